@@ -1,0 +1,33 @@
+# Everything hstu links, found once. `./dev deps` installs what is missing.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# OpenBLAS in its OpenMP form, statically: one thread pool, and a program that runs on any machine.
+find_library(OPENBLAS_STATIC NAMES libopenblas.a PATH_SUFFIXES openblas-openmp REQUIRED)
+find_path(CBLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES openblas-openmp ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp REQUIRED)
+add_library(openblas INTERFACE)
+target_include_directories(openblas SYSTEM INTERFACE ${CBLAS_INCLUDE})
+target_link_libraries(openblas INTERFACE ${OPENBLAS_STATIC} OpenMP::OpenMP_CXX)
+
+find_path(XXHASH_INCLUDE NAMES xxhash.h REQUIRED)
+find_library(XXHASH_STATIC NAMES libxxhash.a REQUIRED)
+add_library(xxhash INTERFACE)
+target_include_directories(xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE})
+target_link_libraries(xxhash INTERFACE ${XXHASH_STATIC})
+
+# Arrow and Parquet from the pinned pyarrow wheel, unpacked by `./dev deps` (never imported by Python).
+set(HSTU_ARROW_ROOT ${PROJECT_SOURCE_DIR}/.deps/pyarrow CACHE PATH "Folder of an unpacked pyarrow wheel")
+file(GLOB ARROW_SO ${HSTU_ARROW_ROOT}/libarrow.so.*)
+file(GLOB PARQUET_SO ${HSTU_ARROW_ROOT}/libparquet.so.*)
+if(NOT ARROW_SO OR NOT PARQUET_SO)
+  message(FATAL_ERROR "Arrow not found under ${HSTU_ARROW_ROOT}: run ./dev deps, or set HSTU_ARROW_ROOT")
+endif()
+add_library(arrow INTERFACE)
+target_include_directories(arrow SYSTEM INTERFACE ${HSTU_ARROW_ROOT}/include)
+target_link_libraries(arrow INTERFACE ${PARQUET_SO} ${ARROW_SO})
+set(CMAKE_BUILD_RPATH ${HSTU_ARROW_ROOT})

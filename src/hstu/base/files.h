@@ -1,0 +1,83 @@
+// Files that are whole or absent: everything is written under a temporary name, fsynced, then renamed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hstu {
+
+using Path = std::filesystem::path;
+
+// Reads a whole file. Throws Error naming the file when it is missing or unreadable.
+std::string read_file(const Path& path);
+
+// Replaces `path` by `bytes`: temporary name, fsync, rename, fsync of the folder.
+void write_file(const Path& path, std::string_view bytes);
+
+// XXH3 128-bit checksum of a file's bytes, 32 hexadecimal digits.
+std::string file_checksum(const Path& path);
+
+// A file being written front to back. Every failure (disk full above all) throws Error naming the file.
+class OutputFile {
+ public:
+  explicit OutputFile(Path path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(const void* bytes, std::size_t size);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  // Overwrites `size` bytes at `offset` (headers whose counts are known last); the write position stays.
+  void overwrite(std::uint64_t offset, const void* bytes, std::size_t size);
+  // Flushes and fsyncs. Without close() the content is not to be trusted.
+  void close();
+  std::uint64_t size() const { return size_; }
+  const Path& path() const { return path_; }
+
+ private:
+  void flush();
+
+  Path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+  std::string buffer_;
+};
+
+// A file mapped read-only and shared; empty files map to an empty span.
+class MappedFile {
+ public:
+  explicit MappedFile(const Path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+  MappedFile(const MappedFile&) = delete;
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// A folder that appears under its name only when it is complete. Work in path(); commit() fsyncs every file
+// and renames. Without commit() the destructor removes what was written.
+class StagedFolder {
+ public:
+  // Throws UsageError when `final_path` exists already: nothing is ever overwritten.
+  explicit StagedFolder(Path final_path);
+  ~StagedFolder();
+  StagedFolder(const StagedFolder&) = delete;
+  StagedFolder& operator=(const StagedFolder&) = delete;
+  const Path& path() const { return staging_; }
+  void commit();
+
+ private:
+  Path final_;
+  Path staging_;
+  bool committed_ = false;
+};
+
+}  // namespace hstu

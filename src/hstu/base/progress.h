@@ -1,0 +1,31 @@
+// One progress line for long work: rewritten in place on a terminal, plain lines now and then otherwise.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace hstu {
+
+class Progress {
+ public:
+  // total <= 0: unknown, no time left is shown. `unit` names what is counted ("events").
+  Progress(std::string stage, std::int64_t total, std::string unit);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  // Cheap to call often: prints at most a few times a second (terminal) or every ten seconds (otherwise).
+  void advance_to(std::int64_t done, const std::string& detail = "");
+  // Prints the closing line with the total time and the mean rate.
+  void finish(const std::string& detail = "");
+
+ private:
+  void print(const std::string& detail, bool last);
+
+  std::string stage_, unit_;
+  std::int64_t total_, done_ = 0;
+  bool terminal_, finished_ = false;
+  std::chrono::steady_clock::time_point start_, printed_;
+};
+
+}  // namespace hstu

@@ -1,0 +1,27 @@
+// Words for people: nearest known names, counts, sizes and durations.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hstu {
+
+// The known word closest to `word`, or "" when none is near enough to be meant (edit distance).
+std::string nearest_word(std::string_view word, std::span<const std::string> known);
+
+// "; did you mean \"x\"?" or a list of what is known.
+std::string suggestion(std::string_view word, std::span<const std::string> known);
+
+std::string with_separators(std::int64_t count);  // 1234567 -> "1,234,567"
+std::string human_bytes(double bytes);            // 1536 -> "1.5 KiB"
+std::string human_duration(double seconds);       // 3725 -> "1 h 02 min"
+std::vector<std::string> split(std::string_view text, char separator);
+
+// Rows of cells as aligned columns; the first row is the header, ruled off. Numbers are the caller's
+// business.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace hstu

@@ -1,0 +1,55 @@
+// The one thread pool (OpenMP, shared with the matrix products).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+
+#include <omp.h>
+
+namespace hstu {
+
+inline void set_threads(int threads) {
+  omp_set_num_threads(std::max(1, threads));
+}
+inline int threads() {
+  return omp_get_max_threads();
+}
+
+// The first exception of a parallel region, kept until the region has ended: none may cross its border.
+class FirstException {
+ public:
+  template <typename Body>
+  void run(const Body& body) noexcept {
+    try {
+      body();
+    } catch (...) {
+      const std::scoped_lock lock(mutex_);
+      if (!first_) first_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr first_;
+};
+
+// body(begin, end) over blocks of [0, n) of about `grain` elements; the blocks do not depend on the number of
+// threads, so sums kept per block are reproducible.
+template <typename Body>
+void parallel_blocks(std::int64_t n, std::int64_t grain, const Body& body) {
+  if (n <= 0) return;
+  const std::int64_t blocks = (n + grain - 1) / grain;
+  FirstException failure;
+#pragma omp parallel for schedule(dynamic, 1) if (blocks > 1)
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    failure.run([&] { body(b * grain, std::min(n, (b + 1) * grain)); });
+  }
+  failure.rethrow();
+}
+
+}  // namespace hstu
