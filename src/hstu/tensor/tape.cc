@@ -1,6 +1,6 @@
 #include "hstu/tensor/tape.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace hstu {
 
@@ -20,14 +20,18 @@ GradientSlot Variable::gradient_slot() const {
 }
 
 void Tape::backward(const Variable& result) {
+  require(result.value().size() == 1, "backward: expected a loss of one element, found {}",
+          to_string(result.value().shape()));
+  const DType type = result.value().dtype();
+  backward(result, type == DType::f64 ? Tensor::from<double>({1}, {1}) : Tensor::from<float>({1}, {1}));
+}
+
+void Tape::backward(const Variable& result, const Tensor& gradient) {
   require(recording_, "backward on a tape that did not record");
-  const GradientSlot seed = result.gradient_slot();
-  const auto fill_ones = [&]<typename T>(T*) { std::fill_n(seed.data<T>(), seed.tensor.size(), T(1)); };
-  if (result.value().dtype() == DType::f64) {
-    fill_ones(static_cast<double*>(nullptr));
-  } else {
-    fill_ones(static_cast<float*>(nullptr));
-  }
+  require(gradient.size() == result.value().size() && gradient.dtype() == result.value().dtype(),
+          "backward: expected a gradient of shape {}, found {}", to_string(result.value().shape()),
+          to_string(gradient.shape()));
+  std::memcpy(result.gradient_slot().tensor.raw(), gradient.raw(), gradient.bytes());
   while (!steps_.empty()) {
     const Step step = std::move(steps_.back());
     steps_.pop_back();

@@ -69,8 +69,10 @@ class Tape {
   }
   bool recording() const { return recording_; }
 
-  // Replays the record from `result`, whose gradient is set to ones. What the forward pass kept is released
-  // on the way; a tape is replayed once.
+  // Replays the record from `result`, whose gradient is `gradient` (same shape and type). What the forward
+  // pass kept is released on the way; a tape is replayed once.
+  void backward(const Variable& result, const Tensor& gradient);
+  // The same from a result of one element (a loss), whose gradient is 1.
   void backward(const Variable& result);
 
  private:
