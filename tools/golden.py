@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+import hstu_operations as ops
 import hstu_torch as hstu
 import safetensors_io
 import self_test
@@ -59,7 +60,7 @@ def scalar(value):
 def linear():
     n = Numbers(1)
     leaves = {"x": n.leaf(7, 5), "weight": n.leaf(5, 6), "bias": n.leaf(6)}
-    return with_output(n, leaves, hstu.linear(**leaves))
+    return with_output(n, leaves, ops.linear(**leaves))
 
 
 def norm_leaves(n, rows=6, columns=24):
@@ -70,13 +71,13 @@ def norm_leaves(n, rows=6, columns=24):
 def layer_norm():
     n = Numbers(2)
     leaves = norm_leaves(n)
-    return with_output(n, leaves, hstu.layer_norm(**leaves, epsilon=1e-5)) | {"eps": scalar(1e-5)}
+    return with_output(n, leaves, ops.layer_norm(**leaves, epsilon=1e-5)) | {"eps": scalar(1e-5)}
 
 
 def swish_layer_norm():
     n = Numbers(3)
     leaves = norm_leaves(n)
-    return with_output(n, leaves, hstu.swish_layer_norm(**leaves, epsilon=1e-5)) | {"eps": scalar(1e-5)}
+    return with_output(n, leaves, ops.swish_layer_norm(**leaves, epsilon=1e-5)) | {"eps": scalar(1e-5)}
 
 
 def attention():
@@ -88,7 +89,7 @@ def attention():
     _, v, q, k = uvqk.split(width, dim=1)
     v, q, k = (part.unflatten(1, (heads, size)) for part in (v, q, k))
     alpha = 1 / math.sqrt(size)
-    o = hstu.attention_jagged(v, q, k, offsets, alpha, scale).flatten(1)
+    o = ops.attention_jagged(v, q, k, offsets, alpha, scale).flatten(1)
     d_o = n.normal(*o.shape)
     (duvqk,) = torch.autograd.grad(o, uvqk, d_o)
     _, dv, dq, dk = duvqk.split(width, dim=1)
@@ -101,7 +102,7 @@ def gate():
     columns = 16
     leaves = {"u_pre": n.leaf(6, columns), "o": n.leaf(6, columns, std=0.1),
               "weight": n.leaf(columns, mean=1, std=0.3), "bias": n.leaf(columns, std=0.3)}  # fmt: skip
-    cat = hstu.gate(leaves["u_pre"], leaves["o"], leaves["weight"], leaves["bias"], 1e-6)
+    cat = ops.gate(leaves["u_pre"], leaves["o"], leaves["weight"], leaves["bias"], 1e-6)
     values = with_output(n, leaves, cat, output="cat")
     values["d_o"] = values.pop("do")
     return values | {"eps": scalar(1e-6)}
@@ -133,7 +134,7 @@ def hstu_layer():
     layer = hstu.HstuLayer(config).double()
     set_parameters(n, layer)
     history_lengths = torch.tensor([2, 0, 9])  # one candidate each and no contextual token: lengths 3, 1, 10
-    layout = hstu.Layout(offsets_of(history_lengths), contextual=0)
+    layout = ops.Layout(offsets_of(history_lengths), contextual=0)
     x = n.leaf(int(layout.offsets[-1]), config.dim)
     scale = 1 / torch.full((3,), 10.0, dtype=torch.float64)
     values = module_case(n, layer, layer(x, layout, scale), {"x": x})
@@ -144,7 +145,7 @@ def hstu_layer():
 def position_time():
     n = Numbers(7)
     contextual, dim, positions, buckets = 2, 8, 9, 20
-    layout = hstu.Layout(offsets_of([0, 3, 11]), contextual)
+    layout = ops.Layout(offsets_of([0, 3, 11]), contextual)
     times, query_times = [], [1200, 700_000, 50_000]
     for sample, query in enumerate(query_times):
         events = int(layout.lengths[sample]) - contextual - 1
@@ -152,10 +153,10 @@ def position_time():
         ages = [60 * 20**2 + 59, 60 * 21**2, 30_000, 60 * 13**2, 60 * 13**2 - 1, 4000, 241, 240, 239, 60, -5]
         times += [0] * contextual + [query - age for age in ages[len(ages) - events:]] + [query]  # fmt: skip
     times, query_times = torch.tensor(times), torch.tensor(query_times)
-    position_rows = hstu.token_positions(layout, positions)
-    time_rows = hstu.time_buckets(times, query_times[layout.sample], buckets)
+    position_rows = ops.token_positions(layout, positions)
+    time_rows = ops.time_buckets(times, query_times[layout.sample], buckets)
     leaves = {"x": n.leaf(len(times), dim), "position": n.leaf(positions, dim), "time": n.leaf(buckets + 1, dim)}
-    y = hstu.position_time(leaves["x"], position_rows, time_rows, leaves["position"], leaves["time"])
+    y = ops.position_time(leaves["x"], position_rows, time_rows, leaves["position"], leaves["time"])
     return with_output(n, leaves, y) | {
         "offsets": layout.offsets, "contextual": scalar(contextual), "times": times,
         "query_times": query_times, "positions": position_rows, "buckets": time_rows}  # fmt: skip
@@ -169,7 +170,7 @@ def action_encoder():
     actions = torch.tensor([1, 0, 2, 4, 5, 7, 1, 3])
     candidates = 3
     values = module_case(n, module, module(actions, candidates), {})
-    features = hstu.action_features(actions, bits, module.table, module.target, candidates)
+    features = ops.action_features(actions, bits, module.table, module.target, candidates)
     return values | {"actions": actions.to(torch.uint8), "bits": torch.tensor(bits), "features": features,
                      "candidates": scalar(candidates), "eps": scalar(1e-5)}  # fmt: skip
 
@@ -179,7 +180,7 @@ def contextual():
     features, samples, inputs, dim = 3, 4, 6, 5
     leaves = {"rows": n.leaf(features, samples, inputs), "weight": n.leaf(features, inputs, dim),
               "bias": n.leaf(features, dim)}  # fmt: skip
-    return with_output(n, leaves, hstu.contextual_tokens(**leaves))
+    return with_output(n, leaves, ops.contextual_tokens(**leaves))
 
 
 def timestamp_postprocessor():
@@ -189,8 +190,8 @@ def timestamp_postprocessor():
     set_parameters(n, module)
     x = n.leaf(len(times), 12)
     values = module_case(n, module, module(x, times), {"x": x})
-    values["features"] = hstu.clock_features(times, math.pi, torch.float64)
-    values["features_3.14"] = hstu.clock_features(times, 3.14, torch.float64)
+    values["features"] = ops.clock_features(times, math.pi, torch.float64)
+    values["features_3.14"] = ops.clock_features(times, 3.14, torch.float64)
     return values | {"times": times, "eps": scalar(1e-5)}
 
 

@@ -1,5 +1,5 @@
 """The DLRMv4 ranker in plain PyTorch, written from its formulas: the source of golden values and the
-rival of the speed comparison. Any floating-point type; every function works on jagged rows.
+rival of the speed comparison. Any floating-point type, no padding outside the padded form of attention.
 
 Alphabet of the shapes: B samples, T history tokens in all, s_i tokens of sample i, S = sum of s_i,
 C contextual tokens a sample, D model width, E width of a table row, H heads, d head size.
@@ -14,6 +14,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+import hstu_operations as ops
 
 NORM_EPSILON = 1e-5  # norms of the preprocessor, item network, head and postprocessor
 LAYER_NORM_EPSILON = 1e-6  # both norms of an HSTU layer
@@ -95,121 +97,6 @@ class Batch:
         return torch.cat([self.history_item, self.candidate_item])
 
 
-class Layout:
-    """Where the tokens of a batch stand in the sequence of S rows."""
-
-    def __init__(self, history_offsets, contextual):
-        samples = history_offsets.numel() - 1
-        sample = torch.arange(samples)
-        self.contextual = contextual
-        self.offsets = history_offsets + torch.arange(samples + 1) * (contextual + 1)  # (B + 1)
-        self.lengths = self.offsets.diff()  # (B), s_i
-        self.sample = sample.repeat_interleave(self.lengths)  # (S)
-        self.index = torch.arange(int(self.offsets[-1])) - self.offsets[self.sample]  # (S), n: 0 .. s_i - 1
-        self.longest = int(self.lengths.max()) if samples else 0
-        # Sequence row -> row of [contextual (B * C); history (T); candidates (B)].
-        history_base = samples * contextual + history_offsets[:-1] - contextual
-        source = self.index + history_base[self.sample]
-        source = torch.where(self.index < contextual, self.sample * contextual + self.index, source)
-        self.candidates = self.offsets[1:] - 1  # (B), sequence row of the candidate
-        source[self.candidates] = samples * contextual + int(history_offsets[-1]) + sample
-        self.source = source
-        self.padded_row = self.sample * self.longest + self.index  # (S), row in a (B * longest) matrix
-
-
-# ------------------------------------------------------------------------------------------ operations
-
-
-def linear(x, weight, bias):
-    return torch.addmm(bias, x, weight)
-
-
-def layer_norm(x, weight, bias, epsilon):
-    return F.layer_norm(x, (x.shape[-1],), weight, bias, epsilon)
-
-
-def swish_layer_norm(x, weight, bias, epsilon):
-    return x * torch.sigmoid(layer_norm(x, weight, bias, epsilon))
-
-
-def attention_jagged(v, q, k, offsets, alpha, scale):
-    """O_i = sum over j <= i of silu(alpha <q_i, k_j>) scale_sample v_j, for every sample and head.
-
-    v (S, H, d_v), q and k (S, H, d), offsets (B + 1), scale (B); returns (S, H, d_v).
-    """
-    outputs = []
-    for sample in range(offsets.numel() - 1):
-        rows = slice(int(offsets[sample]), int(offsets[sample + 1]))
-        scores = alpha * torch.einsum("ihd,jhd->hij", q[rows], k[rows])
-        weights = torch.tril(F.silu(scores)) * scale[sample]
-        outputs.append(torch.einsum("hij,jhd->ihd", weights, v[rows]))
-    return torch.cat(outputs)
-
-
-def attention_padded(v, q, k, layout, alpha, scale):
-    """The same with every sample padded to the longest: what batched dense products can do."""
-    samples, longest = layout.lengths.numel(), layout.longest
-
-    def pad(x):  # (S, H, d) -> (B, H, longest, d)
-        heads, size = x.shape[1:]
-        padded = x.new_zeros(samples * longest, heads, size).index_copy_(0, layout.padded_row, x)
-        return padded.view(samples, longest, heads, size).transpose(1, 2)
-
-    # Padding stands behind every real token, so the causal mask hides it too.
-    mask = torch.ones(longest, longest, dtype=v.dtype).tril_() * scale[0]
-    scores = pad(q * alpha) @ pad(k).transpose(2, 3)
-    weights = F.silu(scores).mul_(mask)
-    output = (weights @ pad(v)).transpose(1, 2).reshape(samples * longest, *v.shape[1:])
-    return output.index_select(0, layout.padded_row)
-
-
-def gate(u, o, weight, bias, epsilon):
-    """u (S, E) before its silu, o (S, E) attention output; returns [silu(u), o, silu(u) LN(o)] (S, 3 E)."""
-    u = F.silu(u)
-    return torch.cat([u, o, u * layer_norm(o, weight, bias, epsilon)], dim=1)
-
-
-def token_positions(layout, positions):
-    """Row of the position table: contextual token n at n, the candidate at C, older events further up."""
-    c = layout.contextual
-    last = (layout.lengths - 1)[layout.sample]
-    age = (last - layout.index + c).clamp(max=positions - 1)
-    return torch.where(layout.index < c, layout.index, age)
-
-
-def time_buckets(times, query_times, buckets):
-    """Row of the time table: floor(sqrt(minutes before the query)), at most `buckets`. Seconds in, in fp64."""
-    seconds = (query_times - times).to(torch.float64).clamp(min=1e-6)
-    return torch.sqrt(seconds / 60).floor().to(torch.int64).clamp(0, buckets)
-
-
-def position_time(x, positions, buckets, position_table, time_table):
-    rows = F.embedding(positions, position_table) + F.embedding(buckets, time_table)
-    return x * math.sqrt(x.shape[1]) + rows
-
-
-def action_features(actions, bits, table, target, candidates):
-    """(T, bits * 8) of the history's action bits, then `candidates` copies of the target row."""
-    active = (actions[:, None] & torch.tensor(bits)) > 0  # (T, bits)
-    history = (active[:, :, None] * table).flatten(1)
-    return torch.cat([history, target.expand(candidates, -1)])
-
-
-def contextual_tokens(rows, weight, bias):
-    """rows (C, B, E), weight (C, E, D), bias (C, D); returns (B, C, D)."""
-    return torch.baddbmm(bias[:, None, :], rows, weight).transpose(0, 1)
-
-
-def clock_features(times, pi, dtype):
-    """(B, 4): cos and sin of the hour of the day, cos and sin of the day of the week."""
-    hour = (times // 3600 % 24).to(dtype) / 24 * 2 * pi
-    day = (times // 86400 % 7).to(dtype) / 7 * 2 * pi
-    return torch.stack([hour.cos(), hour.sin(), day.cos(), day.sin()], dim=1)
-
-
-# --------------------------------------------------------------------------------------------- modules
-
-
 class Linear(nn.Module):
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -217,7 +104,7 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, x):
-        return linear(x, self.weight, self.bias)
+        return ops.linear(x, self.weight, self.bias)
 
 
 class LayerNorm(nn.Module):
@@ -228,12 +115,12 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(size))
 
     def forward(self, x):
-        return layer_norm(x, self.weight, self.bias, self.epsilon)
+        return ops.layer_norm(x, self.weight, self.bias, self.epsilon)
 
 
 class SwishLayerNorm(LayerNorm):
     def forward(self, x):
-        return swish_layer_norm(x, self.weight, self.bias, self.epsilon)
+        return ops.swish_layer_norm(x, self.weight, self.bias, self.epsilon)
 
 
 class Mlp(nn.Sequential):
@@ -256,7 +143,7 @@ class ActionEncoder(Mlp):
         self.target = nn.Parameter(torch.empty(1, len(bits) * size))
 
     def forward(self, actions, candidates):
-        return super().forward(action_features(actions, self.bits, self.table, self.target, candidates))
+        return super().forward(ops.action_features(actions, self.bits, self.table, self.target, candidates))
 
 
 class Contextual(nn.Module):
@@ -266,7 +153,7 @@ class Contextual(nn.Module):
         self.bias = nn.Parameter(torch.zeros(features, outputs))
 
     def forward(self, rows):
-        return contextual_tokens(rows, self.weight, self.bias)
+        return ops.contextual_tokens(rows, self.weight, self.bias)
 
 
 class Preprocessor(nn.Module):
@@ -301,9 +188,9 @@ class Encoder(nn.Module):
     def forward(self, x, batch, layout, query_times):
         times = torch.cat([batch.history_time.new_zeros(batch.samples * layout.contextual),
                            batch.history_time, query_times])[layout.source]  # fmt: skip
-        positions = token_positions(layout, self.config.positions)
-        buckets = time_buckets(times, query_times[layout.sample], self.config.time_buckets)
-        x = position_time(x, positions, buckets, self.position, self.time)
+        positions = ops.token_positions(layout, self.config.positions)
+        buckets = ops.time_buckets(times, query_times[layout.sample], self.config.time_buckets)
+        x = ops.position_time(x, positions, buckets, self.position, self.time)
         return F.dropout(x, self.config.input_dropout, self.training)
 
 
@@ -326,10 +213,10 @@ class HstuLayer(nn.Module):
         v, q, k = (part.unflatten(1, (c.heads, -1)) for part in (v, q, k))
         alpha = 1 / math.sqrt(c.qk_dim)
         if c.attention == "padded":
-            o = attention_padded(v, q, k, layout, alpha, scale)
+            o = ops.attention_padded(v, q, k, layout, alpha, scale)
         else:
-            o = attention_jagged(v, q, k, layout.offsets, alpha, scale)
-        cat = gate(u, o.flatten(1), self.output_norm.weight, self.output_norm.bias, LAYER_NORM_EPSILON)
+            o = ops.attention_jagged(v, q, k, layout.offsets, alpha, scale)
+        cat = ops.gate(u, o.flatten(1), self.output_norm.weight, self.output_norm.bias, LAYER_NORM_EPSILON)
         # One draw over the three blocks: every element has a mask of its own.
         cat = F.dropout(cat, c.layer_dropout, self.training)
         return torch.addmm(x, cat, self.output.weight)
@@ -343,7 +230,7 @@ class Postprocessor(nn.Module):
         self.norm = LayerNorm(config.dim)
 
     def forward(self, x, times):
-        return self.norm(self.linear(torch.cat([x, clock_features(times, self.pi, x.dtype)], dim=1)))
+        return self.norm(self.linear(torch.cat([x, ops.clock_features(times, self.pi, x.dtype)], dim=1)))
 
 
 class Ranker(nn.Module):
@@ -388,7 +275,7 @@ class Ranker(nn.Module):
         """item (T + B, E) and attributes [(T + B, E)]: rows of every history token, then of every candidate;
         context [(B, E)]. Returns the logits (B)."""
         c = self.config
-        layout = Layout(batch.history_offsets, c.contextual)
+        layout = ops.Layout(batch.history_offsets, c.contextual)
         query_times = self.query_times(batch)
         longest = c.max_sequence_length if c.attention_scale == "length_limit" else layout.longest
         scale = item.new_full((batch.samples,), 1 / longest)

@@ -4,6 +4,7 @@ import dataclasses
 
 import torch
 
+import hstu_operations as ops
 import hstu_torch as hstu
 
 FULL_PARAMETERS = 15_243_057  # dense parameters of the benchmark's configuration
@@ -63,6 +64,37 @@ def check_full_size():
         loss = float(ranker.loss(logits, batch.label))
     assert abs(loss - 0.1386) < 0.004, f"expected an initial loss of about 0.1386, found {loss}"
     return f"{count} parameters, initial loss {loss:.4f}"
+
+
+def check_layout():
+    """Two samples with 0 and 2 events behind one contextual token, written out by hand."""
+    layout = ops.Layout(torch.tensor([0, 0, 2]), contextual=1)
+    # Rows of [2 contextual tokens, 2 events, 2 candidates], in the order of the sequence.
+    assert layout.source.tolist() == [0, 4, 1, 2, 3, 5], layout.source
+    assert layout.candidates.tolist() == [1, 5], layout.candidates
+    assert ops.token_positions(layout, 3).tolist() == [0, 1, 0, 2, 2, 1]
+    assert ops.token_positions(layout, 9).tolist() == [0, 1, 0, 3, 2, 1]
+    times, query = torch.tensor([0, 60, 239, 240, 500]), torch.tensor(480)
+    assert ops.time_buckets(times, query, 9).tolist() == [2, 2, 2, 2, 0]
+    assert ops.time_buckets(times, query, 1).tolist() == [1, 1, 1, 1, 0]
+    return "as by hand"
+
+
+def check_attention():
+    """Against three loops over the formula."""
+    random = torch.Generator().manual_seed(13)
+    offsets, alpha, scale = torch.tensor([0, 3, 3, 8]), 0.6, torch.tensor([0.5, 1, 0.25]).double()
+    v, q, k = (torch.randn(8, 2, 4, generator=random, dtype=torch.float64) for _ in range(3))
+    expected = torch.zeros_like(v)
+    for sample, (begin, end) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        for i in range(begin, end):
+            for j in range(begin, i + 1):
+                score = alpha * (q[i] * k[j]).sum(dim=1)
+                weight = score / (1 + torch.exp(-score)) * scale[sample]
+                expected[i] += weight[:, None] * v[j]
+    worst = float((ops.attention_jagged(v, q, k, offsets, alpha, scale) - expected).abs().max())
+    assert worst < 1e-14, f"attention differs from its formula by {worst}"
+    return f"worst difference {worst:.1e}"
 
 
 def check_finite_differences():
@@ -134,7 +166,7 @@ def check_samples_are_independent():
 
 
 def main():
-    for check in (check_full_size, check_finite_differences, check_padded_equals_jagged,
-                  check_samples_are_independent):  # fmt: skip
+    for check in (check_layout, check_attention, check_full_size, check_finite_differences,
+                  check_padded_equals_jagged, check_samples_are_independent):  # fmt: skip
         print(f"{check.__name__}: {check()}", flush=True)
     return 0
