@@ -1,6 +1,5 @@
 #include "hstu/events/parquet_source.h"
 
-#include <optional>
 #include <utility>
 
 #include <arrow/api.h>
@@ -40,13 +39,6 @@ auto guarded(const Path& path, const Body& body) {
   } catch (const parquet::ParquetException& error) {
     fail_torn(path, error.what());
   }
-}
-
-// The leaf of the Parquet schema that is the flat column `name`. Nested columns have other leaves.
-std::optional<int> find_leaf(const parquet::SchemaDescriptor& schema, const std::string& name) {
-  const int leaf = schema.ColumnIndex(name);
-  if (leaf < 0) return std::nullopt;
-  return leaf;
 }
 
 class ParquetSource : public ColumnSource {
@@ -99,12 +91,12 @@ class ParquetSource : public ColumnSource {
     std::vector<int> leaves;
     for (const std::string& name : columns_) {
       const arrow::DataType& type = *schema->GetFieldByName(name)->type();
-      const std::optional<int> leaf = find_leaf(*metadata->schema(), name);
-      if (!leaf || !is_readable(type)) {
+      const int leaf = metadata->schema()->ColumnIndex(name);  // -1: the column is nested.
+      if (leaf < 0 || !is_readable(type)) {
         fail_usage("{}: column \"{}\": expected integers, floats, booleans, strings or timestamps, found {}",
                    path_.string(), name, type.ToString());
       }
-      leaves.push_back(*leaf);
+      leaves.push_back(leaf);
     }
     std::vector<int> row_groups;
     for (int group = 0; group < reader_->num_row_groups(); ++group) row_groups.push_back(group);
