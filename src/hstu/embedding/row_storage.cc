@@ -4,6 +4,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/base/threads.h"
 
 namespace hstu {
 namespace {
@@ -27,16 +28,19 @@ std::int64_t RowStorage::chunk_bytes() const {
 
 void RowStorage::grow(std::int64_t rows) {
   if (width_ == 0) return;
-  const std::size_t needed = chunk_of(rows + mask_);
+  const std::size_t existing = chunks_.size(), needed = chunk_of(rows + mask_);
+  const auto bytes = static_cast<std::size_t>(chunk_bytes());
   while (chunks_.size() < needed) {
-    const auto bytes = static_cast<std::size_t>(chunk_bytes());
     void* memory = std::aligned_alloc(kAlignment, bytes);
     check(memory != nullptr,
           "no memory for another {} of embedding rows beside {}: use fewer or narrower tables",
           human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(this->bytes())));
-    std::memset(memory, 0, bytes);
     chunks_.emplace_back(static_cast<float*>(memory));
   }
+  // By all threads, because most of the time goes into the kernel's first touch of each page.
+  parallel_blocks(static_cast<std::int64_t>(needed - existing), 1, [&](std::int64_t begin, std::int64_t) {
+    std::memset(chunks_[existing + static_cast<std::size_t>(begin)].get(), 0, bytes);
+  });
 }
 
 std::int64_t RowStorage::bytes() const {
