@@ -256,6 +256,7 @@ TEST(EmbeddingTable, RefusesNamesAndSizesThatCannotBe) {
   EXPECT_THROW(EmbeddingTable({"../a", 1, 1}, {}, 1), UsageError);
   EXPECT_THROW(EmbeddingTable({"a", 0, 1}, {}, 1), UsageError);
   EXPECT_THROW(EmbeddingTable({"a", 1, 0}, {}, 1), UsageError);
+  EXPECT_THROW(EmbeddingTable({"a", 1, 1}, {.epsilon = 0.0}, 1), UsageError);
   EXPECT_THROW(TableSet({{"a", 1, 1}, {"a", 2, 1}}, {}, 1), UsageError);
 }
 

@@ -22,7 +22,7 @@ std::int64_t row_grain(std::int64_t dim) {
   return std::max<std::int64_t>(16, 16384 / dim);
 }
 
-void check_config(const TableConfig& config) {
+void check_config(const TableConfig& config, const RowOptimizer& optimizer) {
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
   if (config.name.empty() || config.name.front() == '.' ||
       config.name.find_first_not_of(kAllowed) != std::string::npos) {
@@ -32,12 +32,17 @@ void check_config(const TableConfig& config) {
     fail_usage("embedding table \"{}\": expected rows >= 1, found {}", config.name, config.rows);
   if (config.dim < 1)
     fail_usage("embedding table \"{}\": expected dim >= 1, found {}", config.name, config.dim);
+  const auto rate = [](double x) { return x >= 0.0 && x < 1.0; };
+  if (!(optimizer.epsilon > 0.0) || !rate(optimizer.beta1) || !rate(optimizer.beta2)) {
+    fail_usage("optimizer of embedding tables: expected epsilon > 0 and betas in [0, 1), found {}, {} and {}",
+               optimizer.epsilon, optimizer.beta1, optimizer.beta2);
+  }
 }
 
 }  // namespace
 
 EmbeddingTable::EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::uint64_t seed)
-    : config_((check_config(config), std::move(config))),
+    : config_((check_config(config, optimizer), std::move(config))),
       optimizer_(optimizer),
       key_(derive_key(seed, "table:" + config_.name)),
       bound_(static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.rows)))),
