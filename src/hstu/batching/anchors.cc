@@ -20,8 +20,8 @@ void check_chronology(const Dataset& dataset, std::int64_t user) {
   for (std::int64_t p = offsets[0] + 1; p < offsets[1]; ++p) {
     check(time[p - 1] <= time[p],
           "{}: the events of user {} are not in the order of time (position {}): prepare the dataset again",
-          (dataset.folder() / kTimestampFile).string(),
-          dataset.user_ids()[static_cast<std::size_t>(user)], p);
+          (dataset.folder() / kTimestampFile).string(), dataset.user_ids()[static_cast<std::size_t>(user)],
+          p);
   }
 }
 

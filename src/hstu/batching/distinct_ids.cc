@@ -9,8 +9,7 @@ DistinctIds::Sorted DistinctIds::sorted() const {
   std::vector<std::int32_t> order(ids_.size());
   std::iota(order.begin(), order.end(), 0);
   const auto id_of = [&](std::int32_t number) { return ids_[static_cast<std::size_t>(number)]; };
-  std::sort(order.begin(), order.end(),
-            [&](std::int32_t a, std::int32_t b) { return id_of(a) < id_of(b); });
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return id_of(a) < id_of(b); });
   Sorted result;
   result.ids.reserve(ids_.size());
   result.place.resize(ids_.size());
@@ -24,9 +23,7 @@ DistinctIds::Sorted DistinctIds::sorted() const {
 void DistinctIds::grow() {
   slots_.assign(slots_.size() * 4, Slot{});
   for (std::size_t number = 0; number < ids_.size(); ++number) {
-    std::size_t at = mix64(static_cast<std::uint64_t>(ids_[number])) & (slots_.size() - 1);
-    while (slots_[at].number != kFree) at = (at + 1) & (slots_.size() - 1);
-    slots_[at] = {ids_[number], static_cast<std::int32_t>(number)};
+    slots_[find_slot(ids_[number])] = {ids_[number], static_cast<std::int32_t>(number)};
   }
 }
 

@@ -75,12 +75,18 @@ ContextualFeatures::Key ContextualFeatures::resolve(const Dataset& dataset, cons
 
 std::int64_t ContextualFeatures::key_value(const Key& key, std::int64_t user, std::int64_t position) const {
   switch (key.source) {
-    case Source::user: return user;
-    case Source::item: return dataset_.item()[position];
-    case Source::hour: return hour_of_day(dataset_.time()[position]);
-    case Source::weekday: return weekday(dataset_.time()[position]);
-    case Source::attribute: return attribute_of(*key.column, dataset_.item()[position]);
-    case Source::context: return (*key.column)[position];
+    case Source::user:
+      return user;
+    case Source::item:
+      return dataset_.item()[position];
+    case Source::hour:
+      return hour_of_day(dataset_.time()[position]);
+    case Source::weekday:
+      return weekday(dataset_.time()[position]);
+    case Source::attribute:
+      return attribute_of(*key.column, dataset_.item()[position]);
+    case Source::context:
+      return (*key.column)[position];
   }
   fail("unreachable");
 }

@@ -12,11 +12,11 @@ namespace hstu {
 
 // Options resolved against a dataset's actions.
 struct HistoryRule {
-  std::uint8_t pool_bits = 0;    // an event is eligible when (action & pool_bits) != 0
-  bool pool_capped = false;      // interleaved: at most pool_cap events of each pool
-  std::int64_t pool_cap = 0;     // max(1, history_length / number of pools)
-  std::int64_t scan_limit = 0;   // events
-  std::int64_t longest = 0;      // no history is longer
+  std::uint8_t pool_bits = 0;   // an event is eligible when (action & pool_bits) != 0
+  bool pool_capped = false;     // interleaved: at most pool_cap events of each pool
+  std::int64_t pool_cap = 0;    // max(1, history_length / number of pools)
+  std::int64_t scan_limit = 0;  // events
+  std::int64_t longest = 0;     // no history is longer
 };
 
 // UsageError for lengths and limits below 1, unknown or repeated pools, or a max_sequence that leaves no

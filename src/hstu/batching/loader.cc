@@ -1,6 +1,8 @@
 #include "hstu/batching/loader.h"
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "hstu/base/error.h"
 
@@ -18,40 +20,52 @@ Loader::Loader(const BatchBuilder& builder, BatchSchedule schedule, const Loader
 
 // Jobs are numbered in the order of the schedule. A window is shuffled here, by the worker that enters it
 // first, while batches of the window before it are still being built and read.
-std::optional<BatchJob> Loader::claim(std::int64_t& number) {
+Loader::Claim Loader::claim() {
   const std::scoped_lock lock(schedule_mutex_);
-  number = claimed_;
-  std::optional<BatchJob> job = schedule_.next();
-  if (job) ++claimed_;
-  return job;
+  Claim claimed{.number = claimed_++, .job = {}, .failure = {}};
+  try {
+    claimed.job = schedule_.next();
+  } catch (...) {
+    claimed.failure = std::current_exception();
+  }
+  return claimed;
 }
 
 void Loader::work(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    std::int64_t number = 0;
-    Slot made;
-    try {
-      const std::optional<BatchJob> job = claim(number);
-      {
-        std::unique_lock lock(mutex_);
-        if (!job) {
-          batches_ = number;
-          changed_.notify_all();
-          return;
-        }
-        const auto room = [&] { return number < delivered_ + static_cast<std::int64_t>(slots_.size()); };
-        if (!changed_.wait(lock, stop, room)) return;
+  bool more = true;
+  while (more) {
+    const Claim claimed = claim();
+    const bool end = !claimed.job && !claimed.failure;
+    {
+      std::unique_lock lock(mutex_);
+      if (end) {
+        batches_ = std::min(batches_, claimed.number);
+        changed_.notify_all();
+        return;
       }
-      made.loaded = LoadedBatch{.batch = builder_.build(job->positions),
-                                .cursor = job->cursor,
-                                .next = job->next,
-                                .window_end = job->window_end};
-    } catch (...) {
-      made.failure = std::current_exception();
+      const auto room = [&] {
+        return claimed.number < delivered_ + static_cast<std::int64_t>(slots_.size());
+      };
+      if (!changed_.wait(lock, stop, room) || stop.stop_requested()) return;
     }
+    Slot made = claimed.failure ? Slot{.loaded = {}, .failure = claimed.failure} : make(*claimed.job);
+    more = !made.failure;
     const std::scoped_lock lock(mutex_);
-    slot(number) = std::move(made);
+    slot(claimed.number) = std::move(made);
     changed_.notify_all();
+  }
+}
+
+Loader::Slot Loader::make(const BatchJob& job) const noexcept {
+  try {
+    return {.loaded = LoadedBatch{.batch = builder_.build(job.positions),
+                                  .cursor = job.cursor,
+                                  .next = job.next,
+                                  .window_end = job.window_end,
+                                  .wait_ms = 0},
+            .failure = {}};
+  } catch (...) {
+    return {.loaded = {}, .failure = std::current_exception()};
   }
 }
 

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -48,8 +49,14 @@ class Loader {
     std::optional<LoadedBatch> loaded;
     std::exception_ptr failure;
   };
+  struct Claim {
+    std::int64_t number = 0;  // of the batch, from 0
+    std::optional<BatchJob> job;
+    std::exception_ptr failure;
+  };
   void work(const std::stop_token& stop);
-  std::optional<BatchJob> claim(std::int64_t& number);
+  Claim claim();
+  Slot make(const BatchJob& job) const noexcept;
   Slot& slot(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
 
   const BatchBuilder& builder_;
@@ -60,9 +67,9 @@ class Loader {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable_any changed_;
-  std::vector<Slot> slots_;             // batch n lies in slot n % size
-  std::int64_t delivered_ = 0;          // batches returned by next()
-  std::optional<std::int64_t> batches_;  // how many there are, once a worker has met the end
+  std::vector<Slot> slots_;                                          // batch n lies in slot n % size
+  std::int64_t delivered_ = 0;                                       // batches returned by next()
+  std::int64_t batches_ = std::numeric_limits<std::int64_t>::max();  // known once a worker has met the end
 
   double total_wait_ms_ = 0;
   std::vector<std::jthread> workers_;  // last: stopped and joined before the rest goes

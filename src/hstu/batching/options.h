@@ -30,10 +30,10 @@ struct ContextualFeature {
 struct DataOptions {
   std::int64_t history_length = 256;  // L
   HistoryStrategy strategy = HistoryStrategy::interleaved;
-  std::vector<std::string> pools;      // actions whose events enter histories; empty: as the dataset says
-  std::int64_t scan_limit = 20'000;    // a history comes from this many events before the anchor, at most
-  std::int64_t max_sequence = 0;       // contextual tokens + history + candidate; 0: no limit
-  std::int64_t min_history = 0;        // events of any kind a user must have before an anchor
+  std::vector<std::string> pools;        // actions whose events enter histories; empty: as the dataset says
+  std::int64_t scan_limit = 20'000;      // a history comes from this many events before the anchor, at most
+  std::int64_t max_sequence = 0;         // contextual tokens + history + candidate; 0: no limit
+  std::int64_t min_history = 0;          // events of any kind a user must have before an anchor
   std::int64_t window_seconds = 86'400;  // training goes window by window in time; 0: one window
   std::vector<std::string> attributes;   // of items, in the order of Batch::attributes
   std::vector<ContextualFeature> contextual;  // in the order of Batch::context

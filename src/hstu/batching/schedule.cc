@@ -11,7 +11,8 @@ namespace hstu {
 BatchSchedule::BatchSchedule(const AnchorList& anchors, const ScheduleOptions& options, BatchCursor start)
     : anchors_(anchors), options_(options), cursor_(start) {
   if (options.batch_size < 1) fail_usage("batch_size: expected at least 1, found {}", options.batch_size);
-  if (options.epochs < 0) fail_usage("epochs: expected at least 0 (0 is without end), found {}", options.epochs);
+  if (options.epochs < 0)
+    fail_usage("epochs: expected at least 0 (0 is without end), found {}", options.epochs);
   if (!(options.shuffle_fraction >= 0 && options.shuffle_fraction <= 1)) {
     fail_usage("shuffle_fraction: expected a value in [0, 1], found {}", options.shuffle_fraction);
   }
@@ -27,7 +28,8 @@ BatchSchedule::BatchSchedule(const AnchorList& anchors, const ScheduleOptions& o
       largest = std::max(largest, static_cast<std::int64_t>(anchors_.window(w).size()));
     }
     fail_usage(
-        "batch_size = {} with drop_last = {} leaves no batch: the largest of the {} windows holds {} samples; "
+        "batch_size = {} with drop_last = {} leaves no batch: the largest of the {} windows holds {} "
+        "samples; "
         "lower batch_size, set drop_last = false or raise window_seconds",
         options.batch_size, options.drop_last, end_window_ - options.first_window, with_separators(largest));
   }
@@ -86,8 +88,8 @@ std::optional<BatchJob> BatchSchedule::next() {
   const auto begin = static_cast<std::size_t>(cursor_.batch * options_.batch_size);
   BatchJob job;
   job.cursor = cursor_;
-  job.positions = window.subspan(begin, std::min(static_cast<std::size_t>(options_.batch_size),
-                                                 window.size() - begin));
+  job.positions =
+      window.subspan(begin, std::min(static_cast<std::size_t>(options_.batch_size), window.size() - begin));
   job.shuffled = shuffled_;
   ++cursor_.batch;
   job.next = cursor_;

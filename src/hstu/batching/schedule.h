@@ -22,7 +22,7 @@ struct BatchCursor {
 // (shuffled) anchors.
 struct BatchJob {
   BatchCursor cursor;
-  BatchCursor next;      // where a resumed run goes on after this batch
+  BatchCursor next;         // where a resumed run goes on after this batch
   bool window_end = false;  // the last batch of its window
   std::span<const std::int64_t> positions;
   std::shared_ptr<const std::vector<std::int64_t>> shuffled;  // keeps positions alive

@@ -45,7 +45,7 @@ MappedColumn open_integers(const Path& folder, const Manifest& manifest, const s
 }
 
 const MappedColumn& find_column(std::string_view name, const std::vector<std::string>& names,
-                                 const std::vector<MappedColumn>& columns, std::string_view kind) {
+                                const std::vector<MappedColumn>& columns, std::string_view kind) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
     fail_usage("the dataset has no {} \"{}\"{}", kind, name,

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "hstu/base/npy.h"
-#include "hstu/dataset/mapped_column.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/dataset/mapped_column.h"
 
 namespace hstu {
 
@@ -27,8 +27,8 @@ class Dataset {
 
   std::span<const std::int64_t> user_ids() const { return user_ids_.values(); }          // (U) ascending
   std::span<const std::int64_t> user_offsets() const { return user_offsets_.values(); }  // (U + 1)
-  const MappedColumn& item() const { return item_; }                                    // (N) original ids
-  const MappedColumn& time() const { return time_; }                                    // (N) seconds
+  const MappedColumn& item() const { return item_; }                                     // (N) original ids
+  const MappedColumn& time() const { return time_; }                                     // (N) seconds
   std::span<const std::uint8_t> action() const { return action_.values(); }  // (N) action bits, kRankableBit
 
   // Columns by name; UsageError with the nearest known name when the dataset has none of that name.

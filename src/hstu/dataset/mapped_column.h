@@ -18,10 +18,14 @@ class MappedColumn {
 
   std::int64_t operator[](std::int64_t i) const {
     switch (bytes_) {
-      case 4: return load<std::uint32_t>(i);
-      case 1: return load<std::uint8_t>(i);
-      case 2: return load<std::uint16_t>(i);
-      default: return load<std::int64_t>(i);
+      case 4:
+        return load<std::uint32_t>(i);
+      case 1:
+        return load<std::uint8_t>(i);
+      case 2:
+        return load<std::uint16_t>(i);
+      default:
+        return load<std::int64_t>(i);
     }
   }
   std::int64_t size() const { return size_; }
