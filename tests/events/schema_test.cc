@@ -135,6 +135,16 @@ TEST(SchemaFile, RefusesFieldsAtOddsWithEachOther) {
   EXPECT_THAT(error_after("test_days = 2", "test_days = -1"), HasSubstr("split"));
 }
 
+TEST(SchemaFile, IsDocumentedWithAnExampleThatWorks) {
+  const std::string page = read_file(Path(HSTU_SOURCE_DIR) / "docs/prepare.md");
+  const std::string fence = "```toml\n";
+  const std::size_t begin = page.find(fence) + fence.size();
+  const Schema schema = read_text(page.substr(begin, page.find("```", begin) - begin));
+  EXPECT_EQ(schema.actions.size(), 2u);
+  EXPECT_EQ(schema.attributes.size(), 2u);
+  EXPECT_TRUE(schema.split.has_value());
+}
+
 TEST(SchemaFile, SaysThatItIsMissing) {
   EXPECT_THROW(read_schema(temporary_folder() / "none.toml"), UsageError);
 }
