@@ -67,8 +67,8 @@ class Catalogue {
   std::vector<ExtraListing> featured_artists_, compilations_;
 };
 
-// A rank in [0, count): P(rank) falls like (rank + 1)^-exponent. The floor of a bounded Pareto variable, so it
-// needs no table. `uniform` in [0, 1).
+// A rank in [0, count): P(rank) falls like (rank + 1)^-exponent. The floor of a bounded Pareto variable, so
+// it needs no table. `uniform` in [0, 1).
 std::int64_t zipf_rank(std::int64_t count, double exponent, double uniform);
 
 }  // namespace hstu

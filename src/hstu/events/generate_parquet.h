@@ -39,7 +39,8 @@ std::shared_ptr<arrow::Array> arrow_array(const std::vector<T>& values,
   typename arrow::TypeTraits<ArrowType>::BuilderType builder;
   const auto count = static_cast<std::int64_t>(values.size());
   std::shared_ptr<arrow::Array> result;
-  arrow::Status status = builder.AppendValues(values.data(), count, valid != nullptr ? valid->data() : nullptr);
+  arrow::Status status =
+      builder.AppendValues(values.data(), count, valid != nullptr ? valid->data() : nullptr);
   if (status.ok()) status = builder.Finish(&result);
   check(status.ok(), "cannot build a column of {} rows: {}", count, status.ToString());
   return result;

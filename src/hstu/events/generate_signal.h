@@ -3,8 +3,8 @@
 //   logit p = intercept + user's bias + artist's and item's quality           what running means can see
 //           + taste(user, genre, now) + 0.4 (user's style . artist's style)   who likes what; taste moves on
 //           + 1.0 tanh(0.6 affinity)      affinity: sum over the last 128 listens of the same artist of
-//                                         value 2^(-age / 48), age in listens; value: listen_plus +1, skip -1,
-//                                         a like adds 2, a dislike takes 2
+//                                         value 2^(-age / 48), age in listens; value: listen_plus +1, skip
+//                                         -1, a like adds 2, a dislike takes 2
 //           + 0.3 cos(hour - user's peak hour) + 0.3 cos(hour - artist's peak hour)
 //           - 0.9 sum over the last 128 listens of the same item   exp(-seconds / 6 h)
 //           - 0.1 sum over the last 128 listens of the same artist exp(-seconds / 1 h)

@@ -22,7 +22,7 @@ constexpr double kReturn = 0.45, kSessionGenre = 0.5, kLikedSession = 0.5;
 constexpr double kLike = 0.052, kDislike = 0.026, kUnlike = 0.0040, kUndislike = 0.0012;
 
 // How much is heard in each hour of the day (percent of the busiest).
-constexpr std::array<int, 24> kRhythm{30, 20, 13, 9,  8,  12, 25, 45, 60, 65, 65,  68,
+constexpr std::array<int, 24> kRhythm{30, 20, 13, 9,  8,  12, 25, 45,  60, 65, 65, 68,
                                       72, 72, 70, 70, 75, 85, 95, 100, 95, 80, 60, 45};
 
 double exponential(double mean, RandomStream& random) {
@@ -60,7 +60,8 @@ class UserStory {
         events_(events) {
     events_.clear();
     const double mean = options.events_per_user_day * static_cast<double>(options.days);
-    const double length = std::min(kMedianLength * std::exp(kLengthDeviation * random_.normal()), kLongestLength);
+    const double length =
+        std::min(kMedianLength * std::exp(kLengthDeviation * random_.normal()), kLongestLength);
     wanted_ = static_cast<std::size_t>(std::max(1.0, std::round(mean * length)));
   }
 
@@ -93,6 +94,7 @@ class UserStory {
       const double hour = draw_hour(listener_.hour_shift(), random_);
       const double start = day * kSecondsPerDay + hour * 3600 + random_.uniform() * 3600;
       sessions_.push_back({start, 1 + static_cast<std::size_t>(exponential(kMeanSession - 0.5, random_))});
+      sessions_.back().size = std::min(sessions_.back().size, wanted_ - planned);
       planned += sessions_.back().size;
     }
     std::sort(sessions_.begin(), sessions_.end(), [](const Session& a, const Session& b) {
@@ -114,7 +116,8 @@ class UserStory {
                                                      recent_.sums(artist_index, item_index, time));
     const bool plus = random_.uniform() < probability;
     const std::uint16_t ratio = draw_played_ratio(plus, random_);
-    events_.push_back({time, item_index, ratio, EventType::kListen, organic, static_cast<float>(probability)});
+    events_.push_back(
+        {time, item_index, ratio, EventType::kListen, organic, static_cast<float>(probability)});
     recent_.add(artist_index, item_index, time, plus ? 1.0f : -1.0f);
     const double played = ratio * 0.01 * item.length;
     react(plus, probability, time + std::min(played, exponential(20, random_)));
@@ -142,7 +145,8 @@ class UserStory {
     }
   }
 
-  void opine(EventType type, std::uint32_t item, double when, std::vector<std::uint32_t>& items, float value) {
+  void opine(EventType type, std::uint32_t item, double when, std::vector<std::uint32_t>& items,
+             float value) {
     if (when >= end_ || std::find(items.begin(), items.end(), item) != items.end()) return;
     add_opinion(type, item, when);
     items.push_back(item);

@@ -24,8 +24,8 @@ struct GeneratedEvent {
   bool is_listen_plus() const { return is_listen() && played_ratio_pct >= 50; }
 };
 
-// Events of user `uid` within [0, days), ordered by (timestamp, type), a pure function of (options, uid); no two
-// listens share timestamp and item. `events` is replaced.
+// Events of user `uid` within [0, days), ordered by (timestamp, type), a pure function of (options, uid); no
+// two listens share timestamp and item. `events` is replaced.
 void generate_user(const GenerateOptions& options, const Catalogue& catalogue, std::uint32_t uid,
                    std::vector<GeneratedEvent>& events);
 
