@@ -1,6 +1,5 @@
 #include "hstu/events/parquet_source.h"
 
-#include <optional>
 #include <utility>
 
 #include <arrow/api.h>
@@ -42,13 +41,6 @@ auto guarded(const Path& path, const Body& body) {
   }
 }
 
-// The leaf of the Parquet schema that is the flat column `name`. Nested columns have other leaves.
-std::optional<int> find_leaf(const parquet::SchemaDescriptor& schema, const std::string& name) {
-  const int leaf = schema.ColumnIndex(name);
-  if (leaf < 0) return std::nullopt;
-  return leaf;
-}
-
 class ParquetSource : public ColumnSource {
  public:
   ParquetSource(Path path, std::span<const std::string> columns)
@@ -84,6 +76,7 @@ class ParquetSource : public ColumnSource {
 
     parquet::ArrowReaderProperties properties(/*use_threads=*/true);
     properties.set_batch_size(kBatchRows);
+    properties.set_pre_buffer(false);  // It would load every row group at once: the whole file.
     for (int leaf = 0; leaf < metadata->num_columns(); ++leaf) {
       if (metadata->schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY) {
         properties.set_read_dictionary(leaf, true);
@@ -99,12 +92,12 @@ class ParquetSource : public ColumnSource {
     std::vector<int> leaves;
     for (const std::string& name : columns_) {
       const arrow::DataType& type = *schema->GetFieldByName(name)->type();
-      const std::optional<int> leaf = find_leaf(*metadata->schema(), name);
-      if (!leaf || !is_readable(type)) {
+      const int leaf = metadata->schema()->ColumnIndex(name);  // -1: the column is nested.
+      if (leaf < 0 || !is_readable(type)) {
         fail_usage("{}: column \"{}\": expected integers, floats, booleans, strings or timestamps, found {}",
                    path_.string(), name, type.ToString());
       }
-      leaves.push_back(*leaf);
+      leaves.push_back(leaf);
     }
     std::vector<int> row_groups;
     for (int group = 0; group < reader_->num_row_groups(); ++group) row_groups.push_back(group);
