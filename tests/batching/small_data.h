@@ -26,8 +26,8 @@ struct Event {
 };
 
 struct Data {
-  std::vector<Event> events;                       // by (user, time), stable: positions as in the dataset
-  std::vector<std::int64_t> artist, album;         // attributes
+  std::vector<Event> events;                // by (user, time), stable: positions as in the dataset
+  std::vector<std::int64_t> artist, album;  // attributes
   Path folder;
 
   std::int64_t user_start(std::int64_t position) const {
@@ -91,9 +91,9 @@ inline Data write(std::vector<Event> events, const std::string& name = "data") {
 
 struct Shape {
   std::int64_t users = 12;
-  std::int64_t longest = 60;       // events of a user: 1 to longest
-  std::int64_t seconds = 400;      // times in [0, seconds): ties are common
-  std::int64_t items = 30;         // more than the attributes cover
+  std::int64_t longest = 60;   // events of a user: 1 to longest
+  std::int64_t seconds = 400;  // times in [0, seconds): ties are common
+  std::int64_t items = 30;     // more than the attributes cover
 };
 
 inline std::vector<Event> random_events(std::uint64_t seed, const Shape& shape = {}) {
@@ -108,8 +108,11 @@ inline std::vector<Event> random_events(std::uint64_t seed, const Shape& shape =
       constexpr std::uint8_t kActions[] = {kGood, kGood, kBad, kLike, 0};
       std::uint8_t action = kActions[draw(5)];
       if (action == kGood || action == kBad) action |= kRankableBit;
-      events.push_back({.user = 7 * u + 3, .time = draw(shape.seconds), .item = draw(shape.items),
-                        .action = action, .organic = draw(2)});
+      events.push_back({.user = 7 * u + 3,
+                        .time = draw(shape.seconds),
+                        .item = draw(shape.items),
+                        .action = action,
+                        .organic = draw(2)});
     }
   }
   return events;

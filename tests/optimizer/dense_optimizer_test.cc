@@ -1,5 +1,6 @@
 #include "hstu/optimizer/dense_optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -24,6 +25,7 @@ struct Reference {
     v.resize(w.size(), 0.0);
     ++t;
     const double exponent = t + (config.adam_starts_at_t2 ? 1 : 0);
+    const double rest1 = 1 - std::pow(config.beta1, exponent), rest2 = 1 - std::pow(config.beta2, exponent);
     for (std::size_t i = 0; i < w.size(); ++i) {
       double g = scale * static_cast<double>(gradient[i]);
       if (config.kind != DenseOptimizerKind::adamw) g += config.weight_decay * w[i];
@@ -35,8 +37,7 @@ struct Reference {
       if (config.kind == DenseOptimizerKind::adamw) w[i] -= lr * config.weight_decay * w[i];
       m[i] = config.beta1 * m[i] + (1 - config.beta1) * g;
       v[i] = config.beta2 * v[i] + (1 - config.beta2) * g * g;
-      w[i] -= lr / (1 - std::pow(config.beta1, exponent)) * m[i] /
-              (std::sqrt(v[i]) / std::sqrt(1 - std::pow(config.beta2, exponent)) + config.epsilon);
+      w[i] -= lr / rest1 * m[i] / (std::sqrt(v[i]) / std::sqrt(rest2) + config.epsilon);
     }
   }
 };
@@ -52,7 +53,7 @@ TEST(DenseOptimizer, FollowsItsFormulaOverManyStepsAtRaggedSizes) {
   for (const DenseOptimizerConfig& config : configs) {
     Parameters parameters;
     std::vector<Reference> references;
-    for (const std::int64_t n : {1, 7, 64, 16384, 16389}) {
+    for (const std::int64_t n : {1, 7, 64, 16389}) {
       const auto start = random_values(n, static_cast<std::uint64_t>(n));
       parameters.add("p" + std::to_string(n), start);
       references.push_back({config, {start.begin(), start.end()}, {}, {}});
@@ -117,10 +118,10 @@ TEST(DenseOptimizer, ResultsDoNotDependOnThreads) {
     const int before = threads();
     set_threads(n);
     Parameters parameters;
-    Parameter& p = parameters.add("p", random_values(100'003, 1));
+    Parameter& p = parameters.add("p", random_values(50'003, 1));
     DenseOptimizer optimizer(parameters.list(), {});
     for (std::uint64_t step = 0; step < 3; ++step) {
-      set_gradient(p, random_values(100'003, 10 + step));
+      set_gradient(p, random_values(50'003, 10 + step));
       optimizer.step(0.1);
     }
     results.push_back(values_of(p.value));

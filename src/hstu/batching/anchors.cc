@@ -18,10 +18,9 @@ void check_chronology(const Dataset& dataset, std::int64_t user) {
   const auto offsets = dataset.user_offsets().subspan(static_cast<std::size_t>(user), 2);
   const MappedColumn& time = dataset.time();
   for (std::int64_t p = offsets[0] + 1; p < offsets[1]; ++p) {
-    check(time[p - 1] <= time[p],
-          "{}: the events of user {} are not in the order of time (position {}): prepare the dataset again",
-          (dataset.folder() / kTimestampFile).string(), dataset.user_ids()[static_cast<std::size_t>(user)],
-          p);
+    if (time[p - 1] <= time[p]) continue;
+    fail("{}: the events of user {} are not in the order of time (position {}): prepare the dataset again",
+         (dataset.folder() / kTimestampFile).string(), dataset.user_ids()[static_cast<std::size_t>(user)], p);
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 // The file of a column after its size was compared with the manifest: a torn copy is noticed before mapping.
 Path column_file(const Path& folder, const Manifest& manifest, const std::string& file) {
   const ColumnInfo& column = manifest.columns.at(file);
-  const Path path = folder / file;
+  Path path = folder / file;
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   check(!error, "{}: cannot be read ({}), though {} lists it: copy or prepare the dataset again",

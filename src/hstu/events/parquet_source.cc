@@ -76,6 +76,7 @@ class ParquetSource : public ColumnSource {
 
     parquet::ArrowReaderProperties properties(/*use_threads=*/true);
     properties.set_batch_size(kBatchRows);
+    properties.set_pre_buffer(false);  // It would load every row group at once: the whole file.
     for (int leaf = 0; leaf < metadata->num_columns(); ++leaf) {
       if (metadata->schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY) {
         properties.set_read_dictionary(leaf, true);

@@ -94,6 +94,12 @@ void validate(const Schema& schema, const std::string& source) {
           source, attribute.name);
     }
   }
+  for (const std::string* id : {&schema.user, &schema.time, &schema.item}) {
+    if (std::find(schema.null_as_zero.begin(), schema.null_as_zero.end(), *id) != schema.null_as_zero.end()) {
+      fail_usage("{}: null_as_zero: \"{}\" is the user, item or time, which every event must have", source,
+                 *id);
+    }
+  }
   if (schema.split) check_split(*schema.split, source);
 }
 
