@@ -2,10 +2,15 @@
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(GTest REQUIRED)
 include(GoogleTest)
+
+# toml++ as headers only: the packaged library would be one more shared object to have at run time.
+find_path(TOML_INCLUDE NAMES toml++/toml.h REQUIRED)
+add_library(toml INTERFACE)
+target_include_directories(toml SYSTEM INTERFACE ${TOML_INCLUDE})
+target_compile_definitions(toml INTERFACE TOML_HEADER_ONLY=1)
 
 # OpenBLAS in its OpenMP form, statically: one thread pool, and a program that runs on any machine.
 find_library(OPENBLAS_STATIC NAMES libopenblas.a PATH_SUFFIXES openblas-openmp REQUIRED)

@@ -23,6 +23,8 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 std::string reason(int error) {
   std::string text = std::strerror(error);
   if (error == ENOSPC) text += ": free some space or choose another folder";
+  if (error == EDQUOT) text += ": free some of your quota or choose another folder";
+  if (error == EFBIG) text += ": raise the limit on file sizes (ulimit -f) or choose another disk";
   if (error == EACCES || error == EROFS) text += ": check the permissions";
   return text;
 }

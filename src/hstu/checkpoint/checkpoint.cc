@@ -79,7 +79,7 @@ std::optional<CheckpointEntry> neighbour_of(const Path& path) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     if (entry->path.filename() == path.filename()) continue;
     try {
-      verify_files(entry->path, read_manifest(entry->path), /*bytes=*/false);
+      verify_files(entry->path, read_checkpoint_manifest(entry->path), /*bytes=*/false);
       return *entry;
     } catch (const Error&) {
       continue;  // Torn as well.
@@ -104,7 +104,7 @@ Path save_checkpoint(const Path& folder, std::int64_t step, const NamedTensors& 
   fs::create_directories(staged.path() / "tables", error);
   if (error) fail("cannot create the folder {}: {}", (staged.path() / "tables").string(), error.message());
 
-  Manifest manifest{.step = step, .state = state, .tables = json::array(), .files = {}};
+  CheckpointManifest manifest{.step = step, .state = state, .tables = json::array(), .files = {}};
   manifest.files[kDense] = write_dense(staged.path() / kDense, parameters);
   manifest.files[kOptimizer] = write_optimizer(staged.path() / kOptimizer, optimizer);
   for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -112,7 +112,7 @@ Path save_checkpoint(const Path& folder, std::int64_t step, const NamedTensors& 
     manifest.files[file] = write_table(staged.path() / file, tables[i]);
     manifest.tables.push_back(describe(tables[i]));
   }
-  write_manifest(staged.path(), manifest);
+  write_checkpoint_manifest(staged.path(), manifest);
   staged.commit();
   if (replaces) replace_folder(target, path);
   return path;
@@ -121,7 +121,7 @@ Path save_checkpoint(const Path& folder, std::int64_t step, const NamedTensors& 
 Checkpoint::Checkpoint(Path path) : path_(std::move(path)) {
   if (path_.filename().empty()) path_ = path_.parent_path();  // "step_00000042/"
   try {
-    manifest_ = read_manifest(path_);
+    manifest_ = read_checkpoint_manifest(path_);
     verify_files(path_, manifest_, /*bytes=*/true);
   } catch (const Error& error) {
     const auto other = neighbour_of(path_);

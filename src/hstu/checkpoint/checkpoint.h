@@ -29,7 +29,7 @@ class Checkpoint {
 
   std::int64_t step() const { return manifest_.step; }
   const nlohmann::json& state() const { return manifest_.state; }
-  const Manifest& manifest() const { return manifest_; }
+  const CheckpointManifest& manifest() const { return manifest_; }
   const Path& path() const { return path_; }
 
   // Each fills what it is given and throws Error, before touching it, when names, shapes or types differ from
@@ -40,7 +40,7 @@ class Checkpoint {
 
  private:
   Path path_;
-  Manifest manifest_;
+  CheckpointManifest manifest_;
 };
 
 }  // namespace hstu

@@ -27,7 +27,7 @@ std::string sealed_text(json document) {
 
 }  // namespace
 
-void write_manifest(const Path& folder, const Manifest& manifest) {
+void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& manifest) {
   json files = json::object();
   for (const auto& [name, file] : manifest.files)
     files[name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
@@ -40,7 +40,7 @@ void write_manifest(const Path& folder, const Manifest& manifest) {
   write_file(folder / kFile, text);
 }
 
-Manifest read_manifest(const Path& folder) {
+CheckpointManifest read_checkpoint_manifest(const Path& folder) {
   const Path path = folder / kFile;
   const std::string text = read_file(path);
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -51,7 +51,7 @@ Manifest read_manifest(const Path& folder) {
         document.value("version", json()).dump());
   check(sealed_text(document) == text, "{} was altered after it was written", path.string());
   try {
-    Manifest manifest{.step = document.at("step").get<std::int64_t>(),
+    CheckpointManifest manifest{.step = document.at("step").get<std::int64_t>(),
                       .state = document.at("state"),
                       .tables = document.at("tables"),
                       .files = {}};
@@ -64,7 +64,7 @@ Manifest read_manifest(const Path& folder) {
   }
 }
 
-void verify_files(const Path& folder, const Manifest& manifest, bool bytes) {
+void verify_files(const Path& folder, const CheckpointManifest& manifest, bool bytes) {
   for (const auto& [name, file] : manifest.files) {
     const Path path = folder / name;
     std::error_code error;

@@ -16,7 +16,7 @@ struct ManifestFile {
   std::string checksum;  // XXH3-128, 32 hexadecimal digits
 };
 
-struct Manifest {
+struct CheckpointManifest {
   std::int64_t step = 0;
   nlohmann::json state;   // the caller's: counters, positions, metrics
   nlohmann::json tables;  // array of {name, rows, dim, key, optimizer, state_width, rows_alive}
@@ -24,14 +24,14 @@ struct Manifest {
 };
 
 // Writes folder/manifest.json. Throws InternalError when `state` holds what JSON cannot (NaN, infinity).
-void write_manifest(const Path& folder, const Manifest& manifest);
+void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& manifest);
 
 // Reads folder/manifest.json. Throws Error naming the file when it is missing, torn, altered by a single byte
 // or of another version.
-Manifest read_manifest(const Path& folder);
+CheckpointManifest read_checkpoint_manifest(const Path& folder);
 
 // Throws Error naming the first file of the folder that is missing, extra, of another size or (with `bytes`,
 // by reading everything) of another content than the manifest says.
-void verify_files(const Path& folder, const Manifest& manifest, bool bytes);
+void verify_files(const Path& folder, const CheckpointManifest& manifest, bool bytes);
 
 }  // namespace hstu

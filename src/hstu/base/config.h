@@ -1,0 +1,229 @@
+// Typed configuration: a TOML file, `--set section.key=value` words on top, into plain structs.
+//
+// One definition of a key serves reading, defaults, checks, the resolved dump and the reference page:
+//
+//   struct TrainingOptions { std::int64_t max_steps = 0; float lr = 1e-3f; Schedule schedule =
+//   Schedule::kFlat; }; inline void describe(ConfigFields& fields, TrainingOptions& o) {
+//     fields.field("max_steps", o.max_steps, "stop after this many steps; 0: no limit", rule::at_least(0));
+//     fields.field("lr", o.lr, "learning rate of the dense parameters", rule::positive());
+//     fields.choice("schedule", o.schedule, {{"flat", Schedule::kFlat}, {"linear", Schedule::kLinear}}, "…");
+//   }
+//   struct Options { TrainingOptions training; };
+//   inline void describe(ConfigFields& fields, Options& o) {
+//     fields.section("training", o.training, "the loop over the data");
+//   }
+//   const Options options = load_config<Options>(path, set_words);  // set_words: {"training.lr=0.1", ...}
+//
+// A key that nothing describes is an error, wherever it stands: a setting is never silently without effect.
+// Inside strings ${NAME} and ${NAME:-default} stand for environment variables ("$${" is a plain "${"); a key
+// that is not a string takes them too (max_steps = "${STEPS:-100}"). Nothing else reads the environment.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "hstu/base/files.h"
+
+namespace hstu {
+
+// What a value must satisfy; for a list, each of its elements.
+struct Rule {
+  bool required = false;
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool low_excluded = false;
+  std::vector<std::string> words = {};  // when not empty: the only values allowed
+
+  std::string text() const;  // "> 0", "in [0, 1]", "one of a, b", or ""
+};
+
+namespace rule {
+Rule positive();                        // > 0
+Rule at_least(double low);              // >= low
+Rule between(double low, double high);  // in [low, high]
+Rule one_of(std::initializer_list<const char*> words);
+Rule required(Rule rule = {});  // no default: the key must be there
+}  // namespace rule
+
+using FieldPointer =
+    std::variant<bool*, int*, std::int64_t*, std::uint64_t*, float*, double*, std::string*, Path*,
+                 std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*>;
+
+struct Field {
+  std::string_view name;
+  FieldPointer value;
+  std::string_view doc;
+  const Rule& rule;
+};
+
+// A visitor of the keys of options structs; describe(ConfigFields&, T&) is found by the type T.
+class ConfigFields {
+ public:
+  virtual ~ConfigFields() = default;
+
+  template <typename T>
+  void field(std::string_view name, T& value, std::string_view doc, const Rule& rule = {}) {
+    visit({name, &value, doc, rule});
+  }
+
+  // A word for each value of an enumeration.
+  template <typename Enum>
+  void choice(std::string_view name, Enum& value,
+              std::initializer_list<std::pair<const char*, std::type_identity_t<Enum>>> words,
+              std::string_view doc) {
+    Rule rule;
+    std::string chosen;
+    for (const auto& [word, meaning] : words) {
+      rule.words.emplace_back(word);
+      if (meaning == value) chosen = word;
+    }
+    visit({name, &chosen, doc, rule});
+    for (const auto& [word, meaning] : words) {
+      if (chosen == word) value = meaning;
+    }
+  }
+
+  // [name]
+  template <typename T>
+  void section(std::string_view name, T& options, std::string_view doc) {
+    enter(name, doc);
+    describe(*this, options);
+    leave();
+  }
+
+  // [[name]], any number of times. A list in the file replaces the default list.
+  template <typename T>
+  void sections(std::string_view name, std::vector<T>& list, std::string_view doc) {
+    if (const auto size = enter_list(name, list.size(), doc)) list.assign(*size, T{});
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      enter_element(name, i);
+      describe(*this, list[i]);
+      leave();
+    }
+  }
+
+ protected:
+  virtual void visit(const Field& field) = 0;
+  virtual void enter(std::string_view name, std::string_view doc) = 0;
+  virtual void leave() = 0;
+  // Gives the number of elements the list has to have, or nothing to visit the `size` there are.
+  virtual std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
+                                                std::string_view doc) = 0;
+  virtual void enter_element(std::string_view name, std::size_t index) = 0;
+};
+
+// Fills described structs from TOML text. Problems are gathered and reported together by finish().
+class ConfigReader final : public ConfigFields {
+ public:
+  // `source` names the text in messages. Throws UsageError for text that is not TOML.
+  ConfigReader(std::string_view text, std::string_view source, std::span<const std::string> overrides);
+  ~ConfigReader() override;
+  // Throws UsageError listing every unknown key, wrong type, value out of range and missing key, with file
+  // and line.
+  void finish() const;
+
+ private:
+  void visit(const Field& field) override;
+  void enter(std::string_view name, std::string_view doc) override;
+  void leave() override;
+  std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
+                                        std::string_view doc) override;
+  void enter_element(std::string_view name, std::size_t index) override;
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Writes described structs as TOML that reads back to the same values, keys in the order of description.
+class ConfigWriter final : public ConfigFields {
+ public:
+  std::string text() const;
+
+ private:
+  void visit(const Field& field) override;
+  void enter(std::string_view name, std::string_view doc) override;
+  void leave() override;
+  std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
+                                        std::string_view doc) override;
+  void enter_element(std::string_view name, std::size_t index) override;
+  void open(std::string_view name, bool element);
+
+  struct Block {
+    std::string header, body;
+  };
+  std::vector<Block> blocks_{{}};
+  std::vector<std::pair<std::string, std::size_t>> path_{
+      {"", 0}};  // dotted name and block of each open section
+};
+
+// Writes the reference page of described structs: one Markdown table a section.
+class ConfigReference final : public ConfigFields {
+ public:
+  const std::string& text() const { return text_; }
+
+ private:
+  void visit(const Field& field) override;
+  void enter(std::string_view name, std::string_view doc) override;
+  void leave() override;
+  std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
+                                        std::string_view doc) override;
+  void enter_element(std::string_view name, std::size_t index) override;
+
+  std::vector<std::string> path_;
+  std::string text_, list_doc_;
+  bool in_table_ = false;
+};
+
+// A value as TOML writes it: numbers short and exact, strings quoted.
+std::string toml_value(const FieldPointer& value);
+
+// `text` as a TOML string; ${NAME} inside keeps its meaning.
+std::string toml_quoted(std::string_view text);
+
+template <typename Options>
+Options parse_config(std::string_view text, std::string_view source,
+                     std::span<const std::string> overrides = {}) {
+  Options options;
+  ConfigReader reader(text, source, overrides);
+  describe(reader, options);
+  reader.finish();
+  return options;
+}
+
+// The text of a configuration file. Throws UsageError naming a file that is not there.
+std::string read_config_file(const Path& path);
+
+// `overrides`: words "section.key=value"; the value is TOML, or a string without quotes.
+template <typename Options>
+Options load_config(const Path& path, std::span<const std::string> overrides = {}) {
+  return parse_config<Options>(read_config_file(path), path.string(), overrides);
+}
+
+// The resolved configuration: every key with its value, defaults included.
+template <typename Options>
+std::string to_toml(Options options) {
+  ConfigWriter writer;
+  describe(writer, options);
+  return writer.text();
+}
+
+// XXH3 128-bit hash of the text, 32 hexadecimal digits: config_hash(to_toml(options)) names a configuration.
+std::string config_hash(std::string_view text);
+
+template <typename Options>
+std::string config_reference() {
+  Options options;
+  ConfigReference reference;
+  describe(reference, options);
+  return reference.text();
+}
+
+}  // namespace hstu

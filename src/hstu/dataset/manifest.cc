@@ -1,0 +1,52 @@
+#include "hstu/dataset/manifest.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+
+std::string context_file(std::string_view name) {
+  return fmt::format("context_{}.npy", name);
+}
+
+std::string attribute_file(std::string_view name) {
+  return fmt::format("attribute_{}.npy", name);
+}
+
+std::uint8_t Manifest::action_bit(std::string_view action) const {
+  std::vector<std::string> known;
+  for (const ActionBit& candidate : actions) {
+    if (candidate.name == action) return candidate.bit;
+    known.push_back(candidate.name);
+  }
+  fail("the dataset \"{}\" has no action \"{}\"{}", name, action, suggestion(action, known));
+}
+
+std::uint8_t Manifest::pool_bits() const {
+  std::uint8_t bits = 0;
+  for (const std::string& pool : pools) bits = static_cast<std::uint8_t>(bits | action_bit(pool));
+  return bits;
+}
+
+std::string dataset_id(const std::map<std::string, ColumnInfo>& columns) {
+  std::string text;
+  for (const auto& [file, column] : columns) text += file + " " + column.checksum + "\n";
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Manifest read_manifest(const Path& dataset) {
+  const Path file = dataset / kManifestFile;
+  if (!std::filesystem::exists(file)) {
+    fail_usage("{} is not a dataset: it has no {}; make one with hstu prepare", dataset.string(),
+               kManifestFile);
+  }
+  return manifest_from_json(read_file(file), file);
+}
+
+}  // namespace hstu

@@ -1,0 +1,102 @@
+// The manifest of a prepared dataset: what its columns hold, where they come from, and checksums to prove it.
+// manifest.json is written last: a dataset folder without it is not a dataset.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hstu/base/files.h"
+
+namespace hstu {
+
+inline constexpr const char* kManifestFile = "manifest.json";
+inline constexpr const char* kUserIdsFile = "user_ids.npy";  // (U) original user ids, ascending
+inline constexpr const char* kUserOffsetsFile =
+    "user_offsets.npy";                                         // (U + 1) events of user u: [o[u], o[u + 1])
+inline constexpr const char* kItemFile = "item.npy";            // (N) original item ids
+inline constexpr const char* kTimestampFile = "timestamp.npy";  // (N) seconds
+inline constexpr const char* kActionFile = "action.npy";        // (N) action bits and kRankableBit
+
+// Bit 7 of an event's action: the event may be an anchor, i.e. something to rank. Bits 0..6 belong to the
+// schema.
+inline constexpr std::uint8_t kRankableBit = 0x80;
+
+// Names of the files of a context column (one value an event) and of an item attribute (indexed by item id).
+std::string context_file(std::string_view name);
+std::string attribute_file(std::string_view name);
+
+struct ActionBit {
+  std::string name;
+  std::uint8_t bit = 0;  // one of 1, 2, 4, ..., 64
+  bool operator==(const ActionBit&) const = default;
+};
+
+struct EventCounts {
+  std::int64_t events = 0;     // N
+  std::int64_t users = 0;      // U
+  std::int64_t items = 0;      // distinct item ids
+  std::int64_t rankable = 0;   // events with kRankableBit
+  std::int64_t positives = 0;  // rankable events with the label's bit
+  bool operator==(const EventCounts&) const = default;
+};
+
+struct TimeRange {
+  std::int64_t min = 0, max = 0;  // seconds, both inclusive
+  bool operator==(const TimeRange&) const = default;
+};
+
+// Half-open intervals in seconds: the columns hold [train_start, train_end), [test_start, test_end) is held
+// out.
+struct TimeSplit {
+  std::int64_t train_start = 0, train_end = 0;
+  std::int64_t test_start = 0, test_end = 0;
+  bool operator==(const TimeSplit&) const = default;
+};
+
+struct ColumnInfo {
+  std::string type;        // NumPy's type string: "<u4", "|u1", ...
+  std::int64_t count = 0;  // elements
+  std::int64_t bytes = 0;  // size of the file, header included
+  std::string checksum;    // file_checksum() of the file
+  bool operator==(const ColumnInfo&) const = default;
+};
+
+struct Manifest {
+  std::string name;  // "yambda", "movielens", or the name in the user's schema
+  std::string id;    // dataset_id(columns)
+  EventCounts counts;
+  TimeRange time;
+  std::optional<TimeSplit> split;
+  std::vector<ActionBit> actions;
+  std::string label;                          // an action: a rankable event that has it is a positive
+  std::vector<std::string> pools;             // actions whose events may enter a history
+  std::vector<std::string> context;           // names of the context columns
+  std::vector<std::string> attributes;        // names of the item attributes
+  std::map<std::string, ColumnInfo> columns;  // by file name
+  std::optional<EventCounts> test_events;     // events of the test interval, of users that have train events
+
+  // The bit of a named action; Error with the nearest known name when there is none.
+  std::uint8_t action_bit(std::string_view action) const;
+  std::uint8_t label_bit() const { return action_bit(label); }
+  // The bits of all pools together: an event enters histories when (action & pool_bits()) != 0.
+  std::uint8_t pool_bits() const;
+  bool operator==(const Manifest&) const = default;
+};
+
+// XXH3-128 over the columns' checksums in order of file names: equal ids, equal data. 32 hexadecimal digits.
+std::string dataset_id(const std::map<std::string, ColumnInfo>& columns);
+
+std::string manifest_to_json(const Manifest& manifest);
+
+// Reads and validates; `source` names the file in errors. Throws Error naming the field that is missing, of
+// the wrong type or at odds with another one.
+Manifest manifest_from_json(std::string_view text, const Path& source);
+
+// The manifest of a dataset folder. UsageError when the folder is not a dataset.
+Manifest read_manifest(const Path& dataset);
+
+}  // namespace hstu

@@ -1,0 +1,220 @@
+// The manifest as JSON, and the checks that a manifest must pass before anything trusts it.
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "hstu/base/error.h"
+#include "hstu/dataset/manifest.h"
+
+namespace hstu {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "hstu-dataset";
+constexpr int kVersion = 1;
+
+Json counts_to_json(const EventCounts& counts) {
+  return {{"events", counts.events},
+          {"users", counts.users},
+          {"items", counts.items},
+          {"rankable", counts.rankable},
+          {"positives", counts.positives}};
+}
+
+// One JSON value together with its place ("manifest.json: counts.events"), so that every error can say where.
+class Field {
+ public:
+  Field(const Json& value, std::string place) : value_(value), place_(std::move(place)) {}
+
+  Field operator[](const std::string& key) const {
+    check(value_.is_object(), "{}: expected an object, found {}", place_, value_.type_name());
+    check(value_.contains(key), "{}: the field \"{}\" is missing", place_, key);
+    return {value_[key], fmt::format("{}: {}", place_, key)};
+  }
+  std::string text() const {
+    check(value_.is_string(), "{}: expected a string, found {}", place_, value_.dump());
+    return value_.get<std::string>();
+  }
+  std::int64_t integer() const {
+    check(value_.is_number_integer(), "{}: expected an integer, found {}", place_, value_.dump());
+    return value_.get<std::int64_t>();
+  }
+  std::int64_t count() const {
+    const std::int64_t value = integer();
+    check(value >= 0, "{}: expected a count of at least 0, found {}", place_, value);
+    return value;
+  }
+  bool is_null() const { return value_.is_null(); }
+
+  std::vector<Field> elements() const {
+    check(value_.is_array(), "{}: expected a list, found {}", place_, value_.type_name());
+    std::vector<Field> fields;
+    for (std::size_t i = 0; i < value_.size(); ++i)
+      fields.emplace_back(value_[i], fmt::format("{}[{}]", place_, i));
+    return fields;
+  }
+  std::vector<std::string> texts() const {
+    std::vector<std::string> list;
+    for (const Field& element : elements()) list.push_back(element.text());
+    return list;
+  }
+  std::vector<std::string> keys() const {
+    check(value_.is_object(), "{}: expected an object, found {}", place_, value_.type_name());
+    std::vector<std::string> list;
+    for (const auto& entry : value_.items()) list.push_back(entry.key());
+    return list;
+  }
+  const std::string& place() const { return place_; }
+
+ private:
+  const Json& value_;
+  std::string place_;
+};
+
+EventCounts read_counts(const Field& field) {
+  return {.events = field["events"].count(),
+          .users = field["users"].count(),
+          .items = field["items"].count(),
+          .rankable = field["rankable"].count(),
+          .positives = field["positives"].count()};
+}
+
+std::vector<ActionBit> read_actions(const Field& field) {
+  std::vector<ActionBit> actions;
+  unsigned taken = 0;
+  for (const Field& element : field.elements()) {
+    const std::int64_t bit = element["bit"].integer();
+    check(bit >= 1 && bit <= 64 && std::has_single_bit(static_cast<unsigned>(bit)),
+          "{}: expected a bit of 1, 2, 4, ..., 64, found {}", element.place(), bit);
+    check((taken & static_cast<unsigned>(bit)) == 0, "{}: two actions share the bit {}", element.place(),
+          bit);
+    taken |= static_cast<unsigned>(bit);
+    actions.push_back({.name = element["name"].text(), .bit = static_cast<std::uint8_t>(bit)});
+  }
+  return actions;
+}
+
+ColumnInfo read_column(const Field& field) {
+  return {.type = field["type"].text(),
+          .count = field["count"].count(),
+          .bytes = field["bytes"].count(),
+          .checksum = field["checksum"].text()};
+}
+
+void expect_column(const Manifest& manifest, const std::string& file, std::int64_t count,
+                   const Path& source) {
+  const auto found = manifest.columns.find(file);
+  check(found != manifest.columns.end(), "{}: columns: the column {} is missing", source.string(), file);
+  check(found->second.count == count, "{}: columns: {}: expected {} elements, found {}", source.string(),
+        file, count, found->second.count);
+}
+
+// What one field says about another.
+void check_consistency(const Manifest& manifest, const Path& source) {
+  const EventCounts& counts = manifest.counts;
+  expect_column(manifest, kUserIdsFile, counts.users, source);
+  expect_column(manifest, kUserOffsetsFile, counts.users + 1, source);
+  for (const char* file : {kItemFile, kTimestampFile, kActionFile}) {
+    expect_column(manifest, file, counts.events, source);
+  }
+  for (const std::string& name : manifest.context) {
+    expect_column(manifest, context_file(name), counts.events, source);
+  }
+  for (const std::string& name : manifest.attributes) {
+    check(manifest.columns.contains(attribute_file(name)), "{}: columns: the column {} is missing",
+          source.string(), attribute_file(name));
+  }
+  check(counts.rankable <= counts.events && counts.positives <= counts.rankable,
+        "{}: counts: expected positives <= rankable <= events, found {}, {}, {}", source.string(),
+        counts.positives, counts.rankable, counts.events);
+  check(manifest.time.min <= manifest.time.max, "{}: time: expected min <= max, found {} and {}",
+        source.string(), manifest.time.min, manifest.time.max);
+  manifest.label_bit();
+  manifest.pool_bits();
+  const std::string id = dataset_id(manifest.columns);
+  check(manifest.id == id, "{}: id: expected {} from the columns' checksums, found {}: the file was altered",
+        source.string(), id, manifest.id);
+}
+
+Manifest read_fields(const Field& root) {
+  Manifest manifest;
+  manifest.name = root["name"].text();
+  manifest.id = root["id"].text();
+  manifest.counts = read_counts(root["counts"]);
+  manifest.time = {.min = root["time"]["min"].integer(), .max = root["time"]["max"].integer()};
+  if (const Field split = root["split"]; !split.is_null()) {
+    manifest.split = TimeSplit{.train_start = split["train_start"].integer(),
+                               .train_end = split["train_end"].integer(),
+                               .test_start = split["test_start"].integer(),
+                               .test_end = split["test_end"].integer()};
+  }
+  manifest.actions = read_actions(root["actions"]);
+  manifest.label = root["label"].text();
+  manifest.pools = root["pools"].texts();
+  manifest.context = root["context"].texts();
+  manifest.attributes = root["attributes"].texts();
+  const Field columns = root["columns"];
+  for (const std::string& file : columns.keys()) manifest.columns[file] = read_column(columns[file]);
+  if (const Field test = root["test_events"]; !test.is_null()) manifest.test_events = read_counts(test);
+  return manifest;
+}
+
+}  // namespace
+
+std::string manifest_to_json(const Manifest& manifest) {
+  Json json;
+  json["format"] = kFormat;
+  json["version"] = kVersion;
+  json["name"] = manifest.name;
+  json["id"] = manifest.id;
+  json["counts"] = counts_to_json(manifest.counts);
+  json["time"] = {{"min", manifest.time.min}, {"max", manifest.time.max}};
+  json["split"] = nullptr;
+  if (const auto& split = manifest.split) {
+    json["split"] = {{"train_start", split->train_start},
+                     {"train_end", split->train_end},
+                     {"test_start", split->test_start},
+                     {"test_end", split->test_end}};
+  }
+  json["actions"] = Json::array();
+  for (const ActionBit& action : manifest.actions) {
+    json["actions"].push_back({{"name", action.name}, {"bit", action.bit}});
+  }
+  json["label"] = manifest.label;
+  json["pools"] = manifest.pools;
+  json["context"] = manifest.context;
+  json["attributes"] = manifest.attributes;
+  json["columns"] = Json::object();
+  for (const auto& [file, column] : manifest.columns) {
+    json["columns"][file] = {{"type", column.type},
+                             {"count", column.count},
+                             {"bytes", column.bytes},
+                             {"checksum", column.checksum}};
+  }
+  json["test_events"] = manifest.test_events ? counts_to_json(*manifest.test_events) : Json(nullptr);
+  return json.dump(2) + "\n";
+}
+
+Manifest manifest_from_json(std::string_view text, const Path& source) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    fail("{}: not valid JSON: {}", source.string(), error.what());
+  }
+  const Field root(json, source.string());
+  const std::string format = root["format"].text();
+  check(format == kFormat, "{}: format: expected \"{}\", found \"{}\"", source.string(), kFormat, format);
+  const std::int64_t version = root["version"].integer();
+  check(version == kVersion,
+        "{}: version: expected {}, found {}: prepare the dataset again with this program", source.string(),
+        kVersion, version);
+  Manifest manifest = read_fields(root);
+  check_consistency(manifest, source);
+  return manifest;
+}
+
+}  // namespace hstu

@@ -1,0 +1,176 @@
+#include "hstu/events/arrow_column.h"
+
+#include <limits>
+#include <string_view>
+
+#include <arrow/api.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+using arrow::Type;
+
+bool is_text(Type::type id) {
+  return id == Type::STRING || id == Type::LARGE_STRING || id == Type::STRING_VIEW;
+}
+
+template <typename ArrowType, typename T>
+void copy_values(const arrow::Array& array, std::vector<T>& to) {
+  const auto* const values = static_cast<const arrow::NumericArray<ArrowType>&>(array).raw_values();
+  to.assign(values, values + array.length());
+}
+
+// Calls body with the Arrow type of an integer array.
+template <typename Body>
+void with_integer_type(Type::type id, const Body& body) {
+  switch (id) {
+    case Type::INT8:
+      return body(arrow::Int8Type{});
+    case Type::INT16:
+      return body(arrow::Int16Type{});
+    case Type::INT32:
+      return body(arrow::Int32Type{});
+    case Type::INT64:
+      return body(arrow::Int64Type{});
+    case Type::UINT8:
+      return body(arrow::UInt8Type{});
+    case Type::UINT16:
+      return body(arrow::UInt16Type{});
+    case Type::UINT32:
+      return body(arrow::UInt32Type{});
+    default:
+      return body(arrow::UInt64Type{});
+  }
+}
+
+void copy_integers(const arrow::Array& array, std::vector<std::int64_t>& to) {
+  with_integer_type(array.type_id(), [&](auto type) { copy_values<decltype(type)>(array, to); });
+}
+
+void check_unsigned_range(const arrow::Array& array, const std::string& place) {
+  const auto& values = static_cast<const arrow::UInt64Array&>(array);
+  constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  for (std::int64_t i = 0; i < values.length(); ++i) {
+    check(values.IsNull(i) || values.Value(i) <= kLargest, "{}: expected integers below 2^63, found {}",
+          place, values.Value(i));
+  }
+}
+
+std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
+  return value / divisor - (value % divisor < 0 ? 1 : 0);
+}
+
+void copy_seconds(const arrow::Array& array, std::vector<std::int64_t>& to) {
+  copy_values<arrow::TimestampType>(array, to);
+  std::int64_t divisor = 1;
+  switch (static_cast<const arrow::TimestampType&>(*array.type()).unit()) {
+    case arrow::TimeUnit::SECOND:
+      return;
+    case arrow::TimeUnit::MILLI:
+      divisor = 1'000;
+      break;
+    case arrow::TimeUnit::MICRO:
+      divisor = 1'000'000;
+      break;
+    case arrow::TimeUnit::NANO:
+      divisor = 1'000'000'000;
+      break;
+  }
+  for (std::int64_t& value : to) value = floor_divide(value, divisor);
+}
+
+template <typename StringArray>
+std::vector<std::string> copy_texts(const arrow::Array& array) {
+  const auto& typed = static_cast<const StringArray&>(array);
+  std::vector<std::string> texts;
+  for (std::int64_t i = 0; i < typed.length(); ++i)
+    texts.emplace_back(typed.IsNull(i) ? "" : typed.GetView(i));
+  return texts;
+}
+
+std::vector<std::string> copy_texts_of_any(const arrow::Array& array) {
+  switch (array.type_id()) {
+    case Type::STRING:
+      return copy_texts<arrow::StringArray>(array);
+    case Type::LARGE_STRING:
+      return copy_texts<arrow::LargeStringArray>(array);
+    default:
+      return copy_texts<arrow::StringViewArray>(array);
+  }
+}
+
+void copy_dictionary(const arrow::Array& array, RawColumn& column) {
+  const auto& dictionary = static_cast<const arrow::DictionaryArray&>(array);
+  copy_integers(*dictionary.indices(), column.integers);
+  column.texts = copy_texts_of_any(*dictionary.dictionary());
+}
+
+// A plain string column: Parquet's reader is asked for dictionaries, so this serves small files of other
+// writers.
+void copy_plain_text(const arrow::Array& array, RawColumn& column) {
+  column.texts = copy_texts_of_any(array);
+  column.integers.resize(column.texts.size());
+  for (std::size_t i = 0; i < column.integers.size(); ++i) column.integers[i] = static_cast<std::int64_t>(i);
+}
+
+void copy_booleans(const arrow::Array& array, std::vector<std::int64_t>& to) {
+  const auto& typed = static_cast<const arrow::BooleanArray&>(array);
+  to.reserve(static_cast<std::size_t>(typed.length()));
+  for (std::int64_t i = 0; i < typed.length(); ++i) to.push_back(typed.Value(i) ? 1 : 0);
+}
+
+void mark_nulls(const arrow::Array& array, RawColumn& column) {
+  if (array.null_count() == 0) return;
+  column.nulls.resize(static_cast<std::size_t>(array.length()));
+  for (std::size_t i = 0; i < column.nulls.size(); ++i) {
+    if (array.IsValid(static_cast<std::int64_t>(i))) continue;
+    column.nulls[i] = 1;
+    if (column.kind == RawColumn::Kind::kReal) {
+      column.reals[i] = 0;
+    } else {
+      column.integers[i] = column.kind == RawColumn::Kind::kText ? -1 : 0;
+    }
+  }
+}
+
+}  // namespace
+
+bool is_readable(const arrow::DataType& type) {
+  if (type.id() == Type::DICTIONARY)
+    return is_text(static_cast<const arrow::DictionaryType&>(type).value_type()->id());
+  return arrow::is_integer(type.id()) || is_text(type.id()) || type.id() == Type::BOOL ||
+         type.id() == Type::FLOAT || type.id() == Type::DOUBLE || type.id() == Type::TIMESTAMP;
+}
+
+RawColumn to_raw_column(const std::string& name, const arrow::Array& array, const std::string& place) {
+  RawColumn column;
+  column.name = name;
+  column.type_name = array.type()->ToString();
+  const Type::type id = array.type_id();
+  if (id == Type::FLOAT || id == Type::DOUBLE) {
+    column.kind = RawColumn::Kind::kReal;
+    id == Type::FLOAT ? copy_values<arrow::FloatType>(array, column.reals)
+                      : copy_values<arrow::DoubleType>(array, column.reals);
+  } else if (id == Type::DICTIONARY) {
+    column.kind = RawColumn::Kind::kText;
+    copy_dictionary(array, column);
+  } else if (is_text(id)) {
+    column.kind = RawColumn::Kind::kText;
+    copy_plain_text(array, column);
+  } else if (id == Type::TIMESTAMP) {
+    column.kind = RawColumn::Kind::kSeconds;
+    copy_seconds(array, column.integers);
+  } else if (id == Type::BOOL) {
+    copy_booleans(array, column.integers);
+  } else {
+    require(arrow::is_integer(id), "{}: no conversion from {}", place, column.type_name);
+    if (id == Type::UINT64) check_unsigned_range(array, place);
+    copy_integers(array, column.integers);
+  }
+  mark_nulls(array, column);
+  return column;
+}
+
+}  // namespace hstu

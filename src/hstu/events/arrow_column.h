@@ -1,0 +1,22 @@
+// One Arrow array as a RawColumn.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "hstu/events/column_source.h"
+
+namespace arrow {
+class Array;
+class DataType;
+}  // namespace arrow
+
+namespace hstu {
+
+// Whether to_raw_column() can convert arrays of the type.
+bool is_readable(const arrow::DataType& type);
+
+// `place` names file and column in errors. Throws Error when a value does not fit into 64 bits signed.
+RawColumn to_raw_column(const std::string& name, const arrow::Array& array, const std::string& place);
+
+}  // namespace hstu

@@ -1,0 +1,31 @@
+#include "hstu/events/column_source.h"
+
+#include <algorithm>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/events/movielens_source.h"
+#include "hstu/events/parquet_source.h"
+
+namespace hstu {
+
+std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns) {
+  if (!std::filesystem::exists(file)) fail_usage("{}: there is no such file", file.string());
+  if (is_movielens_file(file)) return open_movielens(file, columns);
+  return open_parquet(file, columns);
+}
+
+std::vector<std::size_t> find_columns(const Path& file, std::span<const std::string> wanted,
+                                      std::span<const std::string> available) {
+  std::vector<std::size_t> positions;
+  for (const std::string& name : wanted) {
+    const auto found = std::find(available.begin(), available.end(), name);
+    if (found == available.end()) {
+      fail_usage("{}: there is no column \"{}\"{}", file.string(), name, suggestion(name, available));
+    }
+    positions.push_back(static_cast<std::size_t>(found - available.begin()));
+  }
+  return positions;
+}
+
+}  // namespace hstu

@@ -1,0 +1,132 @@
+#include "hstu/events/condition.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+struct Operator {
+  std::string_view text;
+  Comparison comparison;
+};
+// Longer ones first: "<=" must not be read as "<".
+constexpr std::array kOperators = {
+    Operator{"!=", Comparison::kNotEqual}, Operator{"<=", Comparison::kAtMost},
+    Operator{">=", Comparison::kAtLeast},  Operator{"=", Comparison::kEqual},
+    Operator{"<", Comparison::kLess},      Operator{">", Comparison::kMore},
+};
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+std::string_view unquote(std::string_view text) {
+  const bool quoted =
+      text.size() >= 2 && text.front() == text.back() && (text.front() == '\'' || text.front() == '"');
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+template <typename Number>
+std::optional<Number> parse(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+template <typename Element, typename Holds>
+void keep_where(std::span<const Element> values, std::span<std::uint8_t> mask, const Holds& holds) {
+  for (std::size_t r = 0; r < mask.size(); ++r) mask[r] &= static_cast<std::uint8_t>(holds(values[r]));
+}
+
+// The comparison is chosen once a column, not once a row.
+template <typename Element, typename Number>
+void compare(std::span<const Element> values, Comparison comparison, Number bound,
+             std::span<std::uint8_t> mask) {
+  const auto number = [](Element value) { return static_cast<Number>(value); };
+  switch (comparison) {
+    case Comparison::kEqual:
+      return keep_where(values, mask, [&](Element v) { return number(v) == bound; });
+    case Comparison::kNotEqual:
+      return keep_where(values, mask, [&](Element v) { return number(v) != bound; });
+    case Comparison::kLess:
+      return keep_where(values, mask, [&](Element v) { return number(v) < bound; });
+    case Comparison::kAtMost:
+      return keep_where(values, mask, [&](Element v) { return number(v) <= bound; });
+    case Comparison::kMore:
+      return keep_where(values, mask, [&](Element v) { return number(v) > bound; });
+    case Comparison::kAtLeast:
+      return keep_where(values, mask, [&](Element v) { return number(v) >= bound; });
+  }
+}
+
+void compare_texts(const Condition& condition, const RawColumn& column, const std::string& file,
+                   std::span<std::uint8_t> mask) {
+  const bool equal = condition.comparison == Comparison::kEqual;
+  if (!equal && condition.comparison != Comparison::kNotEqual) {
+    fail_usage("{}: the condition \"{}\" orders the column \"{}\", which holds text ({}): use = or !=", file,
+               to_string(condition), column.name, column.type_name);
+  }
+  std::vector<std::uint8_t> holds;  // per text of the dictionary
+  for (const std::string& text : column.texts) holds.push_back((text == condition.value) == equal ? 1 : 0);
+  keep_where(std::span<const std::int64_t>(column.integers), mask, [&](std::int64_t code) {
+    return code < 0 ? !equal : holds[static_cast<std::size_t>(code)] != 0;
+  });
+}
+
+}  // namespace
+
+Condition parse_condition(std::string_view text) {
+  const std::size_t at = text.find_first_of("!<>=");
+  if (at != std::string_view::npos) {
+    for (const Operator& candidate : kOperators) {
+      if (!text.substr(at).starts_with(candidate.text)) continue;
+      const std::string_view column = unquote(trim(text.substr(0, at)));
+      const std::string_view value = trim(text.substr(at + candidate.text.size()));
+      if (column.empty() || value.empty()) break;
+      return {.column = std::string(column),
+              .comparison = candidate.comparison,
+              .value = std::string(unquote(value))};
+    }
+  }
+  fail_usage(
+      "expected a condition such as \"event_type = listen\" or \"rating >= 4\" (= != < <= > >=), found "
+      "\"{}\"",
+      text);
+}
+
+std::string to_string(const Condition& condition) {
+  const auto* const found =
+      std::find_if(kOperators.begin(), kOperators.end(),
+                   [&](const Operator& candidate) { return candidate.comparison == condition.comparison; });
+  return fmt::format("{} {} {}", condition.column, found->text, condition.value);
+}
+
+void keep_matching(const Condition& condition, const RawColumn& column, const std::string& file,
+                   std::span<std::uint8_t> mask) {
+  if (column.kind == RawColumn::Kind::kText) return compare_texts(condition, column, file, mask);
+  const std::optional<double> real = parse<double>(condition.value);
+  if (!real) {
+    fail_usage("{}: the condition \"{}\" needs a number: the column \"{}\" holds {}", file,
+               to_string(condition), column.name, column.type_name);
+  }
+  if (column.kind == RawColumn::Kind::kReal) {
+    return compare(std::span<const double>(column.reals), condition.comparison, *real, mask);
+  }
+  const std::span<const std::int64_t> integers(column.integers);
+  // Whole numbers are compared as such: doubles would confuse ids beyond 2^53.
+  if (const auto whole = parse<std::int64_t>(condition.value)) {
+    return compare(integers, condition.comparison, *whole, mask);
+  }
+  compare(integers, condition.comparison, *real, mask);
+}
+
+}  // namespace hstu

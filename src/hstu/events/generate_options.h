@@ -1,0 +1,30 @@
+// What a user may say about the synthetic events.
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/base/files.h"
+
+namespace hstu {
+
+struct GenerateOptions {
+  std::int64_t users = 0;
+  std::int64_t days = 0;
+  std::int64_t items = 0;
+  std::uint64_t seed = 1;
+  Path output;
+  int threads = 0;                   // 0: all cores; never changes a byte of the output
+  double events_per_user_day = 16;   // mean over users; the public set has 15.9
+  std::int64_t genres = 12;          // clusters of artists; a user likes two to four of them
+  double items_per_artist = 10;      // mean
+  double popularity_exponent = 1.0;  // Zipf exponent of artists within a genre
+  double taste_days = 20;            // mean days until a user swaps one liked genre for another
+
+  // Artists in the catalogue: at least one a genre.
+  std::int64_t artists() const;
+};
+
+// Throws UsageError naming the option, its value and its range.
+void check_options(const GenerateOptions& options);
+
+}  // namespace hstu

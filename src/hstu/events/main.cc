@@ -1,0 +1,53 @@
+// hstu-prepare: raw events to datasets. `hstu prepare` and `hstu generate` start it; it alone links Arrow.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "hstu/base/error.h"
+#include "hstu/events/prepare_command.h"
+
+#if __has_include("hstu/events/generate_command.h")
+#include "hstu/events/generate_command.h"
+#else
+namespace hstu {
+inline void add_generate_command(CLI::App&) {}
+}  // namespace hstu
+#endif
+
+namespace {
+
+constexpr int kRunFailed = 1;
+constexpr int kWordsWrong = 2;
+
+int run(int argc, char** argv) {
+  CLI::App app("Turns event logs into datasets that hstu trains on.", "hstu prepare");
+  app.require_subcommand(1);
+  app.footer("Example:\n  hstu prepare movielens --input ml-100k --output datasets/movielens-100k");
+  hstu::add_prepare_commands(app);
+  hstu::add_generate_command(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWordsWrong;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A file that outgrows its limit shall be an error with a message, not a silent death.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const hstu::UsageError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return kWordsWrong;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return kRunFailed;
+  }
+}

@@ -1,0 +1,164 @@
+#include "hstu/events/movielens_source.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kBatchRows = std::int64_t{1} << 16;
+constexpr std::size_t kShownBytes = 80;  // of a malformed line, in messages
+
+// How one of MovieLens' files is written.
+struct Format {
+  const char* file;
+  std::string_view separator;
+  bool has_header;
+  bool is_ratings;  // else: movies
+};
+
+constexpr std::array kFormats = {
+    Format{"u.data", "\t", false, true},      Format{"ratings.dat", "::", false, true},
+    Format{"ratings.csv", ",", true, true},   Format{"u.item", "|", false, false},
+    Format{"movies.dat", "::", false, false}, Format{"movies.csv", ",", true, false},
+};
+
+const Format* find_format(const Path& file) {
+  const std::string name = file.filename().string();
+  const auto* const found = std::find_if(kFormats.begin(), kFormats.end(),
+                                         [&](const Format& format) { return name == format.file; });
+  return found == kFormats.end() ? nullptr : found;
+}
+
+// Takes the text up to the next separator, and the separator, off the front of `rest`.
+std::string_view take_field(std::string_view& rest, std::string_view separator) {
+  const std::size_t at = rest.find(separator);
+  const std::string_view field = rest.substr(0, at);
+  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + separator.size());
+  return field;
+}
+
+template <typename Number>
+bool parse_number(std::string_view text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+// The year in "Title (1995)", "American President, The (1995)": the last four digits in brackets; 0 if there
+// are none.
+std::int64_t year_of(std::string_view title) {
+  for (std::size_t open = title.rfind('('); open != std::string_view::npos;
+       open = title.rfind('(', open - 1)) {
+    const std::string_view digits = title.substr(open + 1, 4);
+    std::int64_t year = 0;
+    if (title.substr(open + 1).find(')') == 4 && parse_number(digits, year) && year > 0) return year;
+    if (open == 0) break;
+  }
+  return 0;
+}
+
+class MovieLensSource : public ColumnSource {
+ public:
+  MovieLensSource(Path path, const Format& format, std::span<const std::string> columns)
+      : path_(std::move(path)), format_(format), input_(path_) {
+    using Kind = RawColumn::Kind;
+    const auto column = [](const char* name, const char* type, Kind kind) {
+      RawColumn result;
+      result.name = name;
+      result.type_name = type;
+      result.kind = kind;
+      return result;
+    };
+    if (format_.is_ratings) {
+      empty_ = {column("user", "integer", Kind::kInteger), column("item", "integer", Kind::kInteger),
+                column("rating", "real", Kind::kReal), column("timestamp", "integer", Kind::kInteger)};
+    } else {
+      empty_ = {column("item", "integer", Kind::kInteger), column("year", "integer", Kind::kInteger)};
+    }
+    std::vector<std::string> names;
+    for (const RawColumn& known : empty_) names.push_back(known.name);
+    order_ = find_columns(path_, columns, names);
+    if (!input_) fail("cannot open {}: check the permissions", path_.string());
+    if (std::string header; format_.has_header && std::getline(input_, header)) line_ = 1;
+  }
+
+  std::int64_t total_rows() const override { return 0; }
+
+  bool next(RawBatch& batch) override {
+    std::vector<RawColumn> columns = empty_;
+    batch.file = path_.string();
+    batch.first_row = rows_done_;
+    batch.rows = 0;
+    for (std::string line; batch.rows < kBatchRows && std::getline(input_, line); ++batch.rows) {
+      ++line_;
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      const bool good = format_.is_ratings ? parse_rating(line, columns) : parse_movie(line, columns);
+      if (!good) fail_malformed(line);
+    }
+    if (input_.bad()) fail("cannot read {}", path_.string());
+    rows_done_ += batch.rows;
+    batch.columns.clear();
+    for (const std::size_t position : order_) batch.columns.push_back(columns[position]);
+    return batch.rows > 0;
+  }
+
+ private:
+  bool parse_rating(std::string_view line, std::vector<RawColumn>& columns) const {
+    std::int64_t user = 0, item = 0, time = 0;
+    double rating = 0;
+    const bool good = parse_number(take_field(line, format_.separator), user) &&
+                      parse_number(take_field(line, format_.separator), item) &&
+                      parse_number(take_field(line, format_.separator), rating) && parse_number(line, time);
+    columns[0].integers.push_back(user);
+    columns[1].integers.push_back(item);
+    columns[2].reals.push_back(rating);
+    columns[3].integers.push_back(time);
+    return good;
+  }
+
+  bool parse_movie(std::string_view line, std::vector<RawColumn>& columns) const {
+    std::int64_t item = 0;
+    const bool good = parse_number(take_field(line, format_.separator), item) && !line.empty();
+    // In movies.csv a title may hold commas; the genres after it hold no year, so the rest of the line will
+    // do.
+    const std::int64_t year = year_of(format_.has_header ? line : take_field(line, format_.separator));
+    columns[0].integers.push_back(item);
+    columns[1].integers.push_back(year);
+    columns[1].nulls.push_back(year == 0 ? 1 : 0);
+    return good;
+  }
+
+  [[noreturn]] void fail_malformed(const std::string& line) const {
+    fail("{}: line {}: expected {} separated by \"{}\", found \"{}\"", path_.string(), line_,
+         format_.is_ratings ? "user, item, rating and time" : "item, title and more",
+         format_.separator == "\t" ? "\\t" : format_.separator, line.substr(0, kShownBytes));
+  }
+
+  Path path_;
+  Format format_;
+  std::ifstream input_;
+  std::vector<RawColumn> empty_;    // every column of the file, without rows
+  std::vector<std::size_t> order_;  // asked-for columns as positions in `empty_`
+  std::int64_t line_ = 0, rows_done_ = 0;
+};
+
+}  // namespace
+
+bool is_movielens_file(const Path& file) {
+  return find_format(file) != nullptr;
+}
+
+std::unique_ptr<ColumnSource> open_movielens(const Path& file, std::span<const std::string> columns) {
+  const Format* const format = find_format(file);
+  require(format != nullptr, "{} is no MovieLens file", file.string());
+  return std::make_unique<MovieLensSource>(file, *format, columns);
+}
+
+}  // namespace hstu

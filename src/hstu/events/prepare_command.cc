@@ -1,0 +1,139 @@
+#include "hstu/events/prepare_command.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "hstu/base/text.h"
+#include "hstu/base/threads.h"
+#include "hstu/dataset/writer.h"
+#include "hstu/events/builtin_schemas.h"
+#include "hstu/events/parquet_source.h"
+#include "hstu/events/prepare.h"
+
+namespace hstu {
+namespace {
+
+// What the user typed; each subcommand uses its part.
+struct Words {
+  std::string input, output, schema, mappings;
+  double positive_rating = 4;
+  SplitRule split;
+  int threads = 0;
+};
+
+std::string share(std::int64_t part, std::int64_t whole) {
+  const double percent = whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+  return fmt::format("{} ({:.1f} %)", with_separators(part), percent);
+}
+
+void print_summary(const Manifest& manifest, const std::string& output) {
+  const EventCounts& counts = manifest.counts;
+  const auto bytes = static_cast<double>(dataset_bytes(manifest));
+  std::vector<std::vector<std::string>> rows = {
+      {"dataset", output},
+      {"users", with_separators(counts.users)},
+      {"items", with_separators(counts.items)},
+      {"events", with_separators(counts.events)},
+      {"rankable", share(counts.rankable, counts.events)},
+      {"positives", fmt::format("{} of the rankable", share(counts.positives, counts.rankable))},
+      {"time", fmt::format("{} to {} s ({:.1f} days)", manifest.time.min, manifest.time.max,
+                           static_cast<double>(manifest.time.max - manifest.time.min) / 86400)},
+      {"size", fmt::format("{}, {:.1f} bytes an event", human_bytes(bytes),
+                           bytes / static_cast<double>(counts.events))}};
+  if (manifest.test_events) {
+    rows.push_back({"held out", fmt::format("{} events of the test interval",
+                                            with_separators(manifest.test_events->events))});
+  }
+  fmt::print("{}", table(rows));
+}
+
+void run(const Words& words, const Schema& schema) {
+  if (words.threads > 0) set_threads(words.threads);
+  set_parquet_threads(threads());
+  print_summary(prepare(schema, words.input, words.output), words.output);
+}
+
+CLI::App* add_command(CLI::App& app, Words& words, const char* name, const char* description,
+                      const char* example) {
+  CLI::App* const command = app.add_subcommand(name, description);
+  command->footer(example);
+  command->add_option("--input", words.input, "folder of the event files")->required()->check(CLI::ExistingDirectory);
+  command->add_option("--output", words.output, "dataset folder to make; it must not exist yet")->required();
+  command->add_option("--threads", words.threads, "threads (default: all cores)")->check(CLI::Range(1, 4096));
+  return command;
+}
+
+void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
+  CLI::App* const command = add_command(
+      app, *words, "yambda", "Yambda: multi_event.parquet and the catalogue's two mappings",
+      "Example:\n"
+      "  hstu prepare yambda --input yambda/flat/50m --output datasets/yambda-50m\n\n"
+      "The last --test-days are held out, and --gap-minutes before them dropped. With --test-days 0 every\n"
+      "event is kept.");
+  command->add_option(
+      "--mappings", words->mappings,
+      "folder of artist_item_mapping.parquet and album_item_mapping.parquet\n(default: INPUT, "
+      "INPUT/shared_metadata, or where Yambda's layouts keep them)");
+  command->add_option("--train-days", words->split.train_days, "days kept before the gap")
+      ->capture_default_str();
+  command->add_option("--gap-minutes", words->split.gap_minutes, "minutes dropped between train and test")
+      ->capture_default_str();
+  command->add_option("--test-days", words->split.test_days, "days held out at the end")
+      ->capture_default_str();
+  command->callback([words] {
+    const Path mappings =
+        words->mappings.empty() ? find_yambda_mappings(words->input) : Path(words->mappings);
+    run(*words, yambda_schema(mappings, words->split));
+  });
+}
+
+void add_movielens(CLI::App& app, const std::shared_ptr<Words>& words) {
+  CLI::App* const command = add_command(
+      app, *words, "movielens", "MovieLens: ml-100k, ml-1m, ml-20m, ml-25m or ml-32m",
+      "Example:\n"
+      "  hstu prepare movielens --input ml-100k --output datasets/movielens-100k\n\n"
+      "Every rating is an event to rank; ratings of at least --positive-rating are the positives.");
+  command->add_option("--positive-rating", words->positive_rating, "smallest rating that counts as positive")
+      ->capture_default_str();
+  command->callback([words] { run(*words, movielens_schema(words->input, words->positive_rating)); });
+}
+
+void add_parquet(CLI::App& app, const std::shared_ptr<Words>& words) {
+  CLI::App* const command =
+      add_command(app, *words, "parquet", "Your own Parquet files, described by a small schema file",
+                  "Example:\n"
+                  "  hstu prepare parquet --schema shop.toml --input logs --output datasets/shop\n\n"
+                  "where shop.toml says:\n"
+                  "  name = \"shop\"\n"
+                  "  files = [\"events-*.parquet\"]\n"
+                  "  user = \"customer_id\"\n"
+                  "  item = \"product_id\"\n"
+                  "  time = \"at\"\n"
+                  "  time_unit = \"ms\"\n"
+                  "  label = \"bought\"\n"
+                  "  pools = [\"bought\", \"viewed\"]\n"
+                  "  [[action]]\n"
+                  "  name = \"bought\"\n"
+                  "  bit = 1\n"
+                  "  when = [\"kind = purchase\"]\n"
+                  "  [[action]]\n"
+                  "  name = \"viewed\"\n"
+                  "  bit = 2\n"
+                  "  when = [\"kind = view\", \"seconds >= 5\"]\n\n"
+                  "docs/prepare.md explains every key.");
+  command->add_option("--schema", words->schema, "what the columns mean (TOML)")->required();
+  command->callback([words] { run(*words, read_schema(words->schema)); });
+}
+
+}  // namespace
+
+void add_prepare_commands(CLI::App& app) {
+  add_yambda(app, std::make_shared<Words>());
+  add_movielens(app, std::make_shared<Words>());
+  add_parquet(app, std::make_shared<Words>());
+}
+
+}  // namespace hstu

@@ -1,0 +1,26 @@
+// What a column must hold before the schema's meaning can be given to it. Every message names file, column
+// and row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hstu/events/column_source.h"
+
+namespace hstu {
+
+// The integers of a column; UsageError when it holds anything else. `role` is what the schema uses it for.
+std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn& column, const char* role);
+
+// Error naming the first row that is null.
+void check_no_null(const RawBatch& batch, const RawColumn& column);
+
+// Error naming the first row that is negative: ids count from 0.
+void check_not_negative(const RawBatch& batch, const RawColumn& column, const char* role);
+
+// Error naming the first row whose text is not among `allowed`.
+void check_texts(const RawBatch& batch, const RawColumn& column, std::span<const std::string> allowed);
+
+}  // namespace hstu

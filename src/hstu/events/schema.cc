@@ -1,0 +1,117 @@
+#include "hstu/events/schema.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+// Names become parts of file names and of configuration keys.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+template <typename Rules>
+std::vector<std::string> names_of(const Rules& rules) {
+  std::vector<std::string> names;
+  for (const auto& rule : rules) names.push_back(rule.name);
+  return names;
+}
+
+void check_names(const std::vector<std::string>& names, const char* kind, const std::string& source) {
+  for (const std::string& name : names) {
+    if (!is_plain_name(name)) {
+      fail_usage("{}: {}: expected a name of letters, digits, _ and -, found \"{}\"", source, kind, name);
+    }
+    if (std::count(names.begin(), names.end(), name) > 1) {
+      fail_usage("{}: {}: the name \"{}\" is given twice", source, kind, name);
+    }
+  }
+}
+
+void check_is_action(const Schema& schema, const std::string& name, const char* field,
+                     const std::string& source) {
+  const std::vector<std::string> actions = names_of(schema.actions);
+  if (std::find(actions.begin(), actions.end(), name) == actions.end()) {
+    fail_usage("{}: {}: expected the name of an action, found \"{}\"{}", source, field, name,
+               suggestion(name, actions));
+  }
+}
+
+void check_bits(const Schema& schema, const std::string& source) {
+  unsigned taken = 0;
+  for (const ActionRule& action : schema.actions) {
+    const unsigned bit = action.bit;
+    if (bit > 64 || !std::has_single_bit(bit)) {
+      fail_usage("{}: action \"{}\": expected a bit of 1, 2, 4, 8, 16, 32 or 64, found {}", source,
+                 action.name, bit);
+    }
+    if ((taken & bit) != 0)
+      fail_usage("{}: action \"{}\": the bit {} is taken already", source, action.name, bit);
+    taken |= bit;
+  }
+}
+
+void check_split(const SplitRule& split, const std::string& source) {
+  constexpr std::int64_t kMostDays = 1'000'000;
+  const auto in_range = [](std::int64_t value, std::int64_t least, std::int64_t most) {
+    return value >= least && value <= most;
+  };
+  if (!in_range(split.train_days, 1, kMostDays) || !in_range(split.test_days, 0, kMostDays) ||
+      !in_range(split.gap_minutes, 0, kMostDays)) {
+    fail_usage(
+        "{}: split: expected at least 1 train day, 0 gap minutes and 0 test days (and at most {} of each), "
+        "found {}, "
+        "{} and {}",
+        source, kMostDays, split.train_days, split.gap_minutes, split.test_days);
+  }
+}
+
+}  // namespace
+
+void validate(const Schema& schema, const std::string& source) {
+  check_names({schema.name}, "name", source);
+  check_names(names_of(schema.actions), "action", source);
+  check_names(names_of(schema.context), "context", source);
+  check_names(names_of(schema.attributes), "attribute", source);
+  if (schema.files.empty()) fail_usage("{}: files: name at least one event file", source);
+  check_bits(schema, source);
+  check_is_action(schema, schema.label, "label", source);
+  if (schema.pools.empty())
+    fail_usage("{}: pools: name at least one action whose events make up histories", source);
+  for (const std::string& pool : schema.pools) check_is_action(schema, pool, "pools", source);
+  for (const AttributeRule& attribute : schema.attributes) {
+    if (attribute.file.empty() != attribute.item_column.empty()) {
+      fail_usage(
+          "{}: attribute \"{}\": a mapping file needs both \"file\" and \"item\"; without them the value "
+          "comes "
+          "from the event files",
+          source, attribute.name);
+    }
+  }
+  for (const std::string* id : {&schema.user, &schema.time, &schema.item}) {
+    if (std::find(schema.null_as_zero.begin(), schema.null_as_zero.end(), *id) != schema.null_as_zero.end()) {
+      fail_usage("{}: null_as_zero: \"{}\" is the user, item or time, which every event must have", source,
+                 *id);
+    }
+  }
+  if (schema.split) check_split(*schema.split, source);
+}
+
+Manifest describe(const Schema& schema) {
+  Manifest manifest;
+  manifest.name = schema.name;
+  for (const ActionRule& action : schema.actions)
+    manifest.actions.push_back({.name = action.name, .bit = action.bit});
+  manifest.label = schema.label;
+  manifest.pools = schema.pools;
+  manifest.context = names_of(schema.context);
+  return manifest;
+}
+
+}  // namespace hstu

@@ -1,0 +1,101 @@
+#include "hstu/metrics/ranking.h"
+
+#include "hstu/base/error.h"
+#include "hstu/metrics/auc.h"
+
+namespace hstu {
+
+RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<const std::uint8_t> labels,
+                               std::span<const std::int64_t> groups) {
+  RankingMetrics metrics;
+  metrics.auc = auc(probabilities, labels);
+  const GroupedAuc grouped = grouped_auc(probabilities, labels, groups);
+  PointwiseSums sums;
+  for (std::size_t i = 0; i < labels.size(); ++i) sums.add(probabilities[i], labels[i] == 1);
+  metrics.ne = sums.ne();
+  metrics.accuracy = sums.accuracy();
+  metrics.gauc = grouped.weighted;
+  metrics.gauc_mean = grouped.mean;
+  metrics.log_loss = sums.log_loss();
+  metrics.calibration = sums.calibration();
+  metrics.n = sums.n();
+  metrics.n_pos = sums.n_pos();
+  metrics.n_groups = grouped.n_groups;
+  return metrics;
+}
+
+Json to_json(const RankingMetrics& metrics) {
+  return {{"auc", metrics.auc},
+          {"ne", metrics.ne},
+          {"accuracy", metrics.accuracy},
+          {"gauc", metrics.gauc},
+          {"gauc_mean", metrics.gauc_mean},
+          {"log_loss", metrics.log_loss},
+          {"calibration", metrics.calibration},
+          {"n", metrics.n},
+          {"n_pos", metrics.n_pos},
+          {"n_groups", metrics.n_groups}};
+}
+
+void RankingSamples::add(float probability, bool positive, std::int64_t group) {
+  probabilities_.push_back(probability);
+  labels_.push_back(positive ? 1 : 0);
+  groups_.push_back(group);
+  forget_oldest();
+}
+
+void RankingSamples::merge(const RankingSamples& other) {
+  require(this != &other, "metrics: samples cannot be merged into themselves");
+  const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+  append(probabilities_, other.probabilities());
+  append(labels_, other.labels());
+  append(groups_, other.groups());
+  forget_oldest();
+}
+
+void RankingSamples::clear() {
+  first_ = 0;
+  probabilities_.clear();
+  labels_.clear();
+  groups_.clear();
+}
+
+void RankingSamples::forget_oldest() {
+  if (capacity_ <= 0 || size() <= capacity_) return;
+  first_ = probabilities_.size() - static_cast<std::size_t>(capacity_);
+  if (first_ < static_cast<std::size_t>(capacity_)) return;
+  // Moved only once a whole window has left, so that adding a sample costs constant time on average.
+  const auto drop = [this](auto& values) {
+    values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(first_));
+  };
+  drop(probabilities_);
+  drop(labels_);
+  drop(groups_);
+  first_ = 0;
+}
+
+RankingMetrics RankingSamples::metrics() const {
+  return ranking_metrics(probabilities(), labels(), groups());
+}
+
+void LifetimeMetrics::add(float probability, bool positive) {
+  sums.add(probability, positive);
+  auc.add(probability, positive);
+}
+
+void LifetimeMetrics::merge(const LifetimeMetrics& other) {
+  sums.merge(other.sums);
+  auc.merge(other.auc);
+}
+
+Json to_json(const LifetimeMetrics& metrics) {
+  return {{"auc", metrics.auc.value()},
+          {"ne", metrics.sums.ne()},
+          {"accuracy", metrics.sums.accuracy()},
+          {"log_loss", metrics.sums.log_loss()},
+          {"calibration", metrics.sums.calibration()},
+          {"n", metrics.sums.n()},
+          {"n_pos", metrics.sums.n_pos()}};
+}
+
+}  // namespace hstu

@@ -1,0 +1,76 @@
+// The numbers of one evaluation or one training window, with the counts they rest on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "hstu/base/json.h"
+#include "hstu/metrics/binned_auc.h"
+#include "hstu/metrics/pointwise.h"
+
+namespace hstu {
+
+// A metric is empty when the samples cannot define it (one class only): null in JSON, never a made-up 0.5.
+struct RankingMetrics {
+  std::optional<double> auc;          // exact, ties averaged
+  std::optional<double> ne;           // normalised entropy
+  std::optional<double> accuracy;     // threshold 0.5
+  std::optional<double> gauc;         // AUC by group, weighted by the group's number of samples
+  std::optional<double> gauc_mean;    // AUC by group, every group the same weight
+  std::optional<double> log_loss;     // nats
+  std::optional<double> calibration;  // mean prediction / mean label
+  std::int64_t n = 0, n_pos = 0;      // samples, positive samples
+  std::int64_t n_groups = 0;          // groups with both classes: those GAUC is over
+};
+
+// probabilities (n) in [0, 1], labels (n) of 0 or 1, groups (n; the user ids). A pure function of the set of
+// samples: their order does not change a bit. Throws Error for values outside these sets.
+RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<const std::uint8_t> labels,
+                               std::span<const std::int64_t> groups);
+
+// Keys auc, ne, accuracy, gauc, gauc_mean, log_loss, calibration, n, n_pos, n_groups, in this order.
+Json to_json(const RankingMetrics& metrics);
+
+// Samples kept for exact metrics. Parts (of threads, of ranks) are merged as samples, then measured once.
+class RankingSamples {
+ public:
+  // capacity > 0: a window, the oldest samples leave first; 0: everything is kept.
+  explicit RankingSamples(std::int64_t capacity = 0) : capacity_(capacity) {}
+
+  void add(float probability, bool positive, std::int64_t group);
+  // Appends the samples of `other`, oldest first.
+  void merge(const RankingSamples& other);
+  void clear();
+  RankingMetrics metrics() const;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(probabilities_.size() - first_); }
+  // The samples kept, oldest first.
+  std::span<const float> probabilities() const { return std::span(probabilities_).subspan(first_); }
+  std::span<const std::uint8_t> labels() const { return std::span(labels_).subspan(first_); }
+  std::span<const std::int64_t> groups() const { return std::span(groups_).subspan(first_); }
+
+ private:
+  void forget_oldest();
+
+  std::int64_t capacity_;
+  std::size_t first_ = 0;  // samples before it have left the window
+  std::vector<float> probabilities_;
+  std::vector<std::uint8_t> labels_;
+  std::vector<std::int64_t> groups_;
+};
+
+// Everything a run has seen, in constant memory: what has no constant-memory form (GAUC) is left out.
+struct LifetimeMetrics {
+  PointwiseSums sums;
+  BinnedAuc auc;
+
+  void add(float probability, bool positive);
+  void merge(const LifetimeMetrics& other);
+};
+
+// Keys auc (binned), ne, accuracy, log_loss, calibration, n, n_pos.
+Json to_json(const LifetimeMetrics& metrics);
+
+}  // namespace hstu
