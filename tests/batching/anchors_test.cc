@@ -1,6 +1,7 @@
 #include "hstu/batching/anchors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 

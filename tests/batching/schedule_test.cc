@@ -1,5 +1,6 @@
 #include "hstu/batching/schedule.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #include "hstu/events/column_source.h"
 
 #include <array>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 #include "hstu/optimizer/dense_optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

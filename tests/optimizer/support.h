@@ -1,6 +1,7 @@
 // A few parameters for tests of optimizers.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>

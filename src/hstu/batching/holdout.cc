@@ -1,5 +1,6 @@
 #include "hstu/batching/holdout.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <mutex>
