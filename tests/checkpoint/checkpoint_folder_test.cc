@@ -26,7 +26,7 @@ void make(const Path& folder, const std::vector<std::string>& names) {
 }
 
 TEST(CheckpointFolder, ListsByStepAndIgnoresWhatIsNoCheckpoint) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   EXPECT_TRUE(list_checkpoints(folder / "absent").empty());
   EXPECT_FALSE(latest_checkpoint(folder).has_value());
   make(folder,
@@ -38,7 +38,7 @@ TEST(CheckpointFolder, ListsByStepAndIgnoresWhatIsNoCheckpoint) {
 }
 
 TEST(CheckpointFolder, PruningKeepsTheNewestAndClearsLeftovers) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   make(folder, {"step_00000001", "step_00000002", "step_00000003", "step_00000004", "step_00000002.partial",
                 "step_00000003.old", "keep.partial", "notes"});
   prune_checkpoints(folder, 4, 2);
@@ -50,21 +50,21 @@ TEST(CheckpointFolder, PruningKeepsTheNewestAndClearsLeftovers) {
 }
 
 TEST(CheckpointFolder, PruningNeverTouchesTheOneJustWrittenNorLaterOnes) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   make(folder, {"step_00000001", "step_00000002", "step_00000008", "step_00000009"});
   prune_checkpoints(folder, 2, 1);
   EXPECT_THAT(steps_of(folder), ElementsAre(2, 8, 9));
 }
 
 TEST(CheckpointFolder, KeepingZeroKeepsAll) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   make(folder, {"step_00000001", "step_00000002"});
   prune_checkpoints(folder, 2, 0);
   EXPECT_THAT(steps_of(folder), ElementsAre(1, 2));
 }
 
 TEST(CheckpointFolder, ReplacesAFolderWhole) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   make(folder, {"a", "b"});
   scribble(folder / "a" / "only_in_a", "x");
   replace_folder(folder / "b", folder / "a");

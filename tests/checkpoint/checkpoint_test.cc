@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 TEST(Checkpoint, SaveLoadSaveGivesEqualBytes) {
   for (const auto kind : {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam}) {
-    const Path folder = fresh_folder();
+    const TemporaryFolder folder;
     Model model(1, kind);
     model.train(5);
     const Path first = model.save(folder / "a");
@@ -34,7 +34,7 @@ TEST(Checkpoint, SaveLoadSaveGivesEqualBytes) {
 }
 
 TEST(Checkpoint, TrainingGoesOnAsIfNeverStopped) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   Model straight, stopped, resumed;
   straight.train(8);
   stopped.train(5);
@@ -44,7 +44,7 @@ TEST(Checkpoint, TrainingGoesOnAsIfNeverStopped) {
 }
 
 TEST(Checkpoint, BytesDoNotDependOnTheOrderOfFirstTouches) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   Model forwards, backwards;
   std::vector<float> out(3 * 6);
   const std::vector<std::int64_t> ids{1, 2, 900}, reversed{900, 2, 1};
@@ -54,7 +54,7 @@ TEST(Checkpoint, BytesDoNotDependOnTheOrderOfFirstTouches) {
 }
 
 TEST(Checkpoint, GivesTheCallersStateBackUnchanged) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   const Model model;
   const nlohmann::json state = {
       {"samples", (1LL << 60) + 1}, {"loss", 0.1 + 0.2}, {"cursor", {1, 2}}, {"name", "é"}};
@@ -70,7 +70,7 @@ TEST(Checkpoint, GivesTheCallersStateBackUnchanged) {
 }
 
 TEST(Checkpoint, OneFlippedByteInAnyFileIsRefusedByName) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   Model model;
   model.train(2);
   const Path path = model.save(folder);
@@ -87,7 +87,7 @@ TEST(Checkpoint, OneFlippedByteInAnyFileIsRefusedByName) {
 }
 
 TEST(Checkpoint, ATornMissingOrExtraFileIsRefusedByName) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   Model model;
   model.train(2);
   const Path path = model.save(folder);
@@ -105,7 +105,7 @@ TEST(Checkpoint, ATornMissingOrExtraFileIsRefusedByName) {
 }
 
 TEST(Checkpoint, ATornOneOffersItsNewestWholeNeighbour) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   Model model;
   std::vector<Path> paths;
   for (int i = 0; i < 4; ++i) {
@@ -121,7 +121,7 @@ TEST(Checkpoint, ATornOneOffersItsNewestWholeNeighbour) {
 }
 
 TEST(Checkpoint, RefusesAnotherModelSeedOrOptimizerBeforeTouchingAnything) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   Model model;
   model.train(2);
   const Checkpoint checkpoint(model.save(folder));
@@ -148,7 +148,7 @@ TEST(Checkpoint, RefusesAnotherModelSeedOrOptimizerBeforeTouchingAnything) {
 }
 
 TEST(Checkpoint, SavingAStepAgainReplacesIt) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   Model model;
   model.train(3);
   model.save(folder);
@@ -158,7 +158,8 @@ TEST(Checkpoint, SavingAStepAgainReplacesIt) {
   const Path path = other.save(folder);
   EXPECT_EQ(content_of(path), content_of(other.save(folder / "apart")));
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(Path(folder)))
+    names.push_back(entry.path().filename().string());
   EXPECT_THAT(names, testing::UnorderedElementsAre("step_00000003", "apart"));
 }
 
@@ -183,7 +184,7 @@ class FullDisk {
 };
 
 TEST(Checkpoint, AFullDiskNamesTheFileAndLeavesEarlierCheckpointsAlone) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   Model model;
   model.train(2);
   const Path earlier = model.save(folder);

@@ -48,7 +48,8 @@ void write_raw(const Path& path, const std::string& header, std::size_t data) {
 }
 
 TEST(Safetensors, RoundTripsEveryType) {
-  const Path path = fresh_folder() / "small.safetensors";
+  const TemporaryFolder folder;
+  const Path path = folder / "small.safetensors";
   write_small(path);
   const SafetensorsFile file(path);
   EXPECT_EQ(file.metadata().at("table"), "item");
@@ -66,7 +67,8 @@ TEST(Safetensors, RoundTripsEveryType) {
 }
 
 TEST(Safetensors, HasTheBytesOfTheFormat) {
-  const Path path = fresh_folder() / "one.safetensors";
+  const TemporaryFolder folder;
+  const Path path = folder / "one.safetensors";
   SafetensorsWriter writer(path, {{"a", DType::f32, {1}}});
   const float one = 1.0f;
   writer.write(&one, sizeof one);
@@ -79,7 +81,8 @@ TEST(Safetensors, HasTheBytesOfTheFormat) {
 }
 
 TEST(Safetensors, RefusesATruncationAtEveryByteByName) {
-  const Path path = fresh_folder() / "small.safetensors";
+  const TemporaryFolder folder;
+  const Path path = folder / "small.safetensors";
   write_small(path);
   const std::string bytes = read_file(path);
   for (std::size_t length = 0; length < bytes.size(); ++length) {
@@ -91,7 +94,8 @@ TEST(Safetensors, RefusesATruncationAtEveryByteByName) {
 }
 
 TEST(Safetensors, AnAlteredByteIsRefusedOrLeavesTensorsWithinTheFile) {
-  const Path path = fresh_folder() / "small.safetensors";
+  const TemporaryFolder folder;
+  const Path path = folder / "small.safetensors";
   write_small(path);
   const std::string bytes = read_file(path);
   std::size_t refused = 0;
@@ -119,7 +123,8 @@ TEST(Safetensors, AnAlteredByteIsRefusedOrLeavesTensorsWithinTheFile) {
 }
 
 TEST(Safetensors, RefusesHeadersThatLie) {
-  const Path path = fresh_folder() / "lie.safetensors";
+  const TemporaryFolder folder;
+  const Path path = folder / "lie.safetensors";
   const auto tensor = [](const char* name, const char* dtype, const char* shape, const char* offsets) {
     return fmt::format(R"("{}":{{"dtype":"{}","shape":{},"data_offsets":{}}})", name, dtype, shape, offsets);
   };
@@ -162,7 +167,8 @@ TEST(Safetensors, RefusesHeadersThatLie) {
 }
 
 TEST(Safetensors, ReadingUnderAnotherNameTypeOrShapeNamesFileAndTensor) {
-  const Path path = fresh_folder() / "small.safetensors";
+  const TemporaryFolder folder;
+  const Path path = folder / "small.safetensors";
   write_small(path);
   const SafetensorsFile file(path);
   EXPECT_THAT(error_of([&] { file.values<float>("row", {3, 2}); }), HasSubstr("\"row\""));
@@ -172,7 +178,7 @@ TEST(Safetensors, ReadingUnderAnotherNameTypeOrShapeNamesFileAndTensor) {
 }
 
 TEST(Safetensors, AWriterThatGotTooLittleOrIsMisalignedIsADefect) {
-  const Path folder = fresh_folder();
+  const TemporaryFolder folder;
   SafetensorsWriter writer(folder / "a", {{"a", DType::f32, {2}}});
   EXPECT_THROW(writer.close(), InternalError);
   EXPECT_THROW((SafetensorsWriter(folder / "b", {{"a", DType::u8, {1}}, {"b", DType::f32, {1}}})),

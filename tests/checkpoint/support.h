@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,15 +19,28 @@
 
 namespace hstu::testing_checkpoint {
 
-// An empty folder named for the running test.
-inline Path fresh_folder() {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  Path folder = Path(testing::TempDir()) /
-                fmt::format("hstu_{}_{}_{}", test->test_suite_name(), test->name(), getpid());
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  return folder;
-}
+// An empty folder named for the running test, removed at the end of its scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    path_ = Path(testing::TempDir()) /
+            fmt::format("hstu_{}_{}_{}", test->test_suite_name(), test->name(), getpid());
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  operator const Path&() const { return path_; }  // NOLINT: it stands for its path.
+  Path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  Path path_;
+};
 
 // Overwrites a file as it stands, without the care of write_file.
 inline void scribble(const Path& path, const std::string& bytes) {

@@ -61,7 +61,7 @@ TEST(ParquetSource, ReadsBooleansFloatsAndTimestamps) {
 
 TEST(ParquetSource, ReadsTextsHoweverTheyAreStored) {
   const std::vector<std::optional<std::string>> words = {"like", "listen", std::nullopt, "like"};
-  for (const Array& values : {texts(words), large_texts(words), dictionary(words)}) {
+  for (const Array& values : {texts(words), large_texts(words), text_views(words), dictionary(words)}) {
     const RawColumn column = read_one(values);
     ASSERT_EQ(column.kind, Kind::kText) << column.type_name;
     ASSERT_EQ(column.integers.size(), words.size());

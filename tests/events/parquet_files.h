@@ -45,6 +45,11 @@ inline Array large_texts(const std::vector<std::optional<std::string>>& values) 
   return build(builder, values);
 }
 
+inline Array text_views(const std::vector<std::optional<std::string>>& values) {
+  arrow::StringViewBuilder builder;
+  return build(builder, values);
+}
+
 inline Array dictionary(const std::vector<std::optional<std::string>>& values) {
   arrow::StringDictionaryBuilder builder;
   return build(builder, values);

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "hstu/base/error.h"
 #include "hstu/base/machine.h"
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"

@@ -1,10 +1,43 @@
 #include "hstu/events/generate_command.h"
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "hstu/base/text.h"
 #include "hstu/events/generate_yambda.h"
 
 namespace hstu {
+namespace {
+
+std::string digits(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4f}", *value) : "undefined";
+}
+
+void print_summary(const Truth& truth, const Path& output) {
+  const auto count = [&](std::int64_t n) {
+    const double percent = 100.0 * static_cast<double>(n) / static_cast<double>(truth.counts.events);
+    return fmt::format("{} ({:.1f} %)", with_separators(n), percent);
+  };
+  const EventMix& mix = truth.counts;
+  fmt::print(
+      "{}",
+      table({{"events", output.string()},
+             {"all", with_separators(mix.events)},
+             {"listen_plus", count(mix.listen_plus)},
+             {"skip", count(mix.skip)},
+             {"like", count(mix.like)},
+             {"other", count(mix.dislike + mix.unlike + mix.undislike)},
+             {"last day", fmt::format("{} listens", with_separators(truth.n))},
+             {"oracle", fmt::format("AUC {}, NE {}", digits(truth.oracle.auc), digits(truth.oracle.ne))},
+             {"running means",
+              fmt::format("AUC {}, NE {}", digits(truth.baseline.auc), digits(truth.baseline.ne))}}));
+}
+
+}  // namespace
 
 void add_generate_command(CLI::App& app) {
   CLI::App* generate = app.add_subcommand("generate", "Write synthetic events with a known truth");
@@ -47,7 +80,7 @@ void add_generate_command(CLI::App& app) {
       ->add_option("--taste-days", options->taste_days,
                    "Mean days until a user gives up one liked genre for another")
       ->capture_default_str();
-  yambda->callback([options] { generate_yambda(*options); });
+  yambda->callback([options] { print_summary(generate_yambda(*options), options->output); });
 }
 
 }  // namespace hstu

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstddef>
 
-#include <nlohmann/json.hpp>
-
+#include "hstu/base/json.h"
 #include "hstu/events/generate_signal.h"
 #include "hstu/metrics/auc.h"
+#include "hstu/metrics/pointwise.h"
 
 namespace hstu {
 namespace {
@@ -15,33 +15,22 @@ namespace {
 constexpr double kPrior = 10;  // listens with the global rate, added to every rate
 constexpr std::size_t kDropAt = 1 << 20;
 
-double cross_entropy(double probability, double label) {
-  const double p = std::clamp(probability, 1e-12, 1 - 1e-12);
-  return -(label * std::log(p) + (1 - label) * std::log(1 - p));
-}
-
 double logit(double probability) {
   return std::log(probability / (1 - probability));
 }
 
-nlohmann::ordered_json json_of(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+// probabilities, labels: (n).
+Score score(std::span<const float> probabilities, std::span<const std::uint8_t> labels) {
+  PointwiseSums sums;
+  for (std::size_t i = 0; i < labels.size(); ++i) sums.add(probabilities[i], labels[i] != 0);
+  return {auc(probabilities, labels), sums.ne()};
+}
+
+Json to_json(const Score& score) {
+  return {{"auc", score.auc}, {"ne", score.ne}};
 }
 
 }  // namespace
-
-Score score(std::span<const double> probabilities, std::span<const std::uint8_t> labels) {
-  Score result{auc(probabilities, labels), std::nullopt};
-  if (!result.auc) return result;
-  double sum = 0, positives = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    sum += cross_entropy(probabilities[i], labels[i]);
-    positives += labels[i];
-  }
-  const auto n = static_cast<double>(labels.size());
-  result.ne = sum / (n * cross_entropy(positives / n, positives / n));
-  return result;
-}
 
 TruthKeeper::TruthKeeper(const GenerateOptions& options)
     : items_(static_cast<std::size_t>(options.items)), users_(static_cast<std::size_t>(options.users) + 1) {}
@@ -90,29 +79,28 @@ void TruthKeeper::drop_old() {
   kept_after_drop_ = last_day_.size();
 }
 
-void TruthKeeper::finish() {
+Truth TruthKeeper::finish() {
   drop_old();
   for (const TrueListen& listen : last_day_) {
     items_[listen.item].remove(listen.label);
     users_[listen.uid].remove(listen.label);
   }
+  std::vector<float> probabilities;
+  std::vector<std::uint8_t> labels;
+  for (const TrueListen& listen : last_day_) {
+    probabilities.push_back(listen.probability);
+    labels.push_back(listen.label);
+  }
+  return {counts_,
+          score(probabilities, labels),
+          score(running_means(), labels),
+          static_cast<std::int64_t>(labels.size()),
+          std::count(labels.begin(), labels.end(), 1),
+          from(),
+          newest_};
 }
 
-std::vector<std::uint8_t> TruthKeeper::labels() const {
-  std::vector<std::uint8_t> result;
-  result.reserve(last_day_.size());
-  for (const TrueListen& listen : last_day_) result.push_back(listen.label);
-  return result;
-}
-
-Score TruthKeeper::oracle() const {
-  std::vector<double> probabilities;
-  probabilities.reserve(last_day_.size());
-  for (const TrueListen& listen : last_day_) probabilities.push_back(static_cast<double>(listen.probability));
-  return score(probabilities, labels());
-}
-
-Score TruthKeeper::baseline() const {
+std::vector<float> TruthKeeper::running_means() const {
   Rate all;
   for (const Rate& item : items_) {
     all.positives += item.positives;
@@ -124,50 +112,44 @@ Score TruthKeeper::baseline() const {
     return (static_cast<double>(rate.positives) + kPrior * global) /
            (static_cast<double>(rate.listens) + kPrior);
   };
-  std::vector<double> probabilities;
-  probabilities.reserve(last_day_.size());
+  std::vector<float> result;
+  result.reserve(last_day_.size());
   for (const TrueListen& listen : last_day_) {
     const double sum =
         logit(smoothed(items_[listen.item])) + logit(smoothed(users_[listen.uid])) - logit(global);
-    probabilities.push_back(1 / (1 + std::exp(-sum)));
+    result.push_back(static_cast<float>(1 / (1 + std::exp(-sum))));
   }
-  return score(probabilities, labels());
+  return result;
 }
 
-void write_truth_json(const Path& path, const GenerateOptions& options, const TruthKeeper& truth) {
-  const auto& counts = truth.counts();
-  const auto positives = std::count_if(truth.last_day().begin(), truth.last_day().end(),
-                                       [](const TrueListen& listen) { return listen.label; });
-  const Score oracle = truth.oracle(), baseline = truth.baseline();
-  const nlohmann::ordered_json json{
-      {"format", "hstu-truth"},
-      {"version", 1},
-      {"parameters",
-       {{"users", options.users},
-        {"days", options.days},
-        {"items", options.items},
-        {"seed", options.seed},
-        {"events_per_user_day", options.events_per_user_day},
-        {"genres", options.genres},
-        {"items_per_artist", options.items_per_artist},
-        {"popularity_exponent", options.popularity_exponent},
-        {"taste_days", options.taste_days}}},
-      {"counts",
-       {{"events", counts.events},
-        {"listen_plus", counts.listen_plus},
-        {"skip", counts.skip},
-        {"like", counts.like},
-        {"dislike", counts.dislike},
-        {"unlike", counts.unlike},
-        {"undislike", counts.undislike}}},
-      {"oracle",
-       {{"auc", json_of(oracle.auc)},
-        {"ne", json_of(oracle.ne)},
-        {"n", truth.last_day().size()},
-        {"n_pos", positives},
-        {"from", truth.from()},
-        {"to", truth.newest()}}},
-      {"baseline", {{"auc", json_of(baseline.auc)}, {"ne", json_of(baseline.ne)}}}};
+void write_truth_json(const Path& path, const GenerateOptions& options, const Truth& truth) {
+  Json oracle = to_json(truth.oracle);
+  oracle["n"] = truth.n;
+  oracle["n_pos"] = truth.n_pos;
+  oracle["from"] = truth.from;
+  oracle["to"] = truth.to;
+  const Json json{{"format", "hstu-truth"},
+                  {"version", 1},
+                  {"parameters",
+                   {{"users", options.users},
+                    {"days", options.days},
+                    {"items", options.items},
+                    {"seed", options.seed},
+                    {"events_per_user_day", options.events_per_user_day},
+                    {"genres", options.genres},
+                    {"items_per_artist", options.items_per_artist},
+                    {"popularity_exponent", options.popularity_exponent},
+                    {"taste_days", options.taste_days}}},
+                  {"counts",
+                   {{"events", truth.counts.events},
+                    {"listen_plus", truth.counts.listen_plus},
+                    {"skip", truth.counts.skip},
+                    {"like", truth.counts.like},
+                    {"dislike", truth.counts.dislike},
+                    {"unlike", truth.counts.unlike},
+                    {"undislike", truth.counts.undislike}}},
+                  {"oracle", oracle},
+                  {"baseline", to_json(truth.baseline)}};
   write_file(path, json.dump(2) + "\n");
 }
 

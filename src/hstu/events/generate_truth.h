@@ -24,11 +24,20 @@ struct TrueListen {
 // Quality of a prediction; empty where it is not defined (one class is missing).
 struct Score {
   std::optional<double> auc;  // exact, ties count one half
-  std::optional<double> ne;   // cross-entropy divided by that of the mean label
+  std::optional<double> ne;   // normalised entropy
 };
 
-// probabilities, labels: (n).
-Score score(std::span<const double> probabilities, std::span<const std::uint8_t> labels);
+struct EventMix {
+  std::int64_t events = 0, listen_plus = 0, skip = 0, like = 0, dislike = 0, unlike = 0, undislike = 0;
+};
+
+// What truth.json says beside the parameters.
+struct Truth {
+  EventMix counts;                // of all events
+  Score oracle, baseline;         // over the last day's listens
+  std::int64_t n = 0, n_pos = 0;  // listens of the last day, those of them that are listen_plus
+  std::int64_t from = 0, to = 0;  // first and last second of the last day
+};
 
 // Takes all events once, in order of users, and keeps the listens of the last 86,400 seconds, whose end is
 // known only when all have been seen: [newest - 86,399, newest].
@@ -37,21 +46,10 @@ class TruthKeeper {
   explicit TruthKeeper(const GenerateOptions& options);
   void add_user(std::uint32_t uid, std::span<const GeneratedEvent> events);
   // Call once, after the last user.
-  void finish();
-
-  struct Counts {
-    std::int64_t events = 0, listen_plus = 0, skip = 0, like = 0, dislike = 0, unlike = 0, undislike = 0;
-  };
-  const Counts& counts() const { return counts_; }
-  std::int64_t newest() const { return newest_; }  // seconds
-  std::int64_t from() const;                       // first second of the last day
-  // The rest is ready after finish(). Ordered by (uid, timestamp), in the order of the events file.
+  Truth finish();
+  const EventMix& counts() const { return counts_; }
+  // After finish(): ordered by (uid, timestamp), as in the events file.
   const std::vector<TrueListen>& last_day() const { return last_day_; }
-  Score oracle() const;
-  // sigmoid(logit(item's rate) + logit(user's rate) - logit(global rate)), rates of listen_plus among listens
-  // before the last day, (positives + 10 global) / (listens + 10). The last term shifts all scores alike: it
-  // keeps the sum of two logits calibrated and does not touch the AUC.
-  Score baseline() const;
 
  private:
   struct Rate {
@@ -60,17 +58,21 @@ class TruthKeeper {
     void remove(bool label) { positives -= label, --listens; }
   };
 
+  std::int64_t from() const;
   void drop_old();
-  std::vector<std::uint8_t> labels() const;
+  // sigmoid(logit(item's rate) + logit(user's rate) - logit(global rate)) for every listen of the last day;
+  // rates of listen_plus among the listens before it, (positives + 10 global) / (listens + 10). The last term
+  // shifts all scores alike: it keeps the sum of two logits calibrated and does not touch the AUC.
+  std::vector<float> running_means() const;
 
   std::vector<Rate> items_, users_;  // of all listens; finish() takes the last day's out
-  Counts counts_;
+  EventMix counts_;
   std::int64_t newest_ = 0;
   std::vector<TrueListen> last_day_;
   std::size_t kept_after_drop_ = 0;
 };
 
 // truth.json: parameters, counts, oracle and baseline.
-void write_truth_json(const Path& path, const GenerateOptions& options, const TruthKeeper& truth);
+void write_truth_json(const Path& path, const GenerateOptions& options, const Truth& truth);
 
 }  // namespace hstu

@@ -17,8 +17,8 @@ constexpr double kMeanSession = 10;       // events
 constexpr double kSessionPause = 1800;    // seconds; sessions lie further apart
 constexpr double kPause = 6;              // mean seconds between two listens
 constexpr std::uint32_t kResolution = 5;  // seconds
-// What is heard next: an artist of late again, or, within the session's genre or any, something recommended.
-constexpr double kReturn = 0.45, kSessionGenre = 0.5, kLikedSession = 0.5;
+// What is heard next: an artist of late again or somebody new, mostly within the session's genre.
+constexpr double kReturn = 0.45, kSessionGenre = 0.85, kLikedSession = 0.5;
 constexpr double kLike = 0.052, kDislike = 0.026, kUnlike = 0.0040, kUndislike = 0.0012;
 
 // How much is heard in each hour of the day (percent of the busiest).
@@ -104,8 +104,8 @@ class UserStory {
 
   // One listen at `now` (seconds) and what the user says about it; the time of the next.
   double listen(double now) {
-    const bool organic = !recent_.empty() && random_.uniform() < kReturn;
-    const std::uint32_t artist_index = organic ? recent_.draw_artist(random_) : discover();
+    bool organic = false;
+    const std::uint32_t artist_index = choose_artist(organic);
     const std::uint32_t item_index = catalogue_.draw_item(artist_index, random_);
     std::uint32_t time = static_cast<std::uint32_t>(now) / kResolution * kResolution;
     while (recent_.contains(item_index, time)) time += kResolution;
@@ -124,10 +124,18 @@ class UserStory {
     return std::max(now, static_cast<double>(time)) + std::max(1.0, played) + exponential(kPause, random_);
   }
 
-  std::uint32_t discover() {
+  // `organic`: the user's own choice, an artist heard of late; else a recommendation.
+  std::uint32_t choose_artist(bool& organic) {
     const bool in_genre = random_.uniform() < kSessionGenre;
     const std::int64_t genre =
         in_genre ? session_genre_ : static_cast<std::int64_t>(random_.below(genre_count()));
+    if (!recent_.empty() && random_.uniform() < kReturn) {
+      for (int attempt = 0; attempt < 4; ++attempt) {
+        const std::uint32_t artist = recent_.draw_artist(random_);
+        organic = catalogue_.artists()[artist].genre == genre;
+        if (organic) return artist;
+      }
+    }
     return catalogue_.draw_artist(genre, random_);
   }
 

@@ -27,7 +27,7 @@ std::int64_t users_per_block(const GenerateOptions& options) {
 
 }  // namespace
 
-void generate_yambda(const GenerateOptions& options) {
+Truth generate_yambda(const GenerateOptions& options) {
   check_options(options);
   StagedFolder folder(options.output);
   if (options.threads > 0) set_threads(options.threads);
@@ -37,7 +37,7 @@ void generate_yambda(const GenerateOptions& options) {
   write_album_mapping(folder.path() / "album_item_mapping.parquet", catalogue);
 
   Progress progress("generate", options.users, "users");
-  TruthKeeper truth(options);
+  TruthKeeper keeper(options);
   MultiEventFile file(folder.path() / "multi_event.parquet");
   const std::int64_t block = users_per_block(options);
   std::vector<std::vector<GeneratedEvent>> users(static_cast<std::size_t>(std::min(block, options.users)));
@@ -52,17 +52,18 @@ void generate_yambda(const GenerateOptions& options) {
     });
     const std::span ready(users.data(), static_cast<std::size_t>(count));
     for (std::size_t u = 0; u < ready.size(); ++u) {
-      truth.add_user(first_uid + static_cast<std::uint32_t>(u), ready[u]);
+      keeper.add_user(first_uid + static_cast<std::uint32_t>(u), ready[u]);
     }
     file.write(catalogue, first_uid, ready);
-    progress.advance_to(done + count, fmt::format("{} events", with_separators(truth.counts().events)));
+    progress.advance_to(done + count, fmt::format("{} events", with_separators(keeper.counts().events)));
   }
   file.close();
-  truth.finish();
-  write_last_day(folder.path() / "truth_last_day.parquet", catalogue, truth.last_day());
+  const Truth truth = keeper.finish();
+  write_last_day(folder.path() / "truth_last_day.parquet", catalogue, keeper.last_day());
   write_truth_json(folder.path() / "truth.json", options, truth);
   folder.commit();
-  progress.finish(fmt::format("{} events", with_separators(truth.counts().events)));
+  progress.finish(fmt::format("{} events", with_separators(truth.counts.events)));
+  return truth;
 }
 
 }  // namespace hstu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hstu/events/generate_options.h"
+#include "hstu/events/generate_truth.h"
 
 namespace hstu {
 
@@ -16,6 +17,7 @@ namespace hstu {
 // The bytes depend on the options other than `threads` and `output` alone. Memory: about a million events,
 // the catalogue, and the last day's listens. Throws UsageError for options out of range and for an output
 // that exists.
-void generate_yambda(const GenerateOptions& options);
+// Returns what truth.json says.
+Truth generate_yambda(const GenerateOptions& options);
 
 }  // namespace hstu

@@ -10,10 +10,9 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kGrain = 16384;  // elements a block
-
-// The numbers of one Adam update, shared by all parameters.
-struct AdamStep {
+// The numbers of one update, shared by all parameters.
+struct UpdateNumbers {
+  float lr, momentum;
   float beta1, rest1, beta2, rest2;
   float rate;  // lr / (1 - beta1^t)
   float root;  // 1 / sqrt(1 - beta2^t)
@@ -23,13 +22,22 @@ struct AdamStep {
   float gradient_scale;
 };
 
-void adam(const AdamStep& s, std::int64_t begin, std::int64_t end, const float* gradient, float* value,
+void adam(const UpdateNumbers& s, std::int64_t begin, std::int64_t end, const float* gradient, float* value,
           float* m, float* v) {
   for (std::int64_t i = begin; i < end; ++i) {
     const float g = s.gradient_scale * gradient[i] + s.coupled * value[i];
     m[i] = s.beta1 * m[i] + s.rest1 * g;
     v[i] = s.beta2 * v[i] + s.rest2 * g * g;
     value[i] = s.keep * value[i] - s.rate * m[i] / (std::sqrt(v[i]) * s.root + s.epsilon);
+  }
+}
+
+void sgd(const UpdateNumbers& s, std::int64_t begin, std::int64_t end, const float* gradient, float* value,
+         float* m) {
+  for (std::int64_t i = begin; i < end; ++i) {
+    float g = s.gradient_scale * gradient[i] + s.coupled * value[i];
+    if (m != nullptr) g = m[i] = s.momentum * m[i] + g;
+    value[i] -= s.lr * g;
   }
 }
 
@@ -47,7 +55,7 @@ void check_config(const DenseOptimizerConfig& config) {
 }  // namespace
 
 DenseOptimizer::DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config)
-    : parameters_(std::move(parameters)), config_(config) {
+    : parameters_(std::move(parameters)), config_(config), blocks_(blocks_of(parameters_)) {
   check_config(config_);
   const bool adam = config_.kind != DenseOptimizerKind::sgd;
   for (const Parameter* p : parameters_) {
@@ -67,7 +75,9 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
   const auto t = static_cast<double>(steps_ + (config_.adam_starts_at_t2 ? 1 : 0));
   const bool decoupled = config_.kind == DenseOptimizerKind::adamw;
   const auto as_float = [](double x) { return static_cast<float>(x); };
-  const AdamStep s{
+  const UpdateNumbers s{
+      .lr = as_float(learning_rate),
+      .momentum = as_float(config_.momentum),
       .beta1 = as_float(config_.beta1),
       .rest1 = as_float(1.0 - config_.beta1),
       .beta2 = as_float(config_.beta2),
@@ -79,32 +89,21 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
       .keep = as_float(decoupled ? 1.0 - learning_rate * config_.weight_decay : 1.0),
       .gradient_scale = as_float(gradient_scale),
   };
-  const auto lr = as_float(learning_rate), momentum = as_float(config_.momentum);
-
-  for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    const Parameter& parameter = *parameters_[p];
-    require(parameter.gradient.defined() && parameter.gradient.shape() == parameter.value.shape(),
-            "parameter \"{}\": expected a gradient of shape {}, found {}", parameter.name,
-            to_string(parameter.value.shape()), to_string(parameter.gradient.shape()));
-    float* value = parameter.value.data<float>();
-    const float* gradient = parameter.gradient.data<float>();
-    if (config_.kind != DenseOptimizerKind::sgd) {
-      float* m = state_[2 * p].tensor.data<float>();
-      float* v = state_[2 * p + 1].tensor.data<float>();
-      parallel_blocks(parameter.value.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-        adam(s, begin, end, gradient, value, m, v);
-      });
-    } else {
-      float* m = config_.momentum > 0.0 ? state_[p].tensor.data<float>() : nullptr;
-      parallel_blocks(parameter.value.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          float g = s.gradient_scale * gradient[i] + s.coupled * value[i];
-          if (m != nullptr) g = m[i] = momentum * m[i] + g;
-          value[i] -= lr * g;
-        }
-      });
-    }
+  for (const Parameter* p : parameters_) {
+    require(p->gradient.defined() && p->gradient.shape() == p->value.shape(),
+            "parameter \"{}\": expected a gradient of shape {}, found {}", p->name,
+            to_string(p->value.shape()), to_string(p->gradient.shape()));
   }
+  parallel_blocks(static_cast<std::int64_t>(blocks_.size()), 1, [&](std::int64_t b, std::int64_t) {
+    const auto [p, begin, end] = blocks_[static_cast<std::size_t>(b)];
+    float* value = parameters_[p]->value.data<float>();
+    const float* gradient = parameters_[p]->gradient.data<float>();
+    const auto state = [&](std::size_t i) { return state_[i].tensor.data<float>(); };
+    if (config_.kind != DenseOptimizerKind::sgd)
+      adam(s, begin, end, gradient, value, state(2 * p), state(2 * p + 1));
+    else
+      sgd(s, begin, end, gradient, value, config_.momentum > 0.0 ? state(p) : nullptr);
+  });
 }
 
 std::string to_string(DenseOptimizerKind kind) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hstu/optimizer/parameter_blocks.h"
 #include "hstu/tensor/parameter.h"
 
 namespace hstu {
@@ -53,6 +54,7 @@ class DenseOptimizer {
  private:
   NamedTensors parameters_;
   DenseOptimizerConfig config_;
+  std::vector<ParameterBlock> blocks_;
   std::vector<State> state_;  // Adam: m and v of each parameter; SGD: m of each, when there is momentum
   std::int64_t steps_ = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "hstu/batching/anchors.h"
 #include "hstu/batching/batch_builder.h"
+#include "hstu/batching/schedule.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/model/embeddings.h"
 #include "hstu/model/ranker.h"
