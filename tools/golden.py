@@ -54,7 +54,7 @@ def offsets_of(lengths):
 
 
 def scalar(value):
-    return torch.tensor([value])
+    return torch.tensor([value], dtype=torch.int64 if isinstance(value, int) else torch.float64)
 
 
 def linear():
