@@ -9,7 +9,7 @@
 namespace hstu {
 namespace {
 
-constexpr double kItemExponent = 0.8;
+constexpr double kItemExponent = 1.0;
 constexpr double kArtistSizeExponent = 0.5;  // popular artists have more items
 constexpr double kMeanAlbumItems = 3;
 constexpr double kExtraListings = 0.03;
