@@ -8,8 +8,8 @@
 namespace hstu {
 namespace {
 
-constexpr double kIntercept = 0.46;
-constexpr double kUserBias = 0.6;                        // standard deviation
+constexpr double kIntercept = 0.32;
+constexpr double kUserBias = 0.7;                        // standard deviation
 constexpr double kLikedMean = 1.1, kLikedSpread = 0.3;   // taste for a liked genre
 constexpr double kOtherMean = -0.9, kOtherSpread = 0.4;  // taste for any other
 constexpr double kStyleWeight = 0.3 / 2;                 // 2 = sqrt(kStyleSize): unit variance of the product
