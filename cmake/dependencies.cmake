@@ -1,6 +1,5 @@
 # Everything hstu links, found once. `./dev deps` installs what is missing.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(GTest REQUIRED)
@@ -11,6 +10,11 @@ find_path(TOML_INCLUDE NAMES toml++/toml.h REQUIRED)
 add_library(toml INTERFACE)
 target_include_directories(toml SYSTEM INTERFACE ${TOML_INCLUDE})
 target_compile_definitions(toml INTERFACE TOML_HEADER_ONLY=1)
+
+# The headers of fmt alone: src/hstu/base/fmt.cc compiles the rest, once.
+find_path(FMT_INCLUDE NAMES fmt/format-inl.h REQUIRED)
+add_library(fmt INTERFACE)
+target_include_directories(fmt SYSTEM INTERFACE ${FMT_INCLUDE})
 
 # OpenBLAS in its OpenMP form, statically: one thread pool, and a program that runs on any machine.
 find_library(OPENBLAS_STATIC NAMES libopenblas.a PATH_SUFFIXES openblas-openmp REQUIRED)

@@ -197,6 +197,15 @@ TEST(Config, OverridesWinTheLastOneMost) {
   EXPECT_THAT(o.features.sizes, ElementsAre(3));
 }
 
+TEST(Config, AnOverrideReplacesAListOfSectionsWhole) {
+  const Options o = parse("[[features.context]]\nname = \"x\"\nrows = 3\n",
+                          {"features.context=[{name = 'y'}, {name = 'z', rows = 9}]"});
+  ASSERT_EQ(o.features.context.size(), 2u);
+  EXPECT_EQ(o.features.context[0].name, "y");
+  EXPECT_EQ(o.features.context[0].rows, 7);
+  EXPECT_EQ(o.features.context[1].rows, 9);
+}
+
 TEST(Config, AnOverrideOfAStringIsTakenAsTyped) {
   EXPECT_EQ(parse("", {"output=../data/ml-100k"}).output, Path("../data/ml-100k"));
   EXPECT_EQ(parse("", {"title=2024-01-01"}).title, "2024-01-01");

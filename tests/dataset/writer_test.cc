@@ -9,6 +9,7 @@
 #include "hstu/base/npy.h"
 #include "hstu/base/random.h"
 #include "hstu/base/threads.h"
+#include "hstu/dataset/time_split.h"
 #include "temporary_folder.h"
 
 namespace hstu {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -52,7 +53,7 @@ int usable_cores(int logical_cores) {
   int cores = ::sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : logical_cores;
   double quota = 0, period = 0;  // "max 100000" or "150000 100000"
   if (std::istringstream(read_stream("/sys/fs/cgroup/cpu.max")) >> quota >> period && period > 0) {
-    cores = std::min(cores, std::max(1, static_cast<int>(quota / period + 0.5)));
+    cores = std::min(cores, std::max(1, static_cast<int>(std::lround(quota / period))));
   }
   return cores;
 }

@@ -1,4 +1,5 @@
-// Batch: what one training or evaluation step reads. Alphabet: B samples, T history tokens in all, I distinct items.
+// Batch: what one training or evaluation step reads. Alphabet: B samples, T history tokens in all, I distinct
+// items.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,21 @@ struct Batch {
   // History of sample b: tokens [history_offsets[b], history_offsets[b + 1]), oldest first.
   std::vector<std::int64_t> history_offsets;  // (B + 1)
   std::vector<std::int32_t> history_item;     // (T) index into `items`
-  std::vector<std::uint8_t> history_action;   // (T) action bits of the dataset's manifest, rankable bit cleared
-  std::vector<std::int64_t> history_time;     // (T) seconds
+  std::vector<std::uint8_t>
+      history_action;                      // (T) action bits of the dataset's manifest, rankable bit cleared
+  std::vector<std::int64_t> history_time;  // (T) seconds
 
   std::vector<std::int32_t> candidate_item;  // (B) index into `items`
   std::vector<std::int64_t> candidate_time;  // (B) seconds, the anchor's own time
   std::vector<float> label;                  // (B) 0 or 1
   std::vector<std::int64_t> user;            // (B) original user ids
-  std::vector<std::int64_t> position;        // (B) flat position of the anchor in the dataset: the sample's name
+  std::vector<std::int64_t> position;  // (B) flat position of the anchor in the dataset: the sample's name
 
   // Every distinct item of the batch once, so that what depends on the item alone is computed once.
   std::vector<std::int64_t> items;                    // (I) original ids, ascending
   std::vector<std::vector<std::int64_t>> attributes;  // [attribute](I) ids, in the order of the configuration
-  std::vector<std::vector<std::int64_t>> context;     // [contextual feature](B) ids, already hashed into their table
+  std::vector<std::vector<std::int64_t>>
+      context;  // [contextual feature](B) ids, already hashed into their table
 };
 
 }  // namespace hstu

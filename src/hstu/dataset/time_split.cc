@@ -23,7 +23,11 @@ std::vector<bool> interval_mask(const EventTable& events, std::int64_t begin, st
 
 void keep_users_of(const EventTable& reference, EventTable& events) {
   std::unordered_set<std::int64_t> known;
-  for (std::int64_t i = 0; i < reference.size(); ++i) known.insert(reference.user[i]);
+  for (std::int64_t i = 0; i < reference.size(); ++i) {
+    const bool again =
+        i > 0 && reference.user[i] == reference.user[i - 1];  // Logs are mostly in order of users.
+    if (!again) known.insert(reference.user[i]);
+  }
   std::vector<bool> mask(static_cast<std::size_t>(events.size()));
   for (std::int64_t i = 0; i < events.size(); ++i) {
     mask[static_cast<std::size_t>(i)] = known.contains(events.user[i]);

@@ -4,10 +4,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "hstu/base/progress.h"
 #include "hstu/base/threads.h"
 
 namespace hstu {
 namespace {
+
+constexpr std::int64_t kProgressStep = std::int64_t{1} << 20;
 
 bool is_ordered(const EventTable& events) {
   for (std::int64_t i = 1; i < events.size(); ++i) {
@@ -31,7 +34,7 @@ UserOrder borders_of_ordered(const EventTable& events) {
 }
 
 // Row lists of the users, in the order of the log.
-UserOrder group_by_user(const EventTable& events) {
+UserOrder group_by_user(const EventTable& events, Progress& progress) {
   std::unordered_map<std::int64_t, std::int64_t> counts;
   for (std::int64_t i = 0; i < events.size(); ++i) ++counts[events.user[i]];
 
@@ -51,6 +54,7 @@ UserOrder group_by_user(const EventTable& events) {
   order.rows.resize(static_cast<std::size_t>(events.size()));
   for (std::int64_t i = 0; i < events.size(); ++i) {
     order.rows[static_cast<std::size_t>(next[events.user[i]]++)] = i;
+    if (i % kProgressStep == 0) progress.advance_to(i);
   }
   return order;
 }
@@ -59,7 +63,8 @@ UserOrder group_by_user(const EventTable& events) {
 
 UserOrder order_by_user_and_time(const EventTable& events) {
   if (is_ordered(events)) return borders_of_ordered(events);
-  UserOrder order = group_by_user(events);
+  Progress progress("ordering", events.size(), "events");
+  UserOrder order = group_by_user(events, progress);
   const auto earlier = [&](std::int64_t a, std::int64_t b) { return events.time[a] < events.time[b]; };
   constexpr std::int64_t kUsersPerBlock = 64;
   parallel_blocks(static_cast<std::int64_t>(order.user_ids.size()), kUsersPerBlock,
@@ -70,6 +75,8 @@ UserOrder order_by_user_and_time(const EventTable& events) {
                       if (!std::is_sorted(first, last, earlier)) std::stable_sort(first, last, earlier);
                     }
                   });
+  progress.advance_to(events.size());
+  progress.finish();
   return order;
 }
 

@@ -107,14 +107,6 @@ void copy_dictionary(const arrow::Array& array, RawColumn& column) {
   column.texts = copy_texts_of_any(*dictionary.dictionary());
 }
 
-// A plain string column: Parquet's reader is asked for dictionaries, so this serves small files of other
-// writers.
-void copy_plain_text(const arrow::Array& array, RawColumn& column) {
-  column.texts = copy_texts_of_any(array);
-  column.integers.resize(column.texts.size());
-  for (std::size_t i = 0; i < column.integers.size(); ++i) column.integers[i] = static_cast<std::int64_t>(i);
-}
-
 void copy_booleans(const arrow::Array& array, std::vector<std::int64_t>& to) {
   const auto& typed = static_cast<const arrow::BooleanArray&>(array);
   to.reserve(static_cast<std::size_t>(typed.length()));
@@ -140,8 +132,8 @@ void mark_nulls(const arrow::Array& array, RawColumn& column) {
 bool is_readable(const arrow::DataType& type) {
   if (type.id() == Type::DICTIONARY)
     return is_text(static_cast<const arrow::DictionaryType&>(type).value_type()->id());
-  return arrow::is_integer(type.id()) || is_text(type.id()) || type.id() == Type::BOOL ||
-         type.id() == Type::FLOAT || type.id() == Type::DOUBLE || type.id() == Type::TIMESTAMP;
+  return arrow::is_integer(type.id()) || type.id() == Type::BOOL || type.id() == Type::FLOAT ||
+         type.id() == Type::DOUBLE || type.id() == Type::TIMESTAMP;
 }
 
 RawColumn to_raw_column(const std::string& name, const arrow::Array& array, const std::string& place) {
@@ -156,9 +148,6 @@ RawColumn to_raw_column(const std::string& name, const arrow::Array& array, cons
   } else if (id == Type::DICTIONARY) {
     column.kind = RawColumn::Kind::kText;
     copy_dictionary(array, column);
-  } else if (is_text(id)) {
-    column.kind = RawColumn::Kind::kText;
-    copy_plain_text(array, column);
   } else if (id == Type::TIMESTAMP) {
     column.kind = RawColumn::Kind::kSeconds;
     copy_seconds(array, column.integers);

@@ -7,15 +7,8 @@
 #include <fmt/format.h>
 
 #include "hstu/base/error.h"
-#include "hstu/events/prepare_command.h"
-
-#if __has_include("hstu/events/generate_command.h")
 #include "hstu/events/generate_command.h"
-#else
-namespace hstu {
-inline void add_generate_command(CLI::App&) {}
-}  // namespace hstu
-#endif
+#include "hstu/events/prepare_command.h"
 
 namespace {
 

@@ -60,7 +60,9 @@ CLI::App* add_command(CLI::App& app, Words& words, const char* name, const char*
                       const char* example) {
   CLI::App* const command = app.add_subcommand(name, description);
   command->footer(example);
-  command->add_option("--input", words.input, "folder of the event files")->required()->check(CLI::ExistingDirectory);
+  command->add_option("--input", words.input, "folder of the event files")
+      ->required()
+      ->check(CLI::ExistingDirectory);
   command->add_option("--output", words.output, "dataset folder to make; it must not exist yet")->required();
   command->add_option("--threads", words.threads, "threads (default: all cores)")->check(CLI::Range(1, 4096));
   return command;

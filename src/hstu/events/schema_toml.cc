@@ -1,4 +1,5 @@
 // The schema file: TOML, every key checked, so that a misspelt key is an error and not a silent default.
+#include <algorithm>
 #include <concepts>
 #include <limits>
 #include <utility>

@@ -1,6 +1,7 @@
 // Tensor: a buffer, a shape, a type. Contiguous, cheap to copy (copies share the buffer), views by row range.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

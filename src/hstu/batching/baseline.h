@@ -1,0 +1,32 @@
+// The trivial baseline that every model must beat: running rates of the item and of the user.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hstu/batching/holdout.h"
+#include "hstu/dataset/dataset.h"
+
+namespace hstu {
+
+// A rate is (positives + prior * global) / (events + prior): `prior` events at the global rate are assumed
+// beforehand. The global rate itself is (positives + 1) / (events + 2).
+struct BaselineOptions {
+  double user_prior = 10;
+  double item_prior = 10;
+};
+
+struct BaselineScores {
+  std::vector<double> score;        // logit(item's rate) + logit(user's rate)
+  std::vector<double> probability;  // sigmoid(score - logit(global rate)): calibrated, for NE
+};
+
+// Scores the anchors at `positions`, in their order. Rates count the training events strictly before an
+// anchor's time: rankable events, whatever their history, that the hold-out leaves to training. So a held-out
+// user counts for nothing and is scored at the global rate. One walk over the dataset, in parallel; the
+// result does not depend on the number of threads.
+BaselineScores score_baseline(const Dataset& dataset, const Holdout& holdout,
+                              std::span<const std::int64_t> positions, const BaselineOptions& options = {});
+
+}  // namespace hstu

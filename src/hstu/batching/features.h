@@ -1,0 +1,54 @@
+// Contextual features: ids computed from a candidate, its user and its time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hstu/batching/options.h"
+#include "hstu/dataset/dataset.h"
+
+namespace hstu {
+
+inline constexpr std::int64_t kSecondsPerHour = 3'600;
+inline constexpr std::int64_t kSecondsPerDay = 86'400;
+
+// Hour of the day 0..23 and day modulo 7 (0 for the day of time 0), also for times before 0.
+std::int64_t hour_of_day(std::int64_t seconds);
+std::int64_t weekday(std::int64_t seconds);
+
+// XXH64 with seed 0 over the keys as little-endian int64 values, and that modulo `rows` as an id.
+std::uint64_t hash_keys(std::span<const std::int64_t> keys);
+inline std::int64_t hashed_id(std::span<const std::int64_t> keys, std::int64_t rows) {
+  return static_cast<std::int64_t>(hash_keys(keys) % static_cast<std::uint64_t>(rows));
+}
+
+// The contextual features of a configuration, resolved against a dataset, which must outlive them.
+class ContextualFeatures {
+ public:
+  // UsageError for an unknown key (the nearest one is suggested), no key, several keys without a hash, or a
+  // hash without rows.
+  ContextualFeatures(const Dataset& dataset, const std::vector<ContextualFeature>& features);
+
+  std::size_t size() const { return features_.size(); }
+  // The id of one feature for the candidate at `position` of the user with original id `user`.
+  std::int64_t value(std::size_t feature, std::int64_t user, std::int64_t position) const;
+
+ private:
+  enum class Source { user, item, hour, weekday, attribute, context };
+  struct Key {
+    Source source;
+    const MappedColumn* column = nullptr;  // of an attribute or context key
+  };
+  struct Feature {
+    std::vector<Key> keys;
+    std::int64_t rows = 0;  // 0: the raw id
+  };
+  static Key resolve(const Dataset& dataset, const ContextualFeature& feature, const std::string& key);
+  std::int64_t key_value(const Key& key, std::int64_t user, std::int64_t position) const;
+
+  const Dataset& dataset_;
+  std::vector<Feature> features_;
+};
+
+}  // namespace hstu

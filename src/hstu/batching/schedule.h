@@ -1,0 +1,56 @@
+// Which anchors form which batch, in which order: windows in order of time, batches in a row inside a window.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "hstu/batching/anchors.h"
+#include "hstu/batching/options.h"
+
+namespace hstu {
+
+// The place of a batch in the run. A cursor past a window's last batch means the next window's first.
+struct BatchCursor {
+  std::int64_t epoch = 0, window = 0, batch = 0;
+  bool operator==(const BatchCursor&) const = default;
+};
+
+// One batch to make: batch s of a window is the slice [s * batch_size, (s + 1) * batch_size) of the window's
+// (shuffled) anchors.
+struct BatchJob {
+  BatchCursor cursor;
+  BatchCursor next;         // where a resumed run goes on after this batch
+  bool window_end = false;  // the last batch of its window
+  std::span<const std::int64_t> positions;
+  std::shared_ptr<const std::vector<std::int64_t>> shuffled;  // keeps positions alive
+};
+
+// Lists the jobs lazily, from any cursor on. The list of anchors must outlive it.
+class BatchSchedule {
+ public:
+  // UsageError for options out of range and when no window holds a batch; Error for a start that is not in
+  // the schedule (a checkpoint of another dataset or configuration).
+  BatchSchedule(const AnchorList& anchors, const ScheduleOptions& options, BatchCursor start = {});
+
+  // Empty after the last epoch.
+  std::optional<BatchJob> next();
+
+  std::int64_t batches_per_epoch() const;
+  std::int64_t samples_per_epoch() const;  // without what drop_last leaves out
+
+ private:
+  std::int64_t batches(std::int64_t window) const;
+  void load_window();
+
+  const AnchorList& anchors_;
+  ScheduleOptions options_;
+  std::int64_t end_window_ = 0;
+  BatchCursor cursor_;
+  BatchCursor loaded_{.epoch = -1};                            // whose window `shuffled_` holds
+  std::shared_ptr<const std::vector<std::int64_t>> shuffled_;  // null without a shuffle
+};
+
+}  // namespace hstu

@@ -1,0 +1,105 @@
+#include "hstu/checkpoint/checkpoint_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+#include <system_error>
+
+#include <fcntl.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step_";
+constexpr std::string_view kOld = ".old";
+
+std::optional<std::int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::int64_t step = -1;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc{} || rest != end || step < 0 || checkpoint_name(step) != name) return std::nullopt;
+  return step;
+}
+
+void rename_folder(const Path& from, const Path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) fail("cannot rename {} to {}: {}", from.string(), to.string(), error.message());
+}
+
+// First out of sight by one rename, then removed: a removal that is cut short leaves no torn checkpoint.
+void remove_folder(const Path& path) {
+  const Path old = path.string() + std::string(kOld);
+  std::error_code error;
+  fs::remove_all(old, error);
+  rename_folder(path, old);
+  fs::remove_all(old, error);
+  if (error) fail("cannot remove {}: {}", old.string(), error.message());
+}
+
+}  // namespace
+
+std::string checkpoint_name(std::int64_t step) {
+  return fmt::format("{}{:08d}", kPrefix, step);
+}
+
+std::vector<CheckpointEntry> list_checkpoints(const Path& folder) {
+  std::vector<CheckpointEntry> entries;
+  if (!fs::is_directory(folder)) return entries;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const auto step = step_of(entry.path().filename().string());
+    if (step && entry.is_directory()) entries.push_back({*step, entry.path()});
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  return entries;
+}
+
+std::optional<CheckpointEntry> latest_checkpoint(const Path& folder) {
+  auto entries = list_checkpoints(folder);
+  if (entries.empty()) return std::nullopt;
+  return entries.back();
+}
+
+void prune_checkpoints(const Path& folder, std::int64_t newest_step, std::int64_t keep) {
+  if (!fs::is_directory(folder)) return;
+  std::vector<Path> leftovers;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string extension = entry.path().extension().string();
+    const bool ours =
+        step_of(entry.path().filename().string().substr(0, checkpoint_name(0).size())).has_value();
+    if (ours && (extension == ".partial" || extension == ".new" || extension == kOld))
+      leftovers.push_back(entry.path());
+  }
+  for (const Path& path : leftovers) {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  if (keep <= 0) return;
+  auto entries = list_checkpoints(folder);
+  std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > newest_step; });
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < entries.size(); ++i)
+    remove_folder(entries[i].path);
+}
+
+void replace_folder(const Path& replacement, const Path& path) {
+  if (::renameat2(AT_FDCWD, replacement.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
+    const Path old = path.string() + std::string(kOld);
+    std::error_code ignored;
+    fs::remove_all(old, ignored);
+    rename_folder(path, old);
+    rename_folder(replacement, path);
+    fs::remove_all(old, ignored);
+    return;
+  }
+  std::error_code error;
+  fs::remove_all(replacement, error);  // It bears the old content now.
+  if (error) fail("cannot remove {}: {}", replacement.string(), error.message());
+}
+
+}  // namespace hstu

@@ -1,0 +1,84 @@
+#include "hstu/checkpoint/manifest.h"
+
+#include <system_error>
+
+#include <xxhash.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr const char* kFile = "manifest.json";
+constexpr const char* kFormat = "hstu-checkpoint";
+constexpr int kVersion = 1;
+
+// The exact text of a manifest file: the document with its own checksum in it.
+std::string sealed_text(json document) {
+  document.erase("checksum");
+  const std::string body = document.dump(2);
+  const XXH128_hash_t hash = XXH3_128bits(body.data(), body.size());
+  document["checksum"] = fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return document.dump(2) + "\n";
+}
+
+}  // namespace
+
+void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& manifest) {
+  json files = json::object();
+  for (const auto& [name, file] : manifest.files)
+    files[name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
+  const json document = {{"format", kFormat},       {"version", kVersion},       {"step", manifest.step},
+                         {"state", manifest.state}, {"tables", manifest.tables}, {"files", files}};
+  const std::string text = sealed_text(document);
+  // NaN would come back as null: a loss that nobody would see.
+  require(json::parse(text)["state"] == manifest.state,
+          "the state of a checkpoint holds a NaN or an infinity");
+  write_file(folder / kFile, text);
+}
+
+CheckpointManifest read_checkpoint_manifest(const Path& folder) {
+  const Path path = folder / kFile;
+  const std::string text = read_file(path);
+  const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  check(document.is_object() && document.value("format", json()) == kFormat,
+        "{} is not the manifest of a checkpoint, or it is torn", path.string());
+  check(document.value("version", json()) == kVersion,
+        "{}: expected version {}, found {}: use the hstu that wrote it", path.string(), kVersion,
+        document.value("version", json()).dump());
+  check(sealed_text(document) == text, "{} was altered after it was written", path.string());
+  try {
+    CheckpointManifest manifest{.step = document.at("step").get<std::int64_t>(),
+                      .state = document.at("state"),
+                      .tables = document.at("tables"),
+                      .files = {}};
+    for (const auto& [name, file] : document.at("files").items()) {
+      manifest.files[name] = {file.at("bytes").get<std::uint64_t>(), file.at("checksum").get<std::string>()};
+    }
+    return manifest;
+  } catch (const json::exception& error) {
+    fail("{} lacks what a manifest of version {} holds: {}", path.string(), kVersion, error.what());
+  }
+}
+
+void verify_files(const Path& folder, const CheckpointManifest& manifest, bool bytes) {
+  for (const auto& [name, file] : manifest.files) {
+    const Path path = folder / name;
+    std::error_code error;
+    const auto size = fs::file_size(path, error);
+    check(!error, "{} is missing: {}", path.string(), error.message());
+    check(size == file.bytes, "{}: expected {} bytes, found {}: it is torn", path.string(), file.bytes, size);
+    check(!bytes || file_checksum(path) == file.checksum,
+          "{} was altered after it was written: its checksum is not the manifest's", path.string());
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().lexically_relative(folder).generic_string();
+    check(entry.is_directory() || name == kFile || manifest.files.contains(name),
+          "{} does not belong to this checkpoint: take it away", entry.path().string());
+  }
+}
+
+}  // namespace hstu

@@ -1,0 +1,89 @@
+// Safetensors: named tensors in one file. 8 bytes little-endian length N, N bytes of JSON header, then the
+// data without gaps. Format: https://github.com/huggingface/safetensors#format
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hstu/base/files.h"
+#include "hstu/tensor/tensor.h"
+
+struct XXH3_state_s;
+
+namespace hstu {
+
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+};
+
+// Writes a file front to back without holding it in memory. The bytes are a pure function of the arguments.
+class SafetensorsWriter {
+ public:
+  // Data must follow in the order of `tensors`. Order them by falling element size, so that each is aligned.
+  SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors,
+                    const std::map<std::string, std::string>& metadata = {});
+  ~SafetensorsWriter();
+  SafetensorsWriter(const SafetensorsWriter&) = delete;
+  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+
+  // The next `size` bytes of data; a tensor may come in many pieces. Throws Error naming the file.
+  void write(const void* data, std::size_t size);
+  void write(const Tensor& tensor) { write(tensor.raw(), tensor.bytes()); }
+  // Flushes and fsyncs. Throws InternalError when fewer or more bytes came than the tensors hold.
+  void close();
+
+  std::uint64_t bytes() const { return file_.size(); }
+  std::string checksum() const;  // XXH3-128 of all bytes written, as file_checksum() would find
+
+ private:
+  struct FreeHash {
+    void operator()(XXH3_state_s* state) const;
+  };
+  OutputFile file_;
+  std::unique_ptr<XXH3_state_s, FreeHash> hash_;
+  std::uint64_t expected_bytes_ = 0;
+};
+
+// A file mapped into memory. Opening checks the whole header: sizes, offsets, no gap, no overlap, nothing
+// behind the end. Throws Error naming the file and what is wrong with it.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const Path& path);
+
+  const std::vector<TensorSpec>& tensors() const { return tensors_; }  // by place in the file
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  // Throws Error unless the file holds exactly these tensors, in any order.
+  void expect(const std::vector<TensorSpec>& tensors) const;
+
+  // The elements of tensor `name`. Throws Error unless it exists with this type and shape.
+  template <typename T>
+  std::span<const T> values(const std::string& name, const Shape& shape) const {
+    const std::span<const std::byte> bytes = find(name, dtype_of<T>(), shape);
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  // Copies tensor `name` into `tensor`, under the same conditions.
+  void read(const std::string& name, const Tensor& tensor) const;
+
+ private:
+  struct Data {
+    std::size_t spec;
+    std::span<const std::byte> bytes;
+  };
+  std::span<const std::byte> find(const std::string& name, DType dtype, const Shape& shape) const;
+
+  Path path_;
+  MappedFile file_;
+  std::vector<TensorSpec> tensors_;
+  std::map<std::string, std::string> metadata_;
+  std::map<std::string, Data> data_;
+};
+
+}  // namespace hstu

@@ -1,0 +1,64 @@
+#include <bit>
+
+#include <nlohmann/json.hpp>
+#include <xxhash.h>
+
+#include "hstu/base/error.h"
+#include "hstu/checkpoint/safetensors.h"
+#include "hstu/checkpoint/safetensors_dtype.h"
+
+namespace hstu {
+
+static_assert(std::endian::native == std::endian::little,
+              "safetensors are little-endian; so is all we write");
+
+void SafetensorsWriter::FreeHash::operator()(XXH3_state_s* state) const {
+  XXH3_freeState(state);
+}
+
+SafetensorsWriter::SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors,
+                                     const std::map<std::string, std::string>& metadata)
+    : file_(path), hash_(XXH3_createState()) {
+  XXH3_128bits_reset(hash_.get());
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t offset = 0;
+  for (const TensorSpec& tensor : tensors) {
+    require(!header.contains(tensor.name), "two tensors are called \"{}\"", tensor.name);
+    require(offset % size_of(tensor.dtype) == 0, "tensor \"{}\" would not be aligned: order by element size",
+            tensor.name);
+    std::uint64_t size = size_of(tensor.dtype);
+    for (const std::int64_t extent : tensor.shape) size *= static_cast<std::uint64_t>(extent);
+    header[tensor.name] = {{"dtype", safetensors_name(tensor.dtype)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, offset + size}}};
+    offset += size;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // Data begins at a multiple of 8.
+  const std::uint64_t length = text.size();
+  write(&length, sizeof length);
+  write(text.data(), text.size());
+  expected_bytes_ = file_.size() + offset;
+}
+
+SafetensorsWriter::~SafetensorsWriter() = default;
+
+void SafetensorsWriter::write(const void* data, std::size_t size) {
+  if (size == 0) return;
+  XXH3_128bits_update(hash_.get(), data, size);
+  file_.write(data, size);
+}
+
+void SafetensorsWriter::close() {
+  require(file_.size() == expected_bytes_, "{}: expected {} bytes, found {} written", file_.path().string(),
+          expected_bytes_, file_.size());
+  file_.close();
+}
+
+std::string SafetensorsWriter::checksum() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(hash_.get());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace hstu

@@ -1,0 +1,58 @@
+#include <memory>
+
+#include "hstu/base/error.h"
+#include "hstu/base/machine.h"
+#include "hstu/base/text.h"
+#include "hstu/base/version.h"
+#include "hstu/cli/commands.h"
+
+namespace hstu {
+namespace {
+
+std::string found(const std::optional<std::string>& path) {
+  return path ? *path : "not found";
+}
+
+std::vector<std::vector<std::string>> report(const Machine& machine) {
+  std::vector<std::vector<std::string>> rows{{"what", "found"}};
+  rows.push_back({"hstu", version()});
+  rows.push_back(
+      {"system", fmt::format("{}, kernel {}, {}", machine.system, machine.kernel, machine.architecture)});
+  rows.push_back({"processor", fmt::format("{}, {} cores, {} usable", machine.cpu.model,
+                                           machine.cpu.logical_cores, machine.usable_cores)});
+  rows.push_back({"instruction sets", fmt::format("{}", fmt::join(machine.cpu.instruction_sets, " "))});
+  rows.push_back({"memory", human_bytes(static_cast<double>(machine.memory_bytes))});
+  for (const Gpu& gpu : machine.nvidia.gpus) {
+    rows.push_back({"GPU", fmt::format("{}, compute capability {}, {}", gpu.name, gpu.compute_capability,
+                                       human_bytes(static_cast<double>(gpu.memory_bytes)))});
+  }
+  if (machine.nvidia.gpus.empty()) rows.push_back({"GPU", "none: " + machine.nvidia.problem});
+  rows.push_back({"NVIDIA driver", machine.nvidia.version.value_or("not found")});
+  rows.push_back({"mpirun", found(machine.mpirun)});
+  rows.push_back({"libmpi", found(machine.libmpi)});
+  rows.push_back({"libnccl", found(machine.libnccl)});
+  rows.push_back(
+      {"training", "CPU: matrix products by OpenBLAS (OpenMP, static), own kernels for AVX2 and FMA"});
+  return rows;
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* const command = app.add_subcommand("doctor", "Say what this machine has and what hstu will use");
+  command->add_flag("--json", *json, "for programs");
+  command->footer("Exit status 0 when training on the CPU works.\nExample:\n  hstu doctor");
+  command->callback([json] {
+    const Machine machine = this_machine();
+    if (*json) {
+      fmt::print("{}\n", to_json(machine).dump(2));
+      return;
+    }
+    fmt::print("{}", table(report(machine)));
+    check(machine.cpu.is_new_enough, "this processor is too old: AVX2, FMA and BMI2 are needed (x86-64-v3)");
+    fmt::print("\nTraining on the CPU works here.\n");
+  });
+}
+
+}  // namespace hstu

@@ -1,0 +1,56 @@
+#include <memory>
+#include <string>
+
+#include "hstu/base/text.h"
+#include "hstu/cli/commands.h"
+#include "hstu/training/evaluation.h"
+#include "hstu/training/run_folder.h"
+#include "hstu/training/run_state.h"
+
+namespace hstu {
+namespace {
+
+struct EvalWords {
+  Path run, predictions, data;
+  std::int64_t checkpoint = -1;
+  int threads = 0;
+};
+
+}  // namespace
+
+void add_eval_command(CLI::App& app) {
+  auto words = std::make_shared<EvalWords>();
+  CLI::App* const command =
+      app.add_subcommand("eval", "Evaluate a run's checkpoint, exactly as training did");
+  command->add_option("RUN", words->run, "folder of the run")->required();
+  command->add_option("--checkpoint", words->checkpoint, "of this step; default: the newest");
+  command->add_option("--data", words->data, "the dataset, when it has moved since the run");
+  command->add_option(
+      "--predictions", words->predictions,
+      "write user, item, time, label, score and position of every sample as .npy into this new folder");
+  command->add_option("--threads", words->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+  command->footer(
+      "Prints one JSON object, the fields of the run's eval lines.\nExample:\n  hstu eval run --predictions "
+      "scores");
+  command->callback([words] {
+    use_threads(words->threads);
+    const RunFolder folder = open_run_folder(words->run);
+    RunOptions options = read_run_options(folder);
+    if (!words->data.empty()) options.data.path = words->data;
+    const Path checkpoint = find_checkpoint(folder.checkpoints(), words->checkpoint);
+    Experiment experiment(options);
+    const RunState state = load_run(checkpoint, experiment);
+    Evaluator evaluator(experiment);
+    if (!evaluator.has_samples()) {
+      fail_usage(
+          "the run holds nothing out: set one of evaluation.holdout_windows, holdout_fraction, "
+          "holdout_seconds");
+    }
+    Json json{{"step", state.step}};
+    json.update(to_json(evaluator.run()));
+    if (!words->predictions.empty()) evaluator.write_predictions(words->predictions);
+    fmt::print("{}\n", json.dump(2));
+  });
+}
+
+}  // namespace hstu

@@ -1,0 +1,91 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hstu/base/json.h"
+#include "hstu/base/text.h"
+#include "hstu/checkpoint/checkpoint.h"
+#include "hstu/cli/commands.h"
+#include "hstu/dataset/manifest.h"
+#include "hstu/training/run_folder.h"
+
+namespace hstu {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Json read_json(const Path& path) {
+  try {
+    return Json::parse(read_file(path));
+  } catch (const nlohmann::json::exception& error) {
+    fail("{} is not JSON: {}", path.string(), error.what());
+  }
+}
+
+// Adds "outer.inner" rows for every number and word below `json`.
+void flatten(const Json& json, const std::string& name, Rows* rows) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) flatten(value, name.empty() ? key : name + "." + key, rows);
+  } else if (json.is_array() && !json.empty() && json.front().is_structured()) {
+    for (std::size_t i = 0; i < json.size(); ++i) flatten(json[i], fmt::format("{}.{}", name, i), rows);
+  } else {
+    rows->push_back({name, json.is_string() ? json.get<std::string>() : json.dump()});
+  }
+}
+
+// What stands in a folder, whatever kind of folder it is.
+Json inspect(const Path& path) {
+  Json json;
+  if (std::filesystem::exists(RunFolder{path}.config())) {
+    const RunFolder run = open_run_folder(path);
+    json["kind"] = "run";
+    json["config_hash"] = config_hash(to_toml(read_run_options(run)));
+    for (const CheckpointEntry& entry : list_checkpoints(run.checkpoints()))
+      json["checkpoints"].push_back(entry.step);
+    if (std::filesystem::exists(run.summary())) json["summary"] = read_json(run.summary());
+    return json;
+  }
+  if (!std::filesystem::exists(path / kManifestFile)) {
+    fail_usage("{} is neither a dataset, a run nor a checkpoint: it has no {} and no config.toml",
+               path.string(), kManifestFile);
+  }
+  const Json manifest = read_json(path / kManifestFile);
+  const bool dataset = manifest.value("format", "") == "hstu-dataset";
+  json["kind"] = dataset ? "dataset" : "checkpoint";
+  if (dataset) {
+    read_manifest(path);  // refuses what is torn
+  } else {
+    const Checkpoint checked(path);  // verifies every checksum
+  }
+  json.update(manifest);
+  return json;
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app) {
+  struct Words {
+    Path path;
+    bool json = false;
+  };
+  auto words = std::make_shared<Words>();
+  CLI::App* const command =
+      app.add_subcommand("inspect", "Show what is inside a dataset, a run or a checkpoint");
+  command->add_option("PATH", words->path, "the folder")->required();
+  command->add_flag("--json", words->json, "for programs");
+  command->footer(
+      "Examples:\n  hstu inspect dataset\n  hstu inspect run --json\n"
+      "  hstu inspect run/checkpoints/step_00000100");
+  command->callback([words] {
+    const Json json = inspect(words->path);
+    if (words->json) {
+      fmt::print("{}\n", json.dump(2));
+      return;
+    }
+    Rows rows{{"what", "value"}};
+    flatten(json, "", &rows);
+    fmt::print("{}", table(rows));
+  });
+}
+
+}  // namespace hstu

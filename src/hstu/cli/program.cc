@@ -1,0 +1,76 @@
+#include "hstu/cli/program.h"
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string_view>
+
+#include "hstu/base/error.h"
+#include "hstu/base/machine.h"
+#include "hstu/base/threads.h"
+#include "hstu/base/version.h"
+#include "hstu/cli/commands.h"
+
+namespace hstu {
+namespace {
+
+constexpr int kFailed = 1, kUsage = 2;
+
+constexpr const char* kDescription =
+    "hstu trains HSTU generative recommenders from raw events to an evaluated model.\n"
+    "\n"
+    "From events to a result:\n"
+    "  hstu generate yambda --users 500 --days 30 --items 3000 --seed 1 --output events\n"
+    "  hstu prepare yambda --input events --output dataset --test-days 0\n"
+    "  hstu train configs/quickstart.toml --set data.path=dataset --output run\n"
+    "  hstu eval run\n";
+
+int dispatch(int argc, char** argv) {
+  hand_over_events_commands(argv);
+  CLI::App app{kDescription};
+  app.set_version_flag("--version", version());
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::help);
+  add_events_commands(app);
+  add_train_command(app);
+  add_eval_command(app);
+  add_inspect_command(app);
+  add_config_command(app);
+  add_doctor_command(app);
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    return fmt::format(
+        "hstu: {}\nSee {} --help.\n", error.what(),
+        failed->get_subcommands().empty() ? "hstu" : "hstu " + failed->get_subcommands().front()->get_name());
+  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void use_threads(int threads) {
+  set_threads(threads > 0 ? threads : this_machine().usable_cores);
+}
+
+int run_program(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "hstu: {}\n", error.what());
+    return kUsage;
+  } catch (const std::bad_alloc&) {
+    fmt::print(
+        stderr,
+        "hstu: memory is exhausted: lower training.batch_size, data.history_length or the tables' width\n");
+    return kFailed;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "hstu: {}\n", error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace hstu

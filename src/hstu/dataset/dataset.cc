@@ -1,0 +1,102 @@
+#include "hstu/dataset/dataset.h"
+
+#include <algorithm>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+// The file of a column after its size was compared with the manifest: a torn copy is noticed before mapping.
+Path column_file(const Path& folder, const Manifest& manifest, const std::string& file) {
+  const ColumnInfo& column = manifest.columns.at(file);
+  Path path = folder / file;
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  check(!error, "{}: cannot be read ({}), though {} lists it: copy or prepare the dataset again",
+        path.string(), error.message(), kManifestFile);
+  check(static_cast<std::int64_t>(bytes) == column.bytes,
+        "{}: expected {} bytes (from {}), found {}: copy or prepare the dataset again", path.string(),
+        column.bytes, kManifestFile, bytes);
+  return path;
+}
+
+void expect_fit(const Path& path, const ColumnInfo& column, std::string_view type, std::int64_t count) {
+  check(type == column.type, "{}: expected elements of type {} (from {}), found {}", path.string(),
+        column.type, kManifestFile, type);
+  check(count == column.count, "{}: expected {} elements (from {}), found {}", path.string(), column.count,
+        kManifestFile, count);
+}
+
+template <typename T>
+NpyColumn<T> open_column(const Path& folder, const Manifest& manifest, const std::string& file) {
+  const Path path = column_file(folder, manifest, file);
+  NpyColumn<T> column(path);
+  expect_fit(path, manifest.columns.at(file), npy_type<T>(), column.size());
+  return column;
+}
+
+MappedColumn open_integers(const Path& folder, const Manifest& manifest, const std::string& file) {
+  const Path path = column_file(folder, manifest, file);
+  MappedColumn column(path);
+  expect_fit(path, manifest.columns.at(file), column.type(), column.size());
+  return column;
+}
+
+const MappedColumn& find_column(std::string_view name, const std::vector<std::string>& names,
+                                const std::vector<MappedColumn>& columns, std::string_view kind) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    fail_usage("the dataset has no {} \"{}\"{}", kind, name,
+               names.empty() ? std::string("; it has none") : suggestion(name, names));
+  }
+  return columns[static_cast<std::size_t>(found - names.begin())];
+}
+
+}  // namespace
+
+Dataset::Dataset(const Path& folder)
+    : folder_(folder),
+      manifest_(read_manifest(folder)),
+      user_ids_(open_column<std::int64_t>(folder, manifest_, kUserIdsFile)),
+      user_offsets_(open_column<std::int64_t>(folder, manifest_, kUserOffsetsFile)),
+      item_(open_integers(folder, manifest_, kItemFile)),
+      time_(open_integers(folder, manifest_, kTimestampFile)),
+      action_(open_column<std::uint8_t>(folder, manifest_, kActionFile)) {
+  for (const std::string& name : manifest_.context) {
+    context_.push_back(open_integers(folder, manifest_, context_file(name)));
+  }
+  for (const std::string& name : manifest_.attributes) {
+    attributes_.push_back(open_integers(folder, manifest_, attribute_file(name)));
+  }
+  const auto offsets = user_offsets();
+  check(offsets.front() == 0 && offsets.back() == events() && std::is_sorted(offsets.begin(), offsets.end()),
+        "{}: expected ascending offsets from 0 to {}", (folder / kUserOffsetsFile).string(), events());
+  check(std::adjacent_find(user_ids().begin(), user_ids().end(), std::greater_equal<>()) == user_ids().end(),
+        "{}: expected strictly ascending user ids", (folder / kUserIdsFile).string());
+}
+
+const MappedColumn& Dataset::context(std::string_view name) const {
+  return find_column(name, manifest_.context, context_, "context column");
+}
+
+const MappedColumn& Dataset::attribute(std::string_view name) const {
+  return find_column(name, manifest_.attributes, attributes_, "item attribute");
+}
+
+std::int64_t Dataset::user_at(std::int64_t position) const {
+  const auto offsets = user_offsets();
+  return std::upper_bound(offsets.begin(), offsets.end(), position) - offsets.begin() - 1;
+}
+
+void verify_checksums(const Dataset& dataset) {
+  for (const auto& [file, column] : dataset.manifest().columns) {
+    const Path path = dataset.folder() / file;
+    check(file_checksum(path) == column.checksum,
+          "{}: its content does not match the checksum in {}: copy or prepare the dataset again",
+          path.string(), kManifestFile);
+  }
+}
+
+}  // namespace hstu

@@ -1,0 +1,59 @@
+// A prepared dataset, mapped from its folder: events user-major, chronological within a user. Alphabet: N
+// events, U users. A position is the index of an event in [0, N).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hstu/base/npy.h"
+#include "hstu/dataset/manifest.h"
+#include "hstu/dataset/mapped_column.h"
+
+namespace hstu {
+
+class Dataset {
+ public:
+  // Maps every column and compares its type, length and size with the manifest; walks over users, never over
+  // events. UsageError when the folder is no dataset, Error naming the file that does not fit.
+  explicit Dataset(const Path& folder);
+
+  const Path& folder() const { return folder_; }
+  const Manifest& manifest() const { return manifest_; }
+  std::int64_t events() const { return manifest_.counts.events; }
+  std::int64_t users() const { return manifest_.counts.users; }
+
+  std::span<const std::int64_t> user_ids() const { return user_ids_.values(); }          // (U) ascending
+  std::span<const std::int64_t> user_offsets() const { return user_offsets_.values(); }  // (U + 1)
+  const MappedColumn& item() const { return item_; }                                     // (N) original ids
+  const MappedColumn& time() const { return time_; }                                     // (N) seconds
+  std::span<const std::uint8_t> action() const { return action_.values(); }  // (N) action bits, kRankableBit
+
+  // Columns by name; UsageError with the nearest known name when the dataset has none of that name.
+  const MappedColumn& context(std::string_view name) const;    // (N)
+  const MappedColumn& attribute(std::string_view name) const;  // indexed by item id; see attribute_of
+
+  // Index u of the user whose events hold `position`, which lies in [0, N): a binary search.
+  std::int64_t user_at(std::int64_t position) const;
+
+ private:
+  Path folder_;
+  Manifest manifest_;
+  NpyColumn<std::int64_t> user_ids_, user_offsets_;
+  MappedColumn item_, time_;
+  NpyColumn<std::uint8_t> action_;
+  std::vector<MappedColumn> context_, attributes_;  // in the order of the manifest
+};
+
+// The attribute of an item; 0 (unmapped) for items the attribute's column does not reach.
+inline std::int64_t attribute_of(const MappedColumn& attribute, std::int64_t item) {
+  return item >= 0 && item < attribute.size() ? attribute[item] : 0;
+}
+
+// Reads every column whole and compares checksums with the manifest. Throws Error naming the first file that
+// differs.
+void verify_checksums(const Dataset& dataset);
+
+}  // namespace hstu

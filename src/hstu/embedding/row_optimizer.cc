@@ -1,0 +1,94 @@
+#include "hstu/embedding/row_optimizer.h"
+
+#include <cmath>
+#include <vector>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+void update_adagrad(const RowOptimizer& optimizer, double lr, std::int64_t dim, const float* gradient,
+                    float* row, float* state) {
+  float squares = 0.0f;
+#pragma omp simd reduction(+ : squares)
+  for (std::int64_t i = 0; i < dim; ++i) squares += gradient[i] * gradient[i];
+  state[0] += squares / static_cast<float>(dim);
+  const auto rate = static_cast<float>(lr / (std::sqrt(static_cast<double>(state[0])) + optimizer.epsilon));
+  for (std::int64_t i = 0; i < dim; ++i) row[i] -= rate * gradient[i];
+}
+
+void update_sgd(double lr, std::int64_t dim, const float* gradient, float* row) {
+  const auto rate = static_cast<float>(lr);
+  for (std::int64_t i = 0; i < dim; ++i) row[i] -= rate * gradient[i];
+}
+
+void update_adam(const RowOptimizer& optimizer, double lr, std::int64_t dim, const float* gradient,
+                 float* row, float* state) {
+  float* m = state;
+  float* v = state + dim;
+  float& updates = state[2 * dim];
+  updates += 1.0f;
+  const auto beta1 = static_cast<float>(optimizer.beta1), beta2 = static_cast<float>(optimizer.beta2);
+  const auto rest1 = static_cast<float>(1.0 - optimizer.beta1),
+             rest2 = static_cast<float>(1.0 - optimizer.beta2);
+  const double t = updates;
+  const auto rate = static_cast<float>(lr / (1.0 - std::pow(optimizer.beta1, t)));
+  const auto root = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(optimizer.beta2, t)));
+  const auto epsilon = static_cast<float>(optimizer.epsilon);
+  for (std::int64_t i = 0; i < dim; ++i) {
+    m[i] = beta1 * m[i] + rest1 * gradient[i];
+    v[i] = beta2 * v[i] + rest2 * gradient[i] * gradient[i];
+    row[i] -= rate * m[i] / (std::sqrt(v[i]) * root + epsilon);
+  }
+}
+
+}  // namespace
+
+std::int64_t RowOptimizer::state_width(std::int64_t dim) const {
+  switch (kind) {
+    case RowOptimizerKind::rowwise_adagrad:
+      return 1;
+    case RowOptimizerKind::sgd:
+      return 0;
+    case RowOptimizerKind::adam:
+      return 2 * dim + 1;
+  }
+  return 0;
+}
+
+void RowOptimizer::update(double learning_rate, std::int64_t dim, const float* gradient, float* row,
+                          float* state) const {
+  switch (kind) {
+    case RowOptimizerKind::rowwise_adagrad:
+      return update_adagrad(*this, learning_rate, dim, gradient, row, state);
+    case RowOptimizerKind::sgd:
+      return update_sgd(learning_rate, dim, gradient, row);
+    case RowOptimizerKind::adam:
+      return update_adam(*this, learning_rate, dim, gradient, row, state);
+  }
+}
+
+std::string to_string(RowOptimizerKind kind) {
+  switch (kind) {
+    case RowOptimizerKind::rowwise_adagrad:
+      return "rowwise_adagrad";
+    case RowOptimizerKind::sgd:
+      return "sgd";
+    case RowOptimizerKind::adam:
+      return "adam";
+  }
+  return "?";
+}
+
+RowOptimizerKind parse_row_optimizer(std::string_view name) {
+  std::vector<std::string> known;
+  for (const auto kind : {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam}) {
+    if (name == to_string(kind)) return kind;
+    known.push_back(to_string(kind));
+  }
+  fail_usage("unknown optimizer of embedding tables \"{}\"{}", name, suggestion(name, known));
+}
+
+}  // namespace hstu

@@ -1,0 +1,38 @@
+// RowOptimizer: how one embedding row moves. Gradients arrive summed over all occurrences of the row in the
+// step ("exact"), so a row moves once a step. Rows that were not touched do not move and do not decay.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hstu {
+
+enum class RowOptimizerKind { rowwise_adagrad, sgd, adam };
+
+struct RowOptimizer {
+  RowOptimizerKind kind = RowOptimizerKind::rowwise_adagrad;
+  double epsilon = 1e-8;
+  double beta1 = 0.9;  // Adam only
+  double beta2 = 0.999;
+
+  // Floats of state beside a row of `dim` values, all zero at birth:
+  //   rowwise_adagrad  1            M, the sum of mean squared gradients
+  //   sgd              0
+  //   adam             2 dim + 1    m (dim), v (dim), t (updates of this row; a float counts exactly to 2^24,
+  //                                 where the bias corrections have long been 1)
+  std::int64_t state_width(std::int64_t dim) const;
+
+  // Moves `row` (dim) by its merged `gradient` (dim):
+  //   rowwise_adagrad  M += mean(g^2); w -= lr / (sqrt(M) + eps) g
+  //   sgd              w -= lr g
+  //   adam             t += 1; m, v as usual; w -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps)
+  // t counts the row's own updates (docs/decisions/0010-row-optimizers.md).
+  void update(double learning_rate, std::int64_t dim, const float* gradient, float* row, float* state) const;
+};
+
+std::string to_string(RowOptimizerKind kind);  // "rowwise_adagrad", "sgd", "adam"
+// Throws UsageError naming the nearest known kind.
+RowOptimizerKind parse_row_optimizer(std::string_view name);
+
+}  // namespace hstu

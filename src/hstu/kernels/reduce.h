@@ -1,0 +1,39 @@
+// Sums over rows whose result does not depend on the number of threads: fixed blocks of rows, added in order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hstu/base/threads.h"
+
+namespace hstu::kernels {
+
+constexpr std::int64_t kRowBlock = 128;
+
+// body(begin, end, sums) over blocks of rows [0, rows), each adding to its own zeroed `sums` (width); the
+// blocks' sums are then added to `total` (width) in ascending order, in T.
+template <typename T, typename Body>
+void sum_over_rows(std::int64_t rows, std::int64_t width, T beta, T* total, const Body& body) {
+  const std::int64_t blocks = (rows + kRowBlock - 1) / kRowBlock;
+  std::vector<T> sums(static_cast<std::size_t>(blocks * width), T(0));
+  parallel_blocks(rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+    body(begin, end, sums.data() + begin / kRowBlock * width);
+  });
+  for (std::int64_t c = 0; c < width; ++c) total[c] = beta == T(0) ? T(0) : beta * total[c];
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const T* const block = sums.data() + b * width;
+    for (std::int64_t c = 0; c < width; ++c) total[c] += block[c];
+  }
+}
+
+// total (n) = column sums of x (rows, n) + beta * total.
+template <typename T>
+void column_sums(const T* x, std::int64_t rows, std::int64_t n, T beta, T* total) {
+  sum_over_rows(rows, n, beta, total, [&](std::int64_t begin, std::int64_t end, T* sums) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      for (std::int64_t c = 0; c < n; ++c) sums[c] += x[r * n + c];
+    }
+  });
+}
+
+}  // namespace hstu::kernels

@@ -1,0 +1,41 @@
+// Sizes and switches of the ranking model (DLRMv4's HSTU ranker).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hstu {
+
+struct ModelConfig {
+  std::int64_t embedding_dim = 64;  // E: width of the embedding tables
+  std::int64_t dim = 64;            // D: width of the sequence model
+  std::int64_t layers = 2;
+  std::int64_t heads = 2;                  // H
+  std::int64_t head_dim = 32;              // per head, of queries, keys and values alike
+  std::int64_t preprocessor_hidden = 256;  // of the content, attribute and action MLPs
+  std::int64_t head_hidden = 512;          // of the item MLP and the head
+  std::int64_t action_dim = 8;             // per action bit
+  std::int64_t positions = 8192;           // rows of the position table
+  std::int64_t time_buckets = 2048;        // the time table has one row more
+  std::int64_t max_sequence = 4096;        // N: longest sequence, context and candidate included
+  double input_dropout = 0.2;
+  double layer_dropout = 0.1;
+  double loss_weight = 1.0;  // factor of the mean loss (0.2 in DLRMv4)
+
+  // What the attention is divided by: "max_sequence" (a constant, so a sample's result does not depend on its
+  // batch) or "longest_in_batch" (the DLRMv4 reference).
+  std::string attention_scale = "max_sequence";
+  // The time of the candidate token: "candidate" (the moment it is scored) or "last_event" (the DLRMv4
+  // reference: the time of the newest history event, which hides how long the user was away).
+  std::string query_time = "candidate";
+  // The circle constant of the hour and weekday features; the DLRMv4 reference uses 3.14.
+  double circle_constant = 3.14159265358979323846;
+
+  // Filled from the dataset's schema and the feature configuration.
+  std::vector<std::uint8_t> action_bits;  // bits that the action encoder sees
+  std::int64_t attributes = 0;            // item attributes with an embedding
+  std::int64_t context = 0;               // C: contextual tokens
+};
+
+}  // namespace hstu

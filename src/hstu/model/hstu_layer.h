@@ -1,0 +1,35 @@
+// One HSTU layer: normalise, project to U, V, Q, K, attend, gate, project back onto the residual stream.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hstu/model/config.h"
+#include "hstu/model/mlp.h"
+#include "hstu/ops/attention.h"
+#include "hstu/ops/gather_sum.h"
+
+namespace hstu {
+
+class HstuLayer {
+ public:
+  // Adds PREFIX.input_norm, PREFIX.uvqk, PREFIX.output_norm, PREFIX.output to the set.
+  HstuLayer(ParameterSet& set, const std::string& prefix, const ModelConfig& config);
+
+  // x (T, D) -> (Tq, D). `queries` names the Tq tokens to compute, in order, or is null for all T; everything
+  // but keys and values is computed for them alone, which is exact because rows only meet in the attention.
+  // shape's query_offsets must agree.
+  Variable operator()(Tape& tape, const Variable& x, const ops::RowIndex& queries,
+                      const std::shared_ptr<const ops::AttentionShape>& shape,
+                      const kernels::Dropout& dropout) const;
+
+ private:
+  std::int64_t width_;  // H * head_dim
+  NormParameters input_norm_;
+  LinearParameters uvqk_;
+  NormParameters output_norm_;
+  const Parameter& output_;  // (3 * width, D)
+};
+
+}  // namespace hstu

@@ -1,0 +1,59 @@
+#include "hstu/model/parameters.h"
+
+#include <cmath>
+#include <utility>
+
+#include "hstu/base/random.h"
+#include "hstu/ops/op.h"
+
+namespace hstu {
+
+Initializer Initializer::xavier_uniform(std::int64_t in, std::int64_t out) {
+  return uniform(std::sqrt(6.0 / static_cast<double>(in + out)));
+}
+
+Initializer Initializer::xavier_normal(std::int64_t in, std::int64_t out) {
+  return normal(std::sqrt(2.0 / static_cast<double>(in + out)));
+}
+
+const Parameter& ParameterSet::add(std::string name, Shape shape, const Initializer& initializer) {
+  RandomStream random{derive_key(seed_, name)};
+  Tensor value = Tensor::empty(std::move(shape), type_);
+  ops::dispatch(type_, [&]<typename T>() {
+    for (std::int64_t i = 0; i < value.size(); ++i) {
+      double x = initializer.value;
+      if (initializer.kind == Initializer::Kind::uniform) x *= 2 * random.uniform() - 1;
+      if (initializer.kind == Initializer::Kind::normal) x *= random.normal();
+      value.data<T>()[i] = static_cast<T>(x);
+    }
+  });
+  Tensor gradient = Tensor::zeros(value.shape(), type_);
+  parameters_.push_back(
+      std::make_unique<Parameter>(Parameter{std::move(name), std::move(value), std::move(gradient)}));
+  return *parameters_.back();
+}
+
+NamedTensors ParameterSet::all() const {
+  NamedTensors tensors;
+  for (const auto& parameter : parameters_) tensors.push_back(parameter.get());
+  return tensors;
+}
+
+std::int64_t ParameterSet::count() const {
+  std::int64_t n = 0;
+  for (const auto& parameter : parameters_) n += parameter->value.size();
+  return n;
+}
+
+void ParameterSet::clear_gradients() const {
+  for (const auto& parameter : parameters_) parameter->gradient.fill_zero();
+}
+
+const Parameter& ParameterSet::find(const std::string& name) const {
+  for (const auto& parameter : parameters_) {
+    if (parameter->name == name) return *parameter;
+  }
+  throw InternalError("no parameter is named " + name);
+}
+
+}  // namespace hstu

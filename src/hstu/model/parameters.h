@@ -1,0 +1,45 @@
+// The dense parameters of a model: made once, found by name in checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hstu/tensor/tape.h"
+
+namespace hstu {
+
+// How a parameter begins. Values are a pure function of (seed, name, element).
+struct Initializer {
+  enum class Kind { constant, uniform, normal } kind = Kind::constant;
+  double value = 0;  // the constant, the bound of the uniform, the deviation of the normal
+
+  static Initializer zeros() { return {}; }
+  static Initializer ones() { return {Kind::constant, 1}; }
+  static Initializer uniform(double bound) { return {Kind::uniform, bound}; }
+  static Initializer normal(double deviation) { return {Kind::normal, deviation}; }
+  // Glorot and Bengio (2010): variance 2 / (in + out).
+  static Initializer xavier_uniform(std::int64_t in, std::int64_t out);
+  static Initializer xavier_normal(std::int64_t in, std::int64_t out);
+};
+
+class ParameterSet {
+ public:
+  ParameterSet(std::uint64_t seed, DType type) : seed_(seed), type_(type) {}
+
+  // Adds a parameter; the reference stays valid as long as the set.
+  const Parameter& add(std::string name, Shape shape, const Initializer& initializer);
+
+  NamedTensors all() const;
+  std::int64_t count() const;  // number of values
+  void clear_gradients() const;
+  const Parameter& find(const std::string& name) const;
+
+ private:
+  std::uint64_t seed_;
+  DType type_;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+};
+
+}  // namespace hstu

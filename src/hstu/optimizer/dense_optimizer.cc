@@ -1,0 +1,130 @@
+#include "hstu/optimizer/dense_optimizer.h"
+
+#include <cmath>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/base/threads.h"
+
+namespace hstu {
+namespace {
+
+// The numbers of one update, shared by all parameters.
+struct UpdateNumbers {
+  float lr, momentum;
+  float beta1, rest1, beta2, rest2;
+  float rate;  // lr / (1 - beta1^t)
+  float root;  // 1 / sqrt(1 - beta2^t)
+  float epsilon;
+  float coupled;  // weight decay added to the gradient
+  float keep;     // 1 - lr * decoupled weight decay
+  float gradient_scale;
+};
+
+void adam(const UpdateNumbers& s, std::int64_t begin, std::int64_t end, const float* gradient, float* value,
+          float* m, float* v) {
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float g = s.gradient_scale * gradient[i] + s.coupled * value[i];
+    m[i] = s.beta1 * m[i] + s.rest1 * g;
+    v[i] = s.beta2 * v[i] + s.rest2 * g * g;
+    value[i] = s.keep * value[i] - s.rate * m[i] / (std::sqrt(v[i]) * s.root + s.epsilon);
+  }
+}
+
+void sgd(const UpdateNumbers& s, std::int64_t begin, std::int64_t end, const float* gradient, float* value,
+         float* m) {
+  for (std::int64_t i = begin; i < end; ++i) {
+    float g = s.gradient_scale * gradient[i] + s.coupled * value[i];
+    if (m != nullptr) g = m[i] = s.momentum * m[i] + g;
+    value[i] -= s.lr * g;
+  }
+}
+
+void check_config(const DenseOptimizerConfig& config) {
+  const auto rate = [](double x) { return x >= 0.0 && x < 1.0; };
+  if (!rate(config.beta1) || !rate(config.beta2) || !rate(config.momentum)) {
+    fail_usage("dense optimizer: expected beta1, beta2 and momentum in [0, 1), found {}, {} and {}",
+               config.beta1, config.beta2, config.momentum);
+  }
+  if (!(config.epsilon > 0.0)) fail_usage("dense optimizer: expected epsilon > 0, found {}", config.epsilon);
+  if (!(config.weight_decay >= 0.0))
+    fail_usage("dense optimizer: expected weight_decay >= 0, found {}", config.weight_decay);
+}
+
+}  // namespace
+
+DenseOptimizer::DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config)
+    : parameters_(std::move(parameters)), config_(config), blocks_(blocks_of(parameters_)) {
+  check_config(config_);
+  const bool adam = config_.kind != DenseOptimizerKind::sgd;
+  for (const Parameter* p : parameters_) {
+    require(p->value.dtype() == DType::f32, "parameter \"{}\": expected f32, found {}", p->name,
+            to_string(p->value.dtype()));
+    if (adam || config_.momentum > 0.0)
+      state_.push_back({"m." + p->name, Tensor::zeros(p->value.shape(), DType::f32)});
+    if (adam) state_.push_back({"v." + p->name, Tensor::zeros(p->value.shape(), DType::f32)});
+  }
+}
+
+void DenseOptimizer::step(double learning_rate, double gradient_scale) {
+  require(std::isfinite(learning_rate) && std::isfinite(gradient_scale),
+          "expected a finite learning rate and gradient scale, found {} and {}", learning_rate,
+          gradient_scale);
+  ++steps_;
+  const auto t = static_cast<double>(steps_ + (config_.adam_starts_at_t2 ? 1 : 0));
+  const bool decoupled = config_.kind == DenseOptimizerKind::adamw;
+  const auto as_float = [](double x) { return static_cast<float>(x); };
+  const UpdateNumbers s{
+      .lr = as_float(learning_rate),
+      .momentum = as_float(config_.momentum),
+      .beta1 = as_float(config_.beta1),
+      .rest1 = as_float(1.0 - config_.beta1),
+      .beta2 = as_float(config_.beta2),
+      .rest2 = as_float(1.0 - config_.beta2),
+      .rate = as_float(learning_rate / (1.0 - std::pow(config_.beta1, t))),
+      .root = as_float(1.0 / std::sqrt(1.0 - std::pow(config_.beta2, t))),
+      .epsilon = as_float(config_.epsilon),
+      .coupled = as_float(decoupled ? 0.0 : config_.weight_decay),
+      .keep = as_float(decoupled ? 1.0 - learning_rate * config_.weight_decay : 1.0),
+      .gradient_scale = as_float(gradient_scale),
+  };
+  for (const Parameter* p : parameters_) {
+    require(p->gradient.defined() && p->gradient.shape() == p->value.shape(),
+            "parameter \"{}\": expected a gradient of shape {}, found {}", p->name,
+            to_string(p->value.shape()), to_string(p->gradient.shape()));
+  }
+  parallel_blocks(static_cast<std::int64_t>(blocks_.size()), 1, [&](std::int64_t b, std::int64_t) {
+    const auto [p, begin, end] = blocks_[static_cast<std::size_t>(b)];
+    float* value = parameters_[p]->value.data<float>();
+    const float* gradient = parameters_[p]->gradient.data<float>();
+    const auto state = [&](std::size_t i) { return state_[i].tensor.data<float>(); };
+    if (config_.kind != DenseOptimizerKind::sgd)
+      adam(s, begin, end, gradient, value, state(2 * p), state(2 * p + 1));
+    else
+      sgd(s, begin, end, gradient, value, config_.momentum > 0.0 ? state(p) : nullptr);
+  });
+}
+
+std::string to_string(DenseOptimizerKind kind) {
+  switch (kind) {
+    case DenseOptimizerKind::adam:
+      return "adam";
+    case DenseOptimizerKind::adamw:
+      return "adamw";
+    case DenseOptimizerKind::sgd:
+      return "sgd";
+  }
+  return "?";
+}
+
+DenseOptimizerKind parse_dense_optimizer(std::string_view name) {
+  std::vector<std::string> known;
+  for (const auto kind : {DenseOptimizerKind::adam, DenseOptimizerKind::adamw, DenseOptimizerKind::sgd}) {
+    if (name == to_string(kind)) return kind;
+    known.push_back(to_string(kind));
+  }
+  fail_usage("unknown dense optimizer \"{}\"{}", name, suggestion(name, known));
+}
+
+}  // namespace hstu

@@ -1,0 +1,66 @@
+// DenseOptimizer: moves the dense parameters of a model by their gradients. State is fp32, one pass a
+// parameter.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hstu/optimizer/parameter_blocks.h"
+#include "hstu/tensor/parameter.h"
+
+namespace hstu {
+
+enum class DenseOptimizerKind { adam, adamw, sgd };
+
+struct DenseOptimizerConfig {
+  DenseOptimizerKind kind = DenseOptimizerKind::adam;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;  // Adam, SGD: added to the gradient (L2); AdamW: w -= lr weight_decay w, apart
+  double momentum = 0.0;      // SGD: m = momentum m + g; w -= lr m
+  // The MLPerf DLRMv4 reference makes one dummy step before training, so that its first real update has t
+  // = 2.
+  bool adam_starts_at_t2 = false;
+};
+
+// Adam (Kingma and Ba 2015; AdamW: Loshchilov and Hutter 2019), update number t, gradient g:
+//   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+//   w -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+// Results do not depend on the number of threads.
+class DenseOptimizer {
+ public:
+  // Parameters (f32) belong to the model and must outlive this object. Throws UsageError for values of the
+  // configuration that cannot work.
+  DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config);
+
+  // One update of every parameter by gradient_scale * its gradient (clip_scale in clipping.h). Gradients
+  // stay.
+  void step(double learning_rate, double gradient_scale = 1.0);
+
+  // What a checkpoint holds: named fp32 tensors, to be read or filled in place, and the number of updates.
+  struct State {
+    std::string name;  // "m.<parameter>" or "v.<parameter>"
+    Tensor tensor;     // the shape of the parameter
+  };
+  const std::vector<State>& state() const { return state_; }
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+
+  const DenseOptimizerConfig& config() const { return config_; }
+
+ private:
+  NamedTensors parameters_;
+  DenseOptimizerConfig config_;
+  std::vector<ParameterBlock> blocks_;
+  std::vector<State> state_;  // Adam: m and v of each parameter; SGD: m of each, when there is momentum
+  std::int64_t steps_ = 0;
+};
+
+std::string to_string(DenseOptimizerKind kind);  // "adam", "adamw", "sgd"
+// Throws UsageError naming the nearest known kind.
+DenseOptimizerKind parse_dense_optimizer(std::string_view name);
+
+}  // namespace hstu

@@ -1,0 +1,96 @@
+#include "hstu/training/evaluation.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "hstu/base/npy.h"
+#include "hstu/base/progress.h"
+#include "hstu/batching/baseline.h"
+#include "hstu/batching/loader.h"
+
+namespace hstu {
+namespace {
+
+// The held-out anchors in the dataset's order, at most evaluation.max_samples of them (0: all).
+std::vector<std::int64_t> evaluation_positions(const Experiment& experiment) {
+  std::vector<std::int64_t> positions = experiment.anchors().evaluation.positions;
+  const auto limit = static_cast<std::size_t>(experiment.options().evaluation.max_samples);
+  if (limit > 0 && positions.size() > limit) positions.resize(limit);
+  return positions;
+}
+
+bool is_positive(const Dataset& dataset, std::int64_t position) {
+  return (dataset.action()[static_cast<std::size_t>(position)] & dataset.manifest().label_bit()) != 0;
+}
+
+}  // namespace
+
+Evaluator::Evaluator(Experiment& experiment)
+    : experiment_(experiment), positions_(evaluation_positions(experiment)) {
+  const Dataset& dataset = experiment.dataset();
+  const BaselineScores scores = score_baseline(dataset, experiment.anchors().holdout, positions_);
+  RankingSamples samples;
+  for (std::size_t i = 0; i < positions_.size(); ++i) {
+    const std::int64_t user = dataset.user_at(positions_[i]);
+    samples.add(static_cast<float>(scores.probability[i]), is_positive(dataset, positions_[i]), user);
+  }
+  baseline_ = samples.metrics();
+}
+
+EvaluationResult Evaluator::run() {
+  const auto start = std::chrono::steady_clock::now();
+  const RunOptions& options = experiment_.options();
+  ScheduleOptions order;
+  order.batch_size =
+      options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
+  const AnchorList all{positions_, {0, static_cast<std::int64_t>(positions_.size())}};
+  samples_.clear();
+  Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
+  Loader loader(experiment_.batches(), BatchSchedule(all, order),
+                {static_cast<int>(options.data.workers), 4});
+  while (const auto loaded = loader.next()) {
+    const Batch& batch = loaded->batch;
+    Tape tape(false);
+    const auto lookup = experiment_.embeddings().lookup_for_evaluation(batch);
+    const Variable logits = experiment_.model()(tape, batch, lookup.rows, 0);
+    for (std::size_t b = 0; b < static_cast<std::size_t>(batch.samples); ++b) {
+      const double z = logits.value().data<float>()[b];
+      check(std::isfinite(z), "evaluation: the score of user {} at event {} is {}", batch.user[b],
+            batch.position[b], z);
+      samples_.add(static_cast<float>(1 / (1 + std::exp(-z))), batch.label[b] > 0.5f, batch.user[b]);
+    }
+    progress.advance_to(samples_.size());
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  EvaluationResult result{samples_.metrics(), baseline_, elapsed.count()};
+  progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)
+                                   : "AUC undefined: one class only");
+  return result;
+}
+
+void Evaluator::write_predictions(const Path& folder) const {
+  StagedFolder staged(folder);
+  std::vector<std::int64_t> user, item, time;
+  for (const std::int64_t position : positions_) {
+    user.push_back(
+        experiment_.dataset().user_ids()[static_cast<std::size_t>(experiment_.dataset().user_at(position))]);
+    item.push_back(experiment_.dataset().item()[position]);
+    time.push_back(experiment_.dataset().time()[position]);
+  }
+  write_npy(staged.path() / "user.npy", user);
+  write_npy(staged.path() / "item.npy", item);
+  write_npy(staged.path() / "time.npy", time);
+  write_npy(staged.path() / "position.npy", positions_);
+  write_npy(staged.path() / "label.npy", samples_.labels());
+  write_npy(staged.path() / "score.npy", samples_.probabilities());
+  staged.commit();
+}
+
+Json to_json(const EvaluationResult& result) {
+  Json json = to_json(result.model);
+  json["baseline_auc"] = result.baseline.auc;
+  json["baseline_ne"] = result.baseline.ne;
+  return json;
+}
+
+}  // namespace hstu

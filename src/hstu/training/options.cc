@@ -1,0 +1,213 @@
+#include "hstu/training/options.h"
+
+namespace hstu {
+
+void describe(ConfigFields& f, ContextualFeature& o) {
+  f.field("name", o.name, "of the feature and its table", rule::required());
+  f.field("keys", o.keys, "user, item, hour, weekday, an item attribute or a context column",
+          rule::required());
+  f.field("rows", o.rows, "of its table; 0 (not hashed only): as many as the dataset's ids ask for",
+          rule::at_least(0));
+  f.field("hashed", o.hashed, "XXH64 of the keys modulo rows; false: the id of the only key as it is");
+}
+
+void describe(ConfigFields& f, AttributeSection& o) {
+  f.field("name", o.name, "an item attribute of the dataset", rule::required());
+  f.field("rows", o.rows, "of its table; 0: as many as the dataset's ids ask for", rule::at_least(0));
+}
+
+void describe(ConfigFields& f, FeaturesSection& o) {
+  f.field("item_rows", o.item_rows, "rows of the item table; 0: as many as the dataset's ids ask for",
+          rule::at_least(0));
+  f.field("actions", o.actions, "actions the action encoder sees; []: every action of the dataset");
+  f.sections("attributes", o.attributes, "item attributes with an embedding");
+  f.sections("context", o.context, "contextual features, one token each before the history");
+}
+
+void describe(ConfigFields& f, DataSection& o) {
+  f.field("path", o.path, "folder of the prepared dataset (hstu prepare)", rule::required());
+  f.field("history_length", o.options.history_length, "L: events of a history, at most", rule::at_least(1));
+  f.choice("history_strategy", o.options.strategy,
+           {{"interleaved", HistoryStrategy::interleaved}, {"last_n", HistoryStrategy::last_n}},
+           "interleaved: the last L / pools events of every pool; last_n: the last L events of any pool");
+  f.field("pools", o.options.pools, "actions whose events enter histories; []: as the dataset says");
+  f.field("scan_limit", o.options.scan_limit,
+          "a history comes from this many events before the candidate, at most", rule::at_least(1));
+  f.field("min_history", o.options.min_history,
+          "events of any kind a user must have before a candidate counts", rule::at_least(0));
+  f.field("window_seconds", o.options.window_seconds, "training goes window by window in time; 0: one window",
+          rule::at_least(0));
+  f.field(
+      "shuffle_fraction", o.shuffle_fraction,
+      "samples are shuffled inside runs of this fraction of a window; 0: in user order; 1: the whole window",
+      rule::between(0, 1));
+  f.field("workers", o.workers, "threads that prepare batches ahead of the training step", rule::at_least(1));
+}
+
+void describe(ConfigFields& f, ModelConfig& o) {
+  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::at_least(1));
+  f.field("dim", o.dim, "width of the sequence model", rule::at_least(1));
+  f.field("layers", o.layers, "HSTU layers", rule::at_least(1));
+  f.field("heads", o.heads, "attention heads", rule::at_least(1));
+  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::at_least(1));
+  f.field("preprocessor_hidden", o.preprocessor_hidden,
+          "hidden width of the content, attribute and action MLPs", rule::at_least(1));
+  f.field("head_hidden", o.head_hidden, "hidden width of the item MLP and the head", rule::at_least(1));
+  f.field("action_dim", o.action_dim, "width of an action bit's embedding", rule::at_least(1));
+  f.field("positions", o.positions, "rows of the position table", rule::at_least(1));
+  f.field("time_buckets", o.time_buckets, "buckets of sqrt(minutes) between an event and the candidate",
+          rule::at_least(1));
+  f.field("max_sequence", o.max_sequence, "tokens of a sequence at most: context, history, candidate",
+          rule::at_least(2));
+  f.field("input_dropout", o.input_dropout, "rate on the token embeddings", rule::between(0, 0.999));
+  f.field("layer_dropout", o.layer_dropout, "rate before a layer's output projection",
+          rule::between(0, 0.999));
+  f.field("loss_weight", o.loss_weight, "factor of the mean cross entropy", rule::positive());
+  f.field("attention_scale", o.attention_scale,
+          "attention is divided by max_sequence, or by the longest_in_batch (DLRMv4 reference)",
+          rule::one_of({"max_sequence", "longest_in_batch"}));
+  f.field("query_time", o.query_time,
+          "the candidate token's time: the candidate's own, or that of the last_event (DLRMv4 reference)",
+          rule::one_of({"candidate", "last_event"}));
+  f.field("circle_constant", o.circle_constant, "of the clock features; the DLRMv4 reference uses 3.14",
+          rule::positive());
+}
+
+void describe(ConfigFields& f, TrainingSection& o) {
+  f.field("batch_size", o.batch_size, "samples of a step, of all ranks together", rule::at_least(1));
+  f.field("epochs", o.epochs, "passes over the training windows", rule::at_least(1));
+  f.field("max_steps", o.max_steps, "stop after this many steps; 0: no limit", rule::at_least(0));
+  f.field("first_window", o.first_window, "window to begin with", rule::at_least(0));
+  f.field("windows", o.windows, "windows to train; 0: all", rule::at_least(0));
+  f.field("drop_last", o.drop_last, "leave out a window's last batch when it is not full (DLRMv4 reference)");
+}
+
+void describe(ConfigFields& f, DenseOptimizerSection& o) {
+  f.field("kind", o.kind, "of the dense parameters' optimizer", rule::one_of({"adam", "adamw", "sgd"}));
+  f.field("learning_rate", o.learning_rate, "base rate", rule::at_least(0));
+  f.field("beta1", o.config.beta1, "Adam", rule::between(0, 0.99999));
+  f.field("beta2", o.config.beta2, "Adam", rule::between(0, 0.9999999));
+  f.field("epsilon", o.config.epsilon, "Adam", rule::positive());
+  f.field("weight_decay", o.config.weight_decay, "added to the gradient; decoupled for adamw",
+          rule::at_least(0));
+  f.field("momentum", o.config.momentum, "sgd", rule::between(0, 0.99999));
+  f.field("max_gradient_norm", o.max_gradient_norm,
+          "gradients longer than this are scaled down to it; 0: never", rule::at_least(0));
+  f.field("adam_starts_at_t2", o.config.adam_starts_at_t2,
+          "the first update counts as the second (DLRMv4 reference)");
+}
+
+void describe(ConfigFields& f, SparseOptimizerSection& o) {
+  f.field("kind", o.kind, "of the embedding rows' optimizer",
+          rule::one_of({"rowwise_adagrad", "sgd", "adam"}));
+  f.field("learning_rate", o.learning_rate, "base rate", rule::at_least(0));
+  f.field("epsilon", o.epsilon, "rowwise_adagrad, adam", rule::positive());
+  f.field("beta1", o.beta1, "adam", rule::between(0, 0.99999));
+  f.field("beta2", o.beta2, "adam", rule::between(0, 0.9999999));
+}
+
+void describe(ConfigFields& f, ScheduleSection& o) {
+  f.field("warmup_steps", o.warmup_steps, "rates rise linearly over this many steps", rule::at_least(0));
+  f.field("warmup_start", o.warmup_start, "rate where they begin", rule::at_least(0));
+  f.field("warmup_from_zero_step", o.warmup_from_zero_step,
+          "step 0 has the starting rate itself (DLRMv4 reference)");
+  f.field("decay", o.decay, "after the warm-up", rule::one_of({"none", "linear", "cosine"}));
+  f.field("decay_steps", o.decay_steps, "step at which the decay ends", rule::at_least(0));
+  f.field("final_fraction", o.final_fraction, "of the base rate, after the decay", rule::between(0, 1));
+}
+
+void describe(ConfigFields& f, EvaluationSection& o) {
+  f.field("holdout_windows", o.holdout.windows, "hold out this many windows", rule::at_least(0));
+  f.field("holdout_first_window", o.holdout.first_window, "the first of them; -1: the last ones",
+          rule::at_least(-1));
+  f.field("holdout_fraction", o.holdout.fraction, "hold out the latest samples, this fraction",
+          rule::between(0, 0.99));
+  f.field("holdout_seconds", o.holdout.seconds, "hold out the last seconds", rule::at_least(0));
+  f.field("train_user_fraction", o.holdout.train_user_fraction, "users that train; the others are held out",
+          rule::between(0, 1));
+  f.field("split_salt", o.holdout.split_salt, "of the users' split hash");
+  f.field("batch_size", o.batch_size, "samples scored at once; 0: as in training", rule::at_least(0));
+  f.field("at_start", o.at_start, "evaluate before the first step");
+  f.field("every_windows", o.every_windows, "evaluate after this many training windows; 0: not",
+          rule::at_least(0));
+  f.field("every_data_fraction", o.every_data_fraction,
+          "evaluate after this fraction of an epoch's samples; 0: not", rule::between(0, 1));
+  f.field("target_auc", o.target_auc, "stop when an evaluation reaches this AUC; 0: never",
+          rule::between(0, 1));
+  f.field("max_samples", o.max_samples, "score the first samples only; 0: all", rule::at_least(0));
+}
+
+void describe(ConfigFields& f, CheckpointSection& o) {
+  f.field("every_steps", o.every_steps, "save after this many steps; 0: at the end only", rule::at_least(0));
+  f.field("keep", o.keep, "newest checkpoints to keep; 0: all", rule::at_least(0));
+}
+
+void describe(ConfigFields& f, LoggingSection& o) {
+  f.field("every_steps", o.every_steps, "steps between two train lines of metrics.jsonl", rule::at_least(1));
+}
+
+namespace {
+
+struct IdsSection {
+  std::string& on_bad;
+};
+
+void describe(ConfigFields& f, IdsSection& o) {
+  f.field("on_bad", o.on_bad, "an id outside its table: count it and read zeros, or stop with an error",
+          rule::one_of({"count", "error"}));
+}
+
+}  // namespace
+
+void describe(ConfigFields& f, RunOptions& o) {
+  f.field("seed", o.seed, "of initial values, dropout and shuffles");
+  f.section("data", o.data, "the prepared dataset and the samples made of it");
+  f.section("features", o.features, "ids with embeddings");
+  f.section("model", o.model, "sizes of the ranking model");
+  f.section("training", o.training, "the loop over the data");
+  f.section("dense_optimizer", o.dense, "of weights and biases");
+  f.section("sparse_optimizer", o.sparse, "of embedding rows");
+  f.section("schedule", o.schedule, "of both learning rates");
+  f.section("evaluation", o.evaluation, "what is held out and when it is scored");
+  f.section("checkpoint", o.checkpoint, "when to save");
+  f.section("logging", o.logging, "what is reported");
+  IdsSection ids{o.on_bad_id};
+  f.section("ids", ids, "what to do with ids outside their tables");
+}
+
+void check_consistency(const RunOptions& o) {
+  const HoldoutOptions& h = o.evaluation.holdout;
+  const bool held_out =
+      h.windows > 0 || h.first_window >= 0 || h.fraction > 0 || h.seconds > 0 || h.train_user_fraction < 1;
+  const bool evaluates = o.evaluation.at_start || o.evaluation.every_windows > 0 ||
+                         o.evaluation.every_data_fraction > 0 || o.evaluation.target_auc > 0;
+  if (evaluates && !held_out) {
+    fail_usage(
+        "evaluation asks for scores, but nothing is held out: set one of evaluation.holdout_windows, "
+        "holdout_fraction, holdout_seconds, train_user_fraction");
+  }
+  if (o.evaluation.every_windows > 0 && o.evaluation.every_data_fraction > 0) {
+    fail_usage("evaluation.every_windows and evaluation.every_data_fraction contradict each other: set one");
+  }
+  const std::int64_t longest =
+      static_cast<std::int64_t>(o.features.context.size()) + o.data.options.history_length + 1;
+  if (longest > o.model.max_sequence) {
+    fail_usage(
+        "model.max_sequence = {} is too short for {} contextual tokens, a history of {} and the candidate: "
+        "raise it to {} or shorten data.history_length",
+        o.model.max_sequence, o.features.context.size(), o.data.options.history_length, longest);
+  }
+  learning_rate(o.schedule, o.dense.learning_rate).validate();
+}
+
+LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base) {
+  return {.base = base,
+          .start = std::min(schedule.warmup_start, base),
+          .warmup_steps = schedule.warmup_steps,
+          .warmup_from_zero_step = schedule.warmup_from_zero_step,
+          .decay = parse_decay(schedule.decay),
+          .decay_steps = schedule.decay_steps,
+          .final_fraction = schedule.final_fraction};
+}
+
+}  // namespace hstu

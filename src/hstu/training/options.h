@@ -1,0 +1,111 @@
+// The configuration of a run: one struct a TOML section, one line a key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hstu/base/config.h"
+#include "hstu/batching/options.h"
+#include "hstu/model/config.h"
+#include "hstu/optimizer/dense_optimizer.h"
+#include "hstu/optimizer/schedule.h"
+
+namespace hstu {
+
+struct DataSection {
+  Path path;
+  DataOptions options;
+  double shuffle_fraction = 0;
+  std::int64_t workers = 1;
+};
+
+// An item attribute with an embedding.
+struct AttributeSection {
+  std::string name;
+  std::int64_t rows = 0;
+};
+
+struct FeaturesSection {
+  std::int64_t item_rows = 0;
+  std::vector<std::string> actions;  // what the action encoder sees; empty: every action of the dataset
+  std::vector<AttributeSection> attributes;
+  std::vector<ContextualFeature> context;
+};
+
+struct SparseOptimizerSection {
+  std::string kind = "rowwise_adagrad";
+  double learning_rate = 0.01;
+  double epsilon = 1e-8;
+  double beta1 = 0.9, beta2 = 0.999;
+};
+
+struct DenseOptimizerSection {
+  std::string kind = "adam";
+  double learning_rate = 1e-3;
+  double max_gradient_norm = 1.0;
+  DenseOptimizerConfig config;
+};
+
+// Shared by both optimizers; each has its own base rate.
+struct ScheduleSection {
+  std::int64_t warmup_steps = 0;
+  double warmup_start = 0;
+  bool warmup_from_zero_step = false;
+  std::string decay = "none";
+  std::int64_t decay_steps = 0;
+  double final_fraction = 0;
+};
+
+struct TrainingSection {
+  std::int64_t batch_size = 32;
+  std::int64_t epochs = 1;
+  std::int64_t max_steps = 0;
+  std::int64_t first_window = 0;
+  std::int64_t windows = 0;
+  bool drop_last = false;
+};
+
+struct EvaluationSection {
+  HoldoutOptions holdout;
+  std::int64_t batch_size = 0;
+  bool at_start = false;
+  std::int64_t every_windows = 0;
+  double every_data_fraction = 0;
+  double target_auc = 0;
+  std::int64_t max_samples = 0;
+};
+
+struct CheckpointSection {
+  std::int64_t every_steps = 0;
+  std::int64_t keep = 2;
+};
+
+struct LoggingSection {
+  std::int64_t every_steps = 50;
+};
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  std::string on_bad_id = "count";
+  DataSection data;
+  FeaturesSection features;
+  ModelConfig model;
+  TrainingSection training;
+  DenseOptimizerSection dense;
+  SparseOptimizerSection sparse;
+  ScheduleSection schedule;
+  EvaluationSection evaluation;
+  CheckpointSection checkpoint;
+  LoggingSection logging;
+};
+
+void describe(ConfigFields& fields, RunOptions& options);
+
+// Throws UsageError for values that are each possible but contradict each other.
+void check_consistency(const RunOptions& options);
+
+// The rate of the schedule for one optimizer's base rate.
+LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base);
+
+}  // namespace hstu

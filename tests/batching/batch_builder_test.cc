@@ -1,0 +1,257 @@
+#include "hstu/batching/batch_builder.h"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "batching/small_data.h"
+
+namespace hstu {
+namespace {
+
+using small::Data;
+using small::expect_error;
+using Ids = std::vector<std::int64_t>;
+
+DataOptions full_options(HistoryStrategy strategy = HistoryStrategy::interleaved) {
+  DataOptions options;
+  options.history_length = 12;
+  options.strategy = strategy;
+  options.scan_limit = 25;
+  options.attributes = {"album_id", "artist_id"};
+  options.contextual = {{"user", {"user"}, 0, false},
+                        {"user_x_artist", {"user", "artist_id"}, 1000, true},
+                        {"user_x_hour_x_organic", {"user", "hour", "is_organic"}, 1000, true}};
+  return options;
+}
+
+Ids every_position(const Data& data) {
+  Ids positions(static_cast<std::size_t>(data.size()));
+  std::iota(positions.begin(), positions.end(), 0);
+  return positions;
+}
+
+void expect_well_formed(const Batch& batch, const Data& data, const BatchBuilder& builder) {
+  const auto samples = static_cast<std::size_t>(batch.samples);
+  ASSERT_EQ(batch.history_offsets.size(), samples + 1);
+  EXPECT_EQ(batch.history_offsets.front(), 0);
+  EXPECT_EQ(batch.history_offsets.back(), static_cast<std::int64_t>(batch.history_item.size()));
+  EXPECT_EQ(batch.history_action.size(), batch.history_item.size());
+  EXPECT_EQ(batch.history_time.size(), batch.history_item.size());
+  EXPECT_EQ(std::adjacent_find(batch.items.begin(), batch.items.end(), std::greater_equal<>()),
+            batch.items.end());
+  ASSERT_EQ(batch.attributes.size(), 2u);
+  for (std::size_t i = 0; i < batch.items.size(); ++i) {
+    const auto item = static_cast<std::size_t>(batch.items[i]);
+    EXPECT_EQ(batch.attributes[0][i], item < data.album.size() ? data.album[item] : 0);
+    EXPECT_EQ(batch.attributes[1][i], item < data.artist.size() ? data.artist[item] : 0);
+  }
+  std::vector<bool> used(batch.items.size());
+  for (const std::int32_t i : batch.history_item) used[static_cast<std::size_t>(i)] = true;
+  for (std::size_t b = 0; b < samples; ++b) {
+    const small::Event& anchor = data.at(batch.position[b]);
+    const std::int32_t candidate = batch.candidate_item[b];
+    used[static_cast<std::size_t>(candidate)] = true;
+    EXPECT_EQ(batch.items[static_cast<std::size_t>(candidate)], anchor.item);
+    EXPECT_EQ(batch.candidate_time[b], anchor.time);
+    EXPECT_EQ(batch.user[b], anchor.user);
+    EXPECT_EQ(batch.label[b], (anchor.action & small::kGood) != 0 ? 1.0f : 0.0f);
+    EXPECT_EQ(batch.context[0][b], anchor.user);
+    const auto begin = batch.history_offsets[b], end = batch.history_offsets[b + 1];
+    EXPECT_LE(begin, end);
+    EXPECT_LE(end - begin, builder.longest_history());
+  }
+  EXPECT_TRUE(std::all_of(used.begin(), used.end(), [](bool u) { return u; }));  // no item without a use
+}
+
+TEST(BatchBuilder, TakesEverythingFromTheRightEvent) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const Data data = small::write(small::random_events(seed));
+    const Dataset dataset(data.folder);
+    for (const auto strategy : {HistoryStrategy::interleaved, HistoryStrategy::last_n}) {
+      const BatchBuilder builder(dataset, full_options(strategy));
+      Ids positions = every_position(data);
+      std::reverse(positions.begin(), positions.end());
+      const Batch batch = builder.build(positions);
+      EXPECT_EQ(batch.position, positions);
+      EXPECT_GT(batch.history_item.size(), 100u);
+      expect_well_formed(batch, data, builder);
+    }
+  }
+}
+
+// Items are renamed to positions, so that the batch itself tells which events reached it.
+TEST(BatchBuilder, NoEventAtOrAfterTheAnchorReachesItsHistory) {
+  std::int64_t tokens = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    std::vector<small::Event> events = small::random_events(seed, {.seconds = 30});  // many equal times
+    std::stable_sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.user, a.time) < std::tie(b.user, b.time);
+    });
+    for (std::size_t p = 0; p < events.size(); ++p) events[p].item = static_cast<std::int64_t>(p);
+    const Data data = small::write(events);
+    const Dataset dataset(data.folder);
+    DataOptions options = full_options(seed % 2 ? HistoryStrategy::interleaved : HistoryStrategy::last_n);
+    if (seed > 5) options.max_sequence = 9;
+    const Batch batch = BatchBuilder(dataset, options).build(every_position(data));
+    for (std::int64_t anchor = 0; anchor < data.size(); ++anchor) {
+      const auto b = static_cast<std::size_t>(anchor);
+      for (std::int64_t t = batch.history_offsets[b]; t < batch.history_offsets[b + 1]; ++t) {
+        const auto token = static_cast<std::size_t>(t);
+        const std::int64_t source = batch.items[static_cast<std::size_t>(batch.history_item[token])];
+        ASSERT_LT(source, anchor);
+        ASSERT_GE(source, std::max(data.user_start(anchor), anchor - options.scan_limit));
+        ASSERT_EQ(batch.history_time[token], data.at(source).time);
+        ASSERT_EQ(batch.history_action[token], data.at(source).action & ~kRankableBit);
+        ++tokens;
+      }
+    }
+  }
+  EXPECT_GT(tokens, 10'000);
+}
+
+TEST(BatchBuilder, WhatComesLaterChangesNothingButTheLabel) {
+  const std::vector<small::Event> events = small::random_events(4);
+  const Data data = small::write(events);
+  const Dataset dataset(data.folder);
+  RandomStream random{.key = 9, .index = 0};
+  for (int round = 0; round < 20; ++round) {
+    const auto anchor = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(data.size())));
+    std::vector<small::Event> altered = data.events;
+    for (std::size_t p = static_cast<std::size_t>(anchor); p < altered.size(); ++p) {
+      altered[p].action = static_cast<std::uint8_t>(altered[p].action ^ small::kGood ^ small::kBad);
+      if (static_cast<std::int64_t>(p) > anchor) altered[p].item += 5;
+      if (static_cast<std::int64_t>(p) > anchor) altered[p].organic ^= 1;
+    }
+    const Data future = small::write(altered, "altered");
+    const Dataset altered_dataset(future.folder);
+    const Ids one{anchor};
+    const Batch before = BatchBuilder(dataset, full_options()).build(one);
+    const Batch after = BatchBuilder(altered_dataset, full_options()).build(one);
+    EXPECT_EQ(before.items, after.items);
+    EXPECT_EQ(before.history_item, after.history_item);
+    EXPECT_EQ(before.history_action, after.history_action);
+    EXPECT_EQ(before.history_time, after.history_time);
+    EXPECT_EQ(before.attributes, after.attributes);
+    EXPECT_EQ(before.context, after.context);
+  }
+}
+
+TEST(BatchBuilder, HistoriesAreInTheOrderOfTime) {
+  // Written in the order of the log, which is not the order of time.
+  const Data data = small::write({{.user = 1, .time = 30, .item = 3, .action = 0x81},
+                                  {.user = 1, .time = 10, .item = 1, .action = 2},
+                                  {.user = 2, .time = 15, .item = 9, .action = 0x81},
+                                  {.user = 1, .time = 20, .item = 2, .action = 4},
+                                  {.user = 1, .time = 40, .item = 4, .action = 0x81}});
+  const Dataset dataset(data.folder);
+  const Batch batch = BatchBuilder(dataset, {}).build(Ids{3});
+  EXPECT_EQ(batch.history_time, (Ids{10, 20, 30}));
+  EXPECT_EQ(batch.items, (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(batch.history_action, (std::vector<std::uint8_t>{2, 4, 1}));
+}
+
+TEST(BatchBuilder, ASampleDoesNotDependOnItsBatch) {
+  const Data data = small::write(small::random_events(7));
+  const Dataset dataset(data.folder);
+  const BatchBuilder builder(dataset, full_options());
+  const Batch all = builder.build(every_position(data));
+  for (std::int64_t p = 0; p < data.size(); p += 11) {
+    const auto b = static_cast<std::size_t>(p);
+    const Batch one = builder.build(Ids{p});
+    Ids from_all, from_one;
+    for (std::int64_t t = all.history_offsets[b]; t < all.history_offsets[b + 1]; ++t) {
+      from_all.push_back(all.items[static_cast<std::size_t>(all.history_item[static_cast<std::size_t>(t)])]);
+    }
+    for (const std::int32_t i : one.history_item) from_one.push_back(one.items[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(from_all, from_one);
+    for (std::size_t f = 0; f < 3; ++f) EXPECT_EQ(all.context[f][b], one.context[f][0]);
+  }
+}
+
+TEST(BatchBuilder, MaxSequenceKeepsTheLatestEvents) {
+  const Data data = small::write(small::random_events(8, {.users = 2, .longest = 200}));
+  const Dataset dataset(data.folder);
+  DataOptions options = full_options(HistoryStrategy::last_n);
+  const BatchBuilder whole(dataset, options);
+  EXPECT_EQ(whole.longest_sequence(), 12 + 3 + 1);
+  options.max_sequence = 3 + 5 + 1;
+  const BatchBuilder cut(dataset, options);
+  EXPECT_EQ(cut.longest_sequence(), options.max_sequence);
+  const Ids last{data.size() - 1};
+  const Batch long_history = whole.build(last), short_history = cut.build(last);
+  ASSERT_EQ(long_history.history_time.size(), 12u);
+  EXPECT_EQ(short_history.history_time,
+            Ids(long_history.history_time.end() - 5, long_history.history_time.end()));
+}
+
+TEST(BatchBuilder, AnEmptyBatchAndAnEmptyHistoryAreFine) {
+  const Data data = small::write({{.user = 1, .time = 1, .item = 8, .action = 0x81}});
+  const Dataset dataset(data.folder);
+  const BatchBuilder builder(dataset, {});
+  EXPECT_EQ(builder.build(Ids{}).history_offsets, Ids{0});
+  const Batch batch = builder.build(Ids{0});
+  EXPECT_EQ(batch.history_offsets, (Ids{0, 0}));
+  EXPECT_EQ(batch.items, Ids{8});
+}
+
+TEST(BatchBuilder, RefusesNamesTheDatasetDoesNotHave) {
+  const Dataset dataset(small::write({{.user = 1, .time = 1, .item = 8, .action = 0x81}}).folder);
+  DataOptions options;
+  options.attributes = {"albumid"};
+  expect_error<UsageError>([&] { BatchBuilder(dataset, options); }, {"albumid", "album_id"});
+}
+
+// A column of `count` zeros that takes no space on disk, but for `tail` at its end.
+template <typename T>
+ColumnInfo write_sparse(const Path& path, std::int64_t count, const std::vector<T>& tail) {
+  const std::string header = npy_header(npy_type<T>(), std::span(&count, 1));
+  write_file(path, header);
+  const auto bytes = static_cast<std::int64_t>(header.size()) + count * std::int64_t{sizeof(T)};
+  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(bytes));
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  const auto tail_bytes = static_cast<std::streamsize>(tail.size() * sizeof(T));
+  file.seekp(bytes - tail_bytes);
+  file.write(reinterpret_cast<const char*>(tail.data()), tail_bytes);
+  return {.type = npy_type<T>(), .count = count, .bytes = bytes, .checksum = "-"};
+}
+
+TEST(BatchBuilder, ReadsPositionsBeyond32Bits) {
+  const Path folder = small::fresh_folder("sparse");
+  std::filesystem::create_directories(folder);
+  const std::int64_t first = (std::int64_t{1} << 32) + 5;  // the events of the first user, all zero
+  const std::int64_t count = first + 3;
+  Manifest manifest = small::description();
+  manifest.context.clear();
+  manifest.counts = {.events = count, .users = 2, .items = 4, .rankable = 3, .positives = 2};
+  try {
+    manifest.columns[kUserIdsFile] = write_sparse<std::int64_t>(folder / kUserIdsFile, 2, {10, 20});
+    manifest.columns[kUserOffsetsFile] =
+        write_sparse<std::int64_t>(folder / kUserOffsetsFile, 3, {0, first, count});
+    manifest.columns[kItemFile] = write_sparse<std::uint32_t>(folder / kItemFile, count, {7, 8, 9});
+    manifest.columns[kTimestampFile] = write_sparse<std::uint32_t>(folder / kTimestampFile, count, {1, 2, 3});
+    manifest.columns[kActionFile] =
+        write_sparse<std::uint8_t>(folder / kActionFile, count, {0x81, 0x84, 0x81});
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::filesystem::remove_all(folder);
+    GTEST_SKIP() << "this file system has no room for sparse files: " << error.what();
+  }
+  manifest.id = dataset_id(manifest.columns);
+  write_file(folder / kManifestFile, manifest_to_json(manifest));
+  {
+    const Dataset dataset(folder);
+    const Batch batch = BatchBuilder(dataset, {}).build(Ids{first + 2, first});
+    EXPECT_EQ(batch.history_offsets, (Ids{0, 2, 2}));
+    EXPECT_EQ(batch.history_time, (Ids{1, 2}));
+    EXPECT_EQ(batch.items, (Ids{7, 8, 9}));
+    EXPECT_EQ(batch.candidate_item, (std::vector<std::int32_t>{2, 0}));
+    EXPECT_EQ(batch.user, (Ids{20, 20}));
+    EXPECT_EQ(batch.position, (Ids{first + 2, first}));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace hstu

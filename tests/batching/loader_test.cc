@@ -1,0 +1,141 @@
+#include "hstu/batching/loader.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "batching/small_data.h"
+
+namespace hstu {
+namespace {
+
+using small::Data;
+
+class LoaderTest : public testing::Test {
+ protected:
+  static DataOptions options() {
+    DataOptions options;
+    options.history_length = 30;
+    options.min_history = 3;
+    options.window_seconds = 40;
+    options.attributes = {"artist_id"};
+    options.contextual = {{"user_x_hour", {"user", "hour"}, 100, true}};
+    return options;
+  }
+  const Data data_ = small::write(small::random_events(21, {.users = 20}));
+  const Dataset dataset_{data_.folder};
+  const BatchBuilder builder_{dataset_, options()};
+  const Anchors anchors_ = find_anchors(dataset_, options(), {.fraction = 0.3});
+};
+
+void expect_equal(const Batch& a, const Batch& b) {
+  EXPECT_EQ(a.samples, b.samples);
+  EXPECT_EQ(a.history_offsets, b.history_offsets);
+  EXPECT_EQ(a.history_item, b.history_item);
+  EXPECT_EQ(a.history_action, b.history_action);
+  EXPECT_EQ(a.history_time, b.history_time);
+  EXPECT_EQ(a.candidate_item, b.candidate_item);
+  EXPECT_EQ(a.candidate_time, b.candidate_time);
+  EXPECT_EQ(a.label, b.label);
+  EXPECT_EQ(a.user, b.user);
+  EXPECT_EQ(a.position, b.position);
+  EXPECT_EQ(a.items, b.items);
+  EXPECT_EQ(a.attributes, b.attributes);
+  EXPECT_EQ(a.context, b.context);
+}
+
+TEST_F(LoaderTest, BatchesAndOrderDoNotDependOnTheNumberOfWorkers) {
+  const ScheduleOptions schedule{.batch_size = 7, .epochs = 3, .shuffle_fraction = 1, .seed = 5};
+  for (const int workers : {1, 2, 4}) {
+    for (const int ready : {1, 3, 16}) {
+      Loader loader(builder_, {anchors_.training, schedule}, {.workers = workers, .ready = ready});
+      BatchSchedule expected(anchors_.training, schedule);
+      std::int64_t batches = 0;
+      while (const auto loaded = loader.next()) {
+        const auto job = expected.next();
+        ASSERT_TRUE(job);
+        EXPECT_EQ(loaded->cursor, job->cursor);
+        EXPECT_EQ(loaded->next, job->next);
+        EXPECT_EQ(loaded->window_end, job->window_end);
+        EXPECT_GE(loaded->wait_ms, 0);
+        expect_equal(loaded->batch, builder_.build(job->positions));
+        ++batches;
+      }
+      EXPECT_FALSE(expected.next());
+      EXPECT_EQ(batches, 3 * expected.batches_per_epoch());
+      EXPECT_FALSE(loader.next());  // the end stays the end
+      EXPECT_GT(loader.total_wait_ms(), 0);
+    }
+  }
+}
+
+TEST_F(LoaderTest, AResumedRunReadsTheSameBatches) {
+  const ScheduleOptions schedule{.batch_size = 7, .epochs = 2, .shuffle_fraction = 0.5};
+  Loader whole(builder_, {anchors_.training, schedule});
+  BatchCursor cursor;
+  for (int i = 0; i < 9; ++i) cursor = whole.next()->next;
+  Loader resumed(builder_, {anchors_.training, schedule, cursor});
+  while (const auto expected = whole.next()) {
+    const auto found = resumed.next();
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->cursor, expected->cursor);
+    expect_equal(found->batch, expected->batch);
+  }
+  EXPECT_FALSE(resumed.next());
+}
+
+TEST_F(LoaderTest, StopsEarlyWithoutHanging) {
+  const ScheduleOptions endless{.batch_size = 3, .epochs = 0, .shuffle_fraction = 1};
+  for (int taken = 0; taken < 4; ++taken) {
+    Loader loader(builder_, {anchors_.training, endless}, {.workers = 4, .ready = 2});
+    for (int i = 0; i < taken; ++i) ASSERT_TRUE(loader.next());
+  }
+}
+
+TEST_F(LoaderTest, AWorkersExceptionStandsInThePlaceOfItsBatch) {
+  AnchorList broken;
+  broken.positions = {3, 4, 5, 6, dataset_.events(), 7, 8, 9};
+  broken.offsets = {0, 8};
+  for (const int workers : {1, 3}) {
+    Loader loader(builder_, {broken, {.batch_size = 2}}, {.workers = workers, .ready = 3});
+    EXPECT_EQ(loader.next()->batch.position, (std::vector<std::int64_t>{3, 4}));
+    EXPECT_EQ(loader.next()->batch.position, (std::vector<std::int64_t>{5, 6}));
+    EXPECT_THROW(loader.next(), InternalError);
+    EXPECT_THROW(loader.next(), InternalError);
+  }
+}
+
+TEST_F(LoaderTest, TrainingAndEvaluationNeverMix) {
+  const std::set<std::int64_t> training(anchors_.training.positions.begin(),
+                                        anchors_.training.positions.end());
+  const std::set<std::int64_t> evaluation(anchors_.evaluation.positions.begin(),
+                                          anchors_.evaluation.positions.end());
+  Loader train(builder_, {anchors_.training, {.batch_size = 5, .epochs = 0, .shuffle_fraction = 1}});
+  std::multiset<std::int64_t> trained, evaluated;
+  for (int round = 0; round < 3; ++round) {  // evaluations begin while training's batches are under way
+    for (int i = 0; i < 8; ++i) {
+      const auto loaded = train.next();
+      trained.insert(loaded->batch.position.begin(), loaded->batch.position.end());
+    }
+    Loader evaluate(builder_, {anchors_.evaluation, {.batch_size = 5}});
+    while (const auto loaded = evaluate.next()) {
+      evaluated.insert(loaded->batch.position.begin(), loaded->batch.position.end());
+    }
+  }
+  EXPECT_GT(trained.size(), 50u);
+  EXPECT_EQ(evaluated.size(), 3 * evaluation.size());
+  for (const std::int64_t p : trained) {
+    EXPECT_TRUE(training.contains(p));
+    EXPECT_LT(data_.at(p).time, anchors_.holdout.time_begin);
+  }
+  for (const std::int64_t p : evaluation) EXPECT_EQ(evaluated.count(p), 3u);
+}
+
+TEST_F(LoaderTest, RefusesToWorkWithoutWorkersOrRoom) {
+  EXPECT_THROW(Loader(builder_, {anchors_.training, {}}, {.workers = 0}), UsageError);
+  EXPECT_THROW(Loader(builder_, {anchors_.training, {}}, {.workers = 1, .ready = 0}), UsageError);
+}
+
+}  // namespace
+}  // namespace hstu

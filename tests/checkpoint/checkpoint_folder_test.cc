@@ -1,0 +1,77 @@
+#include "hstu/checkpoint/checkpoint_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "checkpoint/support.h"
+
+namespace hstu {
+namespace {
+
+using namespace testing_checkpoint;
+using testing::ElementsAre;
+namespace fs = std::filesystem;
+
+std::vector<std::int64_t> steps_of(const Path& folder) {
+  std::vector<std::int64_t> steps;
+  for (const auto& entry : list_checkpoints(folder)) steps.push_back(entry.step);
+  return steps;
+}
+
+void make(const Path& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    fs::create_directories(folder / name / "tables");
+    scribble(folder / name / "manifest.json", name);
+  }
+}
+
+TEST(CheckpointFolder, ListsByStepAndIgnoresWhatIsNoCheckpoint) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(list_checkpoints(folder / "absent").empty());
+  EXPECT_FALSE(latest_checkpoint(folder).has_value());
+  make(folder,
+       {"step_00000010", "step_00000009", "step_123456789", "step_00000011.partial", "step_00000012.new",
+        "step_00000013.old", "step_", "step_12", "step_0000001x", "other", "step_-0000001"});
+  scribble(folder / "step_00000099", "a file, not a folder");
+  EXPECT_THAT(steps_of(folder), ElementsAre(9, 10, 123456789));
+  EXPECT_EQ(latest_checkpoint(folder)->path, folder / "step_123456789");
+}
+
+TEST(CheckpointFolder, PruningKeepsTheNewestAndClearsLeftovers) {
+  const TemporaryFolder folder;
+  make(folder, {"step_00000001", "step_00000002", "step_00000003", "step_00000004", "step_00000002.partial",
+                "step_00000003.old", "keep.partial", "notes"});
+  prune_checkpoints(folder, 4, 2);
+  EXPECT_THAT(steps_of(folder), ElementsAre(3, 4));
+  EXPECT_FALSE(fs::exists(folder / "step_00000002.partial"));
+  EXPECT_FALSE(fs::exists(folder / "step_00000003.old"));
+  EXPECT_TRUE(fs::exists(folder / "notes")) << "not ours";
+  EXPECT_TRUE(fs::exists(folder / "keep.partial")) << "not ours";
+}
+
+TEST(CheckpointFolder, PruningNeverTouchesTheOneJustWrittenNorLaterOnes) {
+  const TemporaryFolder folder;
+  make(folder, {"step_00000001", "step_00000002", "step_00000008", "step_00000009"});
+  prune_checkpoints(folder, 2, 1);
+  EXPECT_THAT(steps_of(folder), ElementsAre(2, 8, 9));
+}
+
+TEST(CheckpointFolder, KeepingZeroKeepsAll) {
+  const TemporaryFolder folder;
+  make(folder, {"step_00000001", "step_00000002"});
+  prune_checkpoints(folder, 2, 0);
+  EXPECT_THAT(steps_of(folder), ElementsAre(1, 2));
+}
+
+TEST(CheckpointFolder, ReplacesAFolderWhole) {
+  const TemporaryFolder folder;
+  make(folder, {"a", "b"});
+  scribble(folder / "a" / "only_in_a", "x");
+  replace_folder(folder / "b", folder / "a");
+  EXPECT_EQ(read_file(folder / "a" / "manifest.json"), "b");
+  EXPECT_FALSE(fs::exists(folder / "a" / "only_in_a"));
+  EXPECT_FALSE(fs::exists(folder / "b"));
+}
+
+}  // namespace
+}  // namespace hstu

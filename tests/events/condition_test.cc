@@ -1,0 +1,99 @@
+#include "hstu/events/condition.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+using Mask = std::vector<std::uint8_t>;
+
+RawColumn integers(std::vector<std::int64_t> values) {
+  RawColumn column;
+  column.name = "n";
+  column.type_name = "int64";
+  column.integers = std::move(values);
+  return column;
+}
+
+RawColumn colours() {
+  RawColumn column;
+  column.name = "colour";
+  column.type_name = "string";
+  column.kind = RawColumn::Kind::kText;
+  column.texts = {"red", "dark blue"};
+  column.integers = {0, 1, 0, -1};  // the last row is null
+  return column;
+}
+
+Mask matching(const char* condition, const RawColumn& column) {
+  Mask mask(column.kind == RawColumn::Kind::kReal ? column.reals.size() : column.integers.size(), 1);
+  keep_matching(parse_condition(condition), column, "log.parquet", mask);
+  return mask;
+}
+
+TEST(Condition, ParsesEveryOperator) {
+  for (const char* text : {"a = 1", "a != 1", "a < 1", "a <= 1", "a > 1", "a >= 1"}) {
+    EXPECT_EQ(to_string(parse_condition(text)), text);
+  }
+  const Condition tight = parse_condition("event_type='add to cart'");
+  EXPECT_EQ(tight.column, "event_type");
+  EXPECT_EQ(tight.value, "add to cart");
+}
+
+TEST(Condition, RefusesWhatIsNoCondition) {
+  for (const char* text : {"", "a", "a =", "= 1", "a ! 1"})
+    EXPECT_THROW(parse_condition(text), UsageError) << text;
+}
+
+TEST(Condition, ComparesIntegers) {
+  const RawColumn column = integers({49, 50, 51});
+  EXPECT_EQ(matching("n = 50", column), (Mask{0, 1, 0}));
+  EXPECT_EQ(matching("n != 50", column), (Mask{1, 0, 1}));
+  EXPECT_EQ(matching("n < 50", column), (Mask{1, 0, 0}));
+  EXPECT_EQ(matching("n <= 50", column), (Mask{1, 1, 0}));
+  EXPECT_EQ(matching("n > 50", column), (Mask{0, 0, 1}));
+  EXPECT_EQ(matching("n >= 50", column), (Mask{0, 1, 1}));
+  EXPECT_EQ(matching("n >= 49.5", column), (Mask{0, 1, 1}));
+}
+
+TEST(Condition, TellsIntegersBeyondDoublePrecisionApart) {
+  const RawColumn column = integers({9007199254740992, 9007199254740993});
+  EXPECT_EQ(matching("n = 9007199254740993", column), (Mask{0, 1}));
+}
+
+TEST(Condition, ComparesRealNumbers) {
+  RawColumn column = integers({});
+  column.kind = RawColumn::Kind::kReal;
+  column.reals = {3.5, 4.0, 4.5};
+  EXPECT_EQ(matching("n >= 4", column), (Mask{0, 1, 1}));
+  EXPECT_EQ(matching("n < 3.6", column), (Mask{1, 0, 0}));
+}
+
+TEST(Condition, ComparesTextsAndANullEqualsNothing) {
+  EXPECT_EQ(matching("colour = red", colours()), (Mask{1, 0, 1, 0}));
+  EXPECT_EQ(matching("colour != red", colours()), (Mask{0, 1, 0, 1}));
+  EXPECT_EQ(matching("colour = \"dark blue\"", colours()), (Mask{0, 1, 0, 0}));
+}
+
+TEST(Condition, NarrowsTheMaskItIsGiven) {
+  Mask mask = {0, 1, 1};
+  keep_matching(parse_condition("n >= 50"), integers({50, 50, 1}), "log.parquet", mask);
+  EXPECT_EQ(mask, (Mask{0, 1, 0}));
+}
+
+TEST(Condition, SaysWhenItDoesNotFitTheColumn) {
+  EXPECT_THROW(matching("colour < red", colours()), UsageError);
+  try {
+    matching("n = listen", integers({1}));
+    FAIL() << "a text was compared with integers";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("log.parquet"), testing::HasSubstr("\"n\""),
+                                             testing::HasSubstr("int64")));
+  }
+}
+
+}  // namespace
+}  // namespace hstu

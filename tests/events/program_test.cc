@@ -1,0 +1,173 @@
+// hstu-prepare as a program: exit status, messages, and what is left when it is stopped.
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hstu/dataset/manifest.h"
+#include "temporary_folder.h"
+
+namespace hstu {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr rlim_t kNoLimit = RLIM_INFINITY;
+
+// Starts hstu-prepare with its output in `output`; no file it writes may outgrow `file_limit` bytes.
+pid_t start(std::vector<std::string> words, const Path& output, rlim_t file_limit = kNoLimit) {
+  words.insert(words.begin(), HSTU_PROGRAM_DIR "/hstu-prepare");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int descriptor = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(descriptor, STDOUT_FILENO);
+    ::dup2(descriptor, STDERR_FILENO);
+    const rlimit limit{file_limit, file_limit};
+    if (file_limit != kNoLimit) ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::execv(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  ::close(descriptor);
+  return child;
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return status;
+}
+
+struct Result {
+  int exit_status;
+  std::string text;
+};
+
+Result run(std::vector<std::string> words, const Path& folder, rlim_t file_limit = kNoLimit) {
+  const Path output = folder / "output.txt";
+  const int status = wait_for(start(std::move(words), output, file_limit));
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(output)};
+}
+
+// Ratings enough for columns of some kilobytes.
+Path write_ratings(const Path& folder) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += fmt::format("{}\t{}\t{}\t{}\n", i % 50, i % 77, 1 + i % 5, i);
+  write_file(folder / "u.data", text);
+  return folder;
+}
+
+std::vector<std::string> movielens(const Path& input, const Path& output) {
+  return {"movielens", "--input", input.string(), "--output", output.string()};
+}
+
+TEST(PrepareProgram, PreparesAndEndsWithATable) {
+  const Path folder = write_ratings(temporary_folder());
+  const Result result = run(movielens(folder, folder / "ds"), folder);
+  EXPECT_EQ(result.exit_status, 0) << result.text;
+  EXPECT_THAT(result.text, AllOf(HasSubstr("users      50\n"), HasSubstr("items      77\n"),
+                                 HasSubstr("events     5,000\n"), HasSubstr("bytes an event")));
+  EXPECT_EQ(read_manifest(folder / "ds").counts.events, 5000);
+}
+
+TEST(PrepareProgram, GivesTheSameDatasetWithAnyNumberOfThreads) {
+  const Path folder = write_ratings(temporary_folder());
+  for (const char* threads : {"1", "3"}) {
+    std::vector<std::string> words = movielens(folder, folder / threads);
+    words.insert(words.end(), {"--threads", threads});
+    EXPECT_EQ(run(words, folder).exit_status, 0);
+  }
+  EXPECT_EQ(read_file(folder / "1" / kManifestFile), read_file(folder / "3" / kManifestFile));
+}
+
+TEST(PrepareProgram, EndsWithStatus2WhenTheWordsAreWrong) {
+  const Path folder = write_ratings(temporary_folder());
+  EXPECT_EQ(run({}, folder).exit_status, 2);
+  EXPECT_EQ(run({"spotify"}, folder).exit_status, 2);
+  EXPECT_EQ(run({"movielens", "--input", folder.string()}, folder).exit_status, 2);
+  EXPECT_EQ(run(movielens(folder / "none", folder / "ds"), folder).exit_status, 2);
+  std::filesystem::create_directories(folder / "empty");
+  const Result empty = run(movielens(folder / "empty", folder / "ds"), folder);
+  EXPECT_EQ(empty.exit_status, 2);
+  EXPECT_THAT(empty.text, HasSubstr("no MovieLens ratings"));
+  const Result exists = run(movielens(folder, folder / "empty"), folder);
+  EXPECT_EQ(exists.exit_status, 2);
+  EXPECT_THAT(exists.text, HasSubstr("exists already"));
+}
+
+TEST(PrepareProgram, EndsWithStatus1WhenTheDataAreWrong) {
+  const Path folder = temporary_folder();
+  write_file(folder / "u.data", "1\t2\t3\n");
+  const Result result = run(movielens(folder, folder / "ds"), folder);
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_THAT(result.text, HasSubstr("u.data: line 1"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "ds"));
+}
+
+TEST(PrepareProgram, TeachesWithAnExample) {
+  const Path folder = temporary_folder();
+  for (const char* command : {"yambda", "movielens", "parquet"}) {
+    const Result help = run({command, "--help"}, folder);
+    EXPECT_EQ(help.exit_status, 0);
+    EXPECT_THAT(help.text, HasSubstr(fmt::format("Example:\n  hstu prepare {}", command)));
+  }
+}
+
+TEST(PrepareProgram, LeavesNothingWhenTheDiskIsFull) {
+  const Path folder = write_ratings(temporary_folder());
+  const Result result = run(movielens(folder, folder / "ds"), folder, 4096);
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_THAT(result.text,
+              AllOf(HasSubstr("cannot write"), HasSubstr(".npy"), HasSubstr("limit on file sizes")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "ds"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial"));
+  EXPECT_EQ(run(movielens(folder, folder / "ds"), folder).exit_status, 0);
+}
+
+// The ratings come through a pipe that the test keeps open, so the program is caught at its work for certain.
+void stop_at_work(const Path& folder, int signal) {
+  const Path pipe = folder / "u.data";
+  std::filesystem::remove(pipe);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int writer =
+      ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);  // for reading too: nobody has to wait to open it
+  ASSERT_GE(writer, 0);
+  const pid_t child = start(movielens(folder, folder / "ds"), folder / "output.txt");
+  constexpr int kPatience = 3000;
+  for (int i = 0; i < kPatience && !std::filesystem::exists(folder / "ds.partial"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "ds.partial"));
+  ::kill(child, signal);
+  EXPECT_TRUE(WIFSIGNALED(wait_for(child)));
+  ::close(writer);
+  std::filesystem::remove(pipe);
+}
+
+TEST(PrepareProgram, LeavesNothingThatLooksWholeWhenItIsStopped) {
+  for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
+    const Path folder = temporary_folder();
+    stop_at_work(folder, signal);
+    EXPECT_FALSE(std::filesystem::exists(folder / "ds"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial" / kManifestFile));
+    write_ratings(folder);
+    EXPECT_EQ(run(movielens(folder, folder / "ds"), folder).exit_status, 0);
+    EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial"));
+  }
+}
+
+}  // namespace
+}  // namespace hstu

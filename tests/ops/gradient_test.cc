@@ -1,0 +1,97 @@
+// Every op's gradients against central finite differences in double.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "support/op_cases.h"
+
+namespace hstu {
+namespace {
+
+using testing::OpCase;
+
+class Gradient : public ::testing::TestWithParam<OpCase> {};
+
+// sum over y of y * weights: a scalar that every element of y reaches.
+double weighted_sum(const Tensor& y, const Tensor& weights) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < y.size(); ++i) sum += y.data<double>()[i] * weights.data<double>()[i];
+  return sum;
+}
+
+std::vector<Variable> leaves(const OpCase& c) {
+  std::vector<Variable> variables;
+  for (const Tensor& input : c.inputs) variables.emplace_back(input.copy());
+  return variables;
+}
+
+TEST_P(Gradient, AgreesWithFiniteDifferences) {
+  const OpCase& c = GetParam();
+  Tape tape;
+  const std::vector<Variable> inputs = leaves(c);
+  const Variable y = c.run(tape, inputs);
+  const Tensor weights = testing::random_tensor(y.value().shape(), DType::f64, 99);
+  tape.backward(y, weights);
+
+  constexpr double kStep = 1e-5;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    ASSERT_TRUE(inputs[i].has_gradient()) << "input " << i;
+    for (std::int64_t e = 0; e < inputs[i].value().size(); ++e) {
+      const auto value_at = [&](double shift) {
+        std::vector<Variable> moved = leaves(c);
+        moved[i].value().data<double>()[e] += shift;
+        Tape forward(false);
+        return weighted_sum(c.run(forward, moved).value(), weights);
+      };
+      const double expected = (value_at(kStep) - value_at(-kStep)) / (2 * kStep);
+      const double found = inputs[i].gradient().data<double>()[e];
+      ASSERT_NEAR(found, expected, 1e-7 * (1 + std::abs(expected))) << "input " << i << " element " << e;
+    }
+  }
+}
+
+// A second use of the same inputs adds to the gradients that the first left.
+TEST_P(Gradient, AccumulatesOverTwoUses) {
+  const OpCase& c = GetParam();
+  const auto gradients = [&](int uses) {
+    Tape tape;
+    const std::vector<Variable> inputs = leaves(c);
+    Variable y = c.run(tape, inputs);
+    for (int use = 1; use < uses; ++use) y = ops::add(tape, y, c.run(tape, inputs));
+    tape.backward(y, testing::random_tensor(y.value().shape(), DType::f64, 99));
+    std::vector<Tensor> result;
+    for (const Variable& input : inputs) result.push_back(input.gradient());
+    return result;
+  };
+  const std::vector<Tensor> once = gradients(1), twice = gradients(2);
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    for (std::int64_t e = 0; e < once[i].size(); ++e) {
+      const double expected = 2 * once[i].data<double>()[e];
+      ASSERT_NEAR(twice[i].data<double>()[e], expected, 1e-12 * (1 + std::abs(expected)));
+    }
+  }
+}
+
+// float differs from double by rounding only.
+TEST_P(Gradient, FloatFollowsDouble) {
+  const OpCase& c = GetParam();
+  const auto forward = [&](DType type) {
+    for (const OpCase& candidate : testing::op_cases(type)) {
+      if (candidate.name != c.name) continue;
+      Tape tape(false);
+      return candidate.run(tape, leaves(candidate)).value();
+    }
+    return Tensor();
+  };
+  const Tensor expected = forward(DType::f64), found = forward(DType::f32);
+  for (std::int64_t e = 0; e < expected.size(); ++e) {
+    const double y = expected.data<double>()[e];
+    ASSERT_NEAR(found.data<float>()[e], y, 1e-5 * (1 + std::abs(y)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Gradient, ::testing::ValuesIn(testing::op_cases(DType::f64)),
+                         [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace hstu

@@ -1,0 +1,132 @@
+// Every differentiable op once, as a case: what tests check and benchmarks time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hstu/base/random.h"
+#include "hstu/ops/action_rows.h"
+#include "hstu/ops/attention.h"
+#include "hstu/ops/elementwise.h"
+#include "hstu/ops/gate.h"
+#include "hstu/ops/gather_sum.h"
+#include "hstu/ops/linear.h"
+#include "hstu/ops/norm.h"
+#include "hstu/ops/op.h"
+
+namespace hstu::testing {
+
+struct OpCase {
+  std::string name;
+  std::vector<Tensor> inputs;  // differentiated one by one
+  std::function<Variable(Tape&, const std::vector<Variable>&)> run;
+};
+
+// Sizes of a case: small for finite differences, a training step's for timing.
+struct CaseSize {
+  std::int64_t samples = 5, tokens_per_sample = 7, width = 6, hidden = 8, heads = 2, head_dim = 3;
+};
+
+// Normal numbers, a pure function of the seed.
+inline Tensor random_tensor(Shape shape, DType type, std::uint64_t seed) {
+  RandomStream random{seed};
+  Tensor tensor = Tensor::empty(std::move(shape), type);
+  ops::dispatch(type, [&]<typename T>() {
+    for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.data<T>()[i] = static_cast<T>(random.normal());
+  });
+  return tensor;
+}
+
+// Rows 0 .. n - 1, some repeated, some (-1) missing.
+inline ops::RowIndex random_index(std::int64_t tokens, std::int64_t n, std::uint64_t seed) {
+  RandomStream random{seed};
+  std::vector<std::int32_t> index;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    index.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(n + 1))) - 1);
+  }
+  return ops::row_index(std::move(index));
+}
+
+// Samples of 0, 1, 2, ... times the step, the last ones longest; queries are the last `queries` tokens, or
+// all (-1).
+inline std::shared_ptr<ops::AttentionShape> jagged_shape(const CaseSize& size, std::int64_t queries) {
+  auto shape = std::make_shared<ops::AttentionShape>();
+  shape->heads = size.heads;
+  shape->head_dim = size.head_dim;
+  shape->alpha = 0.7;
+  shape->offsets = shape->query_offsets = {0};
+  for (std::int64_t b = 0; b < size.samples; ++b) {
+    const std::int64_t tokens = 2 * b * size.tokens_per_sample / std::max<std::int64_t>(1, size.samples - 1);
+    shape->offsets.push_back(shape->offsets.back() + tokens);
+    shape->query_offsets.push_back(shape->query_offsets.back() +
+                                   (queries < 0 ? tokens : std::min(queries, tokens)));
+    shape->scale.push_back(1.0 / static_cast<double>(b + 1));
+  }
+  return shape;
+}
+
+inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {}) {
+  const std::int64_t tokens = s.samples * s.tokens_per_sample, n = s.width, h = s.hidden,
+                     w = s.heads * s.head_dim;
+  const auto x = [type](Shape shape, std::uint64_t seed) {
+    return random_tensor(std::move(shape), type, seed);
+  };
+  using Inputs = const std::vector<Variable>&;
+  std::vector<OpCase> cases;
+  cases.push_back({"linear", {x({tokens, n}, 1), x({n, h}, 2), x({h}, 3)}, [](Tape& t, Inputs v) {
+                     return ops::linear(t, v[0], v[1], v[2]);
+                   }});
+  cases.push_back(
+      {"linear_columns", {x({tokens, n}, 1), x({n, 4 * h}, 2), x({4 * h}, 3)}, [h](Tape& t, Inputs v) {
+         return ops::linear_columns(t, v[0], v[1], v[2], {{h, 2 * h}, {3 * h, 4 * h}});
+       }});
+  cases.push_back({"linear_residual",
+                   {x({tokens, h}, 1), x({h, n}, 2), x({tokens, n}, 3)},
+                   [](Tape& t, Inputs v) { return ops::linear_residual(t, v[0], v[1], v[2]); }});
+  cases.push_back({"grouped_linear",
+                   {x({3 * s.samples, n}, 1), x({3, n, h}, 2), x({3, h}, 3)},
+                   [](Tape& t, Inputs v) { return ops::grouped_linear(t, v[0], v[1], v[2]); }});
+  cases.push_back({"layer_norm", {x({tokens, h}, 1), x({h}, 2), x({h}, 3)}, [](Tape& t, Inputs v) {
+                     return ops::layer_norm(t, v[0], v[1], v[2], 1e-5);
+                   }});
+  cases.push_back({"swish_layer_norm", {x({tokens, h}, 1), x({h}, 2), x({h}, 3)}, [](Tape& t, Inputs v) {
+                     return ops::swish_layer_norm(t, v[0], v[1], v[2], 1e-5);
+                   }});
+  cases.push_back(
+      {"gate", {x({tokens, w}, 1), x({tokens, w}, 2), x({w}, 3), x({w}, 4)}, [](Tape& t, Inputs v) {
+         return ops::gate(t, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17});
+       }});
+  const auto every = jagged_shape(s, -1), last = jagged_shape(s, 1);
+  cases.push_back({"attention",
+                   {x({every->query_offsets.back(), w}, 1), x({every->offsets.back(), 2 * w}, 2)},
+                   [every](Tape& t, Inputs v) { return ops::attention(t, v[0], v[1], every); }});
+  cases.push_back({"attention_last_query",
+                   {x({last->query_offsets.back(), w}, 1), x({last->offsets.back(), 2 * w}, 2)},
+                   [last](Tape& t, Inputs v) { return ops::attention(t, v[0], v[1], last); }});
+  const auto first = random_index(tokens, s.samples, 5), second = random_index(tokens, 2, 6);
+  cases.push_back({"gather_sum", {x({s.samples, n}, 1), x({2, n}, 2)}, [first, second](Tape& t, Inputs v) {
+                     return ops::gather_sum(t, {{v[0], first, 1.5}, {v[1], second, 1}}, {0.25, 9});
+                   }});
+  cases.push_back({"add", {x({tokens, n}, 1), x({tokens, n}, 2)}, [](Tape& t, Inputs v) {
+                     return ops::add(t, v[0], v[1]);
+                   }});
+  cases.push_back({"multiply", {x({tokens, n}, 1), x({tokens, n}, 2)}, [](Tape& t, Inputs v) {
+                     return ops::multiply(t, v[0], v[1]);
+                   }});
+  cases.push_back({"concat_columns", {x({tokens, n}, 1), x({tokens, h}, 2)}, [](Tape& t, Inputs v) {
+                     return ops::concat_columns(t, {v[0], v[1]});
+                   }});
+  cases.push_back({"concat_rows", {x({tokens, n}, 1), x({s.samples, n}, 2)}, [](Tape& t, Inputs v) {
+                     return ops::concat_rows(t, {v[0], v[1]});
+                   }});
+  cases.push_back({"action_rows", {x({3, 4}, 1), x({1, 12}, 2)}, [](Tape& t, Inputs v) {
+                     return ops::action_rows(t, v[0], v[1], {0, 1, 5, 6}, {1, 2, 4});
+                   }});
+  return cases;
+}
+
+}  // namespace hstu::testing
