@@ -79,7 +79,7 @@ TEST_F(ListenerTest, LikesTwoToFourGenresBest) {
     EXPECT_GE(genres.size(), 2u);
     EXPECT_LE(genres.size(), 4u);
     double worst_liked = 1, best_other = 0;
-    for (std::uint16_t genre = 0; genre < 12; ++genre) {
+    for (std::uint16_t genre = 0; genre < options.genres; ++genre) {
       const double p = probability(listener, genre);
       if (genres.contains(genre)) {
         worst_liked = std::min(worst_liked, p);

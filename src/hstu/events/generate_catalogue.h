@@ -52,7 +52,7 @@ class Catalogue {
 
   // The artist of rank ~ Zipf(popularity exponent) within the genre.
   std::uint32_t draw_artist(std::int64_t genre, RandomStream& random) const;
-  // The item of rank ~ Zipf(0.8) among the artist's.
+  // The item of rank ~ Zipf(1) among the artist's.
   std::uint32_t draw_item(std::uint32_t artist, RandomStream& random) const;
 
  private:

@@ -15,10 +15,10 @@ struct GenerateOptions {
   Path output;
   int threads = 0;                   // 0: all cores; never changes a byte of the output
   double events_per_user_day = 16;   // mean over users; the public set has 15.9
-  std::int64_t genres = 12;          // clusters of artists; a user likes two to four of them
+  std::int64_t genres = 8;           // clusters of artists; a user likes two to four of them
   double items_per_artist = 10;      // mean
-  double popularity_exponent = 1.0;  // Zipf exponent of artists within a genre
-  double taste_days = 20;            // mean days until a user swaps one liked genre for another
+  double popularity_exponent = 1.2;  // Zipf exponent of artists within a genre
+  double taste_days = 30;            // mean days until a user swaps one liked genre for another
 
   // Artists in the catalogue: at least one a genre.
   std::int64_t artists() const;

@@ -13,12 +13,12 @@ namespace {
 // Events a user: log-normal with the public set's median / mean (2,695 / 4,763), cut at its maximum / mean
 // (27,738 / 4,763); the deviation is such that the mean of the cut variable is 1.
 constexpr double kMedianLength = 0.566, kLongestLength = 5.82, kLengthDeviation = 1.133;
-constexpr double kMeanSession = 10;       // events
+constexpr double kMeanSession = 18;       // events
 constexpr double kSessionPause = 1800;    // seconds; sessions lie further apart
 constexpr double kPause = 6;              // mean seconds between two listens
 constexpr std::uint32_t kResolution = 5;  // seconds
 // What is heard next: an artist of late again or somebody new, mostly within the session's genre.
-constexpr double kReturn = 0.45, kSessionGenre = 0.85, kLikedSession = 0.5;
+constexpr double kReturn = 0.45, kSessionGenre = 0.95, kLikedSession = 0.5;
 constexpr double kLike = 0.052, kDislike = 0.026, kUnlike = 0.0040, kUndislike = 0.0012;
 
 // How much is heard in each hour of the day (percent of the busiest).
