@@ -9,6 +9,7 @@ void add_train_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 
 // `prepare` and `generate` belong to the program hstu-prepare beside this one, which alone links Arrow;

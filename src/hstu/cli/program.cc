@@ -36,6 +36,7 @@ int dispatch(int argc, char** argv) {
   add_eval_command(app);
   add_inspect_command(app);
   add_config_command(app);
+  add_bench_command(app);
   add_doctor_command(app);
   app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
     return fmt::format(

@@ -51,8 +51,8 @@ EvaluationResult Evaluator::run() {
   while (const auto loaded = loader.next()) {
     const Batch& batch = loaded->batch;
     Tape tape(false);
-    const auto lookup = experiment_.embeddings().lookup_for_evaluation(batch);
-    const Variable logits = experiment_.model()(tape, batch, lookup.rows, 0);
+    const auto lookup = experiment_.learner().embeddings.lookup_for_evaluation(batch);
+    const Variable logits = experiment_.learner().model(tape, batch, lookup.rows, 0);
     for (std::size_t b = 0; b < static_cast<std::size_t>(batch.samples); ++b) {
       const double z = logits.value().data<float>()[b];
       check(std::isfinite(z), "evaluation: the score of user {} at event {} is {}", batch.user[b],

@@ -62,41 +62,25 @@ ModelConfig model_config(const RunOptions& options, const Dataset& dataset) {
   return model;
 }
 
-RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
-  return {parse_row_optimizer(section.kind), section.epsilon, section.beta1, section.beta2};
-}
-
-DenseOptimizerConfig dense_config(const DenseOptimizerSection& section) {
-  DenseOptimizerConfig config = section.config;
-  config.kind = parse_dense_optimizer(section.kind);
-  return config;
-}
-
 }  // namespace
 
 Experiment::Experiment(const RunOptions& options)
-    : options_(options),
-      dataset_(options.data.path),
+    : dataset_(options.data.path),
       anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
-      features_(feature_tables(dataset_, options.features)),
-      data_options_(data_options(options)),
-      batches_(dataset_, data_options_),
-      model_(model_config(options, dataset_), options.seed),
-      embeddings_(features_, options.model.embedding_dim, row_optimizer(options.sparse), options.seed,
-                  parse_on_bad_id(options.on_bad_id)),
-      dense_optimizer_(model_.parameters().all(), dense_config(options.dense)) {
-  check_consistency(options_);
+      batches_(dataset_, data_options(options)),
+      learner_(options, model_config(options, dataset_), feature_tables(dataset_, options.features)) {
+  check_consistency(options);
 }
 
 BatchSchedule Experiment::schedule(BatchCursor start) const {
   ScheduleOptions schedule;
-  schedule.batch_size = options_.training.batch_size;
-  schedule.drop_last = options_.training.drop_last;
-  schedule.epochs = options_.training.epochs;
-  schedule.first_window = options_.training.first_window;
-  schedule.windows = options_.training.windows;
-  schedule.shuffle_fraction = options_.data.shuffle_fraction;
-  schedule.seed = options_.seed;
+  schedule.batch_size = options().training.batch_size;
+  schedule.drop_last = options().training.drop_last;
+  schedule.epochs = options().training.epochs;
+  schedule.first_window = options().training.first_window;
+  schedule.windows = options().training.windows;
+  schedule.shuffle_fraction = options().data.shuffle_fraction;
+  schedule.seed = options().seed;
   return {anchors_.training, schedule, start};
 }
 

@@ -9,7 +9,7 @@ namespace {
 // Ids outside their tables by feature; features without any are left out.
 Json bad_ids(const Experiment& experiment) {
   Json json = Json::object();
-  for (const auto& feature : experiment.embeddings().bad_ids().features()) {
+  for (const auto& feature : experiment.learner().embeddings.bad_ids().features()) {
     if (feature.count > 0) json[feature.name] = feature.count;
   }
   return json;
@@ -24,7 +24,7 @@ Json describe_run(const Experiment& experiment, const std::string& version, std:
           {"dataset", experiment.dataset().manifest().id},
           {"seed", options.seed},
           {"threads", threads()},
-          {"dense_parameters", experiment.model().parameters().count()},
+          {"dense_parameters", experiment.learner().model.parameters().count()},
           {"train_samples", total_samples},
           {"eval_samples", experiment.anchors().evaluation.size()},
           {"machine", to_json(this_machine())}};
@@ -61,7 +61,7 @@ void RunLog::step(const StepResult& result, std::int64_t window, double step_ms,
                 {"gradient_norm", result.gradient_norm},
                 {"lr_dense", result.lr_dense},
                 {"lr_sparse", result.lr_sparse},
-                {"table_rows", experiment_.embeddings().tables().rows_alive()},
+                {"table_rows", experiment_.learner().embeddings.tables().rows_alive()},
                 {"bad_ids", bad_ids(experiment_)},
                 {"step_ms", step_ms_ / steps},
                 {"data_wait_ms", wait_ms_ / steps},

@@ -23,9 +23,10 @@ Path save_run(const Path& checkpoints, const Experiment& experiment, const RunSt
       {"loss_steps", state.loss_steps},
       {"windows_done", state.windows_done},
       {"fraction_evaluations", state.fraction_evaluations},
-      {"bad_ids", bad_ids_to_json(experiment.embeddings().bad_ids())}};
-  const Path path = save_checkpoint(checkpoints, state.step, experiment.model().parameters().all(),
-                                    experiment.dense_optimizer(), experiment.embeddings().tables(), json);
+      {"bad_ids", bad_ids_to_json(experiment.learner().embeddings.bad_ids())}};
+  const Path path =
+      save_checkpoint(checkpoints, state.step, experiment.learner().model.parameters().all(),
+                      experiment.learner().dense_optimizer, experiment.learner().embeddings.tables(), json);
   prune_checkpoints(checkpoints, state.step, experiment.options().checkpoint.keep);
   return path;
 }
@@ -37,9 +38,9 @@ RunState load_run(const Path& path, Experiment& experiment) {
   check(dataset == experiment.dataset().manifest().id,
         "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
         path.string(), dataset, experiment.dataset().folder().string(), experiment.dataset().manifest().id);
-  checkpoint.load(experiment.model().parameters().all());
-  checkpoint.load(experiment.dense_optimizer());
-  checkpoint.load(experiment.embeddings().tables());
+  checkpoint.load(experiment.learner().model.parameters().all());
+  checkpoint.load(experiment.learner().dense_optimizer);
+  checkpoint.load(experiment.learner().embeddings.tables());
   RunState state;
   state.step = checkpoint.step();
   json.at("samples").get_to(state.samples);

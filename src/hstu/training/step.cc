@@ -18,10 +18,10 @@ bool all_finite(const Tensor& tensor) {
 }
 
 // What a user looks at first when numbers run away.
-[[noreturn]] void fail_not_finite(const Experiment& experiment, const Embeddings::Lookup& lookup,
-                                  std::int64_t step, const std::string& what) {
+[[noreturn]] void fail_not_finite(const Learner& learner, const Embeddings::Lookup& lookup, std::int64_t step,
+                                  const std::string& what) {
   std::string first = "the activations";
-  for (const Parameter* parameter : experiment.model().parameters().all()) {
+  for (const Parameter* parameter : learner.model.parameters().all()) {
     if (!all_finite(parameter->value)) {
       first = "parameter " + parameter->name;
       break;
@@ -29,7 +29,7 @@ bool all_finite(const Tensor& tensor) {
   }
   for (const auto& touched : lookup.touched) {
     if (!all_finite(touched.rows.value())) {
-      first = "embedding table " + experiment.embeddings().tables()[touched.table].config().name;
+      first = "embedding table " + learner.embeddings.tables()[touched.table].config().name;
       break;
     }
   }
@@ -42,38 +42,38 @@ bool all_finite(const Tensor& tensor) {
 
 }  // namespace
 
-StepResult train_step(Experiment& experiment, const Batch& batch, std::int64_t step) {
-  const RunOptions& options = experiment.options();
+StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
+  const RunOptions& options = learner.options;
   StepResult result;
   result.samples = batch.samples;
-  result.tokens = batch.history_offsets.back() + batch.samples * (experiment.model().config().context + 1);
+  result.tokens = batch.history_offsets.back() + batch.samples * (learner.model.config().context + 1);
   result.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(step);
   result.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(step);
 
-  const Embeddings::Lookup lookup = experiment.embeddings().lookup_for_training(batch);
-  experiment.model().parameters().clear_gradients();
+  const Embeddings::Lookup lookup = learner.embeddings.lookup_for_training(batch);
+  learner.model.parameters().clear_gradients();
   Tape tape;
   const std::uint64_t dropout_key =
       mix64(derive_key(options.seed, "dropout") + static_cast<std::uint64_t>(step)) | 1;
-  const Variable logits = experiment.model()(tape, batch, lookup.rows, dropout_key);
+  const Variable logits = learner.model(tape, batch, lookup.rows, dropout_key);
   // The gradient is a sum over samples, divided once by their number over all ranks (here: one).
   const double factor = options.model.loss_weight / static_cast<double>(batch.samples);
   const Variable loss = loss::binary_cross_entropy(tape, logits, batch.label, factor);
   result.loss = loss.value().data<float>()[0];
   if (!std::isfinite(result.loss)) {
-    fail_not_finite(experiment, lookup, step, fmt::format("the loss is {}", result.loss));
+    fail_not_finite(learner, lookup, step, fmt::format("the loss is {}", result.loss));
   }
   tape.backward(loss);
 
-  const NamedTensors parameters = experiment.model().parameters().all();
+  const NamedTensors parameters = learner.model.parameters().all();
   result.gradient_norm = gradient_norm(parameters);
   if (!std::isfinite(result.gradient_norm)) {
-    fail_not_finite(experiment, lookup, step,
+    fail_not_finite(learner, lookup, step,
                     fmt::format("the gradient of {} is not finite", first_bad_gradient(parameters)));
   }
-  experiment.dense_optimizer().step(result.lr_dense,
-                                    clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
-  experiment.embeddings().apply_gradients(lookup, result.lr_sparse);
+  learner.dense_optimizer.step(result.lr_dense,
+                               clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
+  learner.embeddings.apply_gradients(lookup, result.lr_sparse);
   return result;
 }
 

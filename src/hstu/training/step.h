@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "hstu/training/experiment.h"
+#include "hstu/batching/batch.h"
+#include "hstu/training/learner.h"
 
 namespace hstu {
 
@@ -17,6 +18,6 @@ struct StepResult {
 
 // Step number `step` (0 is the first) on one batch. Throws Error naming the step and the first bad tensor
 // when the loss or a gradient is not a number; the parameters are then as before the step.
-StepResult train_step(Experiment& experiment, const Batch& batch, std::int64_t step);
+StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step);
 
 }  // namespace hstu

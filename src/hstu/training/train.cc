@@ -59,7 +59,7 @@ class Run {
       const auto loaded = loader.next();
       if (!loaded) return "completed";
       const Clock::time_point start = Clock::now();
-      const StepResult result = train_step(experiment_, loaded->batch, state_.step);
+      const StepResult result = train_step(experiment_.learner(), loaded->batch, state_.step);
       ++state_.step;
       state_.samples += result.samples;
       state_.next = loaded->next;

@@ -1,0 +1,30 @@
+#include <memory>
+
+#include "hstu/base/error.h"
+#include "hstu/cli/commands.h"
+#include "hstu/training/step_benchmark.h"
+
+namespace hstu {
+
+void add_bench_command(CLI::App& app) {
+  struct Words {
+    StepBenchmarkOptions step;
+    int threads = 0;
+  };
+  auto words = std::make_shared<Words>();
+  CLI::App* const command = app.add_subcommand("bench", "Time parts of hstu on this machine");
+  command->require_subcommand(1);
+  CLI::App* const step = command->add_subcommand(
+      "step", "The training step of the laptop configuration (64 wide, 2 layers, batch 32); one JSON line");
+  step->add_option("--steps", words->step.steps, "timed steps")->check(CLI::PositiveNumber);
+  step->add_option("--warmup", words->step.warmup, "steps before them")->check(CLI::NonNegativeNumber);
+  step->add_option("--seed", words->step.seed, "of batches and model");
+  step->add_option("--threads", words->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+  step->footer("Example:\n  hstu bench step --threads 2\n./dev bench cpu runs it in turns with PyTorch.");
+  step->callback([words] {
+    use_threads(words->threads);
+    fmt::print("{}\n", benchmark_step(words->step).dump());
+  });
+}
+
+}  // namespace hstu
