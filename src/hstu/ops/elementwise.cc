@@ -7,6 +7,8 @@
 namespace hstu::ops {
 namespace {
 
+constexpr std::int64_t kRows = 512;  // rows that one task copies
+
 bool any_needs_gradient(const std::vector<Variable>& parts) {
   return std::any_of(parts.begin(), parts.end(), [](const Variable& part) { return part.needs_gradient(); });
 }
@@ -18,16 +20,18 @@ Variable add(Tape& tape, const Variable& a, const Variable& b) {
           to_string(a.value().shape()), to_string(b.value().shape()));
   const Tensor y = Tensor::empty(a.value().shape(), a.value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
-    for (std::int64_t i = 0; i < y.size(); ++i)
-      y.data<T>()[i] = a.value().data<T>()[i] + b.value().data<T>()[i];
+    const T* const left = a.value().data<T>();
+    const T* const right = b.value().data<T>();
+    T* const out = y.data<T>();
+    for_elements(y.size(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) out[i] = left[i] + right[i];
+    });
   });
   const Variable result = result_of(tape, y, {a, b});
   tape.record(result, [=](const Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
-      for (const Variable& to : {a, b}) {
-        T* const d = added_gradient(to).data<T>();
-        for (std::int64_t i = 0; i < dy.size(); ++i) d[i] += dy.data<T>()[i];
-      }
+      pass_gradient(dy.data<T>(), a);
+      pass_gradient(dy.data<T>(), b);
     });
   });
   return result;
@@ -38,18 +42,25 @@ Variable multiply(Tape& tape, const Variable& a, const Variable& b) {
           to_string(a.value().shape()), to_string(b.value().shape()));
   const Tensor y = Tensor::empty(a.value().shape(), a.value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
-    for (std::int64_t i = 0; i < y.size(); ++i)
-      y.data<T>()[i] = a.value().data<T>()[i] * b.value().data<T>()[i];
+    const T* const left = a.value().data<T>();
+    const T* const right = b.value().data<T>();
+    T* const out = y.data<T>();
+    for_elements(y.size(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) out[i] = left[i] * right[i];
+    });
   });
   const Variable result = result_of(tape, y, {a, b});
   tape.record(result, [=](const Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
-      const auto add_product = [&](const Variable& to, const Variable& other) {
-        T* const d = added_gradient(to).data<T>();
-        for (std::int64_t i = 0; i < dy.size(); ++i) d[i] += dy.data<T>()[i] * other.value().data<T>()[i];
+      const auto add_product = [&](const Variable& to, const T* other) {
+        const T* const in = dy.data<T>();
+        T* const out = added_gradient(to).data<T>();
+        for_elements(dy.size(), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) out[i] += in[i] * other[i];
+        });
       };
-      add_product(a, b);
-      add_product(b, a);
+      add_product(a, b.value().data<T>());
+      add_product(b, a.value().data<T>());
     });
   });
   return result;
@@ -64,28 +75,31 @@ Variable concat_columns(Tape& tape, const std::vector<Variable>& parts) {
   }
   const Tensor y = Tensor::empty({m, n}, parts.front().value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
-    std::int64_t at = 0;
+    T* out = y.data<T>();
     for (const Variable& part : parts) {
       const std::int64_t width = part.cols();
-      for (std::int64_t r = 0; r < m; ++r) {
-        std::copy_n(part.value().data<T>() + r * width, width, y.data<T>() + r * n + at);
-      }
-      at += width;
+      const T* const in = part.value().data<T>();
+      parallel_blocks(m, kRows, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r) std::copy_n(in + r * width, width, out + r * n);
+      });
+      out += width;
     }
   });
   const Variable result(y, tape.recording() && any_needs_gradient(parts));
   tape.record(result, [=](const Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
-      std::int64_t at = 0;
+      const T* in = dy.data<T>();
       for (const Variable& part : parts) {
         const std::int64_t width = part.cols();
         if (part.needs_gradient()) {
-          T* const d = added_gradient(part).data<T>();
-          for (std::int64_t r = 0; r < m; ++r) {
-            for (std::int64_t c = 0; c < width; ++c) d[r * width + c] += dy.data<T>()[r * n + at + c];
-          }
+          T* const out = added_gradient(part).data<T>();
+          parallel_blocks(m, kRows, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t r = begin; r < end; ++r) {
+              for (std::int64_t c = 0; c < width; ++c) out[r * width + c] += in[r * n + c];
+            }
+          });
         }
-        at += width;
+        in += width;
       }
     });
   });
@@ -109,10 +123,7 @@ Variable concat_rows(Tape& tape, const std::vector<Variable>& parts) {
     dispatch(dy.dtype(), [&]<typename T>() {
       const T* in = dy.data<T>();
       for (const Variable& part : parts) {
-        if (part.needs_gradient()) {
-          T* const d = added_gradient(part).data<T>();
-          for (std::int64_t i = 0; i < part.value().size(); ++i) d[i] += in[i];
-        }
+        pass_gradient(in, part);
         in += part.value().size();
       }
     });

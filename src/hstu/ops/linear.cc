@@ -90,10 +90,7 @@ Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, 
            dx.data<T>(), k);
       gemm(Op::transpose, Op::none, k, n, m, T(1), x.value().data<T>(), k, dy.data<T>(), n, T(1),
            added_gradient(weight).data<T>(), n);
-      T* const dr = added_gradient(residual).data<T>();
-      parallel_blocks(m * n, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) dr[i] += dy.data<T>()[i];
-      });
+      pass_gradient(dy.data<T>(), residual);
     });
   });
   return result;

@@ -1,8 +1,11 @@
 // What every op needs: element types to code, results to variables.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 
+#include "hstu/base/threads.h"
 #include "hstu/tensor/tape.h"
 
 namespace hstu::ops {
@@ -20,6 +23,27 @@ inline Variable result_of(const Tape& tape, Tensor value, std::initializer_list<
   bool needs_gradient = false;
   for (const Variable& input : inputs) needs_gradient |= input.defined() && input.needs_gradient();
   return Variable(std::move(value), tape.recording() && needs_gradient);
+}
+
+// body(begin, end) over the elements of a tensor, in parallel.
+template <typename Body>
+void for_elements(std::int64_t size, const Body& body) {
+  parallel_blocks(size, std::int64_t{1} << 14, body);
+}
+
+// Passes a gradient on as it is: the first to arrive is copied, later ones are added.
+template <typename T>
+void pass_gradient(const T* gradient, const Variable& to) {
+  if (!to.needs_gradient()) return;
+  const GradientSlot slot = to.gradient_slot();
+  T* const out = slot.data<T>();
+  for_elements(slot.tensor.size(), [&](std::int64_t begin, std::int64_t end) {
+    if (slot.accumulate) {
+      for (std::int64_t i = begin; i < end; ++i) out[i] += gradient[i];
+    } else {
+      std::copy(gradient + begin, gradient + end, out + begin);
+    }
+  });
 }
 
 // The gradient slot of a parameter-like input whose kernel only adds: zeroed when nothing arrived before.

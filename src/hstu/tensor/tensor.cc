@@ -64,6 +64,10 @@ std::int64_t Tensor::cols_of_shape() const {
   return shape_.empty() ? 1 : product(shape_.begin() + 1, shape_.end());
 }
 
+void Tensor::refuse_type(DType asked) const {
+  throw InternalError(fmt::format("expected a tensor of {}, found {}", to_string(asked), to_string(dtype_)));
+}
+
 Tensor Tensor::row_range(std::int64_t begin, std::int64_t end) const {
   require(0 <= begin && begin <= end && end <= rows(), "expected rows within [0, {}), found [{}, {})", rows(),
           begin, end);

@@ -74,8 +74,7 @@ class Tensor {
 
   template <typename T>
   T* data() const {
-    require(dtype_ == dtype_of<T>(), "expected a tensor of {}, found {}", to_string(dtype_of<T>()),
-            to_string(dtype_));
+    if (dtype_ != dtype_of<T>()) refuse_type(dtype_of<T>());
     return reinterpret_cast<T*>(raw());
   }
   std::byte* raw() const { return buffer_ ? buffer_->data + offset_ : nullptr; }
@@ -97,6 +96,7 @@ class Tensor {
     std::size_t capacity;
   };
   std::int64_t cols_of_shape() const;
+  [[noreturn]] void refuse_type(DType asked) const;
 
   std::shared_ptr<Buffer> buffer_;
   std::size_t offset_ = 0;  // bytes
