@@ -22,10 +22,11 @@ TEST(Dropout, MaskIsAPureFunctionOfKeyAndElement) {
 
 TEST(Dropout, FollowsPhilox) {
   const Dropout dropout{0.5, 42};
-  std::vector<double> factors(8);
-  dropout_factors(dropout, 0, 8, factors.data());
-  for (std::size_t i = 0; i < 8; ++i) {
-    const bool kept = philox(42, i / 4, 0)[i % 4] >= 0x80000000u;
+  std::vector<double> factors(16);
+  dropout_factors(dropout, 0, 16, factors.data());
+  for (std::size_t i = 0; i < 16; ++i) {
+    const std::uint32_t word = philox(42, i / 8, 0)[i % 8 / 2];
+    const bool kept = (i % 2 == 0 ? word & 0xffff : word >> 16) >= 0x8000u;
     EXPECT_EQ(factors[i], kept ? 2.0 : 0.0) << i;
   }
 }

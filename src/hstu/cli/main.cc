@@ -1,7 +1,19 @@
 // Compiled for the oldest processor of the architecture: it must be able to say that a processor is too old.
 #include <cstdio>
+#include <cstdlib>
+
+#include <unistd.h>
 
 #include "hstu/cli/program.h"
+
+// Threads that wait for each other spin at first. libgomp's default, milliseconds, is right on a machine of
+// one's own; beside any other load it makes a step ten times slower (docs/performance/cpu.md). libgomp reads
+// the number before main() and has no other way to set it, so the program starts itself once more with it.
+static void wait_briefly(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  ::setenv("GOMP_SPINCOUNT", "1000", 1);
+  ::execv("/proc/self/exe", argv);  // where that fails, the default will do
+}
 
 int main(int argc, char** argv) {
 #if defined(__x86_64__)
@@ -13,5 +25,6 @@ int main(int argc, char** argv) {
     return 1;
   }
 #endif
+  wait_briefly(argv);
   return hstu::run_program(argc, argv);
 }

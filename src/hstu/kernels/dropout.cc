@@ -46,18 +46,23 @@ void dropout_factors(const Dropout& dropout, std::int64_t first, std::int64_t n,
     std::fill_n(factors, n, T(1));
     return;
   }
-  const auto threshold = static_cast<std::uint32_t>(std::lround(dropout.rate * 0x1p32));
-  const T kept = T(1 / (1 - dropout.rate));
+  // 16 bits decide an element; the scale makes up for the rounded rate, so the mean stays exact.
+  constexpr std::int64_t kElements = 8;  // of one Philox call
+  const auto threshold = static_cast<std::uint32_t>(std::lround(dropout.rate * 65536));
+  const T kept = T(65536.0 / (65536.0 - threshold));
   std::uint32_t words[4][kLanes];
-  T block[kLanes][4];
+  T block[kLanes][kElements];
   for (std::int64_t at = first; at < first + n;) {
-    const std::int64_t call = at / 4;
+    const std::int64_t call = at / kElements;
     philox_lanes(dropout.key, static_cast<std::uint64_t>(call), words);
-    for (std::int64_t l = 0; l < kLanes; ++l) {
-      for (int w = 0; w < 4; ++w) block[l][w] = words[w][l] >= threshold ? kept : T(0);
+    for (int w = 0; w < 4; ++w) {
+      for (std::int64_t l = 0; l < kLanes; ++l) {
+        block[l][2 * w] = (words[w][l] & 0xffff) >= threshold ? kept : T(0);
+        block[l][2 * w + 1] = (words[w][l] >> 16) >= threshold ? kept : T(0);
+      }
     }
-    const std::int64_t skip = at - 4 * call;
-    const std::int64_t count = std::min(4 * kLanes - skip, first + n - at);
+    const std::int64_t skip = at - kElements * call;
+    const std::int64_t count = std::min(kElements * kLanes - skip, first + n - at);
     std::copy_n(&block[0][0] + skip, count, factors + (at - first));
     at += count;
   }

@@ -1,0 +1,139 @@
+// hstu as a program: exit status and messages.
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "hstu/base/json.h"
+#include "hstu/base/npy.h"
+#include "training/small_dataset.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Result {
+  int exit_status;
+  std::string text;  // both streams
+};
+
+Result run(const std::string& words) {
+  const std::string command = fmt::format("{}/hstu {} 2>&1", HSTU_PROGRAM_DIR, words);
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  Result result{-1, ""};
+  char buffer[4096];
+  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe)) result.text.append(buffer, n);
+  const int status = ::pclose(pipe);
+  result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
+}
+
+std::string config_text(const Path& dataset) {
+  RunOptions options = testing::small_run(dataset);
+  options.training.max_steps = 12;
+  return to_toml(options);
+}
+
+class Program : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = temporary_folder();
+    testing::write_small_dataset(folder_ / "dataset");
+    write_file(config(), config_text(folder_ / "dataset"));
+  }
+  Path config() const { return folder_ / "config.toml"; }
+  std::string train_words(const std::string& more = "") const {
+    return fmt::format("train {} --output {} {}", config().string(), (folder_ / "run").string(), more);
+  }
+  Path folder_;
+};
+
+TEST_F(Program, EveryCommandTeachesWithAnExample) {
+  for (const char* command : {"train", "eval", "inspect", "doctor", "config", "bench step"}) {
+    const Result result = run(fmt::format("{} --help", command));
+    EXPECT_EQ(result.exit_status, 0) << command;
+    EXPECT_THAT(result.text, HasSubstr("Example")) << command;
+  }
+  EXPECT_THAT(run("--help").text, AllOf(HasSubstr("generate"), HasSubstr("prepare"), HasSubstr("train")));
+}
+
+TEST_F(Program, WrongWordsEndWithStatusTwo) {
+  EXPECT_EQ(run("").exit_status, 2);
+  EXPECT_EQ(run("trian").exit_status, 2);
+  EXPECT_EQ(run("train --nonsense").exit_status, 2);
+  EXPECT_EQ(run("train").exit_status, 2);
+  const Result missing = run(fmt::format("train {} --output {}", (folder_ / "none.toml").string(), "run"));
+  EXPECT_EQ(missing.exit_status, 2);
+  EXPECT_THAT(missing.text, HasSubstr("none.toml"));
+}
+
+TEST_F(Program, AnUnknownKeyNamesTheNearestOneAndMakesNoRun) {
+  const Result result = run(train_words("--set training.bacth_size=3"));
+  EXPECT_EQ(result.exit_status, 2);
+  EXPECT_THAT(result.text, AllOf(HasSubstr("bacth_size"), HasSubstr("batch_size")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+TEST_F(Program, AWrongTypeNamesKeyAndValue) {
+  const Result result = run(train_words("--set training.batch_size=many"));
+  EXPECT_EQ(result.exit_status, 2);
+  EXPECT_THAT(result.text, AllOf(HasSubstr("training.batch_size"), HasSubstr("many")));
+}
+
+TEST_F(Program, AMissingDatasetIsNamedAndMakesNoRun) {
+  const Result result = run(train_words("--set data.path=nowhere"));
+  EXPECT_EQ(result.exit_status, 2);
+  EXPECT_THAT(result.text, HasSubstr("nowhere"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+TEST_F(Program, TrainsEvaluatesAndInspects) {
+  const Result trained = run(train_words());
+  EXPECT_EQ(trained.exit_status, 0) << trained.text;
+  EXPECT_THAT(trained.text, AllOf(HasSubstr("completed after 12 steps"), HasSubstr("baseline")));
+  for (const char* name : {"config.toml", "metrics.jsonl", "summary.json", "checkpoints"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "run" / name)) << name;
+  }
+  EXPECT_EQ(run(train_words()).exit_status, 2) << "wrote over a run";
+
+  const Path run_folder = folder_ / "run", scores = folder_ / "scores";
+  const Result evaluated = run(fmt::format("eval {} --predictions {}", run_folder.string(), scores.string()));
+  EXPECT_EQ(evaluated.exit_status, 0) << evaluated.text;
+  const Json summary = Json::parse(read_file(run_folder / "summary.json"));
+  EXPECT_THAT(evaluated.text, HasSubstr(fmt::format("\"auc\": {}", summary.at("eval").at("auc").dump())));
+  const NpyColumn<float> score(scores / "score.npy");
+  EXPECT_EQ(score.size(), summary.at("eval").at("n").get<std::int64_t>());
+  for (const char* name : {"user.npy", "item.npy", "time.npy", "position.npy"}) {
+    EXPECT_EQ(NpyColumn<std::int64_t>(scores / name).size(), score.size()) << name;
+  }
+  EXPECT_EQ(NpyColumn<std::uint8_t>(scores / "label.npy").size(), score.size());
+
+  EXPECT_THAT(run("inspect " + run_folder.string()).text, HasSubstr("baseline_auc"));
+  EXPECT_THAT(run("inspect " + (folder_ / "dataset").string()).text, HasSubstr("counts.events"));
+  EXPECT_EQ(run("inspect --json " + (run_folder / "checkpoints/step_00000012").string()).exit_status, 0);
+  EXPECT_EQ(run("inspect " + folder_.string()).exit_status, 2);
+  EXPECT_EQ(run(fmt::format("eval {} --checkpoint 5", run_folder.string())).exit_status, 2);
+}
+
+TEST_F(Program, RefusesATornCheckpointByName) {
+  ASSERT_EQ(run(train_words()).exit_status, 0);
+  const Path dense = folder_ / "run/checkpoints/step_00000012/dense.safetensors";
+  std::filesystem::resize_file(dense, std::filesystem::file_size(dense) - 1);
+  const Result result = run("eval " + (folder_ / "run").string());
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_THAT(result.text, HasSubstr("dense.safetensors"));
+}
+
+TEST_F(Program, DoctorSaysThatTheCpuPathWorks) {
+  const Result result = run("doctor");
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_THAT(result.text, AllOf(HasSubstr("processor"), HasSubstr("GPU"), HasSubstr("works here")));
+}
+
+}  // namespace
+}  // namespace hstu

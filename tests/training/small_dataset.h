@@ -1,0 +1,66 @@
+// A dataset that a few seconds of training can learn, made in memory and written to a folder of the test's
+// own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hstu/base/random.h"
+#include "hstu/dataset/writer.h"
+#include "hstu/training/options.h"
+#include "temporary_folder.h"
+
+namespace hstu::testing {
+
+// Users like half of the items, by the item's parity and the user's; every event is rankable.
+inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
+                                std::int64_t events_per_user = 30) {
+  Manifest description;
+  description.name = "small";
+  description.actions = {{"positive", 1}, {"negative", 2}};
+  description.label = "positive";
+  description.pools = {"positive", "negative"};
+  EventTable table;
+  std::vector<std::int64_t> user, item, time;
+  RandomStream random{11};
+  for (std::int64_t u = 0; u < users; ++u) {
+    for (std::int64_t n = 0; n < events_per_user; ++n) {
+      item.push_back(static_cast<std::int64_t>(random.below(50)));
+      const bool positive = (item.back() + u) % 2 == 0 ? random.uniform() < 0.9 : random.uniform() < 0.1;
+      user.push_back(u);
+      time.push_back(1000 * n + u);
+      table.action.push_back(static_cast<std::uint8_t>((positive ? 1 : 2) | kRankableBit));
+    }
+  }
+  table.user.append(user);
+  table.item.append(item);
+  table.time.append(time);
+  std::filesystem::create_directories(folder);
+  write_dataset(folder, description, table, {});
+}
+
+inline RunOptions small_run(const Path& dataset) {
+  RunOptions options;
+  options.data.path = dataset;
+  options.data.options.history_length = 10;
+  options.data.options.strategy = HistoryStrategy::last_n;
+  options.data.options.window_seconds = 10'000;
+  options.data.shuffle_fraction = 1;
+  options.features.context = {{"user", {"user"}, 0, false}};
+  options.model.embedding_dim = options.model.dim = 8;
+  options.model.head_dim = 4;
+  options.model.preprocessor_hidden = options.model.head_hidden = 8;
+  options.model.positions = 16;
+  options.model.time_buckets = 32;
+  options.model.max_sequence = 16;
+  options.training.batch_size = 16;
+  options.dense.learning_rate = 0.01;
+  options.sparse.learning_rate = 0.1;
+  options.evaluation.holdout.fraction = 0.2;
+  options.logging.every_steps = 5;
+  return options;
+}
+
+}  // namespace hstu::testing
