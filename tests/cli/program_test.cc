@@ -116,7 +116,7 @@ TEST_F(Program, TrainsEvaluatesAndInspects) {
   EXPECT_THAT(run("inspect " + run_folder.string()).text, HasSubstr("baseline_auc"));
   EXPECT_THAT(run("inspect " + (folder_ / "dataset").string()).text, HasSubstr("counts.events"));
   EXPECT_EQ(run("inspect --json " + (run_folder / "checkpoints/step_00000012").string()).exit_status, 0);
-  EXPECT_EQ(run("inspect " + folder_.string()).exit_status, 2);
+  EXPECT_EQ(run("inspect " + (run_folder / "checkpoints").string()).exit_status, 2);
   EXPECT_EQ(run(fmt::format("eval {} --checkpoint 5", run_folder.string())).exit_status, 2);
 }
 

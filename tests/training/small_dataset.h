@@ -27,7 +27,7 @@ inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
   RandomStream random{11};
   for (std::int64_t u = 0; u < users; ++u) {
     for (std::int64_t n = 0; n < events_per_user; ++n) {
-      item.push_back(static_cast<std::int64_t>(random.below(50)));
+      item.push_back(static_cast<std::int64_t>(random.below(12)));
       const bool positive = (item.back() + u) % 2 == 0 ? random.uniform() < 0.9 : random.uniform() < 0.1;
       user.push_back(u);
       time.push_back(1000 * n + u);

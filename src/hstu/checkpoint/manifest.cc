@@ -52,9 +52,9 @@ CheckpointManifest read_checkpoint_manifest(const Path& folder) {
   check(sealed_text(document) == text, "{} was altered after it was written", path.string());
   try {
     CheckpointManifest manifest{.step = document.at("step").get<std::int64_t>(),
-                      .state = document.at("state"),
-                      .tables = document.at("tables"),
-                      .files = {}};
+                                .state = document.at("state"),
+                                .tables = document.at("tables"),
+                                .files = {}};
     for (const auto& [name, file] : document.at("files").items()) {
       manifest.files[name] = {file.at("bytes").get<std::uint64_t>(), file.at("checksum").get<std::string>()};
     }

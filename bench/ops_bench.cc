@@ -1,0 +1,98 @@
+// Every op forward and backward, an HSTU layer and the embedding tables, at the sizes of the laptop
+// configuration.
+//   ./dev bench --benchmark_filter=attention
+#include <memory>
+#include <numeric>
+
+#include <benchmark/benchmark.h>
+
+#include "hstu/embedding/table.h"
+#include "hstu/model/hstu_layer.h"
+#include "support/op_cases.h"
+
+namespace hstu {
+namespace {
+
+using testing::OpCase;
+using testing::random_tensor;
+
+constexpr testing::CaseSize kLaptop{
+    .samples = 32, .tokens_per_sample = 171, .width = 64, .hidden = 256, .heads = 2, .head_dim = 32};
+
+std::vector<Variable> leaves(const OpCase& c) {
+  std::vector<Variable> variables;
+  for (const Tensor& input : c.inputs) variables.emplace_back(input);
+  return variables;
+}
+
+void forward(benchmark::State& state, const OpCase& c) {
+  const std::vector<Variable> inputs = leaves(c);
+  for (auto _ : state) {
+    Tape tape(false);
+    benchmark::DoNotOptimize(c.run(tape, inputs).value().raw());
+  }
+}
+
+void forward_backward(benchmark::State& state, const OpCase& c) {
+  Tape shape_only(false);
+  const Tensor dy = random_tensor(c.run(shape_only, leaves(c)).value().shape(), DType::f32, 7);
+  for (auto _ : state) {
+    Tape tape;
+    const Variable y = c.run(tape, leaves(c));
+    tape.backward(y, dy);
+  }
+}
+
+// x (T, 64) through one layer and back; all samples 171 tokens long.
+void layer(benchmark::State& state) {
+  ModelConfig config;
+  ParameterSet parameters(1, DType::f32);
+  const HstuLayer layer(parameters, "layer", config);
+  auto shape = std::make_shared<ops::AttentionShape>();
+  shape->heads = config.heads;
+  shape->head_dim = config.head_dim;
+  shape->alpha = 0.18;
+  for (std::int64_t b = 0; b <= kLaptop.samples; ++b) shape->offsets.push_back(b * kLaptop.tokens_per_sample);
+  shape->query_offsets = shape->offsets;
+  shape->scale.assign(static_cast<std::size_t>(kLaptop.samples), 1.0 / 4096);
+  const Tensor x = random_tensor({shape->offsets.back(), config.dim}, DType::f32, 3);
+  for (auto _ : state) {
+    Tape tape;
+    const Variable y = layer(tape, Variable(x), nullptr, shape, {0.1, 5});
+    tape.backward(y, x);
+  }
+}
+
+// Looking up and moving 5,000 distinct rows of 64 floats.
+void embedding_step(benchmark::State& state) {
+  EmbeddingTable table({"bench", 100'000, 64}, {}, 1);
+  std::vector<std::int64_t> ids(5'000);
+  std::iota(ids.begin(), ids.end(), 0);
+  for (std::int64_t& id : ids) id = id * 17 % 100'000;
+  std::vector<float> rows(ids.size() * 64);
+  for (auto _ : state) {
+    table.lookup_for_training(ids, rows.data());
+    table.apply_gradients(ids, rows.data(), 1e-6);
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(ids.size()));
+}
+
+void register_all() {
+  for (const OpCase& c : testing::op_cases(DType::f32, kLaptop)) {
+    benchmark::RegisterBenchmark((c.name + "/forward").c_str(), forward, c)->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark((c.name + "/both").c_str(), forward_backward, c)
+        ->Unit(benchmark::kMillisecond);
+  }
+  benchmark::RegisterBenchmark("layer/both", layer)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("embedding/both", embedding_step)->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace
+}  // namespace hstu
+
+int main(int argc, char** argv) {
+  hstu::register_all();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+}
