@@ -17,7 +17,7 @@ TEST(GenerateTruth, HistoryIsWorthAtLeastEightHundredthsOfAuc) {
   EXPECT_GE(*truth.oracle.auc, *truth.baseline.auc + 0.08);
   EXPECT_GT(*truth.oracle.auc, 0.79);
   EXPECT_LT(*truth.oracle.auc, 0.88);
-  EXPECT_GT(*truth.baseline.auc, 0.60);
+  EXPECT_GT(*truth.baseline.auc, 0.57);  // running means know something, too
   EXPECT_LT(*truth.baseline.auc, 0.72);
   EXPECT_LT(*truth.oracle.ne, *truth.baseline.ne - 0.1);
   EXPECT_LT(*truth.baseline.ne, 1.0);

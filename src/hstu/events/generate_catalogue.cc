@@ -13,7 +13,7 @@ constexpr double kItemExponent = 1.0;
 constexpr double kArtistSizeExponent = 0.5;  // popular artists have more items
 constexpr double kMeanAlbumItems = 3;
 constexpr double kExtraListings = 0.03;
-constexpr double kArtistQuality = 0.35, kAlbumQuality = 0.20, kItemQuality = 0.25;  // standard deviations
+constexpr double kArtistQuality = 0.35, kAlbumQuality = 0.15, kItemQuality = 0.20;  // standard deviations
 
 // 1 ... count in random order (Fisher-Yates).
 std::vector<std::uint32_t> shuffled_ids(std::int64_t count, RandomStream random) {

@@ -8,14 +8,14 @@
 namespace hstu {
 namespace {
 
-constexpr double kIntercept = 0.32;
-constexpr double kUserBias = 0.7;                        // standard deviation
-constexpr double kLikedMean = 1.1, kLikedSpread = 0.3;   // taste for a liked genre
-constexpr double kOtherMean = -0.9, kOtherSpread = 0.4;  // taste for any other
-constexpr double kStyleWeight = 0.3 / 2;                 // 2 = sqrt(kStyleSize): unit variance of the product
-constexpr double kAffinityWeight = 0.9, kAffinitySlope = 0.6, kAffinityHalfLife = 48;
-constexpr double kUserHour = 0.25, kArtistHour = 0.25;
-constexpr double kItemFatigue = 0.9, kItemFatigueSeconds = 6 * 3600;
+constexpr double kIntercept = 0.35;
+constexpr double kUserBias = 0.58;                         // standard deviation
+constexpr double kLikedMean = 1.25, kLikedSpread = 0.2;    // taste for a liked genre
+constexpr double kOtherMean = -1.05, kOtherSpread = 0.25;  // taste for any other
+constexpr double kStyleWeight = 0.2 / 2;  // 2 = sqrt(kStyleSize): unit variance of the product
+constexpr double kAffinityWeight = 0.6, kAffinitySlope = 0.6, kAffinityHalfLife = 48;
+constexpr double kUserHour = 0.2, kArtistHour = 0.2;
+constexpr double kItemFatigue = 0.7, kItemFatigueSeconds = 6 * 3600;
 constexpr double kArtistFatigue = 0.1, kArtistFatigueSeconds = 3600;
 
 struct Tables {

@@ -1,12 +1,12 @@
 // The planted signal: the probability that a listen becomes a listen_plus (played for at least half).
 //
 //   logit p = intercept + user's bias + artist's and item's quality           what running means can see
-//           + taste(user, genre, now) + 0.15 (user's style . artist's style)  who likes what; taste moves on
-//           + 0.9 tanh(0.6 affinity)      affinity: sum over the last 128 listens of the same artist of
+//           + taste(user, genre, now) + 0.1 (user's style . artist's style)   who likes what; taste moves on
+//           + 0.6 tanh(0.6 affinity)      affinity: sum over the last 128 listens of the same artist of
 //                                         value 2^(-age / 48), age in listens; value: listen_plus +1, skip
 //                                         -1, a like adds 2, a dislike takes 2
-//           + 0.25 cos(hour - user's peak hour) + 0.25 cos(hour - artist's peak hour)
-//           - 0.9 sum over the last 128 listens of the same item   exp(-seconds / 6 h)
+//           + 0.2 cos(hour - user's peak hour) + 0.2 cos(hour - artist's peak hour)
+//           - 0.7 sum over the last 128 listens of the same item   exp(-seconds / 6 h)
 //           - 0.1 sum over the last 128 listens of the same artist exp(-seconds / 1 h)
 //
 // All terms, though not the final coin, can be inferred from (item, artist, album, action, time) of a

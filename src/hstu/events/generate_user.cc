@@ -13,7 +13,7 @@ namespace {
 // Events a user: log-normal with the public set's median / mean (2,695 / 4,763), cut at its maximum / mean
 // (27,738 / 4,763); the deviation is such that the mean of the cut variable is 1.
 constexpr double kMedianLength = 0.566, kLongestLength = 5.82, kLengthDeviation = 1.133;
-constexpr double kMeanSession = 18;       // events
+constexpr double kMeanSession = 20;       // events
 constexpr double kSessionPause = 1800;    // seconds; sessions lie further apart
 constexpr double kPause = 6;              // mean seconds between two listens
 constexpr std::uint32_t kResolution = 5;  // seconds
