@@ -1,8 +1,10 @@
 // Every op's gradients against central finite differences in double.
 #include <cmath>
+#include <cstring>
 
 #include <gtest/gtest.h>
 
+#include "hstu/base/threads.h"
 #include "support/op_cases.h"
 
 namespace hstu {
@@ -87,6 +89,33 @@ TEST_P(Gradient, FloatFollowsDouble) {
   for (std::int64_t e = 0; e < expected.size(); ++e) {
     const double y = expected.data<double>()[e];
     ASSERT_NEAR(found.data<float>()[e], y, 1e-5 * (1 + std::abs(y)));
+  }
+}
+
+// Sizes at which the work is really shared out.
+TEST_P(Gradient, HasTheSameBitsWithAnyNumberOfThreads) {
+  const testing::CaseSize size{
+      .samples = 9, .tokens_per_sample = 150, .width = 32, .hidden = 40, .heads = 2, .head_dim = 16};
+  const auto results = [&](int count) {
+    const int before = threads();
+    set_threads(count);
+    std::vector<Tensor> tensors;
+    for (const OpCase& c : testing::op_cases(DType::f32, size)) {
+      if (c.name != GetParam().name) continue;
+      Tape tape;
+      const std::vector<Variable> inputs = leaves(c);
+      const Variable y = c.run(tape, inputs);
+      tensors.push_back(y.value());
+      tape.backward(y, testing::random_tensor(y.value().shape(), DType::f32, 99));
+      for (const Variable& input : inputs) tensors.push_back(input.gradient());
+    }
+    set_threads(before);
+    return tensors;
+  };
+  const std::vector<Tensor> one = results(1), three = results(3);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(std::memcmp(one[i].raw(), three[i].raw(), one[i].bytes()), 0)
+        << "tensor " << i << ", 0 is the output";
   }
 }
 

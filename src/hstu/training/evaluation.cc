@@ -62,7 +62,11 @@ EvaluationResult Evaluator::run() {
     progress.advance_to(samples_.size());
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  EvaluationResult result{samples_.metrics(), baseline_, elapsed.count()};
+  BinnedAuc binned;
+  for (std::size_t i = 0; i < samples_.probabilities().size(); ++i) {
+    binned.add(samples_.probabilities()[i], samples_.labels()[i] != 0);
+  }
+  EvaluationResult result{samples_.metrics(), baseline_, binned.value(), elapsed.count()};
   progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)
                                    : "AUC undefined: one class only");
   return result;
@@ -88,6 +92,7 @@ void Evaluator::write_predictions(const Path& folder) const {
 
 Json to_json(const EvaluationResult& result) {
   Json json = to_json(result.model);
+  json["auc_binned"] = result.auc_binned;
   json["baseline_auc"] = result.baseline.auc;
   json["baseline_ne"] = result.baseline.ne;
   return json;

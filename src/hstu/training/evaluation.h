@@ -14,6 +14,7 @@ namespace hstu {
 
 struct EvaluationResult {
   RankingMetrics model, baseline;
+  std::optional<double> auc_binned;  // of the model, over 100,000 bins: what a run of any length can keep
   double seconds = 0;
 };
 
@@ -37,7 +38,7 @@ class Evaluator {
   RankingSamples samples_;
 };
 
-// {"auc", "ne", ..., "baseline_auc", "baseline_ne"}: what both the log and `hstu eval` report.
+// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"}: what both the log and `hstu eval` report.
 Json to_json(const EvaluationResult& result);
 
 }  // namespace hstu
