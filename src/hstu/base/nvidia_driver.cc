@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <fstream>
-#include <regex>
+#include <string>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -21,12 +21,14 @@ Function* symbol(void* library, const char* name) {
 
 // The first line of /proc/driver/nvidia/version names the kernel module and its version.
 std::optional<std::string> kernel_module_version() {
+  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  ...": the first word of numbers and dots.
   std::ifstream file("/proc/driver/nvidia/version");
-  std::string line;
-  std::smatch match;
-  if (!std::getline(file, line) || !std::regex_search(line, match, std::regex("\\s(\\d+(\\.\\d+)+)\\s")))
-    return {};
-  return match[1].str();
+  std::string word;
+  while (file >> word) {
+    const bool numbers = word.find_first_not_of("0123456789.") == std::string::npos;
+    if (numbers && word.find('.') != std::string::npos) return word;
+  }
+  return {};
 }
 
 Gpu describe_gpu(void* cuda, int device) {
