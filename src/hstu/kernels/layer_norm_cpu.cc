@@ -9,6 +9,24 @@
 namespace hstu::kernels {
 namespace {
 
+// y = result(x, layer_norm(x)) elementwise; keeps each row's statistics.
+template <typename T, typename Result>
+void forward_rows(const LayerNormForward<T>& p, const Result& result) {
+  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const T* const x = p.x + r * p.width;
+      T* const y = p.y + r * p.width;
+      const auto s = row_statistics(x, p.width, p.epsilon);
+      p.mean[r] = s.mean;
+      p.rstd[r] = s.rstd;
+#pragma omp simd
+      for (std::int64_t c = 0; c < p.width; ++c) {
+        y[c] = result(x[c], (x[c] - s.mean) * s.rstd * p.weight[c] + p.bias[c]);
+      }
+    }
+  });
+}
+
 // sums holds the weight's gradient, then the bias's.
 template <typename T, typename Row>
 void backward_rows(const LayerNormBackward<T>& p, const Row& row) {
@@ -27,17 +45,7 @@ void backward_rows(const LayerNormBackward<T>& p, const Row& row) {
 
 template <typename T>
 void layer_norm(const LayerNormForward<T>& p) {
-  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      const T* const x = p.x + r * p.width;
-      T* const y = p.y + r * p.width;
-      const auto s = row_statistics(x, p.width, p.epsilon);
-      p.mean[r] = s.mean;
-      p.rstd[r] = s.rstd;
-#pragma omp simd
-      for (std::int64_t c = 0; c < p.width; ++c) y[c] = (x[c] - s.mean) * s.rstd * p.weight[c] + p.bias[c];
-    }
-  });
+  forward_rows(p, [](T, T normalised) { return normalised; });
 }
 
 template <typename T>
@@ -50,19 +58,7 @@ void layer_norm_backward(const LayerNormBackward<T>& p) {
 
 template <typename T>
 void swish_layer_norm(const LayerNormForward<T>& p) {
-  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      const T* const x = p.x + r * p.width;
-      T* const y = p.y + r * p.width;
-      const auto s = row_statistics(x, p.width, p.epsilon);
-      p.mean[r] = s.mean;
-      p.rstd[r] = s.rstd;
-#pragma omp simd
-      for (std::int64_t c = 0; c < p.width; ++c) {
-        y[c] = x[c] * sigmoid((x[c] - s.mean) * s.rstd * p.weight[c] + p.bias[c]);
-      }
-    }
-  });
+  forward_rows(p, [](T x, T normalised) { return x * sigmoid(normalised); });
 }
 
 template <typename T>

@@ -35,15 +35,9 @@ inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
-// silu(x) = x sigmoid(x); its derivative is sigmoid(x) (1 + x (1 - sigmoid(x))).
 template <typename T>
 inline T silu(T x) {
   return x * sigmoid(x);
-}
-template <typename T>
-inline T silu_derivative(T x) {
-  const T s = sigmoid(x);
-  return s * (T(1) + x * (T(1) - s));
 }
 
 }  // namespace hstu::kernels
