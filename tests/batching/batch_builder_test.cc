@@ -215,7 +215,7 @@ ColumnInfo write_sparse(const Path& path, std::int64_t count, const std::vector<
   const auto tail_bytes = static_cast<std::streamsize>(tail.size() * sizeof(T));
   file.seekp(bytes - tail_bytes);
   file.write(reinterpret_cast<const char*>(tail.data()), tail_bytes);
-  return {.type = npy_type<T>(), .count = count, .bytes = bytes, .checksum = "-"};
+  return {.type = npy_type<T>(), .count = count, .bytes = bytes, .checksum = "-", .min = {}, .max = {}};
 }
 
 TEST(BatchBuilder, ReadsPositionsBeyond32Bits) {

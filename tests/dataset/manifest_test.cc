@@ -23,14 +23,19 @@ Manifest example() {
   manifest.pools = {"listen_plus", "skip"};
   manifest.context = {"is_organic"};
   manifest.attributes = {"artist_id"};
-  manifest.columns[kUserIdsFile] = {.type = "<i8", .count = 2, .bytes = 144, .checksum = "a"};
-  manifest.columns[kUserOffsetsFile] = {.type = "<i8", .count = 3, .bytes = 152, .checksum = "b"};
+  manifest.columns[kUserIdsFile] = {
+      .type = "<i8", .count = 2, .bytes = 144, .checksum = "a", .min = {}, .max = {}};
+  manifest.columns[kUserOffsetsFile] = {
+      .type = "<i8", .count = 3, .bytes = 152, .checksum = "b", .min = {}, .max = {}};
   for (const char* file : {kItemFile, kTimestampFile}) {
-    manifest.columns[file] = {.type = "<u4", .count = 5, .bytes = 148, .checksum = "c"};
+    manifest.columns[file] = {.type = "<u4", .count = 5, .bytes = 148, .checksum = "c", .min = 1, .max = 9};
   }
-  manifest.columns[kActionFile] = {.type = "|u1", .count = 5, .bytes = 133, .checksum = "d"};
-  manifest.columns[context_file("is_organic")] = {.type = "|u1", .count = 5, .bytes = 133, .checksum = "e"};
-  manifest.columns[attribute_file("artist_id")] = {.type = "<u4", .count = 7, .bytes = 156, .checksum = "f"};
+  manifest.columns[kActionFile] = {
+      .type = "|u1", .count = 5, .bytes = 133, .checksum = "d", .min = {}, .max = {}};
+  manifest.columns[context_file("is_organic")] = {
+      .type = "|u1", .count = 5, .bytes = 133, .checksum = "e", .min = {}, .max = {}};
+  manifest.columns[attribute_file("artist_id")] = {
+      .type = "<u4", .count = 7, .bytes = 156, .checksum = "f", .min = {}, .max = {}};
   manifest.id = dataset_id(manifest.columns);
   manifest.test_events = EventCounts{.events = 1, .users = 1, .items = 1, .rankable = 1, .positives = 0};
   return manifest;
@@ -80,7 +85,7 @@ TEST(Manifest, NamesTheFieldThatIsMissingOrOfTheWrongType) {
 
 TEST(Manifest, RefusesAnotherFormatOrVersion) {
   EXPECT_THAT(error_after([](json& j) { j["format"] = "parquet"; }), HasSubstr("expected \"hstu-dataset\""));
-  EXPECT_THAT(error_after([](json& j) { j["version"] = 2; }), HasSubstr("version: expected 1, found 2"));
+  EXPECT_THAT(error_after([](json& j) { j["version"] = 3; }), HasSubstr("version: expected 2, found 3"));
   EXPECT_THROW(manifest_from_json("{", "m"), Error);
 }
 
@@ -90,6 +95,10 @@ TEST(Manifest, RefusesFieldsAtOddsWithEachOther) {
               HasSubstr("item.npy: expected 5 elements, found 4"));
   EXPECT_THAT(error_after([](json& j) { j["columns"].erase("attribute_artist_id.npy"); }),
               HasSubstr("attribute_artist_id.npy is missing"));
+  EXPECT_THAT(error_after([](json& j) { j["columns"]["item.npy"]["min"] = 10; }),
+              HasSubstr("item.npy: expected min <= max, or null for both, found 10 and 9"));
+  EXPECT_THAT(error_after([](json& j) { j["columns"]["item.npy"]["max"] = nullptr; }),
+              HasSubstr("found 1 and null"));
   EXPECT_THAT(error_after([](json& j) { j["label"] = "likes"; }), HasSubstr("did you mean \"like\""));
   EXPECT_THAT(error_after([](json& j) { j["actions"][1]["bit"] = 1; }), HasSubstr("share the bit 1"));
   EXPECT_THAT(error_after([](json& j) { j["actions"][1]["bit"] = 128; }), HasSubstr("found 128"));

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/random.h"
@@ -130,6 +131,21 @@ TEST(DatasetWriter, CountsRankableEventsAndPositives) {
             (EventCounts{.events = 3, .users = 1, .items = 2, .rankable = 2, .positives = 1}));
   EXPECT_EQ(manifest.time, (TimeRange{.min = 5, .max = 7}));
   EXPECT_EQ(read_manifest(folder), manifest);
+}
+
+TEST(DatasetWriter, DescribesEveryColumnInTheManifest) {
+  const Path folder = temporary_folder();
+  const Manifest manifest =
+      write_dataset(folder, description(), table_of({{9, 5, 30, 1, 0}, {3, 6, 10, 2, 7}}), {});
+  const std::vector<std::uint32_t> items{10, 30};
+  EXPECT_EQ(manifest.columns.at(kItemFile), (ColumnInfo{.type = "<u4",
+                                                        .count = 2,
+                                                        .bytes = 136,
+                                                        .checksum = checksum(std::as_bytes(std::span(items))),
+                                                        .min = 10,
+                                                        .max = 30}));
+  EXPECT_EQ(manifest.columns.at(kUserIdsFile).max, 9);
+  EXPECT_EQ(manifest.columns.at(context_file("device")).min, 0);
 }
 
 TEST(DatasetWriter, WidensItemsAndTimesBeyond32Bits) {

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
+#include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
@@ -72,8 +72,7 @@ void write_file(const Path& path, std::string_view bytes) {
 
 std::string file_checksum(const Path& path) {
   const MappedFile file(path);
-  const XXH128_hash_t hash = XXH3_128bits(file.bytes().data(), file.bytes().size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return checksum(file.bytes());
 }
 
 OutputFile::OutputFile(Path path) : path_(std::move(path)) {

@@ -1,10 +1,11 @@
 #include "hstu/dataset/manifest.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
+#include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
@@ -35,9 +36,10 @@ std::uint8_t Manifest::pool_bits() const {
 
 std::string dataset_id(const std::map<std::string, ColumnInfo>& columns) {
   std::string text;
-  for (const auto& [file, column] : columns) text += file + " " + column.checksum + "\n";
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  for (const auto& [file, column] : columns) {
+    text += fmt::format("{} {} {} {}\n", file, column.type, column.count, column.checksum);
+  }
+  return checksum(std::as_bytes(std::span(text)));
 }
 
 Manifest read_manifest(const Path& dataset) {

@@ -61,7 +61,8 @@ struct ColumnInfo {
   std::string type;        // NumPy's type string: "<u4", "|u1", ...
   std::int64_t count = 0;  // elements
   std::int64_t bytes = 0;  // size of the file, header included
-  std::string checksum;    // file_checksum() of the file
+  std::string checksum;    // XXH3-128 of the elements: the file after its .npy header (base/checksum.h)
+  std::optional<std::int64_t> min, max;  // of the elements; absent when there are none, or nobody looked
   bool operator==(const ColumnInfo&) const = default;
 };
 
@@ -87,7 +88,8 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// XXH3-128 over the columns' checksums in order of file names: equal ids, equal data. 32 hexadecimal digits.
+// XXH3-128 over the columns' types, counts and checksums in order of file names: equal ids, equal data. 32
+// hexadecimal digits.
 std::string dataset_id(const std::map<std::string, ColumnInfo>& columns);
 
 std::string manifest_to_json(const Manifest& manifest);

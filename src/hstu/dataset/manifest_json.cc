@@ -14,7 +14,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "hstu-dataset";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+
+Json optional_to_json(const std::optional<std::int64_t>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 
 Json counts_to_json(const EventCounts& counts) {
   return {{"events", counts.events},
@@ -41,6 +45,9 @@ class Field {
   std::int64_t integer() const {
     check(value_.is_number_integer(), "{}: expected an integer, found {}", place_, value_.dump());
     return value_.get<std::int64_t>();
+  }
+  std::optional<std::int64_t> optional_integer() const {
+    return is_null() ? std::nullopt : std::optional(integer());
   }
   std::int64_t count() const {
     const std::int64_t value = integer();
@@ -101,7 +108,9 @@ ColumnInfo read_column(const Field& field) {
   return {.type = field["type"].text(),
           .count = field["count"].count(),
           .bytes = field["bytes"].count(),
-          .checksum = field["checksum"].text()};
+          .checksum = field["checksum"].text(),
+          .min = field["min"].optional_integer(),
+          .max = field["max"].optional_integer()};
 }
 
 void expect_column(const Manifest& manifest, const std::string& file, std::int64_t count,
@@ -130,6 +139,11 @@ void check_consistency(const Manifest& manifest, const Path& source) {
   check(counts.rankable <= counts.events && counts.positives <= counts.rankable,
         "{}: counts: expected positives <= rankable <= events, found {}, {}, {}", source.string(),
         counts.positives, counts.rankable, counts.events);
+  for (const auto& [file, column] : manifest.columns) {
+    check(column.min.has_value() == column.max.has_value() && column.min <= column.max,
+          "{}: columns: {}: expected min <= max, or null for both, found {} and {}", source.string(), file,
+          optional_to_json(column.min).dump(), optional_to_json(column.max).dump());
+  }
   check(manifest.time.min <= manifest.time.max, "{}: time: expected min <= max, found {} and {}",
         source.string(), manifest.time.min, manifest.time.max);
   manifest.label_bit();
@@ -192,7 +206,9 @@ std::string manifest_to_json(const Manifest& manifest) {
     json["columns"][file] = {{"type", column.type},
                              {"count", column.count},
                              {"bytes", column.bytes},
-                             {"checksum", column.checksum}};
+                             {"checksum", column.checksum},
+                             {"min", optional_to_json(column.min)},
+                             {"max", optional_to_json(column.max)}};
   }
   json["test_events"] = manifest.test_events ? counts_to_json(*manifest.test_events) : Json(nullptr);
   return json.dump(2) + "\n";

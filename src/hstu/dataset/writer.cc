@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/progress.h"
@@ -26,16 +27,29 @@ class ColumnWriter {
   template <typename T>
   void write(const std::string& file, const std::vector<T>& values, std::span<const std::int64_t> rows = {}) {
     NpyWriter<T> writer(folder_ / file);
+    Checksum checksum;
+    const auto append = [&](std::span<const T> block) {
+      writer.append(block);
+      checksum.add(block.data(), block.size_bytes());
+    };
     if (rows.empty()) {
-      writer.append(std::span<const T>(values));
+      append(values);
     } else {
-      write_gathered(writer, values, rows);
+      write_gathered(append, values, rows);
     }
     writer.close();
-    columns_[file] = {.type = npy_type<T>(),
-                      .count = writer.count(),
-                      .bytes = static_cast<std::int64_t>(std::filesystem::file_size(folder_ / file)),
-                      .checksum = file_checksum(folder_ / file)};
+    ColumnInfo info{.type = npy_type<T>(),
+                    .count = writer.count(),
+                    .bytes = static_cast<std::int64_t>(std::filesystem::file_size(folder_ / file)),
+                    .checksum = checksum.text(),
+                    .min = {},
+                    .max = {}};
+    if (!values.empty()) {
+      const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
+      info.min = static_cast<std::int64_t>(*smallest);
+      info.max = static_cast<std::int64_t>(*largest);
+    }
+    columns_[file] = info;
   }
 
   void write(const std::string& file, const IntegerColumn& column, std::span<const std::int64_t> rows = {}) {
@@ -43,8 +57,8 @@ class ColumnWriter {
   }
 
  private:
-  template <typename T>
-  static void write_gathered(NpyWriter<T>& writer, const std::vector<T>& values,
+  template <typename T, typename Append>
+  static void write_gathered(const Append& append, const std::vector<T>& values,
                              std::span<const std::int64_t> rows) {
     std::vector<T> gathered;
     for (std::size_t start = 0; start < rows.size(); start += kBlock) {
@@ -56,7 +70,7 @@ class ColumnWriter {
               gathered[i] = values[static_cast<std::size_t>(block[i])];
             }
           });
-      writer.append(std::span<const T>(gathered));
+      append(gathered);
     }
   }
 

@@ -2,35 +2,45 @@
 
 #include <algorithm>
 
+#include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
 namespace hstu {
 namespace {
 
-// Rows for every id of a column: its largest value + 1. One pass over the column, and only where the
-// configuration leaves the number open.
-std::int64_t rows_for(const MappedColumn& column) {
-  std::int64_t largest = 0;
-  for (std::int64_t i = 0; i < column.size(); ++i) largest = std::max(largest, column[i]);
-  return largest + 1;
+// Rows for every id of a column: its largest value + 1, which the manifest knows.
+std::int64_t rows_for(const Dataset& dataset, const std::string& file) {
+  const ColumnInfo& column = dataset.manifest().columns.at(file);
+  check(column.count == 0 || column.max,
+        "{}: {} of {} does not say the largest value: give the rows of its table in the configuration, or "
+        "prepare the dataset again",
+        dataset.folder().string(), kManifestFile, file);
+  return std::max<std::int64_t>(column.max.value_or(0), 0) + 1;
+}
+
+std::int64_t rows_for_attribute(const Dataset& dataset, const std::string& name) {
+  dataset.attribute(name);  // throws if unknown
+  return rows_for(dataset, attribute_file(name));
 }
 
 // Rows for the ids of a feature that is not hashed.
 std::int64_t rows_for_key(const Dataset& dataset, const std::string& key) {
   if (key == "user") return dataset.user_ids().back() + 1;
-  if (key == "item") return rows_for(dataset.item());
+  if (key == "item") return rows_for(dataset, kItemFile);
   if (key == "hour") return 24;
   if (key == "weekday") return 7;
   const auto& attributes = dataset.manifest().attributes;
   const bool attribute = std::find(attributes.begin(), attributes.end(), key) != attributes.end();
-  return rows_for(attribute ? dataset.attribute(key) : dataset.context(key));
+  if (attribute) return rows_for_attribute(dataset, key);
+  dataset.context(key);  // throws if unknown
+  return rows_for(dataset, context_file(key));
 }
 
 FeatureTables feature_tables(const Dataset& dataset, const FeaturesSection& features) {
   FeatureTables tables;
-  tables.item = {"item", features.item_rows > 0 ? features.item_rows : rows_for(dataset.item())};
+  tables.item = {"item", features.item_rows > 0 ? features.item_rows : rows_for(dataset, kItemFile)};
   for (const AttributeSection& a : features.attributes) {
-    tables.attributes.push_back({a.name, a.rows > 0 ? a.rows : rows_for(dataset.attribute(a.name))});
+    tables.attributes.push_back({a.name, a.rows > 0 ? a.rows : rows_for_attribute(dataset, a.name)});
   }
   for (const ContextualFeature& c : features.context) {
     const bool open = c.rows == 0 && !c.hashed && c.keys.size() == 1;

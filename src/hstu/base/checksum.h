@@ -1,0 +1,29 @@
+// XXH3-128 checksums, as 32 hexadecimal digits: of bytes at hand, or of bytes that come piece by piece.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+struct XXH3_state_s;
+
+namespace hstu {
+
+std::string checksum(std::span<const std::byte> bytes);
+
+// The checksum of all pieces in the order they were added, however they were cut.
+class Checksum {
+ public:
+  Checksum();
+  void add(const void* bytes, std::size_t size);
+  std::string text() const;
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
+};
+
+}  // namespace hstu
