@@ -21,8 +21,8 @@ std::pair<double, double> expected_score(const Data& data, const Holdout& holdou
   double n = 0, positives = 0, item_n = 0, item_positives = 0, user_n = 0, user_positives = 0;
   for (const small::Event& e : data.events) {
     const bool trains = e.time < holdout.time_begin &&
-                        !(holdout.train_user_fraction < 1 &&
-                          user_split_hash(e.user, holdout.split_salt) >= holdout.train_user_fraction);
+                        !(holdout.users.train_fraction < 1 &&
+                          user_split_hash(e.user, holdout.users.salt) >= holdout.users.train_fraction);
     if (!(e.action & kRankableBit) || !trains || e.time >= data.at(anchor).time) continue;
     const double positive = (e.action & small::kGood) ? 1 : 0;
     n += 1;
@@ -50,7 +50,7 @@ TEST(Baseline, EqualsCountingAnewForEveryAnchorAndHoldout) {
     const Dataset dataset(data.folder);
     for (const HoldoutOptions& holdout : holdouts) {
       const Anchors anchors = find_anchors(dataset, options, holdout);
-      const auto& positions = anchors.evaluation.positions;
+      const auto positions = anchors.evaluation.first(anchors.evaluation.size());
       const BaselineScores scores = score_baseline(dataset, anchors.holdout, positions);
       ASSERT_EQ(scores.score.size(), positions.size());
       ASSERT_EQ(scores.probability.size(), positions.size());
@@ -67,10 +67,10 @@ TEST(Baseline, TrainingAnchorsSeeOnlyWhatCameBeforeThem) {
   const Data data = small::write(small::random_events(6));
   const Dataset dataset(data.folder);
   const Anchors anchors = find_anchors(dataset, {}, {});
-  const BaselineScores scores = score_baseline(dataset, anchors.holdout, anchors.training.positions);
-  for (std::size_t i = 0; i < anchors.training.positions.size(); ++i) {
-    EXPECT_NEAR(scores.score[i], expected_score(data, anchors.holdout, anchors.training.positions[i]).first,
-                1e-12);
+  const auto positions = anchors.training.first(anchors.training.size());
+  const BaselineScores scores = score_baseline(dataset, anchors.holdout, positions);
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    EXPECT_NEAR(scores.score[i], expected_score(data, anchors.holdout, positions[i]).first, 1e-12);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "batching/small_data.h"
-#include "hstu/batching/holdout.h"
+#include "hstu/dataset/user_split.h"
 
 namespace hstu {
 namespace {

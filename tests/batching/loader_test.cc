@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "batching/small_data.h"
+#include "hstu/batching/anchors.h"
 
 namespace hstu {
 namespace {
@@ -94,9 +95,7 @@ TEST_F(LoaderTest, StopsEarlyWithoutHanging) {
 }
 
 TEST_F(LoaderTest, AWorkersExceptionStandsInThePlaceOfItsBatch) {
-  AnchorList broken;
-  broken.positions = {3, 4, 5, 6, dataset_.events(), 7, 8, 9};
-  broken.offsets = {0, 8};
+  const AnchorList broken({3, 4, 5, 6, dataset_.events(), 7, 8, 9}, std::vector<std::int64_t>{0, 8});
   for (const int workers : {1, 3}) {
     Loader loader(builder_, {broken, {.batch_size = 2}}, {.workers = workers, .ready = 3});
     EXPECT_EQ(loader.next()->batch.position, (std::vector<std::int64_t>{3, 4}));
@@ -107,10 +106,11 @@ TEST_F(LoaderTest, AWorkersExceptionStandsInThePlaceOfItsBatch) {
 }
 
 TEST_F(LoaderTest, TrainingAndEvaluationNeverMix) {
-  const std::set<std::int64_t> training(anchors_.training.positions.begin(),
-                                        anchors_.training.positions.end());
-  const std::set<std::int64_t> evaluation(anchors_.evaluation.positions.begin(),
-                                          anchors_.evaluation.positions.end());
+  const auto set_of = [](const AnchorList& list) {
+    const auto positions = list.first(list.size());
+    return std::set<std::int64_t>(positions.begin(), positions.end());
+  };
+  const auto training = set_of(anchors_.training), evaluation = set_of(anchors_.evaluation);
   Loader train(builder_, {anchors_.training, {.batch_size = 5, .epochs = 0, .shuffle_fraction = 1}});
   std::multiset<std::int64_t> trained, evaluated;
   for (int round = 0; round < 3; ++round) {  // evaluations begin while training's batches are under way

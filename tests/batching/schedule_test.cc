@@ -15,12 +15,11 @@ using Positions = std::vector<std::int64_t>;
 
 // Windows of the given sizes, positions 0, 1, 2, ...
 AnchorList windows(const std::vector<std::int64_t>& sizes) {
-  AnchorList list;
-  list.offsets.push_back(0);
-  for (const std::int64_t size : sizes) list.offsets.push_back(list.offsets.back() + size);
-  list.positions.resize(static_cast<std::size_t>(list.offsets.back()));
-  std::iota(list.positions.begin(), list.positions.end(), 0);
-  return list;
+  std::vector<std::int64_t> offsets{0};
+  for (const std::int64_t size : sizes) offsets.push_back(offsets.back() + size);
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(offsets.back()));
+  std::iota(positions.begin(), positions.end(), 0);
+  return AnchorList(std::move(positions), offsets);
 }
 
 struct Made {

@@ -128,6 +128,37 @@ void OutputFile::close() {
   if (!closed) fail("cannot close {}: {}", path_.string(), reason(errno));
 }
 
+PlacedFile::PlacedFile(Path path, std::uint64_t size) : path_(std::move(path)) {
+  descriptor_ = open_or_throw(path_, O_WRONLY | O_CREAT | O_TRUNC, "create");
+  if (::ftruncate(descriptor_, static_cast<off_t>(size)) == 0) return;
+  const int error = errno;
+  ::close(std::exchange(descriptor_, -1));
+  fail("cannot make {} {} bytes long: {}", path_.string(), size, reason(error));
+}
+
+PlacedFile::~PlacedFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void PlacedFile::write_at(std::uint64_t offset, const void* bytes, std::size_t size) {
+  const char* next = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t written = ::pwrite(descriptor_, next, size, static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("cannot write {}: {}", path_.string(), reason(errno));
+    next += written;
+    offset += static_cast<std::uint64_t>(written);
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+void PlacedFile::close() {
+  const bool synced = ::fsync(descriptor_) == 0;
+  const int error = errno;
+  const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
+  if (!synced || !closed) fail("cannot write {}: {}", path_.string(), reason(synced ? errno : error));
+}
+
 MappedFile::MappedFile(const Path& path) {
   const int descriptor = open_or_throw(path, O_RDONLY, "open");
   struct stat info {};

@@ -47,6 +47,24 @@ class OutputFile {
   std::string buffer_;
 };
 
+// A file of a known size whose parts are written in any order, by many threads at once.
+class PlacedFile {
+ public:
+  // Creates the file or empties it; parts never written read as zeros.
+  PlacedFile(Path path, std::uint64_t size);
+  ~PlacedFile();
+  PlacedFile(const PlacedFile&) = delete;
+  PlacedFile& operator=(const PlacedFile&) = delete;
+
+  void write_at(std::uint64_t offset, const void* bytes, std::size_t size);
+  // Fsyncs. Without close() the content is not to be trusted.
+  void close();
+
+ private:
+  Path path_;
+  int descriptor_ = -1;
+};
+
 // A file mapped read-only and shared; empty files map to an empty span.
 class MappedFile {
  public:

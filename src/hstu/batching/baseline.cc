@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "hstu/base/error.h"
-#include "hstu/batching/anchor_scan.h"
 #include "hstu/batching/running_counts.h"
+#include "hstu/dataset/user_blocks.h"
 
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kBlocks = 256;
+constexpr std::int64_t kBlockEvents = std::int64_t{1} << 18;
 constexpr std::int64_t kEveryone = 0;  // the one key of the global rate
 
 double logit(double p) {
@@ -39,17 +39,20 @@ BaselineScores score_baseline(const Dataset& dataset, const Holdout& holdout,
   RunningCounts of_all(std::vector<std::int64_t>(positions.size(), kEveryone), times);
 
   const std::uint8_t label_bit = dataset.manifest().label_bit();
-  parallel_users(dataset, kBlocks, [&](std::int64_t, std::int64_t first, std::int64_t end) {
+  parallel_user_blocks(user_blocks(dataset, kBlockEvents), [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t u = first; u < end; ++u) {
-      const bool held_out = holdout.holds_out(dataset.user_ids()[static_cast<std::size_t>(u)]);
+      const auto offsets = dataset.user_offsets().subspan(static_cast<std::size_t>(u), 2);
+      const bool held_out = holdout.users.holds_out(dataset.user_ids()[static_cast<std::size_t>(u)]);
       RunningCounts::Run user_run(by_user, u), global_run(of_all, kEveryone);
-      visit_anchors(dataset, 0, u, [&](std::int64_t p, std::int64_t time) {
-        if (!holdout.trains(held_out, time)) return;
-        const bool positive = (dataset.action()[static_cast<std::size_t>(p)] & label_bit) != 0;
+      for (std::int64_t p = offsets[0]; p < offsets[1]; ++p) {
+        const std::uint8_t action = dataset.action()[static_cast<std::size_t>(p)];
+        const std::int64_t time = dataset.time()[p];
+        if ((action & kRankableBit) == 0 || !holdout.trains(held_out, time)) continue;
+        const bool positive = (action & label_bit) != 0;
         user_run.add(time, positive);
         global_run.add(time, positive);
         by_item.add(dataset.item()[p], time, positive);
-      });
+      }
     }
   });
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "hstu/batching/anchors.h"
 #include "hstu/batching/options.h"
+#include "hstu/dataset/anchor_list.h"
 
 namespace hstu {
 

@@ -4,15 +4,23 @@
 
 namespace hstu {
 
+MappedColumn::Kind MappedColumn::kind_of(const std::string& type, const Path& path) {
+  if (type == "|u1" || type == "|b1") return Kind::u1;
+  if (type == "|i1") return Kind::i1;
+  if (type == "<u2") return Kind::u2;
+  if (type == "<u4") return Kind::u4;
+  check(type == "<i8", "{}: expected elements of type |u1, |i1, |b1, <u2, <u4 or <i8, found {}",
+        path.string(), type);
+  return Kind::i8;
+}
+
 MappedColumn::MappedColumn(const Path& path) : file_(path) {
   const NpyHeader header = parse_npy_header(file_.bytes(), path);
-  if (header.type == "|u1") bytes_ = 1;
-  if (header.type == "<u2") bytes_ = 2;
-  if (header.type == "<u4") bytes_ = 4;
-  if (header.type == "<i8") bytes_ = 8;
-  check(bytes_ != 0, "{}: expected elements of type |u1, <u2, <u4 or <i8, found {}", path.string(),
-        header.type);
+  kind_ = kind_of(header.type, path);
   check(header.shape.size() == 1, "{}: expected one dimension, found {}", path.string(), header.shape.size());
+  check(header.data_offset % sizeof(std::int64_t) == 0,
+        "{}: its header is {} bytes long, which is no multiple of 8; save it with numpy.save again",
+        path.string(), header.data_offset);
   type_ = header.type;
   data_ = file_.bytes().data() + header.data_offset;
   size_ = header.count();

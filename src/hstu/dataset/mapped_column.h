@@ -3,30 +3,38 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <string>
 
 #include "hstu/base/files.h"
 
 namespace hstu {
 
-// One-dimensional .npy column of type |u1, <u2, <u4 or <i8.
+// One-dimensional .npy column of type |u1, |i1, |b1, <u2, <u4 or <i8.
 class MappedColumn {
  public:
   // Throws Error naming the file when it is missing, torn, or of another type or shape.
   explicit MappedColumn(const Path& path);
 
-  std::int64_t operator[](std::int64_t i) const {
-    switch (bytes_) {
-      case 4:
-        return load<std::uint32_t>(i);
-      case 1:
-        return load<std::uint8_t>(i);
-      case 2:
-        return load<std::uint16_t>(i);
-      default:
-        return load<std::int64_t>(i);
+  // visitor(const T* elements), T of the file's width. Booleans are read as bytes of 0 and 1.
+  template <typename Visitor>
+  auto visit(const Visitor& visitor) const {
+    switch (kind_) {
+      case Kind::u4:
+        return visitor(elements<std::uint32_t>());
+      case Kind::u1:
+        return visitor(elements<std::uint8_t>());
+      case Kind::i1:
+        return visitor(elements<std::int8_t>());
+      case Kind::u2:
+        return visitor(elements<std::uint16_t>());
+      case Kind::i8:
+        break;
     }
+    return visitor(elements<std::int64_t>());
+  }
+  // For loops over many elements use visit(): it looks at the type once.
+  std::int64_t operator[](std::int64_t i) const {
+    return visit([i](const auto* elements) { return static_cast<std::int64_t>(elements[i]); });
   }
   std::int64_t size() const { return size_; }
   const std::string& type() const { return type_; }  // NumPy's type string
@@ -34,18 +42,20 @@ class MappedColumn {
  private:
   static_assert(std::endian::native == std::endian::little, "columns are little-endian and read in place");
 
+  enum class Kind { u1, i1, u2, u4, i8 };
+  static Kind kind_of(const std::string& type, const Path& path);
+
+  // Aligned: files are mapped at pages, and the length of the header is checked.
   template <typename T>
-  std::int64_t load(std::int64_t i) const {
-    T value;
-    std::memcpy(&value, data_ + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
-    return static_cast<std::int64_t>(value);
+  const T* elements() const {
+    return reinterpret_cast<const T*>(data_);
   }
 
   MappedFile file_;
   std::string type_;
   const std::byte* data_ = nullptr;
   std::int64_t size_ = 0;
-  int bytes_ = 0;  // of one element
+  Kind kind_ = Kind::u1;
 };
 
 }  // namespace hstu

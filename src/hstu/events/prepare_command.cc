@@ -10,6 +10,7 @@
 #include "hstu/base/threads.h"
 #include "hstu/dataset/writer.h"
 #include "hstu/events/builtin_schemas.h"
+#include "hstu/events/index_command.h"
 #include "hstu/events/parquet_source.h"
 #include "hstu/events/prepare.h"
 
@@ -21,6 +22,7 @@ struct Words {
   std::string input, output, schema, mappings;
   double positive_rating = 4;
   SplitRule split;
+  AnchorRule anchors;
   int threads = 0;
 };
 
@@ -54,23 +56,28 @@ void run(const Words& words, const Schema& schema) {
   if (words.threads > 0) set_threads(words.threads);
   set_parquet_threads(threads());
   print_summary(prepare(schema, words.input, words.output), words.output);
+  store_first_index(words.output, words.anchors);
 }
 
-CLI::App* add_command(CLI::App& app, Words& words, const char* name, const char* description,
-                      const char* example) {
+// `anchors`: what the index that is stored with the dataset usually is for.
+CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, const char* name,
+                      const char* description, const char* example) {
+  words.anchors = anchors;
   CLI::App* const command = app.add_subcommand(name, description);
   command->footer(example);
   command->add_option("--input", words.input, "folder of the event files")
       ->required()
       ->check(CLI::ExistingDirectory);
   command->add_option("--output", words.output, "dataset folder to make; it must not exist yet")->required();
+  add_anchor_options(*command, words.anchors);
   command->add_option("--threads", words.threads, "threads (default: all cores)")->check(CLI::Range(1, 4096));
   return command;
 }
 
 void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
   CLI::App* const command = add_command(
-      app, *words, "yambda", "Yambda: multi_event.parquet and the catalogue's two mappings",
+      app, *words, {.min_history = 4086, .window_seconds = 86'400, .users = {}}, "yambda",
+      "Yambda: multi_event.parquet and the catalogue's two mappings",
       "Example:\n"
       "  hstu prepare yambda --input yambda/flat/50m --output datasets/yambda-50m\n\n"
       "The last --test-days are held out, and --gap-minutes before them dropped. With --test-days 0 every\n"
@@ -94,7 +101,8 @@ void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
 
 void add_movielens(CLI::App& app, const std::shared_ptr<Words>& words) {
   CLI::App* const command = add_command(
-      app, *words, "movielens", "MovieLens: ml-100k, ml-1m, ml-20m, ml-25m or ml-32m",
+      app, *words, {.min_history = 5, .window_seconds = 0, .users = {}}, "movielens",
+      "MovieLens: ml-100k, ml-1m, ml-20m, ml-25m or ml-32m",
       "Example:\n"
       "  hstu prepare movielens --input ml-100k --output datasets/movielens-100k\n\n"
       "Every rating is an event to rank; ratings of at least --positive-rating are the positives.");
@@ -105,7 +113,7 @@ void add_movielens(CLI::App& app, const std::shared_ptr<Words>& words) {
 
 void add_parquet(CLI::App& app, const std::shared_ptr<Words>& words) {
   CLI::App* const command =
-      add_command(app, *words, "parquet", "Your own Parquet files, described by a small schema file",
+      add_command(app, *words, {}, "parquet", "Your own Parquet files, described by a small schema file",
                   "Example:\n"
                   "  hstu prepare parquet --schema shop.toml --input logs --output datasets/shop\n\n"
                   "where shop.toml says:\n"
@@ -136,6 +144,7 @@ void add_prepare_commands(CLI::App& app) {
   add_yambda(app, std::make_shared<Words>());
   add_movielens(app, std::make_shared<Words>());
   add_parquet(app, std::make_shared<Words>());
+  add_index_command(app);
 }
 
 }  // namespace hstu

@@ -1,11 +1,11 @@
-// The subcommands yambda, movielens and parquet of hstu-prepare.
+// The subcommands yambda, movielens, parquet and index of hstu-prepare.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace hstu {
 
-// A subcommand prepares its dataset while `app` parses, and prints the closing table.
+// A subcommand does its work while `app` parses, and prints the closing table.
 void add_prepare_commands(CLI::App& app);
 
 }  // namespace hstu

@@ -1,5 +1,6 @@
 #include "hstu/training/evaluation.h"
 
+#include <array>
 #include <chrono>
 #include <cmath>
 
@@ -13,10 +14,9 @@ namespace {
 
 // The held-out anchors in the dataset's order, at most evaluation.max_samples of them (0: all).
 std::vector<std::int64_t> evaluation_positions(const Experiment& experiment) {
-  std::vector<std::int64_t> positions = experiment.anchors().evaluation.positions;
-  const auto limit = static_cast<std::size_t>(experiment.options().evaluation.max_samples);
-  if (limit > 0 && positions.size() > limit) positions.resize(limit);
-  return positions;
+  const AnchorList& anchors = experiment.anchors().evaluation;
+  const std::int64_t limit = experiment.options().evaluation.max_samples;
+  return anchors.first(limit > 0 ? limit : anchors.size());
 }
 
 bool is_positive(const Dataset& dataset, std::int64_t position) {
@@ -43,7 +43,7 @@ EvaluationResult Evaluator::run() {
   ScheduleOptions order;
   order.batch_size =
       options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
-  const AnchorList all{positions_, {0, static_cast<std::int64_t>(positions_.size())}};
+  const AnchorList all(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   samples_.clear();
   Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
   Loader loader(experiment_.batches(), BatchSchedule(all, order),

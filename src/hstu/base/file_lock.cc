@@ -1,0 +1,35 @@
+#include "hstu/base/file_lock.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+
+FileLock::FileLock(const Path& path) : path_(path) {
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail("cannot create {}: {}", path.string(), std::strerror(errno));
+  held_ = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  if (held_ || errno == EWOULDBLOCK) return;
+  const int error = errno;
+  ::close(descriptor_);
+  fail("cannot lock {}: {}", path.string(), std::strerror(error));
+}
+
+FileLock::~FileLock() {
+  ::close(descriptor_);
+}
+
+void FileLock::wait() {
+  while (!held_) {
+    held_ = ::flock(descriptor_, LOCK_EX) == 0;
+    if (!held_ && errno != EINTR) fail("cannot lock {}: {}", path_.string(), std::strerror(errno));
+  }
+}
+
+}  // namespace hstu

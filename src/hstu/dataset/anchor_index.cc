@@ -1,0 +1,209 @@
+#include "hstu/dataset/anchor_index.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/file_lock.h"
+#include "hstu/base/npy.h"
+#include "hstu/base/text.h"
+#include "hstu/dataset/anchor_builder.h"
+#include "hstu/dataset/anchor_manifest.h"
+
+namespace hstu {
+namespace {
+
+using Positions = NpyColumn<std::int64_t>;
+
+// The positions file of a list, written in any order.
+class ListFile {
+ public:
+  ListFile(const Path& path, std::int64_t count)
+      : header_(npy_header(npy_type<std::int64_t>(), std::span(&count, 1))),
+        file_(path, header_.size() + static_cast<std::uint64_t>(count) * sizeof(std::int64_t)) {
+    file_.write_at(0, header_.data(), header_.size());
+  }
+  PutPositions put() {
+    return [this](std::int64_t offset, std::span<const std::int64_t> positions) {
+      file_.write_at(header_.size() + static_cast<std::uint64_t>(offset) * sizeof(std::int64_t),
+                     positions.data(), positions.size_bytes());
+    };
+  }
+  void close() { file_.close(); }
+
+ private:
+  std::string header_;
+  PlacedFile file_;
+};
+
+void write_index(const Path& folder, const Dataset& dataset, const AnchorRule& rule,
+                 const AnchorBuilder& builder) {
+  const AnchorCounts counts = builder.count();
+  StagedFolder staged(folder);
+  const Path& path = staged.path();
+  write_npy(path / kTrainingUsers.offsets, counts.training_users);
+  write_npy(path / kHeldOutUsers.offsets, counts.held_out_users);
+  ListFile training(path / kTrainingUsers.positions, counts.training_users.back());
+  ListFile held_out(path / kHeldOutUsers.positions, counts.held_out_users.back());
+  builder.place(counts, training.put(), held_out.put());
+  training.close();
+  held_out.close();
+  AnchorManifest manifest{.dataset = dataset.manifest().id,
+                          .rule = rule,
+                          .time_min = counts.time_min,
+                          .time_max = counts.time_max,
+                          .checksums = {}};
+  for (const ListFiles& files : {kTrainingUsers, kHeldOutUsers}) {
+    for (const char* file : {files.positions, files.offsets}) {
+      manifest.checksums[file] = file_checksum(path / file);
+    }
+  }
+  write_file(path / kManifestFile, anchor_manifest_to_json(manifest));
+  staged.commit();
+}
+
+AnchorIndex build_in_memory(const AnchorRule& rule, const AnchorBuilder& builder) {
+  const AnchorCounts counts = builder.count();
+  std::vector<std::int64_t> training(static_cast<std::size_t>(counts.training_users.back()));
+  std::vector<std::int64_t> held_out(static_cast<std::size_t>(counts.held_out_users.back()));
+  const auto put = [](std::vector<std::int64_t>& list) -> PutPositions {
+    return [&list](std::int64_t offset, std::span<const std::int64_t> positions) {
+      std::copy(positions.begin(), positions.end(), list.begin() + offset);
+    };
+  };
+  builder.place(counts, put(training), put(held_out));
+  return {.rule = rule,
+          .time_min = counts.time_min,
+          .time_max = counts.time_max,
+          .training_users = AnchorList(std::move(training), counts.training_users),
+          .held_out_users = AnchorList(std::move(held_out), counts.held_out_users)};
+}
+
+AnchorList open_list(const Path& folder, const ListFiles& files, const Dataset& dataset) {
+  const Positions offsets(folder / files.offsets);
+  const auto positions = std::make_shared<const Positions>(folder / files.positions);
+  const auto borders = offsets.values();
+  check(!borders.empty() && borders.front() == 0 && borders.back() == positions->size() &&
+            std::is_sorted(borders.begin(), borders.end()),
+        "{}: expected ascending offsets from 0 to {}, the positions in {}; remove {} to have it built again",
+        (folder / files.offsets).string(), positions->size(), files.positions, folder.string());
+  const bool inside = positions->size() == 0 ||
+                      (positions->values().front() >= 0 && positions->values().back() < dataset.events());
+  check(inside, "{}: expected positions in [0, {}); remove {} to have it built again",
+        (folder / files.positions).string(), dataset.events(), folder.string());
+  return AnchorList(positions->values(), borders, positions);
+}
+
+// The lock of a dataset's index folder; null, with a notice, where the folder does not let files be made.
+std::unique_ptr<FileLock> lock_folder(const Path& folder, const AnchorRule& rule) {
+  try {
+    std::filesystem::create_directories(folder);
+    return std::make_unique<FileLock>(folder / ".lock");
+  } catch (const std::exception& error) {
+    fmt::print(
+        stderr,
+        "notice: the index of anchors {} cannot be stored beside the dataset ({}), so it is built in "
+        "memory, 8 bytes an anchor, now and at every start; to avoid that run hstu prepare index where "
+        "the folder can be written\n",
+        rule.name(), error.what());
+    return nullptr;
+  }
+}
+
+void check_rule(const AnchorRule& rule) {
+  if (rule.min_history < 0) fail_usage("min_history: expected at least 0, found {}", rule.min_history);
+  if (rule.window_seconds < 0) {
+    fail_usage("window_seconds: expected at least 0 (0 is one window), found {}", rule.window_seconds);
+  }
+  if (!(rule.users.train_fraction >= 0 && rule.users.train_fraction <= 1)) {
+    fail_usage("train_user_fraction: expected a value in [0, 1], found {}", rule.users.train_fraction);
+  }
+}
+
+AnchorRule without_idle_salt(AnchorRule rule) {
+  if (!rule.users.any_held_out()) rule.users.salt = 0;
+  return rule;
+}
+
+}  // namespace
+
+std::string AnchorRule::name() const {
+  std::string text = fmt::format("m{}_w{}", min_history, window_seconds);
+  if (users.any_held_out()) text += fmt::format("_u{}_s{}", users.train_fraction, users.salt);
+  return text;
+}
+
+std::optional<AnchorIndex> read_anchor_index(const Dataset& dataset, const AnchorRule& wanted) {
+  const AnchorRule rule = without_idle_salt(wanted);
+  const Path folder = dataset.folder() / kAnchorFolder / rule.name();
+  if (!std::filesystem::exists(folder)) return std::nullopt;
+  const AnchorManifest manifest = read_anchor_manifest(folder);
+  check(
+      manifest.dataset == dataset.manifest().id,
+      "{}: dataset: expected {} as in the dataset's {}, found {}: the index belongs to other events; remove "
+      "{} to have it built again",
+      (folder / kManifestFile).string(), dataset.manifest().id, kManifestFile, manifest.dataset,
+      folder.string());
+  check(manifest.rule == rule, "{}: expected the index {}, found {}: the folder was renamed",
+        (folder / kManifestFile).string(), rule.name(), manifest.rule.name());
+  AnchorIndex index{.rule = rule,
+                    .time_min = manifest.time_min,
+                    .time_max = manifest.time_max,
+                    .training_users = open_list(folder, kTrainingUsers, dataset),
+                    .held_out_users = open_list(folder, kHeldOutUsers, dataset)};
+  const std::int64_t windows = index.window_of(index.time_max) + 1;
+  check(index.windows() == windows && index.held_out_users.windows() == windows,
+        "{}: expected {} windows, found {} and {}; remove {} to have it built again", folder.string(),
+        windows, index.windows(), index.held_out_users.windows(), folder.string());
+  return index;
+}
+
+AnchorIndex open_anchor_index(const Dataset& dataset, const AnchorRule& wanted) {
+  check_rule(wanted);
+  if (auto index = read_anchor_index(dataset, wanted)) return *std::move(index);
+  const AnchorRule rule = without_idle_salt(wanted);
+  const AnchorBuilder builder(dataset, rule);
+  const Path folder = dataset.folder() / kAnchorFolder;
+  const std::unique_ptr<FileLock> lock = lock_folder(folder, rule);
+  if (!lock) return build_in_memory(rule, builder);
+  if (!lock->held()) {
+    fmt::print(stderr, "notice: another process is building an index of {}; waiting for it\n",
+               dataset.folder().string());
+    lock->wait();
+  }
+  auto index = read_anchor_index(dataset, rule);  // by the process that held the lock
+  if (index) return *std::move(index);
+  fmt::print(stderr, "notice: building the index of anchors {}, once: two walks over {} events\n",
+             (folder / rule.name()).string(), with_separators(dataset.events()));
+  write_index(folder / rule.name(), dataset, rule, builder);
+  index = read_anchor_index(dataset, rule);
+  require(index.has_value(), "the index {} is not where it was written", rule.name());
+  return *std::move(index);
+}
+
+std::vector<std::string> verify_anchor_indices(const Dataset& dataset) {
+  std::vector<std::string> names;
+  const Path folder = dataset.folder() / kAnchorFolder;
+  if (!std::filesystem::is_directory(folder)) return names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_directory() && entry.path().extension() != ".partial") {
+      names.push_back(entry.path().filename().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    const AnchorManifest manifest = read_anchor_manifest(folder / name);
+    read_anchor_index(dataset, manifest.rule);
+    for (const auto& [file, checksum] : manifest.checksums) {
+      const Path path = folder / name / file;
+      check(file_checksum(path) == checksum,
+            "{}: its content does not match the checksum in {}; remove {} to have it built again",
+            path.string(), kManifestFile, (folder / name).string());
+    }
+  }
+  return names;
+}
+
+}  // namespace hstu

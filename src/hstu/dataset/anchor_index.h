@@ -1,0 +1,58 @@
+// The anchor index of a dataset: positions of all anchors by window, stored beside the columns, so that
+// choosing a window, counting it or starting in its middle reads nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "hstu/base/files.h"
+#include "hstu/dataset/anchor_list.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/dataset/user_split.h"
+
+namespace hstu {
+
+// An anchor is a rankable event with at least min_history earlier events, of any kind, of its user. Window w
+// holds the times [time_min + w * window_seconds, time_min + (w + 1) * window_seconds).
+struct AnchorRule {
+  std::int64_t min_history = 0;
+  std::int64_t window_seconds = 86'400;  // 0: one window
+  UserSplit users;                       // whose anchors stand in which list
+
+  // The index's folder in DATASET/anchors: "m4086_w86400", "m0_w86400_u0.9_s7".
+  std::string name() const;
+  bool operator==(const AnchorRule&) const = default;
+};
+
+// Anchors of training users and of held-out users; both lists have all windows.
+struct AnchorIndex {
+  AnchorRule rule;
+  std::int64_t time_min = 0, time_max = 0;  // seconds, of all anchors
+  AnchorList training_users, held_out_users;
+
+  std::int64_t count() const { return training_users.size() + held_out_users.size(); }
+  std::int64_t windows() const { return training_users.windows(); }
+  std::int64_t window_of(std::int64_t time) const {
+    return rule.window_seconds == 0 ? 0 : (time - time_min) / rule.window_seconds;
+  }
+  std::int64_t window_begin(std::int64_t window) const { return time_min + window * rule.window_seconds; }
+};
+
+inline constexpr const char* kAnchorFolder = "anchors";
+
+// Opens the stored index without a look at an event, or builds it first, once, with a notice; two processes
+// that want the same one do not disturb each other. Where the dataset's folder does not let it be stored, it
+// is built in memory: 8 bytes an anchor, with a notice that says how to avoid it. UsageError when the rule
+// makes no sense or leaves no anchor; Error for a stored index that is torn, altered or of another dataset,
+// and when a user's events are not in the order of time.
+AnchorIndex open_anchor_index(const Dataset& dataset, const AnchorRule& rule);
+
+// The stored index; empty when there is none.
+std::optional<AnchorIndex> read_anchor_index(const Dataset& dataset, const AnchorRule& rule);
+
+// Reads the stored indices of a dataset whole and compares them with their checksums. Returns their names.
+// Throws Error naming the first file that differs.
+std::vector<std::string> verify_anchor_indices(const Dataset& dataset);
+
+}  // namespace hstu

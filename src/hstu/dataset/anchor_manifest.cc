@@ -1,0 +1,53 @@
+#include "hstu/dataset/anchor_manifest.h"
+
+#include "hstu/base/error.h"
+#include "hstu/base/json.h"
+
+namespace hstu {
+namespace {
+
+constexpr const char* kFormat = "hstu-anchors";
+constexpr int kVersion = 1;
+
+}  // namespace
+
+std::string anchor_manifest_to_json(const AnchorManifest& manifest) {
+  const Json json{{"format", kFormat},
+                  {"version", kVersion},
+                  {"dataset", manifest.dataset},
+                  {"min_history", manifest.rule.min_history},
+                  {"window_seconds", manifest.rule.window_seconds},
+                  {"train_user_fraction", manifest.rule.users.train_fraction},
+                  {"split_salt", manifest.rule.users.salt},
+                  {"time", {{"min", manifest.time_min}, {"max", manifest.time_max}}},
+                  {"checksums", manifest.checksums}};
+  return json.dump(2) + "\n";
+}
+
+AnchorManifest read_anchor_manifest(const Path& folder) {
+  const Path file = folder / kManifestFile;
+  try {
+    const Json json = Json::parse(read_file(file));
+    const auto format = json.at("format").get<std::string>();
+    const auto version = json.at("version").get<std::int64_t>();
+    check(format == kFormat && version == kVersion, "expected {} version {}, found {} version {}", kFormat,
+          kVersion, format, version);
+    AnchorManifest manifest;
+    manifest.dataset = json.at("dataset").get<std::string>();
+    manifest.rule = {.min_history = json.at("min_history").get<std::int64_t>(),
+                     .window_seconds = json.at("window_seconds").get<std::int64_t>(),
+                     .users = {.train_fraction = json.at("train_user_fraction").get<double>(),
+                               .salt = json.at("split_salt").get<std::int64_t>()}};
+    manifest.time_min = json.at("time").at("min").get<std::int64_t>();
+    manifest.time_max = json.at("time").at("max").get<std::int64_t>();
+    check(manifest.rule.window_seconds >= 0 && manifest.time_min <= manifest.time_max,
+          "window_seconds or time is out of its range");
+    manifest.checksums = json.at("checksums").get<std::map<std::string, std::string>>();
+    return manifest;
+  } catch (const std::exception& error) {
+    fail("{}: not the manifest of an anchor index ({}); remove {} to have it built again", file.string(),
+         error.what(), folder.string());
+  }
+}
+
+}  // namespace hstu
