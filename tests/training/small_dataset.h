@@ -59,7 +59,7 @@ inline RunOptions small_run(const Path& dataset) {
   options.dense.learning_rate = 0.01;
   options.sparse.learning_rate = 0.1;
   options.evaluation.holdout.fraction = 0.2;
-  options.logging.every_steps = 5;
+  options.metrics.every_steps = 5;
   return options;
 }
 

@@ -142,8 +142,9 @@ void describe(ConfigFields& f, CheckpointSection& o) {
   f.field("keep", o.keep, "newest checkpoints to keep; 0: all", rule::at_least(0));
 }
 
-void describe(ConfigFields& f, LoggingSection& o) {
+void describe(ConfigFields& f, MetricsSection& o) {
   f.field("every_steps", o.every_steps, "steps between two train lines of metrics.jsonl", rule::at_least(1));
+  f.field("tensorboard", o.tensorboard, "write the same numbers as TensorBoard event files beside it");
 }
 
 namespace {
@@ -170,7 +171,7 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.section("schedule", o.schedule, "of both learning rates");
   f.section("evaluation", o.evaluation, "what is held out and when it is scored");
   f.section("checkpoint", o.checkpoint, "when to save");
-  f.section("logging", o.logging, "what is reported");
+  f.section("metrics", o.metrics, "what is reported");
   IdsSection ids{o.on_bad_id};
   f.section("ids", ids, "what to do with ids outside their tables");
 }

@@ -81,8 +81,9 @@ struct CheckpointSection {
   std::int64_t keep = 2;
 };
 
-struct LoggingSection {
+struct MetricsSection {
   std::int64_t every_steps = 50;
+  bool tensorboard = false;
 };
 
 struct RunOptions {
@@ -97,7 +98,7 @@ struct RunOptions {
   ScheduleSection schedule;
   EvaluationSection evaluation;
   CheckpointSection checkpoint;
-  LoggingSection logging;
+  MetricsSection metrics;
 };
 
 void describe(ConfigFields& fields, RunOptions& options);

@@ -1,7 +1,9 @@
 #include "hstu/training/step.h"
 
+#include <chrono>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "hstu/base/random.h"
 #include "hstu/loss/binary_cross_entropy.h"
@@ -40,6 +42,18 @@ bool all_finite(const Tensor& tensor) {
       step + 1, what, first);
 }
 
+// Milliseconds since the last call.
+class Stopwatch {
+ public:
+  double lap() {
+    const auto before = std::exchange(last_, std::chrono::steady_clock::now());
+    return std::chrono::duration<double, std::milli>(last_ - before).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
@@ -50,7 +64,9 @@ StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
   result.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(step);
   result.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(step);
 
+  Stopwatch watch;
   const Embeddings::Lookup lookup = learner.embeddings.lookup_for_training(batch);
+  result.stages.lookup_ms = watch.lap();
   learner.model.parameters().clear_gradients();
   Tape tape;
   const std::uint64_t dropout_key =
@@ -63,7 +79,9 @@ StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
   if (!std::isfinite(result.loss)) {
     fail_not_finite(learner, lookup, step, fmt::format("the loss is {}", result.loss));
   }
+  result.stages.forward_ms = watch.lap();
   tape.backward(loss);
+  result.stages.backward_ms = watch.lap();
 
   const NamedTensors parameters = learner.model.parameters().all();
   result.gradient_norm = gradient_norm(parameters);
@@ -74,6 +92,7 @@ StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
   learner.dense_optimizer.step(result.lr_dense,
                                clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
   learner.embeddings.apply_gradients(lookup, result.lr_sparse);
+  result.stages.update_ms = watch.lap();
   return result;
 }
 
