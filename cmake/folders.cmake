@@ -1,8 +1,12 @@
 # hstu_folder(NAME DEPENDS ...): the library hstu_NAME from src/hstu/NAME/*.cc (main.cc apart).
 # A folder without sources is header-only. Names of other folders may be given without the prefix.
 set(HSTU_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
-                  -Woverloaded-virtual -Werror
-                  -Wno-restrict)  # g++ 12 sees overlaps in std::string that are not there (GCC bug 105651)
+                  -Woverloaded-virtual -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  list(APPEND HSTU_WARNINGS -Wno-restrict)  # g++ 12 sees overlaps in std::string that are not there (GCC bug 105651)
+else()
+  list(APPEND HSTU_WARNINGS -Wno-pass-failed)  # clang tells of every `omp simd` loop that it leaves as it is
+endif()
 
 function(hstu_resolve out)
   set(result)

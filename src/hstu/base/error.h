@@ -1,7 +1,6 @@
 // Errors carry a message for the user: what was expected, what was found, what to do next.
 #pragma once
 
-#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -45,13 +44,16 @@ void check(bool condition, fmt::format_string<Args...> text, Args&&... args) {
   if (!condition) throw Error(fmt::format(text, std::forward<Args>(args)...));
 }
 
+// A format string and the place of the call it stands in. (clang 14 has the builtins, not
+// std::source_location.)
 template <typename... Args>
 struct PlacedFormat {
   template <typename Text>
-  consteval PlacedFormat(const Text& t, std::source_location p = std::source_location::current())  // NOLINT
-      : text(t), place(p) {}
+  consteval PlacedFormat(const Text& t, const char* f = __builtin_FILE(), int l = __builtin_LINE())  // NOLINT
+      : text(t), file(f), line(l) {}
   fmt::format_string<Args...> text;
-  std::source_location place;
+  const char* file;
+  int line;
 };
 
 // require(x.rows() == n, "expected {} rows, found {}", n, x.rows()): a caller inside hstu broke a contract.
@@ -59,8 +61,8 @@ template <typename... Args>
 void require(bool condition, PlacedFormat<std::type_identity_t<Args>...> format, Args&&... args) {
   if (!condition) {
     throw InternalError(fmt::format("{} (defect at {}:{}, please report it)",
-                                    fmt::format(format.text, std::forward<Args>(args)...),
-                                    format.place.file_name(), format.place.line()));
+                                    fmt::format(format.text, std::forward<Args>(args)...), format.file,
+                                    format.line));
   }
 }
 
