@@ -35,6 +35,7 @@ int dispatch(int argc, char** argv) {
   add_train_command(app);
   add_eval_command(app);
   add_inspect_command(app);
+  add_report_command(app);
   add_config_command(app);
   add_bench_command(app);
   add_doctor_command(app);

@@ -25,6 +25,17 @@ Json table_rows(const Experiment& experiment) {
   return json;
 }
 
+// What each table may hold.
+Json table_limits(const Experiment& experiment) {
+  Json json = Json::object();
+  const TableSet& tables = experiment.learner().embeddings.tables();
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const auto& config = tables[t].config();
+    json[config.name] = {{"rows", config.rows}, {"dim", config.dim}};
+  }
+  return json;
+}
+
 Json describe_run(const Experiment& experiment, const std::string& version, std::int64_t total_samples) {
   const RunOptions& options = experiment.options();
   return {{"event", "run"},
@@ -34,6 +45,7 @@ Json describe_run(const Experiment& experiment, const std::string& version, std:
           {"dataset", experiment.dataset().manifest().id},
           {"seed", options.seed},
           {"threads", threads()},
+          {"tables", table_limits(experiment)},
           {"dense_parameters", experiment.learner().model.parameters().count()},
           {"train_samples", total_samples},
           {"eval_samples", experiment.anchors().evaluation.size()},

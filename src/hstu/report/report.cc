@@ -1,0 +1,192 @@
+#include "hstu/report/report.h"
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "hstu/base/text.h"
+#include "hstu/report/chart.h"
+#include "hstu/report/style.h"
+
+namespace hstu {
+namespace {
+
+using Cells = std::vector<std::string>;
+
+// The first cell of a row is its head; text is escaped here.
+std::string html_table(const Cells& head, const std::vector<Cells>& rows) {
+  std::string text = "<table><tr>";
+  for (const std::string& cell : head) text += "<th>" + escaped_html(cell) + "</th>";
+  for (const Cells& row : rows) {
+    text += "</tr>\n<tr>";
+    for (const std::string& cell : row) text += "<td>" + escaped_html(cell) + "</td>";
+  }
+  return text + "</tr></table>\n";
+}
+
+std::string section(const std::string& title, const std::string& body) {
+  return body.empty() ? "" : fmt::format("<section><h2>{}</h2>\n{}</section>\n", escaped_html(title), body);
+}
+
+std::string number(const Json* line, const char* key, const char* format = "{:.4f}") {
+  if (line == nullptr || !line->contains(key) || !(*line)[key].is_number()) return "-";
+  return fmt::format(fmt::runtime(format), (*line)[key].get<double>());
+}
+
+std::string count(const Json* line, const char* key) {
+  return line == nullptr ? "-" : with_separators(line->value(key, std::int64_t{0}));
+}
+
+std::string word(const Json& line, const char* key) {
+  if (!line.contains(key)) return "-";
+  return line[key].is_string() ? line[key].get<std::string>() : line[key].dump();
+}
+
+std::string result(const RunMetrics& metrics) {
+  const Json* const eval = metrics.last("eval");
+  const Json* const train = metrics.last("train");
+  const Json* const end = metrics.last("end");
+  std::string text = "<div class=\"tiles\">";
+  const auto tile = [&](const char* name, const std::string& value, const std::string& note) {
+    text += fmt::format("<div><span>{}</span><b>{}</b><small>{}</small></div>", name, escaped_html(value),
+                        escaped_html(note));
+  };
+  tile("AUC", number(eval, "auc"), "baseline " + number(eval, "baseline_auc"));
+  tile("NE", number(eval, "ne"), "baseline " + number(eval, "baseline_ne"));
+  tile("loss", number(train, "loss"), "of the last steps");
+  tile("samples", count(train, "samples"), "in " + count(train, "step") + " steps");
+  tile("samples/s", number(train, "samples_per_s", "{:.0f}"), "of the last steps");
+  tile("state", end != nullptr ? word(*end, "reason") : "not ended",
+       fmt::format("restarted {} times", metrics.all("resume").size()));
+  return text + "</div>\n";
+}
+
+std::string charts(const RunMetrics& metrics) {
+  Series baseline = metrics.curve("eval", "baseline_auc", "baseline");
+  baseline.dashed = true;
+  const std::vector<Chart> list{
+      {"loss", "samples", {metrics.curve("train", "loss", "training loss")}},
+      {"AUC of the held-out samples",
+       "samples",
+       {metrics.curve("eval", "auc", "model"), std::move(baseline)}},
+      {"samples a second",
+       "minutes since the run began",
+       {metrics.curve_in_time("train", "samples_per_s", "samples/s")},
+       true},
+      {"milliseconds of a step",
+       "minutes since the run began",
+       {metrics.curve_in_time("train", "data_wait_ms", "data wait"),
+        metrics.curve_in_time("train", "lookup_ms", "row lookup"),
+        metrics.curve_in_time("train", "forward_ms", "forward"),
+        metrics.curve_in_time("train", "backward_ms", "backward"),
+        metrics.curve_in_time("train", "update_ms", "update")},
+       true},
+      {"learning rates",
+       "samples",
+       {metrics.curve("train", "lr_dense", "dense"), metrics.curve("train", "lr_sparse", "embedding rows")},
+       true},
+      {"gradient norm before clipping", "samples", {metrics.curve("train", "gradient_norm", "norm")}, true}};
+  std::string text = "<div class=\"charts\">";
+  for (const Chart& chart : list) text += section(chart.title, to_svg(chart));
+  return text + "</div>\n";
+}
+
+std::string stages(const RunMetrics& metrics) {
+  const auto seconds = metrics.stage_seconds();
+  double total = 0;
+  for (const auto& [name, time] : seconds) total += time;
+  std::string text;
+  for (const auto& [name, time] : seconds) {
+    text += fmt::format(
+        "<div class=\"bar\"><span>{}</span><i style=\"width:{:.1f}%\"></i><small>{}, {:.1f} "
+        "%</small></div>\n",
+        name, 60 * time / seconds.front().second, human_duration(time), 100 * time / total);
+  }
+  return text;
+}
+
+// Rows alive of the latest train line, beside what the table could hold.
+std::string tables(const RunMetrics& metrics) {
+  const Json* const line = metrics.last("train");
+  if (line == nullptr || !line->contains("table_rows")) return "";
+  std::vector<Cells> rows;
+  for (const auto& [name, alive] : (*line)["table_rows"].items()) {
+    const Json table = metrics.run().value("tables", Json::object()).value(name, Json::object());
+    const auto dim = table.value("dim", std::int64_t{0}), limit = table.value("rows", std::int64_t{0});
+    const auto bytes = static_cast<double>(alive.get<std::int64_t>() * dim) * sizeof(float);
+    rows.push_back({name, with_separators(alive.get<std::int64_t>()), with_separators(limit),
+                    std::to_string(dim), human_bytes(bytes)});
+  }
+  return html_table({"table", "rows in use", "rows at most", "width", "values"}, rows);
+}
+
+std::string bad_ids(const RunMetrics& metrics) {
+  const Json* const line = metrics.last("train");
+  if (line == nullptr) return "";
+  std::vector<Cells> rows;
+  const Json features = line->value("bad_ids", Json::object());
+  for (const auto& [feature, ids] : features.items())
+    rows.push_back({feature, with_separators(ids.get<std::int64_t>())});
+  return rows.empty() ? "<p>None: every id was inside its table.</p>\n"
+                      : html_table({"feature", "ids outside their table, read as zeros"}, rows);
+}
+
+std::string restarts(const RunMetrics& metrics) {
+  std::vector<Cells> rows;
+  for (const Json* line : metrics.all("resume")) {
+    rows.push_back({count(line, "step"), word(*line, "version"), word(*line, "changed")});
+  }
+  return rows.empty() ? "" : html_table({"at step", "version", "configuration changed"}, rows);
+}
+
+std::string evaluations(const RunMetrics& metrics) {
+  std::vector<Cells> rows;
+  for (const Json* line : metrics.all("eval")) {
+    rows.push_back({count(line, "step"), count(line, "samples"), number(line, "auc"), number(line, "ne"),
+                    number(line, "gauc"), number(line, "accuracy"), number(line, "calibration"),
+                    number(line, "eval_s", "{:.1f}")});
+  }
+  return rows.empty()
+             ? ""
+             : html_table({"step", "samples", "AUC", "NE", "GAUC", "accuracy", "calibration", "s"}, rows);
+}
+
+std::string origin(const RunMetrics& metrics) {
+  const Json& run = metrics.run();
+  std::vector<Cells> rows;
+  for (const char* key : {"program", "version", "dataset", "config_hash", "seed", "threads",
+                          "dense_parameters", "train_samples", "eval_samples"}) {
+    rows.push_back({key, word(run, key)});
+  }
+  const Json machine = run.value("machine", Json::object());
+  for (const auto& [key, value] : machine.items())
+    rows.push_back({"machine " + key, word(machine, key.c_str())});
+  return html_table({"what", "value"}, rows);
+}
+
+}  // namespace
+
+std::string report_html(const ReportSource& source) {
+  const RunMetrics& metrics = source.metrics;
+  const std::string title = escaped_html(source.title);
+  std::string body =
+      metrics.last("train") == nullptr ? "<p>No step has been logged yet.</p>\n" : result(metrics);
+  body += charts(metrics);
+  body += section("Time by stage", stages(metrics));
+  body += section("Embedding tables", tables(metrics));
+  body += section("Ids outside their tables", bad_ids(metrics));
+  body += section("Evaluations", evaluations(metrics));
+  body += section("Restarts", restarts(metrics));
+  body += section("Where it comes from", origin(metrics));
+  body += section("Configuration", "<pre>" + escaped_html(source.config) + "</pre>\n");
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width\"><title>{0}</title>\n<style>{1}</style></head>\n"
+      "<body><h1>{0}</h1>\n{2}</body></html>\n",
+      title, kReportStyle, body);
+}
+
+}  // namespace hstu

@@ -1,0 +1,20 @@
+// One HTML page about a run, complete in itself: no network, no script.
+#pragma once
+
+#include <string>
+
+#include "hstu/report/run_metrics.h"
+
+namespace hstu {
+
+struct ReportSource {
+  std::string title;   // the run's folder
+  RunMetrics metrics;  // of metrics.jsonl
+  std::string config;  // the text of config.toml
+};
+
+// The page as text: result, curves of loss and AUC beside the baseline, throughput, time by stage, table
+// sizes, bad ids, restarts, configuration. A run without a train line yet gets a page that says so.
+std::string report_html(const ReportSource& source);
+
+}  // namespace hstu

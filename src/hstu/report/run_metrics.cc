@@ -1,0 +1,93 @@
+#include "hstu/report/run_metrics.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+// The value under "outer.inner", or nullptr.
+const Json* find(const Json& line, const std::string& key) {
+  const Json* value = &line;
+  for (const std::string& part : split(key, '.')) {
+    if (!value->is_object() || !value->contains(part)) return nullptr;
+    value = &(*value)[part];
+  }
+  return value;
+}
+
+template <typename XOf>
+Series curve_over(const std::vector<const Json*>& lines, const std::string& key, const std::string& name,
+                  const XOf& x_of) {
+  Series series{.name = name, .x = {}, .y = {}};
+  for (const Json* line : lines) {
+    const Json* value = find(*line, key);
+    if (value == nullptr || !value->is_number()) continue;
+    series.x.push_back(x_of(*line));
+    series.y.push_back(value->get<double>());
+  }
+  return series;
+}
+
+}  // namespace
+
+RunMetrics::RunMetrics(std::vector<Json> lines) : lines_(std::move(lines)) {
+  for (const Json& line : lines_) {
+    check(line.is_object() && line.contains("event") && line["event"].is_string(),
+          "metrics.jsonl: expected lines with an \"event\", found {}", line.dump());
+    if (line["event"] == "run") run_ = line;
+  }
+}
+
+std::vector<const Json*> RunMetrics::all(std::string_view event) const {
+  std::vector<const Json*> found;
+  for (const Json& line : lines_) {
+    if (line["event"] == event) found.push_back(&line);
+  }
+  return found;
+}
+
+const Json* RunMetrics::last(std::string_view event) const {
+  const auto found = all(event);
+  return found.empty() ? nullptr : found.back();
+}
+
+Series RunMetrics::curve(std::string_view event, const std::string& key, const std::string& name) const {
+  return curve_over(all(event), key, name, [](const Json& line) { return line.value("samples", 0.0); });
+}
+
+Series RunMetrics::curve_in_time(std::string_view event, const std::string& key,
+                                 const std::string& name) const {
+  const double start = run_.value("time_s", 0.0);
+  return curve_over(all(event), key, name,
+                    [&](const Json& line) { return (line.value("time_s", start) - start) / 60; });
+}
+
+std::vector<std::pair<std::string, double>> RunMetrics::stage_seconds() const {
+  std::vector<std::pair<std::string, double>> stages{
+      {"data wait", 0}, {"row lookup", 0}, {"forward", 0}, {"backward", 0}, {"update", 0}};
+  constexpr const char* kKeys[] = {"data_wait_ms", "lookup_ms", "forward_ms", "backward_ms", "update_ms"};
+  std::int64_t before = 0;
+  for (const Json* line : all("train")) {
+    const auto step = line->value("step", std::int64_t{0});
+    for (std::size_t s = 0; s < stages.size(); ++s)
+      stages[s].second += static_cast<double>(step - before) * line->value(kKeys[s], 0.0) / 1000;
+    before = step;
+  }
+  const auto total = [&](std::string_view event, const char* key) {
+    double sum = 0;
+    for (const Json* line : all(event)) sum += line->value(key, 0.0);
+    return sum;
+  };
+  stages.emplace_back("evaluation", total("eval", "eval_s"));
+  stages.emplace_back("saving", total("checkpoint", "save_s"));
+  std::erase_if(stages, [](const auto& stage) { return stage.second <= 0; });
+  std::stable_sort(stages.begin(), stages.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return stages;
+}
+
+}  // namespace hstu

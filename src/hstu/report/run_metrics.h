@@ -1,0 +1,39 @@
+// The lines of metrics.jsonl as curves and sums.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hstu/base/json.h"
+#include "hstu/report/chart.h"
+
+namespace hstu {
+
+class RunMetrics {
+ public:
+  // Throws Error when a line lacks what every line has.
+  explicit RunMetrics(std::vector<Json> lines);
+
+  // The first line: what the run is. An empty object when there is none.
+  const Json& run() const { return run_; }
+  // The latest line of an event, or nullptr.
+  const Json* last(std::string_view event) const;
+  std::vector<const Json*> all(std::string_view event) const;
+
+  // The numbers under `key` ("bad_ids.item": inner keys) in the lines of `event`, over samples trained.
+  // Lines without it are left out.
+  Series curve(std::string_view event, const std::string& key, const std::string& name) const;
+  // The same over minutes since the run began.
+  Series curve_in_time(std::string_view event, const std::string& key, const std::string& name) const;
+
+  // Seconds by stage over the whole run, longest first; stages of steps from the means of the train lines.
+  std::vector<std::pair<std::string, double>> stage_seconds() const;
+
+ private:
+  std::vector<Json> lines_;
+  Json run_ = Json::object();
+};
+
+}  // namespace hstu
