@@ -56,7 +56,7 @@ class Drawing {
       if (!series.x.empty()) series_.push_back(thinned(series));
     }
     if (series_.empty()) return;
-    double x_low = series_[0].x[0], x_high = x_low, y_low = series_[0].y[0], y_high = y_low;
+    double x_low = 0, x_high = 0, y_low = series_[0].y[0], y_high = y_low;
     for (const Series& series : series_) {
       const auto [x_min, x_max] = std::minmax_element(series.x.begin(), series.x.end());
       const auto [y_min, y_max] = std::minmax_element(series.y.begin(), series.y.end());
@@ -66,6 +66,9 @@ class Drawing {
     if (chart.from_zero) y_low = std::min(0.0, y_low);
     x_ = axis_over(x_low, x_high);
     x_.low = x_low, x_.high = std::max(x_high, x_low + 1e-9);
+    for (Series& series : series_) {
+      if (series.dashed) extend(series);
+    }
     y_ = axis_over(y_low, y_high);
   }
 
@@ -79,6 +82,13 @@ class Drawing {
   }
 
  private:
+  // Something to compare with is a line from one side to the other, however few points it has.
+  void extend(Series& series) const {
+    series.x.insert(series.x.begin(), x_.low);
+    series.y.insert(series.y.begin(), series.y.front());
+    series.x.push_back(x_.high);
+    series.y.push_back(series.y.back());
+  }
   double x_of(double value) const { return kLeft + x_.fraction(value) * (kWidth - kLeft - kRight); }
   double y_of(double value) const {
     return kHeight - kBottom - y_.fraction(value) * (kHeight - kTop - kBottom);
@@ -123,7 +133,7 @@ class Drawing {
       const Series& series = series_[s];
       text += fmt::format(
           "<span><svg class=\"key\" viewBox=\"0 0 24 8\"><line class=\"line s{}{}\" x1=\"0\" x2=\"24\" "
-          "y1=\"4\" y2=\"4\"/></svg>{} <b>{:.5g}</b></span>",
+          "y1=\"4\" y2=\"4\"/></svg>{} <b>{:.4g}</b></span>",
           s % 6, series.dashed ? " dashed" : "", escaped_html(series.name), series.y.back());
     }
     return text + "</p>\n";

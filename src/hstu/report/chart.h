@@ -14,7 +14,7 @@ struct Series {
 
 struct Chart {
   std::string title;
-  std::string x_label;
+  std::string x_label;  // the horizontal axis begins at 0
   std::vector<Series> series;
   bool from_zero = false;  // the vertical axis begins at 0
 };

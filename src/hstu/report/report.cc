@@ -162,9 +162,10 @@ std::string origin(const RunMetrics& metrics) {
     rows.push_back({key, word(run, key)});
   }
   const Json machine = run.value("machine", Json::object());
-  for (const auto& [key, value] : machine.items())
-    rows.push_back({"machine " + key, word(machine, key.c_str())});
-  return html_table({"what", "value"}, rows);
+  for (const auto& [key, value] : machine.items()) {
+    if (!value.is_null()) rows.push_back({"machine " + key, word(machine, key.c_str())});
+  }
+  return "<div class=\"words\">" + html_table({"what", "value"}, rows) + "</div>\n";
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ th, td { text-align: right; padding: .25rem .9rem; border-bottom: 1px solid var(
 th:first-child, td:first-child { text-align: left; padding-left: 0; } th { color: var(--soft); font-weight: 500; }
 .bar { display: flex; gap: .6rem; margin: .25rem 0; } .bar span { width: 7rem; }
 .bar i { background: var(--c0); height: .9rem; border-radius: 2px; } .bar small { color: var(--soft); }
+.words th, .words td { text-align: left; overflow-wrap: anywhere; }
 pre { background: var(--panel); padding: 1rem; border-radius: 6px; overflow-x: auto; font-size: .85rem; }
 @media (max-width: 520px) { .charts { grid-template-columns: 1fr; } }
 )css";

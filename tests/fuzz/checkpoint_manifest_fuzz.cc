@@ -1,0 +1,33 @@
+// A checkpoint's manifest and the files it lists: refused, or whole.
+#include <nlohmann/json.hpp>
+#include <xxhash.h>
+
+#include "fuzz/harness.h"
+#include "hstu/checkpoint/manifest.h"
+
+namespace {
+
+// With the checksum that belongs to the text, so that mutations get behind that check.
+std::string sealed(std::string_view text) {
+  auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::string(text);
+  json.erase("checksum");
+  const auto replace = nlohmann::json::error_handler_t::replace;
+  const std::string body = json.dump(2, ' ', false, replace);
+  const XXH128_hash_t hash = XXH3_128bits(body.data(), body.size());
+  json["checksum"] = fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return json.dump(2, ' ', false, replace) + "\n";
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace hstu;
+  return fuzz::accept_or_refuse([&] {
+    const Path folder = fuzz::fresh_folder();
+    fuzz::plain_file(folder / "manifest.json", sealed(fuzz::text_of(data, size)));
+    const CheckpointManifest manifest = read_checkpoint_manifest(folder);
+    verify_files(folder, manifest, true);
+    require(manifest.files.empty(), "a file that is not there counts as whole");
+  });
+}

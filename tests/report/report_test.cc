@@ -1,0 +1,93 @@
+#include "hstu/report/report.h"
+
+#include <gmock/gmock.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+
+std::vector<Json> lines_of_a_run() {
+  return {{{"event", "run"},
+           {"time_s", 1000.0},
+           {"seed", 7},
+           {"tables", {{"item", {{"rows", 5000}, {"dim", 16}}}}}},
+          {{"event", "train"},
+           {"step", 10},
+           {"samples", 320},
+           {"loss", 0.7},
+           {"table_rows", {{"item", 1024}}},
+           {"bad_ids", {{"artist", 3}}},
+           {"forward_ms", 20.0},
+           {"backward_ms", 50.0},
+           {"time_s", 1060.0}},
+          {{"event", "eval"},
+           {"step", 10},
+           {"samples", 320},
+           {"auc", 0.71},
+           {"baseline_auc", 0.65},
+           {"eval_s", 2.0}},
+          {{"event", "checkpoint"}, {"step", 10}, {"samples", 320}, {"save_s", 0.25}},
+          {{"event", "resume"}, {"step", 10}, {"version", "0.1.0"}, {"changed", Json::object()}},
+          {{"event", "train"},
+           {"step", 20},
+           {"samples", 640},
+           {"loss", 0.6},
+           {"table_rows", {{"item", 2048}}},
+           {"bad_ids", {{"artist", 4}}},
+           {"forward_ms", 30.0},
+           {"backward_ms", 50.0},
+           {"time_s", 1120.0}}};
+}
+
+TEST(RunMetrics, CurvesOverSamplesAndTime) {
+  const RunMetrics metrics(lines_of_a_run());
+  const Series loss = metrics.curve("train", "loss", "loss");
+  EXPECT_THAT(loss.x, ElementsAre(320, 640));
+  EXPECT_THAT(loss.y, ElementsAre(0.7, 0.6));
+  EXPECT_THAT(metrics.curve_in_time("train", "bad_ids.artist", "ids").x, ElementsAre(1, 2));  // minutes
+  EXPECT_THAT(metrics.curve("train", "nothing", "n").x, ElementsAre());
+}
+
+TEST(RunMetrics, SecondsByStage) {
+  const RunMetrics metrics(lines_of_a_run());
+  EXPECT_THAT(metrics.stage_seconds(), ElementsAre(Pair("evaluation", 2.0), Pair("backward", 1.0),
+                                                   Pair("forward", 0.5), Pair("saving", 0.25)));
+}
+
+TEST(RunMetrics, ALineWithoutAnEvent) {
+  EXPECT_THROW(RunMetrics(std::vector<Json>{Json{{"step", 1}}}), Error);
+}
+
+TEST(Report, IsCompleteInItself) {
+  const std::string page =
+      report_html({.title = "run <1>", .metrics = RunMetrics(lines_of_a_run()), .config = "seed = 7 # <b>"});
+  for (const char* part : {"http", "<script", "<link", "url(", "@import", "src="})
+    EXPECT_THAT(page, Not(HasSubstr(part)));
+  EXPECT_THAT(page, HasSubstr("<title>run &lt;1&gt;</title>"));
+  EXPECT_THAT(page, HasSubstr("seed = 7 # &lt;b&gt;"));
+}
+
+TEST(Report, ShowsWhatTheRunSaid) {
+  const std::string page =
+      report_html({.title = "run", .metrics = RunMetrics(lines_of_a_run()), .config = ""});
+  EXPECT_THAT(page, HasSubstr("<b>0.7100</b><small>baseline 0.6500</small>"));
+  EXPECT_THAT(page, HasSubstr("<td>item</td><td>2,048</td><td>5,000</td><td>16</td><td>128.0 KiB</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>artist</td><td>4</td>"));
+  EXPECT_THAT(page, HasSubstr("not ended"));
+  EXPECT_THAT(page, HasSubstr("<h2>Restarts</h2>"));
+}
+
+TEST(Report, OfARunThatHasJustBegun) {
+  const std::string page =
+      report_html({.title = "run", .metrics = RunMetrics(std::vector<Json>{}), .config = ""});
+  EXPECT_THAT(page, HasSubstr("No step has been logged yet"));
+}
+
+}  // namespace
+}  // namespace hstu
