@@ -1,7 +1,6 @@
 #include "hstu/batching/batch_builder.h"
 
 #include <algorithm>
-#include <fstream>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -13,7 +12,7 @@ namespace {
 
 using small::Data;
 using small::expect_error;
-using Ids = std::vector<std::int64_t>;
+using Ids = BatchVector<std::int64_t>;
 
 DataOptions full_options(HistoryStrategy strategy = HistoryStrategy::interleaved) {
   DataOptions options;
@@ -150,7 +149,7 @@ TEST(BatchBuilder, HistoriesAreInTheOrderOfTime) {
   const Batch batch = BatchBuilder(dataset, {}).build(Ids{3});
   EXPECT_EQ(batch.history_time, (Ids{10, 20, 30}));
   EXPECT_EQ(batch.items, (Ids{1, 2, 3, 4}));
-  EXPECT_EQ(batch.history_action, (std::vector<std::uint8_t>{2, 4, 1}));
+  EXPECT_EQ(batch.history_action, (BatchVector<std::uint8_t>{2, 4, 1}));
 }
 
 TEST(BatchBuilder, ASampleDoesNotDependOnItsBatch) {
@@ -168,6 +167,37 @@ TEST(BatchBuilder, ASampleDoesNotDependOnItsBatch) {
     for (const std::int32_t i : one.history_item) from_one.push_back(one.items[static_cast<std::size_t>(i)]);
     EXPECT_EQ(from_all, from_one);
     for (std::size_t f = 0; f < 3; ++f) EXPECT_EQ(all.context[f][b], one.context[f][0]);
+  }
+}
+
+TEST(BatchBuilder, ReusedBuffersHoldWhatFreshOnesWould) {
+  const Data data = small::write(small::random_events(7));
+  const Dataset dataset(data.folder);
+  const BatchBuilder builder(dataset, full_options());
+  BatchScratch scratch = builder.scratch();
+  Batch reused;
+  RandomStream random{.key = 3, .index = 0};
+  for (int round = 0; round < 50; ++round) {
+    Ids positions;  // of few users and many, ascending and not, some twice
+    const auto first = random.below(static_cast<std::uint64_t>(data.size()));
+    const auto reach = 1 + random.below(static_cast<std::uint64_t>(data.size()) - first);
+    for (std::uint64_t i = random.below(30); i > 0; --i) {
+      positions.push_back(static_cast<std::int64_t>(first + random.below(reach)));
+    }
+    if (round % 2 == 0) std::sort(positions.begin(), positions.end());
+    builder.build(positions, reused, scratch);
+    const Batch fresh = builder.build(positions);
+    EXPECT_EQ(reused.samples, fresh.samples);
+    EXPECT_EQ(reused.position, fresh.position);
+    EXPECT_EQ(reused.history_offsets, fresh.history_offsets);
+    EXPECT_EQ(reused.history_item, fresh.history_item);
+    EXPECT_EQ(reused.history_action, fresh.history_action);
+    EXPECT_EQ(reused.history_time, fresh.history_time);
+    EXPECT_EQ(reused.candidate_item, fresh.candidate_item);
+    EXPECT_EQ(reused.items, fresh.items);
+    EXPECT_EQ(reused.attributes, fresh.attributes);
+    EXPECT_EQ(reused.context, fresh.context);
+    EXPECT_EQ(reused.label, fresh.label);
   }
 }
 
@@ -202,55 +232,6 @@ TEST(BatchBuilder, RefusesNamesTheDatasetDoesNotHave) {
   DataOptions options;
   options.attributes = {"albumid"};
   expect_error<UsageError>([&] { BatchBuilder(dataset, options); }, {"albumid", "album_id"});
-}
-
-// A column of `count` zeros that takes no space on disk, but for `tail` at its end.
-template <typename T>
-ColumnInfo write_sparse(const Path& path, std::int64_t count, const std::vector<T>& tail) {
-  const std::string header = npy_header(npy_type<T>(), std::span(&count, 1));
-  write_file(path, header);
-  const auto bytes = static_cast<std::int64_t>(header.size()) + count * std::int64_t{sizeof(T)};
-  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(bytes));
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  const auto tail_bytes = static_cast<std::streamsize>(tail.size() * sizeof(T));
-  file.seekp(bytes - tail_bytes);
-  file.write(reinterpret_cast<const char*>(tail.data()), tail_bytes);
-  return {.type = npy_type<T>(), .count = count, .bytes = bytes, .checksum = "-", .min = {}, .max = {}};
-}
-
-TEST(BatchBuilder, ReadsPositionsBeyond32Bits) {
-  const Path folder = small::fresh_folder("sparse");
-  std::filesystem::create_directories(folder);
-  const std::int64_t first = (std::int64_t{1} << 32) + 5;  // the events of the first user, all zero
-  const std::int64_t count = first + 3;
-  Manifest manifest = small::description();
-  manifest.context.clear();
-  manifest.counts = {.events = count, .users = 2, .items = 4, .rankable = 3, .positives = 2};
-  try {
-    manifest.columns[kUserIdsFile] = write_sparse<std::int64_t>(folder / kUserIdsFile, 2, {10, 20});
-    manifest.columns[kUserOffsetsFile] =
-        write_sparse<std::int64_t>(folder / kUserOffsetsFile, 3, {0, first, count});
-    manifest.columns[kItemFile] = write_sparse<std::uint32_t>(folder / kItemFile, count, {7, 8, 9});
-    manifest.columns[kTimestampFile] = write_sparse<std::uint32_t>(folder / kTimestampFile, count, {1, 2, 3});
-    manifest.columns[kActionFile] =
-        write_sparse<std::uint8_t>(folder / kActionFile, count, {0x81, 0x84, 0x81});
-  } catch (const std::filesystem::filesystem_error& error) {
-    std::filesystem::remove_all(folder);
-    GTEST_SKIP() << "this file system has no room for sparse files: " << error.what();
-  }
-  manifest.id = dataset_id(manifest.columns);
-  write_file(folder / kManifestFile, manifest_to_json(manifest));
-  {
-    const Dataset dataset(folder);
-    const Batch batch = BatchBuilder(dataset, {}).build(Ids{first + 2, first});
-    EXPECT_EQ(batch.history_offsets, (Ids{0, 2, 2}));
-    EXPECT_EQ(batch.history_time, (Ids{1, 2}));
-    EXPECT_EQ(batch.items, (Ids{7, 8, 9}));
-    EXPECT_EQ(batch.candidate_item, (std::vector<std::int32_t>{2, 0}));
-    EXPECT_EQ(batch.user, (Ids{20, 20}));
-    EXPECT_EQ(batch.position, (Ids{first + 2, first}));
-  }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

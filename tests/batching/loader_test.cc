@@ -1,6 +1,7 @@
 #include "hstu/batching/loader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -53,20 +54,20 @@ TEST_F(LoaderTest, BatchesAndOrderDoNotDependOnTheNumberOfWorkers) {
       Loader loader(builder_, {anchors_.training, schedule}, {.workers = workers, .ready = ready});
       BatchSchedule expected(anchors_.training, schedule);
       std::int64_t batches = 0;
-      while (const auto loaded = loader.next()) {
+      while (const auto* loaded = loader.next()) {
         const auto job = expected.next();
         ASSERT_TRUE(job);
         EXPECT_EQ(loaded->cursor, job->cursor);
         EXPECT_EQ(loaded->next, job->next);
         EXPECT_EQ(loaded->window_end, job->window_end);
-        EXPECT_GE(loaded->wait_ms, 0);
+        EXPECT_GE(loaded->data_wait_ms, 0);
         expect_equal(loaded->batch, builder_.build(job->positions));
         ++batches;
       }
       EXPECT_FALSE(expected.next());
       EXPECT_EQ(batches, 3 * expected.batches_per_epoch());
       EXPECT_FALSE(loader.next());  // the end stays the end
-      EXPECT_GT(loader.total_wait_ms(), 0);
+      EXPECT_GT(loader.total_data_wait_ms(), 0);
     }
   }
 }
@@ -77,8 +78,8 @@ TEST_F(LoaderTest, AResumedRunReadsTheSameBatches) {
   BatchCursor cursor;
   for (int i = 0; i < 9; ++i) cursor = whole.next()->next;
   Loader resumed(builder_, {anchors_.training, schedule, cursor});
-  while (const auto expected = whole.next()) {
-    const auto found = resumed.next();
+  while (const auto* expected = whole.next()) {
+    const auto* found = resumed.next();
     ASSERT_TRUE(found);
     EXPECT_EQ(found->cursor, expected->cursor);
     expect_equal(found->batch, expected->batch);
@@ -98,8 +99,8 @@ TEST_F(LoaderTest, AWorkersExceptionStandsInThePlaceOfItsBatch) {
   const AnchorList broken({3, 4, 5, 6, dataset_.events(), 7, 8, 9}, std::vector<std::int64_t>{0, 8});
   for (const int workers : {1, 3}) {
     Loader loader(builder_, {broken, {.batch_size = 2}}, {.workers = workers, .ready = 3});
-    EXPECT_EQ(loader.next()->batch.position, (std::vector<std::int64_t>{3, 4}));
-    EXPECT_EQ(loader.next()->batch.position, (std::vector<std::int64_t>{5, 6}));
+    EXPECT_EQ(loader.next()->batch.position, (BatchVector<std::int64_t>{3, 4}));
+    EXPECT_EQ(loader.next()->batch.position, (BatchVector<std::int64_t>{5, 6}));
     EXPECT_THROW(loader.next(), InternalError);
     EXPECT_THROW(loader.next(), InternalError);
   }
@@ -115,11 +116,11 @@ TEST_F(LoaderTest, TrainingAndEvaluationNeverMix) {
   std::multiset<std::int64_t> trained, evaluated;
   for (int round = 0; round < 3; ++round) {  // evaluations begin while training's batches are under way
     for (int i = 0; i < 8; ++i) {
-      const auto loaded = train.next();
+      const auto* loaded = train.next();
       trained.insert(loaded->batch.position.begin(), loaded->batch.position.end());
     }
     Loader evaluate(builder_, {anchors_.evaluation, {.batch_size = 5}});
-    while (const auto loaded = evaluate.next()) {
+    while (const auto* loaded = evaluate.next()) {
       evaluated.insert(loaded->batch.position.begin(), loaded->batch.position.end());
     }
   }
@@ -130,6 +131,44 @@ TEST_F(LoaderTest, TrainingAndEvaluationNeverMix) {
     EXPECT_LT(data_.at(p).time, anchors_.holdout.time_begin);
   }
   for (const std::int64_t p : evaluation) EXPECT_EQ(evaluated.count(p), 3u);
+}
+
+// Memory that counts what is asked of it.
+class CountingMemory : public BatchMemory {
+ public:
+  std::int64_t asked() const { return asked_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    ++asked_;
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
+    std::pmr::new_delete_resource()->deallocate(memory, bytes, alignment);
+  }
+  bool do_is_equal(const BatchMemory& other) const noexcept override { return this == &other; }
+  std::atomic<std::int64_t> asked_ = 0;
+};
+
+TEST_F(LoaderTest, AllocatesNothingOnceItsBuffersHaveGrown) {
+  CountingMemory memory;
+  const ScheduleOptions endless{.batch_size = 7, .epochs = 0, .shuffle_fraction = 1};
+  Loader loader(builder_, {anchors_.training, endless}, {.workers = 2, .ready = 3, .memory = &memory});
+  const auto read_epochs = [&](std::int64_t end) {
+    const LoadedBatch* loaded = loader.next();
+    while (loaded->next.epoch < end) loaded = loader.next();
+    return loaded->cursor.epoch;
+  };
+  // Which buffer a batch comes into does not depend on time, so neither does what is asked for when.
+  read_epochs(60);
+  const std::int64_t grown = memory.asked();
+  EXPECT_GT(grown, 4 * 10);  // four batches went through it
+  read_epochs(120);
+  EXPECT_LT(memory.asked() - grown, 12);
+  read_epochs(240);
+  const std::int64_t late = memory.asked();
+  read_epochs(260);
+  EXPECT_LE(memory.asked() - late, 1);
 }
 
 TEST_F(LoaderTest, RefusesToWorkWithoutWorkersOrRoom) {

@@ -32,6 +32,8 @@ Manifest example() {
   }
   manifest.columns[kActionFile] = {
       .type = "|u1", .count = 5, .bytes = 133, .checksum = "d", .min = {}, .max = {}};
+  manifest.columns[kPoolCountsFile] = {
+      .type = "<i8", .count = 3, .bytes = 152, .checksum = "p", .min = 0, .max = 0};
   manifest.columns[context_file("is_organic")] = {
       .type = "|u1", .count = 5, .bytes = 133, .checksum = "e", .min = {}, .max = {}};
   manifest.columns[attribute_file("artist_id")] = {

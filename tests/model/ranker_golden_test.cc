@@ -37,15 +37,16 @@ std::vector<To> cast(const std::vector<From>& values) {
 
 Batch tiny_batch(const Golden& g) {
   Batch batch;
-  batch.history_offsets = g.values<std::int64_t>("history_offsets");
+  const auto set = [](auto& to, const auto& from) { to.assign(from.begin(), from.end()); };
+  set(batch.history_offsets, g.values<std::int64_t>("history_offsets"));
   batch.samples = static_cast<std::int64_t>(batch.history_offsets.size()) - 1;
-  batch.history_item = cast<std::int32_t>(g.values<std::int64_t>("history_item"));
-  batch.history_action = g.values<std::uint8_t>("history_action");
-  batch.history_time = g.values<std::int64_t>("history_time");
-  batch.candidate_item = cast<std::int32_t>(g.values<std::int64_t>("candidate_item"));
-  batch.candidate_time = g.values<std::int64_t>("candidate_time");
-  batch.label = cast<float>(g.values<double>("label"));
-  batch.items = g.values<std::int64_t>("items");
+  set(batch.history_item, cast<std::int32_t>(g.values<std::int64_t>("history_item")));
+  set(batch.history_action, g.values<std::uint8_t>("history_action"));
+  set(batch.history_time, g.values<std::int64_t>("history_time"));
+  set(batch.candidate_item, cast<std::int32_t>(g.values<std::int64_t>("candidate_item")));
+  set(batch.candidate_time, g.values<std::int64_t>("candidate_time"));
+  set(batch.label, cast<float>(g.values<double>("label")));
+  set(batch.items, g.values<std::int64_t>("items"));
   return batch;
 }
 
@@ -78,7 +79,7 @@ void check_model(const ModelConfig& config, const std::string& golden) {
   const LookedUpRows rows = tiny_rows(inputs, batch);
   Tape tape;
   const Variable logits = model(tape, batch, rows, 0);
-  const Variable loss = loss::binary_cross_entropy(tape, logits, batch.label,
+  const Variable loss = loss::binary_cross_entropy(tape, logits, {batch.label.begin(), batch.label.end()},
                                                    config.loss_weight / static_cast<double>(batch.samples));
   tape.backward(loss);
 

@@ -1,29 +1,41 @@
 #include "hstu/batching/distinct_ids.h"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
 
 namespace hstu {
 
-DistinctIds::Sorted DistinctIds::sorted() const {
-  std::vector<std::int32_t> order(ids_.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto id_of = [&](std::int32_t number) { return ids_[static_cast<std::size_t>(number)]; };
-  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return id_of(a) < id_of(b); });
-  Sorted result;
-  result.ids.reserve(ids_.size());
-  result.place.resize(ids_.size());
-  for (const std::int32_t number : order) {
-    result.place[static_cast<std::size_t>(number)] = static_cast<std::int32_t>(result.ids.size());
-    result.ids.push_back(id_of(number));
+void DistinctIds::insert(std::span<const std::int64_t> ids, std::int32_t* numbers) {
+  constexpr std::size_t kAhead = 32;  // probes under way at once
+  std::array<std::size_t, kAhead> home;
+  for (std::size_t begin = 0; begin < ids.size(); begin += kAhead) {
+    const auto part = ids.subspan(begin, std::min(kAhead, ids.size() - begin));
+    reserve(part.size());
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      home[i] = home_of(part[i]);
+      __builtin_prefetch(&slots_[home[i]], 1);
+    }
+    for (std::size_t i = 0; i < part.size(); ++i) numbers[begin + i] = insert_at(home[i], part[i]);
   }
-  return result;
+}
+
+std::span<const DistinctIds::Numbered> DistinctIds::sorted() {
+  sorted_.resize(ids_.size());
+  for (std::size_t n = 0; n < ids_.size(); ++n) sorted_[n] = {ids_[n], static_cast<std::int32_t>(n)};
+  std::sort(sorted_.begin(), sorted_.end(), [](const Numbered& a, const Numbered& b) { return a.id < b.id; });
+  return sorted_;
+}
+
+void DistinctIds::clear() {
+  std::fill(slots_.begin(), slots_.end(), Slot{});
+  ids_.clear();
 }
 
 void DistinctIds::grow() {
   slots_.assign(slots_.size() * 4, Slot{});
   for (std::size_t number = 0; number < ids_.size(); ++number) {
-    slots_[find_slot(ids_[number])] = {ids_[number], static_cast<std::int32_t>(number)};
+    slots_[find_slot(home_of(ids_[number]), ids_[number])] = {ids_[number],
+                                                              static_cast<std::int32_t>(number)};
   }
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "hstu/base/random.h"
@@ -18,39 +20,52 @@ class DistinctIds {
 
   // Number of `id` in the order of first appearance, from 0.
   std::int32_t insert(std::int64_t id) {
-    Slot& slot = slots_[find_slot(id)];
-    if (slot.number != kAbsent) return slot.number;
-    const auto number = static_cast<std::int32_t>(ids_.size());
-    slot = {id, number};
-    ids_.push_back(id);
-    if (ids_.size() * 2 > slots_.size()) grow();
-    return number;
+    reserve(1);
+    return insert_at(home_of(id), id);
   }
+  // numbers[i] = insert(ids[i]), with the slots fetched ahead of the probes.
+  void insert(std::span<const std::int64_t> ids, std::int32_t* numbers);
   // The number insert() gave to `id`, or kAbsent.
-  std::int32_t find(std::int64_t id) const { return slots_[find_slot(id)].number; }
+  std::int32_t find(std::int64_t id) const { return slots_[find_slot(home_of(id), id)].number; }
   std::size_t size() const { return ids_.size(); }
+  // Forgets all ids and keeps the memory.
+  void clear();
 
-  struct Sorted {
-    std::vector<std::int64_t> ids;    // ascending
-    std::vector<std::int32_t> place;  // [number of first appearance] index into ids
+  // The ids in ascending order with their numbers; valid until the next insertion or clear().
+  struct Numbered {
+    std::int64_t id;
+    std::int32_t number;
   };
-  Sorted sorted() const;
+  std::span<const Numbered> sorted();
 
  private:
   struct Slot {
     std::int64_t id = 0;
     std::int32_t number = kAbsent;
   };
+  std::size_t home_of(std::int64_t id) const {
+    return mix64(static_cast<std::uint64_t>(id)) & (slots_.size() - 1);
+  }
   // Where `id` stands or would be put.
-  std::size_t find_slot(std::int64_t id) const {
-    std::size_t at = mix64(static_cast<std::uint64_t>(id)) & (slots_.size() - 1);
+  std::size_t find_slot(std::size_t at, std::int64_t id) const {
     while (slots_[at].number != kAbsent && slots_[at].id != id) at = (at + 1) & (slots_.size() - 1);
     return at;
+  }
+  std::int32_t insert_at(std::size_t home, std::int64_t id) {
+    Slot& slot = slots_[find_slot(home, id)];
+    if (slot.number != kAbsent) return slot.number;
+    slot = {id, static_cast<std::int32_t>(ids_.size())};
+    ids_.push_back(id);
+    return slot.number;
+  }
+  void reserve(std::size_t more) {
+    while ((ids_.size() + more) * 2 > slots_.size()) grow();
   }
   void grow();
 
   std::vector<Slot> slots_;        // a power of two, never more than half full
   std::vector<std::int64_t> ids_;  // in the order of first appearance
+  std::vector<Numbered> sorted_;
 };
 
 }  // namespace hstu

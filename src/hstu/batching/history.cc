@@ -1,10 +1,7 @@
 #include "hstu/batching/history.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
-#include <limits>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -12,19 +9,21 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kLanes = 8;  // events looked at together: the bytes of one word
+constexpr std::int64_t kWord = 64;  // events looked at together
 
-constexpr std::uint64_t broadcast(std::uint8_t bits) {
-  return bits * 0x0101010101010101u;
-}
-
-std::uint8_t find_pool(const std::string& pool, const Manifest& manifest) {
+HistoryRule::Pool find_pool(const std::string& pool, const Manifest& manifest) {
   std::vector<std::string> known;
   for (const ActionBit& action : manifest.actions) {
-    if (action.name == pool) return action.bit;
+    if (action.name == pool) return {action.bit, static_cast<std::int64_t>(known.size())};
     known.push_back(action.name);
   }
   fail_usage("pools: the dataset has no action \"{}\"{}", pool, suggestion(pool, known));
+}
+
+// The index of the n-th set bit, n from 0.
+std::int64_t nth_bit(std::uint64_t mask, std::int64_t n) {
+  for (; n > 0; --n) mask &= mask - 1;
+  return std::countr_zero(mask);
 }
 
 void expect_positive(const char* name, std::int64_t value) {
@@ -46,7 +45,8 @@ HistoryRule resolve_history(const DataOptions& options, const Manifest& manifest
   HistoryRule rule;
   const std::vector<std::string>& pools = options.pools.empty() ? manifest.pools : options.pools;
   for (const std::string& pool : pools) {
-    const std::uint8_t bit = find_pool(pool, manifest);
+    rule.pools.push_back(find_pool(pool, manifest));
+    const std::uint8_t bit = rule.pools.back().bit;
     if (rule.pool_bits & bit) fail_usage("pools: \"{}\" is named twice", pool);
     rule.pool_bits |= bit;
   }
@@ -74,42 +74,102 @@ HistoryRule resolve_history(const DataOptions& options, const Manifest& manifest
   return rule;
 }
 
+HistoryGatherer::HistoryGatherer(std::span<const std::uint8_t> action, const PoolCounts& counts,
+                                 const HistoryRule& rule)
+    : action_(action.data()), counts_(counts), rule_(rule) {
+  const std::int64_t selectable =
+      rule.pool_capped ? rule.pool_cap * static_cast<std::int64_t>(rule.pools.size()) : rule.longest;
+  positions_.resize(static_cast<std::size_t>(std::min(selectable, rule.scan_limit)));
+  starts_.reserve(rule.pools.size());
+  open_.reserve(rule.pools.size());
+}
+
+// The running counts of all users go through `begin` without a mark there, but only events at or after it are
+// wanted: a search that ends before it has found that there are fewer.
+std::int64_t HistoryGatherer::start_of_pool(const HistoryRule::Pool& pool, std::int64_t begin,
+                                            std::int64_t anchor) const {
+  std::int64_t block = anchor / kPoolBlock;
+  std::int64_t before = counts_.before(block, pool.action);  // of the first wanted event, in the end
+  for (std::int64_t p = block * kPoolBlock; p < anchor; p += kWord) {
+    before += std::popcount(events_with(action_ + p, std::min(kWord, anchor - p), pool.bit));
+  }
+  before -= rule_.pool_cap;
+  std::int64_t low = begin / kPoolBlock;
+  if (counts_.before(low, pool.action) > before) return begin;
+  while (block > low) {  // the last block with at most `before` events before it
+    const std::int64_t middle = low + (block - low + 1) / 2;
+    if (counts_.before(middle, pool.action) <= before) {
+      low = middle;
+    } else {
+      block = middle - 1;
+    }
+  }
+  std::int64_t skip = before - counts_.before(low, pool.action);
+  for (std::int64_t p = low * kPoolBlock; p < anchor; p += kWord) {
+    const std::uint64_t mask = events_with(action_ + p, std::min(kWord, anchor - p), pool.bit);
+    const std::int64_t found = std::popcount(mask);
+    if (skip < found) return std::max(begin, p + nth_bit(mask, skip));
+    skip -= found;
+  }
+  fail("{}: the running counts of the pools do not fit the actions: prepare the dataset again",
+       kPoolCountsFile);
+}
+
+std::int64_t HistoryGatherer::start_of_all(std::int64_t begin, std::int64_t anchor) const {
+  std::int64_t wanted = rule_.longest;
+  while (anchor > begin) {
+    const std::int64_t n = std::min(kWord, anchor - begin);
+    const std::uint64_t mask = events_with(action_ + anchor - n, n, rule_.pool_bits);
+    const std::int64_t found = std::popcount(mask);
+    if (found >= wanted) return anchor - n + nth_bit(mask, found - wanted);
+    wanted -= found;
+    anchor -= n;
+  }
+  return begin;
+}
+
+// Events of any of the pools, block by block; a block that holds none costs two reads a pool.
+void HistoryGatherer::append(std::int64_t begin, std::int64_t end, std::span<const HistoryRule::Pool> pools) {
+  std::uint8_t bits = 0;
+  for (const HistoryRule::Pool& pool : pools) bits = static_cast<std::uint8_t>(bits | pool.bit);
+  while (begin < end) {
+    const std::int64_t block = begin / kPoolBlock;
+    const std::int64_t stop = std::min(end, (block + 1) * kPoolBlock);
+    const bool counted = block + 1 < counts_.blocks();
+    const bool empty = counted && std::all_of(pools.begin(), pools.end(), [&](const HistoryRule::Pool& pool) {
+                         return counts_.before(block, pool.action) == counts_.before(block + 1, pool.action);
+                       });
+    for (; !empty && begin < stop; begin += kWord) {
+      std::uint64_t mask = events_with(action_ + begin, std::min(kWord, stop - begin), bits);
+      check(selected_ + static_cast<std::size_t>(std::popcount(mask)) <= positions_.size(),
+            "{}: the running counts of the pools do not fit the actions: prepare the dataset again",
+            kPoolCountsFile);
+      for (; mask != 0; mask &= mask - 1) positions_[selected_++] = begin + std::countr_zero(mask);
+    }
+    begin = stop;
+  }
+}
+
 std::span<const std::int64_t> HistoryGatherer::gather(std::int64_t user_start, std::int64_t anchor) {
-  const std::uint8_t* const action = action_.data();
   const std::int64_t begin = std::max(user_start, anchor - rule_.scan_limit);
-  std::uint8_t open = rule_.pool_bits;  // pools that have room
-  std::array<std::int64_t, 8> kept{};   // events kept, by the pool's bit
-  std::int64_t free = rule_.longest;    // positions_[free, longest) is filled
-
-  const auto keep = [&](std::int64_t position, std::uint8_t pools) {
-    positions_[static_cast<std::size_t>(--free)] = position;
-    if (!rule_.pool_capped) return;
-    for (unsigned bits = pools; bits != 0; bits &= bits - 1) {
-      const int pool = std::countr_zero(bits);
-      if (++kept[static_cast<std::size_t>(pool)] == rule_.pool_cap) {
-        open = static_cast<std::uint8_t>(open & ~(1u << pool));
-      }
+  selected_ = 0;
+  if (!rule_.pool_capped) {
+    append(start_of_all(begin, anchor), anchor, rule_.pools);
+  } else {
+    starts_.clear();
+    for (const HistoryRule::Pool& pool : rule_.pools) {
+      starts_.push_back({start_of_pool(pool, begin, anchor), pool});
     }
-  };
-
-  // Backwards, eight events a word: once the frequent pools are full, words without an event of a rare one
-  // are skipped by a single comparison.
-  std::int64_t end = anchor;
-  for (; end - begin >= kLanes && open != 0 && free > 0; end -= kLanes) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, action + end - kLanes, sizeof word);
-    word &= broadcast(open);
-    while (word != 0 && free > 0) {
-      const int lane = 7 - std::countl_zero(word) / 8;
-      keep(end - kLanes + lane, static_cast<std::uint8_t>(word >> (8 * lane)));
-      word &= broadcast(open) & ~(std::uint64_t{0xff} << (8 * lane));
+    std::sort(starts_.begin(), starts_.end(),
+              [](const Start& a, const Start& b) { return a.position < b.position; });
+    open_.clear();  // pools whose wanted events have begun
+    for (std::size_t s = 0; s < starts_.size(); ++s) {
+      open_.push_back(starts_[s].pool);
+      append(starts_[s].position, s + 1 < starts_.size() ? starts_[s + 1].position : anchor, open_);
     }
   }
-  for (; end > begin && open != 0 && free > 0; --end) {
-    const auto pools = static_cast<std::uint8_t>(action[end - 1] & open);
-    if (pools != 0) keep(end - 1, pools);
-  }
-  return std::span<const std::int64_t>(positions_).subspan(static_cast<std::size_t>(free));
+  const std::size_t kept = std::min(selected_, static_cast<std::size_t>(rule_.longest));
+  return std::span<const std::int64_t>(positions_).subspan(selected_ - kept, kept);
 }
 
 }  // namespace hstu

@@ -7,11 +7,17 @@
 
 #include "hstu/batching/options.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/dataset/pool_counts.h"
 
 namespace hstu {
 
 // Options resolved against a dataset's actions.
 struct HistoryRule {
+  struct Pool {
+    std::uint8_t bit = 0;
+    std::int64_t action = 0;  // its index in the manifest's actions: the column of the running counts
+  };
+  std::vector<Pool> pools;
   std::uint8_t pool_bits = 0;   // an event is eligible when (action & pool_bits) != 0
   bool pool_capped = false;     // interleaved: at most pool_cap events of each pool
   std::int64_t pool_cap = 0;    // max(1, history_length / number of pools)
@@ -26,8 +32,8 @@ HistoryRule resolve_history(const DataOptions& options, const Manifest& manifest
 // Gathers histories one after another; owns its scratch space, so every thread has its own.
 class HistoryGatherer {
  public:
-  HistoryGatherer(std::span<const std::uint8_t> action, const HistoryRule& rule)
-      : action_(action), rule_(rule), positions_(static_cast<std::size_t>(rule.longest)) {}
+  // `action` and its running counts must outlive the gatherer.
+  HistoryGatherer(std::span<const std::uint8_t> action, const PoolCounts& counts, const HistoryRule& rule);
 
   // Positions of the history of the anchor at `anchor`, ascending, all in [user_start, anchor). Of everything
   // the strategy selects in [max(user_start, anchor - scan_limit), anchor) the last rule.longest are kept. An
@@ -36,9 +42,23 @@ class HistoryGatherer {
   std::span<const std::int64_t> gather(std::int64_t user_start, std::int64_t anchor);
 
  private:
-  std::span<const std::uint8_t> action_;
+  // Where the last `wanted` events of the pool before `anchor` begin, not before `begin`.
+  std::int64_t start_of_pool(const HistoryRule::Pool& pool, std::int64_t begin, std::int64_t anchor) const;
+  // The same for the events of any pool together.
+  std::int64_t start_of_all(std::int64_t begin, std::int64_t anchor) const;
+  void append(std::int64_t begin, std::int64_t end, std::span<const HistoryRule::Pool> pools);
+
+  const std::uint8_t* action_;
+  PoolCounts counts_;
   HistoryRule rule_;
-  std::vector<std::int64_t> positions_;  // (longest) filled from the back
+  struct Start {
+    std::int64_t position;
+    HistoryRule::Pool pool;
+  };
+  std::vector<Start> starts_;            // one a pool
+  std::vector<HistoryRule::Pool> open_;  // scratch
+  std::vector<std::int64_t> positions_;  // room for all that can be selected
+  std::size_t selected_ = 0;             // of positions_
 };
 
 }  // namespace hstu

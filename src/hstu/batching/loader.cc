@@ -9,12 +9,13 @@
 namespace hstu {
 
 Loader::Loader(const BatchBuilder& builder, BatchSchedule schedule, const LoaderOptions& options)
-    : builder_(builder), schedule_(std::move(schedule)) {
+    : builder_(builder), schedule_(std::move(schedule)), current_(options.memory) {
   if (options.workers < 1) fail_usage("loader workers: expected at least 1, found {}", options.workers);
   if (options.ready < 1) fail_usage("loader ready: expected at least 1, found {}", options.ready);
-  slots_.resize(static_cast<std::size_t>(options.ready));
+  for (int i = 0; i < options.ready; ++i) slots_.emplace_back(options.memory);
   for (int i = 0; i < options.workers; ++i) {
-    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    workers_.emplace_back(
+        [this, scratch = builder.scratch()](const std::stop_token& stop) mutable { work(stop, scratch); });
   }
 }
 
@@ -31,7 +32,7 @@ Loader::Claim Loader::claim() {
   return claimed;
 }
 
-void Loader::work(const std::stop_token& stop) {
+void Loader::work(const std::stop_token& stop, BatchScratch& scratch) {
   bool more = true;
   while (more) {
     const Claim claimed = claim();
@@ -48,42 +49,44 @@ void Loader::work(const std::stop_token& stop) {
       };
       if (!changed_.wait(lock, stop, room) || stop.stop_requested()) return;
     }
-    Slot made = claimed.failure ? Slot{.loaded = {}, .failure = claimed.failure} : make(*claimed.job);
-    more = !made.failure;
+    Slot& mine = slot(claimed.number);  // nobody else's from here on until it is ready
+    make(claimed, scratch, mine);
+    more = !mine.failure;
     const std::scoped_lock lock(mutex_);
-    slot(claimed.number) = std::move(made);
+    mine.ready = true;
     changed_.notify_all();
   }
 }
 
-Loader::Slot Loader::make(const BatchJob& job) const noexcept {
+void Loader::make(const Claim& claimed, BatchScratch& scratch, Slot& slot) const noexcept {
+  slot.failure = claimed.failure;
+  if (slot.failure) return;
   try {
-    return {.loaded = LoadedBatch{.batch = builder_.build(job.positions),
-                                  .cursor = job.cursor,
-                                  .next = job.next,
-                                  .window_end = job.window_end,
-                                  .wait_ms = 0},
-            .failure = {}};
+    builder_.build(claimed.job->positions, slot.loaded.batch, scratch);
+    slot.loaded.cursor = claimed.job->cursor;
+    slot.loaded.next = claimed.job->next;
+    slot.loaded.window_end = claimed.job->window_end;
   } catch (...) {
-    return {.loaded = {}, .failure = std::current_exception()};
+    slot.failure = std::current_exception();
   }
 }
 
-std::optional<LoadedBatch> Loader::next() {
+const LoadedBatch* Loader::next() {
   const auto start = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   Slot& first = slot(delivered_);
-  changed_.wait(lock, [&] { return first.loaded || first.failure || batches_ == delivered_; });
+  changed_.wait(lock, [&] { return first.ready || batches_ == delivered_; });
+  if (!first.ready) return nullptr;
   if (first.failure) std::rethrow_exception(first.failure);
-  if (!first.loaded) return std::nullopt;
-  std::optional<LoadedBatch> result = std::exchange(first.loaded, std::nullopt);
+  std::swap(current_, first.loaded);
+  first.ready = false;
   ++delivered_;
   changed_.notify_all();
   lock.unlock();
   const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start;
-  result->wait_ms = waited.count();
-  total_wait_ms_ += result->wait_ms;
-  return result;
+  current_.data_wait_ms = waited.count();
+  total_data_wait_ms_ += current_.data_wait_ms;
+  return &current_;
 }
 
 }  // namespace hstu

@@ -46,6 +46,20 @@ MappedColumn open_integers(const Path& folder, const Manifest& manifest, const s
   return column;
 }
 
+// Counts of blocks and actions: the one file of two dimensions.
+MappedFile open_pool_counts(const Path& folder, const Manifest& manifest) {
+  const Path path = column_file(folder, manifest, kPoolCountsFile);
+  MappedFile file(path);
+  const NpyHeader header = parse_npy_header(file.bytes(), path);
+  expect_fit(path, manifest.columns.at(kPoolCountsFile), npy_type<std::int64_t>(), header.count());
+  const std::vector<std::int64_t> shape{manifest.counts.events / kPoolBlock + 1,
+                                        static_cast<std::int64_t>(manifest.actions.size())};
+  check(header.type == npy_type<std::int64_t>() && header.shape == shape,
+        "{}: expected {} counts of the shape ({}), found {} of ({})", path.string(), npy_type<std::int64_t>(),
+        fmt::join(shape, ", "), header.type, fmt::join(header.shape, ", "));
+  return file;
+}
+
 const MappedColumn& find_column(std::string_view name, const std::vector<std::string>& names,
                                 const std::vector<MappedColumn>& columns, std::string_view kind) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -65,7 +79,8 @@ Dataset::Dataset(const Path& folder)
       user_offsets_(open_column<std::int64_t>(folder, manifest_, kUserOffsetsFile)),
       item_(open_integers(folder, manifest_, kItemFile)),
       time_(open_integers(folder, manifest_, kTimestampFile)),
-      action_(open_column<std::uint8_t>(folder, manifest_, kActionFile)) {
+      action_(open_column<std::uint8_t>(folder, manifest_, kActionFile)),
+      pool_counts_(open_pool_counts(folder, manifest_)) {
   for (const std::string& name : manifest_.context) {
     context_.push_back(open_integers(folder, manifest_, context_file(name)));
   }
@@ -77,6 +92,13 @@ Dataset::Dataset(const Path& folder)
         "{}: expected ascending offsets from 0 to {}", (folder / kUserOffsetsFile).string(), events());
   check(std::adjacent_find(user_ids().begin(), user_ids().end(), std::greater_equal<>()) == user_ids().end(),
         "{}: expected strictly ascending user ids", (folder / kUserIdsFile).string());
+}
+
+PoolCounts Dataset::pool_counts() const {
+  const auto count = static_cast<std::size_t>(manifest_.columns.at(kPoolCountsFile).count);
+  const auto elements = pool_counts_.bytes().last(count * sizeof(std::int64_t));
+  return {std::span(reinterpret_cast<const std::int64_t*>(elements.data()), count),
+          static_cast<std::int64_t>(manifest_.actions.size())};
 }
 
 const MappedColumn& Dataset::context(std::string_view name) const {

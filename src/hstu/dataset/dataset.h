@@ -11,6 +11,7 @@
 #include "hstu/base/npy.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/mapped_column.h"
+#include "hstu/dataset/pool_counts.h"
 
 namespace hstu {
 
@@ -30,6 +31,7 @@ class Dataset {
   const MappedColumn& item() const { return item_; }                                     // (N) original ids
   const MappedColumn& time() const { return time_; }                                     // (N) seconds
   std::span<const std::uint8_t> action() const { return action_.values(); }  // (N) action bits, kRankableBit
+  PoolCounts pool_counts() const;
 
   // Columns by name; UsageError with the nearest known name when the dataset has none of that name.
   const MappedColumn& context(std::string_view name) const;    // (N)
@@ -44,6 +46,7 @@ class Dataset {
   NpyColumn<std::int64_t> user_ids_, user_offsets_;
   MappedColumn item_, time_;
   NpyColumn<std::uint8_t> action_;
+  MappedFile pool_counts_;
   std::vector<MappedColumn> context_, attributes_;  // in the order of the manifest
 };
 

@@ -20,6 +20,7 @@ inline constexpr const char* kUserOffsetsFile =
 inline constexpr const char* kItemFile = "item.npy";            // (N) original item ids
 inline constexpr const char* kTimestampFile = "timestamp.npy";  // (N) seconds
 inline constexpr const char* kActionFile = "action.npy";        // (N) action bits and kRankableBit
+inline constexpr const char* kPoolCountsFile = "pool_counts.npy";  // (N / 256 + 1, actions); pool_counts.h
 
 // Bit 7 of an event's action: the event may be an anchor, i.e. something to rank. Bits 0..6 belong to the
 // schema.

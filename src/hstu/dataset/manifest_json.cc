@@ -7,6 +7,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/dataset/pool_counts.h"
 
 namespace hstu {
 namespace {
@@ -129,6 +130,9 @@ void check_consistency(const Manifest& manifest, const Path& source) {
   for (const char* file : {kItemFile, kTimestampFile, kActionFile}) {
     expect_column(manifest, file, counts.events, source);
   }
+  expect_column(manifest, kPoolCountsFile,
+                (counts.events / kPoolBlock + 1) * static_cast<std::int64_t>(manifest.actions.size()),
+                source);
   for (const std::string& name : manifest.context) {
     expect_column(manifest, context_file(name), counts.events, source);
   }

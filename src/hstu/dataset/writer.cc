@@ -10,6 +10,7 @@
 #include "hstu/base/progress.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
+#include "hstu/dataset/pool_counts.h"
 #include "hstu/dataset/user_order.h"
 
 namespace hstu {
@@ -91,7 +92,7 @@ Manifest write_dataset(const Path& folder, Manifest description, const EventTabl
   manifest.columns.clear();
 
   const UserOrder order = order_by_user_and_time(events);
-  const auto columns = static_cast<std::int64_t>(5 + events.context.size() + attributes.size());
+  const auto columns = static_cast<std::int64_t>(6 + events.context.size() + attributes.size());
   Progress progress("writing", columns, "columns");
   ColumnWriter writer(folder, manifest.columns);
   const auto advance = [&] { progress.advance_to(static_cast<std::int64_t>(manifest.columns.size())); };
@@ -103,6 +104,8 @@ Manifest write_dataset(const Path& folder, Manifest description, const EventTabl
   writer.write(kTimestampFile, events.time, order.rows);
   advance();
   writer.write(kActionFile, events.action, order.rows);
+  advance();
+  manifest.columns[kPoolCountsFile] = write_pool_counts(folder, manifest.actions);
   advance();
   for (std::size_t c = 0; c < events.context.size(); ++c) {
     writer.write(context_file(manifest.context[c]), events.context[c], order.rows);

@@ -65,12 +65,12 @@ Embeddings::Lookup Embeddings::lookup(const Batch& batch, const Fetch& fetch) {
     lookup.touched.push_back({table, std::move(ids), Variable(rows)});
     return lookup.touched.back().rows;
   };
-  const auto read_distinct = [&](std::size_t table, const std::vector<std::int64_t>& ids) {
+  const auto read_distinct = [&](std::size_t table, std::span<const std::int64_t> ids) {
     UniqueIds distinct = unique(ids);
     const Variable rows = read(table, std::move(distinct.ids));
     return FeatureRows{rows, ops::row_index(std::move(distinct.index))};
   };
-  lookup.rows.items = read(0, batch.items);
+  lookup.rows.items = read(0, {batch.items.begin(), batch.items.end()});
   for (std::size_t a = 0; a < attributes_; ++a) {
     lookup.rows.attributes.push_back(read_distinct(1 + a, batch.attributes[a]));
   }

@@ -175,7 +175,8 @@ Variable Ranker::postprocess(Tape& tape, const Variable& x, const TokenLayout& l
 
 // (B, D): the candidates' items and attributes, seen apart from any user.
 Variable Ranker::encode_candidates(Tape& tape, const Batch& batch, const LookedUpRows& rows) const {
-  std::vector<Variable> features{ops::gather_rows(tape, rows.items, ops::row_index(batch.candidate_item))};
+  std::vector<std::int32_t> candidates(batch.candidate_item.begin(), batch.candidate_item.end());
+  std::vector<Variable> features{ops::gather_rows(tape, rows.items, ops::row_index(std::move(candidates)))};
   for (const FeatureRows& feature : rows.attributes) {
     std::vector<std::int32_t> index;
     for (const std::int32_t item : batch.candidate_item) {

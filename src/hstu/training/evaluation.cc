@@ -48,7 +48,7 @@ EvaluationResult Evaluator::run() {
   Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
   Loader loader(experiment_.batches(), BatchSchedule(all, order),
                 {static_cast<int>(options.data.workers), 4});
-  while (const auto loaded = loader.next()) {
+  while (const LoadedBatch* loaded = loader.next()) {
     const Batch& batch = loaded->batch;
     Tape tape(false);
     const auto lookup = experiment_.learner().embeddings.lookup_for_evaluation(batch);

@@ -39,7 +39,7 @@ Batch random_batch(RandomStream& random) {
   }
   for (std::int64_t b = 0; b < kBatch; ++b) items.push_back(id());  // the candidates
   std::vector<std::int32_t> index(items.size());
-  batch.items = items;
+  batch.items.assign(items.begin(), items.end());
   std::sort(batch.items.begin(), batch.items.end());
   batch.items.erase(std::unique(batch.items.begin(), batch.items.end()), batch.items.end());
   for (std::size_t i = 0; i < items.size(); ++i) {

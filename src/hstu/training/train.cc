@@ -56,7 +56,7 @@ class Run {
                   {static_cast<int>(options.data.workers), 2 * static_cast<int>(options.data.workers) + 2});
     while (true) {
       if (options.training.max_steps > 0 && state_.step >= options.training.max_steps) return "completed";
-      const auto loaded = loader.next();
+      const LoadedBatch* loaded = loader.next();
       if (!loaded) return "completed";
       const Clock::time_point start = Clock::now();
       const StepResult result = train_step(experiment_.learner(), loaded->batch, state_.step);
@@ -65,7 +65,7 @@ class Run {
       state_.next = loaded->next;
       if (loaded->window_end) ++state_.windows_done;
       last_window_ = loaded->cursor.window;
-      log_.step(result, last_window_, ms_since(start), loaded->wait_ms, state_);
+      log_.step(result, last_window_, ms_since(start), loaded->data_wait_ms, state_);
       if (evaluation_is_due(loaded->window_end) && evaluate(last_window_)) return "target";
       if (options.checkpoint.every_steps > 0 && state_.step % options.checkpoint.every_steps == 0) save();
       if (request_.stop != nullptr && *request_.stop) return "interrupted";

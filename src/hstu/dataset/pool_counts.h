@@ -1,0 +1,62 @@
+// Running counts of every action's events, stored beside the columns, so that "the last c events of this pool
+// before that position" is found without a look at what lies between.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "hstu/base/files.h"
+#include "hstu/dataset/manifest.h"
+
+namespace hstu {
+
+inline constexpr std::int64_t kPoolBlock = 256;  // events between two stored counts
+
+// (N / 256 + 1, A), A actions in the manifest's order: row b counts the events before position 256 * b, of
+// all users together. Any action may become a pool, so each has its column.
+class PoolCounts {
+ public:
+  PoolCounts() = default;
+  PoolCounts(std::span<const std::int64_t> counts, std::int64_t actions)
+      : counts_(counts), actions_(actions) {}
+
+  std::int64_t blocks() const { return static_cast<std::int64_t>(counts_.size()) / actions_; }
+  // Events of the action before position block * kPoolBlock.
+  std::int64_t before(std::int64_t block, std::int64_t action) const {
+    return counts_[static_cast<std::size_t>(block * actions_ + action)];
+  }
+
+ private:
+  std::span<const std::int64_t> counts_;
+  std::int64_t actions_ = 1;
+};
+
+// Bit i: action[i] has one of `bits`, which lie in bits 0 to 6; i < n <= 64. Eight events a word, no
+// branches.
+inline std::uint64_t events_with(const std::uint8_t* action, std::int64_t n, std::uint8_t bits) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101u;
+  const std::uint64_t wanted = kOnes * (bits & 0x7fu);
+  std::uint64_t mask = 0;
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, action + i, sizeof word);
+    const std::uint64_t present = (((word & wanted) + kOnes * 0x7f) >> 7) & kOnes;  // bit 0 of every byte
+    mask |= ((present * 0x0102040810204080u) >> 56) << i;                           // gathered into a byte
+  }
+  for (; i < n; ++i) mask |= std::uint64_t{(action[i] & bits & 0x7fu) != 0} << i;
+  return mask;
+}
+
+// The running counts of `action`, as pool_counts.npy holds them.
+std::vector<std::int64_t> count_pools(std::span<const std::uint8_t> action,
+                                      const std::vector<ActionBit>& actions);
+
+// Writes pool_counts.npy into a dataset folder that holds action.npy already, and describes it for the
+// manifest. Memory does not grow with the events.
+ColumnInfo write_pool_counts(const Path& folder, const std::vector<ActionBit>& actions);
+
+}  // namespace hstu
