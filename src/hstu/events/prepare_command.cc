@@ -11,6 +11,7 @@
 #include "hstu/dataset/writer.h"
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/events/index_command.h"
+#include "hstu/events/mlcommons.h"
 #include "hstu/events/parquet_source.h"
 #include "hstu/events/prepare.h"
 
@@ -138,12 +139,36 @@ void add_parquet(CLI::App& app, const std::shared_ptr<Words>& words) {
   command->callback([words] { run(*words, read_schema(words->schema)); });
 }
 
+// The folder of a cache holds no events to select from, so there is no split and no choice of index.
+void add_mlcommons(CLI::App& app, const std::shared_ptr<Words>& words) {
+  CLI::App* const command = app.add_subcommand("mlcommons", "MLCommons' prepared cache of Yambda, as it is");
+  command->footer(
+      "Example:\n"
+      "  hstu prepare mlcommons --input processed_5b/hstu_cache_L4086 --metadata shared_metadata \\\n"
+      "    --output datasets/yambda-5b\n\n"
+      "Item ids, timestamps, is_organic and user ids are linked, not copied: leave the cache where it is.");
+  command->add_option("--input", words->input, "folder of the cache's sixteen files")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--metadata", words->mappings, "folder of the catalogue's two mappings")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--output", words->output, "dataset folder to make; it must not exist yet")->required();
+  command->add_option("--threads", words->threads, "threads (default: all cores)")
+      ->check(CLI::Range(1, 4096));
+  command->callback([words] {
+    if (words->threads > 0) set_threads(words->threads);
+    print_summary(import_mlcommons(words->input, words->mappings, words->output), words->output);
+  });
+}
+
 }  // namespace
 
 void add_prepare_commands(CLI::App& app) {
   add_yambda(app, std::make_shared<Words>());
   add_movielens(app, std::make_shared<Words>());
   add_parquet(app, std::make_shared<Words>());
+  add_mlcommons(app, std::make_shared<Words>());
   add_index_command(app);
 }
 

@@ -1,0 +1,44 @@
+// MLCommons' prepared cache of Yambda: the sixteen files of hstu_cache_L<history length>, checked and mapped.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "hstu/base/files.h"
+#include "hstu/base/npy.h"
+
+namespace hstu {
+
+// N events, U users, A anchors, M = largest user id + 1.
+class MlcommonsCache {
+ public:
+  // Checks that every file is there, whole, and of its type and length. UsageError when the folder is not a
+  // finished cache, Error naming the file that does not fit.
+  explicit MlcommonsCache(const Path& folder);
+
+  const Path& folder() const { return folder_; }
+  std::int64_t events() const { return events_; }
+  std::int64_t min_history() const {
+    return min_history_;
+  }  // of the anchors: in the name of positions_L*.npy
+
+  // (U + 1) events of unique_uids[u]: [offsets[u], offsets[u + 1]). Error when user_start and user_end do not
+  // divide the events into users, one after another.
+  std::vector<std::int64_t> user_offsets() const;
+
+  Path file(const std::string& name) const { return folder_ / name; }
+  Path positions_file() const { return folder_ / positions_; }
+  Path anchor_times_file() const { return folder_ / anchor_times_; }
+
+ private:
+  void read_store_meta();
+  void find_positions();
+  void check_files() const;
+
+  Path folder_;
+  std::int64_t events_ = 0, users_ = 0, min_history_ = 0;
+  std::string positions_, anchor_times_;
+};
+
+}  // namespace hstu
