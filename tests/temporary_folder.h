@@ -11,12 +11,12 @@ namespace hstu {
 
 // An empty folder named after the running test; what an earlier run left there is removed.
 inline Path temporary_folder() {
-  const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
+  const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
   std::string name = std::string("hstu_") + info->test_suite_name() + "_" + info->name();
   for (char& c : name) {
     if (c == '/') c = '_';  // of parameterised tests
   }
-  Path folder = Path(testing::TempDir()) / name;
+  Path folder = Path(::testing::TempDir()) / name;
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;

@@ -84,14 +84,13 @@ TEST(JsonLines, AFileOfOneTornLineBecomesEmpty) {
   EXPECT_EQ(std::filesystem::file_size(path), 0u);
 }
 
-TEST(JsonLines, LinesAfterTheStepAreRemoved) {
+TEST(JsonLines, WhatFollowsTheLastLineThatHoldsIsCut) {
   const Path path = fresh("resume.jsonl");
-  append(path,
-         "{\"event\":\"run\"}\n{\"event\":\"train\",\"step\":9}\n{\"event\":\"train\",\"step\":10}\n"
-         "{\"event\":\"train\",\"step\":11}\n{\"event\":\"end\",\"step\":11}\n{\"ev");
-  EXPECT_EQ(remove_lines_after(path, 10), 2);
-  EXPECT_EQ(read_file(path),
-            "{\"event\":\"run\"}\n{\"event\":\"train\",\"step\":9}\n{\"event\":\"train\",\"step\":10}\n");
+  append(path, "{\"step\":1}\n{\"step\":2}\n{\"step\":2,\"b\":0}\n{\"step\":3}\n{\"ev");
+  const auto is = [](int step) { return [step](const Json& line) { return line.at("step") == step; }; };
+  EXPECT_EQ(cut_lines_behind(path, is(4)), std::nullopt);
+  EXPECT_EQ(cut_lines_behind(path, is(2)), 1);
+  EXPECT_EQ(read_file(path), "{\"step\":1}\n{\"step\":2}\n{\"step\":2,\"b\":0}\n");
 }
 
 TEST(JsonLines, AnAlteredLineIsNamed) {

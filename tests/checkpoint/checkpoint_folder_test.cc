@@ -37,12 +37,21 @@ TEST(CheckpointFolder, ListsByStepAndIgnoresWhatIsNoCheckpoint) {
   EXPECT_EQ(latest_checkpoint(folder)->path, folder / "step_123456789");
 }
 
-TEST(CheckpointFolder, PruningKeepsTheNewestAndClearsLeftovers) {
+TEST(CheckpointFolder, PruningKeepsTheNewest) {
   const TemporaryFolder folder;
-  make(folder, {"step_00000001", "step_00000002", "step_00000003", "step_00000004", "step_00000002.partial",
-                "step_00000003.old", "keep.partial", "notes"});
+  make(folder, {"step_00000001", "step_00000002", "step_00000003", "step_00000004"});
   prune_checkpoints(folder, 4, 2);
   EXPECT_THAT(steps_of(folder), ElementsAre(3, 4));
+}
+
+TEST(CheckpointFolder, ClearsWhatInterruptedSavesLeft) {
+  const TemporaryFolder folder;
+  make(folder, {"step_00000001", "step_00000002.partial", "step_00000003.old", "step_123456789.new",
+                "current.partial", "keep.partial", "notes"});
+  clear_leftovers(folder);
+  EXPECT_THAT(steps_of(folder), ElementsAre(1));
+  EXPECT_FALSE(fs::exists(folder / "step_123456789.new"));
+  EXPECT_FALSE(fs::exists(folder / "current.partial"));
   EXPECT_FALSE(fs::exists(folder / "step_00000002.partial"));
   EXPECT_FALSE(fs::exists(folder / "step_00000003.old"));
   EXPECT_TRUE(fs::exists(folder / "notes")) << "not ours";
@@ -61,6 +70,19 @@ TEST(CheckpointFolder, KeepingZeroKeepsAll) {
   make(folder, {"step_00000001", "step_00000002"});
   prune_checkpoints(folder, 2, 0);
   EXPECT_THAT(steps_of(folder), ElementsAre(1, 2));
+}
+
+TEST(CheckpointFolder, CurrentLeadsToTheOneItWasSetTo) {
+  const TemporaryFolder folder;
+  make(folder, {"step_00000001", "step_00000002"});
+  for (const char* name : {"step_00000001", "step_00000002"}) {
+    set_current(folder, folder / name);
+    EXPECT_EQ(fs::canonical(folder / "current"), fs::canonical(folder / name));
+  }
+  fs::rename(Path(folder), Path(folder).string() + "_moved");
+  EXPECT_TRUE(fs::exists(Path(folder).string() + "_moved/current/manifest.json")) << "the link is relative";
+  fs::rename(Path(folder).string() + "_moved", Path(folder));
+  EXPECT_THAT(steps_of(folder), ElementsAre(1, 2)) << "it is no checkpoint of its own";
 }
 
 TEST(CheckpointFolder, ReplacesAFolderWhole) {

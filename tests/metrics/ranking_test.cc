@@ -69,6 +69,13 @@ TEST(RankingMetrics, DoNotDependOnTheOrderOfSamples) {
                    ranking_metrics(reversed.scores, reversed.labels, reversed.groups));
 }
 
+TEST(RankingMetrics, ComeBackFromJsonToTheBit) {
+  const Drawn d = draw(2, 300);
+  const RankingMetrics one_class = ranking_metrics(Scores{0.2f}, Labels{0}, Groups{1});
+  for (const RankingMetrics& metrics : {ranking_metrics(d.scores, d.labels, d.groups), one_class})
+    expect_same_bits(ranking_metrics_from_json(Json::parse(to_json(metrics).dump())), metrics);
+}
+
 TEST(RankingMetrics, OneClassHasNoAucAndNoNe) {
   const RankingMetrics only_negatives = ranking_metrics(Scores{0.2f, 0.4f}, Labels{0, 0}, Groups{1, 1});
   EXPECT_EQ(to_json(only_negatives).dump(),

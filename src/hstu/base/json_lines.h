@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "hstu/base/files.h"
@@ -21,6 +23,8 @@ class JsonLinesWriter {
   JsonLinesWriter& operator=(const JsonLinesWriter&) = delete;
   // Throws Error naming the file when the line cannot be written whole; the file then ends before it.
   void write(const Json& line);
+  // The lines written so far are on the disk when it returns. Throws Error naming the file.
+  void sync();
 
  private:
   Path path_;
@@ -35,8 +39,9 @@ std::vector<Json> read_json_lines(const Path& path);
 // Removes what follows the last line end; gives the number of bytes removed.
 std::int64_t remove_torn_line(const Path& path);
 
-// Before a run goes on from `step`: removes the lines whose "step" is later, for they will be written again.
-// Lines without a "step" stay. The file is replaced as a whole. Gives the number of lines removed.
-std::int64_t remove_lines_after(const Path& path, std::int64_t step);
+// Cuts the file behind its last line for which `is_last` holds: that line and those before it stay. Gives the
+// number of lines removed; nothing, and the file stays as it is, when no line holds.
+std::optional<std::int64_t> cut_lines_behind(const Path& path,
+                                             const std::function<bool(const Json&)>& is_last);
 
 }  // namespace hstu

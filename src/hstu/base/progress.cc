@@ -1,11 +1,11 @@
 #include "hstu/base/progress.h"
 
-#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 
 namespace hstu {
@@ -26,7 +26,7 @@ Progress::Progress(std::string stage, std::int64_t total, std::string unit)
       printed_(start_) {}
 
 Progress::~Progress() {
-  if (!finished_ && terminal_) fmt::print(stderr, "\n");
+  if (!finished_ && terminal_) tell("\n");
 }
 
 void Progress::advance_to(std::int64_t done, const std::string& detail) {
@@ -56,8 +56,7 @@ void Progress::print(const std::string& detail, bool last) {
     line += fmt::format(", {} left", human_duration(static_cast<double>(total_ - done_) / rate));
   }
   if (!detail.empty()) line += ", " + detail;
-  fmt::print(stderr, "{}{}{}", terminal_ ? "\r\033[K" : "", line, terminal_ && !last ? "" : "\n");
-  std::fflush(stderr);
+  tell("{}{}{}", terminal_ ? "\r\033[K" : "", line, terminal_ && !last ? "" : "\n");
 }
 
 }  // namespace hstu

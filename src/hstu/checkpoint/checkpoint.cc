@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/faults.h"
 #include "hstu/checkpoint/safetensors.h"
 
 namespace hstu {
@@ -17,12 +18,13 @@ namespace fs = std::filesystem;
 constexpr const char* kDense = "dense.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 
-std::string table_file(const EmbeddingTable& table) {
-  return "tables/" + table.config().name + ".safetensors";
+std::string table_name(const std::string& table) {
+  return "tables/" + table + ".safetensors";
 }
 
 ManifestFile close(SafetensorsWriter& writer) {
   writer.close();
+  fault_point("save.file");
   return {writer.bytes(), writer.checksum()};
 }
 
@@ -91,7 +93,8 @@ std::optional<CheckpointEntry> neighbour_of(const Path& path) {
 }  // namespace
 
 Path save_checkpoint(const Path& folder, std::int64_t step, const NamedTensors& parameters,
-                     const DenseOptimizer& optimizer, const TableSet& tables, const json& state) {
+                     const DenseOptimizer& optimizer, const TableSet& tables, const json& state,
+                     const std::function<void()>& before_rename) {
   const Path path = folder / checkpoint_name(step);
   const bool replaces = fs::exists(path);
   const Path target = replaces ? Path(path.string() + ".new") : path;
@@ -108,11 +111,14 @@ Path save_checkpoint(const Path& folder, std::int64_t step, const NamedTensors& 
   manifest.files[kDense] = write_dense(staged.path() / kDense, parameters);
   manifest.files[kOptimizer] = write_optimizer(staged.path() / kOptimizer, optimizer);
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const std::string file = table_file(tables[i]);
+    const std::string file = table_name(tables[i].config().name);
     manifest.files[file] = write_table(staged.path() / file, tables[i]);
     manifest.tables.push_back(describe(tables[i]));
   }
   write_checkpoint_manifest(staged.path(), manifest);
+  fault_point("save.staged");
+  if (before_rename) before_rename();
+  fault_point("save.rename");
   staged.commit();
   if (replaces) replace_folder(target, path);
   return path;
@@ -120,18 +126,31 @@ Path save_checkpoint(const Path& folder, std::int64_t step, const NamedTensors& 
 
 Checkpoint::Checkpoint(Path path) : path_(std::move(path)) {
   if (path_.filename().empty()) path_ = path_.parent_path();  // "step_00000042/"
+  std::error_code ignored;
+  if (fs::is_symlink(path_, ignored) && fs::exists(path_)) path_ = fs::canonical(path_);  // "current"
   try {
     manifest_ = read_checkpoint_manifest(path_);
     verify_files(path_, manifest_, /*bytes=*/true);
   } catch (const Error& error) {
     const auto other = neighbour_of(path_);
     fail("{}{}", error.what(),
-         other ? fmt::format("; {} stands beside it: use step {}", other->path.string(), other->step) : "");
+         other ? fmt::format("; {0} stands beside it: use step {1} (hstu train --from-step {1}, hstu eval "
+                             "--checkpoint {1})",
+                             other->path.string(), other->step)
+               : "");
   }
 }
 
+Path Checkpoint::dense_file() const {
+  return path_ / kDense;
+}
+
+Path Checkpoint::table_file(const std::string& table) const {
+  return path_ / table_name(table);
+}
+
 void Checkpoint::load(const NamedTensors& parameters) const {
-  const SafetensorsFile file(path_ / kDense);
+  const SafetensorsFile file(dense_file());
   std::vector<TensorSpec> expected;
   for (const Parameter* p : parameters) expected.push_back({p->name, p->value.dtype(), p->value.shape()});
   file.expect(expected);
@@ -161,7 +180,7 @@ void Checkpoint::load(TableSet& tables) const {
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
     EmbeddingTable& table = tables[i];
-    const SafetensorsFile file(path_ / table_file(table));
+    const SafetensorsFile file(table_file(table.config().name));
     const auto n = manifest_.tables[i].at("rows_alive").get<std::int64_t>();
     table.restore(file.values<std::int64_t>("ids", {n}),
                   file.values<float>("rows", {n, table.config().dim}).data(),

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/faults.h"
 
 namespace hstu {
 namespace {
@@ -17,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step_";
 constexpr std::string_view kOld = ".old";
+constexpr const char* kCurrent = "current";
 
 std::optional<std::int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -39,6 +41,7 @@ void remove_folder(const Path& path) {
   std::error_code error;
   fs::remove_all(old, error);
   rename_folder(path, old);
+  fault_point("save.removal");
   fs::remove_all(old, error);
   if (error) fail("cannot remove {}: {}", old.string(), error.message());
 }
@@ -66,13 +69,21 @@ std::optional<CheckpointEntry> latest_checkpoint(const Path& folder) {
   return entries.back();
 }
 
-void prune_checkpoints(const Path& folder, std::int64_t newest_step, std::int64_t keep) {
+void set_current(const Path& folder, const Path& checkpoint) {
+  const Path current = folder / kCurrent, temporary = current.string() + ".partial";
+  std::error_code error;
+  fs::remove(temporary, error);
+  fs::create_symlink(checkpoint.filename(), temporary, error);
+  if (error) fail("cannot create the link {}: {}", temporary.string(), error.message());
+  rename_folder(temporary, current);
+}
+
+void clear_leftovers(const Path& folder) {
   if (!fs::is_directory(folder)) return;
   std::vector<Path> leftovers;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string extension = entry.path().extension().string();
-    const bool ours =
-        step_of(entry.path().filename().string().substr(0, checkpoint_name(0).size())).has_value();
+    const bool ours = entry.path().stem() == kCurrent || step_of(entry.path().stem().string());
     if (ours && (extension == ".partial" || extension == ".new" || extension == kOld))
       leftovers.push_back(entry.path());
   }
@@ -80,6 +91,9 @@ void prune_checkpoints(const Path& folder, std::int64_t newest_step, std::int64_
     std::error_code ignored;
     fs::remove_all(path, ignored);
   }
+}
+
+void prune_checkpoints(const Path& folder, std::int64_t newest_step, std::int64_t keep) {
   if (keep <= 0) return;
   auto entries = list_checkpoints(folder);
   std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > newest_step; });

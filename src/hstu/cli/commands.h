@@ -20,6 +20,12 @@ void add_events_commands(CLI::App& app);
 // returns otherwise. Throws Error when the program is not there.
 void hand_over_events_commands(char** argv);
 
+// Thrown by a command that has said all there is to say, to end the program with this exit status.
+struct ExitStatus {
+  int value;
+};
+inline constexpr int kInterrupted = 75;  // saved and to be gone on with; EX_TEMPFAIL of sysexits.h
+
 // Uses --threads, or all cores this process may use when it is 0.
 void use_threads(int threads);
 

@@ -39,15 +39,15 @@ void add_eval_command(CLI::App& app) {
     if (!words->data.empty()) options.data.path = words->data;
     const Path checkpoint = find_checkpoint(folder.checkpoints(), words->checkpoint);
     Experiment experiment(options);
-    const RunState state = load_run(checkpoint, experiment);
-    Evaluator evaluator(experiment);
+    const RunState state = load_run(Checkpoint(checkpoint), experiment);
+    Evaluator evaluator(experiment, folder.baseline());
     if (!evaluator.has_samples()) {
       fail_usage(
           "the run holds nothing out: set one of evaluation.holdout_windows, holdout_fraction, "
           "holdout_seconds");
     }
     Json json{{"step", state.step}};
-    json.update(to_json(evaluator.run()));
+    json.update(to_json(*evaluator.run()));
     if (!words->predictions.empty()) evaluator.write_predictions(words->predictions);
     fmt::print("{}\n", json.dump(2));
   });

@@ -61,6 +61,8 @@ void use_threads(int threads) {
 int run_program(int argc, char** argv) {
   try {
     return dispatch(argc, argv);
+  } catch (const ExitStatus& status) {
+    return status.value;
   } catch (const UsageError& error) {
     fmt::print(stderr, "hstu: {}\n", error.what());
     return kUsage;

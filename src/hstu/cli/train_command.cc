@@ -1,13 +1,16 @@
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "hstu/base/faults.h"
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
 #include "hstu/training/train.h"
+#include "hstu/training/warm_start.h"
 
 namespace hstu {
 namespace {
@@ -16,40 +19,72 @@ std::atomic<bool> stop_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
 
 // The first signal finishes the step and saves; a second one ends at once.
-void request_stop(int signal) {
-  if (stop_requested.exchange(true)) std::signal(signal, SIG_DFL);
+void request_stop(int /*signal*/) {
+  stop_requested = true;
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
 }
 
 struct TrainWords {
-  Path config, output, resume;
-  std::vector<std::string> set;
+  Path config, output, runs, warm_start, name_map;
+  std::string resume;
+  std::vector<std::string> set, allow_change, faults;
+  std::int64_t from_step = -1;
   int threads = 0;
 };
 
-TrainRequest request_of(const TrainWords& words) {
+TrainRequest resume_request(const TrainWords& words) {
+  if (!words.output.empty()) fail_usage("--resume goes on with a run in its own folder: leave out --output");
+  if (words.resume != "latest" && !words.runs.empty())
+    fail_usage("--runs says where --resume latest looks: leave it out, or write --resume latest");
+  if (!words.warm_start.empty() || !words.name_map.empty())
+    fail_usage("--warm-start begins a new run: leave out --resume, or --warm-start and --name-map");
   TrainRequest request;
-  request.version = version();
-  request.stop = &stop_requested;
-  if (!words.resume.empty()) {
-    if (!words.config.empty() || !words.output.empty()) {
-      fail_usage("--resume goes on with a run under its own configuration: leave out CONFIG and --output");
-    }
-    request.resume = true;
-    request.folder = open_run_folder(words.resume);
-    request.options = load_config<RunOptions>(request.folder.config(), words.set);
-    return request;
-  }
-  if (words.config.empty() || words.output.empty()) {
+  request.resume = true;
+  request.from_step = words.from_step;
+  request.allowed_changes = words.allow_change;
+  request.folder = words.resume == "latest" ? latest_run(words.runs.empty() ? Path(".") : words.runs)
+                                            : open_run_folder(words.resume);
+  request.options =
+      load_config<RunOptions>(words.config.empty() ? request.folder.config() : words.config, words.set);
+  check_consistency(request.options);
+  return request;
+}
+
+TrainRequest new_request(const TrainWords& words) {
+  if (words.config.empty() || words.output.empty())
     fail_usage("hstu train needs CONFIG and --output RUN (or --resume RUN); see hstu train --help");
-  }
+  if (words.from_step >= 0 || !words.allow_change.empty() || !words.runs.empty())
+    fail_usage("--from-step, --allow-change and --runs go with --resume");
+  TrainRequest request;
   request.options = load_config<RunOptions>(words.config, words.set);
+  WarmStartSection& start = request.options.warm_start;
+  if (!words.warm_start.empty()) start.checkpoint = warm_start_checkpoint(words.warm_start);
+  if (!words.name_map.empty()) start.name_map = std::filesystem::absolute(words.name_map);
   check_consistency(request.options);
   read_manifest(request.options.data.path);  // a wrong path must not leave an empty run behind
   request.folder = create_run_folder(words.output, request.options);
   return request;
 }
 
-void print_result(const TrainResult& result, const RunFolder& folder) {
+TrainRequest request_of(const TrainWords& words) {
+  TrainRequest request = words.resume.empty() ? new_request(words) : resume_request(words);
+  request.version = version();
+  request.stop = &stop_requested;
+  return request;
+}
+
+// A run that is refused leaves no folder behind.
+TrainResult train_or_discard(const TrainRequest& request) {
+  try {
+    return train(request);
+  } catch (const UsageError&) {
+    if (!request.resume) discard_run_folder(request.folder);
+    throw;
+  }
+}
+
+void print_result(const TrainResult& result) {
   fmt::print("{} after {} steps, {} samples ({:.0f} samples/s)\n", result.reason, result.steps,
              with_separators(result.samples), result.samples_per_s);
   if (result.evaluation) {
@@ -65,9 +100,6 @@ void print_result(const TrainResult& result, const RunFolder& folder) {
     fmt::print("{} samples, {} positive, {} users with both\n", with_separators(model.n),
                with_separators(model.n_pos), with_separators(model.n_groups));
   }
-  if (result.reason == "interrupted") {
-    fmt::print("saved; go on with: hstu train --resume {}\n", folder.path.string());
-  }
 }
 
 }  // namespace
@@ -79,20 +111,47 @@ void add_train_command(CLI::App& app) {
   command->add_option("--set", words->set, "section.key=value, on top of the file; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--output", words->output, "folder of the run, made by this command");
-  command->add_option("--resume", words->resume, "go on with an earlier run from its newest checkpoint");
+  command->add_option(
+      "--resume", words->resume,
+      "go on with this run from its newest checkpoint; \"latest\": with the one written last");
+  command->add_option("--runs", words->runs, "the folder in which --resume latest looks; default: this one");
+  command->add_option("--from-step", words->from_step,
+                      "with --resume: go back to the checkpoint of this step; later ones are put aside");
+  command
+      ->add_option("--allow-change", words->allow_change,
+                   "with --resume: keys, separated by commas, that may differ from the run's configuration")
+      ->delimiter(',');
+  command->add_option("--warm-start", words->warm_start,
+                      "begin with the parameters and table rows of this run or checkpoint");
+  command->add_option("--name-map", words->name_map,
+                      "with --warm-start: a TOML file, [parameters] and [tables], this model's name = \"the "
+                      "other's\"");
   command->add_option("--threads", words->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+  command->add_option("--fault", words->faults)->allow_extra_args(false)->group("");  // docs/runs.md
   command->footer(
-      "RUN holds config.toml (resolved), metrics.jsonl, checkpoints/ and summary.json. Ctrl-C finishes the "
-      "step and\n"
-      "saves.\n"
-      "Example:\n"
-      "  hstu train configs/movielens-100k.toml --set data.path=dataset --set seed=2 --output run");
+      "RUN holds config.toml (resolved), metrics.jsonl, checkpoints/ and summary.json. Ctrl-C or SIGTERM "
+      "finishes\n"
+      "the step and saves; a second one ends at once. Whatever ended a run, --resume goes on as if it had "
+      "not\n"
+      "stopped. Exit status: 0 done, 1 failed, 2 refused before anything was changed, 75 interrupted and "
+      "saved.\n"
+      "Examples:\n"
+      "  hstu train configs/movielens-100k.toml --set data.path=dataset --set seed=2 --output run\n"
+      "  hstu train configs/quickstart.toml --set data.path=dataset --warm-start run --output run2\n"
+      "  hstu train --resume run\n"
+      "  hstu train --resume latest --set training.epochs=3 --allow-change training.epochs");
   command->callback([words] {
-    use_threads(words->threads);
-    const TrainRequest request = request_of(*words);
+    if (!words->faults.empty()) watch_fault_points(parse_faults(words->faults));
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
-    print_result(train(request), request.folder);
+    use_threads(words->threads);
+    const TrainRequest request = request_of(*words);
+    const TrainResult result = train_or_discard(request);
+    print_result(result);
+    if (result.reason != "interrupted") return;
+    fmt::print("go on with: hstu train --resume {}\n", request.folder.path.string());
+    std::fflush(stdout);
+    throw ExitStatus{kInterrupted};
   });
 }
 

@@ -41,6 +41,16 @@ void BadIds::inspect(std::size_t feature, std::span<const std::int64_t> ids, con
   }
 }
 
+void BadIds::restore(std::string_view name, std::int64_t count, std::int64_t first_id,
+                     std::string first_sample) {
+  const auto feature = std::find_if(features_.begin(), features_.end(),
+                                    [&](const Feature& candidate) { return candidate.name == name; });
+  check(feature != features_.end(), "bad ids were counted for a feature \"{}\" that is not there", name);
+  feature->count = count;
+  feature->first_id = first_id;
+  feature->first_sample = std::move(first_sample);
+}
+
 std::int64_t BadIds::total() const {
   std::int64_t total = 0;
   for (const Feature& feature : features_) total += feature.count;

@@ -39,6 +39,8 @@ class BadIds {
   void inspect(std::size_t feature, std::span<const std::int64_t> ids, const DescribeSample& describe);
 
   const std::vector<Feature>& features() const { return features_; }
+  // From a checkpoint: what was counted for the feature called `name`, which has to exist.
+  void restore(std::string_view name, std::int64_t count, std::int64_t first_id, std::string first_sample);
   std::int64_t total() const;
 
  private:

@@ -37,6 +37,21 @@ Json to_json(const RankingMetrics& metrics) {
           {"n_groups", metrics.n_groups}};
 }
 
+RankingMetrics ranking_metrics_from_json(const Json& json) {
+  RankingMetrics metrics;
+  json.at("auc").get_to(metrics.auc);
+  json.at("ne").get_to(metrics.ne);
+  json.at("accuracy").get_to(metrics.accuracy);
+  json.at("gauc").get_to(metrics.gauc);
+  json.at("gauc_mean").get_to(metrics.gauc_mean);
+  json.at("log_loss").get_to(metrics.log_loss);
+  json.at("calibration").get_to(metrics.calibration);
+  json.at("n").get_to(metrics.n);
+  json.at("n_pos").get_to(metrics.n_pos);
+  json.at("n_groups").get_to(metrics.n_groups);
+  return metrics;
+}
+
 void RankingSamples::add(float probability, bool positive, std::int64_t group) {
   probabilities_.push_back(probability);
   labels_.push_back(positive ? 1 : 0);

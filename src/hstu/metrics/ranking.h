@@ -32,6 +32,7 @@ RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<c
 
 // Keys auc, ne, accuracy, gauc, gauc_mean, log_loss, calibration, n, n_pos, n_groups, in this order.
 Json to_json(const RankingMetrics& metrics);
+RankingMetrics ranking_metrics_from_json(const Json& json);  // of to_json: every bit comes back
 
 // Samples kept for exact metrics. Parts (of threads, of ranks) are merged as samples, then measured once.
 class RankingSamples {

@@ -52,6 +52,7 @@ class Embeddings {
 
   TableSet& tables() { return tables_; }
   const TableSet& tables() const { return tables_; }
+  BadIds& bad_ids() { return bad_ids_; }
   const BadIds& bad_ids() const { return bad_ids_; }
 
  private:

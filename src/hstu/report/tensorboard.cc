@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 #include "hstu/report/event_record.h"
 
 namespace hstu {
@@ -62,9 +63,8 @@ void TensorboardWriter::append(const std::string& record) {
     return;
   }
   if (!path_.empty()) {
-    fmt::print(stderr,
-               "{}: cannot be written ({}); the run goes on without TensorBoard's copy of its metrics\n",
-               path_.string(), std::strerror(errno));
+    tell("{}: cannot be written ({}); the run goes on without TensorBoard's copy of its metrics\n",
+         path_.string(), std::strerror(errno));
   }
   path_.clear();  // said once
   file_.reset();

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cmath>
 
+#include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
-#include "hstu/base/progress.h"
-#include "hstu/batching/baseline.h"
 #include "hstu/batching/loader.h"
+#include "hstu/training/baseline_file.h"
 
 namespace hstu {
 namespace {
@@ -19,33 +19,20 @@ std::vector<std::int64_t> evaluation_positions(const Experiment& experiment) {
   return anchors.first(limit > 0 ? limit : anchors.size());
 }
 
-bool is_positive(const Dataset& dataset, std::int64_t position) {
-  return (dataset.action()[static_cast<std::size_t>(position)] & dataset.manifest().label_bit()) != 0;
-}
-
 }  // namespace
 
-Evaluator::Evaluator(Experiment& experiment)
-    : experiment_(experiment), positions_(evaluation_positions(experiment)) {
-  const Dataset& dataset = experiment.dataset();
-  const BaselineScores scores = score_baseline(dataset, experiment.anchors().holdout, positions_);
-  RankingSamples samples;
-  for (std::size_t i = 0; i < positions_.size(); ++i) {
-    const std::int64_t user = dataset.user_at(positions_[i]);
-    samples.add(static_cast<float>(scores.probability[i]), is_positive(dataset, positions_[i]), user);
-  }
-  baseline_ = samples.metrics();
-}
+Evaluator::Evaluator(Experiment& experiment, Path baseline)
+    : experiment_(experiment),
+      baseline_file_(std::move(baseline)),
+      positions_(evaluation_positions(experiment)) {}
 
-EvaluationResult Evaluator::run() {
-  const auto start = std::chrono::steady_clock::now();
+bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
   const RunOptions& options = experiment_.options();
   ScheduleOptions order;
   order.batch_size =
       options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
   const AnchorList all(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   samples_.clear();
-  Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
   Loader loader(experiment_.batches(), BatchSchedule(all, order),
                 {static_cast<int>(options.data.workers), 4});
   while (const LoadedBatch* loaded = loader.next()) {
@@ -60,15 +47,32 @@ EvaluationResult Evaluator::run() {
       samples_.add(static_cast<float>(1 / (1 + std::exp(-z))), batch.label[b] > 0.5f, batch.user[b]);
     }
     progress.advance_to(samples_.size());
+    fault_point("evaluation.batch");
+    if (stop != nullptr && *stop) return false;
   }
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return true;
+}
+
+std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
+  const auto start = std::chrono::steady_clock::now();
+  fault_point("evaluation.begin");
+  if (!baseline_) baseline_ = baseline_metrics(experiment_, positions_, baseline_file_);
+  BadIds& bad_ids = experiment_.learner().embeddings.bad_ids();
+  const BadIds before = bad_ids;
+  Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
+  if (!score(progress, stop)) {
+    bad_ids = before;
+    return std::nullopt;
+  }
   BinnedAuc binned;
   for (std::size_t i = 0; i < samples_.probabilities().size(); ++i) {
     binned.add(samples_.probabilities()[i], samples_.labels()[i] != 0);
   }
-  EvaluationResult result{samples_.metrics(), baseline_, binned.value(), elapsed.count()};
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  EvaluationResult result{samples_.metrics(), *baseline_, binned.value(), elapsed.count()};
   progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)
                                    : "AUC undefined: one class only");
+  fault_point("evaluation.end");
   return result;
 }
 
@@ -96,6 +100,17 @@ Json to_json(const EvaluationResult& result) {
   json["baseline_auc"] = result.baseline.auc;
   json["baseline_ne"] = result.baseline.ne;
   return json;
+}
+
+Json evaluation_state(const EvaluationResult& result) {
+  return {{"model", to_json(result.model)},
+          {"baseline", to_json(result.baseline)},
+          {"auc_binned", result.auc_binned}};
+}
+
+EvaluationResult evaluation_from_state(const Json& state) {
+  return {ranking_metrics_from_json(state.at("model")), ranking_metrics_from_json(state.at("baseline")),
+          state.at("auc_binned").get<std::optional<double>>(), 0};
 }
 
 }  // namespace hstu

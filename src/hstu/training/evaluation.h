@@ -1,12 +1,14 @@
 // Scores the held-out samples, beside the trivial baseline. One code path for training and `hstu eval`.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "hstu/base/files.h"
+#include "hstu/base/progress.h"
 #include "hstu/metrics/ranking.h"
 #include "hstu/training/experiment.h"
 
@@ -20,25 +22,35 @@ struct EvaluationResult {
 
 class Evaluator {
  public:
-  // Scores the baseline once: it does not change during a run.
-  explicit Evaluator(Experiment& experiment);
+  // `baseline` is the file that keeps what the baseline scored: the first run() reads it, or scores the
+  // baseline, which is a walk over the whole dataset, and writes it. "": no file.
+  explicit Evaluator(Experiment& experiment, Path baseline = {});
 
   // False when nothing is held out.
   bool has_samples() const { return !positions_.empty(); }
-  EvaluationResult run();
+  // Changes nothing of the learner but the counts of bad ids, and nothing at all when `stop` came to be true
+  // on the way: the result is empty then.
+  std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr);
 
   // What the last run() scored, sample by sample: user.npy, item.npy, time.npy, label.npy, score.npy
   // (probabilities), position.npy (event in the dataset). Creates `folder`.
   void write_predictions(const Path& folder) const;
 
  private:
+  bool score(Progress& progress, const std::atomic<bool>* stop);  // into samples_; false when stopped
+
   Experiment& experiment_;
+  Path baseline_file_;
   std::vector<std::int64_t> positions_;
-  RankingMetrics baseline_;
+  std::optional<RankingMetrics> baseline_;
   RankingSamples samples_;
 };
 
 // {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"}: what both the log and `hstu eval` report.
 Json to_json(const EvaluationResult& result);
+
+// The whole result but its time, for checkpoints, and back.
+Json evaluation_state(const EvaluationResult& result);
+EvaluationResult evaluation_from_state(const Json& state);
 
 }  // namespace hstu

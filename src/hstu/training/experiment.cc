@@ -94,4 +94,8 @@ BatchSchedule Experiment::schedule(BatchCursor start) const {
   return {anchors_.training, schedule, start};
 }
 
+std::int64_t Experiment::train_samples() const {
+  return options().training.epochs * schedule({}).samples_per_epoch();
+}
+
 }  // namespace hstu

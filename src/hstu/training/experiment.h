@@ -26,6 +26,8 @@ class Experiment {
 
   // The batches of training from `start` on.
   BatchSchedule schedule(BatchCursor start) const;
+  // Of the whole run, as long as training.max_steps does not end it.
+  std::int64_t train_samples() const;
 
  private:
   Dataset dataset_;

@@ -131,15 +131,31 @@ void describe(ConfigFields& f, EvaluationSection& o) {
   f.field("every_windows", o.every_windows, "evaluate after this many training windows; 0: not",
           rule::at_least(0));
   f.field("every_data_fraction", o.every_data_fraction,
-          "evaluate after this fraction of an epoch's samples; 0: not", rule::between(0, 1));
+          "evaluate after this fraction of an epoch's steps, rounded up to steps; 0: not",
+          rule::between(0, 1));
+  f.field("skip_until_fraction", o.skip_until_fraction,
+          "no evaluation by either cadence before this fraction of an epoch's steps", rule::between(0, 1));
   f.field("target_auc", o.target_auc, "stop when an evaluation reaches this AUC; 0: never",
           rule::between(0, 1));
   f.field("max_samples", o.max_samples, "score the first samples only; 0: all", rule::at_least(0));
 }
 
 void describe(ConfigFields& f, CheckpointSection& o) {
-  f.field("every_steps", o.every_steps, "save after this many steps; 0: at the end only", rule::at_least(0));
+  f.field("every_window_batches", o.every_window_batches,
+          "save after this many batches of a window, counted anew in each; 0: not", rule::at_least(0));
+  f.field("every_steps", o.every_steps, "save after this many steps; 0: not", rule::at_least(0));
+  f.field("every_seconds", o.every_seconds,
+          "save when the last save is this long ago, whatever moved the system's clock; 0: not",
+          rule::at_least(0));
+  f.field("every_windows", o.every_windows, "save at the end of every so many training windows; 0: not",
+          rule::at_least(0));
   f.field("keep", o.keep, "newest checkpoints to keep; 0: all", rule::at_least(0));
+}
+
+void describe(ConfigFields& f, WarmStartSection& o) {
+  f.field("checkpoint", o.checkpoint,
+          "begin with the parameters and rows of this checkpoint; \"\": from scratch");
+  f.field("name_map", o.name_map, "TOML file of names that differ there; \"\": none do");
 }
 
 void describe(ConfigFields& f, MetricsSection& o) {
@@ -170,7 +186,9 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.section("sparse_optimizer", o.sparse, "of embedding rows");
   f.section("schedule", o.schedule, "of both learning rates");
   f.section("evaluation", o.evaluation, "what is held out and when it is scored");
-  f.section("checkpoint", o.checkpoint, "when to save");
+  f.section("checkpoint", o.checkpoint,
+            "when to save; the end of a run and an interruption save in any case");
+  f.section("warm_start", o.warm_start, "what a run begins with");
   f.section("metrics", o.metrics, "what is reported");
   IdsSection ids{o.on_bad_id};
   f.section("ids", ids, "what to do with ids outside their tables");
@@ -198,6 +216,9 @@ void check_consistency(const RunOptions& o) {
         "raise it to {} or shorten data.history_length",
         o.model.max_sequence, o.features.context.size(), o.data.options.history_length, longest);
   }
+  if (!o.warm_start.name_map.empty() && o.warm_start.checkpoint.empty())
+    fail_usage("warm_start.name_map = \"{}\" renames nothing without warm_start.checkpoint (--warm-start)",
+               o.warm_start.name_map.string());
   learning_rate(o.schedule, o.dense.learning_rate).validate();
 }
 

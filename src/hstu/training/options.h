@@ -72,13 +72,21 @@ struct EvaluationSection {
   bool at_start = false;
   std::int64_t every_windows = 0;
   double every_data_fraction = 0;
+  double skip_until_fraction = 0;
   double target_auc = 0;
   std::int64_t max_samples = 0;
 };
 
 struct CheckpointSection {
+  std::int64_t every_window_batches = 0;
   std::int64_t every_steps = 0;
+  double every_seconds = 1800;
+  std::int64_t every_windows = 0;
   std::int64_t keep = 2;
+};
+
+struct WarmStartSection {
+  Path checkpoint, name_map;
 };
 
 struct MetricsSection {
@@ -98,6 +106,7 @@ struct RunOptions {
   ScheduleSection schedule;
   EvaluationSection evaluation;
   CheckpointSection checkpoint;
+  WarmStartSection warm_start;
   MetricsSection metrics;
 };
 

@@ -1,5 +1,9 @@
 #include "hstu/training/run_folder.h"
 
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
 namespace hstu {
 
 RunFolder create_run_folder(const Path& path, const RunOptions& options) {
@@ -9,12 +13,17 @@ RunFolder create_run_folder(const Path& path, const RunOptions& options) {
         "hstu train --resume {}",
         path.string(), path.string());
   }
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) fail("cannot create the folder {}: {}", path.string(), error.message());
-  RunFolder folder{path};
-  write_file(folder.config(), to_toml(options));
-  return folder;
+  StagedFolder staged(path);
+  write_file(RunFolder{staged.path()}.config(), to_toml(options));
+  staged.commit();
+  return {path};
+}
+
+void discard_run_folder(const RunFolder& folder) {
+  if (std::filesystem::exists(folder.metrics())) return;
+  std::error_code ignored;
+  for (const Path& file : {folder.config(), folder.lock()}) std::filesystem::remove(file, ignored);
+  std::filesystem::remove(folder.path, ignored);  // fails when anything else is in it
 }
 
 RunFolder open_run_folder(const Path& path) {
@@ -23,6 +32,26 @@ RunFolder open_run_folder(const Path& path) {
     fail_usage("{} is not a run: it has no config.toml; a run is the --output of hstu train", path.string());
   }
   return folder;
+}
+
+RunFolder latest_run(const Path& place) {
+  namespace fs = std::filesystem;
+  std::optional<RunFolder> latest;
+  fs::file_time_type newest;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(place, error)) {
+    const RunFolder run{entry.path()};
+    if (!fs::exists(run.config()) || entry.path().extension() == ".partial") continue;
+    const auto written = fs::last_write_time(fs::exists(run.metrics()) ? run.metrics() : run.config(), error);
+    if (error || (latest && written <= newest)) continue;
+    latest = run;
+    newest = written;
+  }
+  if (!latest) {
+    fail_usage("there is no run in {}: name the folder that holds your runs by --runs, or the run itself",
+               place.string());
+  }
+  return *latest;
 }
 
 RunOptions read_run_options(const RunFolder& folder) {

@@ -1,8 +1,12 @@
 #include "hstu/training/run_log.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "hstu/base/machine.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/threads.h"
 
 namespace hstu {
@@ -36,7 +40,7 @@ Json table_limits(const Experiment& experiment) {
   return json;
 }
 
-Json describe_run(const Experiment& experiment, const std::string& version, std::int64_t total_samples) {
+Json describe_run(const Experiment& experiment, const std::string& version) {
   const RunOptions& options = experiment.options();
   return {{"event", "run"},
           {"program", "hstu"},
@@ -47,49 +51,92 @@ Json describe_run(const Experiment& experiment, const std::string& version, std:
           {"threads", threads()},
           {"tables", table_limits(experiment)},
           {"dense_parameters", experiment.learner().model.parameters().count()},
-          {"train_samples", total_samples},
+          {"train_samples", experiment.train_samples()},
           {"eval_samples", experiment.anchors().evaluation.size()},
           {"machine", to_json(this_machine())}};
 }
 
+double wall_clock() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
-RunLog::RunLog(const Path& path, const Experiment& experiment, const std::string& version, bool resumed,
-               std::int64_t total_samples)
-    : experiment_(experiment), lines_(path), progress_("train", total_samples, "samples") {
-  if (experiment.options().metrics.tensorboard)
-    tensorboard_.emplace(path.parent_path(), read_json_lines(path));
-  if (!resumed) write(describe_run(experiment, version, total_samples));
+RunLog::RunLog(const Path& path, const Experiment& experiment, double training_seconds)
+    : experiment_(experiment),
+      lines_(path),
+      start_s_(wall_clock()),
+      progress_("train", experiment.train_samples(), "samples"),
+      training_ms_(1000 * training_seconds) {
+  const std::vector<Json> lines = read_json_lines(path);
+  if (!lines.empty()) start_s_ = std::max(start_s_, lines.back().value("time_s", 0.0));
+  if (experiment.options().metrics.tensorboard) tensorboard_.emplace(path.parent_path(), lines);
+}
+
+double RunLog::seconds_since_1970() const {
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+  return std::round((start_s_ + passed.count()) * 1000) / 1000;
 }
 
 void RunLog::write(Json line) {
-  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  line["time_s"] = std::round(now.count() * 1000) / 1000;
-  lines_.write(line);
+  line["time_s"] = seconds_since_1970();
   if (tensorboard_) tensorboard_->write(line);
+  const bool waited = std::exchange(waits_, false);
+  waiting_.push_back(std::move(line));
+  try {
+    for (; !waiting_.empty(); waiting_.pop_front()) lines_.write(waiting_.front());
+    if (waited) tell("\nmetrics.jsonl can be written again; no line is missing\n");
+  } catch (const Error& error) {
+    waits_ = true;
+    if (!waited) tell("\nWARNING: {}. The run goes on and keeps its lines\n", error.what());
+  }
 }
 
-void RunLog::step(const StepResult& result, std::int64_t window, double step_ms, double wait_ms,
-                  RunState& state) {
+void RunLog::sync() {
+  check(!waits_, "metrics.jsonl cannot be written");
+  lines_.sync();
+}
+
+void RunLog::begin(const std::string& version, const Json& warm_start) {
+  Json line = describe_run(experiment_, version);
+  line["warm_start"] = warm_start;
+  write(std::move(line));
+}
+
+void RunLog::resume(const std::string& version, const RunState& state,
+                    const std::vector<ConfigDifference>& changed) {
+  Json keys = Json::object();
+  for (const ConfigDifference& d : changed) keys[d.key] = {{"before", d.before}, {"after", d.after}};
+  write({{"event", "resume"},
+         {"step", state.step},
+         {"samples", state.samples},
+         {"version", version},
+         {"threads", threads()},
+         {"changed", keys},
+         {"machine", to_json(this_machine())}});
+}
+
+void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunState& state) {
   step_ms_ += step_ms;
   wait_ms_ += wait_ms;
   stages_ += result.stages;
   training_ms_ += step_ms + wait_ms;
+  ++steps_;
   samples_ += result.samples;
   tokens_ += result.tokens;
   state.loss_sum += result.loss;
   ++state.loss_steps;
+  const double loss = state.loss_sum / static_cast<double>(state.loss_steps);
   progress_.advance_to(state.samples,
-                       fmt::format("window {}, loss {:.4f}{}", window,
-                                   state.loss_sum / static_cast<double>(state.loss_steps), last_auc_));
+                       fmt::format("window {}, loss {:.4f}{}", state.next.window, loss, last_auc_));
   if (state.step % experiment_.options().metrics.every_steps != 0) return;
   const double seconds = (step_ms_ + wait_ms_) / 1000;
-  const auto steps = static_cast<double>(state.loss_steps);
+  const auto steps = static_cast<double>(steps_);
   write({{"event", "train"},
          {"step", state.step},
-         {"window", window},
+         {"window", state.next.window},
          {"samples", state.samples},
-         {"loss", state.loss_sum / steps},
+         {"loss", loss},
          {"gradient_norm", result.gradient_norm},
          {"lr_dense", result.lr_dense},
          {"lr_sparse", result.lr_sparse},
@@ -107,15 +154,35 @@ void RunLog::step(const StepResult& result, std::int64_t window, double step_ms,
   state.loss_steps = 0;
   step_ms_ = wait_ms_ = 0;
   stages_ = {};
-  samples_ = tokens_ = 0;
+  steps_ = samples_ = tokens_ = 0;
 }
 
-void RunLog::evaluation(const EvaluationResult& result, const RunState& state, std::int64_t window) {
-  Json line{{"event", "eval"}, {"step", state.step}, {"window", window}, {"samples", state.samples}};
+void RunLog::evaluation(const EvaluationResult& result, const RunState& state) {
+  Json line{
+      {"event", "eval"}, {"step", state.step}, {"window", state.next.window}, {"samples", state.samples}};
   line.update(to_json(result));
   line["eval_s"] = result.seconds;
-  write(line);
+  write(std::move(line));
   if (result.model.auc) last_auc_ = fmt::format(", AUC {:.4f}", *result.model.auc);
+}
+
+void RunLog::checkpoint(const RunState& state, const std::string& reason, double save_seconds) {
+  write({{"event", "checkpoint"},
+         {"step", state.step},
+         {"window", state.next.window},
+         {"batch", state.next.batch},
+         {"samples", state.samples},
+         {"reason", reason},
+         {"save_s", save_seconds},
+         {"training_s", training_seconds()}});
+  if (!waiting_.empty()) waiting_.pop_back();  // it would come to stand in the log without its checkpoint
+  sync();
+}
+
+void RunLog::checkpoint_failed(const RunState& state, const std::string& reason, const std::string& error) {
+  tell("\nWARNING: the save of step {} failed: {}. Earlier checkpoints stand as they were\n", state.step,
+       error);
+  write({{"event", "checkpoint_failed"}, {"step", state.step}, {"reason", reason}, {"error", error}});
 }
 
 void RunLog::end(const std::string& reason, const RunState& state) {
@@ -125,6 +192,7 @@ void RunLog::end(const std::string& reason, const RunState& state) {
          {"step", state.step},
          {"samples", state.samples},
          {"training_s", training_seconds()}});
+  sync();
 }
 
 }  // namespace hstu

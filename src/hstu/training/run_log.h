@@ -1,12 +1,16 @@
-// metrics.jsonl: every number a run shows, one JSON object a line. Fields that tell time end in _ms, _s or
-// _per_s; time_s, in every line, is the wall clock in seconds since 1970.
+// metrics.jsonl: every number a run shows, one JSON object a line, in the order of docs/runs.md. Fields that
+// tell time end in _ms, _s or _per_s; time_s, in every line, is the clock in seconds since 1970, and never
+// less than in the line before.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "hstu/base/config_difference.h"
 #include "hstu/base/json_lines.h"
 #include "hstu/base/progress.h"
 #include "hstu/report/tensorboard.h"
@@ -18,29 +22,50 @@ namespace hstu {
 
 class RunLog {
  public:
-  // Starts the log with a line that describes the run; `resumed` continues the log of an earlier one.
-  RunLog(const Path& path, const Experiment& experiment, const std::string& version, bool resumed,
-         std::int64_t total_samples);
+  // Goes on behind the last line of the file. `training_seconds`: what earlier processes spent on the steps
+  // that the log tells of.
+  RunLog(const Path& path, const Experiment& experiment, double training_seconds);
+
+  // The first line of a run. `warm_start`: what it began with, null for nothing.
+  void begin(const std::string& version, const Json& warm_start);
+  // The mark of a restart, with the keys that changed.
+  void resume(const std::string& version, const RunState& state,
+              const std::vector<ConfigDifference>& changed);
 
   // Counts a step; every metrics.every_steps steps a train line with the mean loss and the rates since the
   // last one.
-  void step(const StepResult& result, std::int64_t window, double step_ms, double wait_ms, RunState& state);
-  void evaluation(const EvaluationResult& result, const RunState& state, std::int64_t window);
+  void step(const StepResult& result, double step_ms, double wait_ms, RunState& state);
+  void evaluation(const EvaluationResult& result, const RunState& state);
+  // Written and on the disk, with all lines before it, when it returns; throws Error otherwise. Called when a
+  // checkpoint lacks nothing but its name: where the checkpoint stands, this line does.
+  void checkpoint(const RunState& state, const std::string& reason, double save_seconds);
+  void checkpoint_failed(const RunState& state, const std::string& reason, const std::string& error);
+  // As durable as checkpoint().
   void end(const std::string& reason, const RunState& state);
 
-  double training_seconds() const { return training_ms_ / 1000; }
+  double training_seconds() const { return training_ms_ / 1000; }  // of the whole run
 
  private:
+  // Every line passes here. One that cannot be written (a full disk) is said once on the terminal and written
+  // later, in its place.
   void write(Json line);
+  void sync();
+  // Of the wall clock at the start, and of a steady one since.
+  double seconds_since_1970() const;
 
   const Experiment& experiment_;
   JsonLinesWriter lines_;
+  std::deque<Json> waiting_;
+  bool waits_ = false;  // the last line could not be written
   std::optional<TensorboardWriter> tensorboard_;
+  double start_s_;  // seconds since 1970 at `start_`
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Progress progress_;
-  double step_ms_ = 0, wait_ms_ = 0;  // since the last train line
-  StageTimes stages_;                 // of the same steps
-  std::int64_t samples_ = 0, tokens_ = 0;
-  double training_ms_ = 0;  // of all steps
+  // Since the last train line, by this process.
+  double step_ms_ = 0, wait_ms_ = 0;
+  StageTimes stages_;
+  std::int64_t steps_ = 0, samples_ = 0, tokens_ = 0;
+  double training_ms_;  // of all steps
   std::string last_auc_;
 };
 

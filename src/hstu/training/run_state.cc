@@ -1,48 +1,43 @@
 #include "hstu/training/run_state.h"
 
 #include "hstu/base/text.h"
-#include "hstu/checkpoint/checkpoint.h"
 
 namespace hstu {
 namespace {
 
-nlohmann::json bad_ids_to_json(const BadIds& bad_ids) {
-  nlohmann::json json = nlohmann::json::object();
-  for (const auto& feature : bad_ids.features()) json[feature.name] = feature.count;
+Json bad_ids_state(const BadIds& bad_ids) {
+  Json json = Json::object();
+  for (const BadIds::Feature& feature : bad_ids.features()) {
+    if (feature.count == 0) continue;
+    json[feature.name] = {
+        {"count", feature.count}, {"first_id", feature.first_id}, {"first_sample", feature.first_sample}};
+  }
   return json;
 }
 
-}  // namespace
-
-Path save_run(const Path& checkpoints, const Experiment& experiment, const RunState& state) {
-  const nlohmann::json json{
-      {"dataset", experiment.dataset().manifest().id},
-      {"samples", state.samples},
-      {"next", {{"epoch", state.next.epoch}, {"window", state.next.window}, {"batch", state.next.batch}}},
-      {"loss_sum", state.loss_sum},
-      {"loss_steps", state.loss_steps},
-      {"windows_done", state.windows_done},
-      {"fraction_evaluations", state.fraction_evaluations},
-      {"bad_ids", bad_ids_to_json(experiment.learner().embeddings.bad_ids())}};
-  const Path path =
-      save_checkpoint(checkpoints, state.step, experiment.learner().model.parameters().all(),
-                      experiment.learner().dense_optimizer, experiment.learner().embeddings.tables(), json);
-  prune_checkpoints(checkpoints, state.step, experiment.options().checkpoint.keep);
-  return path;
+void restore(BadIds& bad_ids, const Json& json) {
+  for (const auto& [feature, counted] : json.items()) {
+    bad_ids.restore(feature, counted.at("count").get<std::int64_t>(),
+                    counted.at("first_id").get<std::int64_t>(),
+                    counted.at("first_sample").get<std::string>());
+  }
 }
 
-RunState load_run(const Path& path, Experiment& experiment) {
-  const Checkpoint checkpoint(path);
-  const nlohmann::json& json = checkpoint.state();
-  const auto dataset = json.at("dataset").get<std::string>();
-  check(dataset == experiment.dataset().manifest().id,
-        "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
-        path.string(), dataset, experiment.dataset().folder().string(), experiment.dataset().manifest().id);
-  checkpoint.load(experiment.learner().model.parameters().all());
-  checkpoint.load(experiment.learner().dense_optimizer);
-  checkpoint.load(experiment.learner().embeddings.tables());
+Json to_json(const RunState& state) {
+  return {{"samples", state.samples},
+          {"next", {{"epoch", state.next.epoch}, {"window", state.next.window}, {"batch", state.next.batch}}},
+          {"loss_sum", state.loss_sum},
+          {"loss_steps", state.loss_steps},
+          {"windows_done", state.windows_done},
+          {"window_end", state.window_end},
+          {"evaluation", state.evaluation ? evaluation_state(*state.evaluation) : Json()},
+          {"evaluated_at", state.evaluated_at},
+          {"evaluation_due", state.evaluation_due}};
+}
+
+RunState state_from_json(std::int64_t step, const Json& json) {
   RunState state;
-  state.step = checkpoint.step();
+  state.step = step;
   json.at("samples").get_to(state.samples);
   json.at("next").at("epoch").get_to(state.next.epoch);
   json.at("next").at("window").get_to(state.next.window);
@@ -50,8 +45,58 @@ RunState load_run(const Path& path, Experiment& experiment) {
   json.at("loss_sum").get_to(state.loss_sum);
   json.at("loss_steps").get_to(state.loss_steps);
   json.at("windows_done").get_to(state.windows_done);
-  json.at("fraction_evaluations").get_to(state.fraction_evaluations);
+  json.at("window_end").get_to(state.window_end);
+  if (!json.at("evaluation").is_null()) state.evaluation = evaluation_from_state(json.at("evaluation"));
+  json.at("evaluated_at").get_to(state.evaluated_at);
+  json.at("evaluation_due").get_to(state.evaluation_due);
   return state;
+}
+
+// Checkpoints keep what a caller gives them in plain JSON.
+nlohmann::json plain(const Json& json) {
+  return nlohmann::json::parse(json.dump());
+}
+
+Json state_of(const Checkpoint& checkpoint) {
+  return Json::parse(checkpoint.state().dump());
+}
+
+}  // namespace
+
+Path save_run(const Path& checkpoints, const Experiment& experiment, const RunState& state,
+              const std::string& reason, const std::function<void()>& before_rename) {
+  const Learner& learner = experiment.learner();
+  const Json json{{"dataset", experiment.dataset().manifest().id},
+                  {"config", to_toml(experiment.options())},
+                  {"reason", reason},
+                  {"run", to_json(state)},
+                  {"bad_ids", bad_ids_state(learner.embeddings.bad_ids())}};
+  return save_checkpoint(checkpoints, state.step, learner.model.parameters().all(), learner.dense_optimizer,
+                         learner.embeddings.tables(), plain(json), before_rename);
+}
+
+RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
+  const Json json = state_of(checkpoint);
+  const auto dataset = json.at("dataset").get<std::string>();
+  check(dataset == experiment.dataset().manifest().id,
+        "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
+        checkpoint.path().string(), dataset, experiment.dataset().folder().string(),
+        experiment.dataset().manifest().id);
+  Learner& learner = experiment.learner();
+  checkpoint.load(learner.model.parameters().all());
+  checkpoint.load(learner.dense_optimizer);
+  checkpoint.load(learner.embeddings.tables());
+  restore(learner.embeddings.bad_ids(), json.at("bad_ids"));
+  return state_from_json(checkpoint.step(), json.at("run"));
+}
+
+std::string saved_reason(const Checkpoint& checkpoint) {
+  return checkpoint.state().at("reason").get<std::string>();
+}
+
+RunOptions saved_options(const Checkpoint& checkpoint) {
+  return parse_config<RunOptions>(checkpoint.state().at("config").get<std::string>(),
+                                  checkpoint.path().string());
 }
 
 Path find_checkpoint(const Path& checkpoints, std::int64_t step) {

@@ -1,10 +1,15 @@
-// Where a run stands, and its way into checkpoints and back.
+// Where a run stands, and its way into checkpoints and back. Nothing here tells time, and nothing depends on
+// how often the run was interrupted: the last checkpoint of a run has the same bytes either way.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 
-#include "hstu/base/json.h"
 #include "hstu/batching/schedule.h"
+#include "hstu/checkpoint/checkpoint.h"
+#include "hstu/training/evaluation.h"
 #include "hstu/training/experiment.h"
 
 namespace hstu {
@@ -16,17 +21,25 @@ struct RunState {
   // Sums since the last train line of the log.
   double loss_sum = 0;
   std::int64_t loss_steps = 0;
-  // Windows finished, and the samples at which the last evaluation by data fraction was due.
   std::int64_t windows_done = 0;
-  std::int64_t fraction_evaluations = 0;
+  bool window_end = false;  // the last batch was the last of its window
+  // The last evaluation, and the step it was made at: what the target is compared with.
+  std::optional<EvaluationResult> evaluation;
+  std::int64_t evaluated_at = -1;
+  bool evaluation_due = false;  // at this step, but the run was interrupted in it
 };
 
-// Writes RUN/checkpoints/step_N with everything that going on needs, keeps the newest `keep` of them (0:
-// all).
-Path save_run(const Path& checkpoints, const Experiment& experiment, const RunState& state);
+// Writes RUN/checkpoints/step_N with everything that going on needs. `reason` is why: it tells two saves of
+// one step apart. `before_rename` as for save_checkpoint.
+Path save_run(const Path& checkpoints, const Experiment& experiment, const RunState& state,
+              const std::string& reason, const std::function<void()>& before_rename = {});
 
 // Fills the experiment from a checkpoint. Throws Error when it was made from another dataset or model.
-RunState load_run(const Path& checkpoint, Experiment& experiment);
+RunState load_run(const Checkpoint& checkpoint, Experiment& experiment);
+
+// What save_run wrote beside the state.
+std::string saved_reason(const Checkpoint& checkpoint);
+RunOptions saved_options(const Checkpoint& checkpoint);
 
 // The checkpoint of a step (-1: the newest) below RUN/checkpoints. UsageError listing what there is.
 Path find_checkpoint(const Path& checkpoints, std::int64_t step);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "hstu/base/faults.h"
 #include "hstu/base/random.h"
 #include "hstu/loss/binary_cross_entropy.h"
 #include "hstu/optimizer/clipping.h"
@@ -92,6 +93,7 @@ StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
   }
   learner.dense_optimizer.step(result.lr_dense,
                                clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
+  fault_point("step.middle");
   learner.embeddings.apply_gradients(lookup, result.lr_sparse);
   result.stages.update_ms = watch.lap();
   return result;

@@ -1,21 +1,34 @@
 #include "hstu/training/train.h"
 
+#include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <filesystem>
 
-#include "hstu/base/text.h"
+#include "hstu/base/faults.h"
+#include "hstu/base/terminal.h"
 #include "hstu/batching/loader.h"
+#include "hstu/training/cadence.h"
+#include "hstu/training/resume.h"
+#include "hstu/training/run_lock.h"
 #include "hstu/training/run_log.h"
 #include "hstu/training/run_state.h"
 #include "hstu/training/step.h"
+#include "hstu/training/warm_start.h"
 
 namespace hstu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The number of the last step.
+std::int64_t last_step(const Experiment& experiment) {
+  const TrainingSection& training = experiment.options().training;
+  const std::int64_t all = training.epochs * experiment.schedule({}).batches_per_epoch();
+  return training.max_steps > 0 ? std::min(training.max_steps, all) : all;
 }
 
 // One run: the experiment, where it stands, and when to evaluate, save and stop.
@@ -23,108 +36,217 @@ class Run {
  public:
   explicit Run(const TrainRequest& request)
       : request_(request),
+        lock_(request.folder.lock()),
+        checkpoint_(request.resume ? checkpoint_to_resume(request.folder, request.from_step) : std::nullopt),
+        changed_(request.resume
+                     ? changed_keys(request.folder, checkpoint_, request.options, request.allowed_changes)
+                     : std::vector<ConfigDifference>{}),
         experiment_(request.options),
-        state_(request.resume ? resume() : RunState{}),
-        evaluator_(experiment_),
-        total_samples_(request.options.training.epochs * experiment_.schedule({}).samples_per_epoch()),
-        log_(request.folder.metrics(), experiment_, request.version, request.resume, total_samples_) {}
+        state_(checkpoint_ ? load_run(*checkpoint_, experiment_) : first_state()),
+        last_step_(last_step(experiment_)),
+        evaluator_(experiment_, request.folder.baseline()),
+        evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
+        record_(rewind()),
+        log_(request.folder.metrics(), experiment_, record_.training_seconds),
+        save_cadence_(request.options.checkpoint, Clock::now()) {}
 
   TrainResult run() {
-    const auto& evaluation = request_.options.evaluation;
-    if (state_.step == 0 && evaluation.at_start) evaluate(0);
-    std::string reason = loop();
-    if (reason != "interrupted" && evaluator_.has_samples() && evaluated_at_ != state_.step)
-      evaluate(last_window_);
-    if (saved_at_ != state_.step) save();
-    log_.end(reason, state_);
-    return finish(reason);
+    if (record_.ended) {
+      tell("{} has ended already: nothing is left to do\n", request_.folder.path.string());
+      return finish(*finished());
+    }
+    begin_log();
+    fault_point("open");
+    const bool evaluates_first = state_.step == 0 && request_.options.evaluation.at_start;
+    auto reason =
+        evaluates_first || state_.evaluation_due || finished() ? settle(evaluates_first) : reason_to_end();
+    if (!reason) reason = loop();
+    fault_point("end");
+    log_.end(*reason, state_);
+    return finish(*reason);
   }
 
  private:
-  RunState resume() {
-    const Path checkpoint = find_checkpoint(request_.folder.checkpoints(), -1);
-    const RunState state = load_run(checkpoint, experiment_);
-    remove_lines_after(request_.folder.metrics(), state.step);
-    fmt::print(stderr, "going on from {} (step {})\n", checkpoint.string(), state.step);
-    return state;
+  RunState first_state() {
+    const WarmStartSection& section = request_.options.warm_start;
+    if (section.checkpoint.empty()) return {};
+    const WarmStartReport report = warm_start(experiment_.learner(), section);
+    tell("{}\n", to_text(report));
+    warm_start_ = to_json(report);
+    return {};
+  }
+
+  // Makes the folder say what the checkpoint does: nothing later, nothing half-made. A run that has no
+  // checkpoint yet begins anew.
+  LogRecord rewind() {
+    const RunFolder& folder = request_.folder;
+    if (!checkpoint_) {
+      std::filesystem::remove(folder.metrics());
+      return {};
+    }
+    saved_at_ = state_.step;
+    LogRecord record = read_log(folder.metrics(), *checkpoint_);
+    record.ended = record.ended && finished();
+    abandon_later(folder, state_.step);
+    if (!record.ended) rewind_log(folder.metrics(), *checkpoint_);
+    tidy(checkpoint_->path());
+    tell("going on from {} (step {})\n", checkpoint_->path().string(), state_.step);
+    return record;
+  }
+
+  // The mark of the restart comes before the new configuration: cut short between the two, the run is still
+  // the old one.
+  void begin_log() {
+    if (!record_.begun) log_.begin(request_.version, warm_start_);
+    if (!request_.resume) return;
+    log_.resume(request_.version, state_, changed_);
+    const std::string config = to_toml(request_.options);
+    if (read_file(request_.folder.config()) != config) write_file(request_.folder.config(), config);
   }
 
   // Steps until there is a reason to stop.
   std::string loop() {
-    const RunOptions& options = request_.options;
-    Loader loader(experiment_.batches(), experiment_.schedule(state_.next),
-                  {static_cast<int>(options.data.workers), 2 * static_cast<int>(options.data.workers) + 2});
+    const int workers = static_cast<int>(request_.options.data.workers);
+    Loader loader(experiment_.batches(), experiment_.schedule(state_.next), {workers, 2 * workers + 2});
     while (true) {
-      if (options.training.max_steps > 0 && state_.step >= options.training.max_steps) return "completed";
-      const LoadedBatch* loaded = loader.next();
-      if (!loaded) return "completed";
+      const LoadedBatch* const loaded = loader.next();
+      require(loaded != nullptr, "the data ended at step {}, expected {} steps", state_.step, last_step_);
+      fault_point("step.begin");
       const Clock::time_point start = Clock::now();
       const StepResult result = train_step(experiment_.learner(), loaded->batch, state_.step);
+      fault_point("step.end");
       ++state_.step;
       state_.samples += result.samples;
       state_.next = loaded->next;
+      state_.window_end = loaded->window_end;
       if (loaded->window_end) ++state_.windows_done;
-      last_window_ = loaded->cursor.window;
-      log_.step(result, last_window_, ms_since(start), loaded->data_wait_ms, state_);
-      if (evaluation_is_due(loaded->window_end) && evaluate(last_window_)) return "target";
-      if (options.checkpoint.every_steps > 0 && state_.step % options.checkpoint.every_steps == 0) save();
-      if (request_.stop != nullptr && *request_.stop) return "interrupted";
+      log_.step(result, 1000 * seconds_since(start), loaded->data_wait_ms, state_);
+      if (const auto reason = settle()) return *reason;
     }
   }
 
-  bool evaluation_is_due(bool window_end) {
-    const auto& evaluation = request_.options.evaluation;
-    if (evaluation.every_windows > 0)
-      return window_end && state_.windows_done % evaluation.every_windows == 0;
-    if (evaluation.every_data_fraction <= 0) return false;
-    const double epoch =
-        static_cast<double>(total_samples_) / static_cast<double>(request_.options.training.epochs);
-    const auto due = static_cast<std::int64_t>(
-        std::floor(static_cast<double>(state_.samples) / (epoch * evaluation.every_data_fraction)));
-    if (due == state_.fraction_evaluations) return false;
-    state_.fraction_evaluations = due;
-    return true;
+  // What follows a step: its evaluation, then its save, so that no checkpoint is without the evaluation of
+  // its step. Gives the reason to end, if there is one.
+  std::optional<std::string> settle(bool evaluates_anyway = false) {
+    const bool due = evaluates_anyway || state_.evaluation_due || state_.step >= last_step_ ||
+                     evaluation_cadence_.due(state_);
+    if (due && evaluator_.has_samples() && state_.evaluated_at != state_.step) evaluate();
+    const auto end = reason_to_end();
+    if (const auto reason = reason_to_save(end)) save(*reason, end.has_value());
+    return end;
   }
 
-  // True when the target is reached.
-  bool evaluate(std::int64_t window) {
-    result_ = evaluator_.run();
-    evaluated_at_ = state_.step;
-    log_.evaluation(*result_, state_, window);
+  void evaluate() {
+    const auto result = stopped() ? std::nullopt : evaluator_.run(request_.stop);
+    state_.evaluation_due = !result.has_value();
+    if (!result) return;
+    state_.evaluation = result;
+    state_.evaluated_at = state_.step;
+    evaluated_since_save_ = true;
+    log_.evaluation(*result, state_);
+  }
+
+  bool stopped() const { return request_.stop != nullptr && *request_.stop; }
+
+  std::optional<std::string> finished() const {
     const double target = request_.options.evaluation.target_auc;
-    return target > 0 && result_->model.auc && *result_->model.auc >= target;
+    const bool evaluated = state_.evaluation && state_.evaluated_at == state_.step;
+    if (target > 0 && evaluated && state_.evaluation->model.auc.value_or(0) >= target) return "target";
+    if (state_.step >= last_step_) return "completed";
+    return std::nullopt;
   }
 
-  void save() {
-    save_run(request_.folder.checkpoints(), experiment_, state_);
+  std::optional<std::string> reason_to_end() const {
+    if (state_.evaluation_due) return "interrupted";
+    if (const auto reason = finished()) return reason;
+    if (stopped()) return "interrupted";
+    return std::nullopt;
+  }
+
+  // Two saves of one step never have the same reason: it is by the reason that the log tells them apart.
+  std::optional<std::string> reason_to_save(const std::optional<std::string>& end) const {
+    const bool saved = saved_at_ == state_.step;
+    if (saved && !evaluated_since_save_) return std::nullopt;
+    if (end && *end != "interrupted") return "end_of_run";
+    if (end && (saved || state_.step == 0)) return std::nullopt;  // what is lost is made again
+    if (state_.evaluation_due) return "interrupted";
+    const auto reason = save_cadence_.due(state_, Clock::now());
+    return !reason && end ? "interrupted" : reason;
+  }
+
+  // `last`: there will be no other save.
+  void save(const std::string& reason, bool last) {
+    fault_point("save.begin");
+    const Clock::time_point start = Clock::now();
+    Path path;
+    try {
+      path = save_run(request_.folder.checkpoints(), experiment_, state_, reason,
+                      [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
+    } catch (const InternalError&) {
+      throw;
+    } catch (const Error& error) {
+      log_.checkpoint_failed(state_, reason, error.what());
+      save_cadence_.saved(Clock::now());
+      check(
+          !last,
+          "the last save failed: {}. What came after the newest checkpoint is lost; set that right, then go "
+          "on with hstu train --resume {}",
+          error.what(), request_.folder.path.string());
+      return;
+    }
     saved_at_ = state_.step;
+    evaluated_since_save_ = false;
+    tidy(path);
+    save_cadence_.saved(Clock::now());
+    fault_point("save.end");
+  }
+
+  // What stands beside a new checkpoint matters less than to go on.
+  void tidy(const Path& newest) {
+    const Path checkpoints = request_.folder.checkpoints();
+    try {
+      fault_point("save.renamed");
+      set_current(checkpoints, newest);
+      fault_point("save.prune");
+      clear_leftovers(checkpoints);
+      prune_checkpoints(checkpoints, state_.step, request_.options.checkpoint.keep);
+    } catch (const Error& error) {
+      tell("\nWARNING: {}\n", error.what());
+    }
   }
 
   TrainResult finish(const std::string& reason) {
-    TrainResult result{reason, state_.step, state_.samples, 0, result_};
-    if (log_.training_seconds() > 0) {
-      result.samples_per_s = static_cast<double>(state_.samples - first_sample_) / log_.training_seconds();
-    }
+    TrainResult result{reason, state_.step, state_.samples, 0, state_.evaluation};
+    const std::int64_t samples = state_.samples - samples_without_time_;
+    if (log_.training_seconds() > 0)
+      result.samples_per_s = static_cast<double>(samples) / log_.training_seconds();
     Json summary{{"reason", reason},
                  {"step", state_.step},
                  {"samples", state_.samples},
                  {"samples_per_s", result.samples_per_s},
                  {"training_s", log_.training_seconds()},
                  {"eval", nullptr}};
-    if (result_) summary["eval"] = to_json(*result_);
+    if (state_.evaluation) summary["eval"] = to_json(*state_.evaluation);
     write_file(request_.folder.summary(), summary.dump(2) + "\n");
     return result;
   }
 
   const TrainRequest& request_;
+  RunLock lock_;
+  std::optional<Checkpoint> checkpoint_;  // to go on from
+  std::vector<ConfigDifference> changed_;
   Experiment experiment_;
+  Json warm_start_;
   RunState state_;
-  std::int64_t first_sample_ = state_.samples;
+  std::int64_t last_step_;
   Evaluator evaluator_;
-  std::int64_t total_samples_;
+  EvaluationCadence evaluation_cadence_;
+  std::int64_t saved_at_ = -1;
+  bool evaluated_since_save_ = false;
+  LogRecord record_;
+  std::int64_t samples_without_time_ = record_.begun ? 0 : state_.samples;
   RunLog log_;
-  std::optional<EvaluationResult> result_;
-  std::int64_t evaluated_at_ = -1, saved_at_ = -1, last_window_ = 0;
+  SaveCadence save_cadence_;
 };
 
 }  // namespace

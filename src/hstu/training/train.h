@@ -1,10 +1,11 @@
-// The loop of a run: batches in order, steps, evaluations, checkpoints, and a log of it all.
+// The loop of a run: batches in order, steps, evaluations, checkpoints, and a log of it all. docs/runs.md
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hstu/training/evaluation.h"
 #include "hstu/training/options.h"
@@ -15,9 +16,12 @@ namespace hstu {
 struct TrainRequest {
   RunOptions options;
   RunFolder folder;
-  bool resume = false;                      // go on from the newest checkpoint of the folder
   std::string version;                      // of the program, for the log
   const std::atomic<bool>* stop = nullptr;  // set by a signal: finish the step, save, end
+
+  bool resume = false;          // go on with the folder's run
+  std::int64_t from_step = -1;  // from this checkpoint; -1: the newest. Later ones are put aside
+  std::vector<std::string> allowed_changes = {};  // keys of the configuration that may differ from the run's
 };
 
 struct TrainResult {
@@ -28,7 +32,8 @@ struct TrainResult {
 };
 
 // Trains to the end, the target or the signal. Leaves metrics.jsonl, checkpoints/ and summary.json in the
-// folder.
+// folder. A save that fails is reported and training goes on; Error when the last one fails. UsageError, and
+// nothing is changed, when another process trains this run or the configuration differs from the run's.
 TrainResult train(const TrainRequest& request);
 
 }  // namespace hstu

@@ -1,0 +1,66 @@
+#include "hstu/base/faults.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+FaultWatcher& watcher() {
+  static FaultWatcher instance;
+  return instance;
+}
+
+FaultWatcher parse_fault(const std::string& words) {
+  const std::vector<std::string> parts = split(words, ':');
+  if (parts.size() < 2 || parts.size() > 3)
+    fail_usage("--fault {}: expected POINT:COUNT or POINT:COUNT:kill|term", words);
+  std::vector<std::string> known;
+  for (const FaultPoint& point : kFaultPoints) known.emplace_back(point.name);
+  if (std::find(known.begin(), known.end(), parts[0]) == known.end())
+    fail_usage("--fault {}: there is no point \"{}\"{}", words, parts[0], suggestion(parts[0], known));
+  std::int64_t count = 0;
+  const char* const end = parts[1].data() + parts[1].size();
+  if (std::from_chars(parts[1].data(), end, count).ptr != end || count < 1)
+    fail_usage("--fault {}: expected a count of at least 1, found \"{}\"", words, parts[1]);
+  if (parts.size() == 3 && parts[2] != "kill" && parts[2] != "term")
+    fail_usage("--fault {}: expected kill or term, found \"{}\"", words, parts[2]);
+  const int signal = parts.size() == 3 && parts[2] == "term" ? SIGTERM : SIGKILL;
+  return [point = parts[0], left = count, signal](std::string_view passed) mutable {
+    if (passed == point && --left == 0) ::kill(::getpid(), signal);
+  };
+}
+
+}  // namespace
+
+void watch_fault_points(FaultWatcher new_watcher) {
+  watcher() = std::move(new_watcher);
+}
+
+bool fault_points_are_watched() {
+  return static_cast<bool>(watcher());
+}
+
+void fault_point(std::string_view point) {
+  if (watcher()) watcher()(point);
+}
+
+FaultWatcher parse_faults(std::span<const std::string> words) {
+  std::vector<FaultWatcher> faults;
+  for (const std::string& word : words) faults.push_back(parse_fault(word));
+  return [faults](std::string_view point) mutable {
+    for (const FaultWatcher& fault : faults) fault(point);
+  };
+}
+
+}  // namespace hstu

@@ -1,0 +1,95 @@
+#include "hstu/training/resume.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "hstu/base/json_lines.h"
+#include "hstu/base/terminal.h"
+#include "hstu/training/run_state.h"
+
+namespace hstu {
+namespace {
+
+namespace fs = std::filesystem;
+
+Path next_free_folder(const Path& parent) {
+  for (int n = 1;; ++n) {
+    const Path path = parent / std::to_string(n);
+    if (!fs::exists(path)) return path;
+  }
+}
+
+bool is_own_line(const Json& line, const Checkpoint& checkpoint) {
+  return line.value("event", "") == "checkpoint" &&
+         line.value("step", std::int64_t{-1}) == checkpoint.step() &&
+         line.value("reason", "") == saved_reason(checkpoint);
+}
+
+void check_done(const std::error_code& error, const std::string& what) {
+  check(!error, "cannot {}: {}", what, error.message());
+}
+
+}  // namespace
+
+std::optional<Checkpoint> checkpoint_to_resume(const RunFolder& folder, std::int64_t step) {
+  if (step < 0 && !latest_checkpoint(folder.checkpoints())) return std::nullopt;
+  return Checkpoint(find_checkpoint(folder.checkpoints(), step));
+}
+
+std::vector<ConfigDifference> changed_keys(const RunFolder& folder,
+                                           const std::optional<Checkpoint>& checkpoint,
+                                           const RunOptions& options,
+                                           const std::vector<std::string>& allowed) {
+  const RunOptions before = checkpoint ? saved_options(*checkpoint) : read_run_options(folder);
+  const ConfigFlattener::Values now = config_values(options);
+  std::vector<ConfigDifference> changed = differences(config_values(before), now);
+  check_differences(changed, allowed, now, (checkpoint ? checkpoint->path() : folder.path).string());
+  return changed;
+}
+
+void abandon_later(const RunFolder& folder, std::int64_t step) {
+  auto entries = list_checkpoints(folder.checkpoints());
+  std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step <= step; });
+  if (entries.empty()) return;
+  const Path place = next_free_folder(folder.abandoned());
+  std::error_code error;
+  fs::create_directories(place, error);
+  check_done(error, "create the folder " + place.string());
+  if (fs::exists(folder.metrics())) {
+    fs::copy_file(folder.metrics(), place / folder.metrics().filename(), error);
+    check_done(error, "copy metrics.jsonl to " + place.string());
+  }
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    fs::rename(entry->path, place / entry->path.filename(), error);
+    check_done(error, fmt::format("move {} to {}", entry->path.string(), place.string()));
+  }
+  tell(
+      "going back to step {}: {} later checkpoint{} and a copy of the log moved to {}; remove them when "
+      "you do not want them\n",
+      step, entries.size(), entries.size() == 1 ? "" : "s", place.string());
+}
+
+LogRecord read_log(const Path& metrics, const Checkpoint& checkpoint) {
+  LogRecord record;
+  if (!fs::exists(metrics)) return record;
+  for (const Json& line : read_json_lines(metrics)) {
+    if (is_own_line(line, checkpoint)) {
+      record.begun = true;
+      line.at("training_s").get_to(record.training_seconds);
+    }
+    record.ended = line.value("event", "") == "end" && line.value("reason", "") != "interrupted";
+  }
+  check(record.begun,
+        "{} has no line of the save of step {} ({}): it was altered, or belongs to another run. Move it away "
+        "to "
+        "go on with a new log",
+        metrics.string(), checkpoint.step(), saved_reason(checkpoint));
+  return record;
+}
+
+void rewind_log(const Path& metrics, const Checkpoint& checkpoint) {
+  if (!fs::exists(metrics)) return;
+  cut_lines_behind(metrics, [&](const Json& line) { return is_own_line(line, checkpoint); });
+}
+
+}  // namespace hstu

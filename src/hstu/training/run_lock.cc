@@ -1,0 +1,33 @@
+#include "hstu/training/run_lock.h"
+
+#include <fstream>
+#include <string>
+
+#include <unistd.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+std::string this_process() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return fmt::format("process {} on {}", ::getpid(), host);
+}
+
+}  // namespace
+
+RunLock::RunLock(const Path& file) : lock_(file) {
+  if (!lock_.held()) {
+    std::ifstream text(file);
+    std::string holder;
+    if (!std::getline(text, holder)) holder = "another process";
+    fail_usage("{} is being trained by {}: wait for it, end it, or choose another run",
+               file.parent_path().string(), holder);
+  }
+  // Only a courtesy: on a full disk the lock holds without it.
+  std::ofstream(file, std::ios::trunc) << this_process() << "\n";
+}
+
+}  // namespace hstu

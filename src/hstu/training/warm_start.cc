@@ -1,0 +1,210 @@
+#include "hstu/training/warm_start.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "hstu/base/config_source.h"
+#include "hstu/base/text.h"
+#include "hstu/checkpoint/checkpoint.h"
+#include "hstu/checkpoint/safetensors.h"
+#include "hstu/training/run_folder.h"
+#include "hstu/training/run_state.h"
+
+namespace hstu {
+namespace {
+
+using Names = std::map<std::string, std::string>;  // of this model, of the other
+
+struct NameMap {
+  Names parameters, tables;
+};
+
+Names read_names(const toml::table& file, const char* section, const Path& path) {
+  Names names;
+  const toml::table* const table = file[section].as_table();
+  if (table == nullptr) return names;
+  for (const auto& [mine, theirs] : *table) {
+    if (!theirs.is_string())
+      fail_usage("{}: {}.\"{}\": expected a name in quotes", path.string(), section, mine.str());
+    names.emplace(mine.str(), theirs.value<std::string>().value_or(""));
+  }
+  return names;
+}
+
+NameMap read_name_map(const Path& path) {
+  if (path.empty()) return {};
+  const toml::table file = config_tables(read_config_file(path), path.string(), {});
+  for (const auto& [section, node] : file) {
+    if (section.str() != "parameters" && section.str() != "tables")
+      fail_usage("{}: expected [parameters] and [tables], found {}", path.string(), section.str());
+  }
+  return {read_names(file, "parameters", path), read_names(file, "tables", path)};
+}
+
+void check_names(const Names& names, const std::vector<std::string>& mine,
+                 const std::vector<std::string>& theirs, const std::string& what) {
+  const auto has = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  for (const auto& [here, there] : names) {
+    if (!has(mine, here))
+      fail_usage("name map: this model has no {} \"{}\"{}", what, here, suggestion(here, mine));
+    if (!has(theirs, there))
+      fail_usage("name map: the checkpoint has no {} \"{}\"{}", what, there, suggestion(there, theirs));
+  }
+}
+
+// Pairs the names of both models and tells the report what became of each.
+class Pairing {
+ public:
+  Pairing(WarmStartReport& report, const Names& names, const std::vector<std::string>& mine,
+          const std::vector<std::string>& theirs, std::string prefix, const std::string& what)
+      : report_(report), names_(names), unused_(theirs.begin(), theirs.end()), prefix_(std::move(prefix)) {
+    check_names(names, mine, theirs, what);
+    // A name that the map gives to another is not taken a second time.
+    for (const auto& [here, there] : names_) given_.insert(there);
+  }
+  ~Pairing() {
+    for (const std::string& name : unused_) report_.unused.push_back(prefix_ + name);
+  }
+  Pairing(const Pairing&) = delete;
+  Pairing& operator=(const Pairing&) = delete;
+
+  // take(theirs) copies and gives "", or tells why it does not fit.
+  template <typename Take>
+  void pair(const std::string& mine, const Take& take) {
+    const auto mapped = names_.find(mine);
+    const std::string theirs = mapped == names_.end() ? mine : mapped->second;
+    if (!unused_.contains(theirs) || (mapped == names_.end() && given_.contains(theirs))) {
+      report_.initial.push_back(prefix_ + mine);
+      return;
+    }
+    const std::string misfit = take(theirs);
+    if (!misfit.empty()) {
+      report_.misfitting.push_back(fmt::format("{}{}: {}", prefix_, mine, misfit));
+    } else if (mine == theirs) {
+      report_.matched.push_back(prefix_ + mine);
+    } else {
+      report_.renamed.push_back(fmt::format("{0}{1}, from {0}{2}", prefix_, mine, theirs));
+    }
+    unused_.erase(theirs);
+  }
+
+ private:
+  WarmStartReport& report_;
+  const Names& names_;
+  std::set<std::string> unused_, given_;
+  std::string prefix_;
+};
+
+void take_parameters(WarmStartReport& report, const Names& names, const Checkpoint& checkpoint,
+                     const NamedTensors& parameters) {
+  const SafetensorsFile file(checkpoint.dense_file());
+  std::vector<std::string> mine, theirs;
+  std::map<std::string, TensorSpec> specs;
+  for (const Parameter* p : parameters) mine.push_back(p->name);
+  for (const TensorSpec& spec : file.tensors()) {
+    theirs.push_back(spec.name);
+    specs[spec.name] = spec;
+  }
+  Pairing pairing(report, names, mine, theirs, "", "parameter");
+  for (const Parameter* p : parameters) {
+    pairing.pair(p->name, [&](const std::string& name) -> std::string {
+      const TensorSpec& spec = specs.at(name);
+      if (spec.shape != p->value.shape() || spec.dtype != p->value.dtype())
+        return fmt::format("{} there, {} here", to_string(spec.shape), to_string(p->value.shape()));
+      file.read(name, p->value);
+      return "";
+    });
+  }
+}
+
+// The rows of ids that this table has; its optimizer has seen none of them.
+void take_rows(WarmStartReport& report, const SafetensorsFile& file, std::int64_t n, EmbeddingTable& table) {
+  const std::int64_t dim = table.config().dim;
+  auto ids = file.values<std::int64_t>("ids", {n});
+  ids = ids.first(
+      static_cast<std::size_t>(std::lower_bound(ids.begin(), ids.end(), table.config().rows) - ids.begin()));
+  const std::vector<float> state(ids.size() * static_cast<std::size_t>(table.state_width()), 0.0f);
+  table.restore(ids, file.values<float>("rows", {n, dim}).data(), state.data());
+  report.rows += static_cast<std::int64_t>(ids.size());
+}
+
+void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& checkpoint,
+                 TableSet& tables) {
+  std::vector<std::string> mine, theirs;
+  std::map<std::string, nlohmann::json> saved;
+  for (std::size_t t = 0; t < tables.size(); ++t) mine.push_back(tables[t].config().name);
+  for (const auto& table : checkpoint.manifest().tables) {
+    theirs.push_back(table.at("name").get<std::string>());
+    saved[theirs.back()] = table;
+  }
+  Pairing pairing(report, names, mine, theirs, "table ", "table");
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    EmbeddingTable& table = tables[t];
+    pairing.pair(table.config().name, [&](const std::string& name) -> std::string {
+      const auto dim = saved.at(name).at("dim").get<std::int64_t>();
+      if (dim != table.config().dim) return fmt::format("width {} there, {} here", dim, table.config().dim);
+      const SafetensorsFile file(checkpoint.table_file(name));
+      take_rows(report, file, saved.at(name).at("rows_alive").get<std::int64_t>(), table);
+      return "";
+    });
+  }
+}
+
+}  // namespace
+
+WarmStartReport warm_start(Learner& learner, const WarmStartSection& section) {
+  const NameMap names = read_name_map(section.name_map);
+  const Checkpoint checkpoint(section.checkpoint);
+  WarmStartReport report;
+  report.checkpoint = checkpoint.path();
+  report.step = checkpoint.step();
+  take_parameters(report, names.parameters, checkpoint, learner.model.parameters().all());
+  take_tables(report, names.tables, checkpoint, learner.embeddings.tables());
+  if (report.matched.empty() && report.renamed.empty()) {
+    fail_usage("nothing of {} fits this model, neither a parameter nor a table:\n{}",
+               checkpoint.path().string(), to_text(report));
+  }
+  return report;
+}
+
+Path warm_start_checkpoint(const Path& path) {
+  namespace fs = std::filesystem;
+  if (fs::exists(RunFolder{path}.config())) {
+    return fs::canonical(find_checkpoint(RunFolder{path}.checkpoints(), -1));
+  }
+  if (!fs::exists(path / "manifest.json"))
+    fail_usage("--warm-start {}: it is neither a run nor a checkpoint", path.string());
+  return fs::canonical(path);
+}
+
+std::string to_text(const WarmStartReport& report) {
+  std::string text =
+      fmt::format("warm start from {} (step {}): {} of its parameters and tables taken ({} rows)",
+                  report.checkpoint.string(), report.step, report.matched.size() + report.renamed.size(),
+                  with_separators(report.rows));
+  const auto list = [&](const char* title, const std::vector<std::string>& names) {
+    if (!names.empty()) text += fmt::format("\n  {}: {}", title, fmt::join(names, "; "));
+  };
+  list("renamed", report.renamed);
+  list("of another shape, at the initial value", report.misfitting);
+  list("not there, at the initial value", report.initial);
+  list("not used", report.unused);
+  return text;
+}
+
+Json to_json(const WarmStartReport& report) {
+  return {{"checkpoint", report.checkpoint.string()},
+          {"step", report.step},
+          {"rows", report.rows},
+          {"matched", report.matched},
+          {"renamed", report.renamed},
+          {"misfitting", report.misfitting},
+          {"initial", report.initial},
+          {"unused", report.unused}};
+}
+
+}  // namespace hstu

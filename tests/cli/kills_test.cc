@@ -1,0 +1,167 @@
+// hstu train, killed at random and at every named point until it is done, then compared with a run that
+// nobody disturbed. `./dev bench kills N` does any number of kills.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <set>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hstu/base/faults.h"
+#include "hstu/base/random.h"
+#include "training/run_files.h"
+#include "training/small_dataset.h"
+
+namespace hstu {
+namespace {
+
+namespace fs = std::filesystem;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kKills = 6;  // each start takes seconds there
+#else
+constexpr int kKills = 25;
+#endif
+
+// Some 27 steps in 3 windows; ids outside their table; saves by three cadences, pruning, evaluations.
+RunOptions busy_run(const Path& dataset) {
+  RunOptions options = testing::small_run(dataset);
+  options.training.batch_size = 8;
+  options.features.item_rows = 10;
+  options.evaluation.every_data_fraction = 0.2;
+  options.evaluation.at_start = true;
+  options.checkpoint = {5, 4, 0, 1, 2};
+  options.metrics.every_steps = 2;
+  return options;
+}
+
+class Kills : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = temporary_folder();
+    testing::write_small_dataset(folder_ / "dataset", 12, 24);
+    write_file(folder_ / "config.toml", to_toml(busy_run(folder_ / "dataset")));
+  }
+
+  // Starts or goes on with a run; kills it `after` that time when that is not negative. Gives waitpid's
+  // status.
+  int hstu(const std::string& name, std::vector<std::string> words, std::chrono::microseconds after) {
+    const Path run = folder_ / name;
+    std::vector<std::string> all{std::string(HSTU_PROGRAM_DIR) + "/hstu", "train", "--threads", "1"};
+    if (fs::exists(run)) {
+      all.insert(all.end(), {"--resume", run});
+    } else {
+      all.insert(all.end(), {folder_ / "config.toml", "--output", run});
+    }
+    all.insert(all.end(), words.begin(), words.end());
+    std::vector<char*> arguments;
+    for (std::string& word : all) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      (void)!std::freopen((folder_ / "terminal").c_str(), "w", stdout);
+      (void)!std::freopen((folder_ / "terminal").c_str(), "a", stderr);
+      ::execv(arguments[0], arguments.data());
+      ::_exit(127);
+    }
+    if (after.count() >= 0) {
+      std::this_thread::sleep_for(after);
+      ::kill(child, SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status;
+  }
+
+  // The words that end the next start, at first every named point once, then any of them or, with no words,
+  // any moment.
+  std::vector<std::string> next_fault(int number) {
+    const std::size_t points = std::size(kFaultPoints);
+    const auto n = static_cast<std::size_t>(number);
+    if (n < points) return {"--fault", fmt::format("{}:1", kFaultPoints[n].name)};
+    const auto chosen = random_.below(points + 6);
+    if (chosen >= points) return {};
+    return {"--fault", fmt::format("{}:{}", kFaultPoints[chosen].name, 1 + random_.below(9))};
+  }
+
+  void expect_undisturbed(const std::string& name) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(testing::newest_checkpoint(folder_ / name), testing::newest_checkpoint(folder_ / "whole"));
+    EXPECT_EQ(testing::checkpoint_names(folder_ / name), testing::checkpoint_names(folder_ / "whole"));
+    EXPECT_EQ(testing::course(folder_ / name), testing::course(folder_ / "whole"));
+    std::set<std::string> marks;
+    for (const Json& line : testing::timeless_log(folder_ / name)) {
+      if (line.at("event") != "resume") continue;
+      EXPECT_TRUE(marks.insert(line.at("step").dump()).second) << "two marks of one restart";
+    }
+    if (HasFailure()) ++differences_;
+  }
+
+  Path folder_;
+  RandomStream random_{
+      derive_key(static_cast<std::uint64_t>(::testing::UnitTest::GetInstance()->random_seed()), "kills")};
+  int differences_ = 0;
+};
+
+TEST_F(Kills, AnyNumberOfKillsChangesNeitherTheLastCheckpointNorTheLog) {
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(hstu("whole", {}, std::chrono::microseconds(-1)), 0) << read_file(folder_ / "terminal");
+  const auto whole = std::chrono::steady_clock::now() - start;
+  int kills = 0, runs = 0;
+  while (kills < kKills) {
+    const std::string name = fmt::format("run{}", runs++);
+    for (bool done = false; !done;) {
+      std::vector<std::string> fault;
+      std::chrono::microseconds after{-1};
+      if (kills < kKills) {
+        fault = next_fault(kills);
+        if (fault.empty()) {
+          const auto longest = std::chrono::duration_cast<std::chrono::microseconds>(whole).count();
+          after = std::chrono::microseconds(random_.below(static_cast<std::uint64_t>(longest)));
+        }
+      }
+      const int status = hstu(name, fault, after);
+      const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+      ASSERT_TRUE(killed || status == 0)
+          << fmt::format("{} ", fmt::join(fault, " ")) << read_file(folder_ / "terminal");
+      kills += killed;
+      done = !killed;
+    }
+    expect_undisturbed(name);
+  }
+  fmt::print("kills: {} kills in {} runs, {} differences (seed {})\n", kills, runs, differences_,
+             ::testing::UnitTest::GetInstance()->random_seed());
+}
+
+TEST_F(Kills, TheFirstSignalSavesAndEndsWithStatus75) {
+  for (const char* point : {"open", "step.middle", "save.staged", "evaluation.batch"}) {
+    SCOPED_TRACE(point);
+    const int status =
+        hstu(point, {"--fault", fmt::format("{}:2:term", point)}, std::chrono::microseconds(-1));
+    if (std::string(point) == "open") {
+      EXPECT_EQ(status, 0) << "it opens but once";
+      continue;
+    }
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 75);
+    EXPECT_THAT(read_file(folder_ / "terminal"), ::testing::HasSubstr("--resume"));
+    EXPECT_EQ(hstu(point, {}, std::chrono::microseconds(-1)), 0);
+    EXPECT_EQ(testing::course(folder_ / point), testing::course(folder_ / "open"));
+    EXPECT_EQ(testing::newest_checkpoint(folder_ / point), testing::newest_checkpoint(folder_ / "open"));
+  }
+}
+
+TEST_F(Kills, TheSecondSignalEndsAtOnce) {
+  const int status = hstu("run", {"--fault", "step.begin:2:term", "--fault", "step.middle:2:term"},
+                          std::chrono::microseconds(-1));
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+  EXPECT_EQ(hstu("run", {}, std::chrono::microseconds(-1)), 0) << "and the run goes on all the same";
+}
+
+}  // namespace
+}  // namespace hstu

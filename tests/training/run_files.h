@@ -1,0 +1,57 @@
+// What a run left behind, in the form in which two runs can be compared.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hstu/base/json_lines.h"
+#include "hstu/training/run_state.h"
+
+namespace hstu::testing {
+
+// The log without what tells time.
+inline std::vector<Json> timeless_log(const Path& run) {
+  std::vector<Json> lines;
+  for (Json line : read_json_lines(run / "metrics.jsonl")) {
+    std::vector<std::string> times;
+    for (const auto& [key, value] : line.items()) {
+      if (key.ends_with("_ms") || key.ends_with("_s")) times.push_back(key);
+    }
+    for (const std::string& key : times) line.erase(key);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+// The timeless log without the marks that interruptions leave: what any number of them must not change.
+inline std::vector<std::string> course(const Path& run) {
+  std::vector<std::string> lines;
+  for (const Json& line : timeless_log(run)) {
+    if (line.at("event") == "resume" || line.at("event") == "checkpoint_failed") continue;
+    if (line.at("event") == "checkpoint" && line.at("reason") == "interrupted") continue;
+    lines.push_back(line.dump());
+  }
+  return lines;
+}
+
+// Every file of a run's newest checkpoint, by name.
+inline std::map<std::string, std::string> newest_checkpoint(const Path& run) {
+  std::map<std::string, std::string> files;
+  const Path path = find_checkpoint(run / "checkpoints", -1);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file()) files[entry.path().lexically_relative(path)] = read_file(entry.path());
+  }
+  return files;
+}
+
+// The names below RUN/checkpoints, in order.
+inline std::vector<std::string> checkpoint_names(const Path& run) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "checkpoints"))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace hstu::testing
