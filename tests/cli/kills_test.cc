@@ -36,6 +36,7 @@ RunOptions busy_run(const Path& dataset) {
   options.evaluation.at_start = true;
   options.checkpoint = {5, 4, 0, 1, 2};
   options.metrics.every_steps = 2;
+  options.metrics.tensorboard = true;
   return options;
 }
 

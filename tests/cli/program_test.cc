@@ -120,6 +120,37 @@ TEST_F(Program, TrainsEvaluatesAndInspects) {
   EXPECT_EQ(run(fmt::format("eval {} --checkpoint 5", run_folder.string())).exit_status, 2);
 }
 
+TEST_F(Program, ARefusedRunLeavesNoFolder) {
+  const Result result = run(train_words("--set training.first_window=99"));
+  EXPECT_EQ(result.exit_status, 2) << result.text;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+TEST_F(Program, AnOutputThatCannotBeWrittenIsNamed) {
+  const Result result = run(fmt::format("train {} --output /proc/hstu-run", config().string()));
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_THAT(result.text, HasSubstr("cannot create the folder /proc/hstu-run"));
+}
+
+TEST_F(Program, GoesOnWithTheLatestRunAndWarmStartsAnother) {
+  ASSERT_EQ(run(train_words()).exit_status, 0);
+  const Result more =
+      run(fmt::format("train --resume latest --runs {} --set training.max_steps=14", folder_.string()));
+  EXPECT_EQ(more.exit_status, 2);
+  EXPECT_THAT(more.text, HasSubstr("training.max_steps: 12 there, 14 here"));
+  const Result allowed = run(fmt::format(
+      "train --resume latest --runs {} --set training.max_steps=14 --allow-change training.max_steps",
+      folder_.string()));
+  EXPECT_EQ(allowed.exit_status, 0) << allowed.text;
+  EXPECT_THAT(allowed.text, HasSubstr("completed after 14 steps"));
+  const Result warm = run(
+      fmt::format("train {0} --warm-start {1}/run --output {1}/warm", config().string(), folder_.string()));
+  EXPECT_EQ(warm.exit_status, 0) << warm.text;
+  EXPECT_THAT(warm.text, HasSubstr("warm start from"));
+  EXPECT_EQ(run(fmt::format("train --resume {0}/warm --warm-start {0}/run", folder_.string())).exit_status,
+            2);
+}
+
 TEST_F(Program, RefusesATornCheckpointByName) {
   ASSERT_EQ(run(train_words()).exit_status, 0);
   const Path dense = folder_ / "run/checkpoints/step_00000012/dense.safetensors";
