@@ -119,6 +119,23 @@ TEST(History, TheScanLimitCountsEventsOfEveryKind) {
   EXPECT_EQ(Gatherer(action, {}).gather(0, 25'000), (Positions{5000}));  // 20,000 events before the anchor
 }
 
+TEST(History, AUserOf27738EventsAmongOthers) {
+  // Others before and behind; of the user's likes one lies within the scan limit and one before it.
+  const std::int64_t start = 1'000, anchor = start + 27'737;
+  std::vector<std::uint8_t> action(40'000, small::kLike);
+  std::fill(action.begin() + start, action.begin() + start + 27'738, small::kGood);
+  action[static_cast<std::size_t>(anchor) - 20'000] = action[static_cast<std::size_t>(anchor) - 20'001] =
+      small::kLike;
+  action[static_cast<std::size_t>(anchor) - 3] = small::kBad;
+  DataOptions options;
+  options.history_length = 4086;
+  const Positions found = Gatherer(action, options).gather(start, anchor);
+  ASSERT_EQ(found.size(), 1362u + 2u);
+  EXPECT_EQ(found[0], anchor - 20'000);
+  EXPECT_EQ(found[1], anchor - 1363);
+  EXPECT_EQ(found.back(), anchor - 1);
+}
+
 TEST(History, ResolvesTheReferencesLengths) {
   DataOptions options;
   options.history_length = 4086;

@@ -62,6 +62,19 @@ TEST(BatchSchedule, DropLastLeavesOutWhatDoesNotFillABatch) {
   EXPECT_EQ(BatchSchedule(list, options).samples_per_epoch(), 8);
 }
 
+TEST(BatchSchedule, EarlyWindowsSmallerThanABatchAndEmptyOnes) {
+  const AnchorList list = windows({0, 1, 3, 0, 20, 0});
+  for (const double shuffle : {0.0, 1.0}) {
+    const std::vector<Made> jobs = all_jobs({list, {.batch_size = 8, .shuffle_fraction = shuffle}});
+    std::vector<std::pair<std::int64_t, std::size_t>> found;  // window, samples
+    for (const Made& job : jobs) found.emplace_back(job.cursor.window, job.positions.size());
+    EXPECT_EQ(found,
+              (std::vector<std::pair<std::int64_t, std::size_t>>{{1, 1}, {2, 3}, {4, 8}, {4, 8}, {4, 4}}));
+    EXPECT_TRUE(jobs[0].window_end && jobs[1].window_end && jobs[4].window_end);
+  }
+  EXPECT_EQ(all_jobs({list, {.batch_size = 8, .drop_last = true}}).size(), 2u);
+}
+
 TEST(BatchSchedule, GoesOnInTheMiddleFromEveryCursor) {
   const AnchorList list = windows({5, 0, 2, 4, 1});
   for (const double shuffle : {0.0, 0.5, 1.0}) {
