@@ -178,6 +178,16 @@ TEST_F(Resume, ARunWithoutACheckpointBeginsAnew) {
   expect_same_run("whole", "parts");
 }
 
+// Trap: checkpoints were moved away, and the run silently begins from scratch.
+TEST_F(Resume, ARunWhoseCheckpointsAreGoneIsRefused) {
+  options_.training.max_steps = 9;
+  run("run");
+  fs::remove_all(folder_ / "run/checkpoints");
+  const std::string log_before = read_file(folder_ / "run/metrics.jsonl");
+  EXPECT_THAT(message_of<UsageError>([&] { resume("run"); }), HasSubstr("put them back"));
+  EXPECT_EQ(read_file(folder_ / "run/metrics.jsonl"), log_before);
+}
+
 TEST_F(Resume, ALogOfAnotherRunIsRefusedAndAMissingOneBegunAnew) {
   options_.training.max_steps = 9;
   run("run");

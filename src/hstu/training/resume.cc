@@ -25,6 +25,19 @@ bool is_own_line(const Json& line, const Checkpoint& checkpoint) {
          line.value("reason", "") == saved_reason(checkpoint);
 }
 
+// A save is in the log just before its checkpoint has its name; what stands behind its line tells that it
+// has.
+bool has_saved(const Path& metrics) {
+  if (!fs::exists(metrics)) return false;
+  bool saving = false;
+  for (const Json& line : read_json_lines(metrics)) {
+    const std::string event = line.value("event", "");
+    if (saving && event != "checkpoint_failed") return true;
+    saving = event == "checkpoint";
+  }
+  return false;
+}
+
 void check_done(const std::error_code& error, const std::string& what) {
   check(!error, "cannot {}: {}", what, error.message());
 }
@@ -32,7 +45,15 @@ void check_done(const std::error_code& error, const std::string& what) {
 }  // namespace
 
 std::optional<Checkpoint> checkpoint_to_resume(const RunFolder& folder, std::int64_t step) {
-  if (step < 0 && !latest_checkpoint(folder.checkpoints())) return std::nullopt;
+  if (step < 0 && !latest_checkpoint(folder.checkpoints())) {
+    if (has_saved(folder.metrics())) {
+      fail_usage(
+          "{} says that checkpoints were saved, but none stands in {}: put them back, or begin a new run",
+          folder.metrics().string(), folder.checkpoints().string());
+    }
+    tell("{} was interrupted before its first save: it begins anew\n", folder.path.string());
+    return std::nullopt;
+  }
   return Checkpoint(find_checkpoint(folder.checkpoints(), step));
 }
 

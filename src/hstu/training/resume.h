@@ -13,8 +13,8 @@
 namespace hstu {
 
 // The checkpoint of `step`, or the newest (-1), with every byte checked. Empty for -1 when the run was
-// interrupted before its first save: it then begins anew. UsageError when there is none of `step`; Error,
-// naming another one, when it is torn.
+// interrupted before its first save: it then begins anew. UsageError when there is none of `step`, or none at
+// all though the log tells of one; Error, naming another one, when it is torn.
 std::optional<Checkpoint> checkpoint_to_resume(const RunFolder& folder, std::int64_t step);
 
 // The keys in which `options` differ from the configuration the checkpoint was made under; without a
