@@ -26,7 +26,7 @@ class AnchorBuilder {
  public:
   // Users are taken in blocks of `block_events` events or a little more, a few blocks a thread at a time:
   // that bounds the memory, 30 bytes an event of a block. The result does not depend on it.
-  static constexpr std::int64_t kBlockEvents = std::int64_t{1} << 20;
+  static constexpr std::int64_t kBlockEvents = std::int64_t{1} << 19;
   AnchorBuilder(const Dataset& dataset, const AnchorRule& rule, std::int64_t block_events = kBlockEvents);
 
   // The first walk. Checks that the events of every user who has enough of them stand in the order of time:
