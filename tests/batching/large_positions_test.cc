@@ -85,9 +85,6 @@ void write_far_dataset(const Path& folder, const Events& known) {
 }
 
 TEST(LargePositions, IndexCountsGatherAndBatchesReachBeyond32Bits) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "mapping 13 GB of holes takes too long under sanitizers";
-#endif
   const Path folder = small::fresh_folder("sparse");
   const Events known = known_events();
   try {
