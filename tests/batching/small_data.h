@@ -13,7 +13,7 @@
 
 #include "hstu/base/random.h"
 #include "hstu/dataset/dataset.h"
-#include "hstu/dataset/writer.h"
+#include "write_dataset.h"
 
 namespace hstu::small {
 
@@ -84,8 +84,8 @@ inline Data write(std::vector<Event> events, const std::string& name = "data") {
   }
   data.folder = fresh_folder(name);
   std::filesystem::create_directories(data.folder);
-  const std::vector<ItemAttribute> attributes{{"artist_id", data.artist}, {"album_id", data.album}};
-  write_dataset(data.folder, description(), table, attributes);
+  write_dataset(data.folder, description(), table,
+                {item_attribute("artist_id", data.artist), item_attribute("album_id", data.album)});
   return data;
 }
 

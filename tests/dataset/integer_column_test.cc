@@ -52,22 +52,23 @@ TEST(IntegerColumn, StartsAsWideAsAsked) {
   EXPECT_EQ(type_of(column), "<u4");
 }
 
-TEST(IntegerColumn, KeepsAndSelectsByMask) {
+TEST(IntegerColumn, KeepsByMaskAndGathersRows) {
   IntegerColumn column;
-  column.append(Values{5, 6, 7, 8});
-  const std::vector<bool> mask = {true, false, false, true};
-  EXPECT_EQ(contents(column.select(mask)), (Values{5, 8}));
-  column.keep(mask);
-  EXPECT_EQ(contents(column), (Values{5, 8}));
+  column.append(Values{5, 6, 7, 800});
+  EXPECT_EQ(contents(column.gather(std::vector<std::uint32_t>{3, 0, 3})), (Values{800, 5, 800}));
+  column.keep(std::vector<std::uint8_t>{1, 0, 0, 1});
+  EXPECT_EQ(contents(column), (Values{5, 800}));
+  EXPECT_EQ(column.integers(), (Values{5, 800}));
+  EXPECT_EQ(column.bytes(), 4);
 }
 
-TEST(IntegerColumn, CountsDistinctValuesOfDenseAndSparseIds) {
-  IntegerColumn dense, sparse, empty;
-  dense.append(Values{3, 3, 0, 7});
-  sparse.append(Values{1, std::int64_t{1} << 60, 1, -5});
-  EXPECT_EQ(count_distinct(dense), 3);
-  EXPECT_EQ(count_distinct(sparse), 3);
-  EXPECT_EQ(count_distinct(empty), 0);
+TEST(IntegerColumn, SetsElementsAndWidensForThem) {
+  IntegerColumn column;
+  column.resize(3);
+  column.set(1, 300);
+  EXPECT_EQ(type_of(column), "<u2");
+  column.set(2, -1);
+  EXPECT_EQ(contents(column), (Values{0, 300, -1}));
 }
 
 }  // namespace

@@ -138,13 +138,14 @@ TEST(PrepareProgram, LeavesNothingWhenTheDiskIsFull) {
 }
 
 // The ratings come through a pipe that the test keeps open, so the program is caught at its work for certain.
-void stop_at_work(const Path& folder, int signal) {
+// Returns the program's wait status.
+int stop_at_work(const Path& folder, int signal) {
   const Path pipe = folder / "u.data";
   std::filesystem::remove(pipe);
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const int writer =
       ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);  // for reading too: nobody has to wait to open it
-  ASSERT_GE(writer, 0);
+  EXPECT_GE(writer, 0);
   const pid_t child = start(movielens(folder, folder / "ds"), folder / "output.txt");
   constexpr int kPatience = 3000;
   for (int i = 0; i < kPatience && !std::filesystem::exists(folder / "ds.partial"); ++i) {
@@ -152,19 +153,50 @@ void stop_at_work(const Path& folder, int signal) {
   }
   EXPECT_TRUE(std::filesystem::exists(folder / "ds.partial"));
   ::kill(child, signal);
-  EXPECT_TRUE(WIFSIGNALED(wait_for(child)));
+  const int status = wait_for(child);
   ::close(writer);
   std::filesystem::remove(pipe);
+  return status;
+}
+
+TEST(PrepareProgram, RefusesAnOutputThatAnotherRunIsMaking) {
+  const Path folder = write_ratings(temporary_folder());
+  const StagedFolder other(folder / "ds");
+  const Result result = run(movielens(folder, folder / "ds"), folder);
+  EXPECT_EQ(result.exit_status, 2);
+  EXPECT_THAT(result.text, HasSubstr("another program is at work on"));
+  EXPECT_TRUE(std::filesystem::exists(other.path()));
+}
+
+TEST(PrepareProgram, TakesItsMemoryInUnitsAndRefusesTooLittle) {
+  const Path folder = write_ratings(temporary_folder());
+  std::vector<std::string> words = movielens(folder, folder / "ds");
+  words.insert(words.end(), {"--memory", "512MiB"});
+  EXPECT_EQ(run(words, folder).exit_status, 0);
+  words.back() = "1MiB";
+  const Result little = run(words, folder);
+  EXPECT_EQ(little.exit_status, 2);
+  EXPECT_THAT(little.text, HasSubstr("--memory"));
 }
 
 TEST(PrepareProgram, LeavesNothingThatLooksWholeWhenItIsStopped) {
   for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
     const Path folder = temporary_folder();
-    stop_at_work(folder, signal);
+    const int status = stop_at_work(folder, signal);
     EXPECT_FALSE(std::filesystem::exists(folder / "ds"));
     EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial" / kManifestFile));
+    if (signal == SIGKILL) {
+      EXPECT_TRUE(WIFSIGNALED(status));
+    } else {
+      EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
+      EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial"));
+      EXPECT_THAT(read_file(folder / "output.txt"), HasSubstr("nothing of the output was kept"));
+    }
     write_ratings(folder);
-    EXPECT_EQ(run(movielens(folder, folder / "ds"), folder).exit_status, 0);
+    const Result again = run(movielens(folder, folder / "ds"), folder);
+    EXPECT_EQ(again.exit_status, 0);
+    EXPECT_EQ(again.text.find("which an interrupted run left behind") != std::string::npos, signal == SIGKILL)
+        << again.text;
     EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial"));
   }
 }

@@ -13,8 +13,11 @@ std::string with_its_id(std::string_view text) {
     return std::string(text);
   std::map<std::string, hstu::ColumnInfo> columns;
   for (const auto& [file, column] : json["columns"].items()) {
-    if (column.is_object() && column.contains("checksum") && column["checksum"].is_string())
-      columns[file].checksum = column["checksum"].get<std::string>();
+    if (!column.is_object()) continue;
+    hstu::ColumnInfo& info = columns[file];
+    if (column.contains("type") && column["type"].is_string()) info.type = column["type"].get<std::string>();
+    if (column.contains("count") && column["count"].is_number_integer()) info.count = column["count"];
+    if (column.contains("checksum") && column["checksum"].is_string()) info.checksum = column["checksum"];
   }
   json["id"] = hstu::dataset_id(columns);
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/random.h"
-#include "hstu/dataset/writer.h"
 #include "hstu/training/options.h"
 #include "temporary_folder.h"
+#include "write_dataset.h"
 
 namespace hstu::testing {
 
@@ -38,7 +38,7 @@ inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
   table.item.append(item);
   table.time.append(time);
   std::filesystem::create_directories(folder);
-  write_dataset(folder, description, table, {});
+  write_dataset(folder, description, table);
 }
 
 inline RunOptions small_run(const Path& dataset) {

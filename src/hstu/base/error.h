@@ -16,6 +16,12 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// No room is left where something was to be written.
+class DiskFullError : public Error {
+ public:
+  using Error::Error;
+};
+
 // The user's words, configuration or input paths are wrong (exit status 2).
 class UsageError : public Error {
  public:

@@ -3,10 +3,13 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,6 +32,12 @@ std::string reason(int error) {
   return text;
 }
 
+[[noreturn]] void fail_write(const Path& path, int error) {
+  const std::string text = fmt::format("cannot write {}: {}", path.string(), reason(error));
+  if (error == ENOSPC || error == EDQUOT) throw DiskFullError(text);
+  throw Error(text);
+}
+
 int open_or_throw(const Path& path, int flags, const char* purpose) {
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
   if (descriptor < 0) fail("cannot {} {}: {}", purpose, path.string(), reason(errno));
@@ -47,6 +56,17 @@ void rename_or_throw(const Path& from, const Path& to) {
   std::filesystem::rename(from, to, error);
   if (error) fail("cannot rename {} to {}: {}", from.string(), to.string(), error.message());
   sync_folder(to.parent_path());
+}
+
+// The staged folders of this program.
+struct StagedFolders {
+  std::mutex mutex;
+  std::set<Path> folders;
+  bool stopped = false;
+};
+StagedFolders& at_work() {
+  static StagedFolders instance;
+  return instance;
 }
 
 // "DIR/" and "DIR" are the same place; a trailing slash would put the staging folder inside it.
@@ -95,7 +115,7 @@ void OutputFile::write(const void* bytes, std::size_t size) {
   while (size > 0) {
     const ssize_t written = ::write(descriptor_, next, size);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("cannot write {}: {}", path_.string(), reason(errno));
+    if (written < 0) fail_write(path_, errno);
     next += written;
     size -= static_cast<std::size_t>(written);
   }
@@ -106,7 +126,7 @@ void OutputFile::flush() {
   while (done < buffer_.size()) {
     const ssize_t written = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("cannot write {}: {}", path_.string(), reason(errno));
+    if (written < 0) fail_write(path_, errno);
     done += static_cast<std::size_t>(written);
   }
   buffer_.clear();
@@ -115,7 +135,7 @@ void OutputFile::flush() {
 void OutputFile::overwrite(std::uint64_t offset, const void* bytes, std::size_t size) {
   flush();
   const ssize_t written = ::pwrite(descriptor_, bytes, size, static_cast<off_t>(offset));
-  if (written != static_cast<ssize_t>(size)) fail("cannot write {}: {}", path_.string(), reason(errno));
+  if (written != static_cast<ssize_t>(size)) fail_write(path_, errno);
 }
 
 void OutputFile::close() {
@@ -124,7 +144,7 @@ void OutputFile::close() {
       ::fsync(descriptor_) == 0 || errno == EINVAL;  // EINVAL: a pipe or device, nothing to sync.
   const int sync_error = errno;
   const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
-  if (!synced) fail("cannot write {}: {}", path_.string(), reason(sync_error));
+  if (!synced) fail_write(path_, sync_error);
   if (!closed) fail("cannot close {}: {}", path_.string(), reason(errno));
 }
 
@@ -145,7 +165,7 @@ void PlacedFile::write_at(std::uint64_t offset, const void* bytes, std::size_t s
   while (size > 0) {
     const ssize_t written = ::pwrite(descriptor_, next, size, static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("cannot write {}: {}", path_.string(), reason(errno));
+    if (written < 0) fail_write(path_, errno);
     next += written;
     offset += static_cast<std::uint64_t>(written);
     size -= static_cast<std::size_t>(written);
@@ -156,7 +176,7 @@ void PlacedFile::close() {
   const bool synced = ::fsync(descriptor_) == 0;
   const int error = errno;
   const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
-  if (!synced || !closed) fail("cannot write {}: {}", path_.string(), reason(synced ? errno : error));
+  if (!synced || !closed) fail_write(path_, synced ? errno : error);
 }
 
 MappedFile::MappedFile(const Path& path) {
@@ -192,14 +212,33 @@ StagedFolder::StagedFolder(Path final_path) : final_(without_trailing_slash(fina
   }
   staging_ = final_.string() + ".partial";
   std::error_code error;
-  std::filesystem::remove_all(staging_, error);  // What an interrupted run left behind.
+  if (std::filesystem::exists(staging_)) {
+    lock_staging();
+    fmt::print(stderr, "removing {}, which an interrupted run left behind\n", staging_.string());
+    std::filesystem::remove_all(staging_, error);
+    ::close(std::exchange(lock_, -1));
+  }
   std::filesystem::create_directories(staging_, error);
   if (error) fail("cannot create the folder {}: {}", staging_.string(), error.message());
+  lock_staging();
+  const std::scoped_lock lock(at_work().mutex);
+  at_work().folders.insert(staging_);
+}
+
+void StagedFolder::lock_staging() {
+  lock_ = ::open(staging_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(std::exchange(lock_, -1));
+  fail_usage("another program is at work on {}: wait for it or choose another name", final_.string());
 }
 
 StagedFolder::~StagedFolder() {
+  if (lock_ >= 0) ::close(lock_);
+  if (committed_) return;
   std::error_code ignored;
-  if (!committed_) std::filesystem::remove_all(staging_, ignored);
+  std::filesystem::remove_all(staging_, ignored);
+  const std::scoped_lock lock(at_work().mutex);
+  at_work().folders.erase(staging_);
 }
 
 void StagedFolder::commit() {
@@ -210,11 +249,27 @@ void StagedFolder::commit() {
     const int result = ::fsync(descriptor);
     const int error = errno;
     ::close(descriptor);
-    if (result != 0) fail("cannot write {}: {}", entry.path().string(), reason(error));
+    if (result != 0) fail_write(entry.path(), error);
   }
   sync_folder(staging_);
+  const std::scoped_lock lock(at_work().mutex);
+  check(!at_work().stopped, "{} is not committed: the program is ending", final_.string());
   rename_or_throw(staging_, final_);
   committed_ = true;
+  at_work().folders.erase(staging_);
+}
+
+void StagedFolder::remove_all_at_work() {
+  const std::scoped_lock lock(at_work().mutex);
+  at_work().stopped = true;
+  for (const Path& folder : at_work().folders) {
+    // A thread that is still writing may add a file while the folder is being emptied.
+    constexpr int kAttempts = 100;
+    std::error_code error;
+    for (int i = 0; i < kAttempts && std::filesystem::exists(folder, error); ++i) {
+      std::filesystem::remove_all(folder, error);
+    }
+  }
 }
 
 }  // namespace hstu

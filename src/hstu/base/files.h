@@ -33,14 +33,14 @@ class OutputFile {
   void write(std::string_view text) { write(text.data(), text.size()); }
   // Overwrites `size` bytes at `offset` (headers whose counts are known last); the write position stays.
   void overwrite(std::uint64_t offset, const void* bytes, std::size_t size);
+  // Hands what was written to the operating system: other readers see it, a crash may still lose it.
+  void flush();
   // Flushes and fsyncs. Without close() the content is not to be trusted.
   void close();
   std::uint64_t size() const { return size_; }
   const Path& path() const { return path_; }
 
  private:
-  void flush();
-
   Path path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
@@ -84,17 +84,24 @@ class MappedFile {
 // and renames. Without commit() the destructor removes what was written.
 class StagedFolder {
  public:
-  // Throws UsageError when `final_path` exists already: nothing is ever overwritten.
+  // What a killed run left behind is removed, with a notice. Throws UsageError when `final_path` exists
+  // already (nothing is ever overwritten) or another program is making it.
   explicit StagedFolder(Path final_path);
   ~StagedFolder();
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
   const Path& path() const { return staging_; }
   void commit();
+  // Removes every staged folder that is not committed, for a program that is about to end; from then on none
+  // can be committed. Other threads may still be writing into them.
+  static void remove_all_at_work();
 
  private:
+  void lock_staging();
+
   Path final_;
   Path staging_;
+  int lock_ = -1;  // The open folder: whoever holds its lock is at work in it.
   bool committed_ = false;
 };
 

@@ -1,61 +1,35 @@
 #include "hstu/dataset/event_table.h"
 
-#include <algorithm>
-
-#include "hstu/base/error.h"
-
 namespace hstu {
 
-void EventTable::reserve(std::int64_t events) {
-  user.reserve(events);
-  time.reserve(events);
-  item.reserve(events);
-  action.reserve(static_cast<std::size_t>(events));
-  for (IntegerColumn& column : context) column.reserve(events);
+std::int64_t EventTable::bytes() const {
+  std::int64_t sum = user.bytes() + time.bytes() + item.bytes() + size();
+  for (const IntegerColumn& column : context) sum += column.bytes();
+  return sum;
 }
 
-void EventTable::keep(const std::vector<bool>& mask) {
+void EventTable::keep(std::span<const std::uint8_t> mask) {
   user.keep(mask);
   time.keep(mask);
   item.keep(mask);
   for (IntegerColumn& column : context) column.keep(mask);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < action.size(); ++i) {
-    if (mask[i]) action[kept++] = action[i];
+    if (mask[i] != 0) action[kept++] = action[i];
   }
   action.resize(kept);
 }
 
-EventTable EventTable::select(const std::vector<bool>& mask) const {
-  EventTable selected;
-  selected.user = user.select(mask);
-  selected.time = time.select(mask);
-  selected.item = item.select(mask);
-  for (const IntegerColumn& column : context) selected.context.push_back(column.select(mask));
-  for (std::size_t i = 0; i < action.size(); ++i) {
-    if (mask[i]) selected.action.push_back(action[i]);
-  }
-  return selected;
-}
-
-EventCounts count_events(const EventTable& events, std::uint8_t label_bit) {
-  const int positive = kRankableBit | label_bit;
-  const auto& actions = events.action;
-  return {.events = events.size(),
-          .users = count_distinct(events.user),
-          .items = count_distinct(events.item),
-          .rankable =
-              std::count_if(actions.begin(), actions.end(), [](int a) { return (a & kRankableBit) != 0; }),
-          .positives = std::count_if(actions.begin(), actions.end(),
-                                     [&](int a) { return (a & positive) == positive; })};
-}
-
-TimeRange time_range(const EventTable& events) {
-  require(events.size() > 0, "an empty table has no time range");
-  return events.time.visit([](const auto& times) {
-    const auto [first, last] = std::minmax_element(times.begin(), times.end());
-    return TimeRange{.min = static_cast<std::int64_t>(*first), .max = static_cast<std::int64_t>(*last)};
-  });
+EventTable EventTable::gather(std::span<const std::uint32_t> rows) const {
+  EventTable gathered{.user = user.gather(rows),
+                      .time = time.gather(rows),
+                      .item = item.gather(rows),
+                      .action = {},
+                      .context = {}};
+  gathered.action.reserve(rows.size());
+  for (const std::uint32_t row : rows) gathered.action.push_back(action[row]);
+  for (const IntegerColumn& column : context) gathered.context.push_back(column.gather(rows));
+  return gathered;
 }
 
 }  // namespace hstu

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_set>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -27,6 +26,8 @@ IntegerColumn::Storage empty_storage(IntegerColumn::Width width) {
   return std::vector<std::int64_t>{};
 }
 
+}  // namespace
+
 IntegerColumn::Width width_for(std::int64_t smallest, std::int64_t largest) {
   if (smallest < 0 || largest > std::numeric_limits<std::uint32_t>::max())
     return IntegerColumn::Width::k8Bytes;
@@ -35,14 +36,7 @@ IntegerColumn::Width width_for(std::int64_t smallest, std::int64_t largest) {
   return IntegerColumn::Width::k1Byte;
 }
 
-}  // namespace
-
 IntegerColumn::IntegerColumn(Width narrowest) : values_(empty_storage(narrowest)) {}
-
-void IntegerColumn::reserve(std::int64_t count) {
-  reserved_ = std::max(reserved_, count);
-  std::visit([&](auto& values) { values.reserve(static_cast<std::size_t>(reserved_)); }, values_);
-}
 
 void IntegerColumn::append(std::span<const std::int64_t> values) {
   if (values.empty()) return;
@@ -63,42 +57,59 @@ void IntegerColumn::widen(Width width) {
   Storage wider = empty_storage(width);
   std::visit(
       [&](auto& to, const auto& from) {
-        to.reserve(std::max(from.size(), static_cast<std::size_t>(reserved_)));
-        for (const auto value : from) to.push_back(static_cast<ElementOf<decltype(to)>>(value));
+        to.resize(from.size());
+        std::transform(from.begin(), from.end(), to.begin(),
+                       [](auto value) { return static_cast<ElementOf<decltype(to)>>(value); });
       },
       wider, std::as_const(values_));
   values_ = std::move(wider);
 }
 
-void IntegerColumn::keep(const std::vector<bool>& mask) {
+void IntegerColumn::resize(std::int64_t count) {
+  std::visit([&](auto& values) { values.resize(static_cast<std::size_t>(count)); }, values_);
+}
+
+void IntegerColumn::set(std::int64_t index, std::int64_t value) {
+  widen(width_for(value, value));
+  std::visit(
+      [&](auto& values) {
+        values[static_cast<std::size_t>(index)] = static_cast<ElementOf<decltype(values)>>(value);
+      },
+      values_);
+}
+
+void IntegerColumn::keep(std::span<const std::uint8_t> mask) {
   require(static_cast<std::int64_t>(mask.size()) == size(), "expected a mask of {} elements, found {}",
           size(), mask.size());
   std::visit(
       [&](auto& values) {
         std::size_t kept = 0;
         for (std::size_t i = 0; i < values.size(); ++i) {
-          if (mask[i]) values[kept++] = values[i];
+          if (mask[i] != 0) values[kept++] = values[i];
         }
         values.resize(kept);
       },
       values_);
 }
 
-IntegerColumn IntegerColumn::select(const std::vector<bool>& mask) const {
-  IntegerColumn selected(static_cast<Width>(values_.index()));
+IntegerColumn IntegerColumn::gather(std::span<const std::uint32_t> rows) const {
+  IntegerColumn gathered(width());
   std::visit(
-      [&](const auto& values) {
-        auto& to = std::get<std::decay_t<decltype(values)>>(selected.values_);
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          if (mask[i]) to.push_back(values[i]);
-        }
+      [&](const auto& from) {
+        auto& to = std::get<std::decay_t<decltype(from)>>(gathered.values_);
+        to.resize(rows.size());
+        std::transform(rows.begin(), rows.end(), to.begin(), [&](std::uint32_t row) { return from[row]; });
       },
       values_);
-  return selected;
+  return gathered;
 }
 
 std::int64_t IntegerColumn::size() const {
   return visit([](const auto& values) { return static_cast<std::int64_t>(values.size()); });
+}
+
+std::int64_t IntegerColumn::bytes() const {
+  return visit([](const auto& values) { return static_cast<std::int64_t>(std::span(values).size_bytes()); });
 }
 
 std::int64_t IntegerColumn::operator[](std::int64_t index) const {
@@ -106,22 +117,8 @@ std::int64_t IntegerColumn::operator[](std::int64_t index) const {
       [&](const auto& values) { return static_cast<std::int64_t>(values[static_cast<std::size_t>(index)]); });
 }
 
-std::int64_t count_distinct(const IntegerColumn& column) {
-  return column.visit([](const auto& values) -> std::int64_t {
-    if (values.empty()) return 0;
-    const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
-    // One bit an id while that stays below a few bytes an element; sparse ids (hashes) go through a set.
-    const auto range = static_cast<std::uint64_t>(*largest) - static_cast<std::uint64_t>(*smallest);
-    if (range / 32 > values.size() + 1024) {
-      const std::unordered_set<std::int64_t> seen(values.begin(), values.end());
-      return static_cast<std::int64_t>(seen.size());
-    }
-    std::vector<bool> seen(range + 1);
-    for (const auto value : values) {
-      seen[static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(*smallest)] = true;
-    }
-    return std::count(seen.begin(), seen.end(), true);
-  });
+std::vector<std::int64_t> IntegerColumn::integers() const {
+  return visit([](const auto& values) { return std::vector<std::int64_t>(values.begin(), values.end()); });
 }
 
 }  // namespace hstu

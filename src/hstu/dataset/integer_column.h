@@ -18,31 +18,41 @@ class IntegerColumn {
   // The column never gets narrower than `narrowest`.
   explicit IntegerColumn(Width narrowest = Width::k1Byte);
 
-  // Room for `count` elements, so that appending does not copy.
-  void reserve(std::int64_t count);
   // Appends and, where a value does not fit, first widens the whole column.
   void append(std::span<const std::int64_t> values);
-  // Keeps the elements whose mask is set, in their order. The mask is as long as the column.
-  void keep(const std::vector<bool>& mask);
-  // A column of the elements whose mask is set.
-  IntegerColumn select(const std::vector<bool>& mask) const;
+  // As many elements, new ones 0.
+  void resize(std::int64_t count);
+  // Replaces the element at `index`, which is there; widens like append.
+  void set(std::int64_t index, std::int64_t value);
+  // Keeps the elements whose mask is not 0, in their order. The mask is as long as the column.
+  void keep(std::span<const std::uint8_t> mask);
+  // The elements at `rows`, in that order.
+  IntegerColumn gather(std::span<const std::uint32_t> rows) const;
 
   std::int64_t size() const;
+  std::int64_t bytes() const;  // of the elements
+  Width width() const { return static_cast<Width>(values_.index()); }
   std::int64_t operator[](std::int64_t index) const;
+  std::vector<std::int64_t> integers() const;
   // Calls visitor(const std::vector<T>&) with T of the current width.
   template <typename Visitor>
   decltype(auto) visit(const Visitor& visitor) const {
     return std::visit(visitor, values_);
   }
 
+  // Calls visitor(std::vector<T>&), which may change the elements.
+  template <typename Visitor>
+  void overwrite(const Visitor& visitor) {
+    std::visit(visitor, values_);
+  }
+
  private:
   void widen(Width width);
 
   Storage values_;
-  std::int64_t reserved_ = 0;
 };
 
-// Number of different values.
-std::int64_t count_distinct(const IntegerColumn& column);
+// The narrowest width that holds both values, and with them all between.
+IntegerColumn::Width width_for(std::int64_t smallest, std::int64_t largest);
 
 }  // namespace hstu

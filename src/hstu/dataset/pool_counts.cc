@@ -3,26 +3,22 @@
 #include <algorithm>
 #include <array>
 
-#include "hstu/base/checksum.h"
 #include "hstu/base/npy.h"
 
 namespace hstu {
 namespace {
 
-// put(row) for every row of the counts, in order.
-template <typename Put>
-void for_each_row(std::span<const std::uint8_t> action, const std::vector<ActionBit>& actions,
-                  const Put& put) {
-  std::vector<std::int64_t> row(actions.size());
-  put(row);
-  const auto events = static_cast<std::int64_t>(action.size());
-  for (std::int64_t begin = 0; begin + kPoolBlock <= events; begin += kPoolBlock) {
-    for (std::size_t a = 0; a < actions.size(); ++a) {
-      for (std::int64_t i = 0; i < kPoolBlock; i += 64) {
-        row[a] += std::popcount(events_with(action.data() + begin + i, 64, actions[a].bit));
-      }
+constexpr std::int64_t kMaskEvents = 64;  // that events_with looks at in one call
+
+// Adds the events of `action`, in all, to the counts.
+void count(std::span<const std::uint8_t> action, const std::vector<ActionBit>& actions,
+           std::vector<std::int64_t>& counts) {
+  const auto size = static_cast<std::int64_t>(action.size());
+  for (std::size_t a = 0; a < actions.size(); ++a) {
+    for (std::int64_t i = 0; i < size; i += kMaskEvents) {
+      counts[a] +=
+          std::popcount(events_with(action.data() + i, std::min(kMaskEvents, size - i), actions[a].bit));
     }
-    put(row);
   }
 }
 
@@ -30,32 +26,53 @@ void for_each_row(std::span<const std::uint8_t> action, const std::vector<Action
 
 std::vector<std::int64_t> count_pools(std::span<const std::uint8_t> action,
                                       const std::vector<ActionBit>& actions) {
-  std::vector<std::int64_t> counts;
-  for_each_row(action, actions, [&](const std::vector<std::int64_t>& row) {
+  std::vector<std::int64_t> row(actions.size()), counts = row;
+  for (; action.size() >= kPoolBlock; action = action.subspan(kPoolBlock)) {
+    count(action.first(kPoolBlock), actions, row);
     counts.insert(counts.end(), row.begin(), row.end());
-  });
+  }
   return counts;
 }
 
-ColumnInfo write_pool_counts(const Path& folder, const std::vector<ActionBit>& actions) {
-  const NpyColumn<std::uint8_t> action(folder / kActionFile);
-  const std::array shape{action.size() / kPoolBlock + 1, static_cast<std::int64_t>(actions.size())};
-  OutputFile file(folder / kPoolCountsFile);
-  file.write(npy_header(npy_type<std::int64_t>(), shape));
-  Checksum checksum;
-  std::int64_t largest = 0;
-  for_each_row(action.values(), actions, [&](const std::vector<std::int64_t>& row) {
-    file.write(row.data(), row.size() * sizeof(std::int64_t));
-    checksum.add(row.data(), row.size() * sizeof(std::int64_t));
-    for (const std::int64_t count : row) largest = std::max(largest, count);
-  });
-  file.close();
+PoolCountsWriter::PoolCountsWriter(const Path& folder, const std::vector<ActionBit>& actions)
+    : actions_(actions), row_(actions.size()), file_(folder / kPoolCountsFile) {
+  file_.write(header());  // The rows are known at the end.
+  put_row();
+}
+
+void PoolCountsWriter::append(std::span<const std::uint8_t> action) {
+  while (!action.empty()) {
+    const auto to_border = static_cast<std::size_t>(kPoolBlock - events_ % kPoolBlock);
+    const auto part = action.first(std::min(to_border, action.size()));
+    count(part, actions_, row_);
+    events_ += static_cast<std::int64_t>(part.size());
+    if (part.size() == to_border) put_row();
+    action = action.subspan(part.size());
+  }
+}
+
+void PoolCountsWriter::put_row() {
+  for (const std::int64_t events : row_) largest_ = std::max(largest_, events);
+  file_.write(row_.data(), row_.size() * sizeof(std::int64_t));
+  checksum_.add(row_.data(), row_.size() * sizeof(std::int64_t));
+}
+
+std::string PoolCountsWriter::header() const {
+  const std::array shape{events_ / kPoolBlock + 1, static_cast<std::int64_t>(actions_.size())};
+  return npy_header(npy_type<std::int64_t>(), shape);
+}
+
+ColumnInfo PoolCountsWriter::close() {
+  const std::string text = header();
+  file_.overwrite(0, text.data(), text.size());
+  file_.close();
+  const std::int64_t rows = events_ / kPoolBlock + 1;
   return {.type = npy_type<std::int64_t>(),
-          .count = shape[0] * shape[1],
-          .bytes = static_cast<std::int64_t>(file.size()),
-          .checksum = checksum.text(),
+          .count = rows * static_cast<std::int64_t>(actions_.size()),
+          .bytes = static_cast<std::int64_t>(file_.size()),
+          .checksum = checksum_.text(),
           .min = 0,
-          .max = largest};
+          .max = largest_};
 }
 
 }  // namespace hstu

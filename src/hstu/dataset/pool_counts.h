@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "hstu/base/checksum.h"
 #include "hstu/base/files.h"
 #include "hstu/dataset/manifest.h"
 
@@ -55,8 +56,24 @@ inline std::uint64_t events_with(const std::uint8_t* action, std::int64_t n, std
 std::vector<std::int64_t> count_pools(std::span<const std::uint8_t> action,
                                       const std::vector<ActionBit>& actions);
 
-// Writes pool_counts.npy into a dataset folder that holds action.npy already, and describes it for the
-// manifest. Memory does not grow with the events.
-ColumnInfo write_pool_counts(const Path& folder, const std::vector<ActionBit>& actions);
+// Writes pool_counts.npy into a dataset folder while the actions are written.
+class PoolCountsWriter {
+ public:
+  PoolCountsWriter(const Path& folder, const std::vector<ActionBit>& actions);
+  // The actions of the next events.
+  void append(std::span<const std::uint8_t> action);
+  // Ends the file and describes it for the manifest.
+  ColumnInfo close();
+
+ private:
+  std::string header() const;
+  void put_row();
+
+  std::vector<ActionBit> actions_;
+  std::vector<std::int64_t> row_;  // events of each action so far
+  std::int64_t events_ = 0, largest_ = 0;
+  OutputFile file_;
+  Checksum checksum_;
+};
 
 }  // namespace hstu

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "hstu/dataset/event_counter.h"
 #include "hstu/dataset/event_table.h"
+#include "hstu/dataset/manifest.h"
 
 namespace hstu {
 
@@ -18,13 +21,18 @@ struct SplitRule {
 // interval ends a gap before it. All intervals are half-open, so events at `last` itself fall in neither.
 TimeSplit split_boundaries(std::int64_t last, const SplitRule& rule);
 
-struct SplitEvents {
-  TimeSplit boundaries;
-  EventTable train;
-  EventTable test;  // only of users that have train events
-};
+// Passes the train events of a log on, and counts the test events of users that have train events.
+class TimeSplitter : public EventSink {
+ public:
+  // Test events are counted by `test`; both outlive the splitter.
+  TimeSplitter(const TimeSplit& split, EventSink& train, EventCounter& test);
+  void append(EventTable events) override;
 
-// Splits a log that is not empty; rule.test_days > 0. Throws UsageError when no train event is left.
-SplitEvents split_events(EventTable events, const SplitRule& rule);
+ private:
+  TimeSplit split_;
+  EventSink& train_;
+  EventCounter& test_;
+  std::optional<std::int64_t> last_train_user_;  // Train events of a user come before the test events.
+};
 
 }  // namespace hstu

@@ -1,83 +1,65 @@
 #include "hstu/dataset/user_order.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <utility>
-
-#include "hstu/base/progress.h"
-#include "hstu/base/threads.h"
+#include <bit>
+#include <numeric>
+#include <tuple>
+#include <vector>
 
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kProgressStep = std::int64_t{1} << 20;
+using Rows = std::vector<std::uint32_t>;
 
-bool is_ordered(const EventTable& events) {
-  for (std::int64_t i = 1; i < events.size(); ++i) {
-    const std::int64_t before = events.user[i - 1];
-    const std::int64_t user = events.user[i];
-    if (user < before || (user == before && events.time[i] < events.time[i - 1])) return false;
+std::uint64_t distance(std::int64_t from, std::int64_t to) {
+  return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
+}
+
+// Where user, time and row fit into 64 bits together (they mostly do), one number orders an event.
+bool sort_packed(const std::vector<std::int64_t>& users, const std::vector<std::int64_t>& times, Rows& rows) {
+  const auto [first_user, last_user] = std::minmax_element(users.begin(), users.end());
+  const auto [first_time, last_time] = std::minmax_element(times.begin(), times.end());
+  const int row_bits = std::bit_width(users.size() - 1);
+  const int time_bits = std::bit_width(distance(*first_time, *last_time));
+  if (std::bit_width(distance(*first_user, *last_user)) + time_bits + row_bits > 64) return false;
+  // A shift by 64 is undefined; it would only happen where all users (or times) are the same.
+  const auto shifted = [](std::uint64_t value, int bits) { return bits < 64 ? value << bits : 0; };
+  std::vector<std::uint64_t> keys(users.size());
+  for (std::size_t r = 0; r < keys.size(); ++r) {
+    keys[r] = shifted(distance(*first_user, users[r]), time_bits + row_bits) |
+              shifted(distance(*first_time, times[r]), row_bits) | r;
   }
+  std::sort(keys.begin(), keys.end());
+  const std::uint64_t row_mask = (std::uint64_t{1} << row_bits) - 1;
+  std::transform(keys.begin(), keys.end(), rows.begin(),
+                 [&](std::uint64_t key) { return static_cast<std::uint32_t>(key & row_mask); });
   return true;
-}
-
-UserOrder borders_of_ordered(const EventTable& events) {
-  UserOrder order;
-  for (std::int64_t i = 0; i < events.size(); ++i) {
-    const std::int64_t user = events.user[i];
-    if (!order.user_ids.empty() && order.user_ids.back() == user) continue;
-    order.user_ids.push_back(user);
-    order.offsets.push_back(i);
-  }
-  order.offsets.push_back(events.size());
-  return order;
-}
-
-// Row lists of the users, in the order of the log.
-UserOrder group_by_user(const EventTable& events, Progress& progress) {
-  std::unordered_map<std::int64_t, std::int64_t> counts;
-  for (std::int64_t i = 0; i < events.size(); ++i) ++counts[events.user[i]];
-
-  UserOrder order;
-  for (const auto& [user, count] : counts) order.user_ids.push_back(user);
-  std::sort(order.user_ids.begin(), order.user_ids.end());
-
-  std::unordered_map<std::int64_t, std::int64_t>& next =
-      counts;  // From here on: the user's next flat position.
-  std::int64_t position = 0;
-  for (const std::int64_t user : order.user_ids) {
-    order.offsets.push_back(position);
-    position += std::exchange(next[user], position);
-  }
-  order.offsets.push_back(position);
-
-  order.rows.resize(static_cast<std::size_t>(events.size()));
-  for (std::int64_t i = 0; i < events.size(); ++i) {
-    order.rows[static_cast<std::size_t>(next[events.user[i]]++)] = i;
-    if (i % kProgressStep == 0) progress.advance_to(i);
-  }
-  return order;
 }
 
 }  // namespace
 
-UserOrder order_by_user_and_time(const EventTable& events) {
-  if (is_ordered(events)) return borders_of_ordered(events);
-  Progress progress("ordering", events.size(), "events");
-  UserOrder order = group_by_user(events, progress);
-  const auto earlier = [&](std::int64_t a, std::int64_t b) { return events.time[a] < events.time[b]; };
-  constexpr std::int64_t kUsersPerBlock = 64;
-  parallel_blocks(static_cast<std::int64_t>(order.user_ids.size()), kUsersPerBlock,
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t u = begin; u < end; ++u) {
-                      const auto first = order.rows.begin() + order.offsets[static_cast<std::size_t>(u)];
-                      const auto last = order.rows.begin() + order.offsets[static_cast<std::size_t>(u) + 1];
-                      if (!std::is_sorted(first, last, earlier)) std::stable_sort(first, last, earlier);
-                    }
-                  });
-  progress.advance_to(events.size());
-  progress.finish();
-  return order;
+bool is_ordered(const EventTable& events) {
+  return events.user.visit([&](const auto& users) {
+    return events.time.visit([&](const auto& times) {
+      for (std::size_t i = 1; i < users.size(); ++i) {
+        if (users[i] < users[i - 1] || (users[i] == users[i - 1] && times[i] < times[i - 1])) return false;
+      }
+      return true;
+    });
+  });
+}
+
+EventTable ordered(const EventTable& events) {
+  Rows rows(static_cast<std::size_t>(events.size()));
+  if (rows.empty()) return events;
+  const std::vector<std::int64_t> users = events.user.integers(), times = events.time.integers();
+  if (!sort_packed(users, times, rows)) {
+    std::iota(rows.begin(), rows.end(), 0u);
+    std::sort(rows.begin(), rows.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::tie(users[a], times[a], a) < std::tie(users[b], times[b], b);
+    });
+  }
+  return events.gather(rows);
 }
 
 }  // namespace hstu

@@ -1,126 +1,95 @@
 #include "hstu/dataset/writer.h"
 
-#include <algorithm>
 #include <utility>
-#include <vector>
 
-#include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
-#include "hstu/base/npy.h"
-#include "hstu/base/progress.h"
-#include "hstu/base/text.h"
-#include "hstu/base/threads.h"
-#include "hstu/dataset/pool_counts.h"
-#include "hstu/dataset/user_order.h"
 
 namespace hstu {
-namespace {
 
-constexpr std::int64_t kBlock = std::int64_t{1} << 20;  // elements gathered between two writes
-constexpr std::int64_t kGrain = std::int64_t{1} << 16;  // elements gathered by one thread at a time
+using Width = IntegerColumn::Width;
 
-class ColumnWriter {
- public:
-  ColumnWriter(const Path& folder, std::map<std::string, ColumnInfo>& columns)
-      : folder_(folder), columns_(columns) {}
+UserBorders::UserBorders(const Path& folder, std::int64_t first)
+    : ids_(folder / kUserIdsFile, Width::k8Bytes),
+      offsets_(folder / kUserOffsetsFile, Width::k8Bytes),
+      position_(first) {}
 
-  // values[rows[p]] for every p, or the values as they stand when `rows` is empty.
-  template <typename T>
-  void write(const std::string& file, const std::vector<T>& values, std::span<const std::int64_t> rows = {}) {
-    NpyWriter<T> writer(folder_ / file);
-    Checksum checksum;
-    const auto append = [&](std::span<const T> block) {
-      writer.append(block);
-      checksum.add(block.data(), block.size_bytes());
-    };
-    if (rows.empty()) {
-      append(values);
-    } else {
-      write_gathered(append, values, rows);
+void UserBorders::append(const IntegerColumn& users) {
+  std::vector<std::int64_t> ids, offsets;
+  users.visit([&](const auto& values) {
+    for (const auto value : values) {
+      const auto user = static_cast<std::int64_t>(value);
+      if (user != last_) {
+        require(!last_ || user > *last_, "expected ascending users, found {} after {}", user, *last_);
+        ids.push_back(user);
+        offsets.push_back(position_);
+        last_ = user;
+      }
+      ++position_;
     }
-    writer.close();
-    ColumnInfo info{.type = npy_type<T>(),
-                    .count = writer.count(),
-                    .bytes = static_cast<std::int64_t>(std::filesystem::file_size(folder_ / file)),
-                    .checksum = checksum.text(),
-                    .min = {},
-                    .max = {}};
-    if (!values.empty()) {
-      const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
-      info.min = static_cast<std::int64_t>(*smallest);
-      info.max = static_cast<std::int64_t>(*largest);
-    }
-    columns_[file] = info;
+  });
+  ids_.append(ids);
+  offsets_.append(offsets);
+}
+
+void UserBorders::close(std::map<std::string, ColumnInfo>& columns) {
+  offsets_.append(std::span<const std::int64_t>(&position_, 1));
+  columns[kUserIdsFile] = ids_.close();
+  columns[kUserOffsetsFile] = offsets_.close();
+}
+
+DatasetWriter::DatasetWriter(Path folder, Manifest description, std::int64_t memory)
+    : folder_(std::move(folder)),
+      manifest_(std::move(description)),
+      users_(folder_),
+      item_(folder_ / kItemFile, Width::k4Bytes),
+      time_(folder_ / kTimestampFile, Width::k4Bytes),
+      action_(folder_ / kActionFile, Width::k1Byte),
+      pools_(folder_, manifest_.actions),
+      counter_(manifest_.label_bit(), folder_ / "items.spill", memory) {
+  for (const std::string& name : manifest_.context) {
+    context_.emplace_back(folder_ / context_file(name), Width::k1Byte);
   }
+}
 
-  void write(const std::string& file, const IntegerColumn& column, std::span<const std::int64_t> rows = {}) {
-    column.visit([&](const auto& values) { write(file, values, rows); });
+void DatasetWriter::append(EventTable events) {
+  require(events.context.size() == context_.size(), "expected {} context columns, found {}", context_.size(),
+          events.context.size());
+  users_.append(events.user);
+  item_.append(events.item);
+  time_.append(events.time);
+  action_.append(events.action);
+  pools_.append(events.action);
+  for (std::size_t c = 0; c < context_.size(); ++c) context_[c].append(events.context[c]);
+  counter_.add(events);
+}
+
+Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
+                               const std::optional<TimeSplit>& split,
+                               const std::optional<EventCounts>& test_events) {
+  require(events() > 0, "a dataset needs events");
+  Manifest manifest = manifest_;
+  users_.close(manifest.columns);
+  manifest.columns[kItemFile] = item_.close();
+  manifest.columns[kTimestampFile] = time_.close();
+  manifest.columns[kActionFile] = action_.close();
+  manifest.columns[kPoolCountsFile] = pools_.close();
+  for (std::size_t c = 0; c < context_.size(); ++c) {
+    manifest.columns[context_file(manifest.context[c])] = context_[c].close();
   }
-
- private:
-  template <typename T, typename Append>
-  static void write_gathered(const Append& append, const std::vector<T>& values,
-                             std::span<const std::int64_t> rows) {
-    std::vector<T> gathered;
-    for (std::size_t start = 0; start < rows.size(); start += kBlock) {
-      const auto block = rows.subspan(start, std::min<std::size_t>(kBlock, rows.size() - start));
-      gathered.resize(block.size());
-      parallel_blocks(
-          static_cast<std::int64_t>(block.size()), kGrain, [&](std::int64_t begin, std::int64_t end) {
-            for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-              gathered[i] = values[static_cast<std::size_t>(block[i])];
-            }
-          });
-      append(gathered);
-    }
-  }
-
-  const Path& folder_;
-  std::map<std::string, ColumnInfo>& columns_;
-};
-
-}  // namespace
-
-Manifest write_dataset(const Path& folder, Manifest description, const EventTable& events,
-                       std::span<const ItemAttribute> attributes) {
-  require(events.context.size() == description.context.size(), "expected {} context columns, found {}",
-          description.context.size(), events.context.size());
-  Manifest manifest = std::move(description);
-  manifest.counts = count_events(events, manifest.label_bit());
-  manifest.time = time_range(events);
   manifest.attributes.clear();
-  manifest.columns.clear();
-
-  const UserOrder order = order_by_user_and_time(events);
-  const auto columns = static_cast<std::int64_t>(6 + events.context.size() + attributes.size());
-  Progress progress("writing", columns, "columns");
-  ColumnWriter writer(folder, manifest.columns);
-  const auto advance = [&] { progress.advance_to(static_cast<std::int64_t>(manifest.columns.size())); };
-
-  writer.write(kUserIdsFile, order.user_ids);
-  writer.write(kUserOffsetsFile, order.offsets);
-  writer.write(kItemFile, events.item, order.rows);
-  advance();
-  writer.write(kTimestampFile, events.time, order.rows);
-  advance();
-  writer.write(kActionFile, events.action, order.rows);
-  advance();
-  manifest.columns[kPoolCountsFile] = write_pool_counts(folder, manifest.actions);
-  advance();
-  for (std::size_t c = 0; c < events.context.size(); ++c) {
-    writer.write(context_file(manifest.context[c]), events.context[c], order.rows);
-    advance();
-  }
   for (const ItemAttribute& attribute : attributes) {
-    IntegerColumn narrow(IntegerColumn::Width::k4Bytes);
-    narrow.append(attribute.values);
-    writer.write(attribute_file(attribute.name), narrow);
+    ColumnWriter writer(folder_ / attribute_file(attribute.name), Width::k4Bytes);
+    writer.append(attribute.values);
+    manifest.columns[attribute_file(attribute.name)] = writer.close();
     manifest.attributes.push_back(attribute.name);
-    advance();
   }
+  const ColumnInfo& time = manifest.columns.at(kTimestampFile);
+  manifest.time = {.min = *time.min, .max = *time.max};
+  manifest.counts = counter_.counts();
+  manifest.split = split;
+  manifest.test_events = test_events;
   manifest.id = dataset_id(manifest.columns);
-  write_file(folder / kManifestFile, manifest_to_json(manifest));
-  progress.finish(human_bytes(static_cast<double>(dataset_bytes(manifest))));
+  write_file(folder_ / kManifestFile, manifest_to_json(manifest));
   return manifest;
 }
 

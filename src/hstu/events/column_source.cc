@@ -1,6 +1,7 @@
 #include "hstu/events/column_source.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -9,10 +10,16 @@
 
 namespace hstu {
 
-std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns) {
+std::int64_t ColumnSource::total_rows() const {
+  const std::vector<std::int64_t> rows = groups();
+  return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+}
+
+std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns,
+                                           const ReadOptions& options) {
   if (!std::filesystem::exists(file)) fail_usage("{}: there is no such file", file.string());
-  if (is_movielens_file(file)) return open_movielens(file, columns);
-  return open_parquet(file, columns);
+  if (is_movielens_file(file)) return open_movielens(file, columns, options);
+  return open_parquet(file, columns, options);
 }
 
 std::vector<std::size_t> find_columns(const Path& file, std::span<const std::string> wanted,

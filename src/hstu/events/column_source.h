@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,16 +41,32 @@ struct RawBatch {
 class ColumnSource {
  public:
   virtual ~ColumnSource() = default;
-  // Rows in all, or 0 when that is not known before the end.
-  virtual std::int64_t total_rows() const = 0;
+  // The rows of each group, in the order of the file; groups can be read apart from each other. A file that
+  // is no Parquet is one group of 0 rows: their number is not known before the end.
+  virtual std::vector<std::int64_t> groups() const = 0;
+  // The smallest and the largest value of a column in a group, as a column of two rows, where the file says
+  // them. `column` counts the columns that were asked for.
+  virtual std::optional<RawColumn> range(std::size_t column, std::size_t group) const = 0;
+  // From here on next() gives the rows of this group. Without it, it gives those of all groups.
+  virtual void select(std::size_t group) = 0;
   // Fills `batch` with the next rows; false at the end. Throws Error naming the file when it is torn.
   virtual bool next(RawBatch& batch) = 0;
+
+  // Rows in all, or 0 when that is not known before the end.
+  std::int64_t total_rows() const;
+};
+
+// How to read a file: `batch_rows` at a time at most; `threads`: several threads may decode columns.
+struct ReadOptions {
+  std::int64_t batch_rows = std::int64_t{1} << 16;
+  bool threads = false;
 };
 
 // Opens `file` to read the named columns. *.parquet is Parquet, MovieLens' files are known by their names.
 // Throws UsageError naming the file or column that is missing (with the nearest column there is) or of a type
 // that cannot be read.
-std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns);
+std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns,
+                                           const ReadOptions& options = {});
 
 // The position of every wanted name among the available ones. UsageError naming the file and the nearest
 // name.

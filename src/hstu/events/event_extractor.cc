@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "hstu/base/error.h"
-#include "hstu/events/item_attributes.h"
 #include "hstu/events/raw_checks.h"
 
 namespace hstu {
@@ -28,17 +27,6 @@ std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
 
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
-}
-
-void append_times(const RawBatch& batch, const RawColumn& column, TimeUnit unit, IntegerColumn& times) {
-  if (column.kind == RawColumn::Kind::kSeconds) return times.append(column.integers);
-  const auto values = integers_of(batch, column, "time");
-  const std::int64_t divisor = units_per_second(unit);
-  if (divisor == 1) return times.append(values);
-  std::vector<std::int64_t> seconds(values.size());
-  std::transform(values.begin(), values.end(), seconds.begin(),
-                 [&](std::int64_t value) { return floor_divide(value, divisor); });
-  times.append(seconds);
 }
 
 }  // namespace
@@ -68,10 +56,14 @@ const RawColumn& EventExtractor::find(const RawBatch& batch, const std::string& 
   return batch.columns.at(static_cast<std::size_t>(position));
 }
 
-EventTable EventExtractor::empty_table() const {
-  EventTable table;
-  table.context.resize(schema_.context.size());
-  return table;
+std::vector<std::int64_t> EventExtractor::seconds(const RawBatch& batch, const RawColumn& column) const {
+  if (column.kind == RawColumn::Kind::kSeconds) return column.integers;
+  const auto values = integers_of(batch, column, "time");
+  std::vector<std::int64_t> seconds(values.begin(), values.end());
+  const std::int64_t divisor = units_per_second(schema_.time_unit);
+  if (divisor == 1) return seconds;
+  for (std::int64_t& value : seconds) value = floor_divide(value, divisor);
+  return seconds;
 }
 
 void EventExtractor::check_columns(const RawBatch& batch) const {
@@ -104,24 +96,32 @@ void EventExtractor::append_actions(const RawBatch& batch, std::vector<std::uint
   set_bit(schema_.rankable, kRankableBit);
 }
 
-void EventExtractor::extract(const RawBatch& batch, EventTable& table,
-                             std::vector<ItemAttribute>& attributes) const {
+LogChunk EventExtractor::extract(const RawBatch& batch) const {
   check_columns(batch);
+  LogChunk chunk;
+  EventTable& events = chunk.events;
   const RawColumn& user = find(batch, schema_.user);
   const RawColumn& item = find(batch, schema_.item);
-  table.user.append(integers_of(batch, user, "user id"));
-  table.item.append(integers_of(batch, item, "item id"));
+  events.user.append(integers_of(batch, user, "user id"));
+  events.item.append(integers_of(batch, item, "item id"));
   check_not_negative(batch, user, "user ids");
   check_not_negative(batch, item, "item ids");
-  append_times(batch, find(batch, schema_.time), schema_.time_unit, table.time);
-  for (std::size_t c = 0; c < table.context.size(); ++c) {
-    table.context[c].append(integers_of(batch, find(batch, schema_.context[c].column), "context"));
+  const std::vector<std::int64_t> times = seconds(batch, find(batch, schema_.time));
+  const auto [first, last] = std::minmax_element(times.begin(), times.end());
+  chunk.time = {.min = *first, .max = *last};
+  events.time.append(times);
+  for (const ContextRule& rule : schema_.context) {
+    events.context.emplace_back().append(integers_of(batch, find(batch, rule.column), "context"));
   }
-  append_actions(batch, table.action);
-  for (std::size_t a = 0; a < schema_.attributes.size(); ++a) {
-    const AttributeRule& rule = schema_.attributes[a];
-    if (rule.file.empty()) assign_attribute(batch, item, find(batch, rule.value_column), attributes[a]);
+  append_actions(batch, events.action);
+  for (const AttributeRule& rule : schema_.attributes) {
+    if (!rule.file.empty()) continue;
+    const RawColumn& values = find(batch, rule.value_column);
+    chunk.attributes.emplace_back().append(integers_of(batch, values, "attribute"));
+    check_not_negative(batch, values, "attribute values");
   }
+  if (!chunk.attributes.empty()) chunk.attribute_items = events.item;
+  return chunk;
 }
 
 }  // namespace hstu

@@ -5,10 +5,19 @@
 #include <vector>
 
 #include "hstu/dataset/event_table.h"
+#include "hstu/dataset/manifest.h"
 #include "hstu/events/column_source.h"
 #include "hstu/events/schema.h"
 
 namespace hstu {
+
+// Some consecutive events of a log.
+struct LogChunk {
+  EventTable events;
+  std::vector<IntegerColumn> attributes;  // at the events: the values of attributes that the log itself has
+  IntegerColumn attribute_items;          // the events' items, where there are such attributes
+  TimeRange time;                         // of the events
+};
 
 class EventExtractor {
  public:
@@ -18,13 +27,14 @@ class EventExtractor {
   // The columns of the event files that the schema uses, each once: what batches must hold, in this order.
   const std::vector<std::string>& columns() const { return columns_; }
 
-  // An empty table with the schema's context columns.
-  EventTable empty_table() const;
+  const Schema& schema() const { return schema_; }
 
-  // Appends the batch's events. Attributes that come from the event files are written into `attributes`,
-  // which stand in the order of the schema. UsageError for a column of the wrong type; Error naming file,
-  // column and row for a null, a negative id or a text that is not allowed.
-  void extract(const RawBatch& batch, EventTable& table, std::vector<ItemAttribute>& attributes) const;
+  // The events of a batch that is not empty. UsageError for a column of the wrong type; Error naming file,
+  // column and row for a null, a negative id or a text that is not allowed. Several threads may call it.
+  LogChunk extract(const RawBatch& batch) const;
+
+  // The times of a batch in seconds, from its time column.
+  std::vector<std::int64_t> seconds(const RawBatch& batch, const RawColumn& column) const;
 
  private:
   void use(const std::string& column);

@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include "hstu/base/error.h"
+#include "hstu/events/clean_stop.h"
 #include "hstu/events/generate_command.h"
 #include "hstu/events/prepare_command.h"
 
@@ -32,6 +34,11 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hstu::stop_cleanly_on_signals();
+  // Large blocks go back to the system when they are freed: what is not in use shall not count as memory.
+  // Without a fixed threshold the C library would keep ever larger ones.
+  constexpr int kLargeBlock = 1 << 17;
+  mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   // A file that outgrows its limit shall be an error with a message, not a silent death.
   std::signal(SIGXFSZ, SIG_IGN);
   try {

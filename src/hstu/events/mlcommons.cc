@@ -9,11 +9,13 @@
 #include "hstu/base/npy.h"
 #include "hstu/base/progress.h"
 #include "hstu/dataset/anchor_index.h"
+#include "hstu/dataset/column_writer.h"
 #include "hstu/dataset/mapped_column.h"
 #include "hstu/dataset/pool_counts.h"
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/events/item_attributes.h"
 #include "hstu/events/mlcommons_cache.h"
+#include "hstu/events/prepare_options.h"
 
 namespace hstu {
 namespace {
@@ -51,7 +53,7 @@ ColumnInfo describe_column(const Path& path) {
 
 // The three flags of an event in one byte; a listen is listen_plus or skip, whatever its ratio, so that these
 // are the events to rank. Counts what it sees.
-void write_actions(const MlcommonsCache& cache, const Path& path, EventCounts& counts) {
+void write_actions(const MlcommonsCache& cache, const Path& folder, Manifest& manifest) {
   const std::array names{"flat_is_listen_plus.npy", "flat_is_like.npy", "flat_is_skip.npy"};
   std::vector<MappedColumn> flags;
   for (const char* name : names) flags.emplace_back(cache.file(name));
@@ -59,7 +61,8 @@ void write_actions(const MlcommonsCache& cache, const Path& path, EventCounts& c
     return flags[f].visit([](const auto* bytes) { return reinterpret_cast<const std::uint8_t*>(bytes); });
   };
   const std::uint8_t *const plus = flag(0), *const like = flag(1), *const skip = flag(2);
-  NpyWriter<std::uint8_t> writer(path);
+  ColumnWriter writer(folder / kActionFile, IntegerColumn::Width::k1Byte);
+  PoolCountsWriter pools(folder, manifest.actions);
   std::vector<std::uint8_t> block;
   Progress progress("writing actions", cache.events(), "events");
   for (std::int64_t begin = 0; begin < cache.events(); begin += kBlock) {
@@ -74,13 +77,15 @@ void write_actions(const MlcommonsCache& cache, const Path& path, EventCounts& c
       const bool listen = plus[p] != 0 || skip[p] != 0;
       block.push_back(static_cast<std::uint8_t>(plus[p] * kListenPlus + like[p] * kLike + skip[p] * kSkip +
                                                 (listen ? kRankableBit : 0)));
-      counts.rankable += listen ? 1 : 0;
-      counts.positives += plus[p];
+      manifest.counts.rankable += listen ? 1 : 0;
+      manifest.counts.positives += plus[p];
     }
     writer.append(std::span<const std::uint8_t>(block));
+    pools.append(block);
     progress.advance_to(end);
   }
-  writer.close();
+  manifest.columns[kActionFile] = writer.close();
+  manifest.columns[kPoolCountsFile] = pools.close();
   progress.finish();
 }
 
@@ -97,15 +102,13 @@ std::int64_t count_items(const Path& path, const ColumnInfo& info) {
 
 void write_attributes(const Path& metadata, const Path& folder, Manifest& manifest) {
   std::vector<ItemAttribute> attributes =
-      read_mappings(yambda_schema(find_yambda_mappings(metadata), {}), metadata);
+      read_mappings(yambda_schema(find_yambda_mappings(metadata), {}), metadata, PrepareOptions{}.attribute());
   equalize_lengths(attributes);
   manifest.attributes.clear();
   for (const ItemAttribute& attribute : attributes) {
-    const Path path = folder / attribute_file(attribute.name);
-    IntegerColumn narrow(IntegerColumn::Width::k4Bytes);
-    narrow.append(attribute.values);
-    narrow.visit([&](const auto& values) { write_npy(path, values); });
-    manifest.columns[attribute_file(attribute.name)] = describe_column(path);
+    ColumnWriter writer(folder / attribute_file(attribute.name), IntegerColumn::Width::k4Bytes);
+    writer.append(attribute.values);
+    manifest.columns[attribute_file(attribute.name)] = writer.close();
     manifest.attributes.push_back(attribute.name);
   }
 }
@@ -150,9 +153,7 @@ Manifest import_mlcommons(const Path& folder, const Path& metadata, const Path& 
   link(kItemFile, "flat_item_ids.npy");
   link(kTimestampFile, "flat_timestamps.npy");
   link(context_file("is_organic"), "flat_is_organic.npy");
-  write_actions(cache, path / kActionFile, manifest.counts);
-  manifest.columns[kActionFile] = describe_column(path / kActionFile);
-  manifest.columns[kPoolCountsFile] = write_pool_counts(path, manifest.actions);
+  write_actions(cache, path, manifest);
   write_attributes(metadata, path, manifest);
 
   manifest.counts.events = cache.events();

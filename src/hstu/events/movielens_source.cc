@@ -13,7 +13,6 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kBatchRows = std::int64_t{1} << 16;
 constexpr std::size_t kShownBytes = 80;  // of a malformed line, in messages
 
 // How one of MovieLens' files is written.
@@ -66,8 +65,9 @@ std::int64_t year_of(std::string_view title) {
 
 class MovieLensSource : public ColumnSource {
  public:
-  MovieLensSource(Path path, const Format& format, std::span<const std::string> columns)
-      : path_(std::move(path)), format_(format), input_(path_) {
+  MovieLensSource(Path path, const Format& format, std::span<const std::string> columns,
+                  std::int64_t batch_rows)
+      : path_(std::move(path)), format_(format), batch_rows_(batch_rows), input_(path_) {
     using Kind = RawColumn::Kind;
     const auto column = [](const char* name, const char* type, Kind kind) {
       RawColumn result;
@@ -89,14 +89,18 @@ class MovieLensSource : public ColumnSource {
     if (std::string header; format_.has_header && std::getline(input_, header)) line_ = 1;
   }
 
-  std::int64_t total_rows() const override { return 0; }
+  std::vector<std::int64_t> groups() const override { return {0}; }
+  std::optional<RawColumn> range(std::size_t, std::size_t) const override { return std::nullopt; }
+  void select(std::size_t) override {
+    require(rows_done_ == 0, "{}: the only group was read already", path_.string());
+  }
 
   bool next(RawBatch& batch) override {
     std::vector<RawColumn> columns = empty_;
     batch.file = path_.string();
     batch.first_row = rows_done_;
     batch.rows = 0;
-    for (std::string line; batch.rows < kBatchRows && std::getline(input_, line); ++batch.rows) {
+    for (std::string line; batch.rows < batch_rows_ && std::getline(input_, line); ++batch.rows) {
       ++line_;
       if (!line.empty() && line.back() == '\r') line.pop_back();
       const bool good = format_.is_ratings ? parse_rating(line, columns) : parse_movie(line, columns);
@@ -143,6 +147,7 @@ class MovieLensSource : public ColumnSource {
 
   Path path_;
   Format format_;
+  std::int64_t batch_rows_;
   std::ifstream input_;
   std::vector<RawColumn> empty_;    // every column of the file, without rows
   std::vector<std::size_t> order_;  // asked-for columns as positions in `empty_`
@@ -155,10 +160,11 @@ bool is_movielens_file(const Path& file) {
   return find_format(file) != nullptr;
 }
 
-std::unique_ptr<ColumnSource> open_movielens(const Path& file, std::span<const std::string> columns) {
+std::unique_ptr<ColumnSource> open_movielens(const Path& file, std::span<const std::string> columns,
+                                             const ReadOptions& options) {
   const Format* const format = find_format(file);
   require(format != nullptr, "{} is no MovieLens file", file.string());
-  return std::make_unique<MovieLensSource>(file, *format, columns);
+  return std::make_unique<MovieLensSource>(file, *format, columns, options.batch_rows);
 }
 
 }  // namespace hstu

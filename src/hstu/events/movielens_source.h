@@ -15,6 +15,7 @@ namespace hstu {
 bool is_movielens_file(const Path& file);
 
 // Throws UsageError for an unknown column; while reading, Error naming file and line of a malformed line.
-std::unique_ptr<ColumnSource> open_movielens(const Path& file, std::span<const std::string> columns);
+std::unique_ptr<ColumnSource> open_movielens(const Path& file, std::span<const std::string> columns,
+                                             const ReadOptions& options);
 
 }  // namespace hstu

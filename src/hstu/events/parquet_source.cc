@@ -1,5 +1,6 @@
 #include "hstu/events/parquet_source.h"
 
+#include <numeric>
 #include <utility>
 
 #include <arrow/api.h>
@@ -7,6 +8,7 @@
 #include <arrow/util/thread_pool.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
+#include <parquet/statistics.h>
 
 #include "hstu/base/error.h"
 #include "hstu/events/arrow_column.h"
@@ -14,7 +16,7 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kBatchRows = std::int64_t{1} << 18;
+constexpr std::int64_t kStreamBytes = std::int64_t{1} << 20;
 
 [[noreturn]] void fail_torn(const Path& path, const std::string& reason) {
   fail("{}: cannot be read as Parquet (it is truncated, damaged or of another kind): {}", path.string(),
@@ -43,15 +45,50 @@ auto guarded(const Path& path, const Body& body) {
 
 class ParquetSource : public ColumnSource {
  public:
-  ParquetSource(Path path, std::span<const std::string> columns)
+  ParquetSource(Path path, std::span<const std::string> columns, const ReadOptions& options)
       : path_(std::move(path)), columns_(columns.begin(), columns.end()) {
-    guarded(path_, [&] { open(); });
+    guarded(path_, [&] {
+      open(options);
+      find_leaves();
+    });
   }
 
-  std::int64_t total_rows() const override { return reader_->parquet_reader()->metadata()->num_rows(); }
+  std::vector<std::int64_t> groups() const override {
+    std::vector<std::int64_t> rows;
+    for (int group = 0; group < metadata().num_row_groups(); ++group) {
+      rows.push_back(metadata().RowGroup(group)->num_rows());
+    }
+    return rows;
+  }
+
+  std::optional<RawColumn> range(std::size_t column, std::size_t group) const override {
+    return guarded(path_, [&]() -> std::optional<RawColumn> {
+      const auto chunk = metadata().RowGroup(static_cast<int>(group))->ColumnChunk(leaves_[column]);
+      const std::shared_ptr<parquet::Statistics> statistics =
+          chunk->is_stats_set() ? chunk->statistics() : nullptr;
+      if (statistics == nullptr || !statistics->HasMinMax()) return std::nullopt;
+      std::shared_ptr<arrow::Scalar> low, high;
+      if (!parquet::arrow::StatisticsAsScalars(*statistics, &low, &high).ok()) return std::nullopt;
+      std::unique_ptr<arrow::ArrayBuilder> builder;
+      check_status(arrow::MakeBuilder(arrow::default_memory_pool(), low->type, &builder), path_);
+      check_status(builder->AppendScalars({low, high}), path_);
+      const std::shared_ptr<arrow::Array> array = value_or_fail(builder->Finish(), path_);
+      if (!is_readable(*array->type())) return std::nullopt;
+      return to_raw_column(columns_[column], *array, place(columns_[column]));
+    });
+  }
+
+  void select(std::size_t group) override {
+    guarded(path_, [&] { start({static_cast<int>(group)}); });
+    rows_done_ = 0;
+    for (int before = 0; before < static_cast<int>(group); ++before) {
+      rows_done_ += metadata().RowGroup(before)->num_rows();
+    }
+  }
 
   bool next(RawBatch& batch) override {
     return guarded(path_, [&] {
+      if (batches_ == nullptr) start_all();
       std::shared_ptr<arrow::RecordBatch> record;
       check_status(batches_->ReadNext(&record), path_);
       if (record == nullptr) return false;
@@ -60,8 +97,7 @@ class ParquetSource : public ColumnSource {
       batch.rows = record->num_rows();
       batch.columns.clear();
       for (const std::string& name : columns_) {
-        const std::string place = fmt::format("{}: column \"{}\"", path_.string(), name);
-        batch.columns.push_back(to_raw_column(name, *record->GetColumnByName(name), place));
+        batch.columns.push_back(to_raw_column(name, *record->GetColumnByName(name), place(name)));
       }
       rows_done_ += batch.rows;
       return true;
@@ -69,43 +105,62 @@ class ParquetSource : public ColumnSource {
   }
 
  private:
-  void open() {
-    auto file = value_or_fail(arrow::io::ReadableFile::Open(path_.string()), path_);
-    auto parquet_reader = parquet::ParquetFileReader::Open(std::move(file));
-    const std::shared_ptr<parquet::FileMetaData> metadata = parquet_reader->metadata();
+  const parquet::FileMetaData& metadata() const { return *metadata_; }
+  std::string place(const std::string& column) const {
+    return fmt::format("{}: column \"{}\"", path_.string(), column);
+  }
 
-    parquet::ArrowReaderProperties properties(/*use_threads=*/true);
-    properties.set_batch_size(kBatchRows);
+  void open(const ReadOptions& options) {
+    // Pages come through a small buffer: a row group may be as large as the file.
+    parquet::ReaderProperties reading;
+    reading.enable_buffered_stream();
+    reading.set_buffer_size(kStreamBytes);
+    auto file = value_or_fail(arrow::io::ReadableFile::Open(path_.string()), path_);
+    auto parquet_reader = parquet::ParquetFileReader::Open(std::move(file), reading);
+    metadata_ = parquet_reader->metadata();
+
+    parquet::ArrowReaderProperties properties(options.threads);
+    properties.set_batch_size(options.batch_rows);
     properties.set_pre_buffer(false);  // It would load every row group at once: the whole file.
-    for (int leaf = 0; leaf < metadata->num_columns(); ++leaf) {
-      if (metadata->schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY) {
+    for (int leaf = 0; leaf < metadata().num_columns(); ++leaf) {
+      if (metadata().schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY) {
         properties.set_read_dictionary(leaf, true);
       }
     }
     reader_ = value_or_fail(
         parquet::arrow::FileReader::Make(arrow::default_memory_pool(), std::move(parquet_reader), properties),
         path_);
+  }
 
+  void find_leaves() {
     std::shared_ptr<arrow::Schema> schema;
     check_status(reader_->GetSchema(&schema), path_);
     find_columns(path_, columns_, schema->field_names());
-    std::vector<int> leaves;
     for (const std::string& name : columns_) {
       const arrow::DataType& type = *schema->GetFieldByName(name)->type();
-      const int leaf = metadata->schema()->ColumnIndex(name);  // -1: the column is nested.
+      const int leaf = metadata().schema()->ColumnIndex(name);  // -1: the column is nested.
       if (leaf < 0 || !is_readable(type)) {
-        fail_usage("{}: column \"{}\": expected integers, floats, booleans, strings or timestamps, found {}",
-                   path_.string(), name, type.ToString());
+        fail_usage("{}: expected integers, floats, booleans, strings or timestamps, found {}", place(name),
+                   type.ToString());
       }
-      leaves.push_back(leaf);
+      leaves_.push_back(leaf);
     }
-    std::vector<int> row_groups;
-    for (int group = 0; group < reader_->num_row_groups(); ++group) row_groups.push_back(group);
-    batches_ = value_or_fail(reader_->GetRecordBatchReader(row_groups, leaves), path_);
+  }
+
+  void start_all() {
+    std::vector<int> all(static_cast<std::size_t>(metadata().num_row_groups()));
+    std::iota(all.begin(), all.end(), 0);
+    start(all);
+  }
+
+  void start(const std::vector<int>& row_groups) {
+    batches_ = value_or_fail(reader_->GetRecordBatchReader(row_groups, leaves_), path_);
   }
 
   Path path_;
   std::vector<std::string> columns_;
+  std::vector<int> leaves_;
+  std::shared_ptr<parquet::FileMetaData> metadata_;
   std::unique_ptr<parquet::arrow::FileReader> reader_;
   std::unique_ptr<arrow::RecordBatchReader> batches_;
   std::int64_t rows_done_ = 0;
@@ -113,8 +168,9 @@ class ParquetSource : public ColumnSource {
 
 }  // namespace
 
-std::unique_ptr<ColumnSource> open_parquet(const Path& file, std::span<const std::string> columns) {
-  return std::make_unique<ParquetSource>(file, columns);
+std::unique_ptr<ColumnSource> open_parquet(const Path& file, std::span<const std::string> columns,
+                                           const ReadOptions& options) {
+  return std::make_unique<ParquetSource>(file, columns, options);
 }
 
 void set_parquet_threads(int threads) {

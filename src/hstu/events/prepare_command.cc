@@ -25,6 +25,7 @@ struct Words {
   SplitRule split;
   AnchorRule anchors;
   int threads = 0;
+  std::uint64_t memory = std::uint64_t{2} << 30;
 };
 
 std::string share(std::int64_t part, std::int64_t whole) {
@@ -56,7 +57,8 @@ void print_summary(const Manifest& manifest, const std::string& output) {
 void run(const Words& words, const Schema& schema) {
   if (words.threads > 0) set_threads(words.threads);
   set_parquet_threads(threads());
-  print_summary(prepare(schema, words.input, words.output), words.output);
+  const PrepareOptions options{.memory = static_cast<std::int64_t>(words.memory), .threads = threads()};
+  print_summary(prepare(schema, words.input, words.output, options), words.output);
   store_first_index(words.output, words.anchors);
 }
 
@@ -72,6 +74,12 @@ CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, co
   command->add_option("--output", words.output, "dataset folder to make; it must not exist yet")->required();
   add_anchor_options(*command, words.anchors);
   command->add_option("--threads", words.threads, "threads (default: all cores)")->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--memory", words.memory,
+                   "memory of the whole program, such as 512MiB (default: 2GiB); an unsorted log that is\n"
+                   "larger is sorted on disk, beside the output")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(PrepareOptions::kLeastMemory, std::int64_t{1} << 50));
   return command;
 }
 

@@ -1,0 +1,26 @@
+// Merges sequences of events that are in order by themselves into one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "hstu/dataset/event_table.h"
+
+namespace hstu {
+
+// Events in order of (user, time), table by table.
+class EventSource {
+ public:
+  virtual ~EventSource() = default;
+  // Replaces `events` by the next ones, at least one; false at the end.
+  virtual bool next(EventTable& events) = 0;
+};
+
+// Hands all events in order to `sink`, in tables of at most `table_events`. Of events of equal user and time
+// those of the earlier source come first. `advance` is told the number of events so far.
+void merge_events(std::span<const std::unique_ptr<EventSource>> sources, std::int64_t table_events,
+                  EventSink& sink, const std::function<void(std::int64_t)>& advance);
+
+}  // namespace hstu

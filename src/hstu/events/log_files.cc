@@ -1,0 +1,118 @@
+#include "hstu/events/log_files.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include <glob.h>
+
+#include "hstu/base/error.h"
+#include "hstu/base/progress.h"
+
+namespace hstu {
+namespace {
+
+// The folder's own name may hold characters that are special in patterns.
+std::string escaped(const Path& folder) {
+  std::string text;
+  for (const char c : folder.string()) {
+    if (std::string_view("*?[]\\").find(c) != std::string_view::npos) text += '\\';
+    text += c;
+  }
+  return text;
+}
+
+std::vector<Path> matching_files(const Schema& schema, const Path& input) {
+  std::vector<Path> files;
+  for (const std::string& pattern : schema.files) {
+    glob_t found{};
+    const bool any = ::glob((escaped(input) + "/" + pattern).c_str(), 0, nullptr, &found) == 0;
+    for (std::size_t i = 0; any && i < found.gl_pathc; ++i) files.emplace_back(found.gl_pathv[i]);
+    ::globfree(&found);
+    if (!any) fail_usage("{}: there is no such file", (input / pattern).string());
+  }
+  return files;
+}
+
+// A column's range as a batch of two rows: the smallest value, then the largest.
+RawBatch range_batch(const Path& file, const RawColumn& range) {
+  RawBatch batch;
+  batch.file = file.string();
+  batch.rows = 2;
+  batch.columns = {range};
+  return batch;
+}
+
+// Gathers what the pieces say, in the order of the log.
+class Survey {
+ public:
+  Survey(const EventExtractor& extractor, LogFiles& log) : extractor_(extractor), log_(log) {}
+
+  void add(const Path& file, const ColumnSource& source, std::size_t group) {
+    const auto position = [&](const std::string& column) {
+      const auto& columns = extractor_.columns();
+      return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column) - columns.begin());
+    };
+    const auto users = source.range(position(extractor_.schema().user), group);
+    const auto times = source.range(position(extractor_.schema().time), group);
+    if (users && users->kind == RawColumn::Kind::kInteger) {
+      if (users->integers[0] < largest_user_) log_.unordered = true;
+      largest_user_ = std::max(largest_user_, users->integers[1]);
+    }
+    known_ = known_ && times.has_value();
+    if (!known_) return;
+    const RawBatch batch = range_batch(file, *times);
+    last_time_ = std::max(last_time_, extractor_.seconds(batch, batch.columns[0]).back());
+  }
+
+  void finish() const {
+    if (known_ && !log_.pieces.empty()) log_.last_time = last_time_;
+  }
+
+ private:
+  const EventExtractor& extractor_;
+  LogFiles& log_;
+  bool known_ = true;
+  std::int64_t largest_user_ = std::numeric_limits<std::int64_t>::min();
+  std::int64_t last_time_ = std::numeric_limits<std::int64_t>::min();
+};
+
+}  // namespace
+
+LogFiles find_log(const EventExtractor& extractor, const Path& input) {
+  LogFiles log;
+  log.files = matching_files(extractor.schema(), input);
+  Survey survey(extractor, log);
+  for (std::size_t file = 0; file < log.files.size(); ++file) {
+    const auto source = open_columns(log.files[file], extractor.columns());
+    const std::vector<std::int64_t> groups = source->groups();
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      log.pieces.push_back({.file = file, .group = group});
+      log.rows += groups[group];
+      // Empty row groups know no range.
+      if (groups[group] > 0 || source->total_rows() == 0) survey.add(log.files[file], *source, group);
+    }
+  }
+  survey.finish();
+  return log;
+}
+
+std::int64_t find_last_time(const LogFiles& log, const EventExtractor& extractor) {
+  const std::array columns = {extractor.schema().time};
+  Progress progress("looking for the last event", log.rows, "events");
+  std::int64_t last = std::numeric_limits<std::int64_t>::min(), rows = 0;
+  RawBatch batch;
+  for (const Path& file : log.files) {
+    const auto source = open_columns(file, columns, {.threads = true});
+    while (source->next(batch)) {
+      for (const std::int64_t time : extractor.seconds(batch, batch.columns[0])) last = std::max(last, time);
+      rows += batch.rows;
+      progress.advance_to(rows);
+    }
+  }
+  progress.finish();
+  return last;
+}
+
+}  // namespace hstu

@@ -1,0 +1,98 @@
+#include "hstu/dataset/event_sorter.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "event_lists.h"
+#include "hstu/dataset/user_order.h"
+#include "temporary_folder.h"
+
+namespace hstu {
+namespace {
+
+void sort_stably(std::vector<Event>& events) {
+  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return std::tie(a.user, a.time) < std::tie(b.user, b.time);
+  });
+}
+
+// The events sorted within `memory`, in tables of `cut` events.
+EventList sorted(const std::vector<Event>& events, std::size_t cut, std::int64_t memory,
+                 std::int64_t& spilled) {
+  EventSorter sorter(temporary_folder() / "spill", memory);
+  for (std::size_t first = 0; first < events.size(); first += cut) {
+    const auto begin = events.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto size = static_cast<std::ptrdiff_t>(std::min(cut, events.size() - first));
+    sorter.append(ordered(table_of({begin, begin + size})));
+  }
+  EventList result;
+  std::int64_t told = 0;
+  sorter.merge_into(result, [&](std::int64_t done) { told = done; });
+  EXPECT_EQ(told, static_cast<std::int64_t>(events.size()));
+  spilled = sorter.spilled_bytes();
+  return result;
+}
+
+TEST(UserOrder, SortsStablyWhateverTheRangeOfTheKeys) {
+  // Ids and times that fit into 64 bits together with the row, and ones that do not.
+  for (const std::int64_t scale : {std::int64_t{1}, std::int64_t{1} << 40}) {
+    std::vector<Event> events = random_events(3'000);
+    for (Event& event : events) {
+      event.user *= scale;
+      event.time = (event.time - 20) * scale;
+    }
+    EXPECT_FALSE(is_ordered(table_of(events)));
+    EventList result;
+    result.append(ordered(table_of(events)));
+    sort_stably(events);
+    EXPECT_EQ(result.events, events);
+    EXPECT_TRUE(is_ordered(table_of(events)));
+  }
+}
+
+TEST(UserOrder, KeepsOneEventAndNone) {
+  EXPECT_EQ(ordered(table_of({})).size(), 0);
+  EventList result;
+  result.append(ordered(table_of({{5, 6, 7, 1, 2}})));
+  EXPECT_EQ(result.events, (std::vector<Event>{{5, 6, 7, 1, 2}}));
+}
+
+TEST(EventSorter, GivesTheSameOrderInMemoryAndThroughAnyNumberOfRunsAndLevels) {
+  std::vector<Event> events = random_events(6'000);
+  std::vector<Event> expected = events;
+  sort_stably(expected);
+  std::int64_t spilled = 0;
+  EXPECT_EQ(sorted(events, 100, 1 << 30, spilled).events, expected);
+  EXPECT_EQ(spilled, 0);
+  EXPECT_EQ(sorted(events, 100, 20'000, spilled).events, expected);  // a few runs
+  EXPECT_GT(spilled, 0);
+  EXPECT_EQ(sorted(events, 17, 1, spilled).events, expected);  // a run a table, merged two by two
+}
+
+TEST(EventSorter, KeepsWideValuesAndWidthsThatDifferBetweenTables) {
+  std::vector<Event> events = random_events(1'000);
+  for (std::size_t i = 0; i < events.size(); i += 3) {
+    events[i].item += std::int64_t{1} << 40;
+    events[i].time -= 1'000;
+    events[i].user += std::int64_t{1} << 62;
+  }
+  std::vector<Event> expected = events;
+  sort_stably(expected);
+  std::int64_t spilled = 0;
+  EXPECT_EQ(sorted(events, 10, 500, spilled).events, expected);
+}
+
+TEST(EventSorter, RemovesItsFolder) {
+  const Path folder = temporary_folder() / "spill";
+  {
+    EventSorter sorter(folder, 1);
+    sorter.append(table_of({{5, 6, 7, 1, 2}}));
+    EXPECT_TRUE(std::filesystem::exists(folder));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+}  // namespace
+}  // namespace hstu
