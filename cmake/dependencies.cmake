@@ -29,6 +29,14 @@ add_library(xxhash INTERFACE)
 target_include_directories(xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE})
 target_link_libraries(xxhash INTERFACE ${XXHASH_STATIC})
 
+# SHA-256 and MD5 of published files; for hstu-prepare alone.
+find_path(OPENSSL_INCLUDE NAMES openssl/evp.h REQUIRED)
+find_library(CRYPTO_STATIC NAMES libcrypto.a REQUIRED)
+find_package(Threads REQUIRED)
+add_library(crypto INTERFACE)
+target_include_directories(crypto SYSTEM INTERFACE ${OPENSSL_INCLUDE})
+target_link_libraries(crypto INTERFACE ${CRYPTO_STATIC} Threads::Threads ${CMAKE_DL_LIBS})
+
 # Arrow and Parquet from the pinned pyarrow wheel, unpacked by `./dev deps` (never imported by Python).
 set(HSTU_ARROW_ROOT ${PROJECT_SOURCE_DIR}/.deps/pyarrow CACHE PATH "Folder of an unpacked pyarrow wheel")
 file(GLOB ARROW_SO ${HSTU_ARROW_ROOT}/libarrow.so.*)

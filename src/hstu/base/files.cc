@@ -205,6 +205,13 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);  // NOLINT: munmap takes a void*.
 }
 
+void release_mapped(const void* begin, std::size_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t aligned = first / page * page;
+  ::madvise(reinterpret_cast<void*>(aligned), bytes + (first - aligned), MADV_DONTNEED);
+}
+
 StagedFolder::StagedFolder(Path final_path) : final_(without_trailing_slash(final_path)) {
   if (std::filesystem::exists(std::filesystem::symlink_status(final_))) {
     fail_usage("the output folder {} exists already: choose another name or remove it first",

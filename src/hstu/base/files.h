@@ -80,6 +80,10 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// Takes pages of mapped files out of this process's memory; they are read again when they are looked at
+// again. A walk over a file that lets go of what it has passed has a size that does not grow with the file.
+void release_mapped(const void* begin, std::size_t bytes);
+
 // A folder that appears under its name only when it is complete. Work in path(); commit() fsyncs every file
 // and renames. Without commit() the destructor removes what was written.
 class StagedFolder {

@@ -41,6 +41,14 @@ void for_each_user(const Dataset& dataset, const AnchorRule& rule, std::int64_t 
   }
 }
 
+// The events of users [first, end) have been looked at.
+void release_events(const Dataset& dataset, std::int64_t first, std::int64_t end) {
+  const std::int64_t begin = dataset.user_offsets()[static_cast<std::size_t>(first)];
+  const auto count = static_cast<std::size_t>(dataset.user_offsets()[static_cast<std::size_t>(end)] - begin);
+  release_mapped(dataset.action().data() + begin, count);
+  dataset.time().visit([&](const auto* time) { release_mapped(time + begin, count * sizeof(*time)); });
+}
+
 // A user's events are in the order of time, so the first and the last anchor have the extreme times.
 TimeSpan find_time_span(const Dataset& dataset, const AnchorRule& rule,
                         const std::vector<std::int64_t>& blocks) {
@@ -62,6 +70,7 @@ TimeSpan find_time_span(const Dataset& dataset, const AnchorRule& rule,
         local.max = std::max(local.max, dataset.time()[p]);
       }
     });
+    release_events(dataset, first_user, end_user);
     const std::scoped_lock lock(mutex);
     span.min = std::min(span.min, local.min);
     span.max = std::max(span.max, local.max);
@@ -196,6 +205,7 @@ AnchorCounts AnchorBuilder::count() const {
       std::array<std::vector<std::int64_t>, kLists> local{zeros, zeros};
       visit_anchors(dataset_, rule_, time, windows, first, end,
                     [&](List list, std::size_t window, std::int64_t) { ++local[list][window]; });
+      release_events(dataset_, first, end);
       const std::scoped_lock lock(mutex);
       for (const List list : {kTrainingUsers, kHeldOutUsers}) {
         for (std::size_t w = 0; w < local[list].size(); ++w) counts[list][w] += local[list][w];
@@ -236,6 +246,7 @@ void AnchorBuilder::place(const AnchorCounts& counts, const PutPositions& traini
                       [&](List list, std::size_t window, std::int64_t position) {
                         anchors[list].push_back({position, static_cast<std::uint32_t>(window)});
                       });
+        release_events(dataset_, blocks_[block], blocks_[block + 1]);
         sorted[static_cast<std::size_t>(i)] = sort_block(anchors, window_count);
       });
     });

@@ -14,7 +14,7 @@ namespace hstu {
 //   album_item_mapping.parquet    item_id, album_id; likewise
 //   truth.json                    parameters, counts, oracle, baseline
 //   truth_last_day.parquet        uid, timestamp, item_id, label, probability of the last day's listens
-// The bytes depend on the options other than `threads` and `output` alone. Memory: about a million events,
+// The bytes depend on the options other than `threads` and `output` alone. Memory: about two million events,
 // the catalogue, and the last day's listens. Throws UsageError for options out of range and for an output
 // that exists.
 // Returns what truth.json says.

@@ -91,10 +91,10 @@ LogStream::LogStream(const EventExtractor& extractor, const Path& input, Path sc
       options_(options),
       log_(find_log(extractor, input)) {}
 
-std::int64_t LogStream::expected_bytes(bool sort) const {
-  const auto context = static_cast<std::int64_t>(extractor_.schema().context.size());
-  const std::int64_t columns = 4 + 4 + 1 + context;
-  return log_.rows * (sort ? columns + 4 + columns : columns);  // A run holds the user too.
+std::int64_t LogStream::expected_bytes(bool sort, std::int64_t event_bytes) const {
+  // In a run: user, time and item, the action and context of a byte each.
+  const auto run_bytes = static_cast<std::int64_t>(3 * 4 + 1 + extractor_.schema().context.size());
+  return log_.rows * (event_bytes + (sort ? run_bytes : 0));
 }
 
 std::optional<TimeSplit> LogStream::split() const {

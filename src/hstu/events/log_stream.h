@@ -27,8 +27,9 @@ class LogStream {
 
   // Whether the files' statistics say that the log is in another order.
   bool unordered() const { return log_.unordered; }
-  // Space that sorting and the columns take (bytes, about); 0 where the number of events is not known.
-  std::int64_t expected_bytes(bool sort) const;
+  // Space that sorting and columns of `event_bytes` an event take (bytes, about); 0 where the number of
+  // events is not known.
+  std::int64_t expected_bytes(bool sort, std::int64_t event_bytes) const;
 
   // Hands the train events to `sink`, as the log has them, or sorted. Nothing when they were to be taken as
   // they are and turn out to be in another order: then `sink` is of no use any more. UsageError when no train

@@ -101,8 +101,8 @@ std::int64_t count_items(const Path& path, const ColumnInfo& info) {
 }
 
 void write_attributes(const Path& metadata, const Path& folder, Manifest& manifest) {
-  std::vector<ItemAttribute> attributes =
-      read_mappings(yambda_schema(find_yambda_mappings(metadata), {}), metadata, PrepareOptions{}.attribute());
+  std::vector<ItemAttribute> attributes = read_mappings(yambda_schema(find_yambda_mappings(metadata), {}),
+                                                        metadata, PrepareOptions{}.attribute());
   equalize_lengths(attributes);
   manifest.attributes.clear();
   for (const ItemAttribute& attribute : attributes) {

@@ -1,6 +1,7 @@
 #include "hstu/events/mlcommons_cache.h"
 
 #include <charconv>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -11,7 +12,6 @@ namespace hstu {
 namespace {
 
 constexpr std::string_view kPositions = "positions_L";
-constexpr std::int64_t kAnyCount = -1;
 
 struct CacheFile {
   const char* name;
@@ -21,19 +21,6 @@ constexpr CacheFile kEventFiles[] = {
     {"flat_uid.npy", "<i8"},         {"flat_item_ids.npy", "<i8"},     {"flat_timestamps.npy", "<i8"},
     {"flat_event_types.npy", "<i8"}, {"flat_played_ratio.npy", "<f4"}, {"flat_is_listen_plus.npy", "|b1"},
     {"flat_is_like.npy", "|b1"},     {"flat_is_skip.npy", "|b1"},      {"flat_is_organic.npy", "|i1"}};
-
-// Checks the header against the file's size, the type and the count, which it returns.
-std::int64_t check_column(const Path& path, std::string_view type, std::int64_t count) {
-  check(std::filesystem::exists(path), "{}: the file is missing: a cache has sixteen files, copy it again",
-        path.string());
-  const MappedFile file(path);
-  const NpyHeader header = parse_npy_header(file.bytes(), path);
-  check(header.type == type && header.shape.size() == 1, "{}: expected one dimension of {}, found {} of {}",
-        path.string(), type, header.shape.size(), header.type);
-  check(count == kAnyCount || header.count() == count, "{}: expected {} elements, found {}: copy it again",
-        path.string(), count, header.count());
-  return header.count();
-}
 
 // The number that `text` begins with; removes it. -1: there is none.
 std::int64_t take_number(std::string_view& text) {
@@ -45,7 +32,25 @@ std::int64_t take_number(std::string_view& text) {
 
 }  // namespace
 
-MlcommonsCache::MlcommonsCache(const Path& folder) : folder_(std::filesystem::absolute(folder)) {
+std::int64_t check_cache_column(const Path& folder, const CacheColumn& column) {
+  const Path path = folder / column.name;
+  check(std::filesystem::exists(path), "{}: the file is missing: a cache has sixteen files, copy it again",
+        path.string());
+  const MappedFile file(path);
+  const NpyHeader header = parse_npy_header(file.bytes(), path);
+  check(header.type == column.type && header.shape.size() == 1,
+        "{}: expected one dimension of {}, found {} of {}", path.string(), column.type, header.shape.size(),
+        header.type);
+  check(column.count < 0 || header.count() == column.count,
+        "{}: expected {} elements, found {}: copy it again", path.string(), column.count, header.count());
+  return header.count();
+}
+
+MlcommonsCache::MlcommonsCache(const Path& folder) : MlcommonsCache(folder, Unchecked{}) {
+  check_files();
+}
+
+MlcommonsCache::MlcommonsCache(const Path& folder, Unchecked) : folder_(std::filesystem::absolute(folder)) {
   if (!std::filesystem::exists(file("_READY"))) {
     fail_usage(
         "{} is not a finished cache: it has no _READY, which is written last; name the folder "
@@ -54,7 +59,6 @@ MlcommonsCache::MlcommonsCache(const Path& folder) : folder_(std::filesystem::ab
   }
   read_store_meta();
   find_positions();
-  check_files();
 }
 
 void MlcommonsCache::read_store_meta() {
@@ -93,13 +97,22 @@ void MlcommonsCache::find_positions() {
   anchor_times_ = "anchor_ts_" + positions_.substr(std::string_view("positions_").size());
 }
 
+std::vector<CacheColumn> MlcommonsCache::columns() const {
+  std::vector<CacheColumn> columns;
+  for (const CacheFile& file : kEventFiles) columns.push_back({file.name, file.type, events_});
+  columns.push_back({"unique_uids.npy", "<i8", users_});
+  for (const std::string& name :
+       {std::string("user_start.npy"), std::string("user_end.npy"), positions_, anchor_times_}) {
+    columns.push_back({.name = name, .type = "<i8"});
+  }
+  return columns;
+}
+
 void MlcommonsCache::check_files() const {
-  for (const CacheFile& column : kEventFiles) check_column(file(column.name), column.type, events_);
-  check_column(file("unique_uids.npy"), "<i8", users_);
-  const std::int64_t ids = check_column(file("user_start.npy"), "<i8", kAnyCount);
-  check_column(file("user_end.npy"), "<i8", ids);
-  const std::int64_t anchors = check_column(positions_file(), "<i8", kAnyCount);
-  check_column(anchor_times_file(), "<i8", anchors);
+  std::map<std::string, std::int64_t> counts;
+  for (const CacheColumn& column : columns()) counts[column.name] = check_cache_column(folder_, column);
+  check_cache_column(folder_, {"user_end.npy", "<i8", counts["user_start.npy"]});
+  check_cache_column(folder_, {anchor_times_, "<i8", counts[positions_]});
 }
 
 std::vector<std::int64_t> MlcommonsCache::user_offsets() const {

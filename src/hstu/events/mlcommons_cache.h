@@ -4,20 +4,37 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "hstu/base/files.h"
 #include "hstu/base/npy.h"
 
 namespace hstu {
 
+// A .npy file of one dimension that a cache must hold.
+struct CacheColumn {
+  std::string name, type;   // type: NumPy's
+  std::int64_t count = -1;  // elements; -1: any number
+};
+
+// Compares a column's header with its size, type and count, and returns the count. Error naming the file and
+// what does not fit.
+std::int64_t check_cache_column(const Path& folder, const CacheColumn& column);
+
 // N events, U users, A anchors, M = largest user id + 1.
 class MlcommonsCache {
  public:
+  // Without a look at the columns.
+  struct Unchecked {};
+  MlcommonsCache(const Path& folder, Unchecked);
+
   // Checks that every file is there, whole, and of its type and length. UsageError when the folder is not a
   // finished cache, Error naming the file that does not fit.
   explicit MlcommonsCache(const Path& folder);
 
   const Path& folder() const { return folder_; }
+  std::vector<CacheColumn> columns() const;
+  std::int64_t users() const { return users_; }
   std::int64_t events() const { return events_; }
   std::int64_t min_history() const {
     return min_history_;

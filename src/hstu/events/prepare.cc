@@ -1,7 +1,6 @@
 #include "hstu/events/prepare.h"
 
 #include <cstdio>
-#include <functional>
 #include <memory>
 
 #include "hstu/base/error.h"
@@ -13,6 +12,9 @@
 namespace hstu {
 namespace {
 
+// Four columns of 8 bytes, one of 4, four of 1, and two of 8 for about every other event.
+constexpr std::int64_t kMlcommonsEventBytes = 48;
+
 // Says early that the disk will hardly do.
 void note_space(const Path& folder, std::int64_t needed) {
   std::error_code error;
@@ -23,9 +25,12 @@ void note_space(const Path& folder, std::int64_t needed) {
              human_bytes(static_cast<double>(space.available)));
 }
 
-}  // namespace
-
-Manifest prepare(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options) {
+// Streams the log into a new Sink, as it stands or, when that turns out not to be in order, sorted into
+// another one. An event takes about `event_bytes` of columns. finish(sink, streamed) completes what the sink
+// wrote.
+template <typename MakeSink, typename Finish>
+auto stream_into(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options,
+                 std::int64_t event_bytes, const MakeSink& make_sink, const Finish& finish) {
   validate(schema, schema.name);
   StagedFolder staged(output);
   const EventExtractor extractor(schema);
@@ -33,23 +38,44 @@ Manifest prepare(const Schema& schema, const Path& input, const Path& output, co
   bool sort = log.unordered();
   try {
     for (;; sort = true) {
-      note_space(staged.path(), log.expected_bytes(sort));
-      DatasetWriter writer(staged.path(), describe(schema), options.distinct());
-      const auto streamed = log.run(sort, writer);
-      if (!streamed) {
-        fmt::print(stderr, "the log is not in order of user and time: sorting it\n");
-        continue;
+      note_space(staged.path(), log.expected_bytes(sort, event_bytes));
+      auto sink = make_sink(staged.path());
+      if (const auto streamed = log.run(sort, *sink)) {
+        auto result = finish(*sink, *streamed);
+        staged.commit();
+        return result;
       }
-      Manifest manifest = writer.finish(streamed->attributes, streamed->split, streamed->test_events);
-      staged.commit();
-      return manifest;
+      fmt::print(stderr, "the log is not in order of user and time: sorting it\n");
     }
   } catch (const DiskFullError& error) {
-    const std::int64_t needed = log.expected_bytes(sort);
+    const std::int64_t needed = log.expected_bytes(sort, event_bytes);
     if (needed == 0) throw;
     throw DiskFullError(fmt::format("{} (about {} are needed there in all)", error.what(),
                                     human_bytes(static_cast<double>(needed))));
   }
+}
+
+}  // namespace
+
+Manifest prepare(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options) {
+  return stream_into(
+      schema, input, output, options, 4 + 4 + 1 + static_cast<std::int64_t>(schema.context.size()),
+      [&](const Path& folder) {
+        return std::make_unique<DatasetWriter>(folder, describe(schema), options.distinct());
+      },
+      [](DatasetWriter& writer, const StreamedLog& log) {
+        return writer.finish(log.attributes, log.split, log.test_events);
+      });
+}
+
+MlcommonsCounts prepare_mlcommons(const Path& input, const Path& output, const SplitRule& split,
+                                  const MlcommonsOptions& layout, const PrepareOptions& options) {
+  return stream_into(
+      mlcommons_schema(input, split), input, output, options, kMlcommonsEventBytes,
+      [&](const Path& folder) {
+        return std::make_unique<MlcommonsWriter>(folder, layout, options.attribute());
+      },
+      [](MlcommonsWriter& writer, const StreamedLog&) { return writer.finish(); });
 }
 
 }  // namespace hstu

@@ -3,6 +3,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/events/mlcommons_writer.h"
 #include "hstu/events/prepare_options.h"
 #include "hstu/events/schema.h"
 
@@ -15,5 +16,10 @@ namespace hstu {
 // written.
 Manifest prepare(const Schema& schema, const Path& input, const Path& output,
                  const PrepareOptions& options = {});
+
+// Reads Yambda's log in folder `input` and writes its train events in MLCommons' layout (mlcommons_writer.h):
+// the folder `output` with hstu_cache_L.../ and item_popularity.npy. Otherwise as above.
+MlcommonsCounts prepare_mlcommons(const Path& input, const Path& output, const SplitRule& split,
+                                  const MlcommonsOptions& layout, const PrepareOptions& options = {});
 
 }  // namespace hstu

@@ -14,6 +14,7 @@
 #include "hstu/events/mlcommons.h"
 #include "hstu/events/parquet_source.h"
 #include "hstu/events/prepare.h"
+#include "hstu/events/verify_command.h"
 
 namespace hstu {
 namespace {
@@ -24,6 +25,8 @@ struct Words {
   double positive_rating = 4;
   SplitRule split;
   AnchorRule anchors;
+  std::string layout = "hstu";
+  std::int64_t history_length = 4086;
   int threads = 0;
   std::uint64_t memory = std::uint64_t{2} << 30;
 };
@@ -54,10 +57,26 @@ void print_summary(const Manifest& manifest, const std::string& output) {
   fmt::print("{}", table(rows));
 }
 
-void run(const Words& words, const Schema& schema) {
+PrepareOptions prepare_options(const Words& words) {
   if (words.threads > 0) set_threads(words.threads);
   set_parquet_threads(threads());
-  const PrepareOptions options{.memory = static_cast<std::int64_t>(words.memory), .threads = threads()};
+  return {.memory = static_cast<std::int64_t>(words.memory), .threads = threads()};
+}
+
+void run_mlcommons(const Words& words) {
+  const MlcommonsOptions layout{.history_length = words.history_length,
+                                .min_history = words.anchors.min_history};
+  const MlcommonsCounts counts =
+      prepare_mlcommons(words.input, words.output, words.split, layout, prepare_options(words));
+  fmt::print("{}", table({{"cache", (Path(words.output) / mlcommons_cache_folder(layout)).string()},
+                          {"users", with_separators(counts.users)},
+                          {"events", with_separators(counts.events)},
+                          {"anchors", with_separators(counts.anchors)},
+                          {"size", human_bytes(static_cast<double>(counts.bytes))}}));
+}
+
+void run(const Words& words, const Schema& schema) {
+  const PrepareOptions options = prepare_options(words);
   print_summary(prepare(schema, words.input, words.output, options), words.output);
   store_first_index(words.output, words.anchors);
 }
@@ -101,7 +120,17 @@ void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
       ->capture_default_str();
   command->add_option("--test-days", words->split.test_days, "days held out at the end")
       ->capture_default_str();
+  command
+      ->add_option("--layout", words->layout,
+                   "hstu: a dataset to train on; mlcommons: the sixteen files of MLCommons' cache and\n"
+                   "item_popularity.npy, byte for byte, in OUTPUT/hstu_cache_L<--history-length>")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"hstu", "mlcommons"}));
+  command->add_option("--history-length", words->history_length, "of the names in --layout mlcommons")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
   command->callback([words] {
+    if (words->layout == "mlcommons") return run_mlcommons(*words);
     const Path mappings =
         words->mappings.empty() ? find_yambda_mappings(words->input) : Path(words->mappings);
     run(*words, yambda_schema(mappings, words->split));
@@ -178,6 +207,7 @@ void add_prepare_commands(CLI::App& app) {
   add_parquet(app, std::make_shared<Words>());
   add_mlcommons(app, std::make_shared<Words>());
   add_index_command(app);
+  add_verify_command(app);
 }
 
 }  // namespace hstu

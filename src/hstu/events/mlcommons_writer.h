@@ -1,0 +1,64 @@
+// Yambda's events in the folder layout that the MLCommons benchmark prepares: sixteen .npy columns ("HSTU
+// cache") and the popularity of items.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hstu/base/npy.h"
+#include "hstu/dataset/event_table.h"
+#include "hstu/events/schema.h"
+
+namespace hstu {
+
+struct MlcommonsOptions {
+  std::int64_t history_length = 4086;
+  std::int64_t min_history = 4086;  // earlier events of any kind that an anchor's user must have
+};
+
+// Yambda's schema with what the layout needs: every type of event has its bit, and played_ratio_pct is a
+// context column beside is_organic.
+Schema mlcommons_schema(const Path& input, const SplitRule& split);
+
+// "hstu_cache_L4086".
+std::string mlcommons_cache_folder(const MlcommonsOptions& options);
+// "L4086", or "L4086_m100" where the two lengths differ: the end of the names of the files of anchors.
+std::string mlcommons_anchor_suffix(const MlcommonsOptions& options);
+
+struct MlcommonsCounts {
+  std::int64_t events = 0, users = 0, anchors = 0, bytes = 0;
+};
+
+// Writes events of mlcommons_schema() as they come, in order of (user, time). The bytes are NumPy's own
+// (format 1.0). Memory: 8 bytes an item id, at most `memory`. Error naming the file that cannot be written.
+class MlcommonsWriter : public EventSink {
+ public:
+  // Makes OUTPUT/hstu_cache_L.../; `folder` is there.
+  MlcommonsWriter(const Path& folder, const MlcommonsOptions& options, std::int64_t memory);
+  void append(EventTable events) override;
+  // Ends all files; _READY comes last.
+  MlcommonsCounts finish();
+
+ private:
+  struct Row;
+  void add_user(std::int64_t user);
+  void end_user();
+  void count_item(std::int64_t item);
+
+  Path folder_, cache_;
+  MlcommonsOptions options_;
+  std::int64_t memory_;
+  std::int64_t position_ = 0, user_start_ = 0, users_ = 0;
+  std::optional<std::int64_t> user_;
+  std::vector<std::int64_t> popularity_;
+  NpyWriter<std::int64_t> uid_, item_, time_, type_;
+  NpyWriter<float> ratio_;
+  NpyWriter<bool> is_listen_plus_, is_like_, is_skip_;
+  NpyWriter<std::int8_t> is_organic_;
+  NpyWriter<std::int64_t> user_starts_, user_ends_, users_seen_, positions_, anchor_times_;
+};
+
+}  // namespace hstu
