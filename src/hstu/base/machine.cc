@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <link.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -166,6 +167,12 @@ Json to_json(const Machine& machine) {
           {"mpirun", machine.mpirun},
           {"libmpi", machine.libmpi},
           {"libnccl", machine.libnccl}};
+}
+
+std::int64_t peak_rss_mib() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
 }
 
 }  // namespace hstu

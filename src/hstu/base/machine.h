@@ -43,4 +43,7 @@ Json to_json(const Machine& machine);
 // The text of Linux's /proc/cpuinfo.
 Cpu parse_cpuinfo(std::string_view text);
 
+// The largest resident size that this process has had, MiB.
+std::int64_t peak_rss_mib();
+
 }  // namespace hstu

@@ -2,6 +2,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/cli/commands.h"
+#include "hstu/training/data_benchmark.h"
 #include "hstu/training/step_benchmark.h"
 
 namespace hstu {
@@ -9,6 +10,7 @@ namespace hstu {
 void add_bench_command(CLI::App& app) {
   struct Words {
     StepBenchmarkOptions step;
+    DataBenchmarkOptions data;
     int threads = 0;
   };
   auto words = std::make_shared<Words>();
@@ -25,6 +27,15 @@ void add_bench_command(CLI::App& app) {
     use_threads(words->threads);
     fmt::print("{}\n", benchmark_step(words->step).dump());
   });
+  CLI::App* const data = command->add_subcommand(
+      "data", "Opening a dataset, its first batch, and assembling batches on one core; one JSON line");
+  data->add_option("DATASET", words->data.dataset, "made by hstu prepare")->required();
+  data->add_option("--samples", words->data.samples, "at least")->check(CLI::PositiveNumber);
+  data->add_option("--batch-size", words->data.batch_size, "samples")->check(CLI::PositiveNumber);
+  data->add_option("--history", words->data.history, "events; also those a user must have before an anchor")
+      ->check(CLI::PositiveNumber);
+  data->footer("Example:\n  hstu bench data dataset --history 1000\n./dev bench data runs it beside NumPy.");
+  data->callback([words] { fmt::print("{}\n", benchmark_data(words->data).dump()); });
 }
 
 }  // namespace hstu

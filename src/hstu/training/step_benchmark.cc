@@ -4,8 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include <sys/resource.h>
-
+#include "hstu/base/machine.h"
 #include "hstu/base/random.h"
 #include "hstu/training/step.h"
 
@@ -61,12 +60,6 @@ FeatureTables tables() {
   return tables;
 }
 
-double peak_rss_mib() {
-  struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
-
 }  // namespace
 
 Json benchmark_step(const StepBenchmarkOptions& options) {
@@ -102,7 +95,7 @@ Json benchmark_step(const StepBenchmarkOptions& options) {
           {"p90_ms", quantile(0.9)},
           {"samples_per_s", 1000 * static_cast<double>(kBatch) / quantile(0.5)},
           {"tokens_per_s", 1000 * mean_tokens / quantile(0.5)},
-          {"peak_rss_mib", static_cast<std::int64_t>(peak_rss_mib())}};
+          {"peak_rss_mib", peak_rss_mib()}};
 }
 
 }  // namespace hstu
