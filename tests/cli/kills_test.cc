@@ -13,6 +13,7 @@
 
 #include "hstu/base/faults.h"
 #include "hstu/base/random.h"
+#include "sanitizers.h"
 #include "training/run_files.h"
 #include "training/small_dataset.h"
 
@@ -21,11 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kKills = 6;  // each start takes seconds there
-#else
-constexpr int kKills = 25;
-#endif
+constexpr int kKills = kSanitized ? 6 : 25;  // each start takes seconds under a sanitizer
 
 // Some 27 steps in 3 windows; ids outside their table; saves by three cadences, pruning, evaluations.
 RunOptions busy_run(const Path& dataset) {
