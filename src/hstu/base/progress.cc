@@ -17,10 +17,12 @@ double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::ste
 
 }  // namespace
 
-Progress::Progress(std::string stage, std::int64_t total, std::string unit)
+Progress::Progress(std::string stage, std::int64_t total, std::string unit, std::int64_t done)
     : stage_(std::move(stage)),
       unit_(std::move(unit)),
       total_(total),
+      first_(done),
+      done_(done),
       terminal_(::isatty(STDERR_FILENO) == 1),
       start_(std::chrono::steady_clock::now()),
       printed_(start_) {}
@@ -44,7 +46,7 @@ void Progress::finish(const std::string& detail) {
 
 void Progress::print(const std::string& detail, bool last) {
   const double elapsed = seconds_between(start_, std::chrono::steady_clock::now());
-  const double rate = elapsed > 0 ? static_cast<double>(done_) / elapsed : 0;
+  const double rate = elapsed > 0 ? static_cast<double>(done_ - first_) / elapsed : 0;
   std::string line = fmt::format("{}: {} {}", stage_, with_separators(done_), unit_);
   if (total_ > 0 && !last) {
     line += fmt::format(" of {} ({:.0f} %)", with_separators(total_),

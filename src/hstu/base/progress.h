@@ -9,8 +9,9 @@ namespace hstu {
 
 class Progress {
  public:
-  // total <= 0: unknown, no time left is shown. `unit` names what is counted ("events").
-  Progress(std::string stage, std::int64_t total, std::string unit);
+  // total <= 0: unknown, no time left is shown. `unit` names what is counted ("events"). `done`: how many an
+  // earlier process did; the rate leaves them out.
+  Progress(std::string stage, std::int64_t total, std::string unit, std::int64_t done = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -23,7 +24,7 @@ class Progress {
   void print(const std::string& detail, bool last);
 
   std::string stage_, unit_;
-  std::int64_t total_, done_ = 0;
+  std::int64_t total_, first_, done_;
   bool terminal_, finished_ = false;
   std::chrono::steady_clock::time_point start_, printed_;
 };

@@ -62,11 +62,13 @@ double wall_clock() {
 
 }  // namespace
 
-RunLog::RunLog(const Path& path, const Experiment& experiment, double training_seconds)
+RunLog::RunLog(const Path& path, const Experiment& experiment, std::int64_t samples,
+               std::int64_t total_samples, double training_seconds)
     : experiment_(experiment),
       lines_(path),
       start_s_(wall_clock()),
-      progress_("train", experiment.train_samples(), "samples"),
+      total_samples_(total_samples),
+      progress_("train", total_samples, "samples", samples),
       training_ms_(1000 * training_seconds) {
   const std::vector<Json> lines = read_json_lines(path);
   if (!lines.empty()) start_s_ = std::max(start_s_, lines.back().value("time_s", 0.0));
@@ -127,11 +129,12 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
   state.loss_sum += result.loss;
   ++state.loss_steps;
   const double loss = state.loss_sum / static_cast<double>(state.loss_steps);
-  progress_.advance_to(state.samples,
-                       fmt::format("window {}, loss {:.4f}{}", state.next.window, loss, last_auc_));
+  progress_.advance_to(state.samples, fmt::format("step {}, window {}, loss {:.4f}{}", state.step,
+                                                  state.next.window, loss, last_auc_));
   if (state.step % experiment_.options().metrics.every_steps != 0) return;
   const double seconds = (step_ms_ + wait_ms_) / 1000;
   const auto steps = static_cast<double>(steps_);
+  const double samples_per_s = static_cast<double>(samples_) / seconds;
   write({{"event", "train"},
          {"step", state.step},
          {"window", state.next.window},
@@ -148,7 +151,8 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
          {"forward_ms", stages_.forward_ms / steps},
          {"backward_ms", stages_.backward_ms / steps},
          {"update_ms", stages_.update_ms / steps},
-         {"samples_per_s", static_cast<double>(samples_) / seconds},
+         {"samples_per_s", samples_per_s},
+         {"left_s", static_cast<double>(total_samples_ - state.samples) / samples_per_s},
          {"tokens_per_s", static_cast<double>(tokens_) / seconds}});
   state.loss_sum = 0;
   state.loss_steps = 0;

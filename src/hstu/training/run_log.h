@@ -22,9 +22,10 @@ namespace hstu {
 
 class RunLog {
  public:
-  // Goes on behind the last line of the file. `training_seconds`: what earlier processes spent on the steps
-  // that the log tells of.
-  RunLog(const Path& path, const Experiment& experiment, double training_seconds);
+  // Goes on behind the last line of the file. `samples`: trained already, of `total_samples`;
+  // `training_seconds`: what earlier processes spent on the steps that the log tells of.
+  RunLog(const Path& path, const Experiment& experiment, std::int64_t samples, std::int64_t total_samples,
+         double training_seconds);
 
   // The first line of a run. `warm_start`: what it began with, null for nothing.
   void begin(const std::string& version, const Json& warm_start);
@@ -60,6 +61,7 @@ class RunLog {
   std::optional<TensorboardWriter> tensorboard_;
   double start_s_;  // seconds since 1970 at `start_`
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::int64_t total_samples_;
   Progress progress_;
   // Since the last train line, by this process.
   double step_ms_ = 0, wait_ms_ = 0;

@@ -31,6 +31,11 @@ std::int64_t last_step(const Experiment& experiment) {
   return training.max_steps > 0 ? std::min(training.max_steps, all) : all;
 }
 
+// Of all steps; an estimate where training.max_steps ends the run early.
+std::int64_t total_samples(const Experiment& experiment, std::int64_t last_step) {
+  return std::min(experiment.train_samples(), last_step * experiment.options().training.batch_size);
+}
+
 // One run: the experiment, where it stands, and when to evaluate, save and stop.
 class Run {
  public:
@@ -47,7 +52,8 @@ class Run {
         evaluator_(experiment_, request.folder.baseline()),
         evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
         record_(rewind()),
-        log_(request.folder.metrics(), experiment_, record_.training_seconds),
+        log_(request.folder.metrics(), experiment_, state_.samples, total_samples(experiment_, last_step_),
+             record_.training_seconds),
         save_cadence_(request.options.checkpoint, Clock::now()) {}
 
   TrainResult run() {
