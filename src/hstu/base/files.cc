@@ -91,8 +91,18 @@ void write_file(const Path& path, std::string_view bytes) {
 }
 
 std::string file_checksum(const Path& path) {
-  const MappedFile file(path);
-  return checksum(file.bytes());
+  // Block by block: a mapped file would count as memory of this process.
+  const int descriptor = open_or_throw(path, O_RDONLY, "open");
+  Checksum checksum;
+  std::string block(kBufferBytes, '\0');
+  ssize_t size = 0;
+  while ((size = ::read(descriptor, block.data(), block.size())) > 0 || (size < 0 && errno == EINTR)) {
+    if (size > 0) checksum.add(block.data(), static_cast<std::size_t>(size));
+  }
+  const int error = errno;
+  ::close(descriptor);
+  if (size < 0) fail("cannot read {}: {}", path.string(), reason(error));
+  return checksum.text();
 }
 
 OutputFile::OutputFile(Path path) : path_(std::move(path)) {

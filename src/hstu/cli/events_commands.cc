@@ -16,7 +16,7 @@ void add_events_commands(CLI::App& app) {
   app.add_subcommand("generate", "Make synthetic events in Yambda's own files: hstu generate yambda --help");
   app.add_subcommand(
       "prepare",
-      "Turn raw events into a dataset: hstu prepare yambda|movielens|parquet|mlcommons|index --help");
+      "Turn raw events into a dataset: hstu prepare yambda|movielens|parquet|mlcommons|index|verify --help");
 }
 
 void hand_over_events_commands(char** argv) {

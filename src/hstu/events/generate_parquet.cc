@@ -29,7 +29,7 @@ ParquetFile::ParquetFile(Path path, std::shared_ptr<arrow::Schema> schema)
   properties.encoding("timestamp", parquet::Encoding::DELTA_BINARY_PACKED);
   parquet::ArrowWriterProperties::Builder arrow_properties;
   arrow_properties.store_schema();  // dictionary strings come back as such
-  auto file = parquet::arrow::FileWriter::Open(*schema_, arrow::default_memory_pool(), writer_->stream,
+  auto file = parquet::arrow::FileWriter::Open(*schema_, arrow::system_memory_pool(), writer_->stream,
                                                properties.build(), arrow_properties.build());
   check_status(file.status());
   writer_->file = std::move(file).ValueUnsafe();

@@ -18,6 +18,11 @@ namespace {
 
 constexpr std::int64_t kStreamBytes = std::int64_t{1} << 20;
 
+// The system's own: Arrow's other pools keep what is freed, several times what is in use.
+arrow::MemoryPool* memory_pool() {
+  return arrow::system_memory_pool();
+}
+
 [[noreturn]] void fail_torn(const Path& path, const std::string& reason) {
   fail("{}: cannot be read as Parquet (it is truncated, damaged or of another kind): {}", path.string(),
        reason);
@@ -70,7 +75,7 @@ class ParquetSource : public ColumnSource {
       std::shared_ptr<arrow::Scalar> low, high;
       if (!parquet::arrow::StatisticsAsScalars(*statistics, &low, &high).ok()) return std::nullopt;
       std::unique_ptr<arrow::ArrayBuilder> builder;
-      check_status(arrow::MakeBuilder(arrow::default_memory_pool(), low->type, &builder), path_);
+      check_status(arrow::MakeBuilder(memory_pool(), low->type, &builder), path_);
       check_status(builder->AppendScalars({low, high}), path_);
       const std::shared_ptr<arrow::Array> array = value_or_fail(builder->Finish(), path_);
       if (!is_readable(*array->type())) return std::nullopt;
@@ -112,7 +117,7 @@ class ParquetSource : public ColumnSource {
 
   void open(const ReadOptions& options) {
     // Pages come through a small buffer: a row group may be as large as the file.
-    parquet::ReaderProperties reading;
+    parquet::ReaderProperties reading(memory_pool());
     reading.enable_buffered_stream();
     reading.set_buffer_size(kStreamBytes);
     auto file = value_or_fail(arrow::io::ReadableFile::Open(path_.string()), path_);
@@ -128,8 +133,7 @@ class ParquetSource : public ColumnSource {
       }
     }
     reader_ = value_or_fail(
-        parquet::arrow::FileReader::Make(arrow::default_memory_pool(), std::move(parquet_reader), properties),
-        path_);
+        parquet::arrow::FileReader::Make(memory_pool(), std::move(parquet_reader), properties), path_);
   }
 
   void find_leaves() {

@@ -22,7 +22,8 @@ struct PrepareOptions {
   int readers() const {
     return static_cast<int>(std::clamp<std::int64_t>(free() / 4 / kReader, 1, std::max(1, threads)));
   }
-  std::int64_t queue() const { return free() / 16; }     // chunks that wait for their turn
+  // Chunks that wait for their turn: about a row group of a million events for every reader.
+  std::int64_t queue() const { return std::min(free() / 8, readers() * (std::int64_t{16} << 20)); }
   std::int64_t sorter() const { return free() / 3; }     // tables to be sorted
   std::int64_t distinct() const { return free() / 32; }  // each of two sets of different items
   std::int64_t attribute() const { return free() / 8; }  // each item attribute
