@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -30,6 +31,15 @@ void FileLock::wait() {
     held_ = ::flock(descriptor_, LOCK_EX) == 0;
     if (!held_ && errno != EINTR) fail("cannot lock {}: {}", path_.string(), std::strerror(errno));
   }
+}
+
+bool FileLock::wait_for(std::chrono::milliseconds time) {
+  constexpr std::chrono::milliseconds kPause{20};
+  for (; !held_ && time.count() > 0; time -= kPause) {
+    std::this_thread::sleep_for(kPause);
+    held_ = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  }
+  return held_;
 }
 
 }  // namespace hstu

@@ -1,6 +1,8 @@
 // A lock between processes, on a file.
 #pragma once
 
+#include <chrono>
+
 #include "hstu/base/files.h"
 
 namespace hstu {
@@ -16,6 +18,8 @@ class FileLock {
 
   bool held() const { return held_; }  // false: somebody else holds it
   void wait();                         // until it is held
+  // Tries again for so long; gives held().
+  bool wait_for(std::chrono::milliseconds time);
 
  private:
   Path path_;

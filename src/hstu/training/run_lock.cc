@@ -19,7 +19,8 @@ std::string this_process() {
 }  // namespace
 
 RunLock::RunLock(const Path& file) : lock_(file) {
-  if (!lock_.held()) {
+  // A process that was just killed holds its lock until its memory is given back.
+  if (!lock_.wait_for(std::chrono::seconds(2))) {
     std::ifstream text(file);
     std::string holder;
     if (!std::getline(text, holder)) holder = "another process";
