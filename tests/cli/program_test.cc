@@ -53,8 +53,23 @@ class Program : public ::testing::Test {
   Path folder_;
 };
 
+TEST_F(Program, AttentionBenchmarkNamesTheWordItDoesNotKnow) {
+  const auto complaint = [&](const std::string& words) {
+    const Result result = run("bench attention " + words);
+    EXPECT_EQ(result.exit_status, 2) << words;
+    return result.text;
+  };
+  EXPECT_THAT(complaint("--shape 32,4096,4"), HasSubstr("samples,length,heads,head size, found '32,4096,4'"));
+  EXPECT_THAT(complaint("--shape 32,x,4,64"), HasSubstr("expected a whole number, found 'x'"));
+  EXPECT_THAT(complaint("--mask diagonal"), HasSubstr("causal, full or LEFT,RIGHT, found 'diagonal'"));
+  EXPECT_THAT(complaint("--direction up"), HasSubstr("fwd, bwd or both, found 'up'"));
+  EXPECT_THAT(complaint("--type int8"), HasSubstr("bf16, fp16 or fp32, found 'int8'"));
+  EXPECT_THAT(complaint("--lengths uniform"), HasSubstr("fixed, zipf or lognormal, found 'uniform'"));
+}
+
 TEST_F(Program, EveryCommandTeachesWithAnExample) {
-  for (const char* command : {"train", "eval", "inspect", "doctor", "config", "bench step"}) {
+  for (const char* command :
+       {"train", "eval", "inspect", "doctor", "config", "bench step", "bench attention"}) {
     const Result result = run(fmt::format("{} --help", command));
     EXPECT_EQ(result.exit_status, 0) << command;
     EXPECT_THAT(result.text, HasSubstr("Example")) << command;

@@ -36,6 +36,7 @@ void add_bench_command(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   data->footer("Example:\n  hstu bench data dataset --history 1000\n./dev bench data runs it beside NumPy.");
   data->callback([words] { fmt::print("{}\n", benchmark_data(words->data).dump()); });
+  add_attention_bench_command(*command);
 }
 
 }  // namespace hstu

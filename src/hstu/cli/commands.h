@@ -11,6 +11,7 @@ void add_inspect_command(CLI::App& app);
 void add_report_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_attention_bench_command(CLI::App& bench);
 void add_config_command(CLI::App& app);
 
 // `prepare` and `generate` belong to the program hstu-prepare beside this one, which alone links Arrow;

@@ -1,0 +1,163 @@
+#include "hstu/attention/attention.h"
+
+#include <algorithm>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "hstu/attention/cuda/backward_sm90.h"
+#include "hstu/attention/cuda/error.h"
+#include "hstu/attention/cuda/forward_sm90.h"
+#include "hstu/attention/cuda/plain.h"
+#include "hstu/attention/cuda/tensor_map.h"
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+using namespace cuda;
+
+constexpr std::int64_t kAlignment = 256;
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// The head size the kernel computes with.
+int width_of(const AttentionProblem& p) {
+  return static_cast<int>(std::max<std::int64_t>(64, p.head_dim));
+}
+
+std::int64_t dq_sum_bytes(const AttentionProblem& p) {
+  return (p.tokens / 64 + p.samples) * p.heads * 64 * width_of(p) * static_cast<std::int64_t>(sizeof(float));
+}
+
+void check_outputs(const AttentionKernel kernel, std::initializer_list<const AttentionRows*> all) {
+  for (const AttentionRows* rows : all) {
+    check(kernel != AttentionKernel::hopper || is_aligned(*rows),
+          "attention: outputs and dO must be aligned to 16 bytes with strides in multiples of 8, found "
+          "strides {} and {}",
+          rows->row_stride, rows->head_stride);
+  }
+}
+
+// body.template operator()<T, width>() of the problem.
+template <typename Body>
+void with_kernel(const AttentionProblem& p, const Body& body) {
+  const auto with_width = [&]<typename T>() {
+    if (width_of(p) == 64)
+      body.template operator()<T, 64>();
+    else if (width_of(p) == 128)
+      body.template operator()<T, 128>();
+    else
+      body.template operator()<T, 256>();
+  };
+  if (p.type == AttentionType::bf16)
+    with_width.template operator()<__nv_bfloat16>();
+  else
+    with_width.template operator()<__half>();
+}
+
+void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& o,
+                    void* workspace, cudaStream_t stream) {
+  const int width = width_of(p), queries = forward_queries(width), keys = forward_keys(width);
+  const Schedule schedule = schedule_at(workspace);
+  make_schedule(p, queries, TileOrder::last_to_first, schedule, nullptr, 0, stream);
+  const ForwardArguments arguments{row_map(p, p.q, 64, width),
+                                   row_map(p, p.k, keys, width),
+                                   row_map(p, p.v, keys, width),
+                                   samples_of(p),
+                                   schedule,
+                                   o.data,
+                                   o.row_stride,
+                                   o.head_stride,
+                                   p.alpha / 2,
+                                   static_cast<int>(p.head_dim)};
+  with_kernel(p, [&]<typename T, int kD>() {
+    launch_forward_sm90<T, kD>(arguments, device.multiprocessors, stream);
+  });
+}
+
+void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& d_o,
+                     const AttentionRows& dq, const AttentionRows& dk, const AttentionRows& dv,
+                     void* workspace, cudaStream_t stream) {
+  const int width = width_of(p), keys = width == 256 ? 64 : kBackwardTile;
+  const int columns = width == 256 ? 128 : width;  // of Q and dO that one block of a cluster loads
+  const Schedule schedule = schedule_at(workspace);
+  void* const dq_sum = static_cast<char*>(workspace) + aligned(schedule_bytes(p, kBackwardTile));
+  make_schedule(p, kBackwardTile, TileOrder::first_to_last, schedule, dq_sum, dq_sum_bytes(p), stream);
+  const BackwardArguments arguments{row_map(p, p.q, 64, columns),
+                                    row_map(p, p.k, keys, width),
+                                    row_map(p, p.v, keys, width),
+                                    row_map(p, d_o, 64, columns),
+                                    row_map(p, p.k, keys, columns),
+                                    samples_of(p),
+                                    schedule,
+                                    static_cast<float*>(dq_sum),
+                                    dq.data,
+                                    dk.data,
+                                    dv.data,
+                                    dq.row_stride,
+                                    dq.head_stride,
+                                    dk.row_stride,
+                                    dk.head_stride,
+                                    dv.row_stride,
+                                    dv.head_stride,
+                                    p.alpha / 2,
+                                    static_cast<int>(p.heads),
+                                    static_cast<int>(p.head_dim)};
+  with_kernel(p, [&]<typename T, int kD>() {
+    if constexpr (kD == 256)
+      launch_backward_sm90_256<T>(arguments, device.multiprocessors, stream);
+    else
+      launch_backward_sm90<T, kD>(arguments, device.multiprocessors, stream);
+    launch_round_dq<T, kD>(arguments, device.multiprocessors, stream);
+  });
+}
+
+}  // namespace
+
+AttentionDevice attention_device() {
+  int device = 0;
+  AttentionDevice result;
+  check_cuda(cudaGetDevice(&device), "attention");
+  check_cuda(cudaDeviceGetAttribute(&result.major, cudaDevAttrComputeCapabilityMajor, device), "attention");
+  check_cuda(cudaDeviceGetAttribute(&result.minor, cudaDevAttrComputeCapabilityMinor, device), "attention");
+  check_cuda(cudaDeviceGetAttribute(&result.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+             "attention");
+  return result;
+}
+
+AttentionWorkspace attention_workspace(const AttentionProblem& p, const AttentionRoute& route) {
+  AttentionWorkspace bytes;
+  if (route.forward == AttentionKernel::hopper)
+    bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p))));
+  if (route.backward == AttentionKernel::hopper)
+    bytes.backward = aligned(schedule_bytes(p, kBackwardTile)) + dq_sum_bytes(p);
+  return bytes;
+}
+
+void attention_forward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& o,
+                       void* workspace, cudaStream_t stream) {
+  const AttentionRoute route = choose_attention(p, device);
+  check_outputs(route.forward, {&o});
+  if (p.tokens == 0 || p.samples == 0) return;
+  if (route.forward == AttentionKernel::hopper)
+    hopper_forward(p, device, o, workspace, stream);
+  else
+    plain_forward(p, o, stream);
+}
+
+void attention_backward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& d_o,
+                        const AttentionRows& dq, const AttentionRows& dk, const AttentionRows& dv,
+                        void* workspace, cudaStream_t stream) {
+  const AttentionRoute route = choose_attention(p, device);
+  check_outputs(route.backward, {&d_o, &dq, &dk, &dv});
+  if (p.tokens == 0 || p.samples == 0) return;
+  if (route.backward == AttentionKernel::hopper)
+    hopper_backward(p, device, d_o, dq, dk, dv, workspace, stream);
+  else
+    plain_backward(p, d_o, dq, dk, dv, stream);
+}
+
+}  // namespace hstu

@@ -1,0 +1,286 @@
+// Backward pass on Hopper, head sizes up to 128. A persistent block takes 128 keys (64 for each of two
+// warpgroups) and walks the queries that see them, 64 at a time. Scores are transposed, S^T = K Q^T, so that
+// P^T and dS^T feed dV and dK from registers; only dS goes through shared memory, for dQ. The dQ of a step is
+// computed and added to memory one step later, under dV and dK. Queries beyond a sample's end are zeros,
+// which add nothing: they need no mask.
+//
+// With h = tanh(t), t = alpha S / 2:  P = t (1 + h),  2 silu'(alpha S) = (1 + h) + t (1 - h^2);  the factors
+// alpha / 2 and `scale` are applied once, to the sums.
+#pragma once
+
+#include <type_traits>
+
+#include "hstu/attention/cuda/backward_sm90.h"
+#include "hstu/attention/cuda/launch.cuh"
+#include "hstu/attention/cuda/wgmma.cuh"
+#include "hstu/attention/cuda/work.cuh"
+
+namespace hstu::cuda {
+
+template <int kD_>
+struct BackwardTile {
+  static constexpr int kD = kD_, kRows = 64, kKeys = 128, kThreads = 384;
+  static constexpr int kKeyBytes = kKeys * kD * 2, kRowBytes = kRows * kD * 2,
+                       kScoreBytes = kKeys * kRows * 2;
+  static constexpr int kKeySlots = 2, kRowSlots = 2, kScoreSlots = 2;
+  // Offsets in shared memory. A slot of keys is K, V.
+  static constexpr int kKeysAt = 0;
+  static constexpr int kQueriesAt = kKeysAt + kKeySlots * 2 * kKeyBytes;
+  static constexpr int kGradientsAt = kQueriesAt + kRowSlots * kRowBytes;
+  static constexpr int kScoresAt = kGradientsAt + kRowSlots * kRowBytes;
+  static constexpr int kWorkAt = kScoresAt + kScoreSlots * kScoreBytes;
+  static constexpr int kKeysFull = kWorkAt + kWorkSlots * static_cast<int>(sizeof(Work));
+  static constexpr int kKeysEmpty = kKeysFull + 16;
+  static constexpr int kQueryFull = kKeysEmpty + 16, kQueryEmpty = kQueryFull + 16;
+  static constexpr int kGradientFull = kQueryEmpty + 16, kGradientEmpty = kGradientFull + 16;
+  static constexpr int kScoresFull = kGradientEmpty + 16, kScoresEmpty = kScoresFull + 16;
+  static constexpr int kWorkFull = kScoresEmpty + 16, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
+  static constexpr int kTileBegun = kWorkEmpty + 8 * kWorkSlots;
+  static constexpr int kSharedBytes = kTileBegun + 8;
+};
+
+template <typename Tile>
+__device__ __forceinline__ void feed_backward(const BackwardArguments& a, std::uint32_t base,
+                                              const Work* ring_of_work) {
+  Ring<Tile::kRowSlots> ring;
+  for (std::uint32_t turn = 0;; ++turn) {
+    const std::uint32_t work_slot = turn % kWorkSlots;
+    barrier_wait(base + Tile::kWorkFull + 8 * work_slot, turn / kWorkSlots & 1);
+    const Work& w = ring_of_work[work_slot];
+    if (w.head == kNoWork) return;
+    barrier_arrive(base + Tile::kTileBegun);
+    const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
+    const std::uint32_t key_slot = turn % Tile::kKeySlots, keys_full = base + Tile::kKeysFull + 8 * key_slot;
+    barrier_wait(base + Tile::kKeysEmpty + 8 * key_slot, (turn / Tile::kKeySlots & 1) ^ 1);
+    barrier_expect(keys_full, 2 * Tile::kKeyBytes);
+    const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes;
+    load_box(keys, &a.k, {x + w.own_begin, 0, w.head, y}, keys_full);
+    load_box(keys + Tile::kKeyBytes, &a.v, {x + w.own_begin, 0, w.head, y}, keys_full);
+    for (int step = 0; step < w.steps; ++step) {
+      const Box box{x + w.walk[step] * Tile::kRows, 0, w.head, y};
+      const std::uint32_t slot = 8 * ring.slot;
+      barrier_wait(base + Tile::kQueryEmpty + slot, ring.phase ^ 1);
+      barrier_expect(base + Tile::kQueryFull + slot, Tile::kRowBytes);
+      load_box(base + Tile::kQueriesAt + ring.slot * Tile::kRowBytes, &a.q, box,
+               base + Tile::kQueryFull + slot);
+      barrier_wait(base + Tile::kGradientEmpty + slot, ring.phase ^ 1);
+      barrier_expect(base + Tile::kGradientFull + slot, Tile::kRowBytes);
+      load_box(base + Tile::kGradientsAt + ring.slot * Tile::kRowBytes, &a.d_o, box,
+               base + Tile::kGradientFull + slot);
+      ring.next();
+    }
+    barrier_arrive(base + Tile::kWorkEmpty + 8 * work_slot);
+  }
+}
+
+template <typename T, typename Tile>
+__device__ __forceinline__ void compute_backward(const BackwardArguments& a, std::uint32_t base,
+                                                 const Work* ring_of_work, int group) {
+  constexpr int kD = Tile::kD, kOwn = kD / 2;  // columns of dQ of one warpgroup
+  const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32, warp = t / 32;
+  // Where stmatrix of this lane writes in dS^T (128 keys x 64 queries, swizzled): its key row and block of 8
+  // queries.
+  const int score_row = group * 64 + warp * 16 + (lane >> 3 & 1) * 8 + (lane & 7), score_block = lane >> 4;
+  Ring<Tile::kRowSlots> ring;
+  std::uint32_t scores_done = 0;  // steps whose dS has been written
+  float dk[kD / 2], dv[kD / 2];
+
+  const auto arrive = [&](std::uint32_t barrier) {
+    if (lane == 0) barrier_arrive(base + barrier);
+  };
+  // S^T or dP^T: 64 keys against 64 queries.
+  const auto multiply = [&](float(&d)[32], std::uint32_t keys, std::uint32_t rows) {
+    const std::uint32_t kl = contiguous_k(keys + group * 64 * 128), rl = contiguous_k(rows);
+#pragma unroll
+    for (int i = 0; i < kD / 16; ++i) {
+      const std::uint64_t kd = descriptor(kl + (i / 4 * Tile::kKeys * 128 + i % 4 * 32) / 16);
+      const std::uint64_t rd = descriptor(rl + (i / 4 * Tile::kRows * 128 + i % 4 * 32) / 16);
+      if (i == 0)
+        Wgmma<T, 64>::template ss_first<0, 0>(d, kd, rd);
+      else
+        Wgmma<T, 64>::template ss<0, 0>(d, kd, rd, 1);
+    }
+    wgmma_commit();
+  };
+  // dV or dK += P^T dO or dS^T Q.
+  const auto accumulate = [&](float(&d)[kD / 2], const std::uint32_t(&p)[16], std::uint32_t rows, int add) {
+    const std::uint32_t rl = contiguous_mn(rows, Tile::kRows * 128);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      Wgmma<T, kD>::template rs<1>(d, p + 4 * i, descriptor(rl + i * 128), i > 0 ? 1 : add);
+    wgmma_commit();
+  };
+  // dQ of one step: 64 queries, this warpgroup's columns, over 128 keys.
+  const auto multiply_query_gradient = [&](float(&g)[kOwn / 2], std::uint32_t keys, std::uint32_t step) {
+    const std::uint32_t sl =
+        contiguous_mn(base + Tile::kScoresAt + step % 2 * Tile::kScoreBytes, Tile::kKeys * 128);
+    const std::uint32_t kl = contiguous_mn(
+        keys + group * kOwn / 64 * Tile::kKeys * 128 + group * kOwn % 64 * 2, Tile::kKeys * 128);
+#pragma unroll
+    for (int i = 0; i < Tile::kKeys / 16; ++i) {
+      if (i == 0)
+        Wgmma<T, kOwn>::template ss_first<1, 1>(g, descriptor(sl), descriptor(kl));
+      else
+        Wgmma<T, kOwn>::template ss<1, 1>(g, descriptor(sl + i * 128), descriptor(kl + i * 128), 1);
+    }
+    wgmma_commit();
+  };
+  const auto wait_scores = [&](std::uint32_t step) {
+    barrier_wait(base + Tile::kScoresFull + 8 * (step & 1), step >> 1 & 1);
+  };
+
+  for (std::uint32_t turn = 0;; ++turn) {
+    barrier_wait(base + Tile::kWorkFull + 8 * (turn % kWorkSlots), turn / kWorkSlots & 1);
+    const Work& w = ring_of_work[turn % kWorkSlots];
+    if (w.head == kNoWork) return;
+    const int steps = w.steps;
+    const int full_lo = w.groups[group].full_lo, full_hi = w.groups[group].full_hi;
+    // Where this thread's part of dQ of query block 0 is summed, and of the step before.
+    float* const sums =
+        a.dq_sum + sum_block(w.begin, w.sample, 0, a.heads, w.head) * (64 * kD) + group * kOwn * 64 + t * 4;
+    float* sum_before = nullptr;
+    const auto add_query_gradient = [&](const float(&g)[kOwn / 2]) {
+#pragma unroll
+      for (int i = 0; i < kOwn / 8; ++i)
+        add_to_global(sum_before + i * 512, g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
+    };
+    const std::uint32_t key_slot = turn % Tile::kKeySlots;
+    const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes,
+                        values = keys + Tile::kKeyBytes;
+    barrier_wait(base + Tile::kKeysFull + 8 * key_slot, turn / Tile::kKeySlots & 1);
+
+    const auto take_step = [&](auto first_step, int step) {
+      constexpr bool kFirst = decltype(first_step)::value;
+      const std::uint32_t queries = base + Tile::kQueriesAt + ring.slot * Tile::kRowBytes;
+      const std::uint32_t gradients = base + Tile::kGradientsAt + ring.slot * Tile::kRowBytes;
+      float s[32], dp[32], g[kOwn / 2];
+      std::uint32_t p[16], ds[16];
+      barrier_wait(base + Tile::kQueryFull + 8 * ring.slot, ring.phase);
+      wgmma_fence();
+      multiply(s, keys, queries);
+      const int first_query = w.walk[step] * 64;
+      float* const sum = sums + static_cast<std::int64_t>(first_query) * a.heads * kD;
+      const bool partial = first_query < full_lo || first_query + 64 > full_hi;
+      barrier_wait(base + Tile::kGradientFull + 8 * ring.slot, ring.phase);
+      wgmma_fence();
+      multiply(dp, values, gradients);
+      wgmma_wait<0>();
+      if (partial) {
+        const SampleMask mask = mask_of(a.samples, w);
+        const int key = w.own_begin + group * 64 + warp * 16 + lane / 4;
+        const Intervals rows_a = queries_of_key(mask, smaller(key, w.n - 1));
+        const Intervals rows_b = queries_of_key(mask, smaller(key + 8, w.n - 1));
+        apply_mask<64>(s, rows_a, rows_b, first_query + 2 * (lane % 4), unseen_score(a.half_alpha));
+      }
+#pragma unroll
+      for (int i = 0; i < 32; ++i) {
+        const float x = s[i] * a.half_alpha, h = fast_tanh(x), b = 1.0f + h;
+        s[i] = x * b;
+        dp[i] *= fmaf(x, fmaf(-h, h, 1.0f), b);
+      }
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        p[i] = pack<T>(s[2 * i], s[2 * i + 1]);
+        ds[i] = pack<T>(dp[2 * i], dp[2 * i + 1]);
+      }
+      const std::uint32_t slot = scores_done & 1;
+      barrier_wait(base + Tile::kScoresEmpty + 8 * slot, (scores_done >> 1 & 1) ^ 1);
+      const std::uint32_t to = base + Tile::kScoresAt + slot * Tile::kScoreBytes + score_row * 128;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        store_matrices(to + (((2 * i + score_block) ^ (score_row & 7)) << 4), ds[4 * i], ds[4 * i + 1],
+                       ds[4 * i + 2], ds[4 * i + 3]);
+      fence_async_proxy();
+      barrier_arrive(base + Tile::kScoresFull + 8 * slot);
+      if constexpr (!kFirst) wait_scores(scores_done - 1);
+      wgmma_fence();
+      if constexpr (!kFirst) multiply_query_gradient(g, keys, scores_done - 1);
+      accumulate(dv, p, gradients, kFirst ? 0 : 1);
+      accumulate(dk, ds, queries, kFirst ? 0 : 1);
+      if constexpr (!kFirst) {
+        wgmma_wait<2>();
+        arrive(Tile::kScoresEmpty + 8 * (scores_done - 1 & 1));
+        add_query_gradient(g);
+      }
+      wgmma_wait<0>();
+      arrive(Tile::kGradientEmpty + 8 * ring.slot);
+      arrive(Tile::kQueryEmpty + 8 * ring.slot);
+      ring.next();
+      ++scores_done;
+      sum_before = sum;
+    };
+    take_step(std::true_type{}, 0);
+#pragma unroll 1
+    for (int step = 1; step < steps; ++step) take_step(std::false_type{}, step);
+    {
+      float g[kOwn / 2];
+      wait_scores(scores_done - 1);
+      wgmma_fence();
+      multiply_query_gradient(g, keys, scores_done - 1);
+      wgmma_wait<0>();
+      arrive(Tile::kScoresEmpty + 8 * (scores_done - 1 & 1));
+      arrive(Tile::kKeysEmpty + 8 * key_slot);
+      add_query_gradient(g);
+    }
+    const int row = w.own_begin + group * 64 + warp * 16 + lane / 4, end = w.own_end;
+    const std::int64_t at = w.begin + static_cast<std::int64_t>(row);
+    T* const to_dv = static_cast<T*>(a.dv) + at * a.dv_row_stride + w.head * a.dv_head_stride + lane % 4 * 8;
+    T* const to_dk = static_cast<T*>(a.dk) + at * a.dk_row_stride + w.head * a.dk_head_stride + lane % 4 * 8;
+    const float scale = w.scale;
+    __syncwarp();
+    arrive(Tile::kWorkEmpty + 8 * (turn % kWorkSlots));
+    store_rows<T, kD>(dv, to_dv, a.dv_row_stride, scale, row < end, row + 8 < end, a.head_dim);
+    store_rows<T, kD>(dk, to_dk, a.dk_row_stride, scale * a.half_alpha, row < end, row + 8 < end, a.head_dim);
+  }
+}
+
+template <typename T, typename Tile>
+__global__ void __launch_bounds__(Tile::kThreads, 1)
+    backward_sm90_kernel(const __grid_constant__ BackwardArguments a) {
+  extern __shared__ __align__(1024) char shared[];
+  const std::uint32_t base = shared_address(shared);
+  Work* const ring_of_work = reinterpret_cast<Work*>(shared + Tile::kWorkAt);
+  const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) {
+      for (const int full : {Tile::kKeysFull, Tile::kQueryFull, Tile::kGradientFull})
+        barrier_init(base + full + 8 * i, 1);
+      for (const int empty : {Tile::kKeysEmpty, Tile::kQueryEmpty, Tile::kGradientEmpty, Tile::kScoresEmpty})
+        barrier_init(base + empty + 8 * i, 8);
+      barrier_init(base + Tile::kScoresFull + 8 * i, 256);
+    }
+    for (int i = 0; i < kWorkSlots; ++i) {
+      barrier_init(base + Tile::kWorkFull + 8 * i, 1);
+      barrier_init(base + Tile::kWorkEmpty + 8 * i, 9);
+    }
+    barrier_init(base + Tile::kTileBegun, 1);
+    barrier_init_fence();
+  }
+  __syncthreads();
+  wait_for_previous_launch();
+  let_next_launch_begin();
+  if (group == 2) {
+    give_registers<40>();  // 40 + 2 * 232 = 3 * 168: a sum above what the threads start with would wait for
+                           // ever
+    const int t = static_cast<int>(threadIdx.x) % 128;
+    if (t == 0) {
+      feed_backward<Tile>(a, base, ring_of_work);
+    } else if (t == 32) {
+      hand_out(a.samples, a.schedule, ring_of_work, base + Tile::kWorkFull, base + Tile::kWorkEmpty,
+               base + Tile::kTileBegun,
+               [&](Work& work, std::int32_t tile) { plan_backward(a.samples, work, tile); });
+    }
+  } else {
+    take_registers<232>();
+    compute_backward<T, Tile>(a, base, ring_of_work, group);
+  }
+}
+
+template <typename T, int kD>
+void launch_backward_sm90(const BackwardArguments& arguments, int multiprocessors, cudaStream_t stream) {
+  using Tile = BackwardTile<kD>;
+  launch_early(backward_sm90_kernel<T, Tile>, arguments, multiprocessors, 1, Tile::kThreads,
+               Tile::kSharedBytes, stream, "attention backward");
+}
+
+}  // namespace hstu::cuda

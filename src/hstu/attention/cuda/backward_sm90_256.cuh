@@ -1,0 +1,333 @@
+// Backward pass on Hopper, head size 256. The registers of a block hold dK and dV of 64 keys only, which
+// would make the sum of dQ in memory the limit; so two blocks form a cluster that takes 128 keys, exchange
+// their dS through shared memory, and each sums half of the columns of dQ. Both walk the same queries, and a
+// copy of Q and dO serves both. The warpgroups of a block have roles:
+//   value:  S^T = K Q^T, P^T = silu, dV += P^T dO; hands g = 2 silu' to the next as fp16, zero where masked
+//   key:    dP^T = V dO^T, dS^T = dP^T g, dK += dS^T Q; writes dS^T for its own block and the peer
+//   query:  dQ of 64 queries and its half of the columns, from both dS; adds 64 columns while it multiplies
+//   the next 64 producer: warp 0 copies, warp 1 hands out tiles
+#pragma once
+
+#include <type_traits>
+
+#include "hstu/attention/cuda/launch.cuh"
+#include "hstu/attention/cuda/tile_256.cuh"
+#include "hstu/attention/cuda/wgmma.cuh"
+
+namespace hstu::cuda {
+
+// d = A B^T: 64 keys (K or V) against 64 queries (Q or dO), over 256 columns.
+template <typename T>
+__device__ __forceinline__ void multiply_256(float (&d)[32], std::uint32_t keys, std::uint32_t rows) {
+  const std::uint32_t kl = contiguous_k(keys), rl = contiguous_k(rows);
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    const std::uint32_t at = (i / 4 * Tile256::kColumnBytes + i % 4 * 32) / 16;
+    if (i == 0)
+      Wgmma<T, 64>::template ss_first<0, 0>(d, descriptor(kl), descriptor(rl));
+    else
+      Wgmma<T, 64>::template ss<0, 0>(d, descriptor(kl + at), descriptor(rl + at), 1);
+  }
+  wgmma_commit();
+}
+
+// The gradient of 64 keys, in two halves of the columns. (One of 256 columns does not fit the registers of a
+// thread at the start of a kernel of 512 threads.)
+template <typename T>
+struct KeyGradient {
+  float low[64], high[64];
+  __device__ __forceinline__ void add(const std::uint32_t (&p)[16], std::uint32_t rows, int add) {
+    const std::uint32_t rl = contiguous_mn(rows, Tile256::kColumnBytes);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      Wgmma<T, 128>::template rs<1>(low, p + 4 * i, descriptor(rl + i * 128), i > 0 ? 1 : add);
+      Wgmma<T, 128>::template rs<1>(
+          high, p + 4 * i, descriptor(rl + 2 * Tile256::kColumnBytes / 16 + i * 128), i > 0 ? 1 : add);
+    }
+    wgmma_commit();
+  }
+  __device__ __forceinline__ void store(const Role256& role, std::uint32_t turn, const Work& w, void* to,
+                                        std::int64_t row_stride, std::int64_t head_stride,
+                                        float factor) const {
+    const int row = w.own_begin + static_cast<int>(role.rank) * 64 + role.t / 32 * 16 + role.t % 32 / 4,
+              n = w.n;
+    T* const at = static_cast<T*>(to) + (w.begin + static_cast<std::int64_t>(row)) * row_stride +
+                  w.head * head_stride + role.t % 4 * 8;
+    const float scale = factor * w.scale;
+    role.release_work(turn);
+    store_rows<T, 128>(low, at, row_stride, scale, row < n, row + 8 < n, 128);
+    store_rows<T, 128>(high, at + 128, row_stride, scale, row < n, row + 8 < n, 128);
+  }
+};
+
+template <typename T>
+__device__ __forceinline__ void value_role(Role256& role) {
+  using L = Tile256;
+  const std::uint32_t keys = role.base + L::kKeysAt, gradients = role.base + L::kGradientsAt;
+  KeyGradient<T> dv;
+  for (std::uint32_t turn = 0;; ++turn) {
+    const Work& w = role.work(turn);
+    if (w.head == kNoWork) return;
+    role.wait_keys(turn);
+    const int steps = w.steps;
+    const int own = w.own_begin + static_cast<int>(role.rank) * 64;
+    const int full_lo = w.groups[role.rank].full_lo;
+    const int full_hi = own < w.n ? w.groups[role.rank].full_hi : 0;  // no key beyond the sample sees a query
+    const auto take_step = [&](auto first_step, int step) {
+      constexpr bool kFirst = decltype(first_step)::value;
+      float s[32];
+      std::uint32_t p[16];
+      role.wait(L::kQueryFull + 8 * role.query_slot(), role.queries.phase);
+      wgmma_fence();
+      multiply_256<T>(s, keys, role.base + L::kQueriesAt + role.queries.slot * L::kRowBytes);
+      const int first_query = w.walk[step] * 64;
+      const bool partial = first_query < full_lo || first_query + 64 > full_hi;
+      wgmma_wait<0>();
+      role.release_both(L::kQueryEmpty + 8 * role.query_slot());
+      role.queries.next();
+      if (partial) {
+        const SampleMask mask = mask_of(role.a.samples, w);
+        const int key = w.own_begin + static_cast<int>(role.rank) * 64 + role.t / 32 * 16 + role.t % 32 / 4;
+        const Intervals rows_a = key < w.n ? queries_of_key(mask, key) : Intervals{0, 0, 0, 0, 0};
+        const Intervals rows_b = key + 8 < w.n ? queries_of_key(mask, key + 8) : Intervals{0, 0, 0, 0, 0};
+        apply_mask<64>(s, rows_a, rows_b, first_query + 2 * (role.t % 4), unseen_score(role.a.half_alpha));
+      }
+      const int slot = static_cast<int>(role.slot());
+      role.wait(L::kSlopesEmpty + 8 * slot, role.phase() ^ 1);
+      const std::uint32_t to = role.base + L::kSlopesAt + slot * L::kScoreBytes + role.t * 16;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        std::uint32_t g[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          float two[2];
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float& score = s[8 * i + 2 * k + e];
+            const float x = score * role.a.half_alpha, h = fast_tanh(x), b = 1.0f + h;
+            score = x * b;
+            two[e] = fmaf(x, fmaf(-h, h, 1.0f), b);
+          }
+          g[k] = pack<__half>(two[0], two[1]);
+        }
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 2048), "r"(g[0]), "r"(g[1]),
+                     "r"(g[2]), "r"(g[3])
+                     : "memory");
+      }
+      barrier_arrive(role.base + L::kSlopesFull + 8 * slot);
+#pragma unroll
+      for (int i = 0; i < 16; ++i) p[i] = pack<T>(s[2 * i], s[2 * i + 1]);
+      role.wait(L::kGradientFull, role.steps_done & 1);
+      wgmma_fence();
+      dv.add(p, gradients, kFirst ? 0 : 1);
+      wgmma_wait<0>();
+      role.release_both(L::kGradientEmpty);
+      ++role.steps_done;
+    };
+    take_step(std::true_type{}, 0);
+#pragma unroll 1
+    for (int step = 1; step < steps; ++step) take_step(std::false_type{}, step);
+    role.arrive(L::kKeysEmpty);
+    dv.store(role, turn, w, role.a.dv, role.a.dv_row_stride, role.a.dv_head_stride, 1.0f);
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ void key_role(Role256& role) {
+  using L = Tile256;
+  const std::uint32_t values = role.base + L::kValuesAt, gradients = role.base + L::kGradientsAt;
+  const int lane = role.t % 32;
+  const int score_row = role.t / 32 * 16 + (lane >> 3 & 1) * 8 + (lane & 7), score_block = lane >> 4;
+  KeyGradient<T> dk;
+  for (std::uint32_t turn = 0;; ++turn) {
+    const Work& w = role.work(turn);
+    if (w.head == kNoWork) return;
+    role.wait_keys(turn);
+    const int steps = w.steps;
+    const auto take_step = [&](auto first_step) {
+      constexpr bool kFirst = decltype(first_step)::value;
+      float d[32];
+      std::uint32_t ds[16];
+      role.wait(L::kGradientFull, role.steps_done & 1);
+      wgmma_fence();
+      multiply_256<T>(d, values, gradients);
+      wgmma_wait<0>();
+      role.release_both(L::kGradientEmpty);
+      const int slot = static_cast<int>(role.slot());
+      role.wait(L::kSlopesFull + 8 * slot, role.phase());
+      const std::uint32_t from = role.base + L::kSlopesAt + slot * L::kScoreBytes + role.t * 16;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        std::uint32_t g[4];
+        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(g[0]), "=r"(g[1]), "=r"(g[2]), "=r"(g[3])
+                     : "r"(from + i * 2048)
+                     : "memory");
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float2 two = __half22float2(*reinterpret_cast<const __half2*>(&g[k]));
+          ds[4 * i + k] = pack<T>(d[8 * i + 2 * k] * two.x, d[8 * i + 2 * k + 1] * two.y);
+        }
+      }
+      barrier_arrive(role.base + L::kSlopesEmpty + 8 * slot);
+      role.wait(L::kScoresEmpty + 8 * slot, role.phase() ^ 1);
+      role.wait(L::kPeerScoresEmpty + 8 * slot, role.phase() ^ 1);
+      const std::uint32_t scores = role.base + L::kScoresAt + slot * L::kScoreBytes;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        store_matrices(scores + score_row * 128 + (((2 * i + score_block) ^ (score_row & 7)) << 4), ds[4 * i],
+                       ds[4 * i + 1], ds[4 * i + 2], ds[4 * i + 3]);
+      fence_async_proxy();
+      barrier_arrive(role.base + L::kScoresFull + 8 * slot);
+      named_barrier(1, 128);
+      if (role.t == 0)
+        copy_to_peer(role.peer(L::kPeerScoresAt + slot * L::kScoreBytes), scores, L::kScoreBytes,
+                     role.peer(L::kPeerScoresFull + 8 * slot));
+      role.wait(L::kQueryFull + 8 * role.query_slot(), role.queries.phase);
+      wgmma_fence();
+      dk.add(ds, role.base + L::kQueriesAt + role.queries.slot * L::kRowBytes, kFirst ? 0 : 1);
+      wgmma_wait<0>();
+      role.release_both(L::kQueryEmpty + 8 * role.query_slot());
+      role.queries.next();
+      ++role.steps_done;
+    };
+    take_step(std::true_type{});
+#pragma unroll 1
+    for (int step = 1; step < steps; ++step) take_step(std::false_type{});
+    role.arrive(L::kKeysEmpty);
+    dk.store(role, turn, w, role.a.dk, role.a.dk_row_stride, role.a.dk_head_stride, role.a.half_alpha);
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ void query_role(Role256& role) {
+  using L = Tile256;
+  const int first_part = static_cast<int>(role.rank) * 2;
+  const auto multiply = [&](float(&g)[32], int half) {
+    const std::uint32_t slot = role.slot();
+    const std::uint32_t own =
+        contiguous_mn(role.base + L::kScoresAt + slot * L::kScoreBytes, L::kColumnBytes);
+    const std::uint32_t keys =
+        contiguous_mn(role.base + L::kKeysAt + (first_part + half) * L::kColumnBytes, L::kColumnBytes);
+    const std::uint32_t other =
+        contiguous_mn(role.base + L::kPeerScoresAt + slot * L::kScoreBytes, L::kColumnBytes);
+    const std::uint32_t peer_keys =
+        contiguous_mn(role.base + L::kPeerKeysAt + half * L::kColumnBytes, L::kColumnBytes);
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i == 0)
+        Wgmma<T, 64>::template ss_first<1, 1>(g, descriptor(own), descriptor(keys));
+      else
+        Wgmma<T, 64>::template ss<1, 1>(g, descriptor(own + i * 128), descriptor(keys + i * 128), 1);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      Wgmma<T, 64>::template ss<1, 1>(g, descriptor(other + i * 128), descriptor(peer_keys + i * 128), 1);
+    wgmma_commit();
+  };
+  for (std::uint32_t turn = 0;; ++turn) {
+    const Work& w = role.work(turn);
+    if (w.head == kNoWork) return;
+    role.wait_keys(turn);
+    const int steps = w.steps;
+    float* const sums = role.a.dq_sum + sum_block(w.begin, w.sample, 0, role.a.heads, w.head) * (64 * L::kD) +
+                        first_part * 4096 + role.t * 4;
+    float* sum_before = nullptr;
+    const auto add = [&](const float(&g)[32], float* to) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        add_to_global(to + i * 512, g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
+    };
+    float low[32], high[32];
+    const auto take_step = [&](auto first_step, int step) {
+      constexpr bool kFirst = decltype(first_step)::value;
+      const int slot = static_cast<int>(role.slot());
+      float* const sum = sums + static_cast<std::int64_t>(w.walk[step]) * 64 * role.a.heads * L::kD;
+      if (role.t == 0) barrier_expect(role.base + L::kPeerScoresFull + 8 * slot, L::kScoreBytes);
+      role.wait(L::kScoresFull + 8 * slot, role.phase());
+      role.wait(L::kPeerScoresFull + 8 * slot, role.phase());
+      multiply(low, 0);
+      if constexpr (!kFirst) add(high, sum_before + 4096);
+      wgmma_wait<0>();
+      multiply(high, 1);
+      add(low, sum);
+      wgmma_wait<0>();
+      if (role.leader()) {
+        barrier_arrive(role.base + L::kScoresEmpty + 8 * slot);
+        barrier_arrive_peer(role.peer(L::kPeerScoresEmpty + 8 * slot));
+      }
+      ++role.steps_done;
+      sum_before = sum;
+    };
+    take_step(std::true_type{}, 0);
+#pragma unroll 1
+    for (int step = 1; step < steps; ++step) take_step(std::false_type{}, step);
+    role.arrive(L::kKeysEmpty);
+    add(high, sum_before + 4096);
+    role.release_work(turn);
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(Tile256::kThreads, 1)
+    backward_sm90_256_kernel(const __grid_constant__ BackwardArguments a) {
+  using L = Tile256;
+  extern __shared__ __align__(1024) char shared[];
+  const std::uint32_t base = shared_address(shared);
+  const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+  if (threadIdx.x == 0) {
+    barrier_init(base + L::kKeysFull, 1);
+    barrier_init(base + L::kKeysEmpty, 12);
+    barrier_init(base + L::kGradientFull, 1);
+    barrier_init(base + L::kGradientEmpty, 16);
+    for (int i = 0; i < 2; ++i) {
+      barrier_init(base + L::kQueryFull + 8 * i, 1);
+      barrier_init(base + L::kQueryEmpty + 8 * i, 16);
+      for (const int all : {L::kSlopesFull, L::kSlopesEmpty, L::kScoresFull})
+        barrier_init(base + all + 8 * i, 128);
+      barrier_init(base + L::kScoresEmpty + 8 * i, 4);
+      barrier_init(base + L::kPeerScoresFull + 8 * i, 1);
+      barrier_init(base + L::kPeerScoresEmpty + 8 * i, 4);
+    }
+    for (int i = 0; i < kWorkSlots; ++i) {
+      barrier_init(base + L::kWorkFull + 8 * i, 1);
+      barrier_init(base + L::kWorkEmpty + 8 * i, 13);
+      barrier_init(base + L::kTicketFull + 8 * i, 1);
+      barrier_init(base + L::kTicketEmpty + 8 * i, 1);
+    }
+    barrier_init(base + L::kTileBegun, 1);
+    barrier_init_fence();
+  }
+  __syncthreads();
+  cluster_barrier();  // the peer's barriers exist before anything is sent to them
+  wait_for_previous_launch();
+  let_next_launch_begin();
+  Role256 role{a,
+               base,
+               cluster_rank(),
+               reinterpret_cast<Work*>(shared + L::kWorkAt),
+               static_cast<int>(threadIdx.x) % 128,
+               {},
+               0};
+  if (group == 3) {
+    give_registers<32>();
+    if (role.t == 0)
+      feed_256(role);
+    else if (role.t == 32)
+      hand_out_256(role);
+  } else if (group == 0) {
+    take_registers<192>();
+    value_role<T>(role);
+  } else if (group == 1) {
+    take_registers<192>();
+    key_role<T>(role);
+  } else {
+    give_registers<96>();
+    query_role<T>(role);
+  }
+  __syncwarp();
+  cluster_barrier();  // no block leaves while its peer may still send to it
+}
+
+}  // namespace hstu::cuda

@@ -1,0 +1,331 @@
+// Forward pass on Hopper. Persistent blocks of kGroups warpgroups that compute (64 queries each) and one that
+// feeds them: its warp 0 starts the copies, its warp 1 hands out tiles. Per step of kBlock keys a warpgroup
+// has S = Q K^T of this step and O += P V of the step before in flight together, and computes P = silu(alpha
+// S) meanwhile. Steps go from the last keys to the first, so that the diagonal comes first. Keys beyond a
+// sample's end are zeros in shared memory, and silu(0) = 0: they need no mask.
+#pragma once
+
+#include "hstu/attention/cuda/forward_sm90.h"
+#include "hstu/attention/cuda/launch.cuh"
+#include "hstu/attention/cuda/wgmma.cuh"
+#include "hstu/attention/cuda/work.cuh"
+
+namespace hstu::cuda {
+
+template <int kD_>
+struct ForwardTile {
+  static constexpr int kD = kD_, kBlock = forward_keys(kD), kRows = forward_queries(kD), kGroups = kRows / 64;
+  static constexpr int kSlots = kD == 64 ? 8 : kD == 128 ? 5 : 4;  // of K or V
+  // Of 64 queries. Every warpgroup's next queries are there in time, but for one at head size 256: the half
+  // that waits for the other's queries to be done with also keeps the two from needing the tensor cores at
+  // the same moments.
+  static constexpr int kQuerySlots = kD == 256 ? 3 : 2 * kGroups;
+  static constexpr int kThreads = 128 * (kGroups + 1);
+  static constexpr int kQueryBytes = 64 * kD * 2;
+  static constexpr int kSlotBytes = kBlock * kD * 2;
+  // Of a thread, from the 168 (three warpgroups) or 128 (four) it starts with. A sum above that would wait
+  // for ever.
+  static constexpr int kRegisters = kGroups == 3 ? 160 : 232;
+  static constexpr int kProducerRegisters = kGroups == 3 ? 32 : 40;
+  static_assert(kGroups * kRegisters + kProducerRegisters <= (kGroups == 3 ? 4 * 128 : 3 * 168));
+  // Offsets in shared memory.
+  static constexpr int kSlotsAt = kQuerySlots * kQueryBytes;
+  static constexpr int kWorkAt = kSlotsAt + kSlots * kSlotBytes;
+  static constexpr int kBarriersAt = kWorkAt + kWorkSlots * static_cast<int>(sizeof(Work));
+  static constexpr int kFull = kBarriersAt, kEmpty = kFull + 8 * kSlots;
+  static constexpr int kQueryFull = kEmpty + 8 * kSlots, kQueryEmpty = kQueryFull + 8 * kQuerySlots;
+  static constexpr int kWorkFull = kQueryEmpty + 8 * kQuerySlots, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
+  static constexpr int kTileBegun = kWorkEmpty + 8 * kWorkSlots;
+  static constexpr int kSharedBytes = kTileBegun + 8;
+};
+
+// The tiles of a sample end with its last row, so that the tile that is not whole is the first, which sees
+// the fewest keys.
+template <typename Tile>
+__device__ __forceinline__ void plan_forward(const Samples& samples, Work& w, std::int32_t tile) {
+  const int tiles = (w.n + Tile::kRows - 1) / Tile::kRows;
+  w.own_end = w.n - (tiles - 1 - tile) * Tile::kRows;
+  w.own_begin = larger(0, w.own_end - Tile::kRows);
+  w.walk = BlockWalk(keys_of_queries(mask_of(samples, w), w.own_begin, w.own_end).any, Tile::kBlock);
+  w.steps = w.walk.count();
+#pragma unroll
+  for (int group = 0; group < Tile::kGroups; ++group) {
+    const int begin = smaller(w.own_begin + group * 64, w.own_end - 1);
+    const Coverage own = keys_of_queries(mask_of(samples, w), begin, smaller(begin + 64, w.own_end));
+    const bool skips = w.steps > 1 && w.walk[w.steps - 1] * Tile::kBlock >= larger(own.any.hi1, own.any.hi2);
+    w.groups[group] = {skips ? 1 : 0, own.full_lo, own.full_hi};
+  }
+}
+
+template <typename Tile>
+__device__ __forceinline__ void feed_forward(const ForwardArguments& a, std::uint32_t base,
+                                             const Work* ring_of_work) {
+  Ring<Tile::kSlots> ring;
+  for (std::uint32_t turn = 0;; ++turn) {
+    const std::uint32_t slot = turn % kWorkSlots;
+    barrier_wait(base + Tile::kWorkFull + 8 * slot, turn / kWorkSlots & 1);
+    const Work& w = ring_of_work[slot];
+    if (w.head == kNoWork) return;
+    barrier_arrive(base + Tile::kTileBegun);
+    const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
+    const auto load = [&](const CUtensorMap& map, int step) {
+      const std::uint32_t full = base + Tile::kFull + 8 * ring.slot;
+      barrier_wait(base + Tile::kEmpty + 8 * ring.slot, ring.phase ^ 1);
+      barrier_expect(full, Tile::kSlotBytes);
+      load_box(base + Tile::kSlotsAt + ring.slot * Tile::kSlotBytes, &map,
+               {x + w.walk[w.steps - 1 - step] * Tile::kBlock, 0, w.head, y}, full);
+      ring.next();
+    };
+    load(a.k, 0);
+    for (int step = 1; step < w.steps; ++step) {
+      load(a.k, step);
+      load(a.v, step - 1);
+    }
+    load(a.v, w.steps - 1);
+    barrier_arrive(base + Tile::kWorkEmpty + 8 * slot);
+  }
+}
+
+// In a thread of its own: queries come when those before are done with, which must not hold up keys and
+// values.
+template <typename Tile>
+__device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uint32_t base,
+                                             const Work* ring_of_work) {
+  Ring<Tile::kQuerySlots> ring;
+  for (std::uint32_t turn = 0;; ++turn) {
+    const std::uint32_t work_slot = turn % kWorkSlots;
+    barrier_wait(base + Tile::kWorkFull + 8 * work_slot, turn / kWorkSlots & 1);
+    const Work& w = ring_of_work[work_slot];
+    if (w.head == kNoWork) return;
+    for (int group = 0; group < Tile::kGroups; ++group) {
+      const std::uint32_t full = base + Tile::kQueryFull + 8 * ring.slot;
+      // A box wholly beyond the sample would be read from the map's base, where no memory is.
+      const int row = smaller(w.own_begin + 64 * group, w.n - 1);
+      barrier_wait(base + Tile::kQueryEmpty + 8 * ring.slot, ring.phase ^ 1);
+      barrier_expect(full, Tile::kQueryBytes);
+      load_box(base + ring.slot * Tile::kQueryBytes, &a.q,
+               {static_cast<int>(kLongestSample) - w.n + row, 0, w.head, w.begin + w.n}, full);
+      ring.next();
+    }
+    barrier_arrive(base + Tile::kWorkEmpty + 8 * work_slot);
+  }
+}
+
+template <typename T, typename Tile>
+__device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::uint32_t base,
+                                                const Work* ring_of_work, int group) {
+  constexpr int kD = Tile::kD, kBlock = Tile::kBlock;
+  const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32;
+  const int own_row = group * 64 + t / 32 * 16 + lane / 4;
+  Ring<Tile::kSlots> ring;
+  float o[kD / 2];
+  std::uint32_t p[kBlock / 4];
+  std::uint32_t turn = 0;   // tiles begun
+  int step = 0, steps = 0;  // of the tile of the scores
+
+  const auto query_slot = [&] { return (turn * Tile::kGroups + group) % Tile::kQuerySlots; };
+  const auto wait_full = [&] { barrier_wait(base + Tile::kFull + 8 * ring.slot, ring.phase); };
+  const auto release = [&](std::uint32_t slot) {
+    if (lane == 0) barrier_arrive(base + Tile::kEmpty + 8 * slot);
+  };
+  const auto pass_over = [&] {
+    wait_full();
+    release(ring.slot);
+    ring.next();
+  };
+  // Both give the slot they read, to be released when the product is done.
+  const auto multiply_keys = [&](float(&s)[kBlock / 2]) {
+    const std::uint32_t slot = ring.slot;
+    const std::uint32_t q = contiguous_k(base + query_slot() * Tile::kQueryBytes);
+    const std::uint32_t k = contiguous_k(base + Tile::kSlotsAt + slot * Tile::kSlotBytes);
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kD / 16; ++i) {
+      const std::uint64_t qd = descriptor(q + (i / 4 * 64 * 128 + i % 4 * 32) / 16);
+      const std::uint64_t kd = descriptor(k + (i / 4 * kBlock * 128 + i % 4 * 32) / 16);
+      if (i == 0)
+        Wgmma<T, kBlock>::template ss_first<0, 0>(s, qd, kd);
+      else
+        Wgmma<T, kBlock>::template ss<0, 0>(s, qd, kd, 1);
+    }
+    wgmma_commit();
+    ring.next();
+    return slot;
+  };
+  const auto multiply_values = [&](int add) {
+    const std::uint32_t slot = ring.slot;
+    const std::uint32_t v = contiguous_mn(base + Tile::kSlotsAt + slot * Tile::kSlotBytes, kBlock * 128);
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kBlock / 16; ++i)
+      Wgmma<T, kD>::template rs<1>(o, p + 4 * i, descriptor(v + i * 128), i > 0 ? 1 : add);
+    wgmma_commit();
+    ring.next();
+    return slot;
+  };
+  const auto work = [&](std::uint32_t i) -> const Work& { return ring_of_work[i % kWorkSlots]; };
+  const auto first_key = [&] {
+    const Work& w = work(turn);
+    return w.walk[w.steps - 1 - step] * kBlock;
+  };
+  // Whether there is a next tile. Its first keys may be seen by no row of this warpgroup.
+  const auto begin_tile = [&]() -> bool {
+    barrier_wait(base + Tile::kWorkFull + 8 * (turn % kWorkSlots), turn / kWorkSlots & 1);
+    const Work& w = work(turn);
+    steps = w.steps;
+    step = w.groups[group].first_step;
+    return w.head != kNoWork;
+  };
+  const auto sees_all = [&](int key) {
+    const Work::Group& own = work(turn).groups[group];
+    return key >= own.full_lo && key + kBlock <= own.full_hi;
+  };
+  // P in fp32 from S.
+  const auto activate = [&](float(&s)[kBlock / 2], int key, bool whole) {
+    if (!whole) {
+      const Work& w = work(turn);
+      const SampleMask mask = mask_of(a.samples, w);
+      const int row = w.own_begin + own_row;
+      apply_mask<kBlock>(s, keys_of_query(mask, smaller(row, w.n - 1)),
+                         keys_of_query(mask, smaller(row + 8, w.n - 1)), key + 2 * (lane % 4),
+                         unseen_score(a.half_alpha));
+    }
+#pragma unroll
+    for (int i = 0; i < kBlock / 2; ++i) {
+      const float x = s[i] * a.half_alpha;
+      s[i] = fmaf(x, fast_tanh(x), x);
+    }
+  };
+  const auto pack_scores = [&](const float(&s)[kBlock / 2]) {
+#pragma unroll
+    for (int i = 0; i < kBlock / 4; ++i) p[i] = pack<T>(s[2 * i], s[2 * i + 1]);
+  };
+  const auto finish_scores = [&](std::uint32_t slot) {
+    release(slot);
+    if (step == steps - 1 && lane == 0) barrier_arrive(base + Tile::kQueryEmpty + 8 * query_slot());
+  };
+  // The tile's first scores; `meanwhile` runs while they are computed.
+  const auto first_step = [&](const auto& meanwhile) {
+    if (step > 0) pass_over();
+    barrier_wait(base + Tile::kQueryFull + 8 * query_slot(),
+                 (turn * Tile::kGroups + group) / Tile::kQuerySlots & 1);
+    wait_full();
+    float s[kBlock / 2];
+    const std::uint32_t slot = multiply_keys(s);
+    const int key = first_key();
+    const bool whole = sees_all(key);
+    meanwhile();
+    wgmma_wait<0>();
+    finish_scores(slot);
+    if (step > 0) pass_over();  // the values of the keys passed over
+    activate(s, key, whole);
+    pack_scores(s);
+  };
+  const auto store = [&](std::uint32_t finished) {
+    const Work& w = work(finished);
+    const int row = w.own_begin + own_row, end = w.own_end;
+    const float scale = w.scale;
+    T* const to = static_cast<T*>(a.o) + (w.begin + static_cast<std::int64_t>(row)) * a.o_row_stride +
+                  w.head * a.o_head_stride + lane % 4 * 8;
+    __syncwarp();
+    if (lane == 0) barrier_arrive(base + Tile::kWorkEmpty + 8 * (finished % kWorkSlots));
+    store_rows<T, kD>(o, to, a.o_row_stride, scale, row < end, row + 8 < end, a.head_dim);
+  };
+
+  if (!begin_tile()) return;
+  first_step([] {});
+  while (true) {
+    int add = 0;
+    wait_full();
+#pragma unroll 1
+    for (++step; step < steps; ++step) {
+      float s[kBlock / 2];
+      const std::uint32_t key_slot = multiply_keys(s);
+      wait_full();
+      const std::uint32_t value_slot = multiply_values(add);
+      add = 1;
+      const int key = first_key();
+      const bool whole = sees_all(key);
+      wgmma_wait<1>();
+      finish_scores(key_slot);
+      activate(s, key, whole);
+      // The wait for the next copy ends the basic block: ptxas would otherwise sink the activation behind the
+      // wait for the product.
+#pragma unroll
+      for (int i = 0; i < kBlock / 2; ++i) asm volatile("" : "+f"(s[i])::"memory");
+      wait_full();
+      wgmma_wait<0>();
+      release(value_slot);
+      pack_scores(s);
+    }
+    const std::uint32_t finished = turn++;
+    if (!begin_tile()) {
+      const std::uint32_t value_slot = multiply_values(add);
+      wgmma_wait<0>();
+      release(value_slot);
+      store(finished);
+      return;
+    }
+    // The last product of this tile and the first of the next are in flight together; O is stored under the
+    // second.
+    const std::uint32_t value_slot = multiply_values(add);
+    first_step([&] {
+      wgmma_wait<1>();
+      release(value_slot);
+      store(finished);
+    });
+  }
+}
+
+template <typename T, typename Tile>
+__global__ void __launch_bounds__(Tile::kThreads, 1)
+    forward_sm90_kernel(const __grid_constant__ ForwardArguments a) {
+  extern __shared__ __align__(1024) char shared[];
+  const std::uint32_t base = shared_address(shared);
+  Work* const ring_of_work = reinterpret_cast<Work*>(shared + Tile::kWorkAt);
+  const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < Tile::kSlots; ++i) {
+      barrier_init(base + Tile::kFull + 8 * i, 1);
+      barrier_init(base + Tile::kEmpty + 8 * i, 4 * Tile::kGroups);
+    }
+    for (int i = 0; i < Tile::kQuerySlots; ++i) {
+      barrier_init(base + Tile::kQueryFull + 8 * i, 1);
+      barrier_init(base + Tile::kQueryEmpty + 8 * i, 4);
+    }
+    for (int i = 0; i < kWorkSlots; ++i) {
+      barrier_init(base + Tile::kWorkFull + 8 * i, 1);
+      barrier_init(base + Tile::kWorkEmpty + 8 * i, 4 * Tile::kGroups + 2);
+    }
+    barrier_init(base + Tile::kTileBegun, 1);
+    barrier_init_fence();
+  }
+  __syncthreads();
+  wait_for_previous_launch();
+  let_next_launch_begin();
+  if (group == Tile::kGroups) {
+    give_registers<Tile::kProducerRegisters>();
+    const int t = static_cast<int>(threadIdx.x) % 128;
+    if (t == 0) {
+      feed_forward<Tile>(a, base, ring_of_work);
+    } else if (t == 64) {
+      feed_queries<Tile>(a, base, ring_of_work);
+    } else if (t == 32) {
+      hand_out(a.samples, a.schedule, ring_of_work, base + Tile::kWorkFull, base + Tile::kWorkEmpty,
+               base + Tile::kTileBegun,
+               [&](Work& work, std::int32_t tile) { plan_forward<Tile>(a.samples, work, tile); });
+    }
+  } else {
+    take_registers<Tile::kRegisters>();
+    compute_forward<T, Tile>(a, base, ring_of_work, group);
+  }
+}
+
+template <typename T, int kD>
+void launch_forward_sm90(const ForwardArguments& arguments, int multiprocessors, cudaStream_t stream) {
+  using Tile = ForwardTile<kD>;
+  launch_early(forward_sm90_kernel<T, Tile>, arguments, multiprocessors, 1, Tile::kThreads,
+               Tile::kSharedBytes, stream, "attention forward");
+}
+
+}  // namespace hstu::cuda

@@ -1,0 +1,33 @@
+// What the forward kernels of Hopper are given.
+#pragma once
+
+#include <cuda.h>
+
+#include "hstu/attention/cuda/samples.h"
+#include "hstu/attention/cuda/schedule.h"
+
+namespace hstu::cuda {
+
+struct ForwardArguments {
+  CUtensorMap q, k, v;
+  Samples samples;
+  Schedule schedule;
+  void* o;
+  std::int64_t o_row_stride, o_head_stride;
+  float half_alpha;
+  int head_dim;
+};
+
+// Queries and keys of a tile, by the width the kernel computes with (head size 32 is filled up to 64 with
+// zeros).
+constexpr int forward_queries(int width) {
+  return width == 64 ? 192 : 128;
+}
+constexpr int forward_keys(int width) {
+  return width == 256 ? 64 : 128;
+}
+
+template <typename T, int kD>
+void launch_forward_sm90(const ForwardArguments& arguments, int multiprocessors, cudaStream_t stream);
+
+}  // namespace hstu::cuda

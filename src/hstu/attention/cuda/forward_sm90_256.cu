@@ -1,0 +1,8 @@
+#include "hstu/attention/cuda/forward_sm90.cuh"
+
+namespace hstu::cuda {
+
+template void launch_forward_sm90<__nv_bfloat16, 256>(const ForwardArguments&, int, cudaStream_t);
+template void launch_forward_sm90<__half, 256>(const ForwardArguments&, int, cudaStream_t);
+
+}  // namespace hstu::cuda

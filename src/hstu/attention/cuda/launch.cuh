@@ -1,0 +1,31 @@
+// Launches a kernel that may start while the one before it in the stream still runs: it calls
+// wait_for_previous_launch before it touches memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "hstu/attention/cuda/error.h"
+
+namespace hstu::cuda {
+
+template <typename Arguments>
+void launch_early(void (*kernel)(const Arguments), const Arguments& arguments, int blocks, int cluster,
+                  int threads, int shared_bytes, cudaStream_t stream, const char* what) {
+  if (shared_bytes > 0)
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), what);
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(static_cast<unsigned>(blocks / cluster * cluster));
+  launch.blockDim = dim3(static_cast<unsigned>(threads));
+  launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
+  launch.stream = stream;
+  launch.attrs = attributes;
+  launch.numAttrs = 2;
+  check_cuda(cudaLaunchKernelEx(&launch, kernel, arguments), what);
+}
+
+}  // namespace hstu::cuda

@@ -1,0 +1,13 @@
+// What the kernels cannot exceed; choose_attention knows.
+#pragma once
+
+#include <cstdint>
+
+namespace hstu::cuda {
+
+inline constexpr std::int64_t kPlainHeadDim = 256;
+inline constexpr int kTileBits = 20;  // of a tile's number in a schedule; the other 12 bits are its head
+inline constexpr std::int64_t kMostHeads = 1 << (32 - kTileBits);
+inline constexpr std::int64_t kLongestSample = 1 << 20;  // rows of a sample as the copy engine counts them
+
+}  // namespace hstu::cuda

@@ -1,0 +1,148 @@
+// What the blocks of the backward pass for head size 256 (backward_sm90_256.cuh) share: their memory, what
+// each warpgroup knows of it, and the producer's two warps, which copy and hand out tiles.
+#pragma once
+
+#include "hstu/attention/cuda/backward_sm90.h"
+#include "hstu/attention/cuda/work.cuh"
+
+namespace hstu::cuda {
+
+struct Tile256 {
+  static constexpr int kD = 256, kRows = 64, kKeys = 64, kThreads = 512, kColumnBytes = 64 * 128;
+  static constexpr int kKeyBytes = kKeys * kD * 2, kRowBytes = kRows * kD * 2,
+                       kScoreBytes = kKeys * kRows * 2;
+  // Offsets in shared memory. There is room for one slot of dO, two of everything else.
+  static constexpr int kKeysAt = 0, kValuesAt = kKeysAt + kKeyBytes;
+  static constexpr int kQueriesAt = kValuesAt + kKeyBytes, kGradientsAt = kQueriesAt + 2 * kRowBytes;
+  static constexpr int kSlopesAt = kGradientsAt + kRowBytes, kScoresAt = kSlopesAt + 2 * kScoreBytes;
+  static constexpr int kPeerScoresAt = kScoresAt + 2 * kScoreBytes,
+                       kPeerKeysAt = kPeerScoresAt + 2 * kScoreBytes;
+  static constexpr int kWorkAt = kPeerKeysAt + kKeyBytes / 2;
+  static constexpr int kTicketsAt = kWorkAt + kWorkSlots * static_cast<int>(sizeof(Work));
+  static constexpr int kKeysFull = kTicketsAt + 4 * kWorkSlots, kKeysEmpty = kKeysFull + 8;
+  static constexpr int kQueryFull = kKeysEmpty + 8, kQueryEmpty = kQueryFull + 16;
+  static constexpr int kGradientFull = kQueryEmpty + 16, kGradientEmpty = kGradientFull + 8;
+  static constexpr int kSlopesFull = kGradientEmpty + 8, kSlopesEmpty = kSlopesFull + 16;
+  static constexpr int kScoresFull = kSlopesEmpty + 16, kScoresEmpty = kScoresFull + 16;
+  static constexpr int kPeerScoresFull = kScoresEmpty + 16, kPeerScoresEmpty = kPeerScoresFull + 16;
+  static constexpr int kWorkFull = kPeerScoresEmpty + 16, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
+  static constexpr int kTicketFull = kWorkEmpty + 8 * kWorkSlots, kTicketEmpty = kTicketFull + 8 * kWorkSlots;
+  static constexpr int kTileBegun = kTicketEmpty + 8 * kWorkSlots;
+  static constexpr int kSharedBytes = kTileBegun + 8;
+};
+static_assert(Tile256::kSharedBytes <= 232448);
+
+// One role's view of the block.
+struct Role256 {
+  const BackwardArguments& a;
+  std::uint32_t base, rank;
+  Work* ring_of_work;
+  int t;
+  Ring<2> queries;               // of Q
+  std::uint32_t steps_done = 0;  // of all tiles: the phase of dO, and slot and phase of slopes and dS
+
+  __device__ __forceinline__ bool leader() const { return t % 32 == 0; }
+  __device__ __forceinline__ std::uint32_t slot() const { return steps_done & 1; }
+  __device__ __forceinline__ std::uint32_t phase() const { return steps_done >> 1 & 1; }
+  __device__ __forceinline__ void wait(int barrier, std::uint32_t phase) const {
+    barrier_wait(base + barrier, phase);
+  }
+  __device__ __forceinline__ void arrive(int barrier) const {
+    if (leader()) barrier_arrive(base + barrier);
+  }
+  __device__ __forceinline__ std::uint32_t peer(int offset) const {
+    return peer_address(base + offset, rank ^ 1);
+  }
+  // A slot that copies for both blocks fill is empty when both have released it.
+  __device__ __forceinline__ void release_both(int barrier) const {
+    if (!leader()) return;
+    barrier_arrive(base + barrier);
+    barrier_arrive_peer(peer(barrier));
+  }
+  __device__ __forceinline__ const Work& work(std::uint32_t turn) const {
+    wait(Tile256::kWorkFull + 8 * static_cast<int>(turn % kWorkSlots), turn / kWorkSlots & 1);
+    return ring_of_work[turn % kWorkSlots];
+  }
+  __device__ __forceinline__ void release_work(std::uint32_t turn) const {
+    __syncwarp();
+    arrive(Tile256::kWorkEmpty + 8 * static_cast<int>(turn % kWorkSlots));
+  }
+  __device__ __forceinline__ void wait_keys(std::uint32_t turn) const { wait(Tile256::kKeysFull, turn & 1); }
+  __device__ __forceinline__ int query_slot() const { return static_cast<int>(queries.slot); }
+};
+
+__device__ __forceinline__ void feed_256(const Role256& role) {
+  using L = Tile256;
+  const BackwardArguments& a = role.a;
+  Ring<2> queries;
+  std::uint32_t gradient_phase = 1;
+  const int half = static_cast<int>(role.rank) * 2;
+  for (std::uint32_t turn = 0;; ++turn) {
+    const Work& w = role.work(turn);
+    if (w.head == kNoWork) return;
+    barrier_arrive(role.base + L::kTileBegun);
+    const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
+    // A box wholly beyond its sample's end would be read from the map's base, where no memory is; its keys
+    // are masked.
+    const int own = smaller(w.own_begin + static_cast<int>(role.rank) * 64, w.n - 1);
+    const int other = smaller(w.own_begin + static_cast<int>(role.rank ^ 1) * 64, w.n - 1);
+    const std::uint32_t keys_full = role.base + L::kKeysFull;
+    role.wait(L::kKeysEmpty, (turn & 1) ^ 1);
+    barrier_expect(keys_full, 2 * L::kKeyBytes + L::kKeyBytes / 2);
+    load_box(role.base + L::kKeysAt, &a.k, {x + own, 0, w.head, y}, keys_full);
+    load_box(role.base + L::kValuesAt, &a.v, {x + own, 0, w.head, y}, keys_full);
+    load_box(role.base + L::kPeerKeysAt, &a.k_half, {x + other, half, w.head, y}, keys_full);
+    for (int step = 0; step < w.steps; ++step) {
+      const Box box{x + w.walk[step] * 64, half, w.head, y};
+      const std::uint32_t slot = queries.slot;
+      role.wait(L::kQueryEmpty + 8 * static_cast<int>(slot), queries.phase ^ 1);
+      barrier_expect(role.base + L::kQueryFull + 8 * slot, L::kRowBytes);
+      load_box_to_both(role.base + L::kQueriesAt + slot * L::kRowBytes + role.rank * (L::kRowBytes / 2), &a.q,
+                       box, role.base + L::kQueryFull + 8 * slot);
+      queries.next();
+      role.wait(L::kGradientEmpty, gradient_phase);
+      gradient_phase ^= 1;
+      barrier_expect(role.base + L::kGradientFull, L::kRowBytes);
+      load_box_to_both(role.base + L::kGradientsAt + role.rank * (L::kRowBytes / 2), &a.d_o, box,
+                       role.base + L::kGradientFull);
+    }
+    if (role.leader()) barrier_arrive(role.base + L::kWorkEmpty + 8 * (turn % kWorkSlots));
+  }
+}
+
+// The first block of the cluster takes tickets and sends each to the other; both then make the same tile of
+// it.
+__device__ __forceinline__ void hand_out_256(const Role256& role) {
+  using L = Tile256;
+  const BackwardArguments& a = role.a;
+  const std::int32_t items = a.schedule.counters[1];
+  for (std::uint32_t turn = 0;; ++turn) {
+    const int slot = static_cast<int>(turn % kWorkSlots);
+    const std::uint32_t phase = turn / kWorkSlots & 1, full = role.base + L::kTicketFull + 8 * slot;
+    std::int32_t ticket;
+    if (role.rank == 0) {
+      if (turn > 0) role.wait(L::kTileBegun, (turn - 1) & 1);
+      ticket = atomicAdd(a.schedule.counters, 1);
+      role.wait(L::kTicketEmpty + 8 * slot, phase ^ 1);
+      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
+                       role.peer(L::kTicketsAt + 4 * slot)),
+                   "r"(ticket), "r"(role.peer(L::kTicketFull + 8 * slot))
+                   : "memory");
+    } else {
+      barrier_expect(full, 4);
+      barrier_wait(full, phase);
+      asm volatile("ld.shared.b32 %0, [%1];"
+                   : "=r"(ticket)
+                   : "r"(role.base + L::kTicketsAt + 4 * slot)
+                   : "memory");
+      barrier_arrive_peer(role.peer(L::kTicketEmpty + 8 * slot));
+    }
+    role.wait(L::kWorkEmpty + 8 * slot, phase ^ 1);
+    put_work(a.samples, a.schedule, ticket, items, role.ring_of_work[slot],
+             [&](Work& work, std::int32_t tile) { plan_backward(a.samples, work, tile); });
+    barrier_arrive(role.base + L::kWorkFull + 8 * slot);
+    if (ticket >= items) return;
+  }
+}
+
+}  // namespace hstu::cuda

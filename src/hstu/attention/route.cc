@@ -1,0 +1,78 @@
+#include "hstu/attention/route.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "hstu/attention/cuda/limits.h"
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+void check_problem(const AttentionProblem& p) {
+  check(p.samples >= 0 && p.tokens >= 0 && p.longest >= 0,
+        "attention: samples, tokens and longest must not be negative, found {}, {} and {}", p.samples,
+        p.tokens, p.longest);
+  check(p.tokens < std::numeric_limits<std::int32_t>::max() - 1024 && p.samples < (1 << 30),
+        "attention: at most 2^31 tokens and 2^30 samples in one call, found {} and {}; split the batch",
+        p.tokens, p.samples);
+  check(p.heads >= 1 && p.heads < cuda::kMostHeads, "attention: expected 1 to {} heads, found {}",
+        cuda::kMostHeads - 1, p.heads);
+  check(p.head_dim >= 1 && p.head_dim <= cuda::kPlainHeadDim,
+        "attention: expected a head size of 1 to {}, found {}", cuda::kPlainHeadDim, p.head_dim);
+  check(p.tokens * p.heads < (std::int64_t{1} << 33),
+        "attention: {} tokens times {} heads is too much for one call", p.tokens, p.heads);
+  check(p.mask.left >= -1 && p.mask.right >= -1,
+        "attention: windows are -1 (unlimited) or more, found {} and {}", p.mask.left, p.mask.right);
+  check(p.mask.target_group >= 1, "attention: expected a target group of 1 or more, found {}",
+        p.mask.target_group);
+  check(std::isfinite(p.scale) && std::isfinite(p.alpha) && (p.alpha == 0 || std::abs(p.alpha) >= 1e-30f),
+        "attention: alpha and scale must be finite and alpha 0 or at least 1e-30, found {} and {}", p.alpha,
+        p.scale);
+  for (const AttentionRows* rows : {&p.q, &p.k, &p.v}) {
+    check(rows->row_stride >= 0 && rows->head_stride >= 0,
+          "attention: strides must not be negative, found {} and {}", rows->row_stride, rows->head_stride);
+  }
+}
+
+// Why the kernels of Hopper cannot take the problem; "" when they can.
+std::string not_hopper(const AttentionProblem& p, const AttentionDevice& device) {
+  const std::int64_t longest = p.longest > 0 ? p.longest : p.tokens;
+  if (device.major != 9)
+    return fmt::format("compute capability {}.{} is not 9.0", device.major, device.minor);
+  if (p.type == AttentionType::fp32) return "fp32 has no tensor core route";
+  if (p.head_dim != 32 && p.head_dim != 64 && p.head_dim != 128 && p.head_dim != 256)
+    return fmt::format("head size {} is none of 32, 64, 128, 256", p.head_dim);
+  if (longest > cuda::kLongestSample)
+    return fmt::format("a sample may have {} tokens, more than {}", longest, cuda::kLongestSample);
+  for (const AttentionRows* rows : {&p.q, &p.k, &p.v}) {
+    if (!is_aligned(*rows)) return "q, k or v is not aligned to 16 bytes, or a stride is no multiple of 8";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool is_aligned(const AttentionRows& rows) {
+  return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.row_stride % 8 == 0 &&
+         rows.head_stride % 8 == 0;
+}
+
+AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice& device) {
+  check_problem(p);
+  const std::string obstacle = not_hopper(p, device);
+  if (!obstacle.empty())
+    return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + obstacle};
+  if (p.deterministic) {
+    return {AttentionKernel::hopper, AttentionKernel::plain,
+            "forward for Hopper; plain backward, the one whose sums have one order (deterministic)"};
+  }
+  return {AttentionKernel::hopper, AttentionKernel::hopper, "kernels for Hopper"};
+}
+
+std::string to_string(AttentionKernel kernel) {
+  return kernel == AttentionKernel::hopper ? "hopper" : "plain";
+}
+
+}  // namespace hstu

@@ -1,0 +1,98 @@
+#include "hstu/attention/route.h"
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr AttentionDevice kHopper{9, 0, 132};
+
+AttentionProblem usual() {
+  AttentionProblem p;
+  p.samples = 4, p.tokens = 1000, p.heads = 4, p.head_dim = 128;
+  p.q = p.k = p.v = {nullptr, 4 * 512, 128};
+  p.alpha = 0.1f;
+  return p;
+}
+
+std::string refusal(const AttentionProblem& p) {
+  try {
+    choose_attention(p, kHopper);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(AttentionRoute, HopperTakesHalfPrecisionOfItsHeadSizes) {
+  for (const int head_dim : {32, 64, 128, 256}) {
+    for (const AttentionType type : {AttentionType::bf16, AttentionType::fp16}) {
+      AttentionProblem p = usual();
+      p.head_dim = head_dim, p.type = type;
+      EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
+      EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::hopper);
+    }
+  }
+}
+
+TEST(AttentionRoute, TheRestGoesToThePlainKernelsAndSaysWhy) {
+  const auto why = [](const AttentionProblem& p, const AttentionDevice& device) {
+    const AttentionRoute route = choose_attention(p, device);
+    EXPECT_EQ(route.forward, AttentionKernel::plain);
+    EXPECT_EQ(route.backward, AttentionKernel::plain);
+    return route.why;
+  };
+  EXPECT_THAT(why(usual(), {8, 0, 108}), HasSubstr("compute capability 8.0 is not 9.0"));
+  AttentionProblem p = usual();
+  p.type = AttentionType::fp32;
+  EXPECT_THAT(why(p, kHopper), HasSubstr("fp32"));
+  p = usual();
+  p.head_dim = 96;
+  EXPECT_THAT(why(p, kHopper), HasSubstr("head size 96"));
+  p = usual();
+  p.k.row_stride = 513;
+  EXPECT_THAT(why(p, kHopper), HasSubstr("no multiple of 8"));
+  p = usual();
+  p.v.data = reinterpret_cast<void*>(8);
+  EXPECT_THAT(why(p, kHopper), HasSubstr("not aligned to 16 bytes"));
+  p = usual();
+  p.tokens = 3 << 20;
+  EXPECT_THAT(why(p, kHopper), HasSubstr("more than 1048576"));
+  p.longest = 4096;
+  EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
+}
+
+TEST(AttentionRoute, DeterministicKeepsAtomicSumsOutOfTheBackwardPass) {
+  AttentionProblem p = usual();
+  p.deterministic = true;
+  EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
+  EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::plain);
+}
+
+TEST(AttentionRoute, WhatNoKernelComputesIsRefusedWithFieldAndValue) {
+  const auto with = [](auto change) {
+    AttentionProblem p = usual();
+    change(p);
+    return refusal(p);
+  };
+  EXPECT_EQ(refusal(usual()), "none");
+  EXPECT_THAT(with([](auto& p) { p.head_dim = 257; }), HasSubstr("head size of 1 to 256, found 257"));
+  EXPECT_THAT(with([](auto& p) { p.heads = 0; }), HasSubstr("heads, found 0"));
+  EXPECT_THAT(with([](auto& p) { p.tokens = std::int64_t{1} << 31; }), HasSubstr("split the batch"));
+  EXPECT_THAT(with([](auto& p) { p.samples = -1; }), HasSubstr("must not be negative, found -1"));
+  EXPECT_THAT(with([](auto& p) { p.mask.left = -2; }), HasSubstr("found -2 and 0"));
+  EXPECT_THAT(with([](auto& p) { p.mask.target_group = 0; }),
+              HasSubstr("target group of 1 or more, found 0"));
+  EXPECT_THAT(with([](auto& p) { p.alpha = std::numeric_limits<float>::infinity(); }), HasSubstr("finite"));
+  EXPECT_THAT(with([](auto& p) { p.q.row_stride = -8; }), HasSubstr("strides must not be negative"));
+}
+
+}  // namespace
+}  // namespace hstu
