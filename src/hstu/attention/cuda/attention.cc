@@ -104,7 +104,7 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
                                     dv.row_stride,
                                     dv.head_stride,
                                     p.alpha / 2,
-                                    static_cast<int>(p.heads),
+                                    p.tokens / 64 + p.samples,
                                     static_cast<int>(p.head_dim)};
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD == 256)

@@ -136,8 +136,8 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
     const int steps = w.steps;
     const int full_lo = w.groups[group].full_lo, full_hi = w.groups[group].full_hi;
     // Where this thread's part of dQ of query block 0 is summed, and of the step before.
-    float* const sums =
-        a.dq_sum + sum_block(w.begin, w.sample, 0, a.heads, w.head) * (64 * kD) + group * kOwn * 64 + t * 4;
+    float* const sums = a.dq_sum + sum_block(a.sum_blocks, w.head, w.begin, w.sample, 0) * (64 * kD) +
+                        group * kOwn * 64 + t * 4;
     float* sum_before = nullptr;
     const auto add_query_gradient = [&](const float(&g)[kOwn / 2]) {
 #pragma unroll
@@ -159,7 +159,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       wgmma_fence();
       multiply(s, keys, queries);
       const int first_query = w.walk[step] * 64;
-      float* const sum = sums + static_cast<std::int64_t>(first_query) * a.heads * kD;
+      float* const sum = sums + static_cast<std::int64_t>(first_query) * kD;
       const bool partial = first_query < full_lo || first_query + 64 > full_hi;
       barrier_wait(base + Tile::kGradientFull + 8 * ring.slot, ring.phase);
       wgmma_fence();

@@ -20,14 +20,16 @@ struct BackwardArguments {
   void *dq, *dk, *dv;
   std::int64_t dq_row_stride, dq_head_stride, dk_row_stride, dk_head_stride, dv_row_stride, dv_head_stride;
   float half_alpha;
-  int heads, head_dim;
+  std::int64_t sum_blocks;  // of one head in dq_sum: T / 64 + B
+  int head_dim;
 };
 
-// The place of query block `block` of a sample in dq_sum, in blocks of 64 rows and one head. Samples begin at
-// their first row / 64 + their number, which leaves each of them room for a last block that is not whole.
-__host__ __device__ inline std::int64_t sum_block(std::int64_t begin, std::int64_t sample, std::int64_t block,
-                                                  int heads, int head) {
-  return (begin / 64 + sample + block) * heads + head;
+// The place of query block `block` of a sample in dq_sum, in blocks of 64 rows and one head. Heads lie one
+// after the other; samples begin at their first row / 64 + their number, which leaves each of them room for a
+// last block that is not whole.
+__host__ __device__ inline std::int64_t sum_block(std::int64_t blocks, int head, std::int64_t begin,
+                                                  std::int64_t sample, std::int64_t block) {
+  return head * blocks + begin / 64 + sample + block;
 }
 
 template <typename T, int kD>

@@ -231,7 +231,8 @@ __device__ __forceinline__ void query_role(Role256& role) {
     if (w.head == kNoWork) return;
     role.wait_keys(turn);
     const int steps = w.steps;
-    float* const sums = role.a.dq_sum + sum_block(w.begin, w.sample, 0, role.a.heads, w.head) * (64 * L::kD) +
+    float* const sums = role.a.dq_sum +
+                        sum_block(role.a.sum_blocks, w.head, w.begin, w.sample, 0) * (64 * L::kD) +
                         first_part * 4096 + role.t * 4;
     float* sum_before = nullptr;
     const auto add = [&](const float(&g)[32], float* to) {
@@ -243,7 +244,7 @@ __device__ __forceinline__ void query_role(Role256& role) {
     const auto take_step = [&](auto first_step, int step) {
       constexpr bool kFirst = decltype(first_step)::value;
       const int slot = static_cast<int>(role.slot());
-      float* const sum = sums + static_cast<std::int64_t>(w.walk[step]) * 64 * role.a.heads * L::kD;
+      float* const sum = sums + static_cast<std::int64_t>(w.walk[step]) * (64 * L::kD);
       if (role.t == 0) barrier_expect(role.base + L::kPeerScoresFull + 8 * slot, L::kScoreBytes);
       role.wait(L::kScoresFull + 8 * slot, role.phase());
       role.wait(L::kPeerScoresFull + 8 * slot, role.phase());

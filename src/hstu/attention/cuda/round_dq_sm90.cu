@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(256) round_dq_kernel(const __grid_constant__ B
     if (block * 64 >= w.n) continue;
     const int row = block * 64 + t / 32 * 16 + lane / 4;
     const float* const from =
-        a.dq_sum + sum_block(w.begin, w.sample, block, a.heads, w.head) * (64 * kD) + t * 4;
+        a.dq_sum + sum_block(a.sum_blocks, w.head, w.begin, w.sample, block) * (64 * kD) + t * 4;
     T* const to = static_cast<T*>(a.dq) + (w.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
                   w.head * a.dq_head_stride + lane % 4 * 8;
 #pragma unroll 1
