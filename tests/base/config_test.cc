@@ -186,6 +186,7 @@ TEST(Config, ReportsEveryProblemAtOnce) {
 
 TEST(Config, NamesTheLineOfTextThatIsNotToml) {
   EXPECT_THAT(error_of("title = \"a\"\n[training\n"), HasSubstr("run.toml line 2: not TOML: "));
+  EXPECT_THAT(error_of("[[[[training]]"), HasSubstr("run.toml line 1: not TOML: "));  // once an assertion
 }
 
 TEST(Config, OverridesWinTheLastOneMost) {

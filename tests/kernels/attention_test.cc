@@ -46,7 +46,7 @@ struct Data {
             scale.data(),
             q.data(),
             vk.data(),
-            vk.data() + heads * head_dim};
+            vk.empty() ? nullptr : vk.data() + heads * head_dim};
   }
   std::int64_t heads, head_dim;
   std::vector<std::int64_t> offsets, query_offsets;

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <toml++/toml.h>
+#include "hstu/base/toml.h"
 
 namespace hstu {
 

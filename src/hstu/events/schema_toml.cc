@@ -4,10 +4,9 @@
 #include <limits>
 #include <utility>
 
-#include <toml++/toml.h>
-
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/base/toml.h"
 #include "hstu/events/schema.h"
 
 namespace hstu {
