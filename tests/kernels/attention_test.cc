@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,6 +19,12 @@ struct Case {
   std::vector<std::int64_t> lengths;
   std::int64_t queries;  // the last tokens of each sample; -1 for all
 };
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << "lengths";
+  for (const std::int64_t length : c.lengths) *out << ' ' << length;
+  *out << ", queries " << c.queries;
+}
 
 struct Data {
   explicit Data(const Case& c, std::int64_t heads_ = 2, std::int64_t head_dim_ = 4)

@@ -105,6 +105,7 @@ void attention(const AttentionProblem<T>& p, T* o) {
 template <typename T>
 void attention_backward(const AttentionProblem<T>& p, const T* d_o, T beta_q, T* dq, T beta_vk, T* dvk) {
   const std::int64_t width = p.heads * p.head_dim;
+  if (p.offsets[p.samples] == 0) return;  // no tokens: the pointers may be null
   for_each_slice(p, [&](std::int64_t sample, std::int64_t head) {
     const Slice<T> s(p, sample, head);
     const std::int64_t vk_rows = s.vk_stride;
