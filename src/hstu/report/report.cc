@@ -57,10 +57,11 @@ std::string result(const RunMetrics& metrics) {
   tile("AUC", number(eval, "auc"), "baseline " + number(eval, "baseline_auc"));
   tile("NE", number(eval, "ne"), "baseline " + number(eval, "baseline_ne"));
   tile("loss", number(train, "loss"), "of the last steps");
-  tile("samples", count(train, "samples"), "in " + count(train, "step") + " steps");
+  const Json* const latest = end != nullptr ? end : train;
+  tile("samples", count(latest, "samples"), "in " + count(latest, "step") + " steps");
   tile("samples/s", number(train, "samples_per_s", "{:.0f}"), "of the last steps");
   tile("state", end != nullptr ? word(*end, "reason") : "not ended",
-       fmt::format("restarted {} times", metrics.all("resume").size()));
+       fmt::format("restarts: {}", metrics.all("resume").size()));
   return text + "</div>\n";
 }
 
