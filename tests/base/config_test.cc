@@ -187,8 +187,7 @@ TEST(Config, ReportsEveryProblemAtOnce) {
 TEST(Config, NamesTheLineOfTextThatIsNotToml) {
   EXPECT_THAT(error_of("title = \"a\"\n[training\n"), HasSubstr("run.toml line 2: not TOML: "));
   EXPECT_THAT(error_of("[[[[training]]"), HasSubstr("run.toml line 1: not TOML: "));  // once an assertion
-  EXPECT_THAT(error_of("title = \"a\"\np\xEF\xBB\x96 = 1\n"),
-              HasSubstr("run.toml line 2: the character U+FED6"));
+  EXPECT_THAT(error_of("title = \"a\"\np\xEF\xBB\x96 = 1\n"), HasSubstr("run.toml line 2: not TOML: "));
 }
 
 TEST(Config, OverridesWinTheLastOneMost) {

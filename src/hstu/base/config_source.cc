@@ -1,6 +1,5 @@
 #include "hstu/base/config_source.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -42,20 +41,8 @@ void merge(toml::table& into, toml::table&& from) {
 
 }  // namespace
 
-void check_toml_characters(std::string_view text, std::string_view source) {
-  for (std::size_t i = 0; i + 2 < text.size(); ++i) {
-    if (text[i] != '\xEF') continue;
-    const unsigned point = 0xF000u | (static_cast<unsigned char>(text[i + 1]) & 0x3Fu) << 6 |
-                           (static_cast<unsigned char>(text[i + 2]) & 0x3Fu);
-    if (point < 0xFB26 || point > 0xFEFE) continue;
-    fail_usage("{} line {}: the character U+{:04X} cannot stand here: use the letter's ordinary form", source,
-               1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '\n'), point);
-  }
-}
-
 toml::table config_tables(std::string_view text, std::string_view source,
                           std::span<const std::string> overrides) {
-  check_toml_characters(text, source);
   toml::table tables;
   try {
     tables = toml::parse(text, source);

@@ -10,10 +10,6 @@
 
 namespace hstu {
 
-// UsageError naming the line when `text` holds a character from U+FB26 to U+FEFE (presentation forms of
-// Hebrew and Arabic letters): the TOML library's behaviour is undefined where it meets one outside a string.
-void check_toml_characters(std::string_view text, std::string_view source);
-
 // The tables of `text` with the overrides on top, the last one winning. Throws UsageError with the place.
 toml::table config_tables(std::string_view text, std::string_view source,
                           std::span<const std::string> overrides);

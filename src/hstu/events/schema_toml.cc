@@ -4,9 +4,9 @@
 #include <limits>
 #include <utility>
 
-#include "hstu/base/config_source.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/base/toml.h"
 #include "hstu/events/schema.h"
 
 namespace hstu {
@@ -194,9 +194,7 @@ Schema read_schema(const Path& file) {
   toml::table table;
   if (!std::filesystem::exists(file)) fail_usage("{}: there is no such schema file", file.string());
   try {
-    const std::string text = read_file(file);
-    check_toml_characters(text, file.string());
-    table = toml::parse(text, file.string());
+    table = toml::parse(read_file(file), file.string());
   } catch (const toml::parse_error& error) {
     fail_usage("{}:{}: not valid TOML: {}", file.string(), error.source().begin.line, error.description());
   }
