@@ -5,12 +5,16 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 struct XXH3_state_s;
 
 namespace hstu {
 
 std::string checksum(std::span<const std::byte> bytes);
+inline std::string checksum(std::string_view text) {
+  return checksum(std::as_bytes(std::span(text)));
+}
 
 // The checksum of all pieces in the order they were added, however they were cut.
 class Checksum {

@@ -1,7 +1,6 @@
 #include "hstu/base/config.h"
 
-#include <xxhash.h>
-
+#include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
@@ -47,8 +46,7 @@ std::string read_config_file(const Path& path) {
 }
 
 std::string config_hash(std::string_view text) {
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return checksum(text);
 }
 
 }  // namespace hstu

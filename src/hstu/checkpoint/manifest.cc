@@ -2,8 +2,7 @@
 
 #include <system_error>
 
-#include <xxhash.h>
-
+#include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
@@ -19,9 +18,7 @@ constexpr int kVersion = 1;
 // The exact text of a manifest file: the document with its own checksum in it.
 std::string sealed_text(json document) {
   document.erase("checksum");
-  const std::string body = document.dump(2);
-  const XXH128_hash_t hash = XXH3_128bits(body.data(), body.size());
-  document["checksum"] = fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  document["checksum"] = checksum(document.dump(2));
   return document.dump(2) + "\n";
 }
 

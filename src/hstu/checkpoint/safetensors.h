@@ -5,15 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "hstu/base/checksum.h"
 #include "hstu/base/files.h"
 #include "hstu/tensor/tensor.h"
-
-struct XXH3_state_s;
 
 namespace hstu {
 
@@ -29,9 +27,6 @@ class SafetensorsWriter {
   // Data must follow in the order of `tensors`. Order them by falling element size, so that each is aligned.
   SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors,
                     const std::map<std::string, std::string>& metadata = {});
-  ~SafetensorsWriter();
-  SafetensorsWriter(const SafetensorsWriter&) = delete;
-  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
   // The next `size` bytes of data; a tensor may come in many pieces. Throws Error naming the file.
   void write(const void* data, std::size_t size);
@@ -40,14 +35,12 @@ class SafetensorsWriter {
   void close();
 
   std::uint64_t bytes() const { return file_.size(); }
-  std::string checksum() const;  // XXH3-128 of all bytes written, as file_checksum() would find
+  // Of all bytes written, as file_checksum() would find.
+  std::string checksum() const { return checksum_.text(); }
 
  private:
-  struct FreeHash {
-    void operator()(XXH3_state_s* state) const;
-  };
   OutputFile file_;
-  std::unique_ptr<XXH3_state_s, FreeHash> hash_;
+  Checksum checksum_;
   std::uint64_t expected_bytes_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include <bit>
 
 #include <nlohmann/json.hpp>
-#include <xxhash.h>
 
 #include "hstu/base/error.h"
 #include "hstu/checkpoint/safetensors.h"
@@ -12,14 +11,9 @@ namespace hstu {
 static_assert(std::endian::native == std::endian::little,
               "safetensors are little-endian; so is all we write");
 
-void SafetensorsWriter::FreeHash::operator()(XXH3_state_s* state) const {
-  XXH3_freeState(state);
-}
-
 SafetensorsWriter::SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors,
                                      const std::map<std::string, std::string>& metadata)
-    : file_(path), hash_(XXH3_createState()) {
-  XXH3_128bits_reset(hash_.get());
+    : file_(path) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
@@ -42,11 +36,8 @@ SafetensorsWriter::SafetensorsWriter(const Path& path, const std::vector<TensorS
   expected_bytes_ = file_.size() + offset;
 }
 
-SafetensorsWriter::~SafetensorsWriter() = default;
-
 void SafetensorsWriter::write(const void* data, std::size_t size) {
-  if (size == 0) return;
-  XXH3_128bits_update(hash_.get(), data, size);
+  checksum_.add(data, size);
   file_.write(data, size);
 }
 
@@ -54,11 +45,6 @@ void SafetensorsWriter::close() {
   require(file_.size() == expected_bytes_, "{}: expected {} bytes, found {} written", file_.path().string(),
           expected_bytes_, file_.size());
   file_.close();
-}
-
-std::string SafetensorsWriter::checksum() const {
-  const XXH128_hash_t hash = XXH3_128bits_digest(hash_.get());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
 }  // namespace hstu

@@ -39,7 +39,7 @@ std::string dataset_id(const std::map<std::string, ColumnInfo>& columns) {
   for (const auto& [file, column] : columns) {
     text += fmt::format("{} {} {} {}\n", file, column.type, column.count, column.checksum);
   }
-  return checksum(std::as_bytes(std::span(text)));
+  return checksum(text);
 }
 
 Manifest read_manifest(const Path& dataset) {
