@@ -53,3 +53,20 @@ function(hstu_cuda_sources name)
     endif()
   endforeach()
 endfunction()
+
+# libhstu_attention.so: include/hstu/attention.h for programs in any language. It exports nothing but that header's functions
+# and carries the C++ and CUDA run-time libraries within, so that it needs the NVIDIA driver alone.
+function(hstu_c_library)
+  if(NOT HSTU_WITH_CUDA)
+    return()
+  endif()
+  set_target_properties(hstu_base hstu_attention PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  add_library(hstu_attention_so SHARED ${PROJECT_SOURCE_DIR}/src/hstu/c/attention.cc)
+  set_target_properties(hstu_attention_so PROPERTIES OUTPUT_NAME hstu_attention CXX_VISIBILITY_PRESET hidden
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} SOVERSION ${PROJECT_VERSION_MAJOR} VERSION ${PROJECT_VERSION})
+  target_include_directories(hstu_attention_so PUBLIC ${PROJECT_SOURCE_DIR}/include)
+  target_compile_options(hstu_attention_so PRIVATE ${HSTU_WARNINGS})
+  target_link_libraries(hstu_attention_so PRIVATE hstu_attention)
+  target_link_options(hstu_attention_so PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--no-undefined
+    -Wl,--gc-sections -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/hstu/c/exports.map)
+endfunction()

@@ -66,6 +66,7 @@ void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, co
   const ForwardArguments arguments{row_map(p, p.q, 64, width),
                                    row_map(p, p.k, keys, width),
                                    row_map(p, p.v, keys, width),
+                                   row_map(p, o, 64, width),
                                    samples_of(p),
                                    schedule,
                                    o.data,

@@ -20,6 +20,9 @@ struct ForwardTile {
   // that waits for the other's queries to be done with also keeps the two from needing the tensor cores at
   // the same moments.
   static constexpr int kQuerySlots = kD == 256 ? 3 : 2 * kGroups;
+  // O leaves through the slot of its queries, by the copy engine. At head size 256 the next queries would
+  // wait for that, at 64 no register is left for it: there O goes from registers to memory.
+  static constexpr bool kCopiesO = kD == 128;
   static constexpr int kThreads = 128 * (kGroups + 1);
   static constexpr int kQueryBytes = 64 * kD * 2;
   static constexpr int kSlotBytes = kBlock * kD * 2;
@@ -36,7 +39,8 @@ struct ForwardTile {
   static constexpr int kQueryFull = kEmpty + 8 * kSlots, kQueryEmpty = kQueryFull + 8 * kQuerySlots;
   static constexpr int kWorkFull = kQueryEmpty + 8 * kQuerySlots, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
   static constexpr int kTileBegun = kWorkEmpty + 8 * kWorkSlots;
-  static constexpr int kSharedBytes = kTileBegun + 8;
+  static constexpr int kOutputFull = kTileBegun + 8;
+  static constexpr int kSharedBytes = kOutputFull + 8 * kQuerySlots;
 };
 
 // The tiles of a sample end with its last row, so that the tile that is not whole is the first, which sees
@@ -111,6 +115,31 @@ __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uin
   }
 }
 
+// In a thread of its own: O of 64 rows to memory, then their slot is free for queries.
+template <typename Tile>
+__device__ __forceinline__ void store_outputs(const ForwardArguments& a, std::uint32_t base,
+                                              const Work* ring_of_work) {
+  Ring<Tile::kQuerySlots> ring;
+  for (std::uint32_t turn = 0;; ++turn) {
+    const std::uint32_t work_slot = turn % kWorkSlots;
+    barrier_wait(base + Tile::kWorkFull + 8 * work_slot, turn / kWorkSlots & 1);
+    const Work& w = ring_of_work[work_slot];
+    if (w.head == kNoWork) return;
+    for (int group = 0; group < Tile::kGroups; ++group) {
+      barrier_wait(base + Tile::kOutputFull + 8 * ring.slot, ring.phase);
+      const int row = w.own_begin + 64 * group;
+      // As if the sample ended where the tile does: what lies beyond is another's.
+      if (row < w.own_end)
+        store_box(&a.o, {static_cast<int>(kLongestSample) - w.own_end + row, 0, w.head, w.begin + w.own_end},
+                  base + ring.slot * Tile::kQueryBytes);
+      wait_for_stores();
+      barrier_arrive(base + Tile::kQueryEmpty + 8 * ring.slot);
+      ring.next();
+    }
+    barrier_arrive(base + Tile::kWorkEmpty + 8 * work_slot);
+  }
+}
+
 template <typename T, typename Tile>
 __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::uint32_t base,
                                                 const Work* ring_of_work, int group) {
@@ -123,7 +152,10 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
   std::uint32_t turn = 0;   // tiles begun
   int step = 0, steps = 0;  // of the tile of the scores
 
-  const auto query_slot = [&] { return (turn * Tile::kGroups + group) % Tile::kQuerySlots; };
+  const auto query_slot_of = [&](std::uint32_t tile) {
+    return (tile * Tile::kGroups + group) % Tile::kQuerySlots;
+  };
+  const auto query_slot = [&] { return query_slot_of(turn); };
   const auto wait_full = [&] { barrier_wait(base + Tile::kFull + 8 * ring.slot, ring.phase); };
   const auto release = [&](std::uint32_t slot) {
     if (lane == 0) barrier_arrive(base + Tile::kEmpty + 8 * slot);
@@ -202,7 +234,8 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
   };
   const auto finish_scores = [&](std::uint32_t slot) {
     release(slot);
-    if (step == steps - 1 && lane == 0) barrier_arrive(base + Tile::kQueryEmpty + 8 * query_slot());
+    if (!Tile::kCopiesO && step == steps - 1 && lane == 0)
+      barrier_arrive(base + Tile::kQueryEmpty + 8 * query_slot());
   };
   // The tile's first scores; `meanwhile` runs while they are computed.
   const auto first_step = [&](const auto& meanwhile) {
@@ -221,15 +254,34 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     activate(s, key, whole);
     pack_scores(s);
   };
-  const auto store = [&](std::uint32_t finished) {
-    const Work& w = work(finished);
-    const int row = w.own_begin + own_row, end = w.own_end;
-    const float scale = w.scale;
-    T* const to = static_cast<T*>(a.o) + (w.begin + static_cast<std::int64_t>(row)) * a.o_row_stride +
-                  w.head * a.o_head_stride + lane % 4 * 8;
+  const auto release_work = [&](std::uint32_t finished) {
     __syncwarp();
     if (lane == 0) barrier_arrive(base + Tile::kWorkEmpty + 8 * (finished % kWorkSlots));
-    store_rows<T, kD>(o, to, a.o_row_stride, scale, row < end, row + 8 < end, a.head_dim);
+  };
+  const auto store = [&](std::uint32_t finished) {
+    const Work& w = work(finished);
+    const float scale = w.scale;
+    if constexpr (Tile::kCopiesO) {
+      release_work(finished);
+      // Where this lane's row of stmatrix lies among 64 rows x 64 columns, swizzled.
+      const int row = t / 32 * 16 + lane % 16;
+      const std::uint32_t to = base + query_slot_of(finished) * Tile::kQueryBytes + row * 128;
+#pragma unroll
+      for (int i = 0; i < kD / 16; ++i) {
+        const auto two = [&](int e) { return pack<T>(o[8 * i + e] * scale, o[8 * i + e + 1] * scale); };
+        store_matrices(to + i / 4 * 64 * 128 + ((i % 4 * 2 + lane / 16) ^ (row & 7)) * 16, two(0), two(2),
+                       two(4), two(6));
+      }
+      fence_async_proxy();
+      __syncwarp();
+      if (lane == 0) barrier_arrive(base + Tile::kOutputFull + 8 * query_slot_of(finished));
+    } else {
+      const int row = w.own_begin + own_row, end = w.own_end;
+      T* const to = static_cast<T*>(a.o_data) + (w.begin + static_cast<std::int64_t>(row)) * a.o_row_stride +
+                    w.head * a.o_head_stride + lane % 4 * 8;
+      release_work(finished);
+      store_rows<T, kD>(o, to, a.o_row_stride, scale, row < end, row + 8 < end, a.head_dim);
+    }
   };
 
   if (!begin_tile()) return;
@@ -291,11 +343,12 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     }
     for (int i = 0; i < Tile::kQuerySlots; ++i) {
       barrier_init(base + Tile::kQueryFull + 8 * i, 1);
-      barrier_init(base + Tile::kQueryEmpty + 8 * i, 4);
+      barrier_init(base + Tile::kQueryEmpty + 8 * i, Tile::kCopiesO ? 1 : 4);
+      barrier_init(base + Tile::kOutputFull + 8 * i, 4);
     }
     for (int i = 0; i < kWorkSlots; ++i) {
       barrier_init(base + Tile::kWorkFull + 8 * i, 1);
-      barrier_init(base + Tile::kWorkEmpty + 8 * i, 4 * Tile::kGroups + 2);
+      barrier_init(base + Tile::kWorkEmpty + 8 * i, 4 * Tile::kGroups + (Tile::kCopiesO ? 3 : 2));
     }
     barrier_init(base + Tile::kTileBegun, 1);
     barrier_init_fence();
@@ -310,6 +363,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       feed_forward<Tile>(a, base, ring_of_work);
     } else if (t == 64) {
       feed_queries<Tile>(a, base, ring_of_work);
+    } else if (Tile::kCopiesO && t == 96) {
+      store_outputs<Tile>(a, base, ring_of_work);
     } else if (t == 32) {
       hand_out(a.samples, a.schedule, ring_of_work, base + Tile::kWorkFull, base + Tile::kWorkEmpty,
                base + Tile::kTileBegun,

@@ -9,10 +9,10 @@
 namespace hstu::cuda {
 
 struct ForwardArguments {
-  CUtensorMap q, k, v;
+  CUtensorMap q, k, v, o;
   Samples samples;
   Schedule schedule;
-  void* o;
+  void* o_data;
   std::int64_t o_row_stride, o_head_stride;
   float half_alpha;
   int head_dim;

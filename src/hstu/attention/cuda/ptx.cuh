@@ -98,6 +98,18 @@ __device__ __forceinline__ void load_box_to_both(std::uint32_t to, const CUtenso
       "r"(box.head), "r"(box.sample_end)
       : "memory");
 }
+// From shared memory to the rows of a box; those beyond the end are left out. `from` may be written again
+// after wait_for_stores.
+__device__ __forceinline__ void store_box(const CUtensorMap* map, const Box& box, std::uint32_t from) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(
+          map),
+      "r"(from), "r"(0), "r"(box.x), "r"(box.column), "r"(box.head), "r"(box.sample_end)
+      : "memory");
+}
+__device__ __forceinline__ void wait_for_stores() {
+  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
+}
 __device__ __forceinline__ void copy_to_peer(std::uint32_t peer_to, std::uint32_t from, std::uint32_t bytes,
                                              std::uint32_t peer_barrier) {
   asm volatile(

@@ -9,53 +9,92 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kHeader = 16;  // bytes of the counters
+constexpr int kGroupTiles = 128, kLastGroupTiles = 512;
 
-// Samples fall into kThreads classes by their number of tiles, most tiles first (the last class but one holds
-// all that are longer); `begin` counts and then places the items of each class.
+// The sum of `value` over the threads before this one; `all` is the sum over all of them.
+__device__ int sum_before(int value, int& all) {
+  __shared__ int warps[32];
+  const int t = static_cast<int>(threadIdx.x), lane = t % 32;
+  int sum = value;
+  for (int step = 1; step < 32; step *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, sum, step);
+    if (lane >= step) sum += before;
+  }
+  if (lane == 31) warps[t / 32] = sum;
+  __syncthreads();
+  int total = warps[lane];
+  for (int step = 1; step < 32; step *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, total, step);
+    if (lane >= step) total += before;
+  }
+  all = __shfl_sync(0xffffffffu, total, 31);
+  const int before = __shfl_up_sync(0xffffffffu, total, 1);
+  return sum - value + (t < 32 ? 0 : __shfl_sync(0xffffffffu, before, t / 32));
+}
+
+// Samples fall into kThreads classes by their number of tiles, most tiles first (class 0 holds all that are
+// longer). Of a class, a group of heads shares out its tiles together, longest tiles first: about as many as
+// the blocks take at once, so that what they read of memory is spread over time; in the last group more, so
+// that its short tiles fill the gaps at the end.
+struct Groups {
+  int heads, last_begin;  // of a group; of the class, where the last group begins
+  __device__ Groups(int tiles, int class_heads)
+      : heads(max(1, kGroupTiles / tiles)),
+        last_begin(max(0, class_heads - max(1, kLastGroupTiles / tiles)) / heads * heads) {}
+};
+
 __device__ void write_schedule(const std::int64_t* offsets, int samples, int heads, int rows, bool reversed,
                                Schedule schedule) {
-  __shared__ int begin[kThreads];
-  const int t = static_cast<int>(threadIdx.x);
-  const auto tiles_of = [&](int b) {
-    return static_cast<int>((offsets[b + 1] - offsets[b] + rows - 1) / rows);
+  __shared__ int items[kThreads], begin[kThreads], taken[kThreads];
+  struct Placed {
+    int begin, length, tiles, place;  // place: of the sample's first head among the heads of its class
   };
+  __shared__ Placed placed[kThreads];
+  const int t = static_cast<int>(threadIdx.x);
+  const auto tiles_of = [&](int length) { return (length + rows - 1) / rows; };
   const auto class_of = [&](int tiles) { return kThreads - 1 - min(tiles, kThreads - 1); };
-  begin[t] = 0;
+  const auto length_of = [&](int b) { return static_cast<int>(offsets[b + 1] - offsets[b]); };
+  items[t] = taken[t] = 0;
   __syncthreads();
   for (int b = t; b < samples; b += kThreads) {
-    const int tiles = tiles_of(b);
-    if (tiles > 0) atomicAdd(&begin[class_of(tiles)], tiles * heads);
+    const int tiles = tiles_of(length_of(b));
+    if (tiles > 0) atomicAdd(&items[class_of(tiles)], tiles * heads);
   }
   __syncthreads();
-  const int own = begin[t];
-  for (int step = 1; step < kThreads; step *= 2) {
-    const int before = t >= step ? begin[t - step] : 0;
-    __syncthreads();
-    begin[t] += before;
-    __syncthreads();
-  }
-  const int end = begin[t];
-  __syncthreads();
-  begin[t] = end - own;
-  if (t == kThreads - 1) {
+  int all = 0;
+  begin[t] = sum_before(items[t], all);
+  if (t == 0) {
     schedule.counters[0] = 0;
-    schedule.counters[1] = end;
+    schedule.counters[1] = all;
   }
-  __syncthreads();
-  const int lane = t % 32;
-  for (int b = t / 32; b < samples; b += kThreads / 32) {
-    const int tiles = tiles_of(b);
-    const auto begin_row = static_cast<int>(offsets[b]),
-               length = static_cast<int>(offsets[b + 1]) - begin_row;
-    int place = 0;
-    if (lane == 0 && tiles > 0) place = atomicAdd(&begin[class_of(tiles)], tiles * heads);
-    place = __shfl_sync(0xffffffffu, place, 0);
-    for (int i = lane; i < tiles * heads; i += 32) {
-      const int head = i / tiles;
-      const int tile = reversed ? tiles - 1 - i % tiles : i % tiles;
-      schedule.items[place + i] = {
-          b, static_cast<std::uint32_t>(head) << kTileBits | static_cast<std::uint32_t>(tile), begin_row,
-          length};
+  for (int from = 0; from < samples; from += kThreads) {
+    __syncthreads();
+    const int count = min(kThreads, samples - from);
+    if (t < count) {
+      const int length = length_of(from + t), tiles = tiles_of(length), of = class_of(tiles);
+      placed[t] = {static_cast<int>(offsets[from + t]), length, tiles,
+                   tiles == 0 ? 0 : atomicAdd(&taken[of], of == 0 ? tiles * heads : heads)};
+    }
+    __syncthreads();
+    const int lane = t % 32;
+    for (int b = t / 32; b < count; b += kThreads / 32) {
+      const Placed p = placed[b];
+      if (p.tiles == 0) continue;
+      const int of = class_of(p.tiles);
+      const Groups groups(p.tiles, items[of] / p.tiles);
+      for (int i = lane; i < p.tiles * heads; i += 32) {
+        const int head = i % heads, rank = i / heads, at = p.place + head;
+        int place = p.place + head * p.tiles + rank;  // class 0 has samples of several sizes: head by head
+        if (of > 0) {
+          const int group = at < groups.last_begin ? at / groups.heads * groups.heads : groups.last_begin;
+          const int size = at < groups.last_begin ? groups.heads : items[of] / p.tiles - groups.last_begin;
+          place = group * p.tiles + rank * size + at - group;
+        }
+        const int tile = reversed ? p.tiles - 1 - rank : rank;
+        schedule.items[begin[of] + place] = {
+            from + b, static_cast<std::uint32_t>(head) << kTileBits | static_cast<std::uint32_t>(tile),
+            p.begin, p.length};
+      }
     }
   }
 }
