@@ -29,7 +29,7 @@ int width_of(const AttentionProblem& p) {
 }
 
 std::int64_t dq_sum_bytes(const AttentionProblem& p) {
-  return (p.tokens / 64 + p.samples) * p.heads * 64 * width_of(p) * static_cast<std::int64_t>(sizeof(float));
+  return std::int64_t{4} * schedule_items(p, kBackwardTile) * kBackwardTile * width_of(p);
 }
 
 void check_outputs(const AttentionKernel kernel, std::initializer_list<const AttentionRows*> all) {
@@ -105,7 +105,6 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
                                     dv.row_stride,
                                     dv.head_stride,
                                     p.alpha / 2,
-                                    p.tokens / 64 + p.samples,
                                     static_cast<int>(p.head_dim)};
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD == 256)

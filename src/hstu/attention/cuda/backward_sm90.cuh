@@ -136,8 +136,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
     const int steps = w.steps;
     const int full_lo = w.groups[group].full_lo, full_hi = w.groups[group].full_hi;
     // Where this thread's part of dQ of query block 0 is summed, and of the step before.
-    float* const sums = a.dq_sum + sum_block(a.sum_blocks, w.head, w.begin, w.sample, 0) * (64 * kD) +
-                        group * kOwn * 64 + t * 4;
+    float* const sums = a.dq_sum + sums_of_head(w.first, kD) + group * kOwn * 64 + t * 4;
     float* sum_before = nullptr;
     const auto add_query_gradient = [&](const float(&g)[kOwn / 2]) {
 #pragma unroll

@@ -9,8 +9,10 @@
 namespace hstu::cuda {
 
 // dQ is summed in fp32 by all the blocks that hold keys of its rows, and rounded once by another kernel. The
-// sum lies in the order of a warpgroup's registers, so that it is added in pieces of 512 bytes: per 64
-// queries and head, D / 64 parts of 64 columns, each [8][128 threads][4].
+// sums of kBackwardTile rows of a head lie together, in the order of ScheduleItem::first, which is that of
+// their use, so that the cache holds some of them from one kernel to the next. Within, they lie in the order
+// of a warpgroup's registers, so that they are added to in pieces of 512 bytes: per 64 rows D / 64 parts of
+// 64 columns, each [8][128 threads][4].
 struct BackwardArguments {
   CUtensorMap q, k, v, d_o;
   CUtensorMap k_half;  // half of the columns (head size 256 only)
@@ -20,16 +22,12 @@ struct BackwardArguments {
   void *dq, *dk, *dv;
   std::int64_t dq_row_stride, dq_head_stride, dk_row_stride, dk_head_stride, dv_row_stride, dv_head_stride;
   float half_alpha;
-  std::int64_t sum_blocks;  // of one head in dq_sum: T / 64 + B
   int head_dim;
 };
 
-// The place of query block `block` of a sample in dq_sum, in blocks of 64 rows and one head. Heads lie one
-// after the other; samples begin at their first row / 64 + their number, which leaves each of them room for a
-// last block that is not whole.
-__host__ __device__ inline std::int64_t sum_block(std::int64_t blocks, int head, std::int64_t begin,
-                                                  std::int64_t sample, std::int64_t block) {
-  return head * blocks + begin / 64 + sample + block;
+// The place in dq_sum of the first rows of the head whose first tile has this number, in floats.
+__host__ __device__ inline std::int64_t sums_of_head(std::int32_t first, int width) {
+  return static_cast<std::int64_t>(first) * kBackwardTile * width;
 }
 
 template <typename T, int kD>

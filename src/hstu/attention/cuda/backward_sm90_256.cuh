@@ -231,9 +231,7 @@ __device__ __forceinline__ void query_role(Role256& role) {
     if (w.head == kNoWork) return;
     role.wait_keys(turn);
     const int steps = w.steps;
-    float* const sums = role.a.dq_sum +
-                        sum_block(role.a.sum_blocks, w.head, w.begin, w.sample, 0) * (64 * L::kD) +
-                        first_part * 4096 + role.t * 4;
+    float* const sums = role.a.dq_sum + sums_of_head(w.first, L::kD) + first_part * 4096 + role.t * 4;
     float* sum_before = nullptr;
     const auto add = [&](const float(&g)[32], float* to) {
 #pragma unroll

@@ -13,14 +13,15 @@ __global__ void __launch_bounds__(256) round_dq_kernel(const __grid_constant__ B
             lane = t % 32;
   const int items = a.schedule.counters[1];
   for (int i = static_cast<int>(blockIdx.x); i < items; i += static_cast<int>(gridDim.x)) {
-    const ScheduleItem item = a.schedule.items[i];
+    const ScheduleItem item =
+        a.schedule.items[items - 1 - i];  // the latest first: the cache still holds them
     Work w;
     begin_work(w, a.samples, item);
     const int block = static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1)) * 2 + group;
     if (block * 64 >= w.n) continue;
     const int row = block * 64 + t / 32 * 16 + lane / 4;
     const float* const from =
-        a.dq_sum + sum_block(a.sum_blocks, w.head, w.begin, w.sample, block) * (64 * kD) + t * 4;
+        a.dq_sum + sums_of_head(w.first, kD) + static_cast<std::int64_t>(block) * (64 * kD) + t * 4;
     T* const to = static_cast<T*>(a.dq) + (w.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
                   w.head * a.dq_head_stride + lane % 4 * 8;
 #pragma unroll 1

@@ -12,10 +12,13 @@
 
 namespace hstu::cuda {
 
-struct alignas(16) ScheduleItem {
+struct alignas(32) ScheduleItem {
   std::int32_t sample;
   std::uint32_t head_and_tile;  // head << kTileBits | tile
   std::int32_t begin, length;   // of the sample
+  // All tiles are numbered, those of one head one after the other, heads in the order in which they are
+  // taken: the number of this head's first.
+  std::int32_t first;
 };
 inline constexpr int kBackwardTile = 128;  // keys of an item of the backward pass
 
@@ -26,11 +29,13 @@ struct Schedule {
 
 enum class TileOrder { first_to_last, last_to_first };
 
-// Bytes of a schedule of tiles of `rows` rows, aligned to 16.
+// A bound of the items of a schedule of tiles of `rows` rows; the bytes it takes, aligned to 32.
+std::int64_t schedule_items(const AttentionProblem& problem, int rows);
 std::int64_t schedule_bytes(const AttentionProblem& problem, int rows);
 Schedule schedule_at(void* memory);
 
-// Writes the schedule and, meanwhile, zeros into `zeroed` (multiple of 16 bytes).
+// Writes the schedule and, meanwhile, zeros into `zeroed` (multiple of 16 bytes), from its end to its
+// beginning: what is used first is then still in the cache.
 void make_schedule(const AttentionProblem& problem, int rows, TileOrder order, const Schedule& schedule,
                    void* zeroed, std::int64_t zeroed_bytes, cudaStream_t stream);
 

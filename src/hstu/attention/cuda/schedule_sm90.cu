@@ -8,7 +8,7 @@ namespace hstu::cuda {
 namespace {
 
 constexpr int kThreads = 1024;
-constexpr int kHeader = 16;  // bytes of the counters
+constexpr int kHeader = 32;  // bytes of the counters, filled up
 constexpr int kGroupTiles = 128, kLastGroupTiles = 512;
 
 // The sum of `value` over the threads before this one; `all` is the sum over all of them.
@@ -84,16 +84,18 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
       const Groups groups(p.tiles, items[of] / p.tiles);
       for (int i = lane; i < p.tiles * heads; i += 32) {
         const int head = i % heads, rank = i / heads, at = p.place + head;
-        int place = p.place + head * p.tiles + rank;  // class 0 has samples of several sizes: head by head
+        // Class 0 has samples of several sizes: head by head.
+        int place = p.place + head * p.tiles + rank, first = place - rank;
         if (of > 0) {
           const int group = at < groups.last_begin ? at / groups.heads * groups.heads : groups.last_begin;
           const int size = at < groups.last_begin ? groups.heads : items[of] / p.tiles - groups.last_begin;
           place = group * p.tiles + rank * size + at - group;
+          first = at * p.tiles;
         }
         const int tile = reversed ? p.tiles - 1 - rank : rank;
         schedule.items[begin[of] + place] = {
             from + b, static_cast<std::uint32_t>(head) << kTileBits | static_cast<std::uint32_t>(tile),
-            p.begin, p.length};
+            p.begin, p.length, begin[of] + first};
       }
     }
   }
@@ -117,15 +119,18 @@ __global__ void __launch_bounds__(kThreads) schedule_kernel(const __grid_constan
   } else {
     const std::int64_t stride = static_cast<std::int64_t>(gridDim.x - 1) * kThreads;
     std::int64_t i = static_cast<std::int64_t>(blockIdx.x - 1) * kThreads + threadIdx.x;
-    for (; i < a.zeroed_count; i += stride) a.zeroed[i] = make_uint4(0, 0, 0, 0);
+    for (; i < a.zeroed_count; i += stride) a.zeroed[a.zeroed_count - 1 - i] = make_uint4(0, 0, 0, 0);
   }
 }
 
 }  // namespace
 
+std::int64_t schedule_items(const AttentionProblem& p, int rows) {
+  return p.heads * (p.tokens / rows + p.samples);
+}
+
 std::int64_t schedule_bytes(const AttentionProblem& p, int rows) {
-  const std::int64_t items = p.heads * (p.tokens / rows + p.samples);
-  return kHeader + (items * static_cast<std::int64_t>(sizeof(ScheduleItem)) + 15) / 16 * 16;
+  return kHeader + schedule_items(p, rows) * static_cast<std::int64_t>(sizeof(ScheduleItem));
 }
 
 Schedule schedule_at(void* memory) {

@@ -22,6 +22,7 @@ struct alignas(16) Work {
   std::int32_t head, sample;
   float scale;
   std::int32_t own_begin, own_end, steps;
+  std::int32_t first;  // ScheduleItem::first
   BlockWalk walk;
   // Of each warpgroup's 64 own rows: its first step (in the forward pass, which walks backwards), and what
   // all of them see.
@@ -45,6 +46,7 @@ __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const Sche
   w.c = s.contexts != nullptr ? larger(0, smaller(h, s.contexts[item.sample])) : 0;
   w.scale = s.common_scale * (s.scale != nullptr ? s.scale[item.sample] : 1.0f);
   w.sample = item.sample;
+  w.first = item.first;
   w.head = static_cast<std::int32_t>(item.head_and_tile >> kTileBits);
 }
 
