@@ -61,7 +61,7 @@ std::string not_hopper(const AttentionProblem& p, const AttentionDevice& device)
 std::string not_mma(const AttentionProblem& p, const AttentionDevice& device) {
   if (device.major < 8)
     return fmt::format("compute capability {}.{} is below 8.0", device.major, device.minor);
-  if ((p.tokens / 64 + p.samples) * p.heads > std::numeric_limits<std::int32_t>::max())
+  if ((p.tokens / 64 + p.samples) * p.heads >= (std::int64_t{1} << 30))
     return fmt::format("{} samples of {} heads are more than a launch has blocks", p.samples, p.heads);
   return too_long(p, std::int64_t{64} << cuda::kTileBits);
 }

@@ -131,26 +131,34 @@ MmaArguments mma_arguments(const AttentionProblem& p, int rows, void* workspace,
 void mma_forward(const AttentionProblem& p, const AttentionRows& o, void* workspace, cudaStream_t stream) {
   const int rows = sum_mma_rows(width_of(p));
   MmaArguments arguments = mma_arguments(p, rows, workspace, stream);
-  arguments.sides[0] = {p.q, {}, p.k, p.v, o, false};
-  with_kernel(
-      p, [&]<typename T, int kD>() { launch_sum_mma<T, kD>(arguments, most_items(p, rows), 1, stream); });
+  arguments.sides[0] = {p.q, {}, p.k, p.v, o, {}, false};
+  with_kernel(p,
+              [&]<typename T, int kD>() { launch_sum_mma<T, kD>(arguments, most_items(p, rows), stream); });
+}
+
+// Keys of a tile of the first launch of the backward pass: dK and dV, or dV alone.
+int mma_key_rows(int width) {
+  return width == 256 ? sum_mma_rows(width) : key_gradient_mma_rows(width);
 }
 
 void mma_backward(const AttentionProblem& p, const AttentionRows& d_o, const AttentionRows& dq,
                   const AttentionRows& dk, const AttentionRows& dv, void* workspace, cudaStream_t stream) {
-  const int rows = sum_mma_rows(width_of(p)), gradient_rows = gradient_mma_rows(width_of(p));
-  MmaArguments values = mma_arguments(p, rows, workspace, stream);
-  MmaArguments gradients = values;
-  if (gradient_rows != rows) {
-    void* const second = static_cast<char*>(workspace) + aligned(schedule_bytes(p, rows));
-    gradients = mma_arguments(p, gradient_rows, second, stream);
-  }
-  values.sides[0] = {p.k, {}, p.q, d_o, dv, true};
-  gradients.sides[0] = {p.k, p.v, p.q, d_o, dk, true};
-  gradients.sides[1] = {p.q, d_o, p.k, p.v, dq, false};
+  const int width = width_of(p), key_rows = mma_key_rows(width), rows = gradient_mma_rows(width);
+  void* const second_workspace = static_cast<char*>(workspace) + aligned(schedule_bytes(p, key_rows));
+  MmaArguments first = mma_arguments(p, key_rows, workspace, stream);
+  MmaArguments second = rows == key_rows ? first : mma_arguments(p, rows, second_workspace, stream);
+  const MmaSide keys{p.k, p.v, p.q, d_o, dk, dv, true}, queries{p.q, d_o, p.k, p.v, dq, {}, false};
   with_kernel(p, [&]<typename T, int kD>() {
-    launch_sum_mma<T, kD>(values, most_items(p, rows), 1, stream);
-    launch_gradient_mma<T, kD>(gradients, most_items(p, gradient_rows), 2, stream);
+    if constexpr (kD == 256) {
+      first.sides[0] = {p.k, {}, p.q, d_o, dv, {}, true};
+      second.sides[0] = keys, second.sides[1] = queries;
+      launch_sum_mma<T, kD>(first, most_items(p, key_rows), stream);
+      launch_gradient_mma<T, kD>(second, most_items(p, rows), stream);
+    } else {
+      first.sides[0] = keys, second.sides[0] = queries;
+      launch_key_gradient_mma<T, kD>(first, most_items(p, key_rows), stream);
+      launch_gradient_mma<T, kD>(second, most_items(p, rows), stream);
+    }
   });
 }
 
@@ -176,7 +184,7 @@ AttentionWorkspace attention_workspace(const AttentionProblem& p, const Attentio
   if (route.forward == AttentionKernel::mma)
     bytes.forward = aligned(schedule_bytes(p, sum_mma_rows(width_of(p))));
   if (route.backward == AttentionKernel::mma)
-    bytes.backward = aligned(schedule_bytes(p, sum_mma_rows(width_of(p)))) +
+    bytes.backward = aligned(schedule_bytes(p, mma_key_rows(width_of(p)))) +
                      aligned(schedule_bytes(p, gradient_mma_rows(width_of(p))));
   return bytes;
 }

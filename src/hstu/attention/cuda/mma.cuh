@@ -94,7 +94,8 @@ __device__ __forceinline__ std::uint32_t lane_by_pieces(std::uint32_t rows) {
   const std::uint32_t lane = threadIdx.x % 32;
   return rows + (lane % 8 + lane / 16 * 8) * (kD * 2) + (lane / 8 % 2 ^ lane % 8) * 16;
 }
-// The same of the pieces 2 i and 2 i + 1.
+// The same of the pieces 2 i and 2 i + 1. What is added to it is known when the kernel is compiled, so that
+// four registers serve all buffers.
 __device__ __forceinline__ std::uint32_t at_pieces(std::uint32_t lane_address, int i) {
   return (lane_address ^ (i % 4 * 32)) + i / 4 * 128;
 }
@@ -102,23 +103,25 @@ __device__ __forceinline__ std::uint32_t at_pieces(std::uint32_t lane_address, i
 // Accumulators of kTiles x 16 rows and N columns: element 4 j + 2 hf + e of tile m is row
 // 16 m + lane / 4 + 8 hf, column 8 j + 2 (lane % 4) + e.
 
-// s = own rows times the transpose of kN other rows. `own` is lane_by_rows, `other` lane_by_pieces.
-template <typename T, int kD, int kTiles, int kN>
-__device__ __forceinline__ void multiply_rows(float (&s)[kTiles][kN / 2], std::uint32_t own,
-                                              std::uint32_t other) {
+// s = own rows times the transpose of kN other rows. The own rows lie `own_at` bytes from where `own`
+// (lane_by_rows) points, the others `other_at` from `other` (lane_by_pieces).
+template <typename T, int kD, int kTiles, int kHalf>
+__device__ __forceinline__ void multiply_rows(float (&s)[kTiles][kHalf], std::uint32_t own, int own_at,
+                                              std::uint32_t other, int other_at) {
+  constexpr int kN = 2 * kHalf;
 #pragma unroll
   for (int m = 0; m < kTiles; ++m)
 #pragma unroll
-    for (int i = 0; i < kN / 2; ++i) s[m][i] = 0;
+    for (int i = 0; i < kHalf; ++i) s[m][i] = 0;
 #pragma unroll
   for (int k = 0; k < kD / 16; ++k) {
     std::uint32_t a[kTiles][4];
 #pragma unroll
-    for (int m = 0; m < kTiles; ++m) load_matrices(a[m], at_pieces(own, k) + m * (16 * kD * 2));
+    for (int m = 0; m < kTiles; ++m) load_matrices(a[m], at_pieces(own, k) + (own_at + m * (16 * kD * 2)));
 #pragma unroll
     for (int j = 0; j < kN / 16; ++j) {
       std::uint32_t b[4];
-      load_matrices(b, at_pieces(other, k) + j * (16 * kD * 2));
+      load_matrices(b, at_pieces(other, k) + (other_at + j * (16 * kD * 2)));
 #pragma unroll
       for (int m = 0; m < kTiles; ++m) {
         multiply_add<T>(s[m] + 8 * j, a[m], b[0], b[1]);
@@ -128,18 +131,18 @@ __device__ __forceinline__ void multiply_rows(float (&s)[kTiles][kN / 2], std::u
   }
 }
 
-// sum += weights times kN other rows. `weights` are packed accumulators, which is how the instruction wants
-// its left operand; `other` is lane_by_rows.
-template <typename T, int kD, int kTiles, int kN>
+// sum += weights times other rows, `other_at` bytes from where `other` (lane_by_rows) points. `weights` are
+// packed accumulators, which is how the instruction wants its left operand.
+template <typename T, int kD, int kTiles, int kQuarter>
 __device__ __forceinline__ void add_weighted(float (&sum)[kTiles][kD / 2],
-                                             const std::uint32_t (&weights)[kTiles][kN / 4],
-                                             std::uint32_t other) {
+                                             const std::uint32_t (&weights)[kTiles][kQuarter],
+                                             std::uint32_t other, int other_at) {
 #pragma unroll
-  for (int k = 0; k < kN / 16; ++k) {
+  for (int k = 0; k < kQuarter / 4; ++k) {
 #pragma unroll
     for (int j = 0; j < kD / 16; ++j) {
       std::uint32_t b[4];
-      load_transposed(b, at_pieces(other, j) + k * (16 * kD * 2));
+      load_transposed(b, at_pieces(other, j) + (other_at + k * (16 * kD * 2)));
 #pragma unroll
       for (int m = 0; m < kTiles; ++m) {
         multiply_add<T>(sum[m] + 8 * j, weights[m] + 4 * k, b[0], b[1]);

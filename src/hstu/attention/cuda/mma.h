@@ -1,11 +1,12 @@
 // What the kernels for tensor cores since Ampere are given. Queries carry q and dO, keys carry k and v; a
-// block has rows of its own on one side and walks those of the other, so that the same kernels serve both:
+// block has rows of its own on one side and walks those of the other, so that the same kernels serve both. Of
+// row i, over the rows j of the other side, times the sample's scale:
 //
-//   sum_mma       out_i = sum over j of silu(alpha own_i . other_j) other_value_j           O, dV
-//   gradient_mma  out_i = sum over j of silu'(alpha own_i . other_j) (own_value_i . other_value_j) alpha
-//   other_j
-//                                                                                           dQ, dK
-// both times the sample's scale. No two blocks write the same row: there is nothing to sum afterwards.
+//   sum           sum silu(alpha own_i . other_j) other_value_j                                    O, dV
+//   gradient      sum alpha silu'(alpha own_i . other_j) (own_value_i . other_value_j) other_j     dQ, dK
+//   key_gradient  the two of keys at once, up to head size 128                                     dK and dV
+//
+// No two blocks write the same row: nothing is summed in an order that changes.
 #pragma once
 
 #include "hstu/attention/cuda/samples.h"
@@ -15,14 +16,14 @@
 namespace hstu::cuda {
 
 struct MmaSide {
-  AttentionRows own, own_value, other, other_value, out;
+  AttentionRows own, own_value, other, other_value, out, out_value;
   bool of_keys;  // own rows are keys
 };
 
 struct MmaArguments {
   Samples samples;
   Schedule schedule;  // of tiles of the kernel's rows, last to first
-  MmaSide sides[2];
+  MmaSide sides[2];   // gradient at head size 256: keys, then queries; else the first alone
   float half_alpha;
   int head_dim;
 };
@@ -35,10 +36,16 @@ constexpr int gradient_mma_rows(int width) {
   return width == 256 ? 64 : 128;
 }
 
-// `items`: a bound of the schedule's items; `sides`: how many of the sides are computed.
+constexpr int key_gradient_mma_rows(int width) {
+  return width == 64 ? 64 : 128;
+}
+
+// `items`: a bound of the schedule's items.
 template <typename T, int kD>
-void launch_sum_mma(const MmaArguments& arguments, std::int64_t items, int sides, cudaStream_t stream);
+void launch_sum_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream);
 template <typename T, int kD>
-void launch_gradient_mma(const MmaArguments& arguments, std::int64_t items, int sides, cudaStream_t stream);
+void launch_gradient_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream);
+template <typename T, int kD>
+void launch_key_gradient_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream);
 
 }  // namespace hstu::cuda

@@ -9,13 +9,17 @@
 
 namespace hstu::cuda {
 
-// kWarps warps of kTiles x 16 own rows; kBlock rows of the other side a step, kPart of them at a time.
-template <int kD_, int kTiles_, int kWarps_, int kBlock_, int kPart_>
+// kWarps warps of kTiles x 16 own rows; kBlock rows of the other side a step. With two stages the next step's
+// rows are under way while one is computed with; with one, a step has two phases, and while one buffer is
+// computed with the other is filled. A multiprocessor has registers for kBlocks such blocks.
+template <int kD_, int kTiles_, int kWarps_, int kBlock_, int kStages_, int kBlocks_>
 struct MmaTile {
-  static constexpr int kD = kD_, kTiles = kTiles_, kWarps = kWarps_, kBlock = kBlock_, kPart = kPart_;
+  static constexpr int kD = kD_, kTiles = kTiles_, kWarps = kWarps_, kBlock = kBlock_, kStages = kStages_;
+  static constexpr int kBlocks = kBlocks_;
   static constexpr int kThreads = 32 * kWarps, kRows = 16 * kTiles * kWarps;
   static constexpr int kOwnBytes = kRows * kD * 2, kBlockBytes = kBlock * kD * 2;
   static constexpr int kWarpBytes = 16 * kTiles * kD * 2;  // of own rows
+  static constexpr int kStageBytes = 2 * kBlockBytes;
 };
 
 // In shared memory, where it costs no registers.
@@ -33,10 +37,11 @@ __device__ __forceinline__ Coverage seen_by_rows(bool of_keys, const SampleMask&
 
 // Fills in `work`; all threads of the block call it.
 template <typename Tile>
-__device__ __forceinline__ void plan_mma(const MmaArguments& a, const MmaSide& side, MmaWork& work) {
+__device__ __forceinline__ void plan_mma(const MmaArguments& a, const MmaSide& side, int item_index,
+                                         MmaWork& work) {
   Work& w = work.tile;
   if (threadIdx.x == 0) {
-    const ScheduleItem item = a.schedule.items[blockIdx.x];
+    const ScheduleItem item = a.schedule.items[item_index];
     begin_work(w, a.samples, item);
     int tile = static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1));
     // The last queries see the most keys, the first keys are seen by the most queries.
@@ -58,22 +63,54 @@ __device__ __forceinline__ void plan_mma(const MmaArguments& a, const MmaSide& s
   __syncwarp();
 }
 
+// The tile's own rows, and those of a step's block of the other side, to shared memory.
+template <typename Tile>
+__device__ __forceinline__ void load_own(std::uint32_t to, const AttentionRows& rows, const Work& w,
+                                         int head_dim) {
+  load_rows<Tile::kRows, Tile::kD, Tile::kThreads>(to, rows, w.begin + w.own_begin, w.head, w.n - w.own_begin,
+                                                   head_dim);
+}
+template <typename Tile>
+__device__ __forceinline__ void load_block(std::uint32_t to, const AttentionRows& rows, const Work& w,
+                                           int step, int head_dim) {
+  const int first = w.walk[step] * Tile::kBlock;
+  load_rows<Tile::kBlock, Tile::kD, Tile::kThreads>(to, rows, w.begin + first, w.head, w.n - first, head_dim);
+}
+
 // Whether some row may see something of [begin, end).
 __device__ __forceinline__ bool sees_some(const Intervals& x, int begin, int end) {
   return begin < x.end0 || (begin < x.hi1 && end > x.lo1) || (begin < x.hi2 && end > x.lo2);
 }
 
+// silu(2 x) of x = half_alpha s, and twice its slope: both from one tanh.
+struct Activation {
+  float value, slope;
+  __device__ __forceinline__ Activation(float s, float half_alpha) {
+    const float x = s * half_alpha, h = fast_tanh(x);
+    value = fmaf(x, h, x);
+    slope = fmaf(x, fmaf(-h, h, 1.0f), 1.0f + h);
+  }
+};
+
+// This thread's first own row. What lies in shared memory is read again rather than kept: registers are
+// scarce.
+template <typename Tile>
+__device__ __forceinline__ int first_row(const Work& w) {
+  return w.own_begin + static_cast<int>(threadIdx.x) / 32 * (16 * Tile::kTiles) +
+         static_cast<int>(threadIdx.x) % 32 / 4;
+}
+
 // The scores of rows that do not see each other become `unseen_score`. `row`: this thread's first own row.
-template <int kTiles, int kN>
-__device__ __forceinline__ void mask_scores(float (&s)[kTiles][kN / 2], const MmaArguments& a, bool of_keys,
+template <int kTiles, int kHalf>
+__device__ __forceinline__ void mask_scores(float (&s)[kTiles][kHalf], const MmaArguments& a, bool of_keys,
                                             const Work& w, int row, int other) {
   const SampleMask mask = mask_of(a.samples, w);
 #pragma unroll
   for (int m = 0; m < kTiles; ++m) {
     const int first = row + 16 * m;
-    apply_mask<kN>(s[m], seen_by(of_keys, mask, smaller(first, w.n - 1)),
-                   seen_by(of_keys, mask, smaller(first + 8, w.n - 1)),
-                   other + 2 * static_cast<int>(threadIdx.x % 4), unseen_score(a.half_alpha));
+    apply_mask<2 * kHalf>(s[m], seen_by(of_keys, mask, smaller(first, w.n - 1)),
+                          seen_by(of_keys, mask, smaller(first + 8, w.n - 1)),
+                          other + 2 * static_cast<int>(threadIdx.x % 4), unseen_score(a.half_alpha));
   }
 }
 
@@ -94,10 +131,10 @@ __device__ __forceinline__ void store_sums(const float (&sum)[Tile::kTiles][Tile
 
 // `tile_bytes` of shared memory, and the block's MmaWork after them.
 template <typename Tile>
-void launch_mma(void (*kernel)(const MmaArguments), const MmaArguments& arguments, std::int64_t items,
-                int sides, int tile_bytes, cudaStream_t stream, const char* what) {
-  launch_grid(kernel, arguments, dim3(static_cast<unsigned>(items), static_cast<unsigned>(sides)), 1,
-              Tile::kThreads, tile_bytes + static_cast<int>(sizeof(MmaWork)), stream, what);
+void launch_mma(void (*kernel)(const MmaArguments), const MmaArguments& arguments, std::int64_t blocks,
+                int tile_bytes, cudaStream_t stream, const char* what) {
+  launch_grid(kernel, arguments, dim3(static_cast<unsigned>(blocks)), 1, Tile::kThreads,
+              tile_bytes + static_cast<int>(sizeof(MmaWork)), stream, what);
 }
 
 }  // namespace hstu::cuda
