@@ -100,8 +100,8 @@ template <typename T, int kD>
 void launch_gradient_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream) {
   using Tile = GradientTile<kD>;
   static_assert(Tile::kRows == gradient_mma_rows(kD));
-  launch_mma<Tile>(gradient_mma_kernel<T, Tile>, arguments, items * kSides<Tile>, kGradientBytes<Tile>,
-                   stream, "attention backward, gradients of one side");
+  launch_mma<Tile, kGradientBytes<Tile>>(gradient_mma_kernel<T, Tile>, arguments, items * kSides<Tile>,
+                                         stream, "attention backward, gradients of one side");
 }
 
 template void launch_gradient_mma<__nv_bfloat16, 64>(const MmaArguments&, std::int64_t, cudaStream_t);

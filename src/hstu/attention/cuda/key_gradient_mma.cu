@@ -84,8 +84,8 @@ template <typename T, int kD>
 void launch_key_gradient_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream) {
   using Tile = KeyTile<kD>;
   static_assert(Tile::kRows == key_gradient_mma_rows(kD));
-  launch_mma<Tile>(key_gradient_mma_kernel<T, Tile>, arguments, items, kKeyBytes<Tile>, stream,
-                   "attention backward, dK and dV");
+  launch_mma<Tile, kKeyBytes<Tile>>(key_gradient_mma_kernel<T, Tile>, arguments, items, stream,
+                                    "attention backward, dK and dV");
 }
 
 template void launch_key_gradient_mma<__nv_bfloat16, 64>(const MmaArguments&, std::int64_t, cudaStream_t);

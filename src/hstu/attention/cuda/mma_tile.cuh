@@ -129,12 +129,17 @@ __device__ __forceinline__ void store_sums(const float (&sum)[Tile::kTiles][Tile
   }
 }
 
-// `tile_bytes` of shared memory, and the block's MmaWork after them.
-template <typename Tile>
+// What every GPU since Ampere lends a block.
+inline constexpr int kMostSharedBytes = 99 * 1024;
+
+// kTileBytes of shared memory, and the block's MmaWork after them.
+template <typename Tile, int kTileBytes>
 void launch_mma(void (*kernel)(const MmaArguments), const MmaArguments& arguments, std::int64_t blocks,
-                int tile_bytes, cudaStream_t stream, const char* what) {
-  launch_grid(kernel, arguments, dim3(static_cast<unsigned>(blocks)), 1, Tile::kThreads,
-              tile_bytes + static_cast<int>(sizeof(MmaWork)), stream, what);
+                cudaStream_t stream, const char* what) {
+  constexpr int kBytes = kTileBytes + static_cast<int>(sizeof(MmaWork));
+  static_assert(kBytes <= kMostSharedBytes);
+  launch_grid(kernel, arguments, dim3(static_cast<unsigned>(blocks)), 1, Tile::kThreads, kBytes, stream,
+              what);
 }
 
 }  // namespace hstu::cuda

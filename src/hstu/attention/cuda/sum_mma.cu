@@ -82,8 +82,8 @@ template <typename T, int kD>
 void launch_sum_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream) {
   using Tile = SumTile<kD>;
   static_assert(Tile::kRows == sum_mma_rows(kD));
-  launch_mma<Tile>(sum_mma_kernel<T, Tile>, arguments, items, kSumBytes<Tile>, stream,
-                   "attention, weighted sums");
+  launch_mma<Tile, kSumBytes<Tile>>(sum_mma_kernel<T, Tile>, arguments, items, stream,
+                                    "attention, weighted sums");
 }
 
 template void launch_sum_mma<__nv_bfloat16, 64>(const MmaArguments&, std::int64_t, cudaStream_t);
