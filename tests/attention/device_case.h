@@ -69,6 +69,7 @@ struct DeviceCase {
   std::vector<int> poisoned = {};                // samples that hold NaN and Inf instead
   bool per_sample_scale = false;
   bool deterministic = false;
+  AttentionKernel kernel = AttentionKernel::hopper;  // of the forward pass; mma is what older GPUs would take
 };
 
 template <typename T>
@@ -124,8 +125,10 @@ class DeviceRun {
     p.mask = case_.mask, p.alpha = alpha(), p.scale = kScale;
     p.sample_scale = case_.per_sample_scale ? scales.as<float>() : nullptr;
     p.deterministic = case_.deterministic;
-    const AttentionDevice device = attention_device();
+    AttentionDevice device = attention_device();
+    if (case_.kernel == AttentionKernel::mma) device.major = 8, device.minor = 0;
     const AttentionRoute route = choose_attention(p, device);
+    ASSERT_EQ(route.forward, case_.kernel) << case_.name << ": " << route.why;
     const AttentionWorkspace bytes = attention_workspace(p, route);
     const DeviceBytes workspace(static_cast<std::size_t>(std::max(bytes.forward, bytes.backward)));
     const DeviceBytes outputs(static_cast<std::size_t>(tokens_ * 4 * width()) * sizeof(T));

@@ -21,65 +21,73 @@ void run_case(const DeviceCase& c) {
     run.template operator()<float>();
 }
 
-class AttentionOnGpu : public ::testing::TestWithParam<int> {
+struct Kernels {
+  AttentionKernel kernel;
+  int head_dim;
+};
+
+class AttentionOnGpu : public ::testing::TestWithParam<Kernels> {
  protected:
   void SetUp() override {
     if (!has_gpu()) GTEST_SKIP() << "no GPU here";
+    const AttentionDevice device = attention_device();
+    if (GetParam().kernel == AttentionKernel::hopper && device.major != 9) GTEST_SKIP() << "not a Hopper";
+    if (device.major < 8) GTEST_SKIP() << "older than Ampere";
   }
+  static DeviceCase with_kernels(DeviceCase c) {
+    c.kernel = GetParam().kernel, c.head_dim = GetParam().head_dim;
+    return c;
+  }
+  static void run(const DeviceCase& c) { run_case(with_kernels(c)); }
 };
 
 const std::vector<int> kLengths{1, 2, 0, 63, 64, 65, 127, 7, 128, 129, 0, 191, 193, 255, 257, 300};
 
 TEST_P(AttentionOnGpu, CausalOfAnyLength) {
-  run_case({.name = "causal", .lengths = kLengths, .head_dim = GetParam()});
+  run({.name = "causal", .lengths = kLengths});
 }
 
 TEST_P(AttentionOnGpu, Half) {
-  run_case({.name = "fp16", .lengths = kLengths, .head_dim = GetParam(), .type = AttentionType::fp16});
+  run({.name = "fp16", .lengths = kLengths, .type = AttentionType::fp16});
 }
 
 TEST_P(AttentionOnGpu, FullAndLocalWindows) {
   for (const AttentionMask mask :
        {AttentionMask{-1, -1}, {0, 0}, {1, 0}, {63, 0}, {64, 0}, {100, 50}, {-1, 20}, {70, -1}}) {
-    run_case({.name = fmt::format("window {} {}", mask.left, mask.right),
-              .lengths = {1, 64, 130, 333},
-              .head_dim = GetParam(),
-              .mask = mask});
+    run({.name = fmt::format("window {} {}", mask.left, mask.right),
+         .lengths = {1, 64, 130, 333},
+         .mask = mask});
   }
 }
 
 TEST_P(AttentionOnGpu, ContextsAndTargets) {
   for (const AttentionMask mask :
        {AttentionMask{-1, 0, 1}, {-1, 0, 3}, {-1, 0, 16}, {50, 0, 7}, {-1, -1, 5}}) {
-    run_case({.name = fmt::format("contexts and targets {} {} {}", mask.left, mask.right, mask.target_group),
-              .lengths = {1, 20, 64, 0, 130, 200, 333, 257, 129},
-              .head_dim = GetParam(),
-              .mask = mask,
-              .contexts = {1, 3, 0, 5, 70, 200, 6, 129, 8},
-              .targets = {1, 4, 64, 2, 0, 100, 130, 10, 300}});
+    run({.name = fmt::format("contexts and targets {} {} {}", mask.left, mask.right, mask.target_group),
+         .lengths = {1, 20, 64, 0, 130, 200, 333, 257, 129},
+         .mask = mask,
+         .contexts = {1, 3, 0, 5, 70, 200, 6, 129, 8},
+         .targets = {1, 4, 64, 2, 0, 100, 130, 10, 300}});
   }
 }
 
 TEST_P(AttentionOnGpu, ScalesPerSample) {
-  run_case({.name = "scales", .lengths = {5, 100, 256}, .head_dim = GetParam(), .per_sample_scale = true});
+  run({.name = "scales", .lengths = {5, 100, 256}, .per_sample_scale = true});
 }
 
 TEST_P(AttentionOnGpu, LargeSmallAndNegativeFactors) {
-  run_case({.name = "large", .lengths = {65, 200}, .head_dim = GetParam(), .magnitude = 30});
-  run_case({.name = "denormal", .lengths = {65, 200}, .head_dim = GetParam(), .magnitude = 1e-20});
-  run_case({.name = "negative alpha", .lengths = {65, 200}, .head_dim = GetParam(), .alpha = -0.37f});
+  run({.name = "large", .lengths = {65, 200}, .magnitude = 30});
+  run({.name = "denormal", .lengths = {65, 200}, .magnitude = 1e-20});
+  run({.name = "negative alpha", .lengths = {65, 200}, .alpha = -0.37f});
 }
 
 TEST_P(AttentionOnGpu, NeighboursThatHoldNanDoNotLeak) {
-  run_case({.name = "poison",
-            .lengths = {33, 64, 1, 100, 31, 200, 90, 5},
-            .head_dim = GetParam(),
-            .poisoned = {1, 3, 5, 7}});
+  run({.name = "poison", .lengths = {33, 64, 1, 100, 31, 200, 90, 5}, .poisoned = {1, 3, 5, 7}});
 }
 
 TEST_P(AttentionOnGpu, DeterministicBackwardRepeatsBitForBit) {
-  const DeviceCase c{
-      .name = "deterministic", .lengths = {300, 64, 200}, .head_dim = GetParam(), .deterministic = true};
+  const DeviceCase c =
+      with_kernels({.name = "deterministic", .lengths = {300, 64, 200}, .deterministic = true});
   DeviceRun<__nv_bfloat16> first(c), second(c);
   first.run();
   second.run();
@@ -89,13 +97,24 @@ TEST_P(AttentionOnGpu, DeterministicBackwardRepeatsBitForBit) {
   first.compare();
 }
 
-TEST_P(AttentionOnGpu, NothingToDo) {
-  run_case({.name = "empty samples", .lengths = {0, 0, 0}, .head_dim = GetParam()});
-  run_case({.name = "no samples", .lengths = {}, .head_dim = GetParam()});
+TEST_P(AttentionOnGpu, SamplesOfManyTiles) {
+  run({.name = "many tiles", .lengths = {700, 5, 513}, .contexts = {9, 1, 0}, .targets = {0, 1, 150}});
+  run({.name = "many tiles, window", .lengths = {700, 640}, .mask = {130, 60, 4}, .targets = {33, 0}});
 }
 
-INSTANTIATE_TEST_SUITE_P(HeadSize, AttentionOnGpu, ::testing::Values(32, 64, 128, 256),
-                         [](const auto& head_dim) { return "D" + std::to_string(head_dim.param); });
+TEST_P(AttentionOnGpu, NothingToDo) {
+  run({.name = "empty samples", .lengths = {0, 0, 0}});
+  run({.name = "no samples", .lengths = {}});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, AttentionOnGpu, ::testing::ValuesIn([] {
+      std::vector<Kernels> all;
+      for (const AttentionKernel kernel : {AttentionKernel::hopper, AttentionKernel::mma})
+        for (const int head_dim : {32, 64, 128, 256}) all.push_back({kernel, head_dim});
+      return all;
+    }()),
+    [](const auto& test) { return to_string(test.param.kernel) + std::to_string(test.param.head_dim); });
 
 TEST(AttentionPlainOnGpu, SinglePrecisionAndOddHeadSizes) {
   if (!has_gpu()) GTEST_SKIP() << "no GPU here";
@@ -107,7 +126,8 @@ TEST(AttentionPlainOnGpu, SinglePrecisionAndOddHeadSizes) {
                 .type = head_dim == 128 ? AttentionType::fp32 : type,
                 .mask = {40, 0, 3},
                 .contexts = {1, 3, 0, 5, 20},
-                .targets = {1, 4, 0, 20, 17}});
+                .targets = {1, 4, 0, 20, 17},
+                .kernel = AttentionKernel::plain});
     }
   }
 }

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr AttentionDevice kHopper{9, 0, 132};
+constexpr AttentionDevice kHopper{9, 0, 132}, kAmpere{8, 0, 108};
 
 AttentionProblem usual() {
   AttentionProblem p;
@@ -42,6 +42,21 @@ TEST(AttentionRoute, HopperTakesHalfPrecisionOfItsHeadSizes) {
   }
 }
 
+TEST(AttentionRoute, OtherGpusSinceAmpereTakeMmaAndSayWhy) {
+  for (const int head_dim : {32, 64, 128, 256}) {
+    for (const AttentionDevice device :
+         {AttentionDevice{8, 0, 108}, {8, 6, 84}, {8, 9, 142}, {10, 0, 148}, {12, 0, 188}}) {
+      AttentionProblem p = usual();
+      p.head_dim = head_dim;
+      p.deterministic = head_dim == 64;
+      const AttentionRoute route = choose_attention(p, device);
+      EXPECT_EQ(route.forward, AttentionKernel::mma);
+      EXPECT_EQ(route.backward, AttentionKernel::mma);
+      EXPECT_THAT(route.why, HasSubstr(fmt::format("{}.{} is not 9.0", device.major, device.minor)));
+    }
+  }
+}
+
 TEST(AttentionRoute, TheRestGoesToThePlainKernelsAndSaysWhy) {
   const auto why = [](const AttentionProblem& p, const AttentionDevice& device) {
     const AttentionRoute route = choose_attention(p, device);
@@ -49,22 +64,35 @@ TEST(AttentionRoute, TheRestGoesToThePlainKernelsAndSaysWhy) {
     EXPECT_EQ(route.backward, AttentionKernel::plain);
     return route.why;
   };
-  EXPECT_THAT(why(usual(), {8, 0, 108}), HasSubstr("compute capability 8.0 is not 9.0"));
+  EXPECT_THAT(why(usual(), {7, 5, 68}), HasSubstr("compute capability 7.5 is below 8.0"));
+  for (const AttentionDevice device : {kHopper, kAmpere}) {
+    AttentionProblem p = usual();
+    p.type = AttentionType::fp32;
+    EXPECT_THAT(why(p, device), HasSubstr("fp32"));
+    p = usual();
+    p.head_dim = 96;
+    EXPECT_THAT(why(p, device), HasSubstr("head size 96"));
+    p = usual();
+    p.k.row_stride = 513;
+    EXPECT_THAT(why(p, device), HasSubstr("no multiple of 8"));
+    p = usual();
+    p.v.data = reinterpret_cast<void*>(8);
+    EXPECT_THAT(why(p, device), HasSubstr("not aligned to 16 bytes"));
+    p = usual();
+    p.tokens = (64 << 20) + 1;
+    EXPECT_THAT(why(p, device), HasSubstr("more than 67108864"));
+  }
   AttentionProblem p = usual();
-  p.type = AttentionType::fp32;
-  EXPECT_THAT(why(p, kHopper), HasSubstr("fp32"));
-  p = usual();
-  p.head_dim = 96;
-  EXPECT_THAT(why(p, kHopper), HasSubstr("head size 96"));
-  p = usual();
-  p.k.row_stride = 513;
-  EXPECT_THAT(why(p, kHopper), HasSubstr("no multiple of 8"));
-  p = usual();
-  p.v.data = reinterpret_cast<void*>(8);
-  EXPECT_THAT(why(p, kHopper), HasSubstr("not aligned to 16 bytes"));
-  p = usual();
+  p.samples = 1 << 29;
+  EXPECT_THAT(why(p, kAmpere), HasSubstr("536870912 samples of 4 heads are more than a launch has blocks"));
+}
+
+TEST(AttentionRoute, SamplesTooLongForHopperTakeMma) {
+  AttentionProblem p = usual();
   p.tokens = 3 << 20;
-  EXPECT_THAT(why(p, kHopper), HasSubstr("more than 1048576"));
+  EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::mma);
+  EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::mma);
+  EXPECT_THAT(choose_attention(p, kHopper).why, HasSubstr("more than 1048576"));
   p.longest = 4096;
   EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
 }
@@ -73,7 +101,9 @@ TEST(AttentionRoute, DeterministicKeepsAtomicSumsOutOfTheBackwardPass) {
   AttentionProblem p = usual();
   p.deterministic = true;
   EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
-  EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::plain);
+  EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::mma);
+  EXPECT_EQ(choose_attention(p, kHopper).why,
+            "forward for Hopper; mma backward, whose sums have one order (deterministic)");
 }
 
 TEST(AttentionRoute, WhatNoKernelComputesIsRefusedWithFieldAndValue) {

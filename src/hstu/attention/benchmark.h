@@ -17,6 +17,7 @@ struct AttentionBenchmark {
   AttentionMask mask;
   std::int32_t contexts = 0, targets = 0;  // of each sample
   bool deterministic = false;
+  bool portable = false;  // with the kernels that GPUs other than Hopper take
   std::uint64_t seed = 1;
 };
 

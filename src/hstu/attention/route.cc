@@ -36,20 +36,34 @@ void check_problem(const AttentionProblem& p) {
   }
 }
 
-// Why the kernels of Hopper cannot take the problem; "" when they can.
-std::string not_hopper(const AttentionProblem& p, const AttentionDevice& device) {
-  const std::int64_t longest = p.longest > 0 ? p.longest : p.tokens;
-  if (device.major != 9)
-    return fmt::format("compute capability {}.{} is not 9.0", device.major, device.minor);
+// Why tensor cores cannot take the problem; "" when they can.
+std::string not_for_tensor_cores(const AttentionProblem& p) {
   if (p.type == AttentionType::fp32) return "fp32 has no tensor core route";
   if (p.head_dim != 32 && p.head_dim != 64 && p.head_dim != 128 && p.head_dim != 256)
     return fmt::format("head size {} is none of 32, 64, 128, 256", p.head_dim);
-  if (longest > cuda::kLongestSample)
-    return fmt::format("a sample may have {} tokens, more than {}", longest, cuda::kLongestSample);
   for (const AttentionRows* rows : {&p.q, &p.k, &p.v}) {
     if (!is_aligned(*rows)) return "q, k or v is not aligned to 16 bytes, or a stride is no multiple of 8";
   }
   return "";
+}
+
+std::string too_long(const AttentionProblem& p, std::int64_t most) {
+  const std::int64_t longest = p.longest > 0 ? p.longest : p.tokens;
+  return longest <= most ? "" : fmt::format("a sample may have {} tokens, more than {}", longest, most);
+}
+
+// The same of the kernels for Hopper and for mma.sync, for problems that tensor cores can take.
+std::string not_hopper(const AttentionProblem& p, const AttentionDevice& device) {
+  if (device.major != 9)
+    return fmt::format("compute capability {}.{} is not 9.0", device.major, device.minor);
+  return too_long(p, cuda::kLongestSample);
+}
+std::string not_mma(const AttentionProblem& p, const AttentionDevice& device) {
+  if (device.major < 8)
+    return fmt::format("compute capability {}.{} is below 8.0", device.major, device.minor);
+  if ((p.tokens / 64 + p.samples) * p.heads >= (std::int64_t{1} << 30))
+    return fmt::format("{} samples of {} heads are more than a launch has blocks", p.samples, p.heads);
+  return too_long(p, std::int64_t{64} << cuda::kTileBits);
 }
 
 }  // namespace
@@ -61,18 +75,24 @@ bool is_aligned(const AttentionRows& rows) {
 
 AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice& device) {
   check_problem(p);
-  const std::string obstacle = not_hopper(p, device);
-  if (!obstacle.empty())
-    return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + obstacle};
+  const std::string neither = not_for_tensor_cores(p);
+  if (!neither.empty()) return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + neither};
+  const std::string no_hopper = not_hopper(p, device), no_mma = not_mma(p, device);
+  const AttentionKernel second = no_mma.empty() ? AttentionKernel::mma : AttentionKernel::plain;
+  if (!no_hopper.empty()) {
+    return {second, second,
+            no_mma.empty() ? "kernels for mma.sync: " + no_hopper : "plain kernels: " + no_mma};
+  }
   if (p.deterministic) {
-    return {AttentionKernel::hopper, AttentionKernel::plain,
-            "forward for Hopper; plain backward, the one whose sums have one order (deterministic)"};
+    return {AttentionKernel::hopper, second,
+            fmt::format("forward for Hopper; {} backward, whose sums have one order (deterministic)",
+                        to_string(second))};
   }
   return {AttentionKernel::hopper, AttentionKernel::hopper, "kernels for Hopper"};
 }
 
 std::string to_string(AttentionKernel kernel) {
-  return kernel == AttentionKernel::hopper ? "hopper" : "plain";
+  return kernel == AttentionKernel::hopper ? "hopper" : kernel == AttentionKernel::mma ? "mma" : "plain";
 }
 
 }  // namespace hstu

@@ -15,6 +15,7 @@ struct AttentionDevice {
 
 enum class AttentionKernel {
   hopper,  // wgmma, bulk copies: compute capability 9.0
+  mma,     // mma.sync, no atomics: compute capability 8.0 and later
   plain,   // fp32 arithmetic on CUDA cores: everything else
 };
 

@@ -81,11 +81,13 @@ Json to_json(const std::string& shape, const std::string& direction, const Atten
 void explain(const Words& words) {
   for (const std::string& shape : words.shapes) {
     const AttentionBenchmark b = benchmark_of(words, shape);
+    AttentionDevice device = attention_device();
+    if (b.portable) device.major = 8, device.minor = 0;
     AttentionProblem p;
     p.type = b.type, p.samples = b.samples, p.tokens = b.samples * b.length, p.longest = b.length;
     p.heads = b.heads, p.head_dim = b.head_dim, p.mask = b.mask, p.deterministic = b.deterministic;
     p.q = p.k = p.v = {nullptr, 4 * b.heads * b.head_dim, b.head_dim};
-    const AttentionRoute route = choose_attention(p, attention_device());
+    const AttentionRoute route = choose_attention(p, device);
     fmt::print("{}: forward {}, backward {}: {}\n", shape, to_string(route.forward),
                to_string(route.backward), route.why);
   }
@@ -137,6 +139,7 @@ void add_attention_bench_command(CLI::App& bench) {
   command->add_option("--type", words->type, "bf16, fp16 or fp32");
   command->add_option("--seed", b.seed, "of the lengths");
   command->add_flag("--deterministic", b.deterministic, "a backward pass that repeats bit for bit");
+  command->add_flag("--portable", b.portable, "the kernels that GPUs other than Hopper take");
   command->add_flag("--explain", words->explain, "say which kernels would run, and why; time nothing");
   command->add_option("--json", words->json, "file for the figures");
   command->footer(

@@ -8,6 +8,7 @@
 #include "hstu/attention/cuda/backward_sm90.h"
 #include "hstu/attention/cuda/error.h"
 #include "hstu/attention/cuda/forward_sm90.h"
+#include "hstu/attention/cuda/mma.h"
 #include "hstu/attention/cuda/plain.h"
 #include "hstu/attention/cuda/tensor_map.h"
 #include "hstu/base/error.h"
@@ -34,7 +35,7 @@ std::int64_t dq_sum_bytes(const AttentionProblem& p) {
 
 void check_outputs(const AttentionKernel kernel, std::initializer_list<const AttentionRows*> all) {
   for (const AttentionRows* rows : all) {
-    check(kernel != AttentionKernel::hopper || is_aligned(*rows),
+    check(kernel == AttentionKernel::plain || is_aligned(*rows),
           "attention: outputs and dO must be aligned to 16 bytes with strides in multiples of 8, found "
           "strides {} and {}",
           rows->row_stride, rows->head_stride);
@@ -115,6 +116,51 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   });
 }
 
+// A bound of the items in a schedule of tiles of `rows` rows.
+std::int64_t most_items(const AttentionProblem& p, int rows) {
+  return p.heads * (p.tokens / rows + p.samples);
+}
+
+MmaArguments mma_arguments(const AttentionProblem& p, int rows, void* workspace, cudaStream_t stream) {
+  const Schedule schedule = schedule_at(workspace);
+  make_schedule(p, rows, TileOrder::last_to_first, schedule, nullptr, 0, stream);
+  return {samples_of(p), schedule, {}, p.alpha / 2, static_cast<int>(p.head_dim)};
+}
+
+void mma_forward(const AttentionProblem& p, const AttentionRows& o, void* workspace, cudaStream_t stream) {
+  const int rows = sum_mma_rows(width_of(p));
+  MmaArguments arguments = mma_arguments(p, rows, workspace, stream);
+  arguments.sides[0] = {p.q, {}, p.k, p.v, o, {}, false};
+  with_kernel(p,
+              [&]<typename T, int kD>() { launch_sum_mma<T, kD>(arguments, most_items(p, rows), stream); });
+}
+
+// Keys of a tile of the first launch of the backward pass: dK and dV, or dV alone.
+int mma_key_rows(int width) {
+  return width == 256 ? sum_mma_rows(width) : key_gradient_mma_rows(width);
+}
+
+void mma_backward(const AttentionProblem& p, const AttentionRows& d_o, const AttentionRows& dq,
+                  const AttentionRows& dk, const AttentionRows& dv, void* workspace, cudaStream_t stream) {
+  const int width = width_of(p), key_rows = mma_key_rows(width), rows = gradient_mma_rows(width);
+  void* const second_workspace = static_cast<char*>(workspace) + aligned(schedule_bytes(p, key_rows));
+  MmaArguments first = mma_arguments(p, key_rows, workspace, stream);
+  MmaArguments second = rows == key_rows ? first : mma_arguments(p, rows, second_workspace, stream);
+  const MmaSide keys{p.k, p.v, p.q, d_o, dk, dv, true}, queries{p.q, d_o, p.k, p.v, dq, {}, false};
+  with_kernel(p, [&]<typename T, int kD>() {
+    if constexpr (kD == 256) {
+      first.sides[0] = {p.k, {}, p.q, d_o, dv, {}, true};
+      second.sides[0] = keys, second.sides[1] = queries;
+      launch_sum_mma<T, kD>(first, most_items(p, key_rows), stream);
+      launch_gradient_mma<T, kD>(second, most_items(p, rows), stream);
+    } else {
+      first.sides[0] = keys, second.sides[0] = queries;
+      launch_key_gradient_mma<T, kD>(first, most_items(p, key_rows), stream);
+      launch_gradient_mma<T, kD>(second, most_items(p, rows), stream);
+    }
+  });
+}
+
 }  // namespace
 
 AttentionDevice attention_device() {
@@ -134,6 +180,11 @@ AttentionWorkspace attention_workspace(const AttentionProblem& p, const Attentio
     bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p))));
   if (route.backward == AttentionKernel::hopper)
     bytes.backward = aligned(schedule_bytes(p, kBackwardTile)) + dq_sum_bytes(p);
+  if (route.forward == AttentionKernel::mma)
+    bytes.forward = aligned(schedule_bytes(p, sum_mma_rows(width_of(p))));
+  if (route.backward == AttentionKernel::mma)
+    bytes.backward = aligned(schedule_bytes(p, mma_key_rows(width_of(p)))) +
+                     aligned(schedule_bytes(p, gradient_mma_rows(width_of(p))));
   return bytes;
 }
 
@@ -144,6 +195,8 @@ void attention_forward(const AttentionProblem& p, const AttentionDevice& device,
   if (p.tokens == 0 || p.samples == 0) return;
   if (route.forward == AttentionKernel::hopper)
     hopper_forward(p, device, o, workspace, stream);
+  else if (route.forward == AttentionKernel::mma)
+    mma_forward(p, o, workspace, stream);
   else
     plain_forward(p, o, stream);
 }
@@ -156,6 +209,8 @@ void attention_backward(const AttentionProblem& p, const AttentionDevice& device
   if (p.tokens == 0 || p.samples == 0) return;
   if (route.backward == AttentionKernel::hopper)
     hopper_backward(p, device, d_o, dq, dk, dv, workspace, stream);
+  else if (route.backward == AttentionKernel::mma)
+    mma_backward(p, d_o, dq, dk, dv, workspace, stream);
   else
     plain_backward(p, d_o, dq, dk, dv, stream);
 }

@@ -59,6 +59,7 @@ class Batch {
   explicit Batch(const AttentionBenchmark& b) : device_(attention_device()) {
     std::vector<std::int64_t> offsets{0};
     for (const std::int64_t n : attention_lengths(b)) offsets.push_back(offsets.back() + n);
+    if (b.portable) device_.major = 8, device_.minor = 0;
     p_.type = b.type;
     p_.samples = b.samples, p_.tokens = offsets.back(), p_.heads = b.heads, p_.head_dim = b.head_dim;
     p_.longest = b.length, p_.mask = b.mask, p_.deterministic = b.deterministic;

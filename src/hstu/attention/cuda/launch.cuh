@@ -8,9 +8,17 @@
 
 namespace hstu::cuda {
 
+// Launches overlap, and blocks come in clusters, since compute capability 9.0.
+inline bool launches_overlap(const char* what) {
+  int device = 0, major = 0;
+  check_cuda(cudaGetDevice(&device), what);
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), what);
+  return major >= 9;
+}
+
 template <typename Arguments>
-void launch_early(void (*kernel)(const Arguments), const Arguments& arguments, int blocks, int cluster,
-                  int threads, int shared_bytes, cudaStream_t stream, const char* what) {
+void launch_grid(void (*kernel)(const Arguments), const Arguments& arguments, dim3 blocks, int cluster,
+                 int threads, int shared_bytes, cudaStream_t stream, const char* what) {
   if (shared_bytes > 0)
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), what);
   cudaLaunchAttribute attributes[2] = {};
@@ -19,13 +27,20 @@ void launch_early(void (*kernel)(const Arguments), const Arguments& arguments, i
   attributes[1].id = cudaLaunchAttributeClusterDimension;
   attributes[1].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
   cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(blocks / cluster * cluster));
+  launch.gridDim = blocks;
   launch.blockDim = dim3(static_cast<unsigned>(threads));
   launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
   launch.stream = stream;
   launch.attrs = attributes;
-  launch.numAttrs = 2;
+  launch.numAttrs = launches_overlap(what) ? 2 : 0;
   check_cuda(cudaLaunchKernelEx(&launch, kernel, arguments), what);
+}
+
+template <typename Arguments>
+void launch_early(void (*kernel)(const Arguments), const Arguments& arguments, int blocks, int cluster,
+                  int threads, int shared_bytes, cudaStream_t stream, const char* what) {
+  launch_grid(kernel, arguments, dim3(static_cast<unsigned>(blocks / cluster * cluster)), cluster, threads,
+              shared_bytes, stream, what);
 }
 
 }  // namespace hstu::cuda

@@ -119,13 +119,17 @@ __device__ __forceinline__ void copy_to_peer(std::uint32_t peer_to, std::uint32_
       : "memory");
 }
 
-// ---- launches that overlap the end of the one before
+// ---- launches that overlap the end of the one before; no GPU before Hopper has them
 
 __device__ __forceinline__ void wait_for_previous_launch() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 __device__ __forceinline__ void let_next_launch_begin() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // ---- registers

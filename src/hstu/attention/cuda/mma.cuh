@@ -1,0 +1,155 @@
+// The tensor cores as every GPU since Ampere has them: a warp multiplies 16 x 16 by 16 x 8 from registers
+// that it fills from shared memory. And the two products of attention made of that: rows times rows over the
+// head, and weights times rows.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "hstu/attention/cuda/ptx.cuh"
+#include "hstu/attention/problem.h"
+
+namespace hstu::cuda {
+
+// ---- instructions; addresses are of shared memory
+
+__device__ __forceinline__ void copy_or_zero(std::uint32_t to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(there ? 16 : 0)
+               : "memory");
+}
+// For the copies that this thread began.
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+// Four 8 x 8 matrices; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void load_matrices(std::uint32_t (&to)[4], std::uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(row)
+               : "memory");
+}
+__device__ __forceinline__ void load_transposed(std::uint32_t (&to)[4], std::uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(row)
+               : "memory");
+}
+
+// d (16 x 8) += a (16 x 16) b (16 x 8).
+template <typename T>
+__device__ __forceinline__ void multiply_add(float* d, const std::uint32_t* a, std::uint32_t b0,
+                                             std::uint32_t b1) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// ---- rows of kD elements in shared memory
+//
+// Piece c (16 bytes) of row r lies in place c ^ (r % 8): eight rows of one piece, which is what ldmatrix
+// reads at once, lie in different banks. Rows begin at multiples of 128 bytes.
+
+// kRows rows from `first` on of one head; zeros from row `there` on and beyond the head's size, since what
+// lies there may be NaN.
+template <int kRows, int kD, int kThreads>
+__device__ __forceinline__ void load_rows(std::uint32_t to, const AttentionRows& rows, std::int64_t first,
+                                          int head, int there, int head_dim) {
+  constexpr int kPieces = kD / 8, kStep = kThreads / kPieces;
+  static_assert(kThreads % kPieces == 0 && kRows % kStep == 0);
+  const int piece = static_cast<int>(threadIdx.x) % kPieces, row = static_cast<int>(threadIdx.x) / kPieces;
+  const std::int64_t step = kStep * 2 * rows.row_stride;
+  const char* from = static_cast<const char*>(rows.data) +
+                     2 * ((first + row) * rows.row_stride + head * rows.head_stride + piece * 8);
+  if (piece * 8 >= head_dim) there = 0;
+#pragma unroll
+  for (int r = 0; r < kRows; r += kStep) {
+    const bool inside = row + r < there;
+    copy_or_zero(to + (row + r) * (kD * 2) + ((piece ^ ((row + r) & 7)) * 16), inside ? from : rows.data,
+                 inside);
+    from += step;
+  }
+}
+
+// The address that this lane gives for pieces 0 and 1 of 16 rows: of row l % 16 piece l / 16 (the left
+// operand, and the right one transposed) ...
+template <int kD>
+__device__ __forceinline__ std::uint32_t lane_by_rows(std::uint32_t rows) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  return rows + lane % 16 * (kD * 2) + (lane / 16 ^ lane % 8) * 16;
+}
+// ... or of row l % 8 + l / 16 * 8 piece l / 8 % 2 (the right operand).
+template <int kD>
+__device__ __forceinline__ std::uint32_t lane_by_pieces(std::uint32_t rows) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  return rows + (lane % 8 + lane / 16 * 8) * (kD * 2) + (lane / 8 % 2 ^ lane % 8) * 16;
+}
+// The same of the pieces 2 i and 2 i + 1. What is added to it is known when the kernel is compiled, so that
+// four registers serve all buffers.
+__device__ __forceinline__ std::uint32_t at_pieces(std::uint32_t lane_address, int i) {
+  return (lane_address ^ (i % 4 * 32)) + i / 4 * 128;
+}
+
+// Accumulators of kTiles x 16 rows and N columns: element 4 j + 2 hf + e of tile m is row
+// 16 m + lane / 4 + 8 hf, column 8 j + 2 (lane % 4) + e.
+
+// s = own rows times the transpose of kN other rows. The own rows lie `own_at` bytes from where `own`
+// (lane_by_rows) points, the others `other_at` from `other` (lane_by_pieces).
+template <typename T, int kD, int kTiles, int kHalf>
+__device__ __forceinline__ void multiply_rows(float (&s)[kTiles][kHalf], std::uint32_t own, int own_at,
+                                              std::uint32_t other, int other_at) {
+  constexpr int kN = 2 * kHalf;
+#pragma unroll
+  for (int m = 0; m < kTiles; ++m)
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) s[m][i] = 0;
+#pragma unroll
+  for (int k = 0; k < kD / 16; ++k) {
+    std::uint32_t a[kTiles][4];
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) load_matrices(a[m], at_pieces(own, k) + (own_at + m * (16 * kD * 2)));
+#pragma unroll
+    for (int j = 0; j < kN / 16; ++j) {
+      std::uint32_t b[4];
+      load_matrices(b, at_pieces(other, k) + (other_at + j * (16 * kD * 2)));
+#pragma unroll
+      for (int m = 0; m < kTiles; ++m) {
+        multiply_add<T>(s[m] + 8 * j, a[m], b[0], b[1]);
+        multiply_add<T>(s[m] + 8 * j + 4, a[m], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// sum += weights times other rows, `other_at` bytes from where `other` (lane_by_rows) points. `weights` are
+// packed accumulators, which is how the instruction wants its left operand.
+template <typename T, int kD, int kTiles, int kQuarter>
+__device__ __forceinline__ void add_weighted(float (&sum)[kTiles][kD / 2],
+                                             const std::uint32_t (&weights)[kTiles][kQuarter],
+                                             std::uint32_t other, int other_at) {
+#pragma unroll
+  for (int k = 0; k < kQuarter / 4; ++k) {
+#pragma unroll
+    for (int j = 0; j < kD / 16; ++j) {
+      std::uint32_t b[4];
+      load_transposed(b, at_pieces(other, j) + (other_at + k * (16 * kD * 2)));
+#pragma unroll
+      for (int m = 0; m < kTiles; ++m) {
+        multiply_add<T>(sum[m] + 8 * j, weights[m] + 4 * k, b[0], b[1]);
+        multiply_add<T>(sum[m] + 8 * j + 4, weights[m] + 4 * k, b[2], b[3]);
+      }
+    }
+  }
+}
+
+}  // namespace hstu::cuda
