@@ -29,6 +29,14 @@ int width_of(const AttentionProblem& p) {
   return static_cast<int>(std::max<std::int64_t>(64, p.head_dim));
 }
 
+// At head size 256 the backward pass gives a tile to two blocks.
+TileOrder forward_order() {
+  return {true, 128, 512};
+}
+TileOrder backward_order(int width) {
+  return width == 256 ? TileOrder{false, 64, 128} : TileOrder{false, 128, 256};
+}
+
 std::int64_t dq_sum_bytes(const AttentionProblem& p) {
   return std::int64_t{4} * schedule_items(p, kBackwardTile) * kBackwardTile * width_of(p);
 }
@@ -63,7 +71,7 @@ void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, co
                     void* workspace, cudaStream_t stream) {
   const int width = width_of(p), queries = forward_queries(width), keys = forward_keys(width);
   const Schedule schedule = schedule_at(workspace);
-  make_schedule(p, queries, TileOrder::last_to_first, schedule, nullptr, 0, stream);
+  make_schedule(p, queries, forward_order(), schedule, nullptr, 0, stream);
   const ForwardArguments arguments{row_map(p, p.q, 64, width),
                                    row_map(p, p.k, keys, width),
                                    row_map(p, p.v, keys, width),
@@ -87,7 +95,7 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   const int columns = width == 256 ? 128 : width;  // of Q and dO that one block of a cluster loads
   const Schedule schedule = schedule_at(workspace);
   void* const dq_sum = static_cast<char*>(workspace) + aligned(schedule_bytes(p, kBackwardTile));
-  make_schedule(p, kBackwardTile, TileOrder::first_to_last, schedule, dq_sum, dq_sum_bytes(p), stream);
+  make_schedule(p, kBackwardTile, backward_order(width), schedule, dq_sum, dq_sum_bytes(p), stream);
   const BackwardArguments arguments{row_map(p, p.q, 64, columns),
                                     row_map(p, p.k, keys, width),
                                     row_map(p, p.v, keys, width),
@@ -116,14 +124,9 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   });
 }
 
-// A bound of the items in a schedule of tiles of `rows` rows.
-std::int64_t most_items(const AttentionProblem& p, int rows) {
-  return p.heads * (p.tokens / rows + p.samples);
-}
-
 MmaArguments mma_arguments(const AttentionProblem& p, int rows, void* workspace, cudaStream_t stream) {
   const Schedule schedule = schedule_at(workspace);
-  make_schedule(p, rows, TileOrder::last_to_first, schedule, nullptr, 0, stream);
+  make_schedule(p, rows, forward_order(), schedule, nullptr, 0, stream);
   return {samples_of(p), schedule, {}, p.alpha / 2, static_cast<int>(p.head_dim)};
 }
 
@@ -131,8 +134,8 @@ void mma_forward(const AttentionProblem& p, const AttentionRows& o, void* worksp
   const int rows = sum_mma_rows(width_of(p));
   MmaArguments arguments = mma_arguments(p, rows, workspace, stream);
   arguments.sides[0] = {p.q, {}, p.k, p.v, o, {}, false};
-  with_kernel(p,
-              [&]<typename T, int kD>() { launch_sum_mma<T, kD>(arguments, most_items(p, rows), stream); });
+  with_kernel(
+      p, [&]<typename T, int kD>() { launch_sum_mma<T, kD>(arguments, schedule_items(p, rows), stream); });
 }
 
 // Keys of a tile of the first launch of the backward pass: dK and dV, or dV alone.
@@ -151,12 +154,12 @@ void mma_backward(const AttentionProblem& p, const AttentionRows& d_o, const Att
     if constexpr (kD == 256) {
       first.sides[0] = {p.k, {}, p.q, d_o, dv, {}, true};
       second.sides[0] = keys, second.sides[1] = queries;
-      launch_sum_mma<T, kD>(first, most_items(p, key_rows), stream);
-      launch_gradient_mma<T, kD>(second, most_items(p, rows), stream);
+      launch_sum_mma<T, kD>(first, schedule_items(p, key_rows), stream);
+      launch_gradient_mma<T, kD>(second, schedule_items(p, rows), stream);
     } else {
       first.sides[0] = keys, second.sides[0] = queries;
-      launch_key_gradient_mma<T, kD>(first, most_items(p, key_rows), stream);
-      launch_gradient_mma<T, kD>(second, most_items(p, rows), stream);
+      launch_key_gradient_mma<T, kD>(first, schedule_items(p, key_rows), stream);
+      launch_gradient_mma<T, kD>(second, schedule_items(p, rows), stream);
     }
   });
 }

@@ -9,8 +9,6 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kHeader = 32;  // bytes of the counters, filled up
-constexpr int kGroupTiles = 128, kLastGroupTiles = 512;
-
 // The sum of `value` over the threads before this one; `all` is the sum over all of them.
 __device__ int sum_before(int value, int& all) {
   __shared__ int warps[32];
@@ -32,18 +30,17 @@ __device__ int sum_before(int value, int& all) {
   return sum - value + (t < 32 ? 0 : __shfl_sync(0xffffffffu, before, t / 32));
 }
 
-// Samples fall into kThreads classes by their number of tiles, most tiles first (class 0 holds all that are
-// longer). Of a class, a group of heads shares out its tiles together, longest tiles first: about as many as
-// the blocks take at once, so that what they read of memory is spread over time; in the last group more, so
-// that its short tiles fill the gaps at the end.
+// TileOrder in heads, for heads of so many tiles.
 struct Groups {
   int heads, last_begin;  // of a group; of the class, where the last group begins
-  __device__ Groups(int tiles, int class_heads)
-      : heads(max(1, kGroupTiles / tiles)),
-        last_begin(max(0, class_heads - max(1, kLastGroupTiles / tiles)) / heads * heads) {}
+  __device__ Groups(const TileOrder& order, int tiles, int class_heads)
+      : heads(max(1, order.group_tiles / tiles)),
+        last_begin(max(0, class_heads - max(1, order.last_tiles / tiles)) / heads * heads) {}
 };
 
-__device__ void write_schedule(const std::int64_t* offsets, int samples, int heads, int rows, bool reversed,
+// Samples fall into kThreads classes by their number of tiles, most tiles first (class 0 holds all that are
+// longer).
+__device__ void write_schedule(const std::int64_t* offsets, int samples, int heads, int rows, TileOrder order,
                                Schedule schedule) {
   __shared__ int items[kThreads], begin[kThreads], taken[kThreads];
   struct Placed {
@@ -81,7 +78,7 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
       const Placed p = placed[b];
       if (p.tiles == 0) continue;
       const int of = class_of(p.tiles);
-      const Groups groups(p.tiles, items[of] / p.tiles);
+      const Groups groups(order, p.tiles, items[of] / p.tiles);
       for (int i = lane; i < p.tiles * heads; i += 32) {
         const int head = i % heads, rank = i / heads, at = p.place + head;
         // Class 0 has samples of several sizes: head by head.
@@ -92,7 +89,7 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
           place = group * p.tiles + rank * size + at - group;
           first = at * p.tiles;
         }
-        const int tile = reversed ? p.tiles - 1 - rank : rank;
+        const int tile = order.last_first ? p.tiles - 1 - rank : rank;
         schedule.items[begin[of] + place] = {
             from + b, static_cast<std::uint32_t>(head) << kTileBits | static_cast<std::uint32_t>(tile),
             p.begin, p.length, begin[of] + first};
@@ -104,7 +101,7 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
 struct ScheduleArguments {
   const std::int64_t* offsets;
   int samples, heads, rows;
-  bool reversed;
+  TileOrder order;
   Schedule schedule;
   uint4* zeroed;
   std::int64_t zeroed_count;
@@ -115,7 +112,7 @@ __global__ void __launch_bounds__(kThreads) schedule_kernel(const __grid_constan
   wait_for_previous_launch();  // it may still read the memory that is written here
   let_next_launch_begin();
   if (blockIdx.x == 0) {
-    write_schedule(a.offsets, a.samples, a.heads, a.rows, a.reversed, a.schedule);
+    write_schedule(a.offsets, a.samples, a.heads, a.rows, a.order, a.schedule);
   } else {
     const std::int64_t stride = static_cast<std::int64_t>(gridDim.x - 1) * kThreads;
     std::int64_t i = static_cast<std::int64_t>(blockIdx.x - 1) * kThreads + threadIdx.x;
@@ -138,7 +135,7 @@ Schedule schedule_at(void* memory) {
           reinterpret_cast<ScheduleItem*>(static_cast<char*>(memory) + kHeader)};
 }
 
-void make_schedule(const AttentionProblem& p, int rows, TileOrder order, const Schedule& schedule,
+void make_schedule(const AttentionProblem& p, int rows, const TileOrder& order, const Schedule& schedule,
                    void* zeroed, std::int64_t zeroed_bytes, cudaStream_t stream) {
   const std::int64_t count = zeroed_bytes / 16;
   const auto blocks =
@@ -147,7 +144,7 @@ void make_schedule(const AttentionProblem& p, int rows, TileOrder order, const S
                                     static_cast<int>(p.samples),
                                     static_cast<int>(p.heads),
                                     rows,
-                                    order == TileOrder::last_to_first,
+                                    order,
                                     schedule,
                                     static_cast<uint4*>(zeroed),
                                     count};

@@ -27,7 +27,14 @@ struct Schedule {
   ScheduleItem* items;
 };
 
-enum class TileOrder { first_to_last, last_to_first };
+// How the tiles of heads of one length are ordered: a group of heads shares out its tiles together, longest
+// tiles first. A group has about as many tiles as the blocks take at once, so that what they read is spread
+// over time; the last has more, so that its short tiles fill the gaps at the end. What a group reads should
+// fit the L2 cache.
+struct TileOrder {
+  bool last_first;              // the last tile of a head is its longest
+  int group_tiles, last_tiles;  // of the last group: from last_tiles to last_tiles + group_tiles
+};
 
 // A bound of the items of a schedule of tiles of `rows` rows; the bytes it takes, aligned to 32.
 std::int64_t schedule_items(const AttentionProblem& problem, int rows);
@@ -36,7 +43,7 @@ Schedule schedule_at(void* memory);
 
 // Writes the schedule and, meanwhile, zeros into `zeroed` (multiple of 16 bytes), from its end to its
 // beginning: what is used first is then still in the cache.
-void make_schedule(const AttentionProblem& problem, int rows, TileOrder order, const Schedule& schedule,
-                   void* zeroed, std::int64_t zeroed_bytes, cudaStream_t stream);
+void make_schedule(const AttentionProblem& problem, int rows, const TileOrder& order,
+                   const Schedule& schedule, void* zeroed, std::int64_t zeroed_bytes, cudaStream_t stream);
 
 }  // namespace hstu::cuda
