@@ -55,18 +55,19 @@ function(hstu_cuda_sources name)
 endfunction()
 
 # libhstu_attention.so: include/hstu/attention.h for programs in any language. It exports nothing but that header's functions
-# and carries the C++ and CUDA run-time libraries within, so that it needs the NVIDIA driver alone.
-function(hstu_c_library)
+# and carries the run-time libraries of C++ and CUDA within, so that it needs the NVIDIA driver alone.
+function(hstu_shared_library)
+  target_include_directories(hstu_c PUBLIC ${PROJECT_SOURCE_DIR}/include)
   if(NOT HSTU_WITH_CUDA)
     return()
   endif()
-  set_target_properties(hstu_base hstu_attention PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  add_library(hstu_attention_so SHARED ${PROJECT_SOURCE_DIR}/src/hstu/c/attention.cc)
-  set_target_properties(hstu_attention_so PROPERTIES OUTPUT_NAME hstu_attention CXX_VISIBILITY_PRESET hidden
+  set_target_properties(hstu_base hstu_attention hstu_c PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  set(exports ${PROJECT_SOURCE_DIR}/src/hstu/c/exports.map)
+  file(WRITE ${CMAKE_BINARY_DIR}/nothing.cc "")
+  add_library(hstu_attention_so SHARED ${CMAKE_BINARY_DIR}/nothing.cc)
+  set_target_properties(hstu_attention_so PROPERTIES OUTPUT_NAME hstu_attention LINK_DEPENDS ${exports}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} SOVERSION ${PROJECT_VERSION_MAJOR} VERSION ${PROJECT_VERSION})
-  target_include_directories(hstu_attention_so PUBLIC ${PROJECT_SOURCE_DIR}/include)
-  target_compile_options(hstu_attention_so PRIVATE ${HSTU_WARNINGS})
-  target_link_libraries(hstu_attention_so PRIVATE hstu_attention)
+  target_link_libraries(hstu_attention_so PRIVATE -Wl,--whole-archive hstu_c -Wl,--no-whole-archive)
   target_link_options(hstu_attention_so PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--no-undefined
-    -Wl,--gc-sections -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/hstu/c/exports.map)
+    -Wl,--gc-sections -Wl,--version-script=${exports})
 endfunction()
