@@ -12,6 +12,7 @@
 
 #include "hstu/attention/cuda/backward_sm90.h"
 #include "hstu/attention/cuda/launch.cuh"
+#include "hstu/attention/cuda/query_sums.cuh"
 #include "hstu/attention/cuda/wgmma.cuh"
 #include "hstu/attention/cuda/work.cuh"
 
@@ -83,6 +84,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
   const int score_row = group * 64 + warp * 16 + (lane >> 3 & 1) * 8 + (lane & 7), score_block = lane >> 4;
   Ring<Tile::kRowSlots> ring;
   std::uint32_t scores_done = 0;  // steps whose dS has been written
+  std::int32_t unfinished = -1;   // Work::first of the tile before, whose last sums are still on their way
   float dk[kD / 2], dv[kD / 2];
 
   const auto arrive = [&](std::uint32_t barrier) {
@@ -132,7 +134,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
   for (std::uint32_t turn = 0;; ++turn) {
     barrier_wait(base + Tile::kWorkFull + 8 * (turn % kWorkSlots), turn / kWorkSlots & 1);
     const Work& w = ring_of_work[turn % kWorkSlots];
-    if (w.head == kNoWork) return;
+    if (w.head == kNoWork) return;  // what is unfinished then is rounded after this kernel
     const int steps = w.steps;
     const int full_lo = w.groups[group].full_lo, full_hi = w.groups[group].full_hi;
     // Where this thread's part of dQ of query block 0 is summed, and of the step before.
@@ -200,6 +202,8 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
         wgmma_wait<2>();
         arrive(Tile::kScoresEmpty + 8 * (scores_done - 1 & 1));
         add_query_gradient(g);
+      } else if (unfinished >= 0) {
+        finish_sums(a.schedule, unfinished);  // late enough that its last sums have long arrived
       }
       wgmma_wait<0>();
       arrive(Tile::kGradientEmpty + 8 * ring.slot);
@@ -226,6 +230,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
     T* const to_dv = static_cast<T*>(a.dv) + at * a.dv_row_stride + w.head * a.dv_head_stride + lane % 4 * 8;
     T* const to_dk = static_cast<T*>(a.dk) + at * a.dk_row_stride + w.head * a.dk_head_stride + lane % 4 * 8;
     const float scale = w.scale;
+    unfinished = w.first;
     __syncwarp();
     arrive(Tile::kWorkEmpty + 8 * (turn % kWorkSlots));
     store_rows<T, kD>(dv, to_dv, a.dv_row_stride, scale, row < end, row + 8 < end, a.head_dim);
@@ -268,6 +273,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       hand_out(a.samples, a.schedule, ring_of_work, base + Tile::kWorkFull, base + Tile::kWorkEmpty,
                base + Tile::kTileBegun,
                [&](Work& work, std::int32_t tile) { plan_backward(a.samples, work, tile); });
+    } else if (t >= 64) {
+      round_meanwhile<T, Tile::kD, 32>(a, static_cast<int>(blockIdx.x) * 2 + (t - 64) / 32);
     }
   } else {
     take_registers<232>();

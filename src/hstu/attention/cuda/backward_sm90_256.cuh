@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "hstu/attention/cuda/launch.cuh"
+#include "hstu/attention/cuda/query_sums.cuh"
 #include "hstu/attention/cuda/tile_256.cuh"
 #include "hstu/attention/cuda/wgmma.cuh"
 
@@ -264,7 +265,9 @@ __device__ __forceinline__ void query_role(Role256& role) {
     for (int step = 1; step < steps; ++step) take_step(std::false_type{}, step);
     role.arrive(L::kKeysEmpty);
     add(high, sum_before + 4096);
+    const std::int32_t first = w.first;
     role.release_work(turn);
+    finish_sums(role.a.schedule, first);  // while the other roles begin the next tile
   }
 }
 
@@ -315,6 +318,8 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
       feed_256(role);
     else if (role.t == 32)
       hand_out_256(role);
+    else if (role.t >= 64)
+      round_meanwhile<T, L::kD, 16>(a, static_cast<int>(blockIdx.x) * 2 + (role.t - 64) / 32);
   } else if (group == 0) {
     take_registers<192>();
     value_role<T>(role);

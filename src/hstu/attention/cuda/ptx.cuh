@@ -171,6 +171,12 @@ __device__ __forceinline__ void add_to_global(float* to, float a, float b, float
                : "memory");
 }
 
+__device__ __forceinline__ std::int32_t load_acquire(const std::int32_t* from) {
+  std::int32_t value;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+
 __device__ __forceinline__ void store_matrices(std::uint32_t to, std::uint32_t a, std::uint32_t b,
                                                std::uint32_t c, std::uint32_t d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b),

@@ -1,39 +1,39 @@
-#include "hstu/attention/cuda/backward_sm90.h"
 #include "hstu/attention/cuda/launch.cuh"
-#include "hstu/attention/cuda/work.cuh"
+#include "hstu/attention/cuda/query_sums.cuh"
 
 namespace hstu::cuda {
 namespace {
 
-// One warpgroup takes 64 rows, all threads of it one part of 64 columns at a time.
+// One warp takes 16 rows, one part of 64 columns at a time. The latest items first: the cache still holds
+// them.
 template <typename T, int kD>
 __global__ void __launch_bounds__(256) round_dq_kernel(const __grid_constant__ BackwardArguments a) {
   wait_for_previous_launch();
-  const int group = static_cast<int>(threadIdx.x) / 128, t = static_cast<int>(threadIdx.x) % 128,
-            lane = t % 32;
-  const int items = a.schedule.counters[1];
-  for (int i = static_cast<int>(blockIdx.x); i < items; i += static_cast<int>(gridDim.x)) {
-    const ScheduleItem item =
-        a.schedule.items[items - 1 - i];  // the latest first: the cache still holds them
-    Work w;
-    begin_work(w, a.samples, item);
-    const int block = static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1)) * 2 + group;
-    if (block * 64 >= w.n) continue;
-    const int row = block * 64 + t / 32 * 16 + lane / 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int parts = a.schedule.counters[1] * kParts;
+  for (int i = static_cast<int>(blockIdx.x * 8 + threadIdx.x / 32); i < parts;
+       i += static_cast<int>(gridDim.x) * 8) {
+    const int p = parts - 1 - i;
+    if (p / a.workers < a.schedule.rounded[p % a.workers]) continue;
+    const ScheduleItem item = a.schedule.items[p / kParts];
+    const int tile = static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1)), part = p % kParts;
+    const int row = tile * kBackwardTile + part * kRoundedRows + lane / 4;
+    if (row - lane / 4 >= item.length) continue;
     const float* const from =
-        a.dq_sum + sums_of_head(w.first, kD) + static_cast<std::int64_t>(block) * (64 * kD) + t * 4;
-    T* const to = static_cast<T*>(a.dq) + (w.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
-                  w.head * a.dq_head_stride + lane % 4 * 8;
+        a.dq_sum + sums_of_head(item.first + tile, kD) + part / 4 * (64 * kD) + part % 4 * 128 + lane * 4;
+    T* const to = static_cast<T*>(a.dq) + (item.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
+                  static_cast<int>(item.head_and_tile >> kTileBits) * a.dq_head_stride + lane % 4 * 8;
+    const float scale = a.half_alpha * scale_of(a.samples, item.sample);
 #pragma unroll 1
-    for (int part = 0; part < kD / 64; ++part) {
+    for (int column = 0; column < kD; column += 64) {
       float d[32];
 #pragma unroll
       for (int k = 0; k < 8; ++k) {
-        const float4 four = *reinterpret_cast<const float4*>(from + (part * 8 + k) * 512);
+        const float4 four = *reinterpret_cast<const float4*>(from + (column / 8 + k) * 512);
         d[4 * k] = four.x, d[4 * k + 1] = four.y, d[4 * k + 2] = four.z, d[4 * k + 3] = four.w;
       }
-      store_rows<T, 64>(d, to + part * 64, a.dq_row_stride, a.half_alpha * w.scale, row < w.n, row + 8 < w.n,
-                        a.head_dim - part * 64);
+      store_rows<T, 64>(d, to + column, a.dq_row_stride, scale, row < item.length, row + 8 < item.length,
+                        a.head_dim - column);
     }
   }
 }

@@ -8,7 +8,8 @@ namespace hstu::cuda {
 namespace {
 
 constexpr int kThreads = 1024;
-constexpr int kHeader = 32;  // bytes of the counters, filled up
+constexpr int kCounters = 8;  // of 4 bytes
+constexpr int kHeader = 4 * (kCounters + kMostWorkers);
 // The sum of `value` over the threads before this one; `all` is the sum over all of them.
 __device__ int sum_before(int value, int& all) {
   __shared__ int warps[32];
@@ -52,6 +53,7 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
   const auto class_of = [&](int tiles) { return kThreads - 1 - min(tiles, kThreads - 1); };
   const auto length_of = [&](int b) { return static_cast<int>(offsets[b + 1] - offsets[b]); };
   items[t] = taken[t] = 0;
+  if (t < kMostWorkers) schedule.rounded[t] = 0;
   __syncthreads();
   for (int b = t; b < samples; b += kThreads) {
     const int tiles = tiles_of(length_of(b));
@@ -91,8 +93,12 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
         }
         const int tile = order.last_first ? p.tiles - 1 - rank : rank;
         schedule.items[begin[of] + place] = {
-            from + b, static_cast<std::uint32_t>(head) << kTileBits | static_cast<std::uint32_t>(tile),
-            p.begin, p.length, begin[of] + first};
+            from + b,
+            static_cast<std::uint32_t>(head) << kTileBits | static_cast<std::uint32_t>(tile),
+            p.begin,
+            p.length,
+            begin[of] + first,
+            0};
       }
     }
   }
@@ -131,7 +137,8 @@ std::int64_t schedule_bytes(const AttentionProblem& p, int rows) {
 }
 
 Schedule schedule_at(void* memory) {
-  return {static_cast<std::int32_t*>(memory),
+  auto* const counters = static_cast<std::int32_t*>(memory);
+  return {counters, counters + kCounters,
           reinterpret_cast<ScheduleItem*>(static_cast<char*>(memory) + kHeader)};
 }
 

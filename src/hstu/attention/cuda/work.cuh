@@ -37,6 +37,10 @@ __device__ __forceinline__ SampleMask mask_of(const Samples& s, const Work& w) {
   return {w.n, w.c, w.h, s.group, s.left, s.right};
 }
 
+__device__ __forceinline__ float scale_of(const Samples& s, std::int32_t sample) {
+  return s.common_scale * (s.scale != nullptr ? s.scale[sample] : 1.0f);
+}
+
 // Fills in all but the tile's own part.
 __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const ScheduleItem& item) {
   const std::int32_t n = item.length;
@@ -44,7 +48,7 @@ __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const Sche
   w.begin = item.begin;
   w.n = n, w.h = h;
   w.c = s.contexts != nullptr ? larger(0, smaller(h, s.contexts[item.sample])) : 0;
-  w.scale = s.common_scale * (s.scale != nullptr ? s.scale[item.sample] : 1.0f);
+  w.scale = scale_of(s, item.sample);
   w.sample = item.sample;
   w.first = item.first;
   w.head = static_cast<std::int32_t>(item.head_and_tile >> kTileBits);
