@@ -37,6 +37,12 @@ TileOrder backward_order(int width) {
   return width == 256 ? TileOrder{false, 64, 128} : TileOrder{false, 128, 256};
 }
 
+// Tiles whose sums are zeros before the backward pass begins; it sees to the others on its way. What the
+// first tiles add to, and no more than fits the cache.
+std::int64_t zeros_before(const AttentionProblem& p) {
+  constexpr std::int64_t kBytes = 24 << 20;
+  return std::min(schedule_items(p, kBackwardTile), kBytes / (4 * kBackwardTile * width_of(p)));
+}
 std::int64_t dq_sum_bytes(const AttentionProblem& p) {
   return std::int64_t{4} * schedule_items(p, kBackwardTile) * kBackwardTile * width_of(p);
 }
@@ -95,7 +101,8 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   const int columns = width == 256 ? 128 : width;  // of Q and dO that one block of a cluster loads
   const Schedule schedule = schedule_at(workspace);
   void* const dq_sum = static_cast<char*>(workspace) + aligned(schedule_bytes(p, kBackwardTile));
-  make_schedule(p, kBackwardTile, backward_order(width), schedule, dq_sum, dq_sum_bytes(p), stream);
+  make_schedule(p, kBackwardTile, backward_order(width), schedule, dq_sum,
+                4 * zeros_before(p) * kBackwardTile * width, stream);
   const BackwardArguments arguments{row_map(p, p.q, 64, columns),
                                     row_map(p, p.k, keys, width),
                                     row_map(p, p.v, keys, width),
@@ -115,7 +122,8 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
                                     dv.head_stride,
                                     p.alpha / 2,
                                     static_cast<int>(p.head_dim),
-                                    std::min(2 * device.multiprocessors, kMostWorkers)};
+                                    std::min(2 * device.multiprocessors, kMostWorkers),
+                                    static_cast<int>(zeros_before(p))};
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD == 256)
       launch_backward_sm90_256<T>(arguments, device.multiprocessors, stream);

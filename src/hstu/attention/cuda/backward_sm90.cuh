@@ -57,6 +57,7 @@ __device__ __forceinline__ void feed_backward(const BackwardArguments& a, std::u
     const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes;
     load_box(keys, &a.k, {x + w.own_begin, 0, w.head, y}, keys_full);
     load_box(keys + Tile::kKeyBytes, &a.v, {x + w.own_begin, 0, w.head, y}, keys_full);
+    wait_for_zeros(a, w);
     for (int step = 0; step < w.steps; ++step) {
       const Box box{x + w.walk[step] * Tile::kRows, 0, w.head, y};
       const std::uint32_t slot = 8 * ring.slot;
@@ -274,7 +275,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
                base + Tile::kTileBegun,
                [&](Work& work, std::int32_t tile) { plan_backward(a.samples, work, tile); });
     } else if (t >= 64) {
-      round_meanwhile<T, Tile::kD, 32>(a, static_cast<int>(blockIdx.x) * 2 + (t - 64) / 32);
+      prepare_and_round<T, Tile::kD, 32>(a, static_cast<int>(blockIdx.x) * 2 + (t - 64) / 32);
     }
   } else {
     take_registers<232>();

@@ -23,7 +23,8 @@ struct BackwardArguments {
   std::int64_t dq_row_stride, dq_head_stride, dk_row_stride, dk_head_stride, dv_row_stride, dv_head_stride;
   float half_alpha;
   int head_dim;
-  int workers;  // warps that round dQ while tiles are computed, two a block
+  int workers;       // warps that see to dq_sum while tiles are computed, two a block
+  int zeros_before;  // dq_sum is zeros at first up to the tile of this number (ScheduleItem::first)
 };
 
 // The place in dq_sum of the first rows of the head whose first tile has this number, in floats.

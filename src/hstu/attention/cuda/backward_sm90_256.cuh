@@ -319,7 +319,7 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
     else if (role.t == 32)
       hand_out_256(role);
     else if (role.t >= 64)
-      round_meanwhile<T, L::kD, 16>(a, static_cast<int>(blockIdx.x) * 2 + (role.t - 64) / 32);
+      prepare_and_round<T, L::kD, 16>(a, static_cast<int>(blockIdx.x) * 2 + (role.t - 64) / 32);
   } else if (group == 0) {
     take_registers<192>();
     value_role<T>(role);

@@ -1,5 +1,5 @@
-// What becomes of the sums of dQ (BackwardArguments says where they lie). While tiles are computed, two warps
-// of each block that would be idle round the sums of heads whose tiles have all been added; a kernel of its
+// What is done to the sums of dQ (BackwardArguments says where they lie) beside adding to them: zeros before,
+// rounding after. Two warps of each block that would be idle do it while tiles are computed; a kernel of its
 // own rounds what is left when the last tile has been taken.
 #pragma once
 
@@ -10,6 +10,13 @@ namespace hstu::cuda {
 
 // The rows of an item of the schedule are rounded in parts of 16 rows, part p by worker p % workers.
 inline constexpr int kRoundedRows = 16, kParts = kBackwardTile / kRoundedRows;
+
+__device__ __forceinline__ int tile_of(const ScheduleItem& item) {
+  return static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1));
+}
+__device__ __forceinline__ int backward_tiles(int length) {
+  return (length + kBackwardTile - 1) / kBackwardTile;
+}
 
 // Of one warp, of those 8 that add to the sums of a tile: all that it has added lies in memory.
 __device__ __forceinline__ void finish_sums(const Schedule& schedule, std::int32_t first) {
@@ -26,7 +33,7 @@ template <typename T, int kD, int kColumns>
 __device__ __forceinline__ void round_part(const BackwardArguments& a, const ScheduleItem& item, int part) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool odd = lane % 2 == 1;
-  const int tile = static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1));
+  const int tile = tile_of(item);
   const float* const from =
       a.dq_sum + sums_of_head(item.first + tile, kD) + part / 4 * (64 * kD) + part % 4 * 128 + lane * 4;
   const int row = tile * kBackwardTile + part * kRoundedRows + lane / 4 + (odd ? 8 : 0);
@@ -52,31 +59,66 @@ __device__ __forceinline__ void round_part(const BackwardArguments& a, const Sch
   }
 }
 
-// One warp, worker `worker`: parts in the order in which tiles are taken, until the last tile has been.
-template <typename T, int kD, int kColumns>
-__device__ __forceinline__ void round_meanwhile(const BackwardArguments& a, int worker) {
-  const Schedule& schedule = a.schedule;
+// In the thread that starts copies, before anything is added to the sums of a head: those that were not zeros
+// when the kernel began have become so.
+__device__ __forceinline__ void wait_for_zeros(const BackwardArguments& a, const Work& w) {
+  const int tiles = backward_tiles(w.n), expected = smaller(tiles, w.first + tiles - a.zeros_before);
+  if (expected <= 0) return;
+  while (load_acquire(&a.schedule.items[w.first].zeroed) < expected) __nanosleep(100);
+}
+
+// One warp: the sums of an item's rows become zeros.
+template <int kD>
+__device__ __forceinline__ void zero_sums(const BackwardArguments& a, const ScheduleItem& item) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const auto is_finished = [&](const ScheduleItem& item) {
-    const int tiles = (item.length + kBackwardTile - 1) / kBackwardTile;
-    while (load_acquire(schedule.counters) < schedule.counters[1]) {
-      if (load_acquire(&schedule.items[item.first].finished) == 8 * tiles) return true;
-      __nanosleep(500);
-    }
-    return false;
-  };
-  if (worker >= a.workers) return;
-  int count = 0;
-  for (int p = worker; p < schedule.counters[1] * kParts; p += a.workers, ++count) {
-    const ScheduleItem item = schedule.items[p / kParts];
-    bool finished = lane == 0 && is_finished(item);
-    finished = __shfl_sync(0xffffffffu, finished, 0);
-    if (!finished) break;
-    const int first_row = static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1)) * kBackwardTile +
-                          p % kParts * kRoundedRows;
-    if (first_row < item.length) round_part<T, kD, kColumns>(a, item, p % kParts);
+  if (item.first + tile_of(item) < a.zeros_before) return;
+  float4* const to =
+      reinterpret_cast<float4*>(a.dq_sum + sums_of_head(item.first + tile_of(item), kD)) + lane;
+#pragma unroll 8
+  for (int i = 0; i < kBackwardTile * kD / 4; i += 32) to[i] = make_float4(0, 0, 0, 0);
+  __syncwarp();
+  if (lane == 0) {
+    __threadfence();
+    atomicAdd(&a.schedule.items[item.first].zeroed, 1);
   }
-  if (lane == 0) schedule.rounded[worker] = count;
+}
+
+// One warp, worker `worker`, until the last tile has been taken: zeros a little ahead of the tiles, so that
+// they are in the cache when they are added to, and the rounding of finished heads behind them, both in the
+// order in which tiles are taken.
+template <typename T, int kD, int kColumns>
+__device__ __forceinline__ void prepare_and_round(const BackwardArguments& a, int worker) {
+  constexpr int kAhead = 512, kPatience = 50;
+  const Schedule& schedule = a.schedule;
+  if (worker >= a.workers) return;
+  const int items = schedule.counters[1], lane = static_cast<int>(threadIdx.x) % 32;
+  // Zeros are taken by tickets, since tiles wait for them: a block that does not run yet must not hold any.
+  const auto take = [&] {
+    return __shfl_sync(0xffffffffu, lane == 0 ? atomicAdd(schedule.counters + 2, 1) : 0, 0);
+  };
+  int zero = take(), part = worker, idle = 0;
+  while (true) {
+    const int taken = __shfl_sync(0xffffffffu, load_acquire(schedule.counters), 0);
+    if (zero < items && (zero < taken + kAhead || idle > kPatience)) {
+      zero_sums<kD>(a, schedule.items[zero]);
+      zero = take();
+      idle = 0;
+      continue;
+    }
+    if (taken >= items || part >= items * kParts) break;
+    const ScheduleItem item = schedule.items[part / kParts];
+    const int finished = __shfl_sync(0xffffffffu, load_acquire(&schedule.items[item.first].finished), 0);
+    if (finished == 8 * backward_tiles(item.length)) {
+      if (tile_of(item) * kBackwardTile + part % kParts * kRoundedRows < item.length)
+        round_part<T, kD, kColumns>(a, item, part % kParts);
+      part += a.workers;
+      idle = 0;
+    } else {
+      __nanosleep(500);
+      ++idle;
+    }
+  }
+  if (lane == 0) schedule.rounded[worker] = part / a.workers;
 }
 
 }  // namespace hstu::cuda

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(256) round_dq_kernel(const __grid_constant__ B
     const int p = parts - 1 - i;
     if (p / a.workers < a.schedule.rounded[p % a.workers]) continue;
     const ScheduleItem item = a.schedule.items[p / kParts];
-    const int tile = static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1)), part = p % kParts;
+    const int tile = tile_of(item), part = p % kParts;
     const int row = tile * kBackwardTile + part * kRoundedRows + lane / 4;
     if (row - lane / 4 >= item.length) continue;
     const float* const from =

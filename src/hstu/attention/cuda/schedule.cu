@@ -65,6 +65,7 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
   if (t == 0) {
     schedule.counters[0] = 0;
     schedule.counters[1] = all;
+    schedule.counters[2] = 0;
   }
   for (int from = 0; from < samples; from += kThreads) {
     __syncthreads();
@@ -98,6 +99,7 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
             p.begin,
             p.length,
             begin[of] + first,
+            0,
             0};
       }
     }

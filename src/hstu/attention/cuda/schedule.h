@@ -19,14 +19,15 @@ struct alignas(32) ScheduleItem {
   // All tiles are numbered, those of one head one after the other, heads in the order in which they are
   // taken: the number of this head's first.
   std::int32_t first;
-  std::int32_t finished;  // 0; of the item at `first`: a counter for the tiles of this head
+  // Of the item in place `first`, counters for the tiles of this head: 0.
+  std::int32_t finished, zeroed;
 };
 inline constexpr int kBackwardTile = 128;  // keys of an item of the backward pass
 
 inline constexpr int kMostWorkers = 1016;
 
 struct Schedule {
-  std::int32_t* counters;  // [0] items taken, [1] items in all
+  std::int32_t* counters;  // [0] items taken, [1] items in all, [2] items taken to be zeroed
   std::int32_t* rounded;   // (kMostWorkers) of the backward pass, by worker: parts of dQ that it has rounded
   ScheduleItem* items;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "hstu/attention/cuda/backward_sm90.h"
+#include "hstu/attention/cuda/query_sums.cuh"
 #include "hstu/attention/cuda/work.cuh"
 
 namespace hstu::cuda {
@@ -92,6 +93,7 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
     load_box(role.base + L::kKeysAt, &a.k, {x + own, 0, w.head, y}, keys_full);
     load_box(role.base + L::kValuesAt, &a.v, {x + own, 0, w.head, y}, keys_full);
     load_box(role.base + L::kPeerKeysAt, &a.k_half, {x + other, half, w.head, y}, keys_full);
+    wait_for_zeros(a, w);
     for (int step = 0; step < w.steps; ++step) {
       const Box box{x + w.walk[step] * 64, half, w.head, y};
       const std::uint32_t slot = queries.slot;
