@@ -10,6 +10,7 @@ namespace {
 constexpr int kThreads = 1024;
 constexpr int kCounters = 8;  // of 4 bytes
 constexpr int kHeader = 4 * (kCounters + kMostWorkers);
+
 // The sum of `value` over the threads before this one; `all` is the sum over all of them.
 __device__ int sum_before(int value, int& all) {
   __shared__ int warps[32];
@@ -39,29 +40,46 @@ struct Groups {
         last_begin(max(0, class_heads - max(1, order.last_tiles / tiles)) / heads * heads) {}
 };
 
-// Samples fall into kThreads classes by their number of tiles, most tiles first (class 0 holds all that are
-// longer).
+// Adds `amount` to the class's counter and gives what it was before this thread. Lanes of one class other
+// than 0, whose amounts are equal, do it together.
+__device__ int claim(int* counters, int of, int amount) {
+  const unsigned same = __match_any_sync(0xffffffffu, of == 0 ? -1 - static_cast<int>(threadIdx.x) : of);
+  const int leader = __ffs(static_cast<int>(same)) - 1, lane = static_cast<int>(threadIdx.x) % 32;
+  int before = lane == leader ? atomicAdd(&counters[of], __popc(same) * amount) : 0;
+  before = __shfl_sync(0xffffffffu, before, leader);
+  return before + __popc(same & ((1u << lane) - 1)) * amount;
+}
+
+// Samples fall into kThreads classes by their number of tiles, most tiles first: class c has kThreads - 1 -
+// c, class 0 all that have more, which are taken head by head.
 __device__ void write_schedule(const std::int64_t* offsets, int samples, int heads, int rows, TileOrder order,
                                Schedule schedule) {
-  __shared__ int items[kThreads], begin[kThreads], taken[kThreads];
+  // Of each class: samples, or tiles of one head in class 0; the same of those placed already; the first
+  // item.
+  __shared__ int counts[kThreads], taken[kThreads], begin[kThreads];
   struct Placed {
-    int begin, length, tiles, place;  // place: of the sample's first head among the heads of its class
+    int begin, length, tiles, before;  // before: `taken` when this sample was placed
   };
   __shared__ Placed placed[kThreads];
   const int t = static_cast<int>(threadIdx.x);
-  const auto tiles_of = [&](int length) { return (length + rows - 1) / rows; };
   const auto class_of = [&](int tiles) { return kThreads - 1 - min(tiles, kThreads - 1); };
-  const auto length_of = [&](int b) { return static_cast<int>(offsets[b + 1] - offsets[b]); };
-  items[t] = taken[t] = 0;
+  const auto sample_at = [&](int b) -> Placed {
+    if (b >= samples) return {0, 0, 0, 0};
+    const std::int64_t first = offsets[b];
+    const int length = static_cast<int>(offsets[b + 1] - first);
+    return {static_cast<int>(first), length, (length + rows - 1) / rows, 0};
+  };
+  const auto place = [&](int* counters, const Placed& p) {
+    const int of = class_of(p.tiles);
+    return claim(counters, of, of == 0 ? p.tiles : 1);
+  };
+  counts[t] = taken[t] = 0;
   if (t < kMostWorkers) schedule.rounded[t] = 0;
   __syncthreads();
-  for (int b = t; b < samples; b += kThreads) {
-    const int tiles = tiles_of(length_of(b));
-    if (tiles > 0) atomicAdd(&items[class_of(tiles)], tiles * heads);
-  }
+  for (int from = 0; from < samples; from += kThreads) place(counts, sample_at(from + t));
   __syncthreads();
   int all = 0;
-  begin[t] = sum_before(items[t], all);
+  begin[t] = sum_before(counts[t] * heads * (t == 0 ? 1 : kThreads - 1 - t), all);
   if (t == 0) {
     schedule.counters[0] = 0;
     schedule.counters[1] = all;
@@ -69,31 +87,29 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
   }
   for (int from = 0; from < samples; from += kThreads) {
     __syncthreads();
-    const int count = min(kThreads, samples - from);
-    if (t < count) {
-      const int length = length_of(from + t), tiles = tiles_of(length), of = class_of(tiles);
-      placed[t] = {static_cast<int>(offsets[from + t]), length, tiles,
-                   tiles == 0 ? 0 : atomicAdd(&taken[of], of == 0 ? tiles * heads : heads)};
-    }
+    Placed own = sample_at(from + t);
+    own.before = place(taken, own);
+    placed[t] = own;
     __syncthreads();
-    const int lane = t % 32;
-    for (int b = t / 32; b < count; b += kThreads / 32) {
+    // Eight threads write the items of one head.
+    for (int i = t / 8; i < min(kThreads, samples - from) * heads; i += kThreads / 8) {
+      const int b = i / heads, head = i % heads;
       const Placed p = placed[b];
       if (p.tiles == 0) continue;
       const int of = class_of(p.tiles);
-      const Groups groups(order, p.tiles, items[of] / p.tiles);
-      for (int i = lane; i < p.tiles * heads; i += 32) {
-        const int head = i % heads, rank = i / heads, at = p.place + head;
-        // Class 0 has samples of several sizes: head by head.
-        int place = p.place + head * p.tiles + rank, first = place - rank;
-        if (of > 0) {
-          const int group = at < groups.last_begin ? at / groups.heads * groups.heads : groups.last_begin;
-          const int size = at < groups.last_begin ? groups.heads : items[of] / p.tiles - groups.last_begin;
-          place = group * p.tiles + rank * size + at - group;
-          first = at * p.tiles;
-        }
+      int first = p.before * heads + head * p.tiles, base = first, stride = 1;
+      if (of > 0) {
+        const int at = p.before * heads + head, class_heads = counts[of] * heads;
+        const Groups groups(order, p.tiles, class_heads);
+        const bool last = at >= groups.last_begin;
+        const int group = last ? groups.last_begin : at / groups.heads * groups.heads;
+        first = at * p.tiles;
+        base = group * p.tiles + at - group;
+        stride = last ? class_heads - group : groups.heads;
+      }
+      for (int rank = t % 8; rank < p.tiles; rank += 8) {
         const int tile = order.last_first ? p.tiles - 1 - rank : rank;
-        schedule.items[begin[of] + place] = {
+        schedule.items[begin[of] + base + rank * stride] = {
             from + b,
             static_cast<std::uint32_t>(head) << kTileBits | static_cast<std::uint32_t>(tile),
             p.begin,
