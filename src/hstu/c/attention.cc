@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 
 #include "hstu/attention/attention.h"
@@ -33,7 +34,7 @@ int guarded(const Body& body) {
 }
 
 AttentionRows rows_of(const hstu_rows* rows, const char* name) {
-  hstu::check(rows != nullptr, "attention: {} is NULL", name);
+  hstu::check(rows != nullptr, "attention: {} is NULL, expected the address of an hstu_rows", name);
   return {rows->data, rows->row_stride, rows->head_stride};
 }
 
@@ -58,12 +59,24 @@ AttentionProblem problem_of(const hstu_attention_problem* p) {
   return result;
 }
 
+struct NamedRows {
+  const char* name;
+  AttentionRows rows;
+};
+
 // What a launch needs beyond what choose_attention looks at.
-void check_launch(const AttentionProblem& p, const void* workspace, std::int64_t workspace_bytes) {
+void check_launch(const AttentionProblem& p, std::initializer_list<NamedRows> others, const void* workspace,
+                  std::int64_t workspace_bytes) {
   if (p.tokens == 0 || p.samples == 0) return;
-  hstu::check(p.offsets != nullptr, "attention: offsets is NULL");
-  for (const AttentionRows* rows : {&p.q, &p.k, &p.v})
-    hstu::check(rows->data != nullptr, "attention: q, k or v has no data");
+  hstu::check(p.offsets != nullptr, "attention: offsets is NULL, {} numbers on the device are needed",
+              p.samples + 1);
+  const auto check_data = [](const NamedRows& named) {
+    hstu::check(named.rows.data != nullptr, "attention: {} has no data: it is NULL, expected device memory",
+                named.name);
+  };
+  for (const NamedRows& named : {NamedRows{"q", p.q}, NamedRows{"k", p.k}, NamedRows{"v", p.v}})
+    check_data(named);
+  for (const NamedRows& named : others) check_data(named);
   hstu::check(workspace != nullptr || workspace_bytes == 0,
               "attention: workspace is NULL, {} bytes are needed (hstu_attention_workspace)",
               workspace_bytes);
@@ -96,7 +109,9 @@ int hstu_attention_workspace(const hstu_attention_problem* problem, int64_t* for
 
 int hstu_attention_explain(const hstu_attention_problem* problem, char* text, size_t size) {
   return guarded([&] {
-    const hstu::AttentionRoute route = choose_attention(problem_of(problem), hstu::attention_device());
+    const AttentionProblem p = problem_of(problem);
+    hstu::check(text != nullptr || size == 0, "attention: text is NULL, its size is {}", size);
+    const hstu::AttentionRoute route = choose_attention(p, hstu::attention_device());
     const std::string line =
         "forward " + to_string(route.forward) + ", backward " + to_string(route.backward) + ": " + route.why;
     if (size == 0) return;
@@ -110,9 +125,10 @@ int hstu_attention_forward(const hstu_attention_problem* problem, const hstu_row
                            void* stream) {
   return guarded([&] {
     const AttentionProblem p = problem_of(problem);
+    const NamedRows to{"o", rows_of(o, "o")};
     const hstu::AttentionDevice device = hstu::attention_device();
-    check_launch(p, workspace, attention_workspace(p, choose_attention(p, device)).forward);
-    attention_forward(p, device, rows_of(o, "o"), workspace, static_cast<CUstream_st*>(stream));
+    check_launch(p, {to}, workspace, attention_workspace(p, choose_attention(p, device)).forward);
+    attention_forward(p, device, to.rows, workspace, static_cast<CUstream_st*>(stream));
   });
 }
 
@@ -120,9 +136,12 @@ int hstu_attention_backward(const hstu_attention_problem* problem, const hstu_ro
                             const hstu_rows* dk, const hstu_rows* dv, void* workspace, void* stream) {
   return guarded([&] {
     const AttentionProblem p = problem_of(problem);
+    const NamedRows from{"d_o", rows_of(d_o, "d_o")}, to_q{"dq", rows_of(dq, "dq")},
+        to_k{"dk", rows_of(dk, "dk")}, to_v{"dv", rows_of(dv, "dv")};
     const hstu::AttentionDevice device = hstu::attention_device();
-    check_launch(p, workspace, attention_workspace(p, choose_attention(p, device)).backward);
-    attention_backward(p, device, rows_of(d_o, "d_o"), rows_of(dq, "dq"), rows_of(dk, "dk"),
-                       rows_of(dv, "dv"), workspace, static_cast<CUstream_st*>(stream));
+    check_launch(p, {from, to_q, to_k, to_v}, workspace,
+                 attention_workspace(p, choose_attention(p, device)).backward);
+    attention_backward(p, device, from.rows, to_q.rows, to_k.rows, to_v.rows, workspace,
+                       static_cast<CUstream_st*>(stream));
   });
 }
