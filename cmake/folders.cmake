@@ -33,7 +33,7 @@ if(HSTU_SANITIZE)
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer>)
   target_link_options(hstu_flags INTERFACE -fsanitize=address,undefined)
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)  # for tests/fuzz
-    target_compile_options(hstu_flags INTERFACE -fsanitize=fuzzer-no-link)
+    target_compile_options(hstu_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
   endif()
 elseif(HSTU_TSAN)
   target_compile_options(hstu_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread>)
