@@ -44,11 +44,13 @@ AttentionProblem problem_of(const hstu_attention_problem* p) {
               "attention: the problem has {} bytes, this library's has {}: call "
               "hstu_attention_problem_init first, and compile with this library's hstu/attention.h",
               p->size, sizeof(hstu_attention_problem));
-  hstu::check(p->type >= HSTU_BF16 && p->type <= HSTU_FP32,
-              "attention: type: expected HSTU_BF16, HSTU_FP16 or HSTU_FP32, found {}",
-              static_cast<int>(p->type));
+  int type = 0;  // as a number: C lets any stand there, and C++ may not load what is no hstu_type
+  static_assert(sizeof type == sizeof p->type);
+  std::memcpy(&type, &p->type, sizeof type);
+  hstu::check(type >= HSTU_BF16 && type <= HSTU_FP32,
+              "attention: type: expected HSTU_BF16, HSTU_FP16 or HSTU_FP32, found {}", type);
   AttentionProblem result;
-  result.type = static_cast<hstu::AttentionType>(p->type);
+  result.type = static_cast<hstu::AttentionType>(type);
   result.samples = p->samples, result.tokens = p->tokens, result.heads = p->heads;
   result.head_dim = p->head_dim, result.longest = p->longest;
   result.q = rows_of(&p->q, "q"), result.k = rows_of(&p->k, "k"), result.v = rows_of(&p->v, "v");
