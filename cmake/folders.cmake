@@ -2,6 +2,7 @@
 # A folder without sources is header-only. Names of other folders may be given without the prefix.
 set(HSTU_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
                   -Woverloaded-virtual -Werror)
+set(HSTU_C_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wcast-qual -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND HSTU_WARNINGS -Wno-restrict)  # g++ 12 sees overlaps in std::string that are not there (GCC bug 105651)
 else()
@@ -32,7 +33,7 @@ if(HSTU_SANITIZE)
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer>)
   target_link_options(hstu_flags INTERFACE -fsanitize=address,undefined)
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)  # for tests/fuzz
-    target_compile_options(hstu_flags INTERFACE -fsanitize=fuzzer-no-link)
+    target_compile_options(hstu_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
   endif()
 elseif(HSTU_TSAN)
   target_compile_options(hstu_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread>)
@@ -64,14 +65,16 @@ function(hstu_program name source)
   endif()
 endfunction()
 
-# hstu_test(FOLDER DEPENDS ...): the program test_FOLDER from tests/FOLDER/*_test.cc.
+# hstu_test(FOLDER DEPENDS ...): the program test_FOLDER from tests/FOLDER/*.cc and *.c.
 function(hstu_test name)
   cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cc
+                                     ${PROJECT_SOURCE_DIR}/tests/${name}/*.c)
   if(sources)
     hstu_resolve(depends ${ARG_DEPENDS})
     add_executable(test_${name} ${sources})
-    target_compile_options(test_${name} PRIVATE ${HSTU_WARNINGS})
+    target_compile_options(test_${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${HSTU_WARNINGS}>"
+                                                "$<$<COMPILE_LANGUAGE:C>:${HSTU_C_WARNINGS}>")
     target_compile_definitions(test_${name} PRIVATE HSTU_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden"
                                                     HSTU_PROGRAM_DIR="${CMAKE_BINARY_DIR}"
                                                     HSTU_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

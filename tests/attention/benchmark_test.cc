@@ -19,6 +19,19 @@ TEST(AttentionBenchmark, CountsOperationsAsTheFieldDoes) {
   EXPECT_DOUBLE_EQ(attention_flops(b), 3 * (4.0 * 4 * 64 * (100 * 80 + 20) - 2.0 * 4 * 64 * 70 * 70));
 }
 
+TEST(AttentionBenchmark, TheProblemIsTheBatchOfTheShape) {
+  AttentionBenchmark b;
+  b.samples = 3, b.length = 100, b.heads = 4, b.head_dim = 64, b.lengths = "lognormal";
+  const AttentionProblem p = benchmark_problem(b);
+  std::int64_t tokens = 0;
+  for (const std::int64_t n : attention_lengths(b)) tokens += n;
+  EXPECT_EQ(p.tokens, tokens);
+  EXPECT_EQ(p.longest, 100);
+  EXPECT_EQ(p.k.row_stride, 4 * 4 * 64);
+  EXPECT_EQ(p.k.head_stride, 64);
+  EXPECT_EQ(p.alpha, 0.125f);
+}
+
 TEST(AttentionBenchmark, LengthsFollowTheirLaw) {
   AttentionBenchmark b;
   b.samples = 20000, b.length = 4096, b.lengths = "zipf";

@@ -106,6 +106,20 @@ TEST(AttentionRoute, DeterministicKeepsAtomicSumsOutOfTheBackwardPass) {
             "forward for Hopper; mma backward, whose sums have one order (deterministic)");
 }
 
+TEST(AttentionRoute, AnotherDevicesKernelsRunWhereTheyCan) {
+  const AttentionDevice as_ampere = device_as(kHopper, {8, 0, 0});
+  EXPECT_EQ(choose_attention(usual(), as_ampere).forward, AttentionKernel::mma);
+  EXPECT_EQ(as_ampere.multiprocessors, kHopper.multiprocessors);
+  EXPECT_EQ(choose_attention(usual(), device_as(kHopper, {9, 0, 0})).forward, AttentionKernel::hopper);
+  EXPECT_EQ(choose_attention(usual(), device_as(kAmpere, {7, 5, 0})).forward, AttentionKernel::plain);
+  EXPECT_EQ(choose_attention(usual(), device_as({10, 0, 148}, {12, 0, 0})).forward, AttentionKernel::mma);
+  for (const auto& [real, asked] : {std::pair{kAmpere, AttentionDevice{9, 0, 0}},
+                                    {AttentionDevice{10, 0, 148}, AttentionDevice{9, 0, 0}},
+                                    {AttentionDevice{7, 5, 68}, AttentionDevice{8, 0, 0}}}) {
+    EXPECT_THROW(device_as(real, asked), UsageError) << real.major << " as " << asked.major;
+  }
+}
+
 TEST(AttentionRoute, WhatNoKernelComputesIsRefusedWithFieldAndValue) {
   const auto with = [](auto change) {
     AttentionProblem p = usual();

@@ -65,6 +65,44 @@ TEST_F(Program, AttentionBenchmarkNamesTheWordItDoesNotKnow) {
   EXPECT_THAT(complaint("--direction up"), HasSubstr("fwd, bwd or both, found 'up'"));
   EXPECT_THAT(complaint("--type int8"), HasSubstr("bf16, fp16 or fp32, found 'int8'"));
   EXPECT_THAT(complaint("--lengths uniform"), HasSubstr("fixed, zipf or lognormal, found 'uniform'"));
+  EXPECT_THAT(complaint("--device ampere"), HasSubstr("such as 8.0 or 9.0, found 'ampere'"));
+  EXPECT_THAT(complaint("--device 9"), HasSubstr("such as 8.0 or 9.0, found '9'"));
+  EXPECT_THAT(complaint("--heatmap figures.json"), HasSubstr("an .svg file, found 'figures.json'"));
+  EXPECT_THAT(complaint("--heatmap x.svg --heatmap-samples 1,,2"),
+              HasSubstr("--heatmap-samples: expected a whole"));
+  EXPECT_THAT(complaint("--heatmap x.svg --heatmap-lengths 0"), HasSubstr("positive numbers, found '0'"));
+  EXPECT_THAT(complaint("--heatmap x.svg --shape 1,1,4,64 --shape 1,1,4,128"), HasSubstr("one --shape"));
+  EXPECT_THAT(complaint("--heatmap x.svg --explain"), HasSubstr("--explain"));
+}
+
+TEST_F(Program, AttentionIsExplainedForAnyDeviceWithoutAGpu) {
+  const auto explained = [&](const std::string& words) {
+    const Result result = run("bench attention --explain " + words);
+    EXPECT_EQ(result.exit_status, 0) << result.text;
+    return result.text;
+  };
+  EXPECT_EQ(explained("--device 9.0"),
+            "32,4096,4,128: forward hopper, backward hopper: kernels for Hopper\n");
+  EXPECT_THAT(explained("--device 9.0 --deterministic"), HasSubstr("forward hopper, backward mma"));
+  const std::string ampere = explained("--device 8.0 --shape 32,4096,4,128 --shape 1,9,4,96");
+  EXPECT_THAT(ampere, HasSubstr("32,4096,4,128: forward mma, backward mma: kernels for mma.sync"));
+  EXPECT_THAT(ampere, HasSubstr("1,9,4,96: forward plain, backward plain: plain kernels: head size 96"));
+  EXPECT_THAT(explained("--device 7.5"), HasSubstr("below 8.0"));
+}
+
+TEST_F(Program, AttentionBenchmarkRefusesPathsItCannotWriteBeforeItTimes) {
+  const auto complaint = [&](const std::string& words) {
+    const Result result = run("bench attention " + words);
+    EXPECT_EQ(result.exit_status, 1) << words;
+    return result.text;
+  };
+  const std::string folder = folder_.string();
+  EXPECT_THAT(complaint("--json " + folder), HasSubstr("cannot write " + folder + ": it is a folder"));
+  EXPECT_THAT(complaint("--json /proc/x.json"), HasSubstr("cannot write /proc/x.json: "));
+  EXPECT_THAT(complaint("--heatmap /proc/x.svg"), HasSubstr("cannot write /proc/x.svg: "));
+  EXPECT_THAT(complaint("--heatmap " + folder + "/x.svg --json /proc/x.json"),
+              HasSubstr("cannot write /proc/x.json: "));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "x.svg.partial"));
 }
 
 TEST_F(Program, EveryCommandTeachesWithAnExample) {

@@ -42,6 +42,16 @@ std::vector<std::int64_t> attention_lengths(const AttentionBenchmark& b) {
   return lengths;
 }
 
+AttentionProblem benchmark_problem(const AttentionBenchmark& b) {
+  AttentionProblem p;
+  p.type = b.type, p.samples = b.samples, p.heads = b.heads, p.head_dim = b.head_dim;
+  for (const std::int64_t n : attention_lengths(b)) p.tokens += n;
+  p.longest = b.length, p.mask = b.mask, p.deterministic = b.deterministic;
+  p.alpha = 1 / std::sqrt(static_cast<float>(b.head_dim)), p.scale = 1 / static_cast<float>(b.length);
+  p.q = p.k = p.v = {nullptr, 4 * b.heads * b.head_dim, b.head_dim};
+  return p;
+}
+
 double attention_flops(const AttentionBenchmark& b) {
   double pairs = 0;
   for (const std::int64_t n : attention_lengths(b)) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,12 @@
 
 namespace hstu {
 
+// Not an Error: the kernels' compiler does not take base/error.h.
+class OutOfDeviceMemory : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 struct AttentionBenchmark {
   std::int64_t samples = 32, length = 4096, heads = 4, head_dim = 128;  // length: of the longest sample
   std::string lengths = "fixed";                                        // fixed, zipf or lognormal
@@ -17,19 +25,25 @@ struct AttentionBenchmark {
   AttentionMask mask;
   std::int32_t contexts = 0, targets = 0;  // of each sample
   bool deterministic = false;
-  bool portable = false;  // with the kernels that GPUs other than Hopper take
+  std::optional<AttentionDevice> device;  // with the kernels that such a GPU takes (route.h); none: this one
+  bool sustained = true;                  // false: the burst alone, for sweeps of many shapes
   std::uint64_t seed = 1;
 };
+
+// The benchmark's batch without its memory: q, k and v side by side in rows of 4 H D.
+AttentionProblem benchmark_problem(const AttentionBenchmark& benchmark);
 
 // One direction of one benchmark. Burst: idle for 0.25 s, then 5 launches, then the median of 20. Sustained:
 // the mean of one second without a pause. A launch is everything the operation does, its schedule and the
 // rounding of dQ included.
 struct AttentionTime {
-  double burst_ms = 0, fastest_ms = 0, sustained_ms = 0;
+  double burst_ms = 0, fastest_ms = 0;
+  std::optional<double> sustained_ms;
   double flops = 0;  // as the field counts (attention_flops)
   double bytes = 0;  // read and written at least once
   AttentionRoute route;
 };
+// Both throw OutOfDeviceMemory when the batch does not fit into the device.
 AttentionTime time_attention_forward(const AttentionBenchmark& benchmark);
 AttentionTime time_attention_backward(const AttentionBenchmark& benchmark);
 

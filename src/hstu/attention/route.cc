@@ -91,6 +91,15 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
   return {AttentionKernel::hopper, AttentionKernel::hopper, "kernels for Hopper"};
 }
 
+AttentionDevice device_as(const AttentionDevice& real, const AttentionDevice& asked) {
+  const bool runs = asked.major == 9 ? real.major == 9 : asked.major < 8 || real.major >= 8;
+  if (!runs) {
+    fail_usage("kernels for compute capability {}.{} do not run on this GPU, whose own is {}.{}", asked.major,
+               asked.minor, real.major, real.minor);
+  }
+  return {asked.major, asked.minor, real.multiprocessors};
+}
+
 std::string to_string(AttentionKernel kernel) {
   return kernel == AttentionKernel::hopper ? "hopper" : kernel == AttentionKernel::mma ? "mma" : "plain";
 }

@@ -29,6 +29,11 @@ struct AttentionRoute {
 // ask the same function.
 AttentionRoute choose_attention(const AttentionProblem& problem, const AttentionDevice& device);
 
+// `real` as a device of the compute capability `asked`: choose_attention then gives the kernels that one
+// would take. Throws UsageError where `real` could not run them: those for 9.0 run there alone, mma.sync from
+// 8.0 on.
+AttentionDevice device_as(const AttentionDevice& real, const AttentionDevice& asked);
+
 std::string to_string(AttentionKernel kernel);
 
 // Whether kernels may read and write 16 bytes at a time.

@@ -90,6 +90,15 @@ void write_file(const Path& path, std::string_view bytes) {
   rename_or_throw(temporary, path);
 }
 
+void check_writable(const Path& path) {
+  if (std::filesystem::is_directory(path)) fail("cannot write {}: it is a folder", path.string());
+  const Path temporary = path.string() + ".partial";
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail("cannot write {}: {}", path.string(), reason(errno));
+  ::close(descriptor);
+  ::unlink(temporary.c_str());
+}
+
 std::string file_checksum(const Path& path) {
   // Block by block: a mapped file would count as memory of this process.
   const int descriptor = open_or_throw(path, O_RDONLY, "open");

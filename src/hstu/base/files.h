@@ -18,6 +18,10 @@ std::string read_file(const Path& path);
 // Replaces `path` by `bytes`: temporary name, fsync, rename, fsync of the folder.
 void write_file(const Path& path, std::string_view bytes);
 
+// Throws Error naming the file when write_file could not make it: asked before long work whose result goes
+// there.
+void check_writable(const Path& path);
+
 // XXH3 128-bit checksum of a file's bytes, 32 hexadecimal digits.
 std::string file_checksum(const Path& path);
 

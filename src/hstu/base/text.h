@@ -20,6 +20,9 @@ std::string human_bytes(double bytes);            // 1536 -> "1.5 KiB"
 std::string human_duration(double seconds);       // 3725 -> "1 h 02 min"
 std::vector<std::string> split(std::string_view text, char separator);
 
+// `&`, `<`, `>` and quotes as HTML and XML spell them.
+std::string escaped_html(const std::string& text);
+
 // Rows of cells as aligned columns; the first row is the header, ruled off. Numbers are the caller's
 // business.
 std::string table(const std::vector<std::vector<std::string>>& rows);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 
 #include "hstu/attention/attention.h"
@@ -33,7 +34,7 @@ int guarded(const Body& body) {
 }
 
 AttentionRows rows_of(const hstu_rows* rows, const char* name) {
-  hstu::check(rows != nullptr, "attention: {} is NULL", name);
+  hstu::check(rows != nullptr, "attention: {} is NULL, expected the address of an hstu_rows", name);
   return {rows->data, rows->row_stride, rows->head_stride};
 }
 
@@ -43,11 +44,13 @@ AttentionProblem problem_of(const hstu_attention_problem* p) {
               "attention: the problem has {} bytes, this library's has {}: call "
               "hstu_attention_problem_init first, and compile with this library's hstu/attention.h",
               p->size, sizeof(hstu_attention_problem));
-  hstu::check(p->type >= HSTU_BF16 && p->type <= HSTU_FP32,
-              "attention: type: expected HSTU_BF16, HSTU_FP16 or HSTU_FP32, found {}",
-              static_cast<int>(p->type));
+  int type = 0;  // as a number: C lets any stand there, and C++ may not load what is no hstu_type
+  static_assert(sizeof type == sizeof p->type);
+  std::memcpy(&type, &p->type, sizeof type);
+  hstu::check(type >= HSTU_BF16 && type <= HSTU_FP32,
+              "attention: type: expected HSTU_BF16, HSTU_FP16 or HSTU_FP32, found {}", type);
   AttentionProblem result;
-  result.type = static_cast<hstu::AttentionType>(p->type);
+  result.type = static_cast<hstu::AttentionType>(type);
   result.samples = p->samples, result.tokens = p->tokens, result.heads = p->heads;
   result.head_dim = p->head_dim, result.longest = p->longest;
   result.q = rows_of(&p->q, "q"), result.k = rows_of(&p->k, "k"), result.v = rows_of(&p->v, "v");
@@ -58,12 +61,24 @@ AttentionProblem problem_of(const hstu_attention_problem* p) {
   return result;
 }
 
+struct NamedRows {
+  const char* name;
+  AttentionRows rows;
+};
+
 // What a launch needs beyond what choose_attention looks at.
-void check_launch(const AttentionProblem& p, const void* workspace, std::int64_t workspace_bytes) {
+void check_launch(const AttentionProblem& p, std::initializer_list<NamedRows> others, const void* workspace,
+                  std::int64_t workspace_bytes) {
   if (p.tokens == 0 || p.samples == 0) return;
-  hstu::check(p.offsets != nullptr, "attention: offsets is NULL");
-  for (const AttentionRows* rows : {&p.q, &p.k, &p.v})
-    hstu::check(rows->data != nullptr, "attention: q, k or v has no data");
+  hstu::check(p.offsets != nullptr, "attention: offsets is NULL, {} numbers on the device are needed",
+              p.samples + 1);
+  const auto check_data = [](const NamedRows& named) {
+    hstu::check(named.rows.data != nullptr, "attention: {} has no data: it is NULL, expected device memory",
+                named.name);
+  };
+  for (const NamedRows& named : {NamedRows{"q", p.q}, NamedRows{"k", p.k}, NamedRows{"v", p.v}})
+    check_data(named);
+  for (const NamedRows& named : others) check_data(named);
   hstu::check(workspace != nullptr || workspace_bytes == 0,
               "attention: workspace is NULL, {} bytes are needed (hstu_attention_workspace)",
               workspace_bytes);
@@ -96,7 +111,9 @@ int hstu_attention_workspace(const hstu_attention_problem* problem, int64_t* for
 
 int hstu_attention_explain(const hstu_attention_problem* problem, char* text, size_t size) {
   return guarded([&] {
-    const hstu::AttentionRoute route = choose_attention(problem_of(problem), hstu::attention_device());
+    const AttentionProblem p = problem_of(problem);
+    hstu::check(text != nullptr || size == 0, "attention: text is NULL, its size is {}", size);
+    const hstu::AttentionRoute route = choose_attention(p, hstu::attention_device());
     const std::string line =
         "forward " + to_string(route.forward) + ", backward " + to_string(route.backward) + ": " + route.why;
     if (size == 0) return;
@@ -110,9 +127,10 @@ int hstu_attention_forward(const hstu_attention_problem* problem, const hstu_row
                            void* stream) {
   return guarded([&] {
     const AttentionProblem p = problem_of(problem);
+    const NamedRows to{"o", rows_of(o, "o")};
     const hstu::AttentionDevice device = hstu::attention_device();
-    check_launch(p, workspace, attention_workspace(p, choose_attention(p, device)).forward);
-    attention_forward(p, device, rows_of(o, "o"), workspace, static_cast<CUstream_st*>(stream));
+    check_launch(p, {to}, workspace, attention_workspace(p, choose_attention(p, device)).forward);
+    attention_forward(p, device, to.rows, workspace, static_cast<CUstream_st*>(stream));
   });
 }
 
@@ -120,9 +138,12 @@ int hstu_attention_backward(const hstu_attention_problem* problem, const hstu_ro
                             const hstu_rows* dk, const hstu_rows* dv, void* workspace, void* stream) {
   return guarded([&] {
     const AttentionProblem p = problem_of(problem);
+    const NamedRows from{"d_o", rows_of(d_o, "d_o")}, to_q{"dq", rows_of(dq, "dq")},
+        to_k{"dk", rows_of(dk, "dk")}, to_v{"dv", rows_of(dv, "dv")};
     const hstu::AttentionDevice device = hstu::attention_device();
-    check_launch(p, workspace, attention_workspace(p, choose_attention(p, device)).backward);
-    attention_backward(p, device, rows_of(d_o, "d_o"), rows_of(dq, "dq"), rows_of(dk, "dk"),
-                       rows_of(dv, "dv"), workspace, static_cast<CUstream_st*>(stream));
+    check_launch(p, {from, to_q, to_k, to_v}, workspace,
+                 attention_workspace(p, choose_attention(p, device)).backward);
+    attention_backward(p, device, from.rows, to_q.rows, to_k.rows, to_v.rows, workspace,
+                       static_cast<CUstream_st*>(stream));
   });
 }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "hstu/base/text.h"
+
 namespace hstu {
 namespace {
 
@@ -147,29 +149,6 @@ class Drawing {
 
 std::string to_svg(const Chart& chart) {
   return Drawing(chart).svg(chart);
-}
-
-std::string escaped_html(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
 }
 
 std::string short_number(double value) {

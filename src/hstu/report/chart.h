@@ -23,9 +23,6 @@ struct Chart {
 // points is drawn through the means of equal runs of them.
 std::string to_svg(const Chart& chart);
 
-// `&`, `<`, `>` and quotes as HTML spells them.
-std::string escaped_html(const std::string& text);
-
 // 1234567 -> "1.23M", 0.00012 -> "1.2e-04": short enough for an axis.
 std::string short_number(double value);
 

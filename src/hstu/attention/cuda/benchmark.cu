@@ -23,8 +23,12 @@ using Memory = std::unique_ptr<void, Free>;
 
 Memory allocate(std::int64_t bytes) {
   void* p = nullptr;
-  check_cuda(cudaMalloc(&p, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 16))),
-             "attention benchmark");
+  const cudaError_t status = cudaMalloc(&p, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 16)));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // or the next launch would report it
+    throw OutOfDeviceMemory("the batch does not fit into the GPU's memory");
+  }
+  check_cuda(status, "attention benchmark");
   return Memory(p);
 }
 
@@ -56,14 +60,10 @@ __global__ void fill_normal(T* to, std::int64_t count, std::uint64_t seed) {
 // The batch in device memory: q, k, v, dO side by side in one row, as the layer stores them.
 class Batch {
  public:
-  explicit Batch(const AttentionBenchmark& b) : device_(attention_device()) {
+  explicit Batch(const AttentionBenchmark& b) : device_(attention_device()), p_(benchmark_problem(b)) {
+    if (b.device) device_ = device_as(device_, *b.device);
     std::vector<std::int64_t> offsets{0};
     for (const std::int64_t n : attention_lengths(b)) offsets.push_back(offsets.back() + n);
-    if (b.portable) device_.major = 8, device_.minor = 0;
-    p_.type = b.type;
-    p_.samples = b.samples, p_.tokens = offsets.back(), p_.heads = b.heads, p_.head_dim = b.head_dim;
-    p_.longest = b.length, p_.mask = b.mask, p_.deterministic = b.deterministic;
-    p_.alpha = 1 / std::sqrt(static_cast<float>(b.head_dim)), p_.scale = 1 / static_cast<float>(b.length);
     offsets_ = copy(offsets);
     p_.offsets = static_cast<const std::int64_t*>(offsets_.get());
     if (b.contexts > 0) {
@@ -129,7 +129,7 @@ double milliseconds(const Event& from, const Event& to) {
   return static_cast<double>(ms);
 }
 
-void time_launches(const std::function<void()>& launch, AttentionTime& time) {
+void time_launches(const std::function<void()>& launch, bool sustained, AttentionTime& time) {
   constexpr int kWarmUp = 5, kTimed = 20;
   check_cuda(cudaDeviceSynchronize(), "attention benchmark");
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
@@ -146,6 +146,7 @@ void time_launches(const std::function<void()>& launch, AttentionTime& time) {
     all.push_back(milliseconds(marks[i], marks[i + 1]));
   std::sort(all.begin(), all.end());
   time.burst_ms = all[kTimed / 2], time.fastest_ms = all[0];
+  if (!sustained) return;
   const int launches = std::max(10, static_cast<int>(1000 / time.burst_ms));
   const Event from, to;
   from.record();
@@ -162,7 +163,7 @@ AttentionTime time_attention_forward(const AttentionBenchmark& b) {
   time.route = batch.route();
   time.flops = attention_flops(b);
   time.bytes = 4 * batch.row_bytes();
-  time_launches([&] { batch.forward(); }, time);
+  time_launches([&] { batch.forward(); }, b.sustained, time);
   return time;
 }
 
@@ -172,7 +173,7 @@ AttentionTime time_attention_backward(const AttentionBenchmark& b) {
   time.route = batch.route();
   time.flops = 2.5 * attention_flops(b);
   time.bytes = 7 * batch.row_bytes();
-  time_launches([&] { batch.backward(); }, time);
+  time_launches([&] { batch.backward(); }, b.sustained, time);
   return time;
 }
 

@@ -1,0 +1,82 @@
+"""include/hstu/attention.h for Python: ctypes alone, nothing to compile, no PyTorch.
+
+Pointers are integers, whatever library they come from: tensor.data_ptr(), array.data.ptr. attention_torch.py
+uses it.
+"""
+
+import ctypes
+import pathlib
+
+BF16, FP16, FP32 = 0, 1, 2
+DEFAULT_LIBRARY = pathlib.Path(__file__).resolve().parent.parent / "build" / "libhstu_attention.so"
+
+
+class Rows(ctypes.Structure):
+    """Element (t, head, d) lies at data[t * row_stride + head * head_stride + d]; strides count elements."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("row_stride", ctypes.c_int64), ("head_stride", ctypes.c_int64)]
+
+
+class Problem(ctypes.Structure):
+    """Field by field the header's hstu_attention_problem, in its order. Library.problem() makes them."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t), ("type", ctypes.c_int),
+        ("samples", ctypes.c_int64), ("tokens", ctypes.c_int64), ("heads", ctypes.c_int64),
+        ("head_dim", ctypes.c_int64), ("longest", ctypes.c_int64),
+        ("q", Rows), ("k", Rows), ("v", Rows),
+        ("offsets", ctypes.c_void_p), ("contexts", ctypes.c_void_p), ("targets", ctypes.c_void_p),
+        ("sample_scale", ctypes.c_void_p),
+        ("window_left", ctypes.c_int32), ("window_right", ctypes.c_int32), ("target_group", ctypes.c_int32),
+        ("alpha", ctypes.c_float), ("scale", ctypes.c_float), ("deterministic", ctypes.c_int32),
+    ]  # fmt: skip
+
+
+class Library:
+    def __init__(self, path=DEFAULT_LIBRARY):
+        try:
+            self._c = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise RuntimeError(f"cannot load {path} ({error}); build it with: ./dev build hstu_attention_so") from error
+        rows, pointer, bytes_out = ctypes.POINTER(Rows), ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64)
+        problem = ctypes.POINTER(Problem)
+        self._c.hstu_attention_problem_init.argtypes = [problem]
+        self._c.hstu_attention_problem_init.restype = None
+        self._c.hstu_attention_error.argtypes = []
+        self._c.hstu_attention_error.restype = ctypes.c_char_p
+        self._c.hstu_attention_workspace.argtypes = [problem, bytes_out, bytes_out]
+        self._c.hstu_attention_explain.argtypes = [problem, ctypes.c_char_p, ctypes.c_size_t]
+        self._c.hstu_attention_forward.argtypes = [problem, rows, pointer, pointer]
+        self._c.hstu_attention_backward.argtypes = [problem, rows, rows, rows, rows, pointer, pointer]
+        size = self.problem().size
+        if size != ctypes.sizeof(Problem):
+            raise RuntimeError(
+                f"{path} is of another version: its problem has {size} bytes, ours {ctypes.sizeof(Problem)}")
+
+    def problem(self):
+        """A problem with the library's defaults."""
+        # Room for a newer library's longer structure, so that the check above sees its size.
+        room = ctypes.create_string_buffer(4 * ctypes.sizeof(Problem))
+        self._c.hstu_attention_problem_init(ctypes.cast(room, ctypes.POINTER(Problem)))
+        return Problem.from_buffer_copy(room)
+
+    def workspace(self, problem):
+        """Bytes of scratch memory on the device: (forward, backward)."""
+        forward, backward = ctypes.c_int64(), ctypes.c_int64()
+        self._check(self._c.hstu_attention_workspace(problem, forward, backward))
+        return forward.value, backward.value
+
+    def explain(self, problem):
+        text = ctypes.create_string_buffer(512)
+        self._check(self._c.hstu_attention_explain(problem, text, len(text)))
+        return text.value.decode()
+
+    def forward(self, problem, o, workspace, stream):
+        self._check(self._c.hstu_attention_forward(problem, o, workspace, stream))
+
+    def backward(self, problem, d_o, dq, dk, dv, workspace, stream):
+        self._check(self._c.hstu_attention_backward(problem, d_o, dq, dk, dv, workspace, stream))
+
+    def _check(self, status):
+        if status != 0:
+            raise RuntimeError(self._c.hstu_attention_error().decode())

@@ -1,0 +1,74 @@
+#include <charconv>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/cli/attention_bench.h"
+
+namespace hstu {
+namespace {
+
+std::int64_t number(const std::string& word, const std::string& option) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size())
+    fail_usage("{}: expected a whole number, found '{}'", option, word);
+  return value;
+}
+
+AttentionMask mask_of(const AttentionBenchWords& words) {
+  AttentionMask mask = words.common.mask;
+  const std::vector<std::string> window = split(words.mask, ',');
+  if (words.mask == "causal")
+    mask.left = -1, mask.right = 0;
+  else if (words.mask == "full")
+    mask.left = mask.right = -1;
+  else if (window.size() == 2) {
+    mask.left = static_cast<std::int32_t>(number(window[0], "--mask"));
+    mask.right = static_cast<std::int32_t>(number(window[1], "--mask"));
+  } else
+    fail_usage("--mask: expected causal, full or LEFT,RIGHT, found '{}'", words.mask);
+  return mask;
+}
+
+AttentionType type_of(const std::string& word) {
+  if (word == "bf16") return AttentionType::bf16;
+  if (word == "fp16") return AttentionType::fp16;
+  if (word == "fp32") return AttentionType::fp32;
+  fail_usage("--type: expected bf16, fp16 or fp32, found '{}'", word);
+}
+
+std::optional<AttentionDevice> device_of(const std::string& word) {
+  if (word.empty()) return {};
+  AttentionDevice device;
+  const char* const end = word.data() + word.size();
+  const auto [point, major_error] = std::from_chars(word.data(), end, device.major);
+  if (major_error == std::errc{} && point != end && *point == '.') {
+    const auto [rest, minor_error] = std::from_chars(point + 1, end, device.minor);
+    if (minor_error == std::errc{} && rest == end && device.major > 0 && device.minor >= 0) return device;
+  }
+  fail_usage("--device: expected a compute capability such as 8.0 or 9.0, found '{}'", word);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> numbers_of(const std::string& list, const std::string& option) {
+  std::vector<std::int64_t> values;
+  for (const std::string& word : split(list, ',')) {
+    values.push_back(number(word, option));
+    if (values.back() < 1) fail_usage("{}: expected positive numbers, found '{}'", option, list);
+  }
+  return values;
+}
+
+AttentionBenchmark benchmark_of(const AttentionBenchWords& words, const std::string& shape) {
+  AttentionBenchmark b = words.common;
+  if (split(shape, ',').size() != 4)
+    fail_usage("--shape: expected samples,length,heads,head size, found '{}'", shape);
+  const std::vector<std::int64_t> sizes = numbers_of(shape, "--shape");
+  b.samples = sizes[0], b.length = sizes[1], b.heads = sizes[2], b.head_dim = sizes[3];
+  b.mask = mask_of(words), b.type = type_of(words.type), b.device = device_of(words.device);
+  attention_lengths(b);  // refuses a law it does not know
+  return b;
+}
+
+}  // namespace hstu
