@@ -1,43 +1,22 @@
 // Kernels against the CPU. They skip where there is no GPU.
 #ifdef HSTU_WITH_CUDA
 
-#include "attention/device_case.h"
+#include "attention/device_kernels.h"
 
 namespace hstu {
 namespace {
 
 void run_case(const DeviceCase& c) {
-  const auto run = [&]<typename T>() {
-    DeviceRun<T> one(c);
-    one.run();
-    if (::testing::Test::HasFatalFailure()) return;
-    one.compare();
-  };
   if (c.type == AttentionType::bf16)
-    run.template operator()<__nv_bfloat16>();
+    run_and_compare<__nv_bfloat16>(c);
   else if (c.type == AttentionType::fp16)
-    run.template operator()<__half>();
+    run_and_compare<__half>(c);
   else
-    run.template operator()<float>();
+    run_and_compare<float>(c);
 }
 
-struct Kernels {
-  AttentionKernel kernel;
-  int head_dim;
-};
-
-class AttentionOnGpu : public ::testing::TestWithParam<Kernels> {
+class AttentionOnGpu : public OnGpu {
  protected:
-  void SetUp() override {
-    if (!has_gpu()) GTEST_SKIP() << "no GPU here";
-    const AttentionDevice device = attention_device();
-    if (GetParam().kernel == AttentionKernel::hopper && device.major != 9) GTEST_SKIP() << "not a Hopper";
-    if (device.major < 8) GTEST_SKIP() << "older than Ampere";
-  }
-  static DeviceCase with_kernels(DeviceCase c) {
-    c.kernel = GetParam().kernel, c.head_dim = GetParam().head_dim;
-    return c;
-  }
   static void run(const DeviceCase& c) { run_case(with_kernels(c)); }
 };
 
@@ -85,18 +64,6 @@ TEST_P(AttentionOnGpu, NeighboursThatHoldNanDoNotLeak) {
   run({.name = "poison", .lengths = {33, 64, 1, 100, 31, 200, 90, 5}, .poisoned = {1, 3, 5, 7}});
 }
 
-TEST_P(AttentionOnGpu, DeterministicBackwardRepeatsBitForBit) {
-  const DeviceCase c =
-      with_kernels({.name = "deterministic", .lengths = {300, 64, 200}, .deterministic = true});
-  DeviceRun<__nv_bfloat16> first(c), second(c);
-  first.run();
-  second.run();
-  ASSERT_EQ(first.outputs().size(), second.outputs().size());
-  const std::size_t bytes = first.outputs().size() * sizeof(__nv_bfloat16);
-  EXPECT_EQ(std::memcmp(first.outputs().data(), second.outputs().data(), bytes), 0);
-  first.compare();
-}
-
 TEST_P(AttentionOnGpu, SamplesOfManyTiles) {
   run({.name = "many tiles", .lengths = {700, 5, 513}, .contexts = {9, 1, 0}, .targets = {0, 1, 150}});
   run({.name = "many tiles, window", .lengths = {700, 640}, .mask = {130, 60, 4}, .targets = {33, 0}});
@@ -107,14 +74,7 @@ TEST_P(AttentionOnGpu, NothingToDo) {
   run({.name = "no samples", .lengths = {}});
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kernels, AttentionOnGpu, ::testing::ValuesIn([] {
-      std::vector<Kernels> all;
-      for (const AttentionKernel kernel : {AttentionKernel::hopper, AttentionKernel::mma})
-        for (const int head_dim : {32, 64, 128, 256}) all.push_back({kernel, head_dim});
-      return all;
-    }()),
-    [](const auto& test) { return to_string(test.param.kernel) + std::to_string(test.param.head_dim); });
+INSTANTIATE_TEST_SUITE_P(Kernels, AttentionOnGpu, ::testing::ValuesIn(all_kernels()), name_of);
 
 TEST(AttentionPlainOnGpu, SinglePrecisionAndOddHeadSizes) {
   if (!has_gpu()) GTEST_SKIP() << "no GPU here";

@@ -1,0 +1,52 @@
+// Results of a batch against the CPU: all of them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "attention/device_case.h"
+#include "attention/errors.h"
+
+namespace hstu {
+
+template <typename T>
+AttentionResult exact_result(const HostBatch<T>& batch, std::size_t b, int head) {
+  const auto input = [&](AttentionInput part) { return batch.matrix(b, head, part); };
+  return reference_attention<double>(batch.mask_of(b), batch.description().head_dim, input(kQ), input(kK),
+                                     input(kV), input(kDo), static_cast<double>(batch.alpha()),
+                                     batch.scale(b), [](double x) { return x; });
+}
+template <typename T>
+AttentionResult rounded_result(const HostBatch<T>& batch, std::size_t b, int head) {
+  const auto input = [&](AttentionInput part) { return batch.matrix(b, head, part); };
+  return reference_attention<float>(batch.mask_of(b), batch.description().head_dim, input(kQ), input(kK),
+                                    input(kV), input(kDo), static_cast<double>(batch.alpha()), batch.scale(b),
+                                    [](double x) { return round_to<T>(x); });
+}
+
+// `outputs`: rows of o, dq, dk and dv, of all rows of the batch. Poisoned samples are left out.
+template <typename T>
+Errors compare_all(const HostBatch<T>& batch, const std::vector<T>& outputs) {
+  const DeviceCase& c = batch.description();
+  const auto heads = static_cast<std::size_t>(c.heads), size = static_cast<std::size_t>(c.head_dim);
+  std::vector<Errors> found(batch.samples() * heads);
+  parallel_blocks(static_cast<std::int64_t>(found.size()), 1, [&](std::int64_t at, std::int64_t) {
+    const std::size_t b = static_cast<std::size_t>(at) / heads, head = static_cast<std::size_t>(at) % heads;
+    if (batch.is_poisoned(b) || c.lengths[b] == 0) return;
+    const AttentionResult exact = exact_result(batch, b, static_cast<int>(head));
+    const AttentionResult rounded = rounded_result(batch, b, static_cast<int>(head));
+    for (std::size_t i = 0; i < 4; ++i) {
+      for (std::size_t x = 0; x < exact.o.size(); ++x) {
+        const std::size_t row = static_cast<std::size_t>(batch.offsets()[b]) + x / size;
+        const T value = outputs[((row * 4 + i) * heads + head) * size + x % size];
+        found[static_cast<std::size_t>(at)].add(i, to_double(value), rounded[i][x], exact[i][x]);
+      }
+    }
+  });
+  Errors all;
+  for (const Errors& one : found) all.merge(one);
+  return all;
+}
+
+}  // namespace hstu
