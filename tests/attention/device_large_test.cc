@@ -51,7 +51,7 @@ TEST_P(LargeAttentionOnGpu, ElementsBeyondTwoToThe31) {
   if (HasFatalFailure()) return;
   std::size_t beyond = 0;  // the first sample of which all elements lie beyond
   while (host.offsets()[beyond] * host.width() < kMost) ++beyond;
-  ASSERT_LT(beyond + 10, host.samples());
+  ASSERT_LT(beyond + 5, host.samples());
   std::vector<SampledRow> rows = choose_rows(host, beyond, host.samples(), 6);
   for (const std::size_t b : {std::size_t{0}, host.samples() / 3, host.samples() / 2, beyond - 1})
     for (const SampledRow& row : choose_rows(host, b, b + 1, 6)) rows.push_back(row);

@@ -51,7 +51,7 @@ TEST_P(AttentionOnGpu, ContextsAndTargets) {
 }
 
 TEST_P(AttentionOnGpu, ScalesPerSample) {
-  run({.name = "scales", .lengths = {5, 100, 256}, .per_sample_scale = true});
+  run({.name = "scales", .lengths = {30, 41, 100, 256}, .per_sample_scale = true});
 }
 
 TEST_P(AttentionOnGpu, LargeSmallAndNegativeFactors) {
