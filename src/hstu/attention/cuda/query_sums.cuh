@@ -92,7 +92,8 @@ __device__ __forceinline__ void prepare_and_round(const BackwardArguments& a, in
   const Schedule& schedule = a.schedule;
   if (worker >= a.workers) return;
   const int items = schedule.counters[1], lane = static_cast<int>(threadIdx.x) % 32;
-  // Zeros are taken by tickets, since tiles wait for them: a block that does not run yet must not hold any.
+  // Zeros are taken by tickets, since tiles wait for them: a block that does not run yet must not hold any,
+  // and a warp that holds one does not leave, nor wait for ever.
   const auto take = [&] {
     return __shfl_sync(0xffffffffu, lane == 0 ? atomicAdd(schedule.counters + 2, 1) : 0, 0);
   };
@@ -105,18 +106,20 @@ __device__ __forceinline__ void prepare_and_round(const BackwardArguments& a, in
       idle = 0;
       continue;
     }
-    if (taken >= items || part >= items * kParts) break;
-    const ScheduleItem item = schedule.items[part / kParts];
-    const int finished = __shfl_sync(0xffffffffu, load_acquire(&schedule.items[item.first].finished), 0);
-    if (finished == 8 * backward_tiles(item.length)) {
-      if (tile_of(item) * kBackwardTile + part % kParts * kRoundedRows < item.length)
-        round_part<T, kD, kColumns>(a, item, part % kParts);
-      part += a.workers;
-      idle = 0;
-    } else {
-      __nanosleep(500);
-      ++idle;
+    if (taken >= items) break;
+    if (part < items * kParts) {
+      const ScheduleItem item = schedule.items[part / kParts];
+      const int finished = __shfl_sync(0xffffffffu, load_acquire(&schedule.items[item.first].finished), 0);
+      if (finished == 8 * backward_tiles(item.length)) {
+        if (tile_of(item) * kBackwardTile + part % kParts * kRoundedRows < item.length)
+          round_part<T, kD, kColumns>(a, item, part % kParts);
+        part += a.workers;
+        idle = 0;
+        continue;
+      }
     }
+    __nanosleep(500);
+    ++idle;
   }
   if (lane == 0) schedule.rounded[worker] = part / a.workers;
 }

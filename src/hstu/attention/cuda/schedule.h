@@ -23,8 +23,7 @@ struct alignas(32) ScheduleItem {
   std::int32_t finished, zeroed;
 };
 inline constexpr int kBackwardTile = 128;  // keys of an item of the backward pass
-
-inline constexpr int kMostWorkers = 1016;
+inline constexpr int kMostWorkers = 1016;  // idle warps that see to the sums of dQ meanwhile, two a block
 
 struct Schedule {
   std::int32_t* counters;  // [0] items taken, [1] items in all, [2] items taken to be zeroed
