@@ -26,8 +26,10 @@ using testing::HasSubstr;
 
 constexpr rlim_t kNoLimit = RLIM_INFINITY;
 
-// Starts hstu-prepare with its output in `output`; no file it writes may outgrow `file_limit` bytes.
-pid_t start(std::vector<std::string> words, const Path& output, rlim_t file_limit = kNoLimit) {
+// Starts hstu-prepare with its output in `output`, with what it says of its work in `errors` if given; no
+// file it writes may outgrow `file_limit` bytes.
+pid_t start(std::vector<std::string> words, const Path& output, rlim_t file_limit = kNoLimit,
+            const Path& errors = {}) {
   words.insert(words.begin(), HSTU_PROGRAM_DIR "/hstu-prepare");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -36,7 +38,7 @@ pid_t start(std::vector<std::string> words, const Path& output, rlim_t file_limi
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(descriptor, STDOUT_FILENO);
-    ::dup2(descriptor, STDERR_FILENO);
+    ::dup2(errors.empty() ? descriptor : ::open(errors.c_str(), O_WRONLY), STDERR_FILENO);
     const rlimit limit{file_limit, file_limit};
     if (file_limit != kNoLimit) ::setrlimit(RLIMIT_FSIZE, &limit);
     ::execv(arguments[0], arguments.data());
@@ -81,6 +83,16 @@ TEST(PrepareProgram, PreparesAndEndsWithATable) {
   EXPECT_EQ(result.exit_status, 0) << result.text;
   EXPECT_THAT(result.text, AllOf(HasSubstr("users      50\n"), HasSubstr("items      77\n"),
                                  HasSubstr("events     5,000\n"), HasSubstr("bytes an event")));
+  EXPECT_EQ(read_manifest(folder / "ds").counts.events, 5000);
+}
+
+// Ratings are not in order of user and time, which it says; and it shows how far it is.
+TEST(PrepareProgram, WhatCannotBeToldIsNoReasonToStop) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  const Path folder = write_ratings(temporary_folder());
+  const int status =
+      wait_for(start(movielens(folder, folder / "ds"), folder / "output.txt", kNoLimit, "/dev/full"));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << read_file(folder / "output.txt");
   EXPECT_EQ(read_manifest(folder / "ds").counts.events, 5000);
 }
 

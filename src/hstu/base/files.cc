@@ -16,6 +16,7 @@
 
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 
 namespace hstu {
 namespace {
@@ -240,7 +241,7 @@ StagedFolder::StagedFolder(Path final_path) : final_(without_trailing_slash(fina
   std::error_code error;
   if (std::filesystem::exists(staging_)) {
     lock_staging();
-    fmt::print(stderr, "removing {}, which an interrupted run left behind\n", staging_.string());
+    tell("removing {}, which an interrupted run left behind\n", staging_.string());
     std::filesystem::remove_all(staging_, error);
     ::close(std::exchange(lock_, -1));
   }

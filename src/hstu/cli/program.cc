@@ -7,6 +7,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/machine.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/threads.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
@@ -64,7 +65,7 @@ int run_program(int argc, char** argv) {
   } catch (const ExitStatus& status) {
     return status.value;
   } catch (const UsageError& error) {
-    fmt::print(stderr, "hstu: {}\n", error.what());
+    tell("hstu: {}\n", error.what());
     return kUsage;
   } catch (const std::bad_alloc&) {
     fmt::print(
@@ -72,7 +73,7 @@ int run_program(int argc, char** argv) {
         "hstu: memory is exhausted: lower training.batch_size, data.history_length or the tables' width\n");
     return kFailed;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "hstu: {}\n", error.what());
+    tell("hstu: {}\n", error.what());
     return kFailed;
   }
 }

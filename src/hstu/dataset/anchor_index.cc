@@ -8,6 +8,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/file_lock.h"
 #include "hstu/base/npy.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/anchor_builder.h"
 #include "hstu/dataset/anchor_manifest.h"
@@ -169,14 +170,13 @@ AnchorIndex open_anchor_index(const Dataset& dataset, const AnchorRule& wanted) 
   const std::unique_ptr<FileLock> lock = lock_folder(folder, rule);
   if (!lock) return build_in_memory(rule, builder);
   if (!lock->held()) {
-    fmt::print(stderr, "notice: another process is building an index of {}; waiting for it\n",
-               dataset.folder().string());
+    tell("notice: another process is building an index of {}; waiting for it\n", dataset.folder().string());
     lock->wait();
   }
   auto index = read_anchor_index(dataset, rule);  // by the process that held the lock
   if (index) return *std::move(index);
-  fmt::print(stderr, "notice: building the index of anchors {}, once: two walks over {} events\n",
-             (folder / rule.name()).string(), with_separators(dataset.events()));
+  tell("notice: building the index of anchors {}, once: two walks over {} events\n",
+       (folder / rule.name()).string(), with_separators(dataset.events()));
   write_index(folder / rule.name(), dataset, rule, builder);
   index = read_anchor_index(dataset, rule);
   require(index.has_value(), "the index {} is not where it was written", rule.name());

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "hstu/base/files.h"
+#include "hstu/base/terminal.h"
 
 namespace hstu {
 
@@ -22,9 +23,7 @@ void stop_cleanly_on_signals() {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) return;
     StagedFolder::remove_all_at_work();
-    fmt::print(stderr, "\nstopped by {}: nothing of the output was kept\n",
-               signal == SIGINT ? "SIGINT" : "SIGTERM");
-    std::fflush(stderr);
+    tell("\nstopped by {}: nothing of the output was kept\n", signal == SIGINT ? "SIGINT" : "SIGTERM");
     ::_exit(128 + signal);
   }).detach();
 }

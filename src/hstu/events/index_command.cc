@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
 
@@ -52,7 +53,7 @@ void store_first_index(const Path& dataset, const AnchorRule& rule) {
   try {
     open_anchor_index(Dataset(dataset), rule);
   } catch (const UsageError& error) {
-    fmt::print(stderr, "notice: no index of anchors was stored: {}\n", error.what());
+    tell("notice: no index of anchors was stored: {}\n", error.what());
   }
 }
 

@@ -8,6 +8,7 @@
 #include <malloc.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 #include "hstu/events/clean_stop.h"
 #include "hstu/events/generate_command.h"
 #include "hstu/events/prepare_command.h"
@@ -44,10 +45,10 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const hstu::UsageError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    hstu::tell("error: {}\n", error.what());
     return kWordsWrong;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    hstu::tell("error: {}\n", error.what());
     return kRunFailed;
   }
 }

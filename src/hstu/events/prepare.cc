@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/writer.h"
 #include "hstu/events/event_extractor.h"
@@ -20,9 +21,9 @@ void note_space(const Path& folder, std::int64_t needed) {
   std::error_code error;
   const auto space = std::filesystem::space(folder, error);
   if (error || static_cast<std::uintmax_t>(needed) <= space.available) return;
-  fmt::print(stderr, "note: about {} will be needed in {}, and {} are free there\n",
-             human_bytes(static_cast<double>(needed)), folder.parent_path().string(),
-             human_bytes(static_cast<double>(space.available)));
+  tell("note: about {} will be needed in {}, and {} are free there\n",
+       human_bytes(static_cast<double>(needed)), folder.parent_path().string(),
+       human_bytes(static_cast<double>(space.available)));
 }
 
 // Streams the log into a new Sink, as it stands or, when that turns out not to be in order, sorted into
@@ -45,7 +46,7 @@ auto stream_into(const Schema& schema, const Path& input, const Path& output, co
         staged.commit();
         return result;
       }
-      fmt::print(stderr, "the log is not in order of user and time: sorting it\n");
+      tell("the log is not in order of user and time: sorting it\n");
     }
   } catch (const DiskFullError& error) {
     const std::int64_t needed = log.expected_bytes(sort, event_bytes);
