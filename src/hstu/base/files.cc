@@ -115,6 +115,30 @@ std::string file_checksum(const Path& path) {
   return checksum.text();
 }
 
+// `write(bytes, size, done)` is a system call that writes some of them, `done` bytes after the first.
+template <typename Write>
+static void write_all(const Path& path, const void* bytes, std::size_t size, const Write& write) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t written = write(static_cast<const char*>(bytes) + done, size - done, done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_write(path, errno);
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+// To the file's end; or at `offset`.
+static void append_all(const Path& path, int descriptor, const void* bytes, std::size_t size) {
+  write_all(path, bytes, size,
+            [&](const char* from, std::size_t n, std::size_t) { return ::write(descriptor, from, n); });
+}
+static void place_all(const Path& path, int descriptor, std::uint64_t offset, const void* bytes,
+                      std::size_t size) {
+  write_all(path, bytes, size, [&](const char* from, std::size_t n, std::size_t done) {
+    return ::pwrite(descriptor, from, n, static_cast<off_t>(offset + done));
+  });
+}
+
 OutputFile::OutputFile(Path path) : path_(std::move(path)) {
   descriptor_ = open_or_throw(path_, O_WRONLY | O_CREAT | O_TRUNC, "create");
   buffer_.reserve(kBufferBytes);
@@ -131,31 +155,17 @@ void OutputFile::write(const void* bytes, std::size_t size) {
     buffer_.append(static_cast<const char*>(bytes), size);
     return;
   }
-  const char* next = static_cast<const char*>(bytes);
-  while (size > 0) {
-    const ssize_t written = ::write(descriptor_, next, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_write(path_, errno);
-    next += written;
-    size -= static_cast<std::size_t>(written);
-  }
+  append_all(path_, descriptor_, bytes, size);
 }
 
 void OutputFile::flush() {
-  std::size_t done = 0;
-  while (done < buffer_.size()) {
-    const ssize_t written = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_write(path_, errno);
-    done += static_cast<std::size_t>(written);
-  }
+  append_all(path_, descriptor_, buffer_.data(), buffer_.size());
   buffer_.clear();
 }
 
 void OutputFile::overwrite(std::uint64_t offset, const void* bytes, std::size_t size) {
   flush();
-  const ssize_t written = ::pwrite(descriptor_, bytes, size, static_cast<off_t>(offset));
-  if (written != static_cast<ssize_t>(size)) fail_write(path_, errno);
+  place_all(path_, descriptor_, offset, bytes, size);
 }
 
 void OutputFile::close() {
@@ -181,15 +191,7 @@ PlacedFile::~PlacedFile() {
 }
 
 void PlacedFile::write_at(std::uint64_t offset, const void* bytes, std::size_t size) {
-  const char* next = static_cast<const char*>(bytes);
-  while (size > 0) {
-    const ssize_t written = ::pwrite(descriptor_, next, size, static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_write(path_, errno);
-    next += written;
-    offset += static_cast<std::uint64_t>(written);
-    size -= static_cast<std::size_t>(written);
-  }
+  place_all(path_, descriptor_, offset, bytes, size);
 }
 
 void PlacedFile::close() {

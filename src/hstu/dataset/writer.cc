@@ -63,6 +63,16 @@ void DatasetWriter::append(EventTable events) {
   counter_.add(events);
 }
 
+void write_attributes(const Path& folder, std::span<const ItemAttribute> attributes, Manifest& manifest) {
+  manifest.attributes.clear();
+  for (const ItemAttribute& attribute : attributes) {
+    ColumnWriter writer(folder / attribute_file(attribute.name), Width::k4Bytes);
+    writer.append(attribute.values);
+    manifest.columns[attribute_file(attribute.name)] = writer.close();
+    manifest.attributes.push_back(attribute.name);
+  }
+}
+
 Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
                                const std::optional<TimeSplit>& split,
                                const std::optional<EventCounts>& test_events) {
@@ -76,13 +86,7 @@ Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
   for (std::size_t c = 0; c < context_.size(); ++c) {
     manifest.columns[context_file(manifest.context[c])] = context_[c].close();
   }
-  manifest.attributes.clear();
-  for (const ItemAttribute& attribute : attributes) {
-    ColumnWriter writer(folder_ / attribute_file(attribute.name), Width::k4Bytes);
-    writer.append(attribute.values);
-    manifest.columns[attribute_file(attribute.name)] = writer.close();
-    manifest.attributes.push_back(attribute.name);
-  }
+  write_attributes(folder_, attributes, manifest);
   const ColumnInfo& time = manifest.columns.at(kTimestampFile);
   manifest.time = {.min = *time.min, .max = *time.max};
   manifest.counts = counter_.counts();

@@ -32,6 +32,9 @@ class UserBorders {
   std::optional<std::int64_t> last_;
 };
 
+// A column for each attribute, named and described in `manifest`.
+void write_attributes(const Path& folder, std::span<const ItemAttribute> attributes, Manifest& manifest);
+
 // Writes events as they come, in order of (user, time), into the existing folder `folder` (a StagedFolder's,
 // so that a failure leaves nothing behind). Memory does not depend on the number of events. Throws Error
 // naming the file that could not be written.

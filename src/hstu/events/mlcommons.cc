@@ -12,6 +12,7 @@
 #include "hstu/dataset/column_writer.h"
 #include "hstu/dataset/mapped_column.h"
 #include "hstu/dataset/pool_counts.h"
+#include "hstu/dataset/writer.h"
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/events/item_attributes.h"
 #include "hstu/events/mlcommons_cache.h"
@@ -100,17 +101,11 @@ std::int64_t count_items(const Path& path, const ColumnInfo& info) {
   return std::count(seen.begin(), seen.end(), true);
 }
 
-void write_attributes(const Path& metadata, const Path& folder, Manifest& manifest) {
+std::vector<ItemAttribute> attributes_of(const Path& metadata) {
   std::vector<ItemAttribute> attributes = read_mappings(yambda_schema(find_yambda_mappings(metadata), {}),
                                                         metadata, PrepareOptions{}.attribute());
   equalize_lengths(attributes);
-  manifest.attributes.clear();
-  for (const ItemAttribute& attribute : attributes) {
-    ColumnWriter writer(folder / attribute_file(attribute.name), IntegerColumn::Width::k4Bytes);
-    writer.append(attribute.values);
-    manifest.columns[attribute_file(attribute.name)] = writer.close();
-    manifest.attributes.push_back(attribute.name);
-  }
+  return attributes;
 }
 
 // The cache lists anchors in ascending order; so does every window of the index.
@@ -154,7 +149,7 @@ Manifest import_mlcommons(const Path& folder, const Path& metadata, const Path& 
   link(kTimestampFile, "flat_timestamps.npy");
   link(context_file("is_organic"), "flat_is_organic.npy");
   write_actions(cache, path, manifest);
-  write_attributes(metadata, path, manifest);
+  write_attributes(path, attributes_of(metadata), manifest);
 
   manifest.counts.events = cache.events();
   manifest.counts.users = manifest.columns.at(kUserIdsFile).count;
