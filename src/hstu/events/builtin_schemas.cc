@@ -54,9 +54,11 @@ Schema yambda_schema(const Path& mappings, const SplitRule& split) {
                         .item_column = "item_id"}};
   schema.context = {{.name = "is_organic", .column = "is_organic"}};
   schema.actions = {
-      {.name = "listen_plus", .bit = 1, .when = all_of({"event_type = listen", "played_ratio_pct >= 50"})},
-      {.name = "like", .bit = 2, .when = all_of({"event_type = like"})},
-      {.name = "skip", .bit = 4, .when = all_of({"event_type = listen", "played_ratio_pct < 50"})}};
+      {.name = "listen_plus",
+       .bit = kListenPlus,
+       .when = all_of({"event_type = listen", "played_ratio_pct >= 50"})},
+      {.name = "like", .bit = kLike, .when = all_of({"event_type = like"})},
+      {.name = "skip", .bit = kSkip, .when = all_of({"event_type = listen", "played_ratio_pct < 50"})}};
   schema.rankable = all_of({"event_type = listen"});
   schema.label = "listen_plus";
   schema.pools = {"listen_plus", "like", "skip"};

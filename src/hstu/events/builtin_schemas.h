@@ -1,10 +1,15 @@
 // The schemas of Yambda and MovieLens, in the same words that a user's schema file has.
 #pragma once
 
+#include <cstdint>
+
 #include "hstu/base/files.h"
 #include "hstu/events/schema.h"
 
 namespace hstu {
+
+// Bits of Yambda's actions.
+inline constexpr std::uint8_t kListenPlus = 1, kLike = 2, kSkip = 4;
 
 // Yambda (huggingface.co/datasets/yandex/yambda, `flat` layout). `mappings` is the folder of the catalogue's
 // artist_item_mapping.parquet and album_item_mapping.parquet.

@@ -21,9 +21,8 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kBlock = std::int64_t{1} << 20;         // events between two writes
-constexpr std::int64_t kItemLimit = std::int64_t{1} << 31;     // ids are counted in a bit each
-constexpr std::uint8_t kListenPlus = 1, kLike = 2, kSkip = 4;  // as in yambda_schema
+constexpr std::int64_t kBlock = std::int64_t{1} << 20;      // events between two writes
+constexpr std::int64_t kItemLimit = std::int64_t{1} << 31;  // ids are counted in a bit each
 
 // Reads a column once, for its checksum and range.
 ColumnInfo describe_column(const Path& path) {

@@ -12,7 +12,8 @@
 namespace hstu {
 namespace {
 
-constexpr std::uint8_t kListenPlus = 1, kLike = 2, kSkip = 4, kDislike = 8, kUnlike = 16, kUndislike = 32;
+// Beside those of yambda_schema.
+constexpr std::uint8_t kDislike = 8, kUnlike = 16, kUndislike = 32;
 enum EventCode : std::int64_t { kListenCode, kLikeCode, kDislikeCode, kUnlikeCode, kUndislikeCode };
 enum Context : std::size_t { kOrganic, kPlayedRatio };
 
