@@ -234,7 +234,7 @@ void release_mapped(const void* begin, std::size_t bytes) {
   ::madvise(reinterpret_cast<void*>(aligned), bytes + (first - aligned), MADV_DONTNEED);
 }
 
-StagedFolder::StagedFolder(Path final_path) : final_(without_trailing_slash(final_path)) {
+StagedFolder::StagedFolder(const Path& final_path) : final_(without_trailing_slash(final_path)) {
   if (std::filesystem::exists(std::filesystem::symlink_status(final_))) {
     fail_usage("the output folder {} exists already: choose another name or remove it first",
                final_.string());

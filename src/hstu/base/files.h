@@ -94,7 +94,7 @@ class StagedFolder {
  public:
   // What a killed run left behind is removed, with a notice. Throws UsageError when `final_path` exists
   // already (nothing is ever overwritten) or another program is making it.
-  explicit StagedFolder(Path final_path);
+  explicit StagedFolder(const Path& final_path);
   ~StagedFolder();
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;

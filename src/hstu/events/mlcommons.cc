@@ -41,7 +41,7 @@ ColumnInfo describe_column(const Path& path) {
       const auto* const end = elements + std::min(begin + kBlock, column.size());
       checksum.add(first, static_cast<std::size_t>(end - first) * sizeof(*first));
       const auto [low, high] = std::minmax_element(first, end);
-      const auto min = static_cast<std::int64_t>(*low), max = static_cast<std::int64_t>(*high);
+      const std::int64_t min{*low}, max{*high};
       info.min = std::min(info.min.value_or(min), min);
       info.max = std::max(info.max.value_or(max), max);
       progress.advance_to(begin);
@@ -56,6 +56,7 @@ ColumnInfo describe_column(const Path& path) {
 void write_actions(const MlcommonsCache& cache, const Path& folder, Manifest& manifest) {
   const std::array names{"flat_is_listen_plus.npy", "flat_is_like.npy", "flat_is_skip.npy"};
   std::vector<MappedColumn> flags;
+  flags.reserve(names.size());
   for (const char* name : names) flags.emplace_back(cache.file(name));
   const auto flag = [&](std::size_t f) {
     return flags[f].visit([](const auto* bytes) { return reinterpret_cast<const std::uint8_t*>(bytes); });
