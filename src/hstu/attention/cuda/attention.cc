@@ -37,14 +37,15 @@ TileOrder backward_order(int width) {
   return width == 256 ? TileOrder{false, 64, 128} : TileOrder{false, 128, 256};
 }
 
+// Of the fp32 sums of dQ of so many tiles.
+std::int64_t sum_bytes(const AttentionProblem& p, std::int64_t tiles) {
+  return 4 * tiles * kBackwardTile * width_of(p);
+}
 // Tiles whose sums are zeros before the backward pass begins; it sees to the others on its way. What the
 // first tiles add to, and no more than fits the cache.
 std::int64_t zeros_before(const AttentionProblem& p) {
   constexpr std::int64_t kBytes = 24 << 20;
-  return std::min(schedule_items(p, kBackwardTile), kBytes / (4 * kBackwardTile * width_of(p)));
-}
-std::int64_t dq_sum_bytes(const AttentionProblem& p) {
-  return std::int64_t{4} * schedule_items(p, kBackwardTile) * kBackwardTile * width_of(p);
+  return std::min(schedule_items(p, kBackwardTile), kBytes / sum_bytes(p, 1));
 }
 
 void check_outputs(const AttentionKernel kernel, std::initializer_list<const AttentionRows*> all) {
@@ -101,8 +102,8 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   const int columns = width == 256 ? 128 : width;  // of Q and dO that one block of a cluster loads
   const Schedule schedule = schedule_at(workspace);
   void* const dq_sum = static_cast<char*>(workspace) + aligned(schedule_bytes(p, kBackwardTile));
-  make_schedule(p, kBackwardTile, backward_order(width), schedule, dq_sum,
-                4 * zeros_before(p) * kBackwardTile * width, stream);
+  make_schedule(p, kBackwardTile, backward_order(width), schedule, dq_sum, sum_bytes(p, zeros_before(p)),
+                stream);
   const BackwardArguments arguments{row_map(p, p.q, 64, columns),
                                     row_map(p, p.k, keys, width),
                                     row_map(p, p.v, keys, width),
@@ -191,7 +192,8 @@ AttentionWorkspace attention_workspace(const AttentionProblem& p, const Attentio
   if (route.forward == AttentionKernel::hopper)
     bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p))));
   if (route.backward == AttentionKernel::hopper)
-    bytes.backward = aligned(schedule_bytes(p, kBackwardTile)) + dq_sum_bytes(p);
+    bytes.backward =
+        aligned(schedule_bytes(p, kBackwardTile)) + sum_bytes(p, schedule_items(p, kBackwardTile));
   if (route.forward == AttentionKernel::mma)
     bytes.forward = aligned(schedule_bytes(p, sum_mma_rows(width_of(p))));
   if (route.backward == AttentionKernel::mma)

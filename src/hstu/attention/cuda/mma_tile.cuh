@@ -43,7 +43,7 @@ __device__ __forceinline__ void plan_mma(const MmaArguments& a, const MmaSide& s
   if (threadIdx.x == 0) {
     const ScheduleItem item = a.schedule.items[item_index];
     begin_work(w, a.samples, item);
-    int tile = static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1));
+    int tile = item.tile();
     // The last queries see the most keys, the first keys are seen by the most queries.
     if (side.of_keys) tile = (w.n + Tile::kRows - 1) / Tile::kRows - 1 - tile;
     w.own_begin = tile * Tile::kRows;

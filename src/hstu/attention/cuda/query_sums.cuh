@@ -11,9 +11,6 @@ namespace hstu::cuda {
 // The rows of an item of the schedule are rounded in parts of 16 rows, part p by worker p % workers.
 inline constexpr int kRoundedRows = 16, kParts = kBackwardTile / kRoundedRows;
 
-__device__ __forceinline__ int tile_of(const ScheduleItem& item) {
-  return static_cast<int>(item.head_and_tile & ((1u << kTileBits) - 1));
-}
 __device__ __forceinline__ int backward_tiles(int length) {
   return (length + kBackwardTile - 1) / kBackwardTile;
 }
@@ -27,18 +24,24 @@ __device__ __forceinline__ void finish_sums(const Schedule& schedule, std::int32
   }
 }
 
+// Where the sums of part `part` of an item lie.
+template <int kD>
+__device__ __forceinline__ const float* sums_of_part(const BackwardArguments& a, const ScheduleItem& item,
+                                                     int part) {
+  return a.dq_sum + sums_of_head(item.first + item.tile(), kD) + part / 4 * (64 * kD) + part % 4 * 128;
+}
+
 // One warp: part `part` of an item, kColumns columns at a time (a divisor of 32). A lane reads two neighbours
 // of a row and of the row 8 below; with the lane beside it, it writes four of one.
 template <typename T, int kD, int kColumns>
 __device__ __forceinline__ void round_part(const BackwardArguments& a, const ScheduleItem& item, int part) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool odd = lane % 2 == 1;
-  const int tile = tile_of(item);
-  const float* const from =
-      a.dq_sum + sums_of_head(item.first + tile, kD) + part / 4 * (64 * kD) + part % 4 * 128 + lane * 4;
+  const int tile = item.tile();
+  const float* const from = sums_of_part<kD>(a, item, part) + lane * 4;
   const int row = tile * kBackwardTile + part * kRoundedRows + lane / 4 + (odd ? 8 : 0);
   T* const to = static_cast<T*>(a.dq) + (item.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
-                static_cast<int>(item.head_and_tile >> kTileBits) * a.dq_head_stride + lane % 4 / 2 * 4;
+                item.head() * a.dq_head_stride + lane % 4 / 2 * 4;
   const float scale = a.half_alpha * scale_of(a.samples, item.sample);
   const bool stored = row < item.length;
 #pragma unroll 1
@@ -71,9 +74,8 @@ __device__ __forceinline__ void wait_for_zeros(const BackwardArguments& a, const
 template <int kD>
 __device__ __forceinline__ void zero_sums(const BackwardArguments& a, const ScheduleItem& item) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (item.first + tile_of(item) < a.zeros_before) return;
-  float4* const to =
-      reinterpret_cast<float4*>(a.dq_sum + sums_of_head(item.first + tile_of(item), kD)) + lane;
+  if (item.first + item.tile() < a.zeros_before) return;
+  float4* const to = reinterpret_cast<float4*>(a.dq_sum + sums_of_head(item.first + item.tile(), kD)) + lane;
 #pragma unroll 8
   for (int i = 0; i < kBackwardTile * kD / 4; i += 32) to[i] = make_float4(0, 0, 0, 0);
   __syncwarp();
@@ -111,7 +113,7 @@ __device__ __forceinline__ void prepare_and_round(const BackwardArguments& a, in
       const ScheduleItem item = schedule.items[part / kParts];
       const int finished = __shfl_sync(0xffffffffu, load_acquire(&schedule.items[item.first].finished), 0);
       if (finished == 8 * backward_tiles(item.length)) {
-        if (tile_of(item) * kBackwardTile + part % kParts * kRoundedRows < item.length)
+        if (item.tile() * kBackwardTile + part % kParts * kRoundedRows < item.length)
           round_part<T, kD, kColumns>(a, item, part % kParts);
         part += a.workers;
         idle = 0;

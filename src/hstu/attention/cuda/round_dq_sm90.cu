@@ -16,13 +16,12 @@ __global__ void __launch_bounds__(256) round_dq_kernel(const __grid_constant__ B
     const int p = parts - 1 - i;
     if (p / a.workers < a.schedule.rounded[p % a.workers]) continue;
     const ScheduleItem item = a.schedule.items[p / kParts];
-    const int tile = tile_of(item), part = p % kParts;
+    const int tile = item.tile(), part = p % kParts;
     const int row = tile * kBackwardTile + part * kRoundedRows + lane / 4;
     if (row - lane / 4 >= item.length) continue;
-    const float* const from =
-        a.dq_sum + sums_of_head(item.first + tile, kD) + part / 4 * (64 * kD) + part % 4 * 128 + lane * 4;
+    const float* const from = sums_of_part<kD>(a, item, part) + lane * 4;
     T* const to = static_cast<T*>(a.dq) + (item.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
-                  static_cast<int>(item.head_and_tile >> kTileBits) * a.dq_head_stride + lane % 4 * 8;
+                  item.head() * a.dq_head_stride + lane % 4 * 8;
     const float scale = a.half_alpha * scale_of(a.samples, item.sample);
 #pragma unroll 1
     for (int column = 0; column < kD; column += 64) {

@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include "hstu/attention/cuda/limits.h"
+#include "hstu/attention/mask.h"
 #include "hstu/attention/problem.h"
 
 namespace hstu::cuda {
@@ -21,6 +22,11 @@ struct alignas(32) ScheduleItem {
   std::int32_t first;
   // Of the item in place `first`, counters for the tiles of this head: 0.
   std::int32_t finished, zeroed;
+
+  HSTU_HOST_DEVICE std::int32_t head() const { return static_cast<std::int32_t>(head_and_tile >> kTileBits); }
+  HSTU_HOST_DEVICE std::int32_t tile() const {
+    return static_cast<std::int32_t>(head_and_tile & ((1u << kTileBits) - 1));
+  }
 };
 inline constexpr int kBackwardTile = 128;  // keys of an item of the backward pass
 inline constexpr int kMostWorkers = 1016;  // idle warps that see to the sums of dQ meanwhile, two a block

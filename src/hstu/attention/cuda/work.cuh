@@ -51,7 +51,7 @@ __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const Sche
   w.scale = scale_of(s, item.sample);
   w.sample = item.sample;
   w.first = item.first;
-  w.head = static_cast<std::int32_t>(item.head_and_tile >> kTileBits);
+  w.head = item.head();
 }
 
 // kBackwardTile keys of a sample against its queries, 64 at a time.
@@ -90,7 +90,7 @@ __device__ __forceinline__ void put_work(const Samples& samples, const Schedule&
   }
   const ScheduleItem item = schedule.items[ticket];
   begin_work(work, samples, item);
-  plan(work, static_cast<std::int32_t>(item.head_and_tile & ((1u << kTileBits) - 1)));
+  plan(work, item.tile());
 }
 
 // Runs in one thread: takes tiles until none is left, `plan(work, tile)` fills in what the kernel does with
