@@ -4,8 +4,8 @@
 
 #include <gmock/gmock.h>
 
-#include "c/command.h"
 #include "c/header.h"
+#include "command.h"
 
 namespace hstu {
 namespace {

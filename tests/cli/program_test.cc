@@ -1,12 +1,11 @@
 // hstu as a program: exit status and messages.
-#include <cstdio>
 #include <string>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
+#include "command.h"
 #include "hstu/base/json.h"
 #include "hstu/base/npy.h"
 #include "training/small_dataset.h"
@@ -17,20 +16,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-struct Result {
-  int exit_status;
-  std::string text;  // both streams
-};
-
-Result run(const std::string& words) {
-  const std::string command = fmt::format("{}/hstu {} 2>&1", HSTU_PROGRAM_DIR, words);
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  Result result{-1, ""};
-  char buffer[4096];
-  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe)) result.text.append(buffer, n);
-  const int status = ::pclose(pipe);
-  result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
+CommandResult run(const std::string& words) {
+  return run_command(fmt::format("{}/hstu {}", HSTU_PROGRAM_DIR, words));
 }
 
 std::string config_text(const Path& dataset) {
@@ -55,7 +42,7 @@ class Program : public ::testing::Test {
 
 TEST_F(Program, AttentionBenchmarkNamesTheWordItDoesNotKnow) {
   const auto complaint = [&](const std::string& words) {
-    const Result result = run("bench attention " + words);
+    const CommandResult result = run("bench attention " + words);
     EXPECT_EQ(result.exit_status, 2) << words;
     return result.text;
   };
@@ -77,7 +64,7 @@ TEST_F(Program, AttentionBenchmarkNamesTheWordItDoesNotKnow) {
 
 TEST_F(Program, AttentionIsExplainedForAnyDeviceWithoutAGpu) {
   const auto explained = [&](const std::string& words) {
-    const Result result = run("bench attention --explain " + words);
+    const CommandResult result = run("bench attention --explain " + words);
     EXPECT_EQ(result.exit_status, 0) << result.text;
     return result.text;
   };
@@ -92,7 +79,7 @@ TEST_F(Program, AttentionIsExplainedForAnyDeviceWithoutAGpu) {
 
 TEST_F(Program, AttentionBenchmarkRefusesPathsItCannotWriteBeforeItTimes) {
   const auto complaint = [&](const std::string& words) {
-    const Result result = run("bench attention " + words);
+    const CommandResult result = run("bench attention " + words);
     EXPECT_EQ(result.exit_status, 1) << words;
     return result.text;
   };
@@ -108,7 +95,7 @@ TEST_F(Program, AttentionBenchmarkRefusesPathsItCannotWriteBeforeItTimes) {
 TEST_F(Program, EveryCommandTeachesWithAnExample) {
   for (const char* command :
        {"train", "eval", "inspect", "doctor", "config", "bench step", "bench attention"}) {
-    const Result result = run(fmt::format("{} --help", command));
+    const CommandResult result = run(fmt::format("{} --help", command));
     EXPECT_EQ(result.exit_status, 0) << command;
     EXPECT_THAT(result.text, HasSubstr("Example")) << command;
   }
@@ -120,33 +107,34 @@ TEST_F(Program, WrongWordsEndWithStatusTwo) {
   EXPECT_EQ(run("trian").exit_status, 2);
   EXPECT_EQ(run("train --nonsense").exit_status, 2);
   EXPECT_EQ(run("train").exit_status, 2);
-  const Result missing = run(fmt::format("train {} --output {}", (folder_ / "none.toml").string(), "run"));
+  const CommandResult missing =
+      run(fmt::format("train {} --output {}", (folder_ / "none.toml").string(), "run"));
   EXPECT_EQ(missing.exit_status, 2);
   EXPECT_THAT(missing.text, HasSubstr("none.toml"));
 }
 
 TEST_F(Program, AnUnknownKeyNamesTheNearestOneAndMakesNoRun) {
-  const Result result = run(train_words("--set training.bacth_size=3"));
+  const CommandResult result = run(train_words("--set training.bacth_size=3"));
   EXPECT_EQ(result.exit_status, 2);
   EXPECT_THAT(result.text, AllOf(HasSubstr("bacth_size"), HasSubstr("batch_size")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
 }
 
 TEST_F(Program, AWrongTypeNamesKeyAndValue) {
-  const Result result = run(train_words("--set training.batch_size=many"));
+  const CommandResult result = run(train_words("--set training.batch_size=many"));
   EXPECT_EQ(result.exit_status, 2);
   EXPECT_THAT(result.text, AllOf(HasSubstr("training.batch_size"), HasSubstr("many")));
 }
 
 TEST_F(Program, AMissingDatasetIsNamedAndMakesNoRun) {
-  const Result result = run(train_words("--set data.path=nowhere"));
+  const CommandResult result = run(train_words("--set data.path=nowhere"));
   EXPECT_EQ(result.exit_status, 2);
   EXPECT_THAT(result.text, HasSubstr("nowhere"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
 }
 
 TEST_F(Program, TrainsEvaluatesAndInspects) {
-  const Result trained = run(train_words());
+  const CommandResult trained = run(train_words());
   EXPECT_EQ(trained.exit_status, 0) << trained.text;
   EXPECT_THAT(trained.text, AllOf(HasSubstr("completed after 12 steps"), HasSubstr("baseline")));
   for (const char* name : {"config.toml", "metrics.jsonl", "summary.json", "checkpoints"}) {
@@ -155,7 +143,8 @@ TEST_F(Program, TrainsEvaluatesAndInspects) {
   EXPECT_EQ(run(train_words()).exit_status, 2) << "wrote over a run";
 
   const Path run_folder = folder_ / "run", scores = folder_ / "scores";
-  const Result evaluated = run(fmt::format("eval {} --predictions {}", run_folder.string(), scores.string()));
+  const CommandResult evaluated =
+      run(fmt::format("eval {} --predictions {}", run_folder.string(), scores.string()));
   EXPECT_EQ(evaluated.exit_status, 0) << evaluated.text;
   const Json summary = Json::parse(read_file(run_folder / "summary.json"));
   EXPECT_THAT(evaluated.text, HasSubstr(fmt::format("\"auc\": {}", summary.at("eval").at("auc").dump())));
@@ -174,29 +163,29 @@ TEST_F(Program, TrainsEvaluatesAndInspects) {
 }
 
 TEST_F(Program, ARefusedRunLeavesNoFolder) {
-  const Result result = run(train_words("--set training.first_window=99"));
+  const CommandResult result = run(train_words("--set training.first_window=99"));
   EXPECT_EQ(result.exit_status, 2) << result.text;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
 }
 
 TEST_F(Program, AnOutputThatCannotBeWrittenIsNamed) {
-  const Result result = run(fmt::format("train {} --output /proc/hstu-run", config().string()));
+  const CommandResult result = run(fmt::format("train {} --output /proc/hstu-run", config().string()));
   EXPECT_EQ(result.exit_status, 1);
   EXPECT_THAT(result.text, HasSubstr("cannot create the folder /proc/hstu-run"));
 }
 
 TEST_F(Program, GoesOnWithTheLatestRunAndWarmStartsAnother) {
   ASSERT_EQ(run(train_words()).exit_status, 0);
-  const Result more =
+  const CommandResult more =
       run(fmt::format("train --resume latest --runs {} --set training.max_steps=14", folder_.string()));
   EXPECT_EQ(more.exit_status, 2);
   EXPECT_THAT(more.text, HasSubstr("training.max_steps: 12 there, 14 here"));
-  const Result allowed = run(fmt::format(
+  const CommandResult allowed = run(fmt::format(
       "train --resume latest --runs {} --set training.max_steps=14 --allow-change training.max_steps",
       folder_.string()));
   EXPECT_EQ(allowed.exit_status, 0) << allowed.text;
   EXPECT_THAT(allowed.text, HasSubstr("completed after 14 steps"));
-  const Result warm = run(
+  const CommandResult warm = run(
       fmt::format("train {0} --warm-start {1}/run --output {1}/warm", config().string(), folder_.string()));
   EXPECT_EQ(warm.exit_status, 0) << warm.text;
   EXPECT_THAT(warm.text, HasSubstr("warm start from"));
@@ -208,13 +197,13 @@ TEST_F(Program, RefusesATornCheckpointByName) {
   ASSERT_EQ(run(train_words()).exit_status, 0);
   const Path dense = folder_ / "run/checkpoints/step_00000012/dense.safetensors";
   std::filesystem::resize_file(dense, std::filesystem::file_size(dense) - 1);
-  const Result result = run("eval " + (folder_ / "run").string());
+  const CommandResult result = run("eval " + (folder_ / "run").string());
   EXPECT_EQ(result.exit_status, 1);
   EXPECT_THAT(result.text, HasSubstr("dense.safetensors"));
 }
 
 TEST_F(Program, DoctorSaysThatTheCpuPathWorks) {
-  const Result result = run("doctor");
+  const CommandResult result = run("doctor");
   EXPECT_EQ(result.exit_status, 0);
   EXPECT_THAT(result.text, AllOf(HasSubstr("processor"), HasSubstr("GPU"), HasSubstr("works here")));
 }
