@@ -49,6 +49,7 @@ TEST_F(Program, AttentionBenchmarkNamesTheWordItDoesNotKnow) {
   EXPECT_THAT(complaint("--shape 32,4096,4"), HasSubstr("samples,length,heads,head size, found '32,4096,4'"));
   EXPECT_THAT(complaint("--shape 32,x,4,64"), HasSubstr("expected a whole number, found 'x'"));
   EXPECT_THAT(complaint("--mask diagonal"), HasSubstr("causal, full or LEFT,RIGHT, found 'diagonal'"));
+  EXPECT_THAT(complaint("--mask 99999999999,0"), HasSubstr("expected a whole number, found '99999999999'"));
   EXPECT_THAT(complaint("--direction up"), HasSubstr("fwd, bwd or both, found 'up'"));
   EXPECT_THAT(complaint("--type int8"), HasSubstr("bf16, fp16 or fp32, found 'int8'"));
   EXPECT_THAT(complaint("--lengths uniform"), HasSubstr("fixed, zipf or lognormal, found 'uniform'"));

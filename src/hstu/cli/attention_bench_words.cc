@@ -7,12 +7,11 @@
 namespace hstu {
 namespace {
 
-std::int64_t number(const std::string& word, const std::string& option) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size())
-    fail_usage("{}: expected a whole number, found '{}'", option, word);
-  return value;
+template <typename Number = std::int64_t>
+Number number(const std::string& word, const std::string& option) {
+  const std::optional<Number> value = parse_number<Number>(word);
+  if (!value) fail_usage("{}: expected a whole number, found '{}'", option, word);
+  return *value;
 }
 
 AttentionMask mask_of(const AttentionBenchWords& words) {
@@ -23,8 +22,8 @@ AttentionMask mask_of(const AttentionBenchWords& words) {
   else if (words.mask == "full")
     mask.left = mask.right = -1;
   else if (window.size() == 2) {
-    mask.left = static_cast<std::int32_t>(number(window[0], "--mask"));
-    mask.right = static_cast<std::int32_t>(number(window[1], "--mask"));
+    mask.left = number<std::int32_t>(window[0], "--mask");
+    mask.right = number<std::int32_t>(window[1], "--mask");
   } else
     fail_usage("--mask: expected causal, full or LEFT,RIGHT, found '{}'", words.mask);
   return mask;

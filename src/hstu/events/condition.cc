@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/text.h"
 
 namespace hstu {
 namespace {
@@ -32,14 +32,6 @@ std::string_view unquote(std::string_view text) {
   const bool quoted =
       text.size() >= 2 && text.front() == text.back() && (text.front() == '\'' || text.front() == '"');
   return quoted ? text.substr(1, text.size() - 2) : text;
-}
-
-template <typename Number>
-std::optional<Number> parse(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 template <typename Element, typename Holds>
@@ -113,7 +105,7 @@ std::string to_string(const Condition& condition) {
 void keep_matching(const Condition& condition, const RawColumn& column, const std::string& file,
                    std::span<std::uint8_t> mask) {
   if (column.kind == RawColumn::Kind::kText) return compare_texts(condition, column, file, mask);
-  const std::optional<double> real = parse<double>(condition.value);
+  const std::optional<double> real = parse_number<double>(condition.value);
   if (!real) {
     fail_usage("{}: the condition \"{}\" needs a number: the column \"{}\" holds {}", file,
                to_string(condition), column.name, column.type_name);
@@ -123,7 +115,7 @@ void keep_matching(const Condition& condition, const RawColumn& column, const st
   }
   const std::span<const std::int64_t> integers(column.integers);
   // Whole numbers are compared as such: doubles would confuse ids beyond 2^53.
-  if (const auto whole = parse<std::int64_t>(condition.value)) {
+  if (const auto whole = parse_number<std::int64_t>(condition.value)) {
     return compare(integers, condition.comparison, *whole, mask);
   }
   compare(integers, condition.comparison, *real, mask);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <fstream>
 #include <string_view>
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/base/text.h"
 
 namespace hstu {
 namespace {
@@ -44,10 +44,12 @@ std::string_view take_field(std::string_view& rest, std::string_view separator) 
   return field;
 }
 
+// False when `text` is no number.
 template <typename Number>
-bool parse_number(std::string_view text, Number& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+bool read_number(std::string_view text, Number& value) {
+  const std::optional<Number> number = parse_number<Number>(text);
+  if (number) value = *number;
+  return number.has_value();
 }
 
 // The year in "Title (1995)", "American President, The (1995)": the last four digits in brackets; 0 if there
@@ -57,7 +59,7 @@ std::int64_t year_of(std::string_view title) {
        open = title.rfind('(', open - 1)) {
     const std::string_view digits = title.substr(open + 1, 4);
     std::int64_t year = 0;
-    if (title.substr(open + 1).find(')') == 4 && parse_number(digits, year) && year > 0) return year;
+    if (title.substr(open + 1).find(')') == 4 && read_number(digits, year) && year > 0) return year;
     if (open == 0) break;
   }
   return 0;
@@ -117,9 +119,9 @@ class MovieLensSource : public ColumnSource {
   bool parse_rating(std::string_view line, std::vector<RawColumn>& columns) const {
     std::int64_t user = 0, item = 0, time = 0;
     double rating = 0;
-    const bool good = parse_number(take_field(line, format_.separator), user) &&
-                      parse_number(take_field(line, format_.separator), item) &&
-                      parse_number(take_field(line, format_.separator), rating) && parse_number(line, time);
+    const bool good = read_number(take_field(line, format_.separator), user) &&
+                      read_number(take_field(line, format_.separator), item) &&
+                      read_number(take_field(line, format_.separator), rating) && read_number(line, time);
     columns[0].integers.push_back(user);
     columns[1].integers.push_back(item);
     columns[2].reals.push_back(rating);
@@ -129,7 +131,7 @@ class MovieLensSource : public ColumnSource {
 
   bool parse_movie(std::string_view line, std::vector<RawColumn>& columns) const {
     std::int64_t item = 0;
-    const bool good = parse_number(take_field(line, format_.separator), item) && !line.empty();
+    const bool good = read_number(take_field(line, format_.separator), item) && !line.empty();
     // In movies.csv a title may hold commas; the genres after it hold no year, so the rest of the line will
     // do.
     const std::int64_t year = year_of(format_.has_header ? line : take_field(line, format_.separator));
