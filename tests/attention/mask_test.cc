@@ -85,6 +85,37 @@ TEST(AttentionMask, BlocksOfARunOfRowsHoldAllTheySeeOnceAndFullOnesNothingElse) 
   }
 }
 
+// The backward pass counts the tiles of keys that add to a block of queries from the block's side, while the
+// tiles go by theirs: one that came unexpected, or not at all, would leave others waiting for ever.
+TEST(AttentionMask, TilesOfKeysVisitTheBlocksOfQueriesThatSeeThem) {
+  constexpr int kTile = 8, kBlock = 4;
+  std::vector<SampleMask> masks = some_masks();
+  std::mt19937 random(11);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto below = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
+    const auto window = [&] { return below(4) == 0 ? kUnlimited : below(below(2) == 0 ? 5 : 60); };
+    const int n = 1 + below(90), h = n - (below(3) == 0 ? 0 : below(n + 1));
+    masks.push_back({n, below(3) == 0 ? 0 : below(h + 1), h, 1 + below(40), window(), window()});
+  }
+  for (const SampleMask& mask : masks) {
+    const auto size = static_cast<std::size_t>(mask.n);
+    std::vector<std::vector<int>> tiles_of_block(size), visitors(size);
+    for (int block = 0; block * kBlock < mask.n; ++block) {
+      const int begin = block * kBlock;
+      const BlockWalk tiles(keys_of_queries(mask, begin, std::min(mask.n, begin + kBlock)).any, kTile);
+      for (int i = 0; i < tiles.count(); ++i)
+        tiles_of_block[static_cast<std::size_t>(block)].push_back(tiles[i]);
+    }
+    for (int tile = 0; tile * kTile < mask.n; ++tile) {
+      const int begin = tile * kTile;
+      const BlockWalk blocks(queries_of_keys(mask, begin, std::min(mask.n, begin + kTile)).any, kBlock);
+      ASSERT_GT(blocks.count(), 0) << describe(mask);
+      for (int i = 0; i < blocks.count(); ++i) visitors[static_cast<std::size_t>(blocks[i])].push_back(tile);
+    }
+    ASSERT_EQ(tiles_of_block, visitors) << describe(mask);
+  }
+}
+
 TEST(AttentionMask, ACausalTileVisitsNothingBeyondItsDiagonal) {
   const SampleMask causal{1000, 0, 1000, 1, kUnlimited, 0};
   const Coverage all = keys_of_queries(causal, 128, 256);

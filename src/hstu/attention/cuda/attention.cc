@@ -29,23 +29,21 @@ int width_of(const AttentionProblem& p) {
   return static_cast<int>(std::max<std::int64_t>(64, p.head_dim));
 }
 
-// At head size 256 the backward pass gives a tile to two blocks.
 TileOrder forward_order() {
   return {true, 128, 512};
 }
+// At head size 256 two multiprocessors share a tile.
 TileOrder backward_order(int width) {
-  return width == 256 ? TileOrder{false, 64, 128} : TileOrder{false, 128, 256};
+  return width == 256 ? TileOrder{false, 66, 132} : TileOrder{false, 256, 256};
 }
 
-// Of the fp32 sums of dQ of so many tiles.
-std::int64_t sum_bytes(const AttentionProblem& p, std::int64_t tiles) {
-  return 4 * tiles * kBackwardTile * width_of(p);
+// What the blocks of the backward pass share of dQ: fp32 sums, and how many tiles have added to each 64 rows
+// of them (at head size 256 for each half of the columns).
+std::int64_t sum_bytes(const AttentionProblem& p) {
+  return 4 * schedule_items(p, kBackwardTile) * kBackwardTile * width_of(p);
 }
-// Tiles whose sums are zeros before the backward pass begins; it sees to the others on its way. What the
-// first tiles add to, and no more than fits the cache.
-std::int64_t zeros_before(const AttentionProblem& p) {
-  constexpr std::int64_t kBytes = 24 << 20;
-  return std::min(schedule_items(p, kBackwardTile), kBytes / sum_bytes(p, 1));
+std::int64_t turn_bytes(const AttentionProblem& p) {
+  return aligned(4 * schedule_items(p, kBackwardTile) * (kBackwardTile / 64) * (width_of(p) == 256 ? 2 : 1));
 }
 
 void check_outputs(const AttentionKernel kernel, std::initializer_list<const AttentionRows*> all) {
@@ -101,17 +99,20 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   const int width = width_of(p), keys = width == 256 ? 64 : kBackwardTile;
   const int columns = width == 256 ? 128 : width;  // of Q and dO that one block of a cluster loads
   const Schedule schedule = schedule_at(workspace);
-  void* const dq_sum = static_cast<char*>(workspace) + aligned(schedule_bytes(p, kBackwardTile));
-  make_schedule(p, kBackwardTile, backward_order(width), schedule, dq_sum, sum_bytes(p, zeros_before(p)),
-                stream);
+  char* const turns_taken = static_cast<char*>(workspace) + aligned(schedule_bytes(p, kBackwardTile));
+  char* const dq_sum = turns_taken + turn_bytes(p);
+  make_schedule(p, kBackwardTile, backward_order(width), schedule, turns_taken, turn_bytes(p), stream);
   const BackwardArguments arguments{row_map(p, p.q, 64, columns),
                                     row_map(p, p.k, keys, width),
                                     row_map(p, p.v, keys, width),
                                     row_map(p, d_o, 64, columns),
                                     row_map(p, p.k, keys, columns),
+                                    row_map(p, dk, keys, width),
+                                    row_map(p, dv, keys, width),
                                     samples_of(p),
                                     schedule,
-                                    static_cast<float*>(dq_sum),
+                                    reinterpret_cast<float*>(dq_sum),
+                                    reinterpret_cast<std::int32_t*>(turns_taken),
                                     dq.data,
                                     dk.data,
                                     dv.data,
@@ -122,15 +123,12 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
                                     dv.row_stride,
                                     dv.head_stride,
                                     p.alpha / 2,
-                                    static_cast<int>(p.head_dim),
-                                    std::min(2 * device.multiprocessors, kMostWorkers),
-                                    static_cast<int>(zeros_before(p))};
+                                    static_cast<int>(p.head_dim)};
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD == 256)
       launch_backward_sm90_256<T>(arguments, device.multiprocessors, stream);
     else
       launch_backward_sm90<T, kD>(arguments, device.multiprocessors, stream);
-    launch_round_dq<T, kD>(arguments, device.multiprocessors, stream);
   });
 }
 
@@ -192,8 +190,7 @@ AttentionWorkspace attention_workspace(const AttentionProblem& p, const Attentio
   if (route.forward == AttentionKernel::hopper)
     bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p))));
   if (route.backward == AttentionKernel::hopper)
-    bytes.backward =
-        aligned(schedule_bytes(p, kBackwardTile)) + sum_bytes(p, schedule_items(p, kBackwardTile));
+    bytes.backward = aligned(schedule_bytes(p, kBackwardTile)) + turn_bytes(p) + sum_bytes(p);
   if (route.forward == AttentionKernel::mma)
     bytes.forward = aligned(schedule_bytes(p, sum_mma_rows(width_of(p))));
   if (route.backward == AttentionKernel::mma)

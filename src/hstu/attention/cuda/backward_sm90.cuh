@@ -1,8 +1,8 @@
 // Backward pass on Hopper, head sizes up to 128. A persistent block takes 128 keys (64 for each of two
 // warpgroups) and walks the queries that see them, 64 at a time. Scores are transposed, S^T = K Q^T, so that
 // P^T and dS^T feed dV and dK from registers; only dS goes through shared memory, for dQ. The dQ of a step is
-// computed and added to memory one step later, under dV and dK. Queries beyond a sample's end are zeros,
-// which add nothing: they need no mask.
+// computed one step later, under dV and dK, and added to what other blocks add (query_sums.cuh). Queries
+// beyond a sample's end are zeros, which add nothing: they need no mask.
 //
 // With h = tanh(t), t = alpha S / 2:  P = t (1 + h),  2 silu'(alpha S) = (1 + h) + t (1 - h^2);  the factors
 // alpha / 2 and `scale` are applied once, to the sums.
@@ -36,48 +36,47 @@ struct BackwardTile {
   static constexpr int kGradientFull = kQueryEmpty + 16, kGradientEmpty = kGradientFull + 16;
   static constexpr int kScoresFull = kGradientEmpty + 16, kScoresEmpty = kScoresFull + 16;
   static constexpr int kWorkFull = kScoresEmpty + 16, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
-  static constexpr int kTileBegun = kWorkEmpty + 8 * kWorkSlots;
-  static constexpr int kSharedBytes = kTileBegun + 8;
+  static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots;
+  static constexpr int kTurnsAt = kTicketDue + 8;
+  static constexpr int kOutputFull = kTurnsAt + Turns::kBytes;
+  static constexpr int kSharedBytes = kOutputFull + 8;
 };
 
 template <typename Tile>
 __device__ __forceinline__ void feed_backward(const BackwardArguments& a, std::uint32_t base,
-                                              const Work* ring_of_work) {
+                                              const WorkRing& works) {
   Ring<Tile::kRowSlots> ring;
   for (std::uint32_t turn = 0;; ++turn) {
-    const std::uint32_t work_slot = turn % kWorkSlots;
-    barrier_wait(base + Tile::kWorkFull + 8 * work_slot, turn / kWorkSlots & 1);
-    const Work& w = ring_of_work[work_slot];
+    const Work& w = works.wait_idle(turn);
     if (w.head == kNoWork) return;
-    barrier_arrive(base + Tile::kTileBegun);
     const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
     const std::uint32_t key_slot = turn % Tile::kKeySlots, keys_full = base + Tile::kKeysFull + 8 * key_slot;
-    barrier_wait(base + Tile::kKeysEmpty + 8 * key_slot, (turn / Tile::kKeySlots & 1) ^ 1);
+    barrier_wait_idle(base + Tile::kKeysEmpty + 8 * key_slot, (turn / Tile::kKeySlots & 1) ^ 1);
     barrier_expect(keys_full, 2 * Tile::kKeyBytes);
     const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes;
     load_box(keys, &a.k, {x + w.own_begin, 0, w.head, y}, keys_full);
     load_box(keys + Tile::kKeyBytes, &a.v, {x + w.own_begin, 0, w.head, y}, keys_full);
-    wait_for_zeros(a, w);
     for (int step = 0; step < w.steps; ++step) {
-      const Box box{x + w.walk[step] * Tile::kRows, 0, w.head, y};
+      if (step == w.steps - 1) barrier_arrive(base + Tile::kTicketDue);
+      const Box box{x + w.block(step) * Tile::kRows, 0, w.head, y};
       const std::uint32_t slot = 8 * ring.slot;
-      barrier_wait(base + Tile::kQueryEmpty + slot, ring.phase ^ 1);
+      barrier_wait_idle(base + Tile::kQueryEmpty + slot, ring.phase ^ 1);
       barrier_expect(base + Tile::kQueryFull + slot, Tile::kRowBytes);
       load_box(base + Tile::kQueriesAt + ring.slot * Tile::kRowBytes, &a.q, box,
                base + Tile::kQueryFull + slot);
-      barrier_wait(base + Tile::kGradientEmpty + slot, ring.phase ^ 1);
+      barrier_wait_idle(base + Tile::kGradientEmpty + slot, ring.phase ^ 1);
       barrier_expect(base + Tile::kGradientFull + slot, Tile::kRowBytes);
       load_box(base + Tile::kGradientsAt + ring.slot * Tile::kRowBytes, &a.d_o, box,
                base + Tile::kGradientFull + slot);
       ring.next();
     }
-    barrier_arrive(base + Tile::kWorkEmpty + 8 * work_slot);
+    works.release(turn);
   }
 }
 
 template <typename T, typename Tile>
 __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std::uint32_t base,
-                                                 const Work* ring_of_work, int group) {
+                                                 const WorkRing& works, const Turns& turns, int group) {
   constexpr int kD = Tile::kD, kOwn = kD / 2;  // columns of dQ of one warpgroup
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32, warp = t / 32;
   // Where stmatrix of this lane writes in dS^T (128 keys x 64 queries, swizzled): its key row and block of 8
@@ -85,7 +84,6 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
   const int score_row = group * 64 + warp * 16 + (lane >> 3 & 1) * 8 + (lane & 7), score_block = lane >> 4;
   Ring<Tile::kRowSlots> ring;
   std::uint32_t scores_done = 0;  // steps whose dS has been written
-  std::int32_t unfinished = -1;   // Work::first of the tile before, whose last sums are still on their way
   float dk[kD / 2], dv[kD / 2];
 
   const auto arrive = [&](std::uint32_t barrier) {
@@ -133,18 +131,29 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
   };
 
   for (std::uint32_t turn = 0;; ++turn) {
-    barrier_wait(base + Tile::kWorkFull + 8 * (turn % kWorkSlots), turn / kWorkSlots & 1);
-    const Work& w = ring_of_work[turn % kWorkSlots];
-    if (w.head == kNoWork) return;  // what is unfinished then is rounded after this kernel
+    const Work& w = works.wait(turn);
+    if (w.head == kNoWork) return;
     const int steps = w.steps;
     const int full_lo = w.groups[group].full_lo, full_hi = w.groups[group].full_hi;
-    // Where this thread's part of dQ of query block 0 is summed, and of the step before.
+    // Where this thread's part of dQ of query block 0 is summed.
     float* const sums = a.dq_sum + sums_of_head(w.first, kD) + group * kOwn * 64 + t * 4;
-    float* sum_before = nullptr;
-    const auto add_query_gradient = [&](const float(&g)[kOwn / 2]) {
+    std::int32_t block_before = 0;  // of the step before
+    const auto add_query_gradient = [&](float(&g)[kOwn / 2]) {
+      const std::uint32_t step = scores_done - 1;
+      if constexpr (kD == 64)  // where instructions, not products, take most of the time
+        turns.wait_idle(step);
+      else
+        turns.wait(step);
+      const Turn kind = turns.announced(step);
+      float* const to = sums + static_cast<std::int64_t>(block_before) * (64 * kD);
+      if (kind == Turn::last) {
+        float before[kOwn / 2];
+        load_sums<kOwn>(before, to);
 #pragma unroll
-      for (int i = 0; i < kOwn / 8; ++i)
-        add_to_global(sum_before + i * 512, g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
+        for (int i = 0; i < kOwn / 2; ++i) g[i] += before[i];
+      }
+      add_to_query_gradient<T, kOwn>(a, w, kind, g, to, block_before, group * kOwn);
+      turns.take(step, lane == 0);
     };
     const std::uint32_t key_slot = turn % Tile::kKeySlots;
     const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes,
@@ -160,19 +169,15 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       barrier_wait(base + Tile::kQueryFull + 8 * ring.slot, ring.phase);
       wgmma_fence();
       multiply(s, keys, queries);
-      const int first_query = w.walk[step] * 64;
-      float* const sum = sums + static_cast<std::int64_t>(first_query) * kD;
+      const int block = w.block(step), first_query = block * 64;
       const bool partial = first_query < full_lo || first_query + 64 > full_hi;
       barrier_wait(base + Tile::kGradientFull + 8 * ring.slot, ring.phase);
       wgmma_fence();
       multiply(dp, values, gradients);
       wgmma_wait<0>();
       if (partial) {
-        const SampleMask mask = mask_of(a.samples, w);
-        const int key = w.own_begin + group * 64 + warp * 16 + lane / 4;
-        const Intervals rows_a = queries_of_key(mask, smaller(key, w.n - 1));
-        const Intervals rows_b = queries_of_key(mask, smaller(key + 8, w.n - 1));
-        apply_mask<64>(s, rows_a, rows_b, first_query + 2 * (lane % 4), unseen_score(a.half_alpha));
+        mask_queries<64>(s, a.samples, w, w.own_begin + group * 64 + warp * 16 + lane / 4,
+                         first_query + 2 * (lane % 4), unseen_score(a.half_alpha));
       }
 #pragma unroll
       for (int i = 0; i < 32; ++i) {
@@ -203,15 +208,13 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
         wgmma_wait<2>();
         arrive(Tile::kScoresEmpty + 8 * (scores_done - 1 & 1));
         add_query_gradient(g);
-      } else if (unfinished >= 0) {
-        finish_sums(a.schedule, unfinished);  // late enough that its last sums have long arrived
       }
       wgmma_wait<0>();
       arrive(Tile::kGradientEmpty + 8 * ring.slot);
       arrive(Tile::kQueryEmpty + 8 * ring.slot);
       ring.next();
       ++scores_done;
-      sum_before = sum;
+      block_before = block;
     };
     take_step(std::true_type{}, 0);
 #pragma unroll 1
@@ -223,20 +226,34 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       multiply_query_gradient(g, keys, scores_done - 1);
       wgmma_wait<0>();
       arrive(Tile::kScoresEmpty + 8 * (scores_done - 1 & 1));
-      arrive(Tile::kKeysEmpty + 8 * key_slot);
       add_query_gradient(g);
     }
-    const int row = w.own_begin + group * 64 + warp * 16 + lane / 4, end = w.own_end;
-    const std::int64_t at = w.begin + static_cast<std::int64_t>(row);
-    T* const to_dv = static_cast<T*>(a.dv) + at * a.dv_row_stride + w.head * a.dv_head_stride + lane % 4 * 8;
-    T* const to_dk = static_cast<T*>(a.dk) + at * a.dk_row_stride + w.head * a.dk_head_stride + lane % 4 * 8;
     const float scale = w.scale;
-    unfinished = w.first;
     __syncwarp();
-    arrive(Tile::kWorkEmpty + 8 * (turn % kWorkSlots));
-    store_rows<T, kD>(dv, to_dv, a.dv_row_stride, scale, row < end, row + 8 < end, a.head_dim);
-    store_rows<T, kD>(dk, to_dk, a.dk_row_stride, scale * a.half_alpha, row < end, row + 8 < end, a.head_dim);
+    if (lane == 0) works.release(turn);
+    const int rows_at = (group * 64 + warp * 16) * 128;
+    store_tile<T, kD, Tile::kKeys * 128>(dv, values + rows_at, scale);
+    named_barrier(1, 256);  // the other warpgroup's last dQ needs all keys
+    store_tile<T, kD, Tile::kKeys * 128>(dk, keys + rows_at, scale * a.half_alpha);
+    fence_async_proxy();
+    __syncwarp();
+    arrive(Tile::kOutputFull);
   }
+}
+
+// dK and dV of a tile to memory, from where its keys and values were.
+template <typename Tile>
+__device__ __forceinline__ void store_backward(const BackwardArguments& a, std::uint32_t base, const Work& w,
+                                               std::uint32_t turn) {
+  const std::uint32_t key_slot = turn % Tile::kKeySlots;
+  const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes;
+  // As if the sample ended where the tile does: what lies beyond is another's.
+  const Box box{static_cast<int>(kLongestSample) - w.own_end + w.own_begin, 0, w.head, w.begin + w.own_end};
+  barrier_wait_idle(base + Tile::kOutputFull, turn & 1);
+  store_box(&a.dv_map, box, keys + Tile::kKeyBytes);
+  store_box(&a.dk_map, box, keys);
+  wait_for_stores();
+  barrier_arrive(base + Tile::kKeysEmpty + 8 * key_slot);
 }
 
 template <typename T, typename Tile>
@@ -244,21 +261,27 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     backward_sm90_kernel(const __grid_constant__ BackwardArguments a) {
   extern __shared__ __align__(1024) char shared[];
   const std::uint32_t base = shared_address(shared);
-  Work* const ring_of_work = reinterpret_cast<Work*>(shared + Tile::kWorkAt);
+  const WorkRing works{reinterpret_cast<Work*>(shared + Tile::kWorkAt), base + Tile::kWorkFull,
+                       base + Tile::kWorkEmpty};
+  const Turns turns{base + Tile::kTurnsAt, 0, 1};
   const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
   if (threadIdx.x == 0) {
+    for (const CUtensorMap* map : {&a.q, &a.k, &a.v, &a.d_o, &a.dk_map, &a.dv_map}) prefetch_map(map);
     for (int i = 0; i < 2; ++i) {
       for (const int full : {Tile::kKeysFull, Tile::kQueryFull, Tile::kGradientFull})
         barrier_init(base + full + 8 * i, 1);
-      for (const int empty : {Tile::kKeysEmpty, Tile::kQueryEmpty, Tile::kGradientEmpty, Tile::kScoresEmpty})
+      for (const int empty : {Tile::kQueryEmpty, Tile::kGradientEmpty, Tile::kScoresEmpty})
         barrier_init(base + empty + 8 * i, 8);
+      barrier_init(base + Tile::kKeysEmpty + 8 * i, 1);
       barrier_init(base + Tile::kScoresFull + 8 * i, 256);
     }
     for (int i = 0; i < kWorkSlots; ++i) {
       barrier_init(base + Tile::kWorkFull + 8 * i, 1);
-      barrier_init(base + Tile::kWorkEmpty + 8 * i, 9);
+      barrier_init(base + Tile::kWorkEmpty + 8 * i, 11);
     }
-    barrier_init(base + Tile::kTileBegun, 1);
+    barrier_init(base + Tile::kTicketDue, 1);
+    turns.init(8);
+    barrier_init(base + Tile::kOutputFull, 8);
     barrier_init_fence();
   }
   __syncthreads();
@@ -269,17 +292,20 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
                            // ever
     const int t = static_cast<int>(threadIdx.x) % 128;
     if (t == 0) {
-      feed_backward<Tile>(a, base, ring_of_work);
-    } else if (t == 32) {
-      hand_out(a.samples, a.schedule, ring_of_work, base + Tile::kWorkFull, base + Tile::kWorkEmpty,
-               base + Tile::kTileBegun,
-               [&](Work& work, std::int32_t tile) { plan_backward(a.samples, work, tile); });
-    } else if (t >= 64) {
-      prepare_and_round<T, Tile::kD, 32>(a, static_cast<int>(blockIdx.x) * 2 + (t - 64) / 32);
+      feed_backward<Tile>(a, base, works);
+    } else if (t >= 32 && t < 64) {
+      hand_out(
+          a.samples, a.schedule, works, base + Tile::kTicketDue, 0,
+          [&](Work& work, std::int32_t tile, int lane) { plan_backward(a.samples, work, tile, lane); },
+          [&](std::uint32_t turn) { store_backward<Tile>(a, base, works.slots[turn % kWorkSlots], turn); });
+    } else if (t >= 64 && t < 96) {
+      grant_turns(a, turns, works);
+    } else if (t == 96) {
+      report_turns(a, turns, works);
     }
   } else {
     take_registers<232>();
-    compute_backward<T, Tile>(a, base, ring_of_work, group);
+    compute_backward<T, Tile>(a, base, works, turns, group);
   }
 }
 

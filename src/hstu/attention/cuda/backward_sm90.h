@@ -8,23 +8,24 @@
 
 namespace hstu::cuda {
 
-// dQ is summed in fp32 by all the blocks that hold keys of its rows, and rounded once by another kernel. The
-// sums of kBackwardTile rows of a head lie together, in the order of ScheduleItem::first, which is that of
-// their use, so that the cache holds some of them from one kernel to the next. Within, they lie in the order
-// of a warpgroup's registers, so that they are added to in pieces of 512 bytes: per 64 rows D / 64 parts of
-// 64 columns, each [8][128 threads][4].
+// dQ is summed in fp32 by all the blocks that hold keys of its rows, in memory, and rounded by the last of
+// them (query_sums.cuh). The sums of kBackwardTile rows of a head lie together, in the order of
+// ScheduleItem::first, which is that of their use. Within, they lie in the order of a warpgroup's registers,
+// so that they are added to in pieces of 512 bytes: per 64 rows D / 64 parts of 64 columns, each [8][128
+// threads][4].
 struct BackwardArguments {
   CUtensorMap q, k, v, d_o;
-  CUtensorMap k_half;  // half of the columns (head size 256 only)
+  CUtensorMap k_half;          // half of the columns (head size 256 only)
+  CUtensorMap dk_map, dv_map;  // to store by, up to head size 128
   Samples samples;
   Schedule schedule;
   float* dq_sum;
+  std::int32_t*
+      turns_taken;  // per 64 rows of dq_sum and block of a cluster: tiles that have added, 0 at first
   void *dq, *dk, *dv;
   std::int64_t dq_row_stride, dq_head_stride, dk_row_stride, dk_head_stride, dv_row_stride, dv_head_stride;
   float half_alpha;
   int head_dim;
-  int workers;       // warps that see to dq_sum while tiles are computed, two a block
-  int zeros_before;  // dq_sum is zeros at first up to the tile of this number (ScheduleItem::first)
 };
 
 // The place in dq_sum of the first rows of the head whose first tile has this number, in floats.
@@ -36,8 +37,5 @@ template <typename T, int kD>
 void launch_backward_sm90(const BackwardArguments& arguments, int multiprocessors, cudaStream_t stream);
 template <typename T>
 void launch_backward_sm90_256(const BackwardArguments& arguments, int multiprocessors, cudaStream_t stream);
-// dq = half_alpha * scale * dq_sum, in T.
-template <typename T, int kD>
-void launch_round_dq(const BackwardArguments& arguments, int multiprocessors, cudaStream_t stream);
 
 }  // namespace hstu::cuda

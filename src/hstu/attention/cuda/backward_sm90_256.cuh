@@ -81,17 +81,15 @@ __device__ __forceinline__ void value_role(Role256& role) {
       role.wait(L::kQueryFull + 8 * role.query_slot(), role.queries.phase);
       wgmma_fence();
       multiply_256<T>(s, keys, role.base + L::kQueriesAt + role.queries.slot * L::kRowBytes);
-      const int first_query = w.walk[step] * 64;
+      const int first_query = w.block(step) * 64;
       const bool partial = first_query < full_lo || first_query + 64 > full_hi;
       wgmma_wait<0>();
       role.release_both(L::kQueryEmpty + 8 * role.query_slot());
       role.queries.next();
       if (partial) {
-        const SampleMask mask = mask_of(role.a.samples, w);
         const int key = w.own_begin + static_cast<int>(role.rank) * 64 + role.t / 32 * 16 + role.t % 32 / 4;
-        const Intervals rows_a = key < w.n ? queries_of_key(mask, key) : Intervals{0, 0, 0, 0, 0};
-        const Intervals rows_b = key + 8 < w.n ? queries_of_key(mask, key + 8) : Intervals{0, 0, 0, 0, 0};
-        apply_mask<64>(s, rows_a, rows_b, first_query + 2 * (role.t % 4), unseen_score(role.a.half_alpha));
+        mask_queries<64>(s, role.a.samples, w, key, first_query + 2 * (role.t % 4),
+                         unseen_score(role.a.half_alpha));
       }
       const int slot = static_cast<int>(role.slot());
       role.wait(L::kSlopesEmpty + 8 * slot, role.phase() ^ 1);
@@ -204,7 +202,7 @@ template <typename T>
 __device__ __forceinline__ void query_role(Role256& role) {
   using L = Tile256;
   const int first_part = static_cast<int>(role.rank) * 2;
-  const auto multiply = [&](float(&g)[32], int half) {
+  const auto multiply = [&](float(&g)[32], int half, int add) {
     const std::uint32_t slot = role.slot();
     const std::uint32_t own =
         contiguous_mn(role.base + L::kScoresAt + slot * L::kScoreBytes, L::kColumnBytes);
@@ -216,58 +214,54 @@ __device__ __forceinline__ void query_role(Role256& role) {
         contiguous_mn(role.base + L::kPeerKeysAt + half * L::kColumnBytes, L::kColumnBytes);
     wgmma_fence();
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (i == 0)
-        Wgmma<T, 64>::template ss_first<1, 1>(g, descriptor(own), descriptor(keys));
-      else
-        Wgmma<T, 64>::template ss<1, 1>(g, descriptor(own + i * 128), descriptor(keys + i * 128), 1);
-    }
+    for (int i = 0; i < 4; ++i)
+      Wgmma<T, 64>::template ss<1, 1>(g, descriptor(own + i * 128), descriptor(keys + i * 128),
+                                      i > 0 ? 1 : add);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       Wgmma<T, 64>::template ss<1, 1>(g, descriptor(other + i * 128), descriptor(peer_keys + i * 128), 1);
     wgmma_commit();
   };
+  float g[32] = {};
   for (std::uint32_t turn = 0;; ++turn) {
     const Work& w = role.work(turn);
     if (w.head == kNoWork) return;
     role.wait_keys(turn);
-    const int steps = w.steps;
-    float* const sums = role.a.dq_sum + sums_of_head(w.first, L::kD) + first_part * 4096 + role.t * 4;
-    float* sum_before = nullptr;
-    const auto add = [&](const float(&g)[32], float* to) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i)
-        add_to_global(to + i * 512, g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
-    };
-    float low[32], high[32];
-    const auto take_step = [&](auto first_step, int step) {
-      constexpr bool kFirst = decltype(first_step)::value;
-      const int slot = static_cast<int>(role.slot());
-      float* const sum = sums + static_cast<std::int64_t>(w.walk[step]) * (64 * L::kD);
-      if (role.t == 0) barrier_expect(role.base + L::kPeerScoresFull + 8 * slot, L::kScoreBytes);
-      role.wait(L::kScoresFull + 8 * slot, role.phase());
-      role.wait(L::kPeerScoresFull + 8 * slot, role.phase());
-      multiply(low, 0);
-      if constexpr (!kFirst) add(high, sum_before + 4096);
-      wgmma_wait<0>();
-      multiply(high, 1);
-      add(low, sum);
-      wgmma_wait<0>();
-      if (role.leader()) {
-        barrier_arrive(role.base + L::kScoresEmpty + 8 * slot);
-        barrier_arrive_peer(role.peer(L::kPeerScoresEmpty + 8 * slot));
-      }
-      ++role.steps_done;
-      sum_before = sum;
-    };
-    take_step(std::true_type{}, 0);
 #pragma unroll 1
-    for (int step = 1; step < steps; ++step) take_step(std::false_type{}, step);
-    role.arrive(L::kKeysEmpty);
-    add(high, sum_before + 4096);
-    const std::int32_t first = w.first;
+    for (int step = 0; step < w.steps; ++step) {
+      const int slot = static_cast<int>(role.slot());
+      const std::int32_t block = w.block(step);
+      float* const sums = role.a.dq_sum + sums_of_head(w.first, L::kD) +
+                          static_cast<std::int64_t>(block) * (64 * L::kD) + first_part * 4096 + role.t * 4;
+      if (role.t == 0) barrier_expect(role.base + L::kPeerScoresFull + 8 * slot, L::kScoreBytes);
+      const Turn kind = role.turns.announced(role.steps_done);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        // In the last turn the products are added to what the others have added.
+        if (kind == Turn::last) {
+          role.turns.wait(role.steps_done);
+          load_sums<64>(g, sums + half * 4096);
+        }
+        if (half == 0) {
+          role.wait(L::kScoresFull + 8 * slot, role.phase());
+          role.wait(L::kPeerScoresFull + 8 * slot, role.phase());
+        }
+        multiply(g, half, kind == Turn::last);
+        role.turns.wait(role.steps_done);
+        wgmma_wait<0>();
+        if (half == 1) {
+          if (role.leader()) {
+            barrier_arrive(role.base + L::kScoresEmpty + 8 * slot);
+            barrier_arrive_peer(role.peer(L::kPeerScoresEmpty + 8 * slot));
+          }
+          if (step == w.steps - 1) role.arrive(L::kKeysEmpty);
+        }
+        add_to_query_gradient<T, 64>(role.a, w, kind, g, sums + half * 4096, block, (first_part + half) * 64);
+      }
+      role.turns.take(role.steps_done, role.leader());
+      ++role.steps_done;
+    }
     role.release_work(turn);
-    finish_sums(role.a.schedule, first);  // while the other roles begin the next tile
   }
 }
 
@@ -279,6 +273,7 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
   const std::uint32_t base = shared_address(shared);
   const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
   if (threadIdx.x == 0) {
+    for (const CUtensorMap* map : {&a.q, &a.k, &a.v, &a.d_o, &a.k_half}) prefetch_map(map);
     barrier_init(base + L::kKeysFull, 1);
     barrier_init(base + L::kKeysEmpty, 12);
     barrier_init(base + L::kGradientFull, 1);
@@ -294,32 +289,37 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
     }
     for (int i = 0; i < kWorkSlots; ++i) {
       barrier_init(base + L::kWorkFull + 8 * i, 1);
-      barrier_init(base + L::kWorkEmpty + 8 * i, 13);
+      barrier_init(base + L::kWorkEmpty + 8 * i, 15);
       barrier_init(base + L::kTicketFull + 8 * i, 1);
       barrier_init(base + L::kTicketEmpty + 8 * i, 1);
     }
-    barrier_init(base + L::kTileBegun, 1);
+    barrier_init(base + L::kTicketDue, 1);
+    Turns{base + L::kTurnsAt, 0, 2}.init(4);
     barrier_init_fence();
   }
   __syncthreads();
   cluster_barrier();  // the peer's barriers exist before anything is sent to them
   wait_for_previous_launch();
   let_next_launch_begin();
+  const std::uint32_t rank = cluster_rank();
   Role256 role{a,
                base,
-               cluster_rank(),
-               reinterpret_cast<Work*>(shared + L::kWorkAt),
+               rank,
+               {reinterpret_cast<Work*>(shared + L::kWorkAt), base + L::kWorkFull, base + L::kWorkEmpty},
+               {base + L::kTurnsAt, static_cast<std::int32_t>(rank), 2},
                static_cast<int>(threadIdx.x) % 128,
                {},
                0};
   if (group == 3) {
-    give_registers<32>();
+    give_registers<40>();
     if (role.t == 0)
       feed_256(role);
-    else if (role.t == 32)
+    else if (role.t >= 32 && role.t < 64)
       hand_out_256(role);
-    else if (role.t >= 64)
-      prepare_and_round<T, L::kD, 16>(a, static_cast<int>(blockIdx.x) * 2 + (role.t - 64) / 32);
+    else if (role.t >= 64 && role.t < 96)
+      grant_turns(a, role.turns, role.works);
+    else if (role.t == 96)
+      report_turns(a, role.turns, role.works);
   } else if (group == 0) {
     take_registers<192>();
     value_role<T>(role);
@@ -327,7 +327,7 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
     take_registers<192>();
     key_role<T>(role);
   } else {
-    give_registers<96>();
+    give_registers<88>();
     query_role<T>(role);
   }
   __syncwarp();

@@ -5,6 +5,8 @@
 // sample's end are zeros in shared memory, and silu(0) = 0: they need no mask.
 #pragma once
 
+#include <type_traits>
+
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/launch.cuh"
 #include "hstu/attention/cuda/wgmma.cuh"
@@ -38,46 +40,49 @@ struct ForwardTile {
   static constexpr int kFull = kBarriersAt, kEmpty = kFull + 8 * kSlots;
   static constexpr int kQueryFull = kEmpty + 8 * kSlots, kQueryEmpty = kQueryFull + 8 * kQuerySlots;
   static constexpr int kWorkFull = kQueryEmpty + 8 * kQuerySlots, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
-  static constexpr int kTileBegun = kWorkEmpty + 8 * kWorkSlots;
-  static constexpr int kOutputFull = kTileBegun + 8;
+  static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots;
+  static constexpr int kOutputFull = kTicketDue + 8;
   static constexpr int kSharedBytes = kOutputFull + 8 * kQuerySlots;
 };
 
-// The tiles of a sample end with its last row, so that the tile that is not whole is the first, which sees
-// the fewest keys.
+// One warp. The tiles of a sample end with its last row, so that the tile that is not whole is the first,
+// which sees the fewest keys.
 template <typename Tile>
-__device__ __forceinline__ void plan_forward(const Samples& samples, Work& w, std::int32_t tile) {
+__device__ __forceinline__ void plan_forward(const Samples& samples, Work& w, std::int32_t tile, int lane) {
   const int tiles = (w.n + Tile::kRows - 1) / Tile::kRows;
-  w.own_end = w.n - (tiles - 1 - tile) * Tile::kRows;
-  w.own_begin = larger(0, w.own_end - Tile::kRows);
-  w.walk = BlockWalk(keys_of_queries(mask_of(samples, w), w.own_begin, w.own_end).any, Tile::kBlock);
-  w.steps = w.walk.count();
-#pragma unroll
-  for (int group = 0; group < Tile::kGroups; ++group) {
-    const int begin = smaller(w.own_begin + group * 64, w.own_end - 1);
-    const Coverage own = keys_of_queries(mask_of(samples, w), begin, smaller(begin + 64, w.own_end));
-    const bool skips = w.steps > 1 && w.walk[w.steps - 1] * Tile::kBlock >= larger(own.any.hi1, own.any.hi2);
-    w.groups[group] = {skips ? 1 : 0, own.full_lo, own.full_hi};
+  const std::int32_t own_end = w.n - (tiles - 1 - tile) * Tile::kRows;
+  const std::int32_t own_begin = larger(0, own_end - Tile::kRows);
+  const PlannedRows rows(own_begin, own_end, lane, Tile::kGroups);
+  const Coverage seen = keys_of_queries(mask_of(samples, w), rows.begin, rows.end);
+  const BlockWalk walk(seen.any, Tile::kBlock);
+  const std::int32_t steps = walk.count();
+  // The first block of the tile's walk, which is its last.
+  const std::int32_t first = __shfl_sync(0xffffffffu, steps > 1 ? walk[steps - 1] : -1, 0) * Tile::kBlock;
+  if (lane == 0) {
+    w.own_begin = own_begin, w.own_end = own_end;
+    w.walk = walk;
+    w.steps = steps;
+  } else if (lane <= Tile::kGroups) {
+    const std::int32_t end = larger(seen.any.hi1, seen.any.hi2);
+    w.groups[lane - 1] = {seen.full_lo, seen.full_hi, end, first >= end ? 1 : 0};
   }
 }
 
 template <typename Tile>
 __device__ __forceinline__ void feed_forward(const ForwardArguments& a, std::uint32_t base,
-                                             const Work* ring_of_work) {
+                                             const WorkRing& works) {
   Ring<Tile::kSlots> ring;
   for (std::uint32_t turn = 0;; ++turn) {
-    const std::uint32_t slot = turn % kWorkSlots;
-    barrier_wait(base + Tile::kWorkFull + 8 * slot, turn / kWorkSlots & 1);
-    const Work& w = ring_of_work[slot];
+    const Work& w = works.wait_idle(turn);
     if (w.head == kNoWork) return;
-    barrier_arrive(base + Tile::kTileBegun);
+    barrier_arrive(base + Tile::kTicketDue);
     const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
     const auto load = [&](const CUtensorMap& map, int step) {
       const std::uint32_t full = base + Tile::kFull + 8 * ring.slot;
-      barrier_wait(base + Tile::kEmpty + 8 * ring.slot, ring.phase ^ 1);
+      barrier_wait_idle(base + Tile::kEmpty + 8 * ring.slot, ring.phase ^ 1);
       barrier_expect(full, Tile::kSlotBytes);
       load_box(base + Tile::kSlotsAt + ring.slot * Tile::kSlotBytes, &map,
-               {x + w.walk[w.steps - 1 - step] * Tile::kBlock, 0, w.head, y}, full);
+               {x + w.block(step) * Tile::kBlock, 0, w.head, y}, full);
       ring.next();
     };
     load(a.k, 0);
@@ -86,7 +91,7 @@ __device__ __forceinline__ void feed_forward(const ForwardArguments& a, std::uin
       load(a.v, step - 1);
     }
     load(a.v, w.steps - 1);
-    barrier_arrive(base + Tile::kWorkEmpty + 8 * slot);
+    works.release(turn);
   }
 }
 
@@ -94,39 +99,35 @@ __device__ __forceinline__ void feed_forward(const ForwardArguments& a, std::uin
 // values.
 template <typename Tile>
 __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uint32_t base,
-                                             const Work* ring_of_work) {
+                                             const WorkRing& works) {
   Ring<Tile::kQuerySlots> ring;
   for (std::uint32_t turn = 0;; ++turn) {
-    const std::uint32_t work_slot = turn % kWorkSlots;
-    barrier_wait(base + Tile::kWorkFull + 8 * work_slot, turn / kWorkSlots & 1);
-    const Work& w = ring_of_work[work_slot];
+    const Work& w = works.wait_idle(turn);
     if (w.head == kNoWork) return;
     for (int group = 0; group < Tile::kGroups; ++group) {
       const std::uint32_t full = base + Tile::kQueryFull + 8 * ring.slot;
       // A box wholly beyond the sample would be read from the map's base, where no memory is.
       const int row = smaller(w.own_begin + 64 * group, w.n - 1);
-      barrier_wait(base + Tile::kQueryEmpty + 8 * ring.slot, ring.phase ^ 1);
+      barrier_wait_idle(base + Tile::kQueryEmpty + 8 * ring.slot, ring.phase ^ 1);
       barrier_expect(full, Tile::kQueryBytes);
       load_box(base + ring.slot * Tile::kQueryBytes, &a.q,
                {static_cast<int>(kLongestSample) - w.n + row, 0, w.head, w.begin + w.n}, full);
       ring.next();
     }
-    barrier_arrive(base + Tile::kWorkEmpty + 8 * work_slot);
+    works.release(turn);
   }
 }
 
 // In a thread of its own: O of 64 rows to memory, then their slot is free for queries.
 template <typename Tile>
 __device__ __forceinline__ void store_outputs(const ForwardArguments& a, std::uint32_t base,
-                                              const Work* ring_of_work) {
+                                              const WorkRing& works) {
   Ring<Tile::kQuerySlots> ring;
   for (std::uint32_t turn = 0;; ++turn) {
-    const std::uint32_t work_slot = turn % kWorkSlots;
-    barrier_wait(base + Tile::kWorkFull + 8 * work_slot, turn / kWorkSlots & 1);
-    const Work& w = ring_of_work[work_slot];
+    const Work& w = works.wait_idle(turn);
     if (w.head == kNoWork) return;
     for (int group = 0; group < Tile::kGroups; ++group) {
-      barrier_wait(base + Tile::kOutputFull + 8 * ring.slot, ring.phase);
+      barrier_wait_idle(base + Tile::kOutputFull + 8 * ring.slot, ring.phase);
       const int row = w.own_begin + 64 * group;
       // As if the sample ended where the tile does: what lies beyond is another's.
       if (row < w.own_end)
@@ -136,13 +137,13 @@ __device__ __forceinline__ void store_outputs(const ForwardArguments& a, std::ui
       barrier_arrive(base + Tile::kQueryEmpty + 8 * ring.slot);
       ring.next();
     }
-    barrier_arrive(base + Tile::kWorkEmpty + 8 * work_slot);
+    works.release(turn);
   }
 }
 
 template <typename T, typename Tile>
 __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::uint32_t base,
-                                                const Work* ring_of_work, int group) {
+                                                const WorkRing& works, int group) {
   constexpr int kD = Tile::kD, kBlock = Tile::kBlock;
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32;
   const int own_row = group * 64 + t / 32 * 16 + lane / 4;
@@ -195,15 +196,14 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     ring.next();
     return slot;
   };
-  const auto work = [&](std::uint32_t i) -> const Work& { return ring_of_work[i % kWorkSlots]; };
+  const auto work = [&](std::uint32_t i) -> const Work& { return works.slots[i % kWorkSlots]; };
   const auto first_key = [&] {
     const Work& w = work(turn);
-    return w.walk[w.steps - 1 - step] * kBlock;
+    return w.block(step) * kBlock;
   };
   // Whether there is a next tile. Its first keys may be seen by no row of this warpgroup.
   const auto begin_tile = [&]() -> bool {
-    barrier_wait(base + Tile::kWorkFull + 8 * (turn % kWorkSlots), turn / kWorkSlots & 1);
-    const Work& w = work(turn);
+    const Work& w = works.wait(turn);
     steps = w.steps;
     step = w.groups[group].first_step;
     return w.head != kNoWork;
@@ -212,22 +212,23 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     const Work::Group& own = work(turn).groups[group];
     return key >= own.full_lo && key + kBlock <= own.full_hi;
   };
-  // P in fp32 from S.
-  const auto activate = [&](float(&s)[kBlock / 2], int key, bool whole) {
+  // P in fp32 from S of `keys` keys.
+  const auto activate = [&](auto keys, float* s, int key, bool whole) {
+    constexpr int kKeys = decltype(keys)::value;
     if (!whole) {
       const Work& w = work(turn);
-      const SampleMask mask = mask_of(a.samples, w);
-      const int row = w.own_begin + own_row;
-      apply_mask<kBlock>(s, keys_of_query(mask, smaller(row, w.n - 1)),
-                         keys_of_query(mask, smaller(row + 8, w.n - 1)), key + 2 * (lane % 4),
-                         unseen_score(a.half_alpha));
+      mask_keys<kKeys>(s, a.samples, w, w.own_begin + own_row, key + 2 * (lane % 4),
+                       unseen_score(a.half_alpha));
     }
 #pragma unroll
-    for (int i = 0; i < kBlock / 2; ++i) {
+    for (int i = 0; i < kKeys / 2; ++i) {
       const float x = s[i] * a.half_alpha;
       s[i] = fmaf(x, fast_tanh(x), x);
     }
   };
+  constexpr int kShortSteps = 8;
+  constexpr std::integral_constant<int, kBlock> kAll;
+  constexpr std::integral_constant<int, kBlock / 2> kHalf;
   const auto pack_scores = [&](const float(&s)[kBlock / 2]) {
 #pragma unroll
     for (int i = 0; i < kBlock / 4; ++i) p[i] = pack<T>(s[2 * i], s[2 * i + 1]);
@@ -251,27 +252,28 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     wgmma_wait<0>();
     finish_scores(slot);
     if (step > 0) pass_over();  // the values of the keys passed over
-    activate(s, key, whole);
+    // Of the block on the diagonal one warpgroup sees no more than half. (In a long tile that saves nothing,
+    // and the two warpgroups had better stay as far apart as they are.)
+    if (steps <= kShortSteps && key + kBlock / 2 >= work(turn).groups[group].end) {
+      activate(kHalf, s, key, whole);
+#pragma unroll
+      for (int i = kBlock / 4; i < kBlock / 2; ++i) s[i] = 0;
+    } else {
+      activate(kAll, s, key, whole);
+    }
     pack_scores(s);
   };
   const auto release_work = [&](std::uint32_t finished) {
     __syncwarp();
-    if (lane == 0) barrier_arrive(base + Tile::kWorkEmpty + 8 * (finished % kWorkSlots));
+    if (lane == 0) works.release(finished);
   };
   const auto store = [&](std::uint32_t finished) {
     const Work& w = work(finished);
     const float scale = w.scale;
     if constexpr (Tile::kCopiesO) {
       release_work(finished);
-      // Where this lane's row of stmatrix lies among 64 rows x 64 columns, swizzled.
-      const int row = t / 32 * 16 + lane % 16;
-      const std::uint32_t to = base + query_slot_of(finished) * Tile::kQueryBytes + row * 128;
-#pragma unroll
-      for (int i = 0; i < kD / 16; ++i) {
-        const auto two = [&](int e) { return pack<T>(o[8 * i + e] * scale, o[8 * i + e + 1] * scale); };
-        store_matrices(to + i / 4 * 64 * 128 + ((i % 4 * 2 + lane / 16) ^ (row & 7)) * 16, two(0), two(2),
-                       two(4), two(6));
-      }
+      store_tile<T, kD, 64 * 128>(o, base + query_slot_of(finished) * Tile::kQueryBytes + t / 32 * 16 * 128,
+                                  scale);
       fence_async_proxy();
       __syncwarp();
       if (lane == 0) barrier_arrive(base + Tile::kOutputFull + 8 * query_slot_of(finished));
@@ -300,7 +302,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
       const bool whole = sees_all(key);
       wgmma_wait<1>();
       finish_scores(key_slot);
-      activate(s, key, whole);
+      activate(kAll, s, key, whole);
       // The wait for the next copy ends the basic block: ptxas would otherwise sink the activation behind the
       // wait for the product.
 #pragma unroll
@@ -334,9 +336,11 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     forward_sm90_kernel(const __grid_constant__ ForwardArguments a) {
   extern __shared__ __align__(1024) char shared[];
   const std::uint32_t base = shared_address(shared);
-  Work* const ring_of_work = reinterpret_cast<Work*>(shared + Tile::kWorkAt);
+  const WorkRing works{reinterpret_cast<Work*>(shared + Tile::kWorkAt), base + Tile::kWorkFull,
+                       base + Tile::kWorkEmpty};
   const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
   if (threadIdx.x == 0) {
+    for (const CUtensorMap* map : {&a.q, &a.k, &a.v, &a.o}) prefetch_map(map);
     for (int i = 0; i < Tile::kSlots; ++i) {
       barrier_init(base + Tile::kFull + 8 * i, 1);
       barrier_init(base + Tile::kEmpty + 8 * i, 4 * Tile::kGroups);
@@ -350,7 +354,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       barrier_init(base + Tile::kWorkFull + 8 * i, 1);
       barrier_init(base + Tile::kWorkEmpty + 8 * i, 4 * Tile::kGroups + (Tile::kCopiesO ? 3 : 2));
     }
-    barrier_init(base + Tile::kTileBegun, 1);
+    barrier_init(base + Tile::kTicketDue, 1);
     barrier_init_fence();
   }
   __syncthreads();
@@ -360,19 +364,20 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     give_registers<Tile::kProducerRegisters>();
     const int t = static_cast<int>(threadIdx.x) % 128;
     if (t == 0) {
-      feed_forward<Tile>(a, base, ring_of_work);
+      feed_forward<Tile>(a, base, works);
     } else if (t == 64) {
-      feed_queries<Tile>(a, base, ring_of_work);
+      feed_queries<Tile>(a, base, works);
     } else if (Tile::kCopiesO && t == 96) {
-      store_outputs<Tile>(a, base, ring_of_work);
-    } else if (t == 32) {
-      hand_out(a.samples, a.schedule, ring_of_work, base + Tile::kWorkFull, base + Tile::kWorkEmpty,
-               base + Tile::kTileBegun,
-               [&](Work& work, std::int32_t tile) { plan_forward<Tile>(a.samples, work, tile); });
+      store_outputs<Tile>(a, base, works);
+    } else if (t >= 32 && t < 64) {
+      hand_out(
+          a.samples, a.schedule, works, base + Tile::kTicketDue, static_cast<std::int32_t>(gridDim.x),
+          [&](Work& work, std::int32_t tile, int lane) { plan_forward<Tile>(a.samples, work, tile, lane); },
+          [](std::uint32_t) {});
     }
   } else {
     take_registers<Tile::kRegisters>();
-    compute_forward<T, Tile>(a, base, ring_of_work, group);
+    compute_forward<T, Tile>(a, base, works, group);
   }
 }
 

@@ -44,9 +44,42 @@ __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_
         : "memory");
   } while (!done);
 }
+// The same, leaving the processor to others meanwhile: for warps that wait most of the time.
+__device__ __forceinline__ void barrier_wait_idle(std::uint32_t barrier, std::uint32_t parity) {
+  constexpr std::uint32_t kNanoseconds = 1000000;  // at most, before it looks again
+  std::uint32_t done;
+  do {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, %3;\nselp.u32 %0, 1, 0, "
+        "p;\n}\n"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity), "r"(kNanoseconds)
+        : "memory");
+  } while (!done);
+}
+__device__ __forceinline__ bool barrier_done(std::uint32_t barrier, std::uint32_t parity) {
+  std::uint32_t done;
+  asm volatile(
+      "{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}\n"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
 // Barrier `id` of the hardware's sixteen, for `threads` threads.
 __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// ---- words of shared memory that others change
+
+__device__ __forceinline__ std::uint32_t load_shared(std::uint32_t from) {
+  std::uint32_t value;
+  asm volatile("ld.volatile.shared.b32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
+  return value;
+}
+__device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t value) {
+  asm volatile("st.volatile.shared.b32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
 // ---- clusters
@@ -134,6 +167,12 @@ __device__ __forceinline__ void let_next_launch_begin() {
 
 // ---- registers
 
+// What comes from this is computed where it stands, not kept in registers across loops.
+__device__ __forceinline__ std::uint32_t opaque(std::uint32_t x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
 template <int kRegisters>
 __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -175,6 +214,11 @@ __device__ __forceinline__ std::int32_t load_acquire(const std::int32_t* from) {
   std::int32_t value;
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
+}
+
+// What this thread wrote, and what it knows others to have written, comes before what it writes next.
+__device__ __forceinline__ void fence_device() {
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
 __device__ __forceinline__ void store_matrices(std::uint32_t to, std::uint32_t a, std::uint32_t b,

@@ -1,6 +1,11 @@
-// What is done to the sums of dQ (BackwardArguments says where they lie) beside adding to them: zeros before,
-// rounding after. Two warps of each block that would be idle do it while tiles are computed; a kernel of its
-// own rounds what is left when the last tile has been taken.
+// dQ of 64 queries is a sum over the tiles of keys that they see. These tiles take turns at it, in the order
+// in which they were handed out: the first writes its part to memory, those between add theirs, the last adds
+// what lies in memory to its own and rounds. So nothing needs zeros before or a pass after, and what only one
+// tile adds to never goes through memory. All tiles of a head walk its queries in the same direction, from
+// the end: one that began earlier is ahead, and turns rarely wait.
+//
+// A tile waits only for tiles handed out before it, and every turn taken is reported whatever comes after it:
+// the earliest tile that is not done can always go on.
 #pragma once
 
 #include "hstu/attention/cuda/backward_sm90.h"
@@ -8,122 +13,175 @@
 
 namespace hstu::cuda {
 
-// The rows of an item of the schedule are rounded in parts of 16 rows, part p by worker p % workers.
-inline constexpr int kRoundedRows = 16, kParts = kBackwardTile / kRoundedRows;
+enum class Turn : std::uint32_t { only, first, between, last };
 
-__device__ __forceinline__ int backward_tiles(int length) {
-  return (length + kBackwardTile - 1) / kBackwardTile;
-}
+// In shared memory: how one warp (grant_turns) tells the warps that add to dQ what they do in a step and when
+// they may, and how they tell another thread (report_turns) that they have. Steps are counted over all tiles.
+struct Turns {
+  static constexpr int kSlots = 8, kBytes = 28 * kSlots;
+  std::uint32_t base;
+  std::int32_t rank, ranks;  // blocks that share the columns of a tile's dQ; each has turns of its own
 
-// Of one warp, of those 8 that add to the sums of a tile: all that it has added lies in memory.
-__device__ __forceinline__ void finish_sums(const Schedule& schedule, std::int32_t first) {
-  __syncwarp();
-  if (threadIdx.x % 32 == 0) {
-    __threadfence();
-    atomicAdd(&schedule.items[first].finished, 1);
+  __device__ __forceinline__ std::uint32_t granted(std::uint32_t step) const {
+    return base + 8 * (step % kSlots);
   }
-}
+  __device__ __forceinline__ std::uint32_t taken(std::uint32_t step) const {
+    return granted(step) + 8 * kSlots;
+  }
+  __device__ __forceinline__ std::uint32_t reported(std::uint32_t step) const {
+    return granted(step) + 16 * kSlots;
+  }
+  // step * 4 + Turn, once it is announced.
+  __device__ __forceinline__ std::uint32_t word(std::uint32_t step) const {
+    return base + 24 * kSlots + 4 * (step % kSlots);
+  }
+  static __device__ __forceinline__ std::uint32_t phase(std::uint32_t step) { return step / kSlots & 1; }
 
-// Where the sums of part `part` of an item lie.
-template <int kD>
-__device__ __forceinline__ const float* sums_of_part(const BackwardArguments& a, const ScheduleItem& item,
-                                                     int part) {
-  return a.dq_sum + sums_of_head(item.first + item.tile(), kD) + part / 4 * (64 * kD) + part % 4 * 128;
-}
+  // `warps` add to dQ.
+  __device__ __forceinline__ void init(int warps) const {
+    for (std::uint32_t i = 0; i < kSlots; ++i) {
+      barrier_init(granted(i), 1);
+      barrier_init(taken(i), warps);
+      barrier_init(reported(i), 1);
+      store_shared(word(i), ~0u);
+    }
+  }
+  __device__ __forceinline__ void announce(std::uint32_t step, Turn turn) const {
+    store_shared(word(step), step * 4 + static_cast<std::uint32_t>(turn));
+  }
+  // What is to be done; it may be too early to do it.
+  __device__ __forceinline__ Turn announced(std::uint32_t step) const {
+    std::uint32_t value;
+    do value = load_shared(word(step));
+    while (value / 4 != step % (1u << 30));
+    return static_cast<Turn>(value % 4);
+  }
+  __device__ __forceinline__ void wait(std::uint32_t step) const { barrier_wait(granted(step), phase(step)); }
+  __device__ __forceinline__ void wait_idle(std::uint32_t step) const {
+    barrier_wait_idle(granted(step), phase(step));
+  }
+  // Of a warp: all its lanes have added.
+  __device__ __forceinline__ void take(std::uint32_t step, bool leader) const {
+    __syncwarp();
+    if (leader) barrier_arrive(taken(step));
+  }
+  // How often the 64 queries of a block of the tile's head have been added to.
+  __device__ __forceinline__ std::int32_t* count(const BackwardArguments& a, const Work& w,
+                                                 std::int32_t block) const {
+    return a.turns_taken + (static_cast<std::int64_t>(w.first) * (kBackwardTile / 64) + block) * ranks + rank;
+  }
+};
 
-// One warp: part `part` of an item, kColumns columns at a time (a divisor of 32). A lane reads two neighbours
-// of a row and of the row 8 below; with the lane beside it, it writes four of one.
-template <typename T, int kD, int kColumns>
-__device__ __forceinline__ void round_part(const BackwardArguments& a, const ScheduleItem& item, int part) {
+// Runs in one warp.
+__device__ __forceinline__ void grant_turns(const BackwardArguments& a, const Turns& turns,
+                                            const WorkRing& works) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const bool odd = lane % 2 == 1;
-  const int tile = item.tile();
-  const float* const from = sums_of_part<kD>(a, item, part) + lane * 4;
-  const int row = tile * kBackwardTile + part * kRoundedRows + lane / 4 + (odd ? 8 : 0);
-  T* const to = static_cast<T*>(a.dq) + (item.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
-                item.head() * a.dq_head_stride + lane % 4 / 2 * 4;
-  const float scale = a.half_alpha * scale_of(a.samples, item.sample);
-  const bool stored = row < item.length;
+  std::uint32_t begin = 0;
+  for (std::uint32_t turn = 0;; ++turn) {
+    const Work& w = works.wait_idle(turn);
+    if (w.head == kNoWork) return;
 #pragma unroll 1
-  for (int column = 0; column < a.head_dim; column += kColumns) {
-    float4 four[kColumns / 8];
-#pragma unroll
-    for (int k = 0; k < kColumns / 8; ++k)
-      four[k] = __ldcg(reinterpret_cast<const float4*>(from + (column / 8 + k) * 512));
-#pragma unroll
-    for (int k = 0; k < kColumns / 8; ++k) {
-      const std::uint32_t above = pack<T>(four[k].x * scale, four[k].y * scale),
-                          below = pack<T>(four[k].z * scale, four[k].w * scale);
-      const std::uint32_t got = __shfl_xor_sync(0xffffffffu, odd ? above : below, 1);
-      if (stored)
-        *reinterpret_cast<uint2*>(to + column + 8 * k) =
-            odd ? make_uint2(got, below) : make_uint2(above, got);
-    }
-  }
-}
-
-// In the thread that starts copies, before anything is added to the sums of a head: those that were not zeros
-// when the kernel began have become so.
-__device__ __forceinline__ void wait_for_zeros(const BackwardArguments& a, const Work& w) {
-  const int tiles = backward_tiles(w.n), expected = smaller(tiles, w.first + tiles - a.zeros_before);
-  if (expected <= 0) return;
-  while (load_acquire(&a.schedule.items[w.first].zeroed) < expected) __nanosleep(100);
-}
-
-// One warp: the sums of an item's rows become zeros.
-template <int kD>
-__device__ __forceinline__ void zero_sums(const BackwardArguments& a, const ScheduleItem& item) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (item.first + item.tile() < a.zeros_before) return;
-  float4* const to = reinterpret_cast<float4*>(a.dq_sum + sums_of_head(item.first + item.tile(), kD)) + lane;
-#pragma unroll 8
-  for (int i = 0; i < kBackwardTile * kD / 4; i += 32) to[i] = make_float4(0, 0, 0, 0);
-  __syncwarp();
-  if (lane == 0) {
-    __threadfence();
-    atomicAdd(&a.schedule.items[item.first].zeroed, 1);
-  }
-}
-
-// One warp, worker `worker`, until the last tile has been taken: zeros a little ahead of the tiles, so that
-// they are in the cache when they are added to, and the rounding of finished heads behind them, both in the
-// order in which tiles are taken.
-template <typename T, int kD, int kColumns>
-__device__ __forceinline__ void prepare_and_round(const BackwardArguments& a, int worker) {
-  constexpr int kAhead = 512, kPatience = 50;
-  const Schedule& schedule = a.schedule;
-  if (worker >= a.workers) return;
-  const int items = schedule.counters[1], lane = static_cast<int>(threadIdx.x) % 32;
-  // Zeros are taken by tickets, since tiles wait for them: a block that does not run yet must not hold any,
-  // and a warp that holds one does not leave, nor wait for ever.
-  const auto take = [&] {
-    return __shfl_sync(0xffffffffu, lane == 0 ? atomicAdd(schedule.counters + 2, 1) : 0, 0);
-  };
-  int zero = take(), part = worker, idle = 0;
-  while (true) {
-    const int taken = __shfl_sync(0xffffffffu, load_acquire(schedule.counters), 0);
-    if (zero < items && (zero < taken + kAhead || idle > kPatience)) {
-      zero_sums<kD>(a, schedule.items[zero]);
-      zero = take();
-      idle = 0;
-      continue;
-    }
-    if (taken >= items) break;
-    if (part < items * kParts) {
-      const ScheduleItem item = schedule.items[part / kParts];
-      const int finished = __shfl_sync(0xffffffffu, load_acquire(&schedule.items[item.first].finished), 0);
-      if (finished == 8 * backward_tiles(item.length)) {
-        if (item.tile() * kBackwardTile + part % kParts * kRoundedRows < item.length)
-          round_part<T, kD, kColumns>(a, item, part % kParts);
-        part += a.workers;
-        idle = 0;
-        continue;
+    for (int from = 0; from < w.steps; from += 32) {
+      // Each lane sees to one step: the tiles that its queries see.
+      const int steps = smaller(32, w.steps - from);
+      const std::int32_t* count = nullptr;
+      std::int32_t awaited = 0;
+      Turn kind = Turn::only;
+      if (lane < steps) {
+        const std::int32_t block = w.block(from + lane);
+        count = turns.count(a, w, block);
+        const BlockWalk tiles(
+            keys_of_queries(mask_of(a.samples, w), block * 64, smaller(w.n, block * 64 + 64)).any,
+            kBackwardTile);
+        const bool first = tiles[0] * kBackwardTile == w.own_begin,
+                   last = tiles[tiles.count() - 1] * kBackwardTile == w.own_begin;
+        kind = first ? (last ? Turn::only : Turn::first) : (last ? Turn::last : Turn::between);
+        awaited = first ? 0 : last ? tiles.count() - 1 : 1;
       }
+      // All look at once; what is ready is granted in order.
+      int announced = 0, granted = 0;
+      while (granted < steps) {
+        while (announced < steps &&
+               __all_sync(0xffffffffu, barrier_done(turns.reported(begin + announced),
+                                                    turns.phase(begin + announced) ^ 1))) {
+          if (lane == announced) turns.announce(begin + announced, kind);
+          ++announced;
+        }
+        if (awaited > 0 && load_acquire(count) >= awaited) awaited = 0;
+        const unsigned waiting = __ballot_sync(0xffffffffu, awaited > 0);
+        const int end = waiting == 0 ? announced : smaller(announced, __ffs(static_cast<int>(waiting)) - 1);
+        if (lane >= granted && lane < end) barrier_arrive(turns.granted(begin + lane));
+        granted = end;
+      }
+      begin += steps;
     }
-    __nanosleep(500);
-    ++idle;
+    __syncwarp();
+    if (lane == 0) works.release(turn);
   }
-  if (lane == 0) schedule.rounded[worker] = part / a.workers;
+}
+
+// Runs in one thread. What the warps wrote is in memory for all before the count says so; turns that have
+// been taken by then are reported together.
+__device__ __forceinline__ void report_turns(const BackwardArguments& a, const Turns& turns,
+                                             const WorkRing& works) {
+  std::uint32_t step = 0;
+  for (std::uint32_t turn = 0;; ++turn) {
+    const Work& w = works.wait_idle(turn);
+    if (w.head == kNoWork) return;
+    for (int i = 0; i < w.steps;) {
+      std::int32_t* count = turns.count(a, w, w.block(i));
+      int end = i;
+      bool awaited = false;  // by turns that come after one of these
+      do {
+        barrier_wait_idle(turns.taken(step), turns.phase(step));
+        const Turn kind = turns.announced(step);
+        awaited |= kind == Turn::first || kind == Turn::between;
+        barrier_arrive(turns.reported(step));
+        ++end, ++step;
+      } while (end < w.steps && barrier_done(turns.taken(step), turns.phase(step)));
+      if (awaited) {
+        fence_device();
+        atomicAdd(count, 1);
+        for (++i; i < end; ++i) atomicAdd(turns.count(a, w, w.block(i)), 1);
+      }
+      i = end;
+    }
+    works.release(turn);
+  }
+}
+
+// A thread's part of 64 queries and N columns: element 4 i + e of a wgmma accumulator lies at 512 i + e.
+template <int N>
+__device__ __forceinline__ void load_sums(float (&g)[N / 2], const float* sums) {
+#pragma unroll
+  for (int i = 0; i < N / 8; ++i) {
+    const float4 four = __ldcg(reinterpret_cast<const float4*>(sums + i * 512));
+    g[4 * i] = four.x, g[4 * i + 1] = four.y, g[4 * i + 2] = four.z, g[4 * i + 3] = four.w;
+  }
+}
+
+// What a thread does in its turn at N columns from `column` of dQ of 64 queries (block `block` of the
+// sample): `g` is its part of them, in the last turn the whole sum.
+template <typename T, int N>
+__device__ __forceinline__ void add_to_query_gradient(const BackwardArguments& a, const Work& w, Turn turn,
+                                                      const float (&g)[N / 2], float* sums,
+                                                      std::int32_t block, int column) {
+  if (turn == Turn::between) {
+#pragma unroll
+    for (int i = 0; i < N / 8; ++i)
+      add_to_global(sums + i * 512, g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
+  } else if (turn == Turn::first) {
+#pragma unroll
+    for (int i = 0; i < N / 8; ++i)
+      *reinterpret_cast<float4*>(sums + i * 512) =
+          make_float4(g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
+  } else {
+    const int t = static_cast<int>(threadIdx.x) % 128, row = block * 64 + t / 32 * 16 + t % 32 / 4;
+    T* const to = static_cast<T*>(a.dq) + (w.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
+                  w.head * a.dq_head_stride + column + t % 4 * 8;
+    store_rows<T, N>(g, to, a.dq_row_stride, a.half_alpha * w.scale, row < w.n, row + 8 < w.n,
+                     a.head_dim - column);
+  }
 }
 
 }  // namespace hstu::cuda

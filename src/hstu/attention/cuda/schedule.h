@@ -20,8 +20,6 @@ struct alignas(32) ScheduleItem {
   // All tiles are numbered, those of one head one after the other, heads in the order in which they are
   // taken: the number of this head's first.
   std::int32_t first;
-  // Of the item in place `first`, counters for the tiles of this head: 0.
-  std::int32_t finished, zeroed;
 
   HSTU_HOST_DEVICE std::int32_t head() const { return static_cast<std::int32_t>(head_and_tile >> kTileBits); }
   HSTU_HOST_DEVICE std::int32_t tile() const {
@@ -29,11 +27,9 @@ struct alignas(32) ScheduleItem {
   }
 };
 inline constexpr int kBackwardTile = 128;  // keys of an item of the backward pass
-inline constexpr int kMostWorkers = 1016;  // idle warps that see to the sums of dQ meanwhile, two a block
 
 struct Schedule {
-  std::int32_t* counters;  // [0] items taken, [1] items in all, [2] items taken to be zeroed
-  std::int32_t* rounded;   // (kMostWorkers) of the backward pass, by worker: parts of dQ that it has rounded
+  std::int32_t* counters;  // [0] items taken, [1] items in all
   ScheduleItem* items;
 };
 
@@ -51,8 +47,7 @@ std::int64_t schedule_items(const AttentionProblem& problem, int rows);
 std::int64_t schedule_bytes(const AttentionProblem& problem, int rows);
 Schedule schedule_at(void* memory);
 
-// Writes the schedule and, meanwhile, zeros into `zeroed` (multiple of 16 bytes), from its end to its
-// beginning: what is used first is then still in the cache.
+// Writes the schedule and, meanwhile, zeros into `zeroed` (multiple of 16 bytes).
 void make_schedule(const AttentionProblem& problem, int rows, const TileOrder& order,
                    const Schedule& schedule, void* zeroed, std::int64_t zeroed_bytes, cudaStream_t stream);
 

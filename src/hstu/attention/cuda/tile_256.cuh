@@ -28,8 +28,9 @@ struct Tile256 {
   static constexpr int kPeerScoresFull = kScoresEmpty + 16, kPeerScoresEmpty = kPeerScoresFull + 16;
   static constexpr int kWorkFull = kPeerScoresEmpty + 16, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
   static constexpr int kTicketFull = kWorkEmpty + 8 * kWorkSlots, kTicketEmpty = kTicketFull + 8 * kWorkSlots;
-  static constexpr int kTileBegun = kTicketEmpty + 8 * kWorkSlots;
-  static constexpr int kSharedBytes = kTileBegun + 8;
+  static constexpr int kTicketDue = kTicketEmpty + 8 * kWorkSlots;
+  static constexpr int kTurnsAt = kTicketDue + 8;
+  static constexpr int kSharedBytes = kTurnsAt + Turns::kBytes;
 };
 static_assert(Tile256::kSharedBytes <= 232448);
 
@@ -37,7 +38,8 @@ static_assert(Tile256::kSharedBytes <= 232448);
 struct Role256 {
   const BackwardArguments& a;
   std::uint32_t base, rank;
-  Work* ring_of_work;
+  WorkRing works;
+  Turns turns;
   int t;
   Ring<2> queries;               // of Q
   std::uint32_t steps_done = 0;  // of all tiles: the phase of dO, and slot and phase of slopes and dS
@@ -47,6 +49,9 @@ struct Role256 {
   __device__ __forceinline__ std::uint32_t phase() const { return steps_done >> 1 & 1; }
   __device__ __forceinline__ void wait(int barrier, std::uint32_t phase) const {
     barrier_wait(base + barrier, phase);
+  }
+  __device__ __forceinline__ void wait_idle(int barrier, std::uint32_t phase) const {
+    barrier_wait_idle(base + barrier, phase);
   }
   __device__ __forceinline__ void arrive(int barrier) const {
     if (leader()) barrier_arrive(base + barrier);
@@ -60,13 +65,10 @@ struct Role256 {
     barrier_arrive(base + barrier);
     barrier_arrive_peer(peer(barrier));
   }
-  __device__ __forceinline__ const Work& work(std::uint32_t turn) const {
-    wait(Tile256::kWorkFull + 8 * static_cast<int>(turn % kWorkSlots), turn / kWorkSlots & 1);
-    return ring_of_work[turn % kWorkSlots];
-  }
+  __device__ __forceinline__ const Work& work(std::uint32_t turn) const { return works.wait(turn); }
   __device__ __forceinline__ void release_work(std::uint32_t turn) const {
     __syncwarp();
-    arrive(Tile256::kWorkEmpty + 8 * static_cast<int>(turn % kWorkSlots));
+    if (leader()) works.release(turn);
   }
   __device__ __forceinline__ void wait_keys(std::uint32_t turn) const { wait(Tile256::kKeysFull, turn & 1); }
   __device__ __forceinline__ int query_slot() const { return static_cast<int>(queries.slot); }
@@ -79,41 +81,40 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
   std::uint32_t gradient_phase = 1;
   const int half = static_cast<int>(role.rank) * 2;
   for (std::uint32_t turn = 0;; ++turn) {
-    const Work& w = role.work(turn);
+    const Work& w = role.works.wait_idle(turn);
     if (w.head == kNoWork) return;
-    barrier_arrive(role.base + L::kTileBegun);
     const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
     // A box wholly beyond its sample's end would be read from the map's base, where no memory is; its keys
     // are masked.
     const int own = smaller(w.own_begin + static_cast<int>(role.rank) * 64, w.n - 1);
     const int other = smaller(w.own_begin + static_cast<int>(role.rank ^ 1) * 64, w.n - 1);
     const std::uint32_t keys_full = role.base + L::kKeysFull;
-    role.wait(L::kKeysEmpty, (turn & 1) ^ 1);
+    role.wait_idle(L::kKeysEmpty, (turn & 1) ^ 1);
     barrier_expect(keys_full, 2 * L::kKeyBytes + L::kKeyBytes / 2);
     load_box(role.base + L::kKeysAt, &a.k, {x + own, 0, w.head, y}, keys_full);
     load_box(role.base + L::kValuesAt, &a.v, {x + own, 0, w.head, y}, keys_full);
     load_box(role.base + L::kPeerKeysAt, &a.k_half, {x + other, half, w.head, y}, keys_full);
-    wait_for_zeros(a, w);
     for (int step = 0; step < w.steps; ++step) {
-      const Box box{x + w.walk[step] * 64, half, w.head, y};
+      if (step == w.steps - 1) barrier_arrive(role.base + L::kTicketDue);
+      const Box box{x + w.block(step) * 64, half, w.head, y};
       const std::uint32_t slot = queries.slot;
-      role.wait(L::kQueryEmpty + 8 * static_cast<int>(slot), queries.phase ^ 1);
+      role.wait_idle(L::kQueryEmpty + 8 * static_cast<int>(slot), queries.phase ^ 1);
       barrier_expect(role.base + L::kQueryFull + 8 * slot, L::kRowBytes);
       load_box_to_both(role.base + L::kQueriesAt + slot * L::kRowBytes + role.rank * (L::kRowBytes / 2), &a.q,
                        box, role.base + L::kQueryFull + 8 * slot);
       queries.next();
-      role.wait(L::kGradientEmpty, gradient_phase);
+      role.wait_idle(L::kGradientEmpty, gradient_phase);
       gradient_phase ^= 1;
       barrier_expect(role.base + L::kGradientFull, L::kRowBytes);
       load_box_to_both(role.base + L::kGradientsAt + role.rank * (L::kRowBytes / 2), &a.d_o, box,
                        role.base + L::kGradientFull);
     }
-    if (role.leader()) barrier_arrive(role.base + L::kWorkEmpty + 8 * (turn % kWorkSlots));
+    role.works.release(turn);
   }
 }
 
-// The first block of the cluster takes tickets and sends each to the other; both then make the same tile of
-// it.
+// One warp. The first block of the cluster takes tickets and sends each to the other; both then make the same
+// tile of it.
 __device__ __forceinline__ void hand_out_256(const Role256& role) {
   using L = Tile256;
   const BackwardArguments& a = role.a;
@@ -121,28 +122,28 @@ __device__ __forceinline__ void hand_out_256(const Role256& role) {
   for (std::uint32_t turn = 0;; ++turn) {
     const int slot = static_cast<int>(turn % kWorkSlots);
     const std::uint32_t phase = turn / kWorkSlots & 1, full = role.base + L::kTicketFull + 8 * slot;
-    std::int32_t ticket;
+    std::int32_t ticket = 0;
     if (role.rank == 0) {
-      if (turn > 0) role.wait(L::kTileBegun, (turn - 1) & 1);
-      ticket = atomicAdd(a.schedule.counters, 1);
-      role.wait(L::kTicketEmpty + 8 * slot, phase ^ 1);
-      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
-                       role.peer(L::kTicketsAt + 4 * slot)),
-                   "r"(ticket), "r"(role.peer(L::kTicketFull + 8 * slot))
-                   : "memory");
-    } else {
+      if (turn > 0) role.wait_idle(L::kTicketDue, (turn - 1) & 1);
+      if (role.leader()) {
+        ticket = atomicAdd(a.schedule.counters, 1);
+        role.wait_idle(L::kTicketEmpty + 8 * slot, phase ^ 1);
+        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
+                         role.peer(L::kTicketsAt + 4 * slot)),
+                     "r"(ticket), "r"(role.peer(L::kTicketFull + 8 * slot))
+                     : "memory");
+      }
+    } else if (role.leader()) {
       barrier_expect(full, 4);
-      barrier_wait(full, phase);
-      asm volatile("ld.shared.b32 %0, [%1];"
-                   : "=r"(ticket)
-                   : "r"(role.base + L::kTicketsAt + 4 * slot)
-                   : "memory");
+      barrier_wait_idle(full, phase);
+      ticket = static_cast<std::int32_t>(load_shared(role.base + L::kTicketsAt + 4 * slot));
       barrier_arrive_peer(role.peer(L::kTicketEmpty + 8 * slot));
     }
-    role.wait(L::kWorkEmpty + 8 * slot, phase ^ 1);
-    put_work(a.samples, a.schedule, ticket, items, role.ring_of_work[slot],
-             [&](Work& work, std::int32_t tile) { plan_backward(a.samples, work, tile); });
-    barrier_arrive(role.base + L::kWorkFull + 8 * slot);
+    ticket = __shfl_sync(0xffffffffu, ticket, 0);
+    role.wait_idle(L::kWorkEmpty + 8 * slot, phase ^ 1);
+    put_work(a.samples, a.schedule, ticket, items, role.works.slots[slot],
+             [&](Work& work, std::int32_t tile, int lane) { plan_backward(a.samples, work, tile, lane); });
+    if (role.leader()) barrier_arrive(role.base + L::kWorkFull + 8 * slot);
     if (ticket >= items) return;
   }
 }

@@ -12,6 +12,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "hstu/attention/cuda/ptx.cuh"
+
 namespace hstu::cuda {
 
 __device__ __forceinline__ void wgmma_fence() {
@@ -28,10 +30,7 @@ __device__ __forceinline__ void wgmma_wait() {
 // Descriptors are made from their low word at each use: the compiler would otherwise keep dozens of 64-bit
 // constants in registers across the loop. The base passes through `opaque` for the same reason. In a cluster
 // a block's own addresses carry its rank in the high bits, which descriptors must not.
-__device__ __forceinline__ std::uint32_t opaque(std::uint32_t x) {
-  asm volatile("" : "+r"(x));
-  return x;
-}
+
 // Summed direction contiguous. One step of 16 elements is 32 bytes, + 2 in this word.
 __device__ __forceinline__ std::uint32_t contiguous_k(std::uint32_t address) {
   return opaque(((address & 0x3FFFF) >> 4) | (1u << 16));
