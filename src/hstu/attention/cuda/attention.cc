@@ -38,9 +38,9 @@ TileOrder backward_order(int width) {
 }
 
 // What the blocks of the backward pass share of dQ: fp32 sums, and how many tiles have added to each 64 rows
-// of them (at head size 256 for each half of the columns).
+// of them (at head size 256 for each half of the columns). A head of one tile shares nothing.
 std::int64_t sum_bytes(const AttentionProblem& p) {
-  return 4 * schedule_items(p, kBackwardTile) * kBackwardTile * width_of(p);
+  return 4 * shared_tiles(p, kBackwardTile) * kBackwardTile * width_of(p);
 }
 std::int64_t turn_bytes(const AttentionProblem& p) {
   return aligned(4 * schedule_items(p, kBackwardTile) * (kBackwardTile / 64) * (width_of(p) == 256 ? 2 : 1));

@@ -176,6 +176,11 @@ std::int64_t schedule_items(const AttentionProblem& p, int rows) {
   return p.heads * (p.tokens / rows + p.samples);
 }
 
+// L > rows tokens make (L + rows - 1) / rows tiles, which is at most 2 L / rows.
+std::int64_t shared_tiles(const AttentionProblem& p, int rows) {
+  return std::min(schedule_items(p, rows), p.heads * (2 * p.tokens / rows));
+}
+
 std::int64_t schedule_bytes(const AttentionProblem& p, int rows) {
   return kHeader + schedule_items(p, rows) * static_cast<std::int64_t>(sizeof(ScheduleItem));
 }

@@ -44,6 +44,9 @@ struct TileOrder {
 
 // A bound of the items of a schedule of tiles of `rows` rows; the bytes it takes, aligned to 32.
 std::int64_t schedule_items(const AttentionProblem& problem, int rows);
+// A bound of the tiles of heads that have more than one; no other tile has a lower number
+// (ScheduleItem::first).
+std::int64_t shared_tiles(const AttentionProblem& problem, int rows);
 std::int64_t schedule_bytes(const AttentionProblem& problem, int rows);
 Schedule schedule_at(void* memory);
 
