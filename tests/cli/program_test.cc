@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 CommandResult run(const std::string& words) {
   return run_command(fmt::format("{}/hstu {}", HSTU_PROGRAM_DIR, words));
@@ -76,6 +77,14 @@ TEST_F(Program, AttentionIsExplainedForAnyDeviceWithoutAGpu) {
   EXPECT_THAT(ampere, HasSubstr("32,4096,4,128: forward mma, backward mma: kernels for mma.sync"));
   EXPECT_THAT(ampere, HasSubstr("1,9,4,96: forward plain, backward plain: plain kernels: head size 96"));
   EXPECT_THAT(explained("--device 7.5"), HasSubstr("below 8.0"));
+}
+
+TEST_F(Program, AttentionBenchmarkSaysThatThereIsNoGpuAndNothingElse) {
+  if (run("bench attention --explain").exit_status == 0) GTEST_SKIP() << "there is a GPU";
+  const CommandResult result = run("bench attention --shape 1,128,4,64");
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_THAT(result.text,
+              MatchesRegex("hstu: [^\n]*(no NVIDIA GPU can be used here|built without CUDA)[^\n]*\n"));
 }
 
 TEST_F(Program, AttentionBenchmarkRefusesPathsItCannotWriteBeforeItTimes) {

@@ -40,6 +40,7 @@ void time_shapes(const AttentionBenchWords& words) {
   std::vector<AttentionBenchmark> all_benchmarks;  // every word is looked at before anything is timed
   for (const std::string& shape : words.shapes) all_benchmarks.push_back(benchmark_of(words, shape));
   if (!words.json.empty()) check_writable(words.json);
+  attention_device();  // says so where there is no GPU
   constexpr auto kRow = "{:<22} {:<4} {:<7} {:>9} {:>8} {:>6} {:>12} {:>8} {:>9}\n";
   fmt::print(kRow, "shape", "", "kernel", "burst ms", "TFLOP/s", "peak", "sustained ms", "TFLOP/s",
              "memory ms");
