@@ -10,6 +10,7 @@
 
 #include <type_traits>
 
+#include "hstu/attention/cuda/accumulator.cuh"
 #include "hstu/attention/cuda/launch.cuh"
 #include "hstu/attention/cuda/query_sums.cuh"
 #include "hstu/attention/cuda/tile_256.cuh"

@@ -7,6 +7,7 @@
 
 #include <type_traits>
 
+#include "hstu/attention/cuda/accumulator.cuh"
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/launch.cuh"
 #include "hstu/attention/cuda/wgmma.cuh"

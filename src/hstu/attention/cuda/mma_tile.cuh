@@ -2,6 +2,7 @@
 // side it walks, what each of its warps sees of them.
 #pragma once
 
+#include "hstu/attention/cuda/accumulator.cuh"
 #include "hstu/attention/cuda/launch.cuh"
 #include "hstu/attention/cuda/mma.cuh"
 #include "hstu/attention/cuda/mma.h"

@@ -8,6 +8,7 @@
 // the earliest tile that is not done can always go on.
 #pragma once
 
+#include "hstu/attention/cuda/accumulator.cuh"
 #include "hstu/attention/cuda/backward_sm90.h"
 #include "hstu/attention/cuda/work.cuh"
 

@@ -1,9 +1,8 @@
-// What the Hopper kernels share: the samples as the device sees them, the ring through which one warp hands
-// out tiles, masks on accumulators, and rows from accumulators to memory.
+// What the Hopper kernels share of their tiles: the samples as the device sees them, what a tile is, and the
+// ring through which one warp hands tiles out.
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "hstu/attention/cuda/ptx.cuh"
 #include "hstu/attention/cuda/samples.h"
@@ -154,134 +153,6 @@ __device__ __forceinline__ void hand_out(const Samples& samples, const Schedule&
     }
     __syncwarp();
     if (ticket >= items) return;
-  }
-}
-
-// The score that stands for "not seen": alpha / 2 times it is -32, where tanh is -1 to the last bit, so that
-// silu and its derivative are exactly zero. (With alpha = 0 every result is zero whatever they are.)
-__device__ __forceinline__ float unseen_score(float half_alpha) {
-  return half_alpha == 0.0f ? 0.0f : -32.0f / half_alpha;
-}
-
-// Fills `unseen` in where row `hf` (0: a, 1: b) of a 64 x N accumulator does not see column `base` + its
-// column. Element 4 j + 2 hf + e lies in column 8 j + 2 (lane % 4) + e; the last but one is in `base`
-// already.
-template <int N>
-__device__ __forceinline__ void apply_mask(float* x, const Intervals& a, const Intervals& b,
-                                           std::int32_t base, float unseen) {
-  const auto shifted = [&](Intervals s) {
-    s.end0 -= base, s.lo1 -= base, s.hi1 -= base, s.lo2 -= base, s.hi2 -= base;
-    return s;
-  };
-  const Intervals rows[2] = {shifted(a), shifted(b)};
-#pragma unroll
-  for (int i = 0; i < N / 2; ++i) x[i] = rows[i / 2 % 2].contains(i / 4 * 8 + i % 2) ? x[i] : unseen;
-}
-
-// The same of [lo, hi) for the first row and, for the second, 8 columns on. Most masks have one bound; which,
-// is the same for all threads.
-template <int N>
-__device__ __forceinline__ void apply_band(float* x, std::int32_t lo, std::int32_t hi, std::int32_t base,
-                                           float unseen) {
-  const std::int32_t low[2] = {lo - base, lo - base + 8}, high[2] = {hi - base, hi - base + 8};
-  if (hi >= kUnlimited) {
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) x[i] = i / 4 * 8 + i % 2 >= low[i / 2 % 2] ? x[i] : unseen;
-  } else if (lo < -kUnlimited / 2) {
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) x[i] = i / 4 * 8 + i % 2 < high[i / 2 % 2] ? x[i] : unseen;
-  } else {
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
-      const int column = i / 4 * 8 + i % 2;
-      x[i] = column >= low[i / 2 % 2] && column < high[i / 2 % 2] ? x[i] : unseen;
-    }
-  }
-}
-
-// Masks a 64 x N accumulator: its first row is that of query `query` (the second 8 rows on), its first column
-// that of key `base`.
-template <int N>
-__device__ __forceinline__ void mask_keys(float* x, const Samples& samples, const Work& w, std::int32_t query,
-                                          std::int32_t base, float unseen) {
-  if (w.c == 0 && w.h == w.n) {  // nothing but history; keys beyond the end need no mask
-    apply_band<N>(x, query - samples.left, query + samples.right + 1, base, unseen);
-  } else {
-    const SampleMask mask = mask_of(samples, w);
-    apply_mask<N>(x, keys_of_query(mask, smaller(query, w.n - 1)),
-                  keys_of_query(mask, smaller(query + 8, w.n - 1)), base, unseen);
-  }
-}
-
-// The same with keys for queries; no query sees a key beyond the end.
-template <int N>
-__device__ __forceinline__ void mask_queries(float* x, const Samples& samples, const Work& w,
-                                             std::int32_t key, std::int32_t base, float unseen) {
-  if (w.c == 0 && w.h == w.n && key + 8 < w.n) {
-    apply_band<N>(x, key - samples.right, key + samples.left + 1, base, unseen);
-  } else {
-    const SampleMask mask = mask_of(samples, w);
-    const Intervals none{0, 0, 0, 0, 0};
-    apply_mask<N>(x, key < w.n ? queries_of_key(mask, key) : none,
-                  key + 8 < w.n ? queries_of_key(mask, key + 8) : none, base, unseen);
-  }
-}
-
-// Of 32 columns of a row in a wgmma accumulator the lane q = lane % 4 of four holds columns 8 k + 2 q and the
-// next, packed in v[k]. They exchange, so that each stores 16 bytes, to `to` + 8 q (which it is given).
-__device__ __forceinline__ void store_columns(std::uint32_t (&v)[4], void* to, bool stored) {
-  const int q = static_cast<int>(threadIdx.x) % 4;
-#pragma unroll
-  for (int k = 0; k < 4; k += 2) {
-    const std::uint32_t got = __shfl_xor_sync(0xffffffffu, (q & 1) ? v[k] : v[k + 1], 1);
-    if (q & 1)
-      v[k] = got;
-    else
-      v[k + 1] = got;
-  }
-#pragma unroll
-  for (int k = 0; k < 2; ++k) {
-    const std::uint32_t got = __shfl_xor_sync(0xffffffffu, (q & 2) ? v[k] : v[k + 2], 2);
-    if (q & 2)
-      v[k] = got;
-    else
-      v[k + 2] = got;
-  }
-  if (stored) *static_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
-}
-
-// A 64 x N accumulator times `scale` to a tile in shared memory of which `to` is this warp's first row:
-// columns of 64 elements with kColumnBytes from one to the next, 128 bytes a row, swizzled.
-template <typename T, int N, int kColumnBytes>
-__device__ __forceinline__ void store_tile(const float (&d)[N / 2], std::uint32_t to, float scale) {
-  const int lane = static_cast<int>(opaque(threadIdx.x)) % 32, row = lane % 16;
-#pragma unroll
-  for (int i = 0; i < N / 16; ++i) {
-    const auto two = [&](int e) { return pack<T>(d[8 * i + e] * scale, d[8 * i + e + 1] * scale); };
-    store_matrices(to + row * 128 + i / 4 * kColumnBytes + ((i % 4 * 2 + lane / 16) ^ (row & 7)) * 16, two(0),
-                   two(2), two(4), two(6));
-  }
-}
-
-// A 64 x N accumulator times `scale` to rows of T. `to` is the address of this thread's first row and of
-// column 8 (lane % 4); its second row is 8 rows on.
-template <typename T, int N>
-__device__ __forceinline__ void store_rows(const float (&d)[N / 2], T* to, std::int64_t row_stride,
-                                           float scale, bool row_a, bool row_b, int columns) {
-  const int q = static_cast<int>(threadIdx.x) % 4;
-#pragma unroll
-  for (int hf = 0; hf < 2; ++hf) {
-#pragma unroll
-    for (int g = 0; g < N / 32; ++g) {
-      std::uint32_t v[4];
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const int i = 4 * (4 * g + k) + 2 * hf;
-        v[k] = pack<T>(d[i] * scale, d[i + 1] * scale);
-      }
-      store_columns(v, to + hf * 8 * row_stride + 32 * g,
-                    (hf == 0 ? row_a : row_b) && 32 * g + 8 * q < columns);
-    }
   }
 }
 
