@@ -1,5 +1,7 @@
 #include "hstu/training/cadence.h"
 
+#include <chrono>
+
 #include <gtest/gtest.h>
 
 namespace hstu {
@@ -17,7 +19,7 @@ RunState after(std::int64_t step) {
   return state;
 }
 
-const SaveCadence::Clock::time_point kStart{};
+const Clock::time_point kStart{};
 
 std::string due(const CheckpointSection& options, std::int64_t step, seconds elapsed = seconds(0)) {
   return SaveCadence(options, kStart).due(after(step), kStart + elapsed).value_or("");
@@ -57,7 +59,7 @@ TEST(SaveCadence, StepZeroNeverFires) {
 }
 
 TEST(SaveCadence, TimeCountsFromTheLastSaveOnAClockThatNeverGoesBack) {
-  static_assert(SaveCadence::Clock::is_steady);
+  static_assert(Clock::is_steady);
   SaveCadence cadence({.every_seconds = 60}, kStart);
   cadence.saved(kStart + seconds(50));
   EXPECT_FALSE(cadence.due(after(3), kStart + seconds(109)));

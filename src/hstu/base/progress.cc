@@ -9,14 +9,6 @@
 #include "hstu/base/text.h"
 
 namespace hstu {
-namespace {
-
-double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
-  return std::chrono::duration<double>(b - a).count();
-}
-
-}  // namespace
-
 Progress::Progress(std::string stage, std::int64_t total, std::string unit, std::int64_t done)
     : stage_(std::move(stage)),
       unit_(std::move(unit)),
@@ -24,7 +16,7 @@ Progress::Progress(std::string stage, std::int64_t total, std::string unit, std:
       first_(done),
       done_(done),
       terminal_(::isatty(STDERR_FILENO) == 1),
-      start_(std::chrono::steady_clock::now()),
+      start_(Clock::now()),
       printed_(start_) {}
 
 Progress::~Progress() {
@@ -33,7 +25,7 @@ Progress::~Progress() {
 
 void Progress::advance_to(std::int64_t done, const std::string& detail) {
   done_ = done;
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = Clock::now();
   if (seconds_between(printed_, now) < (terminal_ ? 0.2 : 10.0)) return;
   printed_ = now;
   print(detail, false);
@@ -45,7 +37,7 @@ void Progress::finish(const std::string& detail) {
 }
 
 void Progress::print(const std::string& detail, bool last) {
-  const double elapsed = seconds_between(start_, std::chrono::steady_clock::now());
+  const double elapsed = seconds_since(start_);
   const double rate = elapsed > 0 ? static_cast<double>(done_ - first_) / elapsed : 0;
   std::string line = fmt::format("{}: {} {}", stage_, with_separators(done_), unit_);
   if (total_ > 0 && !last) {

@@ -1,9 +1,10 @@
 // One progress line for long work: rewritten in place on a terminal, plain lines now and then otherwise.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
+
+#include "hstu/base/clock.h"
 
 namespace hstu {
 
@@ -26,7 +27,7 @@ class Progress {
   std::string stage_, unit_;
   std::int64_t total_, first_, done_;
   bool terminal_, finished_ = false;
-  std::chrono::steady_clock::time_point start_, printed_;
+  Clock::time_point start_, printed_;
 };
 
 }  // namespace hstu

@@ -1,9 +1,9 @@
 #include "hstu/batching/loader.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
@@ -72,7 +72,7 @@ void Loader::make(const Claim& claimed, BatchScratch& scratch, Slot& slot) const
 }
 
 const LoadedBatch* Loader::next() {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   std::unique_lock lock(mutex_);
   Slot& first = slot(delivered_);
   changed_.wait(lock, [&] { return first.ready || batches_ == delivered_; });
@@ -83,8 +83,7 @@ const LoadedBatch* Loader::next() {
   ++delivered_;
   changed_.notify_all();
   lock.unlock();
-  const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start;
-  current_.data_wait_ms = waited.count();
+  current_.data_wait_ms = 1000 * seconds_since(start);
   total_data_wait_ms_ += current_.data_wait_ms;
   return &current_;
 }

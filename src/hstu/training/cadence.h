@@ -2,11 +2,11 @@
 // back.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "hstu/base/clock.h"
 #include "hstu/training/options.h"
 #include "hstu/training/run_state.h"
 
@@ -16,8 +16,6 @@ namespace hstu {
 // "in_window_batch", "global_step", "time_interval", then "end_of_window". Before the first step none holds.
 class SaveCadence {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // `start`: when training began.
   SaveCadence(const CheckpointSection& options, Clock::time_point start) : options_(options), last_(start) {}
 

@@ -1,10 +1,10 @@
 #include "hstu/training/data_benchmark.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <vector>
 
+#include "hstu/base/clock.h"
 #include "hstu/base/machine.h"
 #include "hstu/batching/anchors.h"
 #include "hstu/batching/batch_builder.h"
@@ -12,12 +12,6 @@
 
 namespace hstu {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::vector<ContextualFeature> features_of(const Manifest& manifest) {
   std::vector<ContextualFeature> features{{"user", {"user"}, 0, false},

@@ -1,9 +1,9 @@
 #include "hstu/training/evaluation.h"
 
 #include <array>
-#include <chrono>
 #include <cmath>
 
+#include "hstu/base/clock.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
 #include "hstu/batching/loader.h"
@@ -54,7 +54,7 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
 }
 
 std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   fault_point("evaluation.begin");
   if (!baseline_) baseline_ = baseline_metrics(experiment_, positions_, baseline_file_);
   BadIds& bad_ids = experiment_.learner().embeddings.bad_ids();
@@ -68,8 +68,7 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
   for (std::size_t i = 0; i < samples_.probabilities().size(); ++i) {
     binned.add(samples_.probabilities()[i], samples_.labels()[i] != 0);
   }
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  EvaluationResult result{samples_.metrics(), *baseline_, binned.value(), elapsed.count()};
+  EvaluationResult result{samples_.metrics(), *baseline_, binned.value(), seconds_since(start)};
   progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)
                                    : "AUC undefined: one class only");
   fault_point("evaluation.end");

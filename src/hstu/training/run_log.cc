@@ -1,6 +1,7 @@
 #include "hstu/training/run_log.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -76,8 +77,7 @@ RunLog::RunLog(const Path& path, const Experiment& experiment, std::int64_t samp
 }
 
 double RunLog::seconds_since_1970() const {
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-  return std::round((start_s_ + passed.count()) * 1000) / 1000;
+  return std::round((start_s_ + seconds_since(start_)) * 1000) / 1000;
 }
 
 void RunLog::write(Json line) {

@@ -3,13 +3,13 @@
 // less than in the line before.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "hstu/base/clock.h"
 #include "hstu/base/config_difference.h"
 #include "hstu/base/json_lines.h"
 #include "hstu/base/progress.h"
@@ -60,7 +60,7 @@ class RunLog {
   bool waits_ = false;  // the last line could not be written
   std::optional<TensorboardWriter> tensorboard_;
   double start_s_;  // seconds since 1970 at `start_`
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Clock::time_point start_ = Clock::now();
   std::int64_t total_samples_;
   Progress progress_;
   // Since the last train line, by this process.

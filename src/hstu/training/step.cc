@@ -1,10 +1,10 @@
 #include "hstu/training/step.h"
 
-#include <chrono>
 #include <cmath>
 #include <string>
 #include <utility>
 
+#include "hstu/base/clock.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/random.h"
 #include "hstu/loss/binary_cross_entropy.h"
@@ -47,12 +47,12 @@ bool all_finite(const Tensor& tensor) {
 class Stopwatch {
  public:
   double lap() {
-    const auto before = std::exchange(last_, std::chrono::steady_clock::now());
-    return std::chrono::duration<double, std::milli>(last_ - before).count();
+    const Clock::time_point before = std::exchange(last_, Clock::now());
+    return 1000 * seconds_between(before, last_);
   }
 
  private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  Clock::time_point last_ = Clock::now();
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "hstu/training/step_benchmark.h"
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "hstu/base/clock.h"
 #include "hstu/base/machine.h"
 #include "hstu/base/random.h"
 #include "hstu/training/step.h"
@@ -77,11 +77,11 @@ Json benchmark_step(const StepBenchmarkOptions& options) {
   std::vector<double> ms;
   std::int64_t tokens = 0;
   for (std::int64_t step = 0; step < options.warmup + options.steps; ++step) {
-    const auto start = std::chrono::steady_clock::now();
+    const Clock::time_point start = Clock::now();
     const StepResult result = train_step(learner, batches[static_cast<std::size_t>(step) % kBatches], step);
-    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+    const double elapsed_ms = 1000 * seconds_since(start);
     if (step < options.warmup) continue;
-    ms.push_back(elapsed.count());
+    ms.push_back(elapsed_ms);
     tokens += result.tokens;
   }
   std::sort(ms.begin(), ms.end());

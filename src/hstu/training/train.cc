@@ -1,9 +1,9 @@
 #include "hstu/training/train.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
+#include "hstu/base/clock.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
 #include "hstu/batching/loader.h"
@@ -17,12 +17,6 @@
 
 namespace hstu {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // The number of the last step.
 std::int64_t last_step(const Experiment& experiment) {
