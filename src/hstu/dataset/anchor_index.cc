@@ -103,8 +103,7 @@ std::unique_ptr<FileLock> lock_folder(const Path& folder, const AnchorRule& rule
     std::filesystem::create_directories(folder);
     return std::make_unique<FileLock>(folder / ".lock");
   } catch (const std::exception& error) {
-    fmt::print(
-        stderr,
+    tell(
         "notice: the index of anchors {} cannot be stored beside the dataset ({}), so it is built in "
         "memory, 8 bytes an anchor, now and at every start; to avoid that run hstu prepare index where "
         "the folder can be written\n",
