@@ -9,7 +9,7 @@ namespace {
 
 class LargeAttentionOnGpu : public OnGpu {};
 
-// More tiles than the backward pass has room for sums of dQ, several times.
+// Many times as many tiles as are computed at once.
 TEST_P(LargeAttentionOnGpu, ManyShortSamples) {
   DeviceCase c{.name = "many samples", .lengths = {}, .heads = 4};
   std::mt19937 random(7);

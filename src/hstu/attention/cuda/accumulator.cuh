@@ -17,8 +17,7 @@ __device__ __forceinline__ float unseen_score(float half_alpha) {
 }
 
 // Fills `unseen` in where row `hf` (0: a, 1: b) of a 64 x N accumulator does not see column `base` + its
-// column. Element 4 j + 2 hf + e lies in column 8 j + 2 (lane % 4) + e; the last but one is in `base`
-// already.
+// column; 2 (lane % 4) is in `base` already.
 template <int N>
 __device__ __forceinline__ void apply_mask(float* x, const Intervals& a, const Intervals& b,
                                            std::int32_t base, float unseen) {

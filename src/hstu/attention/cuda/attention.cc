@@ -32,7 +32,7 @@ int width_of(const AttentionProblem& p) {
 TileOrder forward_order() {
   return {true, 128, 512};
 }
-// At head size 256 two multiprocessors share a tile.
+// As many as an H200 computes at once, or twice that; at head size 256 two multiprocessors share a tile.
 TileOrder backward_order(int width) {
   return width == 256 ? TileOrder{false, 66, 132} : TileOrder{false, 256, 256};
 }
@@ -43,7 +43,7 @@ std::int64_t sum_bytes(const AttentionProblem& p) {
   return 4 * shared_tiles(p, kBackwardTile) * kBackwardTile * width_of(p);
 }
 std::int64_t turn_bytes(const AttentionProblem& p) {
-  return aligned(4 * schedule_items(p, kBackwardTile) * (kBackwardTile / 64) * (width_of(p) == 256 ? 2 : 1));
+  return aligned(4 * shared_tiles(p, kBackwardTile) * (kBackwardTile / 64) * (width_of(p) == 256 ? 2 : 1));
 }
 
 void check_outputs(const AttentionKernel kernel, std::initializer_list<const AttentionRows*> all) {

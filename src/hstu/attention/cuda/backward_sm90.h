@@ -20,8 +20,7 @@ struct BackwardArguments {
   Samples samples;
   Schedule schedule;
   float* dq_sum;
-  std::int32_t*
-      turns_taken;  // per 64 rows of dq_sum and block of a cluster: tiles that have added, 0 at first
+  std::int32_t* turns_taken;  // by 64 rows of dq_sum and block of a cluster: tiles that added; 0 at first
   void *dq, *dk, *dv;
   std::int64_t dq_row_stride, dq_head_stride, dk_row_stride, dk_head_stride, dv_row_stride, dv_head_stride;
   float half_alpha;

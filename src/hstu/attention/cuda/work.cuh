@@ -34,7 +34,7 @@ struct alignas(16) Work {
 inline constexpr std::int32_t kNoWork = -1;  // as `head`: nothing is left
 inline constexpr int kWorkSlots = 4;
 
-// Tiles on their way from the thread that hands them out to all others of a block. Its barriers begin at
+// Tiles on their way from the warp that hands them out to all others of a block. Its barriers begin at
 // `full` and `empty`; tiles are counted from 0.
 struct WorkRing {
   Work* slots;
@@ -57,10 +57,6 @@ __device__ __forceinline__ SampleMask mask_of(const Samples& s, const Work& w) {
   return {w.n, w.c, w.h, s.group, s.left, s.right};
 }
 
-__device__ __forceinline__ float scale_of(const Samples& s, std::int32_t sample) {
-  return s.common_scale * (s.scale != nullptr ? s.scale[sample] : 1.0f);
-}
-
 // Fills in all but the tile's own part.
 __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const ScheduleItem& item) {
   const std::int32_t n = item.length;
@@ -68,7 +64,7 @@ __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const Sche
   w.begin = item.begin;
   w.n = n, w.h = h;
   w.c = s.contexts != nullptr ? larger(0, smaller(h, s.contexts[item.sample])) : 0;
-  w.scale = scale_of(s, item.sample);
+  w.scale = s.common_scale * (s.scale != nullptr ? s.scale[item.sample] : 1.0f);
   w.first = item.first;
   w.head = item.head();
 }
