@@ -145,7 +145,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
         turns.wait_idle(step);
       else
         turns.wait(step);
-      const Turn kind = turns.announced(step);
+      const Turn kind = turns.kind(step);
       float* const to = sums + static_cast<std::int64_t>(block_before) * (64 * kD);
       if (kind == Turn::last) {
         float before[kOwn / 2];

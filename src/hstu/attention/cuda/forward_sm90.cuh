@@ -63,10 +63,9 @@ __device__ __forceinline__ void plan_forward(const Samples& samples, Work& w, st
     w.own_begin = own_begin, w.own_end = own_end;
     w.walk = walk;
     w.steps = steps;
-  } else if (lane <= Tile::kGroups) {
-    const std::int32_t end = larger(seen.any.hi1, seen.any.hi2);
-    w.groups[lane - 1] = {seen.full_lo, seen.full_hi, end, first >= end ? 1 : 0};
   }
+  const std::int32_t end = larger(seen.any.hi1, seen.any.hi2);
+  put_groups<Tile::kGroups>(w, {seen.full_lo, seen.full_hi, end, first >= end ? 1 : 0}, lane);
 }
 
 template <typename Tile>

@@ -19,7 +19,7 @@ enum class Turn : std::uint32_t { only, first, between, last };
 // In shared memory: how one warp (grant_turns) tells the warps that add to dQ what they do in a step and when
 // they may, and how they tell another thread (report_turns) that they have. Steps are counted over all tiles.
 struct Turns {
-  static constexpr int kSlots = 8, kBytes = 28 * kSlots;
+  static constexpr int kSlots = 8, kBytes = 36 * kSlots;
   std::uint32_t base;
   std::int32_t rank, ranks;  // blocks that share the columns of a tile's dQ; each has turns of its own
 
@@ -32,9 +32,11 @@ struct Turns {
   __device__ __forceinline__ std::uint32_t reported(std::uint32_t step) const {
     return granted(step) + 16 * kSlots;
   }
-  // step * 4 + Turn, once it is announced.
-  __device__ __forceinline__ std::uint32_t word(std::uint32_t step) const {
-    return base + 24 * kSlots + 4 * (step % kSlots);
+  __device__ __forceinline__ std::uint32_t told(std::uint32_t step) const {
+    return granted(step) + 24 * kSlots;
+  }
+  __device__ __forceinline__ std::uint32_t kind_at(std::uint32_t step) const {
+    return base + 32 * kSlots + 4 * (step % kSlots);
   }
   static __device__ __forceinline__ std::uint32_t phase(std::uint32_t step) { return step / kSlots & 1; }
 
@@ -44,18 +46,21 @@ struct Turns {
       barrier_init(granted(i), 1);
       barrier_init(taken(i), warps);
       barrier_init(reported(i), 1);
-      store_shared(word(i), ~0u);
+      barrier_init(told(i), 1);
     }
   }
   __device__ __forceinline__ void announce(std::uint32_t step, Turn turn) const {
-    store_shared(word(step), step * 4 + static_cast<std::uint32_t>(turn));
+    store_shared(kind_at(step), static_cast<std::uint32_t>(turn));
+    barrier_arrive(told(step));
   }
   // What is to be done; it may be too early to do it.
   __device__ __forceinline__ Turn announced(std::uint32_t step) const {
-    std::uint32_t value;
-    do value = load_shared(word(step));
-    while (value / 4 != step % (1u << 30));
-    return static_cast<Turn>(value % 4);
+    barrier_wait(told(step), phase(step));
+    return kind(step);
+  }
+  // The same, once it has been announced.
+  __device__ __forceinline__ Turn kind(std::uint32_t step) const {
+    return static_cast<Turn>(load_shared(kind_at(step)));
   }
   __device__ __forceinline__ void wait(std::uint32_t step) const { barrier_wait(granted(step), phase(step)); }
   __device__ __forceinline__ void wait_idle(std::uint32_t step) const {
@@ -135,7 +140,7 @@ __device__ __forceinline__ void report_turns(const BackwardArguments& a, const T
       bool awaited = false;  // by turns that come after one of these
       do {
         barrier_wait_idle(turns.taken(step), turns.phase(step));
-        const Turn kind = turns.announced(step);
+        const Turn kind = turns.kind(step);
         awaited |= kind == Turn::first || kind == Turn::between;
         barrier_arrive(turns.reported(step));
         ++end, ++step;

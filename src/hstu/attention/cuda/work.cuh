@@ -69,8 +69,8 @@ __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const Sche
   w.head = item.head();
 }
 
-// Of the rows [begin, end) of a tile, lane 1 + g of the warp that plans it looks at those of warpgroup g, the
-// others at all.
+// A warp plans a tile: lane 1 + g looks at the rows of warpgroup g, the others at all. Lane 0 writes what all
+// have found, for it is lane 0 that hands the tile on.
 struct PlannedRows {
   std::int32_t begin, end;
   __device__ __forceinline__ PlannedRows(std::int32_t tile_begin, std::int32_t tile_end, int lane, int groups)
@@ -80,6 +80,16 @@ struct PlannedRows {
     end = smaller(begin + 64, tile_end);
   }
 };
+template <int kGroups>
+__device__ __forceinline__ void put_groups(Work& w, const Work::Group& own, int lane) {
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const auto of_lane = [&](std::int32_t x) { return __shfl_sync(0xffffffffu, x, 1 + g); };
+    const Work::Group group{of_lane(own.full_lo), of_lane(own.full_hi), of_lane(own.end),
+                            of_lane(own.first_step)};
+    if (lane == 0) w.groups[g] = group;
+  }
+}
 
 // One warp: kBackwardTile keys of a sample against its queries, 64 at a time.
 __device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, std::int32_t tile, int lane) {
@@ -90,9 +100,8 @@ __device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, s
     w.own_begin = own_begin, w.own_end = own_end;
     w.walk = BlockWalk(seen.any, 64);
     w.steps = w.walk.count();
-  } else if (lane <= 2) {
-    w.groups[lane - 1] = {seen.full_lo, seen.full_hi, w.n, 0};
   }
+  put_groups<2>(w, {seen.full_lo, seen.full_hi, w.n, 0}, lane);
 }
 
 // Slot and phase of a ring of kSlots buffers with a full and an empty barrier each.
