@@ -56,6 +56,7 @@ void check_coverage(const SampleMask& mask, int run, int size, bool of_queries) 
     std::vector<int> visits(static_cast<std::size_t>(mask.n / size + 2), 0);
     for (int i = 0; i < walk.count(); ++i) {
       ASSERT_LT(walk[i] * size, mask.n) << describe(mask);
+      ASSERT_EQ(walk.step_of(walk[i]), i) << describe(mask);
       if (i > 0) {
         ASSERT_LT(walk[i - 1], walk[i]) << describe(mask);
       }

@@ -97,13 +97,13 @@ TEST(AttentionRoute, SamplesTooLongForHopperTakeMma) {
   EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
 }
 
-TEST(AttentionRoute, DeterministicKeepsAtomicSumsOutOfTheBackwardPass) {
+TEST(AttentionRoute, DeterministicGivesTheSumsOnHopperOneOrder) {
   AttentionProblem p = usual();
   p.deterministic = true;
   EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
-  EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::mma);
+  EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::hopper);
   EXPECT_EQ(choose_attention(p, kHopper).why,
-            "forward for Hopper; mma backward, whose sums have one order (deterministic)");
+            "kernels for Hopper, which add up dQ in one order (deterministic)");
 }
 
 TEST(AttentionRoute, AnotherDevicesKernelsRunWhereTheyCan) {

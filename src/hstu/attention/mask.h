@@ -148,6 +148,10 @@ struct alignas(16) BlockWalk {
     const std::int32_t a = end0, b = end1, one = shift1, two = shift2;
     return i + (i < a ? 0 : i < b ? one : two);
   }
+  // The step of one of its blocks.
+  HSTU_HOST_DEVICE std::int32_t step_of(std::int32_t block) const {
+    return block < end0 ? block : block - shift1 < end1 ? block - shift1 : block - shift2;
+  }
 };
 
 }  // namespace hstu

@@ -83,12 +83,9 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
     return {second, second,
             no_mma.empty() ? "kernels for mma.sync: " + no_hopper : "plain kernels: " + no_mma};
   }
-  if (p.deterministic) {
-    return {AttentionKernel::hopper, second,
-            fmt::format("forward for Hopper; {} backward, whose sums have one order (deterministic)",
-                        to_string(second))};
-  }
-  return {AttentionKernel::hopper, AttentionKernel::hopper, "kernels for Hopper"};
+  return {AttentionKernel::hopper, AttentionKernel::hopper,
+          p.deterministic ? "kernels for Hopper, which add up dQ in one order (deterministic)"
+                          : "kernels for Hopper"};
 }
 
 AttentionDevice device_as(const AttentionDevice& real, const AttentionDevice& asked) {

@@ -123,7 +123,8 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
                                     dv.row_stride,
                                     dv.head_stride,
                                     p.alpha / 2,
-                                    static_cast<int>(p.head_dim)};
+                                    static_cast<int>(p.head_dim),
+                                    p.deterministic};
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD == 256)
       launch_backward_sm90_256<T>(arguments, device.multiprocessors, stream);

@@ -25,6 +25,7 @@ struct BackwardArguments {
   std::int64_t dq_row_stride, dq_head_stride, dk_row_stride, dk_head_stride, dv_row_stride, dv_head_stride;
   float half_alpha;
   int head_dim;
+  bool in_order;  // the terms of dQ are added in one order, every time
 };
 
 // The place in dq_sum of the first rows of the head whose first tile has this number, in floats.

@@ -5,7 +5,8 @@
 // the end: one that began earlier is ahead, and turns rarely wait.
 //
 // A tile waits only for tiles handed out before it, and every turn taken is reported whatever comes after it:
-// the earliest tile that is not done can always go on.
+// the earliest tile that is not done can always go on. Those between wait for the first alone, or, where the
+// sum is to be the same every time (in_order), for all before them.
 #pragma once
 
 #include "hstu/attention/cuda/accumulator.cuh"
@@ -99,10 +100,10 @@ __device__ __forceinline__ void grant_turns(const BackwardArguments& a, const Tu
         const BlockWalk tiles(
             keys_of_queries(mask_of(a.samples, w), block * 64, smaller(w.n, block * 64 + 64)).any,
             kBackwardTile);
-        const bool first = tiles[0] * kBackwardTile == w.own_begin,
-                   last = tiles[tiles.count() - 1] * kBackwardTile == w.own_begin;
-        kind = first ? (last ? Turn::only : Turn::first) : (last ? Turn::last : Turn::between);
-        awaited = first ? 0 : last ? tiles.count() - 1 : 1;
+        const std::int32_t before = tiles.step_of(w.own_begin / kBackwardTile);
+        const bool last = before == tiles.count() - 1;
+        kind = before == 0 ? (last ? Turn::only : Turn::first) : (last ? Turn::last : Turn::between);
+        awaited = last || a.in_order ? before : smaller(before, 1);
       }
       // All look at once; what is ready is granted in order.
       int announced = 0, granted = 0;
