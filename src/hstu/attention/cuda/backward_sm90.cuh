@@ -12,6 +12,7 @@
 
 #include "hstu/attention/cuda/accumulator.cuh"
 #include "hstu/attention/cuda/backward_sm90.h"
+#include "hstu/attention/cuda/fold_alpha.cuh"
 #include "hstu/attention/cuda/launch.cuh"
 #include "hstu/attention/cuda/query_sums.cuh"
 #include "hstu/attention/cuda/wgmma.cuh"
@@ -75,7 +76,7 @@ __device__ __forceinline__ void feed_backward(const BackwardArguments& a, std::u
   }
 }
 
-template <typename T, typename Tile>
+template <typename T, typename Tile, bool kFolded>
 __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std::uint32_t base,
                                                  const WorkRing& works, const Turns& turns, int group) {
   constexpr int kD = Tile::kD, kOwn = kD / 2;  // columns of dQ of one warpgroup
@@ -86,6 +87,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
   Ring<Tile::kRowSlots> ring;
   std::uint32_t scores_done = 0;  // steps whose dS has been written
   float dk[kD / 2], dv[kD / 2];
+  const auto factor = [&] { return kFolded ? 1.0f : a.half_alpha; };  // that scores, and so dQ, still lack
 
   const auto arrive = [&](std::uint32_t barrier) {
     if (lane == 0) barrier_arrive(base + barrier);
@@ -153,13 +155,19 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
 #pragma unroll
         for (int i = 0; i < kOwn / 2; ++i) g[i] += before[i];
       }
-      add_to_query_gradient<T, kOwn>(a, w, kind, g, to, block_before, group * kOwn);
+      add_to_query_gradient<T, kOwn>(a, w, kind, g, to, block_before, group * kOwn, factor());
       turns.take(step, lane == 0);
     };
     const std::uint32_t key_slot = turn % Tile::kKeySlots;
     const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes,
                         values = keys + Tile::kKeyBytes;
     barrier_wait(base + Tile::kKeysFull + 8 * key_slot, turn / Tile::kKeySlots & 1);
+    if constexpr (kFolded) {  // its own keys; the other's are done when both have written their first dS
+#pragma unroll
+      for (int column = 0; column < kD / 64; ++column)
+        fold_alpha(keys + column * Tile::kKeys * 128 + group * 64 * 128, 64 * 128, a.half_alpha);
+      named_barrier(2 + group, 128);
+    }
 
     const auto take_step = [&](auto first_step, int step) {
       constexpr bool kFirst = decltype(first_step)::value;
@@ -178,11 +186,11 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       wgmma_wait<0>();
       if (partial) {
         mask_queries<64>(s, a.samples, w, w.own_begin + group * 64 + warp * 16 + lane / 4,
-                         first_query + 2 * (lane % 4), unseen_score(a.half_alpha));
+                         first_query + 2 * (lane % 4), unseen_score(factor()));
       }
 #pragma unroll
       for (int i = 0; i < 32; ++i) {
-        const float x = s[i] * a.half_alpha, h = fast_tanh(x), b = 1.0f + h;
+        const float x = s[i] * factor(), h = fast_tanh(x), b = 1.0f + h;
         s[i] = x * b;
         dp[i] *= fmaf(x, fmaf(-h, h, 1.0f), b);
       }
@@ -257,7 +265,7 @@ __device__ __forceinline__ void store_backward(const BackwardArguments& a, std::
   barrier_arrive(base + Tile::kKeysEmpty + 8 * key_slot);
 }
 
-template <typename T, typename Tile>
+template <typename T, typename Tile, bool kFolded>
 __global__ void __launch_bounds__(Tile::kThreads, 1)
     backward_sm90_kernel(const __grid_constant__ BackwardArguments a) {
   extern __shared__ __align__(1024) char shared[];
@@ -306,15 +314,17 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     }
   } else {
     take_registers<232>();
-    compute_backward<T, Tile>(a, base, works, turns, group);
+    compute_backward<T, Tile, kFolded>(a, base, works, turns, group);
   }
 }
 
 template <typename T, int kD>
 void launch_backward_sm90(const BackwardArguments& arguments, int multiprocessors, cudaStream_t stream) {
   using Tile = BackwardTile<kD>;
-  launch_early(backward_sm90_kernel<T, Tile>, arguments, multiprocessors, 1, Tile::kThreads,
-               Tile::kSharedBytes, stream, "attention backward");
+  with_folding<T, kD>(arguments.half_alpha, [&](auto folded) {
+    launch_early(backward_sm90_kernel<T, Tile, decltype(folded)::value>, arguments, multiprocessors, 1,
+                 Tile::kThreads, Tile::kSharedBytes, stream, "attention backward");
+  });
 }
 
 }  // namespace hstu::cuda

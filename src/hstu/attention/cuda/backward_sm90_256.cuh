@@ -257,7 +257,8 @@ __device__ __forceinline__ void query_role(Role256& role) {
           }
           if (step == w.steps - 1) role.arrive(L::kKeysEmpty);
         }
-        add_to_query_gradient<T, 64>(role.a, w, kind, g, sums + half * 4096, block, (first_part + half) * 64);
+        add_to_query_gradient<T, 64>(role.a, w, kind, g, sums + half * 4096, block, (first_part + half) * 64,
+                                     role.a.half_alpha);
       }
       role.turns.take(role.steps_done, role.leader());
       ++role.steps_done;

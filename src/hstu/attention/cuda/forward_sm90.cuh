@@ -5,10 +5,10 @@
 // sample's end are zeros in shared memory, and silu(0) = 0: they need no mask.
 #pragma once
 
-#include <cmath>
 #include <type_traits>
 
 #include "hstu/attention/cuda/accumulator.cuh"
+#include "hstu/attention/cuda/fold_alpha.cuh"
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/launch.cuh"
 #include "hstu/attention/cuda/wgmma.cuh"
@@ -142,17 +142,6 @@ __device__ __forceinline__ void store_outputs(const ForwardArguments& a, std::ui
   }
 }
 
-// alpha / 2 may be multiplied into the queries, once a tile instead of once a score, where that loses
-// nothing: in bf16, by a power of two that makes nothing larger. (Of queries below 2^-100 or so bits are
-// lost.) It pays where instructions, not products, take most of the time.
-template <typename T, int kD>
-constexpr bool kFoldsAlpha = std::is_same_v<T, __nv_bfloat16>&& kD == 64;
-
-inline bool is_power_of_two(float x) {
-  int exponent = 0;
-  return std::frexp(std::abs(x), &exponent) == 0.5f && exponent >= -20 && exponent <= 1;
-}
-
 template <typename T, typename Tile, bool kFolded>
 __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::uint32_t base,
                                                 const WorkRing& works, int group) {
@@ -225,28 +214,6 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     return key >= own.full_lo && key + kBlock <= own.full_hi;
   };
   const float factor = kFolded ? 1.0f : a.half_alpha;  // that scores still lack
-  const auto fold_alpha = [&] {
-    const std::uint32_t from = base + query_slot() * Tile::kQueryBytes + t * 16;
-    const __nv_bfloat162 two = __float2bfloat162_rn(a.half_alpha);
-#pragma unroll
-    for (int i = 0; i < Tile::kQueryBytes; i += 128 * 16) {
-      std::uint32_t q[4];
-      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(q[0]), "=r"(q[1]), "=r"(q[2]), "=r"(q[3])
-                   : "r"(from + i)
-                   : "memory");
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const __nv_bfloat162 product = __hmul2(*reinterpret_cast<const __nv_bfloat162*>(&q[k]), two);
-        q[k] = *reinterpret_cast<const std::uint32_t*>(&product);
-      }
-      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(from + i), "r"(q[0]), "r"(q[1]),
-                   "r"(q[2]), "r"(q[3])
-                   : "memory");
-    }
-    fence_async_proxy();
-    named_barrier(1 + group, 128);
-  };
   // P in fp32 from S of `keys` keys.
   const auto activate = [&](auto keys, float* s, int key, bool whole) {
     constexpr int kKeys = decltype(keys)::value;
@@ -277,7 +244,10 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     if (step > 0) pass_over();
     barrier_wait(base + Tile::kQueryFull + 8 * query_slot(),
                  (turn * Tile::kGroups + group) / Tile::kQuerySlots & 1);
-    if constexpr (kFolded) fold_alpha();
+    if constexpr (kFolded) {
+      fold_alpha(base + query_slot() * Tile::kQueryBytes, Tile::kQueryBytes, a.half_alpha);
+      named_barrier(1 + group, 128);
+    }
     wait_full();
     float s[kBlock / 2];
     const std::uint32_t slot = multiply_keys(s);
@@ -419,14 +389,10 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 template <typename T, int kD>
 void launch_forward_sm90(const ForwardArguments& arguments, int multiprocessors, cudaStream_t stream) {
   using Tile = ForwardTile<kD>;
-  const auto launch = [&](auto folded) {
+  with_folding<T, kD>(arguments.half_alpha, [&](auto folded) {
     launch_early(forward_sm90_kernel<T, Tile, decltype(folded)::value>, arguments, multiprocessors, 1,
                  Tile::kThreads, Tile::kSharedBytes, stream, "attention forward");
-  };
-  if constexpr (kFoldsAlpha<T, kD>) {
-    if (is_power_of_two(arguments.half_alpha)) return launch(std::true_type{});
-  }
-  launch(std::false_type{});
+  });
 }
 
 }  // namespace hstu::cuda

@@ -168,11 +168,12 @@ __device__ __forceinline__ void load_sums(float (&g)[N / 2], const float* sums) 
 }
 
 // What a thread does in its turn at N columns from `column` of dQ of 64 queries (block `block` of the
-// sample): `g` is its part of them, in the last turn the whole sum.
+// sample): `g` is its part of them, in the last turn the whole sum, which is stored times `factor` and the
+// scale.
 template <typename T, int N>
 __device__ __forceinline__ void add_to_query_gradient(const BackwardArguments& a, const Work& w, Turn turn,
                                                       const float (&g)[N / 2], float* sums,
-                                                      std::int32_t block, int column) {
+                                                      std::int32_t block, int column, float factor) {
   if (turn == Turn::between) {
 #pragma unroll
     for (int i = 0; i < N / 8; ++i)
@@ -186,8 +187,7 @@ __device__ __forceinline__ void add_to_query_gradient(const BackwardArguments& a
     const int t = static_cast<int>(threadIdx.x) % 128, row = block * 64 + t / 32 * 16 + t % 32 / 4;
     T* const to = static_cast<T*>(a.dq) + (w.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
                   w.head * a.dq_head_stride + column + t % 4 * 8;
-    store_rows<T, N>(g, to, a.dq_row_stride, a.half_alpha * w.scale, row < w.n, row + 8 < w.n,
-                     a.head_dim - column);
+    store_rows<T, N>(g, to, a.dq_row_stride, factor * w.scale, row < w.n, row + 8 < w.n, a.head_dim - column);
   }
 }
 
