@@ -168,7 +168,8 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     ring.next();
   };
   // Both give the slot they read, to be released when the product is done.
-  const auto multiply_keys = [&](float(&s)[kBlock / 2]) {
+  const auto multiply_keys = [&](auto& s) {
+    constexpr int kN = static_cast<int>(sizeof(s) / 2);
     const std::uint32_t slot = ring.slot;
     const std::uint32_t q = contiguous_k(base + query_slot() * Tile::kQueryBytes);
     const std::uint32_t k = contiguous_k(base + Tile::kSlotsAt + slot * Tile::kSlotBytes);
@@ -178,9 +179,9 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
       const std::uint64_t qd = descriptor(q + (i / 4 * 64 * 128 + i % 4 * 32) / 16);
       const std::uint64_t kd = descriptor(k + (i / 4 * kBlock * 128 + i % 4 * 32) / 16);
       if (i == 0)
-        Wgmma<T, kBlock>::template ss_first<0, 0>(s, qd, kd);
+        Wgmma<T, kN>::template ss_first<0, 0>(s, qd, kd);
       else
-        Wgmma<T, kBlock>::template ss<0, 0>(s, qd, kd, 1);
+        Wgmma<T, kN>::template ss<0, 0>(s, qd, kd, 1);
     }
     wgmma_commit();
     ring.next();
@@ -239,6 +240,19 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     if (!Tile::kCopiesO && step == steps - 1 && lane == 0)
       barrier_arrive(base + Tile::kQueryEmpty + 8 * query_slot());
   };
+  const auto compute_first = [&](auto keys, int key, bool whole, const auto& meanwhile) {
+    constexpr int kKeys = decltype(keys)::value;
+    float s[kKeys / 2];
+    const std::uint32_t slot = multiply_keys(s);
+    meanwhile();
+    wgmma_wait<0>();
+    finish_scores(slot);
+    if (step > 0) pass_over();  // the values of the keys passed over
+    activate(keys, s, key, whole);
+#pragma unroll
+    for (int i = 0; i < kBlock / 4; ++i)
+      p[i] = i < kKeys / 4 ? pack<T>(s[i < kKeys / 4 ? 2 * i : 0], s[i < kKeys / 4 ? 2 * i + 1 : 0]) : 0;
+  };
   // The tile's first scores; `meanwhile` runs while they are computed.
   const auto first_step = [&](const auto& meanwhile) {
     if (step > 0) pass_over();
@@ -249,24 +263,14 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
       named_barrier(1 + group, 128);
     }
     wait_full();
-    float s[kBlock / 2];
-    const std::uint32_t slot = multiply_keys(s);
     const int key = first_key();
     const bool whole = sees_all(key);
-    meanwhile();
-    wgmma_wait<0>();
-    finish_scores(slot);
-    if (step > 0) pass_over();  // the values of the keys passed over
     // Of the block on the diagonal one warpgroup sees no more than half. (In a long tile that saves nothing,
     // and the two warpgroups had better stay as far apart as they are.)
-    if (steps <= kShortSteps && key + kBlock / 2 >= work(turn).groups[group].end) {
-      activate(kHalf, s, key, whole);
-#pragma unroll
-      for (int i = kBlock / 4; i < kBlock / 2; ++i) s[i] = 0;
-    } else {
-      activate(kAll, s, key, whole);
-    }
-    pack_scores(s);
+    if (steps <= kShortSteps && key + kBlock / 2 >= work(turn).groups[group].end)
+      compute_first(kHalf, key, whole, meanwhile);
+    else
+      compute_first(kAll, key, whole, meanwhile);
   };
   const auto release_work = [&](std::uint32_t finished) {
     __syncwarp();
