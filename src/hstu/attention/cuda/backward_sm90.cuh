@@ -304,7 +304,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       feed_backward<Tile>(a, base, works);
     } else if (t >= 32 && t < 64) {
       hand_out(
-          a.samples, a.schedule, works, base + Tile::kTicketDue, 0,
+          a.samples, a.schedule, works, base + Tile::kTicketDue, kBackwardTile, NoFirstTiles{},
           [&](Work& work, std::int32_t tile, int lane) { plan_backward(a.samples, work, tile, lane); },
           [&](std::uint32_t turn) { store_backward<Tile>(a, base, works.slots[turn % kWorkSlots], turn); });
     } else if (t >= 64 && t < 96) {

@@ -367,7 +367,6 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     barrier_init_fence();
   }
   __syncthreads();
-  wait_for_previous_launch();
   let_next_launch_begin();
   if (group == Tile::kGroups) {
     give_registers<Tile::kProducerRegisters>();
@@ -380,7 +379,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       store_outputs<Tile>(a, base, works);
     } else if (t >= 32 && t < 64) {
       hand_out(
-          a.samples, a.schedule, works, base + Tile::kTicketDue, static_cast<std::int32_t>(gridDim.x),
+          a.samples, a.schedule, works, base + Tile::kTicketDue, Tile::kRows, FirstTiles{},
           [&](Work& work, std::int32_t tile, int lane) { plan_forward<Tile>(a.samples, work, tile, lane); },
           [](std::uint32_t) {});
     }

@@ -13,14 +13,23 @@ struct Samples {
   const float* scale;
   std::int32_t left, right, group;
   float common_scale;
+  std::int32_t count, heads;
 };
 
 inline Samples samples_of(const AttentionProblem& p) {
   const auto limit = [](std::int32_t window) {
     return window < 0 || window > kUnlimited ? kUnlimited : window;
   };
-  return {p.offsets,          p.contexts,          p.targets,           p.sample_scale,
-          limit(p.mask.left), limit(p.mask.right), p.mask.target_group, p.scale};
+  return {p.offsets,
+          p.contexts,
+          p.targets,
+          p.sample_scale,
+          limit(p.mask.left),
+          limit(p.mask.right),
+          p.mask.target_group,
+          p.scale,
+          static_cast<std::int32_t>(p.samples),
+          static_cast<std::int32_t>(p.heads)};
 }
 
 }  // namespace hstu::cuda

@@ -141,7 +141,8 @@ __device__ __forceinline__ void hand_out_256(const Role256& role) {
     }
     ticket = __shfl_sync(0xffffffffu, ticket, 0);
     role.wait_idle(L::kWorkEmpty + 8 * slot, phase ^ 1);
-    put_work(a.samples, a.schedule, ticket, items, role.works.slots[slot],
+    const bool found = ticket < items;
+    put_work(a.samples, found, found ? a.schedule.items[ticket] : ScheduleItem{}, role.works.slots[slot],
              [&](Work& work, std::int32_t tile, int lane) { plan_backward(a.samples, work, tile, lane); });
     if (role.leader()) barrier_arrive(role.base + L::kWorkFull + 8 * slot);
     if (ticket >= items) return;

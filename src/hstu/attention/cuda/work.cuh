@@ -116,14 +116,12 @@ struct Ring {
   }
 };
 
-// One warp: what a ticket stands for.
+// One warp: fills in a tile, or that nothing is left.
 template <typename Plan>
-__device__ __forceinline__ void put_work(const Samples& samples, const Schedule& schedule,
-                                         std::int32_t ticket, std::int32_t items, Work& work,
-                                         const Plan& plan) {
+__device__ __forceinline__ void put_work(const Samples& samples, bool found, const ScheduleItem& item,
+                                         Work& work, const Plan& plan) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (ticket < items) {
-    const ScheduleItem item = schedule.items[ticket];
+  if (found) {
     if (lane == 0) begin_work(work, samples, item);
     __syncwarp();
     plan(work, item.tile(), lane);
@@ -133,31 +131,80 @@ __device__ __forceinline__ void put_work(const Samples& samples, const Schedule&
   __syncwarp();
 }
 
-// Runs in one warp: takes tiles until none is left, `plan(work, tile, lane)` fills in what the kernel does
-// with one; one lane's `finish(turn)` sees to what is left to do of a tile when the next has been handed out.
-// The first `fixed` tickets are the blocks' own, by number (0 or gridDim.x), the others are taken when they
-// are `due` and no sooner: tiles that wait in a block are tiles that no other can take when the last ones are
-// shared out.
-template <typename Plan, typename Finish>
+// What a block may begin with before the schedule is there: of the first gridDim.x tiles of the batch,
+// counted sample by sample, the one of the block's number. All lanes of a warp hold it together: the first 32
+// samples are looked at, one by each.
+struct FirstTiles {
+  std::int32_t before, tiles;  // of the sample: tiles of all heads of samples before it; of one head
+  // Whether there is such a tile.
+  __device__ __forceinline__ bool begin(const Samples& s, int rows, ScheduleItem& item) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, block = static_cast<int>(blockIdx.x);
+    const std::int64_t first = lane < s.count ? s.offsets[lane] : 0;
+    const auto length = static_cast<std::int32_t>(lane < s.count ? s.offsets[lane + 1] - first : 0);
+    tiles = (length + rows - 1) / rows;
+    std::int32_t end = tiles * s.heads;
+#pragma unroll 1
+    for (int step = 1; step < 32; step *= 2) {
+      const std::int32_t sum = __shfl_up_sync(0xffffffffu, end, step);
+      if (lane >= step) end += sum;
+    }
+    before = end - tiles * s.heads;
+    const unsigned found = __ballot_sync(0xffffffffu, block < end);
+    const int sample = __ffs(static_cast<int>(found)) - 1;
+    if (sample < 0) return false;
+    const auto of_sample = [&](std::int32_t x) { return __shfl_sync(0xffffffffu, x, sample); };
+    const std::int32_t at = block - of_sample(before), of_head = of_sample(tiles);
+    item = {sample, static_cast<std::uint32_t>(at / of_head) << kTileBits | at % of_head,
+            of_sample(static_cast<std::int32_t>(first)), of_sample(length), 0};
+    return true;
+  }
+  // Whether some block began with it.
+  __device__ __forceinline__ bool has(const ScheduleItem& item) const {
+    const int lane = item.sample % 32;
+    const std::int32_t first = __shfl_sync(0xffffffffu, before, lane),
+                       of_head = __shfl_sync(0xffffffffu, tiles, lane);
+    return item.sample < 32 &&
+           first + item.head() * of_head + item.tile() < static_cast<std::int32_t>(gridDim.x);
+  }
+};
+// Every tile comes from the schedule.
+struct NoFirstTiles {
+  __device__ __forceinline__ bool begin(const Samples&, int, ScheduleItem&) { return false; }
+  __device__ __forceinline__ bool has(const ScheduleItem&) const { return false; }
+};
+
+// Runs in one warp: takes tiles of `rows` rows until none is left, `plan(work, tile, lane)` fills in what the
+// kernel does with one; one lane's `finish(turn)` sees to what is left to do of a tile when the next has been
+// handed out. A ticket is taken when it is `due` and no sooner: tiles that wait in a block are tiles that no
+// other can take when the last ones are shared out.
+template <typename First, typename Plan, typename Finish>
 __device__ __forceinline__ void hand_out(const Samples& samples, const Schedule& schedule,
-                                         const WorkRing& works, std::uint32_t due, std::int32_t fixed,
+                                         const WorkRing& works, std::uint32_t due, int rows, First first,
                                          const Plan& plan, const Finish& finish) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int32_t items = schedule.counters[1];
+  ScheduleItem item;
+  bool found = first.begin(samples, rows, item);
   for (std::uint32_t turn = 0;; ++turn) {
-    if (turn > 0) barrier_wait_idle(due, (turn - 1) & 1);
-    std::int32_t ticket = static_cast<std::int32_t>(blockIdx.x);
-    if (turn > 0 || fixed == 0)
-      ticket = __shfl_sync(0xffffffffu, lane == 0 ? fixed + atomicAdd(schedule.counters, 1) : 0, 0);
     const std::uint32_t slot = turn % kWorkSlots;
+    if (turn > 0) barrier_wait_idle(due, (turn - 1) & 1);
     barrier_wait_idle(works.empty + 8 * slot, (turn / kWorkSlots & 1) ^ 1);
-    put_work(samples, schedule, ticket, items, works.slots[slot], plan);
+    if (turn > 0 || !found) {
+      wait_for_previous_launch();  // which wrote the schedule
+      do {
+        const std::int32_t items = schedule.counters[1];
+        const std::int32_t ticket =
+            __shfl_sync(0xffffffffu, lane == 0 ? atomicAdd(schedule.counters, 1) : 0, 0);
+        found = ticket < items;
+        if (found) item = schedule.items[ticket];
+      } while (found && first.has(item));
+    }
+    put_work(samples, found, item, works.slots[slot], plan);
     if (lane == 0) {
       barrier_arrive(works.full + 8 * slot);
       if (turn > 0) finish(turn - 1);
     }
     __syncwarp();
-    if (ticket >= items) return;
+    if (!found) return;
   }
 }
 
