@@ -21,13 +21,17 @@ class AttentionOnGpu : public OnGpu {
 };
 
 const std::vector<int> kLengths{1, 2, 0, 63, 64, 65, 127, 7, 128, 129, 0, 191, 193, 255, 257, 300};
+// On average long enough for tiles that two blocks share.
+const std::vector<int> kLonger{255, 256, 257, 1, 320, 511, 512, 513, 0, 639, 769};
 
 TEST_P(AttentionOnGpu, CausalOfAnyLength) {
   run({.name = "causal", .lengths = kLengths});
+  run({.name = "causal, longer", .lengths = kLonger});
 }
 
 TEST_P(AttentionOnGpu, Half) {
   run({.name = "fp16", .lengths = kLengths, .type = AttentionType::fp16});
+  run({.name = "fp16, longer", .lengths = kLonger, .type = AttentionType::fp16});
 }
 
 TEST_P(AttentionOnGpu, FullAndLocalWindows) {
@@ -35,6 +39,9 @@ TEST_P(AttentionOnGpu, FullAndLocalWindows) {
        {AttentionMask{-1, -1}, {0, 0}, {1, 0}, {63, 0}, {64, 0}, {100, 50}, {-1, 20}, {70, -1}}) {
     run({.name = fmt::format("window {} {}", mask.left, mask.right),
          .lengths = {1, 64, 130, 333},
+         .mask = mask});
+    run({.name = fmt::format("window {} {}, longer", mask.left, mask.right),
+         .lengths = {520, 257, 333},
          .mask = mask});
   }
 }
@@ -47,21 +54,31 @@ TEST_P(AttentionOnGpu, ContextsAndTargets) {
          .mask = mask,
          .contexts = {1, 3, 0, 5, 70, 200, 6, 129, 8},
          .targets = {1, 4, 64, 2, 0, 100, 130, 10, 300}});
+    run({.name =
+             fmt::format("contexts and targets {} {} {}, longer", mask.left, mask.right, mask.target_group),
+         .lengths = {640, 20, 333, 512, 300},
+         .mask = mask,
+         .contexts = {3, 1, 129, 5, 260},
+         .targets = {100, 4, 10, 280, 0}});
   }
 }
 
 TEST_P(AttentionOnGpu, ScalesPerSample) {
   run({.name = "scales", .lengths = {30, 41, 100, 256}, .per_sample_scale = true});
+  run({.name = "scales, longer", .lengths = {300, 513}, .per_sample_scale = true});
 }
 
 TEST_P(AttentionOnGpu, LargeSmallAndNegativeFactors) {
-  run({.name = "large", .lengths = {65, 200}, .magnitude = 30});
-  run({.name = "denormal", .lengths = {65, 200}, .magnitude = 1e-20});
-  run({.name = "negative alpha", .lengths = {65, 200}, .alpha = -0.37f});
+  for (const std::vector<int>& lengths : {std::vector<int>{65, 200}, {65, 500}}) {
+    run({.name = "large", .lengths = lengths, .magnitude = 30});
+    run({.name = "denormal", .lengths = lengths, .magnitude = 1e-20});
+    run({.name = "negative alpha", .lengths = lengths, .alpha = -0.37f});
+  }
 }
 
 TEST_P(AttentionOnGpu, NeighboursThatHoldNanDoNotLeak) {
   run({.name = "poison", .lengths = {33, 64, 1, 100, 31, 200, 90, 5}, .poisoned = {1, 3, 5, 7}});
+  run({.name = "poison, longer", .lengths = {333, 400, 257, 290, 513, 64}, .poisoned = {1, 3, 5}});
 }
 
 TEST_P(AttentionOnGpu, SamplesOfManyTiles) {

@@ -29,8 +29,14 @@ int width_of(const AttentionProblem& p) {
   return static_cast<int>(std::max<std::int64_t>(64, p.head_dim));
 }
 
-TileOrder forward_order() {
-  return {true, 128, 512};
+TileOrder forward_order(int cluster) {
+  return {true, 128 / cluster, 512 / cluster};
+}
+// Blocks that share a tile of the forward pass. Two read half as much from the L2 cache, but rows that a tile
+// has beyond the end of a short sample are time lost.
+int forward_cluster(const AttentionProblem& p) {
+  constexpr std::int64_t kFrom = 256;  // tokens of a sample, on average
+  return width_of(p) > 64 && p.tokens >= kFrom * p.samples ? 2 : 1;
 }
 // As many as an H200 computes at once, or twice that; at head size 256 two multiprocessors share a tile.
 TileOrder backward_order(int width) {
@@ -74,12 +80,12 @@ void with_kernel(const AttentionProblem& p, const Body& body) {
 
 void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& o,
                     void* workspace, cudaStream_t stream) {
-  const int width = width_of(p), queries = forward_queries(width), keys = forward_keys(width);
+  const int width = width_of(p), cluster = forward_cluster(p), keys = forward_keys(width);
   const Schedule schedule = schedule_at(workspace);
-  make_schedule(p, queries, forward_order(), schedule, nullptr, 0, stream);
+  make_schedule(p, forward_queries(width, cluster), forward_order(cluster), schedule, nullptr, 0, stream);
   const ForwardArguments arguments{row_map(p, p.q, 64, width),
-                                   row_map(p, p.k, keys, width),
-                                   row_map(p, p.v, keys, width),
+                                   row_map(p, p.k, keys, width / cluster),
+                                   row_map(p, p.v, keys, width / cluster),
                                    row_map(p, o, 64, width),
                                    samples_of(p),
                                    schedule,
@@ -89,7 +95,10 @@ void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, co
                                    p.alpha / 2,
                                    static_cast<int>(p.head_dim)};
   with_kernel(p, [&]<typename T, int kD>() {
-    launch_forward_sm90<T, kD>(arguments, device.multiprocessors, stream);
+    if constexpr (kD > 64) {
+      if (cluster == 2) return launch_forward_sm90<T, kD, 2>(arguments, device.multiprocessors, stream);
+    }
+    launch_forward_sm90<T, kD, 1>(arguments, device.multiprocessors, stream);
   });
 }
 
@@ -135,7 +144,7 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
 
 MmaArguments mma_arguments(const AttentionProblem& p, int rows, void* workspace, cudaStream_t stream) {
   const Schedule schedule = schedule_at(workspace);
-  make_schedule(p, rows, forward_order(), schedule, nullptr, 0, stream);
+  make_schedule(p, rows, forward_order(1), schedule, nullptr, 0, stream);
   return {samples_of(p), schedule, {}, p.alpha / 2, static_cast<int>(p.head_dim)};
 }
 
@@ -189,7 +198,7 @@ AttentionDevice attention_device() {
 AttentionWorkspace attention_workspace(const AttentionProblem& p, const AttentionRoute& route) {
   AttentionWorkspace bytes;
   if (route.forward == AttentionKernel::hopper)
-    bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p))));
+    bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p), forward_cluster(p))));
   if (route.backward == AttentionKernel::hopper)
     bytes.backward = aligned(schedule_bytes(p, kBackwardTile)) + turn_bytes(p) + sum_bytes(p);
   if (route.forward == AttentionKernel::mma)

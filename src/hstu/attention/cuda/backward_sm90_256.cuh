@@ -292,10 +292,9 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
     for (int i = 0; i < kWorkSlots; ++i) {
       barrier_init(base + L::kWorkFull + 8 * i, 1);
       barrier_init(base + L::kWorkEmpty + 8 * i, 15);
-      barrier_init(base + L::kTicketFull + 8 * i, 1);
-      barrier_init(base + L::kTicketEmpty + 8 * i, 1);
     }
     barrier_init(base + L::kTicketDue, 1);
+    Tickets<2>{base + L::kTicketsAt}.init();
     Turns{base + L::kTurnsAt, 0, 2}.init(4);
     barrier_init_fence();
   }
@@ -317,7 +316,13 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
     if (role.t == 0)
       feed_256(role);
     else if (role.t >= 32 && role.t < 64)
-      hand_out_256(role);
+      hand_out(
+          a.samples, a.schedule, role.works, Tickets<2>{base + L::kTicketsAt}, base + L::kTicketDue,
+          NoFirstTiles{},
+          [&](Work& work, std::int32_t tile, int lane, std::uint32_t) {
+            plan_backward(a.samples, work, tile, lane);
+          },
+          [](std::uint32_t) {});
     else if (role.t >= 64 && role.t < 96)
       grant_turns(a, role.turns, role.works);
     else if (role.t == 96)

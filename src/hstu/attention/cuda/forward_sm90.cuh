@@ -1,5 +1,6 @@
 // Forward pass on Hopper. Persistent blocks of kGroups warpgroups that compute (64 queries each) and one that
-// feeds them: its warp 0 starts the copies, its warp 1 hands out tiles. Per step of kBlock keys a warpgroup
+// feeds them: its warp 0 starts the copies, its warp 1 hands out tiles. Two blocks of a cluster may share a
+// tile: each copies half of the columns of keys and values, for both. Per step of kBlock keys a warpgroup
 // has S = Q K^T of this step and O += P V of the step before in flight together, and computes P = silu(alpha
 // S) meanwhile. Steps go from the last keys to the first, so that the diagonal comes first. Keys beyond a
 // sample's end are zeros in shared memory, and silu(0) = 0: they need no mask.
@@ -16,10 +17,16 @@
 
 namespace hstu::cuda {
 
-template <int kD_>
+template <int kD_, int kCluster_>
 struct ForwardTile {
-  static constexpr int kD = kD_, kBlock = forward_keys(kD), kRows = forward_queries(kD), kGroups = kRows / 64;
+  static constexpr int kD = kD_, kCluster = kCluster_, kBlock = forward_keys(kD),
+                       kRows = forward_queries(kD, kCluster), kGroups = kRows / kCluster / 64;
   static constexpr int kSlots = kD == 64 ? 8 : kD == 128 ? 5 : 4;  // of K or V
+  // Steps that a warpgroup can pass over while it still holds the last values of the tile before: that slot,
+  // and those up to the first keys it needs, must be there at once.
+  static constexpr int kPassed = (kSlots - 1) / 2;
+  // And all that it passes over: at least those that only rows behind its own see.
+  static constexpr int kMostPassed = kPassed > (kRows - 64) / kBlock ? kPassed : (kRows - 64) / kBlock;
   // Of 64 queries. Every warpgroup's next queries are there in time, but for one at head size 256: the half
   // that waits for the other's queries to be done with also keeps the two from needing the tensor cores at
   // the same moments.
@@ -42,31 +49,45 @@ struct ForwardTile {
   static constexpr int kFull = kBarriersAt, kEmpty = kFull + 8 * kSlots;
   static constexpr int kQueryFull = kEmpty + 8 * kSlots, kQueryEmpty = kQueryFull + 8 * kQuerySlots;
   static constexpr int kWorkFull = kQueryEmpty + 8 * kQuerySlots, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
-  static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots;
-  static constexpr int kOutputFull = kTicketDue + 8;
+  static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots, kTicketsAt = kTicketDue + 8;
+  static constexpr int kOutputFull = kTicketsAt + Tickets<kCluster>::kBytes;
   static constexpr int kSharedBytes = kOutputFull + 8 * kQuerySlots;
 };
+
+// Which 64 rows of a tile a warpgroup computes. Of two blocks one has rows that see more: they take turns at
+// the second half, or, at head size 256, each has rows of both halves. (The second is 4 % faster there; at
+// 128 it is 5 % slower, for the two warpgroups of a block then need different keys.)
+template <typename Tile>
+__device__ __forceinline__ int chunk_of(int group, std::uint32_t turn) {
+  if constexpr (Tile::kCluster == 1) return group;
+  const int rank = static_cast<int>(cluster_rank());
+  if constexpr (Tile::kD == 256) return group == 0 ? rank : 3 - rank;
+  return (rank ^ static_cast<int>(turn & 1)) * 2 + group;
+}
 
 // One warp. The tiles of a sample end with its last row, so that the tile that is not whole is the first,
 // which sees the fewest keys.
 template <typename Tile>
-__device__ __forceinline__ void plan_forward(const Samples& samples, Work& w, std::int32_t tile, int lane) {
+__device__ __forceinline__ void plan_forward(const Samples& samples, Work& w, std::int32_t tile, int lane,
+                                             std::uint32_t turn) {
   const int tiles = (w.n + Tile::kRows - 1) / Tile::kRows;
   const std::int32_t own_end = w.n - (tiles - 1 - tile) * Tile::kRows;
   const std::int32_t own_begin = larger(0, own_end - Tile::kRows);
-  const PlannedRows rows(own_begin, own_end, lane, Tile::kGroups);
+  const int chunk = lane > 0 && lane <= Tile::kGroups ? chunk_of<Tile>(lane - 1, turn) : -1;
+  const PlannedRows rows(own_begin, own_end, chunk);
   const Coverage seen = keys_of_queries(mask_of(samples, w), rows.begin, rows.end);
-  const BlockWalk walk(seen.any, Tile::kBlock);
-  const std::int32_t steps = walk.count();
-  // The first block of the tile's walk, which is its last.
-  const std::int32_t first = __shfl_sync(0xffffffffu, steps > 1 ? walk[steps - 1] : -1, 0) * Tile::kBlock;
   if (lane == 0) {
     w.own_begin = own_begin, w.own_end = own_end;
-    w.walk = walk;
-    w.steps = steps;
+    w.walk = BlockWalk(seen.any, Tile::kBlock);
+    w.steps = w.walk.count();
   }
+  __syncwarp();
   const std::int32_t end = larger(seen.any.hi1, seen.any.hi2);
-  put_groups<Tile::kGroups>(w, {seen.full_lo, seen.full_hi, end, first >= end ? 1 : 0}, lane);
+  std::int32_t first_step = 0;
+#pragma unroll 1
+  while (first_step < smaller(w.steps - 1, Tile::kMostPassed) && w.block(first_step) * Tile::kBlock >= end)
+    ++first_step;
+  put_groups<Tile::kGroups>(w, {own_begin + chunk * 64, seen.full_lo, seen.full_hi, end, first_step}, lane);
 }
 
 template <typename Tile>
@@ -82,8 +103,15 @@ __device__ __forceinline__ void feed_forward(const ForwardArguments& a, std::uin
       const std::uint32_t full = base + Tile::kFull + 8 * ring.slot;
       barrier_wait_idle(base + Tile::kEmpty + 8 * ring.slot, ring.phase ^ 1);
       barrier_expect(full, Tile::kSlotBytes);
-      load_box(base + Tile::kSlotsAt + ring.slot * Tile::kSlotBytes, &map,
-               {x + w.block(step) * Tile::kBlock, 0, w.head, y}, full);
+      const std::uint32_t to = base + Tile::kSlotsAt + ring.slot * Tile::kSlotBytes;
+      Box box{x + w.block(step) * Tile::kBlock, 0, w.head, y};
+      if constexpr (Tile::kCluster == 1) {
+        load_box(to, &map, box, full);
+      } else {
+        const auto rank = static_cast<int>(cluster_rank());
+        box.column = rank * (Tile::kD / 128);
+        load_box_to_both(to + rank * (Tile::kSlotBytes / 2), &map, box, full);
+      }
       ring.next();
     };
     load(a.k, 0);
@@ -108,7 +136,7 @@ __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uin
     for (int group = 0; group < Tile::kGroups; ++group) {
       const std::uint32_t full = base + Tile::kQueryFull + 8 * ring.slot;
       // A box wholly beyond the sample would be read from the map's base, where no memory is.
-      const int row = smaller(w.own_begin + 64 * group, w.n - 1);
+      const int row = smaller(w.groups[group].begin, w.n - 1);
       barrier_wait_idle(base + Tile::kQueryEmpty + 8 * ring.slot, ring.phase ^ 1);
       barrier_expect(full, Tile::kQueryBytes);
       load_box(base + ring.slot * Tile::kQueryBytes, &a.q,
@@ -129,7 +157,7 @@ __device__ __forceinline__ void store_outputs(const ForwardArguments& a, std::ui
     if (w.head == kNoWork) return;
     for (int group = 0; group < Tile::kGroups; ++group) {
       barrier_wait_idle(base + Tile::kOutputFull + 8 * ring.slot, ring.phase);
-      const int row = w.own_begin + 64 * group;
+      const int row = w.groups[group].begin;
       // As if the sample ended where the tile does: what lies beyond is another's.
       if (row < w.own_end)
         store_box(&a.o, {static_cast<int>(kLongestSample) - w.own_end + row, 0, w.head, w.begin + w.own_end},
@@ -147,7 +175,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
                                                 const WorkRing& works, int group) {
   constexpr int kD = Tile::kD, kBlock = Tile::kBlock;
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32;
-  const int own_row = group * 64 + t / 32 * 16 + lane / 4;
+  const int own_row = t / 32 * 16 + lane / 4;  // of the warpgroup's
   Ring<Tile::kSlots> ring;
   float o[kD / 2];
   std::uint32_t p[kBlock / 4];
@@ -160,7 +188,10 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
   const auto query_slot = [&] { return query_slot_of(turn); };
   const auto wait_full = [&] { barrier_wait(base + Tile::kFull + 8 * ring.slot, ring.phase); };
   const auto release = [&](std::uint32_t slot) {
-    if (lane == 0) barrier_arrive(base + Tile::kEmpty + 8 * slot);
+    if (lane != 0) return;
+    const std::uint32_t empty = base + Tile::kEmpty + 8 * slot;
+    barrier_arrive(empty);
+    if constexpr (Tile::kCluster > 1) barrier_arrive_peer(peer_address(empty, cluster_rank() ^ 1));
   };
   const auto pass_over = [&] {
     wait_full();
@@ -220,7 +251,8 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     constexpr int kKeys = decltype(keys)::value;
     if (!whole) {
       const Work& w = work(turn);
-      mask_keys<kKeys>(s, a.samples, w, w.own_begin + own_row, key + 2 * (lane % 4), unseen_score(factor));
+      mask_keys<kKeys>(s, a.samples, w, w.groups[group].begin + own_row, key + 2 * (lane % 4),
+                       unseen_score(factor));
     }
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) {
@@ -255,7 +287,8 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
   };
   // The tile's first scores; `meanwhile` runs while they are computed.
   const auto first_step = [&](const auto& meanwhile) {
-    if (step > 0) pass_over();
+#pragma unroll 1
+    for (int i = 1; i < 2 * step; ++i) pass_over();
     barrier_wait(base + Tile::kQueryFull + 8 * query_slot(),
                  (turn * Tile::kGroups + group) / Tile::kQuerySlots & 1);
     if constexpr (kFolded) {
@@ -287,7 +320,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
       __syncwarp();
       if (lane == 0) barrier_arrive(base + Tile::kOutputFull + 8 * query_slot_of(finished));
     } else {
-      const int row = w.own_begin + own_row, end = w.own_end;
+      const int row = w.groups[group].begin + own_row, end = w.own_end;
       T* const to = static_cast<T*>(a.o_data) + (w.begin + static_cast<std::int64_t>(row)) * a.o_row_stride +
                     w.head * a.o_head_stride + lane % 4 * 8;
       release_work(finished);
@@ -322,12 +355,15 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
       pack_scores(s);
     }
     const std::uint32_t finished = turn++;
-    if (!begin_tile()) {
+    const bool more = begin_tile();
+    if (!more || (Tile::kMostPassed > Tile::kPassed && step > Tile::kPassed)) {
       const std::uint32_t value_slot = multiply_values(add);
       wgmma_wait<0>();
       release(value_slot);
       store(finished);
-      return;
+      if (!more) return;
+      if constexpr (Tile::kMostPassed > Tile::kPassed) first_step([] {});
+      continue;
     }
     // The last product of this tile and the first of the next are in flight together; O is stored under the
     // second.
@@ -352,7 +388,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     for (const CUtensorMap* map : {&a.q, &a.k, &a.v, &a.o}) prefetch_map(map);
     for (int i = 0; i < Tile::kSlots; ++i) {
       barrier_init(base + Tile::kFull + 8 * i, 1);
-      barrier_init(base + Tile::kEmpty + 8 * i, 4 * Tile::kGroups);
+      barrier_init(base + Tile::kEmpty + 8 * i, 4 * Tile::kGroups * Tile::kCluster);
     }
     for (int i = 0; i < Tile::kQuerySlots; ++i) {
       barrier_init(base + Tile::kQueryFull + 8 * i, 1);
@@ -364,9 +400,11 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       barrier_init(base + Tile::kWorkEmpty + 8 * i, 4 * Tile::kGroups + (Tile::kCopiesO ? 3 : 2));
     }
     barrier_init(base + Tile::kTicketDue, 1);
+    Tickets<Tile::kCluster>{base + Tile::kTicketsAt}.init();
     barrier_init_fence();
   }
   __syncthreads();
+  if constexpr (Tile::kCluster > 1) cluster_barrier();  // the peer's barriers exist before anything is sent
   let_next_launch_begin();
   if (group == Tile::kGroups) {
     give_registers<Tile::kProducerRegisters>();
@@ -379,21 +417,28 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       store_outputs<Tile>(a, base, works);
     } else if (t >= 32 && t < 64) {
       hand_out(
-          a.samples, a.schedule, works, base + Tile::kTicketDue, Tile::kRows, FirstTiles{},
-          [&](Work& work, std::int32_t tile, int lane) { plan_forward<Tile>(a.samples, work, tile, lane); },
+          a.samples, a.schedule, works, Tickets<Tile::kCluster>{base + Tile::kTicketsAt},
+          base + Tile::kTicketDue, FirstTiles{Tile::kRows},
+          [&](Work& work, std::int32_t tile, int lane, std::uint32_t turn) {
+            plan_forward<Tile>(a.samples, work, tile, lane, turn);
+          },
           [](std::uint32_t) {});
     }
   } else {
     take_registers<Tile::kRegisters>();
     compute_forward<T, Tile, kFolded>(a, base, works, group);
   }
+  if constexpr (Tile::kCluster > 1) {
+    __syncwarp();
+    cluster_barrier();  // no block leaves while its peer may still send to it
+  }
 }
 
-template <typename T, int kD>
+template <typename T, int kD, int kCluster>
 void launch_forward_sm90(const ForwardArguments& arguments, int multiprocessors, cudaStream_t stream) {
-  using Tile = ForwardTile<kD>;
+  using Tile = ForwardTile<kD, kCluster>;
   with_folding<T, kD>(arguments.half_alpha, [&](auto folded) {
-    launch_early(forward_sm90_kernel<T, Tile, decltype(folded)::value>, arguments, multiprocessors, 1,
+    launch_early(forward_sm90_kernel<T, Tile, decltype(folded)::value>, arguments, multiprocessors, kCluster,
                  Tile::kThreads, Tile::kSharedBytes, stream, "attention forward");
   });
 }

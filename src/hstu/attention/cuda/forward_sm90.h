@@ -19,15 +19,15 @@ struct ForwardArguments {
 };
 
 // Queries and keys of a tile, by the width the kernel computes with (head size 32 is filled up to 64 with
-// zeros).
-constexpr int forward_queries(int width) {
-  return width == 64 ? 192 : 128;
+// zeros) and the blocks that share it: two of a cluster load half of the keys and values each, for both.
+constexpr int forward_queries(int width, int cluster) {
+  return width == 64 ? 192 : 128 * cluster;
 }
 constexpr int forward_keys(int width) {
   return width == 256 ? 64 : 128;
 }
 
-template <typename T, int kD>
+template <typename T, int kD, int kCluster>
 void launch_forward_sm90(const ForwardArguments& arguments, int multiprocessors, cudaStream_t stream);
 
 }  // namespace hstu::cuda

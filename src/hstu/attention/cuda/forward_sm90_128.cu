@@ -2,7 +2,9 @@
 
 namespace hstu::cuda {
 
-template void launch_forward_sm90<__nv_bfloat16, 128>(const ForwardArguments&, int, cudaStream_t);
-template void launch_forward_sm90<__half, 128>(const ForwardArguments&, int, cudaStream_t);
+template void launch_forward_sm90<__nv_bfloat16, 128, 1>(const ForwardArguments&, int, cudaStream_t);
+template void launch_forward_sm90<__half, 128, 1>(const ForwardArguments&, int, cudaStream_t);
+template void launch_forward_sm90<__nv_bfloat16, 128, 2>(const ForwardArguments&, int, cudaStream_t);
+template void launch_forward_sm90<__half, 128, 2>(const ForwardArguments&, int, cudaStream_t);
 
 }  // namespace hstu::cuda

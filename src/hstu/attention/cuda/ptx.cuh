@@ -94,6 +94,12 @@ __device__ __forceinline__ std::uint32_t peer_address(std::uint32_t address, std
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
   return result;
 }
+// A word into the shared memory of another block, whose barrier counts its 4 bytes.
+__device__ __forceinline__ void store_to_peer(std::uint32_t to, std::int32_t word, std::uint32_t barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
+               "r"(word), "r"(barrier)
+               : "memory");
+}
 __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }

@@ -1,5 +1,5 @@
 // What the blocks of the backward pass for head size 256 (backward_sm90_256.cuh) share: their memory, what
-// each warpgroup knows of it, and the producer's two warps, which copy and hand out tiles.
+// each warpgroup knows of it, and the thread that copies.
 #pragma once
 
 #include "hstu/attention/cuda/backward_sm90.h"
@@ -19,17 +19,16 @@ struct Tile256 {
   static constexpr int kPeerScoresAt = kScoresAt + 2 * kScoreBytes,
                        kPeerKeysAt = kPeerScoresAt + 2 * kScoreBytes;
   static constexpr int kWorkAt = kPeerKeysAt + kKeyBytes / 2;
-  static constexpr int kTicketsAt = kWorkAt + kWorkSlots * static_cast<int>(sizeof(Work));
-  static constexpr int kKeysFull = kTicketsAt + 4 * kWorkSlots, kKeysEmpty = kKeysFull + 8;
+  static constexpr int kKeysFull = kWorkAt + kWorkSlots * static_cast<int>(sizeof(Work)),
+                       kKeysEmpty = kKeysFull + 8;
   static constexpr int kQueryFull = kKeysEmpty + 8, kQueryEmpty = kQueryFull + 16;
   static constexpr int kGradientFull = kQueryEmpty + 16, kGradientEmpty = kGradientFull + 8;
   static constexpr int kSlopesFull = kGradientEmpty + 8, kSlopesEmpty = kSlopesFull + 16;
   static constexpr int kScoresFull = kSlopesEmpty + 16, kScoresEmpty = kScoresFull + 16;
   static constexpr int kPeerScoresFull = kScoresEmpty + 16, kPeerScoresEmpty = kPeerScoresFull + 16;
   static constexpr int kWorkFull = kPeerScoresEmpty + 16, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
-  static constexpr int kTicketFull = kWorkEmpty + 8 * kWorkSlots, kTicketEmpty = kTicketFull + 8 * kWorkSlots;
-  static constexpr int kTicketDue = kTicketEmpty + 8 * kWorkSlots;
-  static constexpr int kTurnsAt = kTicketDue + 8;
+  static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots, kTicketsAt = kTicketDue + 8;
+  static constexpr int kTurnsAt = kTicketsAt + Tickets<2>::kBytes;
   static constexpr int kSharedBytes = kTurnsAt + Turns::kBytes;
 };
 static_assert(Tile256::kSharedBytes <= 232448);
@@ -110,42 +109,6 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
                        role.base + L::kGradientFull);
     }
     role.works.release(turn);
-  }
-}
-
-// One warp. The first block of the cluster takes tickets and sends each to the other; both then make the same
-// tile of it.
-__device__ __forceinline__ void hand_out_256(const Role256& role) {
-  using L = Tile256;
-  const BackwardArguments& a = role.a;
-  const std::int32_t items = a.schedule.counters[1];
-  for (std::uint32_t turn = 0;; ++turn) {
-    const int slot = static_cast<int>(turn % kWorkSlots);
-    const std::uint32_t phase = turn / kWorkSlots & 1, full = role.base + L::kTicketFull + 8 * slot;
-    std::int32_t ticket = 0;
-    if (role.rank == 0) {
-      if (turn > 0) role.wait_idle(L::kTicketDue, (turn - 1) & 1);
-      if (role.leader()) {
-        ticket = atomicAdd(a.schedule.counters, 1);
-        role.wait_idle(L::kTicketEmpty + 8 * slot, phase ^ 1);
-        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
-                         role.peer(L::kTicketsAt + 4 * slot)),
-                     "r"(ticket), "r"(role.peer(L::kTicketFull + 8 * slot))
-                     : "memory");
-      }
-    } else if (role.leader()) {
-      barrier_expect(full, 4);
-      barrier_wait_idle(full, phase);
-      ticket = static_cast<std::int32_t>(load_shared(role.base + L::kTicketsAt + 4 * slot));
-      barrier_arrive_peer(role.peer(L::kTicketEmpty + 8 * slot));
-    }
-    ticket = __shfl_sync(0xffffffffu, ticket, 0);
-    role.wait_idle(L::kWorkEmpty + 8 * slot, phase ^ 1);
-    const bool found = ticket < items;
-    put_work(a.samples, found, found ? a.schedule.items[ticket] : ScheduleItem{}, role.works.slots[slot],
-             [&](Work& work, std::int32_t tile, int lane) { plan_backward(a.samples, work, tile, lane); });
-    if (role.leader()) barrier_arrive(role.base + L::kWorkFull + 8 * slot);
-    if (ticket >= items) return;
   }
 }
 

@@ -23,10 +23,10 @@ struct alignas(16) Work {
   std::int32_t own_begin, own_end, steps;
   std::int32_t first;  // ScheduleItem::first
   BlockWalk walk;
-  // Of each warpgroup's 64 own rows: what all of them see, and (in the forward pass) an end of what any sees
-  // and the first step that reaches below it.
+  // Of each warpgroup's 64 own rows: the first, what all of them see, and (in the forward pass) an end of
+  // what any sees and the first step that reaches below it.
   struct Group {
-    std::int32_t full_lo, full_hi, end, first_step;
+    std::int32_t begin, full_lo, full_hi, end, first_step;
   } groups[3];
   // The block of a step: walks go from the end of the sample to its beginning.
   __device__ __forceinline__ std::int32_t block(std::int32_t step) const { return walk[steps - 1 - step]; }
@@ -69,14 +69,14 @@ __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const Sche
   w.head = item.head();
 }
 
-// A warp plans a tile: lane 1 + g looks at the rows of warpgroup g, the others at all. Lane 0 writes what all
-// have found, for it is lane 0 that hands the tile on.
+// A warp plans a tile: lane 1 + g looks at the 64 rows of warpgroup g (chunk `chunk` of the tile's), the
+// others (-1) at all. Lane 0 writes what all have found, for it is lane 0 that hands the tile on.
 struct PlannedRows {
   std::int32_t begin, end;
-  __device__ __forceinline__ PlannedRows(std::int32_t tile_begin, std::int32_t tile_end, int lane, int groups)
+  __device__ __forceinline__ PlannedRows(std::int32_t tile_begin, std::int32_t tile_end, int chunk)
       : begin(tile_begin), end(tile_end) {
-    if (lane == 0 || lane > groups) return;
-    begin = smaller(tile_begin + (lane - 1) * 64, tile_end - 1);
+    if (chunk < 0) return;
+    begin = smaller(tile_begin + chunk * 64, tile_end - 1);
     end = smaller(begin + 64, tile_end);
   }
 };
@@ -85,7 +85,7 @@ __device__ __forceinline__ void put_groups(Work& w, const Work::Group& own, int 
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
     const auto of_lane = [&](std::int32_t x) { return __shfl_sync(0xffffffffu, x, 1 + g); };
-    const Work::Group group{of_lane(own.full_lo), of_lane(own.full_hi), of_lane(own.end),
+    const Work::Group group{of_lane(own.begin), of_lane(own.full_lo), of_lane(own.full_hi), of_lane(own.end),
                             of_lane(own.first_step)};
     if (lane == 0) w.groups[g] = group;
   }
@@ -94,14 +94,15 @@ __device__ __forceinline__ void put_groups(Work& w, const Work::Group& own, int 
 // One warp: kBackwardTile keys of a sample against its queries, 64 at a time.
 __device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, std::int32_t tile, int lane) {
   const std::int32_t own_begin = tile * kBackwardTile, own_end = smaller(w.n, own_begin + kBackwardTile);
-  const PlannedRows rows(own_begin, own_end, lane, 2);
+  const int chunk = lane == 1 || lane == 2 ? lane - 1 : -1;
+  const PlannedRows rows(own_begin, own_end, chunk);
   const Coverage seen = queries_of_keys(mask_of(samples, w), rows.begin, rows.end);
   if (lane == 0) {
     w.own_begin = own_begin, w.own_end = own_end;
     w.walk = BlockWalk(seen.any, 64);
     w.steps = w.walk.count();
   }
-  put_groups<2>(w, {seen.full_lo, seen.full_hi, w.n, 0}, lane);
+  put_groups<2>(w, {own_begin + chunk * 64, seen.full_lo, seen.full_hi, w.n, 0}, lane);
 }
 
 // Slot and phase of a ring of kSlots buffers with a full and an empty barrier each.
@@ -116,32 +117,18 @@ struct Ring {
   }
 };
 
-// One warp: fills in a tile, or that nothing is left.
-template <typename Plan>
-__device__ __forceinline__ void put_work(const Samples& samples, bool found, const ScheduleItem& item,
-                                         Work& work, const Plan& plan) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (found) {
-    if (lane == 0) begin_work(work, samples, item);
-    __syncwarp();
-    plan(work, item.tile(), lane);
-  } else if (lane == 0) {
-    work.head = kNoWork;
-  }
-  __syncwarp();
-}
-
-// What a block may begin with before the schedule is there: of the first gridDim.x tiles of the batch,
-// counted sample by sample, the one of the block's number. All lanes of a warp hold it together: the first 32
-// samples are looked at, one by each.
+// What the blocks of a cluster may begin with before the schedule is there: of the first tiles of the batch,
+// counted sample by sample, the one of the cluster's number. All lanes of a warp hold it together: the first
+// 32 samples are looked at, one by each.
 struct FirstTiles {
-  std::int32_t before, tiles;  // of the sample: tiles of all heads of samples before it; of one head
+  int rows;                 // of a tile
+  std::int32_t before = 0;  // tiles of all heads of the samples before the lane's
   // Whether there is such a tile.
-  __device__ __forceinline__ bool begin(const Samples& s, int rows, ScheduleItem& item) {
-    const int lane = static_cast<int>(threadIdx.x) % 32, block = static_cast<int>(blockIdx.x);
+  __device__ __forceinline__ bool begin(const Samples& s, int number, ScheduleItem& item) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::int64_t first = lane < s.count ? s.offsets[lane] : 0;
     const auto length = static_cast<std::int32_t>(lane < s.count ? s.offsets[lane + 1] - first : 0);
-    tiles = (length + rows - 1) / rows;
+    const std::int32_t tiles = tiles_of(length);
     std::int32_t end = tiles * s.heads;
 #pragma unroll 1
     for (int step = 1; step < 32; step *= 2) {
@@ -149,56 +136,101 @@ struct FirstTiles {
       if (lane >= step) end += sum;
     }
     before = end - tiles * s.heads;
-    const unsigned found = __ballot_sync(0xffffffffu, block < end);
+    const unsigned found = __ballot_sync(0xffffffffu, number < end);
     const int sample = __ffs(static_cast<int>(found)) - 1;
     if (sample < 0) return false;
     const auto of_sample = [&](std::int32_t x) { return __shfl_sync(0xffffffffu, x, sample); };
-    const std::int32_t at = block - of_sample(before), of_head = of_sample(tiles);
+    const std::int32_t at = number - of_sample(before), of_head = of_sample(tiles);
     item = {sample, static_cast<std::uint32_t>(at / of_head) << kTileBits | at % of_head,
             of_sample(static_cast<std::int32_t>(first)), of_sample(length), 0};
     return true;
   }
-  // Whether some block began with it.
-  __device__ __forceinline__ bool has(const ScheduleItem& item) const {
-    const int lane = item.sample % 32;
-    const std::int32_t first = __shfl_sync(0xffffffffu, before, lane),
-                       of_head = __shfl_sync(0xffffffffu, tiles, lane);
-    return item.sample < 32 &&
-           first + item.head() * of_head + item.tile() < static_cast<std::int32_t>(gridDim.x);
+  // Whether one of `clusters` began with it.
+  __device__ __forceinline__ bool has(const ScheduleItem& item, int clusters) const {
+    const std::int32_t first = __shfl_sync(0xffffffffu, before, item.sample % 32);
+    return item.sample < 32 && first + item.head() * tiles_of(item.length) + item.tile() < clusters;
+  }
+  __device__ __forceinline__ std::int32_t tiles_of(std::int32_t length) const {
+    return (length + rows - 1) / rows;
   }
 };
 // Every tile comes from the schedule.
 struct NoFirstTiles {
   __device__ __forceinline__ bool begin(const Samples&, int, ScheduleItem&) { return false; }
-  __device__ __forceinline__ bool has(const ScheduleItem&) const { return false; }
+  __device__ __forceinline__ bool has(const ScheduleItem&, int) const { return false; }
 };
 
-// Runs in one warp: takes tiles of `rows` rows until none is left, `plan(work, tile, lane)` fills in what the
-// kernel does with one; one lane's `finish(turn)` sees to what is left to do of a tile when the next has been
-// handed out. A ticket is taken when it is `due` and no sooner: tiles that wait in a block are tiles that no
-// other can take when the last ones are shared out.
-template <typename First, typename Plan, typename Finish>
+// How the blocks of a cluster come by the same tiles: the first takes tickets and sends each to the second.
+template <int kCluster>
+struct Tickets {
+  static constexpr int kBytes = kCluster == 1 ? 0 : 20 * kWorkSlots;  // of shared memory
+  std::uint32_t base, sent = 0;
+  __device__ __forceinline__ std::uint32_t full() const { return base + 8 * (sent % kWorkSlots); }
+  __device__ __forceinline__ std::uint32_t empty() const { return full() + 8 * kWorkSlots; }
+  __device__ __forceinline__ std::uint32_t word() const {
+    return base + 16 * kWorkSlots + 4 * (sent % kWorkSlots);
+  }
+  __device__ __forceinline__ std::uint32_t phase() const { return sent / kWorkSlots & 1; }
+  __device__ __forceinline__ void init() const {
+    if constexpr (kCluster > 1)
+      for (std::uint32_t i = 0; i < 2 * kWorkSlots; ++i) barrier_init(base + 8 * i, 1);
+  }
+  // One thread of the first block, one of the second.
+  __device__ __forceinline__ void send(std::int32_t ticket) {
+    barrier_wait_idle(empty(), phase() ^ 1);
+    store_to_peer(peer_address(word(), 1), ticket, peer_address(full(), 1));
+  }
+  __device__ __forceinline__ std::int32_t receive() {
+    barrier_expect(full(), 4);
+    barrier_wait_idle(full(), phase());
+    const auto ticket = static_cast<std::int32_t>(load_shared(word()));
+    barrier_arrive_peer(peer_address(empty(), 0));
+    return ticket;
+  }
+};
+
+// Runs in one warp of each block of a cluster: takes tiles until none is left, `plan(work,
+// tile, lane, turn)` fills in what the kernel does with one; one lane's `finish(turn)` sees to what is left
+// to do of a tile when the next has been handed out. A ticket is taken when it is `due` and no sooner: tiles
+// that wait in a block are tiles that no other can take when the last ones are shared out.
+template <int kCluster, typename First, typename Plan, typename Finish>
 __device__ __forceinline__ void hand_out(const Samples& samples, const Schedule& schedule,
-                                         const WorkRing& works, std::uint32_t due, int rows, First first,
-                                         const Plan& plan, const Finish& finish) {
+                                         const WorkRing& works, Tickets<kCluster> tickets, std::uint32_t due,
+                                         First first, const Plan& plan, const Finish& finish) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool takes = kCluster == 1 || cluster_rank() == 0;
   ScheduleItem item;
-  bool found = first.begin(samples, rows, item);
+  bool found = first.begin(samples, static_cast<int>(blockIdx.x) / kCluster, item);
   for (std::uint32_t turn = 0;; ++turn) {
     const std::uint32_t slot = turn % kWorkSlots;
-    if (turn > 0) barrier_wait_idle(due, (turn - 1) & 1);
+    Work& work = works.slots[slot];
+    if (takes && turn > 0) barrier_wait_idle(due, (turn - 1) & 1);
     barrier_wait_idle(works.empty + 8 * slot, (turn / kWorkSlots & 1) ^ 1);
     if (turn > 0 || !found) {
       wait_for_previous_launch();  // which wrote the schedule
+      std::int32_t ticket;
       do {
         const std::int32_t items = schedule.counters[1];
-        const std::int32_t ticket =
-            __shfl_sync(0xffffffffu, lane == 0 ? atomicAdd(schedule.counters, 1) : 0, 0);
+        ticket = 0;
+        if (lane == 0) ticket = takes ? atomicAdd(schedule.counters, 1) : tickets.receive();
+        ticket = __shfl_sync(0xffffffffu, ticket, 0);
         found = ticket < items;
         if (found) item = schedule.items[ticket];
-      } while (found && first.has(item));
+      } while (found && first.has(item, static_cast<int>(gridDim.x) / kCluster));
+      if constexpr (kCluster > 1) {
+        if (takes && lane == 0) tickets.send(ticket);
+        ++tickets.sent;
+      }
     }
-    put_work(samples, found, item, works.slots[slot], plan);
+    if (lane == 0) {
+      if (found)
+        begin_work(work, samples, item);
+      else
+        work.head = kNoWork;
+    }
+    __syncwarp();
+    if (found) plan(work, item.tile(), lane, turn);
+    __syncwarp();
     if (lane == 0) {
       barrier_arrive(works.full + 8 * slot);
       if (turn > 0) finish(turn - 1);
