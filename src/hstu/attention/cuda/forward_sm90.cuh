@@ -52,6 +52,7 @@ struct ForwardTile {
   static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots, kTicketsAt = kTicketDue + 8;
   static constexpr int kOutputFull = kTicketsAt + Tickets<kCluster>::kBytes;
   static constexpr int kSharedBytes = kOutputFull + 8 * kQuerySlots;
+  static_assert(kSharedBytes <= 232448);
 };
 
 // Which 64 rows of a tile a warpgroup computes. Of two blocks one has rows that see more: they take turns at
@@ -87,7 +88,8 @@ __device__ __forceinline__ void plan_forward(const Samples& samples, Work& w, st
 #pragma unroll 1
   while (first_step < smaller(w.steps - 1, Tile::kMostPassed) && w.block(first_step) * Tile::kBlock >= end)
     ++first_step;
-  put_groups<Tile::kGroups>(w, {own_begin + chunk * 64, seen.full_lo, seen.full_hi, end, first_step}, lane);
+  put_groups<Tile::kGroups>(w, {seen.full_lo, seen.full_hi, end, first_step, 0}, lane,
+                            [&](int g) { return own_begin + 64 * chunk_of<Tile>(g, turn); });
 }
 
 template <typename Tile>

@@ -23,10 +23,10 @@ struct alignas(16) Work {
   std::int32_t own_begin, own_end, steps;
   std::int32_t first;  // ScheduleItem::first
   BlockWalk walk;
-  // Of each warpgroup's 64 own rows: the first, what all of them see, and (in the forward pass) an end of
-  // what any sees and the first step that reaches below it.
-  struct Group {
-    std::int32_t begin, full_lo, full_hi, end, first_step;
+  // Of each warpgroup's 64 own rows: what all of them see, and in the forward pass an end of what any sees,
+  // the first step that reaches below it, and the first row.
+  struct alignas(16) Group {
+    std::int32_t full_lo, full_hi, end, first_step, begin;
   } groups[3];
   // The block of a step: walks go from the end of the sample to its beginning.
   __device__ __forceinline__ std::int32_t block(std::int32_t step) const { return walk[steps - 1 - step]; }
@@ -80,13 +80,15 @@ struct PlannedRows {
     end = smaller(begin + 64, tile_end);
   }
 };
-template <int kGroups>
-__device__ __forceinline__ void put_groups(Work& w, const Work::Group& own, int lane) {
+// `begin_of(g)` is the first row of warpgroup g.
+template <int kGroups, typename BeginOf>
+__device__ __forceinline__ void put_groups(Work& w, const Work::Group& own, int lane,
+                                           const BeginOf& begin_of) {
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
     const auto of_lane = [&](std::int32_t x) { return __shfl_sync(0xffffffffu, x, 1 + g); };
-    const Work::Group group{of_lane(own.begin), of_lane(own.full_lo), of_lane(own.full_hi), of_lane(own.end),
-                            of_lane(own.first_step)};
+    const Work::Group group{of_lane(own.full_lo), of_lane(own.full_hi), of_lane(own.end),
+                            of_lane(own.first_step), begin_of(g)};
     if (lane == 0) w.groups[g] = group;
   }
 }
@@ -102,7 +104,7 @@ __device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, s
     w.walk = BlockWalk(seen.any, 64);
     w.steps = w.walk.count();
   }
-  put_groups<2>(w, {own_begin + chunk * 64, seen.full_lo, seen.full_hi, w.n, 0}, lane);
+  put_groups<2>(w, {seen.full_lo, seen.full_hi, w.n, 0, 0}, lane, [&](int g) { return own_begin + 64 * g; });
 }
 
 // Slot and phase of a ring of kSlots buffers with a full and an empty barrier each.
