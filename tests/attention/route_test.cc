@@ -103,7 +103,22 @@ TEST(AttentionRoute, DeterministicGivesTheSumsOnHopperOneOrder) {
   EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
   EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::hopper);
   EXPECT_EQ(choose_attention(p, kHopper).why,
-            "kernels for Hopper, which add up dQ in one order (deterministic)");
+            "kernels for Hopper, backward dQ added up in one order (deterministic)");
+}
+
+TEST(AttentionRoute, BlocksShareTilesWhereSamplesAreLongOnAverage) {
+  for (const int head_dim : {32, 64, 128, 256}) {
+    AttentionProblem p = usual();
+    p.head_dim = head_dim;
+    p.tokens = 256 * p.samples - 1;
+    EXPECT_EQ(choose_attention(p, kHopper).forward_cluster, 1);
+    ++p.tokens;
+    EXPECT_EQ(choose_attention(p, kHopper).forward_cluster, head_dim >= 128 ? 2 : 1);
+    EXPECT_EQ(choose_attention(p, kAmpere).forward_cluster, 1);
+  }
+  AttentionProblem p = usual();
+  p.tokens = 4096;
+  EXPECT_EQ(choose_attention(p, kHopper).why, "kernels for Hopper, forward two blocks to a tile");
 }
 
 TEST(AttentionRoute, AnotherDevicesKernelsRunWhereTheyCan) {

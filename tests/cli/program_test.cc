@@ -70,9 +70,10 @@ TEST_F(Program, AttentionIsExplainedForAnyDeviceWithoutAGpu) {
     EXPECT_EQ(result.exit_status, 0) << result.text;
     return result.text;
   };
-  EXPECT_EQ(explained("--device 9.0"),
-            "32,4096,4,128: forward hopper, backward hopper: kernels for Hopper\n");
-  EXPECT_THAT(explained("--device 9.0 --deterministic"), HasSubstr("add up dQ in one order"));
+  EXPECT_EQ(
+      explained("--device 9.0"),
+      "32,4096,4,128: forward hopper, backward hopper: kernels for Hopper, forward two blocks to a tile\n");
+  EXPECT_THAT(explained("--device 9.0 --deterministic"), HasSubstr("dQ added up in one order"));
   const std::string ampere = explained("--device 8.0 --shape 32,4096,4,128 --shape 1,9,4,96");
   EXPECT_THAT(ampere, HasSubstr("32,4096,4,128: forward mma, backward mma: kernels for mma.sync"));
   EXPECT_THAT(ampere, HasSubstr("1,9,4,96: forward plain, backward plain: plain kernels: head size 96"));

@@ -66,6 +66,13 @@ std::string not_mma(const AttentionProblem& p, const AttentionDevice& device) {
   return too_long(p, std::int64_t{64} << cuda::kTileBits);
 }
 
+// Two blocks that share a tile read half as much from the L2 cache; the rows that their larger tile has
+// beyond the end of a short sample are time lost (docs/performance/attention.md has both, by length).
+int hopper_forward_cluster(const AttentionProblem& p) {
+  constexpr std::int64_t kFrom = 256;  // tokens of a sample, on average
+  return p.head_dim >= 128 && p.tokens >= kFrom * p.samples ? 2 : 1;
+}
+
 }  // namespace
 
 bool is_aligned(const AttentionRows& rows) {
@@ -76,16 +83,19 @@ bool is_aligned(const AttentionRows& rows) {
 AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice& device) {
   check_problem(p);
   const std::string neither = not_for_tensor_cores(p);
-  if (!neither.empty()) return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + neither};
+  if (!neither.empty())
+    return {AttentionKernel::plain, AttentionKernel::plain, 1, "plain kernels: " + neither};
   const std::string no_hopper = not_hopper(p, device), no_mma = not_mma(p, device);
   const AttentionKernel second = no_mma.empty() ? AttentionKernel::mma : AttentionKernel::plain;
   if (!no_hopper.empty()) {
-    return {second, second,
+    return {second, second, 1,
             no_mma.empty() ? "kernels for mma.sync: " + no_hopper : "plain kernels: " + no_mma};
   }
-  return {AttentionKernel::hopper, AttentionKernel::hopper,
-          p.deterministic ? "kernels for Hopper, which add up dQ in one order (deterministic)"
-                          : "kernels for Hopper"};
+  AttentionRoute route{AttentionKernel::hopper, AttentionKernel::hopper, hopper_forward_cluster(p),
+                       "kernels for Hopper"};
+  if (route.forward_cluster > 1) route.why += ", forward two blocks to a tile";
+  if (p.deterministic) route.why += ", backward dQ added up in one order (deterministic)";
+  return route;
 }
 
 AttentionDevice device_as(const AttentionDevice& real, const AttentionDevice& asked) {

@@ -32,12 +32,6 @@ int width_of(const AttentionProblem& p) {
 TileOrder forward_order(int cluster) {
   return {true, 128 / cluster, 512 / cluster};
 }
-// Blocks that share a tile of the forward pass. Two read half as much from the L2 cache, but rows that a tile
-// has beyond the end of a short sample are time lost.
-int forward_cluster(const AttentionProblem& p) {
-  constexpr std::int64_t kFrom = 256;  // tokens of a sample, on average
-  return width_of(p) > 64 && p.tokens >= kFrom * p.samples ? 2 : 1;
-}
 // As many as an H200 computes at once, or twice that; at head size 256 two multiprocessors share a tile.
 TileOrder backward_order(int width) {
   return width == 256 ? TileOrder{false, 66, 132} : TileOrder{false, 256, 256};
@@ -78,9 +72,9 @@ void with_kernel(const AttentionProblem& p, const Body& body) {
     with_width.template operator()<__half>();
 }
 
-void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& o,
-                    void* workspace, cudaStream_t stream) {
-  const int width = width_of(p), cluster = forward_cluster(p), keys = forward_keys(width);
+void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, int cluster,
+                    const AttentionRows& o, void* workspace, cudaStream_t stream) {
+  const int width = width_of(p), keys = forward_keys(width);
   const Schedule schedule = schedule_at(workspace);
   make_schedule(p, forward_queries(width, cluster), forward_order(cluster), schedule, nullptr, 0, stream);
   const ForwardArguments arguments{row_map(p, p.q, 64, width),
@@ -198,7 +192,7 @@ AttentionDevice attention_device() {
 AttentionWorkspace attention_workspace(const AttentionProblem& p, const AttentionRoute& route) {
   AttentionWorkspace bytes;
   if (route.forward == AttentionKernel::hopper)
-    bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p), forward_cluster(p))));
+    bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p), route.forward_cluster)));
   if (route.backward == AttentionKernel::hopper)
     bytes.backward = aligned(schedule_bytes(p, kBackwardTile)) + turn_bytes(p) + sum_bytes(p);
   if (route.forward == AttentionKernel::mma)
@@ -215,7 +209,7 @@ void attention_forward(const AttentionProblem& p, const AttentionDevice& device,
   check_outputs(route.forward, {&o});
   if (p.tokens == 0 || p.samples == 0) return;
   if (route.forward == AttentionKernel::hopper)
-    hopper_forward(p, device, o, workspace, stream);
+    hopper_forward(p, device, route.forward_cluster, o, workspace, stream);
   else if (route.forward == AttentionKernel::mma)
     mma_forward(p, o, workspace, stream);
   else
