@@ -3,8 +3,8 @@
 #pragma once
 
 #include "hstu/attention/cuda/backward_sm90.h"
+#include "hstu/attention/cuda/hand_out.cuh"
 #include "hstu/attention/cuda/query_sums.cuh"
-#include "hstu/attention/cuda/work.cuh"
 
 namespace hstu::cuda {
 
