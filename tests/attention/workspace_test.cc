@@ -44,6 +44,28 @@ TEST(AttentionWorkspace, HasRoomForTheSumsOfEveryHeadOfSeveralTiles) {
   }
 }
 
+// A caller may allocate once for its largest batch.
+TEST(AttentionWorkspace, OfABatchIsEnoughForSmallerOnes) {
+  const AttentionDevice hopper{9, 0, 132};
+  const auto bytes_of = [&](std::int64_t samples, std::int64_t tokens, int head_dim) {
+    AttentionProblem p = problem_of(samples, tokens, 4);
+    p.head_dim = head_dim;
+    return attention_workspace(p, choose_attention(p, hopper));
+  };
+  std::mt19937 random(6);
+  for (int repeat = 0; repeat < 2000; ++repeat) {
+    const int head_dim = 64 << repeat % 3;
+    const auto samples = static_cast<std::int64_t>(1 + random() % 300);
+    const auto tokens = static_cast<std::int64_t>(random() % (600 * static_cast<unsigned>(samples)));
+    const std::int64_t fewer_samples = 1 + static_cast<std::int64_t>(random()) % samples;
+    const std::int64_t fewer_tokens = static_cast<std::int64_t>(random()) % (tokens + 1);
+    const AttentionWorkspace large = bytes_of(samples, tokens, head_dim),
+                             small = bytes_of(fewer_samples, fewer_tokens, head_dim);
+    ASSERT_LE(small.forward, large.forward) << samples << " samples, " << tokens << " tokens";
+    ASSERT_LE(small.backward, large.backward) << samples << " samples, " << tokens << " tokens";
+  }
+}
+
 TEST(AttentionWorkspace, OfManyTinySamplesGoesByTheirTokens) {
   const AttentionProblem p = problem_of(70'000, 210'000, 4);
   const AttentionWorkspace bytes = attention_workspace(p, choose_attention(p, {9, 0, 132}));

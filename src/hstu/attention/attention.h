@@ -16,7 +16,8 @@ namespace hstu {
 // CUDA.
 AttentionDevice attention_device();
 
-// Bytes of scratch memory on the device, aligned to 256; they need no initial value.
+// Bytes of scratch memory on the device, aligned to 256; they need no initial value. What a batch needs is
+// enough for any of fewer samples and tokens whose kernels, heads and head size are the same.
 struct AttentionWorkspace {
   std::int64_t forward = 0, backward = 0;
 };

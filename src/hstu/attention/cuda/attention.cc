@@ -29,6 +29,7 @@ int width_of(const AttentionProblem& p) {
   return static_cast<int>(std::max<std::int64_t>(64, p.head_dim));
 }
 
+// About as many tiles as an H200 computes at once: half as many where two blocks share each.
 TileOrder forward_order(int cluster) {
   return {true, 128 / cluster, 512 / cluster};
 }
@@ -192,7 +193,7 @@ AttentionDevice attention_device() {
 AttentionWorkspace attention_workspace(const AttentionProblem& p, const AttentionRoute& route) {
   AttentionWorkspace bytes;
   if (route.forward == AttentionKernel::hopper)
-    bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p), route.forward_cluster)));
+    bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p), 1)));  // tiles of two are fewer
   if (route.backward == AttentionKernel::hopper)
     bytes.backward = aligned(schedule_bytes(p, kBackwardTile)) + turn_bytes(p) + sum_bytes(p);
   if (route.forward == AttentionKernel::mma)
