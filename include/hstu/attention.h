@@ -67,7 +67,8 @@ HSTU_API const char* hstu_attention_error(void);
 
 /* Bytes of scratch memory on the device that each pass needs, aligned to 256; they need no initial value.
  * Forward and backward pass may share it when they run one after the other in a stream. What a batch needs is
- * enough for any of fewer samples and tokens that takes the same kernels, with the same heads and head size. */
+ * enough for any of fewer samples and tokens that takes the same kernels, with the same heads and head size.
+ */
 HSTU_API int hstu_attention_workspace(const hstu_attention_problem* problem, int64_t* forward_bytes,
                                       int64_t* backward_bytes);
 
