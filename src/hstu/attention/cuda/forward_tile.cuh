@@ -86,9 +86,7 @@ template <typename Tile>
 __device__ __forceinline__ void feed_forward(const ForwardArguments& a, std::uint32_t base,
                                              const WorkRing& works) {
   Ring<Tile::kSlots> ring;
-  for (std::uint32_t turn = 0;; ++turn) {
-    const Work& w = works.wait_idle(turn);
-    if (w.head == kNoWork) return;
+  works.for_each([&](const Work& w) {
     barrier_arrive(base + Tile::kTicketDue);
     const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
     const auto load = [&](const CUtensorMap& map, int step) {
@@ -112,8 +110,7 @@ __device__ __forceinline__ void feed_forward(const ForwardArguments& a, std::uin
       load(a.v, step - 1);
     }
     load(a.v, w.steps - 1);
-    works.release(turn);
-  }
+  });
 }
 
 // In a thread of its own: queries come when those before are done with, which must not hold up keys and
@@ -122,9 +119,7 @@ template <typename Tile>
 __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uint32_t base,
                                              const WorkRing& works) {
   Ring<Tile::kQuerySlots> ring;
-  for (std::uint32_t turn = 0;; ++turn) {
-    const Work& w = works.wait_idle(turn);
-    if (w.head == kNoWork) return;
+  works.for_each([&](const Work& w) {
     for (int group = 0; group < Tile::kGroups; ++group) {
       const std::uint32_t full = base + Tile::kQueryFull + 8 * ring.slot;
       // A box wholly beyond the sample would be read from the map's base, where no memory is.
@@ -135,8 +130,7 @@ __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uin
                {static_cast<int>(kLongestSample) - w.n + row, 0, w.head, w.begin + w.n}, full);
       ring.next();
     }
-    works.release(turn);
-  }
+  });
 }
 
 // In a thread of its own: O of 64 rows to memory, then their slot is free for queries.
@@ -144,9 +138,7 @@ template <typename Tile>
 __device__ __forceinline__ void store_outputs(const ForwardArguments& a, std::uint32_t base,
                                               const WorkRing& works) {
   Ring<Tile::kQuerySlots> ring;
-  for (std::uint32_t turn = 0;; ++turn) {
-    const Work& w = works.wait_idle(turn);
-    if (w.head == kNoWork) return;
+  works.for_each([&](const Work& w) {
     for (int group = 0; group < Tile::kGroups; ++group) {
       barrier_wait_idle(base + Tile::kOutputFull + 8 * ring.slot, ring.phase);
       const int row = w.groups[group].begin;
@@ -158,8 +150,7 @@ __device__ __forceinline__ void store_outputs(const ForwardArguments& a, std::ui
       barrier_arrive(base + Tile::kQueryEmpty + 8 * ring.slot);
       ring.next();
     }
-    works.release(turn);
-  }
+  });
 }
 
 }  // namespace hstu::cuda

@@ -47,6 +47,16 @@ struct WorkRing {
     barrier_wait_idle(full + 8 * (turn % kWorkSlots), turn / kWorkSlots & 1);
     return slots[turn % kWorkSlots];
   }
+  // In a thread of its own: `body(tile)` for every tile.
+  template <typename Body>
+  __device__ __forceinline__ void for_each(const Body& body) const {
+    for (std::uint32_t turn = 0;; ++turn) {
+      const Work& w = wait_idle(turn);
+      if (w.head == kNoWork) return;
+      body(w);
+      release(turn);
+    }
+  }
   // Once of every thread (or warp) that waits.
   __device__ __forceinline__ void release(std::uint32_t turn) const {
     barrier_arrive(empty + 8 * (turn % kWorkSlots));
