@@ -8,7 +8,8 @@ namespace hstu::cuda {
 
 // What the blocks of a cluster may begin with before the schedule is there: of the first tiles of the batch,
 // counted sample by sample, the one of the cluster's number. All lanes of a warp hold it together: the first
-// 32 samples are looked at, one by each.
+// 32 samples are looked at, one by each. (The schedule's launch lets this one begin when all before it are
+// done: what they wrote can be read.)
 struct FirstTiles {
   int rows;                 // of a tile
   std::int32_t before = 0;  // tiles of all heads of the samples before the lane's
