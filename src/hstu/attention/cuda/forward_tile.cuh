@@ -12,10 +12,11 @@ struct ForwardTile {
   static constexpr int kD = kD_, kCluster = kCluster_, kBlock = forward_keys(kD),
                        kRows = forward_queries(kD, kCluster), kGroups = kRows / kCluster / 64;
   static constexpr int kSlots = kD == 64 ? 8 : kD == 128 ? 5 : 4;  // of K or V
-  // Steps that a warpgroup can pass over while it still holds the last values of the tile before: that slot,
-  // and those up to the first keys it needs, must be there at once.
+  // Steps that a warpgroup can pass over while it still holds the last values of the tile before. Whoever
+  // holds the oldest copy must be able to go on with what the other slots hold, or both blocks wait for
+  // ever: these values, then two copies a step up to the first keys it needs.
   static constexpr int kPassed = (kSlots - 1) / 2;
-  // And all that it passes over: at least those that only rows behind its own see.
+  // The most it passes over: at least the steps that only later rows of a causal tile see.
   static constexpr int kMostPassed = kPassed > (kRows - 64) / kBlock ? kPassed : (kRows - 64) / kBlock;
   // Of 64 queries. Every warpgroup's next queries are there in time, but for one at head size 256: the half
   // that waits for the other's queries to be done with also keeps the two from needing the tensor cores at
