@@ -12,6 +12,7 @@
 #include "hstu/batching/batch_builder.h"
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/events/prepare.h"
+#include "hstu/events/verify.h"
 #include "temporary_folder.h"
 #include "yambda_log.h"
 
@@ -164,7 +165,8 @@ TEST_F(Mlcommons, ColumnsAreLinkedAndVerified) {
     EXPECT_TRUE(std::filesystem::read_symlink(path).is_absolute());
   }
   const Dataset dataset(folder_ / "imported");
-  verify_checksums(dataset);
+  for (const FileVerdict& v : verify(folder_ / "imported"))
+    EXPECT_EQ(v.status, FileVerdict::Status::kOk) << v.file << ": " << v.remark;
   // The index of the cache's own rule is stored already.
   EXPECT_EQ(verify_anchor_indices(dataset), std::vector<std::string>{"m6_w86400"});
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
@@ -112,17 +111,6 @@ const MappedColumn& Dataset::attribute(std::string_view name) const {
 std::int64_t Dataset::user_at(std::int64_t position) const {
   const auto offsets = user_offsets();
   return std::upper_bound(offsets.begin(), offsets.end(), position) - offsets.begin() - 1;
-}
-
-void verify_checksums(const Dataset& dataset) {
-  for (const auto& [file, column] : dataset.manifest().columns) {
-    const Path path = dataset.folder() / file;
-    const MappedFile mapped(path);
-    const std::size_t header = parse_npy_header(mapped.bytes(), path).data_offset;
-    check(checksum(mapped.bytes().subspan(header)) == column.checksum,
-          "{}: its content does not match the checksum in {}: copy or prepare the dataset again",
-          path.string(), kManifestFile);
-  }
 }
 
 }  // namespace hstu

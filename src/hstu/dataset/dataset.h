@@ -55,8 +55,4 @@ inline std::int64_t attribute_of(const MappedColumn& attribute, std::int64_t ite
   return item >= 0 && item < attribute.size() ? attribute[item] : 0;
 }
 
-// Reads every column whole and compares checksums with the manifest. Throws Error naming the first file that
-// differs.
-void verify_checksums(const Dataset& dataset);
-
 }  // namespace hstu
