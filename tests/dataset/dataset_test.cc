@@ -1,7 +1,5 @@
 #include "hstu/dataset/dataset.h"
 
-#include <fstream>
-
 #include <gtest/gtest.h>
 
 #include "batching/small_data.h"
