@@ -304,10 +304,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       feed_backward<Tile>(a, base, works);
     } else if (t >= 32 && t < 64) {
       hand_out(
-          a.samples, a.schedule, works, Tickets<1>{}, base + Tile::kTicketDue, NoFirstTiles{},
-          [&](Work& work, std::int32_t tile, int lane, std::uint32_t) {
-            plan_backward(a.samples, work, tile, lane);
-          },
+          a.samples, a.schedule, works, Tickets<1>{}, base + Tile::kTicketDue, NoFirstTiles{}, plan_backward,
           [&](std::uint32_t turn) { store_backward<Tile>(a, base, works.slots[turn % kWorkSlots], turn); });
     } else if (t >= 64 && t < 96) {
       grant_turns(a, turns, works);

@@ -316,13 +316,8 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
     if (role.t == 0)
       feed_256(role);
     else if (role.t >= 32 && role.t < 64)
-      hand_out(
-          a.samples, a.schedule, role.works, Tickets<2>{base + L::kTicketsAt}, base + L::kTicketDue,
-          NoFirstTiles{},
-          [&](Work& work, std::int32_t tile, int lane, std::uint32_t) {
-            plan_backward(a.samples, work, tile, lane);
-          },
-          [](std::uint32_t) {});
+      hand_out(a.samples, a.schedule, role.works, Tickets<2>{base + L::kTicketsAt}, base + L::kTicketDue,
+               NoFirstTiles{}, plan_backward, [](std::uint32_t) {});
     else if (role.t >= 64 && role.t < 96)
       grant_turns(a, role.turns, role.works);
     else if (role.t == 96)

@@ -263,13 +263,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     } else if (Tile::kCopiesO && t == 96) {
       store_outputs<Tile>(a, base, works);
     } else if (t >= 32 && t < 64) {
-      hand_out(
-          a.samples, a.schedule, works, Tickets<Tile::kCluster>{base + Tile::kTicketsAt},
-          base + Tile::kTicketDue, FirstTiles{Tile::kRows},
-          [&](Work& work, std::int32_t tile, int lane, std::uint32_t turn) {
-            plan_forward<Tile>(a.samples, work, tile, lane, turn);
-          },
-          [](std::uint32_t) {});
+      hand_out(a.samples, a.schedule, works, Tickets<Tile::kCluster>{base + Tile::kTicketsAt},
+               base + Tile::kTicketDue, FirstTiles{Tile::kRows}, plan_forward<Tile>, [](std::uint32_t) {});
     }
   } else {
     take_registers<Tile::kRegisters>();

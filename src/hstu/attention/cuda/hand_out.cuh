@@ -79,10 +79,10 @@ struct Tickets {
   }
 };
 
-// Runs in one warp of each block of a cluster: takes tiles until none is left, `plan(work,
-// tile, lane, turn)` fills in what the kernel does with one; one lane's `finish(turn)` sees to what is left
-// to do of a tile when the next has been handed out. A ticket is taken when it is `due` and no sooner: tiles
-// that wait in a block are tiles that no other can take when the last ones are shared out.
+// Runs in one warp of each block of a cluster: takes tiles until none is left, `plan(samples, work, tile,
+// lane, turn)` fills in what the kernel does with one; one lane's `finish(turn)` sees to what is left to do
+// of a tile when the next has been handed out. A ticket is taken when it is `due` and no sooner: tiles that
+// wait in a block are tiles that no other can take when the last ones are shared out.
 template <int kCluster, typename First, typename Plan, typename Finish>
 __device__ __forceinline__ void hand_out(const Samples& samples, const Schedule& schedule,
                                          const WorkRing& works, Tickets<kCluster> tickets, std::uint32_t due,
@@ -119,7 +119,7 @@ __device__ __forceinline__ void hand_out(const Samples& samples, const Schedule&
         work.head = kNoWork;
     }
     __syncwarp();
-    if (found) plan(work, item.tile(), lane, turn);
+    if (found) plan(samples, work, item.tile(), lane, turn);
     __syncwarp();
     if (lane == 0) {
       barrier_arrive(works.full + 8 * slot);

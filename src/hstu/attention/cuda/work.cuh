@@ -104,7 +104,8 @@ __device__ __forceinline__ void put_groups(Work& w, const Work::Group& own, int 
 }
 
 // One warp: kBackwardTile keys of a sample against its queries, 64 at a time.
-__device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, std::int32_t tile, int lane) {
+__device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, std::int32_t tile, int lane,
+                                              std::uint32_t) {
   const std::int32_t own_begin = tile * kBackwardTile, own_end = smaller(w.n, own_begin + kBackwardTile);
   const int chunk = lane == 1 || lane == 2 ? lane - 1 : -1;
   const PlannedRows rows(own_begin, own_end, chunk);
