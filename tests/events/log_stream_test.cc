@@ -11,9 +11,9 @@
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/events/log_files.h"
 #include "hstu/events/prepare.h"
-#include "hstu/events/verify.h"
 #include "parquet_files.h"
 #include "temporary_folder.h"
+#include "verified.h"
 #include "yambda_log.h"
 
 namespace hstu {
@@ -51,8 +51,7 @@ const SplitRule kSplit{.train_days = 100, .gap_minutes = 30, .test_days = 1};
 
 std::string manifest_of(const Path& input, const std::string& name, const PrepareOptions& options = {}) {
   prepare(yambda_schema(input, kSplit), input, input / name, options);
-  for (const FileVerdict& v : verify(input / name))
-    EXPECT_EQ(v.status, FileVerdict::Status::kOk) << v.file << ": " << v.remark;
+  EXPECT_THAT(wrong(input / name), testing::IsEmpty());
   return read_file(input / name / kManifestFile);
 }
 

@@ -12,8 +12,8 @@
 #include "hstu/batching/batch_builder.h"
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/events/prepare.h"
-#include "hstu/events/verify.h"
 #include "temporary_folder.h"
+#include "verified.h"
 #include "yambda_log.h"
 
 namespace hstu {
@@ -165,8 +165,7 @@ TEST_F(Mlcommons, ColumnsAreLinkedAndVerified) {
     EXPECT_TRUE(std::filesystem::read_symlink(path).is_absolute());
   }
   const Dataset dataset(folder_ / "imported");
-  for (const FileVerdict& v : verify(folder_ / "imported"))
-    EXPECT_EQ(v.status, FileVerdict::Status::kOk) << v.file << ": " << v.remark;
+  EXPECT_THAT(wrong(folder_ / "imported"), testing::IsEmpty());
   // The index of the cache's own rule is stored already.
   EXPECT_EQ(verify_anchor_indices(dataset), std::vector<std::string>{"m6_w86400"});
 }

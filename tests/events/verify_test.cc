@@ -13,6 +13,7 @@
 #include "hstu/events/mlcommons_published.h"
 #include "hstu/events/prepare.h"
 #include "temporary_folder.h"
+#include "verified.h"
 #include "yambda_log.h"
 
 namespace hstu {
@@ -52,15 +53,6 @@ std::map<std::string, FileVerdict> verdicts_of(const Path& folder) {
   std::map<std::string, FileVerdict> verdicts;
   for (const FileVerdict& verdict : verify(folder)) verdicts[verdict.file] = verdict;
   return verdicts;
-}
-
-// The files that are not as they should be.
-std::vector<std::string> wrong(const Path& folder) {
-  std::vector<std::string> files;
-  for (const auto& [file, verdict] : verdicts_of(folder)) {
-    if (verdict.status != Status::kOk) files.push_back(file);
-  }
-  return files;
 }
 
 void alter(const Path& file, std::int64_t offset, char byte) {
