@@ -83,16 +83,15 @@ bool is_aligned(const AttentionRows& rows) {
 AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice& device) {
   check_problem(p);
   const std::string neither = not_for_tensor_cores(p);
-  if (!neither.empty())
-    return {AttentionKernel::plain, AttentionKernel::plain, 1, "plain kernels: " + neither};
+  if (!neither.empty()) return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + neither};
   const std::string no_hopper = not_hopper(p, device), no_mma = not_mma(p, device);
   const AttentionKernel second = no_mma.empty() ? AttentionKernel::mma : AttentionKernel::plain;
   if (!no_hopper.empty()) {
-    return {second, second, 1,
+    return {second, second,
             no_mma.empty() ? "kernels for mma.sync: " + no_hopper : "plain kernels: " + no_mma};
   }
-  AttentionRoute route{AttentionKernel::hopper, AttentionKernel::hopper, hopper_forward_cluster(p),
-                       "kernels for Hopper"};
+  AttentionRoute route{AttentionKernel::hopper, AttentionKernel::hopper, "kernels for Hopper",
+                       hopper_forward_cluster(p)};
   if (route.forward_cluster > 1) route.why += ", forward two blocks to a tile";
   if (p.deterministic) route.why += ", backward dQ added up in one order (deterministic)";
   return route;

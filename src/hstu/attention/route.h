@@ -22,8 +22,8 @@ enum class AttentionKernel {
 struct AttentionRoute {
   AttentionKernel forward = AttentionKernel::plain;
   AttentionKernel backward = AttentionKernel::plain;
-  int forward_cluster = 1;  // blocks that share a tile of the forward pass, on Hopper
   std::string why;          // one line a person can read
+  int forward_cluster = 1;  // blocks that share a tile of the forward pass, on Hopper
 };
 
 // Throws Error for a problem that no kernel computes, before anything is launched: forward and backward pass

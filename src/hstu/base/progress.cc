@@ -9,6 +9,7 @@
 #include "hstu/base/text.h"
 
 namespace hstu {
+
 Progress::Progress(std::string stage, std::int64_t total, std::string unit, std::int64_t done)
     : stage_(std::move(stage)),
       unit_(std::move(unit)),
