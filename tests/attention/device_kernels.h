@@ -1,6 +1,7 @@
 // Tests that run once for every kernel and head size. They skip where no GPU has the kernel.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,11 @@ inline std::vector<Kernels> all_kernels() {
     for (const int head_dim : {32, 64, 128, 256}) all.push_back({kernel, head_dim});
   return all;
 }
+inline void PrintTo(const Kernels& kernels, std::ostream* to) {  // in lists of tests, instead of its bytes
+  *to << to_string(kernels.kernel) << kernels.head_dim;
+}
 inline std::string name_of(const ::testing::TestParamInfo<Kernels>& test) {
-  return to_string(test.param.kernel) + std::to_string(test.param.head_dim);
+  return ::testing::PrintToString(test.param);
 }
 
 }  // namespace hstu
