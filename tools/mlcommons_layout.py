@@ -1,5 +1,5 @@
 """Writes a tiny log in the MLCommons layout with NumPy alone, from the published description of the layout, and prints
-the SHA-256 of every file: the golden values of tests/events/mlcommons_writer_test.cc.
+the SHA-256 of every file: the golden values of tests/mlcommons/mlcommons_writer_test.cc.
 
     python tools/mlcommons_layout.py > tests/golden/mlcommons_layout.sha256
 """

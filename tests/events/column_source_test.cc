@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "events/parquet_files.h"
 #include "hstu/base/error.h"
-#include "parquet_files.h"
 #include "temporary_folder.h"
 
 namespace hstu {

@@ -5,16 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "events/parquet_files.h"
+#include "events/yambda_log.h"
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/events/log_files.h"
-#include "hstu/events/prepare.h"
-#include "parquet_files.h"
+#include "hstu/prepare/prepare.h"
+#include "prepare/verified.h"
 #include "temporary_folder.h"
-#include "verified.h"
-#include "yambda_log.h"
 
 namespace hstu {
 namespace {

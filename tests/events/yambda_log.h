@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "parquet_files.h"
+#include "events/parquet_files.h"
 
 namespace hstu {
 

@@ -2,7 +2,6 @@
 #ifndef HSTU_WITH_CUDA
 
 #include "hstu/attention/attention.h"
-#include "hstu/attention/benchmark.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
@@ -17,12 +16,6 @@ namespace {
 }  // namespace
 
 AttentionDevice attention_device() {
-  refuse();
-}
-AttentionTime time_attention_forward(const AttentionBenchmark&) {
-  refuse();
-}
-AttentionTime time_attention_backward(const AttentionBenchmark&) {
   refuse();
 }
 AttentionWorkspace attention_workspace(const AttentionProblem&, const AttentionRoute&) {

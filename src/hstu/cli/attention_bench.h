@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "hstu/attention/benchmark.h"
 #include "hstu/base/json.h"
+#include "hstu/benchmark/attention_benchmark.h"
 
 namespace hstu {
 

@@ -1,13 +1,14 @@
+#include "hstu/benchmark/attention_heatmap.h"
+
 #include <algorithm>
 
 #include "hstu/attention/attention.h"
-#include "hstu/attention/heatmap.h"
 #include "hstu/base/error.h"
 #include "hstu/base/files.h"
-#include "hstu/base/nvidia_driver.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/attention_bench.h"
+#include "hstu/device/nvidia_driver.h"
 
 namespace hstu {
 namespace {

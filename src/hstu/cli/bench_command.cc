@@ -1,9 +1,9 @@
 #include <memory>
 
 #include "hstu/base/error.h"
+#include "hstu/benchmark/data_benchmark.h"
+#include "hstu/benchmark/step_benchmark.h"
 #include "hstu/cli/commands.h"
-#include "hstu/training/data_benchmark.h"
-#include "hstu/training/step_benchmark.h"
 
 namespace hstu {
 

@@ -1,10 +1,10 @@
 #include <memory>
 
 #include "hstu/base/error.h"
-#include "hstu/base/machine.h"
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
+#include "hstu/device/machine.h"
 
 namespace hstu {
 namespace {

@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "hstu/base/error.h"
-#include "hstu/base/machine.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/threads.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
+#include "hstu/device/machine.h"
 
 namespace hstu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
-#include "hstu/base/toml.h"
+#include "hstu/config/toml.h"
 #include "hstu/events/schema.h"
 
 namespace hstu {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "hstu/batching/baseline.h"
+#include "hstu/baseline/baseline.h"
 
 namespace hstu {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "hstu/base/config.h"
 #include "hstu/batching/options.h"
+#include "hstu/config/config.h"
 #include "hstu/model/config.h"
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/optimizer/schedule.h"

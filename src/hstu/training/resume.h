@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "hstu/base/config_difference.h"
 #include "hstu/checkpoint/checkpoint.h"
+#include "hstu/config/config_difference.h"
 #include "hstu/training/run_folder.h"
 
 namespace hstu {

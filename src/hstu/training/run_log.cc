@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "hstu/base/machine.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/threads.h"
+#include "hstu/device/machine.h"
 
 namespace hstu {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "hstu/base/clock.h"
-#include "hstu/base/config_difference.h"
 #include "hstu/base/json_lines.h"
 #include "hstu/base/progress.h"
+#include "hstu/config/config_difference.h"
 #include "hstu/report/tensorboard.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/run_state.h"

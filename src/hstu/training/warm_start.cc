@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
-#include "hstu/base/config_source.h"
 #include "hstu/base/text.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/checkpoint/safetensors.h"
+#include "hstu/config/config_source.h"
 #include "hstu/training/run_folder.h"
 #include "hstu/training/run_state.h"
 

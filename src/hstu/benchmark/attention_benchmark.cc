@@ -1,0 +1,67 @@
+#include "hstu/benchmark/attention_benchmark.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+// numpy's sampler for the unbounded Zipf law (rejection; Devroye 1986).
+std::int64_t zipf(std::mt19937_64& random, double a) {
+  std::uniform_real_distribution<double> uniform(0, 1);
+  const double power = std::pow(2.0, a - 1);
+  while (true) {
+    const double u = 1 - uniform(random), v = uniform(random);
+    const double x = std::floor(std::pow(u, -1 / (a - 1)));
+    if (x > 9e18 || x < 1) continue;
+    const double t = std::pow(1 + 1 / x, a - 1);
+    if (v * x * (t - 1) / (power - 1) <= t / power) return static_cast<std::int64_t>(x);
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> attention_lengths(const AttentionBenchmark& b) {
+  std::mt19937_64 random(b.seed);
+  const double mean = static_cast<double>(b.length) / 2, ratio = 0.5;
+  const double variance = std::log(1 + ratio * ratio);
+  std::lognormal_distribution<double> lognormal(std::log(mean) - variance / 2, std::sqrt(variance));
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(b.samples), b.length);
+  for (std::int64_t& n : lengths) {
+    if (b.lengths == "zipf")
+      n = zipf(random, 1.2);
+    else if (b.lengths == "lognormal")
+      n = static_cast<std::int64_t>(std::nearbyint(lognormal(random)));
+    else if (b.lengths != "fixed")
+      fail_usage("lengths: expected fixed, zipf or lognormal, found '{}'", b.lengths);
+    n = std::clamp<std::int64_t>(n, 1, b.length);
+  }
+  return lengths;
+}
+
+AttentionProblem benchmark_problem(const AttentionBenchmark& b) {
+  AttentionProblem p;
+  p.type = b.type, p.samples = b.samples, p.heads = b.heads, p.head_dim = b.head_dim;
+  for (const std::int64_t n : attention_lengths(b)) p.tokens += n;
+  p.longest = b.length, p.mask = b.mask, p.deterministic = b.deterministic;
+  p.alpha = 1 / std::sqrt(static_cast<float>(b.head_dim)), p.scale = 1 / static_cast<float>(b.length);
+  p.q = p.k = p.v = {nullptr, 4 * b.heads * b.head_dim, b.head_dim};
+  return p;
+}
+
+double attention_flops(const AttentionBenchmark& b) {
+  double pairs = 0;
+  for (const std::int64_t n : attention_lengths(b)) {
+    const double length = static_cast<double>(n);
+    const double targets = std::min<double>(length, b.targets),
+                 contexts = std::min<double>(length - targets, b.contexts);
+    const double history = length - targets - contexts;
+    pairs += length * (contexts + history) + targets - (b.mask.right == 0 ? history * history / 2 : 0);
+  }
+  return 4 * static_cast<double>(b.heads * b.head_dim) * pairs;
+}
+
+}  // namespace hstu

@@ -1,0 +1,52 @@
+#include "hstu/config/config.h"
+
+#include "hstu/base/checksum.h"
+#include "hstu/base/error.h"
+
+namespace hstu {
+
+std::string Rule::text() const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!words.empty()) return fmt::format("one of {}", fmt::join(words, ", "));
+  if (low > -kInfinity && high < kInfinity) return fmt::format("in [{}, {}]", low, high);
+  if (low > -kInfinity) return fmt::format("{} {}", low_excluded ? ">" : ">=", low);
+  return "";
+}
+
+namespace rule {
+
+Rule positive() {
+  return {.low = 0, .low_excluded = true};
+}
+
+Rule at_least(double low) {
+  return {.low = low};
+}
+
+Rule between(double low, double high) {
+  return {.low = low, .high = high};
+}
+
+Rule one_of(std::initializer_list<const char*> words) {
+  return {.words = {words.begin(), words.end()}};
+}
+
+Rule required(Rule rule) {
+  rule.required = true;
+  return rule;
+}
+
+}  // namespace rule
+
+std::string read_config_file(const Path& path) {
+  if (!std::filesystem::is_regular_file(path)) {
+    fail_usage("cannot read the configuration {}: there is no such file", path.string());
+  }
+  return read_file(path);
+}
+
+std::string config_hash(std::string_view text) {
+  return checksum(text);
+}
+
+}  // namespace hstu

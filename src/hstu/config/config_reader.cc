@@ -1,0 +1,232 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/config/config.h"
+#include "hstu/config/config_source.h"
+
+namespace hstu {
+namespace {
+
+std::string found(const toml::node& node) {
+  if (node.is_string()) return fmt::format("the string \"{}\"", node.as_string()->get());
+  if (const auto* value = node.as_integer()) return fmt::format("the integer {}", value->get());
+  if (const auto* value = node.as_floating_point()) return fmt::format("the number {}", value->get());
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  return node.is_table() ? "a section" : node.is_array() ? "a list" : "a date or time";
+}
+
+[[noreturn]] void fail_type(std::string_view expected, const toml::node& node) {
+  throw UsageError(fmt::format("expected {}, found {}", expected, found(node)));
+}
+
+template <typename T>
+void check_range(T value, const Rule& rule) {
+  const auto number = static_cast<double>(value);
+  const bool low_enough = rule.low_excluded ? number > rule.low : number >= rule.low;
+  if (!low_enough || number > rule.high) fail_usage("expected a number {}, found {}", rule.text(), value);
+}
+
+// read_value(node, rule, target): throws UsageError saying what was expected and what found.
+// A plain value of --set is taken as typed, so that a name like 2024-01-01 needs no quotes.
+void read_value(const toml::node& node, const Rule& rule, std::string& target) {
+  const bool typed = is_override(node.source()) && node.is_value();
+  if (!node.is_string() && !typed) fail_type("a string", node);
+  target = expand_environment(node.is_string() ? node.as_string()->get() : override_text(node.source()));
+  if (!rule.words.empty() && std::find(rule.words.begin(), rule.words.end(), target) == rule.words.end()) {
+    fail_usage("expected {}, found \"{}\"{}", rule.text(), target, suggestion(target, rule.words));
+  }
+}
+
+void read_value(const toml::node& node, const Rule& rule, Path& target) {
+  std::string text;
+  read_value(node, rule, text);
+  target = text;
+}
+
+void read_plain(const toml::node& node, const Rule& /*rule*/, bool& target) {
+  if (!node.is_boolean()) fail_type("true or false", node);
+  target = node.as_boolean()->get();
+}
+
+template <std::integral T>
+void read_plain(const toml::node& node, const Rule& rule, T& target) {
+  if (!node.is_integer()) fail_type("an integer", node);
+  const std::int64_t value = node.as_integer()->get();
+  if (!std::in_range<T>(value)) {
+    fail_usage("expected an integer in [{}, {}], found {}", std::numeric_limits<T>::min(),
+               std::numeric_limits<T>::max(), value);
+  }
+  check_range(value, rule);
+  target = static_cast<T>(value);
+}
+
+template <std::floating_point T>
+void read_plain(const toml::node& node, const Rule& rule, T& target) {
+  if (!node.is_floating_point() && !node.is_integer()) fail_type("a number", node);
+  const double value = *node.value<double>();
+  if (!std::isfinite(value) || !std::isfinite(static_cast<T>(value)))
+    fail_usage("expected a finite number, found {}", value);
+  check_range(value, rule);
+  target = static_cast<T>(value);
+}
+
+template <typename T>
+void read_plain(const toml::node& node, const Rule& rule, std::vector<T>& target);
+
+// Numbers, truth values and lists may also be spelled by environment variables inside a string.
+template <typename T>
+void read_value(const toml::node& node, const Rule& rule, T& target) {
+  if (const auto* text = node.as_string(); text != nullptr && text->get().find("${") != std::string::npos) {
+    const toml::table parsed = parse_value(expand_environment(text->get()));
+    read_plain(*parsed.get("value"), rule, target);
+  } else {
+    read_plain(node, rule, target);
+  }
+}
+
+template <typename T>
+void read_plain(const toml::node& node, const Rule& rule, std::vector<T>& target) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) fail_type("a list", node);
+  std::vector<T> values(list->size());
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const toml::node& element = *list->get(i);
+    if (std::is_same_v<T, std::string> && !element.is_string()) fail_type("a list of strings", element);
+    read_value(element, rule, values[i]);
+  }
+  target = std::move(values);
+}
+
+}  // namespace
+
+struct ConfigReader::State {
+  struct Section {
+    std::string path;                // "" for the root, "features.context[1]" for an element of a list
+    const toml::table* table;        // null when the text does not have it
+    bool by_default;                 // an element of a list that the text does not have: it lacks nothing
+    std::vector<std::string> known;  // keys described so far
+
+    std::string full(std::string_view name) const {
+      return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
+    }
+  };
+
+  std::string source;
+  toml::table tables;
+  std::vector<Section> sections;  // every section described, in order
+  std::vector<std::size_t> open;  // the sections being described, outermost first
+  std::vector<std::string> problems;
+
+  Section& current() { return sections[open.back()]; }
+
+  // The node of a described key, or null; describing a key twice is a defect.
+  const toml::node* describe_key(std::string_view name) {
+    Section& section = current();
+    require(std::find(section.known.begin(), section.known.end(), name) == section.known.end(),
+            "the configuration key {} is described twice", section.full(name));
+    section.known.emplace_back(name);
+    return section.table == nullptr ? nullptr : section.table->get(name);
+  }
+
+  void open_section(std::string path, const toml::table* table, bool by_default) {
+    sections.push_back({std::move(path), table, by_default, {}});
+    open.push_back(sections.size() - 1);
+  }
+
+  void report(const std::string& path, std::string_view problem, const toml::node& node) {
+    problems.push_back(fmt::format("{}: {} ({})", path, problem, place(node.source())));
+  }
+
+  std::string unknown_key(const Section& section, const toml::key& key, const toml::node& node) const {
+    std::string advice;
+    for (const Section& other : sections) {  // the right key in the wrong section
+      if (std::find(other.known.begin(), other.known.end(), key.str()) == other.known.end()) continue;
+      advice = fmt::format("; did you mean \"{}\"?", other.full(key.str()));
+      break;
+    }
+    if (advice.empty()) advice = suggestion(key.str(), section.known);
+    return fmt::format("unknown {} {} in {}{}", node.is_table() ? "section" : "key", section.full(key.str()),
+                       place(key.source()), advice);
+  }
+};
+
+ConfigReader::ConfigReader(std::string_view text, std::string_view source,
+                           std::span<const std::string> overrides)
+    : state_(std::make_unique<State>()) {
+  state_->source = source;
+  state_->tables = config_tables(text, source, overrides);
+  state_->open_section("", &state_->tables, false);
+}
+
+ConfigReader::~ConfigReader() = default;
+
+void ConfigReader::visit(const Field& field) {
+  const std::string path = state_->current().full(field.name);
+  const toml::node* node = state_->describe_key(field.name);
+  if (node == nullptr) {
+    if (field.rule.required && !state_->current().by_default) {
+      state_->problems.push_back(fmt::format("missing key {} in {}: {}", path, state_->source, field.doc));
+    }
+    return;
+  }
+  try {
+    std::visit([&](auto* target) { read_value(*node, field.rule, *target); }, field.value);
+  } catch (const UsageError& error) {
+    state_->report(path, error.what(), *node);
+  }
+}
+
+void ConfigReader::enter(std::string_view name, std::string_view /*doc*/) {
+  std::string path = state_->current().full(name);
+  const toml::node* node = state_->describe_key(name);
+  if (node != nullptr && !node->is_table()) {
+    state_->report(path, fmt::format("expected a section, found {}", found(*node)), *node);
+  }
+  state_->open_section(std::move(path), node == nullptr ? nullptr : node->as_table(),
+                       state_->current().by_default);
+}
+
+void ConfigReader::leave() {
+  state_->open.pop_back();
+}
+
+std::optional<std::size_t> ConfigReader::enter_list(std::string_view name, std::size_t /*size*/,
+                                                    std::string_view /*doc*/) {
+  const std::string path = state_->current().full(name);
+  const toml::node* node = state_->describe_key(name);
+  if (node == nullptr) return std::nullopt;
+  const toml::array* list = node->as_array();
+  if (list == nullptr || !(list->empty() || list->is_homogeneous(toml::node_type::table))) {
+    state_->report(path, fmt::format("expected sections [[{}]], found {}", path, found(*node)), *node);
+    return 0;
+  }
+  return list->size();
+}
+
+void ConfigReader::enter_element(std::string_view name, std::size_t index) {
+  const State::Section& section = state_->current();
+  const toml::node* node = section.table == nullptr ? nullptr : section.table->get(name);
+  const toml::array* list = node == nullptr ? nullptr : node->as_array();
+  state_->open_section(fmt::format("{}[{}]", section.full(name), index),
+                       list == nullptr ? nullptr : list->get(index)->as_table(), list == nullptr);
+}
+
+void ConfigReader::finish() const {
+  std::vector<std::string> problems;
+  for (const State::Section& section : state_->sections) {
+    if (section.table == nullptr) continue;
+    for (const auto& [key, node] : *section.table) {
+      if (std::find(section.known.begin(), section.known.end(), key.str()) == section.known.end()) {
+        problems.push_back(state_->unknown_key(section, key, node));
+      }
+    }
+  }
+  problems.insert(problems.end(), state_->problems.begin(), state_->problems.end());
+  if (!problems.empty()) throw UsageError(fmt::format("{}", fmt::join(problems, "\n")));
+}
+
+}  // namespace hstu

@@ -1,0 +1,178 @@
+#include "hstu/device/machine.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "hstu/base/files.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::array kKernelSets = {
+    "sse4_2",   "f16c",     "bmi2",     "fma",         "avx2",        "avx_vnni",    "avx512f",
+    "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",
+    "amx_bf16", "amx_int8", "asimd",    "bf16",        "i8mm",        "sve",         "sve2"};
+constexpr std::array kFloorSets = {"sse4_2", "f16c", "bmi2", "fma", "avx2"};
+
+// Files under /proc and /sys state no size, so they are read as streams. "" when absent.
+std::string read_stream(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\"\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\"\n") - first + 1);
+}
+
+std::string operating_system() {
+  for (const std::string& line : split(read_stream("/etc/os-release"), '\n')) {
+    if (line.starts_with("PRETTY_NAME=")) return std::string(trimmed(std::string_view(line).substr(12)));
+  }
+  return "unknown";
+}
+
+int usable_cores(int logical_cores) {
+  cpu_set_t mask;
+  int cores = ::sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : logical_cores;
+  double quota = 0, period = 0;  // "max 100000" or "150000 100000"
+  if (std::istringstream(read_stream("/sys/fs/cgroup/cpu.max")) >> quota >> period && period > 0) {
+    cores = std::min(cores, std::max(1, static_cast<int>(std::lround(quota / period))));
+  }
+  return cores;
+}
+
+std::int64_t usable_memory() {
+  std::int64_t bytes = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::int64_t limit = 0;  // "max" is no number
+    if (std::istringstream(read_stream(path)) >> limit && limit > 0) bytes = std::min(bytes, limit);
+  }
+  return bytes;
+}
+
+// The first of `names` that the dynamic linker finds, as a full path.
+std::optional<std::string> find_library(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    void* library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (library == nullptr) continue;
+    struct link_map* map = nullptr;
+    std::string path = name;
+    if (::dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) path = map->l_name;
+    ::dlclose(library);
+    return path;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> find_program(const char* name) {
+  const char* folders = std::getenv("PATH");
+  for (const std::string& folder : split(folders == nullptr ? "" : folders, ':')) {
+    const std::string path = (Path(folder) / name).string();
+    if (!folder.empty() && ::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool Cpu::has(std::string_view instruction_set) const {
+  return std::find(instruction_sets.begin(), instruction_sets.end(), instruction_set) !=
+         instruction_sets.end();
+}
+
+Cpu parse_cpuinfo(std::string_view text) {
+  Cpu cpu;
+  std::set<std::pair<std::string, std::string>> cores;  // (socket, core)
+  std::string socket, flags;
+  for (const std::string& line : split(text, '\n')) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string_view key = trimmed(std::string_view(line).substr(0, colon));
+    const std::string value(trimmed(std::string_view(line).substr(colon + 1)));
+    if (key == "processor") ++cpu.logical_cores;
+    if (key == "model name" && cpu.model.empty()) cpu.model = value;
+    if (key == "physical id") socket = value;
+    if (key == "core id") cores.emplace(socket, value);
+    if ((key == "flags" || key == "Features") && flags.empty()) flags = value;
+  }
+  cpu.physical_cores = cores.empty() ? cpu.logical_cores : static_cast<int>(cores.size());
+  const std::vector<std::string> present = split(flags, ' ');
+  for (const char* name : kKernelSets) {
+    if (std::find(present.begin(), present.end(), name) != present.end())
+      cpu.instruction_sets.emplace_back(name);
+  }
+#if defined(__x86_64__)
+  cpu.is_new_enough =
+      std::all_of(kFloorSets.begin(), kFloorSets.end(), [&](const char* name) { return cpu.has(name); });
+#endif
+  return cpu;
+}
+
+Machine this_machine() {
+  Machine machine;
+  machine.system = operating_system();
+  struct utsname name {};
+  if (::uname(&name) == 0) {
+    machine.kernel = name.release;
+    machine.architecture = name.machine;
+  }
+  machine.cpu = parse_cpuinfo(read_stream("/proc/cpuinfo"));
+  machine.usable_cores = usable_cores(machine.cpu.logical_cores);
+  machine.memory_bytes = usable_memory();
+  machine.nvidia = nvidia_driver();
+  machine.mpirun = find_program("mpirun");
+  machine.libmpi = find_library({"libmpi.so.40", "libmpi.so.12", "libmpi.so"});
+  machine.libnccl = find_library({"libnccl.so.2"});
+  return machine;
+}
+
+Json to_json(const Machine& machine) {
+  Json gpus = Json::array();
+  for (const Gpu& gpu : machine.nvidia.gpus) {
+    gpus.push_back({{"name", gpu.name},
+                    {"compute_capability", gpu.compute_capability},
+                    {"multiprocessors", gpu.multiprocessors},
+                    {"memory_bytes", gpu.memory_bytes}});
+  }
+  return {{"system", machine.system},
+          {"kernel", machine.kernel},
+          {"architecture", machine.architecture},
+          {"cpu", machine.cpu.model},
+          {"logical_cores", machine.cpu.logical_cores},
+          {"physical_cores", machine.cpu.physical_cores},
+          {"usable_cores", machine.usable_cores},
+          {"instruction_sets", machine.cpu.instruction_sets},
+          {"memory_bytes", machine.memory_bytes},
+          {"nvidia_driver", machine.nvidia.version},
+          {"cuda_version", machine.nvidia.cuda_version},
+          {"gpus", gpus},
+          {"mpirun", machine.mpirun},
+          {"libmpi", machine.libmpi},
+          {"libnccl", machine.libnccl}};
+}
+
+std::int64_t peak_rss_mib() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
+}
+
+}  // namespace hstu

@@ -1,0 +1,136 @@
+#include "hstu/mlcommons/mlcommons_cache.h"
+
+#include <charconv>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "hstu/base/error.h"
+#include "hstu/base/json.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::string_view kPositions = "positions_L";
+
+struct CacheFile {
+  const char* name;
+  const char* type;  // NumPy's
+};
+constexpr CacheFile kEventFiles[] = {
+    {"flat_uid.npy", "<i8"},         {"flat_item_ids.npy", "<i8"},     {"flat_timestamps.npy", "<i8"},
+    {"flat_event_types.npy", "<i8"}, {"flat_played_ratio.npy", "<f4"}, {"flat_is_listen_plus.npy", "|b1"},
+    {"flat_is_like.npy", "|b1"},     {"flat_is_skip.npy", "|b1"},      {"flat_is_organic.npy", "|i1"}};
+
+// The number that `text` begins with; removes it. -1: there is none.
+std::int64_t take_number(std::string_view& text) {
+  std::int64_t value = -1;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+}  // namespace
+
+std::int64_t check_cache_column(const Path& folder, const CacheColumn& column) {
+  const Path path = folder / column.name;
+  check(std::filesystem::exists(path), "{}: the file is missing: a cache has sixteen files, copy it again",
+        path.string());
+  const MappedFile file(path);
+  const NpyHeader header = parse_npy_header(file.bytes(), path);
+  check(header.type == column.type && header.shape.size() == 1,
+        "{}: expected one dimension of {}, found {} of {}", path.string(), column.type, header.shape.size(),
+        header.type);
+  check(column.count < 0 || header.count() == column.count,
+        "{}: expected {} elements, found {}: copy it again", path.string(), column.count, header.count());
+  return header.count();
+}
+
+MlcommonsCache::MlcommonsCache(const Path& folder) : MlcommonsCache(folder, Unchecked{}) {
+  check_files();
+}
+
+MlcommonsCache::MlcommonsCache(const Path& folder, Unchecked) : folder_(std::filesystem::absolute(folder)) {
+  if (!std::filesystem::exists(file("_READY"))) {
+    fail_usage(
+        "{} is not a finished cache: it has no _READY, which is written last; name the folder "
+        "hstu_cache_L<history length> of MLCommons' data",
+        folder_.string());
+  }
+  read_store_meta();
+  find_positions();
+}
+
+void MlcommonsCache::read_store_meta() {
+  const Path path = file("store_meta.json");
+  try {
+    const Json json = Json::parse(read_file(path));
+    users_ = json.at("num_users").get<std::int64_t>();
+    events_ = json.at("total_events").get<std::int64_t>();
+  } catch (const nlohmann::json::exception& error) {
+    fail("{}: expected {{\"num_users\": ..., \"total_events\": ...}}: {}", path.string(), error.what());
+  }
+  check(users_ > 0 && events_ > 0, "{}: expected users and events, found {} and {}", path.string(), users_,
+        events_);
+}
+
+// positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. The file of the longest min_history
+// is taken where there are several.
+void MlcommonsCache::find_positions() {
+  min_history_ = -1;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    const std::string name = entry.path().filename().string();
+    std::string_view rest = name;
+    if (!rest.starts_with(kPositions)) continue;
+    rest.remove_prefix(kPositions.size());
+    std::int64_t min_history = take_number(rest);
+    if (rest.starts_with("_m")) {
+      rest.remove_prefix(2);
+      min_history = take_number(rest);
+    }
+    if (rest != ".npy" || min_history <= min_history_) continue;
+    min_history_ = min_history;
+    positions_ = name;
+  }
+  check(min_history_ >= 0, "{}: there is no positions_L<history length>.npy: copy the cache again",
+        folder_.string());
+  anchor_times_ = "anchor_ts_" + positions_.substr(std::string_view("positions_").size());
+}
+
+std::vector<CacheColumn> MlcommonsCache::columns() const {
+  std::vector<CacheColumn> columns;
+  for (const CacheFile& file : kEventFiles) columns.push_back({file.name, file.type, events_});
+  columns.push_back({"unique_uids.npy", "<i8", users_});
+  for (const std::string& name :
+       {std::string("user_start.npy"), std::string("user_end.npy"), positions_, anchor_times_}) {
+    columns.push_back({.name = name, .type = "<i8"});
+  }
+  return columns;
+}
+
+void MlcommonsCache::check_files() const {
+  std::map<std::string, std::int64_t> counts;
+  for (const CacheColumn& column : columns()) counts[column.name] = check_cache_column(folder_, column);
+  check_cache_column(folder_, {"user_end.npy", "<i8", counts["user_start.npy"]});
+  check_cache_column(folder_, {anchor_times_, "<i8", counts[positions_]});
+}
+
+std::vector<std::int64_t> MlcommonsCache::user_offsets() const {
+  const NpyColumn<std::int64_t> ids(file("unique_uids.npy")), start(file("user_start.npy")),
+      end(file("user_end.npy"));
+  std::vector<std::int64_t> offsets{0};
+  for (const std::int64_t id : ids.values()) {
+    check(id >= 0 && id < start.size(), "{}: the user {} is beyond the {} entries of user_start.npy",
+          file("unique_uids.npy").string(), id, start.size());
+    check(
+        start[id] == offsets.back() && end[id] > start[id],
+        "{}: user_start.npy and user_end.npy: expected the events of user {} to begin at {}, found [{}, {})",
+        folder_.string(), id, offsets.back(), start[id], end[id]);
+    offsets.push_back(end[id]);
+  }
+  check(offsets.back() == events_, "{}: expected the last user's events to end at {}, found {}",
+        file("user_end.npy").string(), events_, offsets.back());
+  return offsets;
+}
+
+}  // namespace hstu

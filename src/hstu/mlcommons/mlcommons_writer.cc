@@ -1,0 +1,164 @@
+#include "hstu/mlcommons/mlcommons_writer.h"
+
+#include <array>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/events/builtin_schemas.h"
+
+namespace hstu {
+namespace {
+
+// Beside those of yambda_schema.
+constexpr std::uint8_t kDislike = 8, kUnlike = 16, kUndislike = 32;
+enum EventCode : std::int64_t { kListenCode, kLikeCode, kDislikeCode, kUnlikeCode, kUndislikeCode };
+enum Context : std::size_t { kOrganic, kPlayedRatio };
+
+EventCode code_of(std::uint8_t action) {
+  if (action & (kListenPlus | kSkip)) return kListenCode;
+  if (action & kLike) return kLikeCode;
+  if (action & kDislike) return kDislikeCode;
+  return action & kUnlike ? kUnlikeCode : kUndislikeCode;
+}
+
+Path made(const Path& folder) {
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+}  // namespace
+
+Schema mlcommons_schema(const Path& input, const SplitRule& split) {
+  Schema schema = yambda_schema(input, split);
+  for (const auto& [name, bit] :
+       {std::pair{"dislike", kDislike}, {"unlike", kUnlike}, {"undislike", kUndislike}}) {
+    schema.actions.push_back(
+        {.name = name, .bit = bit, .when = {parse_condition(std::string("event_type = ") + name)}});
+  }
+  schema.context = {{.name = "is_organic", .column = "is_organic"},
+                    {.name = "played_ratio", .column = "played_ratio_pct"}};
+  schema.attributes.clear();  // The layout leaves the mappings as they are.
+  return schema;
+}
+
+std::string mlcommons_cache_folder(const MlcommonsOptions& options) {
+  return fmt::format("hstu_cache_L{}", options.history_length);
+}
+
+std::string mlcommons_anchor_suffix(const MlcommonsOptions& options) {
+  return options.min_history == options.history_length
+             ? fmt::format("L{}", options.history_length)
+             : fmt::format("L{}_m{}", options.history_length, options.min_history);
+}
+
+MlcommonsWriter::MlcommonsWriter(const Path& folder, const MlcommonsOptions& options, std::int64_t memory)
+    : folder_(folder),
+      cache_(made(folder / mlcommons_cache_folder(options))),
+      options_(options),
+      memory_(memory),
+      uid_(cache_ / "flat_uid.npy"),
+      item_(cache_ / "flat_item_ids.npy"),
+      time_(cache_ / "flat_timestamps.npy"),
+      type_(cache_ / "flat_event_types.npy"),
+      ratio_(cache_ / "flat_played_ratio.npy"),
+      is_listen_plus_(cache_ / "flat_is_listen_plus.npy"),
+      is_like_(cache_ / "flat_is_like.npy"),
+      is_skip_(cache_ / "flat_is_skip.npy"),
+      is_organic_(cache_ / "flat_is_organic.npy"),
+      user_starts_(cache_ / "user_start.npy"),
+      user_ends_(cache_ / "user_end.npy"),
+      users_seen_(cache_ / "unique_uids.npy"),
+      positions_(cache_ / fmt::format("positions_{}.npy", mlcommons_anchor_suffix(options))),
+      anchor_times_(cache_ / fmt::format("anchor_ts_{}.npy", mlcommons_anchor_suffix(options))) {}
+
+void MlcommonsWriter::append(EventTable events) {
+  const std::vector<std::int64_t> users = events.user.integers(), items = events.item.integers(),
+                                  times = events.time.integers(),
+                                  organic = events.context[kOrganic].integers(),
+                                  ratios = events.context[kPlayedRatio].integers();
+  uid_.append(users);
+  item_.append(items);
+  time_.append(times);
+  for (std::size_t i = 0; i < users.size(); ++i, ++position_) {
+    if (users[i] != user_) add_user(users[i]);
+    count_item(items[i]);
+    const std::uint8_t action = events.action[i];
+    const EventCode code = code_of(action);
+    type_.append(code);
+    ratio_.append(static_cast<float>(ratios[i]));
+    is_listen_plus_.append((action & kListenPlus) != 0);
+    is_like_.append((action & kLike) != 0);
+    is_skip_.append((action & kSkip) != 0);
+    check(organic[i] == 0 || organic[i] == 1, "is_organic: expected 0 or 1, found {} (user {}, time {})",
+          organic[i], users[i], times[i]);
+    is_organic_.append(static_cast<std::int8_t>(organic[i]));
+    if (code == kListenCode && position_ - user_start_ >= options_.min_history) {
+      positions_.append(position_);
+      anchor_times_.append(times[i]);
+    }
+  }
+}
+
+void MlcommonsWriter::end_user() {
+  if (user_) user_ends_.append(position_);
+}
+
+// Ids that nobody has are marked by -1 in both columns.
+void MlcommonsWriter::add_user(std::int64_t user) {
+  end_user();
+  constexpr std::int64_t kNobody = -1;
+  for (std::int64_t id = user_ ? *user_ + 1 : 0; id < user; ++id) {
+    user_starts_.append(kNobody);
+    user_ends_.append(kNobody);
+  }
+  user_starts_.append(position_);
+  users_seen_.append(user);
+  user_ = user;
+  user_start_ = position_;
+  ++users_;
+}
+
+void MlcommonsWriter::count_item(std::int64_t item) {
+  if (item >= static_cast<std::int64_t>(popularity_.size())) {
+    const std::int64_t bytes =
+        3 * (item + 1) * std::int64_t{sizeof(std::int64_t)};  // old and new, while it grows
+    if (bytes > memory_) {
+      fail_usage("item_popularity.npy is indexed by item id and takes {} for item id {}: give more --memory",
+                 human_bytes(static_cast<double>(bytes)), item);
+    }
+    popularity_.resize(static_cast<std::size_t>(item) + 1);
+  }
+  ++popularity_[static_cast<std::size_t>(item)];
+}
+
+MlcommonsCounts MlcommonsWriter::finish() {
+  end_user();
+  uid_.close();
+  item_.close();
+  time_.close();
+  type_.close();
+  ratio_.close();
+  is_listen_plus_.close();
+  is_like_.close();
+  is_skip_.close();
+  is_organic_.close();
+  user_starts_.close();
+  user_ends_.close();
+  users_seen_.close();
+  positions_.close();
+  anchor_times_.close();
+  write_npy(folder_ / "item_popularity.npy", popularity_);
+  write_file(cache_ / "store_meta.json",
+             fmt::format("{{\"num_users\": {}, \"total_events\": {}}}", users_, position_));
+  write_file(cache_ / "_READY", "");
+  MlcommonsCounts counts{.events = position_, .users = users_, .anchors = positions_.count()};
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
+    if (entry.is_regular_file()) counts.bytes += static_cast<std::int64_t>(entry.file_size());
+  }
+  return counts;
+}
+
+}  // namespace hstu

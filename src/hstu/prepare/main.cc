@@ -1,0 +1,54 @@
+// hstu-prepare: raw events to datasets. `hstu prepare` and `hstu generate` start it; it alone links Arrow.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
+#include "hstu/prepare/clean_stop.h"
+#include "hstu/prepare/generate_command.h"
+#include "hstu/prepare/prepare_command.h"
+
+namespace {
+
+constexpr int kRunFailed = 1;
+constexpr int kWordsWrong = 2;
+
+int run(int argc, char** argv) {
+  CLI::App app("Turns event logs into datasets that hstu trains on.", "hstu prepare");
+  app.require_subcommand(1);
+  app.footer("Example:\n  hstu prepare movielens --input ml-100k --output datasets/movielens-100k");
+  hstu::add_prepare_commands(app);
+  hstu::add_generate_command(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWordsWrong;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hstu::stop_cleanly_on_signals();
+  // Large blocks go back to the system when they are freed: what is not in use shall not count as memory.
+  // Without a fixed threshold the C library would keep ever larger ones.
+  constexpr int kLargeBlock = 1 << 17;
+  mallopt(M_MMAP_THRESHOLD, kLargeBlock);
+  // A file that outgrows its limit shall be an error with a message, not a silent death.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const hstu::UsageError& error) {
+    hstu::tell("error: {}\n", error.what());
+    return kWordsWrong;
+  } catch (const std::exception& error) {
+    hstu::tell("error: {}\n", error.what());
+    return kRunFailed;
+  }
+}

@@ -1,0 +1,82 @@
+#include "hstu/prepare/prepare.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
+#include "hstu/base/text.h"
+#include "hstu/dataset/writer.h"
+#include "hstu/events/event_extractor.h"
+#include "hstu/events/log_stream.h"
+
+namespace hstu {
+namespace {
+
+// Four columns of 8 bytes, one of 4, four of 1, and two of 8 for about every other event.
+constexpr std::int64_t kMlcommonsEventBytes = 48;
+
+// Says early that the disk will hardly do.
+void note_space(const Path& folder, std::int64_t needed) {
+  std::error_code error;
+  const auto space = std::filesystem::space(folder, error);
+  if (error || static_cast<std::uintmax_t>(needed) <= space.available) return;
+  tell("note: about {} will be needed in {}, and {} are free there\n",
+       human_bytes(static_cast<double>(needed)), folder.parent_path().string(),
+       human_bytes(static_cast<double>(space.available)));
+}
+
+// Streams the log into a new Sink, as it stands or, when that turns out not to be in order, sorted into
+// another one. An event takes about `event_bytes` of columns. finish(sink, streamed) completes what the sink
+// wrote.
+template <typename MakeSink, typename Finish>
+auto stream_into(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options,
+                 std::int64_t event_bytes, const MakeSink& make_sink, const Finish& finish) {
+  validate(schema, schema.name);
+  StagedFolder staged(output);
+  const EventExtractor extractor(schema);
+  const LogStream log(extractor, input, staged.path(), options);
+  bool sort = log.unordered();
+  try {
+    for (;; sort = true) {
+      note_space(staged.path(), log.expected_bytes(sort, event_bytes));
+      auto sink = make_sink(staged.path());
+      if (const auto streamed = log.run(sort, *sink)) {
+        auto result = finish(*sink, *streamed);
+        staged.commit();
+        return result;
+      }
+      tell("the log is not in order of user and time: sorting it\n");
+    }
+  } catch (const DiskFullError& error) {
+    const std::int64_t needed = log.expected_bytes(sort, event_bytes);
+    if (needed == 0) throw;
+    throw DiskFullError(fmt::format("{} (about {} are needed there in all)", error.what(),
+                                    human_bytes(static_cast<double>(needed))));
+  }
+}
+
+}  // namespace
+
+Manifest prepare(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options) {
+  return stream_into(
+      schema, input, output, options, 4 + 4 + 1 + static_cast<std::int64_t>(schema.context.size()),
+      [&](const Path& folder) {
+        return std::make_unique<DatasetWriter>(folder, describe(schema), options.distinct());
+      },
+      [](DatasetWriter& writer, const StreamedLog& log) {
+        return writer.finish(log.attributes, log.split, log.test_events);
+      });
+}
+
+MlcommonsCounts prepare_mlcommons(const Path& input, const Path& output, const SplitRule& split,
+                                  const MlcommonsOptions& layout, const PrepareOptions& options) {
+  return stream_into(
+      mlcommons_schema(input, split), input, output, options, kMlcommonsEventBytes,
+      [&](const Path& folder) {
+        return std::make_unique<MlcommonsWriter>(folder, layout, options.attribute());
+      },
+      [](MlcommonsWriter& writer, const StreamedLog&) { return writer.finish(); });
+}
+
+}  // namespace hstu

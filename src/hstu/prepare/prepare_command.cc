@@ -1,0 +1,213 @@
+#include "hstu/prepare/prepare_command.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "hstu/base/text.h"
+#include "hstu/base/threads.h"
+#include "hstu/dataset/writer.h"
+#include "hstu/events/builtin_schemas.h"
+#include "hstu/events/parquet_source.h"
+#include "hstu/mlcommons/mlcommons.h"
+#include "hstu/prepare/index_command.h"
+#include "hstu/prepare/prepare.h"
+#include "hstu/prepare/verify_command.h"
+
+namespace hstu {
+namespace {
+
+// What the user typed; each subcommand uses its part.
+struct Words {
+  std::string input, output, schema, mappings;
+  double positive_rating = 4;
+  SplitRule split;
+  AnchorRule anchors;
+  std::string layout = "hstu";
+  std::int64_t history_length = 4086;
+  int threads = 0;
+  std::uint64_t memory = std::uint64_t{2} << 30;
+};
+
+std::string share(std::int64_t part, std::int64_t whole) {
+  const double percent = whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+  return fmt::format("{} ({:.1f} %)", with_separators(part), percent);
+}
+
+void print_summary(const Manifest& manifest, const std::string& output) {
+  const EventCounts& counts = manifest.counts;
+  const auto bytes = static_cast<double>(dataset_bytes(manifest));
+  std::vector<std::vector<std::string>> rows = {
+      {"dataset", output},
+      {"users", with_separators(counts.users)},
+      {"items", with_separators(counts.items)},
+      {"events", with_separators(counts.events)},
+      {"rankable", share(counts.rankable, counts.events)},
+      {"positives", fmt::format("{} of the rankable", share(counts.positives, counts.rankable))},
+      {"time", fmt::format("{} to {} s ({:.1f} days)", manifest.time.min, manifest.time.max,
+                           static_cast<double>(manifest.time.max - manifest.time.min) / 86400)},
+      {"size", fmt::format("{}, {:.1f} bytes an event", human_bytes(bytes),
+                           bytes / static_cast<double>(counts.events))}};
+  if (manifest.test_events) {
+    rows.push_back({"held out", fmt::format("{} events of the test interval",
+                                            with_separators(manifest.test_events->events))});
+  }
+  fmt::print("{}", table(rows));
+}
+
+PrepareOptions prepare_options(const Words& words) {
+  if (words.threads > 0) set_threads(words.threads);
+  set_parquet_threads(threads());
+  return {.memory = static_cast<std::int64_t>(words.memory), .threads = threads()};
+}
+
+void run_mlcommons(const Words& words) {
+  const MlcommonsOptions layout{.history_length = words.history_length,
+                                .min_history = words.anchors.min_history};
+  const MlcommonsCounts counts =
+      prepare_mlcommons(words.input, words.output, words.split, layout, prepare_options(words));
+  fmt::print("{}", table({{"cache", (Path(words.output) / mlcommons_cache_folder(layout)).string()},
+                          {"users", with_separators(counts.users)},
+                          {"events", with_separators(counts.events)},
+                          {"anchors", with_separators(counts.anchors)},
+                          {"size", human_bytes(static_cast<double>(counts.bytes))}}));
+}
+
+void run(const Words& words, const Schema& schema) {
+  const PrepareOptions options = prepare_options(words);
+  print_summary(prepare(schema, words.input, words.output, options), words.output);
+  store_first_index(words.output, words.anchors);
+}
+
+// `anchors`: what the index that is stored with the dataset usually is for.
+CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, const char* name,
+                      const char* description, const char* example) {
+  words.anchors = anchors;
+  CLI::App* const command = app.add_subcommand(name, description);
+  command->footer(example);
+  command->add_option("--input", words.input, "folder of the event files")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--output", words.output, "dataset folder to make; it must not exist yet")->required();
+  add_anchor_options(*command, words.anchors);
+  command->add_option("--threads", words.threads, "threads (default: all cores)")->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--memory", words.memory,
+                   "memory of the whole program, such as 512MiB (default: 2GiB); an unsorted log that is\n"
+                   "larger is sorted on disk, beside the output")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(PrepareOptions::kLeastMemory, std::int64_t{1} << 50));
+  return command;
+}
+
+void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
+  CLI::App* const command = add_command(
+      app, *words, {.min_history = 4086, .window_seconds = 86'400, .users = {}}, "yambda",
+      "Yambda: multi_event.parquet and the catalogue's two mappings",
+      "Example:\n"
+      "  hstu prepare yambda --input yambda/flat/50m --output datasets/yambda-50m\n\n"
+      "The last --test-days are held out, and --gap-minutes before them dropped. With --test-days 0 every\n"
+      "event is kept.");
+  command->add_option(
+      "--mappings", words->mappings,
+      "folder of artist_item_mapping.parquet and album_item_mapping.parquet\n(default: INPUT, "
+      "INPUT/shared_metadata, or where Yambda's layouts keep them)");
+  command->add_option("--train-days", words->split.train_days, "days kept before the gap")
+      ->capture_default_str();
+  command->add_option("--gap-minutes", words->split.gap_minutes, "minutes dropped between train and test")
+      ->capture_default_str();
+  command->add_option("--test-days", words->split.test_days, "days held out at the end")
+      ->capture_default_str();
+  command
+      ->add_option("--layout", words->layout,
+                   "hstu: a dataset to train on; mlcommons: the sixteen files of MLCommons' cache and\n"
+                   "item_popularity.npy, byte for byte, in OUTPUT/hstu_cache_L<--history-length>")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"hstu", "mlcommons"}));
+  command->add_option("--history-length", words->history_length, "of the names in --layout mlcommons")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  command->callback([words] {
+    if (words->layout == "mlcommons") return run_mlcommons(*words);
+    const Path mappings =
+        words->mappings.empty() ? find_yambda_mappings(words->input) : Path(words->mappings);
+    run(*words, yambda_schema(mappings, words->split));
+  });
+}
+
+void add_movielens(CLI::App& app, const std::shared_ptr<Words>& words) {
+  CLI::App* const command = add_command(
+      app, *words, {.min_history = 5, .window_seconds = 0, .users = {}}, "movielens",
+      "MovieLens: ml-100k, ml-1m, ml-20m, ml-25m or ml-32m",
+      "Example:\n"
+      "  hstu prepare movielens --input ml-100k --output datasets/movielens-100k\n\n"
+      "Every rating is an event to rank; ratings of at least --positive-rating are the positives.");
+  command->add_option("--positive-rating", words->positive_rating, "smallest rating that counts as positive")
+      ->capture_default_str();
+  command->callback([words] { run(*words, movielens_schema(words->input, words->positive_rating)); });
+}
+
+void add_parquet(CLI::App& app, const std::shared_ptr<Words>& words) {
+  CLI::App* const command =
+      add_command(app, *words, {}, "parquet", "Your own Parquet files, described by a small schema file",
+                  "Example:\n"
+                  "  hstu prepare parquet --schema shop.toml --input logs --output datasets/shop\n\n"
+                  "where shop.toml says:\n"
+                  "  name = \"shop\"\n"
+                  "  files = [\"events-*.parquet\"]\n"
+                  "  user = \"customer_id\"\n"
+                  "  item = \"product_id\"\n"
+                  "  time = \"at\"\n"
+                  "  time_unit = \"ms\"\n"
+                  "  label = \"bought\"\n"
+                  "  pools = [\"bought\", \"viewed\"]\n"
+                  "  [[action]]\n"
+                  "  name = \"bought\"\n"
+                  "  bit = 1\n"
+                  "  when = [\"kind = purchase\"]\n"
+                  "  [[action]]\n"
+                  "  name = \"viewed\"\n"
+                  "  bit = 2\n"
+                  "  when = [\"kind = view\", \"seconds >= 5\"]\n\n"
+                  "docs/prepare.md explains every key.");
+  command->add_option("--schema", words->schema, "what the columns mean (TOML)")->required();
+  command->callback([words] { run(*words, read_schema(words->schema)); });
+}
+
+// The folder of a cache holds no events to select from, so there is no split and no choice of index.
+void add_mlcommons(CLI::App& app, const std::shared_ptr<Words>& words) {
+  CLI::App* const command = app.add_subcommand("mlcommons", "MLCommons' prepared cache of Yambda, as it is");
+  command->footer(
+      "Example:\n"
+      "  hstu prepare mlcommons --input processed_5b/hstu_cache_L4086 --metadata shared_metadata \\\n"
+      "    --output datasets/yambda-5b\n\n"
+      "Item ids, timestamps, is_organic and user ids are linked, not copied: leave the cache where it is.");
+  command->add_option("--input", words->input, "folder of the cache's sixteen files")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--metadata", words->mappings, "folder of the catalogue's two mappings")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--output", words->output, "dataset folder to make; it must not exist yet")->required();
+  command->add_option("--threads", words->threads, "threads (default: all cores)")
+      ->check(CLI::Range(1, 4096));
+  command->callback([words] {
+    if (words->threads > 0) set_threads(words->threads);
+    print_summary(import_mlcommons(words->input, words->mappings, words->output), words->output);
+  });
+}
+
+}  // namespace
+
+void add_prepare_commands(CLI::App& app) {
+  add_yambda(app, std::make_shared<Words>());
+  add_movielens(app, std::make_shared<Words>());
+  add_parquet(app, std::make_shared<Words>());
+  add_mlcommons(app, std::make_shared<Words>());
+  add_index_command(app);
+  add_verify_command(app);
+}
+
+}  // namespace hstu

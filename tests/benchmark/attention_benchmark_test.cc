@@ -1,0 +1,54 @@
+#include "hstu/benchmark/attention_benchmark.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+TEST(AttentionBenchmark, CountsOperationsAsTheFieldDoes) {
+  AttentionBenchmark b;
+  b.samples = 3, b.length = 100, b.heads = 4, b.head_dim = 64;
+  EXPECT_DOUBLE_EQ(attention_flops(b), 2.0 * 3 * 4 * 100 * 100 * 64);
+  b.mask.right = -1;
+  EXPECT_DOUBLE_EQ(attention_flops(b), 4.0 * 3 * 4 * 100 * 100 * 64);
+  b.mask.right = 0, b.contexts = 10, b.targets = 20;  // 4 H D (L (c + h) + t) - 2 H D h^2
+  EXPECT_DOUBLE_EQ(attention_flops(b), 3 * (4.0 * 4 * 64 * (100 * 80 + 20) - 2.0 * 4 * 64 * 70 * 70));
+}
+
+TEST(AttentionBenchmark, TheProblemIsTheBatchOfTheShape) {
+  AttentionBenchmark b;
+  b.samples = 3, b.length = 100, b.heads = 4, b.head_dim = 64, b.lengths = "lognormal";
+  const AttentionProblem p = benchmark_problem(b);
+  std::int64_t tokens = 0;
+  for (const std::int64_t n : attention_lengths(b)) tokens += n;
+  EXPECT_EQ(p.tokens, tokens);
+  EXPECT_EQ(p.longest, 100);
+  EXPECT_EQ(p.k.row_stride, 4 * 4 * 64);
+  EXPECT_EQ(p.k.head_stride, 64);
+  EXPECT_EQ(p.alpha, 0.125f);
+}
+
+TEST(AttentionBenchmark, LengthsFollowTheirLaw) {
+  AttentionBenchmark b;
+  b.samples = 20000, b.length = 4096, b.lengths = "zipf";
+  const std::vector<std::int64_t> zipf = attention_lengths(b);
+  const auto share = [&](std::int64_t n) {
+    return static_cast<double>(std::count(zipf.begin(), zipf.end(), n)) / 20000;
+  };
+  EXPECT_NEAR(share(1), 0.179, 0.01);  // 1 / zeta(1.2)
+  EXPECT_NEAR(share(4096), 0.169, 0.01);
+  EXPECT_EQ(attention_lengths(b), zipf);
+  b.lengths = "lognormal";
+  double sum = 0;
+  for (const std::int64_t n : attention_lengths(b)) sum += static_cast<double>(n);
+  EXPECT_NEAR(sum / 20000, 2048, 60);
+  b.lengths = "uniform";
+  EXPECT_THROW(attention_lengths(b), UsageError);
+}
+
+}  // namespace
+}  // namespace hstu
