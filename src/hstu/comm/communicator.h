@@ -1,0 +1,114 @@
+// Communicator: the collectives of a group of ranks. Every rank of the group calls the same collectives in
+// the same order with matching sizes; a call returns when this rank's part is complete.
+//
+// Forms: one rank (nothing to exchange) and the threads of one process (thread_group.h), which is how every
+// sum over ranks is tested.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+
+enum class CommType { f32, f64, i64 };
+
+template <typename T>
+constexpr CommType comm_type_of();
+template <>
+constexpr CommType comm_type_of<float>() {
+  return CommType::f32;
+}
+template <>
+constexpr CommType comm_type_of<double>() {
+  return CommType::f64;
+}
+template <>
+constexpr CommType comm_type_of<std::int64_t>() {
+  return CommType::i64;
+}
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;  // 0 .. size() - 1
+  virtual int size() const = 0;
+
+  // values[i] becomes the sum of values[i] over all ranks, added in the order of ranks in T: every rank gets
+  // the same bits on every run.
+  template <typename T>
+  void all_reduce_sum(std::span<T> values) {
+    reduce(values.data(), values.size(), comm_type_of<T>());
+  }
+  template <typename T>
+  T sum(T value) {
+    all_reduce_sum(std::span<T>(&value, 1));
+    return value;
+  }
+
+  // The parts of all ranks one after another, in the order of ranks. Parts may differ in size and be empty.
+  template <typename T>
+  std::vector<T> all_gather(std::span<const T> mine) {
+    const std::vector<std::int64_t> bytes = gather_sizes(static_cast<std::int64_t>(mine.size_bytes()));
+    std::vector<T> all(sum_of(bytes) / sizeof(T));
+    gather(mine.data(), bytes, all.data());
+    return all;
+  }
+
+  // `send` holds send_counts[r] elements for each rank r, one after another. Gives what every rank sent to
+  // this one, in the order of ranks; receive_counts gets the number of elements from each.
+  template <typename T>
+  std::vector<T> all_to_all(std::span<const T> send, std::span<const std::int64_t> send_counts,
+                            std::vector<std::int64_t>* receive_counts = nullptr) {
+    std::vector<std::int64_t> send_bytes;
+    for (const std::int64_t count : send_counts)
+      send_bytes.push_back(count * static_cast<std::int64_t>(sizeof(T)));
+    require(static_cast<int>(send_bytes.size()) == size() && sum_of(send_bytes) == send.size_bytes(),
+            "all_to_all: expected {} counts that add to {} elements, found {} counts", size(), send.size(),
+            send_counts.size());
+    const std::vector<std::int64_t> receive_bytes = exchange_sizes(send_bytes);
+    std::vector<T> received(sum_of(receive_bytes) / sizeof(T));
+    exchange(send.data(), send_bytes, received.data(), receive_bytes);
+    if (receive_counts != nullptr) {
+      receive_counts->clear();
+      for (const std::int64_t b : receive_bytes)
+        receive_counts->push_back(b / static_cast<std::int64_t>(sizeof(T)));
+    }
+    return received;
+  }
+
+  // `values` of rank `root` overwrite those of every rank.
+  template <typename T>
+  void broadcast(std::span<T> values, int root) {
+    send_from(root, values.data(), values.size_bytes());
+  }
+
+  // Returns when every rank has called it.
+  virtual void barrier() = 0;
+
+ protected:
+  // Sizes are in bytes but for reduce, which counts elements.
+  virtual void reduce(void* values, std::size_t count, CommType type) = 0;
+  virtual std::vector<std::int64_t> gather_sizes(std::int64_t mine) = 0;  // (size())
+  virtual void gather(const void* mine, std::span<const std::int64_t> bytes, void* all) = 0;
+  // From what this rank sends to each rank to what it receives from each.
+  virtual std::vector<std::int64_t> exchange_sizes(std::span<const std::int64_t> send) = 0;
+  virtual void exchange(const void* send, std::span<const std::int64_t> send_bytes, void* receive,
+                        std::span<const std::int64_t> receive_bytes) = 0;
+  virtual void send_from(int root, void* data, std::size_t bytes) = 0;
+
+ private:
+  static std::size_t sum_of(std::span<const std::int64_t> bytes) {
+    return static_cast<std::size_t>(std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}));
+  }
+};
+
+// The group of one rank. Stateless: one object serves the whole process.
+Communicator& one_rank();
+
+}  // namespace hstu
