@@ -6,7 +6,7 @@
 
 #include "batching/small_data.h"
 #include "hstu/batching/anchors.h"
-#include "hstu/batching/batch_builder.h"
+#include "hstu/batching/sample_builder.h"
 #include "hstu/batching/schedule.h"
 #include "hstu/dataset/pool_counts.h"
 
@@ -109,7 +109,7 @@ TEST(LargePositions, IndexCountsGatherAndBatchesReachBeyond32Bits) {
 
     BatchSchedule schedule(anchors.training, {.batch_size = 8}, {0, 9, 3});
     const auto job = schedule.next();
-    const Batch batch = BatchBuilder(dataset, options).build(job->positions);
+    const Samples batch = SampleBuilder(dataset, options).build(job->positions);
     ASSERT_EQ(batch.samples, 8);
     for (std::size_t b = 0; b < 8; ++b) {
       // Of the three pools, which take turns, the last ten events each: the last thirty.

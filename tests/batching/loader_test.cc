@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <set>
 
 #include <gtest/gtest.h>
 
+#include "batching/plain_layout.h"
 #include "batching/small_data.h"
 #include "hstu/batching/anchors.h"
 
@@ -27,31 +29,27 @@ class LoaderTest : public testing::Test {
   }
   const Data data_ = small::write(small::random_events(21, {.users = 20}));
   const Dataset dataset_{data_.folder};
-  const BatchBuilder builder_{dataset_, options()};
+  const SampleBuilder builder_{dataset_, options()};
+  const small::PlainLayout layout_{{{"item", 1000}, {{"artist_id", 1000}}, {{"user_x_hour", 100}}}};
+  Batch batch_of(std::span<const std::int64_t> positions) const {
+    Batch batch;
+    LayoutScratch scratch;
+    layout_.lay_out(builder_.build(positions), scratch, batch);
+    return batch;
+  }
   const Anchors anchors_ = find_anchors(dataset_, options(), {.fraction = 0.3});
 };
 
-void expect_equal(const Batch& a, const Batch& b) {
-  EXPECT_EQ(a.samples, b.samples);
-  EXPECT_EQ(a.history_offsets, b.history_offsets);
-  EXPECT_EQ(a.history_item, b.history_item);
-  EXPECT_EQ(a.history_action, b.history_action);
-  EXPECT_EQ(a.history_time, b.history_time);
-  EXPECT_EQ(a.candidate_item, b.candidate_item);
-  EXPECT_EQ(a.candidate_time, b.candidate_time);
-  EXPECT_EQ(a.label, b.label);
-  EXPECT_EQ(a.user, b.user);
-  EXPECT_EQ(a.position, b.position);
-  EXPECT_EQ(a.items, b.items);
-  EXPECT_EQ(a.attributes, b.attributes);
-  EXPECT_EQ(a.context, b.context);
+std::vector<std::int64_t> positions_of(const Batch& batch) {
+  const auto positions = batch.values<std::int64_t>(kPositionColumn);
+  return {positions.begin(), positions.end()};
 }
 
 TEST_F(LoaderTest, BatchesAndOrderDoNotDependOnTheNumberOfWorkers) {
   const ScheduleOptions schedule{.batch_size = 7, .epochs = 3, .shuffle_fraction = 1, .seed = 5};
   for (const int workers : {1, 2, 4}) {
     for (const int ready : {1, 3, 16}) {
-      Loader loader(builder_, {anchors_.training, schedule}, {.workers = workers, .ready = ready});
+      Loader loader(builder_, layout_, {anchors_.training, schedule}, {.workers = workers, .ready = ready});
       BatchSchedule expected(anchors_.training, schedule);
       std::int64_t batches = 0;
       while (const auto* loaded = loader.next()) {
@@ -61,28 +59,29 @@ TEST_F(LoaderTest, BatchesAndOrderDoNotDependOnTheNumberOfWorkers) {
         EXPECT_EQ(loaded->next, job->next);
         EXPECT_EQ(loaded->window_end, job->window_end);
         EXPECT_GE(loaded->data_wait_ms, 0);
-        expect_equal(loaded->batch, builder_.build(job->positions));
+        EXPECT_EQ(small::contents(loaded->batch), small::contents(batch_of(job->positions)));
+        EXPECT_TRUE(loaded->last_part);
+        EXPECT_EQ(loaded->batch.supervised, static_cast<std::int64_t>(job->positions.size()));
         ++batches;
       }
       EXPECT_FALSE(expected.next());
       EXPECT_EQ(batches, 3 * expected.batches_per_epoch());
       EXPECT_FALSE(loader.next());  // the end stays the end
-      EXPECT_GT(loader.total_data_wait_ms(), 0);
     }
   }
 }
 
 TEST_F(LoaderTest, AResumedRunReadsTheSameBatches) {
   const ScheduleOptions schedule{.batch_size = 7, .epochs = 2, .shuffle_fraction = 0.5};
-  Loader whole(builder_, {anchors_.training, schedule});
+  Loader whole(builder_, layout_, {anchors_.training, schedule});
   BatchCursor cursor;
   for (int i = 0; i < 9; ++i) cursor = whole.next()->next;
-  Loader resumed(builder_, {anchors_.training, schedule, cursor});
+  Loader resumed(builder_, layout_, {anchors_.training, schedule, cursor});
   while (const auto* expected = whole.next()) {
     const auto* found = resumed.next();
     ASSERT_TRUE(found);
     EXPECT_EQ(found->cursor, expected->cursor);
-    expect_equal(found->batch, expected->batch);
+    EXPECT_EQ(small::contents(found->batch), small::contents(expected->batch));
   }
   EXPECT_FALSE(resumed.next());
 }
@@ -90,7 +89,7 @@ TEST_F(LoaderTest, AResumedRunReadsTheSameBatches) {
 TEST_F(LoaderTest, StopsEarlyWithoutHanging) {
   const ScheduleOptions endless{.batch_size = 3, .epochs = 0, .shuffle_fraction = 1};
   for (int taken = 0; taken < 4; ++taken) {
-    Loader loader(builder_, {anchors_.training, endless}, {.workers = 4, .ready = 2});
+    Loader loader(builder_, layout_, {anchors_.training, endless}, {.workers = 4, .ready = 2});
     for (int i = 0; i < taken; ++i) ASSERT_TRUE(loader.next());
   }
 }
@@ -98,9 +97,9 @@ TEST_F(LoaderTest, StopsEarlyWithoutHanging) {
 TEST_F(LoaderTest, AWorkersExceptionStandsInThePlaceOfItsBatch) {
   const AnchorList broken({3, 4, 5, 6, dataset_.events(), 7, 8, 9}, std::vector<std::int64_t>{0, 8});
   for (const int workers : {1, 3}) {
-    Loader loader(builder_, {broken, {.batch_size = 2}}, {.workers = workers, .ready = 3});
-    EXPECT_EQ(loader.next()->batch.position, (BatchVector<std::int64_t>{3, 4}));
-    EXPECT_EQ(loader.next()->batch.position, (BatchVector<std::int64_t>{5, 6}));
+    Loader loader(builder_, layout_, {broken, {.batch_size = 2}}, {.workers = workers, .ready = 3});
+    EXPECT_EQ(positions_of(loader.next()->batch), (std::vector<std::int64_t>{3, 4}));
+    EXPECT_EQ(positions_of(loader.next()->batch), (std::vector<std::int64_t>{5, 6}));
     EXPECT_THROW(loader.next(), InternalError);
     EXPECT_THROW(loader.next(), InternalError);
   }
@@ -112,16 +111,18 @@ TEST_F(LoaderTest, TrainingAndEvaluationNeverMix) {
     return std::set<std::int64_t>(positions.begin(), positions.end());
   };
   const auto training = set_of(anchors_.training), evaluation = set_of(anchors_.evaluation);
-  Loader train(builder_, {anchors_.training, {.batch_size = 5, .epochs = 0, .shuffle_fraction = 1}});
+  Loader train(builder_, layout_, {anchors_.training, {.batch_size = 5, .epochs = 0, .shuffle_fraction = 1}});
   std::multiset<std::int64_t> trained, evaluated;
   for (int round = 0; round < 3; ++round) {  // evaluations begin while training's batches are under way
     for (int i = 0; i < 8; ++i) {
       const auto* loaded = train.next();
-      trained.insert(loaded->batch.position.begin(), loaded->batch.position.end());
+      const auto positions = positions_of(loaded->batch);
+      trained.insert(positions.begin(), positions.end());
     }
-    Loader evaluate(builder_, {anchors_.evaluation, {.batch_size = 5}});
+    Loader evaluate(builder_, layout_, {anchors_.evaluation, {.batch_size = 5}});
     while (const auto* loaded = evaluate.next()) {
-      evaluated.insert(loaded->batch.position.begin(), loaded->batch.position.end());
+      const auto positions = positions_of(loaded->batch);
+      evaluated.insert(positions.begin(), positions.end());
     }
   }
   EXPECT_GT(trained.size(), 50u);
@@ -153,7 +154,8 @@ class CountingMemory : public BatchMemory {
 TEST_F(LoaderTest, AllocatesNothingOnceItsBuffersHaveGrown) {
   CountingMemory memory;
   const ScheduleOptions endless{.batch_size = 7, .epochs = 0, .shuffle_fraction = 1};
-  Loader loader(builder_, {anchors_.training, endless}, {.workers = 2, .ready = 3, .memory = &memory});
+  Loader loader(builder_, layout_, {anchors_.training, endless},
+                {.workers = 2, .ready = 3, .memory = &memory});
   const auto read_epochs = [&](std::int64_t end) {
     const LoadedBatch* loaded = loader.next();
     while (loaded->next.epoch < end) loaded = loader.next();
@@ -162,7 +164,7 @@ TEST_F(LoaderTest, AllocatesNothingOnceItsBuffersHaveGrown) {
   // Which buffer a batch comes into does not depend on time, so neither does what is asked for when.
   read_epochs(60);
   const std::int64_t grown = memory.asked();
-  EXPECT_GT(grown, 4 * 10);  // four batches went through it
+  EXPECT_GE(grown, 4);  // four batches have memory of their own
   read_epochs(120);
   EXPECT_LT(memory.asked() - grown, 12);
   read_epochs(240);
@@ -171,9 +173,65 @@ TEST_F(LoaderTest, AllocatesNothingOnceItsBuffersHaveGrown) {
   EXPECT_LE(memory.asked() - late, 1);
 }
 
+TEST_F(LoaderTest, CutsBatchesIntoPartsOfLimitedTokens) {
+  const ScheduleOptions schedule{.batch_size = 11, .epochs = 2, .shuffle_fraction = 1};
+  for (const std::int64_t limit : {1, 60, 100'000}) {
+    Loader loader(builder_, layout_, {anchors_.training, schedule}, {.workers = 3, .part_tokens = limit});
+    BatchSchedule whole(anchors_.training, schedule);
+    std::int64_t parts = 0, batches = 0;
+    while (const auto job = whole.next()) {
+      std::vector<std::int64_t> positions;
+      for (bool last = false; !last; ++parts) {
+        const auto* part = loader.next();
+        ASSERT_TRUE(part);
+        std::int64_t tokens = 0;
+        for (const std::int64_t p : positions_of(part->batch)) {
+          tokens += builder_.most_tokens(p);
+          positions.push_back(p);
+        }
+        EXPECT_TRUE(tokens <= limit || part->batch.samples == 1);
+        EXPECT_EQ(part->batch.supervised, static_cast<std::int64_t>(job->positions.size()));
+        EXPECT_EQ(part->next, job->next);
+        last = part->last_part;
+      }
+      EXPECT_EQ(positions, std::vector<std::int64_t>(job->positions.begin(), job->positions.end()));
+      ++batches;
+    }
+    EXPECT_FALSE(loader.next());
+    EXPECT_EQ(limit == 100'000, parts == batches);
+  }
+}
+
+// The ranks' slices together are the global batch; a rank without samples still gets its (empty) part.
+TEST_F(LoaderTest, DealsSlicesOfEveryBatchToTheRanks) {
+  const ScheduleOptions schedule{.batch_size = 3, .epochs = 1};
+  constexpr int kRanks = 4;
+  std::vector<std::unique_ptr<Loader>> loaders;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    loaders.push_back(std::make_unique<Loader>(builder_, layout_, BatchSchedule(anchors_.training, schedule),
+                                               LoaderOptions{.workers = 1, .rank = rank, .ranks = kRanks}));
+  }
+  BatchSchedule whole(anchors_.training, schedule);
+  bool empty_seen = false;
+  while (const auto job = whole.next()) {
+    std::vector<std::int64_t> positions;
+    for (const auto& loader : loaders) {
+      const auto* part = loader->next();
+      ASSERT_TRUE(part);
+      EXPECT_EQ(part->batch.supervised, static_cast<std::int64_t>(job->positions.size()));
+      const auto mine = positions_of(part->batch);
+      positions.insert(positions.end(), mine.begin(), mine.end());
+      empty_seen |= mine.empty();
+    }
+    EXPECT_EQ(positions, std::vector<std::int64_t>(job->positions.begin(), job->positions.end()));
+  }
+  EXPECT_TRUE(empty_seen);
+  for (const auto& loader : loaders) EXPECT_FALSE(loader->next());
+}
+
 TEST_F(LoaderTest, RefusesToWorkWithoutWorkersOrRoom) {
-  EXPECT_THROW(Loader(builder_, {anchors_.training, {}}, {.workers = 0}), UsageError);
-  EXPECT_THROW(Loader(builder_, {anchors_.training, {}}, {.workers = 1, .ready = 0}), UsageError);
+  EXPECT_THROW(Loader(builder_, layout_, {anchors_.training, {}}, {.workers = 0}), UsageError);
+  EXPECT_THROW(Loader(builder_, layout_, {anchors_.training, {}}, {.workers = 1, .ready = 0}), UsageError);
 }
 
 }  // namespace

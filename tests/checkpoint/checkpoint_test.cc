@@ -46,10 +46,9 @@ TEST(Checkpoint, TrainingGoesOnAsIfNeverStopped) {
 TEST(Checkpoint, BytesDoNotDependOnTheOrderOfFirstTouches) {
   const TemporaryFolder folder;
   Model forwards, backwards;
-  std::vector<float> out(3 * 6);
   const std::vector<std::int64_t> ids{1, 2, 900}, reversed{900, 2, 1};
-  forwards.tables[0].lookup_for_training(ids, out.data());
-  backwards.tables[0].lookup_for_training(reversed, out.data());
+  forwards.tables[0].slots(ids, RowAccess::train);
+  backwards.tables[0].slots(reversed, RowAccess::train);
   EXPECT_EQ(content_of(forwards.save(folder / "a")), content_of(backwards.save(folder / "b")));
 }
 

@@ -85,7 +85,7 @@ struct Model {
         for (std::int64_t id = 49 - step % 3; id > 0; id -= 7) ids.push_back(id);
         std::vector<float> gradients(ids.size() * 6);
         for (float& g : gradients) g = static_cast<float>(random.normal());
-        tables[t].apply_gradients(ids, gradients.data(), 0.01);
+        tables[t].update(tables[t].slots(ids, RowAccess::train), gradients.data(), 0.01);
       }
     }
   }

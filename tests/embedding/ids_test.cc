@@ -1,11 +1,8 @@
 #include <limits>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "embedding/support.h"
-#include "hstu/base/error.h"
-#include "hstu/embedding/bad_ids.h"
 #include "hstu/embedding/row_index.h"
 #include "hstu/embedding/unique.h"
 
@@ -13,9 +10,6 @@ namespace hstu {
 namespace {
 
 using namespace testing_embedding;
-using testing::AllOf;
-using testing::HasSubstr;
-
 TEST(RowIndex, HoldsEveryIdThroughGrowth) {
   RowIndex index;
   EXPECT_EQ(index.find(0), RowIndex::kAbsent);
@@ -54,50 +48,11 @@ TEST(Unique, DuplicatesMakeOneUpdateWithTheSummedGradient) {
   const std::vector<float> gradients{0.5f, -1.0f, 0.25f, 3.0f};
   std::vector<float> sums(2);
   sum_by_row(ids, gradients.data(), 2, sums.data());
-  merged.apply_gradients(ids.ids, sums.data(), 0.1);
+  apply_gradients(merged, ids.ids, sums.data(), 0.1);
   const std::vector<float> sum{0.75f, 2.0f};
-  by_hand.apply_gradients(Ids{7}, sum.data(), 0.1);
+  apply_gradients(by_hand, Ids{7}, sum.data(), 0.1);
   EXPECT_EQ(eval_lookup(merged, {7}), eval_lookup(by_hand, {7}));
   EXPECT_EQ(merged.rows_by_id()[0].state[0], (0.75f * 0.75f + 4.0f) / 2.0f);
-}
-
-TEST(BadIds, CountsByFeatureNotByTable) {
-  BadIds bad(OnBadId::count);
-  const std::size_t history = bad.add_feature("history_item", "item", 10);
-  const std::size_t candidate = bad.add_feature("candidate_item", "item", 10);
-  const std::size_t clean = bad.add_feature("artist", "artist", 10);
-  const auto describe = [](std::int64_t i) { return fmt::format("place {}", i); };
-  bad.inspect(history, Ids{0, 9, 10, -1, std::numeric_limits<std::int64_t>::max()}, describe);
-  bad.inspect(candidate, Ids{11}, describe);
-  bad.inspect(history, Ids{12, 3}, describe);
-  bad.inspect(clean, range(0, 10), describe);
-  EXPECT_EQ(bad.features()[history].count, 4);
-  EXPECT_EQ(bad.features()[history].first_id, 10) << "an id equal to the number of rows is the first bad one";
-  EXPECT_EQ(bad.features()[history].first_sample, "place 2");
-  EXPECT_EQ(bad.features()[candidate].count, 1);
-  EXPECT_EQ(bad.features()[clean].count, 0);
-  EXPECT_EQ(bad.total(), 5);
-}
-
-TEST(BadIds, ErrorModeNamesFeatureIdAndSample) {
-  BadIds bad(parse_on_bad_id("error"));
-  const std::size_t feature = bad.add_feature("album_id", "album", 100);
-  const auto describe = [](std::int64_t i) { return fmt::format("user 17, event {}", 4000 + i); };
-  EXPECT_NO_THROW(bad.inspect(feature, Ids{0, 99}, describe));
-  try {
-    bad.inspect(feature, Ids{5, 100}, describe);
-    FAIL() << "a bad id was accepted";
-  } catch (const UsageError&) {
-    FAIL() << "a bad id in the data is a failed run, not a wrong command";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("album_id"), HasSubstr("id 100 "), HasSubstr("user 17, event 4001")));
-  }
-}
-
-TEST(BadIds, KnowsItsModes) {
-  EXPECT_EQ(parse_on_bad_id("count"), OnBadId::count);
-  EXPECT_THROW(parse_on_bad_id("ignore"), UsageError);
 }
 
 }  // namespace

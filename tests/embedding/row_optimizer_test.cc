@@ -94,9 +94,9 @@ TEST(RowOptimizer, ARowSeenLateTakesAFullFirstAdamStep) {
   // The step count is the row's own: no missing bias correction for rows born after thousands of steps.
   EmbeddingTable table({"item", 10, 1}, {.kind = RowOptimizerKind::adam}, 1);
   const std::vector<float> g{0.125f};
-  for (int step = 0; step < 1000; ++step) table.apply_gradients(Ids{0}, g.data(), 0.01);
+  for (int step = 0; step < 1000; ++step) apply_gradients(table, Ids{0}, g.data(), 0.01);
   const float before = eval_lookup(table, {1})[0];
-  table.apply_gradients(Ids{1}, g.data(), 0.01);
+  apply_gradients(table, Ids{1}, g.data(), 0.01);
   EXPECT_NEAR(before - eval_lookup(table, {1})[0], 0.01, 1e-6);
 }
 

@@ -21,14 +21,20 @@ inline Ids range(std::int64_t begin, std::int64_t end) {
 
 inline std::vector<float> train_lookup(EmbeddingTable& table, const Ids& ids) {
   std::vector<float> out(ids.size() * static_cast<std::size_t>(table.config().dim), -7.0f);
-  table.lookup_for_training(ids, out.data());
+  table.gather(ids, table.slots(ids, RowAccess::train), out.data());
   return out;
 }
 
-inline std::vector<float> eval_lookup(const EmbeddingTable& table, const Ids& ids) {
+inline std::vector<float> eval_lookup(EmbeddingTable& table, const Ids& ids) {
   std::vector<float> out(ids.size() * static_cast<std::size_t>(table.config().dim), -7.0f);
-  table.lookup(ids, out.data());
+  table.gather(ids, table.slots(ids, RowAccess::read), out.data());
   return out;
+}
+
+// One update of the rows of `ids`, created where they do not exist.
+inline void apply_gradients(EmbeddingTable& table, const Ids& ids, const float* gradients,
+                            double learning_rate) {
+  table.update(table.slots(ids, RowAccess::train), gradients, learning_rate);
 }
 
 inline std::vector<float> random_values(std::size_t n, std::uint64_t key) {

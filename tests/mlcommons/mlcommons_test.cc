@@ -10,7 +10,7 @@
 #include "hstu/base/npy.h"
 #include "hstu/base/random.h"
 #include "hstu/batching/anchors.h"
-#include "hstu/batching/batch_builder.h"
+#include "hstu/batching/sample_builder.h"
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/prepare/prepare.h"
 #include "prepare/verified.h"
@@ -140,8 +140,8 @@ TEST_F(Mlcommons, TheCacheTrainsOnTheSameBatchesAsTheLog) {
     for (const auto& [l, r] :
          {std::pair(&left.training, &right.training), {&left.evaluation, &right.evaluation}}) {
       EXPECT_TRUE(std::ranges::equal(l->window(w), r->window(w))) << w;
-      const Batch x = BatchBuilder(a, options).build(l->window(w));
-      const Batch y = BatchBuilder(b, options).build(r->window(w));
+      const Samples x = SampleBuilder(a, options).build(l->window(w));
+      const Samples y = SampleBuilder(b, options).build(r->window(w));
       EXPECT_EQ(x.history_offsets, y.history_offsets);
       EXPECT_EQ(x.history_item, y.history_item);
       EXPECT_EQ(x.history_action, y.history_action);

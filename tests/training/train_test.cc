@@ -123,10 +123,9 @@ TEST_F(Training, TheLossIsDividedOnceByTheNumberOfSamples) {
   const std::span<const std::int64_t> positions(anchors);
   const auto gradient_after = [&](std::int64_t begin, std::int64_t end) {
     Experiment fresh(options_);
-    const Batch batch = fresh.batches().build(
-        positions.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
-    train_step(fresh.learner(), batch, 0);
-    return fresh.learner().model.parameters().find("head.1.bias").gradient.data<float>()[0];
+    testing::step_on(
+        fresh, positions.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
+    return fresh.learner().model->parameters().find("head.1.bias").gradient.data<float>()[0];
   };
   const double whole = gradient_after(0, 12), first = gradient_after(0, 4), second = gradient_after(4, 12);
   EXPECT_NEAR(whole, (4 * first + 8 * second) / 12, 1e-6);

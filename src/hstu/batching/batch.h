@@ -1,53 +1,105 @@
-// Batch: what one training or evaluation step reads. Alphabet: B samples, T history tokens in all, I distinct
-// items.
+// Batch: what a step reads, in one slab of memory with a table of columns, so that one copy moves it to a
+// device. Alphabet: B samples, T tokens.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <memory_resource>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
+
+#include "hstu/tensor/tensor.h"
 
 namespace hstu {
 
-// Batches are made in memory that a std::pmr::memory_resource gives: the one place to ask for another kind.
+// The memory of slabs comes from a std::pmr::memory_resource: the one place to ask for pinned memory.
 using BatchMemory = std::pmr::memory_resource;
-template <typename T>
-using BatchVector = std::pmr::vector<T>;
 
-struct Batch {
-  explicit Batch(BatchMemory* memory = std::pmr::get_default_resource())
-      : history_offsets(memory),
-        history_item(memory),
-        history_action(memory),
-        history_time(memory),
-        candidate_item(memory),
-        candidate_time(memory),
-        label(memory),
-        user(memory),
-        position(memory),
-        items(memory),
-        attributes(memory),
-        context(memory) {}
+// Columns of every batch, (B) each. A model's layout adds its own, and for each feature NAME.ids (the
+// distinct ids, i64) and NAME.index (i32: the row of `ids` for each token, item or sample; -1 for none).
+inline constexpr std::string_view kUserColumn = "sample.user";          // i64, original ids
+inline constexpr std::string_view kPositionColumn = "sample.position";  // i64, event in the dataset: the name
+inline constexpr std::string_view kLabelColumn = "sample.label";        // f32, 0 or 1
+inline constexpr std::string_view kRealColumn = "sample.real";          // f32, 1; 0 for padding
+inline constexpr std::string_view kWorkColumn = "sample.work";          // i64, FLOPs of the forward pass
 
-  std::int64_t samples = 0;  // B
+std::string ids_column(std::string_view feature);    // "NAME.ids"
+std::string index_column(std::string_view feature);  // "NAME.index"
 
-  // History of sample b: tokens [history_offsets[b], history_offsets[b + 1]), oldest first.
-  BatchVector<std::int64_t> history_offsets;  // (B + 1)
-  BatchVector<std::int32_t> history_item;     // (T) index into `items`
-  BatchVector<std::uint8_t>
-      history_action;                      // (T) action bits of the dataset's manifest, rankable bit cleared
-  BatchVector<std::int64_t> history_time;  // (T) seconds
+// Ids of one feature outside [0, rows) of its table, found in one batch.
+struct BadIdCount {
+  std::string feature;
+  std::int64_t occurrences = 0;  // tokens or samples that have such an id
+  std::int64_t first_id = 0;     // of the first sample that has one
+  std::int64_t first_user = 0, first_position = 0;
+};
 
-  BatchVector<std::int32_t> candidate_item;  // (B) index into `items`
-  BatchVector<std::int64_t> candidate_time;  // (B) seconds, the anchor's own time
-  BatchVector<float> label;                  // (B) 0 or 1
-  BatchVector<std::int64_t> user;            // (B) original user ids
-  BatchVector<std::int64_t> position;  // (B) flat position of the anchor in the dataset: the sample's name
+class Batch {
+ public:
+  struct Column {
+    std::string name;
+    DType type = DType::u8;
+    std::int64_t offset = 0;  // bytes from the beginning of the slab, a multiple of kAlignment
+    Shape shape;
 
-  // Every distinct item of the batch once, so that what depends on the item alone is computed once.
-  BatchVector<std::int64_t> items;                    // (I) original ids, ascending
-  BatchVector<BatchVector<std::int64_t>> attributes;  // [attribute](I) ids, in the order of the configuration
-  BatchVector<BatchVector<std::int64_t>>
-      context;  // [contextual feature](B) ids, already hashed into their table
+    std::size_t elements() const {
+      std::int64_t n = 1;
+      for (const std::int64_t extent : shape) n *= extent;
+      return static_cast<std::size_t>(n);
+    }
+  };
+  static constexpr std::int64_t kAlignment = 256;
+
+  explicit Batch(BatchMemory* memory = std::pmr::get_default_resource()) : memory_(memory) {}
+  Batch(Batch&&) noexcept = default;
+  Batch& operator=(Batch&&) noexcept = default;
+
+  // Forgets all columns and counts, and keeps the memory.
+  void clear();
+  // Memory for columns of so many bytes in all: columns added within it do not move those before them.
+  void reserve(std::int64_t bytes);
+  // Bytes that a column of so many elements takes.
+  template <typename T>
+  static std::int64_t column_bytes(std::int64_t elements) {
+    return (elements * static_cast<std::int64_t>(sizeof(T)) + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  // A column of uninitialised elements. Throws InternalError when the name is taken.
+  template <typename T>
+  std::span<T> add(std::string_view name, Shape shape) {
+    std::byte* const data = add_column(name, dtype_of<T>(), std::move(shape));
+    return {reinterpret_cast<T*>(data), columns_.back().elements()};
+  }
+
+  // The values of a column in host memory. Throws InternalError naming the columns there are, or the type.
+  template <typename T>
+  std::span<const T> values(std::string_view name) const {
+    const Column& column = find(name, dtype_of<T>());
+    return {reinterpret_cast<const T*>(slab_.get() + column.offset), column.elements()};
+  }
+  // The same as a tensor, for ops; it refers to the batch's memory: valid until clear().
+  Tensor tensor(std::string_view name) const;
+
+  const std::vector<Column>& columns() const { return columns_; }
+  std::span<const std::byte> slab() const { return {slab_.get(), static_cast<std::size_t>(used_)}; }
+
+  std::int64_t samples = 0;     // B
+  std::int64_t tokens = 0;      // T of all sequences: contextual, history, candidate
+  std::int64_t longest = 0;     // tokens of the longest sequence
+  std::int64_t supervised = 0;  // examples with a loss in the global batch: of all parts and ranks
+  std::vector<BadIdCount> bad_ids;
+
+ private:
+  std::byte* add_column(std::string_view name, DType type, Shape shape);
+  const Column& find(std::string_view name, DType type) const;
+  const Column* find(std::string_view name) const;
+
+  BatchMemory* memory_;
+  std::shared_ptr<std::byte> slab_;
+  std::int64_t capacity_ = 0, used_ = 0;  // bytes
+  std::vector<Column> columns_;
 };
 
 }  // namespace hstu

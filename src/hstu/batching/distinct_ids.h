@@ -28,6 +28,8 @@ class DistinctIds {
   // The number insert() gave to `id`, or kAbsent.
   std::int32_t find(std::int64_t id) const { return slots_[find_slot(home_of(id), id)].number; }
   std::size_t size() const { return ids_.size(); }
+  // (size()), valid until the next insertion or clear().
+  std::span<const std::int64_t> in_order_of_appearance() const { return ids_; }
   // Forgets all ids and keeps the memory.
   void clear();
 

@@ -8,31 +8,65 @@
 
 namespace hstu {
 
-Loader::Loader(const BatchBuilder& builder, BatchSchedule schedule, const LoaderOptions& options)
-    : builder_(builder), schedule_(std::move(schedule)), current_(options.memory) {
+Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSchedule schedule,
+               const LoaderOptions& options)
+    : builder_(builder),
+      layout_(layout),
+      options_(options),
+      schedule_(std::move(schedule)),
+      current_(options.memory) {
   if (options.workers < 1) fail_usage("loader workers: expected at least 1, found {}", options.workers);
   if (options.ready < 1) fail_usage("loader ready: expected at least 1, found {}", options.ready);
+  if (options.part_tokens < 0)
+    fail_usage("loader part_tokens: expected at least 0, found {}", options.part_tokens);
+  require(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks,
+          "expected a rank in [0, {}), found {}", options.ranks, options.rank);
   for (int i = 0; i < options.ready; ++i) slots_.emplace_back(options.memory);
   for (int i = 0; i < options.workers; ++i) {
-    workers_.emplace_back(
-        [this, scratch = builder.scratch()](const std::stop_token& stop) mutable { work(stop, scratch); });
+    workers_.emplace_back([this, scratch = Scratch{builder.scratch(), {}, {}}](
+                              const std::stop_token& stop) mutable { work(stop, scratch); });
   }
 }
 
-// Jobs are numbered in the order of the schedule. A window is shuffled here, by the worker that enters it
+// Parts are numbered in the order of the schedule. A window is shuffled here, by the worker that enters it
 // first, while batches of the window before it are still being built and read.
 Loader::Claim Loader::claim() {
   const std::scoped_lock lock(schedule_mutex_);
-  Claim claimed{.number = claimed_++, .job = {}, .failure = {}};
+  Claim claimed{.number = claimed_++, .job = {}, .positions = {}, .last_part = true, .failure = {}};
   try {
-    claimed.job = schedule_.next();
+    if (!job_) {
+      job_ = schedule_.next();
+      if (!job_) return claimed;
+      const std::size_t n = job_->positions.size(), rank = static_cast<std::size_t>(options_.rank),
+                        ranks = static_cast<std::size_t>(options_.ranks);
+      const std::size_t begin = n * rank / ranks, end = n * (rank + 1) / ranks;
+      rest_ = job_->positions.subspan(begin, end - begin);
+    }
+    claimed.positions = take_part();
+    claimed.job = job_;
+    claimed.last_part = rest_.empty();
+    if (claimed.last_part) job_.reset();
   } catch (...) {
     claimed.failure = std::current_exception();
   }
   return claimed;
 }
 
-void Loader::work(const std::stop_token& stop, BatchScratch& scratch) {
+std::span<const std::int64_t> Loader::take_part() {
+  std::size_t count = rest_.size();
+  if (options_.part_tokens > 0) {
+    std::int64_t tokens = 0;
+    for (count = 0; count < rest_.size(); ++count) {
+      tokens += builder_.most_tokens(rest_[count]);
+      if (tokens > options_.part_tokens && count > 0) break;
+    }
+  }
+  const auto part = rest_.first(count);
+  rest_ = rest_.subspan(count);
+  return part;
+}
+
+void Loader::work(const std::stop_token& stop, Scratch& scratch) {
   bool more = true;
   while (more) {
     const Claim claimed = claim();
@@ -49,7 +83,7 @@ void Loader::work(const std::stop_token& stop, BatchScratch& scratch) {
       };
       if (!changed_.wait(lock, stop, room) || stop.stop_requested()) return;
     }
-    Slot& mine = slot(claimed.number);  // nobody else's from here on until it is ready
+    Slot& mine = slot(claimed.number);  // this worker's alone until it is ready
     make(claimed, scratch, mine);
     more = !mine.failure;
     const std::scoped_lock lock(mutex_);
@@ -58,11 +92,16 @@ void Loader::work(const std::stop_token& stop, BatchScratch& scratch) {
   }
 }
 
-void Loader::make(const Claim& claimed, BatchScratch& scratch, Slot& slot) const noexcept {
+void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noexcept {
   slot.failure = claimed.failure;
   if (slot.failure) return;
   try {
-    builder_.build(claimed.job->positions, slot.loaded.batch, scratch);
+    builder_.build(claimed.positions, scratch.samples, scratch.builder);
+    slot.loaded.batch.clear();
+    layout_.lay_out(scratch.samples, scratch.layout, slot.loaded.batch);
+    slot.loaded.global_samples = static_cast<std::int64_t>(claimed.job->positions.size());
+    slot.loaded.batch.supervised = slot.loaded.global_samples;
+    slot.loaded.last_part = claimed.last_part;
     slot.loaded.cursor = claimed.job->cursor;
     slot.loaded.next = claimed.job->next;
     slot.loaded.window_end = claimed.job->window_end;
@@ -84,7 +123,6 @@ const LoadedBatch* Loader::next() {
   changed_.notify_all();
   lock.unlock();
   current_.data_wait_ms = 1000 * seconds_since(start);
-  total_data_wait_ms_ += current_.data_wait_ms;
   return &current_;
 }
 

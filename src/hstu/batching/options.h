@@ -35,8 +35,8 @@ struct DataOptions {
   std::int64_t max_sequence = 0;         // contextual tokens + history + candidate; 0: no limit
   std::int64_t min_history = 0;          // events of any kind a user must have before an anchor
   std::int64_t window_seconds = 86'400;  // training goes window by window in time; 0: one window
-  std::vector<std::string> attributes;   // of items, in the order of Batch::attributes
-  std::vector<ContextualFeature> contextual;  // in the order of Batch::context
+  std::vector<std::string> attributes;   // of items, in the order of Samples::attributes
+  std::vector<ContextualFeature> contextual;  // in the order of Samples::context
 };
 
 // What is held out of training for evaluation: at most one of windows, fraction and seconds, and users on

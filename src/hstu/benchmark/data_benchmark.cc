@@ -6,7 +6,7 @@
 
 #include "hstu/base/clock.h"
 #include "hstu/batching/anchors.h"
-#include "hstu/batching/batch_builder.h"
+#include "hstu/batching/sample_builder.h"
 #include "hstu/batching/schedule.h"
 #include "hstu/device/machine.h"
 
@@ -49,8 +49,8 @@ double open_seconds(const DataBenchmarkOptions& options, const DataOptions& data
   const Dataset dataset(options.dataset);
   const Anchors anchors = find_anchors(dataset, data, {});
   BatchSchedule schedule(anchors.training, order_from_the_middle(options, anchors.training.windows()));
-  const Batch batch = BatchBuilder(dataset, data).build(schedule.next()->positions);
-  return batch.samples > 0 ? seconds_since(start) : 0;
+  const Samples first = SampleBuilder(dataset, data).build(schedule.next()->positions);
+  return first.count > 0 ? seconds_since(start) : 0;
 }
 
 }  // namespace
@@ -63,18 +63,18 @@ Json benchmark_data(const DataBenchmarkOptions& options) {
   const double index_s = seconds_since(start);
   const double open_s = open_seconds(options, data);
 
-  const BatchBuilder builder(dataset, data);
-  BatchScratch scratch = builder.scratch();
+  const SampleBuilder builder(dataset, data);
+  SampleScratch scratch = builder.scratch();
   BatchSchedule schedule(anchors.training, order_from_the_middle(options, anchors.training.windows()));
-  Batch batch;
-  builder.build(schedule.next()->positions, batch, scratch);  // its buffers have grown from here on
+  Samples gathered;
+  builder.build(schedule.next()->positions, gathered, scratch);  // its buffers have grown from here on
   std::int64_t samples = 0, tokens = 0, items = 0, batches = 0;
   const Clock::time_point begin = Clock::now();
   for (; samples < options.samples; ++batches) {
-    builder.build(schedule.next()->positions, batch, scratch);
-    samples += batch.samples;
-    tokens += batch.history_offsets.back();
-    items += static_cast<std::int64_t>(batch.items.size());
+    builder.build(schedule.next()->positions, gathered, scratch);
+    samples += gathered.count;
+    tokens += gathered.history_offsets.back();
+    items += static_cast<std::int64_t>(gathered.items.size());
   }
   const double seconds = seconds_since(begin);
   return {{"program", "hstu"},

@@ -1,11 +1,14 @@
 #include "hstu/benchmark/step_benchmark.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "hstu/base/clock.h"
 #include "hstu/base/random.h"
 #include "hstu/device/machine.h"
+#include "hstu/model/dlrmv4.h"
 #include "hstu/training/step.h"
 
 namespace hstu {
@@ -14,50 +17,51 @@ namespace {
 constexpr std::int64_t kRows = 100'000, kBatch = 32, kShortest = 64, kLongest = 256;
 constexpr std::size_t kAttributes = 2, kContext = 8, kBatches = 4;
 
-Batch random_batch(RandomStream& random) {
+Samples random_samples(RandomStream& random) {
   const auto id = [&] { return static_cast<std::int64_t>(random.below(kRows)); };
-  Batch batch;
-  batch.samples = kBatch;
-  batch.history_offsets = {0};
-  batch.context.resize(kContext);
+  Samples samples;
+  samples.count = kBatch;
+  samples.history_offsets = {0};
+  samples.context.resize(kContext);
   std::vector<std::int64_t> items;
   for (std::int64_t b = 0; b < kBatch; ++b) {
     const std::int64_t length = kShortest + static_cast<std::int64_t>(random.below(kLongest - kShortest + 1));
     std::int64_t time = 1'000'000;
     for (std::int64_t n = 0; n < length; ++n) {
       items.push_back(id());
-      batch.history_action.push_back(static_cast<std::uint8_t>(1u << random.below(3)));
-      batch.history_time.push_back(time += static_cast<std::int64_t>(random.below(3600)));
+      samples.history_action.push_back(static_cast<std::uint8_t>(1u << random.below(3)));
+      samples.history_time.push_back(time += static_cast<std::int64_t>(random.below(3600)));
     }
-    batch.history_offsets.push_back(batch.history_offsets.back() + length);
-    batch.candidate_time.push_back(time + 60);
-    batch.label.push_back(random.uniform() < 0.6 ? 1.0f : 0.0f);
-    batch.user.push_back(b);
-    batch.position.push_back(b);
-    for (auto& feature : batch.context) feature.push_back(id());
+    samples.history_offsets.push_back(samples.history_offsets.back() + length);
+    samples.candidate_time.push_back(time + 60);
+    samples.label.push_back(random.uniform() < 0.6 ? 1.0f : 0.0f);
+    samples.user.push_back(b);
+    samples.position.push_back(b);
+    for (auto& feature : samples.context) feature.push_back(id());
   }
   for (std::int64_t b = 0; b < kBatch; ++b) items.push_back(id());  // the candidates
   std::vector<std::int32_t> index(items.size());
-  batch.items.assign(items.begin(), items.end());
-  std::sort(batch.items.begin(), batch.items.end());
-  batch.items.erase(std::unique(batch.items.begin(), batch.items.end()), batch.items.end());
+  samples.items.assign(items.begin(), items.end());
+  std::sort(samples.items.begin(), samples.items.end());
+  samples.items.erase(std::unique(samples.items.begin(), samples.items.end()), samples.items.end());
   for (std::size_t i = 0; i < items.size(); ++i) {
-    index[i] = static_cast<std::int32_t>(std::lower_bound(batch.items.begin(), batch.items.end(), items[i]) -
-                                         batch.items.begin());
+    index[i] = static_cast<std::int32_t>(
+        std::lower_bound(samples.items.begin(), samples.items.end(), items[i]) - samples.items.begin());
   }
-  batch.history_item.assign(index.begin(), index.end() - kBatch);
-  batch.candidate_item.assign(index.end() - kBatch, index.end());
-  batch.attributes.resize(kAttributes);
-  for (auto& attribute : batch.attributes) {
-    for (std::size_t i = 0; i < batch.items.size(); ++i) attribute.push_back(id());
+  samples.history_item.assign(index.begin(), index.end() - kBatch);
+  samples.candidate_item.assign(index.end() - kBatch, index.end());
+  samples.attributes.resize(kAttributes);
+  for (auto& attribute : samples.attributes) {
+    for (std::size_t i = 0; i < samples.items.size(); ++i) attribute.push_back(id());
   }
-  return batch;
+  return samples;
 }
 
-FeatureTables tables() {
-  FeatureTables tables{{"item", kRows}, {{"artist", kRows}, {"album", kRows}}, {}};
-  for (std::size_t c = 0; c < kContext; ++c) tables.context.push_back({fmt::format("context_{}", c), kRows});
-  return tables;
+SampleFeatures features() {
+  SampleFeatures features{{"item", kRows}, {{"artist", kRows}, {"album", kRows}}, {}};
+  for (std::size_t c = 0; c < kContext; ++c)
+    features.context.push_back({fmt::format("context_{}", c), kRows});
+  return features;
 }
 
 }  // namespace
@@ -65,20 +69,26 @@ FeatureTables tables() {
 Json benchmark_step(const StepBenchmarkOptions& options) {
   RunOptions run;
   run.seed = options.seed;
-  ModelConfig config = run.model;
+  Dlrmv4Config config = run.model;
   config.action_bits = {1, 2, 4};
   config.attributes = kAttributes;
   config.context = kContext;
-  Learner learner(run, config, tables());
+  Learner learner(run, std::make_unique<Dlrmv4>(config, features(), run.seed));
   RandomStream random{derive_key(options.seed, "benchmark batches")};
-  std::vector<Batch> batches;
-  for (std::size_t i = 0; i < kBatches; ++i) batches.push_back(random_batch(random));
+  std::vector<Batch> batches(kBatches);
+  LayoutScratch scratch;
+  for (Batch& batch : batches) {
+    learner.model->layout().lay_out(random_samples(random), scratch, batch);
+    batch.supervised = kBatch;
+  }
 
   std::vector<double> ms;
   std::int64_t tokens = 0;
   for (std::int64_t step = 0; step < options.warmup + options.steps; ++step) {
     const Clock::time_point start = Clock::now();
-    const StepResult result = train_step(learner, batches[static_cast<std::size_t>(step) % kBatches], step);
+    const Batch* part = &batches[static_cast<std::size_t>(step) % kBatches];
+    const StepResult result = train_step(learner, {.step = step, .draws = Draws(run.seed, step)},
+                                         [&] { return std::exchange(part, nullptr); });
     const double elapsed_ms = 1000 * seconds_since(start);
     if (step < options.warmup) continue;
     ms.push_back(elapsed_ms);

@@ -1,27 +1,43 @@
-// TableSet: the embedding tables of a model, in the order of the configuration.
+// TableSet: the embedding tables of a model, in the order of its features, and three verbs over all of them
+// at once: which rows, give rows, take gradients.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
+#include <span>
 #include <vector>
 
 #include "hstu/embedding/table.h"
+#include "hstu/tensor/tensor.h"
 
 namespace hstu {
 
+// The rows that one batch reads. `ids` belong to the caller and must outlive it.
+struct RowSelection {
+  struct OfTable {
+    std::span<const std::int64_t> ids;  // (n) each once
+    std::vector<std::int64_t> slots;    // (n)
+  };
+  std::vector<OfTable> tables;  // one a table
+};
+
 class TableSet {
  public:
-  // Throws UsageError when two tables bear one name.
+  // Throws UsageError when two tables have one name.
   TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed);
+
+  // Which rows: ids[t] (n_t, each once) are looked up in table t.
+  RowSelection select(std::span<const std::span<const std::int64_t>> ids, RowAccess access);
+  // Give rows: (n_t, D) in f32, one tensor a table.
+  std::vector<Tensor> gather(const RowSelection& selection) const;
+  // Take gradients: (n_t, D) in f32, one tensor a table; an undefined one leaves its table as it is. Rows
+  // must have been selected with RowAccess::train.
+  void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate);
 
   std::size_t size() const { return tables_.size(); }
   EmbeddingTable& operator[](std::size_t i) { return *tables_[i]; }
   const EmbeddingTable& operator[](std::size_t i) const { return *tables_[i]; }
-
-  // The number of the table called `name`. Throws UsageError naming the nearest known one.
-  std::size_t index_of(std::string_view name) const;
 
   std::int64_t rows_alive() const;
   std::int64_t bytes() const;

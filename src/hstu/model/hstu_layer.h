@@ -1,28 +1,33 @@
 // One HSTU layer: normalise, project to U, V, Q, K, attend, gate, project back onto the residual stream.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "hstu/model/config.h"
 #include "hstu/model/mlp.h"
 #include "hstu/ops/attention.h"
-#include "hstu/ops/gather_sum.h"
+#include "hstu/ops/dropout.h"
 
 namespace hstu {
+
+struct HstuLayerConfig {
+  std::int64_t dim = 0;       // D: width of the residual stream
+  std::int64_t heads = 0;     // H
+  std::int64_t head_dim = 0;  // per head, of queries, keys and values alike
+};
 
 class HstuLayer {
  public:
   // Adds PREFIX.input_norm, PREFIX.uvqk, PREFIX.output_norm, PREFIX.output to the set.
-  HstuLayer(ParameterSet& set, const std::string& prefix, const ModelConfig& config);
+  HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLayerConfig& config);
 
-  // x (T, D) -> (Tq, D). `queries` names the Tq tokens to compute, in order, or is null for all T; everything
-  // but keys and values is computed for them alone, which is exact because rows only meet in the attention.
-  // shape's query_offsets must agree.
-  Variable operator()(Tape& tape, const Variable& x, const ops::RowIndex& queries,
+  // x (T, D) -> (Tq, D). `queries` (Tq) i32 names the tokens to compute, in order, or is undefined for all T;
+  // everything but keys and values is computed for them alone, which is exact because rows only meet in the
+  // attention. shape's query_offsets must agree.
+  Variable operator()(Tape& tape, const Variable& x, const Tensor& queries,
                       const std::shared_ptr<const ops::AttentionShape>& shape,
-                      const kernels::Dropout& dropout) const;
+                      const ops::Dropout& dropout) const;
 
  private:
   std::int64_t width_;  // H * head_dim

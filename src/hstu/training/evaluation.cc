@@ -33,18 +33,26 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
       options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
   const AnchorList all(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   samples_.clear();
-  Loader loader(experiment_.batches(), BatchSchedule(all, order),
-                {static_cast<int>(options.data.workers), 4});
+  Learner& learner = experiment_.learner();
+  bad_ids_ = BadIds(parse_on_bad_id(options.on_bad_id), learner.model->features());
+  Loader loader(experiment_.samples(), learner.model->layout(), BatchSchedule(all, order),
+                {.workers = static_cast<int>(options.data.workers),
+                 .ready = 4,
+                 .part_tokens = options.training.micro_batch_tokens});
   while (const LoadedBatch* loaded = loader.next()) {
     const Batch& batch = loaded->batch;
+    bad_ids_.add(batch.bad_ids);
+    const RowSelection selection = learner.tables.select(feature_ids(*learner.model, batch), RowAccess::read);
+    const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection));
     Tape tape(false);
-    const auto lookup = experiment_.learner().embeddings.lookup_for_evaluation(batch);
-    const Variable logits = experiment_.learner().model(tape, batch, lookup.rows, 0);
-    for (std::size_t b = 0; b < static_cast<std::size_t>(batch.samples); ++b) {
+    const Variable logits = learner.model->forward(tape, batch, rows, Draws());
+    const auto user = batch.values<std::int64_t>(kUserColumn),
+               position = batch.values<std::int64_t>(kPositionColumn);
+    const auto label = batch.values<float>(kLabelColumn);
+    for (std::size_t b = 0; b < user.size(); ++b) {
       const double z = logits.value().data<float>()[b];
-      check(std::isfinite(z), "evaluation: the score of user {} at event {} is {}", batch.user[b],
-            batch.position[b], z);
-      samples_.add(static_cast<float>(1 / (1 + std::exp(-z))), batch.label[b] > 0.5f, batch.user[b]);
+      check(std::isfinite(z), "evaluation: the score of user {} at event {} is {}", user[b], position[b], z);
+      samples_.add(static_cast<float>(1 / (1 + std::exp(-z))), label[b] > 0.5f, user[b]);
     }
     progress.advance_to(samples_.size());
     fault_point("evaluation.batch");
@@ -57,13 +65,8 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
   const Clock::time_point start = Clock::now();
   fault_point("evaluation.begin");
   if (!baseline_) baseline_ = baseline_metrics(experiment_, positions_, baseline_file_);
-  BadIds& bad_ids = experiment_.learner().embeddings.bad_ids();
-  const BadIds before = bad_ids;
   Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
-  if (!score(progress, stop)) {
-    bad_ids = before;
-    return std::nullopt;
-  }
+  if (!score(progress, stop)) return std::nullopt;
   BinnedAuc binned;
   for (std::size_t i = 0; i < samples_.probabilities().size(); ++i) {
     binned.add(samples_.probabilities()[i], samples_.labels()[i] != 0);

@@ -28,9 +28,11 @@ class Evaluator {
 
   // False when nothing is held out.
   bool has_samples() const { return !positions_.empty(); }
-  // Changes nothing of the learner but the counts of bad ids, and nothing at all when `stop` came to be true
-  // on the way: the result is empty then.
+  // Changes nothing of the learner. Empty when `stop` became true on the way.
   std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr);
+
+  // The bad ids of the last run(), counted apart from training's.
+  const BadIds& bad_ids() const { return bad_ids_; }
 
   // What the last run() scored, sample by sample: user.npy, item.npy, time.npy, label.npy, score.npy
   // (probabilities), position.npy (event in the dataset). Creates `folder`.
@@ -44,6 +46,7 @@ class Evaluator {
   std::vector<std::int64_t> positions_;
   std::optional<RankingMetrics> baseline_;
   RankingSamples samples_;
+  BadIds bad_ids_;  // of the last run()
 };
 
 // {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"}: what both the log and `hstu eval` report.

@@ -4,9 +4,10 @@
 #include <cstdint>
 
 #include "hstu/batching/anchors.h"
-#include "hstu/batching/batch_builder.h"
+#include "hstu/batching/sample_builder.h"
 #include "hstu/batching/schedule.h"
 #include "hstu/dataset/dataset.h"
+#include "hstu/task/task.h"
 #include "hstu/training/learner.h"
 
 namespace hstu {
@@ -20,7 +21,7 @@ class Experiment {
   const RunOptions& options() const { return learner_.options; }
   const Dataset& dataset() const { return dataset_; }
   const Anchors& anchors() const { return anchors_; }
-  const BatchBuilder& batches() const { return batches_; }
+  const SampleBuilder& samples() const { return samples_; }
   Learner& learner() { return learner_; }
   const Learner& learner() const { return learner_; }
 
@@ -31,8 +32,9 @@ class Experiment {
 
  private:
   Dataset dataset_;
+  Task task_;  // its model goes to the learner
   Anchors anchors_;
-  BatchBuilder batches_;
+  SampleBuilder samples_;
   Learner learner_;
 };
 

@@ -44,7 +44,7 @@ void describe(ConfigFields& f, DataSection& o) {
   f.field("workers", o.workers, "threads that prepare batches ahead of the training step", rule::at_least(1));
 }
 
-void describe(ConfigFields& f, ModelConfig& o) {
+void describe(ConfigFields& f, Dlrmv4Config& o) {
   f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::at_least(1));
   f.field("dim", o.dim, "width of the sequence model", rule::at_least(1));
   f.field("layers", o.layers, "HSTU layers", rule::at_least(1));
@@ -75,6 +75,11 @@ void describe(ConfigFields& f, ModelConfig& o) {
 
 void describe(ConfigFields& f, TrainingSection& o) {
   f.field("batch_size", o.batch_size, "samples of a step, of all ranks together", rule::at_least(1));
+  f.field(
+      "micro_batch_tokens", o.micro_batch_tokens,
+      "tokens computed at once: a batch is cut into parts of at most this many, whose gradients are added "
+      "up; 0: the whole batch",
+      rule::at_least(0));
   f.field("epochs", o.epochs, "passes over the training windows", rule::at_least(1));
   f.field("max_steps", o.max_steps, "stop after this many steps; 0: no limit", rule::at_least(0));
   f.field("first_window", o.first_window, "window to begin with", rule::at_least(0));

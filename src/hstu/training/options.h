@@ -7,7 +7,7 @@
 
 #include "hstu/batching/options.h"
 #include "hstu/config/config.h"
-#include "hstu/model/config.h"
+#include "hstu/model/dlrmv4_config.h"
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/optimizer/schedule.h"
 
@@ -59,6 +59,7 @@ struct ScheduleSection {
 
 struct TrainingSection {
   std::int64_t batch_size = 32;
+  std::int64_t micro_batch_tokens = 0;
   std::int64_t epochs = 1;
   std::int64_t max_steps = 0;
   std::int64_t first_window = 0;
@@ -99,7 +100,7 @@ struct RunOptions {
   std::string on_bad_id = "count";
   DataSection data;
   FeaturesSection features;
-  ModelConfig model;
+  Dlrmv4Config model;
   TrainingSection training;
   DenseOptimizerSection dense;
   SparseOptimizerSection sparse;

@@ -16,7 +16,7 @@ namespace {
 // Ids outside their tables by feature; features without any are left out.
 Json bad_ids(const Experiment& experiment) {
   Json json = Json::object();
-  for (const auto& feature : experiment.learner().embeddings.bad_ids().features()) {
+  for (const auto& feature : experiment.learner().bad_ids.features()) {
     if (feature.count > 0) json[feature.name] = feature.count;
   }
   return json;
@@ -25,7 +25,7 @@ Json bad_ids(const Experiment& experiment) {
 // Rows that exist by table.
 Json table_rows(const Experiment& experiment) {
   Json json = Json::object();
-  const TableSet& tables = experiment.learner().embeddings.tables();
+  const TableSet& tables = experiment.learner().tables;
   for (std::size_t t = 0; t < tables.size(); ++t) json[tables[t].config().name] = tables[t].rows_alive();
   return json;
 }
@@ -33,7 +33,7 @@ Json table_rows(const Experiment& experiment) {
 // What each table may hold.
 Json table_limits(const Experiment& experiment) {
   Json json = Json::object();
-  const TableSet& tables = experiment.learner().embeddings.tables();
+  const TableSet& tables = experiment.learner().tables;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const auto& config = tables[t].config();
     json[config.name] = {{"rows", config.rows}, {"dim", config.dim}};
@@ -51,7 +51,7 @@ Json describe_run(const Experiment& experiment, const std::string& version) {
           {"seed", options.seed},
           {"threads", threads()},
           {"tables", table_limits(experiment)},
-          {"dense_parameters", experiment.learner().model.parameters().count()},
+          {"dense_parameters", experiment.learner().model->parameters().count()},
           {"train_samples", experiment.train_samples()},
           {"eval_samples", experiment.anchors().evaluation.size()},
           {"machine", to_json(this_machine())}};

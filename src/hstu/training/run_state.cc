@@ -70,9 +70,9 @@ Path save_run(const Path& checkpoints, const Experiment& experiment, const RunSt
                   {"config", to_toml(experiment.options())},
                   {"reason", reason},
                   {"run", to_json(state)},
-                  {"bad_ids", bad_ids_state(learner.embeddings.bad_ids())}};
-  return save_checkpoint(checkpoints, state.step, learner.model.parameters().all(), learner.dense_optimizer,
-                         learner.embeddings.tables(), plain(json), before_rename);
+                  {"bad_ids", bad_ids_state(learner.bad_ids)}};
+  return save_checkpoint(checkpoints, state.step, learner.model->parameters().all(), learner.dense_optimizer,
+                         learner.tables, plain(json), before_rename);
 }
 
 RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
@@ -83,10 +83,10 @@ RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
         checkpoint.path().string(), dataset, experiment.dataset().folder().string(),
         experiment.dataset().manifest().id);
   Learner& learner = experiment.learner();
-  checkpoint.load(learner.model.parameters().all());
+  checkpoint.load(learner.model->parameters().all());
   checkpoint.load(learner.dense_optimizer);
-  checkpoint.load(learner.embeddings.tables());
-  restore(learner.embeddings.bad_ids(), json.at("bad_ids"));
+  checkpoint.load(learner.tables);
+  restore(learner.bad_ids, json.at("bad_ids"));
   return state_from_json(checkpoint.step(), json.at("run"));
 }
 

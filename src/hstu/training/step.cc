@@ -1,47 +1,17 @@
 #include "hstu/training/step.h"
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "hstu/base/clock.h"
 #include "hstu/base/faults.h"
-#include "hstu/base/random.h"
-#include "hstu/loss/binary_cross_entropy.h"
+#include "hstu/embedding/row_gradients.h"
 #include "hstu/optimizer/clipping.h"
 
 namespace hstu {
 namespace {
-
-bool all_finite(const Tensor& tensor) {
-  const float* const values = tensor.data<float>();
-  bool finite = true;
-  for (std::int64_t i = 0; i < tensor.size(); ++i) finite &= std::isfinite(values[i]);
-  return finite;
-}
-
-// What a user looks at first when numbers run away.
-[[noreturn]] void fail_not_finite(const Learner& learner, const Embeddings::Lookup& lookup, std::int64_t step,
-                                  const std::string& what) {
-  std::string first = "the activations";
-  for (const Parameter* parameter : learner.model.parameters().all()) {
-    if (!all_finite(parameter->value)) {
-      first = "parameter " + parameter->name;
-      break;
-    }
-  }
-  for (const auto& touched : lookup.touched) {
-    if (!all_finite(touched.rows.value())) {
-      first = "embedding table " + learner.embeddings.tables()[touched.table].config().name;
-      break;
-    }
-  }
-  fail(
-      "step {}: {}; the first bad tensor is {}. Lower the learning rates, lengthen schedule.warmup_steps or "
-      "look at "
-      "the data; the last checkpoint is good",
-      step + 1, what, first);
-}
 
 // Milliseconds since the last call.
 class Stopwatch {
@@ -55,46 +25,135 @@ class Stopwatch {
   Clock::time_point last_ = Clock::now();
 };
 
+bool all_finite(const Tensor& tensor) {
+  const float* const values = tensor.data<float>();
+  bool finite = true;
+  for (std::int64_t i = 0; i < tensor.size(); ++i) finite &= std::isfinite(values[i]);
+  return finite;
+}
+
+// The first value that is not finite among what the forward pass read.
+std::string first_bad_input(const Learner& learner) {
+  for (const Parameter* parameter : learner.model->parameters().all()) {
+    if (!all_finite(parameter->value)) return "parameter " + parameter->name;
+  }
+  return "an activation";
+}
+
+[[noreturn]] void fail_not_finite(const StepContext& context, const std::string& what,
+                                  const std::string& where) {
+  fail(
+      "step {}: {}; the first bad value is in {}. Lower the learning rates, lengthen schedule.warmup_steps "
+      "or "
+      "look at the data; nothing of this step was applied",
+      context.step + 1, what, where);
+}
+
+// What the parts of a step leave behind: read only when all of them have been computed.
+struct Gathered {
+  explicit Gathered(std::size_t tables) : row_gradients(tables) {}
+  RowGradients row_gradients;
+  std::vector<Tensor> losses;              // (1) each
+  std::vector<Tensor> logits;              // (B, tasks) each
+  std::vector<std::vector<float>> labels;  // (B) each
+};
+
+// Forward and backward pass of one part; gradients of dense parameters are added to the parameters'.
+void run_part(Learner& learner, const StepContext& context, const Batch& batch, Stopwatch& watch,
+              Gathered& gathered, StepResult& result) {
+  learner.bad_ids.add(batch.bad_ids);
+  RowSelection selection = learner.tables.select(feature_ids(*learner.model, batch), RowAccess::train);
+  const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection));
+  result.stages.lookup_ms += watch.lap();
+
+  Tape tape(context.compute);
+  const Variable logits = learner.model->forward(tape, batch, rows, context.draws);
+  const Variable loss = learner.model->loss(tape, logits, batch);
+  result.stages.forward_ms += watch.lap();
+
+  tape.backward(loss);
+  result.stages.backward_ms += watch.lap();
+
+  std::vector<Tensor> gradients;
+  for (const Variable& leaf : rows) gradients.push_back(leaf.has_gradient() ? leaf.gradient() : Tensor());
+  gathered.row_gradients.add(std::move(selection), std::move(gradients));
+  gathered.losses.push_back(loss.value());
+  gathered.logits.push_back(logits.value());
+  const auto labels = batch.values<float>(kLabelColumn);
+  gathered.labels.emplace_back(labels.begin(), labels.end());
+  result.samples += batch.samples;
+  result.tokens += batch.tokens;
+}
+
+double sum_of_losses(const Gathered& gathered, const StepContext& context) {
+  double sum = 0;
+  for (const Tensor& loss : gathered.losses) sum += loss.to_host(context.compute.stream).data<float>()[0];
+  return context.comm.sum(sum);
+}
+
+void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, Communicator& comm) {
+  if (comm.size() > 1) {
+    for (Parameter* parameter : learner.model->parameters().all()) {
+      Tensor& gradient = parameter->gradient;
+      comm.all_reduce_sum(
+          std::span(gradient.mutable_data<float>(), static_cast<std::size_t>(gradient.size())));
+    }
+  }
+  gathered.row_gradients.merge(comm);
+}
+
+Predictions predictions_of(const Gathered& gathered, const StepContext& context) {
+  Predictions predictions;
+  for (std::size_t part = 0; part < gathered.logits.size(); ++part) {
+    const Tensor logits = gathered.logits[part].to_host(context.compute.stream);
+    for (std::int64_t b = 0; b < logits.size(); ++b) {
+      const double z = logits.data<float>()[b];
+      predictions.probability.push_back(static_cast<float>(1 / (1 + std::exp(-z))));
+    }
+    const std::vector<float>& labels = gathered.labels[part];
+    predictions.label.insert(predictions.label.end(), labels.begin(), labels.end());
+  }
+  return predictions;
+}
+
 }  // namespace
 
-StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
+StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part) {
   const RunOptions& options = learner.options;
-  StepResult result;
-  result.samples = batch.samples;
-  result.tokens = batch.history_offsets.back() + batch.samples * (learner.model.config().context + 1);
-  result.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(step);
-  result.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(step);
-
+  const NamedTensors parameters = learner.model->parameters().all();
   Stopwatch watch;
-  const Embeddings::Lookup lookup = learner.embeddings.lookup_for_training(batch);
-  result.stages.lookup_ms = watch.lap();
-  learner.model.parameters().clear_gradients();
-  Tape tape;
-  const std::uint64_t dropout_key =
-      mix64(derive_key(options.seed, "dropout") + static_cast<std::uint64_t>(step)) | 1;
-  const Variable logits = learner.model(tape, batch, lookup.rows, dropout_key);
-  // The gradient is a sum over samples, divided once by their number over all ranks (here: one).
-  const double factor = options.model.loss_weight / static_cast<double>(batch.samples);
-  const Variable loss =
-      loss::binary_cross_entropy(tape, logits, {batch.label.begin(), batch.label.end()}, factor);
-  result.loss = loss.value().data<float>()[0];
-  if (!std::isfinite(result.loss)) {
-    fail_not_finite(learner, lookup, step, fmt::format("the loss is {}", result.loss));
-  }
-  result.stages.forward_ms = watch.lap();
-  tape.backward(loss);
-  result.stages.backward_ms = watch.lap();
+  StepResult result;
+  result.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(context.step);
+  result.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(context.step);
 
-  const NamedTensors parameters = learner.model.parameters().all();
+  // 1. Forward and backward passes, part by part.
+  learner.model->parameters().clear_gradients();
+  Gathered gathered(learner.tables.size());
+  while (const Batch* const part = next_part()) run_part(learner, context, *part, watch, gathered, result);
+
+  // 2. Sums over the global batch. Every term was divided by its number of supervised examples already.
+  sum_gradients_over_ranks(learner, gathered, context.comm);
+  result.loss = sum_of_losses(gathered, context);
   result.gradient_norm = gradient_norm(parameters);
-  if (!std::isfinite(result.gradient_norm)) {
-    fail_not_finite(learner, lookup, step,
-                    fmt::format("the gradient of {} is not finite", first_bad_gradient(parameters)));
+
+  // 3. Refuse values that are not finite, before anything moves.
+  if (!std::isfinite(result.loss))
+    fail_not_finite(context, fmt::format("the loss is {}", result.loss), first_bad_input(learner));
+  if (!std::isfinite(result.gradient_norm))
+    fail_not_finite(context, "a gradient is not finite", "the gradient of " + first_bad_gradient(parameters));
+  if (const auto bad = gathered.row_gradients.first_bad()) {
+    fail_not_finite(context, "a gradient is not finite",
+                    fmt::format("the gradient of row {} of embedding table {}", bad->id,
+                                learner.tables[bad->table].config().name));
   }
+
+  // 4. Move.
   learner.dense_optimizer.step(result.lr_dense,
                                clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
   fault_point("step.middle");
-  learner.embeddings.apply_gradients(lookup, result.lr_sparse);
+  gathered.row_gradients.apply(learner.tables, result.lr_sparse);
+
+  result.predictions = predictions_of(gathered, context);
   result.stages.update_ms = watch.lap();
   return result;
 }

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "hstu/batching/batch.h"
 #include "hstu/training/learner.h"
+#include "hstu/training/step_context.h"
 
 namespace hstu {
 
@@ -23,17 +26,27 @@ struct StageTimes {
   }
 };
 
+// What the model predicted for the samples of a step, before the update.
+struct Predictions {
+  std::vector<float> probability, label;  // (B)
+};
+
 struct StepResult {
-  double loss = 0;           // mean cross entropy of the batch times model.loss_weight
+  double loss = 0;           // of the global batch: mean cross entropy times model.loss_weight
   double gradient_norm = 0;  // of the dense parameters, before clipping
   double lr_dense = 0, lr_sparse = 0;
-  std::int64_t samples = 0;
-  std::int64_t tokens = 0;  // of all sequences: context, history, candidate
+  std::int64_t samples = 0;  // of this rank, likewise what follows
+  std::int64_t tokens = 0;   // of all sequences: context, history, candidate
+  Predictions predictions;
   StageTimes stages;
 };
 
-// Step number `step` (0 is the first) on one batch. Throws Error naming the step and the first bad tensor
-// when the loss or a gradient is not a number; the parameters are then as before the step.
-StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step);
+// Gives the next part of the global batch, valid until the next call; null after the last.
+using NextPart = std::function<const Batch*()>;
+
+// One update by a global batch that comes in parts. The result is that of one large batch, up to rounding,
+// whatever the parts and the ranks. Throws Error naming the step and the first bad tensor when the loss or a
+// gradient is not finite; parameters and rows are then as before the step.
+StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part);
 
 }  // namespace hstu

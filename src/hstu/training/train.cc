@@ -107,20 +107,32 @@ class Run {
   // Steps until there is a reason to stop.
   std::string loop() {
     const int workers = static_cast<int>(request_.options.data.workers);
-    Loader loader(experiment_.batches(), experiment_.schedule(state_.next), {workers, 2 * workers + 2});
+    Loader loader(experiment_.samples(), experiment_.learner().model->layout(),
+                  experiment_.schedule(state_.next),
+                  {.workers = workers,
+                   .ready = 2 * workers + 2,
+                   .part_tokens = request_.options.training.micro_batch_tokens});
     while (true) {
-      const LoadedBatch* const loaded = loader.next();
-      require(loaded != nullptr, "the data ended at step {}, expected {} steps", state_.step, last_step_);
       fault_point("step.begin");
       const Clock::time_point start = Clock::now();
-      const StepResult result = train_step(experiment_.learner(), loaded->batch, state_.step);
+      const LoadedBatch* loaded = nullptr;  // the last part
+      double wait_ms = 0;
+      const auto next_part = [&]() -> const Batch* {
+        if (loaded != nullptr && loaded->last_part) return nullptr;
+        loaded = loader.next();
+        require(loaded != nullptr, "the data ended at step {}, expected {} steps", state_.step, last_step_);
+        wait_ms += loaded->data_wait_ms;
+        return &loaded->batch;
+      };
+      const StepContext context{.step = state_.step, .draws = Draws(request_.options.seed, state_.step)};
+      const StepResult result = train_step(experiment_.learner(), context, next_part);
       fault_point("step.end");
       ++state_.step;
       state_.samples += result.samples;
       state_.next = loaded->next;
       state_.window_end = loaded->window_end;
       if (loaded->window_end) ++state_.windows_done;
-      log_.step(result, 1000 * seconds_since(start), loaded->data_wait_ms, state_);
+      log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_);
       if (const auto reason = settle()) return *reason;
     }
   }

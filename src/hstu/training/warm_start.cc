@@ -162,8 +162,8 @@ WarmStartReport warm_start(Learner& learner, const WarmStartSection& section) {
   WarmStartReport report;
   report.checkpoint = checkpoint.path();
   report.step = checkpoint.step();
-  take_parameters(report, names.parameters, checkpoint, learner.model.parameters().all());
-  take_tables(report, names.tables, checkpoint, learner.embeddings.tables());
+  take_parameters(report, names.parameters, checkpoint, learner.model->parameters().all());
+  take_tables(report, names.tables, checkpoint, learner.tables);
   if (report.matched.empty() && report.renamed.empty()) {
     fail_usage("nothing of {} fits this model, neither a parameter nor a table:\n{}",
                checkpoint.path().string(), to_text(report));

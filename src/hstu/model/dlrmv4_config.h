@@ -1,4 +1,4 @@
-// Sizes and switches of the ranking model (DLRMv4's HSTU ranker).
+// Sizes and switches of the DLRMv4 ranker.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hstu {
 
-struct ModelConfig {
+struct Dlrmv4Config {
   std::int64_t embedding_dim = 64;  // E: width of the embedding tables
   std::int64_t dim = 64;            // D: width of the sequence model
   std::int64_t layers = 2;

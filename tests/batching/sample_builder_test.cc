@@ -1,4 +1,4 @@
-#include "hstu/batching/batch_builder.h"
+#include "hstu/batching/sample_builder.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace {
 
 using small::Data;
 using small::expect_error;
-using Ids = BatchVector<std::int64_t>;
+using Ids = std::vector<std::int64_t>;
 
 DataOptions full_options(HistoryStrategy strategy = HistoryStrategy::interleaved) {
   DataOptions options;
@@ -32,57 +32,72 @@ Ids every_position(const Data& data) {
   return positions;
 }
 
-void expect_well_formed(const Batch& batch, const Data& data, const BatchBuilder& builder) {
-  const auto samples = static_cast<std::size_t>(batch.samples);
-  ASSERT_EQ(batch.history_offsets.size(), samples + 1);
-  EXPECT_EQ(batch.history_offsets.front(), 0);
-  EXPECT_EQ(batch.history_offsets.back(), static_cast<std::int64_t>(batch.history_item.size()));
-  EXPECT_EQ(batch.history_action.size(), batch.history_item.size());
-  EXPECT_EQ(batch.history_time.size(), batch.history_item.size());
-  EXPECT_EQ(std::adjacent_find(batch.items.begin(), batch.items.end(), std::greater_equal<>()),
-            batch.items.end());
-  ASSERT_EQ(batch.attributes.size(), 2u);
-  for (std::size_t i = 0; i < batch.items.size(); ++i) {
-    const auto item = static_cast<std::size_t>(batch.items[i]);
-    EXPECT_EQ(batch.attributes[0][i], item < data.album.size() ? data.album[item] : 0);
-    EXPECT_EQ(batch.attributes[1][i], item < data.artist.size() ? data.artist[item] : 0);
+void expect_well_formed(const Samples& samples, const Data& data, const SampleBuilder& builder) {
+  const auto count = static_cast<std::size_t>(samples.count);
+  ASSERT_EQ(samples.history_offsets.size(), count + 1);
+  EXPECT_EQ(samples.history_offsets.front(), 0);
+  EXPECT_EQ(samples.history_offsets.back(), static_cast<std::int64_t>(samples.history_item.size()));
+  EXPECT_EQ(samples.history_action.size(), samples.history_item.size());
+  EXPECT_EQ(samples.history_time.size(), samples.history_item.size());
+  EXPECT_EQ(std::adjacent_find(samples.items.begin(), samples.items.end(), std::greater_equal<>()),
+            samples.items.end());
+  ASSERT_EQ(samples.attributes.size(), 2u);
+  for (std::size_t i = 0; i < samples.items.size(); ++i) {
+    const auto item = static_cast<std::size_t>(samples.items[i]);
+    EXPECT_EQ(samples.attributes[0][i], item < data.album.size() ? data.album[item] : 0);
+    EXPECT_EQ(samples.attributes[1][i], item < data.artist.size() ? data.artist[item] : 0);
   }
-  std::vector<bool> used(batch.items.size());
-  for (const std::int32_t i : batch.history_item) used[static_cast<std::size_t>(i)] = true;
-  for (std::size_t b = 0; b < samples; ++b) {
-    const small::Event& anchor = data.at(batch.position[b]);
-    const std::int32_t candidate = batch.candidate_item[b];
+  std::vector<bool> used(samples.items.size());
+  for (const std::int32_t i : samples.history_item) used[static_cast<std::size_t>(i)] = true;
+  for (std::size_t b = 0; b < count; ++b) {
+    const small::Event& anchor = data.at(samples.position[b]);
+    const std::int32_t candidate = samples.candidate_item[b];
     used[static_cast<std::size_t>(candidate)] = true;
-    EXPECT_EQ(batch.items[static_cast<std::size_t>(candidate)], anchor.item);
-    EXPECT_EQ(batch.candidate_time[b], anchor.time);
-    EXPECT_EQ(batch.user[b], anchor.user);
-    EXPECT_EQ(batch.label[b], (anchor.action & small::kGood) != 0 ? 1.0f : 0.0f);
-    EXPECT_EQ(batch.context[0][b], anchor.user);
-    const auto begin = batch.history_offsets[b], end = batch.history_offsets[b + 1];
+    EXPECT_EQ(samples.items[static_cast<std::size_t>(candidate)], anchor.item);
+    EXPECT_EQ(samples.candidate_time[b], anchor.time);
+    EXPECT_EQ(samples.user[b], anchor.user);
+    EXPECT_EQ(samples.label[b], (anchor.action & small::kGood) != 0 ? 1.0f : 0.0f);
+    EXPECT_EQ(samples.context[0][b], anchor.user);
+    const auto begin = samples.history_offsets[b], end = samples.history_offsets[b + 1];
     EXPECT_LE(begin, end);
     EXPECT_LE(end - begin, builder.longest_history());
   }
   EXPECT_TRUE(std::all_of(used.begin(), used.end(), [](bool u) { return u; }));  // no item without a use
 }
 
-TEST(BatchBuilder, TakesEverythingFromTheRightEvent) {
-  for (std::uint64_t seed = 0; seed < 5; ++seed) {
-    const Data data = small::write(small::random_events(seed));
-    const Dataset dataset(data.folder);
-    for (const auto strategy : {HistoryStrategy::interleaved, HistoryStrategy::last_n}) {
-      const BatchBuilder builder(dataset, full_options(strategy));
-      Ids positions = every_position(data);
-      std::reverse(positions.begin(), positions.end());
-      const Batch batch = builder.build(positions);
-      EXPECT_EQ(batch.position, positions);
-      EXPECT_GT(batch.history_item.size(), 100u);
-      expect_well_formed(batch, data, builder);
+// The bound is what parts of a batch are cut by: too small a bound would break the limit on tokens.
+TEST(SampleBuilder, BoundsTheTokensOfASample) {
+  const Data data = small::write(small::random_events(3, {.users = 10}));
+  const Dataset dataset(data.folder);
+  for (const auto strategy : {HistoryStrategy::interleaved, HistoryStrategy::last_n}) {
+    const SampleBuilder builder(dataset, full_options(strategy));
+    const Samples samples = builder.build(every_position(data));
+    for (std::size_t b = 0; b < samples.position.size(); ++b) {
+      const std::int64_t tokens = 3 + samples.history_offsets[b + 1] - samples.history_offsets[b] + 1;
+      EXPECT_LE(tokens, builder.most_tokens(samples.position[b]));
+      EXPECT_LE(builder.most_tokens(samples.position[b]), builder.longest_sequence());
     }
   }
 }
 
-// Items are renamed to positions, so that the batch itself tells which events reached it.
-TEST(BatchBuilder, NoEventAtOrAfterTheAnchorReachesItsHistory) {
+TEST(SampleBuilder, TakesEverythingFromTheRightEvent) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const Data data = small::write(small::random_events(seed));
+    const Dataset dataset(data.folder);
+    for (const auto strategy : {HistoryStrategy::interleaved, HistoryStrategy::last_n}) {
+      const SampleBuilder builder(dataset, full_options(strategy));
+      Ids positions = every_position(data);
+      std::reverse(positions.begin(), positions.end());
+      const Samples samples = builder.build(positions);
+      EXPECT_EQ(samples.position, positions);
+      EXPECT_GT(samples.history_item.size(), 100u);
+      expect_well_formed(samples, data, builder);
+    }
+  }
+}
+
+// Items are renamed to positions, so that the samples itself tells which events reached it.
+TEST(SampleBuilder, NoEventAtOrAfterTheAnchorReachesItsHistory) {
   std::int64_t tokens = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     std::vector<small::Event> events = small::random_events(seed, {.seconds = 30});  // many equal times
@@ -94,16 +109,16 @@ TEST(BatchBuilder, NoEventAtOrAfterTheAnchorReachesItsHistory) {
     const Dataset dataset(data.folder);
     DataOptions options = full_options(seed % 2 ? HistoryStrategy::interleaved : HistoryStrategy::last_n);
     if (seed > 5) options.max_sequence = 9;
-    const Batch batch = BatchBuilder(dataset, options).build(every_position(data));
+    const Samples samples = SampleBuilder(dataset, options).build(every_position(data));
     for (std::int64_t anchor = 0; anchor < data.size(); ++anchor) {
       const auto b = static_cast<std::size_t>(anchor);
-      for (std::int64_t t = batch.history_offsets[b]; t < batch.history_offsets[b + 1]; ++t) {
+      for (std::int64_t t = samples.history_offsets[b]; t < samples.history_offsets[b + 1]; ++t) {
         const auto token = static_cast<std::size_t>(t);
-        const std::int64_t source = batch.items[static_cast<std::size_t>(batch.history_item[token])];
+        const std::int64_t source = samples.items[static_cast<std::size_t>(samples.history_item[token])];
         ASSERT_LT(source, anchor);
         ASSERT_GE(source, std::max(data.user_start(anchor), anchor - options.scan_limit));
-        ASSERT_EQ(batch.history_time[token], data.at(source).time);
-        ASSERT_EQ(batch.history_action[token], data.at(source).action & ~kRankableBit);
+        ASSERT_EQ(samples.history_time[token], data.at(source).time);
+        ASSERT_EQ(samples.history_action[token], data.at(source).action & ~kRankableBit);
         ++tokens;
       }
     }
@@ -111,7 +126,7 @@ TEST(BatchBuilder, NoEventAtOrAfterTheAnchorReachesItsHistory) {
   EXPECT_GT(tokens, 10'000);
 }
 
-TEST(BatchBuilder, WhatComesLaterChangesNothingButTheLabel) {
+TEST(SampleBuilder, WhatComesLaterChangesNothingButTheLabel) {
   const std::vector<small::Event> events = small::random_events(4);
   const Data data = small::write(events);
   const Dataset dataset(data.folder);
@@ -127,8 +142,8 @@ TEST(BatchBuilder, WhatComesLaterChangesNothingButTheLabel) {
     const Data future = small::write(altered, "altered");
     const Dataset altered_dataset(future.folder);
     const Ids one{anchor};
-    const Batch before = BatchBuilder(dataset, full_options()).build(one);
-    const Batch after = BatchBuilder(altered_dataset, full_options()).build(one);
+    const Samples before = SampleBuilder(dataset, full_options()).build(one);
+    const Samples after = SampleBuilder(altered_dataset, full_options()).build(one);
     EXPECT_EQ(before.items, after.items);
     EXPECT_EQ(before.history_item, after.history_item);
     EXPECT_EQ(before.history_action, after.history_action);
@@ -138,7 +153,7 @@ TEST(BatchBuilder, WhatComesLaterChangesNothingButTheLabel) {
   }
 }
 
-TEST(BatchBuilder, HistoriesAreInTheOrderOfTime) {
+TEST(SampleBuilder, HistoriesAreInTheOrderOfTime) {
   // Written in the order of the log, which is not the order of time.
   const Data data = small::write({{.user = 1, .time = 30, .item = 3, .action = 0x81},
                                   {.user = 1, .time = 10, .item = 1, .action = 2},
@@ -146,20 +161,20 @@ TEST(BatchBuilder, HistoriesAreInTheOrderOfTime) {
                                   {.user = 1, .time = 20, .item = 2, .action = 4},
                                   {.user = 1, .time = 40, .item = 4, .action = 0x81}});
   const Dataset dataset(data.folder);
-  const Batch batch = BatchBuilder(dataset, {}).build(Ids{3});
-  EXPECT_EQ(batch.history_time, (Ids{10, 20, 30}));
-  EXPECT_EQ(batch.items, (Ids{1, 2, 3, 4}));
-  EXPECT_EQ(batch.history_action, (BatchVector<std::uint8_t>{2, 4, 1}));
+  const Samples samples = SampleBuilder(dataset, {}).build(Ids{3});
+  EXPECT_EQ(samples.history_time, (Ids{10, 20, 30}));
+  EXPECT_EQ(samples.items, (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(samples.history_action, (std::vector<std::uint8_t>{2, 4, 1}));
 }
 
-TEST(BatchBuilder, ASampleDoesNotDependOnItsBatch) {
+TEST(SampleBuilder, ASampleDoesNotDependOnItsBatch) {
   const Data data = small::write(small::random_events(7));
   const Dataset dataset(data.folder);
-  const BatchBuilder builder(dataset, full_options());
-  const Batch all = builder.build(every_position(data));
+  const SampleBuilder builder(dataset, full_options());
+  const Samples all = builder.build(every_position(data));
   for (std::int64_t p = 0; p < data.size(); p += 11) {
     const auto b = static_cast<std::size_t>(p);
-    const Batch one = builder.build(Ids{p});
+    const Samples one = builder.build(Ids{p});
     Ids from_all, from_one;
     for (std::int64_t t = all.history_offsets[b]; t < all.history_offsets[b + 1]; ++t) {
       from_all.push_back(all.items[static_cast<std::size_t>(all.history_item[static_cast<std::size_t>(t)])]);
@@ -170,12 +185,12 @@ TEST(BatchBuilder, ASampleDoesNotDependOnItsBatch) {
   }
 }
 
-TEST(BatchBuilder, ReusedBuffersHoldWhatFreshOnesWould) {
+TEST(SampleBuilder, ReusedBuffersHoldWhatFreshOnesWould) {
   const Data data = small::write(small::random_events(7));
   const Dataset dataset(data.folder);
-  const BatchBuilder builder(dataset, full_options());
-  BatchScratch scratch = builder.scratch();
-  Batch reused;
+  const SampleBuilder builder(dataset, full_options());
+  SampleScratch scratch = builder.scratch();
+  Samples reused;
   RandomStream random{.key = 3, .index = 0};
   for (int round = 0; round < 50; ++round) {
     Ids positions;  // of few users and many, ascending and not, some twice
@@ -186,8 +201,8 @@ TEST(BatchBuilder, ReusedBuffersHoldWhatFreshOnesWould) {
     }
     if (round % 2 == 0) std::sort(positions.begin(), positions.end());
     builder.build(positions, reused, scratch);
-    const Batch fresh = builder.build(positions);
-    EXPECT_EQ(reused.samples, fresh.samples);
+    const Samples fresh = builder.build(positions);
+    EXPECT_EQ(reused.count, fresh.samples);
     EXPECT_EQ(reused.position, fresh.position);
     EXPECT_EQ(reused.history_offsets, fresh.history_offsets);
     EXPECT_EQ(reused.history_item, fresh.history_item);
@@ -201,37 +216,37 @@ TEST(BatchBuilder, ReusedBuffersHoldWhatFreshOnesWould) {
   }
 }
 
-TEST(BatchBuilder, MaxSequenceKeepsTheLatestEvents) {
+TEST(SampleBuilder, MaxSequenceKeepsTheLatestEvents) {
   const Data data = small::write(small::random_events(8, {.users = 2, .longest = 200}));
   const Dataset dataset(data.folder);
   DataOptions options = full_options(HistoryStrategy::last_n);
-  const BatchBuilder whole(dataset, options);
+  const SampleBuilder whole(dataset, options);
   EXPECT_EQ(whole.longest_sequence(), 12 + 3 + 1);
   options.max_sequence = 3 + 5 + 1;
-  const BatchBuilder cut(dataset, options);
+  const SampleBuilder cut(dataset, options);
   EXPECT_EQ(cut.longest_sequence(), options.max_sequence);
   const Ids last{data.size() - 1};
-  const Batch long_history = whole.build(last), short_history = cut.build(last);
+  const Samples long_history = whole.build(last), short_history = cut.build(last);
   ASSERT_EQ(long_history.history_time.size(), 12u);
   EXPECT_EQ(short_history.history_time,
             Ids(long_history.history_time.end() - 5, long_history.history_time.end()));
 }
 
-TEST(BatchBuilder, AnEmptyBatchAndAnEmptyHistoryAreFine) {
+TEST(SampleBuilder, AnEmptyBatchAndAnEmptyHistoryAreFine) {
   const Data data = small::write({{.user = 1, .time = 1, .item = 8, .action = 0x81}});
   const Dataset dataset(data.folder);
-  const BatchBuilder builder(dataset, {});
+  const SampleBuilder builder(dataset, {});
   EXPECT_EQ(builder.build(Ids{}).history_offsets, Ids{0});
-  const Batch batch = builder.build(Ids{0});
-  EXPECT_EQ(batch.history_offsets, (Ids{0, 0}));
-  EXPECT_EQ(batch.items, Ids{8});
+  const Samples samples = builder.build(Ids{0});
+  EXPECT_EQ(samples.history_offsets, (Ids{0, 0}));
+  EXPECT_EQ(samples.items, Ids{8});
 }
 
-TEST(BatchBuilder, RefusesNamesTheDatasetDoesNotHave) {
+TEST(SampleBuilder, RefusesNamesTheDatasetDoesNotHave) {
   const Dataset dataset(small::write({{.user = 1, .time = 1, .item = 8, .action = 0x81}}).folder);
   DataOptions options;
   options.attributes = {"albumid"};
-  expect_error<UsageError>([&] { BatchBuilder(dataset, options); }, {"albumid", "album_id"});
+  expect_error<UsageError>([&] { SampleBuilder(dataset, options); }, {"albumid", "album_id"});
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+#include "hstu/batching/batch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+
+std::string ids_column(std::string_view feature) {
+  return std::string(feature) + ".ids";
+}
+std::string index_column(std::string_view feature) {
+  return std::string(feature) + ".index";
+}
+
+void Batch::clear() {
+  columns_.clear();
+  bad_ids.clear();
+  used_ = samples = tokens = longest = supervised = 0;
+}
+
+void Batch::reserve(std::int64_t bytes) {
+  if (bytes <= capacity_) return;
+  // A quarter more, so that the next batch, a little longer, fits as well.
+  const auto wanted =
+      static_cast<std::size_t>((bytes + bytes / 4 + kAlignment - 1) / kAlignment * kAlignment);
+  std::shared_ptr<std::byte> slab(
+      static_cast<std::byte*>(memory_->allocate(wanted, kAlignment)),
+      [memory = memory_, wanted](std::byte* data) { memory->deallocate(data, wanted, kAlignment); });
+  if (used_ > 0) std::memcpy(slab.get(), slab_.get(), static_cast<std::size_t>(used_));
+  slab_ = std::move(slab);
+  capacity_ = static_cast<std::int64_t>(wanted);
+}
+
+std::byte* Batch::add_column(std::string_view name, DType type, Shape shape) {
+  require(find(name) == nullptr, "batch: column \"{}\" exists already", name);
+  Column column{std::string(name), type, used_, std::move(shape)};
+  const auto bytes = static_cast<std::int64_t>(column.elements() * size_of(type));
+  const std::int64_t end = used_ + (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  reserve(std::max(end, kAlignment));
+  used_ = end;
+  columns_.push_back(std::move(column));
+  return slab_.get() + columns_.back().offset;
+}
+
+const Batch::Column* Batch::find(std::string_view name) const {
+  const auto column =
+      std::find_if(columns_.begin(), columns_.end(), [&](const Column& c) { return c.name == name; });
+  return column == columns_.end() ? nullptr : &*column;
+}
+
+const Batch::Column& Batch::find(std::string_view name, DType type) const {
+  const Column* const column = find(name);
+  if (column == nullptr) {
+    std::string known;
+    for (const Column& c : columns_) known += " " + c.name;
+    require(false, "batch: no column \"{}\" among{}", name, known);
+  }
+  require(column->type == type, "batch: column \"{}\": expected {}, found {}", name, to_string(type),
+          to_string(column->type));
+  return *column;
+}
+
+Tensor Batch::tensor(std::string_view name) const {
+  const Column* const column = find(name);
+  require(column != nullptr, "batch: no column \"{}\"", name);
+  return Tensor::view(column->shape, column->type, slab_.get() + column->offset, slab_);
+}
+
+}  // namespace hstu

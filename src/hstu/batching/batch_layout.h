@@ -1,0 +1,55 @@
+// BatchLayout: how a model wants samples laid out in a batch. Runs on the loader's threads.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hstu/batching/batch.h"
+#include "hstu/batching/distinct_ids.h"
+#include "hstu/batching/samples.h"
+
+namespace hstu {
+
+// Scratch memory of one thread, reused from batch to batch.
+struct LayoutScratch {
+  DistinctIds distinct;
+  std::vector<std::int32_t> index;
+  std::vector<std::int64_t> ids;
+};
+
+class BatchLayout {
+ public:
+  virtual ~BatchLayout() = default;
+  // Fills a cleared batch: the columns of every batch, those of each feature, and the model's own. A pure
+  // function of the samples; called from several threads at once.
+  virtual void lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const = 0;
+};
+
+// A feature and the rows V of its table: ids are 0 .. V - 1, all others are bad.
+struct FeatureSpec {
+  std::string name;
+  std::int64_t rows = 0;
+};
+
+// The features of samples in the order in which they are looked up.
+struct SampleFeatures {
+  FeatureSpec item;
+  std::vector<FeatureSpec> attributes;  // in the order of Samples::attributes
+  std::vector<FeatureSpec> context;     // in the order of Samples::context
+
+  std::vector<FeatureSpec> all() const;  // item, attributes, context
+};
+
+// Adds sample.user, sample.position, sample.label and sample.real, (B) each.
+void add_sample_columns(const Samples& samples, Batch& batch);
+
+// Adds ids and index of each attribute (index (I), by distinct item) and of each contextual feature (index
+// (B)), and the ids of the item (I); the item's index is the layout's, which knows the tokens. Distinct ids
+// are in the order of first appearance, items ascending. Counts bad ids by occurrence: an attribute's in each
+// token that has the item.
+void add_feature_columns(const Samples& samples, const SampleFeatures& features, LayoutScratch& scratch,
+                         Batch& batch);
+
+}  // namespace hstu

@@ -1,0 +1,139 @@
+#include "hstu/batching/sample_builder.h"
+
+#include <algorithm>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+// Index of the user that owns `position`; neighbours mostly share theirs.
+std::int64_t find_user(const Dataset& dataset, std::int64_t position, std::int64_t guess) {
+  const auto offsets = dataset.user_offsets().subspan(static_cast<std::size_t>(guess), 2);
+  return position >= offsets[0] && position < offsets[1] ? guess : dataset.user_at(position);
+}
+
+// Replaces numbers of first appearance by places in the ascending order.
+void renumber(std::vector<std::int32_t>& items, const std::vector<std::int32_t>& place) {
+  for (std::int32_t& item : items) item = place[static_cast<std::size_t>(item)];
+}
+
+}  // namespace
+
+SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options)
+    : dataset_(dataset),
+      rule_(resolve_history(options, dataset.manifest())),
+      features_(dataset, options.contextual),
+      label_bit_(dataset.manifest().label_bit()) {
+  for (const std::string& name : options.attributes) attributes_.push_back(&dataset.attribute(name));
+}
+
+Samples SampleBuilder::build(std::span<const std::int64_t> positions) const {
+  Samples samples;
+  SampleScratch once = scratch();
+  build(positions, samples, once);
+  return samples;
+}
+
+void SampleBuilder::build(std::span<const std::int64_t> positions, Samples& samples,
+                          SampleScratch& scratch) const {
+  samples.count = static_cast<std::int64_t>(positions.size());
+  samples.position.assign(positions.begin(), positions.end());
+  scratch.numbers.clear();
+  add_candidates(samples, scratch);
+  add_histories(samples, scratch);
+  add_items(samples, scratch);
+}
+
+std::int64_t SampleBuilder::most_tokens(std::int64_t position) const {
+  const std::int64_t user = dataset_.user_at(position);
+  const std::int64_t before = position - dataset_.user_offsets()[static_cast<std::size_t>(user)];
+  return static_cast<std::int64_t>(features_.size()) + std::min(before, rule_.longest) + 1;
+}
+
+// Everything but the items.
+void SampleBuilder::add_candidates(Samples& samples, SampleScratch& scratch) const {
+  const auto count = static_cast<std::size_t>(samples.count);
+  samples.candidate_time.resize(count);
+  samples.label.resize(count);
+  samples.user.resize(count);
+  samples.context.resize(features_.size());
+  for (auto& ids : samples.context) ids.resize(count);
+  scratch.user_starts.resize(count);
+  std::int64_t user = 0;
+  for (std::size_t b = 0; b < count; ++b) {
+    const std::int64_t position = samples.position[b];
+    require(position >= 0 && position < dataset_.events(), "expected a position in [0, {}), found {}",
+            dataset_.events(), position);
+    user = find_user(dataset_, position, user);
+    scratch.user_starts[b] = dataset_.user_offsets()[static_cast<std::size_t>(user)];
+    samples.user[b] = dataset_.user_ids()[static_cast<std::size_t>(user)];
+    samples.candidate_time[b] = dataset_.time()[position];
+    samples.label[b] =
+        (dataset_.action()[static_cast<std::size_t>(position)] & label_bit_) != 0 ? 1.0f : 0.0f;
+    for (std::size_t f = 0; f < features_.size(); ++f) {
+      samples.context[f][b] = features_.value(f, samples.user[b], position);
+    }
+  }
+}
+
+// Items get their numbers of first appearance here.
+void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) const {
+  const auto count = static_cast<std::size_t>(samples.count);
+  samples.history_offsets.resize(count + 1);
+  samples.candidate_item.resize(count);
+  samples.history_offsets[0] = 0;
+  const std::uint8_t* const actions = dataset_.action().data();
+  std::size_t tokens = 0;
+  for (std::size_t b = 0; b < count; ++b) {
+    const std::int64_t anchor = samples.position[b];
+    const auto history = scratch.gatherer.gather(scratch.user_starts[b], anchor);
+    // Sizes only grow here, to what most batches need in the end: elements are set to zero once, not each
+    // time.
+    const std::size_t needed = tokens + history.size();
+    if (samples.history_item.size() < needed) {
+      samples.history_item.resize(needed);
+      samples.history_action.resize(needed);
+      samples.history_time.resize(needed);
+    }
+    scratch.numbers.number(dataset_.item(), scratch.user_starts[b], history,
+                           samples.history_item.data() + tokens);
+    std::uint8_t* const action = samples.history_action.data() + tokens;
+    for (std::size_t i = 0; i < history.size(); ++i) {
+      action[i] = static_cast<std::uint8_t>(actions[history[i]] & ~kRankableBit);
+    }
+    std::int64_t* const time = samples.history_time.data() + tokens;
+    dataset_.time().visit([&](const auto* times) {
+      for (std::size_t i = 0; i < history.size(); ++i) time[i] = static_cast<std::int64_t>(times[history[i]]);
+    });
+    tokens = needed;
+    samples.history_offsets[b + 1] = static_cast<std::int64_t>(tokens);
+    samples.candidate_item[b] = scratch.numbers.number(dataset_.item()[anchor]);
+  }
+  samples.history_item.resize(tokens);
+  samples.history_action.resize(tokens);
+  samples.history_time.resize(tokens);
+}
+
+// The distinct items in ascending order, and what depends on them alone.
+void SampleBuilder::add_items(Samples& samples, SampleScratch& scratch) const {
+  const auto sorted = scratch.numbers.distinct().sorted();
+  samples.items.resize(sorted.size());
+  scratch.place.resize(sorted.size());
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    samples.items[i] = sorted[i].id;
+    scratch.place[static_cast<std::size_t>(sorted[i].number)] = static_cast<std::int32_t>(i);
+  }
+  renumber(samples.history_item, scratch.place);
+  renumber(samples.candidate_item, scratch.place);
+
+  samples.attributes.resize(attributes_.size());
+  for (std::size_t a = 0; a < attributes_.size(); ++a) {
+    samples.attributes[a].resize(samples.items.size());
+    for (std::size_t i = 0; i < samples.items.size(); ++i) {
+      samples.attributes[a][i] = attribute_of(*attributes_[a], samples.items[i]);
+    }
+  }
+}
+
+}  // namespace hstu

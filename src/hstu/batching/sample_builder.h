@@ -1,0 +1,66 @@
+// Makes samples out of anchors' positions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "hstu/batching/features.h"
+#include "hstu/batching/history.h"
+#include "hstu/batching/item_numbers.h"
+#include "hstu/batching/options.h"
+#include "hstu/batching/samples.h"
+#include "hstu/dataset/dataset.h"
+
+namespace hstu {
+
+// Scratch memory for making samples. Reused from batch to batch, so that nothing is allocated in the long
+// run; one thread at a time.
+struct SampleScratch {
+  explicit SampleScratch(HistoryGatherer histories) : gatherer(std::move(histories)) {}
+  HistoryGatherer gatherer;
+  ItemNumbers numbers;
+  std::vector<std::int64_t> user_starts;  // (B)
+  std::vector<std::int32_t> place;        // [number of an item] index into Samples::items
+};
+
+// Samples are a pure function of (dataset, options, positions). Safe to use from many threads at once, each
+// with a scratch of its own. The dataset must outlive it.
+class SampleBuilder {
+ public:
+  // UsageError for names the dataset does not have and values out of range.
+  SampleBuilder(const Dataset& dataset, const DataOptions& options);
+
+  // The samples of the anchors at `positions`, in their order. Nothing at or after an anchor's position
+  // reaches its sample, but for the candidate itself: item, time, label, context. What `samples` held is
+  // overwritten, in its own memory.
+  void build(std::span<const std::int64_t> positions, Samples& samples, SampleScratch& scratch) const;
+  Samples build(std::span<const std::int64_t> positions) const;
+  SampleScratch scratch() const {
+    return SampleScratch(HistoryGatherer(dataset_.action(), dataset_.pool_counts(), rule_));
+  }
+
+  // A bound of the tokens of the sample at `position` (contextual, history, candidate), known without
+  // gathering its history.
+  std::int64_t most_tokens(std::int64_t position) const;
+  // No sample of these options has a longer history.
+  std::int64_t longest_history() const { return rule_.longest; }
+  // No sample has more tokens: contextual, history, candidate.
+  std::int64_t longest_sequence() const {
+    return static_cast<std::int64_t>(features_.size()) + rule_.longest + 1;
+  }
+
+ private:
+  void add_candidates(Samples& samples, SampleScratch& scratch) const;
+  void add_histories(Samples& samples, SampleScratch& scratch) const;
+  void add_items(Samples& samples, SampleScratch& scratch) const;
+
+  const Dataset& dataset_;
+  HistoryRule rule_;
+  ContextualFeatures features_;
+  std::vector<const MappedColumn*> attributes_;
+  std::uint8_t label_bit_;
+};
+
+}  // namespace hstu

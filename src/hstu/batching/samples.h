@@ -1,0 +1,31 @@
+// Samples: what a dataset says of some anchors. Alphabet: B samples, T history tokens in all, I distinct
+// items.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace hstu {
+
+struct Samples {
+  std::int64_t count = 0;  // B
+
+  // History of sample b: tokens [history_offsets[b], history_offsets[b + 1]), oldest first.
+  std::vector<std::int64_t> history_offsets;  // (B + 1)
+  std::vector<std::int32_t> history_item;     // (T) index into `items`
+  std::vector<std::uint8_t> history_action;   // (T) action bits of the manifest, rankable bit cleared
+  std::vector<std::int64_t> history_time;     // (T) seconds
+
+  std::vector<std::int32_t> candidate_item;  // (B) index into `items`
+  std::vector<std::int64_t> candidate_time;  // (B) seconds, the anchor's own time
+  std::vector<float> label;                  // (B) 0 or 1
+  std::vector<std::int64_t> user;            // (B) original user ids
+  std::vector<std::int64_t> position;  // (B) flat position of the anchor in the dataset: the sample's name
+
+  // Every distinct item once, so that what depends on the item alone is computed once.
+  std::vector<std::int64_t> items;                    // (I) original ids, ascending
+  std::vector<std::vector<std::int64_t>> attributes;  // [attribute](I) ids, in the order of the configuration
+  std::vector<std::vector<std::int64_t>> context;     // [feature](B) ids, already hashed into their table
+};
+
+}  // namespace hstu

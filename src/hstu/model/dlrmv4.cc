@@ -1,0 +1,174 @@
+#include "hstu/model/dlrmv4.h"
+
+#include <cmath>
+#include <utility>
+
+#include "hstu/loss/binary_cross_entropy.h"
+#include "hstu/ops/action_rows.h"
+#include "hstu/ops/elementwise.h"
+#include "hstu/ops/gather_sum.h"
+#include "hstu/ops/linear.h"
+#include "hstu/ops/norm.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kClockFeatures = 4;
+// Places of draws.
+constexpr std::uint64_t kInputPlace = 0, kFirstLayerPlace = 1;
+
+std::vector<Mlp> additional(ParameterSet& set, const Dlrmv4Config& config) {
+  std::vector<Mlp> mlp;
+  if (config.attributes > 0) {
+    mlp.emplace_back(set, "preprocessor.additional", config.attributes * config.embedding_dim,
+                     config.preprocessor_hidden, config.dim, Initializer::xavier_normal);
+  }
+  return mlp;
+}
+
+bool features_fit(const Dlrmv4Config& config, const SampleFeatures& features) {
+  return static_cast<std::int64_t>(features.attributes.size()) == config.attributes &&
+         static_cast<std::int64_t>(features.context.size()) == config.context;
+}
+
+}  // namespace
+
+Dlrmv4::Dlrmv4(const Dlrmv4Config& config, SampleFeatures features, std::uint64_t seed, DType type)
+    : config_(config),
+      layout_(config, std::move(features)),
+      parameters_(derive_key(seed, "dense parameters"), type),
+      content_(parameters_, "preprocessor.content", config.embedding_dim, config.preprocessor_hidden,
+               config.dim, Initializer::xavier_normal),
+      action_table_(parameters_.add("preprocessor.action.table",
+                                    {static_cast<std::int64_t>(config.action_bits.size()), config.action_dim},
+                                    Initializer::normal(0.1))),
+      action_target_(
+          parameters_.add("preprocessor.action.target",
+                          {1, static_cast<std::int64_t>(config.action_bits.size()) * config.action_dim},
+                          Initializer::normal(0.1))),
+      action_bits_(Tensor::from({static_cast<std::int64_t>(config.action_bits.size())}, config.action_bits)),
+      action_(parameters_, "preprocessor.action", action_target_.value.size(), config.preprocessor_hidden,
+              config.dim, Initializer::xavier_normal),
+      context_weight_(parameters_.add("preprocessor.contextual.weight",
+                                      {config.context, config.embedding_dim, config.dim},
+                                      Initializer::xavier_normal(config.embedding_dim, config.dim))),
+      context_bias_(parameters_.add("preprocessor.contextual.bias", {config.context, config.dim},
+                                    Initializer::zeros())),
+      position_(
+          parameters_.add("encoder.position", {config.positions, config.dim},
+                          Initializer::uniform(std::sqrt(1.0 / static_cast<double>(config.positions))))),
+      time_(parameters_.add("encoder.time", {config.time_buckets + 1, config.dim},
+                            Initializer::uniform(std::sqrt(1.0 / static_cast<double>(config.time_buckets))))),
+      post_linear_(add_linear(parameters_, "postprocessor.linear", config.dim + kClockFeatures, config.dim,
+                              Initializer::xavier_normal(config.dim + kClockFeatures, config.dim))),
+      post_norm_(add_norm(parameters_, "postprocessor.norm", config.dim)),
+      item_(parameters_, "item", (1 + config.attributes) * config.embedding_dim, config.head_hidden,
+            config.dim, Initializer::xavier_uniform),
+      head_first_(add_linear(parameters_, "head.0", config.dim, config.head_hidden,
+                             Initializer::xavier_uniform(config.dim, config.head_hidden))),
+      head_swish_(add_norm(parameters_, "head.swish", config.head_hidden)),
+      head_second_(add_linear(parameters_, "head.1", config.head_hidden, 1,
+                              Initializer::xavier_uniform(config.head_hidden, 1))),
+      additional_(additional(parameters_, config)),
+      stack_(parameters_, "layers",
+             {config.layers, {config.dim, config.heads, config.head_dim}, config.layer_dropout}) {
+  require(features_fit(config, layout_.features()),
+          "expected features for {} attributes and {} contextual tokens", config.attributes, config.context);
+}
+
+Dlrmv4::Rows Dlrmv4::by_kind(std::span<const Variable> rows) const {
+  const SampleFeatures& features = layout_.features();
+  require(rows.size() == 1 + features.attributes.size() + features.context.size(),
+          "expected rows of {} features, found {}", 1 + features.attributes.size() + features.context.size(),
+          rows.size());
+  return {rows[0], rows.subspan(1, features.attributes.size()), rows.subspan(1 + features.attributes.size())};
+}
+
+Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variable> all_rows,
+                         const Draws& draws) const {
+  const Rows rows = by_kind(all_rows);
+  const Variable x = sequence(tape, batch, rows, draws);                               // (T, D)
+  const Variable encoded = encode_users(tape, x, batch, draws);                        // (B, D)
+  const Variable user = postprocess(tape, encoded, batch);                             // (B, D)
+  const Variable candidate = encode_candidates(tape, batch, rows);                     // (B, D)
+  Variable h = ops::multiply(tape, user, candidate);                                   // (B, D)
+  h = ops::linear(tape, h, Variable(head_first_.weight), Variable(head_first_.bias));  // (B, head_hidden)
+  h = ops::swish_layer_norm(tape, h, Variable(head_swish_.weight), Variable(head_swish_.bias), kNormEpsilon);
+  return ops::linear(tape, h, Variable(head_second_.weight), Variable(head_second_.bias));
+}
+
+Variable Dlrmv4::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
+  const double factor = config_.loss_weight / static_cast<double>(batch.supervised);
+  return loss::binary_cross_entropy(tape, logits, batch.tensor(kLabelColumn), factor);
+}
+
+// (C * B, D): row c * B + b is contextual feature c of sample b, each feature with a weight of its own.
+Variable Dlrmv4::contextual_tokens(Tape& tape, const Batch& batch, const Rows& rows) const {
+  std::vector<Variable> features;
+  for (std::size_t c = 0; c < rows.context.size(); ++c) {
+    const Tensor index = batch.tensor(index_column(layout_.features().context[c].name));
+    features.push_back(ops::gather_rows(tape, rows.context[c], index));
+  }
+  return ops::grouped_linear(tape, ops::concat_rows(tape, features), Variable(context_weight_),
+                             Variable(context_bias_));
+}
+
+// (I, D): what a token owes to its item alone, computed once for each distinct item of the batch.
+Variable Dlrmv4::item_content(Tape& tape, const Batch& batch, const Rows& rows) const {
+  const Variable content = content_(tape, rows.items);
+  if (additional_.empty()) return content;
+  std::vector<Variable> attributes;
+  for (std::size_t a = 0; a < rows.attributes.size(); ++a) {
+    const Tensor index = batch.tensor(index_column(layout_.features().attributes[a].name));
+    attributes.push_back(ops::gather_rows(tape, rows.attributes[a], index));
+  }
+  return ops::add(tape, content, additional_.front()(tape, ops::concat_columns(tape, attributes)));
+}
+
+// (T, D): content, action, position and time of every token.
+Variable Dlrmv4::sequence(Tape& tape, const Batch& batch, const Rows& rows, const Draws& draws) const {
+  const double scale = std::sqrt(static_cast<double>(config_.dim));
+  std::vector<ops::GatherTerm> terms;
+  if (config_.context > 0)
+    terms.push_back({contextual_tokens(tape, batch, rows), batch.tensor(dlrmv4::kContext), scale});
+  terms.push_back(
+      {item_content(tape, batch, rows), batch.tensor(index_column(layout_.features().item.name)), scale});
+  const Variable actions =
+      action_(tape, ops::action_rows(tape, Variable(action_table_), Variable(action_target_),
+                                     batch.tensor(dlrmv4::kActions), action_bits_));
+  terms.push_back({actions, batch.tensor(dlrmv4::kAction), scale});
+  terms.push_back({Variable(position_), batch.tensor(dlrmv4::kPosition), 1});
+  terms.push_back({Variable(time_), batch.tensor(dlrmv4::kTimeBucket), 1});
+  return ops::gather_sum(tape, terms,
+                         draws.dropout(config_.input_dropout, kInputPlace, batch.tensor(dlrmv4::kTokenName)));
+}
+
+// (T, D) -> (B, D). Nothing reads the last layer's output but the candidates' tokens.
+Variable Dlrmv4::encode_users(Tape& tape, const Variable& x, const Batch& batch, const Draws& draws) const {
+  const bool longest_in_batch = config_.attention_scale == "longest_in_batch";
+  const std::int64_t divisor = longest_in_batch ? batch.longest : config_.max_sequence;
+  const StackRows all{{}, batch.tensor(dlrmv4::kOffsets), batch.tensor(dlrmv4::kTokenName)};
+  const StackRows candidates{batch.tensor(dlrmv4::kCandidate), batch.tensor(dlrmv4::kCandidateOffsets),
+                             batch.tensor(dlrmv4::kCandidateName)};
+  return stack_(tape, x, all, candidates, 1.0 / static_cast<double>(divisor), draws, kFirstLayerPlace);
+}
+
+Variable Dlrmv4::postprocess(Tape& tape, const Variable& x, const Batch& batch) const {
+  const Variable clock = Variable::constant(
+      ops::cast(tape, batch.tensor(dlrmv4::kClock), x.value().dtype()));  // (B, kClockFeatures)
+  const Variable h = ops::linear(tape, ops::concat_columns(tape, {x, clock}), Variable(post_linear_.weight),
+                                 Variable(post_linear_.bias));
+  return ops::layer_norm(tape, h, Variable(post_norm_.weight), Variable(post_norm_.bias), kNormEpsilon);
+}
+
+// (B, D): the candidates' items and attributes, seen apart from any user.
+Variable Dlrmv4::encode_candidates(Tape& tape, const Batch& batch, const Rows& rows) const {
+  std::vector<Variable> features{ops::gather_rows(tape, rows.items, batch.tensor(dlrmv4::kCandidateItem))};
+  for (std::size_t a = 0; a < rows.attributes.size(); ++a) {
+    const Tensor index = batch.tensor(candidate_column(layout_.features().attributes[a].name));
+    features.push_back(ops::gather_rows(tape, rows.attributes[a], index));
+  }
+  return item_(tape, ops::concat_columns(tape, features));
+}
+
+}  // namespace hstu

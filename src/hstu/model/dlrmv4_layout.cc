@@ -1,0 +1,154 @@
+#include "hstu/model/dlrmv4_layout.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "hstu/model/draws.h"
+
+namespace hstu {
+namespace {
+
+// The row of each action mask that occurs in the histories, and those masks in ascending order.
+std::array<std::int32_t, 256> action_rows_of(const Samples& samples, std::vector<std::uint8_t>* actions) {
+  std::array<bool, 256> seen{};
+  for (const std::uint8_t action : samples.history_action) seen[action] = true;
+  std::array<std::int32_t, 256> row{};
+  for (std::size_t a = 0; a < seen.size(); ++a) {
+    if (!seen[a]) continue;
+    row[a] = static_cast<std::int32_t>(actions->size());
+    actions->push_back(static_cast<std::uint8_t>(a));
+  }
+  return row;
+}
+
+}  // namespace
+
+std::string candidate_column(std::string_view attribute) {
+  return "candidate." + std::string(attribute);
+}
+
+std::int32_t position_row(std::int64_t n, std::int64_t length, std::int64_t context, std::int64_t positions) {
+  const std::int64_t high = length - 1;
+  const std::int64_t row = n < context ? n : high - std::min(n, high) + context;
+  return static_cast<std::int32_t>(std::min(row, positions - 1));
+}
+
+std::int32_t time_bucket_row(std::int64_t query_time, std::int64_t time, std::int64_t buckets) {
+  const double seconds = std::max(static_cast<double>(query_time - time), 1e-6);
+  return static_cast<std::int32_t>(std::min(std::sqrt(seconds / 60), static_cast<double>(buckets)));
+}
+
+void clock_features(std::int64_t time, double circle_constant, double* out) {
+  const double hour = std::floor(static_cast<double>(time) / 3600);
+  const double day = std::floor(static_cast<double>(time) / 86400);
+  const double hour_angle = (hour - 24 * std::floor(hour / 24)) / 24 * 2 * circle_constant;
+  const double day_angle = (day - 7 * std::floor(day / 7)) / 7 * 2 * circle_constant;
+  for (const double angle : {hour_angle, day_angle}) {
+    *out++ = std::cos(angle);
+    *out++ = std::sin(angle);
+  }
+}
+
+std::int64_t sequence_work(std::int64_t length, const Dlrmv4Config& config) {
+  const std::int64_t width = config.heads * config.head_dim;
+  const std::int64_t products = 2 * config.dim * 4 * width + 2 * 3 * width * config.dim;  // UVQK, output
+  const std::int64_t pairs = length * (length + 1) / 2;
+  return config.layers * (length * products + pairs * 4 * width);
+}
+
+void Dlrmv4Layout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const {
+  const std::int64_t n = samples.count, history = samples.history_offsets.back();
+  batch.tokens = history + n * (config_.context + 1);
+  const std::int64_t features = 1 + config_.attributes;  // of items
+  batch.reserve(
+      5 * Batch::column_bytes<std::int32_t>(batch.tokens) + Batch::column_bytes<std::int64_t>(batch.tokens) +
+      2 * features * Batch::column_bytes<std::int64_t>(static_cast<std::int64_t>(samples.items.size())) +
+      (16 + 2 * config_.context) * Batch::column_bytes<std::int64_t>(4 * n + 256));
+  add_sample_columns(samples, batch);
+  add_feature_columns(samples, features_, scratch, batch);
+  add_tokens(samples, batch);
+  add_candidates(samples, batch);
+}
+
+std::int64_t Dlrmv4Layout::query_time(const Samples& samples, std::size_t sample) const {
+  const std::int64_t begin = samples.history_offsets[sample], end = samples.history_offsets[sample + 1];
+  const bool last_event = config_.query_time == "last_event" && end > begin;
+  return last_event ? samples.history_time[static_cast<std::size_t>(end - 1)]
+                    : samples.candidate_time[sample];
+}
+
+void Dlrmv4Layout::add_tokens(const Samples& samples, Batch& batch) const {
+  const std::int64_t n = samples.count, context = config_.context, tokens = batch.tokens;
+  std::vector<std::uint8_t> masks;
+  const auto row_of_action = action_rows_of(samples, &masks);
+  const auto target_row = static_cast<std::int32_t>(masks.size());
+  const auto actions = batch.add<std::uint8_t>(dlrmv4::kActions, {target_row});
+  std::copy(masks.begin(), masks.end(), actions.begin());
+
+  const auto offsets = batch.add<std::int64_t>(dlrmv4::kOffsets, {n + 1});
+  const auto work = batch.add<std::int64_t>(kWorkColumn, {n});
+  const auto item = batch.add<std::int32_t>(index_column(features_.item.name), {tokens});
+  const auto context_row = batch.add<std::int32_t>(dlrmv4::kContext, {tokens});
+  const auto action = batch.add<std::int32_t>(dlrmv4::kAction, {tokens});
+  const auto position = batch.add<std::int32_t>(dlrmv4::kPosition, {tokens});
+  const auto bucket = batch.add<std::int32_t>(dlrmv4::kTimeBucket, {tokens});
+  const auto name = batch.add<std::int64_t>(dlrmv4::kTokenName, {tokens});
+  offsets[0] = 0;
+  std::size_t t = 0;
+  for (std::int64_t b = 0; b < n; ++b) {
+    const auto sample = static_cast<std::size_t>(b);
+    const std::int64_t begin = samples.history_offsets[sample], end = samples.history_offsets[sample + 1];
+    const std::int64_t length = context + (end - begin) + 1, query = query_time(samples, sample);
+    for (std::int64_t i = 0; i < length; ++i, ++t) {
+      std::int64_t time = 0;  // contextual tokens have time 0: an absolute-time signal
+      item[t] = context_row[t] = action[t] = -1;
+      if (i < context) {
+        context_row[t] = static_cast<std::int32_t>(i * n + b);
+      } else if (i + 1 < length) {
+        const auto h = static_cast<std::size_t>(begin + i - context);
+        item[t] = samples.history_item[h];
+        action[t] = row_of_action[samples.history_action[h]];
+        time = samples.history_time[h];
+      } else {
+        item[t] = samples.candidate_item[sample];
+        action[t] = target_row;
+        time = query;
+      }
+      position[t] = position_row(i, length, context, config_.positions);
+      bucket[t] = time_bucket_row(query, time, config_.time_buckets);
+      name[t] = token_name(samples.position[sample], i);
+    }
+    offsets[sample + 1] = static_cast<std::int64_t>(t);
+    work[sample] = sequence_work(length, config_);
+    batch.longest = std::max(batch.longest, length);
+  }
+}
+
+void Dlrmv4Layout::add_candidates(const Samples& samples, Batch& batch) const {
+  const std::int64_t n = samples.count;
+  const auto token = batch.add<std::int32_t>(dlrmv4::kCandidate, {n});
+  const auto item = batch.add<std::int32_t>(dlrmv4::kCandidateItem, {n});
+  const auto name = batch.add<std::int64_t>(dlrmv4::kCandidateName, {n});
+  const auto offsets = batch.add<std::int64_t>(dlrmv4::kCandidateOffsets, {n + 1});
+  const auto clock = batch.add<double>(dlrmv4::kClock, {n, 4});
+  const auto token_offsets = batch.values<std::int64_t>(dlrmv4::kOffsets);
+  const auto names = batch.values<std::int64_t>(dlrmv4::kTokenName);
+  for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
+    const std::int64_t last = token_offsets[b + 1] - 1;
+    token[b] = static_cast<std::int32_t>(last);
+    item[b] = samples.candidate_item[b];
+    name[b] = names[static_cast<std::size_t>(last)];
+    offsets[b] = static_cast<std::int64_t>(b);
+    clock_features(query_time(samples, b), config_.circle_constant, clock.data() + 4 * b);
+  }
+  offsets[static_cast<std::size_t>(n)] = n;
+  for (const FeatureSpec& attribute : features_.attributes) {
+    const auto row = batch.add<std::int32_t>(candidate_column(attribute.name), {n});
+    const auto of_item = batch.values<std::int32_t>(index_column(attribute.name));
+    for (std::size_t b = 0; b < row.size(); ++b)
+      row[b] = of_item[static_cast<std::size_t>(samples.candidate_item[b])];
+  }
+}
+
+}  // namespace hstu

@@ -1,0 +1,65 @@
+// Where each token of a DLRMv4 batch comes from: sample b is [contextual tokens, history, candidate].
+// Alphabet: B samples, C contextual tokens a sample, T tokens in all, I distinct items.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "hstu/batching/batch_layout.h"
+#include "hstu/model/dlrmv4_config.h"
+
+namespace hstu {
+
+// Columns beside those of every batch and of the features. The item's index is (T): the row of the distinct
+// items for each token, -1 for contextual tokens.
+namespace dlrmv4 {
+inline constexpr std::string_view kOffsets = "token.offsets";    // (B + 1) i64
+inline constexpr std::string_view kTokenName = "token.name";     // (T) i64, token_name()
+inline constexpr std::string_view kContext = "token.context";    // (T) i32, c * B + b, -1 elsewhere
+inline constexpr std::string_view kAction = "token.action";      // (T) i32, row of kActions; n: a candidate
+inline constexpr std::string_view kPosition = "token.position";  // (T) i32, row of the position table
+inline constexpr std::string_view kTimeBucket = "token.time_bucket";  // (T) i32, row of the time table
+inline constexpr std::string_view kActions = "actions";               // (n) u8, distinct masks, ascending
+inline constexpr std::string_view kCandidate = "candidate.token";     // (B) i32, the candidate's token
+inline constexpr std::string_view kCandidateName = "candidate.name";  // (B) i64, token_name() of that token
+inline constexpr std::string_view kCandidateOffsets = "candidate.offsets";  // (B + 1) i64: 0, 1, ... B
+inline constexpr std::string_view kCandidateItem = "candidate.item";  // (B) i32, row of the distinct items
+inline constexpr std::string_view kClock = "candidate.clock";         // (B, 4) f64, clock_features()
+}  // namespace dlrmv4
+
+class Dlrmv4Layout final : public BatchLayout {
+ public:
+  Dlrmv4Layout(const Dlrmv4Config& config, SampleFeatures features)
+      : config_(config), features_(std::move(features)) {}
+
+  const SampleFeatures& features() const { return features_; }
+  void lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const override;
+
+ private:
+  void add_tokens(const Samples& samples, Batch& batch) const;
+  void add_candidates(const Samples& samples, Batch& batch) const;
+  std::int64_t query_time(const Samples& samples, std::size_t sample) const;
+
+  Dlrmv4Config config_;
+  SampleFeatures features_;
+};
+
+// "candidate.NAME": (B) i32, the row of an attribute's distinct ids for each candidate.
+std::string candidate_column(std::string_view attribute);
+
+// Position of token n of a sample of `length` tokens, `context` of them contextual: contextual tokens 0 .. C
+// - 1, the candidate C, then upwards into the past, the last row shared by everything older.
+std::int32_t position_row(std::int64_t n, std::int64_t length, std::int64_t context, std::int64_t positions);
+
+// trunc(sqrt(minutes)) between a token and the query, in [0, buckets]; the future counts as now.
+std::int32_t time_bucket_row(std::int64_t query_time, std::int64_t time, std::int64_t buckets);
+
+// out (4): cos and sin of the hour of the day, then of the day of the week.
+void clock_features(std::int64_t time, double circle_constant, double* out);
+
+// FLOPs of the layers' forward pass for one sequence: products of each token, and attention's pairs.
+std::int64_t sequence_work(std::int64_t length, const Dlrmv4Config& config);
+
+}  // namespace hstu

@@ -1,0 +1,42 @@
+// The stack of HSTU layers: token sequences in, the rows that somebody reads out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hstu/model/draws.h"
+#include "hstu/model/hstu_layer.h"
+
+namespace hstu {
+
+struct HstuStackConfig {
+  std::int64_t layers = 0;
+  HstuLayerConfig layer;
+  double dropout = 0;
+};
+
+// Some tokens of each sample: all of them, or the last few.
+struct StackRows {
+  Tensor rows;     // (n) i32, the tokens in order; undefined: all
+  Tensor offsets;  // (B + 1) i64: those of sample b are offsets[b] .. offsets[b + 1] - 1
+  Tensor names;    // (n) i64, token_name() of each
+};
+
+class HstuStack {
+ public:
+  // Adds PREFIX.0, PREFIX.1, ... to the set.
+  HstuStack(ParameterSet& set, const std::string& prefix, const HstuStackConfig& config);
+
+  // x (T, D) -> (n, D) of the `wanted` tokens. The last layer computes them alone, which is exact: rows only
+  // meet in the attention. scale is the factor of silu(q . k / sqrt(head_dim)). Layer i draws its dropout at
+  // place first_place + i.
+  Variable operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted, double scale,
+                      const Draws& draws, std::uint64_t first_place) const;
+
+ private:
+  HstuStackConfig config_;
+  std::vector<HstuLayer> layers_;
+};
+
+}  // namespace hstu

@@ -1,0 +1,22 @@
+// Task: what a configuration wants to be learnt from a dataset: the model, and what its samples are made of.
+// The one place that knows models by name.
+#pragma once
+
+#include <memory>
+
+#include "hstu/batching/options.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/model/model.h"
+#include "hstu/training/options.h"
+
+namespace hstu {
+
+struct Task {
+  std::unique_ptr<Model> model;
+  DataOptions data;  // of the samples
+};
+
+// Throws UsageError where the configuration and the dataset do not fit.
+Task make_task(const RunOptions& options, const Dataset& dataset);
+
+}  // namespace hstu

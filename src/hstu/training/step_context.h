@@ -1,0 +1,19 @@
+// StepContext: what a step needs beside the learner and its data. Passed on, not global.
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/comm/communicator.h"
+#include "hstu/model/draws.h"
+#include "hstu/tensor/context.h"
+
+namespace hstu {
+
+struct StepContext {
+  std::int64_t step = 0;             // 0 is the first
+  Draws draws;                       // of this step
+  Context compute = host_context();  // stream, memory pool, trace
+  Communicator& comm = one_rank();   // the ranks that share the global batch
+};
+
+}  // namespace hstu

@@ -1,0 +1,41 @@
+// Steps on batches of a test's own choice.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "hstu/training/experiment.h"
+#include "hstu/training/step.h"
+
+namespace hstu::testing {
+
+inline Batch batch_of(const Experiment& experiment, std::span<const std::int64_t> positions,
+                      std::int64_t supervised) {
+  Batch batch;
+  LayoutScratch scratch;
+  experiment.learner().model->layout().lay_out(experiment.samples().build(positions), scratch, batch);
+  batch.supervised = supervised;
+  return batch;
+}
+
+// One step on this rank's parts of a global batch of `supervised` samples.
+inline StepResult step_on_parts(Experiment& experiment,
+                                const std::vector<std::span<const std::int64_t>>& parts,
+                                std::int64_t supervised, std::int64_t step = 0,
+                                Communicator& comm = one_rank()) {
+  std::size_t next = 0;
+  Batch batch;
+  const StepContext context{.step = step, .draws = Draws(experiment.options().seed, step), .comm = comm};
+  return train_step(experiment.learner(), context, [&]() -> const Batch* {
+    if (next == parts.size()) return nullptr;
+    batch = batch_of(experiment, parts[next++], supervised);
+    return &batch;
+  });
+}
+
+inline StepResult step_on(Experiment& experiment, std::span<const std::int64_t> positions,
+                          std::int64_t step = 0) {
+  return step_on_parts(experiment, {positions}, static_cast<std::int64_t>(positions.size()), step);
+}
+
+}  // namespace hstu::testing

@@ -1,0 +1,134 @@
+// One update by a global batch, however it is cut into parts and spread over ranks.
+#include "hstu/training/step.h"
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/comm/thread_group.h"
+#include "training/small_dataset.h"
+#include "training/step_on.h"
+
+namespace hstu {
+namespace {
+
+using testing::step_on;
+using testing::step_on_parts;
+using Positions = std::span<const std::int64_t>;
+
+class Step : public ::testing::Test {
+ protected:
+  Step() {
+    testing::write_small_dataset(folder_ / "data");
+    options_ = testing::small_run(folder_ / "data");
+    options_.model.input_dropout = options_.model.layer_dropout = 0.3;
+    options_.dense.kind = "sgd";  // Adam would make equal steps of unequal gradients
+    options_.dense.learning_rate = 0.5;
+    options_.sparse.kind = "sgd";
+    options_.sparse.learning_rate = 0.5;
+  }
+  std::vector<std::int64_t> anchors(std::int64_t n) const {
+    return Experiment(options_).anchors().training.first(n);
+  }
+  const TemporaryFolder folder_;
+  RunOptions options_;
+};
+
+// What a learner knows: every parameter, then every table row by id.
+std::vector<float> knowledge(const Learner& learner) {
+  std::vector<float> all;
+  for (const Parameter* p : learner.model->parameters().all())
+    all.insert(all.end(), p->value.data<float>(), p->value.data<float>() + p->value.size());
+  for (std::size_t t = 0; t < learner.tables.size(); ++t) {
+    for (const auto& row : learner.tables[t].rows_by_id())
+      all.insert(all.end(), row.values, row.values + learner.tables[t].config().dim);
+  }
+  return all;
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    ASSERT_NEAR(found[i], expected[i], 2e-6 * (1 + std::abs(expected[i]))) << "value " << i;
+}
+
+std::vector<Positions> cut(Positions positions, const std::vector<std::size_t>& sizes) {
+  std::vector<Positions> parts;
+  std::size_t at = 0;
+  for (const std::size_t size : sizes) {
+    parts.push_back(positions.subspan(at, size));
+    at += size;
+  }
+  return parts;
+}
+
+// Dropout is on: its draws are by the sample's name, so parts draw what the whole would.
+TEST_F(Step, PartsOfABatchMoveTheModelAsTheWholeDoes) {
+  const auto all = anchors(24);
+  Experiment whole(options_), parts(options_);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    const StepResult a = step_on(whole, all, step);
+    const StepResult b = step_on_parts(parts, cut(all, {1, 10, 0, 13}), 24, step);
+    EXPECT_NEAR(a.loss, b.loss, 1e-6);
+    EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-5 * a.gradient_norm);
+    EXPECT_EQ(a.samples, b.samples);
+    EXPECT_EQ(a.tokens, b.tokens);
+    ASSERT_EQ(a.predictions.probability.size(), 24u);
+    for (std::size_t i = 0; i < 24; ++i)
+      EXPECT_NEAR(a.predictions.probability[i], b.predictions.probability[i], 1e-6);
+    EXPECT_EQ(a.predictions.label, b.predictions.label);
+  }
+  expect_near(knowledge(parts.learner()), knowledge(whole.learner()));
+}
+
+// Trap: the gradient changes with the number of ranks. Seven samples on four ranks, one of them without any.
+TEST_F(Step, RanksMoveTheModelAsOneDoes) {
+  const auto all = anchors(7);
+  Experiment whole(options_);
+  for (std::int64_t step = 0; step < 2; ++step) step_on(whole, all, step);
+  const auto expected = knowledge(whole.learner());
+  const auto slices = cut(all, {3, 0, 1, 3});
+  std::mutex mutex;
+  std::vector<std::vector<float>> found;
+  run_ranks(4, [&](Communicator& comm) {
+    Experiment mine(options_);
+    for (std::int64_t step = 0; step < 2; ++step)
+      step_on_parts(mine, {slices[static_cast<std::size_t>(comm.rank())]}, 7, step, comm);
+    const std::scoped_lock lock(mutex);
+    found.push_back(knowledge(mine.learner()));
+  });
+  ASSERT_EQ(found.size(), 4u);
+  for (const auto& of_rank : found) EXPECT_EQ(of_rank, found.front());  // to the bit
+  expect_near(found.front(), expected);
+}
+
+// Trap: one bad gradient poisons the tables, which nobody checks.
+TEST_F(Step, ChangesNothingWhenAGradientIsNotFinite) {
+  const auto all = anchors(8);
+  Experiment experiment(options_);
+  step_on(experiment, all, 0);
+  Parameter* const bias = experiment.learner().model->parameters().all().back();
+  const float before = bias->value.data<float>()[0];
+  bias->value.mutable_data<float>()[0] = NAN;
+  const auto poisoned = knowledge(experiment.learner());
+  try {
+    step_on(experiment, all, 1);
+    FAIL() << "a step on NaN was taken";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("step 2"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(bias->name));
+  }
+  bias->value.mutable_data<float>()[0] = before;
+  auto healed = poisoned;
+  const auto now = knowledge(experiment.learner());
+  ASSERT_EQ(now.size(), healed.size());
+  std::size_t differing = 0;
+  for (std::size_t i = 0; i < now.size(); ++i) differing += now[i] != healed[i] ? 1 : 0;
+  EXPECT_EQ(differing, 1u);  // the one set back by hand
+}
+
+}  // namespace
+}  // namespace hstu
