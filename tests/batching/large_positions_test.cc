@@ -110,7 +110,7 @@ TEST(LargePositions, IndexCountsGatherAndBatchesReachBeyond32Bits) {
     BatchSchedule schedule(anchors.training, {.batch_size = 8}, {0, 9, 3});
     const auto job = schedule.next();
     const Samples batch = SampleBuilder(dataset, options).build(job->positions);
-    ASSERT_EQ(batch.samples, 8);
+    ASSERT_EQ(batch.count, 8);
     for (std::size_t b = 0; b < 8; ++b) {
       // Of the three pools, which take turns, the last ten events each: the last thirty.
       const std::int64_t anchor = batch.position[b];

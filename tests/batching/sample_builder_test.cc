@@ -202,7 +202,7 @@ TEST(SampleBuilder, ReusedBuffersHoldWhatFreshOnesWould) {
     if (round % 2 == 0) std::sort(positions.begin(), positions.end());
     builder.build(positions, reused, scratch);
     const Samples fresh = builder.build(positions);
-    EXPECT_EQ(reused.count, fresh.samples);
+    EXPECT_EQ(reused.count, fresh.count);
     EXPECT_EQ(reused.position, fresh.position);
     EXPECT_EQ(reused.history_offsets, fresh.history_offsets);
     EXPECT_EQ(reused.history_item, fresh.history_item);
