@@ -92,7 +92,7 @@ Samples few_samples() {
 TEST(FeatureColumns, GiveDistinctIdsAndTheIndexOfEachPlace) {
   Batch batch;
   LayoutScratch scratch;
-  small::PlainLayout(small::features({"item", 100}, {{"artist", 1000}}, {{"user", 10}}))
+  small::PlainLayout(SampleFeatures({"item", 100}, {{"artist", 1000}}, {{"user", 10}}))
       .lay_out(few_samples(), scratch, batch);
   EXPECT_THAT(batch.values<std::int64_t>("item.ids"), ElementsAre(5, 70, 90));
   EXPECT_THAT(batch.values<std::int64_t>("artist.ids"), ElementsAre(8, 200));
@@ -106,7 +106,7 @@ TEST(FeatureColumns, GiveDistinctIdsAndTheIndexOfEachPlace) {
 TEST(FeatureColumns, CountBadIdsByOccurrence) {
   Batch batch;
   LayoutScratch scratch;
-  small::PlainLayout(small::features({"item", 60}, {{"artist", 100}}, {{"user", 3}})).lay_out(few_samples(), scratch, batch);
+  small::PlainLayout(SampleFeatures({"item", 60}, {{"artist", 100}}, {{"user", 3}})).lay_out(few_samples(), scratch, batch);
   ASSERT_EQ(batch.bad_ids.size(), 3u);
   EXPECT_EQ(batch.bad_ids[0].feature, "item");  // 70 in two events and a candidate, 90 in a candidate
   EXPECT_EQ(batch.bad_ids[0].occurrences, 4);

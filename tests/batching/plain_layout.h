@@ -11,15 +11,6 @@
 
 namespace hstu::small {
 
-inline SampleFeatures features(FeatureSpec item, std::vector<FeatureSpec> attributes,
-                               std::vector<FeatureSpec> context) {
-  SampleFeatures all;
-  all.item = std::move(item);
-  all.attributes = std::move(attributes);
-  all.context = std::move(context);
-  return all;
-}
-
 class PlainLayout final : public BatchLayout {
  public:
   explicit PlainLayout(SampleFeatures features) : features_(std::move(features)) {}

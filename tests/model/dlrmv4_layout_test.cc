@@ -46,7 +46,7 @@ TEST(Dlrmv4Layout, PlacesContextHistoryAndCandidate) {
   Dlrmv4Config config;
   config.context = config.attributes = 1;
   config.time_buckets = 4;
-  const SampleFeatures features{{"item", 100}, {{"artist", 100}}, {{"user", 100}}};
+  const SampleFeatures features({"item", 100}, {{"artist", 100}}, {{"user", 100}});
   LayoutScratch scratch;
   Batch batch;
   Dlrmv4Layout(config, features).lay_out(samples, scratch, batch);
@@ -86,7 +86,7 @@ TEST(Dlrmv4Layout, TheQueryIsTheCandidatesTimeOrTheLastEvents) {
   const auto bucket_of_event = [&] {
     LayoutScratch scratch;
     Batch batch;
-    Dlrmv4Layout(config, {{"item", 10}, {}, {}}).lay_out(samples, scratch, batch);
+    Dlrmv4Layout(config, SampleFeatures({"item", 10})).lay_out(samples, scratch, batch);
     return batch.values<std::int32_t>(dlrmv4::kTimeBucket)[0];
   };
   EXPECT_EQ(bucket_of_event(), 20);  // the root of 420 minutes

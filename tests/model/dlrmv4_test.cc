@@ -59,7 +59,8 @@ Samples tiny_samples(const Golden& g) {
 
 SampleFeatures tiny_features() {
   constexpr std::int64_t kMany = 1'000'000'000;
-  return {{"item", kMany}, {{"artist", kMany}, {"album", kMany}}, {{"a", kMany}, {"b", kMany}, {"c", kMany}}};
+  return SampleFeatures({"item", kMany}, {{"artist", kMany}, {"album", kMany}},
+                        {{"a", kMany}, {"b", kMany}, {"c", kMany}});
 }
 
 constexpr std::array kRowNames{"item_rows",      "attribute_rows.0", "attribute_rows.1",
@@ -127,7 +128,7 @@ TEST(Dlrmv4, HasTheReferencesNumberOfParameters) {
   config.action_bits = {1, 2, 4};
   config.attributes = 2;
   config.context = 8;
-  SampleFeatures features{{"item", 10}, {{"artist", 10}, {"album", 10}}, {}};
+  SampleFeatures features({"item", 10}, {{"artist", 10}, {"album", 10}});
   features.context.assign(8, {"context", 10});
   EXPECT_EQ(Dlrmv4(config, features, 1).parameters().count(), 15'243'057);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hstu/batching/batch.h"
@@ -35,6 +36,11 @@ struct FeatureSpec {
 
 // The features of samples in the order in which they are looked up.
 struct SampleFeatures {
+  SampleFeatures() = default;
+  explicit SampleFeatures(FeatureSpec of_item, std::vector<FeatureSpec> of_attributes = {},
+                          std::vector<FeatureSpec> of_context = {})
+      : item(std::move(of_item)), attributes(std::move(of_attributes)), context(std::move(of_context)) {}
+
   FeatureSpec item;
   std::vector<FeatureSpec> attributes;  // in the order of Samples::attributes
   std::vector<FeatureSpec> context;     // in the order of Samples::context

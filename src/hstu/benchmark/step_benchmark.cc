@@ -58,7 +58,7 @@ Samples random_samples(RandomStream& random) {
 }
 
 SampleFeatures features() {
-  SampleFeatures features{{"item", kRows}, {{"artist", kRows}, {"album", kRows}}, {}};
+  SampleFeatures features({"item", kRows}, {{"artist", kRows}, {"album", kRows}});
   for (std::size_t c = 0; c < kContext; ++c)
     features.context.push_back({fmt::format("context_{}", c), kRows});
   return features;
