@@ -42,21 +42,20 @@ void check_shape(const AttentionShape& shape, const Variable& q, const Variable&
 Variable attention(Tape& tape, const Variable& q, const Variable& vk,
                    std::shared_ptr<const AttentionShape> shape) {
   check_shape(*shape, q, vk);
-  const Tensor o = Tensor::empty({q.rows(), q.cols()}, q.value().dtype());
+  Tensor o = Tensor::empty({q.rows(), q.cols()}, q.value().dtype());
   dispatch(o.dtype(), [&]<typename T>() {
-    with_problem<T>(*shape, q, vk, [&](const auto& problem) { kernels::attention(problem, o.data<T>()); });
+    with_problem<T>(*shape, q, vk,
+                    [&](const auto& problem) { kernels::attention(problem, o.mutable_data<T>()); });
   });
-  const Variable result = result_of(tape, o, {q, vk});
-  tape.record(result, [q, vk, shape = std::move(shape)](const Tensor& d_o) {
+  return tape.record(o, {q, vk}, [q, vk, shape = std::move(shape)](Tensor& d_o) {
     dispatch(d_o.dtype(), [&]<typename T>() {
-      const GradientSlot dq = q.gradient_slot(), dvk = vk.gradient_slot();
+      GradientSlot dq = q.gradient_slot(), dvk = vk.gradient_slot();
       with_problem<T>(*shape, q, vk, [&](const auto& problem) {
         kernels::attention_backward(problem, d_o.data<T>(), dq.beta<T>(), dq.data<T>(), dvk.beta<T>(),
                                     dvk.data<T>());
       });
     });
   });
-  return result;
 }
 
 }  // namespace hstu::ops

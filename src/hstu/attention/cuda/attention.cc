@@ -6,12 +6,12 @@
 #include <cuda_fp16.h>
 
 #include "hstu/attention/cuda/backward_sm90.h"
-#include "hstu/attention/cuda/error.h"
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/mma.h"
 #include "hstu/attention/cuda/plain.h"
 #include "hstu/attention/cuda/tensor_map.h"
 #include "hstu/base/error.h"
+#include "hstu/device/cuda/check.h"
 
 namespace hstu {
 namespace {
