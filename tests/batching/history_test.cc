@@ -162,7 +162,6 @@ TEST(History, RefusesOptionsThatMakeNoSense) {
   expect_error<UsageError>(resolve([](DataOptions& o) { o.pools = {"good", "good"}; }), {"twice"});
   expect_error<UsageError>(resolve([](DataOptions& o) { o.max_sequence = 1; }),
                            {"max_sequence", "at least 2"});
-  expect_error<UsageError>([] { parse_history_strategy("interleave"); }, {"interleaved"});
 }
 
 }  // namespace

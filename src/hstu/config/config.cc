@@ -31,12 +31,21 @@ Rule one_of(std::initializer_list<const char*> words) {
   return {.words = {words.begin(), words.end()}};
 }
 
+Rule parsed_by(void (*parse)(const std::string&)) {
+  return {.parse = parse};
+}
+
 Rule required(Rule rule) {
   rule.required = true;
   return rule;
 }
 
 }  // namespace rule
+
+bool ConfigFields::enter_optional(std::string_view name, bool present, std::string_view doc) {
+  if (present) enter(name, doc);
+  return present;
+}
 
 std::string read_config_file(const Path& path) {
   if (!std::filesystem::is_regular_file(path)) {

@@ -35,10 +35,13 @@ void check_range(T value, const Rule& rule) {
 void read_value(const toml::node& node, const Rule& rule, std::string& target) {
   const bool typed = is_override(node.source()) && node.is_value();
   if (!node.is_string() && !typed) fail_type("a string", node);
-  target = expand_environment(node.is_string() ? node.as_string()->get() : override_text(node.source()));
-  if (!rule.words.empty() && std::find(rule.words.begin(), rule.words.end(), target) == rule.words.end()) {
-    fail_usage("expected {}, found \"{}\"{}", rule.text(), target, suggestion(target, rule.words));
+  std::string text =
+      expand_environment(node.is_string() ? node.as_string()->get() : override_text(node.source()));
+  if (!rule.words.empty() && std::find(rule.words.begin(), rule.words.end(), text) == rule.words.end()) {
+    fail_usage("expected {}, found \"{}\"{}", rule.text(), text, suggestion(text, rule.words));
   }
+  if (rule.parse != nullptr) rule.parse(text);
+  target = std::move(text);
 }
 
 void read_value(const toml::node& node, const Rule& rule, Path& target) {
@@ -101,6 +104,20 @@ void read_plain(const toml::node& node, const Rule& rule, std::vector<T>& target
   target = std::move(values);
 }
 
+void read_value(const toml::node& node, const Rule& rule, StringLists& target) {
+  const toml::table* const table = node.as_table();
+  if (table == nullptr) fail_type("a section of lists of strings", node);
+  StringLists lists;
+  for (const auto& [key, list] : *table) {
+    try {
+      read_value(list, rule, lists[std::string(key.str())]);
+    } catch (const UsageError& error) {
+      fail_usage("{}: {}", key.str(), error.what());
+    }
+  }
+  target = std::move(lists);
+}
+
 }  // namespace
 
 struct ConfigReader::State {
@@ -122,6 +139,12 @@ struct ConfigReader::State {
   std::vector<std::string> problems;
 
   Section& current() { return sections[open.back()]; }
+
+  // Of the section being described: of its header, where the text has one.
+  std::string place_of_section() {
+    const Section& section = current();
+    return section.path.empty() || section.table == nullptr ? source : place(section.table->source());
+  }
 
   // The node of a described key, or null; describing a key twice is a defect.
   const toml::node* describe_key(std::string_view name) {
@@ -169,7 +192,8 @@ void ConfigReader::visit(const Field& field) {
   const toml::node* node = state_->describe_key(field.name);
   if (node == nullptr) {
     if (field.rule.required && !state_->current().by_default) {
-      state_->problems.push_back(fmt::format("missing key {} in {}: {}", path, state_->source, field.doc));
+      state_->problems.push_back(
+          fmt::format("missing key {} in {}: {}", path, state_->place_of_section(), field.doc));
     }
     return;
   }
@@ -188,6 +212,16 @@ void ConfigReader::enter(std::string_view name, std::string_view /*doc*/) {
   }
   state_->open_section(std::move(path), node == nullptr ? nullptr : node->as_table(),
                        state_->current().by_default);
+}
+
+bool ConfigReader::enter_optional(std::string_view name, bool /*present*/, std::string_view doc) {
+  const State::Section& section = state_->current();
+  if (section.table != nullptr && section.table->contains(name)) {
+    enter(name, doc);
+    return true;
+  }
+  state_->describe_key(name);
+  return false;
 }
 
 void ConfigReader::leave() {

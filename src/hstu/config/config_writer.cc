@@ -39,6 +39,13 @@ std::string written(const std::vector<T>& list) {
   return fmt::format("[{}]", fmt::join(elements, ", "));
 }
 
+std::string written(const StringLists& lists) {
+  std::vector<std::string> entries;
+  for (const auto& [key, list] : lists)
+    entries.push_back(fmt::format("{} = {}", toml_quoted(key), written(list)));
+  return fmt::format("{{{}}}", fmt::join(entries, ", "));
+}
+
 template <typename T>
 constexpr const char* kTypeName = std::is_same_v<T, bool>                       ? "true or false"
                                   : std::is_integral_v<T>                       ? "integer"
@@ -47,6 +54,7 @@ constexpr const char* kTypeName = std::is_same_v<T, bool>                       
                                   : std::is_same_v<T, Path>                     ? "path"
                                   : std::is_same_v<T, std::vector<std::string>> ? "strings"
                                   : std::is_same_v<T, std::vector<double>>      ? "numbers"
+                                  : std::is_same_v<T, StringLists>              ? "lists of strings"
                                                                                 : "integers";
 
 std::string joined(const std::string& prefix, std::string_view name) {
@@ -133,6 +141,11 @@ void ConfigReference::enter(std::string_view name, std::string_view doc) {
   path_.push_back(joined(path_.empty() ? "" : path_.back(), name));
   text_ += fmt::format("{}## [{}]\n\n{}.\n", text_.empty() ? "" : "\n", path_.back(), doc);
   in_table_ = false;
+}
+
+bool ConfigReference::enter_optional(std::string_view name, bool /*present*/, std::string_view doc) {
+  enter(name, doc);
+  return true;
 }
 
 void ConfigReference::leave() {
