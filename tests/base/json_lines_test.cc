@@ -105,7 +105,7 @@ TEST(JsonLines, AnAlteredLineIsNamed) {
 }
 
 TEST(JsonLines, AFullDiskIsNamed) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "/dev/full does not exist";
   const Path path = fresh("full.jsonl");
   std::filesystem::create_symlink("/dev/full", path);
   JsonLinesWriter writer(path);

@@ -133,7 +133,7 @@ TEST(SchemaFile, ReportsEveryMistakeAtOnce) {
 TEST(SchemaFile, RefusesFieldsAtOddsWithEachOther) {
   EXPECT_THAT(error_after("label = \"bought\"", "label = \"bougt\""), HasSubstr("did you mean \"bought\""));
   EXPECT_THAT(error_after("\"viewed\"]", "\"seen\"]"), HasSubstr("pools"));
-  EXPECT_THAT(error_after("bit = 4", "bit = 1"), HasSubstr("the bit 1 is taken"));
+  EXPECT_THAT(error_after("bit = 4", "bit = 1"), HasSubstr("another action has the bit 1"));
   EXPECT_THAT(error_after("bit = 4", "bit = 3"), HasSubstr("found 3"));
   EXPECT_THAT(error_after("bit = 4", "bit = 128"), HasSubstr("found 128"));
   EXPECT_THAT(error_after("\"viewed\"\nbit", "\"bought\"\nbit"), HasSubstr("given twice"));

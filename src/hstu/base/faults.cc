@@ -28,7 +28,7 @@ FaultWatcher parse_fault(const std::string& words) {
   std::vector<std::string> known;
   for (const FaultPoint& point : kFaultPoints) known.emplace_back(point.name);
   if (std::find(known.begin(), known.end(), parts[0]) == known.end())
-    fail_usage("--fault {}: there is no point \"{}\"{}", words, parts[0], suggestion(parts[0], known));
+    fail_usage("--fault {}: the point \"{}\" does not exist{}", words, parts[0], suggestion(parts[0], known));
   std::int64_t count = 0;
   const char* const end = parts[1].data() + parts[1].size();
   if (std::from_chars(parts[1].data(), end, count).ptr != end || count < 1)

@@ -49,7 +49,7 @@ bool ConfigFields::enter_optional(std::string_view name, bool present, std::stri
 
 std::string read_config_file(const Path& path) {
   if (!std::filesystem::is_regular_file(path)) {
-    fail_usage("cannot read the configuration {}: there is no such file", path.string());
+    fail_usage("cannot read the configuration {}: the file does not exist", path.string());
   }
   return read_file(path);
 }

@@ -1,6 +1,5 @@
-// Typed configuration: a TOML file, `--set section.key=value` words on top, into plain structs.
-//
-// One definition of a key serves reading, defaults, checks, the resolved dump and the reference page:
+// Typed configuration: reads a TOML file and the `--set section.key=value` words that override it into plain
+// structs. One definition of a key serves reading, defaults, checks, the resolved file and the reference page:
 //
 //   struct TrainingOptions {
 //     std::int64_t max_steps = 0;
@@ -46,7 +45,7 @@
 
 namespace hstu {
 
-// What a value must satisfy; for a list, each of its elements.
+// The values that are allowed; for a list, those of each element.
 struct Rule {
   bool required = false;
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
@@ -80,7 +79,7 @@ struct Field {
   const Rule& rule;
 };
 
-// A visitor of the keys of options structs; describe(ConfigFields&, T&) is found by the type T.
+// A visitor of the keys of options structs; argument-dependent lookup finds describe(ConfigFields&, T&).
 class ConfigFields {
  public:
   virtual ~ConfigFields() = default;
@@ -132,15 +131,15 @@ class ConfigFields {
   virtual void visit(const Field& field) = 0;
   virtual void enter(std::string_view name, std::string_view doc) = 0;
   virtual void leave() = 0;
-  // Returns whether the section is to be described; `present`: the options have a value. Enters it if so.
+  // Enters the section and returns true if it is to be described; `present`: the options have a value.
   virtual bool enter_optional(std::string_view name, bool present, std::string_view doc);
-  // Gives the number of elements the list has to have, or nothing to visit the `size` there are.
+  // Returns the number of elements that the list must have, or nothing to visit its `size` elements.
   virtual std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
                                                 std::string_view doc) = 0;
   virtual void enter_element(std::string_view name, std::size_t index) = 0;
 };
 
-// Fills described structs from TOML text. Problems are gathered and reported together by finish().
+// Fills described structs from TOML text. finish() reports all problems together.
 class ConfigReader final : public ConfigFields {
  public:
   // `source` names the text in messages. Throws UsageError for text that is not TOML.
@@ -185,7 +184,7 @@ class ConfigWriter final : public ConfigFields {
       {"", 0}};  // dotted name and block of each open section
 };
 
-// Writes the reference page of described structs: one Markdown table a section.
+// Writes the reference page of described structs: one Markdown table per section.
 class ConfigReference final : public ConfigFields {
  public:
   const std::string& text() const { return text_; }
@@ -220,7 +219,7 @@ Options parse_config(std::string_view text, std::string_view source,
   return options;
 }
 
-// The text of a configuration file. Throws UsageError naming a file that is not there.
+// The text of a configuration file. Throws UsageError naming a file that does not exist.
 std::string read_config_file(const Path& path);
 
 // `overrides`: words "section.key=value"; the value is TOML, or a string without quotes.
@@ -237,7 +236,8 @@ std::string to_toml(Options options) {
   return writer.text();
 }
 
-// XXH3 128-bit hash of the text, 32 hexadecimal digits: config_hash(to_toml(options)) names a configuration.
+// XXH3 128-bit hash of the text, 32 hexadecimal digits: config_hash(to_toml(options)) identifies a
+// configuration.
 std::string config_hash(std::string_view text);
 
 template <typename Options>

@@ -30,8 +30,8 @@ void check_range(T value, const Rule& rule) {
   if (!low_enough || number > rule.high) fail_usage("expected a number {}, found {}", rule.text(), value);
 }
 
-// read_value(node, rule, target): throws UsageError saying what was expected and what found.
-// A plain value of --set is taken as typed, so that a name like 2024-01-01 needs no quotes.
+// read_value(node, rule, target) throws UsageError with the expected and the found value.
+// A string from --set is the text as typed, so that a name like 2024-01-01 needs no quotes.
 void read_value(const toml::node& node, const Rule& rule, std::string& target) {
   const bool typed = is_override(node.source()) && node.is_value();
   if (!node.is_string() && !typed) fail_type("a string", node);
@@ -80,7 +80,7 @@ void read_plain(const toml::node& node, const Rule& rule, T& target) {
 template <typename T>
 void read_plain(const toml::node& node, const Rule& rule, std::vector<T>& target);
 
-// Numbers, truth values and lists may also be spelled by environment variables inside a string.
+// Numbers, booleans and lists may also be written as environment variables in a string.
 template <typename T>
 void read_value(const toml::node& node, const Rule& rule, T& target) {
   if (const auto* text = node.as_string(); text != nullptr && text->get().find("${") != std::string::npos) {
@@ -123,8 +123,8 @@ void read_value(const toml::node& node, const Rule& rule, StringLists& target) {
 struct ConfigReader::State {
   struct Section {
     std::string path;                // "" for the root, "features.context[1]" for an element of a list
-    const toml::table* table;        // null when the text does not have it
-    bool by_default;                 // an element of a list that the text does not have: it lacks nothing
+    const toml::table* table;        // null if the text does not have it
+    bool by_default;                 // an element of a default list: no key of it is missing
     std::vector<std::string> known;  // keys described so far
 
     std::string full(std::string_view name) const {
@@ -140,7 +140,7 @@ struct ConfigReader::State {
 
   Section& current() { return sections[open.back()]; }
 
-  // Of the section being described: of its header, where the text has one.
+  // The place of the header of the section being described; the file if it has none.
   std::string place_of_section() {
     const Section& section = current();
     return section.path.empty() || section.table == nullptr ? source : place(section.table->source());

@@ -7,7 +7,7 @@
 namespace hstu {
 namespace {
 
-// A plain "${" is written "$${", or the reader would look for an environment variable.
+// A literal "${" is written "$${", because the reader would replace it by an environment variable.
 std::string written(const std::string& text) {
   std::string escaped = text;
   for (std::size_t at = 0; (at = escaped.find("${", at)) != std::string::npos; at += 3)
@@ -61,7 +61,7 @@ std::string joined(const std::string& prefix, std::string_view name) {
   return prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
 }
 
-// A table cell may not hold a bare "|".
+// A table cell must not contain an unescaped "|".
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);

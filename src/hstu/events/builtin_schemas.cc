@@ -32,7 +32,7 @@ Path find_yambda_mappings(const Path& input) {
     const Path folder = input / place;
     if (std::filesystem::exists(folder / kArtistMapping)) return folder;
   }
-  fail_usage("{} is not in {}, nor in shared_metadata beside it: name its folder with --mappings",
+  fail_usage("{} is neither in {} nor in shared_metadata beside it: name its folder with --mappings",
              kArtistMapping, input.string());
 }
 
@@ -73,7 +73,7 @@ Schema movielens_schema(const Path& input, double positive_rating) {
   const std::string ratings = find_file(input, std::array{"u.data", "ratings.dat", "ratings.csv"});
   if (ratings.empty()) {
     fail_usage(
-        "{} holds no MovieLens ratings: expected u.data (ml-100k), ratings.dat (ml-1m) or ratings.csv "
+        "{} contains no MovieLens ratings: expected u.data (ml-100k), ratings.dat (ml-1m) or ratings.csv "
         "(ml-20m, ml-25m, ml-32m)",
         input.string());
   }

@@ -64,7 +64,7 @@ void compare_texts(const Condition& condition, const RawColumn& column, const st
                    std::span<std::uint8_t> mask) {
   const bool equal = condition.comparison == Comparison::kEqual;
   if (!equal && condition.comparison != Comparison::kNotEqual) {
-    fail_usage("{}: the condition \"{}\" orders the column \"{}\", which holds text ({}): use = or !=", file,
+    fail_usage("{}: the condition \"{}\" orders the column \"{}\", which contains text ({}): use = or !=", file,
                to_string(condition), column.name, column.type_name);
   }
   std::vector<std::uint8_t> holds;  // per text of the dictionary
@@ -107,7 +107,7 @@ void keep_matching(const Condition& condition, const RawColumn& column, const st
   if (column.kind == RawColumn::Kind::kText) return compare_texts(condition, column, file, mask);
   const std::optional<double> real = parse_number<double>(condition.value);
   if (!real) {
-    fail_usage("{}: the condition \"{}\" needs a number: the column \"{}\" holds {}", file,
+    fail_usage("{}: the condition \"{}\" needs a number: the column \"{}\" contains {}", file,
                to_string(condition), column.name, column.type_name);
   }
   if (column.kind == RawColumn::Kind::kReal) {

@@ -45,8 +45,8 @@ void reach(std::int64_t item, std::int64_t memory, ItemAttribute& attribute) {
   const std::int64_t bytes = (item + 1) * kAttributeBytes;
   if (bytes > memory) {
     fail_usage(
-        "the attribute \"{}\" is indexed by item id and takes {} for item id {}, more than --memory leaves "
-        "it ({}): give more memory or renumber the items",
+        "the attribute \"{}\" is indexed by item id and takes {} for item id {}, more than --memory allows "
+        "({}): increase --memory or renumber the items",
         attribute.name, human_bytes(static_cast<double>(bytes)), item,
         human_bytes(static_cast<double>(memory)));
   }

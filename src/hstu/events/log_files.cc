@@ -30,7 +30,7 @@ std::vector<Path> matching_files(const Schema& schema, const Path& input) {
     const bool any = ::glob((escaped(input) + "/" + pattern).c_str(), 0, nullptr, &found) == 0;
     for (std::size_t i = 0; any && i < found.gl_pathc; ++i) files.emplace_back(found.gl_pathv[i]);
     ::globfree(&found);
-    if (!any) fail_usage("{}: there is no such file", (input / pattern).string());
+    if (!any) fail_usage("{}: the file does not exist", (input / pattern).string());
   }
   return files;
 }

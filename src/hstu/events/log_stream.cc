@@ -144,7 +144,7 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
     return std::nullopt;
   }
   progress.finish();
-  check(observer.events() > 0, "{}: the log holds no events ({})", input_.string(),
+  check(observer.events() > 0, "{}: the log contains no events ({})", input_.string(),
         fmt::join(schema.files, ", "));
   if (sort) {
     Progress writing("writing in order", sorter.events(), "events");
@@ -154,14 +154,14 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
 
   if (result.split) {
     check(observer.time().max == result.split->test_end,
-          "{}: the files' statistics say that the last event is at {} s, but it is at {} s: have the files "
-          "written again, statistics that lie would split them wrongly",
+          "{}: according to the statistics of the files the last event is at {} s, but it is at {} s: write the "
+          "files again, because wrong statistics lead to a wrong split",
           input_.string(), result.split->test_end, observer.time().max);
     result.test_events = test.counts();
     if (train.events() == 0) {
       fail_usage(
           "no event is left to train on: the log spans [{}, {}] seconds, and the train interval is [{}, {}); "
-          "hold out less (test days 0 keeps every event)",
+          "decrease the hold-out (0 test days keep every event)",
           observer.time().min, observer.time().max, result.split->train_start, result.split->train_end);
     }
   }

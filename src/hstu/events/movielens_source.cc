@@ -94,7 +94,7 @@ class MovieLensSource : public ColumnSource {
   std::vector<std::int64_t> groups() const override { return {0}; }
   std::optional<RawColumn> range(std::size_t, std::size_t) const override { return std::nullopt; }
   void select(std::size_t) override {
-    require(rows_done_ == 0, "{}: the only group was read already", path_.string());
+    require(rows_done_ == 0, "{}: its only group has already been read", path_.string());
   }
 
   bool next(RawBatch& batch) override {
@@ -165,7 +165,7 @@ bool is_movielens_file(const Path& file) {
 std::unique_ptr<ColumnSource> open_movielens(const Path& file, std::span<const std::string> columns,
                                              const ReadOptions& options) {
   const Format* const format = find_format(file);
-  require(format != nullptr, "{} is no MovieLens file", file.string());
+  require(format != nullptr, "{} is not a MovieLens file", file.string());
   return std::make_unique<MovieLensSource>(file, *format, columns, options.batch_rows);
 }
 

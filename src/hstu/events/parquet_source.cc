@@ -24,7 +24,7 @@ arrow::MemoryPool* memory_pool() {
 }
 
 [[noreturn]] void fail_torn(const Path& path, const std::string& reason) {
-  fail("{}: cannot be read as Parquet (it is truncated, damaged or of another kind): {}", path.string(),
+  fail("{}: cannot be read as Parquet (it is truncated, damaged or of another format): {}", path.string(),
        reason);
 }
 

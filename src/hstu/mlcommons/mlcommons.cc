@@ -72,7 +72,7 @@ void write_actions(const MlcommonsCache& cache, const Path& folder, Manifest& ma
     for (std::int64_t p = begin; p < end; ++p) {
       check(
           plus[p] <= 1 && like[p] <= 1 && skip[p] <= 1 && plus[p] + skip[p] <= 1,
-          "{}: event {}: expected flags of 0 or 1, listen_plus and skip not both, found listen_plus {}, like "
+          "{}: event {}: expected flags of 0 or 1, at most one of listen_plus and skip, found listen_plus {}, like "
           "{}, skip {}",
           cache.folder().string(), p, plus[p], like[p], skip[p]);
       const bool listen = plus[p] != 0 || skip[p] != 0;
@@ -125,7 +125,7 @@ void compare_anchors(const MlcommonsCache& cache, const Dataset& dataset, const 
     const auto window = index.training_users.window(w);
     std::size_t& place = next[static_cast<std::size_t>(w)];
     check(place < window.size() && window[place] == positions[i],
-          "{}: anchor {}: position {} at second {} is not what the events say",
+          "{}: anchor {}: position {} at second {} contradicts the events",
           cache.positions_file().string(), i, positions[i], times[i]);
     ++place;
   }

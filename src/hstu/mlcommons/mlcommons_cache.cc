@@ -34,7 +34,7 @@ std::int64_t take_number(std::string_view& text) {
 
 std::int64_t check_cache_column(const Path& folder, const CacheColumn& column) {
   const Path path = folder / column.name;
-  check(std::filesystem::exists(path), "{}: the file is missing: a cache has sixteen files, copy it again",
+  check(std::filesystem::exists(path), "{}: the file is missing: a cache has sixteen files; copy it again",
         path.string());
   const MappedFile file(path);
   const NpyHeader header = parse_npy_header(file.bytes(), path);
@@ -53,7 +53,7 @@ MlcommonsCache::MlcommonsCache(const Path& folder) : MlcommonsCache(folder, Unch
 MlcommonsCache::MlcommonsCache(const Path& folder, Unchecked) : folder_(std::filesystem::absolute(folder)) {
   if (!std::filesystem::exists(file("_READY"))) {
     fail_usage(
-        "{} is not a finished cache: it has no _READY, which is written last; name the folder "
+        "{} is not a complete cache: it has no _READY, which is written last; name the folder "
         "hstu_cache_L<history length> of MLCommons' data",
         folder_.string());
   }
@@ -92,7 +92,7 @@ void MlcommonsCache::find_positions() {
     min_history_ = min_history;
     positions_ = name;
   }
-  check(min_history_ >= 0, "{}: there is no positions_L<history length>.npy: copy the cache again",
+  check(min_history_ >= 0, "{}: positions_L<history length>.npy is missing: copy the cache again",
         folder_.string());
   anchor_times_ = "anchor_ts_" + positions_.substr(std::string_view("positions_").size());
 }

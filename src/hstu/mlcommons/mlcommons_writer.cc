@@ -126,7 +126,7 @@ void MlcommonsWriter::count_item(std::int64_t item) {
     const std::int64_t bytes =
         3 * (item + 1) * std::int64_t{sizeof(std::int64_t)};  // old and new, while it grows
     if (bytes > memory_) {
-      fail_usage("item_popularity.npy is indexed by item id and takes {} for item id {}: give more --memory",
+      fail_usage("item_popularity.npy is indexed by item id and takes {} for item id {}: increase --memory",
                  human_bytes(static_cast<double>(bytes)), item);
     }
     popularity_.resize(static_cast<std::size_t>(item) + 1);

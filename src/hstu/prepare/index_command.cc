@@ -53,7 +53,7 @@ void store_first_index(const Path& dataset, const AnchorRule& rule) {
   try {
     open_anchor_index(Dataset(dataset), rule);
   } catch (const UsageError& error) {
-    tell("notice: no index of anchors was stored: {}\n", error.what());
+    tell("note: no index of anchors was stored: {}\n", error.what());
   }
 }
 

@@ -21,7 +21,7 @@ void note_space(const Path& folder, std::int64_t needed) {
   std::error_code error;
   const auto space = std::filesystem::space(folder, error);
   if (error || static_cast<std::uintmax_t>(needed) <= space.available) return;
-  tell("note: about {} will be needed in {}, and {} are free there\n",
+  tell("note: the output needs about {} in {}, where {} are free\n",
        human_bytes(static_cast<double>(needed)), folder.parent_path().string(),
        human_bytes(static_cast<double>(space.available)));
 }
@@ -46,7 +46,7 @@ auto stream_into(const Schema& schema, const Path& input, const Path& output, co
         staged.commit();
         return result;
       }
-      tell("the log is not in order of user and time: sorting it\n");
+      tell("the log is not ordered by user and time: sorting it\n");
     }
   } catch (const DiskFullError& error) {
     const std::int64_t needed = log.expected_bytes(sort, event_bytes);

@@ -90,7 +90,7 @@ CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, co
   command->add_option("--input", words.input, "folder of the event files")
       ->required()
       ->check(CLI::ExistingDirectory);
-  command->add_option("--output", words.output, "dataset folder to make; it must not exist yet")->required();
+  command->add_option("--output", words.output, "dataset folder to create; it must not exist yet")->required();
   add_anchor_options(*command, words.anchors);
   command->add_option("--threads", words.threads, "threads (default: all cores)")->check(CLI::Range(1, 4096));
   command
@@ -126,7 +126,7 @@ void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
                    "item_popularity.npy, byte for byte, in OUTPUT/hstu_cache_L<--history-length>")
       ->capture_default_str()
       ->check(CLI::IsMember({"hstu", "mlcommons"}));
-  command->add_option("--history-length", words->history_length, "of the names in --layout mlcommons")
+  command->add_option("--history-length", words->history_length, "history length in the file names of --layout mlcommons")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
   command->callback([words] {
@@ -190,7 +190,7 @@ void add_mlcommons(CLI::App& app, const std::shared_ptr<Words>& words) {
   command->add_option("--metadata", words->mappings, "folder of the catalogue's two mappings")
       ->required()
       ->check(CLI::ExistingDirectory);
-  command->add_option("--output", words->output, "dataset folder to make; it must not exist yet")->required();
+  command->add_option("--output", words->output, "dataset folder to create; it must not exist yet")->required();
   command->add_option("--threads", words->threads, "threads (default: all cores)")
       ->check(CLI::Range(1, 4096));
   command->callback([words] {
