@@ -60,7 +60,8 @@ TEST_F(BadInput, IsNotFoundInGoodInput) {
 
 TEST_F(BadInput, MissingFile) {
   std::filesystem::remove(log());
-  EXPECT_THAT(message_of<UsageError>(), AllOf(HasSubstr("multi_event.parquet"), HasSubstr("the file does not exist")));
+  EXPECT_THAT(message_of<UsageError>(),
+              AllOf(HasSubstr("multi_event.parquet"), HasSubstr("the file does not exist")));
 }
 
 TEST_F(BadInput, MissingMapping) {

@@ -82,7 +82,7 @@ TEST(PrepareProgram, PreparesAndEndsWithATable) {
   const Result result = run(movielens(folder, folder / "ds"), folder);
   EXPECT_EQ(result.exit_status, 0) << result.text;
   EXPECT_THAT(result.text, AllOf(HasSubstr("users      50\n"), HasSubstr("items      77\n"),
-                                 HasSubstr("events     5,000\n"), HasSubstr("bytes an event")));
+                                 HasSubstr("events     5,000\n"), HasSubstr("bytes per event")));
   EXPECT_EQ(read_manifest(folder / "ds").counts.events, 5000);
 }
 
@@ -209,7 +209,8 @@ TEST(PrepareProgram, LeavesNothingThatLooksWholeWhenItIsStopped) {
     write_ratings(folder);
     const Result again = run(movielens(folder, folder / "ds"), folder);
     EXPECT_EQ(again.exit_status, 0);
-    EXPECT_EQ(again.text.find("the unfinished output of an interrupted run") != std::string::npos, signal == SIGKILL)
+    EXPECT_EQ(again.text.find("the unfinished output of an interrupted run") != std::string::npos,
+              signal == SIGKILL)
         << again.text;
     EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial"));
   }

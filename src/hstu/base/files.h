@@ -84,8 +84,8 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// Removes pages of mapped files from this process's memory; a later access reads them again. A pass over a file
-// that releases the pages behind it uses memory that does not grow with the file.
+// Removes pages of mapped files from this process's memory; a later access reads them again. A pass over a
+// file that releases the pages behind it uses memory that does not grow with the file.
 void release_mapped(const void* begin, std::size_t bytes);
 
 // A folder that gets its name only when it is complete. Write into path(); commit() fsyncs every file

@@ -33,10 +33,21 @@ Json parse_line(std::string_view line, std::int64_t number, const Path& path) {
   return json;
 }
 
+// Removes the bytes after the last line end.
+void remove_incomplete_line(const Path& path) {
+  const std::string text = read_file(path);
+  const std::size_t last = text.rfind('\n');
+  const std::size_t complete = last == std::string::npos ? 0 : last + 1;
+  if (complete == text.size()) return;
+  std::error_code error;
+  std::filesystem::resize_file(path, complete, error);
+  check(!error, "cannot remove the incomplete last line of {}: {}", path.string(), error.message());
+}
+
 }  // namespace
 
 JsonLinesWriter::JsonLinesWriter(Path path) : path_(std::move(path)) {
-  if (std::filesystem::exists(path_)) remove_torn_line(path_);
+  if (std::filesystem::exists(path_)) remove_incomplete_line(path_);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail("cannot open {} for appending: {}", path_.string(), std::strerror(errno));
   struct stat info {};
@@ -79,17 +90,6 @@ std::vector<Json> read_json_lines(const Path& path) {
     lines.push_back(parse_line(line, number, path));
   });
   return lines;
-}
-
-std::int64_t remove_torn_line(const Path& path) {
-  const std::string text = read_file(path);
-  const std::size_t last = text.rfind('\n');
-  const std::size_t whole = last == std::string::npos ? 0 : last + 1;
-  if (whole == text.size()) return 0;
-  std::error_code error;
-  std::filesystem::resize_file(path, whole, error);
-  check(!error, "cannot remove the incomplete last line of {}: {}", path.string(), error.message());
-  return static_cast<std::int64_t>(text.size() - whole);
 }
 
 std::optional<std::int64_t> cut_lines_behind(const Path& path,

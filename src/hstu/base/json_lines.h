@@ -31,12 +31,9 @@ class JsonLinesWriter {
   std::int64_t size_ = 0;  // bytes of complete lines
 };
 
-// Every line of a file. An incomplete last line is ignored; any other line that is not JSON is an Error naming
-// file and line.
+// Every line of a file. An incomplete last line is ignored; any other line that is not JSON is an Error
+// naming file and line.
 std::vector<Json> read_json_lines(const Path& path);
-
-// Removes the bytes after the last line end; returns their number.
-std::int64_t remove_torn_line(const Path& path);
 
 // Truncates the file after the last line for which `is_last` is true. Returns the number of lines removed, or
 // nothing if there is no such line; the file is then unchanged.

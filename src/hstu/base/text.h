@@ -12,10 +12,8 @@
 
 namespace hstu {
 
-// The known word with the smallest edit distance to `word`, or "" if none is similar enough.
-std::string nearest_word(std::string_view word, std::span<const std::string> known);
-
-// "; did you mean \"x\"?" or a list of the known words.
+// The known word with the smallest edit distance to `word`, as "; did you mean \"x\"?"; a list of all known
+// words if none is similar enough.
 std::string suggestion(std::string_view word, std::span<const std::string> known);
 
 std::string with_separators(std::int64_t count);  // 1234567 -> "1,234,567"

@@ -1,5 +1,6 @@
 // Typed configuration: reads a TOML file and the `--set section.key=value` words that override it into plain
-// structs. One definition of a key serves reading, defaults, checks, the resolved file and the reference page:
+// structs. One definition of a key serves reading, defaults, checks, the resolved file and the reference
+// page:
 //
 //   struct TrainingOptions {
 //     std::int64_t max_steps = 0;

@@ -15,8 +15,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kMaxWindows = 1 << 20;
-constexpr std::int64_t kBlocksPerThread =
-    2;  // of one round, so that a slow block does not delay the others
+constexpr std::int64_t kBlocksPerThread = 2;  // of one round, so that a slow block does not delay the others
 
 enum List : std::size_t { kTrainingUsers, kHeldOutUsers, kLists };
 
@@ -161,7 +160,8 @@ void check_span(const Dataset& dataset, const AnchorRule& rule, const TimeSpan& 
   if (span.min > span.max) {
     fail_usage(
         "min_history = {} leaves no sample: the dataset {} has {} events ({} of them rankable) of {} users, "
-        "and no rankable event has that many earlier events of its user; decrease min_history or prepare more "
+        "and no rankable event has that many earlier events of its user; decrease min_history or prepare "
+        "more "
         "events",
         rule.min_history, dataset.folder().string(), with_separators(dataset.events()),
         with_separators(dataset.manifest().counts.rankable), with_separators(dataset.users()));
@@ -170,8 +170,9 @@ void check_span(const Dataset& dataset, const AnchorRule& rule, const TimeSpan& 
 
 void check_windows(const AnchorRule& rule, const TimeSpan& span, const Windows& windows) {
   if (windows.count() > kMaxWindows) {
-    fail_usage("window_seconds = {} divides {} seconds into {} windows, more than {}; increase window_seconds",
-               rule.window_seconds, span.max - span.min + 1, windows.count(), kMaxWindows);
+    fail_usage(
+        "window_seconds = {} divides {} seconds into {} windows, more than {}; increase window_seconds",
+        rule.window_seconds, span.max - span.min + 1, windows.count(), kMaxWindows);
   }
 }
 

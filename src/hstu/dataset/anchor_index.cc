@@ -88,7 +88,8 @@ AnchorList open_list(const Path& folder, const ListFiles& files, const Dataset& 
   const auto borders = offsets.values();
   check(!borders.empty() && borders.front() == 0 && borders.back() == positions->size() &&
             std::is_sorted(borders.begin(), borders.end()),
-        "{}: expected ascending offsets from 0 to {}, the positions in {}; remove {}, and the next run builds it again",
+        "{}: expected ascending offsets from 0 to {}, the positions in {}; remove {}, and the next run "
+        "builds it again",
         (folder / files.offsets).string(), positions->size(), files.positions, folder.string());
   const bool inside = positions->size() == 0 ||
                       (positions->values().front() >= 0 && positions->values().back() < dataset.events());
@@ -155,8 +156,8 @@ std::optional<AnchorIndex> read_anchor_index(const Dataset& dataset, const Ancho
                     .held_out_users = open_list(folder, kHeldOutUsers, dataset)};
   const std::int64_t windows = index.window_of(index.time_max) + 1;
   check(index.windows() == windows && index.held_out_users.windows() == windows,
-        "{}: expected {} windows, found {} and {}; remove {}, and the next run builds it again", folder.string(),
-        windows, index.windows(), index.held_out_users.windows(), folder.string());
+        "{}: expected {} windows, found {} and {}; remove {}, and the next run builds it again",
+        folder.string(), windows, index.windows(), index.held_out_users.windows(), folder.string());
   return index;
 }
 

@@ -44,8 +44,8 @@ inline constexpr const char* kAnchorFolder = "anchors";
 // Opens the stored index without reading events. If there is none, builds and stores it first, with a note;
 // two processes may do this at the same time. If it cannot be stored in the dataset's folder, it is built in
 // memory (8 bytes per anchor), with a note on how to avoid this. UsageError if the rule is invalid or yields
-// no anchor; Error for a stored index that is truncated, altered or of another dataset, and if a user's events
-// are not in the order of time.
+// no anchor; Error for a stored index that is truncated, altered or of another dataset, and if a user's
+// events are not in the order of time.
 AnchorIndex open_anchor_index(const Dataset& dataset, const AnchorRule& rule);
 
 // The stored index; empty if there is none.

@@ -8,8 +8,8 @@
 
 namespace hstu {
 
-// W windows of positions, ascending inside a window (user-major, not by time). It is a view of memory, usually
-// of mapped files, and keeps this memory alive; copies are cheap.
+// W windows of positions, ascending inside a window (user-major, not by time). It is a view of memory,
+// usually of mapped files, and keeps this memory alive; copies are cheap.
 class AnchorList {
  public:
   using Window = std::span<const std::int64_t>;

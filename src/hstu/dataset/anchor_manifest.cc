@@ -45,8 +45,8 @@ AnchorManifest read_anchor_manifest(const Path& folder) {
     manifest.checksums = json.at("checksums").get<std::map<std::string, std::string>>();
     return manifest;
   } catch (const std::exception& error) {
-    fail("{}: not the manifest of an anchor index ({}); remove {}, and the next run builds it again", file.string(),
-         error.what(), folder.string());
+    fail("{}: not the manifest of an anchor index ({}); remove {}, and the next run builds it again",
+         file.string(), error.what(), folder.string());
   }
 }
 

@@ -28,7 +28,6 @@ class EventSorter {
   void merge_into(EventSink& sink, const std::function<void(std::int64_t)>& advance);
 
   std::int64_t events() const { return events_; }
-  std::int64_t spilled_bytes() const { return spilled_; }
 
  private:
   using Sources = std::vector<std::unique_ptr<EventSource>>;

@@ -63,7 +63,8 @@ struct ColumnInfo {
   std::int64_t count = 0;  // elements
   std::int64_t bytes = 0;  // size of the file, header included
   std::string checksum;    // XXH3-128 of the elements: the file after its .npy header (base/checksum.h)
-  std::optional<std::int64_t> min, max;  // of the elements; absent if there are none or if they were not computed
+  std::optional<std::int64_t> min,
+      max;  // of the elements; absent if there are none or if they were not computed
   bool operator==(const ColumnInfo&) const = default;
 };
 
@@ -95,8 +96,8 @@ std::string dataset_id(const std::map<std::string, ColumnInfo>& columns);
 
 std::string manifest_to_json(const Manifest& manifest);
 
-// Reads and validates; `source` names the file in errors. Throws Error naming a field that is missing, has the
-// wrong type or contradicts another one.
+// Reads and validates; `source` names the file in errors. Throws Error naming a field that is missing, has
+// the wrong type or contradicts another one.
 Manifest manifest_from_json(std::string_view text, const Path& source);
 
 // The manifest of a dataset folder. UsageError if the folder is not a dataset.

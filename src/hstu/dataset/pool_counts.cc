@@ -24,16 +24,6 @@ void count(std::span<const std::uint8_t> action, const std::vector<ActionBit>& a
 
 }  // namespace
 
-std::vector<std::int64_t> count_pools(std::span<const std::uint8_t> action,
-                                      const std::vector<ActionBit>& actions) {
-  std::vector<std::int64_t> row(actions.size()), counts = row;
-  for (; action.size() >= kPoolBlock; action = action.subspan(kPoolBlock)) {
-    count(action.first(kPoolBlock), actions, row);
-    counts.insert(counts.end(), row.begin(), row.end());
-  }
-  return counts;
-}
-
 PoolCountsWriter::PoolCountsWriter(const Path& folder, const std::vector<ActionBit>& actions)
     : actions_(actions), row_(actions.size()), file_(folder / kPoolCountsFile) {
   file_.write(header());  // the number of rows is known at the end

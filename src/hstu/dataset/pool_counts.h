@@ -52,10 +52,6 @@ inline std::uint64_t events_with(const std::uint8_t* action, std::int64_t n, std
   return mask;
 }
 
-// The running counts of `action`, as in pool_counts.npy.
-std::vector<std::int64_t> count_pools(std::span<const std::uint8_t> action,
-                                      const std::vector<ActionBit>& actions);
-
 // Writes pool_counts.npy into a dataset folder while the actions are written.
 class PoolCountsWriter {
  public:

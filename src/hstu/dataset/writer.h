@@ -39,8 +39,8 @@ void write_attributes(const Path& folder, std::span<const ItemAttribute> attribu
 // Error naming the file that could not be written.
 class DatasetWriter : public EventSink {
  public:
-  // `description` defines the bits and columns (name, actions, label, pools, context); the writer adds counts,
-  // time, attributes, columns and id. Distinct items are counted within `memory` bytes.
+  // `description` defines the bits and columns (name, actions, label, pools, context); the writer adds
+  // counts, time, attributes, columns and id. Distinct items are counted within `memory` bytes.
   DatasetWriter(Path folder, Manifest description, std::int64_t memory = std::int64_t{64} << 20);
   void append(EventTable events) override;
   std::int64_t events() const { return action_.count(); }

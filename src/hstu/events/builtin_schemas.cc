@@ -90,7 +90,7 @@ Schema movielens_schema(const Path& input, double positive_rating) {
       {.name = "hated", .bit = 8, .when = all_of({"rating <= 2"})}};
   schema.label = "positive";
   schema.pools = {"positive", "negative"};
-  // Years come from the movies' titles, where that file lies beside the ratings.
+  // Years come from the movies' titles, if their file is in the same folder.
   if (const std::string movies = find_file(input, std::array{"u.item", "movies.dat", "movies.csv"});
       !movies.empty()) {
     schema.attributes = {{.name = "year", .value_column = "year", .file = movies, .item_column = "item"}};

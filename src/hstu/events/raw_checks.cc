@@ -46,7 +46,7 @@ void check_texts(const RawBatch& batch, const RawColumn& column, std::span<const
   if (column.kind != RawColumn::Kind::kText) {
     fail_usage("{}: expected strings, found {}", place(batch, column), column.type_name);
   }
-  // A dictionary may list texts that no row uses, so rows decide.
+  // A dictionary may list texts that no row uses, so the rows are checked.
   std::vector<bool> known;
   for (const std::string& text : column.texts) {
     known.push_back(std::find(allowed.begin(), allowed.end(), text) != allowed.end());

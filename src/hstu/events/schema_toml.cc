@@ -1,4 +1,4 @@
-// The schema file: what every key of it means (docs/prepare.md shows one). config/ reads it.
+// The keys of a schema file (docs/prepare.md has an example), described for the reader in config/.
 #include <utility>
 
 #include "hstu/config/config.h"
@@ -61,7 +61,7 @@ static void describe(ConfigFields& fields, Schema& o) {
   fields.field("time", o.time, "column of times", rule::required());
   fields.choice("time_unit", o.time_unit, kTimeUnits, "of an integer time column");
   fields.field("label", o.label, "the action that makes a rankable event a positive", rule::required());
-  fields.field("pools", o.pools, "actions whose events make up histories", rule::required());
+  fields.field("pools", o.pools, "actions whose events form histories", rule::required());
   conditions(fields, "rankable", o.rankable, "conditions that an event to predict satisfies", false);
   fields.field("null_as_zero", o.null_as_zero, "columns where a null counts as 0");
   fields.field("allowed_texts", allowed, "the only texts that a column may hold");

@@ -22,7 +22,7 @@ constexpr CacheFile kEventFiles[] = {
     {"flat_event_types.npy", "<i8"}, {"flat_played_ratio.npy", "<f4"}, {"flat_is_listen_plus.npy", "|b1"},
     {"flat_is_like.npy", "|b1"},     {"flat_is_skip.npy", "|b1"},      {"flat_is_organic.npy", "|i1"}};
 
-// The number that `text` begins with; removes it. -1: there is none.
+// Removes and returns the number at the beginning of `text`; -1: there is none.
 std::int64_t take_number(std::string_view& text) {
   std::int64_t value = -1;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
@@ -74,8 +74,8 @@ void MlcommonsCache::read_store_meta() {
         events_);
 }
 
-// positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. The file of the longest min_history
-// is taken where there are several.
+// positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. If there are several files, the one
+// with the largest min_history is used.
 void MlcommonsCache::find_positions() {
   min_history_ = -1;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
