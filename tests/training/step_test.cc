@@ -33,7 +33,7 @@ class Step : public ::testing::Test {
   std::vector<std::int64_t> anchors(std::int64_t n) const {
     return Experiment(options_).anchors().training.first(n);
   }
-  const TemporaryFolder folder_;
+  Path folder_ = temporary_folder();
   RunOptions options_;
 };
 

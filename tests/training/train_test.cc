@@ -8,6 +8,7 @@
 #include "hstu/training/run_state.h"
 #include "hstu/training/step.h"
 #include "training/run_fixture.h"
+#include "training/step_on.h"
 
 namespace hstu {
 namespace {
@@ -46,10 +47,10 @@ TEST_F(Training, EvaluatingACheckpointRepeatsTheEndOfTrainingToTheLastDigit) {
   Experiment experiment(read_run_options(folder));
   load_run(Checkpoint(find_checkpoint(folder.checkpoints(), -1)), experiment);
   Evaluator evaluator(experiment);
-  const std::int64_t rows = experiment.learner().embeddings.tables().rows_alive();
+  const std::int64_t rows = experiment.learner().tables.rows_alive();
   const EvaluationResult again = *evaluator.run();
   EXPECT_EQ(to_json(again).dump(), to_json(*result.evaluation).dump());
-  EXPECT_EQ(experiment.learner().embeddings.tables().rows_alive(), rows) << "evaluation made rows";
+  EXPECT_EQ(experiment.learner().tables.rows_alive(), rows) << "evaluation made rows";
 }
 
 TEST_F(Training, StopsAtMaxStepsAndCountsEverySample) {

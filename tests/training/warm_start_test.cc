@@ -43,17 +43,17 @@ TEST_F(WarmStart, TakesParametersAndRowsUnderAnotherSeedAndOptimizer) {
   EXPECT_THAT(report.initial, IsEmpty());
   EXPECT_THAT(report.unused, IsEmpty());
   EXPECT_EQ(report.step, 5);
-  for (const Parameter* p : experiment.learner().model.parameters().all()) {
-    const Parameter& other = source.learner().model.parameters().find(p->name);
+  for (const Parameter* p : experiment.learner().model->parameters().all()) {
+    const Parameter& other = source.learner().model->parameters().find(p->name);
     EXPECT_TRUE(std::equal(p->value.data<float>(), p->value.data<float>() + p->value.size(),
                            other.value.data<float>()))
         << p->name;
   }
-  const TableSet& tables = experiment.learner().embeddings.tables();
+  const TableSet& tables = experiment.learner().tables;
   EXPECT_EQ(tables.rows_alive(), report.rows);
-  EXPECT_EQ(tables.rows_alive(), source.learner().embeddings.tables().rows_alive());
+  EXPECT_EQ(tables.rows_alive(), source.learner().tables.rows_alive());
   EXPECT_EQ(tables[0].rows_by_id()[0].values[0],
-            source.learner().embeddings.tables()[0].rows_by_id()[0].values[0]);
+            source.learner().tables[0].rows_by_id()[0].values[0]);
   EXPECT_EQ(tables[0].rows_by_id()[0].state[0], 0.0f) << "the optimizer begins anew";
 }
 
@@ -67,7 +67,7 @@ TEST_F(WarmStart, SaysWhatDidNotFitAndWhatWasRenamed) {
   EXPECT_THAT(report.renamed, Contains("table who, from table user"));
   EXPECT_THAT(report.misfitting, Contains(HasSubstr("head.0.weight: (8, ")));
   EXPECT_THAT(report.initial, Contains(HasSubstr("layers.2.")));
-  EXPECT_EQ(experiment.learner().embeddings.tables()[0].rows_alive(), 6);
+  EXPECT_EQ(experiment.learner().tables[0].rows_alive(), 6);
   EXPECT_THAT(to_text(report),
               AllOf(HasSubstr("head.0.weight"), HasSubstr("layers.2."), HasSubstr("renamed")));
 }
