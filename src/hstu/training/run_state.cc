@@ -1,27 +1,10 @@
 #include "hstu/training/run_state.h"
 
 #include "hstu/base/text.h"
+#include "hstu/training/sections.h"
 
 namespace hstu {
 namespace {
-
-Json bad_ids_state(const BadIds& bad_ids) {
-  Json json = Json::object();
-  for (const BadIds::Feature& feature : bad_ids.features()) {
-    if (feature.count == 0) continue;
-    json[feature.name] = {
-        {"count", feature.count}, {"first_id", feature.first_id}, {"first_sample", feature.first_sample}};
-  }
-  return json;
-}
-
-void restore(BadIds& bad_ids, const Json& json) {
-  for (const auto& [feature, counted] : json.items()) {
-    bad_ids.restore(feature, counted.at("count").get<std::int64_t>(),
-                    counted.at("first_id").get<std::int64_t>(),
-                    counted.at("first_sample").get<std::string>());
-  }
-}
 
 Json to_json(const RunState& state) {
   return {{"samples", state.samples},
@@ -63,16 +46,13 @@ Json state_of(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-Path save_run(const Path& checkpoints, const Experiment& experiment, const RunState& state,
+Path save_run(const Path& checkpoints, Experiment& experiment, const RunState& state,
               const std::string& reason, const std::function<void()>& before_rename) {
-  const Learner& learner = experiment.learner();
   const Json json{{"dataset", experiment.dataset().manifest().id},
                   {"config", to_toml(experiment.options())},
                   {"reason", reason},
-                  {"run", to_json(state)},
-                  {"bad_ids", bad_ids_state(learner.embeddings.bad_ids())}};
-  return save_checkpoint(checkpoints, state.step, learner.model.parameters().all(), learner.dense_optimizer,
-                         learner.embeddings.tables(), plain(json), before_rename);
+                  {"run", to_json(state)}};
+  return save_checkpoint(checkpoints, state.step, sections(experiment.learner()), plain(json), before_rename);
 }
 
 RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
@@ -82,11 +62,7 @@ RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
         "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
         checkpoint.path().string(), dataset, experiment.dataset().folder().string(),
         experiment.dataset().manifest().id);
-  Learner& learner = experiment.learner();
-  checkpoint.load(learner.model.parameters().all());
-  checkpoint.load(learner.dense_optimizer);
-  checkpoint.load(learner.embeddings.tables());
-  restore(learner.embeddings.bad_ids(), json.at("bad_ids"));
+  checkpoint.load(sections(experiment.learner()));
   return state_from_json(checkpoint.step(), json.at("run"));
 }
 

@@ -31,7 +31,7 @@ struct RunState {
 
 // Writes RUN/checkpoints/step_N with everything that going on needs. `reason` is why: it tells two saves of
 // one step apart. `before_rename` as for save_checkpoint.
-Path save_run(const Path& checkpoints, const Experiment& experiment, const RunState& state,
+Path save_run(const Path& checkpoints, Experiment& experiment, const RunState& state,
               const std::string& reason, const std::function<void()>& before_rename = {});
 
 // Fills the experiment from a checkpoint. Throws Error when it was made from another dataset or model.

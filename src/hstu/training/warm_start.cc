@@ -101,7 +101,7 @@ class Pairing {
 
 void take_parameters(WarmStartReport& report, const Names& names, const Checkpoint& checkpoint,
                      const NamedTensors& parameters) {
-  const SafetensorsFile file(checkpoint.dense_file());
+  const SafetensorsFile file(checkpoint.file("dense"));
   std::vector<std::string> mine, theirs;
   std::map<std::string, TensorSpec> specs;
   for (const Parameter* p : parameters) mine.push_back(p->name);
@@ -147,7 +147,7 @@ void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& 
     pairing.pair(table.config().name, [&](const std::string& name) -> std::string {
       const auto dim = saved.at(name).at("dim").get<std::int64_t>();
       if (dim != table.config().dim) return fmt::format("width {} there, {} here", dim, table.config().dim);
-      const SafetensorsFile file(checkpoint.table_file(name));
+      const SafetensorsFile file(checkpoint.file("tables/" + name));
       take_rows(report, file, saved.at(name).at("rows_alive").get<std::int64_t>(), table);
       return "";
     });
