@@ -1,6 +1,6 @@
 // A configuration file: refused, or written out and read back to the same bytes.
 #include "fuzz/harness.h"
-#include "hstu/training/options.h"
+#include "hstu/run/options.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace hstu;

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/checkpoint/checkpoint_folder.h"
-#include "hstu/training/run_state.h"
+#include "hstu/run/state.h"
 #include "hstu/training/step.h"
 #include "training/run_fixture.h"
 

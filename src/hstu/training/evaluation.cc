@@ -6,8 +6,8 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
+#include "hstu/baseline/baseline_file.h"
 #include "hstu/batching/loader.h"
-#include "hstu/training/baseline_file.h"
 
 namespace hstu {
 namespace {
@@ -56,7 +56,10 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
 std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
   const Clock::time_point start = Clock::now();
   fault_point("evaluation.begin");
-  if (!baseline_) baseline_ = baseline_metrics(experiment_, positions_, baseline_file_);
+  if (!baseline_) {
+    baseline_ = baseline_metrics(experiment_.dataset(), experiment_.options().data.options,
+                                 experiment_.anchors().holdout, positions_, baseline_file_);
+  }
   BadIds& bad_ids = experiment_.learner().embeddings.bad_ids();
   const BadIds before = bad_ids;
   Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
@@ -91,25 +94,6 @@ void Evaluator::write_predictions(const Path& folder) const {
   write_npy(staged.path() / "label.npy", samples_.labels());
   write_npy(staged.path() / "score.npy", samples_.probabilities());
   staged.commit();
-}
-
-Json to_json(const EvaluationResult& result) {
-  Json json = to_json(result.model);
-  json["auc_binned"] = result.auc_binned;
-  json["baseline_auc"] = result.baseline.auc;
-  json["baseline_ne"] = result.baseline.ne;
-  return json;
-}
-
-Json evaluation_state(const EvaluationResult& result) {
-  return {{"model", to_json(result.model)},
-          {"baseline", to_json(result.baseline)},
-          {"auc_binned", result.auc_binned}};
-}
-
-EvaluationResult evaluation_from_state(const Json& state) {
-  return {ranking_metrics_from_json(state.at("model")), ranking_metrics_from_json(state.at("baseline")),
-          state.at("auc_binned").get<std::optional<double>>(), 0};
 }
 
 }  // namespace hstu

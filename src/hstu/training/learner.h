@@ -4,7 +4,7 @@
 #include "hstu/model/embeddings.h"
 #include "hstu/model/ranker.h"
 #include "hstu/optimizer/dense_optimizer.h"
-#include "hstu/training/options.h"
+#include "hstu/run/options.h"
 
 namespace hstu {
 

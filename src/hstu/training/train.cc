@@ -7,13 +7,15 @@
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
 #include "hstu/batching/loader.h"
-#include "hstu/training/cadence.h"
-#include "hstu/training/resume.h"
-#include "hstu/training/run_lock.h"
-#include "hstu/training/run_log.h"
-#include "hstu/training/run_state.h"
+#include "hstu/run/cadence.h"
+#include "hstu/run/lock.h"
+#include "hstu/run/log.h"
+#include "hstu/run/resume.h"
+#include "hstu/run/state.h"
+#include "hstu/run/warm_start.h"
+#include "hstu/training/evaluation.h"
+#include "hstu/training/run_parts.h"
 #include "hstu/training/step.h"
-#include "hstu/training/warm_start.h"
 
 namespace hstu {
 namespace {
@@ -46,8 +48,8 @@ class Run {
         evaluator_(experiment_, request.folder.baseline()),
         evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
         record_(rewind()),
-        log_(request.folder.metrics(), experiment_, state_.samples, total_samples(experiment_, last_step_),
-             record_.training_seconds),
+        log_(request.folder.metrics(), facts(), request.options.metrics, state_.samples,
+             total_samples(experiment_, last_step_), record_.training_seconds),
         save_cadence_(request.options.checkpoint, Clock::now()) {}
 
   TrainResult run() {
@@ -70,11 +72,22 @@ class Run {
   RunState first_state() {
     const WarmStartSection& section = request_.options.warm_start;
     if (section.checkpoint.empty()) return {};
-    const WarmStartReport report = warm_start(experiment_.learner(), section);
+    const Learner& learner = experiment_.learner();
+    const WarmStartReport report =
+        warm_start(section, learner.model.parameters().all(), experiment_.learner().embeddings.tables());
     tell("{}\n", to_text(report));
     warm_start_ = to_json(report);
     return {};
   }
+
+  RunFacts facts() const {
+    RunFacts facts = facts_of(experiment_);
+    facts.version = request_.version;
+    facts.warm_start = warm_start_;
+    return facts;
+  }
+
+  RunOrigin origin() const { return {experiment_.dataset().manifest().id, to_toml(experiment_.options())}; }
 
   // Makes the folder say what the checkpoint does: nothing later, nothing half-made. A run that has no
   // checkpoint yet begins anew.
@@ -97,9 +110,9 @@ class Run {
   // The mark of the restart comes before the new configuration: cut short between the two, the run is still
   // the old one.
   void begin_log() {
-    if (!record_.begun) log_.begin(request_.version, warm_start_);
+    if (!record_.begun) log_.begin();
     if (!request_.resume) return;
-    log_.resume(request_.version, state_, changed_);
+    log_.resume(state_, changed_);
     const std::string config = to_toml(request_.options);
     if (read_file(request_.folder.config()) != config) write_file(request_.folder.config(), config);
   }
@@ -120,7 +133,8 @@ class Run {
       state_.next = loaded->next;
       state_.window_end = loaded->window_end;
       if (loaded->window_end) ++state_.windows_done;
-      log_.step(result, 1000 * seconds_since(start), loaded->data_wait_ms, state_);
+      log_.step(result, 1000 * seconds_since(start), loaded->data_wait_ms, state_,
+                [this] { return counts_of(experiment_.learner()); });
       if (const auto reason = settle()) return *reason;
     }
   }
@@ -180,8 +194,9 @@ class Run {
     const Clock::time_point start = Clock::now();
     Path path;
     try {
-      path = save_run(request_.folder.checkpoints(), experiment_, state_, reason,
-                      [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
+      path =
+          save_run(request_.folder.checkpoints(), origin(), state_, reason, sections(experiment_.learner()),
+                   [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {

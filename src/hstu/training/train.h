@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "hstu/training/evaluation.h"
-#include "hstu/training/options.h"
-#include "hstu/training/run_folder.h"
+#include "hstu/run/folder.h"
+#include "hstu/run/options.h"
+#include "hstu/run/results.h"
 
 namespace hstu {
 

@@ -1,7 +1,6 @@
-#include "hstu/training/run_state.h"
+#include "hstu/run/state.h"
 
 #include "hstu/base/text.h"
-#include "hstu/training/sections.h"
 
 namespace hstu {
 namespace {
@@ -18,9 +17,7 @@ Json to_json(const RunState& state) {
           {"evaluation_due", state.evaluation_due}};
 }
 
-RunState state_from_json(std::int64_t step, const Json& json) {
-  RunState state;
-  state.step = step;
+void read(const Json& json, RunState& state) {
   json.at("samples").get_to(state.samples);
   json.at("next").at("epoch").get_to(state.next.epoch);
   json.at("next").at("window").get_to(state.next.window);
@@ -32,38 +29,35 @@ RunState state_from_json(std::int64_t step, const Json& json) {
   if (!json.at("evaluation").is_null()) state.evaluation = evaluation_from_state(json.at("evaluation"));
   json.at("evaluated_at").get_to(state.evaluated_at);
   json.at("evaluation_due").get_to(state.evaluation_due);
-  return state;
 }
 
-// Checkpoints keep what a caller gives them in plain JSON.
-nlohmann::json plain(const Json& json) {
-  return nlohmann::json::parse(json.dump());
-}
-
-Json state_of(const Checkpoint& checkpoint) {
-  return Json::parse(checkpoint.state().dump());
+// Checkpoints keep descriptions in plain JSON.
+Section state_section(RunState& state) {
+  return {"run",
+          [&state](SectionWriter& writer) { writer.describe(nlohmann::json::parse(to_json(state).dump())); },
+          [&state](const SectionReader& reader) { read(Json::parse(reader.description().dump()), state); }};
 }
 
 }  // namespace
 
-Path save_run(const Path& checkpoints, Experiment& experiment, const RunState& state,
-              const std::string& reason, const std::function<void()>& before_rename) {
-  const Json json{{"dataset", experiment.dataset().manifest().id},
-                  {"config", to_toml(experiment.options())},
-                  {"reason", reason},
-                  {"run", to_json(state)}};
-  return save_checkpoint(checkpoints, state.step, sections(experiment.learner()), plain(json), before_rename);
+Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, const std::string& reason,
+              std::vector<Section> sections, const std::function<void()>& before_rename) {
+  sections.push_back(state_section(state));
+  return save_checkpoint(checkpoints, state.step, sections,
+                         {{"dataset", origin.dataset}, {"config", origin.config}, {"reason", reason}},
+                         before_rename);
 }
 
-RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
-  const Json json = state_of(checkpoint);
-  const auto dataset = json.at("dataset").get<std::string>();
-  check(dataset == experiment.dataset().manifest().id,
+RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vector<Section> sections) {
+  const auto id = checkpoint.state().at("dataset").get<std::string>();
+  check(id == dataset.manifest().id,
         "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
-        checkpoint.path().string(), dataset, experiment.dataset().folder().string(),
-        experiment.dataset().manifest().id);
-  checkpoint.load(sections(experiment.learner()));
-  return state_from_json(checkpoint.step(), json.at("run"));
+        checkpoint.path().string(), id, dataset.folder().string(), dataset.manifest().id);
+  RunState state;
+  sections.push_back(state_section(state));
+  checkpoint.load(sections);
+  state.step = checkpoint.step();
+  return state;
 }
 
 std::string saved_reason(const Checkpoint& checkpoint) {
