@@ -75,19 +75,6 @@ TEST_F(Training, SavesAtItsCadenceAndKeepsTheNewest) {
   EXPECT_EQ(steps, (std::vector<std::int64_t>{9, 10}));
 }
 
-TEST_F(Training, NumbersThatRunAwayStopTheRunNamingStepAndTensor) {
-  options_.dense.learning_rate = 1e38;
-  options_.dense.max_gradient_norm = 0;
-  options_.dense.kind = "sgd";
-  try {
-    run("run");
-    FAIL() << "trained on through infinity";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("step "));
-    EXPECT_THAT(error.what(), HasSubstr("first bad tensor"));
-  }
-}
-
 // Traps: an id outside its table becomes row 0; nobody hears of it.
 TEST_F(Training, IdsOutsideTheirTableAreCountedByFeature) {
   options_.features.item_rows = 5;  // ids go to 11

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
 #include "hstu/baseline/baseline_file.h"
@@ -42,8 +43,10 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
     const Variable logits = experiment_.learner().model(tape, batch, lookup.rows, 0);
     for (std::size_t b = 0; b < static_cast<std::size_t>(batch.samples); ++b) {
       const double z = logits.value().data<float>()[b];
-      check(std::isfinite(z), "evaluation: the score of user {} at event {} is {}", batch.user[b],
-            batch.position[b], z);
+      if (!std::isfinite(z)) {
+        throw NotFiniteError(fmt::format("evaluation: the score of user {} at event {} is {}", batch.user[b],
+                                         batch.position[b], z));
+      }
       samples_.add(static_cast<float>(1 / (1 + std::exp(-z))), batch.label[b] > 0.5f, batch.user[b]);
     }
     progress.advance_to(samples_.size());

@@ -1,11 +1,14 @@
 #include "hstu/training/step.h"
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
+#include "hstu/base/finite.h"
 #include "hstu/base/random.h"
 #include "hstu/loss/binary_cross_entropy.h"
 #include "hstu/optimizer/clipping.h"
@@ -13,34 +16,43 @@
 namespace hstu {
 namespace {
 
-bool all_finite(const Tensor& tensor) {
-  const float* const values = tensor.data<float>();
-  bool finite = true;
-  for (std::int64_t i = 0; i < tensor.size(); ++i) finite &= std::isfinite(values[i]);
-  return finite;
+// The place of the first value of a tensor (f32) that is NaN or infinite, if any.
+std::optional<std::int64_t> not_finite(const Tensor& tensor) {
+  const std::int64_t place = first_not_finite(tensor.data<float>(), tensor.size());
+  return place < tensor.size() ? std::optional(place) : std::nullopt;
 }
 
-// What a user looks at first when numbers run away.
+// `what`, and what a user looks at first when numbers overflow.
 [[noreturn]] void fail_not_finite(const Learner& learner, const Embeddings::Lookup& lookup, std::int64_t step,
                                   const std::string& what) {
   std::string first = "the activations";
   for (const Parameter* parameter : learner.model.parameters().all()) {
-    if (!all_finite(parameter->value)) {
+    if (not_finite(parameter->value)) {
       first = "parameter " + parameter->name;
       break;
     }
   }
   for (const auto& touched : lookup.touched) {
-    if (!all_finite(touched.rows.value())) {
+    if (not_finite(touched.rows.value())) {
       first = "embedding table " + learner.embeddings.tables()[touched.table].config().name;
       break;
     }
   }
-  fail(
-      "step {}: {}; the first bad tensor is {}. Lower the learning rates, lengthen schedule.warmup_steps or "
-      "look at "
-      "the data; the last checkpoint is good",
-      step + 1, what, first);
+  throw NotFiniteError(fmt::format("step {}: {}; the first bad tensor is {}", step + 1, what, first));
+}
+
+// The gradients of table rows, as gradient_norm() checks those of dense parameters.
+void check_row_gradients(const Learner& learner, const Embeddings::Lookup& lookup, std::int64_t step) {
+  for (const auto& touched : lookup.touched) {
+    if (!touched.rows.has_gradient()) continue;
+    const Tensor& gradient = touched.rows.gradient();
+    if (const auto place = not_finite(gradient)) {
+      fail_not_finite(learner, lookup, step,
+                      fmt::format("the gradient of id {} in embedding table {} is not finite",
+                                  touched.ids[static_cast<std::size_t>(*place / gradient.cols())],
+                                  learner.embeddings.tables()[touched.table].config().name));
+    }
+  }
 }
 
 // Milliseconds since the last call.
@@ -91,6 +103,7 @@ StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
     fail_not_finite(learner, lookup, step,
                     fmt::format("the gradient of {} is not finite", first_bad_gradient(parameters)));
   }
+  check_row_gradients(learner, lookup, step);
   learner.dense_optimizer.step(result.lr_dense,
                                clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
   fault_point("step.middle");

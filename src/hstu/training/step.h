@@ -9,8 +9,8 @@
 
 namespace hstu {
 
-// Step number `step` (0 is the first) on one batch. Throws Error naming the step and the first bad tensor
-// when the loss or a gradient is not a number; the parameters are then as before the step.
+// Step number `step` (0 is the first) on one batch. Throws NotFiniteError naming the step and the first bad
+// tensor when the loss or a gradient, of parameters or of rows, is NaN or infinite; nothing is updated then.
 StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step);
 
 }  // namespace hstu

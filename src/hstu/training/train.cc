@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
 #include "hstu/batching/loader.h"
@@ -57,6 +58,15 @@ class Run {
       tell("{} has ended already: nothing is left to do\n", request_.folder.path.string());
       return finish(*finished());
     }
+    try {
+      return train();
+    } catch (const NotFiniteError& error) {
+      fail_not_finite(error.what());
+    }
+  }
+
+ private:
+  TrainResult train() {
     begin_log();
     fault_point("open");
     const bool evaluates_first = state_.step == 0 && request_.options.evaluation.at_start;
@@ -68,7 +78,17 @@ class Run {
     return finish(*reason);
   }
 
- private:
+  // Every checkpoint was checked when it was written or, the one to go on from, when it was read.
+  [[noreturn]] void fail_not_finite(const std::string& what) const {
+    const auto newest = latest_checkpoint(request_.folder.checkpoints());
+    fail("{}. Lower the learning rates, lengthen schedule.warmup_steps or look at the data. {}", what,
+         newest
+             ? fmt::format("The newest good checkpoint is {} (step {}): hstu train --resume {} goes on from "
+                           "it, with other rates by --set and --allow-change",
+                           newest->path.string(), newest->step, request_.folder.path.string())
+             : std::string("No checkpoint was saved before: begin a new run"));
+  }
+
   RunState first_state() {
     const WarmStartSection& section = request_.options.warm_start;
     if (section.checkpoint.empty()) return {};
@@ -199,6 +219,8 @@ class Run {
                    [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
     } catch (const InternalError&) {
       throw;
+    } catch (const NotFiniteError& error) {
+      throw NotFiniteError(fmt::format("step {}: nothing is saved, because {}", state_.step, error.what()));
     } catch (const Error& error) {
       log_.checkpoint_failed(state_, reason, error.what());
       save_cadence_.saved(Clock::now());
