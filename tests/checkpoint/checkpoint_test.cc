@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <functional>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -54,16 +55,13 @@ TEST(Checkpoint, BytesDoNotDependOnTheOrderOfFirstTouches) {
 
 TEST(Checkpoint, GivesTheCallersStateBackUnchanged) {
   const TemporaryFolder folder;
-  const Model model;
   const nlohmann::json state = {
       {"samples", (1LL << 60) + 1}, {"loss", 0.1 + 0.2}, {"cursor", {1, 2}}, {"name", "é"}};
-  const Path path = save_checkpoint(folder, 7, model.list, model.optimizer, model.tables, state);
+  const Path path = save_checkpoint(folder, 7, {}, state);
   const Checkpoint checkpoint(path.string() + "/");
   EXPECT_EQ(checkpoint.state(), state);
   EXPECT_EQ(checkpoint.step(), 7);
-  EXPECT_THROW(
-      save_checkpoint(folder, 8, model.list, model.optimizer, model.tables, {{"loss", std::nan("")}}),
-      InternalError)
+  EXPECT_THROW(save_checkpoint(folder, 8, {}, {{"loss", std::nan("")}}), InternalError)
       << "JSON would turn it into null";
   EXPECT_FALSE(fs::exists(folder / "step_00000008"));
 }
@@ -126,24 +124,44 @@ TEST(Checkpoint, RefusesAnotherModelSeedOrOptimizerBeforeTouchingAnything) {
   const Checkpoint checkpoint(model.save(folder));
 
   Model other_seed(2);
-  EXPECT_THAT(error_of([&] { checkpoint.load(other_seed.tables); }), HasSubstr("seed"))
+  EXPECT_THAT(error_of([&] { checkpoint.load(table_sections(other_seed.tables)); }), HasSubstr("seed"))
       << "rows not seen yet would start elsewhere";
   EXPECT_EQ(other_seed.tables.rows_alive(), 0);
   Model other_optimizer(1, RowOptimizerKind::rowwise_adagrad);
-  EXPECT_THAT(error_of([&] { checkpoint.load(other_optimizer.tables); }), HasSubstr("rowwise_adagrad"));
-  TableSet fewer({{"item", 1000, 6}}, {.kind = RowOptimizerKind::adam}, 1);
-  EXPECT_THROW(checkpoint.load(fewer), Error);
+  EXPECT_THAT(error_of([&] { checkpoint.load(table_sections(other_optimizer.tables)); }),
+              HasSubstr("rowwise_adagrad"));
 
+  const auto load_dense = [&](const NamedTensors& parameters) {
+    return error_of([&] { checkpoint.load(std::vector{parameters_section(parameters)}); });
+  };
   Model other_names;
   other_names.storage[1].name = "head.bias2";
-  EXPECT_THAT(error_of([&] { checkpoint.load(other_names.list); }), HasSubstr("head.bias2"));
+  EXPECT_THAT(load_dense(other_names.list), HasSubstr("head.bias2"));
   EXPECT_EQ(other_names.storage[0].value.data<float>()[0], 0.0f);
-  EXPECT_THAT(error_of([&] { checkpoint.load(NamedTensors{model.list[0]}); }), HasSubstr("head.bias"));
+  EXPECT_THAT(load_dense({model.list[0]}), HasSubstr("head.bias"));
   Model other_shape;
   other_shape.storage[0].value = Tensor::zeros({4, 3}, DType::f32);
-  EXPECT_THAT(error_of([&] { checkpoint.load(other_shape.list); }), HasSubstr("head.weight"));
+  EXPECT_THAT(load_dense(other_shape.list), HasSubstr("head.weight"));
   DenseOptimizer sgd(model.list, {.kind = DenseOptimizerKind::sgd});
-  EXPECT_THROW(checkpoint.load(sgd), Error);
+  EXPECT_THROW(checkpoint.load(std::vector{optimizer_section(sgd)}), Error);
+}
+
+// Traps: a table that the configuration no longer has is dropped; one that it has since is silently new.
+TEST(Checkpoint, RefusesSectionsThatTheModelOrTheCheckpointLacks) {
+  const TemporaryFolder folder;
+  Model model;
+  model.train(2);
+  const Checkpoint checkpoint(model.save(folder));
+  Model same;
+  std::vector<Section> fewer = same.sections();
+  fewer.pop_back();
+  EXPECT_THAT(error_of([&] { checkpoint.load(fewer); }), HasSubstr("tables/user.safetensors"));
+  TableSet artists({{"artist", 9, 6}}, {.kind = RowOptimizerKind::adam}, 1);
+  EXPECT_THAT(error_of([&] { checkpoint.load(table_sections(artists)); }), HasSubstr("tables/artist"));
+  Model fresh;
+  std::vector<Section> more = fresh.sections();
+  more.push_back({.name = "new", .save = {}, .load = {}, .may_be_absent = true});
+  EXPECT_NO_THROW(checkpoint.load(more));
 }
 
 TEST(Checkpoint, SavingAStepAgainReplacesIt) {
@@ -160,6 +178,49 @@ TEST(Checkpoint, SavingAStepAgainReplacesIt) {
   for (const auto& entry : fs::directory_iterator(Path(folder)))
     names.push_back(entry.path().filename().string());
   EXPECT_THAT(names, testing::UnorderedElementsAre("step_00000003", "apart"));
+}
+
+// Any place of the state: parameter, optimizer's moment, row, row's state.
+TEST(Checkpoint, OneWithAValueThatIsNotFiniteIsNeverWritten) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const std::vector<std::pair<std::string, std::function<void(Model&)>>> cases{
+      {"parameter head.bias", [&](Model& m) { m.list[1]->value.data<float>()[2] = nan; }},
+      {"optimizer state v.head.weight",
+       [&](Model& m) { m.optimizer.state()[1].tensor.data<float>()[11] = -inf; }},
+      {"the row of id 14 in embedding table item",
+       [&](Model& m) { const_cast<float*>(m.row(0, 14).values)[5] = inf; }},
+      {"the optimizer's state of id 7 in embedding table user",
+       [&](Model& m) { const_cast<float*>(m.row(1, 7).state)[0] = nan; }}};
+  for (const auto& [what, spoil] : cases) {
+    const TemporaryFolder folder;
+    Model model;
+    model.train(3);
+    model.save(folder);
+    const auto before = content_of(folder);
+    model.train(1);
+    spoil(model);
+    EXPECT_THAT(error_of<NotFiniteError>([&] { model.save(folder); }), HasSubstr(what));
+    EXPECT_EQ(content_of(folder), before);
+    EXPECT_EQ(list_checkpoints(folder).size(), 1u);
+  }
+}
+
+// As earlier versions wrote them.
+TEST(Checkpoint, OneWithAValueThatIsNotFiniteIsRefusedAndAGoodOneIsOffered) {
+  const TemporaryFolder folder;
+  Model model;
+  std::vector<Path> paths;
+  for (int i = 0; i < 3; ++i) {
+    model.train(1);
+    paths.push_back(model.save(folder));
+  }
+  spoil_file(paths[2], "tables/item.safetensors", "rows", 6 * 2 + 1);
+  spoil_file(paths[1], "dense.safetensors", "head.bias", 0);
+  const std::int64_t id = model.tables[0].rows_by_id()[2].id;
+  EXPECT_THAT(error_of([&] { Checkpoint{paths[2]}; }),
+              AllOf(HasSubstr("tables/item.safetensors"), HasSubstr(fmt::format("\"rows\", id {}", id)),
+                    HasSubstr("nan"), HasSubstr("step_00000001"), Not(HasSubstr("step_00000002"))));
+  EXPECT_THAT(error_of([&] { Checkpoint{paths[1]}; }), HasSubstr("\"head.bias\""));
 }
 
 // Limits the size of files for one scope, as a full disk would.

@@ -1,9 +1,11 @@
 // A small model to save and load, and folders to do it in.
 #pragma once
 
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <string>
 #include <system_error>
@@ -16,6 +18,8 @@
 #include "hstu/base/files.h"
 #include "hstu/base/random.h"
 #include "hstu/checkpoint/checkpoint.h"
+#include "hstu/embedding/table_section.h"
+#include "hstu/optimizer/optimizer_section.h"
 
 namespace hstu::testing_checkpoint {
 
@@ -48,11 +52,11 @@ inline void scribble(const Path& path, const std::string& bytes) {
 }
 
 // The message of the Error that `body` throws, "" when it throws none.
-template <typename Body>
+template <typename ErrorType = Error, typename Body>
 std::string error_of(const Body& body) {
   try {
     body();
-  } catch (const Error& error) {
+  } catch (const ErrorType& error) {
     return error.what();
   }
   return "";
@@ -65,6 +69,25 @@ inline std::map<std::string, std::string> content_of(const Path& folder) {
     if (entry.is_regular_file())
       content[entry.path().lexically_relative(folder).generic_string()] = read_file(entry.path());
   return content;
+}
+
+// Puts a NaN at a place of a tensor of a file, with the checksums that go with it.
+inline void spoil_file(const Path& checkpoint, const std::string& name, const std::string& tensor,
+                       std::size_t place) {
+  const Path path = checkpoint / name;
+  std::string bytes = read_file(path);
+  const SafetensorsFile file(path);
+  std::size_t offset = bytes.size();  // the tensors are the end of the file
+  for (auto spec = file.tensors().rbegin(); spec != file.tensors().rend(); ++spec) {
+    offset -= Tensor::empty(spec->shape, spec->dtype).bytes();
+    if (spec->name == tensor) break;
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(bytes.data() + offset + place * sizeof nan, &nan, sizeof nan);
+  scribble(path, bytes);
+  CheckpointManifest manifest = read_checkpoint_manifest(checkpoint);
+  manifest.files[name].checksum = file_checksum(path);
+  write_checkpoint_manifest(checkpoint, manifest);
 }
 
 // Two dense parameters, two tables, Adam for both; every training step moves all of it.
@@ -90,16 +113,24 @@ struct Model {
     }
   }
 
-  Path save(const Path& folder) const {
-    return save_checkpoint(folder, step, list, optimizer, tables,
-                           {{"samples", step * 32}, {"loss", 0.1 + 0.2}});
+  std::vector<Section> sections() {
+    std::vector<Section> all{parameters_section(list), optimizer_section(optimizer)};
+    for (Section& section : table_sections(tables)) all.push_back(std::move(section));
+    return all;
+  }
+  Path save(const Path& folder) {
+    return save_checkpoint(folder, step, sections(), {{"samples", step * 32}, {"loss", 0.1 + 0.2}});
   }
   void load(const Path& path) {
     const Checkpoint checkpoint(path);
-    checkpoint.load(list);
-    checkpoint.load(optimizer);
-    checkpoint.load(tables);
+    checkpoint.load(sections());
     step = checkpoint.step();
+  }
+
+  EmbeddingTable::Row row(std::size_t table, std::int64_t id) const {
+    for (const EmbeddingTable::Row& row : tables[table].rows_by_id())
+      if (row.id == id) return row;
+    throw InternalError("no such row");
   }
 
   std::int64_t step = 0;

@@ -4,10 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "hstu/training/run_lock.h"
+#include "hstu/run/lock.h"
 #include "training/run_fixture.h"
 
 namespace hstu {
@@ -111,20 +110,6 @@ TEST_F(Faults, ASecondTrainerIsRefusedNamingTheFirst) {
   EXPECT_THAT(message_of<UsageError>([&] { resume("run"); }),
               AllOf(HasSubstr(folder.path.string()), HasSubstr(fmt::format("process {} on ", ::getpid()))));
   EXPECT_FALSE(fs::exists(folder.metrics()));
-}
-
-TEST_F(Faults, TheLockOfAKilledProcessDoesNotBlock) {
-  const RunFolder folder = create_run_folder(folder_ / "run", options_);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const RunLock lock(folder.lock());
-    std::raise(SIGKILL);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status));
-  EXPECT_THAT(read_file(folder.lock()), HasSubstr(std::to_string(child))) << "its file is still there";
-  EXPECT_EQ(resume("run").reason, "completed");
 }
 
 TEST_F(Faults, TheBaselineIsScoredOnceForARun) {

@@ -1,5 +1,5 @@
 // Runs that were interrupted, resumed, sent back, or resumed under another configuration.
-#include "hstu/training/resume.h"
+#include "hstu/run/resume.h"
 
 #include <fstream>
 
@@ -206,18 +206,6 @@ TEST_F(Resume, TimeOfTrainingIsThatOfAllProcesses) {
   const Json summary = Json::parse(read_file(folder_ / "run/summary.json"));
   EXPECT_DOUBLE_EQ(summary.at("samples_per_s").get<double>() * summary.at("training_s").get<double>(),
                    summary.at("samples").get<double>());
-}
-
-TEST_F(Resume, LatestIsTheRunWhoseLogWasWrittenLast) {
-  for (const char* name : {"a", "b", "c"}) {
-    create_run_folder(folder_ / "runs" / name, options_);
-    write_file(folder_ / "runs" / name / "metrics.jsonl", "");
-  }
-  fs::create_directories(folder_ / "runs/no_run");
-  fs::last_write_time(folder_ / "runs/b/metrics.jsonl",
-                      fs::last_write_time(folder_ / "runs/b/metrics.jsonl") + std::chrono::hours(1));
-  EXPECT_EQ(latest_run(folder_ / "runs").path, folder_ / "runs/b");
-  EXPECT_THAT(message_of<UsageError>([&] { latest_run(folder_ / "dataset"); }), HasSubstr("--runs"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hstu/base/json_lines.h"
-#include "hstu/training/run_state.h"
+#include "hstu/run/state.h"
 
 namespace hstu::testing {
 

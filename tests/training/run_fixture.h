@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/faults.h"
+#include "hstu/training/evaluation.h"
+#include "hstu/training/run_parts.h"
 #include "hstu/training/train.h"
 #include "training/run_files.h"
 #include "training/small_dataset.h"

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/random.h"
-#include "hstu/training/options.h"
+#include "hstu/run/options.h"
 #include "temporary_folder.h"
 #include "write_dataset.h"
 

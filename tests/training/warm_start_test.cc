@@ -1,4 +1,4 @@
-#include "hstu/training/warm_start.h"
+#include "hstu/run/warm_start.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ class WarmStart : public testing::RunTest {
     return folder_ / "map.toml";
   }
   WarmStartReport warm(Experiment& experiment, const Path& map = {}) const {
-    return warm_start(experiment.learner(), {source_, map});
+    return warm_start({source_, map}, experiment.learner().model->parameters().all(),
+                      experiment.learner().tables);
   }
 
   Path source_;

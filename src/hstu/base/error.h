@@ -22,6 +22,12 @@ class DiskFullError : public Error {
   using Error::Error;
 };
 
+// A number that training computed is NaN or infinite.
+class NotFiniteError : public Error {
+ public:
+  using Error::Error;
+};
+
 // The user's arguments, configuration or input paths are wrong (exit status 2).
 class UsageError : public Error {
  public:

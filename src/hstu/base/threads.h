@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -50,6 +51,21 @@ void parallel_blocks(std::int64_t n, std::int64_t grain, const Body& body) {
     failure.run([&] { body(b * grain, std::min(n, (b + 1) * grain)); });
   }
   failure.rethrow();
+}
+
+// The smallest i in [0, n) for which holds(i), n when there is none; asked in parallel, in blocks of `grain`.
+template <typename Holds>
+std::int64_t parallel_find(std::int64_t n, std::int64_t grain, const Holds& holds) {
+  std::atomic<std::int64_t> first = n;
+  parallel_blocks(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end && i < first.load(std::memory_order_relaxed); ++i) {
+      if (!holds(i)) continue;
+      std::int64_t known = first.load(std::memory_order_relaxed);
+      while (i < known && !first.compare_exchange_weak(known, i, std::memory_order_relaxed)) {
+      }
+    }
+  });
+  return first;
 }
 
 }  // namespace hstu

@@ -1,7 +1,5 @@
 #include "hstu/checkpoint/manifest.h"
 
-#include <system_error>
-
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 
@@ -9,9 +7,7 @@ namespace hstu {
 namespace {
 
 using nlohmann::json;
-namespace fs = std::filesystem;
 
-constexpr const char* kFile = "manifest.json";
 constexpr const char* kFormat = "hstu-checkpoint";
 constexpr int kVersion = 1;
 
@@ -34,11 +30,11 @@ void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& man
   // NaN would come back as null: a loss that nobody would see.
   require(json::parse(text)["state"] == manifest.state,
           "the state of a checkpoint holds a NaN or an infinity");
-  write_file(folder / kFile, text);
+  write_file(folder / kManifestName, text);
 }
 
 CheckpointManifest read_checkpoint_manifest(const Path& folder) {
-  const Path path = folder / kFile;
+  const Path path = folder / kManifestName;
   const std::string text = read_file(path);
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   check(document.is_object() && document.value("format", json()) == kFormat,
@@ -58,23 +54,6 @@ CheckpointManifest read_checkpoint_manifest(const Path& folder) {
     return manifest;
   } catch (const json::exception& error) {
     fail("{} lacks what a manifest of version {} holds: {}", path.string(), kVersion, error.what());
-  }
-}
-
-void verify_files(const Path& folder, const CheckpointManifest& manifest, bool bytes) {
-  for (const auto& [name, file] : manifest.files) {
-    const Path path = folder / name;
-    std::error_code error;
-    const auto size = fs::file_size(path, error);
-    check(!error, "{} is missing: {}", path.string(), error.message());
-    check(size == file.bytes, "{}: expected {} bytes, found {}: it is torn", path.string(), file.bytes, size);
-    check(!bytes || file_checksum(path) == file.checksum,
-          "{} was altered after it was written: its checksum is not the manifest's", path.string());
-  }
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string name = entry.path().lexically_relative(folder).generic_string();
-    check(entry.is_directory() || name == kFile || manifest.files.contains(name),
-          "{} does not belong to this checkpoint: take it away", entry.path().string());
   }
 }
 

@@ -11,6 +11,8 @@
 
 namespace hstu {
 
+inline constexpr const char* kManifestName = "manifest.json";
+
 struct ManifestFile {
   std::uint64_t bytes = 0;
   std::string checksum;  // XXH3-128, 32 hexadecimal digits
@@ -18,8 +20,8 @@ struct ManifestFile {
 
 struct CheckpointManifest {
   std::int64_t step = 0;
-  nlohmann::json state;   // the caller's: counters, positions, metrics
-  nlohmann::json tables;  // array of {name, rows, dim, key, optimizer, state_width, rows_alive}
+  nlohmann::json state;   // values of the caller, descriptions of sections by name
+  nlohmann::json tables;  // array: descriptions of the sections "tables/..."
   std::map<std::string, ManifestFile> files;  // by path relative to the checkpoint, "/" between parts
 };
 
@@ -29,9 +31,5 @@ void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& man
 // Reads folder/manifest.json. Throws Error naming the file when it is missing, torn, altered by a single byte
 // or of another version.
 CheckpointManifest read_checkpoint_manifest(const Path& folder);
-
-// Throws Error naming the first file of the folder that is missing, extra, of another size or (with `bytes`,
-// by reading everything) of another content than the manifest says.
-void verify_files(const Path& folder, const CheckpointManifest& manifest, bool bytes);
 
 }  // namespace hstu

@@ -1,5 +1,5 @@
 #include "hstu/cli/commands.h"
-#include "hstu/training/options.h"
+#include "hstu/run/options.h"
 
 namespace hstu {
 

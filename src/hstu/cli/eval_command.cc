@@ -3,9 +3,10 @@
 
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
+#include "hstu/run/folder.h"
+#include "hstu/run/state.h"
 #include "hstu/training/evaluation.h"
-#include "hstu/training/run_folder.h"
-#include "hstu/training/run_state.h"
+#include "hstu/training/run_parts.h"
 
 namespace hstu {
 namespace {

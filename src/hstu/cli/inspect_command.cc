@@ -7,7 +7,7 @@
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/cli/commands.h"
 #include "hstu/dataset/manifest.h"
-#include "hstu/training/run_folder.h"
+#include "hstu/run/folder.h"
 
 namespace hstu {
 namespace {

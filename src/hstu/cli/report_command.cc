@@ -4,7 +4,7 @@
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
 #include "hstu/report/report.h"
-#include "hstu/training/run_folder.h"
+#include "hstu/run/folder.h"
 
 namespace hstu {
 

@@ -9,8 +9,9 @@
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
+#include "hstu/dataset/manifest.h"
+#include "hstu/run/warm_start.h"
 #include "hstu/training/train.h"
-#include "hstu/training/warm_start.h"
 
 namespace hstu {
 namespace {

@@ -1,27 +1,12 @@
 #include "hstu/embedding/row_gradients.h"
 
-#include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <utility>
 
 #include "hstu/base/error.h"
-#include "hstu/base/threads.h"
+#include "hstu/base/finite.h"
 #include "hstu/embedding/unique.h"
 
 namespace hstu {
-namespace {
-
-constexpr std::int64_t kRowGrain = 64;
-
-bool all_finite(const float* values, std::int64_t n) {
-  bool finite = true;
-  for (std::int64_t i = 0; i < n; ++i) finite &= std::isfinite(values[i]);
-  return finite;
-}
-
-}  // namespace
-
 void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
   require(gradients.size() == tables_.size() && selection.tables.size() == tables_.size(),
           "expected gradients of {} tables, found {}", tables_.size(), gradients.size());
@@ -76,19 +61,9 @@ void RowGradients::apply(TableSet& tables, double learning_rate) const {
 std::optional<RowGradients::BadGradient> RowGradients::first_bad() const {
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     for (const Part& part : tables_[t]) {
-      const auto n = static_cast<std::int64_t>(part.ids.size());
-      const std::int64_t dim = part.gradients.cols();
-      const float* const rows = part.gradients.data<float>();
-      std::atomic<std::int64_t> first = n;
-      parallel_blocks(n, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-        if (begin >= first || all_finite(rows + begin * dim, (end - begin) * dim)) return;
-        std::int64_t i = begin;
-        while (all_finite(rows + i * dim, dim)) ++i;
-        std::int64_t known = first;
-        while (i < known && !first.compare_exchange_weak(known, i)) {
-        }
-      });
-      if (first < n) return BadGradient{t, part.ids[static_cast<std::size_t>(first)]};
+      const std::int64_t place = first_not_finite(part.gradients.data<float>(), part.gradients.size());
+      if (place < part.gradients.size())
+        return BadGradient{t, part.ids[static_cast<std::size_t>(place / part.gradients.cols())]};
     }
   }
   return std::nullopt;

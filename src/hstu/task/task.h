@@ -7,7 +7,7 @@
 #include "hstu/batching/options.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/model/model.h"
-#include "hstu/training/options.h"
+#include "hstu/run/options.h"
 
 namespace hstu {
 

@@ -4,10 +4,11 @@
 #include <cmath>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
+#include "hstu/baseline/baseline_file.h"
 #include "hstu/batching/loader.h"
-#include "hstu/training/baseline_file.h"
 
 namespace hstu {
 namespace {
@@ -51,7 +52,10 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
     const auto label = batch.values<float>(kLabelColumn);
     for (std::size_t b = 0; b < user.size(); ++b) {
       const double z = logits.value().data<float>()[b];
-      check(std::isfinite(z), "evaluation: the score of user {} at event {} is {}", user[b], position[b], z);
+      if (!std::isfinite(z)) {
+        throw NotFiniteError(
+            fmt::format("evaluation: the score of user {} at event {} is {}", user[b], position[b], z));
+      }
       samples_.add(static_cast<float>(1 / (1 + std::exp(-z))), label[b] > 0.5f, user[b]);
     }
     progress.advance_to(samples_.size());
@@ -64,7 +68,10 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
 std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
   const Clock::time_point start = Clock::now();
   fault_point("evaluation.begin");
-  if (!baseline_) baseline_ = baseline_metrics(experiment_, positions_, baseline_file_);
+  if (!baseline_) {
+    baseline_ = baseline_metrics(experiment_.dataset(), experiment_.options().data.options,
+                                 experiment_.anchors().holdout, positions_, baseline_file_);
+  }
   Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
   if (!score(progress, stop)) return std::nullopt;
   BinnedAuc binned;
@@ -94,25 +101,6 @@ void Evaluator::write_predictions(const Path& folder) const {
   write_npy(staged.path() / "label.npy", samples_.labels());
   write_npy(staged.path() / "score.npy", samples_.probabilities());
   staged.commit();
-}
-
-Json to_json(const EvaluationResult& result) {
-  Json json = to_json(result.model);
-  json["auc_binned"] = result.auc_binned;
-  json["baseline_auc"] = result.baseline.auc;
-  json["baseline_ne"] = result.baseline.ne;
-  return json;
-}
-
-Json evaluation_state(const EvaluationResult& result) {
-  return {{"model", to_json(result.model)},
-          {"baseline", to_json(result.baseline)},
-          {"auc_binned", result.auc_binned}};
-}
-
-EvaluationResult evaluation_from_state(const Json& state) {
-  return {ranking_metrics_from_json(state.at("model")), ranking_metrics_from_json(state.at("baseline")),
-          state.at("auc_binned").get<std::optional<double>>(), 0};
 }
 
 }  // namespace hstu

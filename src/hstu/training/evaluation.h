@@ -10,15 +10,10 @@
 #include "hstu/base/files.h"
 #include "hstu/base/progress.h"
 #include "hstu/metrics/ranking.h"
+#include "hstu/run/results.h"
 #include "hstu/training/experiment.h"
 
 namespace hstu {
-
-struct EvaluationResult {
-  RankingMetrics model, baseline;
-  std::optional<double> auc_binned;  // of the model, over 100,000 bins: what a run of any length can keep
-  double seconds = 0;
-};
 
 class Evaluator {
  public:
@@ -48,12 +43,5 @@ class Evaluator {
   RankingSamples samples_;
   BadIds bad_ids_;  // of the last run()
 };
-
-// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"}: what both the log and `hstu eval` report.
-Json to_json(const EvaluationResult& result);
-
-// The whole result but its time, for checkpoints, and back.
-Json evaluation_state(const EvaluationResult& result);
-EvaluationResult evaluation_from_state(const Json& state);
 
 }  // namespace hstu

@@ -7,7 +7,7 @@
 #include "hstu/embedding/table_set.h"
 #include "hstu/model/model.h"
 #include "hstu/optimizer/dense_optimizer.h"
-#include "hstu/training/options.h"
+#include "hstu/run/options.h"
 
 namespace hstu {
 

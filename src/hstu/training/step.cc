@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
+#include "hstu/base/finite.h"
 #include "hstu/embedding/row_gradients.h"
 #include "hstu/optimizer/clipping.h"
 
@@ -26,27 +28,27 @@ class Stopwatch {
 };
 
 bool all_finite(const Tensor& tensor) {
-  const float* const values = tensor.data<float>();
-  bool finite = true;
-  for (std::int64_t i = 0; i < tensor.size(); ++i) finite &= std::isfinite(values[i]);
-  return finite;
+  return first_not_finite(tensor.data<float>(), tensor.size()) == tensor.size();
 }
 
-// The first value that is not finite among what the forward pass read.
+// What a user looks at first when numbers overflow.
 std::string first_bad_input(const Learner& learner) {
   for (const Parameter* parameter : learner.model->parameters().all()) {
     if (!all_finite(parameter->value)) return "parameter " + parameter->name;
   }
+  for (std::size_t t = 0; t < learner.tables.size(); ++t) {
+    const EmbeddingTable& table = learner.tables[t];
+    for (const EmbeddingTable::Row& row : table.rows_by_id()) {
+      if (!all_finite(row.values, table.config().dim))
+        return fmt::format("row {} of embedding table {}", row.id, table.config().name);
+    }
+  }
   return "an activation";
 }
 
-[[noreturn]] void fail_not_finite(const StepContext& context, const std::string& what,
-                                  const std::string& where) {
-  fail(
-      "step {}: {}; the first bad value is in {}. Lower the learning rates, lengthen schedule.warmup_steps "
-      "or "
-      "look at the data; nothing of this step was applied",
-      context.step + 1, what, where);
+[[noreturn]] void fail_not_finite(const Learner& learner, const StepContext& context, const std::string& what) {
+  throw NotFiniteError(fmt::format("step {}: {}; the first bad tensor is {}", context.step + 1, what,
+                                   first_bad_input(learner)));
 }
 
 // What the parts of a step leave behind: read only when all of them have been computed.
@@ -138,12 +140,14 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
 
   // 3. Refuse values that are not finite, before anything moves.
   if (!std::isfinite(result.loss))
-    fail_not_finite(context, fmt::format("the loss is {}", result.loss), first_bad_input(learner));
-  if (!std::isfinite(result.gradient_norm))
-    fail_not_finite(context, "a gradient is not finite", "the gradient of " + first_bad_gradient(parameters));
+    fail_not_finite(learner, context, fmt::format("the loss is {}", result.loss));
+  if (!std::isfinite(result.gradient_norm)) {
+    fail_not_finite(learner, context,
+                    fmt::format("the gradient of {} is not finite", first_bad_gradient(parameters)));
+  }
   if (const auto bad = gathered.row_gradients.first_bad()) {
-    fail_not_finite(context, "a gradient is not finite",
-                    fmt::format("the gradient of row {} of embedding table {}", bad->id,
+    fail_not_finite(learner, context,
+                    fmt::format("the gradient of id {} in embedding table {} is not finite", bad->id,
                                 learner.tables[bad->table].config().name));
   }
 

@@ -4,16 +4,19 @@
 #include <filesystem>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
 #include "hstu/batching/loader.h"
-#include "hstu/training/cadence.h"
-#include "hstu/training/resume.h"
-#include "hstu/training/run_lock.h"
-#include "hstu/training/run_log.h"
-#include "hstu/training/run_state.h"
+#include "hstu/run/cadence.h"
+#include "hstu/run/lock.h"
+#include "hstu/run/log.h"
+#include "hstu/run/resume.h"
+#include "hstu/run/state.h"
+#include "hstu/run/warm_start.h"
+#include "hstu/training/evaluation.h"
+#include "hstu/training/run_parts.h"
 #include "hstu/training/step.h"
-#include "hstu/training/warm_start.h"
 
 namespace hstu {
 namespace {
@@ -46,8 +49,8 @@ class Run {
         evaluator_(experiment_, request.folder.baseline()),
         evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
         record_(rewind()),
-        log_(request.folder.metrics(), experiment_, state_.samples, total_samples(experiment_, last_step_),
-             record_.training_seconds),
+        log_(request.folder.metrics(), facts(), request.options.metrics, state_.samples,
+             total_samples(experiment_, last_step_), record_.training_seconds),
         save_cadence_(request.options.checkpoint, Clock::now()) {}
 
   TrainResult run() {
@@ -55,6 +58,15 @@ class Run {
       tell("{} has ended already: nothing is left to do\n", request_.folder.path.string());
       return finish(*finished());
     }
+    try {
+      return train();
+    } catch (const NotFiniteError& error) {
+      fail_not_finite(error.what());
+    }
+  }
+
+ private:
+  TrainResult train() {
     begin_log();
     fault_point("open");
     const bool evaluates_first = state_.step == 0 && request_.options.evaluation.at_start;
@@ -66,15 +78,35 @@ class Run {
     return finish(*reason);
   }
 
- private:
+  // Every checkpoint was checked when it was written or, the one to go on from, when it was read.
+  [[noreturn]] void fail_not_finite(const std::string& what) const {
+    const auto newest = latest_checkpoint(request_.folder.checkpoints());
+    fail("{}. Lower the learning rates, lengthen schedule.warmup_steps or look at the data. {}", what,
+         newest
+             ? fmt::format("The newest good checkpoint is {} (step {}): hstu train --resume {} goes on from "
+                           "it, with other rates by --set and --allow-change",
+                           newest->path.string(), newest->step, request_.folder.path.string())
+             : std::string("No checkpoint was saved before: begin a new run"));
+  }
+
   RunState first_state() {
     const WarmStartSection& section = request_.options.warm_start;
     if (section.checkpoint.empty()) return {};
-    const WarmStartReport report = warm_start(experiment_.learner(), section);
+    Learner& learner = experiment_.learner();
+    const WarmStartReport report = warm_start(section, learner.model->parameters().all(), learner.tables);
     tell("{}\n", to_text(report));
     warm_start_ = to_json(report);
     return {};
   }
+
+  RunFacts facts() const {
+    RunFacts facts = facts_of(experiment_);
+    facts.version = request_.version;
+    facts.warm_start = warm_start_;
+    return facts;
+  }
+
+  RunOrigin origin() const { return {experiment_.dataset().manifest().id, to_toml(experiment_.options())}; }
 
   // Makes the folder say what the checkpoint does: nothing later, nothing half-made. A run that has no
   // checkpoint yet begins anew.
@@ -97,9 +129,9 @@ class Run {
   // The mark of the restart comes before the new configuration: cut short between the two, the run is still
   // the old one.
   void begin_log() {
-    if (!record_.begun) log_.begin(request_.version, warm_start_);
+    if (!record_.begun) log_.begin();
     if (!request_.resume) return;
-    log_.resume(request_.version, state_, changed_);
+    log_.resume(state_, changed_);
     const std::string config = to_toml(request_.options);
     if (read_file(request_.folder.config()) != config) write_file(request_.folder.config(), config);
   }
@@ -132,7 +164,8 @@ class Run {
       state_.next = loaded->next;
       state_.window_end = loaded->window_end;
       if (loaded->window_end) ++state_.windows_done;
-      log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_);
+      log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_,
+                [this] { return counts_of(experiment_.learner()); });
       if (const auto reason = settle()) return *reason;
     }
   }
@@ -192,10 +225,13 @@ class Run {
     const Clock::time_point start = Clock::now();
     Path path;
     try {
-      path = save_run(request_.folder.checkpoints(), experiment_, state_, reason,
-                      [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
+      path =
+          save_run(request_.folder.checkpoints(), origin(), state_, reason, sections(experiment_.learner()),
+                   [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
     } catch (const InternalError&) {
       throw;
+    } catch (const NotFiniteError& error) {
+      throw NotFiniteError(fmt::format("step {}: nothing is saved, because {}", state_.step, error.what()));
     } catch (const Error& error) {
       log_.checkpoint_failed(state_, reason, error.what());
       save_cadence_.saved(Clock::now());

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "hstu/training/evaluation.h"
-#include "hstu/training/options.h"
-#include "hstu/training/run_folder.h"
+#include "hstu/run/folder.h"
+#include "hstu/run/options.h"
+#include "hstu/run/results.h"
 
 namespace hstu {
 
@@ -32,7 +32,8 @@ struct TrainResult {
 };
 
 // Trains to the end, the target or the signal. Leaves metrics.jsonl, checkpoints/ and summary.json in the
-// folder. A save that fails is reported and training goes on; Error when the last one fails. UsageError, and
+// folder. A save that fails is reported and training goes on; Error when the last one fails. Error, naming
+// the newest good checkpoint, when a number is NaN or infinite: none such is ever saved. UsageError, and
 // nothing is changed, when another process trains this run or the configuration differs from the run's.
 TrainResult train(const TrainRequest& request);
 

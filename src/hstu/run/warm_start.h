@@ -8,7 +8,9 @@
 
 #include "hstu/base/files.h"
 #include "hstu/base/json.h"
-#include "hstu/training/learner.h"
+#include "hstu/embedding/table_set.h"
+#include "hstu/run/options.h"
+#include "hstu/tensor/parameter.h"
 
 namespace hstu {
 
@@ -32,7 +34,7 @@ struct WarmStartReport {
 //   [tables]
 //   item = "track"
 // Throws UsageError when nothing fits, or the map has a name that one of the models does not.
-WarmStartReport warm_start(Learner& learner, const WarmStartSection& section);
+WarmStartReport warm_start(const WarmStartSection& section, const NamedTensors& parameters, TableSet& tables);
 
 // The checkpoint that `path` means: a checkpoint's folder, or the newest one of a run. Absolute. UsageError
 // when it is neither.

@@ -6,11 +6,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hstu/batching/schedule.h"
 #include "hstu/checkpoint/checkpoint.h"
-#include "hstu/training/evaluation.h"
-#include "hstu/training/experiment.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/run/options.h"
+#include "hstu/run/results.h"
 
 namespace hstu {
 
@@ -29,13 +31,20 @@ struct RunState {
   bool evaluation_due = false;  // at this step, but the run was interrupted in it
 };
 
-// Writes RUN/checkpoints/step_N with everything that going on needs. `reason` is why: it tells two saves of
-// one step apart. `before_rename` as for save_checkpoint.
-Path save_run(const Path& checkpoints, const Experiment& experiment, const RunState& state,
-              const std::string& reason, const std::function<void()>& before_rename = {});
+// What a checkpoint says of the run that made it.
+struct RunOrigin {
+  std::string dataset;  // id
+  std::string config;   // resolved, as TOML
+};
 
-// Fills the experiment from a checkpoint. Throws Error when it was made from another dataset or model.
-RunState load_run(const Checkpoint& checkpoint, Experiment& experiment);
+// Writes RUN/checkpoints/step_N with `sections` and the state. `reason` is why: it distinguishes two saves of
+// one step. `before_rename` as for save_checkpoint.
+Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, const std::string& reason,
+              std::vector<Section> sections, const std::function<void()>& before_rename = {});
+
+// Fills the sections from a checkpoint and gives the state. Throws Error when it was made from another
+// dataset or its sections do not fit.
+RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vector<Section> sections);
 
 // What save_run wrote beside the state.
 std::string saved_reason(const Checkpoint& checkpoint);

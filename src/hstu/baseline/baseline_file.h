@@ -6,15 +6,17 @@
 #include <span>
 
 #include "hstu/base/files.h"
+#include "hstu/batching/holdout.h"
+#include "hstu/batching/options.h"
+#include "hstu/dataset/dataset.h"
 #include "hstu/metrics/ranking.h"
-#include "hstu/training/experiment.h"
 
 namespace hstu {
 
 // The baseline's metrics on the anchors at `positions`, from `file` when that was written for the same
 // dataset, hold-out and samples; else computed and written there. A file that cannot be written or read is as
 // good as none. "": no file.
-RankingMetrics baseline_metrics(const Experiment& experiment, std::span<const std::int64_t> positions,
-                                const Path& file);
+RankingMetrics baseline_metrics(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
+                                std::span<const std::int64_t> positions, const Path& file);
 
 }  // namespace hstu

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "hstu/base/clock.h"
-#include "hstu/training/options.h"
-#include "hstu/training/run_state.h"
+#include "hstu/run/options.h"
+#include "hstu/run/state.h"
 
 namespace hstu {
 

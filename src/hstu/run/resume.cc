@@ -1,11 +1,11 @@
-#include "hstu/training/resume.h"
+#include "hstu/run/resume.h"
 
 #include <filesystem>
 #include <system_error>
 
 #include "hstu/base/json_lines.h"
 #include "hstu/base/terminal.h"
-#include "hstu/training/run_state.h"
+#include "hstu/run/state.h"
 
 namespace hstu {
 namespace {

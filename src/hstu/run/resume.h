@@ -8,7 +8,7 @@
 
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/config/config_difference.h"
-#include "hstu/training/run_folder.h"
+#include "hstu/run/folder.h"
 
 namespace hstu {
 

@@ -1,4 +1,4 @@
-#include "hstu/training/warm_start.h"
+#include "hstu/run/warm_start.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,8 +9,8 @@
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/checkpoint/safetensors.h"
 #include "hstu/config/config_source.h"
-#include "hstu/training/run_folder.h"
-#include "hstu/training/run_state.h"
+#include "hstu/run/folder.h"
+#include "hstu/run/state.h"
 
 namespace hstu {
 namespace {
@@ -101,7 +101,7 @@ class Pairing {
 
 void take_parameters(WarmStartReport& report, const Names& names, const Checkpoint& checkpoint,
                      const NamedTensors& parameters) {
-  const SafetensorsFile file(checkpoint.dense_file());
+  const SafetensorsFile file(checkpoint.file("dense"));
   std::vector<std::string> mine, theirs;
   std::map<std::string, TensorSpec> specs;
   for (const Parameter* p : parameters) mine.push_back(p->name);
@@ -147,7 +147,7 @@ void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& 
     pairing.pair(table.config().name, [&](const std::string& name) -> std::string {
       const auto dim = saved.at(name).at("dim").get<std::int64_t>();
       if (dim != table.config().dim) return fmt::format("width {} there, {} here", dim, table.config().dim);
-      const SafetensorsFile file(checkpoint.table_file(name));
+      const SafetensorsFile file(checkpoint.file("tables/" + name));
       take_rows(report, file, saved.at(name).at("rows_alive").get<std::int64_t>(), table);
       return "";
     });
@@ -156,14 +156,15 @@ void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& 
 
 }  // namespace
 
-WarmStartReport warm_start(Learner& learner, const WarmStartSection& section) {
+WarmStartReport warm_start(const WarmStartSection& section, const NamedTensors& parameters,
+                           TableSet& tables) {
   const NameMap names = read_name_map(section.name_map);
   const Checkpoint checkpoint(section.checkpoint);
   WarmStartReport report;
   report.checkpoint = checkpoint.path();
   report.step = checkpoint.step();
-  take_parameters(report, names.parameters, checkpoint, learner.model->parameters().all());
-  take_tables(report, names.tables, checkpoint, learner.tables);
+  take_parameters(report, names.parameters, checkpoint, parameters);
+  take_tables(report, names.tables, checkpoint, tables);
   if (report.matched.empty() && report.renamed.empty()) {
     fail_usage("nothing of {} fits this model, neither a parameter nor a table:\n{}",
                checkpoint.path().string(), to_text(report));

@@ -1,4 +1,4 @@
-#include "hstu/training/cadence.h"
+#include "hstu/run/cadence.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "hstu/training/run_log.h"
+#include "hstu/run/log.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,48 +13,17 @@
 namespace hstu {
 namespace {
 
-// Ids outside their tables by feature; features without any are left out.
-Json bad_ids(const Experiment& experiment) {
+Json to_json(const LearnerCounts::ByName& counts) {
   Json json = Json::object();
-  for (const auto& feature : experiment.learner().bad_ids.features()) {
-    if (feature.count > 0) json[feature.name] = feature.count;
-  }
-  return json;
-}
-
-// Rows that exist by table.
-Json table_rows(const Experiment& experiment) {
-  Json json = Json::object();
-  const TableSet& tables = experiment.learner().tables;
-  for (std::size_t t = 0; t < tables.size(); ++t) json[tables[t].config().name] = tables[t].rows_alive();
+  for (const auto& [name, count] : counts) json[name] = count;
   return json;
 }
 
 // What each table may hold.
-Json table_limits(const Experiment& experiment) {
+Json table_limits(const std::vector<RunFacts::Table>& tables) {
   Json json = Json::object();
-  const TableSet& tables = experiment.learner().tables;
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    const auto& config = tables[t].config();
-    json[config.name] = {{"rows", config.rows}, {"dim", config.dim}};
-  }
+  for (const RunFacts::Table& table : tables) json[table.name] = {{"rows", table.rows}, {"dim", table.dim}};
   return json;
-}
-
-Json describe_run(const Experiment& experiment, const std::string& version) {
-  const RunOptions& options = experiment.options();
-  return {{"event", "run"},
-          {"program", "hstu"},
-          {"version", version},
-          {"config_hash", config_hash(to_toml(options))},
-          {"dataset", experiment.dataset().manifest().id},
-          {"seed", options.seed},
-          {"threads", threads()},
-          {"tables", table_limits(experiment)},
-          {"dense_parameters", experiment.learner().model->parameters().count()},
-          {"train_samples", experiment.train_samples()},
-          {"eval_samples", experiment.anchors().evaluation.size()},
-          {"machine", to_json(this_machine())}};
 }
 
 double wall_clock() {
@@ -63,9 +32,10 @@ double wall_clock() {
 
 }  // namespace
 
-RunLog::RunLog(const Path& path, const Experiment& experiment, std::int64_t samples,
+RunLog::RunLog(const Path& path, RunFacts facts, const MetricsSection& options, std::int64_t samples,
                std::int64_t total_samples, double training_seconds)
-    : experiment_(experiment),
+    : facts_(std::move(facts)),
+      every_steps_(options.every_steps),
       lines_(path),
       start_s_(wall_clock()),
       total_samples_(total_samples),
@@ -73,7 +43,7 @@ RunLog::RunLog(const Path& path, const Experiment& experiment, std::int64_t samp
       training_ms_(1000 * training_seconds) {
   const std::vector<Json> lines = read_json_lines(path);
   if (!lines.empty()) start_s_ = std::max(start_s_, lines.back().value("time_s", 0.0));
-  if (experiment.options().metrics.tensorboard) tensorboard_.emplace(path.parent_path(), lines);
+  if (options.tensorboard) tensorboard_.emplace(path.parent_path(), lines);
 }
 
 double RunLog::seconds_since_1970() const {
@@ -99,26 +69,36 @@ void RunLog::sync() {
   lines_.sync();
 }
 
-void RunLog::begin(const std::string& version, const Json& warm_start) {
-  Json line = describe_run(experiment_, version);
-  line["warm_start"] = warm_start;
-  write(std::move(line));
+void RunLog::begin() {
+  write({{"event", "run"},
+         {"program", "hstu"},
+         {"version", facts_.version},
+         {"config_hash", config_hash(facts_.config)},
+         {"dataset", facts_.dataset},
+         {"seed", facts_.seed},
+         {"threads", threads()},
+         {"tables", table_limits(facts_.tables)},
+         {"dense_parameters", facts_.dense_parameters},
+         {"train_samples", facts_.train_samples},
+         {"eval_samples", facts_.evaluation_samples},
+         {"machine", to_json(this_machine())},
+         {"warm_start", facts_.warm_start}});
 }
 
-void RunLog::resume(const std::string& version, const RunState& state,
-                    const std::vector<ConfigDifference>& changed) {
+void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& changed) {
   Json keys = Json::object();
   for (const ConfigDifference& d : changed) keys[d.key] = {{"before", d.before}, {"after", d.after}};
   write({{"event", "resume"},
          {"step", state.step},
          {"samples", state.samples},
-         {"version", version},
+         {"version", facts_.version},
          {"threads", threads()},
          {"changed", keys},
          {"machine", to_json(this_machine())}});
 }
 
-void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunState& state) {
+void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
+                  const std::function<LearnerCounts()>& counts) {
   step_ms_ += step_ms;
   wait_ms_ += wait_ms;
   stages_ += result.stages;
@@ -131,7 +111,8 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
   const double loss = state.loss_sum / static_cast<double>(state.loss_steps);
   progress_.advance_to(state.samples, fmt::format("step {}, window {}, loss {:.4f}{}", state.step,
                                                   state.next.window, loss, last_auc_));
-  if (state.step % experiment_.options().metrics.every_steps != 0) return;
+  if (state.step % every_steps_ != 0) return;
+  const LearnerCounts now = counts();
   const double seconds = (step_ms_ + wait_ms_) / 1000;
   const auto steps = static_cast<double>(steps_);
   const double samples_per_s = static_cast<double>(samples_) / seconds;
@@ -143,8 +124,8 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
          {"gradient_norm", result.gradient_norm},
          {"lr_dense", result.lr_dense},
          {"lr_sparse", result.lr_sparse},
-         {"table_rows", table_rows(experiment_)},
-         {"bad_ids", bad_ids(experiment_)},
+         {"table_rows", to_json(now.table_rows)},
+         {"bad_ids", to_json(now.bad_ids)},
          {"step_ms", step_ms_ / steps},
          {"data_wait_ms", wait_ms_ / steps},
          {"lookup_ms", stages_.lookup_ms / steps},

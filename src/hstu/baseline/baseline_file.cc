@@ -1,4 +1,4 @@
-#include "hstu/training/baseline_file.h"
+#include "hstu/baseline/baseline_file.h"
 
 #include <optional>
 
@@ -8,17 +8,16 @@ namespace hstu {
 namespace {
 
 // Everything that the result depends on.
-Json subject(const Experiment& experiment, std::span<const std::int64_t> positions) {
-  const HoldoutOptions& users = experiment.options().evaluation.holdout;
-  const Holdout& holdout = experiment.anchors().holdout;
+Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
+             std::span<const std::int64_t> positions) {
   const BaselineOptions baseline;
-  return {{"dataset", experiment.dataset().manifest().id},
+  return {{"dataset", dataset.manifest().id},
           {"time_begin", holdout.time_begin},
           {"time_end", holdout.time_end},
-          {"train_user_fraction", users.train_user_fraction},
-          {"split_salt", users.split_salt},
-          {"min_history", experiment.options().data.options.min_history},
-          {"window_seconds", experiment.options().data.options.window_seconds},
+          {"train_user_fraction", holdout.users.train_fraction},
+          {"split_salt", holdout.users.salt},
+          {"min_history", options.min_history},
+          {"window_seconds", options.window_seconds},
           {"samples", positions.size()},
           {"user_prior", baseline.user_prior},
           {"item_prior", baseline.item_prior}};
@@ -35,10 +34,10 @@ std::optional<RankingMetrics> read(const Path& file, const Json& subject) {
   }
 }
 
-RankingMetrics compute(const Experiment& experiment, std::span<const std::int64_t> positions) {
-  const Dataset& dataset = experiment.dataset();
+RankingMetrics compute(const Dataset& dataset, const Holdout& holdout,
+                       std::span<const std::int64_t> positions) {
   const std::uint8_t label = dataset.manifest().label_bit();
-  const BaselineScores scores = score_baseline(dataset, experiment.anchors().holdout, positions);
+  const BaselineScores scores = score_baseline(dataset, holdout, positions);
   RankingSamples samples;
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const bool positive = (dataset.action()[static_cast<std::size_t>(positions[i])] & label) != 0;
@@ -49,11 +48,11 @@ RankingMetrics compute(const Experiment& experiment, std::span<const std::int64_
 
 }  // namespace
 
-RankingMetrics baseline_metrics(const Experiment& experiment, std::span<const std::int64_t> positions,
-                                const Path& file) {
-  const Json of = subject(experiment, positions);
+RankingMetrics baseline_metrics(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
+                                std::span<const std::int64_t> positions, const Path& file) {
+  const Json of = subject(dataset, options, holdout, positions);
   if (const auto known = read(file, of)) return *known;
-  const RankingMetrics metrics = compute(experiment, positions);
+  const RankingMetrics metrics = compute(dataset, holdout, positions);
   try {
     if (!file.empty()) write_file(file, Json{{"of", of}, {"metrics", to_json(metrics)}}.dump(2) + "\n");
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): hstu eval on a run that is read-only, a full disk

@@ -1,4 +1,4 @@
-#include "hstu/training/run_folder.h"
+#include "hstu/run/folder.h"
 
 #include <filesystem>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "hstu/training/options.h"
+#include "hstu/run/options.h"
 
 namespace hstu {
 

@@ -1,4 +1,4 @@
-#include "hstu/training/run_lock.h"
+#include "hstu/run/lock.h"
 
 #include <fstream>
 #include <string>

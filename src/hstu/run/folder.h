@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hstu/base/files.h"
-#include "hstu/training/options.h"
+#include "hstu/run/options.h"
 
 namespace hstu {
 

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hstu/base/clock.h"
@@ -14,28 +16,51 @@
 #include "hstu/base/progress.h"
 #include "hstu/config/config_difference.h"
 #include "hstu/report/tensorboard.h"
-#include "hstu/training/evaluation.h"
-#include "hstu/training/run_state.h"
-#include "hstu/training/step.h"
+#include "hstu/run/options.h"
+#include "hstu/run/results.h"
+#include "hstu/run/state.h"
 
 namespace hstu {
+
+// What the first line says of a run.
+struct RunFacts {
+  std::string version;  // of the program
+  std::string config;   // resolved, as TOML
+  std::string dataset;  // id
+  std::uint64_t seed = 0;
+  struct Table {
+    std::string name;
+    std::int64_t rows = 0, dim = 0;
+  };
+  std::vector<Table> tables;
+  std::int64_t dense_parameters = 0;  // values
+  std::int64_t train_samples = 0, evaluation_samples = 0;
+  Json warm_start;  // what the run began with, null for nothing
+};
+
+// Counts by name that a train line shows.
+struct LearnerCounts {
+  using ByName = std::vector<std::pair<std::string, std::int64_t>>;
+  ByName table_rows;  // rows that exist, by table
+  ByName bad_ids;     // ids outside their table, by feature
+};
 
 class RunLog {
  public:
   // Goes on behind the last line of the file. `samples`: trained already, of `total_samples`;
-  // `training_seconds`: what earlier processes spent on the steps that the log tells of.
-  RunLog(const Path& path, const Experiment& experiment, std::int64_t samples, std::int64_t total_samples,
-         double training_seconds);
+  // `training_seconds`: what earlier processes spent on the steps in the log.
+  RunLog(const Path& path, RunFacts facts, const MetricsSection& options, std::int64_t samples,
+         std::int64_t total_samples, double training_seconds);
 
-  // The first line of a run. `warm_start`: what it began with, null for nothing.
-  void begin(const std::string& version, const Json& warm_start);
+  // The first line of a run.
+  void begin();
   // The mark of a restart, with the keys that changed.
-  void resume(const std::string& version, const RunState& state,
-              const std::vector<ConfigDifference>& changed);
+  void resume(const RunState& state, const std::vector<ConfigDifference>& changed);
 
   // Counts a step; every metrics.every_steps steps a train line with the mean loss and the rates since the
-  // last one.
-  void step(const StepResult& result, double step_ms, double wait_ms, RunState& state);
+  // last one, and what `counts` gives.
+  void step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
+            const std::function<LearnerCounts()>& counts);
   void evaluation(const EvaluationResult& result, const RunState& state);
   // Written and on the disk, with all lines before it, when it returns; throws Error otherwise. Called when a
   // checkpoint lacks nothing but its name: where the checkpoint stands, this line does.
@@ -54,7 +79,8 @@ class RunLog {
   // Of the wall clock at the start, and of a steady one since.
   double seconds_since_1970() const;
 
-  const Experiment& experiment_;
+  RunFacts facts_;
+  std::int64_t every_steps_;
   JsonLinesWriter lines_;
   std::deque<Json> waiting_;
   bool waits_ = false;  // the last line could not be written

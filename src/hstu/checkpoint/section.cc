@@ -1,0 +1,120 @@
+#include "hstu/checkpoint/section.h"
+
+#include <algorithm>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/faults.h"
+#include "hstu/base/finite.h"
+
+namespace hstu {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kTables = "tables/";
+
+// The last part of the name of a section "tables/NAME"; "" for other sections.
+std::string table_of(const std::string& section) {
+  return section.starts_with(kTables) ? section.substr(kTables.size()) : "";
+}
+
+std::vector<TensorSpec> specs_of(const NamedTensors& parameters) {
+  std::vector<TensorSpec> specs;
+  for (const Parameter* p : parameters) specs.push_back({p->name, p->value.dtype(), p->value.shape()});
+  return specs;
+}
+
+}  // namespace
+
+std::string section_file(const std::string& name) {
+  return name + ".safetensors";
+}
+
+SectionWriter::SectionWriter(Path folder, std::string name, CheckpointManifest& manifest)
+    : folder_(std::move(folder)), name_(std::move(name)), manifest_(manifest) {}
+
+void SectionWriter::describe(json description) {
+  if (table_of(name_).empty()) {
+    require(!manifest_.state.contains(name_), "two sections of a checkpoint are called \"{}\"", name_);
+    manifest_.state[name_] = std::move(description);
+  } else {
+    manifest_.tables.push_back(std::move(description));
+  }
+}
+
+void SectionWriter::begin(const std::vector<TensorSpec>& tensors) {
+  const Path path = folder_ / section_file(name_);
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  check(!error, "cannot create the folder {}: {}", path.parent_path().string(), error.message());
+  file_.emplace(path, tensors);
+}
+
+void SectionWriter::write(const void* data, std::size_t bytes) {
+  file_.value().write(data, bytes);
+}
+
+void SectionWriter::close() {
+  if (!file_) return;
+  file_->close();
+  manifest_.files[section_file(name_)] = {file_->bytes(), file_->checksum()};
+  file_.reset();
+  fault_point("save.file");
+}
+
+SectionReader::SectionReader(Path folder, std::string name, const CheckpointManifest& manifest)
+    : folder_(std::move(folder)), name_(std::move(name)), manifest_(manifest) {
+  check(exists(name_, manifest_), "{}: expected \"{}\", found none: it is of another model", folder_.string(),
+        name_);
+}
+
+const json* SectionReader::find_description(const std::string& name, const CheckpointManifest& manifest) {
+  const std::string table = table_of(name);
+  if (table.empty()) return manifest.state.contains(name) ? &manifest.state[name] : nullptr;
+  const auto found = std::find_if(manifest.tables.begin(), manifest.tables.end(),
+                                  [&](const json& entry) { return entry.value("name", "") == table; });
+  return found == manifest.tables.end() ? nullptr : &*found;
+}
+
+bool SectionReader::exists(const std::string& name, const CheckpointManifest& manifest) {
+  return manifest.files.contains(section_file(name)) || find_description(name, manifest) != nullptr;
+}
+
+const json& SectionReader::description() const {
+  const json* const description = find_description(name_, manifest_);
+  check(description != nullptr, "{}: the manifest does not describe \"{}\"", folder_.string(), name_);
+  return *description;
+}
+
+SafetensorsFile SectionReader::file() const {
+  return SafetensorsFile(folder_ / section_file(name_));
+}
+
+void check_finite(const Tensor& tensor, const std::string& what) {
+  const auto finite = [&]<typename Float>() {
+    return first_not_finite(tensor.data<Float>(), tensor.size()) == tensor.size();
+  };
+  if (tensor.dtype() == DType::f32 && finite.operator()<float>()) return;
+  if (tensor.dtype() == DType::f64 && finite.operator()<double>()) return;
+  if (tensor.dtype() != DType::f32 && tensor.dtype() != DType::f64) return;
+  throw NotFiniteError(what + " is not finite");
+}
+
+Section parameters_section(NamedTensors parameters) {
+  const auto save = [parameters](SectionWriter& writer) {
+    for (const Parameter* p : parameters) check_finite(p->value, "parameter " + p->name);
+    writer.begin(specs_of(parameters));
+    for (const Parameter* p : parameters) writer.write(p->value);
+  };
+  const auto load = [parameters](const SectionReader& reader) {
+    const SafetensorsFile file = reader.file();
+    file.expect(specs_of(parameters));
+    for (const Parameter* p : parameters) file.read(p->name, p->value);
+  };
+  return {"dense", save, load};
+}
+
+}  // namespace hstu

@@ -1,0 +1,83 @@
+// Sections: the parts of a checkpoint. Whoever has state that training needs to go on describes it as a
+// section; a checkpoint is a list of sections and does not know what they hold. docs/checkpoint.md
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "hstu/base/files.h"
+#include "hstu/checkpoint/manifest.h"
+#include "hstu/checkpoint/safetensors.h"
+#include "hstu/tensor/parameter.h"
+
+namespace hstu {
+
+// Takes the content of one section: a description, a file of tensors, or both.
+class SectionWriter {
+ public:
+  // `folder`: of the checkpoint. What is written is entered into `manifest`, which must outlive this object.
+  SectionWriter(Path folder, std::string name, CheckpointManifest& manifest);
+
+  // Small values, kept in the manifest. At most once.
+  void describe(nlohmann::json description);
+  // Opens the section's file. Data must follow in the order of `tensors`. At most once.
+  void begin(const std::vector<TensorSpec>& tensors);
+  void write(const void* data, std::size_t bytes);
+  void write(const Tensor& tensor) { write(tensor.raw(), tensor.bytes()); }
+  // Closes the file. Throws InternalError when fewer or more bytes came than the tensors hold.
+  void close();
+
+ private:
+  Path folder_;
+  std::string name_;
+  CheckpointManifest& manifest_;
+  std::optional<SafetensorsWriter> file_;
+};
+
+// Gives the content of one section back.
+class SectionReader {
+ public:
+  // Throws Error when the checkpoint has no section of this name.
+  SectionReader(Path folder, std::string name, const CheckpointManifest& manifest);
+
+  const Path& folder() const { return folder_; }  // of the checkpoint, for messages
+  // What describe() was given. Throws Error when there was none.
+  const nlohmann::json& description() const;
+  // The section's file. Throws Error when there is none or it is not a safetensors file.
+  SafetensorsFile file() const;
+
+  static bool exists(const std::string& name, const CheckpointManifest& manifest);
+
+ private:
+  static const nlohmann::json* find_description(const std::string& name, const CheckpointManifest& manifest);
+
+  Path folder_;
+  std::string name_;
+  const CheckpointManifest& manifest_;
+};
+
+std::string section_file(const std::string& name);  // relative to the checkpoint: "dense.safetensors"
+
+struct Section {
+  // "dense" or "tables/item". Descriptions of sections "tables/..." are the list `tables` of the manifest, the
+  // others are values of its `state`.
+  std::string name;
+  // Throws NotFiniteError, before it writes anything, naming the first value that is NaN or infinite.
+  std::function<void(SectionWriter& writer)> save;
+  // Fills the state with what was saved. Throws Error, before it changes anything, when that does not fit.
+  std::function<void(const SectionReader& reader)> load;
+  // Checkpoints of earlier versions may lack the section; load is not called for them then.
+  bool may_be_absent = false;
+};
+
+// Throws NotFiniteError naming `what` when a tensor of floats holds a NaN or an infinity.
+void check_finite(const Tensor& tensor, const std::string& what);
+
+// The values of the dense parameters, each under its name in the section's file.
+Section parameters_section(NamedTensors parameters);
+
+}  // namespace hstu

@@ -1,0 +1,13 @@
+// Is a checkpoint on disk good? Every byte as it was written, every number finite.
+#pragma once
+
+#include "hstu/base/files.h"
+#include "hstu/checkpoint/manifest.h"
+
+namespace hstu {
+
+// Throws Error naming the first file of the folder that is missing, extra, torn or altered, then the first
+// tensor (and id of a row) that holds a NaN or an infinity. Reads everything.
+void verify_checkpoint(const Path& folder, const CheckpointManifest& manifest);
+
+}  // namespace hstu

@@ -1,0 +1,37 @@
+#include "hstu/optimizer/optimizer_section.h"
+
+#include <vector>
+
+namespace hstu {
+namespace {
+
+std::vector<TensorSpec> specs_of(const DenseOptimizer& optimizer) {
+  std::vector<TensorSpec> specs{{"step", DType::i64, {1}}};
+  for (const auto& [name, tensor] : optimizer.state())
+    specs.push_back({name, tensor.dtype(), tensor.shape()});
+  return specs;
+}
+
+void save(const DenseOptimizer& optimizer, SectionWriter& writer) {
+  for (const auto& [name, tensor] : optimizer.state()) check_finite(tensor, "optimizer state " + name);
+  writer.begin(specs_of(optimizer));
+  const std::int64_t steps = optimizer.steps();
+  writer.write(&steps, sizeof steps);
+  for (const auto& [name, tensor] : optimizer.state()) writer.write(tensor);
+}
+
+void load(DenseOptimizer& optimizer, const SectionReader& reader) {
+  const SafetensorsFile file = reader.file();
+  file.expect(specs_of(optimizer));
+  for (const auto& [name, tensor] : optimizer.state()) file.read(name, tensor);
+  optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);
+}
+
+}  // namespace
+
+Section optimizer_section(DenseOptimizer& optimizer) {
+  return {"optimizer", [&optimizer](SectionWriter& writer) { save(optimizer, writer); },
+          [&optimizer](const SectionReader& reader) { load(optimizer, reader); }};
+}
+
+}  // namespace hstu

@@ -1,0 +1,85 @@
+#include "hstu/run/state.h"
+
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+Json to_json(const RunState& state) {
+  return {{"samples", state.samples},
+          {"next", {{"epoch", state.next.epoch}, {"window", state.next.window}, {"batch", state.next.batch}}},
+          {"loss_sum", state.loss_sum},
+          {"loss_steps", state.loss_steps},
+          {"windows_done", state.windows_done},
+          {"window_end", state.window_end},
+          {"evaluation", state.evaluation ? evaluation_state(*state.evaluation) : Json()},
+          {"evaluated_at", state.evaluated_at},
+          {"evaluation_due", state.evaluation_due}};
+}
+
+void read(const Json& json, RunState& state) {
+  json.at("samples").get_to(state.samples);
+  json.at("next").at("epoch").get_to(state.next.epoch);
+  json.at("next").at("window").get_to(state.next.window);
+  json.at("next").at("batch").get_to(state.next.batch);
+  json.at("loss_sum").get_to(state.loss_sum);
+  json.at("loss_steps").get_to(state.loss_steps);
+  json.at("windows_done").get_to(state.windows_done);
+  json.at("window_end").get_to(state.window_end);
+  if (!json.at("evaluation").is_null()) state.evaluation = evaluation_from_state(json.at("evaluation"));
+  json.at("evaluated_at").get_to(state.evaluated_at);
+  json.at("evaluation_due").get_to(state.evaluation_due);
+}
+
+// Checkpoints keep descriptions in plain JSON.
+Section state_section(RunState& state) {
+  return {"run",
+          [&state](SectionWriter& writer) { writer.describe(nlohmann::json::parse(to_json(state).dump())); },
+          [&state](const SectionReader& reader) { read(Json::parse(reader.description().dump()), state); }};
+}
+
+}  // namespace
+
+Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, const std::string& reason,
+              std::vector<Section> sections, const std::function<void()>& before_rename) {
+  sections.push_back(state_section(state));
+  return save_checkpoint(checkpoints, state.step, sections,
+                         {{"dataset", origin.dataset}, {"config", origin.config}, {"reason", reason}},
+                         before_rename);
+}
+
+RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vector<Section> sections) {
+  const auto id = checkpoint.state().at("dataset").get<std::string>();
+  check(id == dataset.manifest().id,
+        "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
+        checkpoint.path().string(), id, dataset.folder().string(), dataset.manifest().id);
+  RunState state;
+  sections.push_back(state_section(state));
+  checkpoint.load(sections);
+  state.step = checkpoint.step();
+  return state;
+}
+
+std::string saved_reason(const Checkpoint& checkpoint) {
+  return checkpoint.state().at("reason").get<std::string>();
+}
+
+RunOptions saved_options(const Checkpoint& checkpoint) {
+  return parse_config<RunOptions>(checkpoint.state().at("config").get<std::string>(),
+                                  checkpoint.path().string());
+}
+
+Path find_checkpoint(const Path& checkpoints, std::int64_t step) {
+  const auto entries = list_checkpoints(checkpoints);
+  if (entries.empty()) fail_usage("there is no checkpoint in {}", checkpoints.string());
+  if (step < 0) return entries.back().path;
+  std::vector<std::string> known;
+  for (const CheckpointEntry& entry : entries) {
+    if (entry.step == step) return entry.path;
+    known.push_back(std::to_string(entry.step));
+  }
+  fail_usage("there is no checkpoint of step {} in {}; there are: {}", step, checkpoints.string(),
+             fmt::join(known, ", "));
+}
+
+}  // namespace hstu

@@ -1,0 +1,75 @@
+#include "hstu/training/run_parts.h"
+
+#include <utility>
+
+#include "hstu/embedding/table_section.h"
+#include "hstu/optimizer/optimizer_section.h"
+
+namespace hstu {
+namespace {
+
+void save(const BadIds& bad_ids, SectionWriter& writer) {
+  nlohmann::json counts = nlohmann::json::object();
+  for (const BadIds::Feature& feature : bad_ids.features()) {
+    if (feature.count == 0) continue;
+    counts[feature.name] = {
+        {"count", feature.count}, {"first_id", feature.first_id}, {"first_sample", feature.first_sample}};
+  }
+  writer.describe(std::move(counts));
+}
+
+void load(BadIds& bad_ids, const SectionReader& reader) {
+  for (const auto& [feature, counted] : reader.description().items()) {
+    bad_ids.restore(feature, counted.at("count").get<std::int64_t>(),
+                    counted.at("first_id").get<std::int64_t>(),
+                    counted.at("first_sample").get<std::string>());
+  }
+}
+
+// Section "bad_ids": what was counted, by feature.
+Section bad_ids_section(BadIds& bad_ids) {
+  return {"bad_ids", [&bad_ids](SectionWriter& writer) { save(bad_ids, writer); },
+          [&bad_ids](const SectionReader& reader) { load(bad_ids, reader); }};
+}
+
+}  // namespace
+
+std::vector<Section> sections(Learner& learner) {
+  std::vector<Section> all{parameters_section(learner.model->parameters().all()),
+                           optimizer_section(learner.dense_optimizer)};
+  for (Section& table : table_sections(learner.tables)) all.push_back(std::move(table));
+  all.push_back(bad_ids_section(learner.bad_ids));
+  return all;
+}
+
+RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
+  return load_run(checkpoint, experiment.dataset(), sections(experiment.learner()));
+}
+
+RunFacts facts_of(const Experiment& experiment) {
+  RunFacts facts;
+  facts.config = to_toml(experiment.options());
+  facts.dataset = experiment.dataset().manifest().id;
+  facts.seed = experiment.options().seed;
+  const TableSet& tables = experiment.learner().tables;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const TableConfig& config = tables[t].config();
+    facts.tables.push_back({config.name, config.rows, config.dim});
+  }
+  facts.dense_parameters = experiment.learner().model->parameters().count();
+  facts.train_samples = experiment.train_samples();
+  facts.evaluation_samples = experiment.anchors().evaluation.size();
+  return facts;
+}
+
+LearnerCounts counts_of(const Learner& learner) {
+  LearnerCounts counts;
+  const TableSet& tables = learner.tables;
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    counts.table_rows.emplace_back(tables[t].config().name, tables[t].rows_alive());
+  for (const BadIds::Feature& feature : learner.bad_ids.features())
+    if (feature.count > 0) counts.bad_ids.emplace_back(feature.name, feature.count);
+  return counts;
+}
+
+}  // namespace hstu

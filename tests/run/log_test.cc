@@ -1,0 +1,63 @@
+#include "hstu/run/log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "temporary_folder.h"
+
+namespace hstu {
+namespace {
+
+RunFacts small_facts() {
+  RunFacts facts;
+  facts.version = "test";
+  facts.dataset = "d41d";
+  facts.seed = 7;
+  facts.tables = {{"item", 100, 8}};
+  facts.train_samples = 60;
+  return facts;
+}
+
+StepResult step_of(double loss) {
+  StepResult result;
+  result.loss = loss;
+  result.samples = 10;
+  return result;
+}
+
+TEST(RunLog, ATrainLineHasTheMeanLossAndTheCountsOfItsMoment) {
+  const Path path = temporary_folder() / "metrics.jsonl";
+  RunState state;
+  RunLog log(path, small_facts(), {.every_steps = 3}, 0, 60, 0);
+  log.begin();
+  int asked = 0;
+  for (int step = 1; step <= 6; ++step) {
+    state.step = step;
+    state.samples += 10;
+    log.step(step_of(step), 1, 0, state, [&] {
+      ++asked;
+      return LearnerCounts{.table_rows = {{"item", 11 * step}}, .bad_ids = {{"user", step}}};
+    });
+  }
+  const auto lines = read_json_lines(path);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].at("tables").dump(), R"({"item":{"rows":100,"dim":8}})");
+  EXPECT_EQ(lines[0].at("warm_start"), nullptr);
+  EXPECT_EQ(lines[1].at("loss"), 2.0);
+  EXPECT_EQ(lines[2].at("loss"), 5.0);
+  EXPECT_EQ(lines[2].at("samples"), 60);
+  EXPECT_EQ(lines[2].at("table_rows").dump(), R"({"item":66})");
+  EXPECT_EQ(lines[2].at("bad_ids").dump(), R"({"user":6})");
+  EXPECT_EQ(asked, 2) << "counting takes time: for lines alone";
+}
+
+TEST(RunLog, TimeNeverGoesBack) {
+  const Path path = temporary_folder() / "metrics.jsonl";
+  write_file(path, "{\"event\":\"run\",\"time_s\":4e12}\n");  // written under a clock that was ahead
+  RunLog log(path, small_facts(), {}, 0, 60, 0);
+  log.resume({}, {});
+  EXPECT_GE(read_json_lines(path).back().at("time_s").get<double>(), 4e12);
+}
+
+}  // namespace
+}  // namespace hstu

@@ -1,0 +1,92 @@
+// Numbers that overflow: what a run does, what it leaves behind, and how it goes on from there.
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/training/step.h"
+#include "training/run_fixture.h"
+#include "training/step_on.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+
+// The first step has a rate of 0, the second one overflows in its update: its loss and gradients are finite.
+class Overflow : public testing::RunTest {
+ protected:
+  Overflow() : RunTest(12, 24) {
+    options_.training.batch_size = 8;
+    options_.checkpoint = {.every_steps = 1, .every_seconds = 0, .keep = 0};
+    options_.evaluation.holdout = {};
+    options_.schedule.warmup_steps = 1;
+    options_.schedule.warmup_from_zero_step = true;
+    options_.model.loss_weight = 1e6;
+    options_.dense.max_gradient_norm = 0;
+    options_.dense.kind = "sgd";
+    options_.sparse.kind = "sgd";
+    options_.dense.learning_rate = options_.sparse.learning_rate = 1e-9;
+  }
+};
+
+TEST_F(Overflow, OfAParameterIsNeverSavedAndTheRunGoesOnFromTheStepBefore) {
+  options_.dense.learning_rate = 1e38;
+  const std::string message = message_of([&] { run("run"); });
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("step 2: nothing is saved, because parameter "), HasSubstr("not finite"),
+                    HasSubstr("step_00000001 (step 1)"), HasSubstr("--resume")));
+  EXPECT_THAT(testing::checkpoint_names(folder_ / "run"), ElementsAre("current", "step_00000001"));
+  options_.dense.learning_rate = 1e-9;
+  EXPECT_EQ(resume("run", -1, {"dense_optimizer.learning_rate"}).reason, "completed");
+}
+
+TEST_F(Overflow, OfARowIsNeverSaved) {
+  options_.sparse.learning_rate = 1e38;
+  EXPECT_THAT(message_of([&] { run("run"); }),
+              AllOf(HasSubstr("step 2: nothing is saved, because the row of id "),
+                    HasSubstr("embedding table item"), HasSubstr("step_00000001 (step 1)")));
+  EXPECT_THAT(testing::checkpoint_names(folder_ / "run"), ElementsAre("current", "step_00000001"));
+}
+
+TEST_F(Overflow, WithoutAnEarlierCheckpointTheMessageSaysSo) {
+  options_.dense.learning_rate = 1e38;
+  options_.checkpoint.every_steps = 2;
+  EXPECT_THAT(message_of([&] { run("run"); }), HasSubstr("No checkpoint was saved before"));
+}
+
+TEST_F(Overflow, InAStepWithoutASaveIsFoundByTheNextStep) {
+  options_.dense.learning_rate = 1e38;
+  options_.checkpoint.every_steps = 3;
+  EXPECT_THAT(message_of([&] { run("run"); }),
+              AllOf(HasSubstr("step 3: "), HasSubstr("the first bad tensor is parameter ")));
+}
+
+// The rows' gradient is the product of a huge weight and a gradient of ordinary size: every dense gradient is
+// finite.
+TEST_F(Overflow, OfARowsGradientStopsTheStepBeforeAnythingIsUpdated) {
+  options_.schedule.warmup_steps = 0;
+  Experiment experiment(options_);
+  Learner& learner = experiment.learner();
+  TableSet& tables = learner.tables;
+  ASSERT_EQ(tables[1].config().name, "user");
+  const auto users = tables[1].config().rows, dim = tables[1].config().dim;
+  std::vector<std::int64_t> ids;
+  for (std::int64_t id = 0; id < users; ++id) ids.push_back(id);
+  const std::vector<float> zeros(static_cast<std::size_t>(users * dim), 0.0f);
+  tables[1].restore(ids, zeros.data(), nullptr);  // so that the tokens stay small
+  Tensor weight = learner.model->parameters().find("preprocessor.contextual.weight").value;
+  std::fill_n(weight.mutable_data<float>(), weight.size(), 1e38f);
+
+  const std::vector<std::int64_t> anchors = experiment.anchors().training.first(8);
+  const Tensor before = learner.model->parameters().find("head.1.bias").value.copy();
+  EXPECT_THAT(message_of<NotFiniteError>([&] { testing::step_on(experiment, anchors); }),
+              AllOf(HasSubstr("step 1: the gradient of id "), HasSubstr("in embedding table user")));
+  EXPECT_EQ(learner.model->parameters().find("head.1.bias").value.data<float>()[0], before.data<float>()[0]);
+}
+
+}  // namespace
+}  // namespace hstu
