@@ -103,14 +103,4 @@ void LifetimeMetrics::merge(const LifetimeMetrics& other) {
   auc.merge(other.auc);
 }
 
-Json to_json(const LifetimeMetrics& metrics) {
-  return {{"auc", metrics.auc.value()},
-          {"ne", metrics.sums.ne()},
-          {"accuracy", metrics.sums.accuracy()},
-          {"log_loss", metrics.sums.log_loss()},
-          {"calibration", metrics.sums.calibration()},
-          {"n", metrics.sums.n()},
-          {"n_pos", metrics.sums.n_pos()}};
-}
-
 }  // namespace hstu

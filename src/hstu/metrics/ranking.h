@@ -71,7 +71,4 @@ struct LifetimeMetrics {
   void merge(const LifetimeMetrics& other);
 };
 
-// Keys auc (binned), ne, accuracy, log_loss, calibration, n, n_pos.
-Json to_json(const LifetimeMetrics& metrics);
-
 }  // namespace hstu

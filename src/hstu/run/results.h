@@ -31,6 +31,7 @@ struct StepResult {
   std::int64_t samples = 0;
   std::int64_t tokens = 0;  // of all sequences: context, history, candidate
   StageTimes stages;
+  RankingSamples predictions;  // (B) of the batch, made before the update; groups are users
 };
 
 struct EvaluationResult {

@@ -1,14 +1,13 @@
 #include "hstu/training/evaluation.h"
 
 #include <array>
-#include <cmath>
 
 #include "hstu/base/clock.h"
-#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
 #include "hstu/baseline/baseline_file.h"
 #include "hstu/batching/loader.h"
+#include "hstu/training/predictions.h"
 
 namespace hstu {
 namespace {
@@ -41,14 +40,7 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
     Tape tape(false);
     const auto lookup = experiment_.learner().embeddings.lookup_for_evaluation(batch);
     const Variable logits = experiment_.learner().model(tape, batch, lookup.rows, 0);
-    for (std::size_t b = 0; b < static_cast<std::size_t>(batch.samples); ++b) {
-      const double z = logits.value().data<float>()[b];
-      if (!std::isfinite(z)) {
-        throw NotFiniteError(fmt::format("evaluation: the score of user {} at event {} is {}", batch.user[b],
-                                         batch.position[b], z));
-      }
-      samples_.add(static_cast<float>(1 / (1 + std::exp(-z))), batch.label[b] > 0.5f, batch.user[b]);
-    }
+    add_predictions(logits.value(), batch, samples_);
     progress.advance_to(samples_.size());
     fault_point("evaluation.batch");
     if (stop != nullptr && *stop) return false;
@@ -70,11 +62,11 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
     bad_ids = before;
     return std::nullopt;
   }
-  BinnedAuc binned;
+  totals_ = LifetimeMetrics();
   for (std::size_t i = 0; i < samples_.probabilities().size(); ++i) {
-    binned.add(samples_.probabilities()[i], samples_.labels()[i] != 0);
+    totals_.add(samples_.probabilities()[i], samples_.labels()[i] != 0);
   }
-  EvaluationResult result{samples_.metrics(), *baseline_, binned.value(), seconds_since(start)};
+  EvaluationResult result{samples_.metrics(), *baseline_, totals_.auc.value(), seconds_since(start)};
   progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)
                                    : "AUC undefined: one class only");
   fault_point("evaluation.end");

@@ -27,6 +27,9 @@ class Evaluator {
   // on the way: the result is empty then.
   std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr);
 
+  // The sums and histograms of what the last run() scored.
+  const LifetimeMetrics& totals() const { return totals_; }
+
   // What the last run() scored, sample by sample: user.npy, item.npy, time.npy, label.npy, score.npy
   // (probabilities), position.npy (event in the dataset). Creates `folder`.
   void write_predictions(const Path& folder) const;
@@ -39,6 +42,7 @@ class Evaluator {
   std::vector<std::int64_t> positions_;
   std::optional<RankingMetrics> baseline_;
   RankingSamples samples_;
+  LifetimeMetrics totals_;
 };
 
 }  // namespace hstu

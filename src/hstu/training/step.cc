@@ -12,6 +12,7 @@
 #include "hstu/base/random.h"
 #include "hstu/loss/binary_cross_entropy.h"
 #include "hstu/optimizer/clipping.h"
+#include "hstu/training/predictions.h"
 
 namespace hstu {
 namespace {
@@ -93,6 +94,7 @@ StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
   if (!std::isfinite(result.loss)) {
     fail_not_finite(learner, lookup, step, fmt::format("the loss is {}", result.loss));
   }
+  add_predictions(logits.value(), batch, result.predictions);
   result.stages.forward_ms = watch.lap();
   tape.backward(loss);
   result.stages.backward_ms = watch.lap();
