@@ -4,12 +4,16 @@
 #include "hstu/metrics/auc.h"
 
 namespace hstu {
+namespace {
 
-RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<const std::uint8_t> labels,
-                               std::span<const std::int64_t> groups) {
+template <typename Score>
+RankingMetrics metrics_of(std::span<const Score> scores, std::span<const float> probabilities,
+                          std::span<const std::uint8_t> labels, std::span<const std::int64_t> groups) {
+  require(probabilities.size() == labels.size(), "metrics: expected {} probabilities, found {}",
+          labels.size(), probabilities.size());
   RankingMetrics metrics;
-  metrics.auc = auc(probabilities, labels);
-  const GroupedAuc grouped = grouped_auc(probabilities, labels, groups);
+  metrics.auc = auc(scores, labels);
+  const GroupedAuc grouped = grouped_auc(scores, labels, groups);
   PointwiseSums sums;
   for (std::size_t i = 0; i < labels.size(); ++i) sums.add(probabilities[i], labels[i] == 1);
   metrics.ne = sums.ne();
@@ -22,6 +26,18 @@ RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<c
   metrics.n_pos = sums.n_pos();
   metrics.n_groups = grouped.n_groups;
   return metrics;
+}
+
+}  // namespace
+
+RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<const std::uint8_t> labels,
+                               std::span<const std::int64_t> groups) {
+  return metrics_of(probabilities, probabilities, labels, groups);
+}
+
+RankingMetrics ranking_metrics(std::span<const double> scores, std::span<const float> probabilities,
+                               std::span<const std::uint8_t> labels, std::span<const std::int64_t> groups) {
+  return metrics_of(scores, probabilities, labels, groups);
 }
 
 Json to_json(const RankingMetrics& metrics) {
