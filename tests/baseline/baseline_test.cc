@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "batching/small_data.h"
+#include "hstu/baseline/baseline_file.h"
 #include "hstu/batching/anchors.h"
+#include "hstu/metrics/auc.h"
 
 namespace hstu {
 namespace {
@@ -81,6 +83,34 @@ TEST(Baseline, WithoutAnyTrainingEventEverythingIsEven) {
   EXPECT_EQ(scores.score[0], 0);
   EXPECT_EQ(scores.probability[0], 0.5);
   EXPECT_THROW(score_baseline(dataset, Holdout{}, {}, {.user_prior = 0}), UsageError);
+}
+
+// Traps: the global rate at a sample's time is taken off, which reorders samples of different times; scores
+// that differ in double are ties in single precision.
+TEST(BaselineMetrics, RankByTheScoreInDouble) {
+  bool distinguishes = false;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const Data data = small::write(small::random_events(seed));
+    const Dataset dataset(data.folder);
+    DataOptions options;
+    options.window_seconds = 50;
+    const Anchors anchors = find_anchors(dataset, options, {.train_user_fraction = 0.6, .split_salt = 5});
+    const auto positions = anchors.evaluation.first(anchors.evaluation.size());
+    const BaselineScores scores = score_baseline(dataset, anchors.holdout, positions);
+    std::vector<std::uint8_t> labels;
+    std::vector<std::int64_t> users;
+    for (const std::int64_t p : positions) {
+      labels.push_back((data.at(p).action & small::kGood) != 0);
+      users.push_back(data.at(p).user);
+    }
+    const RankingMetrics metrics = baseline_metrics(dataset, options, anchors.holdout, positions, {});
+    EXPECT_EQ(metrics.auc, auc(scores.score, labels));
+    EXPECT_EQ(metrics.gauc, grouped_auc(scores.score, labels, users).weighted);
+    const std::vector<float> probabilities(scores.probability.begin(), scores.probability.end());
+    EXPECT_EQ(metrics.log_loss, ranking_metrics(probabilities, labels, users).log_loss);
+    distinguishes |= metrics.auc != auc(probabilities, labels);
+  }
+  EXPECT_TRUE(distinguishes);
 }
 
 }  // namespace

@@ -97,6 +97,11 @@ TEST(GroupedAuc, AveragesOverGroupsWithBothClasses) {
   EXPECT_DOUBLE_EQ(result.weighted.value(), (2 * 1.0 + 4 * 0.5) / 6);
 }
 
+TEST(GroupedAuc, KeepsDoublesApart) {
+  const std::vector<double> near{0.5, 0.5 + 1e-15};  // equal as floats
+  EXPECT_EQ(grouped_auc(near, Labels{0, 1}, std::vector<std::int64_t>{3, 3}).mean, 1.0);
+}
+
 TEST(GroupedAuc, IsEmptyWhenNoGroupHasBothClasses) {
   const GroupedAuc result = grouped_auc(Scores{0.1f, 0.9f}, Labels{0, 1}, std::vector<std::int64_t>{1, 2});
   EXPECT_FALSE(result.weighted.has_value());

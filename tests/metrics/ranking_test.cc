@@ -1,5 +1,6 @@
 #include "hstu/metrics/ranking.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -39,6 +40,12 @@ void expect_same_bits(const RankingMetrics& a, const RankingMetrics& b) {
   EXPECT_EQ(to_json(a).dump(), to_json(b).dump());
 }
 
+void expect_same_state(const LifetimeMetrics& a, const LifetimeMetrics& b) {
+  EXPECT_EQ(a.sums.state().dump(), b.sums.state().dump());
+  EXPECT_TRUE(std::ranges::equal(a.auc.positives(), b.auc.positives()));
+  EXPECT_TRUE(std::ranges::equal(a.auc.negatives(), b.auc.negatives()));
+}
+
 TEST(RankingMetrics, EqualScikitLearn) {
   const Json cases = Json::parse(read_file(Path(HSTU_GOLDEN_DIR) / "metrics.json"));
   ASSERT_EQ(cases.size(), 6u);
@@ -56,7 +63,7 @@ TEST(RankingMetrics, EqualScikitLearn) {
     LifetimeMetrics lifetime;
     for (std::size_t i = 0; i < labels.size(); ++i) lifetime.add(probabilities[i], labels[i] == 1);
     EXPECT_NEAR(lifetime.auc.value().value(), expected["binned_auc"].get<double>(), 1e-12);
-    EXPECT_EQ(to_json(lifetime)["ne"], found["ne"]);
+    EXPECT_EQ(Json(lifetime.sums.ne()), found["ne"]);
   }
 }
 
@@ -152,7 +159,7 @@ TEST(LifetimeMetrics, MergedPartsEqualTheWhole) {
   }
   const double mean_of_parts = (left.auc.value().value() + right.auc.value().value()) / 2;
   right.merge(left);
-  EXPECT_EQ(to_json(right).dump(), to_json(whole).dump());
+  expect_same_state(right, whole);
   EXPECT_NE(right.auc.value(), mean_of_parts);
   EXPECT_NEAR(whole.auc.value().value(), auc(d.scores, d.labels).value(), 1e-4);
 }
@@ -166,7 +173,7 @@ TEST(LifetimeMetrics, GoOnFromTheirState) {
   LifetimeMetrics restored{PointwiseSums::from_state(Json::parse(first.sums.state().dump())),
                            BinnedAuc(copy(first.auc.positives()), copy(first.auc.negatives()))};
   for (std::size_t i = 100; i < d.scores.size(); ++i) restored.add(d.scores[i], d.labels[i] == 1);
-  EXPECT_EQ(to_json(restored).dump(), to_json(whole).dump());
+  expect_same_state(restored, whole);
 }
 
 TEST(BinnedAuc, ProbabilityOneIsInTheLastBinAndABinIsATie) {

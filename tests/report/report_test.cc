@@ -38,6 +38,8 @@ std::vector<Json> lines_of_a_run() {
            {"step", 20},
            {"samples", 640},
            {"loss", 0.6},
+           {"window_auc", 0.625},
+           {"lifetime_ne", 0.9},
            {"table_rows", {{"item", 2048}}},
            {"bad_ids", {{"artist", 4}}},
            {"forward_ms", 30.0},
@@ -81,6 +83,14 @@ TEST(Report, ShowsWhatTheRunSaid) {
   EXPECT_THAT(page, HasSubstr("<td>artist</td><td>4</td>"));
   EXPECT_THAT(page, HasSubstr("not ended"));
   EXPECT_THAT(page, HasSubstr("<h2>Restarts</h2>"));
+}
+
+TEST(Report, DrawsTheMetricsOfTraining) {
+  const std::string page =
+      report_html({.title = "run", .metrics = RunMetrics(lines_of_a_run()), .config = ""});
+  EXPECT_THAT(page, HasSubstr("<h2>AUC of training samples, before the update</h2>"));
+  EXPECT_THAT(page, HasSubstr("latest samples: 0.625 at 640"));
+  EXPECT_THAT(page, HasSubstr("all training samples: 0.9 at 640"));
 }
 
 TEST(Report, OfARunThatHasJustBegun) {

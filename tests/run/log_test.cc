@@ -34,7 +34,7 @@ TEST(RunLog, ATrainLineHasTheMeanLossAndTheCountsOfItsMoment) {
   for (int step = 1; step <= 6; ++step) {
     state.step = step;
     state.samples += 10;
-    log.step(step_of(step), 1, 0, state, [&] {
+    log.step(step_of(step), 1, 0, state, RunningMetrics(10), [&] {
       ++asked;
       return LearnerCounts{.table_rows = {{"item", 11 * step}}, .bad_ids = {{"user", step}}};
     });
@@ -49,6 +49,32 @@ TEST(RunLog, ATrainLineHasTheMeanLossAndTheCountsOfItsMoment) {
   EXPECT_EQ(lines[2].at("table_rows").dump(), R"({"item":66})");
   EXPECT_EQ(lines[2].at("bad_ids").dump(), R"({"user":6})");
   EXPECT_EQ(asked, 2) << "counting takes time: for lines alone";
+}
+
+TEST(RunLog, LinesHaveTheMetricsOfTrainingAndOfAllEvaluations) {
+  const Path path = temporary_folder() / "metrics.jsonl";
+  RunningMetrics metrics(4);
+  RankingSamples predictions;
+  for (const float p : {0.9f, 0.8f, 0.2f, 0.7f, 0.6f, 0.3f}) predictions.add(p, p > 0.65f, 1);
+  metrics.add_step(predictions);
+  LifetimeMetrics evaluation;
+  evaluation.add(0.25f, true);
+  evaluation.add(0.75f, false);
+  evaluation.add(0.25f, false);
+  metrics.add_evaluation(evaluation);
+  RunState state;
+  RunLog log(path, small_facts(), {.every_steps = 1}, 0, 60, 0);
+  state.step = 1;
+  log.step(step_of(1), 1, 0, state, metrics, [] { return LearnerCounts{}; });
+  log.evaluation({}, state, metrics);
+  const auto lines = read_json_lines(path);
+  EXPECT_EQ(lines[0].at("window_n"), 4);
+  EXPECT_EQ(lines[0].at("window_auc"), 1.0);
+  EXPECT_EQ(lines[0].at("window_accuracy"), 0.75);
+  EXPECT_EQ(lines[0].at("lifetime_n"), 6);
+  EXPECT_DOUBLE_EQ(lines[0].at("lifetime_accuracy").get<double>(), 5.0 / 6);
+  EXPECT_EQ(lines[1].at("lifetime_n"), 3);
+  EXPECT_EQ(lines[1].at("lifetime_auc"), 0.25);
 }
 
 TEST(RunLog, TimeNeverGoesBack) {

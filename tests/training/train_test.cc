@@ -95,6 +95,33 @@ TEST_F(Training, IdsOutsideTheirTableStopTheRunWhenAskedTo) {
   }
 }
 
+// With dropout: they are the step's own, not made a second time.
+TEST_F(Training, PredictionsOfAStepAreThoseOfItsLoss) {
+  Experiment experiment(options_);
+  const Batch batch = experiment.batches().build(experiment.anchors().training.first(12));
+  const StepResult result = train_step(experiment.learner(), batch, 0);
+  const RankingMetrics metrics = result.predictions.metrics();
+  EXPECT_EQ(metrics.n, 12);
+  EXPECT_NEAR(metrics.log_loss.value(), result.loss, 1e-6);
+}
+
+TEST_F(Training, LinesHaveMetricsOfTrainingAndOfAllEvaluations) {
+  options_.metrics.window_samples = 40;
+  options_.evaluation.every_windows = 1;
+  const TrainResult result = run("run");
+  const Json last = log("run", "train").back();
+  EXPECT_EQ(last.at("window_n"), 40);
+  EXPECT_EQ(last.at("lifetime_n"), last.at("samples"));
+  for (const char* key : {"window_auc", "window_ne", "window_gauc", "lifetime_auc", "lifetime_ne"})
+    EXPECT_TRUE(last.at(key).is_number()) << key;
+  const auto evaluations = log("run", "eval");
+  ASSERT_GT(evaluations.size(), 1u);
+  EXPECT_EQ(evaluations[0].at("lifetime_auc"), evaluations[0].at("auc_binned"));
+  EXPECT_EQ(evaluations.back().at("lifetime_n").get<std::size_t>(),
+            evaluations.size() * static_cast<std::size_t>(result.evaluation->model.n));
+  EXPECT_NE(evaluations.back().at("lifetime_auc"), evaluations.back().at("auc_binned"));
+}
+
 TEST_F(Training, NeverWritesOverAnEarlierRun) {
   run("run");
   EXPECT_THROW(run("run"), UsageError);

@@ -1,6 +1,7 @@
 #include "hstu/baseline/baseline_file.h"
 
 #include <optional>
+#include <vector>
 
 #include "hstu/baseline/baseline.h"
 
@@ -19,6 +20,7 @@ Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& 
           {"min_history", options.min_history},
           {"window_seconds", options.window_seconds},
           {"samples", positions.size()},
+          {"ranked_by", "score"},
           {"user_prior", baseline.user_prior},
           {"item_prior", baseline.item_prior}};
 }
@@ -34,16 +36,20 @@ std::optional<RankingMetrics> read(const Path& file, const Json& subject) {
   }
 }
 
+// The score ranks the samples: the probability is the score less the global rate at the sample's time, in
+// single precision, and would put samples of different times in another order.
 RankingMetrics compute(const Dataset& dataset, const Holdout& holdout,
                        std::span<const std::int64_t> positions) {
-  const std::uint8_t label = dataset.manifest().label_bit();
   const BaselineScores scores = score_baseline(dataset, holdout, positions);
-  RankingSamples samples;
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    const bool positive = (dataset.action()[static_cast<std::size_t>(positions[i])] & label) != 0;
-    samples.add(static_cast<float>(scores.probability[i]), positive, dataset.user_at(positions[i]));
+  const std::vector<float> probabilities(scores.probability.begin(), scores.probability.end());
+  std::vector<std::uint8_t> labels;
+  std::vector<std::int64_t> users;
+  for (const std::int64_t position : positions) {
+    const std::uint8_t action = dataset.action()[static_cast<std::size_t>(position)];
+    labels.push_back((action & dataset.manifest().label_bit()) != 0 ? 1 : 0);
+    users.push_back(dataset.user_at(position));
   }
-  return samples.metrics();
+  return ranking_metrics(scores.score, probabilities, labels, users);
 }
 
 }  // namespace

@@ -62,7 +62,13 @@ class SafetensorsFile {
     const std::span<const std::byte> bytes = find(name, dtype_of<T>(), shape);
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
-  // Copies tensor `name` into `tensor`, under the same conditions.
+  // The elements of the one-dimensional tensor `name`, whatever its length. Throws Error unless it exists
+  // with this type and one dimension.
+  template <typename T>
+  std::span<const T> column(const std::string& name) const {
+    return values<T>(name, {rows(name)});
+  }
+  // Copies tensor `name` into `tensor`, under the same conditions as values().
   void read(const std::string& name, Tensor& tensor) const;
 
  private:
@@ -71,6 +77,8 @@ class SafetensorsFile {
     std::span<const std::byte> bytes;
   };
   std::span<const std::byte> find(const std::string& name, DType dtype, const Shape& shape) const;
+  // The first extent of a tensor; 0 when there is no such tensor or it has no extents.
+  std::int64_t rows(const std::string& name) const;
 
   Path path_;
   MappedFile file_;

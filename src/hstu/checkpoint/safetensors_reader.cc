@@ -156,6 +156,12 @@ std::span<const std::byte> SafetensorsFile::find(const std::string& name, DType 
   return found->second.bytes;
 }
 
+std::int64_t SafetensorsFile::rows(const std::string& name) const {
+  const auto found = data_.find(name);
+  if (found == data_.end() || tensors_[found->second.spec].shape.empty()) return 0;
+  return tensors_[found->second.spec].shape.front();
+}
+
 void SafetensorsFile::read(const std::string& name, Tensor& tensor) const {
   const auto bytes = find(name, tensor.dtype(), tensor.shape());
   if (!bytes.empty()) std::memcpy(tensor.mutable_raw(), bytes.data(), bytes.size());

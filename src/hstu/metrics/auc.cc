@@ -62,18 +62,9 @@ std::optional<double> auc_of(std::span<const Score> scores, std::span<const std:
   return auc_of_sorted(samples);
 }
 
-}  // namespace
-
-std::optional<double> auc(std::span<const float> scores, std::span<const std::uint8_t> labels) {
-  return auc_of(scores, labels);
-}
-
-std::optional<double> auc(std::span<const double> scores, std::span<const std::uint8_t> labels) {
-  return auc_of(scores, labels);
-}
-
-GroupedAuc grouped_auc(std::span<const float> scores, std::span<const std::uint8_t> labels,
-                       std::span<const std::int64_t> groups) {
+template <typename Score>
+GroupedAuc grouped_auc_of(std::span<const Score> scores, std::span<const std::uint8_t> labels,
+                          std::span<const std::int64_t> groups) {
   require(groups.size() == scores.size(), "GAUC: expected as many groups as scores, found {} and {}",
           groups.size(), scores.size());
   std::vector<Sample> samples = checked_samples(scores, labels, groups);
@@ -99,6 +90,26 @@ GroupedAuc grouped_auc(std::span<const float> scores, std::span<const std::uint8
     result.mean = sum / static_cast<double>(result.n_groups);
   }
   return result;
+}
+
+}  // namespace
+
+std::optional<double> auc(std::span<const float> scores, std::span<const std::uint8_t> labels) {
+  return auc_of(scores, labels);
+}
+
+std::optional<double> auc(std::span<const double> scores, std::span<const std::uint8_t> labels) {
+  return auc_of(scores, labels);
+}
+
+GroupedAuc grouped_auc(std::span<const float> scores, std::span<const std::uint8_t> labels,
+                       std::span<const std::int64_t> groups) {
+  return grouped_auc_of(scores, labels, groups);
+}
+
+GroupedAuc grouped_auc(std::span<const double> scores, std::span<const std::uint8_t> labels,
+                       std::span<const std::int64_t> groups) {
+  return grouped_auc_of(scores, labels, groups);
 }
 
 }  // namespace hstu

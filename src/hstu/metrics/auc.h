@@ -27,5 +27,7 @@ struct GroupedAuc {
 // scores, labels, groups: (n). The order of samples does not change a bit of the result.
 GroupedAuc grouped_auc(std::span<const float> scores, std::span<const std::uint8_t> labels,
                        std::span<const std::int64_t> groups);
+GroupedAuc grouped_auc(std::span<const double> scores, std::span<const std::uint8_t> labels,
+                       std::span<const std::int64_t> groups);
 
 }  // namespace hstu

@@ -4,12 +4,16 @@
 #include "hstu/metrics/auc.h"
 
 namespace hstu {
+namespace {
 
-RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<const std::uint8_t> labels,
-                               std::span<const std::int64_t> groups) {
+template <typename Score>
+RankingMetrics metrics_of(std::span<const Score> scores, std::span<const float> probabilities,
+                          std::span<const std::uint8_t> labels, std::span<const std::int64_t> groups) {
+  require(probabilities.size() == labels.size(), "metrics: expected {} probabilities, found {}",
+          labels.size(), probabilities.size());
   RankingMetrics metrics;
-  metrics.auc = auc(probabilities, labels);
-  const GroupedAuc grouped = grouped_auc(probabilities, labels, groups);
+  metrics.auc = auc(scores, labels);
+  const GroupedAuc grouped = grouped_auc(scores, labels, groups);
   PointwiseSums sums;
   for (std::size_t i = 0; i < labels.size(); ++i) sums.add(probabilities[i], labels[i] == 1);
   metrics.ne = sums.ne();
@@ -22,6 +26,18 @@ RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<c
   metrics.n_pos = sums.n_pos();
   metrics.n_groups = grouped.n_groups;
   return metrics;
+}
+
+}  // namespace
+
+RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<const std::uint8_t> labels,
+                               std::span<const std::int64_t> groups) {
+  return metrics_of(probabilities, probabilities, labels, groups);
+}
+
+RankingMetrics ranking_metrics(std::span<const double> scores, std::span<const float> probabilities,
+                               std::span<const std::uint8_t> labels, std::span<const std::int64_t> groups) {
+  return metrics_of(scores, probabilities, labels, groups);
 }
 
 Json to_json(const RankingMetrics& metrics) {
@@ -101,16 +117,6 @@ void LifetimeMetrics::add(float probability, bool positive) {
 void LifetimeMetrics::merge(const LifetimeMetrics& other) {
   sums.merge(other.sums);
   auc.merge(other.auc);
-}
-
-Json to_json(const LifetimeMetrics& metrics) {
-  return {{"auc", metrics.auc.value()},
-          {"ne", metrics.sums.ne()},
-          {"accuracy", metrics.sums.accuracy()},
-          {"log_loss", metrics.sums.log_loss()},
-          {"calibration", metrics.sums.calibration()},
-          {"n", metrics.sums.n()},
-          {"n_pos", metrics.sums.n_pos()}};
 }
 
 }  // namespace hstu

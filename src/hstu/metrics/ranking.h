@@ -29,6 +29,10 @@ struct RankingMetrics {
 // samples: their order does not change a bit. Throws Error for values outside these sets.
 RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<const std::uint8_t> labels,
                                std::span<const std::int64_t> groups);
+// The same where another number than the probability ranks the samples: AUC and GAUC are of `scores` (n), not
+// NaN.
+RankingMetrics ranking_metrics(std::span<const double> scores, std::span<const float> probabilities,
+                               std::span<const std::uint8_t> labels, std::span<const std::int64_t> groups);
 
 // Keys auc, ne, accuracy, gauc, gauc_mean, log_loss, calibration, n, n_pos, n_groups, in this order.
 Json to_json(const RankingMetrics& metrics);
@@ -70,8 +74,5 @@ struct LifetimeMetrics {
   void add(float probability, bool positive);
   void merge(const LifetimeMetrics& other);
 };
-
-// Keys auc (binned), ne, accuracy, log_loss, calibration, n, n_pos.
-Json to_json(const LifetimeMetrics& metrics);
 
 }  // namespace hstu

@@ -23,7 +23,7 @@ void save(const DenseOptimizer& optimizer, SectionWriter& writer) {
 void load(DenseOptimizer& optimizer, const SectionReader& reader) {
   const SafetensorsFile file = reader.file();
   file.expect(specs_of(optimizer));
-  for (const auto& [name, tensor] : optimizer.state()) file.read(name, tensor);
+  for (auto& [name, tensor] : optimizer.state()) file.read(name, tensor);
   optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);
 }
 

@@ -19,6 +19,13 @@ Json to_json(const LearnerCounts::ByName& counts) {
   return json;
 }
 
+void add_lifetime(Json& line, const LifetimeMetrics& metrics) {
+  line["lifetime_auc"] = metrics.auc.value();
+  line["lifetime_ne"] = metrics.sums.ne();
+  line["lifetime_accuracy"] = metrics.sums.accuracy();
+  line["lifetime_n"] = metrics.sums.n();
+}
+
 // What each table may hold.
 Json table_limits(const std::vector<RunFacts::Table>& tables) {
   Json json = Json::object();
@@ -98,7 +105,7 @@ void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& 
 }
 
 void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
-                  const std::function<LearnerCounts()>& counts) {
+                  const RunningMetrics& metrics, const std::function<LearnerCounts()>& counts) {
   step_ms_ += step_ms;
   wait_ms_ += wait_ms;
   stages_ += result.stages;
@@ -116,25 +123,33 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
   const double seconds = (step_ms_ + wait_ms_) / 1000;
   const auto steps = static_cast<double>(steps_);
   const double samples_per_s = static_cast<double>(samples_) / seconds;
-  write({{"event", "train"},
-         {"step", state.step},
-         {"window", state.next.window},
-         {"samples", state.samples},
-         {"loss", loss},
-         {"gradient_norm", result.gradient_norm},
-         {"lr_dense", result.lr_dense},
-         {"lr_sparse", result.lr_sparse},
-         {"table_rows", to_json(now.table_rows)},
-         {"bad_ids", to_json(now.bad_ids)},
-         {"step_ms", step_ms_ / steps},
-         {"data_wait_ms", wait_ms_ / steps},
-         {"lookup_ms", stages_.lookup_ms / steps},
-         {"forward_ms", stages_.forward_ms / steps},
-         {"backward_ms", stages_.backward_ms / steps},
-         {"update_ms", stages_.update_ms / steps},
-         {"samples_per_s", samples_per_s},
-         {"left_s", static_cast<double>(total_samples_ - state.samples) / samples_per_s},
-         {"tokens_per_s", static_cast<double>(tokens_) / seconds}});
+  const RankingMetrics window = metrics.window().metrics();
+  Json line{{"event", "train"},
+            {"step", state.step},
+            {"window", state.next.window},
+            {"samples", state.samples},
+            {"loss", loss},
+            {"gradient_norm", result.gradient_norm},
+            {"lr_dense", result.lr_dense},
+            {"lr_sparse", result.lr_sparse},
+            {"window_auc", window.auc},
+            {"window_ne", window.ne},
+            {"window_accuracy", window.accuracy},
+            {"window_gauc", window.gauc},
+            {"window_n", window.n}};
+  add_lifetime(line, metrics.training());
+  line.update({{"table_rows", to_json(now.table_rows)},
+               {"bad_ids", to_json(now.bad_ids)},
+               {"step_ms", step_ms_ / steps},
+               {"data_wait_ms", wait_ms_ / steps},
+               {"lookup_ms", stages_.lookup_ms / steps},
+               {"forward_ms", stages_.forward_ms / steps},
+               {"backward_ms", stages_.backward_ms / steps},
+               {"update_ms", stages_.update_ms / steps},
+               {"samples_per_s", samples_per_s},
+               {"left_s", static_cast<double>(total_samples_ - state.samples) / samples_per_s},
+               {"tokens_per_s", static_cast<double>(tokens_) / seconds}});
+  write(std::move(line));
   state.loss_sum = 0;
   state.loss_steps = 0;
   step_ms_ = wait_ms_ = 0;
@@ -142,10 +157,12 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
   steps_ = samples_ = tokens_ = 0;
 }
 
-void RunLog::evaluation(const EvaluationResult& result, const RunState& state) {
+void RunLog::evaluation(const EvaluationResult& result, const RunState& state,
+                        const RunningMetrics& metrics) {
   Json line{
       {"event", "eval"}, {"step", state.step}, {"window", state.next.window}, {"samples", state.samples}};
   line.update(to_json(result));
+  add_lifetime(line, metrics.evaluations());
   line["eval_s"] = result.seconds;
   write(std::move(line));
   if (result.model.auc) last_auc_ = fmt::format(", AUC {:.4f}", *result.model.auc);

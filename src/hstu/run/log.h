@@ -18,6 +18,7 @@
 #include "hstu/report/tensorboard.h"
 #include "hstu/run/options.h"
 #include "hstu/run/results.h"
+#include "hstu/run/running_metrics.h"
 #include "hstu/run/state.h"
 
 namespace hstu {
@@ -58,10 +59,10 @@ class RunLog {
   void resume(const RunState& state, const std::vector<ConfigDifference>& changed);
 
   // Counts a step; every metrics.every_steps steps a train line with the mean loss and the rates since the
-  // last one, and what `counts` gives.
+  // last one, the metrics of training, and what `counts` gives.
   void step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
-            const std::function<LearnerCounts()>& counts);
-  void evaluation(const EvaluationResult& result, const RunState& state);
+            const RunningMetrics& metrics, const std::function<LearnerCounts()>& counts);
+  void evaluation(const EvaluationResult& result, const RunState& state, const RunningMetrics& metrics);
   // Written and on the disk, with all lines before it, when it returns; throws Error otherwise. Called when a
   // checkpoint lacks nothing but its name: where the checkpoint stands, this line does.
   void checkpoint(const RunState& state, const std::string& reason, double save_seconds);

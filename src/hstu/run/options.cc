@@ -164,6 +164,8 @@ void describe(ConfigFields& f, WarmStartSection& o) {
 
 void describe(ConfigFields& f, MetricsSection& o) {
   f.field("every_steps", o.every_steps, "steps between two train lines of metrics.jsonl", rule::at_least(1));
+  f.field("window_samples", o.window_samples,
+          "latest training samples that the window metrics of a train line are over", rule::at_least(1));
   f.field("tensorboard", o.tensorboard, "write the same numbers as TensorBoard event files beside it");
 }
 

@@ -92,6 +92,7 @@ struct WarmStartSection {
 
 struct MetricsSection {
   std::int64_t every_steps = 50;
+  std::int64_t window_samples = 2500;
   bool tensorboard = false;
 };
 

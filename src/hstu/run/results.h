@@ -25,19 +25,14 @@ struct StageTimes {
   }
 };
 
-// What the model predicted for the samples of a step, before the update.
-struct Predictions {
-  std::vector<float> probability, label;  // (B)
-};
-
 struct StepResult {
   double loss = 0;           // of the global batch: mean cross entropy times model.loss_weight
   double gradient_norm = 0;  // of the dense parameters, before clipping
   double lr_dense = 0, lr_sparse = 0;
-  std::int64_t samples = 0;  // of this rank, likewise what follows
-  std::int64_t tokens = 0;   // of all sequences: context, history, candidate
-  Predictions predictions;
+  std::int64_t samples = 0;  // of this rank
+  std::int64_t tokens = 0;   // of this rank's sequences: context, history, candidate
   StageTimes stages;
+  RankingSamples predictions;  // of the global batch, made before the update; groups are users
 };
 
 struct EvaluationResult {

@@ -1,14 +1,13 @@
 #include "hstu/training/evaluation.h"
 
 #include <array>
-#include <cmath>
 
 #include "hstu/base/clock.h"
-#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
 #include "hstu/baseline/baseline_file.h"
 #include "hstu/batching/loader.h"
+#include "hstu/training/predictions.h"
 
 namespace hstu {
 namespace {
@@ -47,17 +46,7 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
     const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection));
     Tape tape(false);
     const Variable logits = learner.model->forward(tape, batch, rows, Draws());
-    const auto user = batch.values<std::int64_t>(kUserColumn),
-               position = batch.values<std::int64_t>(kPositionColumn);
-    const auto label = batch.values<float>(kLabelColumn);
-    for (std::size_t b = 0; b < user.size(); ++b) {
-      const double z = logits.value().data<float>()[b];
-      if (!std::isfinite(z)) {
-        throw NotFiniteError(
-            fmt::format("evaluation: the score of user {} at event {} is {}", user[b], position[b], z));
-      }
-      samples_.add(static_cast<float>(1 / (1 + std::exp(-z))), label[b] > 0.5f, user[b]);
-    }
+    add_predictions(scores_of(logits, batch), tape.context().stream, samples_);
     progress.advance_to(samples_.size());
     fault_point("evaluation.batch");
     if (stop != nullptr && *stop) return false;
@@ -74,11 +63,11 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
   }
   Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
   if (!score(progress, stop)) return std::nullopt;
-  BinnedAuc binned;
+  totals_ = LifetimeMetrics();
   for (std::size_t i = 0; i < samples_.probabilities().size(); ++i) {
-    binned.add(samples_.probabilities()[i], samples_.labels()[i] != 0);
+    totals_.add(samples_.probabilities()[i], samples_.labels()[i] != 0);
   }
-  EvaluationResult result{samples_.metrics(), *baseline_, binned.value(), seconds_since(start)};
+  EvaluationResult result{samples_.metrics(), *baseline_, totals_.auc.value(), seconds_since(start)};
   progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)
                                    : "AUC undefined: one class only");
   fault_point("evaluation.end");

@@ -28,6 +28,8 @@ class Evaluator {
 
   // The bad ids of the last run(), counted apart from training's.
   const BadIds& bad_ids() const { return bad_ids_; }
+  // The sums and histograms of what the last run() scored.
+  const LifetimeMetrics& totals() const { return totals_; }
 
   // What the last run() scored, sample by sample: user.npy, item.npy, time.npy, label.npy, score.npy
   // (probabilities), position.npy (event in the dataset). Creates `folder`.
@@ -41,7 +43,8 @@ class Evaluator {
   std::vector<std::int64_t> positions_;
   std::optional<RankingMetrics> baseline_;
   RankingSamples samples_;
-  BadIds bad_ids_;  // of the last run()
+  BadIds bad_ids_;  // of the last run(), likewise
+  LifetimeMetrics totals_;
 };
 
 }  // namespace hstu

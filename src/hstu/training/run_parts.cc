@@ -34,16 +34,18 @@ Section bad_ids_section(BadIds& bad_ids) {
 
 }  // namespace
 
-std::vector<Section> sections(Learner& learner) {
+std::vector<Section> sections(Learner& learner, RunningMetrics& metrics) {
   std::vector<Section> all{parameters_section(learner.model->parameters().all()),
                            optimizer_section(learner.dense_optimizer)};
   for (Section& table : table_sections(learner.tables)) all.push_back(std::move(table));
   all.push_back(bad_ids_section(learner.bad_ids));
+  all.push_back(metrics.section());
   return all;
 }
 
 RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
-  return load_run(checkpoint, experiment.dataset(), sections(experiment.learner()));
+  RunningMetrics unused(experiment.options().metrics.window_samples);
+  return load_run(checkpoint, experiment.dataset(), sections(experiment.learner(), unused));
 }
 
 RunFacts facts_of(const Experiment& experiment) {

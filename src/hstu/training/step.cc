@@ -11,6 +11,7 @@
 #include "hstu/base/finite.h"
 #include "hstu/embedding/row_gradients.h"
 #include "hstu/optimizer/clipping.h"
+#include "hstu/training/predictions.h"
 
 namespace hstu {
 namespace {
@@ -55,9 +56,8 @@ std::string first_bad_input(const Learner& learner) {
 struct Gathered {
   explicit Gathered(std::size_t tables) : row_gradients(tables) {}
   RowGradients row_gradients;
-  std::vector<Tensor> losses;              // (1) each
-  std::vector<Tensor> logits;              // (B, tasks) each
-  std::vector<std::vector<float>> labels;  // (B) each
+  std::vector<Tensor> losses;  // (1) each
+  std::vector<Scores> scores;
 };
 
 // Forward and backward pass of one part; gradients of dense parameters are added to the parameters'.
@@ -80,9 +80,7 @@ void run_part(Learner& learner, const StepContext& context, const Batch& batch, 
   for (const Variable& leaf : rows) gradients.push_back(leaf.has_gradient() ? leaf.gradient() : Tensor());
   gathered.row_gradients.add(std::move(selection), std::move(gradients));
   gathered.losses.push_back(loss.value());
-  gathered.logits.push_back(logits.value());
-  const auto labels = batch.values<float>(kLabelColumn);
-  gathered.labels.emplace_back(labels.begin(), labels.end());
+  gathered.scores.push_back(scores_of(logits, batch));
   result.samples += batch.samples;
   result.tokens += batch.tokens;
 }
@@ -104,18 +102,10 @@ void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, Communicator
   gathered.row_gradients.merge(comm);
 }
 
-Predictions predictions_of(const Gathered& gathered, const StepContext& context) {
-  Predictions predictions;
-  for (std::size_t part = 0; part < gathered.logits.size(); ++part) {
-    const Tensor logits = gathered.logits[part].to_host(context.compute.stream);
-    for (std::int64_t b = 0; b < logits.size(); ++b) {
-      const double z = logits.data<float>()[b];
-      predictions.probability.push_back(static_cast<float>(1 / (1 + std::exp(-z))));
-    }
-    const std::vector<float>& labels = gathered.labels[part];
-    predictions.label.insert(predictions.label.end(), labels.begin(), labels.end());
-  }
-  return predictions;
+RankingSamples predictions_of(const Gathered& gathered, const StepContext& context) {
+  RankingSamples mine;
+  for (const Scores& scores : gathered.scores) add_predictions(scores, context.compute.stream, mine);
+  return gather(mine, context.comm);
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ class Run {
                      ? changed_keys(request.folder, checkpoint_, request.options, request.allowed_changes)
                      : std::vector<ConfigDifference>{}),
         experiment_(request.options),
-        state_(checkpoint_ ? load_run(*checkpoint_, experiment_) : first_state()),
+        metrics_(request.options.metrics.window_samples),
+        state_(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(), state_sections()) : first_state()),
         last_step_(last_step(experiment_)),
         evaluator_(experiment_, request.folder.baseline()),
         evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
@@ -98,6 +99,8 @@ class Run {
     warm_start_ = to_json(report);
     return {};
   }
+
+  std::vector<Section> state_sections() { return sections(experiment_.learner(), metrics_); }
 
   RunFacts facts() const {
     RunFacts facts = facts_of(experiment_);
@@ -164,7 +167,8 @@ class Run {
       state_.next = loaded->next;
       state_.window_end = loaded->window_end;
       if (loaded->window_end) ++state_.windows_done;
-      log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_,
+      metrics_.add_step(result.predictions);
+      log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_, metrics_,
                 [this] { return counts_of(experiment_.learner()); });
       if (const auto reason = settle()) return *reason;
     }
@@ -188,7 +192,8 @@ class Run {
     state_.evaluation = result;
     state_.evaluated_at = state_.step;
     evaluated_since_save_ = true;
-    log_.evaluation(*result, state_);
+    metrics_.add_evaluation(evaluator_.totals());
+    log_.evaluation(*result, state_, metrics_);
   }
 
   bool stopped() const { return request_.stop != nullptr && *request_.stop; }
@@ -225,9 +230,8 @@ class Run {
     const Clock::time_point start = Clock::now();
     Path path;
     try {
-      path =
-          save_run(request_.folder.checkpoints(), origin(), state_, reason, sections(experiment_.learner()),
-                   [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
+      path = save_run(request_.folder.checkpoints(), origin(), state_, reason, state_sections(),
+                      [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
     } catch (const InternalError&) {
       throw;
     } catch (const NotFiniteError& error) {
@@ -285,6 +289,7 @@ class Run {
   std::vector<ConfigDifference> changed_;
   Experiment experiment_;
   Json warm_start_;
+  RunningMetrics metrics_;
   RunState state_;
   std::int64_t last_step_;
   Evaluator evaluator_;
