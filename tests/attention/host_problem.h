@@ -41,7 +41,13 @@ class HostProblem {
     k = filled(offsets_.front(), offsets_.back(), tokens()),
     v = filled(offsets_.front(), offsets_.back(), tokens());
   }
-  HostProblem(const HostProblem&) = default;
+  // The same in another type.
+  template <typename Other>
+  explicit HostProblem(const HostProblem<Other>& other) : HostProblem(other.shape()) {
+    q.assign(other.q.begin(), other.q.end()), d_o.assign(other.d_o.begin(), other.d_o.end());
+    k.assign(other.k.begin(), other.k.end()), v.assign(other.v.begin(), other.v.end());
+    scale_.assign(other.scale().begin(), other.scale().end());
+  }
 
   std::int64_t tokens() const { return offsets_.back() + 3; }
   std::int64_t query_rows() const { return query_offsets_.empty() ? tokens() : query_offsets_.back() + 2; }
@@ -86,6 +92,10 @@ class HostProblem {
   std::int64_t last_query() const { return query_offsets_.empty() ? offsets_.back() : query_offsets_.back(); }
   std::vector<std::int64_t>& offsets() { return offsets_; }
   std::vector<std::int64_t>& query_offsets() { return query_offsets_; }
+  std::vector<std::int32_t>& contexts() { return contexts_; }
+  std::vector<std::int32_t>& targets() { return targets_; }
+  const std::vector<T>& scale() const { return scale_; }
+  const HostShape& shape() const { return shape_; }
 
   std::vector<T> q, k, v, d_o;
 
