@@ -22,8 +22,8 @@ inline SampleMask mask_of_sample(const AttentionProblem& p, std::int64_t b) {
 }
 
 template <typename T>
-T& element(const AttentionRows& rows, std::int64_t t, std::int64_t head, std::int64_t d) {
-  return static_cast<T*>(rows.data)[t * rows.row_stride + head * rows.head_stride + d];
+T element(const AttentionInput& rows, std::int64_t t, std::int64_t head, std::int64_t d) {
+  return static_cast<const T*>(rows.data)[t * rows.row_stride + head * rows.head_stride + d];
 }
 
 // body(query row, key row, head, scale) for every pair of which the query sees the key.
@@ -52,7 +52,7 @@ struct BruteForce {
 };
 
 template <typename T>
-BruteForce brute_force(const AttentionProblem& p, const AttentionRows& d_o) {
+BruteForce brute_force(const AttentionProblem& p, const AttentionInput& d_o) {
   const std::int64_t width = p.heads * p.head_dim;
   BruteForce r;
   r.o.resize(static_cast<std::size_t>(p.query_rows() * width)), r.dq = r.o;

@@ -38,7 +38,7 @@ AttentionResult exact_result(const HostBatch<T>& batch, std::size_t b, int head)
 // The same with every intermediate result rounded to T.
 template <typename T>
 AttentionResult rounded_result(const HostBatch<T>& batch, std::size_t b, int head) {
-  const auto input = [&](AttentionInput part) { return batch.matrix(b, head, part); };
+  const auto input = [&](InputPart part) { return batch.matrix(b, head, part); };
   return reference_attention<float>(batch.mask_of(b), batch.description().head_dim, input(kQ), input(kK),
                                     input(kV), input(kDo), static_cast<double>(batch.alpha()), batch.scale(b),
                                     [](double x) { return round_to<T>(x); });

@@ -35,7 +35,7 @@ HostResult<T> compute(HostProblem<T>& host) {
 
 // Every element of the rows [begin, end) is near; everything else was not written.
 template <typename T>
-void expect_rows(const AttentionProblem& p, const AttentionRows& found, const std::vector<T>& memory,
+void expect_rows(const AttentionProblem& p, const AttentionInput& found, const std::vector<T>& memory,
                  const std::vector<double>& expected, std::int64_t begin, std::int64_t end, double tolerance,
                  const std::string& what) {
   std::int64_t written = 0;

@@ -174,7 +174,7 @@ class DeviceBatch {
   AttentionScratch scratch() const {
     return {workspace_.as<void>(), static_cast<std::int64_t>(workspace_.bytes())};
   }
-  AttentionRows input(AttentionInput part) const {
+  AttentionInput input(InputPart part) const {
     return {inputs_.as<T>() + part * width_, HostBatch<T>::kParts * width_, case_.head_dim};
   }
   AttentionRows output(int i) const { return {outputs_.as<T>() + i * width_, 4 * width_, case_.head_dim}; }

@@ -139,7 +139,7 @@ TEST(HostBatch, CopiesASampleOfAnother) {
   const HostBatch<float> all(some_case());
   HostBatch<float> alone(c);
   alone.copy_sample(0, all, 4);
-  for (const AttentionInput part : {kQ, kK, kV, kDo})
+  for (const InputPart part : {kQ, kK, kV, kDo})
     for (int head = 0; head < 3; ++head) EXPECT_EQ(alone.matrix(0, head, part), all.matrix(4, head, part));
 }
 

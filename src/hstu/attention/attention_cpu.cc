@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,12 +30,14 @@ struct Matrix {
   T* data;
   std::int64_t stride;
   Matrix from(std::int64_t row) const { return {data + row * stride, stride}; }
+  operator Matrix<const T>() const { return {data, stride}; }
 };
 
 // C (m, n) = alpha * op(A) (m, k) * op(B) (k, n) + beta * C.
 template <typename T>
-void multiply(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const Matrix<T>& a,
-              const Matrix<T>& b, T beta, const Matrix<T>& c) {
+void multiply(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha,
+              const std::type_identity_t<Matrix<const T>>& a, const std::type_identity_t<Matrix<const T>>& b,
+              T beta, const Matrix<T>& c) {
   kernels::gemm<T>(op_a, op_b, m, n, k, alpha, a.data, a.stride, b.data, b.stride, beta, c.data, c.stride);
 }
 
@@ -53,8 +56,14 @@ struct Slice {
         scale(static_cast<T>(p.scale)) {
     if (p.sample_scale != nullptr) scale *= static_cast<const T*>(p.sample_scale)[sample];
   }
-  Matrix<T> of_tokens(const AttentionRows& rows) const { return at(rows, first_token); }
-  Matrix<T> of_queries(const AttentionRows& rows) const { return at(rows, first_query); }
+  template <typename Rows>
+  auto of_tokens(const Rows& rows) const {
+    return at(rows, first_token);
+  }
+  template <typename Rows>
+  auto of_queries(const Rows& rows) const {
+    return at(rows, first_query);
+  }
   // The token that query i is.
   std::int32_t token_of(std::int64_t query) const {
     return static_cast<std::int32_t>(tokens - queries + query);
@@ -65,6 +74,10 @@ struct Slice {
   T scale;
 
  private:
+  Matrix<const T> at(const AttentionInput& rows, std::int64_t row) const {
+    return {static_cast<const T*>(rows.data) + row * rows.row_stride + head * rows.head_stride,
+            rows.row_stride};
+  }
   Matrix<T> at(const AttentionRows& rows, std::int64_t row) const {
     return {static_cast<T*>(rows.data) + row * rows.row_stride + head * rows.head_stride, rows.row_stride};
   }
@@ -166,8 +179,8 @@ void forward(const AttentionProblem& p, const AttentionRows& output) {
   for_each_slice(p, [&](std::int64_t sample, std::int64_t head) {
     const Slice<T> s(p, sample, head);
     if (s.queries == 0) return;
-    const Matrix<T> q = s.of_queries(p.q), k = s.of_tokens(p.k), v = s.of_tokens(p.v),
-                    o = s.of_queries(output);
+    const Matrix<const T> q = s.of_queries(p.q), k = s.of_tokens(p.k), v = s.of_tokens(p.v);
+    const Matrix<T> o = s.of_queries(output);
     std::vector<T> scores = block_of(s);
     for_each_block(s, [&](const Block& b) {
       const Matrix<T> a{scores.data(), b.cols};
@@ -193,14 +206,15 @@ void backward(const AttentionProblem& p, const AttentionGradients& g) {
   for_each_slice(p, [&](std::int64_t sample, std::int64_t head) {
     const Slice<T> s(p, sample, head);
     if (s.tokens == 0) return;
-    const Matrix<T> k = s.of_tokens(p.k), v = s.of_tokens(p.v), dk = s.of_tokens(g.dk),
-                    dv = s.of_tokens(g.dv);
+    const Matrix<const T> k = s.of_tokens(p.k), v = s.of_tokens(p.v);
+    const Matrix<T> dk = s.of_tokens(g.dk), dv = s.of_tokens(g.dv);
     for (std::int64_t t = 0; t < s.tokens && !g.accumulate_dkv; ++t) {
       std::fill_n(dv.from(t).data, p.head_dim, T(0));
       std::fill_n(dk.from(t).data, p.head_dim, T(0));
     }
     if (s.queries == 0) return;
-    const Matrix<T> q = s.of_queries(p.q), d_o = s.of_queries(g.d_o), dq = s.of_queries(g.dq);
+    const Matrix<const T> q = s.of_queries(p.q), d_o = s.of_queries(g.d_o);
+    const Matrix<T> dq = s.of_queries(g.dq);
     std::vector<T> scores = block_of(s), slopes = block_of(s);
     for_each_block(s, [&](const Block& b) {
       const Matrix<T> a{scores.data(), b.cols}, ds{slopes.data(), b.cols};
@@ -233,7 +247,7 @@ void backward(const AttentionProblem& p, const AttentionGradients& g) {
 }
 
 // BLAS takes no rows that overlap.
-void check_blas(const AttentionProblem& p, const char* name, const AttentionRows& rows, std::int64_t count) {
+void check_blas(const AttentionProblem& p, const char* name, const AttentionInput& rows, std::int64_t count) {
   check(count <= 1 || rows.row_stride >= p.head_dim,
         "attention: {}: the CPU needs a row stride of at least the head size {}, found {}", name, p.head_dim,
         rows.row_stride);

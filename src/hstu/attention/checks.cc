@@ -23,7 +23,7 @@ void check_address(const char* name, const void* address, std::int64_t alignment
         fmt::ptr(address));
 }
 
-void check_rows(const AttentionProblem& p, const char* name, const AttentionRows& rows) {
+void check_rows(const AttentionProblem& p, const char* name, const AttentionInput& rows) {
   check(rows.row_stride >= 0 && rows.head_stride >= 0,
         "attention: {}: strides must not be negative, found {} and {}", name, rows.row_stride,
         rows.head_stride);

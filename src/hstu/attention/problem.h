@@ -16,13 +16,22 @@ namespace hstu {
 
 enum class AttentionType { bf16, fp16, fp32, fp64 };
 
-// Rows of (T, H, D): element (t, head, d) is data[t * row_stride + head * head_stride + d]. Strides count
-// elements. Kernels for tensor cores need `data` aligned to 16 bytes and strides in multiples of 8; the other
-// forms need the alignment of the type.
+// Rows of (T, H, D) that are read: element (t, head, d) is data[t * row_stride + head * head_stride + d].
+// Strides count elements. Kernels for tensor cores need `data` aligned to 16 bytes and strides in multiples
+// of 8; the other forms need the alignment of the type.
+struct AttentionInput {
+  const void* data = nullptr;
+  std::int64_t row_stride = 0;
+  std::int64_t head_stride = 0;
+};
+
+// The same for rows that are written.
 struct AttentionRows {
   void* data = nullptr;
   std::int64_t row_stride = 0;
   std::int64_t head_stride = 0;
+
+  operator AttentionInput() const { return {data, row_stride, head_stride}; }
 };
 
 // mask.h defines the terms. -1: unlimited. Causal: right = 0.
@@ -40,7 +49,7 @@ struct AttentionProblem {
   std::int64_t heads = 0;    // H
   std::int64_t head_dim = 0;  // D, of q, k and v
   std::int64_t longest = 0;   // an upper bound of the tokens of a sample; 0: T
-  AttentionRows q, k, v;      // (Tq, H, D), (T, H, D), (T, H, D)
+  AttentionInput q, k, v;     // (Tq, H, D), (T, H, D), (T, H, D)
   // (B + 1), ascending: the tokens of sample b are the rows [offsets[b], offsets[b + 1]) of k and v.
   const std::int64_t* offsets = nullptr;
   // (B + 1), ascending: the queries of sample b are the rows [query_offsets[b], query_offsets[b + 1]) of q
@@ -62,7 +71,8 @@ struct AttentionProblem {
 
 // What the backward pass reads and writes beside the problem. dO and dq are rows as q, dk as k, dv as v.
 struct AttentionGradients {
-  AttentionRows d_o, dq, dk, dv;
+  AttentionInput d_o;
+  AttentionRows dq, dk, dv;
   bool accumulate_dq = false;   // add to dq instead of overwriting it
   bool accumulate_dkv = false;  // add to dk and dv instead of overwriting them
 };

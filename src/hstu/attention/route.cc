@@ -15,7 +15,7 @@ std::string not_for_tensor_cores(const AttentionProblem& p) {
   if (p.type == AttentionType::fp32) return "fp32 has no tensor core route";
   if (p.head_dim != 32 && p.head_dim != 64 && p.head_dim != 128 && p.head_dim != 256)
     return fmt::format("head size {} is none of 32, 64, 128, 256", p.head_dim);
-  for (const AttentionRows* rows : {&p.q, &p.k, &p.v}) {
+  for (const AttentionInput* rows : {&p.q, &p.k, &p.v}) {
     if (!is_aligned(*rows)) return "q, k or v is not aligned to 16 bytes, or a stride is no multiple of 8";
   }
   return "";
@@ -49,7 +49,7 @@ int hopper_forward_cluster(const AttentionProblem& p) {
 
 }  // namespace
 
-bool is_aligned(const AttentionRows& rows) {
+bool is_aligned(const AttentionInput& rows) {
   return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.row_stride % 8 == 0 &&
          rows.head_stride % 8 == 0;
 }

@@ -43,6 +43,6 @@ AttentionDevice device_as(const AttentionDevice& real, const AttentionDevice& as
 std::string to_string(AttentionKernel kernel);
 
 // Whether kernels may read and write 16 bytes at a time.
-bool is_aligned(const AttentionRows& rows);
+bool is_aligned(const AttentionInput& rows);
 
 }  // namespace hstu

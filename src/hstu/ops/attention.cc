@@ -9,22 +9,23 @@
 namespace hstu::ops {
 namespace {
 
-// Columns [first, first + H * D) of rows of `columns` elements.
+// Rows of `columns` elements from column `first` on: AttentionInput of a const T, AttentionRows of a T.
 template <typename T>
-AttentionRows rows_at(const AttentionShape& shape, T* data, std::int64_t first, std::int64_t columns) {
-  return {data == nullptr ? nullptr : data + first, columns, shape.head_dim};
+auto rows_at(const AttentionShape& shape, T* data, std::int64_t first, std::int64_t columns) {
+  using Rows = std::conditional_t<std::is_const_v<T>, AttentionInput, AttentionRows>;
+  return Rows{data == nullptr ? nullptr : data + first, columns, shape.head_dim};
 }
 template <typename T>
-AttentionRows rows_of_queries(const AttentionShape& shape, T* data) {
-  return rows_at(shape, data, 0, shape.heads * shape.head_dim);
+auto queries_at(const AttentionShape& shape, T* q) {
+  return rows_at(shape, q, 0, shape.heads * shape.head_dim);
 }
-// vk holds the values, then the keys.
+// A row has the values, then the keys.
 template <typename T>
-AttentionRows values_of(const AttentionShape& shape, T* vk) {
+auto values_at(const AttentionShape& shape, T* vk) {
   return rows_at(shape, vk, 0, 2 * shape.heads * shape.head_dim);
 }
 template <typename T>
-AttentionRows keys_of(const AttentionShape& shape, T* vk) {
+auto keys_at(const AttentionShape& shape, T* vk) {
   return rows_at(shape, vk, shape.heads * shape.head_dim, 2 * shape.heads * shape.head_dim);
 }
 
@@ -42,9 +43,9 @@ AttentionProblem problem_of(const AttentionShape& shape, const Variable& q, cons
   p.samples = static_cast<std::int64_t>(scale.size());
   p.tokens = vk.rows(), p.queries = q.rows();
   p.heads = shape.heads, p.head_dim = shape.head_dim;
-  p.q = rows_of_queries(shape, q.value().data<T>());
-  p.k = keys_of(shape, vk.value().data<T>());
-  p.v = values_of(shape, vk.value().data<T>());
+  p.q = queries_at(shape, q.value().data<T>());
+  p.k = keys_at(shape, vk.value().data<T>());
+  p.v = values_at(shape, vk.value().data<T>());
   p.offsets = shape.offsets.data(), p.query_offsets = shape.query_offsets.data();
   p.contexts = list_of(shape.contexts), p.targets = list_of(shape.targets);
   p.mask = shape.mask;
@@ -81,7 +82,7 @@ Variable attention(Tape& tape, const Variable& q, const Variable& vk,
   const Tensor o = Tensor::empty({q.rows(), q.cols()}, q.value().dtype());
   dispatch(o.dtype(), [&]<typename T>() {
     const std::vector<T> scale = scale_of<T>(*shape);
-    attention_forward(problem_of(*shape, q, vk, scale), kHost, rows_of_queries(*shape, o.data<T>()));
+    attention_forward(problem_of(*shape, q, vk, scale), kHost, queries_at(*shape, o.data<T>()));
   });
   const Variable result = result_of(tape, o, {q, vk});
   tape.record(result, [q, vk, shape = std::move(shape)](const Tensor& d_o) {
@@ -89,10 +90,10 @@ Variable attention(Tape& tape, const Variable& q, const Variable& vk,
       const GradientSlot dq = q.gradient_slot(), dvk = vk.gradient_slot();
       const std::vector<T> scale = scale_of<T>(*shape);
       attention_backward(problem_of(*shape, q, vk, scale), kHost,
-                         {.d_o = rows_of_queries(*shape, d_o.data<T>()),
-                          .dq = rows_of_queries(*shape, dq.data<T>()),
-                          .dk = keys_of(*shape, dvk.data<T>()),
-                          .dv = values_of(*shape, dvk.data<T>()),
+                         {.d_o = queries_at(*shape, d_o.data<T>()),
+                          .dq = queries_at(*shape, dq.data<T>()),
+                          .dk = keys_at(*shape, dvk.data<T>()),
+                          .dv = values_at(*shape, dvk.data<T>()),
                           .accumulate_dq = dq.accumulate,
                           .accumulate_dkv = dvk.accumulate});
     });

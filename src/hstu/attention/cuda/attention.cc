@@ -47,7 +47,7 @@ std::int64_t turn_bytes(const AttentionProblem& p) {
 }
 
 // Kernels for tensor cores read and write 16 bytes at a time.
-void check_vectors(const AttentionKernel kernel, const char* name, const AttentionRows& rows) {
+void check_vectors(const AttentionKernel kernel, const char* name, const AttentionInput& rows) {
   check(
       kernel == AttentionKernel::plain || is_aligned(rows),
       "attention: {} must be aligned to 16 bytes with strides in multiples of 8, found {} and the strides {} "

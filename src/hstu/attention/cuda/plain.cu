@@ -17,8 +17,8 @@ struct Rows {
   std::int64_t row_stride, head_stride;
 };
 template <typename T>
-Rows<T> rows_of(const AttentionRows& r) {
-  return {static_cast<T*>(r.data), r.row_stride, r.head_stride};
+Rows<const T> rows_of(const AttentionInput& r) {
+  return {static_cast<const T*>(r.data), r.row_stride, r.head_stride};
 }
 
 struct Shape {
@@ -52,6 +52,10 @@ struct Output {
   Rows<T> rows;
   bool accumulate;
 };
+template <typename T>
+Output<T> output_of(const AttentionRows& r, bool accumulate) {
+  return {{static_cast<T*>(r.data), r.row_stride, r.head_stride}, accumulate};
+}
 template <typename T>
 __device__ void store(const Output<T>& to, std::int64_t row, int head, int head_dim, const Fragment& f,
                       float scale) {
@@ -197,9 +201,8 @@ void plain_forward(const AttentionProblem& p, const AttentionRows& o, cudaStream
   if (blocks == 0) return;
   with_type(p.type, [&](auto zero) {
     using T = decltype(zero);
-    forward_kernel<T><<<blocks, 32 * kWarps, 0, stream>>>(shape_of(p), rows_of<const T>(p.q),
-                                                          rows_of<const T>(p.k), rows_of<const T>(p.v),
-                                                          Output<T>{rows_of<T>(o), false});
+    forward_kernel<T><<<blocks, 32 * kWarps, 0, stream>>>(shape_of(p), rows_of<T>(p.q), rows_of<T>(p.k),
+                                                          rows_of<T>(p.v), output_of<T>(o, false));
   });
   check_cuda(cudaGetLastError(), "plain attention forward");
 }
@@ -208,15 +211,15 @@ void plain_backward(const AttentionProblem& p, const AttentionGradients& g, cuda
   const unsigned query_blocks = blocks_of(p, p.query_rows());
   with_type(p.type, [&](auto zero) {
     using T = decltype(zero);
-    const Rows<const T> q = rows_of<const T>(p.q), k = rows_of<const T>(p.k), v = rows_of<const T>(p.v),
-                        d_o = rows_of<const T>(g.d_o);
+    const Rows<const T> q = rows_of<T>(p.q), k = rows_of<T>(p.k), v = rows_of<T>(p.v),
+                        d_o = rows_of<T>(g.d_o);
     if (query_blocks > 0) {
-      query_gradient_kernel<T><<<query_blocks, 32 * kWarps, 0, stream>>>(
-          shape_of(p), q, k, v, d_o, Output<T>{rows_of<T>(g.dq), g.accumulate_dq});
+      query_gradient_kernel<T><<<query_blocks, 32 * kWarps, 0, stream>>>(shape_of(p), q, k, v, d_o,
+                                                                         output_of<T>(g.dq, g.accumulate_dq));
     }
     key_gradient_kernel<T><<<blocks_of(p, p.tokens), 32 * kWarps, 0, stream>>>(
-        shape_of(p), q, k, v, d_o, Output<T>{rows_of<T>(g.dk), g.accumulate_dkv},
-        Output<T>{rows_of<T>(g.dv), g.accumulate_dkv});
+        shape_of(p), q, k, v, d_o, output_of<T>(g.dk, g.accumulate_dkv),
+        output_of<T>(g.dv, g.accumulate_dkv));
   });
   check_cuda(cudaGetLastError(), "plain attention backward");
 }
