@@ -18,8 +18,12 @@ if(HSTU_WITH_CUDA)
   set(CMAKE_CUDA_COMPILER ${HSTU_NVCC})
   set(CMAKE_CUDA_ARCHITECTURES OFF)  # each folder names its own: files for one architecture alone are the rule
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
-  set(CMAKE_CUDA_STANDARD 17)  # the newest that CMake 3.25 knows for nvcc; it would ask for CMAKE_CXX_STANDARD otherwise
   enable_language(CUDA)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc compiles C++20
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_EXTENSIONS OFF)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
@@ -61,7 +65,7 @@ function(hstu_shared_library)
   if(NOT HSTU_WITH_CUDA)
     return()
   endif()
-  set_target_properties(hstu_base hstu_attention hstu_c PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(hstu_base hstu_device hstu_attention hstu_c PROPERTIES POSITION_INDEPENDENT_CODE ON)
   set(exports ${PROJECT_SOURCE_DIR}/src/hstu/c/exports.map)
   file(WRITE ${CMAKE_BINARY_DIR}/nothing.cc "")
   add_library(hstu_attention_so SHARED ${CMAKE_BINARY_DIR}/nothing.cc)

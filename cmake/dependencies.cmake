@@ -15,6 +15,8 @@ target_compile_definitions(toml INTERFACE TOML_HEADER_ONLY=1)
 find_path(FMT_INCLUDE NAMES fmt/format-inl.h REQUIRED)
 add_library(fmt INTERFACE)
 target_include_directories(fmt SYSTEM INTERFACE ${FMT_INCLUDE})
+# fmt 9 takes nvcc for a compiler without constexpr, which its C++20 parts then miss.
+target_compile_definitions(fmt INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 
 # OpenBLAS in its OpenMP form, statically: one thread pool, and a program that runs on any machine.
 find_library(OPENBLAS_STATIC NAMES libopenblas.a PATH_SUFFIXES openblas-openmp REQUIRED)

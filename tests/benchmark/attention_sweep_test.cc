@@ -40,7 +40,7 @@ TEST(AttentionSweep, GoesOnWhereTheGpuIsFullButNotAfterAnotherFailure) {
   AttentionSweep sweep;
   sweep.samples = {1, 2}, sweep.lengths = {256}, sweep.backward = false;
   const auto full = [](const AttentionBenchmark& b) {
-    return b.samples == 1 ? throw OutOfDeviceMemory("full") : one_millisecond(b);
+    return b.samples == 1 ? throw OutOfMemory("full") : one_millisecond(b);
   };
   const auto cells = sweep_attention(sweep, full, full, [](const AttentionSweepCell&) {});
   ASSERT_EQ(cells.size(), 2u);

@@ -60,7 +60,7 @@ TEST(Safetensors, RoundTripsEveryType) {
   EXPECT_TRUE(file.values<float>("none", {0, 7}).empty());
   EXPECT_EQ(file.values<std::int32_t>("index", {1})[0], -7);
   EXPECT_EQ(file.values<std::uint8_t>("flags", {3})[1], 255);
-  const Tensor rows = Tensor::zeros({3, 2}, DType::f32);
+  Tensor rows = Tensor::zeros({3, 2}, DType::f32);
   file.read("rows", rows);
   EXPECT_EQ(rows.data<float>()[0], 1.0f);
   EXPECT_EQ(rows.data<float>()[5], 6.0f);
@@ -107,7 +107,7 @@ TEST(Safetensors, AnAlteredByteIsRefusedOrLeavesTensorsWithinTheFile) {
       const SafetensorsFile file(path);
       std::size_t total = 0;
       for (const TensorSpec& spec : file.tensors()) {
-        const Tensor tensor = Tensor::empty(spec.shape, spec.dtype);
+        Tensor tensor = Tensor::empty(spec.shape, spec.dtype);
         try {
           file.read(spec.name, tensor);  // Under the address sanitizer: stays within the map.
         } catch (const Error&) {         // Not aligned.

@@ -78,7 +78,7 @@ struct Model {
       RandomStream random{.key = derive_key(9, "step"), .index = static_cast<std::uint64_t>(step) * 1000};
       for (Parameter* p : list)
         for (std::int64_t i = 0; i < p->gradient.size(); ++i)
-          p->gradient.data<float>()[i] = static_cast<float>(random.normal());
+          p->gradient.mutable_data<float>()[i] = static_cast<float>(random.normal());
       optimizer.step(0.01);
       for (std::size_t t = 0; t < tables.size(); ++t) {
         std::vector<std::int64_t> ids;

@@ -73,7 +73,7 @@ void check_model(const ModelConfig& config, const std::string& golden) {
   for (Parameter* parameter : model.parameters().all()) {
     const Tensor value = inputs.tensor(parameter->name);
     ASSERT_EQ(value.size(), parameter->value.size()) << parameter->name;
-    std::copy_n(value.data<double>(), value.size(), parameter->value.data<double>());
+    std::copy_n(value.data<double>(), value.size(), parameter->value.mutable_data<double>());
   }
   const Batch batch = tiny_batch(inputs);
   const LookedUpRows rows = tiny_rows(inputs, batch);

@@ -67,10 +67,10 @@ TEST(GoldenOp, Gate) {
 
 // Columns [begin, end) of a matrix.
 Tensor columns(const Tensor& x, std::int64_t begin, std::int64_t end) {
-  const Tensor y = Tensor::empty({x.rows(), end - begin}, DType::f64);
+  Tensor y = Tensor::empty({x.rows(), end - begin}, DType::f64);
   for (std::int64_t r = 0; r < x.rows(); ++r) {
     for (std::int64_t c = begin; c < end; ++c) {
-      y.data<double>()[r * y.cols() + c - begin] = x.data<double>()[r * x.cols() + c];
+      y.mutable_data<double>()[r * y.cols() + c - begin] = x.data<double>()[r * x.cols() + c];
     }
   }
   return y;
@@ -78,10 +78,11 @@ Tensor columns(const Tensor& x, std::int64_t begin, std::int64_t end) {
 
 // [a, b] side by side.
 Tensor side_by_side(const Tensor& a, const Tensor& b) {
-  const Tensor y = Tensor::empty({a.rows(), a.cols() + b.cols()}, DType::f64);
+  Tensor y = Tensor::empty({a.rows(), a.cols() + b.cols()}, DType::f64);
   for (std::int64_t r = 0; r < a.rows(); ++r) {
-    std::copy_n(a.data<double>() + r * a.cols(), a.cols(), y.data<double>() + r * y.cols());
-    std::copy_n(b.data<double>() + r * b.cols(), b.cols(), y.data<double>() + r * y.cols() + a.cols());
+    std::copy_n(a.data<double>() + r * a.cols(), a.cols(), y.mutable_data<double>() + r * y.cols());
+    std::copy_n(b.data<double>() + r * b.cols(), b.cols(),
+                y.mutable_data<double>() + r * y.cols() + a.cols());
   }
   return y;
 }
@@ -138,9 +139,9 @@ TEST(GoldenOp, ContextualTokens) {
   const Tensor expected = g.tensor("y"), dy = g.tensor("dy");
   const std::int64_t d = bias.cols();
   const auto by_feature = [&](const Tensor& from) {
-    const Tensor to = Tensor::empty({c * b, d}, DType::f64);
+    Tensor to = Tensor::empty({c * b, d}, DType::f64);
     for (std::int64_t i = 0; i < c * b; ++i) {
-      std::copy_n(from.data<double>() + (i % b * c + i / b) * d, d, to.data<double>() + i * d);
+      std::copy_n(from.data<double>() + (i % b * c + i / b) * d, d, to.mutable_data<double>() + i * d);
     }
     return to;
   };

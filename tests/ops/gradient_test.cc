@@ -41,7 +41,9 @@ TEST_P(Gradient, AgreesWithFiniteDifferences) {
     for (std::int64_t e = 0; e < inputs[i].value().size(); ++e) {
       const auto value_at = [&](double shift) {
         std::vector<Variable> moved = leaves(c);
-        moved[i].value().data<double>()[e] += shift;
+        Tensor input = c.inputs[i].copy();
+        input.mutable_data<double>()[e] += shift;
+        moved[i] = Variable(input);
         Tape forward(false);
         return weighted_sum(c.run(forward, moved).value(), weights);
       };

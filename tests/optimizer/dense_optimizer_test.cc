@@ -142,9 +142,9 @@ TEST(DenseOptimizer, StateStartsAtZeroHasTheParametersShapeAndIsSufficientToGoOn
   EXPECT_EQ(values_of(first.state()[0].tensor), (std::vector<float>{0.0f, 0.0f}));
   set_gradient(p, {0.5f, -0.25f});
   first.step(0.1);
-  std::copy_n(p.value.data<float>(), 2, q.value.data<float>());
+  std::copy_n(p.value.data<float>(), 2, q.value.mutable_data<float>());
   for (std::size_t i = 0; i < 2; ++i)
-    std::copy_n(first.state()[i].tensor.data<float>(), 2, second.state()[i].tensor.data<float>());
+    std::copy_n(first.state()[i].tensor.data<float>(), 2, second.state()[i].tensor.mutable_data<float>());
   second.set_steps(first.steps());
   set_gradient(p, {0.125f, 1.0f});
   set_gradient(q, {0.125f, 1.0f});

@@ -35,7 +35,7 @@ inline std::vector<float> random_values(std::int64_t n, std::uint64_t key) {
 }
 
 inline void set_gradient(Parameter& parameter, const std::vector<float>& gradient) {
-  std::copy(gradient.begin(), gradient.end(), parameter.gradient.data<float>());
+  std::copy(gradient.begin(), gradient.end(), parameter.gradient.mutable_data<float>());
 }
 
 inline std::vector<float> values_of(const Tensor& tensor) {

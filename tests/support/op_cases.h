@@ -36,7 +36,8 @@ inline Tensor random_tensor(Shape shape, DType type, std::uint64_t seed) {
   RandomStream random{seed};
   Tensor tensor = Tensor::empty(std::move(shape), type);
   ops::dispatch(type, [&]<typename T>() {
-    for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.data<T>()[i] = static_cast<T>(random.normal());
+    for (std::int64_t i = 0; i < tensor.size(); ++i)
+      tensor.mutable_data<T>()[i] = static_cast<T>(random.normal());
   });
   return tensor;
 }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -11,12 +10,6 @@
 #include "hstu/attention/route.h"
 
 namespace hstu {
-
-// Not an Error: the kernels' compiler does not take base/error.h.
-class OutOfDeviceMemory : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 struct AttentionBenchmark {
   std::int64_t samples = 32, length = 4096, heads = 4, head_dim = 128;  // length: of the longest sample
@@ -43,7 +36,7 @@ struct AttentionTime {
   double bytes = 0;  // read and written at least once
   AttentionRoute route;
 };
-// Both throw OutOfDeviceMemory when the batch does not fit into the device.
+// Both throw OutOfMemory (device/memory_pool.h) when the batch does not fit into the device.
 AttentionTime time_attention_forward(const AttentionBenchmark& benchmark);
 AttentionTime time_attention_backward(const AttentionBenchmark& benchmark);
 

@@ -2,6 +2,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/device/memory_pool.h"
 
 namespace hstu {
 namespace {
@@ -15,7 +16,7 @@ AttentionSweepCell cell_of(const AttentionSweep& sweep, const AttentionBenchmark
   }
   try {
     cell.time = timer(b);
-  } catch (const OutOfDeviceMemory& error) {
+  } catch (const OutOfMemory& error) {
     cell.why = error.what();
   }
   return cell;

@@ -29,7 +29,7 @@ struct AttentionSweepCell {
 using AttentionTimer = std::function<AttentionTime(const AttentionBenchmark&)>;
 
 // Every cell of both directions, forward first, row by row of equal samples. `tell` hears of each as soon as
-// it is there. A cell whose timer throws OutOfDeviceMemory is left out; other failures end the sweep.
+// it is there. A cell whose timer throws OutOfMemory is left out; other failures end the sweep.
 std::vector<AttentionSweepCell> sweep_attention(const AttentionSweep& sweep, const AttentionTimer& forward,
                                                 const AttentionTimer& backward,
                                                 const std::function<void(const AttentionSweepCell&)>& tell);

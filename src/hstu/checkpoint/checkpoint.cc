@@ -154,7 +154,7 @@ void Checkpoint::load(const NamedTensors& parameters) const {
   std::vector<TensorSpec> expected;
   for (const Parameter* p : parameters) expected.push_back({p->name, p->value.dtype(), p->value.shape()});
   file.expect(expected);
-  for (const Parameter* p : parameters) file.read(p->name, p->value);
+  for (Parameter* p : parameters) file.read(p->name, p->value);
 }
 
 void Checkpoint::load(DenseOptimizer& optimizer) const {
@@ -163,7 +163,7 @@ void Checkpoint::load(DenseOptimizer& optimizer) const {
   for (const auto& [name, tensor] : optimizer.state())
     expected.push_back({name, tensor.dtype(), tensor.shape()});
   file.expect(expected);
-  for (const auto& [name, tensor] : optimizer.state()) file.read(name, tensor);
+  for (auto& [name, tensor] : optimizer.state()) file.read(name, tensor);
   optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);
 }
 

@@ -63,7 +63,7 @@ class SafetensorsFile {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
   // Copies tensor `name` into `tensor`, under the same conditions.
-  void read(const std::string& name, const Tensor& tensor) const;
+  void read(const std::string& name, Tensor& tensor) const;
 
  private:
   struct Data {

@@ -156,9 +156,9 @@ std::span<const std::byte> SafetensorsFile::find(const std::string& name, DType 
   return found->second.bytes;
 }
 
-void SafetensorsFile::read(const std::string& name, const Tensor& tensor) const {
+void SafetensorsFile::read(const std::string& name, Tensor& tensor) const {
   const auto bytes = find(name, tensor.dtype(), tensor.shape());
-  if (!bytes.empty()) std::memcpy(tensor.raw(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(tensor.mutable_raw(), bytes.data(), bytes.size());
 }
 
 }  // namespace hstu

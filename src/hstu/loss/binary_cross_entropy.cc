@@ -11,7 +11,7 @@ namespace hstu::loss {
 Variable binary_cross_entropy(Tape& tape, const Variable& logits, std::vector<float> labels, double factor) {
   const std::int64_t n = logits.value().size();
   require(static_cast<std::int64_t>(labels.size()) == n, "expected {} labels, found {}", n, labels.size());
-  const Tensor loss = Tensor::empty({1}, logits.value().dtype());
+  Tensor loss = Tensor::empty({1}, logits.value().dtype());
   ops::dispatch(loss.dtype(), [&]<typename T>() {
     double sum = 0;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -20,12 +20,11 @@ Variable binary_cross_entropy(Tape& tape, const Variable& logits, std::vector<fl
       sum +=
           (z > 0 ? z : z * 0) - z * labels[static_cast<std::size_t>(i)] + std::log1p(std::exp(-std::abs(z)));
     }
-    loss.data<T>()[0] = static_cast<T>(factor * sum);
+    loss.mutable_data<T>()[0] = static_cast<T>(factor * sum);
   });
-  const Variable result = ops::result_of(tape, loss, {logits});
-  tape.record(result, [=, labels = std::move(labels)](const Tensor& dy) {
+  return tape.record(loss, {logits}, [=, labels = std::move(labels)](Tensor& dy) {
     ops::dispatch(dy.dtype(), [&]<typename T>() {
-      const GradientSlot d = logits.gradient_slot();
+      GradientSlot d = logits.gradient_slot();
       const double seed = dy.data<T>()[0] * factor;
       for (std::int64_t i = 0; i < n; ++i) {
         const double p = 1 / (1 + std::exp(-static_cast<double>(logits.value().data<T>()[i])));
@@ -34,7 +33,6 @@ Variable binary_cross_entropy(Tape& tape, const Variable& logits, std::vector<fl
       }
     });
   });
-  return result;
 }
 
 }  // namespace hstu::loss

@@ -60,8 +60,8 @@ Embeddings::Lookup Embeddings::lookup(const Batch& batch, const Fetch& fetch) {
   inspect(batch);
   Lookup lookup;
   const auto read = [&](std::size_t table, std::vector<std::int64_t> ids) {
-    const Tensor rows = Tensor::empty({static_cast<std::int64_t>(ids.size()), dim_}, DType::f32);
-    fetch(tables_[table], ids, rows.data<float>());
+    Tensor rows = Tensor::empty({static_cast<std::int64_t>(ids.size()), dim_}, DType::f32);
+    fetch(tables_[table], ids, rows.mutable_data<float>());
     lookup.touched.push_back({table, std::move(ids), Variable(rows)});
     return lookup.touched.back().rows;
   };

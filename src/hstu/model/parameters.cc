@@ -24,7 +24,7 @@ const Parameter& ParameterSet::add(std::string name, Shape shape, const Initiali
       double x = initializer.value;
       if (initializer.kind == Initializer::Kind::uniform) x *= 2 * random.uniform() - 1;
       if (initializer.kind == Initializer::Kind::normal) x *= random.normal();
-      value.data<T>()[i] = static_cast<T>(x);
+      value.mutable_data<T>()[i] = static_cast<T>(x);
     }
   });
   Tensor gradient = Tensor::zeros(value.shape(), type_);

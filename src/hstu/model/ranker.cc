@@ -23,9 +23,9 @@ kernels::Dropout dropout_at(double rate, std::uint64_t key, std::uint64_t place)
 
 // [cos h, sin h, cos w, sin w] of the hour of the day and the day of the week, (B, 4).
 Tensor time_features(const std::vector<std::int64_t>& times, double circle_constant, DType type) {
-  const Tensor features = Tensor::empty({static_cast<std::int64_t>(times.size()), kTimeFeatures}, type);
+  Tensor features = Tensor::empty({static_cast<std::int64_t>(times.size()), kTimeFeatures}, type);
   ops::dispatch(type, [&]<typename T>() {
-    T* out = features.data<T>();
+    T* out = features.mutable_data<T>();
     for (const std::int64_t time : times) {
       const double hour = std::floor(static_cast<double>(time) / 3600);
       const double day = std::floor(static_cast<double>(time) / 86400);

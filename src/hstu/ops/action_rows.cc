@@ -14,7 +14,7 @@ Variable action_rows(Tape& tape, const Variable& table, const Variable& target,
   require(table.rows() == count && target.value().size() == row,
           "action_rows: shapes {} and {} do not fit {} bits", to_string(table.value().shape()),
           to_string(target.value().shape()), count);
-  const Tensor y = Tensor::zeros({n + 1, row}, table.value().dtype());
+  Tensor y = Tensor::zeros({n + 1, row}, table.value().dtype());
   const auto has = [actions = std::move(actions), bits = std::move(bits)](std::int64_t i, std::int64_t b) {
     return (actions[static_cast<std::size_t>(i)] & bits[static_cast<std::size_t>(b)]) != 0;
   };
@@ -22,17 +22,16 @@ Variable action_rows(Tape& tape, const Variable& table, const Variable& target,
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t b = 0; b < count; ++b) {
         if (has(i, b)) {
-          std::copy_n(table.value().data<T>() + b * width, width, y.data<T>() + i * row + b * width);
+          std::copy_n(table.value().data<T>() + b * width, width, y.mutable_data<T>() + i * row + b * width);
         }
       }
     }
-    std::copy_n(target.value().data<T>(), row, y.data<T>() + n * row);
+    std::copy_n(target.value().data<T>(), row, y.mutable_data<T>() + n * row);
   });
-  const Variable result = result_of(tape, y, {table, target});
-  tape.record(result, [=](const Tensor& dy) {
+  return tape.record(y, {table, target}, [=](Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
-      T* const dtable = added_gradient(table).data<T>();
-      T* const dtarget = added_gradient(target).data<T>();
+      T* const dtable = added_gradient(table).mutable_data<T>();
+      T* const dtarget = added_gradient(target).mutable_data<T>();
       for (std::int64_t i = 0; i < n; ++i) {
         for (std::int64_t j = 0; j < row; ++j) {
           if (has(i, j / width)) dtable[j] += dy.data<T>()[i * row + j];
@@ -41,7 +40,6 @@ Variable action_rows(Tape& tape, const Variable& table, const Variable& target,
       for (std::int64_t j = 0; j < row; ++j) dtarget[j] += dy.data<T>()[n * row + j];
     });
   });
-  return result;
 }
 
 }  // namespace hstu::ops

@@ -79,18 +79,17 @@ void check_shape(const AttentionShape& shape, const Variable& q, const Variable&
 Variable attention(Tape& tape, const Variable& q, const Variable& vk,
                    std::shared_ptr<const AttentionShape> shape) {
   check_shape(*shape, q, vk);
-  const Tensor o = Tensor::empty({q.rows(), q.cols()}, q.value().dtype());
+  Tensor o = Tensor::empty({q.rows(), q.cols()}, q.value().dtype());
   dispatch(o.dtype(), [&]<typename T>() {
     const std::vector<T> scale = scale_of<T>(*shape);
-    attention_forward(problem_of(*shape, q, vk, scale), kHost, queries_at(*shape, o.data<T>()));
+    attention_forward(problem_of(*shape, q, vk, scale), kHost, queries_at(*shape, o.mutable_data<T>()));
   });
-  const Variable result = result_of(tape, o, {q, vk});
-  tape.record(result, [q, vk, shape = std::move(shape)](const Tensor& d_o) {
+  return tape.record(o, {q, vk}, [q, vk, shape = std::move(shape)](Tensor& d_o) {
     dispatch(d_o.dtype(), [&]<typename T>() {
-      const GradientSlot dq = q.gradient_slot(), dvk = vk.gradient_slot();
+      GradientSlot dq = q.gradient_slot(), dvk = vk.gradient_slot();
       const std::vector<T> scale = scale_of<T>(*shape);
       attention_backward(problem_of(*shape, q, vk, scale), kHost,
-                         {.d_o = queries_at(*shape, d_o.data<T>()),
+                         {.d_o = queries_at(*shape, std::as_const(d_o).data<T>()),
                           .dq = queries_at(*shape, dq.data<T>()),
                           .dk = keys_at(*shape, dvk.data<T>()),
                           .dv = values_at(*shape, dvk.data<T>()),
@@ -98,7 +97,6 @@ Variable attention(Tape& tape, const Variable& q, const Variable& vk,
                           .accumulate_dkv = dvk.accumulate});
     });
   });
-  return result;
 }
 
 }  // namespace hstu::ops

@@ -9,52 +9,45 @@ namespace {
 
 constexpr std::int64_t kRows = 512;  // rows that one task copies
 
-bool any_needs_gradient(const std::vector<Variable>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [](const Variable& part) { return part.needs_gradient(); });
-}
-
 }  // namespace
 
 Variable add(Tape& tape, const Variable& a, const Variable& b) {
   require(a.value().shape() == b.value().shape(), "add: shapes {} and {} differ",
           to_string(a.value().shape()), to_string(b.value().shape()));
-  const Tensor y = Tensor::empty(a.value().shape(), a.value().dtype());
+  Tensor y = Tensor::empty(a.value().shape(), a.value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
     const T* const left = a.value().data<T>();
     const T* const right = b.value().data<T>();
-    T* const out = y.data<T>();
+    T* const out = y.mutable_data<T>();
     for_elements(y.size(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) out[i] = left[i] + right[i];
     });
   });
-  const Variable result = result_of(tape, y, {a, b});
-  tape.record(result, [=](const Tensor& dy) {
+  return tape.record(y, {a, b}, [=](Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
       pass_gradient(dy.data<T>(), a);
       pass_gradient(dy.data<T>(), b);
     });
   });
-  return result;
 }
 
 Variable multiply(Tape& tape, const Variable& a, const Variable& b) {
   require(a.value().shape() == b.value().shape(), "multiply: shapes {} and {} differ",
           to_string(a.value().shape()), to_string(b.value().shape()));
-  const Tensor y = Tensor::empty(a.value().shape(), a.value().dtype());
+  Tensor y = Tensor::empty(a.value().shape(), a.value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
     const T* const left = a.value().data<T>();
     const T* const right = b.value().data<T>();
-    T* const out = y.data<T>();
+    T* const out = y.mutable_data<T>();
     for_elements(y.size(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) out[i] = left[i] * right[i];
     });
   });
-  const Variable result = result_of(tape, y, {a, b});
-  tape.record(result, [=](const Tensor& dy) {
+  return tape.record(y, {a, b}, [=](Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
       const auto add_product = [&](const Variable& to, const T* other) {
         const T* const in = dy.data<T>();
-        T* const out = added_gradient(to).data<T>();
+        T* const out = added_gradient(to).mutable_data<T>();
         for_elements(dy.size(), [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t i = begin; i < end; ++i) out[i] += in[i] * other[i];
         });
@@ -63,7 +56,6 @@ Variable multiply(Tape& tape, const Variable& a, const Variable& b) {
       add_product(b, a.value().data<T>());
     });
   });
-  return result;
 }
 
 Variable concat_columns(Tape& tape, const std::vector<Variable>& parts) {
@@ -73,9 +65,9 @@ Variable concat_columns(Tape& tape, const std::vector<Variable>& parts) {
     require(part.rows() == m, "concat_columns: expected {} rows, found {}", m, part.rows());
     n += part.cols();
   }
-  const Tensor y = Tensor::empty({m, n}, parts.front().value().dtype());
+  Tensor y = Tensor::empty({m, n}, parts.front().value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
-    T* out = y.data<T>();
+    T* out = y.mutable_data<T>();
     for (const Variable& part : parts) {
       const std::int64_t width = part.cols();
       const T* const in = part.value().data<T>();
@@ -85,14 +77,13 @@ Variable concat_columns(Tape& tape, const std::vector<Variable>& parts) {
       out += width;
     }
   });
-  const Variable result(y, tape.recording() && any_needs_gradient(parts));
-  tape.record(result, [=](const Tensor& dy) {
+  return tape.record(y, parts, [=](Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
       const T* in = dy.data<T>();
       for (const Variable& part : parts) {
         const std::int64_t width = part.cols();
         if (part.needs_gradient()) {
-          T* const out = added_gradient(part).data<T>();
+          T* const out = added_gradient(part).mutable_data<T>();
           parallel_blocks(m, kRows, [&](std::int64_t begin, std::int64_t end) {
             for (std::int64_t r = begin; r < end; ++r) {
               for (std::int64_t c = 0; c < width; ++c) out[r * width + c] += in[r * n + c];
@@ -103,7 +94,6 @@ Variable concat_columns(Tape& tape, const std::vector<Variable>& parts) {
       }
     });
   });
-  return result;
 }
 
 Variable concat_rows(Tape& tape, const std::vector<Variable>& parts) {
@@ -113,13 +103,12 @@ Variable concat_rows(Tape& tape, const std::vector<Variable>& parts) {
     require(part.cols() == n, "concat_rows: expected {} columns, found {}", n, part.cols());
     m += part.rows();
   }
-  const Tensor y = Tensor::empty({m, n}, parts.front().value().dtype());
+  Tensor y = Tensor::empty({m, n}, parts.front().value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
-    T* out = y.data<T>();
+    T* out = y.mutable_data<T>();
     for (const Variable& part : parts) out = std::copy_n(part.value().data<T>(), part.value().size(), out);
   });
-  const Variable result(y, tape.recording() && any_needs_gradient(parts));
-  tape.record(result, [=](const Tensor& dy) {
+  return tape.record(y, parts, [=](Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
       const T* in = dy.data<T>();
       for (const Variable& part : parts) {
@@ -128,7 +117,6 @@ Variable concat_rows(Tape& tape, const std::vector<Variable>& parts) {
       }
     });
   });
-  return result;
 }
 
 }  // namespace hstu::ops

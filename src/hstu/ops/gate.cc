@@ -11,24 +11,24 @@ Variable gate(Tape& tape, const Variable& u, const Variable& o, const Variable& 
   require(o.rows() == m && o.cols() == n && weight.value().size() == n && bias.value().size() == n,
           "gate: shapes {}, {} do not fit", to_string(u.value().shape()), to_string(o.value().shape()));
   const DType type = u.value().dtype();
-  const Tensor cat = Tensor::empty({m, 3 * n}, type), mean = Tensor::empty({m}, type),
-               rstd = Tensor::empty({m}, type);
+  Tensor cat = Tensor::empty({m, 3 * n}, type), mean = Tensor::empty({m}, type),
+         rstd = Tensor::empty({m}, type);
   dispatch(type, [&]<typename T>() {
-    kernels::gate(kernels::GateForward<T>{
-        m, n, static_cast<T>(epsilon), u.value().data<T>(), o.value().data<T>(), weight.value().data<T>(),
-        bias.value().data<T>(), cat.data<T>(), mean.data<T>(), rstd.data<T>(), dropout});
+    kernels::gate(kernels::GateForward<T>{m, n, static_cast<T>(epsilon), u.value().data<T>(),
+                                          o.value().data<T>(), weight.value().data<T>(),
+                                          bias.value().data<T>(), cat.mutable_data<T>(),
+                                          mean.mutable_data<T>(), rstd.mutable_data<T>(), dropout});
   });
-  const Variable result = result_of(tape, cat, {u, o, weight, bias});
-  tape.record(result, [=](const Tensor& dcat) {
+  return tape.record(cat, {u, o, weight, bias}, [=](Tensor& dcat) {
     dispatch(type, [&]<typename T>() {
-      const GradientSlot du = u.gradient_slot(), d_o = o.gradient_slot();
+      GradientSlot du = u.gradient_slot(), d_o = o.gradient_slot();
       kernels::gate_backward(kernels::GateBackward<T>{
           m, n, u.value().data<T>(), o.value().data<T>(), weight.value().data<T>(), bias.value().data<T>(),
           mean.data<T>(), rstd.data<T>(), dcat.data<T>(), du.data<T>(), d_o.data<T>(), du.beta<T>(),
-          d_o.beta<T>(), added_gradient(weight).data<T>(), added_gradient(bias).data<T>(), dropout});
+          d_o.beta<T>(), added_gradient(weight).mutable_data<T>(), added_gradient(bias).mutable_data<T>(),
+          dropout});
     });
   });
-  return result;
 }
 
 }  // namespace hstu::ops

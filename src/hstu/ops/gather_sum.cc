@@ -9,7 +9,7 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const kern
   require(!terms.empty(), "gather_sum: expected at least one term");
   const auto tokens = static_cast<std::int64_t>(terms.front().index->size());
   const std::int64_t width = terms.front().rows.cols();
-  bool needs_gradient = false;
+  std::vector<Variable> inputs;
   for (const GatherTerm& term : terms) {
     require(term.rows.cols() == width && static_cast<std::int64_t>(term.index->size()) == tokens,
             "gather_sum: expected {} indices into rows of {}, found {} into {}", tokens, width,
@@ -17,28 +17,27 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const kern
     for (const std::int32_t row : *term.index) {
       require(row < term.rows.rows(), "gather_sum: row {} of {}", row, term.rows.rows());
     }
-    needs_gradient |= term.rows.needs_gradient();
+    inputs.push_back(term.rows);
   }
-  const Tensor y = Tensor::empty({tokens, width}, terms.front().rows.value().dtype());
+  Tensor y = Tensor::empty({tokens, width}, terms.front().rows.value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
     std::vector<kernels::GatherSource<T>> sources;
     for (const GatherTerm& term : terms) {
       sources.push_back({term.rows.value().data<T>(), term.index->data(), static_cast<T>(term.factor)});
     }
-    kernels::gather_sum(sources, tokens, width, dropout, y.data<T>());
+    kernels::gather_sum(sources, tokens, width, dropout, y.mutable_data<T>());
   });
-  const Variable result(y, tape.recording() && needs_gradient);
-  tape.record(result, [terms, tokens, width, dropout](const Tensor& dy) {
+  return tape.record(y, inputs, [terms, tokens, width, dropout](Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
-      if (dropout.rate > 0) kernels::apply_dropout(dy.data<T>(), tokens, width, dropout, dy.data<T>());
+      if (dropout.rate > 0)
+        kernels::apply_dropout(dy.data<T>(), tokens, width, dropout, dy.mutable_data<T>());
       for (const GatherTerm& term : terms) {
         if (!term.rows.needs_gradient()) continue;
         kernels::scatter_add(dy.data<T>(), term.index->data(), tokens, width, static_cast<T>(term.factor),
-                             term.rows.rows(), added_gradient(term.rows).data<T>());
+                             term.rows.rows(), added_gradient(term.rows).mutable_data<T>());
       }
     });
   });
-  return result;
 }
 
 Variable gather_rows(Tape& tape, const Variable& rows, const RowIndex& index) {

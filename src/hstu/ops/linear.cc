@@ -33,23 +33,22 @@ Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, c
           to_string(weight.value().shape()));
   std::int64_t n = 0;
   for (const ColumnRange& c : columns) n += c.end - c.begin;
-  const Tensor y = Tensor::empty({m, n}, x.value().dtype());
+  Tensor y = Tensor::empty({m, n}, x.value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
     std::int64_t at = 0;
     for (const ColumnRange& c : columns) {
-      T* const out = y.data<T>() + at;
+      T* const out = y.mutable_data<T>() + at;
       if (bias.defined()) fill_rows(out, m, n, bias.value().data<T>() + c.begin, c.end - c.begin);
       gemm(Op::none, Op::none, m, c.end - c.begin, k, T(1), x.value().data<T>(), k,
            weight.value().data<T>() + c.begin, stride, T(bias.defined()), out, n);
       at += c.end - c.begin;
     }
   });
-  const Variable result = result_of(tape, y, {x, weight, bias});
-  tape.record(result, [=](const Tensor& dy) {
+  return tape.record(y, {x, weight, bias}, [=](Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
-      T* const dweight = added_gradient(weight).data<T>();
-      T* const dbias = bias.defined() ? added_gradient(bias).data<T>() : nullptr;
-      const GradientSlot dx = x.needs_gradient() ? x.gradient_slot() : GradientSlot{};
+      T* const dweight = added_gradient(weight).mutable_data<T>();
+      T* const dbias = bias.defined() ? added_gradient(bias).mutable_data<T>() : nullptr;
+      GradientSlot dx = x.needs_gradient() ? x.gradient_slot() : GradientSlot{};
       std::vector<T> sums(static_cast<std::size_t>(n));
       if (dbias != nullptr) kernels::column_sums(dy.data<T>(), m, n, T(0), sums.data());
       std::int64_t at = 0;
@@ -69,7 +68,6 @@ Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, c
       }
     });
   });
-  return result;
 }
 
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual) {
@@ -77,23 +75,21 @@ Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, 
   require(weight.rows() == k && residual.rows() == m && residual.cols() == n,
           "linear_residual: shapes {}, {}, {} do not fit", to_string(x.value().shape()),
           to_string(weight.value().shape()), to_string(residual.value().shape()));
-  const Tensor y = residual.value().copy();
+  Tensor y = residual.value().copy();
   dispatch(y.dtype(), [&]<typename T>() {
     gemm(Op::none, Op::none, m, n, k, T(1), x.value().data<T>(), k, weight.value().data<T>(), n, T(1),
-         y.data<T>(), n);
+         y.mutable_data<T>(), n);
   });
-  const Variable result = result_of(tape, y, {x, weight, residual});
-  tape.record(result, [=](const Tensor& dy) {
+  return tape.record(y, {x, weight, residual}, [=](Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
-      const GradientSlot dx = x.gradient_slot();
+      GradientSlot dx = x.gradient_slot();
       gemm(Op::none, Op::transpose, m, k, n, T(1), dy.data<T>(), n, weight.value().data<T>(), n, dx.beta<T>(),
            dx.data<T>(), k);
       gemm(Op::transpose, Op::none, k, n, m, T(1), x.value().data<T>(), k, dy.data<T>(), n, T(1),
-           added_gradient(weight).data<T>(), n);
+           added_gradient(weight).mutable_data<T>(), n);
       pass_gradient(dy.data<T>(), residual);
     });
   });
-  return result;
 }
 
 Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias) {
@@ -102,20 +98,19 @@ Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, c
   require(x.rows() == groups * m && weight.cols() == k * n && bias.rows() == groups,
           "grouped_linear: shapes {}, {}, {} do not fit", to_string(x.value().shape()),
           to_string(weight.value().shape()), to_string(bias.value().shape()));
-  const Tensor y = Tensor::empty({groups * m, n}, x.value().dtype());
+  Tensor y = Tensor::empty({groups * m, n}, x.value().dtype());
   dispatch(y.dtype(), [&]<typename T>() {
     for (std::int64_t c = 0; c < groups; ++c) {
-      fill_rows(y.data<T>() + c * m * n, m, n, bias.value().data<T>() + c * n, n);
+      fill_rows(y.mutable_data<T>() + c * m * n, m, n, bias.value().data<T>() + c * n, n);
       gemm(Op::none, Op::none, m, n, k, T(1), x.value().data<T>() + c * m * k, k,
-           weight.value().data<T>() + c * k * n, n, T(1), y.data<T>() + c * m * n, n);
+           weight.value().data<T>() + c * k * n, n, T(1), y.mutable_data<T>() + c * m * n, n);
     }
   });
-  const Variable result = result_of(tape, y, {x, weight, bias});
-  tape.record(result, [=](const Tensor& dy) {
+  return tape.record(y, {x, weight, bias}, [=](Tensor& dy) {
     dispatch(dy.dtype(), [&]<typename T>() {
-      const GradientSlot dx = x.gradient_slot();
-      T* const dweight = added_gradient(weight).data<T>();
-      T* const dbias = added_gradient(bias).data<T>();
+      GradientSlot dx = x.gradient_slot();
+      T* const dweight = added_gradient(weight).mutable_data<T>();
+      T* const dbias = added_gradient(bias).mutable_data<T>();
       for (std::int64_t c = 0; c < groups; ++c) {
         const T* const dy_c = dy.data<T>() + c * m * n;
         gemm(Op::transpose, Op::none, k, n, m, T(1), x.value().data<T>() + c * m * k, k, dy_c, n, T(1),
@@ -126,7 +121,6 @@ Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, c
       }
     });
   });
-  return result;
 }
 
 }  // namespace hstu::ops

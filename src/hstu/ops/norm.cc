@@ -14,24 +14,21 @@ Variable normalise(Tape& tape, const Variable& x, const Variable& weight, const 
   require(weight.value().size() == n && bias.value().size() == n,
           "norm: expected a weight and a bias of {}, found {}", n, to_string(weight.value().shape()));
   const DType type = x.value().dtype();
-  const Tensor y = Tensor::empty({m, n}, type), mean = Tensor::empty({m}, type),
-               rstd = Tensor::empty({m}, type);
+  Tensor y = Tensor::empty({m, n}, type), mean = Tensor::empty({m}, type), rstd = Tensor::empty({m}, type);
   dispatch(type, [&]<typename T>() {
-    forward(kernels::LayerNormForward<T>{m, n, static_cast<T>(epsilon), x.value().data<T>(),
-                                         weight.value().data<T>(), bias.value().data<T>(), y.data<T>(),
-                                         mean.data<T>(), rstd.data<T>()});
+    forward(kernels::LayerNormForward<T>{
+        m, n, static_cast<T>(epsilon), x.value().data<T>(), weight.value().data<T>(), bias.value().data<T>(),
+        y.mutable_data<T>(), mean.mutable_data<T>(), rstd.mutable_data<T>()});
   });
-  const Variable result = result_of(tape, y, {x, weight, bias});
-  tape.record(result, [=](const Tensor& dy) {
+  return tape.record(y, {x, weight, bias}, [=](Tensor& dy) {
     dispatch(type, [&]<typename T>() {
-      const GradientSlot dx = x.gradient_slot();
+      GradientSlot dx = x.gradient_slot();
       backward(kernels::LayerNormBackward<T>{
           m, n, x.value().data<T>(), weight.value().data<T>(), bias.value().data<T>(), mean.data<T>(),
-          rstd.data<T>(), dy.data<T>(), dx.data<T>(), dx.beta<T>(), added_gradient(weight).data<T>(),
-          added_gradient(bias).data<T>()});
+          rstd.data<T>(), dy.data<T>(), dx.data<T>(), dx.beta<T>(), added_gradient(weight).mutable_data<T>(),
+          added_gradient(bias).mutable_data<T>()});
     });
   });
-  return result;
 }
 
 }  // namespace

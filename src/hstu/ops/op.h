@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 
 #include "hstu/base/threads.h"
 #include "hstu/tensor/tape.h"
@@ -18,13 +17,6 @@ void dispatch(DType type, const Body& body) {
   require(false, "expected f32 or f64, found {}", to_string(type));
 }
 
-// The result of an op on `inputs`: it needs a gradient when the tape records and an input does.
-inline Variable result_of(const Tape& tape, Tensor value, std::initializer_list<Variable> inputs) {
-  bool needs_gradient = false;
-  for (const Variable& input : inputs) needs_gradient |= input.defined() && input.needs_gradient();
-  return Variable(std::move(value), tape.recording() && needs_gradient);
-}
-
 // body(begin, end) over the elements of a tensor, in parallel.
 template <typename Body>
 void for_elements(std::int64_t size, const Body& body) {
@@ -35,7 +27,7 @@ void for_elements(std::int64_t size, const Body& body) {
 template <typename T>
 void pass_gradient(const T* gradient, const Variable& to) {
   if (!to.needs_gradient()) return;
-  const GradientSlot slot = to.gradient_slot();
+  GradientSlot slot = to.gradient_slot();
   T* const out = slot.data<T>();
   for_elements(slot.tensor.size(), [&](std::int64_t begin, std::int64_t end) {
     if (slot.accumulate) {
@@ -48,7 +40,7 @@ void pass_gradient(const T* gradient, const Variable& to) {
 
 // The gradient slot of a parameter-like input whose kernel only adds: zeroed when nothing arrived before.
 inline Tensor added_gradient(const Variable& variable) {
-  const GradientSlot slot = variable.gradient_slot();
+  GradientSlot slot = variable.gradient_slot();
   if (!slot.accumulate) slot.tensor.fill_zero();
   return slot.tensor;
 }

@@ -96,9 +96,9 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
   }
   parallel_blocks(static_cast<std::int64_t>(blocks_.size()), 1, [&](std::int64_t b, std::int64_t) {
     const auto [p, begin, end] = blocks_[static_cast<std::size_t>(b)];
-    float* value = parameters_[p]->value.data<float>();
+    float* value = parameters_[p]->value.mutable_data<float>();
     const float* gradient = parameters_[p]->gradient.data<float>();
-    const auto state = [&](std::size_t i) { return state_[i].tensor.data<float>(); };
+    const auto state = [&](std::size_t i) { return state_[i].tensor.mutable_data<float>(); };
     if (config_.kind != DenseOptimizerKind::sgd)
       adam(s, begin, end, gradient, value, state(2 * p), state(2 * p + 1));
     else

@@ -46,6 +46,7 @@ class DenseOptimizer {
     Tensor tensor;     // the shape of the parameter
   };
   const std::vector<State>& state() const { return state_; }
+  std::vector<State>& state() { return state_; }
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
 

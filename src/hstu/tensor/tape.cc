@@ -1,6 +1,6 @@
 #include "hstu/tensor/tape.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace hstu {
 
@@ -11,31 +11,55 @@ Variable::Variable(Tensor value, bool needs_gradient) : state_(std::make_shared<
 
 Variable::Variable(const Parameter& parameter) : Variable(parameter.value, true) {
   state_->gradient = parameter.gradient;
+  state_->parameter = &parameter;
   state_->has_gradient = true;
 }
 
-GradientSlot Variable::gradient_slot() const {
-  if (!state_->gradient.defined()) state_->gradient = Tensor::empty(value().shape(), value().dtype());
+GradientSlot Variable::gradient_slot(const Context& context) const {
+  if (!state_->gradient.defined()) {
+    state_->gradient = Tensor::empty(value().shape(), value().dtype(), context);
+  }
   return {state_->gradient, std::exchange(state_->has_gradient, true)};
+}
+
+bool Tape::any_needs_gradient(const std::vector<Variable>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const Variable& input) { return input.defined() && input.needs_gradient(); });
+}
+
+void Tape::push(const Variable& result, const std::vector<Variable>& inputs, Backward backward) {
+  Step step{result, std::move(backward), {}};
+  for (const Variable& input : inputs) {
+    if (!input.defined() || input.parameter() == nullptr) continue;
+    step.parameters.push_back(input.parameter());
+    ++uses_[input.parameter()];
+  }
+  steps_.push_back(std::move(step));
+}
+
+// The step adds to no gradient any more.
+void Tape::settle(const Step& step) {
+  for (const Parameter* const parameter : step.parameters) {
+    if (--uses_[parameter] == 0 && on_final_) on_final_(*parameter);
+  }
 }
 
 void Tape::backward(const Variable& result) {
   require(result.value().size() == 1, "backward: expected a loss of one element, found {}",
           to_string(result.value().shape()));
-  const DType type = result.value().dtype();
-  backward(result, type == DType::f64 ? Tensor::from<double>({1}, {1}) : Tensor::from<float>({1}, {1}));
+  const Tensor one =
+      result.value().dtype() == DType::f64 ? Tensor::from<double>({1}, {1}) : Tensor::from<float>({1}, {1});
+  backward(result, one);
 }
 
 void Tape::backward(const Variable& result, const Tensor& gradient) {
   require(recording_, "backward on a tape that did not record");
-  require(gradient.size() == result.value().size() && gradient.dtype() == result.value().dtype(),
-          "backward: expected a gradient of shape {}, found {}", to_string(result.value().shape()),
-          to_string(gradient.shape()));
-  std::memcpy(result.gradient_slot().tensor.raw(), gradient.raw(), gradient.bytes());
+  result.gradient_slot(context_).tensor.copy_from(gradient.reshaped(result.value().shape()), context_.stream);
   while (!steps_.empty()) {
     const Step step = std::move(steps_.back());
     steps_.pop_back();
-    if (step.result.has_gradient()) step.backward(step.result.gradient());
+    if (step.result.has_gradient()) step.backward(step.result.state_->gradient);
+    settle(step);
   }
 }
 

@@ -4,15 +4,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "hstu/tensor/context.h"
 #include "hstu/tensor/parameter.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu {
 
-// Where a backward pass puts its result: gradient = result + beta * gradient.
+// Where a backward pass puts its result: added to `tensor` with `accumulate`, written over it without.
 struct GradientSlot {
   Tensor tensor;  // uninitialised while accumulate is false
   bool accumulate = false;
@@ -22,8 +24,8 @@ struct GradientSlot {
     return accumulate ? T(1) : T(0);
   }
   template <typename T>
-  T* data() const {
-    return tensor.data<T>();
+  T* data() {
+    return tensor.mutable_data<T>();
   }
 };
 
@@ -33,7 +35,7 @@ class Variable {
   Variable() = default;
   // A value computed by an op, or a leaf whose gradient is wanted.
   explicit Variable(Tensor value, bool needs_gradient = true);
-  // A parameter: backward passes add to parameter.gradient.
+  // A parameter, which outlives the variable: backward passes add to parameter.gradient.
   explicit Variable(const Parameter& parameter);
   static Variable constant(Tensor value) { return Variable(std::move(value), false); }
 
@@ -42,16 +44,21 @@ class Variable {
   std::int64_t rows() const { return value().rows(); }
   std::int64_t cols() const { return value().cols(); }
   bool needs_gradient() const { return state_->needs_gradient; }
+  // The parameter whose value this is; nullptr for all others.
+  const Parameter* parameter() const { return state_->parameter; }
 
-  // For a backward pass: the slot to write to. The first writer overwrites, later ones add.
-  GradientSlot gradient_slot() const;
+  // For a backward pass: the slot to write to, in memory of `context`. The first writer overwrites, later
+  // ones add.
+  GradientSlot gradient_slot(const Context& context = host_context()) const;
   // The gradient that arrived; undefined when none did.
   const Tensor& gradient() const { return state_->gradient; }
   bool has_gradient() const { return state_->has_gradient; }
 
  private:
+  friend class Tape;
   struct State {
     Tensor value, gradient;
+    const Parameter* parameter = nullptr;
     bool needs_gradient = false, has_gradient = false;
   };
   std::shared_ptr<State> state_;
@@ -60,28 +67,52 @@ class Variable {
 class Tape {
  public:
   // recording = false: a forward pass only; ops keep nothing.
-  explicit Tape(bool recording = true) : recording_(recording) {}
+  explicit Tape(bool recording = true) : Tape(host_context(), recording) {}
+  explicit Tape(Context context, bool recording = true)
+      : context_(std::move(context)), recording_(recording) {}
 
-  // For ops: runs `backward` when the tape is replayed, if the result got a gradient.
-  template <typename Backward>
-  void record(const Variable& result, Backward backward) {
-    if (recording_ && result.needs_gradient()) steps_.push_back({result, std::move(backward)});
-  }
+  // Where ops compute and where their results are.
+  const Context& context() const { return context_; }
   bool recording() const { return recording_; }
 
-  // Replays the record from `result`, whose gradient is `gradient` (same shape and type). What the forward
+  // For ops: the result of an operation on `inputs` (undefined ones are passed over). When the tape is
+  // replayed and a gradient has arrived for the result, `backward` gets it (a Tensor&, which it may
+  // overwrite) and writes to the gradient slots of the inputs, last use first.
+  template <typename Backward>
+  Variable record(Tensor value, const std::vector<Variable>& inputs, Backward backward) {
+    const Variable result(std::move(value), recording_ && any_needs_gradient(inputs));
+    if (result.needs_gradient()) push(result, inputs, std::move(backward));
+    return result;
+  }
+
+  // Replays the record from `result`, whose gradient is `gradient` (same size and type; it may be on the
+  // host). What the forward
   // pass kept is released on the way; a tape is replayed once.
   void backward(const Variable& result, const Tensor& gradient);
   // The same from a result of one element (a loss), whose gradient is 1.
   void backward(const Variable& result);
 
+  // `callback` is called during backward() for each parameter that a recorded operation uses, once, as soon
+  // as no operation is left that could add to its gradient: on the host the gradient is then final, on a GPU
+  // the stream holds all work that makes it. The order follows the record, last use first.
+  void on_final(std::function<void(const Parameter&)> callback) { on_final_ = std::move(callback); }
+
  private:
+  using Backward = std::function<void(Tensor& gradient)>;
   struct Step {
     Variable result;
-    std::function<void(const Tensor& gradient)> backward;
+    Backward backward;
+    std::vector<const Parameter*> parameters;  // among the inputs
   };
+  static bool any_needs_gradient(const std::vector<Variable>& inputs);
+  void push(const Variable& result, const std::vector<Variable>& inputs, Backward backward);
+  void settle(const Step& step);
+
+  Context context_;
   bool recording_;
   std::vector<Step> steps_;
+  std::unordered_map<const Parameter*, std::int64_t> uses_;  // by the steps that are left
+  std::function<void(const Parameter&)> on_final_;
 };
 
 }  // namespace hstu

@@ -1,13 +1,10 @@
 #include "hstu/tensor/tensor.h"
 
-#include <cstring>
 #include <functional>
 #include <numeric>
 #include <utility>
 
 #include <fmt/ranges.h>
-
-#include "hstu/tensor/buffer_pool.h"
 
 namespace hstu {
 namespace {
@@ -24,6 +21,10 @@ std::string to_string(DType type) {
       return "f32";
     case DType::f64:
       return "f64";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
     case DType::i32:
       return "i32";
     case DType::i64:
@@ -38,25 +39,33 @@ std::string to_string(const Shape& shape) {
   return fmt::format("({})", fmt::join(shape, ", "));
 }
 
-Tensor::Buffer::Buffer(std::size_t bytes) : data(acquire_buffer(bytes, &capacity)) {}
-Tensor::Buffer::~Buffer() {
-  release_buffer(data, capacity);
-}
-
-Tensor Tensor::empty(Shape shape, DType type) {
-  Tensor tensor;
+Tensor Tensor::view(Shape shape, DType type, void* data, std::shared_ptr<const void> owner, Device device) {
   for (const std::int64_t extent : shape)
     require(extent >= 0, "expected extents >= 0, found {}", to_string(shape));
+  require(owner != nullptr, "a view of memory needs its owner");
+  Tensor tensor;
   tensor.size_ = product(shape.begin(), shape.end());
   tensor.shape_ = std::move(shape);
   tensor.dtype_ = type;
-  tensor.buffer_ = std::make_shared<Buffer>(tensor.bytes());
+  tensor.device_ = device;
+  tensor.data_ = static_cast<std::byte*>(data);
+  tensor.owner_ = std::move(owner);
   return tensor;
 }
 
-Tensor Tensor::zeros(Shape shape, DType type) {
-  Tensor tensor = empty(std::move(shape), type);
-  tensor.fill_zero();
+Tensor Tensor::empty(Shape shape, DType type, const Context& context) {
+  for (const std::int64_t extent : shape)
+    require(extent >= 0, "expected extents >= 0, found {}", to_string(shape));
+  const std::int64_t elements = product(shape.begin(), shape.end());
+  auto buffer = std::make_shared<const Buffer>(
+      context.memory->allocate(elements * static_cast<std::int64_t>(size_of(type))));
+  std::byte* const data = buffer->data();
+  return view(std::move(shape), type, data, std::move(buffer), context.memory->device());
+}
+
+Tensor Tensor::zeros(Shape shape, DType type, const Context& context) {
+  Tensor tensor = empty(std::move(shape), type, context);
+  tensor.fill_zero(context.stream);
   return tensor;
 }
 
@@ -68,32 +77,56 @@ void Tensor::refuse_type(DType asked) const {
   throw InternalError(fmt::format("expected a tensor of {}, found {}", to_string(asked), to_string(dtype_)));
 }
 
+void Tensor::check_stream(const Stream& stream) const {
+  require(stream.device() == device_, "expected a stream of {}, found one of {}", to_string(device_),
+          to_string(stream.device()));
+}
+
 Tensor Tensor::row_range(std::int64_t begin, std::int64_t end) const {
   require(0 <= begin && begin <= end && end <= rows(), "expected rows within [0, {}), found [{}, {})", rows(),
           begin, end);
-  Tensor view = *this;
-  view.offset_ += static_cast<std::size_t>(begin * cols_of_shape()) * size_of(dtype_);
-  view.shape_.front() = end - begin;
-  view.size_ = (end - begin) * cols_of_shape();
-  return view;
+  Tensor result = *this;
+  result.data_ += static_cast<std::size_t>(begin * cols_of_shape()) * size_of(dtype_);
+  result.shape_.front() = end - begin;
+  result.size_ = (end - begin) * cols_of_shape();
+  return result;
 }
 
 Tensor Tensor::reshaped(Shape shape) const {
   require(product(shape.begin(), shape.end()) == size_, "cannot view {} as {}", to_string(shape_),
           to_string(shape));
-  Tensor view = *this;
-  view.shape_ = std::move(shape);
-  return view;
-}
-
-Tensor Tensor::copy() const {
-  Tensor result = empty(shape_, dtype_);
-  if (size_ > 0) std::memcpy(result.raw(), raw(), bytes());
+  Tensor result = *this;
+  result.shape_ = std::move(shape);
   return result;
 }
 
-void Tensor::fill_zero() const {
-  if (size_ > 0) std::memset(raw(), 0, bytes());
+Tensor Tensor::copy(const Context& context) const {
+  Tensor result = empty(shape_, dtype_, context);
+  result.copy_from(*this, context.stream);
+  return result;
+}
+
+Tensor Tensor::to_host(const Stream& stream) const {
+  if (device_.is_host()) return *this;
+  check_stream(stream);
+  Tensor result = empty(shape_, dtype_);
+  copy_bytes(result.data_, data_, bytes(), stream);
+  stream.synchronize();
+  return result;
+}
+
+void Tensor::copy_from(const Tensor& other, const Stream& stream) {
+  check_stream(stream);
+  require(other.shape_ == shape_ && other.dtype_ == dtype_, "cannot copy {} {} into {} {}",
+          to_string(other.dtype_), to_string(other.shape_), to_string(dtype_), to_string(shape_));
+  require(other.device_ == device_ || other.device_.is_host(), "cannot copy from {} to {}",
+          to_string(other.device_), to_string(device_));
+  copy_bytes(data_, other.data_, bytes(), stream);
+}
+
+void Tensor::fill_zero(const Stream& stream) {
+  check_stream(stream);
+  set_zero(data_, bytes(), stream);
 }
 
 }  // namespace hstu

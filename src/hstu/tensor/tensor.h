@@ -1,4 +1,5 @@
-// Tensor: a buffer, a shape, a type. Contiguous, cheap to copy (copies share the buffer), views by row range.
+// Tensor: memory on a device, a shape, a type. Contiguous, cheap to copy (copies share the memory), views by
+// row range.
 #pragma once
 
 #include <algorithm>
@@ -9,62 +10,31 @@
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/tensor/context.h"
+#include "hstu/tensor/dtype.h"
 
 namespace hstu {
-
-enum class DType { f32, f64, i32, i64, u8 };
-
-constexpr std::size_t size_of(DType type) {
-  switch (type) {
-    case DType::u8:
-      return 1;
-    case DType::f32:
-    case DType::i32:
-      return 4;
-    default:
-      return 8;
-  }
-}
-std::string to_string(DType type);
-
-template <typename T>
-constexpr DType dtype_of();
-template <>
-constexpr DType dtype_of<float>() {
-  return DType::f32;
-}
-template <>
-constexpr DType dtype_of<double>() {
-  return DType::f64;
-}
-template <>
-constexpr DType dtype_of<std::int32_t>() {
-  return DType::i32;
-}
-template <>
-constexpr DType dtype_of<std::int64_t>() {
-  return DType::i64;
-}
-template <>
-constexpr DType dtype_of<std::uint8_t>() {
-  return DType::u8;
-}
 
 using Shape = std::vector<std::int64_t>;
 std::string to_string(const Shape& shape);
 
 class Tensor {
  public:
-  Tensor() = default;  // no buffer; defined() is false
-  // Uninitialised elements.
-  static Tensor empty(Shape shape, DType type);
-  static Tensor zeros(Shape shape, DType type);
+  Tensor() = default;  // no memory; defined() is false
+  // Uninitialised elements, on the context's device. Throws OutOfMemory.
+  static Tensor empty(Shape shape, DType type, const Context& context = host_context());
+  static Tensor zeros(Shape shape, DType type, const Context& context = host_context());
+  // On the host.
   template <typename T>
   static Tensor from(Shape shape, const std::vector<T>& values);
+  // Memory that somebody else owns: `owner` keeps it alive, `data` holds the elements on `device`.
+  static Tensor view(Shape shape, DType type, void* data, std::shared_ptr<const void> owner,
+                     Device device = Device::host());
 
-  bool defined() const { return buffer_ != nullptr; }
+  bool defined() const { return owner_ != nullptr; }
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
   std::int64_t size() const { return size_; }                                // number of elements
   std::int64_t rows() const { return shape_.empty() ? 1 : shape_.front(); }  // first extent
   std::int64_t cols() const {
@@ -72,37 +42,47 @@ class Tensor {
   }  // product of the others
   std::size_t bytes() const { return static_cast<std::size_t>(size_) * size_of(dtype_); }
 
+  // Addresses on device(). Throws InternalError when T is not dtype().
   template <typename T>
-  T* data() const {
+  const T* data() const {
     if (dtype_ != dtype_of<T>()) refuse_type(dtype_of<T>());
-    return reinterpret_cast<T*>(raw());
+    return reinterpret_cast<const T*>(data_);
   }
-  std::byte* raw() const { return buffer_ ? buffer_->data + offset_ : nullptr; }
+  template <typename T>
+  T* mutable_data() {
+    if (dtype_ != dtype_of<T>()) refuse_type(dtype_of<T>());
+    return reinterpret_cast<T*>(data_);
+  }
+  const std::byte* raw() const { return data_; }
+  std::byte* mutable_raw() { return data_; }
 
-  // Rows [begin, end) of the same buffer.
+  // Rows [begin, end) of the same memory.
   Tensor row_range(std::int64_t begin, std::int64_t end) const;
   // The same elements under another shape of equal size.
   Tensor reshaped(Shape shape) const;
-  Tensor copy() const;
-  void fill_zero() const;
+
+  // The same elements in new memory on the context's device, copied on its stream; this tensor is on the host
+  // or on that device.
+  Tensor copy(const Context& context = host_context()) const;
+  // The same elements on the host, ready to be read: waits for `stream`, which has computed this tensor. A
+  // tensor of the host is returned as it is.
+  Tensor to_host(const Stream& stream) const;
+  // Both are put on the stream, which is of device().
+  void copy_from(const Tensor& other,
+                 const Stream& stream = {});  // same shape and type; it may be on the host
+  void fill_zero(const Stream& stream = {});
 
  private:
-  struct Buffer {
-    explicit Buffer(std::size_t bytes);
-    ~Buffer();
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-    std::byte* data;
-    std::size_t capacity;
-  };
   std::int64_t cols_of_shape() const;
   [[noreturn]] void refuse_type(DType asked) const;
+  void check_stream(const Stream& stream) const;
 
-  std::shared_ptr<Buffer> buffer_;
-  std::size_t offset_ = 0;  // bytes
+  std::shared_ptr<const void> owner_;
+  std::byte* data_ = nullptr;
   std::int64_t size_ = 0;
   Shape shape_;
   DType dtype_ = DType::f32;
+  Device device_;
 };
 
 template <typename T>
@@ -110,7 +90,7 @@ Tensor Tensor::from(Shape shape, const std::vector<T>& values) {
   Tensor tensor = empty(std::move(shape), dtype_of<T>());
   require(tensor.size() == static_cast<std::int64_t>(values.size()), "expected {} values, found {}",
           tensor.size(), values.size());
-  std::copy(values.begin(), values.end(), tensor.data<T>());
+  std::copy(values.begin(), values.end(), tensor.mutable_data<T>());
   return tensor;
 }
 

@@ -110,7 +110,7 @@ void take_parameters(WarmStartReport& report, const Names& names, const Checkpoi
     specs[spec.name] = spec;
   }
   Pairing pairing(report, names, mine, theirs, "", "parameter");
-  for (const Parameter* p : parameters) {
+  for (Parameter* p : parameters) {
     pairing.pair(p->name, [&](const std::string& name) -> std::string {
       const TensorSpec& spec = specs.at(name);
       if (spec.shape != p->value.shape() || spec.dtype != p->value.dtype())

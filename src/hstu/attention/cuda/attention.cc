@@ -5,12 +5,12 @@
 
 #include "hstu/attention/attention_cuda.h"
 #include "hstu/attention/cuda/backward_sm90.h"
-#include "hstu/attention/cuda/error.h"
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/mma.h"
 #include "hstu/attention/cuda/plain.h"
 #include "hstu/attention/cuda/tensor_map.h"
 #include "hstu/base/error.h"
+#include "hstu/device/cuda/check.h"
 
 namespace hstu::cuda {
 namespace {

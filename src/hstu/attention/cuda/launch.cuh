@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "hstu/attention/cuda/error.h"
+#include "hstu/device/cuda/check.h"
 
 namespace hstu::cuda {
 

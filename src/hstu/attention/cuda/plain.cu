@@ -1,9 +1,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "hstu/attention/cuda/error.h"
 #include "hstu/attention/cuda/plain.h"
 #include "hstu/attention/cuda/samples.h"
+#include "hstu/device/cuda/check.h"
 
 namespace hstu::cuda {
 namespace {

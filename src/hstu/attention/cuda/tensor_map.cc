@@ -4,8 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "hstu/attention/cuda/error.h"
 #include "hstu/base/error.h"
+#include "hstu/device/cuda/check.h"
 
 namespace hstu::cuda {
 namespace {

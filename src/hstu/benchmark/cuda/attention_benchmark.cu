@@ -8,8 +8,9 @@
 #include <cuda_fp16.h>
 
 #include "hstu/attention/attention.h"
-#include "hstu/attention/cuda/error.h"
 #include "hstu/benchmark/attention_benchmark.h"
+#include "hstu/device/cuda/check.h"
+#include "hstu/device/memory_pool.h"
 
 namespace hstu {
 namespace {
@@ -26,7 +27,7 @@ Memory allocate(std::int64_t bytes) {
   const cudaError_t status = cudaMalloc(&p, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 16)));
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // or the next launch would report it
-    throw OutOfDeviceMemory("the batch does not fit into the GPU's memory");
+    throw OutOfMemory("the batch does not fit into the GPU's memory");
   }
   check_cuda(status, "attention benchmark");
   return Memory(p);

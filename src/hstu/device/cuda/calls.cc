@@ -1,0 +1,91 @@
+#include <cuda_runtime_api.h>
+
+#include "hstu/device/cuda/check.h"
+#include "hstu/device/cuda/current_device.h"
+#include "hstu/device/cuda_calls.h"
+#include "hstu/device/memory_pool.h"
+
+namespace hstu::cuda {
+
+int device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();  // or the next launch would report it
+  return 0;
+}
+
+void make_current(int device) {
+  check_cuda(cudaSetDevice(device), "choosing a GPU");
+}
+
+std::shared_ptr<CUstream_st> new_stream(int device) {
+  const CurrentDevice current(device);
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  return {stream, [](cudaStream_t s) { cudaStreamDestroy(s); }};
+}
+
+void synchronize(CUstream_st* stream) {
+  check_cuda(cudaStreamSynchronize(stream), "waiting for a stream");
+}
+
+void wait(CUstream_st* stream, CUevent_st* event) {
+  check_cuda(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault), "waiting for an event");
+}
+
+std::shared_ptr<CUevent_st> new_event(int device, bool timed) {
+  const CurrentDevice current(device);
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming),
+             "making an event");
+  return {event, [](cudaEvent_t e) { cudaEventDestroy(e); }};
+}
+
+void record(CUevent_st* event, CUstream_st* stream) {
+  check_cuda(cudaEventRecord(event, stream), "recording an event");
+}
+
+bool reached(CUevent_st* event) {
+  const cudaError_t status = cudaEventQuery(event);
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // or the next launch would report it
+    return false;
+  }
+  check_cuda(status, "asking for an event");
+  return true;
+}
+
+void synchronize(CUevent_st* event) {
+  check_cuda(cudaEventSynchronize(event), "waiting for an event");
+}
+
+double milliseconds(CUevent_st* from, CUevent_st* to) {
+  float ms = 0;
+  check_cuda(cudaEventElapsedTime(&ms, from, to), "timing two events");
+  return static_cast<double>(ms);
+}
+
+void copy(void* to, const void* from, std::size_t bytes, CUstream_st* stream) {
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "copying");
+}
+
+void set_zero(void* to, std::size_t bytes, CUstream_st* stream) {
+  check_cuda(cudaMemsetAsync(to, 0, bytes, stream), "zeroing memory");
+}
+
+void* allocate_pinned(std::size_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw OutOfMemory(fmt::format("no page-locked host memory for {} bytes: make batches smaller", bytes));
+  }
+  check_cuda(status, "allocating page-locked memory");
+  return memory;
+}
+
+void free_pinned(void* memory) noexcept {
+  cudaFreeHost(memory);
+}
+
+}  // namespace hstu::cuda

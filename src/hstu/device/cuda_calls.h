@@ -1,0 +1,43 @@
+// What this folder needs of CUDA, one function a need. cuda/ implements them; in a build without CUDA,
+// without_cuda.cc refuses them with an Error. `device` is the number of a GPU. All throw Error when a call
+// fails.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+struct CUstream_st;
+struct CUevent_st;
+
+namespace hstu {
+
+class MemoryPool;
+class Stream;
+
+namespace cuda {
+
+int device_count();  // 0 without CUDA
+void make_current(int device);
+
+std::shared_ptr<CUstream_st> new_stream(int device);
+void synchronize(CUstream_st* stream);
+void wait(CUstream_st* stream, CUevent_st* event);
+
+std::shared_ptr<CUevent_st> new_event(int device, bool timed);
+void record(CUevent_st* event, CUstream_st* stream);
+bool reached(CUevent_st* event);
+void synchronize(CUevent_st* event);
+double milliseconds(CUevent_st* from, CUevent_st* to);
+
+// Both are put on the stream; either side of a copy may be on the host.
+void copy(void* to, const void* from, std::size_t bytes, CUstream_st* stream);
+void set_zero(void* to, std::size_t bytes, CUstream_st* stream);
+
+std::shared_ptr<MemoryPool> new_pool(const Stream& stream, std::int64_t limit);
+
+void* allocate_pinned(std::size_t bytes);
+void free_pinned(void* memory) noexcept;
+
+}  // namespace cuda
+}  // namespace hstu

@@ -1,0 +1,119 @@
+#include "hstu/device/host_memory_pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kSmallest = 256;
+constexpr std::int64_t kAlignment = 64;
+constexpr std::int64_t kSlack = std::int64_t{64} << 20;
+// From this size on a block is mapped by itself, so that freeing it gives its pages back.
+constexpr std::int64_t kMapped = std::int64_t{1} << 20;
+
+std::int64_t counted(std::int64_t bytes) {
+  return std::max(bytes, kSmallest);
+}
+
+// Sizes are rounded up to one of four steps between powers of two, so that batches of slightly different
+// length fit into the same blocks; at most a quarter is wasted.
+std::int64_t rounded(std::int64_t bytes) {
+  if (bytes <= kSmallest) return kSmallest;
+  const auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes - 1)) / 4);
+  return (bytes + step - 1) / step * step;
+}
+
+// nullptr when the system has no memory.
+std::byte* new_block(std::int64_t capacity) {
+  const auto size = static_cast<std::size_t>(capacity);
+  void* memory = nullptr;
+  if (capacity >= kMapped && !kAddressSanitizer) {
+    memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) memory = nullptr;
+  } else {
+    memory = std::aligned_alloc(kAlignment, size);
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+void free_block(std::byte* data, std::int64_t capacity) {
+  if (capacity >= kMapped && !kAddressSanitizer) {
+    munmap(data, static_cast<std::size_t>(capacity));
+  } else {
+    ASAN_UNPOISON_MEMORY_REGION(data, static_cast<std::size_t>(capacity));
+    std::free(data);
+  }
+}
+
+}  // namespace
+
+HostMemoryPool::~HostMemoryPool() {
+  trim();
+}
+
+MemoryPool::Block HostMemoryPool::acquire(std::int64_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  Block block{nullptr, 0};
+  const auto fitting = free_.lower_bound(counted(bytes));
+  if (fitting != free_.end() && fitting->first <= 2 * counted(bytes)) {
+    block = {fitting->second.data, fitting->first};
+    free_.erase(fitting);
+    ASAN_UNPOISON_MEMORY_REGION(block.data, static_cast<std::size_t>(bytes));
+  } else {
+    block.capacity = rounded(bytes);
+    const std::int64_t peak = std::max(figures_.peak, figures_.in_use + counted(bytes));
+    const std::int64_t bound = 2 * peak + kSlack;
+    free_until((limit() > 0 ? std::min(bound, limit()) : bound) - block.capacity);
+    if (limit() > 0 && figures_.reserved + block.capacity > limit()) refuse(bytes, figures_.in_use, "");
+    block.data = new_block(block.capacity);
+    if (block.data == nullptr) refuse(bytes, figures_.in_use, "and the system has no more");
+    figures_.reserved += block.capacity;
+    if (reuse_) {
+      ASAN_POISON_MEMORY_REGION(block.data + bytes, static_cast<std::size_t>(block.capacity - bytes));
+    }
+  }
+  figures_.in_use += counted(bytes);
+  figures_.peak = std::max(figures_.peak, figures_.in_use);
+  return block;
+}
+
+void HostMemoryPool::release(Block block, std::int64_t bytes) noexcept {
+  const std::scoped_lock lock(mutex_);
+  figures_.in_use -= counted(bytes);
+  if (!reuse_) {
+    figures_.reserved -= block.capacity;
+    return free_block(block.data, block.capacity);
+  }
+  ASAN_POISON_MEMORY_REGION(block.data, static_cast<std::size_t>(block.capacity));
+  // Before its equals: the block that was used last is handed out first.
+  free_.emplace_hint(free_.lower_bound(block.capacity), block.capacity, Free{block.data, ++releases_});
+}
+
+// Frees unused blocks, the longest unused first, until at most `reserved` bytes are held or none is left.
+void HostMemoryPool::free_until(std::int64_t reserved) {
+  while (figures_.reserved > reserved && !free_.empty()) {
+    const auto oldest = std::min_element(free_.begin(), free_.end(), [](const auto& a, const auto& b) {
+      return a.second.since < b.second.since;
+    });
+    free_block(oldest->second.data, oldest->first);
+    figures_.reserved -= oldest->first;
+    free_.erase(oldest);
+  }
+}
+
+void HostMemoryPool::trim() {
+  const std::scoped_lock lock(mutex_);
+  free_until(0);
+}
+
+MemoryFigures HostMemoryPool::figures() const {
+  const std::scoped_lock lock(mutex_);
+  return figures_;
+}
+
+}  // namespace hstu

@@ -1,0 +1,70 @@
+// Streams: queues of work on a device, done in order. Events: places in a stream that others wait for.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "hstu/base/clock.h"
+#include "hstu/device/device.h"
+
+struct CUstream_st;
+struct CUevent_st;
+
+namespace hstu {
+
+class Event;
+
+// A stream as kernels see it: the type tells the device, and overloads choose the kernel.
+struct HostStream {};  // work is done when the call returns
+struct CudaStream {
+  CUstream_st* handle = nullptr;
+};
+
+// Copies are the same stream.
+class Stream {
+ public:
+  // The host's: every call on it is done when it returns.
+  Stream() = default;
+  // A new one. Throws Error when the device cannot be used.
+  explicit Stream(Device device);
+
+  Device device() const { return device_; }
+  CudaStream cuda() const { return {handle_.get()}; }  // of a GPU alone
+
+  // Returns when all work of this stream is done.
+  void synchronize() const;
+  // Work put on this stream from now on starts after `event` was reached.
+  void wait(const Event& event) const;
+
+ private:
+  Device device_;
+  std::shared_ptr<CUstream_st> handle_;  // null on the host
+};
+
+// Copies are the same event.
+class Event {
+ public:
+  // Only a timed event can be asked for milliseconds; it costs more.
+  explicit Event(Device device = Device::host(), bool timed = false);
+
+  // Marks the end of what `stream` (of the same device) holds now. An event never recorded counts as reached.
+  void record(const Stream& stream);
+  bool reached() const;
+  void synchronize() const;  // returns when it is reached
+  // Between two timed and recorded events of one device. Waits for both.
+  double milliseconds_since(const Event& earlier) const;
+
+ private:
+  friend class Stream;
+  Device device_;
+  bool timed_;
+  std::shared_ptr<CUevent_st> handle_;       // null on the host
+  std::shared_ptr<Clock::time_point> time_;  // of the host
+};
+
+// Both put their work on the stream. Addresses are of the stream's device or of the host: an asynchronous
+// copy needs host memory from transfer_memory (pinned_memory.h), which must live until it is done.
+void copy_bytes(void* to, const void* from, std::size_t bytes, const Stream& stream);
+void set_zero(void* to, std::size_t bytes, const Stream& stream);
+
+}  // namespace hstu

@@ -1,0 +1,62 @@
+// Stands in for cuda/ in a build without CUDA.
+#ifndef HSTU_WITH_CUDA
+
+#include "hstu/base/error.h"
+#include "hstu/device/cuda_calls.h"
+
+namespace hstu::cuda {
+namespace {
+
+[[noreturn]] void refuse() {
+  fail("this hstu was built without CUDA: build it where nvcc of CUDA 13 is installed, or use the host");
+}
+
+}  // namespace
+
+int device_count() {
+  return 0;
+}
+void make_current(int) {
+  refuse();
+}
+std::shared_ptr<CUstream_st> new_stream(int) {
+  refuse();
+}
+void synchronize(CUstream_st*) {
+  refuse();
+}
+void wait(CUstream_st*, CUevent_st*) {
+  refuse();
+}
+std::shared_ptr<CUevent_st> new_event(int, bool) {
+  refuse();
+}
+void record(CUevent_st*, CUstream_st*) {
+  refuse();
+}
+bool reached(CUevent_st*) {
+  refuse();
+}
+void synchronize(CUevent_st*) {
+  refuse();
+}
+double milliseconds(CUevent_st*, CUevent_st*) {
+  refuse();
+}
+void copy(void*, const void*, std::size_t, CUstream_st*) {
+  refuse();
+}
+void set_zero(void*, std::size_t, CUstream_st*) {
+  refuse();
+}
+std::shared_ptr<MemoryPool> new_pool(const Stream&, std::int64_t) {
+  refuse();
+}
+void* allocate_pinned(std::size_t) {
+  refuse();
+}
+void free_pinned(void*) noexcept {}
+
+}  // namespace hstu::cuda
+
+#endif

@@ -1,0 +1,61 @@
+// Element types.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "hstu/base/float16.h"
+
+namespace hstu {
+
+enum class DType { f32, f64, bf16, f16, i32, i64, u8 };
+
+constexpr std::size_t size_of(DType type) {
+  switch (type) {
+    case DType::u8:
+      return 1;
+    case DType::bf16:
+    case DType::f16:
+      return 2;
+    case DType::f32:
+    case DType::i32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+std::string to_string(DType type);  // "bf16"
+
+template <typename T>
+constexpr DType dtype_of();
+template <>
+constexpr DType dtype_of<float>() {
+  return DType::f32;
+}
+template <>
+constexpr DType dtype_of<double>() {
+  return DType::f64;
+}
+template <>
+constexpr DType dtype_of<BFloat16>() {
+  return DType::bf16;
+}
+template <>
+constexpr DType dtype_of<Float16>() {
+  return DType::f16;
+}
+template <>
+constexpr DType dtype_of<std::int32_t>() {
+  return DType::i32;
+}
+template <>
+constexpr DType dtype_of<std::int64_t>() {
+  return DType::i64;
+}
+template <>
+constexpr DType dtype_of<std::uint8_t>() {
+  return DType::u8;
+}
+
+}  // namespace hstu
