@@ -1,25 +1,44 @@
-// Results of a batch against the CPU: all of them.
+// Results of a batch against the CPU form: all of them.
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <string>
+#include <cstdint>
 #include <vector>
 
 #include "attention/device_case.h"
 #include "attention/errors.h"
+#include "attention/reference.h"
+#include "hstu/attention/attention.h"
 
 namespace hstu {
 
+// One head of one sample by the CPU form in fp64.
 template <typename T>
 AttentionResult exact_result(const HostBatch<T>& batch, std::size_t b, int head) {
-  const auto input = [&](AttentionInput part) { return batch.matrix(b, head, part); };
-  return reference_attention<double>(batch.mask_of(b), batch.description().head_dim, input(kQ), input(kK),
-                                     input(kV), input(kDo), static_cast<double>(batch.alpha()),
-                                     batch.scale(b), [](double x) { return x; });
+  const DeviceCase& c = batch.description();
+  Matrix q = batch.matrix(b, head, kQ), k = batch.matrix(b, head, kK), v = batch.matrix(b, head, kV),
+         d_o = batch.matrix(b, head, kDo);
+  AttentionResult r{Matrix(q.size()), Matrix(q.size()), Matrix(q.size()), Matrix(q.size())};
+  const auto rows = [&](Matrix& m) { return AttentionRows{m.data(), c.head_dim, c.head_dim}; };
+  const std::array<std::int64_t, 2> offsets{0, c.lengths[b]};
+  AttentionProblem p;
+  p.type = AttentionType::fp64;
+  p.samples = p.heads = 1, p.tokens = c.lengths[b], p.head_dim = c.head_dim;
+  p.q = rows(q), p.k = rows(k), p.v = rows(v);
+  p.offsets = offsets.data();
+  if (!c.contexts.empty()) p.contexts = &c.contexts[b];
+  if (!c.targets.empty()) p.targets = &c.targets[b];
+  p.mask = c.mask;
+  p.alpha = static_cast<double>(batch.alpha()), p.scale = batch.scale(b);
+  attention_forward(p, kHost, rows(r.o));
+  attention_backward(p, kHost, {.d_o = rows(d_o), .dq = rows(r.dq), .dk = rows(r.dk), .dv = rows(r.dv)});
+  return r;
 }
+// The same with every intermediate result rounded to T.
 template <typename T>
 AttentionResult rounded_result(const HostBatch<T>& batch, std::size_t b, int head) {
-  const auto input = [&](AttentionInput part) { return batch.matrix(b, head, part); };
+  const auto input = [&](InputPart part) { return batch.matrix(b, head, part); };
   return reference_attention<float>(batch.mask_of(b), batch.description().head_dim, input(kQ), input(kK),
                                     input(kV), input(kDo), static_cast<double>(batch.alpha()), batch.scale(b),
                                     [](double x) { return round_to<T>(x); });

@@ -1,5 +1,5 @@
-// A batch on the GPU. Every row of no sample, everything between the inputs and every output not yet written
-// is NaN.
+// A batch on the GPU. Rows of no sample, the gaps between the inputs, and outputs before they are written are
+// NaN.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "attention/device_case.h"
 #include "attention/sampled_rows.h"
 #include "hstu/attention/attention.h"
+#include "hstu/attention/attention_cuda.h"
 
 namespace hstu {
 
@@ -88,13 +89,14 @@ class DeviceBatch {
 
   const AttentionRoute& route() const { return route_; }
   void forward(cudaStream_t stream = nullptr) {
-    attention_forward(problem_, device_, output(0), workspace_.as<void>(), stream);
+    attention_forward(problem_, device_, output(0), scratch(), stream);
   }
   void backward(cudaStream_t stream = nullptr) {
-    attention_backward(problem_, device_, input(kDo), output(1), output(2), output(3), workspace_.as<void>(),
+    attention_backward(problem_, device_,
+                       {.d_o = input(kDo), .dq = output(1), .dk = output(2), .dv = output(3)}, scratch(),
                        stream);
   }
-  // Both, to their end, by the kernels that the case names.
+  // Runs both passes with the kernels that the case names, and waits for them.
   void run() {
     ASSERT_EQ(route_.forward, case_.kernel) << case_.name << ": " << route_.why;
     forward();
@@ -137,7 +139,7 @@ class DeviceBatch {
     if (c.per_sample_scale) problem_.sample_scale = scales_.template as<float>();
   }
 
-  // All but what lies on the device; strides are what decides the choice of kernels.
+  // Without the addresses: strides decide the choice of kernels.
   static AttentionProblem problem_of(const HostBatch<T>& host) {
     const DeviceCase& c = host.description();
     AttentionProblem p;
@@ -148,12 +150,13 @@ class DeviceBatch {
     p.tokens = host.tokens(), p.heads = c.heads, p.head_dim = c.head_dim;
     if (c.states_longest) p.longest = *std::max_element(c.lengths.begin(), c.lengths.end());
     p.q = p.k = p.v = {nullptr, host.kParts * host.width(), c.head_dim};
-    p.mask = c.mask, p.alpha = host.alpha(), p.scale = host.kScale;
+    p.mask = c.mask;
+    p.alpha = static_cast<double>(host.alpha()), p.scale = static_cast<double>(host.kScale);
     p.deterministic = c.deterministic;
     return p;
   }
   static AttentionDevice device_of(const HostBatch<T>& host) {
-    AttentionDevice device = attention_device();
+    AttentionDevice device = cuda::attention_device();
     if (host.description().kernel == AttentionKernel::mma) device.major = 8, device.minor = 0;
     return device;
   }
@@ -164,11 +167,14 @@ class DeviceBatch {
     return host.tokens() * 4 * host.width() * static_cast<std::int64_t>(sizeof(T));
   }
   static std::int64_t workspace_bytes(const AttentionProblem& p, const AttentionRoute& route) {
-    const AttentionWorkspace bytes = attention_workspace(p, route);
+    const cuda::AttentionWorkspace bytes = cuda::attention_workspace(p, route);
     return std::max(bytes.forward, bytes.backward);
   }
 
-  AttentionRows input(AttentionInput part) const {
+  AttentionScratch scratch() const {
+    return {workspace_.as<void>(), static_cast<std::int64_t>(workspace_.bytes())};
+  }
+  AttentionInput input(InputPart part) const {
     return {inputs_.as<T>() + part * width_, HostBatch<T>::kParts * width_, case_.head_dim};
   }
   AttentionRows output(int i) const { return {outputs_.as<T>() + i * width_, 4 * width_, case_.head_dim}; }

@@ -1,6 +1,6 @@
 // What must not change a bit: repetition, a CUDA graph's replay, neighbours in the batch. O, dK and dV are
-// sums in one order; so is dQ but for the backward pass for Hopper, which adds it with atomics. The tests
-// skip where there is no GPU.
+// sums in one order; so is dQ, except in the backward pass for Hopper, which adds with atomics. The tests
+// skip on machines without a GPU.
 #ifdef HSTU_WITH_CUDA
 
 #include <cstring>
@@ -197,8 +197,8 @@ TEST_P(AttentionBitsOnGpu, ASampleAmongNeighboursThatHoldNanIsWhatItIsAlone) {
     device.run();
     device_alone.run();
     if (HasFatalFailure()) return;
-    if (all.lengths[b] >= 64)  // of fewer, the largest error is a matter of luck
-      expect_right_rows(host_alone, device_alone, choose_rows(host_alone, 0, 1, 20));
+    if (all.lengths[b] >= 64)  // of fewer, there are too few elements to judge
+      expect_right_rows(host_alone, device_alone, choose_rows(host_alone, 0, 1, 100));
     const std::vector<Type> found = device.outputs(host.offsets()[b], host.offsets()[b + 1]);
     const std::vector<Type> expected = device_alone.outputs(host_alone.offsets()[0], host_alone.offsets()[1]);
     EXPECT_EQ(differences({expected, host.width()}, {found, host.width()}, adds_dq_in_any_order(device, all)),

@@ -52,7 +52,7 @@ double round_to(double x) {
 template <typename T>
 class HostBatch {
  public:
-  static constexpr std::int64_t kParts = 5;                // of a row: NaN, then AttentionInput
+  static constexpr std::int64_t kParts = 5;                // of a row: NaN, then InputPart
   static constexpr std::int64_t kBefore = 3, kAfter = 70;  // rows of no sample
   static constexpr float kScale = 1.0f / 64;
 
@@ -96,16 +96,16 @@ class HostBatch {
   const std::vector<T>& rows() const { return rows_; }
   std::int64_t period() const { return period_; }
 
-  const T* input(AttentionInput part, std::int64_t row, int head) const {
+  const T* input(InputPart part, std::int64_t row, int head) const {
     return &rows_[static_cast<std::size_t>((row % period_ * kParts + part) * width() +
                                            head * case_.head_dim)];
   }
   // Row `i` of sample b, as reference_row asks.
-  void load(std::size_t b, int head, AttentionInput part, int i, double* to) const {
+  void load(std::size_t b, int head, InputPart part, int i, double* to) const {
     const T* const from = input(part, offsets_[b] + i, head);
     for (int d = 0; d < case_.head_dim; ++d) to[d] = to_double(from[d]);
   }
-  Matrix matrix(std::size_t b, int head, AttentionInput part) const {
+  Matrix matrix(std::size_t b, int head, InputPart part) const {
     const auto size = static_cast<std::size_t>(case_.head_dim);
     Matrix m(static_cast<std::size_t>(case_.lengths[b]) * size);
     for (int i = 0; i < case_.lengths[b]; ++i) load(b, head, part, i, &m[static_cast<std::size_t>(i) * size]);

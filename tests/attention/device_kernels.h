@@ -1,4 +1,4 @@
-// Tests that run once for every kernel and head size. They skip where no GPU has the kernel.
+// Tests that run once for every kernel and head size. They skip on machines whose GPU has no such kernel.
 #pragma once
 
 #include <ostream>
@@ -20,7 +20,7 @@ class OnGpu : public ::testing::TestWithParam<Kernels> {
  protected:
   void SetUp() override {
     if (!has_gpu()) GTEST_SKIP() << "no GPU here";
-    const AttentionDevice device = attention_device();
+    const AttentionDevice device = cuda::attention_device();
     if (GetParam().kernel == AttentionKernel::hopper && device.major != 9) GTEST_SKIP() << "not a Hopper";
     if (device.major < 8) GTEST_SKIP() << "older than Ampere";
   }

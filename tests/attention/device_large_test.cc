@@ -1,5 +1,5 @@
 // Batches large enough that what the kernels share between tiles is used again and again, or that 32 bits do
-// not hold a position. They skip where there is no GPU.
+// not hold a position. The tests skip on machines without a GPU.
 #ifdef HSTU_WITH_CUDA
 
 #include "attention/device_kernels.h"

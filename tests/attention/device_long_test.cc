@@ -1,5 +1,5 @@
-// Long samples and batches of very different lengths, compared by some of their rows. They skip where there
-// is no GPU.
+// Long samples and batches of very different lengths, compared by some of their rows. The tests skip
+// on machines without a GPU.
 #ifdef HSTU_WITH_CUDA
 
 #include "attention/device_kernels.h"

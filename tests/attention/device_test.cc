@@ -1,4 +1,4 @@
-// Kernels against the CPU. They skip where there is no GPU.
+// Kernels against the CPU form. The tests skip on machines without a GPU.
 #ifdef HSTU_WITH_CUDA
 
 #include "attention/device_kernels.h"
@@ -98,12 +98,13 @@ TEST(AttentionPlainOnGpu, SinglePrecisionAndOddHeadSizes) {
   for (const int head_dim : {1, 40, 128, 200}) {
     for (const AttentionType type : {AttentionType::fp32, AttentionType::bf16}) {
       run_case({.name = "plain",
-                .lengths = {1, 20, 0, 64, 130},
+                .lengths = {1, 20, 0, 64, 130, 300},
+                .heads = 4,
                 .head_dim = head_dim,
                 .type = head_dim == 128 ? AttentionType::fp32 : type,
                 .mask = {40, 0, 3},
-                .contexts = {1, 3, 0, 5, 20},
-                .targets = {1, 4, 0, 20, 17},
+                .contexts = {1, 3, 0, 5, 20, 9},
+                .targets = {1, 4, 0, 20, 17, 30},
                 .kernel = AttentionKernel::plain});
     }
   }

@@ -41,6 +41,36 @@ TEST(AttentionMask, KeysOfQueryAndQueriesOfKeySayWhatTheDefinitionSays) {
   }
 }
 
+// The CPU form goes through the intervals from left to right.
+TEST(AttentionMask, KeysOfQueryAreDisjointIntervalsThatAscend) {
+  for (const SampleMask& mask : some_masks()) {
+    for (int i = 0; i < mask.n; ++i) {
+      const Intervals keys = keys_of_query(mask, i);
+      int end = keys.end0;
+      for (const auto& [lo, hi] : {std::pair{keys.lo1, keys.hi1}, std::pair{keys.lo2, keys.hi2}}) {
+        if (lo >= hi) continue;
+        ASSERT_GE(lo, end) << describe(mask) << " " << i;
+        end = hi;
+      }
+      ASSERT_LE(end, mask.n) << describe(mask) << " " << i;
+    }
+  }
+}
+
+TEST(AttentionMask, OfASampleClampsTargetsFirstAndContextsToTheRest) {
+  const auto expect = [](int contexts, int targets, int c, int h) {
+    const SampleMask mask = sample_mask(10, contexts, targets, 3, -1, 5);
+    EXPECT_EQ(mask.c, c) << contexts << " " << targets;
+    EXPECT_EQ(mask.h, h) << contexts << " " << targets;
+    EXPECT_EQ(mask.left, kUnlimited);
+    EXPECT_EQ(mask.right, 5);
+  };
+  expect(2, 3, 2, 7);
+  expect(9, 3, 7, 7);
+  expect(9, 30, 0, 0);
+  expect(-1, -2, 0, 10);
+}
+
 TEST(AttentionMask, EveryQuerySeesItself) {
   for (const SampleMask& mask : some_masks())
     for (int i = 0; i < mask.n; ++i)
@@ -87,7 +117,7 @@ TEST(AttentionMask, BlocksOfARunOfRowsHoldAllTheySeeOnceAndFullOnesNothingElse) 
 }
 
 // The backward pass counts the tiles of keys that add to a block of queries from the block's side, while the
-// tiles go by theirs: one that came unexpected, or not at all, would leave others waiting for ever.
+// tiles go by theirs: a tile that adds without being counted, or does not add, makes others wait for ever.
 TEST(AttentionMask, TilesOfKeysVisitTheBlocksOfQueriesThatSeeThem) {
   constexpr int kTile = 8, kBlock = 4;
   std::vector<SampleMask> masks = some_masks();

@@ -78,7 +78,7 @@ AttentionResult reference_attention(const SampleMask& mask, int head_dim, const 
 
 // The same of one row alone: o and dq as a query, dk and dv as a key. `load(input, row, to)` writes a row of
 // kQ, kK, kV or kDo.
-enum AttentionInput { kQ = 1, kK, kV, kDo };
+enum InputPart { kQ = 1, kK, kV, kDo };
 
 template <typename Sum, typename Load, typename Round>
 AttentionResult reference_row(const SampleMask& mask, int head_dim, int row, const Load& load, double alpha,

@@ -85,7 +85,7 @@ void check_rows(const std::function<double(double)>& round) {
     const AttentionResult all =
         reference_attention<Sum>(mask, kHeadDim, in.q, in.k, in.v, in.d_o, kAlpha, kScale, round);
     const Matrix* const inputs[] = {nullptr, &in.q, &in.k, &in.v, &in.d_o};
-    const auto load = [&](AttentionInput part, int row, double* to) {
+    const auto load = [&](InputPart part, int row, double* to) {
       std::copy_n(inputs[part]->begin() + row * kHeadDim, kHeadDim, to);
     };
     for (int row = 0; row < mask.n; ++row) {

@@ -1,6 +1,6 @@
 #include "hstu/attention/route.h"
 
-#include <limits>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,17 +18,8 @@ AttentionProblem usual() {
   AttentionProblem p;
   p.samples = 4, p.tokens = 1000, p.heads = 4, p.head_dim = 128;
   p.q = p.k = p.v = {nullptr, 4 * 512, 128};
-  p.alpha = 0.1f;
+  p.alpha = 0.1;
   return p;
-}
-
-std::string refusal(const AttentionProblem& p) {
-  try {
-    choose_attention(p, kHopper);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
 }
 
 TEST(AttentionRoute, HopperTakesHalfPrecisionOfItsHeadSizes) {
@@ -135,22 +126,46 @@ TEST(AttentionRoute, AnotherDevicesKernelsRunWhereTheyCan) {
   }
 }
 
-TEST(AttentionRoute, WhatNoKernelComputesIsRefusedWithFieldAndValue) {
-  const auto with = [](auto change) {
+TEST(AttentionRoute, TheHostComputesOnTheCpu) {
+  AttentionProblem p = usual();
+  p.head_dim = 300;
+  for (const AttentionType type : {AttentionType::fp32, AttentionType::fp64}) {
+    p.type = type;
+    EXPECT_EQ(choose_attention(p, kHost).forward, AttentionKernel::cpu);
+    EXPECT_EQ(choose_attention(p, kHost).backward, AttentionKernel::cpu);
+  }
+  EXPECT_EQ(to_string(AttentionKernel::cpu), "cpu");
+}
+
+TEST(AttentionRoute, QueryOffsetsGoToThePlainKernelsOnEveryGpu) {
+  const std::vector<std::int64_t> query_offsets{0, 1, 2, 3, 4};
+  AttentionProblem p = usual();
+  p.query_offsets = query_offsets.data(), p.queries = 4;
+  for (const AttentionDevice device : {kHopper, kAmpere}) {
+    const AttentionRoute route = choose_attention(p, device);
+    EXPECT_EQ(route.forward, AttentionKernel::plain);
+    EXPECT_EQ(route.backward, AttentionKernel::plain);
+    EXPECT_THAT(route.why, HasSubstr("query offsets"));
+  }
+}
+
+TEST(AttentionRoute, WhatTheDeviceDoesNotComputeIsRefusedWithFieldAndValue) {
+  const auto refusal = [](auto change, const AttentionDevice& device) -> std::string {
     AttentionProblem p = usual();
     change(p);
-    return refusal(p);
+    try {
+      choose_attention(p, device);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "none";
   };
-  EXPECT_EQ(refusal(usual()), "none");
-  EXPECT_THAT(with([](auto& p) { p.head_dim = 257; }), HasSubstr("head size of 1 to 256, found 257"));
-  EXPECT_THAT(with([](auto& p) { p.heads = 0; }), HasSubstr("heads, found 0"));
-  EXPECT_THAT(with([](auto& p) { p.tokens = std::int64_t{1} << 31; }), HasSubstr("split the batch"));
-  EXPECT_THAT(with([](auto& p) { p.samples = -1; }), HasSubstr("must not be negative, found -1"));
-  EXPECT_THAT(with([](auto& p) { p.mask.left = -2; }), HasSubstr("found -2 and 0"));
-  EXPECT_THAT(with([](auto& p) { p.mask.target_group = 0; }),
-              HasSubstr("target group of 1 or more, found 0"));
-  EXPECT_THAT(with([](auto& p) { p.alpha = std::numeric_limits<float>::infinity(); }), HasSubstr("finite"));
-  EXPECT_THAT(with([](auto& p) { p.q.row_stride = -8; }), HasSubstr("strides must not be negative"));
+  EXPECT_EQ(refusal([](auto&) {}, kHopper), "none");
+  EXPECT_THAT(refusal([](auto& p) { p.head_dim = 257; }, kHopper),
+              HasSubstr("head size of 1 to 256, found 257"));
+  EXPECT_THAT(refusal([](auto& p) { p.type = AttentionType::fp64; }, kAmpere), HasSubstr("fp64"));
+  EXPECT_THAT(refusal([](auto& p) { p.type = AttentionType::fp16; }, kHost), HasSubstr("fp32 and fp64 only"));
+  EXPECT_THAT(refusal([](auto& p) { p.heads = 0; }, kHost), HasSubstr("found 0 heads"));
 }
 
 }  // namespace

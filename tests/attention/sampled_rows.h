@@ -71,9 +71,7 @@ struct RowErrors {
 template <typename T>
 RowErrors compare_row(const HostBatch<T>& batch, const SampledRow& at, const std::vector<T>& outputs) {
   const DeviceCase& c = batch.description();
-  const auto load = [&](AttentionInput part, int i, double* to) {
-    batch.load(at.sample, at.head, part, i, to);
-  };
+  const auto load = [&](InputPart part, int i, double* to) { batch.load(at.sample, at.head, part, i, to); };
   const SampleMask mask = batch.mask_of(at.sample);
   const auto alpha = static_cast<double>(batch.alpha());
   const double scale = batch.scale(at.sample);

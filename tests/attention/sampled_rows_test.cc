@@ -42,7 +42,7 @@ Rows results(const HostBatch<float>& batch, const HostBatch<float>& masked) {
 class SampledRows : public ::testing::Test {
  protected:
   std::string compare() const {
-    return compare_rows(batch_, choose_rows(batch_, 0, batch_.samples(), 30),
+    return compare_rows(batch_, choose_rows(batch_, 0, batch_.samples(), 90),
                         [&](std::int64_t row) { return rows_[static_cast<std::size_t>(row)]; });
   }
   // Element d of an output of a head of a row of sample b.
@@ -68,7 +68,7 @@ TEST_F(SampledRows, AreRefusedWhereAMaskIsOffByOne) {
 }
 
 TEST_F(SampledRows, AreRefusedWhereOneIsWrongOrWasNotWritten) {
-  const SampledRow row = choose_rows(batch_, 0, batch_.samples(), 30).back();
+  const SampledRow row = choose_rows(batch_, 0, batch_.samples(), 90).back();
   for (std::size_t output = 0; output < 4; ++output) {
     for (const float wrong : {std::nanf(""), 0.0f, 1.0f}) {
       float& element =
@@ -139,7 +139,7 @@ TEST(HostBatch, CopiesASampleOfAnother) {
   const HostBatch<float> all(some_case());
   HostBatch<float> alone(c);
   alone.copy_sample(0, all, 4);
-  for (const AttentionInput part : {kQ, kK, kV, kDo})
+  for (const InputPart part : {kQ, kK, kV, kDo})
     for (int head = 0; head < 3; ++head) EXPECT_EQ(alone.matrix(0, head, part), all.matrix(4, head, part));
 }
 

@@ -1,4 +1,4 @@
-// The scratch memory of the GPU kernels; no GPU is needed to ask for it.
+// The scratch memory of the GPU kernels. Its size is known without a GPU.
 #ifdef HSTU_WITH_CUDA
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hstu/attention/attention.h"
+#include "hstu/attention/attention_cuda.h"
 #include "hstu/attention/cuda/schedule.h"
 #include "hstu/attention/route.h"
 
@@ -22,7 +22,7 @@ AttentionProblem problem_of(std::int64_t samples, std::int64_t tokens, std::int6
   return p;
 }
 
-// One tile too few would be another's memory.
+// With one tile too few a block writes into the memory of another.
 TEST(AttentionWorkspace, HasRoomForTheSumsOfEveryHeadOfSeveralTiles) {
   std::mt19937 random(5);
   for (int repeat = 0; repeat < 2000; ++repeat) {
@@ -50,7 +50,7 @@ TEST(AttentionWorkspace, OfABatchIsEnoughForSmallerOnes) {
   const auto bytes_of = [&](std::int64_t samples, std::int64_t tokens, int head_dim) {
     AttentionProblem p = problem_of(samples, tokens, 4);
     p.head_dim = head_dim;
-    return attention_workspace(p, choose_attention(p, hopper));
+    return cuda::attention_workspace(p, choose_attention(p, hopper));
   };
   std::mt19937 random(6);
   for (int repeat = 0; repeat < 2000; ++repeat) {
@@ -59,8 +59,8 @@ TEST(AttentionWorkspace, OfABatchIsEnoughForSmallerOnes) {
     const auto tokens = static_cast<std::int64_t>(random() % (600 * static_cast<unsigned>(samples)));
     const std::int64_t fewer_samples = 1 + static_cast<std::int64_t>(random()) % samples;
     const std::int64_t fewer_tokens = static_cast<std::int64_t>(random()) % (tokens + 1);
-    const AttentionWorkspace large = bytes_of(samples, tokens, head_dim),
-                             small = bytes_of(fewer_samples, fewer_tokens, head_dim);
+    const cuda::AttentionWorkspace large = bytes_of(samples, tokens, head_dim),
+                                   small = bytes_of(fewer_samples, fewer_tokens, head_dim);
     ASSERT_LE(small.forward, large.forward) << samples << " samples, " << tokens << " tokens";
     ASSERT_LE(small.backward, large.backward) << samples << " samples, " << tokens << " tokens";
   }
@@ -68,7 +68,7 @@ TEST(AttentionWorkspace, OfABatchIsEnoughForSmallerOnes) {
 
 TEST(AttentionWorkspace, OfManyTinySamplesGoesByTheirTokens) {
   const AttentionProblem p = problem_of(70'000, 210'000, 4);
-  const AttentionWorkspace bytes = attention_workspace(p, choose_attention(p, {9, 0, 132}));
+  const cuda::AttentionWorkspace bytes = cuda::attention_workspace(p, choose_attention(p, {9, 0, 132}));
   EXPECT_LT(bytes.backward, std::int64_t{1} << 30);  // 128 rows a sample and head would be 18 GB
 }
 

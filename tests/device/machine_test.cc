@@ -57,6 +57,9 @@ TEST(Machine, AbsentPartsAreNullInJson) {
   EXPECT_TRUE(json["libnccl"].is_null());
   EXPECT_EQ(json["libmpi"], "/usr/lib/libmpi.so.40");
   EXPECT_EQ(json["gpus"][0]["compute_capability"], "9.0");
+  EXPECT_TRUE(json["gpus"][0]["data_sheet"].is_null());
+  machine.nvidia.gpus[0].name = "NVIDIA H200";
+  EXPECT_EQ(to_json(machine)["gpus"][0]["data_sheet"]["memory_bytes_per_second"], 4.8e12);
   EXPECT_THAT(to_json(Machine{})["gpus"], IsEmpty());
 }
 

@@ -1,13 +1,15 @@
-// Which keys a query sees, and which queries a key is seen by, in one sample of a jagged batch. Everything is
-// an interval, so that kernels skip, take whole, or mask a block by comparing a few numbers.
+// Which keys a query sees, and which queries see a key, in one sample of a jagged batch. Every set is a few
+// intervals, so that kernels skip, take whole, or mask a block by comparing a few numbers.
 //
-// A sample's n tokens are contexts [0, c), history [c, h) and targets [h, n), h = n - number of targets.
-// Query i sees
-//   a context:  every context and history token;
-//   history:    every context, and history j with i - left <= j <= i + right;
-//   a target:   every context, history j >= h - left (a target stands where the history ends), and of its own
-//   group of
-//               `group` targets those with j <= i + right; never another group.
+// The n tokens of a sample are contexts [0, c), history [c, h) and targets [h, n), where h is n minus the
+// number of targets. Query i sees
+//
+//   if it is a context   every context and every history token
+//   if it is history     every context, and history j with i - left <= j <= i + right
+//   if it is a target    every context, history j >= h - left (a target's position is the end of the
+//   history),
+//                        and in its own group of `group` targets those with j <= i + right
+//
 // Causal: right = 0. Unlimited: kUnlimited. Without contexts and targets this is the band of a causal or
 // local mask.
 #pragma once
@@ -22,7 +24,7 @@
 
 namespace hstu {
 
-inline constexpr std::int32_t kUnlimited = 1 << 29;  // of a window; lengths stay below it
+inline constexpr std::int32_t kUnlimited = 1 << 29;  // a window; samples are shorter
 
 struct SampleMask {
   std::int32_t n;            // tokens
@@ -32,7 +34,7 @@ struct SampleMask {
   std::int32_t left, right;  // 0 .. kUnlimited
 };
 
-// [0, end0) and [lo1, hi1) and [lo2, hi2); any of them may be empty.
+// [0, end0), [lo1, hi1) and [lo2, hi2); any of them may be empty.
 struct Intervals {
   std::int32_t end0, lo1, hi1, lo2, hi2;
   HSTU_HOST_DEVICE bool contains(std::int32_t x) const {
@@ -47,6 +49,19 @@ HSTU_HOST_DEVICE std::int32_t larger(std::int32_t a, std::int32_t b) {
   return a > b ? a : b;
 }
 
+// A window as mask.h counts: kUnlimited for any negative number.
+HSTU_HOST_DEVICE std::int32_t window_of(std::int32_t window) {
+  return window < 0 ? kUnlimited : smaller(window, kUnlimited);
+}
+
+// The mask of a sample of n tokens. Targets are clamped to the tokens, contexts to the tokens that are not
+// targets.
+HSTU_HOST_DEVICE SampleMask sample_mask(std::int32_t n, std::int32_t contexts, std::int32_t targets,
+                                        std::int32_t group, std::int32_t left, std::int32_t right) {
+  const std::int32_t h = n - larger(0, smaller(n, targets));
+  return {n, larger(0, smaller(h, contexts)), h, group, window_of(left), window_of(right)};
+}
+
 // The first target of the group of target x (x >= h).
 HSTU_HOST_DEVICE std::int32_t group_begin(const SampleMask& s, std::int32_t x) {
   return s.h + (x - s.h) / s.group * s.group;
@@ -57,7 +72,7 @@ HSTU_HOST_DEVICE Intervals prefix_and_band(std::int32_t prefix, std::int32_t lo,
   return lo <= prefix ? Intervals{0, 0, hi, 0, 0} : Intervals{prefix, lo, hi, 0, 0};
 }
 
-// Keys that query i of [0, n) sees.
+// Keys that query i of [0, n) sees: the intervals are disjoint and ascend. Every query sees itself.
 HSTU_HOST_DEVICE Intervals keys_of_query(const SampleMask& s, std::int32_t i) {
   if (i < s.c) return {0, 0, s.h, 0, 0};
   if (i < s.h) return prefix_and_band(s.c, i - s.left, smaller(s.h, i + s.right + 1));
@@ -67,7 +82,7 @@ HSTU_HOST_DEVICE Intervals keys_of_query(const SampleMask& s, std::int32_t i) {
   return keys;
 }
 
-// Queries that see key j of [0, n). A history key that a target sees is seen by all history after it as well.
+// Queries that see key j of [0, n). All history after a history key that a target sees, sees that key too.
 HSTU_HOST_DEVICE Intervals queries_of_key(const SampleMask& s, std::int32_t j) {
   if (j < s.c) return {0, 0, s.n, 0, 0};
   if (j < s.h) return prefix_and_band(s.c, j - s.right, j + s.left >= s.h ? s.n : j + s.left + 1);
@@ -75,8 +90,8 @@ HSTU_HOST_DEVICE Intervals queries_of_key(const SampleMask& s, std::int32_t j) {
   return {0, larger(begin, j - s.right), smaller(s.n, begin + s.group), 0, 0};
 }
 
-// Of a run of neighbouring rows: `any` holds everything that some row's intervals hold (and perhaps more);
-// everything in [full_lo, full_hi) is in the intervals of every row.
+// The intervals of a run of neighbouring rows: `any` contains everything that the intervals of some row
+// contain (and perhaps more); the intervals of every row contain [full_lo, full_hi).
 struct Coverage {
   Intervals any;
   std::int32_t full_lo, full_hi;
@@ -120,8 +135,8 @@ HSTU_HOST_DEVICE Coverage queries_of_keys(const SampleMask& s, std::int32_t begi
 }
 
 // The blocks of `size` that touch the intervals, without repetition, in ascending order: step i of `steps` is
-// block i below end0, then i + shift1 below end1, then i + shift2. (Four numbers that one load brings, and no
-// branch.)
+// block i below end0, then i + shift1 below end1, then i + shift2. (One load reads the four numbers, and
+// there is no branch.)
 struct alignas(16) BlockWalk {
   std::int32_t end0 = 0, end1 = 0, shift1 = 0, shift2 = 0;
   std::int32_t steps = 0;

@@ -1,47 +1,21 @@
 #include "hstu/attention/route.h"
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
 
+#include "hstu/attention/checks.h"
 #include "hstu/attention/cuda/limits.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
 namespace {
 
-void check_problem(const AttentionProblem& p) {
-  check(p.samples >= 0 && p.tokens >= 0 && p.longest >= 0,
-        "attention: samples, tokens and longest must not be negative, found {}, {} and {}", p.samples,
-        p.tokens, p.longest);
-  check(p.tokens < std::numeric_limits<std::int32_t>::max() - 1024 && p.samples < (1 << 30),
-        "attention: at most 2^31 tokens and 2^30 samples in one call, found {} and {}; split the batch",
-        p.tokens, p.samples);
-  check(p.heads >= 1 && p.heads < cuda::kMostHeads, "attention: expected 1 to {} heads, found {}",
-        cuda::kMostHeads - 1, p.heads);
-  check(p.head_dim >= 1 && p.head_dim <= cuda::kPlainHeadDim,
-        "attention: expected a head size of 1 to {}, found {}", cuda::kPlainHeadDim, p.head_dim);
-  check(p.tokens * p.heads < (std::int64_t{1} << 33),
-        "attention: {} tokens times {} heads is too much for one call", p.tokens, p.heads);
-  check(p.mask.left >= -1 && p.mask.right >= -1,
-        "attention: windows are -1 (unlimited) or more, found {} and {}", p.mask.left, p.mask.right);
-  check(p.mask.target_group >= 1, "attention: expected a target group of 1 or more, found {}",
-        p.mask.target_group);
-  check(std::isfinite(p.scale) && std::isfinite(p.alpha) && (p.alpha == 0 || std::abs(p.alpha) >= 1e-30f),
-        "attention: alpha and scale must be finite and alpha 0 or at least 1e-30, found {} and {}", p.alpha,
-        p.scale);
-  for (const AttentionRows* rows : {&p.q, &p.k, &p.v}) {
-    check(rows->row_stride >= 0 && rows->head_stride >= 0,
-          "attention: strides must not be negative, found {} and {}", rows->row_stride, rows->head_stride);
-  }
-}
-
-// Why tensor cores cannot take the problem; "" when they can.
+// Why the kernels for tensor cores cannot compute the problem; "" if they can.
 std::string not_for_tensor_cores(const AttentionProblem& p) {
+  if (p.query_offsets != nullptr) return "tensor cores do not take query offsets yet";
   if (p.type == AttentionType::fp32) return "fp32 has no tensor core route";
   if (p.head_dim != 32 && p.head_dim != 64 && p.head_dim != 128 && p.head_dim != 256)
     return fmt::format("head size {} is none of 32, 64, 128, 256", p.head_dim);
-  for (const AttentionRows* rows : {&p.q, &p.k, &p.v}) {
+  for (const AttentionInput* rows : {&p.q, &p.k, &p.v}) {
     if (!is_aligned(*rows)) return "q, k or v is not aligned to 16 bytes, or a stride is no multiple of 8";
   }
   return "";
@@ -52,7 +26,7 @@ std::string too_long(const AttentionProblem& p, std::int64_t most) {
   return longest <= most ? "" : fmt::format("a sample may have {} tokens, more than {}", longest, most);
 }
 
-// The same of the kernels for Hopper and for mma.sync, for problems that tensor cores can take.
+// The same for the kernels for Hopper and for mma.sync, given that not_for_tensor_cores is "".
 std::string not_hopper(const AttentionProblem& p, const AttentionDevice& device) {
   if (device.major != 9)
     return fmt::format("compute capability {}.{} is not 9.0", device.major, device.minor);
@@ -66,8 +40,8 @@ std::string not_mma(const AttentionProblem& p, const AttentionDevice& device) {
   return too_long(p, std::int64_t{64} << cuda::kTileBits);
 }
 
-// Two blocks that share a tile read half as much from the L2 cache; the rows that their larger tile has
-// beyond the end of a short sample are time lost (docs/performance/attention.md has both, by length).
+// Two blocks that share a tile read half as much from the L2 cache, but the rows of their larger tile beyond
+// the end of a short sample cost time (docs/performance/attention.md gives both, by length).
 int hopper_forward_cluster(const AttentionProblem& p) {
   constexpr std::int64_t kFrom = 256;  // tokens of a sample, on average
   return p.head_dim >= 128 && p.tokens >= kFrom * p.samples ? 2 : 1;
@@ -75,13 +49,19 @@ int hopper_forward_cluster(const AttentionProblem& p) {
 
 }  // namespace
 
-bool is_aligned(const AttentionRows& rows) {
+bool is_aligned(const AttentionInput& rows) {
   return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.row_stride % 8 == 0 &&
          rows.head_stride % 8 == 0;
 }
 
 AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice& device) {
-  check_problem(p);
+  if (device.is_host()) {
+    check_attention(p);
+    check(p.type == AttentionType::fp32 || p.type == AttentionType::fp64,
+          "attention: the CPU computes in fp32 and fp64 only");
+    return {AttentionKernel::cpu, AttentionKernel::cpu, "the CPU form: the tensors are in host memory"};
+  }
+  check_attention_on_gpu(p);
   const std::string neither = not_for_tensor_cores(p);
   if (!neither.empty()) return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + neither};
   const std::string no_hopper = not_hopper(p, device), no_mma = not_mma(p, device);
@@ -107,7 +87,17 @@ AttentionDevice device_as(const AttentionDevice& real, const AttentionDevice& as
 }
 
 std::string to_string(AttentionKernel kernel) {
-  return kernel == AttentionKernel::hopper ? "hopper" : kernel == AttentionKernel::mma ? "mma" : "plain";
+  switch (kernel) {
+    case AttentionKernel::cpu:
+      return "cpu";
+    case AttentionKernel::hopper:
+      return "hopper";
+    case AttentionKernel::mma:
+      return "mma";
+    case AttentionKernel::plain:
+      return "plain";
+  }
+  return "unknown";
 }
 
 }  // namespace hstu

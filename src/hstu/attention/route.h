@@ -1,5 +1,5 @@
-// The choice of kernels: a pure function of the problem and the device, so that it can be tested without one
-// and printed.
+// The choice of what computes a problem: a pure function of the problem and the device, which can be tested
+// without that device and printed.
 #pragma once
 
 #include <string>
@@ -8,36 +8,41 @@
 
 namespace hstu {
 
+// The host, or a GPU.
 struct AttentionDevice {
-  int major = 0, minor = 0;  // compute capability
+  int major = 0, minor = 0;  // compute capability; 0.0: the host
   int multiprocessors = 0;
+
+  bool is_host() const { return major == 0; }
 };
+inline constexpr AttentionDevice kHost{};
 
 enum class AttentionKernel {
+  cpu,     // blocked loops and BLAS: the host
   hopper,  // wgmma, bulk copies: compute capability 9.0
   mma,     // mma.sync, no atomics: compute capability 8.0 and later
-  plain,   // fp32 arithmetic on CUDA cores: everything else
+  plain,   // fp32 arithmetic on CUDA cores: everything else on GPUs
 };
 
 struct AttentionRoute {
   AttentionKernel forward = AttentionKernel::plain;
   AttentionKernel backward = AttentionKernel::plain;
-  std::string why;          // one line a person can read
+  std::string why;          // one line for people
   int forward_cluster = 1;  // blocks that share a tile of the forward pass, on Hopper
 };
 
-// Throws Error for a problem that no kernel computes, before anything is launched: forward and backward pass
-// ask the same function.
+// The forward and the backward pass ask this function before they launch anything. Throws Error for a problem
+// that nothing computes on the device.
 AttentionRoute choose_attention(const AttentionProblem& problem, const AttentionDevice& device);
 
-// `real` as a device of the compute capability `asked`: choose_attention then gives the kernels that one
-// would take. Throws UsageError where `real` could not run them: those for 9.0 run there alone, mma.sync from
-// 8.0 on.
+// `real` as a device of the compute capability `asked`: choose_attention then returns the kernels that such a
+// device takes. Throws UsageError if `real` cannot run them: kernels for 9.0 run on 9.0 only, mma.sync needs
+// 8.0 or later.
 AttentionDevice device_as(const AttentionDevice& real, const AttentionDevice& asked);
 
 std::string to_string(AttentionKernel kernel);
 
 // Whether kernels may read and write 16 bytes at a time.
-bool is_aligned(const AttentionRows& rows);
+bool is_aligned(const AttentionInput& rows);
 
 }  // namespace hstu

@@ -1,15 +1,15 @@
-// Stands in for cuda/ in a build without CUDA.
+// Replaces cuda/ in a build without CUDA.
 #ifndef HSTU_WITH_CUDA
 
-#include "hstu/attention/attention.h"
+#include "hstu/attention/attention_cuda.h"
 #include "hstu/base/error.h"
 
-namespace hstu {
+namespace hstu::cuda {
 namespace {
 
 [[noreturn]] void refuse() {
   fail(
-      "this hstu was built without CUDA, and attention on the GPU needs it: build where nvcc of CUDA 13 is "
+      "this hstu was built without CUDA, which attention on the GPU needs: build it where nvcc of CUDA 13 is "
       "installed");
 }
 
@@ -21,16 +21,18 @@ AttentionDevice attention_device() {
 AttentionWorkspace attention_workspace(const AttentionProblem&, const AttentionRoute&) {
   refuse();
 }
-void attention_forward(const AttentionProblem&, const AttentionDevice&, const AttentionRows&, void*,
-                       CUstream_st*) {
+void attention_forward(const AttentionProblem&, const AttentionDevice&, const AttentionRows&,
+                       const AttentionScratch&, CUstream_st*) {
   refuse();
 }
-void attention_backward(const AttentionProblem&, const AttentionDevice&, const AttentionRows&,
-                        const AttentionRows&, const AttentionRows&, const AttentionRows&, void*,
-                        CUstream_st*) {
+void attention_backward(const AttentionProblem&, const AttentionDevice&, const AttentionGradients&,
+                        const AttentionScratch&, CUstream_st*) {
+  refuse();
+}
+void check_attention_lists(const AttentionProblem&, CUstream_st*) {
   refuse();
 }
 
-}  // namespace hstu
+}  // namespace hstu::cuda
 
 #endif

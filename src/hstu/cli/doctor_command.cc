@@ -4,6 +4,7 @@
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
+#include "hstu/device/gpu_specs.h"
 #include "hstu/device/machine.h"
 
 namespace hstu {
@@ -11,6 +12,17 @@ namespace {
 
 std::string found(const std::optional<std::string>& path) {
   return path ? *path : "not found";
+}
+
+// Dense rates; the shares of peak of `hstu bench` refer to them.
+std::string specs_of(const Gpu& gpu) {
+  const auto specs = gpu_specs(gpu.name, gpu.compute_capability);
+  if (!specs) return "unknown to hstu: shares of peak are not shown";
+  std::string text = fmt::format("bf16 {:.0f}, tf32 {:.0f}, fp32 {:.0f}", specs->bf16 * 1e-12,
+                                 specs->tf32 * 1e-12, specs->fp32 * 1e-12);
+  if (specs->fp8 > 0) text += fmt::format(", fp8 {:.0f}", specs->fp8 * 1e-12);
+  return text + fmt::format(" TFLOP/s, {:.2f} TB/s, L2 {}", specs->memory_bandwidth * 1e-12,
+                            human_bytes(static_cast<double>(specs->l2_bytes)));
 }
 
 std::vector<std::vector<std::string>> report(const Machine& machine) {
@@ -25,6 +37,7 @@ std::vector<std::vector<std::string>> report(const Machine& machine) {
   for (const Gpu& gpu : machine.nvidia.gpus) {
     rows.push_back({"GPU", fmt::format("{}, compute capability {}, {}", gpu.name, gpu.compute_capability,
                                        human_bytes(static_cast<double>(gpu.memory_bytes)))});
+    rows.push_back({"GPU, data sheet", specs_of(gpu)});
   }
   if (machine.nvidia.gpus.empty()) rows.push_back({"GPU", "none: " + machine.nvidia.problem});
   rows.push_back({"NVIDIA driver", machine.nvidia.version.value_or("not found")});

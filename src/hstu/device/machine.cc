@@ -20,6 +20,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/base/text.h"
+#include "hstu/device/gpu_specs.h"
 
 namespace hstu {
 namespace {
@@ -91,6 +92,16 @@ std::optional<std::string> find_program(const char* name) {
   return std::nullopt;
 }
 
+// null for a GPU that the table does not have.
+Json specs_json(const Gpu& gpu) {
+  const auto specs = gpu_specs(gpu.name, gpu.compute_capability);
+  if (!specs) return {};
+  return {{"bf16_flops", specs->bf16},  {"fp16_flops", specs->fp16},
+          {"tf32_flops", specs->tf32},  {"fp32_flops", specs->fp32},
+          {"fp8_flops", specs->fp8},    {"memory_bytes_per_second", specs->memory_bandwidth},
+          {"l2_bytes", specs->l2_bytes}};
+}
+
 }  // namespace
 
 bool Cpu::has(std::string_view instruction_set) const {
@@ -150,7 +161,8 @@ Json to_json(const Machine& machine) {
     gpus.push_back({{"name", gpu.name},
                     {"compute_capability", gpu.compute_capability},
                     {"multiprocessors", gpu.multiprocessors},
-                    {"memory_bytes", gpu.memory_bytes}});
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"data_sheet", specs_json(gpu)}});
   }
   return {{"system", machine.system},
           {"kernel", machine.kernel},

@@ -1,22 +1,61 @@
 #include "hstu/ops/attention.h"
 
+#include <type_traits>
 #include <utility>
 
-#include "hstu/kernels/attention.h"
+#include "hstu/attention/attention.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
 namespace {
 
-// Calls body with the kernel's view of the problem.
-template <typename T, typename Body>
-void with_problem(const AttentionShape& shape, const Variable& q, const Variable& vk, const Body& body) {
-  const std::vector<T> scale(shape.scale.begin(), shape.scale.end());
-  const T* const v = vk.value().data<T>();
-  body(kernels::AttentionProblem<T>{static_cast<std::int64_t>(scale.size()), shape.heads, shape.head_dim,
-                                    shape.offsets.data(), shape.query_offsets.data(),
-                                    static_cast<T>(shape.alpha), scale.data(), q.value().data<T>(), v,
-                                    v + shape.heads * shape.head_dim});
+// Rows of `columns` elements from column `first` on: AttentionInput of a const T, AttentionRows of a T.
+template <typename T>
+auto rows_at(const AttentionShape& shape, T* data, std::int64_t first, std::int64_t columns) {
+  using Rows = std::conditional_t<std::is_const_v<T>, AttentionInput, AttentionRows>;
+  return Rows{data == nullptr ? nullptr : data + first, columns, shape.head_dim};
+}
+template <typename T>
+auto queries_at(const AttentionShape& shape, T* q) {
+  return rows_at(shape, q, 0, shape.heads * shape.head_dim);
+}
+// A row has the values, then the keys.
+template <typename T>
+auto values_at(const AttentionShape& shape, T* vk) {
+  return rows_at(shape, vk, 0, 2 * shape.heads * shape.head_dim);
+}
+template <typename T>
+auto keys_at(const AttentionShape& shape, T* vk) {
+  return rows_at(shape, vk, shape.heads * shape.head_dim, 2 * shape.heads * shape.head_dim);
+}
+
+template <typename Number>
+const Number* list_of(const std::vector<Number>& list) {
+  return list.empty() ? nullptr : list.data();
+}
+
+// The description of the attention of q and vk in host memory. It refers to `shape` and to `scale`.
+template <typename T>
+AttentionProblem problem_of(const AttentionShape& shape, const Variable& q, const Variable& vk,
+                            const std::vector<T>& scale) {
+  AttentionProblem p;
+  p.type = std::is_same_v<T, float> ? AttentionType::fp32 : AttentionType::fp64;
+  p.samples = static_cast<std::int64_t>(scale.size());
+  p.tokens = vk.rows(), p.queries = q.rows();
+  p.heads = shape.heads, p.head_dim = shape.head_dim;
+  p.q = queries_at(shape, q.value().data<T>());
+  p.k = keys_at(shape, vk.value().data<T>());
+  p.v = values_at(shape, vk.value().data<T>());
+  p.offsets = shape.offsets.data(), p.query_offsets = shape.query_offsets.data();
+  p.contexts = list_of(shape.contexts), p.targets = list_of(shape.targets);
+  p.mask = shape.mask;
+  p.alpha = shape.alpha, p.sample_scale = scale.data();
+  return p;
+}
+
+template <typename T>
+std::vector<T> scale_of(const AttentionShape& shape) {
+  return {shape.scale.begin(), shape.scale.end()};
 }
 
 void check_shape(const AttentionShape& shape, const Variable& q, const Variable& vk) {
@@ -25,16 +64,14 @@ void check_shape(const AttentionShape& shape, const Variable& q, const Variable&
   require(shape.offsets.size() == samples + 1 && shape.query_offsets.size() == samples + 1,
           "attention: expected {} offsets, found {} and {}", samples + 1, shape.offsets.size(),
           shape.query_offsets.size());
+  require((shape.contexts.empty() || shape.contexts.size() == samples) &&
+              (shape.targets.empty() || shape.targets.size() == samples),
+          "attention: expected {} contexts and targets, found {} and {}", samples, shape.contexts.size(),
+          shape.targets.size());
   require(q.rows() == shape.query_offsets.back() && q.cols() == width && vk.rows() == shape.offsets.back() &&
               vk.cols() == 2 * width,
           "attention: shapes {} and {} do not fit {} heads of {}", to_string(q.value().shape()),
           to_string(vk.value().shape()), shape.heads, shape.head_dim);
-  for (std::size_t b = 0; b < samples; ++b) {
-    const std::int64_t queries = shape.query_offsets[b + 1] - shape.query_offsets[b];
-    require(0 <= queries && queries <= shape.offsets[b + 1] - shape.offsets[b],
-            "attention: sample {} has {} queries for {} tokens", b, queries,
-            shape.offsets[b + 1] - shape.offsets[b]);
-  }
 }
 
 }  // namespace
@@ -44,16 +81,20 @@ Variable attention(Tape& tape, const Variable& q, const Variable& vk,
   check_shape(*shape, q, vk);
   Tensor o = Tensor::empty({q.rows(), q.cols()}, q.value().dtype());
   dispatch(o.dtype(), [&]<typename T>() {
-    with_problem<T>(*shape, q, vk,
-                    [&](const auto& problem) { kernels::attention(problem, o.mutable_data<T>()); });
+    const std::vector<T> scale = scale_of<T>(*shape);
+    attention_forward(problem_of(*shape, q, vk, scale), kHost, queries_at(*shape, o.mutable_data<T>()));
   });
   return tape.record(o, {q, vk}, [q, vk, shape = std::move(shape)](Tensor& d_o) {
     dispatch(d_o.dtype(), [&]<typename T>() {
       GradientSlot dq = q.gradient_slot(), dvk = vk.gradient_slot();
-      with_problem<T>(*shape, q, vk, [&](const auto& problem) {
-        kernels::attention_backward(problem, d_o.data<T>(), dq.beta<T>(), dq.data<T>(), dvk.beta<T>(),
-                                    dvk.data<T>());
-      });
+      const std::vector<T> scale = scale_of<T>(*shape);
+      attention_backward(problem_of(*shape, q, vk, scale), kHost,
+                         {.d_o = queries_at(*shape, std::as_const(d_o).data<T>()),
+                          .dq = queries_at(*shape, dq.data<T>()),
+                          .dk = keys_at(*shape, dvk.data<T>()),
+                          .dv = values_at(*shape, dvk.data<T>()),
+                          .accumulate_dq = dq.accumulate,
+                          .accumulate_dkv = dvk.accumulate});
     });
   });
 }

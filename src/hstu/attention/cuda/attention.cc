@@ -1,10 +1,9 @@
-#include "hstu/attention/attention.h"
-
 #include <algorithm>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "hstu/attention/attention_cuda.h"
 #include "hstu/attention/cuda/backward_sm90.h"
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/mma.h"
@@ -13,20 +12,20 @@
 #include "hstu/base/error.h"
 #include "hstu/device/cuda/check.h"
 
-namespace hstu {
+namespace hstu::cuda {
 namespace {
 
-using namespace cuda;
-
-constexpr std::int64_t kAlignment = 256;
-
 std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
 }
 
-// The head size the kernel computes with.
+// The head size that the kernel computes with.
 int width_of(const AttentionProblem& p) {
   return static_cast<int>(std::max<std::int64_t>(64, p.head_dim));
+}
+
+float half_alpha(const AttentionProblem& p) {
+  return static_cast<float>(p.alpha) / 2;
 }
 
 // About as many tiles as an H200 computes at once: half as many where two blocks share each.
@@ -47,13 +46,25 @@ std::int64_t turn_bytes(const AttentionProblem& p) {
   return aligned(4 * shared_tiles(p, kBackwardTile) * (kBackwardTile / 64) * (width_of(p) == 256 ? 2 : 1));
 }
 
-void check_outputs(const AttentionKernel kernel, std::initializer_list<const AttentionRows*> all) {
-  for (const AttentionRows* rows : all) {
-    check(kernel == AttentionKernel::plain || is_aligned(*rows),
-          "attention: outputs and dO must be aligned to 16 bytes with strides in multiples of 8, found "
-          "strides {} and {}",
-          rows->row_stride, rows->head_stride);
-  }
+// Kernels for tensor cores read and write 16 bytes at a time.
+void check_vectors(const AttentionKernel kernel, const char* name, const AttentionInput& rows) {
+  check(
+      kernel == AttentionKernel::plain || is_aligned(rows),
+      "attention: {} must be aligned to 16 bytes with strides in multiples of 8, found {} and the strides {} "
+      "and {}",
+      name, fmt::ptr(rows.data), rows.row_stride, rows.head_stride);
+}
+
+void check_gradients(const AttentionProblem& p, const AttentionGradients& g, AttentionKernel kernel) {
+  check_vectors(kernel, "d_o", g.d_o);
+  check_output(p, "dq", g.dq, p.query_rows());
+  check_vectors(kernel, "dq", g.dq);
+  check_output(p, "dk", g.dk, p.tokens);
+  check_vectors(kernel, "dk", g.dk);
+  check_output(p, "dv", g.dv, p.tokens);
+  check_vectors(kernel, "dv", g.dv);
+  check(kernel == AttentionKernel::plain || !(g.accumulate_dq || g.accumulate_dkv),
+        "attention: the {} kernels overwrite gradients, they cannot add to them", to_string(kernel));
 }
 
 // body.template operator()<T, width>() of the problem.
@@ -78,17 +89,17 @@ void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, in
   const int width = width_of(p), keys = forward_keys(width);
   const Schedule schedule = schedule_at(workspace);
   make_schedule(p, forward_queries(width, cluster), forward_order(cluster), schedule, nullptr, 0, stream);
-  const ForwardArguments arguments{row_map(p, p.q, 64, width),
-                                   row_map(p, p.k, keys, width / cluster),
-                                   row_map(p, p.v, keys, width / cluster),
-                                   row_map(p, o, 64, width),
-                                   samples_of(p),
-                                   schedule,
-                                   o.data,
-                                   o.row_stride,
-                                   o.head_stride,
-                                   p.alpha / 2,
-                                   static_cast<int>(p.head_dim)};
+  const ForwardArguments arguments{.q = row_map(p, p.q, 64, width),
+                                   .k = row_map(p, p.k, keys, width / cluster),
+                                   .v = row_map(p, p.v, keys, width / cluster),
+                                   .o = row_map(p, o, 64, width),
+                                   .samples = samples_of(p),
+                                   .schedule = schedule,
+                                   .o_data = o.data,
+                                   .o_row_stride = o.row_stride,
+                                   .o_head_stride = o.head_stride,
+                                   .half_alpha = half_alpha(p),
+                                   .head_dim = static_cast<int>(p.head_dim)};
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD > 64) {
       if (cluster == 2) return launch_forward_sm90<T, kD, 2>(arguments, device.multiprocessors, stream);
@@ -97,8 +108,7 @@ void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, in
   });
 }
 
-void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& d_o,
-                     const AttentionRows& dq, const AttentionRows& dk, const AttentionRows& dv,
+void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, const AttentionGradients& g,
                      void* workspace, cudaStream_t stream) {
   const int width = width_of(p), keys = width == 256 ? 64 : kBackwardTile;
   const int columns = width == 256 ? 128 : width;  // of Q and dO that one block of a cluster loads
@@ -106,29 +116,29 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   char* const turns_taken = static_cast<char*>(workspace) + aligned(schedule_bytes(p, kBackwardTile));
   char* const dq_sum = turns_taken + turn_bytes(p);
   make_schedule(p, kBackwardTile, backward_order(width), schedule, turns_taken, turn_bytes(p), stream);
-  const BackwardArguments arguments{row_map(p, p.q, 64, columns),
-                                    row_map(p, p.k, keys, width),
-                                    row_map(p, p.v, keys, width),
-                                    row_map(p, d_o, 64, columns),
-                                    row_map(p, p.k, keys, columns),
-                                    row_map(p, dk, keys, width),
-                                    row_map(p, dv, keys, width),
-                                    samples_of(p),
-                                    schedule,
-                                    reinterpret_cast<float*>(dq_sum),
-                                    reinterpret_cast<std::int32_t*>(turns_taken),
-                                    dq.data,
-                                    dk.data,
-                                    dv.data,
-                                    dq.row_stride,
-                                    dq.head_stride,
-                                    dk.row_stride,
-                                    dk.head_stride,
-                                    dv.row_stride,
-                                    dv.head_stride,
-                                    p.alpha / 2,
-                                    static_cast<int>(p.head_dim),
-                                    p.deterministic};
+  const BackwardArguments arguments{.q = row_map(p, p.q, 64, columns),
+                                    .k = row_map(p, p.k, keys, width),
+                                    .v = row_map(p, p.v, keys, width),
+                                    .d_o = row_map(p, g.d_o, 64, columns),
+                                    .k_half = row_map(p, p.k, keys, columns),
+                                    .dk_map = row_map(p, g.dk, keys, width),
+                                    .dv_map = row_map(p, g.dv, keys, width),
+                                    .samples = samples_of(p),
+                                    .schedule = schedule,
+                                    .dq_sum = reinterpret_cast<float*>(dq_sum),
+                                    .turns_taken = reinterpret_cast<std::int32_t*>(turns_taken),
+                                    .dq = g.dq.data,
+                                    .dk = g.dk.data,
+                                    .dv = g.dv.data,
+                                    .dq_row_stride = g.dq.row_stride,
+                                    .dq_head_stride = g.dq.head_stride,
+                                    .dk_row_stride = g.dk.row_stride,
+                                    .dk_head_stride = g.dk.head_stride,
+                                    .dv_row_stride = g.dv.row_stride,
+                                    .dv_head_stride = g.dv.head_stride,
+                                    .half_alpha = half_alpha(p),
+                                    .head_dim = static_cast<int>(p.head_dim),
+                                    .in_order = p.deterministic};
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD == 256)
       launch_backward_sm90_256<T>(arguments, device.multiprocessors, stream);
@@ -140,13 +150,23 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
 MmaArguments mma_arguments(const AttentionProblem& p, int rows, void* workspace, cudaStream_t stream) {
   const Schedule schedule = schedule_at(workspace);
   make_schedule(p, rows, forward_order(1), schedule, nullptr, 0, stream);
-  return {samples_of(p), schedule, {}, p.alpha / 2, static_cast<int>(p.head_dim)};
+  return {.samples = samples_of(p),
+          .schedule = schedule,
+          .sides = {},
+          .half_alpha = half_alpha(p),
+          .head_dim = static_cast<int>(p.head_dim)};
 }
 
 void mma_forward(const AttentionProblem& p, const AttentionRows& o, void* workspace, cudaStream_t stream) {
   const int rows = sum_mma_rows(width_of(p));
   MmaArguments arguments = mma_arguments(p, rows, workspace, stream);
-  arguments.sides[0] = {p.q, {}, p.k, p.v, o, {}, false};
+  arguments.sides[0] = {.own = p.q,
+                        .own_value = {},
+                        .other = p.k,
+                        .other_value = p.v,
+                        .out = o,
+                        .out_value = {},
+                        .of_keys = false};
   with_kernel(
       p, [&]<typename T, int kD>() { launch_sum_mma<T, kD>(arguments, schedule_items(p, rows), stream); });
 }
@@ -156,16 +176,35 @@ int mma_key_rows(int width) {
   return width == 256 ? sum_mma_rows(width) : key_gradient_mma_rows(width);
 }
 
-void mma_backward(const AttentionProblem& p, const AttentionRows& d_o, const AttentionRows& dq,
-                  const AttentionRows& dk, const AttentionRows& dv, void* workspace, cudaStream_t stream) {
+void mma_backward(const AttentionProblem& p, const AttentionGradients& g, void* workspace,
+                  cudaStream_t stream) {
   const int width = width_of(p), key_rows = mma_key_rows(width), rows = gradient_mma_rows(width);
   void* const second_workspace = static_cast<char*>(workspace) + aligned(schedule_bytes(p, key_rows));
   MmaArguments first = mma_arguments(p, key_rows, workspace, stream);
   MmaArguments second = rows == key_rows ? first : mma_arguments(p, rows, second_workspace, stream);
-  const MmaSide keys{p.k, p.v, p.q, d_o, dk, dv, true}, queries{p.q, d_o, p.k, p.v, dq, {}, false};
+  const MmaSide keys{.own = p.k,
+                     .own_value = p.v,
+                     .other = p.q,
+                     .other_value = g.d_o,
+                     .out = g.dk,
+                     .out_value = g.dv,
+                     .of_keys = true};
+  const MmaSide queries{.own = p.q,
+                        .own_value = g.d_o,
+                        .other = p.k,
+                        .other_value = p.v,
+                        .out = g.dq,
+                        .out_value = {},
+                        .of_keys = false};
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD == 256) {
-      first.sides[0] = {p.k, {}, p.q, d_o, dv, {}, true};
+      first.sides[0] = {.own = p.k,
+                        .own_value = {},
+                        .other = p.q,
+                        .other_value = g.d_o,
+                        .out = g.dv,
+                        .out_value = {},
+                        .of_keys = true};
       second.sides[0] = keys, second.sides[1] = queries;
       launch_sum_mma<T, kD>(first, schedule_items(p, key_rows), stream);
       launch_gradient_mma<T, kD>(second, schedule_items(p, rows), stream);
@@ -205,30 +244,32 @@ AttentionWorkspace attention_workspace(const AttentionProblem& p, const Attentio
 }
 
 void attention_forward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& o,
-                       void* workspace, cudaStream_t stream) {
+                       const AttentionScratch& scratch, cudaStream_t stream) {
   const AttentionRoute route = choose_attention(p, device);
-  check_outputs(route.forward, {&o});
+  check_output(p, "o", o, p.query_rows());
+  check_vectors(route.forward, "o", o);
   if (p.tokens == 0 || p.samples == 0) return;
+  check_scratch(scratch, attention_workspace(p, route).forward);
   if (route.forward == AttentionKernel::hopper)
-    hopper_forward(p, device, route.forward_cluster, o, workspace, stream);
+    hopper_forward(p, device, route.forward_cluster, o, scratch.data, stream);
   else if (route.forward == AttentionKernel::mma)
-    mma_forward(p, o, workspace, stream);
+    mma_forward(p, o, scratch.data, stream);
   else
     plain_forward(p, o, stream);
 }
 
-void attention_backward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& d_o,
-                        const AttentionRows& dq, const AttentionRows& dk, const AttentionRows& dv,
-                        void* workspace, cudaStream_t stream) {
+void attention_backward(const AttentionProblem& p, const AttentionDevice& device, const AttentionGradients& g,
+                        const AttentionScratch& scratch, cudaStream_t stream) {
   const AttentionRoute route = choose_attention(p, device);
-  check_outputs(route.backward, {&d_o, &dq, &dk, &dv});
+  check_gradients(p, g, route.backward);
   if (p.tokens == 0 || p.samples == 0) return;
+  check_scratch(scratch, attention_workspace(p, route).backward);
   if (route.backward == AttentionKernel::hopper)
-    hopper_backward(p, device, d_o, dq, dk, dv, workspace, stream);
+    hopper_backward(p, device, g, scratch.data, stream);
   else if (route.backward == AttentionKernel::mma)
-    mma_backward(p, d_o, dq, dk, dv, workspace, stream);
+    mma_backward(p, g, scratch.data, stream);
   else
-    plain_backward(p, d_o, dq, dk, dv, stream);
+    plain_backward(p, g, stream);
 }
 
-}  // namespace hstu
+}  // namespace hstu::cuda

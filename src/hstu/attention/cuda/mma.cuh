@@ -63,7 +63,7 @@ __device__ __forceinline__ void multiply_add(float* d, const std::uint32_t* a, s
 // kRows rows from `first` on of one head; zeros from row `there` on and beyond the head's size, since what
 // lies there may be NaN.
 template <int kRows, int kD, int kThreads>
-__device__ __forceinline__ void load_rows(std::uint32_t to, const AttentionRows& rows, std::int64_t first,
+__device__ __forceinline__ void load_rows(std::uint32_t to, const AttentionInput& rows, std::int64_t first,
                                           int head, int there, int head_dim) {
   constexpr int kPieces = kD / 8, kStep = kThreads / kPieces;
   static_assert(kThreads % kPieces == 0 && kRows % kStep == 0);

@@ -16,7 +16,8 @@
 namespace hstu::cuda {
 
 struct MmaSide {
-  AttentionRows own, own_value, other, other_value, out, out_value;
+  AttentionInput own, own_value, other, other_value;
+  AttentionRows out, out_value;
   bool of_keys;  // own rows are keys
 };
 

@@ -66,13 +66,13 @@ __device__ __forceinline__ void plan_mma(const MmaArguments& a, const MmaSide& s
 
 // The tile's own rows, and those of a step's block of the other side, to shared memory.
 template <typename Tile>
-__device__ __forceinline__ void load_own(std::uint32_t to, const AttentionRows& rows, const Work& w,
+__device__ __forceinline__ void load_own(std::uint32_t to, const AttentionInput& rows, const Work& w,
                                          int head_dim) {
   load_rows<Tile::kRows, Tile::kD, Tile::kThreads>(to, rows, w.begin + w.own_begin, w.head, w.n - w.own_begin,
                                                    head_dim);
 }
 template <typename Tile>
-__device__ __forceinline__ void load_block(std::uint32_t to, const AttentionRows& rows, const Work& w,
+__device__ __forceinline__ void load_block(std::uint32_t to, const AttentionInput& rows, const Work& w,
                                            int step, int head_dim) {
   const int first = w.walk[step] * Tile::kBlock;
   load_rows<Tile::kBlock, Tile::kD, Tile::kThreads>(to, rows, w.begin + first, w.head, w.n - first, head_dim);

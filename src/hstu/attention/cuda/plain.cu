@@ -17,23 +17,18 @@ struct Rows {
   std::int64_t row_stride, head_stride;
 };
 template <typename T>
-Rows<T> rows_of(const AttentionRows& r) {
-  return {static_cast<T*>(r.data), r.row_stride, r.head_stride};
+Rows<const T> rows_of(const AttentionInput& r) {
+  return {static_cast<const T*>(r.data), r.row_stride, r.head_stride};
 }
 
 struct Shape {
   Samples samples;
-  int sample_count, heads, head_dim;
-  std::int64_t tokens;
+  const std::int64_t* query_offsets;
+  int head_dim;
   float alpha;
 };
 Shape shape_of(const AttentionProblem& p) {
-  return {samples_of(p),
-          static_cast<int>(p.samples),
-          static_cast<int>(p.heads),
-          static_cast<int>(p.head_dim),
-          p.tokens,
-          p.alpha};
+  return {samples_of(p), p.offsets_of_queries(), static_cast<int>(p.head_dim), static_cast<float>(p.alpha)};
 }
 
 // A lane's elements lane, lane + 32, ... of one row; zero beyond the head's size.
@@ -51,14 +46,25 @@ __device__ Fragment load(const Rows<T>& rows, std::int64_t row, int head, int he
   }
   return f;
 }
+// Where results go; `accumulate`: they are added to what is there.
 template <typename T>
-__device__ void store(const Rows<T>& rows, std::int64_t row, int head, int head_dim, const Fragment& f,
+struct Output {
+  Rows<T> rows;
+  bool accumulate;
+};
+template <typename T>
+Output<T> output_of(const AttentionRows& r, bool accumulate) {
+  return {{static_cast<T*>(r.data), r.row_stride, r.head_stride}, accumulate};
+}
+template <typename T>
+__device__ void store(const Output<T>& to, std::int64_t row, int head, int head_dim, const Fragment& f,
                       float scale) {
-  T* const at = rows.data + row * rows.row_stride + head * rows.head_stride;
+  T* const at = to.rows.data + row * to.rows.row_stride + head * to.rows.head_stride;
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
     const int d = static_cast<int>(threadIdx.x % 32) + 32 * i;
-    if (d < head_dim) at[d] = static_cast<T>(f.x[i] * scale);
+    if (d < head_dim)
+      at[d] = static_cast<T>(f.x[i] * scale + (to.accumulate ? static_cast<float>(at[d]) : 0));
   }
 }
 __device__ float dot(const Fragment& a, const Fragment& b) {
@@ -83,93 +89,99 @@ __device__ Silu silu(float x) {
   return {x * sigma, sigma * (1.0f + x * (1.0f - sigma))};
 }
 
-// The row this warp works on, and its sample.
+// The row that this warp computes, and its sample. The sample's token i is row first_token + i of k and v,
+// and row first_query + i of q and o from token `queries_from` on.
 struct Place {
   bool found = false;
-  int head = 0, row = 0;
-  std::int64_t begin = 0;
+  int head = 0, token = 0, queries_from = 0;
+  std::int64_t first_token = 0, first_query = 0;
   SampleMask mask{};
   float scale = 0;
 };
-__device__ Place place_of(const Shape& s) {
+
+// `offsets` divide the rows that the warps share out: those of the tokens, or those of the queries.
+__device__ Place place_of(const Shape& s, const std::int64_t* offsets) {
   Place at;
   const std::int64_t warp = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  const std::int64_t token = warp / s.heads;
-  if (token < s.samples.offsets[0] || token >= s.samples.offsets[s.sample_count]) return at;
-  int low = 0, high = s.sample_count;  // offsets[low] <= token < offsets[high]
+  const std::int64_t row = warp / s.samples.heads;
+  if (row < offsets[0] || row >= offsets[s.samples.count]) return at;
+  int low = 0, high = s.samples.count;  // offsets[low] <= row < offsets[high]
   while (high - low > 1) {
     const int middle = (low + high) / 2;
-    (s.samples.offsets[middle] <= token ? low : high) = middle;
+    (offsets[middle] <= row ? low : high) = middle;
   }
-  at.found = true;
-  at.head = static_cast<int>(warp % s.heads);
-  at.begin = s.samples.offsets[low];
-  at.row = static_cast<int>(token - at.begin);
-  const int n = static_cast<int>(s.samples.offsets[low + 1] - at.begin);
-  const int h = n - (s.samples.targets != nullptr ? larger(0, smaller(n, s.samples.targets[low])) : 0);
-  const int c = s.samples.contexts != nullptr ? larger(0, smaller(h, s.samples.contexts[low])) : 0;
-  at.mask = {n, c, h, s.samples.group, s.samples.left, s.samples.right};
+  const int n = static_cast<int>(s.samples.offsets[low + 1] - s.samples.offsets[low]);
+  at.queries_from = n - static_cast<int>(s.query_offsets[low + 1] - s.query_offsets[low]);
+  at.first_token = s.samples.offsets[low];
+  at.first_query = s.query_offsets[low] - at.queries_from;
+  at.head = static_cast<int>(warp % s.samples.heads);
+  at.token = static_cast<int>(row - (offsets == s.query_offsets ? at.first_query : at.first_token));
+  at.found = at.token >= 0;  // false: more queries than tokens, which is not valid
+  at.mask = sample_mask(n, s.samples.contexts != nullptr ? s.samples.contexts[low] : 0,
+                        s.samples.targets != nullptr ? s.samples.targets[low] : 0, s.samples.group,
+                        s.samples.left, s.samples.right);
   at.scale = s.samples.common_scale * (s.samples.scale != nullptr ? s.samples.scale[low] : 1.0f);
   return at;
 }
 
+// body(i) for all i of the intervals that are at least `from`.
 template <typename Body>
-__device__ void for_each(const Intervals& x, const Body& body) {
-  for (int i = 0; i < x.end0; ++i) body(i);
-  for (int i = x.lo1 > 0 ? x.lo1 : 0; i < x.hi1; ++i) body(i);
-  for (int i = x.lo2; i < x.hi2; ++i) body(i);
+__device__ void for_each(const Intervals& x, int from, const Body& body) {
+  for (int i = larger(0, from); i < x.end0; ++i) body(i);
+  for (int i = larger(x.lo1, larger(0, from)); i < x.hi1; ++i) body(i);
+  for (int i = larger(x.lo2, from); i < x.hi2; ++i) body(i);
 }
 
 template <typename T>
-__global__ void forward_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v, Rows<T> o) {
-  const Place at = place_of(s);
+__global__ void forward_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v, Output<T> o) {
+  const Place at = place_of(s, s.query_offsets);
   if (!at.found) return;
-  const Fragment query = load(q, at.begin + at.row, at.head, s.head_dim);
+  const Fragment query = load(q, at.first_query + at.token, at.head, s.head_dim);
   Fragment sum;
-  for_each(keys_of_query(at.mask, at.row), [&](int j) {
-    const float x = s.alpha * dot(query, load(k, at.begin + j, at.head, s.head_dim));
-    add(sum, silu(x).value, load(v, at.begin + j, at.head, s.head_dim));
+  for_each(keys_of_query(at.mask, at.token), 0, [&](int j) {
+    const float x = s.alpha * dot(query, load(k, at.first_token + j, at.head, s.head_dim));
+    add(sum, silu(x).value, load(v, at.first_token + j, at.head, s.head_dim));
   });
-  store(o, at.begin + at.row, at.head, s.head_dim, sum, at.scale);
+  store(o, at.first_query + at.token, at.head, s.head_dim, sum, at.scale);
 }
 
 template <typename T>
 __global__ void query_gradient_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v,
-                                      Rows<const T> d_o, Rows<T> dq) {
-  const Place at = place_of(s);
+                                      Rows<const T> d_o, Output<T> dq) {
+  const Place at = place_of(s, s.query_offsets);
   if (!at.found) return;
-  const Fragment query = load(q, at.begin + at.row, at.head, s.head_dim);
-  const Fragment gradient = load(d_o, at.begin + at.row, at.head, s.head_dim);
+  const Fragment query = load(q, at.first_query + at.token, at.head, s.head_dim);
+  const Fragment gradient = load(d_o, at.first_query + at.token, at.head, s.head_dim);
   Fragment sum;
-  for_each(keys_of_query(at.mask, at.row), [&](int j) {
-    const Fragment key = load(k, at.begin + j, at.head, s.head_dim);
+  for_each(keys_of_query(at.mask, at.token), 0, [&](int j) {
+    const Fragment key = load(k, at.first_token + j, at.head, s.head_dim);
     const float slope = silu(s.alpha * dot(query, key)).slope;
-    add(sum, slope * dot(gradient, load(v, at.begin + j, at.head, s.head_dim)), key);
+    add(sum, slope * dot(gradient, load(v, at.first_token + j, at.head, s.head_dim)), key);
   });
-  store(dq, at.begin + at.row, at.head, s.head_dim, sum, at.scale * s.alpha);
+  store(dq, at.first_query + at.token, at.head, s.head_dim, sum, at.scale * s.alpha);
 }
 
 template <typename T>
 __global__ void key_gradient_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v,
-                                    Rows<const T> d_o, Rows<T> dk, Rows<T> dv) {
-  const Place at = place_of(s);
+                                    Rows<const T> d_o, Output<T> dk, Output<T> dv) {
+  const Place at = place_of(s, s.samples.offsets);
   if (!at.found) return;
-  const Fragment key = load(k, at.begin + at.row, at.head, s.head_dim);
-  const Fragment value = load(v, at.begin + at.row, at.head, s.head_dim);
+  const Fragment key = load(k, at.first_token + at.token, at.head, s.head_dim);
+  const Fragment value = load(v, at.first_token + at.token, at.head, s.head_dim);
   Fragment key_sum, value_sum;
-  for_each(queries_of_key(at.mask, at.row), [&](int i) {
-    const Fragment query = load(q, at.begin + i, at.head, s.head_dim);
-    const Fragment gradient = load(d_o, at.begin + i, at.head, s.head_dim);
+  for_each(queries_of_key(at.mask, at.token), at.queries_from, [&](int i) {
+    const Fragment query = load(q, at.first_query + i, at.head, s.head_dim);
+    const Fragment gradient = load(d_o, at.first_query + i, at.head, s.head_dim);
     const Silu p = silu(s.alpha * dot(query, key));
     add(value_sum, p.value, gradient);
     add(key_sum, p.slope * dot(gradient, value), query);
   });
-  store(dk, at.begin + at.row, at.head, s.head_dim, key_sum, at.scale * s.alpha);
-  store(dv, at.begin + at.row, at.head, s.head_dim, value_sum, at.scale);
+  store(dk, at.first_token + at.token, at.head, s.head_dim, key_sum, at.scale * s.alpha);
+  store(dv, at.first_token + at.token, at.head, s.head_dim, value_sum, at.scale);
 }
 
-unsigned blocks_of(const AttentionProblem& p) {
-  return static_cast<unsigned>((p.tokens * p.heads + kWarps - 1) / kWarps);
+unsigned blocks_of(const AttentionProblem& p, std::int64_t rows) {
+  return static_cast<unsigned>((rows * p.heads + kWarps - 1) / kWarps);
 }
 
 template <typename Body>
@@ -185,23 +197,29 @@ void with_type(AttentionType type, const Body& body) {
 }  // namespace
 
 void plain_forward(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
+  const unsigned blocks = blocks_of(p, p.query_rows());
+  if (blocks == 0) return;
   with_type(p.type, [&](auto zero) {
     using T = decltype(zero);
-    forward_kernel<T><<<blocks_of(p), 32 * kWarps, 0, stream>>>(
-        shape_of(p), rows_of<const T>(p.q), rows_of<const T>(p.k), rows_of<const T>(p.v), rows_of<T>(o));
+    forward_kernel<T><<<blocks, 32 * kWarps, 0, stream>>>(shape_of(p), rows_of<T>(p.q), rows_of<T>(p.k),
+                                                          rows_of<T>(p.v), output_of<T>(o, false));
   });
   check_cuda(cudaGetLastError(), "plain attention forward");
 }
 
-void plain_backward(const AttentionProblem& p, const AttentionRows& d_o, const AttentionRows& dq,
-                    const AttentionRows& dk, const AttentionRows& dv, cudaStream_t stream) {
+void plain_backward(const AttentionProblem& p, const AttentionGradients& g, cudaStream_t stream) {
+  const unsigned query_blocks = blocks_of(p, p.query_rows());
   with_type(p.type, [&](auto zero) {
     using T = decltype(zero);
-    const Rows<const T> q = rows_of<const T>(p.q), k = rows_of<const T>(p.k), v = rows_of<const T>(p.v);
-    query_gradient_kernel<T><<<blocks_of(p), 32 * kWarps, 0, stream>>>(shape_of(p), q, k, v,
-                                                                       rows_of<const T>(d_o), rows_of<T>(dq));
-    key_gradient_kernel<T><<<blocks_of(p), 32 * kWarps, 0, stream>>>(
-        shape_of(p), q, k, v, rows_of<const T>(d_o), rows_of<T>(dk), rows_of<T>(dv));
+    const Rows<const T> q = rows_of<T>(p.q), k = rows_of<T>(p.k), v = rows_of<T>(p.v),
+                        d_o = rows_of<T>(g.d_o);
+    if (query_blocks > 0) {
+      query_gradient_kernel<T><<<query_blocks, 32 * kWarps, 0, stream>>>(shape_of(p), q, k, v, d_o,
+                                                                         output_of<T>(g.dq, g.accumulate_dq));
+    }
+    key_gradient_kernel<T><<<blocks_of(p, p.tokens), 32 * kWarps, 0, stream>>>(
+        shape_of(p), q, k, v, d_o, output_of<T>(g.dk, g.accumulate_dkv),
+        output_of<T>(g.dv, g.accumulate_dkv));
   });
   check_cuda(cudaGetLastError(), "plain attention backward");
 }

@@ -1,5 +1,6 @@
 // The plain kernels: one warp a row, fp32 sums, any head size up to 256, any strides, any architecture, no
-// atomics. They are there to be right; fp32 inputs and devices without tensor cores take them.
+// atomics, query offsets. They are simple rather than fast: fp32 inputs, query offsets and devices without
+// tensor cores use them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +11,7 @@
 namespace hstu::cuda {
 
 void plain_forward(const AttentionProblem& problem, const AttentionRows& o, cudaStream_t stream);
-void plain_backward(const AttentionProblem& problem, const AttentionRows& d_o, const AttentionRows& dq,
-                    const AttentionRows& dk, const AttentionRows& dv, cudaStream_t stream);
+void plain_backward(const AttentionProblem& problem, const AttentionGradients& gradients,
+                    cudaStream_t stream);
 
 }  // namespace hstu::cuda

@@ -1,5 +1,7 @@
-// The samples of a batch as kernels see them.
+// The samples of a batch as kernels for tensor cores read them.
 #pragma once
+
+#include <cstdint>
 
 #include "hstu/attention/mask.h"
 #include "hstu/attention/problem.h"
@@ -16,20 +18,6 @@ struct Samples {
   std::int32_t count, heads;
 };
 
-inline Samples samples_of(const AttentionProblem& p) {
-  const auto limit = [](std::int32_t window) {
-    return window < 0 || window > kUnlimited ? kUnlimited : window;
-  };
-  return {p.offsets,
-          p.contexts,
-          p.targets,
-          p.sample_scale,
-          limit(p.mask.left),
-          limit(p.mask.right),
-          p.mask.target_group,
-          p.scale,
-          static_cast<std::int32_t>(p.samples),
-          static_cast<std::int32_t>(p.heads)};
-}
+Samples samples_of(const AttentionProblem& problem);
 
 }  // namespace hstu::cuda

@@ -30,7 +30,7 @@ Encode* encode() {
 
 }  // namespace
 
-CUtensorMap row_map(const AttentionProblem& problem, const AttentionRows& rows, int box_rows,
+CUtensorMap row_map(const AttentionProblem& problem, const AttentionInput& rows, int box_rows,
                     int box_columns) {
   constexpr cuuint64_t kBytes = 2;
   const auto row = static_cast<cuuint64_t>(rows.row_stride) * kBytes;
@@ -43,7 +43,8 @@ CUtensorMap row_map(const AttentionProblem& problem, const AttentionRows& rows, 
   const cuuint32_t box[5] = {64, static_cast<cuuint32_t>(box_rows), static_cast<cuuint32_t>(box_columns / 64),
                              1, 1};
   const cuuint32_t steps[5] = {1, 1, 1, 1, 1};
-  void* const base = static_cast<char*>(rows.data) - kLongestSample * static_cast<std::int64_t>(row);
+  void* const base =
+      static_cast<char*>(const_cast<void*>(rows.data)) - kLongestSample * static_cast<std::int64_t>(row);
   CUtensorMap map;
   const CUresult status =
       encode()(&map,

@@ -15,7 +15,7 @@ namespace hstu::cuda {
 // moves that end to the end of any sample. Row r of the sample that ends before row e of the tensor is x =
 // kLongestSample - (e - begin) + r, y = e, and the map's base lies kLongestSample rows before the tensor.
 // Coordinates: (0, x, column / 64, head, y).
-CUtensorMap row_map(const AttentionProblem& problem, const AttentionRows& rows, int box_rows,
+CUtensorMap row_map(const AttentionProblem& problem, const AttentionInput& rows, int box_rows,
                     int box_columns);
 
 }  // namespace hstu::cuda

@@ -1,0 +1,28 @@
+// What GPUs can do at most, from their data sheets: the reference for shares of peak, memory floors and model
+// FLOPs utilisation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace hstu {
+
+// Rates are floating-point operations a second of dense matrix products (no structured sparsity) with sums in
+// fp32, at the boost clock that the data sheet assumes. A multiply-add is two operations.
+struct GpuSpecs {
+  double bf16 = 0;
+  double fp16 = 0;
+  double tf32 = 0;
+  double fp32 = 0;              // outside tensor cores
+  double fp8 = 0;               // 0: the tensor cores have no fp8
+  double memory_bandwidth = 0;  // bytes a second
+  std::int64_t l2_bytes = 0;
+};
+
+// The GPU of this name, as the driver gives it ("NVIDIA H100 PCIe"), and compute capability ("9.0"). None for
+// a name that the table does not have, for slices of a GPU ("... MIG 1g.10gb"), and where the capability is
+// not that of the named GPU: a figure of another model would be wrong.
+std::optional<GpuSpecs> gpu_specs(std::string_view name, std::string_view compute_capability);
+
+}  // namespace hstu

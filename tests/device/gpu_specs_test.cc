@@ -1,0 +1,66 @@
+#include "hstu/device/gpu_specs.h"
+
+#include <initializer_list>
+
+#include <gtest/gtest.h>
+
+namespace hstu {
+namespace {
+
+TEST(GpuSpecs, KnowsModelsByTheNameThatTheDriverGives) {
+  struct Expected {
+    const char *name, *capability;
+    double bf16, bandwidth;
+  };
+  for (const Expected& e :
+       {Expected{"NVIDIA A100-SXM4-40GB", "8.0", 312e12, 1.555e12},
+        {"NVIDIA A100-PCIE-40GB", "8.0", 312e12, 1.555e12},
+        {"NVIDIA A100-SXM4-80GB", "8.0", 312e12, 2.039e12},
+        {"NVIDIA A100 80GB PCIe", "8.0", 312e12, 1.935e12},
+        {"NVIDIA A10", "8.6", 125e12, 600e9},
+        {"NVIDIA A30", "8.0", 165e12, 933e9},
+        {"NVIDIA L4", "8.9", 121e12, 300e9},
+        {"NVIDIA L40S", "8.9", 362.1e12, 864e9},
+        {"NVIDIA GeForce RTX 3090", "8.6", 71.2e12, 936e9},
+        {"NVIDIA GeForce RTX 4090", "8.9", 165.2e12, 1.008e12},
+        {"NVIDIA GeForce RTX 5090", "12.0", 209.5e12, 1.792e12},
+        {"NVIDIA H100 80GB HBM3", "9.0", 989.4e12, 3.352e12},
+        {"NVIDIA H100 PCIe", "9.0", 756.5e12, 2.039e12},
+        {"NVIDIA H100 NVL", "9.0", 835.5e12, 3.938e12},
+        {"NVIDIA H200", "9.0", 989.4e12, 4.8e12},
+        {"NVIDIA GH200 480GB", "9.0", 989.4e12, 4e12},
+        {"NVIDIA B200", "10.0", 2250e12, 7.7e12},
+        {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "12.0", 503.8e12, 1.792e12}}) {
+    const auto specs = gpu_specs(e.name, e.capability);
+    ASSERT_TRUE(specs) << e.name;
+    EXPECT_NEAR(specs->bf16, e.bf16, 1e6) << e.name;
+    EXPECT_EQ(specs->fp16, specs->bf16) << e.name;
+    EXPECT_NEAR(specs->memory_bandwidth, e.bandwidth, 1e3) << e.name;
+    EXPECT_LT(specs->fp32, specs->bf16) << e.name;
+    EXPECT_GE(specs->l2_bytes, 6 << 20) << e.name;
+  }
+}
+
+TEST(GpuSpecs, HaveFp8RatesOnlyWhereTensorCoresHaveFp8) {
+  EXPECT_EQ(gpu_specs("NVIDIA A100-SXM4-40GB", "8.0")->fp8, 0);
+  EXPECT_EQ(gpu_specs("NVIDIA H200", "9.0")->fp8, 1979e12);
+  EXPECT_EQ(gpu_specs("NVIDIA H200", "9.0")->l2_bytes, 60 << 20);
+}
+
+TEST(GpuSpecs, AreNoneRatherThanThoseOfAnotherModel) {
+  for (const char* name :
+       {"", "NVIDIA A10G", "NVIDIA A100-SXM4-40GB MIG 3g.20gb", "NVIDIA GeForce RTX 3090 Ti",
+        "NVIDIA GeForce RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H200 NVL", "NVIDIA H100",
+        "NVIDIA L40", "nvidia h200", "NVIDIA GB200", "Tesla T4"}) {
+    for (const char* capability : {"7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0"})
+      EXPECT_FALSE(gpu_specs(name, capability)) << name << " " << capability;
+  }
+}
+
+TEST(GpuSpecs, AreNoneWhereTheComputeCapabilityIsAnothers) {
+  EXPECT_FALSE(gpu_specs("NVIDIA H200", "10.0"));
+  EXPECT_FALSE(gpu_specs("NVIDIA H200", ""));
+}
+
+}  // namespace
+}  // namespace hstu
