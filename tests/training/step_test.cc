@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/comm/thread_group.h"
+#include "hstu/training/evaluation.h"
 #include "training/small_dataset.h"
 #include "training/step_on.h"
 
@@ -103,6 +104,18 @@ TEST_F(Step, RanksMoveTheModelAsOneDoes) {
   ASSERT_EQ(found.size(), 4u);
   for (const auto& of_rank : found) EXPECT_EQ(of_rank, found.front());  // to the bit
   expect_near(found.front(), expected);
+}
+
+TEST_F(Step, RanksEvaluateAsOneDoes) {
+  options_.evaluation.batch_size = 7;
+  Experiment whole(options_);
+  const std::string expected = to_json(*Evaluator(whole).run()).dump();
+  std::atomic<int> right = 0;
+  run_ranks(3, [&](Communicator& comm) {
+    Experiment mine(options_);
+    right += to_json(*Evaluator(mine).run(nullptr, comm)).dump() == expected ? 1 : 0;
+  });
+  EXPECT_EQ(right, 3);
 }
 
 // Trap: one bad gradient poisons the tables, which nobody checks.

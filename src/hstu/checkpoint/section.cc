@@ -112,7 +112,7 @@ Section parameters_section(NamedTensors parameters) {
   const auto load = [parameters](const SectionReader& reader) {
     const SafetensorsFile file = reader.file();
     file.expect(specs_of(parameters));
-    for (const Parameter* p : parameters) file.read(p->name, p->value);
+    for (Parameter* p : parameters) file.read(p->name, p->value);
   };
   return {"dense", save, load};
 }

@@ -26,7 +26,7 @@ Evaluator::Evaluator(Experiment& experiment, Path baseline)
       baseline_file_(std::move(baseline)),
       positions_(evaluation_positions(experiment)) {}
 
-bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
+bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communicator& comm) {
   const RunOptions& options = experiment_.options();
   ScheduleOptions order;
   order.batch_size =
@@ -38,7 +38,9 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
   Loader loader(experiment_.samples(), learner.model->layout(), BatchSchedule(all, order),
                 {.workers = static_cast<int>(options.data.workers),
                  .ready = 4,
-                 .part_tokens = options.training.micro_batch_tokens});
+                 .part_tokens = options.training.micro_batch_tokens,
+                 .rank = comm.rank(),
+                 .ranks = comm.size()});
   while (const LoadedBatch* loaded = loader.next()) {
     const Batch& batch = loaded->batch;
     bad_ids_.add(batch.bad_ids);
@@ -51,10 +53,11 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop) {
     fault_point("evaluation.batch");
     if (stop != nullptr && *stop) return false;
   }
+  samples_ = gather(samples_, comm);
   return true;
 }
 
-std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
+std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Communicator& comm) {
   const Clock::time_point start = Clock::now();
   fault_point("evaluation.begin");
   if (!baseline_) {
@@ -62,7 +65,7 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop) {
                                  experiment_.anchors().holdout, positions_, baseline_file_);
   }
   Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
-  if (!score(progress, stop)) return std::nullopt;
+  if (!score(progress, stop, comm)) return std::nullopt;
   totals_ = LifetimeMetrics();
   for (std::size_t i = 0; i < samples_.probabilities().size(); ++i) {
     totals_.add(samples_.probabilities()[i], samples_.labels()[i] != 0);

@@ -9,6 +9,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/base/progress.h"
+#include "hstu/comm/communicator.h"
 #include "hstu/metrics/ranking.h"
 #include "hstu/run/results.h"
 #include "hstu/training/experiment.h"
@@ -23,8 +24,9 @@ class Evaluator {
 
   // False when nothing is held out.
   bool has_samples() const { return !positions_.empty(); }
-  // Changes nothing of the learner. Empty when `stop` became true on the way.
-  std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr);
+  // Each rank scores its slice of every batch; all get the metrics of all samples. Changes nothing of the
+  // learner. Empty when `stop` became true on the way.
+  std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr, Communicator& comm = one_rank());
 
   // The bad ids of the last run(), counted apart from training's.
   const BadIds& bad_ids() const { return bad_ids_; }
@@ -36,7 +38,7 @@ class Evaluator {
   void write_predictions(const Path& folder) const;
 
  private:
-  bool score(Progress& progress, const std::atomic<bool>* stop);  // into samples_; false when stopped
+  bool score(Progress& progress, const std::atomic<bool>* stop, Communicator& comm);  // into samples_; false when stopped
 
   Experiment& experiment_;
   Path baseline_file_;

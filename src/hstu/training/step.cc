@@ -28,14 +28,14 @@ class Stopwatch {
   Clock::time_point last_ = Clock::now();
 };
 
-bool all_finite(const Tensor& tensor) {
+bool is_finite(const Tensor& tensor) {
   return first_not_finite(tensor.data<float>(), tensor.size()) == tensor.size();
 }
 
 // What a user looks at first when numbers overflow.
 std::string first_bad_input(const Learner& learner) {
   for (const Parameter* parameter : learner.model->parameters().all()) {
-    if (!all_finite(parameter->value)) return "parameter " + parameter->name;
+    if (!is_finite(parameter->value)) return "parameter " + parameter->name;
   }
   for (std::size_t t = 0; t < learner.tables.size(); ++t) {
     const EmbeddingTable& table = learner.tables[t];
