@@ -74,8 +74,15 @@ void for_each_slice(const AttentionProblem<T>& p, const Body& body) {
 
 template <typename T>
 void scores(const AttentionProblem<T>& p, const Slice<T>& s, const Block& b, T* out) {
-  gemm(Op::none, Op::transpose, b.rows, b.cols, p.head_dim, p.alpha, p.q + s.q_at + b.q0 * s.q_stride,
-       s.q_stride, p.k + s.vk_at + b.k0 * s.vk_stride, s.vk_stride, T(0), out, b.cols);
+  gemm(Gemm<T>{.m = b.rows,
+               .n = b.cols,
+               .k = p.head_dim,
+               .alpha = p.alpha,
+               .a = {p.q + s.q_at + b.q0 * s.q_stride, s.q_stride},
+               .b = {p.k + s.vk_at + b.k0 * s.vk_stride, s.vk_stride, Op::transpose},
+               .c = out,
+               .stride_c = b.cols},
+       HostStream());
 }
 
 }  // namespace
@@ -95,9 +102,15 @@ void attention(const AttentionProblem<T>& p, T* o) {
         for (std::int64_t c = 0; c < n; ++c) row[c] = silu(row[c]) * s.scale;
         std::fill(row + n, row + b.cols, T(0));
       }
-      gemm(Op::none, Op::none, b.rows, p.head_dim, b.cols, T(1), a.data(), b.cols,
-           p.v + s.vk_at + b.k0 * s.vk_stride, s.vk_stride, T(b.k0 > 0), o + s.q_at + b.q0 * s.q_stride,
-           s.q_stride);
+      gemm(Gemm<T>{.m = b.rows,
+                   .n = p.head_dim,
+                   .k = b.cols,
+                   .a = {a.data(), b.cols},
+                   .b = {p.v + s.vk_at + b.k0 * s.vk_stride, s.vk_stride},
+                   .beta = T(b.k0 > 0),
+                   .c = o + s.q_at + b.q0 * s.q_stride,
+                   .stride_c = s.q_stride},
+           HostStream());
     });
   });
 }
@@ -122,8 +135,14 @@ void attention_backward(const AttentionProblem<T>& p, const T* d_o, T beta_q, T*
       const T* const d_o_rows = d_o + s.q_at + b.q0 * s.q_stride;
       const std::int64_t keys = s.vk_at + b.k0 * s.vk_stride;
       scores(p, s, b, a.data());
-      gemm(Op::none, Op::transpose, b.rows, b.cols, p.head_dim, T(1), d_o_rows, s.q_stride, p.v + keys,
-           s.vk_stride, T(0), ds.data(), b.cols);
+      gemm(Gemm<T>{.m = b.rows,
+                   .n = b.cols,
+                   .k = p.head_dim,
+                   .a = {d_o_rows, s.q_stride},
+                   .b = {p.v + keys, s.vk_stride, Op::transpose},
+                   .c = ds.data(),
+                   .stride_c = b.cols},
+           HostStream());
       for (std::int64_t r = 0; r < b.rows; ++r) {
         T* const a_row = a.data() + r * b.cols;
         T* const ds_row = ds.data() + r * b.cols;
@@ -138,12 +157,35 @@ void attention_backward(const AttentionProblem<T>& p, const T* d_o, T beta_q, T*
         std::fill(a_row + n, a_row + b.cols, T(0));
         std::fill(ds_row + n, ds_row + b.cols, T(0));
       }
-      gemm(Op::transpose, Op::none, b.cols, p.head_dim, b.rows, T(1), a.data(), b.cols, d_o_rows, s.q_stride,
-           T(1), dv + b.k0 * vk_rows, vk_rows);
-      gemm(Op::transpose, Op::none, b.cols, p.head_dim, b.rows, p.alpha, ds.data(), b.cols,
-           p.q + s.q_at + b.q0 * s.q_stride, s.q_stride, T(1), dk + b.k0 * vk_rows, vk_rows);
-      gemm(Op::none, Op::none, b.rows, p.head_dim, b.cols, p.alpha, ds.data(), b.cols, p.k + keys,
-           s.vk_stride, b.k0 > 0 ? T(1) : beta_q, dq + s.q_at + b.q0 * s.q_stride, s.q_stride);
+      gemm(Gemm<T>{.m = b.cols,
+                   .n = p.head_dim,
+                   .k = b.rows,
+                   .a = {a.data(), b.cols, Op::transpose},
+                   .b = {d_o_rows, s.q_stride},
+                   .beta = 1,
+                   .c = dv + b.k0 * vk_rows,
+                   .stride_c = vk_rows},
+           HostStream());
+      gemm(Gemm<T>{.m = b.cols,
+                   .n = p.head_dim,
+                   .k = b.rows,
+                   .alpha = p.alpha,
+                   .a = {ds.data(), b.cols, Op::transpose},
+                   .b = {p.q + s.q_at + b.q0 * s.q_stride, s.q_stride},
+                   .beta = 1,
+                   .c = dk + b.k0 * vk_rows,
+                   .stride_c = vk_rows},
+           HostStream());
+      gemm(Gemm<T>{.m = b.rows,
+                   .n = p.head_dim,
+                   .k = b.cols,
+                   .alpha = p.alpha,
+                   .a = {ds.data(), b.cols},
+                   .b = {p.k + keys, s.vk_stride},
+                   .beta = b.k0 > 0 ? T(1) : beta_q,
+                   .c = dq + s.q_at + b.q0 * s.q_stride,
+                   .stride_c = s.q_stride},
+           HostStream());
     });
   });
 }

@@ -42,17 +42,20 @@ void check_shape(const AttentionShape& shape, const Variable& q, const Variable&
 Variable attention(Tape& tape, const Variable& q, const Variable& vk,
                    std::shared_ptr<const AttentionShape> shape) {
   check_shape(*shape, q, vk);
-  Tensor o = Tensor::empty({q.rows(), q.cols()}, q.value().dtype());
-  dispatch(o.dtype(), [&]<typename T>() {
+  const Context& context = tape.context();
+  check_devices<Operation::attention>(context, q, vk);
+  const DType type = q.value().dtype();
+  Tensor o = Tensor::empty({q.rows(), q.cols()}, type, context);
+  dispatch<Operation::attention>(context, type, [&]<typename T>(HostStream) {
     with_problem<T>(*shape, q, vk,
                     [&](const auto& problem) { kernels::attention(problem, o.mutable_data<T>()); });
   });
-  return tape.record(o, {q, vk}, [q, vk, shape = std::move(shape)](Tensor& d_o) {
-    dispatch(d_o.dtype(), [&]<typename T>() {
-      GradientSlot dq = q.gradient_slot(), dvk = vk.gradient_slot();
+  return tape.record(o, {q, vk}, [=](const Tensor& d_o) {
+    dispatch<Operation::attention>(context, type, [&]<typename T>(HostStream) {
+      GradientSlot dq = q.gradient_slot(context), dvk = vk.gradient_slot(context);
       with_problem<T>(*shape, q, vk, [&](const auto& problem) {
-        kernels::attention_backward(problem, d_o.data<T>(), dq.beta<T>(), dq.data<T>(), dvk.beta<T>(),
-                                    dvk.data<T>());
+        kernels::attention_backward(problem, d_o.data<T>(), T(dq.accumulate), dq.tensor.mutable_data<T>(),
+                                    T(dvk.accumulate), dvk.tensor.mutable_data<T>());
       });
     });
   });
