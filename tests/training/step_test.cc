@@ -77,10 +77,12 @@ TEST_F(Step, PartsOfABatchMoveTheModelAsTheWholeDoes) {
     EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-5 * a.gradient_norm);
     EXPECT_EQ(a.samples, b.samples);
     EXPECT_EQ(a.tokens, b.tokens);
-    ASSERT_EQ(a.predictions.probability.size(), 24u);
-    for (std::size_t i = 0; i < 24; ++i)
-      EXPECT_NEAR(a.predictions.probability[i], b.predictions.probability[i], 1e-6);
-    EXPECT_EQ(a.predictions.label, b.predictions.label);
+    ASSERT_EQ(a.predictions.size(), 24);
+    ASSERT_EQ(b.predictions.size(), 24);
+    for (std::size_t i = 0; i < 24; ++i) {
+      EXPECT_NEAR(a.predictions.probabilities()[i], b.predictions.probabilities()[i], 1e-6);
+      EXPECT_EQ(a.predictions.labels()[i], b.predictions.labels()[i]);
+    }
   }
   expect_near(knowledge(parts.learner()), knowledge(whole.learner()));
 }

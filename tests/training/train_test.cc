@@ -98,8 +98,7 @@ TEST_F(Training, IdsOutsideTheirTableStopTheRunWhenAskedTo) {
 // With dropout: they are the step's own, not made a second time.
 TEST_F(Training, PredictionsOfAStepAreThoseOfItsLoss) {
   Experiment experiment(options_);
-  const Batch batch = experiment.batches().build(experiment.anchors().training.first(12));
-  const StepResult result = train_step(experiment.learner(), batch, 0);
+  const StepResult result = testing::step_on(experiment, experiment.anchors().training.first(12));
   const RankingMetrics metrics = result.predictions.metrics();
   EXPECT_EQ(metrics.n, 12);
   EXPECT_NEAR(metrics.log_loss.value(), result.loss, 1e-6);

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "hstu/attention/attention.h"
+#include "hstu/attention/attention_cuda.h"
 #include "hstu/base/error.h"
 #include "hstu/base/files.h"
 #include "hstu/cli/attention_bench.h"

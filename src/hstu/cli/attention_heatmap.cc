@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hstu/attention/attention.h"
+#include "hstu/attention/attention_cuda.h"
 #include "hstu/base/error.h"
 #include "hstu/base/files.h"
 #include "hstu/base/terminal.h"

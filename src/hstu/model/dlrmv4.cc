@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "hstu/loss/binary_cross_entropy.h"
-#include "hstu/model/compat.h"
 #include "hstu/ops/action_rows.h"
+#include "hstu/ops/cast.h"
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/linear.h"
@@ -100,7 +100,7 @@ Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variabl
 
 Variable Dlrmv4::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
   const double factor = config_.loss_weight / static_cast<double>(batch.supervised);
-  return loss::binary_cross_entropy(tape, logits, as_floats(batch.tensor(kLabelColumn)), factor);
+  return loss::binary_cross_entropy(tape, logits, batch.tensor(kLabelColumn), factor);
 }
 
 // (C * B, D): row c * B + b is contextual feature c of sample b, each feature with a weight of its own.
@@ -108,7 +108,7 @@ Variable Dlrmv4::contextual_tokens(Tape& tape, const Batch& batch, const Rows& r
   std::vector<Variable> features;
   for (std::size_t c = 0; c < rows.context.size(); ++c) {
     const Tensor index = batch.tensor(index_column(layout_.features().context[c].name));
-    features.push_back(ops::gather_rows(tape, rows.context[c], as_index(index)));
+    features.push_back(ops::gather_rows(tape, rows.context[c], index));
   }
   return ops::grouped_linear(tape, ops::concat_rows(tape, features), Variable(context_weight_),
                              Variable(context_bias_));
@@ -121,7 +121,7 @@ Variable Dlrmv4::item_content(Tape& tape, const Batch& batch, const Rows& rows) 
   std::vector<Variable> attributes;
   for (std::size_t a = 0; a < rows.attributes.size(); ++a) {
     const Tensor index = batch.tensor(index_column(layout_.features().attributes[a].name));
-    attributes.push_back(ops::gather_rows(tape, rows.attributes[a], as_index(index)));
+    attributes.push_back(ops::gather_rows(tape, rows.attributes[a], index));
   }
   return ops::add(tape, content, additional_.front()(tape, ops::concat_columns(tape, attributes)));
 }
@@ -131,15 +131,15 @@ Variable Dlrmv4::sequence(Tape& tape, const Batch& batch, const Rows& rows, cons
   const double scale = std::sqrt(static_cast<double>(config_.dim));
   std::vector<ops::GatherTerm> terms;
   if (config_.context > 0)
-    terms.push_back({contextual_tokens(tape, batch, rows), as_index(batch.tensor(dlrmv4::kContext)), scale});
+    terms.push_back({contextual_tokens(tape, batch, rows), batch.tensor(dlrmv4::kContext), scale});
   terms.push_back(
-      {item_content(tape, batch, rows), as_index(batch.tensor(index_column(layout_.features().item.name))), scale});
+      {item_content(tape, batch, rows), batch.tensor(index_column(layout_.features().item.name)), scale});
   const Variable actions =
       action_(tape, ops::action_rows(tape, Variable(action_table_), Variable(action_target_),
-                                     as_bytes(batch.tensor(dlrmv4::kActions)), as_bytes(action_bits_)));
-  terms.push_back({actions, as_index(batch.tensor(dlrmv4::kAction)), scale});
-  terms.push_back({Variable(position_), as_index(batch.tensor(dlrmv4::kPosition)), 1});
-  terms.push_back({Variable(time_), as_index(batch.tensor(dlrmv4::kTimeBucket)), 1});
+                                     batch.tensor(dlrmv4::kActions), action_bits_));
+  terms.push_back({actions, batch.tensor(dlrmv4::kAction), scale});
+  terms.push_back({Variable(position_), batch.tensor(dlrmv4::kPosition), 1});
+  terms.push_back({Variable(time_), batch.tensor(dlrmv4::kTimeBucket), 1});
   return ops::gather_sum(tape, terms,
                          draws.dropout(config_.input_dropout, kInputPlace, batch.tensor(dlrmv4::kTokenName)));
 }
@@ -155,8 +155,7 @@ Variable Dlrmv4::encode_users(Tape& tape, const Variable& x, const Batch& batch,
 }
 
 Variable Dlrmv4::postprocess(Tape& tape, const Variable& x, const Batch& batch) const {
-  const Variable clock = Variable::constant(
-      ops::cast(tape, batch.tensor(dlrmv4::kClock), x.value().dtype()));  // (B, kClockFeatures)
+  const Variable clock = ops::cast(tape, batch.tensor(dlrmv4::kClock), x.value().dtype());  // (B, kClockFeatures)
   const Variable h = ops::linear(tape, ops::concat_columns(tape, {x, clock}), Variable(post_linear_.weight),
                                  Variable(post_linear_.bias));
   return ops::layer_norm(tape, h, Variable(post_norm_.weight), Variable(post_norm_.bias), kNormEpsilon);
@@ -164,10 +163,10 @@ Variable Dlrmv4::postprocess(Tape& tape, const Variable& x, const Batch& batch) 
 
 // (B, D): the candidates' items and attributes, seen apart from any user.
 Variable Dlrmv4::encode_candidates(Tape& tape, const Batch& batch, const Rows& rows) const {
-  std::vector<Variable> features{ops::gather_rows(tape, rows.items, as_index(batch.tensor(dlrmv4::kCandidateItem)))};
+  std::vector<Variable> features{ops::gather_rows(tape, rows.items, batch.tensor(dlrmv4::kCandidateItem))};
   for (std::size_t a = 0; a < rows.attributes.size(); ++a) {
     const Tensor index = batch.tensor(candidate_column(layout_.features().attributes[a].name));
-    features.push_back(ops::gather_rows(tape, rows.attributes[a], as_index(index)));
+    features.push_back(ops::gather_rows(tape, rows.attributes[a], index));
   }
   return item_(tape, ops::concat_columns(tape, features));
 }

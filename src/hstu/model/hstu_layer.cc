@@ -1,6 +1,5 @@
 #include "hstu/model/hstu_layer.h"
 
-#include "hstu/model/compat.h"
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/linear.h"
@@ -28,8 +27,8 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
   const Variable weight(uvqk_.weight), bias(uvqk_.bias);
   const Variable z = ops::layer_norm(tape, x, Variable(input_norm_.weight), Variable(input_norm_.bias),
                                      kLayerEpsilon);                               // (T, D)
-  const Variable zq = queries.defined() ? ops::gather_rows(tape, z, as_index(queries)) : z;  // (Tq, D)
-  const Variable xq = queries.defined() ? ops::gather_rows(tape, x, as_index(queries)) : x;  // (Tq, D)
+  const Variable zq = queries.defined() ? ops::gather_rows(tape, z, queries) : z;  // (Tq, D)
+  const Variable xq = queries.defined() ? ops::gather_rows(tape, x, queries) : x;  // (Tq, D)
   // The weight's columns are [U, V, Q, K].
   const std::int64_t w = width_;
   const Variable u = ops::linear_columns(tape, zq, weight, bias, {{0, w}});                      // (Tq, w)

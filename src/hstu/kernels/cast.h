@@ -1,0 +1,21 @@
+// Elements under another type.
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/device/stream.h"
+
+namespace hstu::kernels {
+
+// y = x, rounded to nearest.
+template <typename T>
+struct Cast {
+  std::int64_t size = 0;
+  const double* x = nullptr;
+  T* y = nullptr;
+};
+
+template <typename T>
+void cast(const Cast<T>& p, HostStream);
+
+}  // namespace hstu::kernels

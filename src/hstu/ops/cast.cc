@@ -1,0 +1,18 @@
+#include "hstu/ops/cast.h"
+
+#include "hstu/kernels/cast.h"
+#include "hstu/ops/op.h"
+
+namespace hstu::ops {
+
+Variable cast(Tape& tape, const Tensor& x, DType type) {
+  const Context& context = tape.context();
+  check_devices<Operation::cast>(context, x);
+  Tensor y = Tensor::empty(x.shape(), type, context);
+  dispatch<Operation::cast>(context, type, [&]<typename T>(HostStream stream) {
+    kernels::cast(kernels::Cast<T>{.size = x.size(), .x = x.data<double>(), .y = y.mutable_data<T>()}, stream);
+  });
+  return Variable::constant(y);
+}
+
+}  // namespace hstu::ops

@@ -1,0 +1,19 @@
+#include "hstu/ops/cast.h"
+
+#include <gtest/gtest.h>
+
+namespace hstu {
+namespace {
+
+TEST(Cast, RoundsConstantsToTheType) {
+  const Tensor x = Tensor::from<double>({2, 1}, {1.0 / 3, 1e300});
+  Tape tape;
+  const Variable same = ops::cast(tape, x, DType::f64), rounded = ops::cast(tape, x, DType::f32);
+  EXPECT_EQ(same.value().data<double>()[0], 1.0 / 3);
+  EXPECT_EQ(rounded.value().data<float>()[0], 1.0f / 3.0f);
+  EXPECT_EQ(rounded.value().shape(), (Shape{2, 1}));
+  EXPECT_FALSE(rounded.needs_gradient());
+}
+
+}  // namespace
+}  // namespace hstu
