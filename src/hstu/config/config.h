@@ -6,7 +6,7 @@
 //   Schedule::kFlat; }; inline void describe(ConfigFields& fields, TrainingOptions& o) {
 //     fields.field("max_steps", o.max_steps, "stop after this many steps; 0: no limit", rule::at_least(0));
 //     fields.field("lr", o.lr, "learning rate of the dense parameters", rule::positive());
-//     fields.choice("schedule", o.schedule, {{"flat", Schedule::kFlat}, {"linear", Schedule::kLinear}}, "…");
+//     fields.choice("schedule", o.schedule, kSchedules, "…");  // base/choice.h
 //   }
 //   struct Options { TrainingOptions training; };
 //   inline void describe(ConfigFields& fields, Options& o) {
@@ -31,6 +31,7 @@
 #include <variant>
 #include <vector>
 
+#include "hstu/base/choice.h"
 #include "hstu/base/files.h"
 
 namespace hstu {
@@ -74,21 +75,16 @@ class ConfigFields {
     visit({name, &value, doc, rule});
   }
 
-  // A word for each value of an enumeration.
+  // An enumeration, by the words of its table.
   template <typename Enum>
-  void choice(std::string_view name, Enum& value,
-              std::initializer_list<std::pair<const char*, std::type_identity_t<Enum>>> words,
+  void choice(std::string_view name, Enum& value, std::span<const Choice<std::type_identity_t<Enum>>> words,
               std::string_view doc) {
     Rule rule;
-    std::string chosen;
-    for (const auto& [word, meaning] : words) {
-      rule.words.emplace_back(word);
-      if (meaning == value) chosen = word;
-    }
+    for (const auto& choice : words) rule.words.emplace_back(choice.word);
+    std::string chosen = word_of(words, value);
     visit({name, &chosen, doc, rule});
-    for (const auto& [word, meaning] : words) {
-      if (chosen == word) value = meaning;
-    }
+    for (const auto& choice : words)
+      if (chosen == choice.word) value = choice.value;
   }
 
   // [name]

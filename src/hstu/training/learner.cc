@@ -7,12 +7,6 @@ RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
   return {parse_row_optimizer(section.kind), section.epsilon, section.beta1, section.beta2};
 }
 
-DenseOptimizerConfig dense_config(const DenseOptimizerSection& section) {
-  DenseOptimizerConfig config = section.config;
-  config.kind = parse_dense_optimizer(section.kind);
-  return config;
-}
-
 }  // namespace
 
 Learner::Learner(const RunOptions& run, const ModelConfig& model_config, const FeatureTables& tables)
@@ -20,6 +14,6 @@ Learner::Learner(const RunOptions& run, const ModelConfig& model_config, const F
       model(model_config, run.seed),
       embeddings(tables, model_config.embedding_dim, row_optimizer(run.sparse), run.seed,
                  parse_on_bad_id(run.on_bad_id)),
-      dense_optimizer(model.parameters().all(), dense_config(run.dense)) {}
+      dense_optimizer(model.parameters().all(), run.dense.config) {}
 
 }  // namespace hstu
