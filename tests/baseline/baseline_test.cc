@@ -82,7 +82,6 @@ TEST(Baseline, WithoutAnyTrainingEventEverythingIsEven) {
   const BaselineScores scores = score_baseline(dataset, Holdout{}, std::vector<std::int64_t>{0});
   EXPECT_EQ(scores.score[0], 0);
   EXPECT_EQ(scores.probability[0], 0.5);
-  EXPECT_THROW(score_baseline(dataset, Holdout{}, {}, {.user_prior = 0}), UsageError);
 }
 
 // Traps: the global rate at a sample's time is taken off, which reorders samples of different times; scores

@@ -25,6 +25,12 @@ std::string due(const CheckpointSection& options, std::int64_t step, seconds ela
   return SaveCadence(options, kStart).due(after(step), kStart + elapsed).value_or("");
 }
 
+std::int64_t first_due(const EvaluationCadence& cadence) {
+  std::int64_t step = 1;
+  while (!cadence.due(after(step))) ++step;
+  return step;
+}
+
 TEST(SaveCadence, EachKindFiresAtItsOwnMultiples) {
   const CheckpointSection batches{.every_window_batches = 4, .every_seconds = 0};
   EXPECT_EQ(due(batches, 4), "in_window_batch");
@@ -78,17 +84,25 @@ TEST(EvaluationCadence, FractionsAreRoundedUpToSteps) {
     EvaluationSection options;
     options.every_data_fraction = 0.001;
     options.skip_until_fraction = c.skip;
-    const EvaluationCadence cadence(options, c.steps);
-    EXPECT_EQ(cadence.interval(), c.interval);
-    EXPECT_EQ(cadence.first_step(), c.first_step);
-    std::int64_t step = 1;
-    while (!cadence.due(after(step))) ++step;
-    EXPECT_EQ(step, c.first_evaluation * c.interval);
+    EXPECT_EQ(first_due(EvaluationCadence(options, c.steps)), c.first_evaluation * c.interval);
+    options.skip_until_fraction = 0;
+    EXPECT_EQ(first_due(EvaluationCadence(options, c.steps)), c.interval);
+    EvaluationSection by_windows;
+    by_windows.every_windows = 1;
+    by_windows.skip_until_fraction = c.skip;
+    const EvaluationCadence windows(by_windows, c.steps);
+    RunState state;
+    state.window_end = true;
+    state.windows_done = 1;
+    state.step = c.first_step - 1;
+    EXPECT_FALSE(windows.due(state));
+    state.step = c.first_step;
+    EXPECT_TRUE(windows.due(state));
   }
   EvaluationSection tenth;
   tenth.every_data_fraction = 0.1;
-  EXPECT_EQ(EvaluationCadence(tenth, 30).interval(), 3) << "not 4 by the last bit of 0.1";
-  EXPECT_EQ(EvaluationCadence(tenth, 2).interval(), 1) << "never zero";
+  EXPECT_EQ(first_due(EvaluationCadence(tenth, 30)), 3) << "not 4 by the last bit of 0.1";
+  EXPECT_EQ(first_due(EvaluationCadence(tenth, 2)), 1) << "never zero";
 }
 
 TEST(EvaluationCadence, WindowsCountWhenTheyEndAndNotBeforeTheSkip) {

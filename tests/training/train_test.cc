@@ -130,7 +130,7 @@ TEST_F(Training, NeverWritesOverAnEarlierRun) {
 // would.
 TEST_F(Training, TheLossIsDividedOnceByTheNumberOfSamples) {
   options_.model.input_dropout = options_.model.layer_dropout = 0;
-  options_.dense.kind = "sgd";
+  options_.dense.config.kind = DenseOptimizerKind::sgd;
   options_.dense.max_gradient_norm = 0;
   Experiment experiment(options_);
   const std::vector<std::int64_t> anchors = experiment.anchors().training.first(12);

@@ -1,54 +1,29 @@
-// The words of an enumeration. One table of them serves parsing, messages, help texts and the configuration:
-//
-//   inline constexpr Choice<Decay> kDecays[] = {{Decay::none, "none"}, {Decay::linear, "linear"}};
-//
-//   parse_word(kDecays, "linear", "decay")   // Decay::linear; UsageError for a word that is not in the table
-//   to_word(kDecays, Decay::none)            // "none"
-//   words(kDecays)                           // {"none", "linear"}
-//   fields.choice("decay", o.decay, kDecays, "after the warm-up");   // config/config.h
+// Words for the values of an enumeration, in one table that the configuration, its reference page, messages and
+// files share:
+//   enum class Decay { none, linear };
+//   inline constexpr Choice<Decay> kDecays[] = {{"none", Decay::none}, {"linear", Decay::linear}};
 #pragma once
 
-#include <cstddef>
+#include <span>
 #include <string>
-#include <string_view>
-#include <vector>
+#include <type_traits>
 
 #include "hstu/base/error.h"
-#include "hstu/base/text.h"
 
 namespace hstu {
 
 template <typename Enum>
 struct Choice {
+  const char* word;
   Enum value;
-  std::string_view word;
 };
 
-// Every word of the table, in its order.
-template <typename Enum, std::size_t kCount>
-std::vector<std::string> words(const Choice<Enum> (&table)[kCount]) {
-  std::vector<std::string> list;
-  for (const Choice<Enum>& choice : table) list.emplace_back(choice.word);
-  return list;
-}
-
-// The word of `value`, which must be in the table.
-template <typename Enum, std::size_t kCount>
-std::string to_word(const Choice<Enum> (&table)[kCount], Enum value) {
-  for (const Choice<Enum>& choice : table) {
-    if (choice.value == value) return std::string(choice.word);
-  }
-  require(false, "the value {} has no word", static_cast<int>(value));
-  return "";
-}
-
-// The value of `word`. UsageError for any other word; it names `what` was expected and the nearest word.
-template <typename Enum, std::size_t kCount>
-Enum parse_word(const Choice<Enum> (&table)[kCount], std::string_view word, std::string_view what) {
-  for (const Choice<Enum>& choice : table) {
-    if (choice.word == word) return choice.value;
-  }
-  fail_usage("unknown {} \"{}\"{}", what, word, suggestion(word, words(table)));
+// Throws InternalError for a value that the table lacks.
+template <typename Enum>
+std::string word_of(std::span<const Choice<std::type_identity_t<Enum>>> words, Enum value) {
+  for (const auto& choice : words)
+    if (choice.value == value) return choice.word;
+  throw InternalError("a value of an enumeration has no word");
 }
 
 }  // namespace hstu

@@ -24,11 +24,7 @@ double smoothed_rate(const RateCounts& counts, double prior, double global) {
 }  // namespace
 
 BaselineScores score_baseline(const Dataset& dataset, const Holdout& holdout,
-                              std::span<const std::int64_t> positions, const BaselineOptions& options) {
-  if (!(options.user_prior > 0 && options.item_prior > 0)) {
-    fail_usage("baseline: expected priors above 0, found {} for users and {} for items", options.user_prior,
-               options.item_prior);
-  }
+                              std::span<const std::int64_t> positions) {
   std::vector<std::int64_t> users, items, times;
   for (const std::int64_t p : positions) {
     users.push_back(dataset.user_at(p));
@@ -61,8 +57,8 @@ BaselineScores score_baseline(const Dataset& dataset, const Holdout& holdout,
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const double global =
         (static_cast<double>(counts[i].positives) + 1) / (static_cast<double>(counts[i].events) + 2);
-    const double item = logit(smoothed_rate(item_counts[i], options.item_prior, global));
-    const double user = logit(smoothed_rate(user_counts[i], options.user_prior, global));
+    const double item = logit(smoothed_rate(item_counts[i], kItemPrior, global));
+    const double user = logit(smoothed_rate(user_counts[i], kUserPrior, global));
     scores.score.push_back(item + user);
     scores.probability.push_back(1 / (1 + std::exp(logit(global) - item - user)));
   }

@@ -12,10 +12,7 @@ namespace hstu {
 
 // A rate is (positives + prior * global) / (events + prior): `prior` events at the global rate are assumed
 // beforehand. The global rate itself is (positives + 1) / (events + 2).
-struct BaselineOptions {
-  double user_prior = 10;
-  double item_prior = 10;
-};
+inline constexpr double kUserPrior = 10, kItemPrior = 10;
 
 struct BaselineScores {
   std::vector<double> score;        // logit(item's rate) + logit(user's rate)
@@ -27,6 +24,6 @@ struct BaselineScores {
 // user counts for nothing and is scored at the global rate. One walk over the dataset, in parallel; the
 // result does not depend on the number of threads.
 BaselineScores score_baseline(const Dataset& dataset, const Holdout& holdout,
-                              std::span<const std::int64_t> positions, const BaselineOptions& options = {});
+                              std::span<const std::int64_t> positions);
 
 }  // namespace hstu

@@ -11,7 +11,6 @@ namespace {
 // Everything that the result depends on.
 Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
              std::span<const std::int64_t> positions) {
-  const BaselineOptions baseline;
   return {{"dataset", dataset.manifest().id},
           {"time_begin", holdout.time_begin},
           {"time_end", holdout.time_end},
@@ -21,8 +20,8 @@ Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& 
           {"window_seconds", options.window_seconds},
           {"samples", positions.size()},
           {"ranked_by", "score"},
-          {"user_prior", baseline.user_prior},
-          {"item_prior", baseline.item_prior}};
+          {"user_prior", kUserPrior},
+          {"item_prior", kItemPrior}};
 }
 
 std::optional<RankingMetrics> read(const Path& file, const Json& subject) {

@@ -25,8 +25,7 @@ struct TensorSpec {
 class SafetensorsWriter {
  public:
   // Data must follow in the order of `tensors`. Order them by falling element size, so that each is aligned.
-  SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors,
-                    const std::map<std::string, std::string>& metadata = {});
+  SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors);
 
   // The next `size` bytes of data; a tensor may come in many pieces. Throws Error naming the file.
   void write(const void* data, std::size_t size);
@@ -51,7 +50,6 @@ class SafetensorsFile {
   explicit SafetensorsFile(const Path& path);
 
   const std::vector<TensorSpec>& tensors() const { return tensors_; }  // by place in the file
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
   // Throws Error unless the file holds exactly these tensors, in any order.
   void expect(const std::vector<TensorSpec>& tensors) const;
@@ -83,7 +81,6 @@ class SafetensorsFile {
   Path path_;
   MappedFile file_;
   std::vector<TensorSpec> tensors_;
-  std::map<std::string, std::string> metadata_;
   std::map<std::string, Data> data_;
 };
 

@@ -100,7 +100,6 @@ SafetensorsFile::SafetensorsFile(const Path& path) : path_(path), file_(path) {
     if (name == "__metadata__") {
       for (const auto& [key, value] : entry.items()) {
         if (!value.is_string()) refuse(path, fmt::format("its metadata's \"{}\" is not a string", key));
-        metadata_[key] = value.get<std::string>();
       }
       continue;
     }

@@ -11,11 +11,9 @@ namespace hstu {
 static_assert(std::endian::native == std::endian::little,
               "safetensors are little-endian; so is all we write");
 
-SafetensorsWriter::SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors,
-                                     const std::map<std::string, std::string>& metadata)
+SafetensorsWriter::SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors)
     : file_(path) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const TensorSpec& tensor : tensors) {
     require(!header.contains(tensor.name), "two tensors are called \"{}\"", tensor.name);

@@ -1,19 +1,11 @@
 #include "hstu/metrics/binned_auc.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "hstu/base/error.h"
 
 namespace hstu {
-namespace {
-
-std::int64_t total(const std::vector<std::uint64_t>& counts) {
-  return static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
-}
-
-}  // namespace
 
 BinnedAuc::BinnedAuc(std::int64_t bins)
     : positives_(static_cast<std::size_t>(bins)), negatives_(static_cast<std::size_t>(bins)) {
@@ -42,14 +34,6 @@ void BinnedAuc::merge(const BinnedAuc& other) {
     positives_[b] += other.positives_[b];
     negatives_[b] += other.negatives_[b];
   }
-}
-
-std::int64_t BinnedAuc::n() const {
-  return n_pos() + total(negatives_);
-}
-
-std::int64_t BinnedAuc::n_pos() const {
-  return total(positives_);
 }
 
 std::optional<double> BinnedAuc::value() const {

@@ -24,8 +24,6 @@ class BinnedAuc {
   // Adds the histograms; the AUC of parts is never averaged.
   void merge(const BinnedAuc& other);
 
-  std::int64_t n() const;
-  std::int64_t n_pos() const;
   // Sum over bins of positives * (negatives below + negatives here / 2), over all pairs. Empty when a class
   // is missing.
   std::optional<double> value() const;

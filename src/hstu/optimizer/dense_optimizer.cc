@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "hstu/base/error.h"
-#include "hstu/base/text.h"
 #include "hstu/base/threads.h"
 
 namespace hstu {
@@ -104,27 +103,6 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
     else
       sgd(s, begin, end, gradient, value, config_.momentum > 0.0 ? state(p) : nullptr);
   });
-}
-
-std::string to_string(DenseOptimizerKind kind) {
-  switch (kind) {
-    case DenseOptimizerKind::adam:
-      return "adam";
-    case DenseOptimizerKind::adamw:
-      return "adamw";
-    case DenseOptimizerKind::sgd:
-      return "sgd";
-  }
-  return "?";
-}
-
-DenseOptimizerKind parse_dense_optimizer(std::string_view name) {
-  std::vector<std::string> known;
-  for (const auto kind : {DenseOptimizerKind::adam, DenseOptimizerKind::adamw, DenseOptimizerKind::sgd}) {
-    if (name == to_string(kind)) return kind;
-    known.push_back(to_string(kind));
-  }
-  fail_usage("unknown dense optimizer \"{}\"{}", name, suggestion(name, known));
 }
 
 }  // namespace hstu

@@ -4,15 +4,17 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "hstu/base/choice.h"
 #include "hstu/optimizer/parameter_blocks.h"
 #include "hstu/tensor/parameter.h"
 
 namespace hstu {
 
 enum class DenseOptimizerKind { adam, adamw, sgd };
+inline constexpr Choice<DenseOptimizerKind> kDenseOptimizers[] = {
+    {"adam", DenseOptimizerKind::adam}, {"adamw", DenseOptimizerKind::adamw}, {"sgd", DenseOptimizerKind::sgd}};
 
 struct DenseOptimizerConfig {
   DenseOptimizerKind kind = DenseOptimizerKind::adam;
@@ -50,8 +52,6 @@ class DenseOptimizer {
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
-  const DenseOptimizerConfig& config() const { return config_; }
-
  private:
   NamedTensors parameters_;
   DenseOptimizerConfig config_;
@@ -59,9 +59,5 @@ class DenseOptimizer {
   std::vector<State> state_;  // Adam: m and v of each parameter; SGD: m of each, when there is momentum
   std::int64_t steps_ = 0;
 };
-
-std::string to_string(DenseOptimizerKind kind);  // "adam", "adamw", "sgd"
-// Throws UsageError naming the nearest known kind.
-DenseOptimizerKind parse_dense_optimizer(std::string_view name);
 
 }  // namespace hstu

@@ -8,13 +8,6 @@
 
 namespace hstu {
 
-Decay parse_decay(std::string_view name) {
-  if (name == "none") return Decay::none;
-  if (name == "linear") return Decay::linear;
-  if (name == "cosine") return Decay::cosine;
-  fail_usage("unknown learning rate decay \"{}\": expected \"none\", \"linear\" or \"cosine\"", name);
-}
-
 void LearningRateSchedule::validate() const {
   if (!(base >= 0.0) || !(start >= 0.0) || !std::isfinite(base) || !std::isfinite(start))
     fail_usage("learning rate: expected finite rates >= 0, found base {} and start {}", base, start);

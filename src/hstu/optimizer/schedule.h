@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+
+#include "hstu/base/choice.h"
 
 namespace hstu {
 
 enum class Decay { none, linear, cosine };
-// Throws UsageError naming what is known.
-Decay parse_decay(std::string_view name);
+inline constexpr Choice<Decay> kDecays[] = {
+    {"none", Decay::none}, {"linear", Decay::linear}, {"cosine", Decay::cosine}};
 
 struct LearningRateSchedule {
   double base = 1e-3;

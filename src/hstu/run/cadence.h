@@ -34,11 +34,11 @@ class EvaluationCadence {
   EvaluationCadence(const EvaluationSection& options, std::int64_t steps_per_epoch);
 
   bool due(const RunState& state) const;
-  std::int64_t interval() const { return interval_; }  // in steps; 0: not by the fraction of data
-  std::int64_t first_step() const { return first_step_; }
 
  private:
-  std::int64_t every_windows_, interval_ = 0, first_step_ = 0;
+  std::int64_t every_windows_;
+  std::int64_t interval_ = 0;  // in steps; 0: not by the fraction of data
+  std::int64_t first_step_ = 0;
 };
 
 }  // namespace hstu

@@ -1,6 +1,12 @@
 #include "hstu/run/options.h"
 
 namespace hstu {
+namespace {
+
+constexpr Choice<HistoryStrategy> kHistoryStrategies[] = {{"interleaved", HistoryStrategy::interleaved},
+                                                          {"last_n", HistoryStrategy::last_n}};
+
+}  // namespace
 
 void describe(ConfigFields& f, ContextualFeature& o) {
   f.field("name", o.name, "of the feature and its table", rule::required());
@@ -87,7 +93,7 @@ void describe(ConfigFields& f, TrainingSection& o) {
 }
 
 void describe(ConfigFields& f, DenseOptimizerSection& o) {
-  f.field("kind", o.kind, "of the dense parameters' optimizer", rule::one_of({"adam", "adamw", "sgd"}));
+  f.choice("kind", o.config.kind, kDenseOptimizers, "of the dense parameters' optimizer");
   f.field("learning_rate", o.learning_rate, "base rate", rule::at_least(0));
   f.field("beta1", o.config.beta1, "Adam", rule::between(0, 0.99999));
   f.field("beta2", o.config.beta2, "Adam", rule::between(0, 0.9999999));
@@ -115,7 +121,7 @@ void describe(ConfigFields& f, ScheduleSection& o) {
   f.field("warmup_start", o.warmup_start, "rate where they begin", rule::at_least(0));
   f.field("warmup_from_zero_step", o.warmup_from_zero_step,
           "step 0 has the starting rate itself (DLRMv4 reference)");
-  f.field("decay", o.decay, "after the warm-up", rule::one_of({"none", "linear", "cosine"}));
+  f.choice("decay", o.decay, kDecays, "after the warm-up");
   f.field("decay_steps", o.decay_steps, "step at which the decay ends", rule::at_least(0));
   f.field("final_fraction", o.final_fraction, "of the base rate, after the decay", rule::between(0, 1));
 }
@@ -233,7 +239,7 @@ LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base)
           .start = std::min(schedule.warmup_start, base),
           .warmup_steps = schedule.warmup_steps,
           .warmup_from_zero_step = schedule.warmup_from_zero_step,
-          .decay = parse_decay(schedule.decay),
+          .decay = schedule.decay,
           .decay_steps = schedule.decay_steps,
           .final_fraction = schedule.final_fraction};
 }

@@ -41,7 +41,6 @@ struct SparseOptimizerSection {
 };
 
 struct DenseOptimizerSection {
-  std::string kind = "adam";
   double learning_rate = 1e-3;
   double max_gradient_norm = 1.0;
   DenseOptimizerConfig config;
@@ -52,7 +51,7 @@ struct ScheduleSection {
   std::int64_t warmup_steps = 0;
   double warmup_start = 0;
   bool warmup_from_zero_step = false;
-  std::string decay = "none";
+  Decay decay = Decay::none;
   std::int64_t decay_steps = 0;
   double final_fraction = 0;
 };

@@ -9,12 +9,6 @@ RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
   return {parse_row_optimizer(section.kind), section.epsilon, section.beta1, section.beta2};
 }
 
-DenseOptimizerConfig dense_config(const DenseOptimizerSection& section) {
-  DenseOptimizerConfig config = section.config;
-  config.kind = parse_dense_optimizer(section.kind);
-  return config;
-}
-
 std::vector<TableConfig> table_configs(const Model& model) {
   std::vector<TableConfig> configs;
   for (const FeatureSpec& feature : model.features())
@@ -28,7 +22,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained)
     : options(run),
       model(std::move(trained)),
       tables(table_configs(*model), row_optimizer(run.sparse), run.seed),
-      dense_optimizer(model->parameters().all(), dense_config(run.dense)),
+      dense_optimizer(model->parameters().all(), run.dense.config),
       bad_ids(parse_on_bad_id(run.on_bad_id), model->features()) {}
 
 std::vector<std::span<const std::int64_t>> feature_ids(const Model& model, const Batch& batch) {
