@@ -131,7 +131,7 @@ void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
                    "hstu: a dataset for training; mlcommons: the sixteen files of MLCommons' cache and\n"
                    "item_popularity.npy, byte for byte, in OUTPUT/hstu_cache_L<--history-length>")
       ->capture_default_str()
-      ->check(CLI::IsMember(words(kLayouts)));
+      ->check(CLI::IsMember(hstu::words(kLayouts)));
   command
       ->add_option("--history-length", words->history_length,
                    "history length in the file names of --layout mlcommons")
