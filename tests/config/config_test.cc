@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 enum class Pace { kFlat, kLinear };
-constexpr Choice<Pace> kPaces[] = {{Pace::kFlat, "flat"}, {Pace::kLinear, "linear"}};
+constexpr Choice<Pace> kPaces[] = {{"flat", Pace::kFlat}, {"linear", Pace::kLinear}};
 
 struct LoopOptions {
   std::int64_t max_steps = 100;

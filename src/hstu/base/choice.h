@@ -1,10 +1,10 @@
 // The words of an enumeration. One table of them serves parsing, messages, help texts and the configuration:
 //
-//   inline constexpr Choice<Decay> kDecays[] = {{Decay::none, "none"}, {Decay::linear, "linear"}};
+//   inline constexpr Choice<Decay> kDecays[] = {{"none", Decay::none}, {"linear", Decay::linear}};
 //
 //   parse_word(kDecays, "linear", "decay")   // Decay::linear; UsageError for a word that is not in the table
-//   to_word(kDecays, Decay::none)            // "none"
-//   words(kDecays)                           // {"none", "linear"}
+//   word_of(kDecays, Decay::none)            // "none"
+//   words_of(kDecays)                        // {"none", "linear"}
 //   fields.choice("decay", o.decay, kDecays, "after the warm-up");   // config/config.h
 #pragma once
 
@@ -20,13 +20,13 @@ namespace hstu {
 
 template <typename Enum>
 struct Choice {
-  Enum value;
   std::string_view word;
+  Enum value;
 };
 
 // Every word of the table, in its order.
 template <typename Enum, std::size_t kCount>
-std::vector<std::string> words(const Choice<Enum> (&table)[kCount]) {
+std::vector<std::string> words_of(const Choice<Enum> (&table)[kCount]) {
   std::vector<std::string> list;
   for (const Choice<Enum>& choice : table) list.emplace_back(choice.word);
   return list;
@@ -34,7 +34,7 @@ std::vector<std::string> words(const Choice<Enum> (&table)[kCount]) {
 
 // The word of `value`, which must be in the table.
 template <typename Enum, std::size_t kCount>
-std::string to_word(const Choice<Enum> (&table)[kCount], Enum value) {
+std::string word_of(const Choice<Enum> (&table)[kCount], Enum value) {
   for (const Choice<Enum>& choice : table) {
     if (choice.value == value) return std::string(choice.word);
   }
@@ -42,13 +42,13 @@ std::string to_word(const Choice<Enum> (&table)[kCount], Enum value) {
   return "";
 }
 
-// The value of `word`. UsageError for any other word; it names `what` was expected and the nearest word.
+// The value of `word`. UsageError for any other word, naming `what` and the nearest word.
 template <typename Enum, std::size_t kCount>
 Enum parse_word(const Choice<Enum> (&table)[kCount], std::string_view word, std::string_view what) {
   for (const Choice<Enum>& choice : table) {
     if (choice.word == word) return choice.value;
   }
-  fail_usage("unknown {} \"{}\"{}", what, word, suggestion(word, words(table)));
+  fail_usage("unknown {} \"{}\"{}", what, word, suggestion(word, words_of(table)));
 }
 
 }  // namespace hstu

@@ -93,8 +93,8 @@ class ConfigFields {
   // An enumeration, by the words of its table.
   template <typename Enum, std::size_t kCount>
   void choice(std::string_view name, Enum& value, const Choice<Enum> (&table)[kCount], std::string_view doc) {
-    const Rule rule{.words = words(table)};
-    std::string word = to_word(table, value);
+    const Rule rule{.words = words_of(table)};
+    std::string word = word_of(table, value);
     visit({name, &word, doc, rule});
     value = parse_word(table, word, name);
   }

@@ -8,7 +8,7 @@ namespace hstu {
 namespace {
 
 constexpr Choice<TimeUnit> kTimeUnits[] = {
-    {TimeUnit::kSeconds, "s"}, {TimeUnit::kMilliseconds, "ms"}, {TimeUnit::kMicroseconds, "us"}};
+    {"s", TimeUnit::kSeconds}, {"ms", TimeUnit::kMilliseconds}, {"us", TimeUnit::kMicroseconds}};
 
 void conditions(ConfigFields& fields, std::string_view name, std::vector<Condition>& list,
                 std::string_view doc, bool required) {
