@@ -9,13 +9,13 @@ namespace {
 using testing::ElementsAre;
 
 enum class Pace { flat, linear, unnamed };
-constexpr Choice<Pace> kPaces[] = {{Pace::flat, "flat"}, {Pace::linear, "linear"}};
+constexpr Choice<Pace> kPaces[] = {{"flat", Pace::flat}, {"linear", Pace::linear}};
 
 TEST(Choice, PairsEveryValueWithItsWord) {
-  EXPECT_THAT(words(kPaces), ElementsAre("flat", "linear"));
+  EXPECT_THAT(words_of(kPaces), ElementsAre("flat", "linear"));
   for (const Choice<Pace>& choice : kPaces) {
     EXPECT_EQ(parse_word(kPaces, choice.word, "pace"), choice.value);
-    EXPECT_EQ(to_word(kPaces, choice.value), choice.word);
+    EXPECT_EQ(word_of(kPaces, choice.value), choice.word);
   }
 }
 
@@ -29,7 +29,7 @@ TEST(Choice, AnUnknownWordIsTheUsersMistakeAndNamesTheNearestOne) {
 }
 
 TEST(Choice, AValueWithoutAWordIsADefect) {
-  EXPECT_THROW(to_word(kPaces, Pace::unnamed), InternalError);
+  EXPECT_THROW(word_of(kPaces, Pace::unnamed), InternalError);
 }
 
 }  // namespace

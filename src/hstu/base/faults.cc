@@ -15,7 +15,7 @@
 namespace hstu {
 namespace {
 
-constexpr Choice<int> kSignals[] = {{SIGKILL, "kill"}, {SIGTERM, "term"}};
+constexpr Choice<int> kSignals[] = {{"kill", SIGKILL}, {"term", SIGTERM}};
 
 FaultWatcher& watcher() {
   static FaultWatcher instance;

@@ -16,7 +16,7 @@ enum class HistoryStrategy {
 };
 
 inline constexpr Choice<HistoryStrategy> kHistoryStrategies[] = {
-    {HistoryStrategy::interleaved, "interleaved"}, {HistoryStrategy::last_n, "last_n"}};
+    {"interleaved", HistoryStrategy::interleaved}, {"last_n", HistoryStrategy::last_n}};
 
 // An id computed from the candidate and its user, looked up as one token before the history. Keys: "user",
 // "item", "hour" (of the day, UTC), "weekday" (days since time 0, modulo 7), any item attribute, any context

@@ -11,9 +11,9 @@ namespace hstu {
 namespace {
 
 // Longer operators first: "<=" must not be read as "<".
-constexpr Choice<Comparison> kOperators[] = {{Comparison::kNotEqual, "!="}, {Comparison::kAtMost, "<="},
-                                             {Comparison::kAtLeast, ">="},  {Comparison::kEqual, "="},
-                                             {Comparison::kLess, "<"},      {Comparison::kMore, ">"}};
+constexpr Choice<Comparison> kOperators[] = {{"!=", Comparison::kNotEqual}, {"<=", Comparison::kAtMost},
+                                             {">=", Comparison::kAtLeast},  {"=", Comparison::kEqual},
+                                             {"<", Comparison::kLess},      {">", Comparison::kMore}};
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -83,11 +83,11 @@ Condition parse_condition(std::string_view text) {
   }
   fail_usage(
       "expected a condition such as \"event_type = listen\" or \"rating >= 4\" (operators {}), found \"{}\"",
-      fmt::join(words(kOperators), " "), text);
+      fmt::join(words_of(kOperators), " "), text);
 }
 
 std::string to_string(const Condition& condition) {
-  return fmt::format("{} {} {}", condition.column, to_word(kOperators, condition.comparison),
+  return fmt::format("{} {} {}", condition.column, word_of(kOperators, condition.comparison),
                      condition.value);
 }
 

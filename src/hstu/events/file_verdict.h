@@ -11,7 +11,7 @@ namespace hstu {
 struct FileVerdict {
   enum class Status { kOk, kDiffers, kMissing };
   static constexpr Choice<Status> kStatuses[] = {
-      {Status::kOk, "OK"}, {Status::kDiffers, "differs"}, {Status::kMissing, "missing"}};
+      {"OK", Status::kOk}, {"differs", Status::kDiffers}, {"missing", Status::kMissing}};
   std::string file;
   Status status = Status::kOk;
   std::string remark;  // what was compared, or the difference

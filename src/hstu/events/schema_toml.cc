@@ -8,16 +8,18 @@ namespace hstu {
 namespace {
 
 constexpr Choice<TimeUnit> kTimeUnits[] = {
-    {TimeUnit::kSeconds, "s"}, {TimeUnit::kMilliseconds, "ms"}, {TimeUnit::kMicroseconds, "us"}};
+    {"s", TimeUnit::kSeconds}, {"ms", TimeUnit::kMilliseconds}, {"us", TimeUnit::kMicroseconds}};
 
 void conditions(ConfigFields& fields, std::string_view name, std::vector<Condition>& list,
                 std::string_view doc, bool required) {
   Rule rule = rule::parsed_by([](const std::string& text) { parse_condition(text); });
   rule.required = required;
   std::vector<std::string> texts;
+  texts.reserve(list.size());
   for (const Condition& condition : list) texts.push_back(to_string(condition));
   fields.field(name, texts, doc, rule);
   list.clear();
+  list.reserve(texts.size());
   for (const std::string& text : texts) list.push_back(parse_condition(text));
 }
 

@@ -21,7 +21,7 @@ namespace hstu {
 namespace {
 
 enum class Layout { hstu, mlcommons };
-constexpr Choice<Layout> kLayouts[] = {{Layout::hstu, "hstu"}, {Layout::mlcommons, "mlcommons"}};
+constexpr Choice<Layout> kLayouts[] = {{"hstu", Layout::hstu}, {"mlcommons", Layout::mlcommons}};
 
 // The arguments of the user; each subcommand uses some of them.
 struct Words {
@@ -29,7 +29,7 @@ struct Words {
   double positive_rating = 4;
   SplitRule split;
   AnchorRule anchors;
-  std::string layout = to_word(kLayouts, Layout::hstu);
+  std::string layout = word_of(kLayouts, Layout::hstu);
   std::int64_t history_length = 4086;
   int threads = 0;
   std::uint64_t memory = std::uint64_t{2} << 30;
@@ -131,7 +131,7 @@ void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
                    "hstu: a dataset for training; mlcommons: the sixteen files of MLCommons' cache and\n"
                    "item_popularity.npy, byte for byte, in OUTPUT/hstu_cache_L<--history-length>")
       ->capture_default_str()
-      ->check(CLI::IsMember(words(kLayouts)));
+      ->check(CLI::IsMember(words_of(kLayouts)));
   command
       ->add_option("--history-length", words->history_length,
                    "history length in the file names of --layout mlcommons")

@@ -17,7 +17,7 @@ void run(const std::string& folder) {
   std::vector<std::vector<std::string>> rows = {{"file", "verdict", "compared"}};
   std::int64_t wrong = 0;
   for (const FileVerdict& verdict : verify(folder)) {
-    rows.push_back({verdict.file, to_word(FileVerdict::kStatuses, verdict.status), verdict.remark});
+    rows.push_back({verdict.file, word_of(FileVerdict::kStatuses, verdict.status), verdict.remark});
     wrong += verdict.status == FileVerdict::Status::kOk ? 0 : 1;
   }
   fmt::print("{}", table(rows));

@@ -18,7 +18,7 @@ const std::shared_ptr<arrow::DataType>& event_type_type() {
 std::shared_ptr<arrow::Array> event_type_names() {
   arrow::StringBuilder builder;
   std::shared_ptr<arrow::Array> names;
-  arrow::Status status = builder.AppendValues(words(kEventTypes));
+  arrow::Status status = builder.AppendValues(words_of(kEventTypes));
   if (status.ok()) status = builder.Finish(&names);
   check(status.ok(), "cannot build the names of event types: {}", status.ToString());
   return names;

@@ -12,11 +12,11 @@ namespace hstu {
 
 // Events of one user and one timestamp are in this order, as in Yambda. The codes index kEventTypes.
 enum class EventType : std::uint8_t { kListen, kDislike, kLike, kUndislike, kUnlike };
-inline constexpr Choice<EventType> kEventTypes[] = {{EventType::kListen, "listen"},
-                                                    {EventType::kDislike, "dislike"},
-                                                    {EventType::kLike, "like"},
-                                                    {EventType::kUndislike, "undislike"},
-                                                    {EventType::kUnlike, "unlike"}};
+inline constexpr Choice<EventType> kEventTypes[] = {{"listen", EventType::kListen},
+                                                    {"dislike", EventType::kDislike},
+                                                    {"like", EventType::kLike},
+                                                    {"undislike", EventType::kUndislike},
+                                                    {"unlike", EventType::kUnlike}};
 
 struct GeneratedEvent {
   std::uint32_t timestamp;  // seconds, a multiple of 5
