@@ -106,7 +106,8 @@ TEST(FeatureColumns, GiveDistinctIdsAndTheIndexOfEachPlace) {
 TEST(FeatureColumns, CountBadIdsByOccurrence) {
   Batch batch;
   LayoutScratch scratch;
-  small::PlainLayout(SampleFeatures({"item", 60}, {{"artist", 100}}, {{"user", 3}})).lay_out(few_samples(), scratch, batch);
+  small::PlainLayout(SampleFeatures({"item", 60}, {{"artist", 100}}, {{"user", 3}}))
+      .lay_out(few_samples(), scratch, batch);
   ASSERT_EQ(batch.bad_ids.size(), 3u);
   EXPECT_EQ(batch.bad_ids[0].feature, "item");  // 70 in two events and a candidate, 90 in a candidate
   EXPECT_EQ(batch.bad_ids[0].occurrences, 4);

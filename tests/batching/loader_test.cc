@@ -30,7 +30,8 @@ class LoaderTest : public testing::Test {
   const Data data_ = small::write(small::random_events(21, {.users = 20}));
   const Dataset dataset_{data_.folder};
   const SampleBuilder builder_{dataset_, options()};
-  const small::PlainLayout layout_{SampleFeatures({"item", 1000}, {{"artist_id", 1000}}, {{"user_x_hour", 100}})};
+  const small::PlainLayout layout_{
+      SampleFeatures({"item", 1000}, {{"artist_id", 1000}}, {{"user_x_hour", 100}})};
   Batch batch_of(std::span<const std::int64_t> positions) const {
     Batch batch;
     LayoutScratch scratch;

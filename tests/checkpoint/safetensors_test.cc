@@ -15,13 +15,12 @@ using namespace testing_checkpoint;
 using testing::HasSubstr;
 
 void write_small(const Path& path) {
-  SafetensorsWriter writer(path,
-                           {{"ids", DType::i64, {3}},
-                            {"wide", DType::f64, {1, 2}},
-                            {"rows", DType::f32, {3, 2}},
-                            {"none", DType::f32, {0, 7}},
-                            {"index", DType::i32, {1}},
-                            {"flags", DType::u8, {3}}});
+  SafetensorsWriter writer(path, {{"ids", DType::i64, {3}},
+                                  {"wide", DType::f64, {1, 2}},
+                                  {"rows", DType::f32, {3, 2}},
+                                  {"none", DType::f32, {0, 7}},
+                                  {"index", DType::i32, {1}},
+                                  {"flags", DType::u8, {3}}});
   const std::int64_t ids[] = {-1, 5, 1LL << 40};
   const double wide[] = {0.1, -2e300};
   const float rows[] = {1, 2, 3, 4, 5, 6};

@@ -73,7 +73,8 @@ TEST(DenseOptimizer, FollowsItsFormulaOverManyStepsAtRaggedSizes) {
       const auto values = values_of(parameters.list()[p]->value);
       for (std::size_t i = 0; i < values.size(); ++i)
         ASSERT_NEAR(values[i], references[p].w[i], 2e-6 * (1.0 + std::abs(references[p].w[i])))
-            << word_of(kDenseOptimizers, config.kind) << " " << parameters.list()[p]->name << " element " << i;
+            << word_of(kDenseOptimizers, config.kind) << " " << parameters.list()[p]->name << " element "
+            << i;
     }
   }
 }

@@ -26,7 +26,7 @@ class Step : public ::testing::Test {
     testing::write_small_dataset(folder_ / "data");
     options_ = testing::small_run(folder_ / "data");
     options_.model.input_dropout = options_.model.layer_dropout = 0.3;
-    options_.dense.kind = "sgd";  // Adam would make equal steps of unequal gradients
+    options_.dense.config.kind = DenseOptimizerKind::sgd;  // Adam would make equal steps of unequal gradients
     options_.dense.learning_rate = 0.5;
     options_.sparse.kind = "sgd";
     options_.sparse.learning_rate = 0.5;

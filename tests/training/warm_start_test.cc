@@ -53,8 +53,7 @@ TEST_F(WarmStart, TakesParametersAndRowsUnderAnotherSeedAndOptimizer) {
   const TableSet& tables = experiment.learner().tables;
   EXPECT_EQ(tables.rows_alive(), report.rows);
   EXPECT_EQ(tables.rows_alive(), source.learner().tables.rows_alive());
-  EXPECT_EQ(tables[0].rows_by_id()[0].values[0],
-            source.learner().tables[0].rows_by_id()[0].values[0]);
+  EXPECT_EQ(tables[0].rows_by_id()[0].values[0], source.learner().tables[0].rows_by_id()[0].values[0]);
   EXPECT_EQ(tables[0].rows_by_id()[0].state[0], 0.0f) << "the optimizer begins anew";
 }
 

@@ -22,9 +22,8 @@ std::int64_t first_not_finite(const Float* values, std::int64_t n) {
   constexpr std::int64_t kBlock = 32768;
   const std::int64_t blocks = (n + kBlock - 1) / kBlock;
   const auto size = [&](std::int64_t block) { return std::min(kBlock, n - block * kBlock); };
-  const std::int64_t block = parallel_find(blocks, 1, [&](std::int64_t b) {
-    return !all_finite(values + b * kBlock, size(b));
-  });
+  const std::int64_t block =
+      parallel_find(blocks, 1, [&](std::int64_t b) { return !all_finite(values + b * kBlock, size(b)); });
   if (block == blocks) return n;
   std::int64_t place = block * kBlock;
   while (std::isfinite(values[place])) ++place;

@@ -20,8 +20,8 @@ struct ManifestFile {
 
 struct CheckpointManifest {
   std::int64_t step = 0;
-  nlohmann::json state;   // values of the caller, descriptions of sections by name
-  nlohmann::json tables;  // array: descriptions of the sections "tables/..."
+  nlohmann::json state;                       // values of the caller, descriptions of sections by name
+  nlohmann::json tables;                      // array: descriptions of the sections "tables/..."
   std::map<std::string, ManifestFile> files;  // by path relative to the checkpoint, "/" between parts
 };
 

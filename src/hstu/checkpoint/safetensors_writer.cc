@@ -11,8 +11,7 @@ namespace hstu {
 static_assert(std::endian::native == std::endian::little,
               "safetensors are little-endian; so is all we write");
 
-SafetensorsWriter::SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors)
-    : file_(path) {
+SafetensorsWriter::SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors) : file_(path) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   std::uint64_t offset = 0;
   for (const TensorSpec& tensor : tensors) {

@@ -63,8 +63,8 @@ class SectionReader {
 std::string section_file(const std::string& name);  // relative to the checkpoint: "dense.safetensors"
 
 struct Section {
-  // "dense" or "tables/item". Descriptions of sections "tables/..." are the list `tables` of the manifest, the
-  // others are values of its `state`.
+  // "dense" or "tables/item". Descriptions of sections "tables/..." are the list `tables` of the manifest,
+  // the others are values of its `state`.
   std::string name;
   // Throws NotFiniteError, before it writes anything, naming the first value that is NaN or infinite.
   std::function<void(SectionWriter& writer)> save;

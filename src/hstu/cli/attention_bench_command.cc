@@ -13,7 +13,7 @@ namespace {
 
 // Dense bf16 or fp16 products: 4096 operations a clock and multiprocessor, at the 1.83 GHz of the data sheet.
 double peak_flops() {
-  return attention_device().multiprocessors * 4096 * 1.83e9;
+  return cuda::attention_device().multiprocessors * 4096 * 1.83e9;
 }
 // Of HBM3e, data sheet.
 constexpr double kBytesPerSecond = 4.8e12;
@@ -22,7 +22,7 @@ constexpr double kBytesPerSecond = 4.8e12;
 AttentionDevice device_to_explain(const AttentionBenchmark& b) {
   if (b.device) return *b.device;
   try {
-    return attention_device();
+    return cuda::attention_device();
   } catch (const Error& error) {
     fail("{}; --device 9.0 explains what a GPU of that compute capability would do", error.what());
   }
@@ -41,7 +41,7 @@ void time_shapes(const AttentionBenchWords& words) {
   std::vector<AttentionBenchmark> all_benchmarks;  // every word is looked at before anything is timed
   for (const std::string& shape : words.shapes) all_benchmarks.push_back(benchmark_of(words, shape));
   if (!words.json.empty()) check_writable(words.json);
-  attention_device();  // says so where there is no GPU
+  cuda::attention_device();  // says so where there is no GPU
   constexpr auto kRow = "{:<22} {:<4} {:<7} {:>9} {:>8} {:>6} {:>12} {:>8} {:>9}\n";
   fmt::print(kRow, "shape", "", "kernel", "burst ms", "TFLOP/s", "peak", "sustained ms", "TFLOP/s",
              "memory ms");

@@ -76,7 +76,7 @@ void draw_attention_heatmap(const AttentionBenchWords& words) {
   const Path figures = words.json.empty() ? Path(picture).replace_extension(".json") : Path(words.json);
   check_writable(picture);
   check_writable(figures);
-  attention_device();  // says so where there is no GPU
+  cuda::attention_device();  // says so where there is no GPU
 
   const std::size_t total =
       sweep.samples.size() * sweep.lengths.size() * ((sweep.forward ? 1 : 0) + (sweep.backward ? 1 : 0));

@@ -42,8 +42,7 @@ void save(const EmbeddingTable& table, SectionWriter& writer) {
   json description = identity(table);
   description["rows_alive"] = n;
   writer.describe(std::move(description));
-  writer.begin(
-      {{"ids", DType::i64, {n}}, {"rows", DType::f32, {n, dim}}, {"state", DType::f32, {n, width}}});
+  writer.begin({{"ids", DType::i64, {n}}, {"rows", DType::f32, {n, dim}}, {"state", DType::f32, {n, width}}});
   for (const auto& row : rows) writer.write(&row.id, sizeof row.id);
   for (const auto& row : rows) writer.write(row.values, static_cast<std::size_t>(dim) * sizeof(float));
   for (const auto& row : rows) writer.write(row.state, static_cast<std::size_t>(width) * sizeof(float));

@@ -155,7 +155,8 @@ Variable Dlrmv4::encode_users(Tape& tape, const Variable& x, const Batch& batch,
 }
 
 Variable Dlrmv4::postprocess(Tape& tape, const Variable& x, const Batch& batch) const {
-  const Variable clock = ops::cast(tape, batch.tensor(dlrmv4::kClock), x.value().dtype());  // (B, kClockFeatures)
+  const Variable clock =
+      ops::cast(tape, batch.tensor(dlrmv4::kClock), x.value().dtype());  // (B, kClockFeatures)
   const Variable h = ops::linear(tape, ops::concat_columns(tape, {x, clock}), Variable(post_linear_.weight),
                                  Variable(post_linear_.bias));
   return ops::layer_norm(tape, h, Variable(post_norm_.weight), Variable(post_norm_.bias), kNormEpsilon);

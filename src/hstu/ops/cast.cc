@@ -10,7 +10,8 @@ Variable cast(Tape& tape, const Tensor& x, DType type) {
   check_devices<Operation::cast>(context, x);
   Tensor y = Tensor::empty(x.shape(), type, context);
   dispatch<Operation::cast>(context, type, [&]<typename T>(HostStream stream) {
-    kernels::cast(kernels::Cast<T>{.size = x.size(), .x = x.data<double>(), .y = y.mutable_data<T>()}, stream);
+    kernels::cast(kernels::Cast<T>{.size = x.size(), .x = x.data<double>(), .y = y.mutable_data<T>()},
+                  stream);
   });
   return Variable::constant(y);
 }

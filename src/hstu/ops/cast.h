@@ -5,8 +5,8 @@
 
 namespace hstu::ops {
 
-// x (f64, on the tape's device) as a constant of `type`: inputs of a batch are exact to double, whatever a model
-// computes in.
+// x (f64, on the tape's device) as a constant of `type`: inputs of a batch are exact to double, whatever a
+// model computes in.
 Variable cast(Tape& tape, const Tensor& x, DType type);
 
 }  // namespace hstu::ops

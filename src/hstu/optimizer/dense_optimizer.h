@@ -13,8 +13,9 @@
 namespace hstu {
 
 enum class DenseOptimizerKind { adam, adamw, sgd };
-inline constexpr Choice<DenseOptimizerKind> kDenseOptimizers[] = {
-    {"adam", DenseOptimizerKind::adam}, {"adamw", DenseOptimizerKind::adamw}, {"sgd", DenseOptimizerKind::sgd}};
+inline constexpr Choice<DenseOptimizerKind> kDenseOptimizers[] = {{"adam", DenseOptimizerKind::adam},
+                                                                  {"adamw", DenseOptimizerKind::adamw},
+                                                                  {"sgd", DenseOptimizerKind::sgd}};
 
 struct DenseOptimizerConfig {
   DenseOptimizerKind kind = DenseOptimizerKind::adam;

@@ -1,12 +1,6 @@
 #include "hstu/run/options.h"
 
 namespace hstu {
-namespace {
-
-constexpr Choice<HistoryStrategy> kHistoryStrategies[] = {{"interleaved", HistoryStrategy::interleaved},
-                                                          {"last_n", HistoryStrategy::last_n}};
-
-}  // namespace
 
 void describe(ConfigFields& f, ContextualFeature& o) {
   f.field("name", o.name, "of the feature and its table", rule::required());

@@ -26,7 +26,8 @@ class Evaluator {
   bool has_samples() const { return !positions_.empty(); }
   // Each rank scores its slice of every batch; all get the metrics of all samples. Changes nothing of the
   // learner. Empty when `stop` became true on the way.
-  std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr, Communicator& comm = one_rank());
+  std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr,
+                                      Communicator& comm = one_rank());
 
   // The bad ids of the last run(), counted apart from training's.
   const BadIds& bad_ids() const { return bad_ids_; }
@@ -38,7 +39,8 @@ class Evaluator {
   void write_predictions(const Path& folder) const;
 
  private:
-  bool score(Progress& progress, const std::atomic<bool>* stop, Communicator& comm);  // into samples_; false when stopped
+  bool score(Progress& progress, const std::atomic<bool>* stop,
+             Communicator& comm);  // into samples_; false when stopped
 
   Experiment& experiment_;
   Path baseline_file_;

@@ -19,8 +19,8 @@ struct Scores {
 };
 Scores scores_of(const Variable& logits, const Batch& batch);
 
-// Adds sigmoid(logits) with the labels, grouped by user. Waits for `stream`, which computes the logits. Throws
-// NotFiniteError naming the first sample whose logit is NaN or infinite.
+// Adds sigmoid(logits) with the labels, grouped by user. Waits for `stream`, which computes the logits.
+// Throws NotFiniteError naming the first sample whose logit is NaN or infinite.
 void add_predictions(const Scores& scores, const Stream& stream, RankingSamples& samples);
 
 // The samples of all ranks, in the order of ranks.

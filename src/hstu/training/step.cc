@@ -47,7 +47,8 @@ std::string first_bad_input(const Learner& learner) {
   return "an activation";
 }
 
-[[noreturn]] void fail_not_finite(const Learner& learner, const StepContext& context, const std::string& what) {
+[[noreturn]] void fail_not_finite(const Learner& learner, const StepContext& context,
+                                  const std::string& what) {
   throw NotFiniteError(fmt::format("step {}: {}; the first bad tensor is {}", context.step + 1, what,
                                    first_bad_input(learner)));
 }

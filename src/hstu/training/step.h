@@ -16,8 +16,8 @@ namespace hstu {
 using NextPart = std::function<const Batch*()>;
 
 // One update by a global batch that comes in parts. The result is that of one large batch, up to rounding,
-// whatever the parts and the ranks. Throws NotFiniteError naming the step and the first bad tensor when the loss
-// or a gradient, of parameters or of rows, is NaN or infinite; nothing is updated then.
+// whatever the parts and the ranks. Throws NotFiniteError naming the step and the first bad tensor when the
+// loss or a gradient, of parameters or of rows, is NaN or infinite; nothing is updated then.
 StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part);
 
 }  // namespace hstu
