@@ -122,7 +122,10 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   // 1. Forward and backward passes, part by part.
   learner.model->parameters().clear_gradients();
   Gathered gathered(learner.tables.size());
-  while (const Batch* const part = next_part()) run_part(learner, context, *part, watch, gathered, result);
+  while (const Batch* const part = next_part()) {
+    watch.lap();  // the wait for the part is no stage of the step
+    run_part(learner, context, *part, watch, gathered, result);
+  }
 
   // 2. Sums over the global batch. Every term was divided by its number of supervised examples already.
   sum_gradients_over_ranks(learner, gathered, context.comm);
