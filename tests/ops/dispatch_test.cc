@@ -34,9 +34,8 @@ TEST(Dispatch, ATypeWithoutKernelIsRefusedByName) {
 TEST(Dispatch, ADeviceWithoutKernelsIsRefusedBeforeAnythingRuns) {
   EXPECT_NO_THROW(ops::check_operations(Device::host()));
   const std::string error = error_of([] { ops::check_operations(Device::cuda(2)); });
-  for (const ops::Operation operation : ops::kOperations) {
-    EXPECT_EQ(error.find(ops::name_of(operation)) == std::string::npos, ops::has_cuda_kernel(operation))
-        << ops::name_of(operation);
+  for (const auto& [name, operation] : ops::kOperations) {
+    EXPECT_EQ(error.find(name) == std::string::npos, ops::has_cuda_kernel(operation)) << name;
   }
   EXPECT_THAT(error, HasSubstr("cuda:2"));
 }

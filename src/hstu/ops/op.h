@@ -1,9 +1,10 @@
 // What every op needs: the one place that chooses its kernel, by device and element type.
 #pragma once
 
-#include <initializer_list>
 #include <string_view>
+#include <type_traits>
 
+#include "hstu/base/choice.h"
 #include "hstu/device/stream.h"
 #include "hstu/kernels/gradient.h"
 #include "hstu/tensor/tape.h"
@@ -26,23 +27,28 @@ enum class Operation {
   binary_cross_entropy,
   cast,
 };
-inline constexpr std::initializer_list<Operation> kOperations{
-    Operation::linear,
-    Operation::grouped_linear,
-    Operation::layer_norm,
-    Operation::swish_layer_norm,
-    Operation::gate,
-    Operation::attention,
-    Operation::gather_sum,
-    Operation::add,
-    Operation::multiply,
-    Operation::concat_columns,
-    Operation::concat_rows,
-    Operation::action_rows,
-    Operation::binary_cross_entropy,
-    Operation::cast,
+inline constexpr Choice<Operation> kOperations[] = {
+    {"linear", Operation::linear},
+    {"grouped_linear", Operation::grouped_linear},
+    {"layer_norm", Operation::layer_norm},
+    {"swish_layer_norm", Operation::swish_layer_norm},
+    {"gate", Operation::gate},
+    {"attention", Operation::attention},
+    {"gather_sum", Operation::gather_sum},
+    {"add", Operation::add},
+    {"multiply", Operation::multiply},
+    {"concat_columns", Operation::concat_columns},
+    {"concat_rows", Operation::concat_rows},
+    {"action_rows", Operation::action_rows},
+    {"binary_cross_entropy", Operation::binary_cross_entropy},
+    {"cast", Operation::cast},
 };
-std::string_view name_of(Operation operation);
+constexpr std::string_view name_of(Operation operation) {
+  for (const auto& [name, value] : kOperations) {
+    if (value == operation) return name;
+  }
+  return "?";
+}
 
 // The operations that have kernels for GPUs (kernels/cuda/x.cu), forward and backward. Every operation has
 // them for the host (kernels/x_cpu.cc).

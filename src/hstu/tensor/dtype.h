@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "hstu/base/choice.h"
 #include "hstu/base/error.h"
 #include "hstu/base/float16.h"
 
@@ -26,6 +27,10 @@ constexpr std::size_t size_of(DType type) {
       return 8;
   }
 }
+inline constexpr Choice<DType> kDTypes[] = {
+    {"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}, {"f16", DType::f16},
+    {"i32", DType::i32}, {"i64", DType::i64}, {"u8", DType::u8},
+};
 std::string to_string(DType type);  // "bf16"
 
 // Of what sums over elements of `type` are kept in (Accumulator).

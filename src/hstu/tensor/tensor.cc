@@ -16,23 +16,7 @@ std::int64_t product(Shape::const_iterator begin, Shape::const_iterator end) {
 }  // namespace
 
 std::string to_string(DType type) {
-  switch (type) {
-    case DType::f32:
-      return "f32";
-    case DType::f64:
-      return "f64";
-    case DType::bf16:
-      return "bf16";
-    case DType::f16:
-      return "f16";
-    case DType::i32:
-      return "i32";
-    case DType::i64:
-      return "i64";
-    case DType::u8:
-      return "u8";
-  }
-  return "?";
+  return word_of(kDTypes, type);
 }
 
 std::string to_string(const Shape& shape) {
