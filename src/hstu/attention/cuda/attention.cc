@@ -56,6 +56,7 @@ void check_vectors(const AttentionKernel kernel, const char* name, const Attenti
 }
 
 void check_gradients(const AttentionProblem& p, const AttentionGradients& g, AttentionKernel kernel) {
+  check_input(p, "d_o", g.d_o);
   check_vectors(kernel, "d_o", g.d_o);
   check_output(p, "dq", g.dq, p.query_rows());
   check_vectors(kernel, "dq", g.dq);
