@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/error.h"
+#include "hstu/device/memory_pool.h"
 
 namespace hstu {
 namespace {
