@@ -58,7 +58,7 @@ void layer(benchmark::State& state) {
   const Tensor x = random_tensor({shape->offsets.back(), config.dim}, DType::f32, 3);
   for (auto _ : state) {
     Tape tape;
-    const Variable y = layer(tape, Variable(x), nullptr, shape, {0.1, 5});
+    const Variable y = layer(tape, Variable(x), Tensor(), shape, {0.1, 5, {}});
     tape.backward(y, x);
   }
 }

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 
 class Layout:
-    """Where the tokens of a batch stand in the sequence of S rows."""
+    """The positions of the tokens of a batch in the sequence of S rows."""
 
     def __init__(self, history_offsets, contextual):
         samples = history_offsets.numel() - 1
@@ -69,7 +69,7 @@ def attention_padded(v, q, k, layout, alpha, scale):
         padded = x.new_zeros(samples * longest, heads, size).index_copy_(0, layout.padded_row, x)
         return padded.view(samples, longest, heads, size).transpose(1, 2)
 
-    # Padding stands behind every real token, so the causal mask hides it too.
+    # Padding comes after every real token, so the causal mask hides it too.
     mask = torch.ones(longest, longest, dtype=v.dtype).tril_() * scale[0]
     scores = pad(q * alpha) @ pad(k).transpose(2, 3)
     weights = F.silu(scores).mul_(mask)

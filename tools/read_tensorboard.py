@@ -40,7 +40,7 @@ def main():
     for tag in reader.Tags()["scalars"]:
         for event in reader.Scalars(tag):
             if (tag, event.step) in read:
-                sys.exit(f"{tag} at step {event.step} stands there twice")
+                sys.exit(f"{tag} at step {event.step} occurs twice")
             read[tag, event.step] = event.value
     wanted = expected(run)
     if read.keys() != wanted.keys():

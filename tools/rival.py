@@ -5,7 +5,7 @@ dropout, backward, clipping, Adam, row-wise Adagrad on the touched rows. Prints 
     python tools/rival.py --steps 60 --warmup 10 --threads 2
     python tools/rival.py --steps 60 --warmup 10 --threads 2 --batch a.safetensors b.safetensors
 
-A batch file (.safetensors or .npz) holds the arrays of src/hstu/batching/batch.h under their names, with
+A batch file (.safetensors or .npz) contains the arrays of src/hstu/batching/batch.h under their names, with
 attributes.<i> and context.<i> for the lists. Without files, the same distribution is drawn from --seed.
 """
 

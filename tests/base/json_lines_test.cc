@@ -69,7 +69,7 @@ TEST(JsonLines, GoesOnBehindTheLastLine) {
   EXPECT_EQ(read_file(path), "{\"step\":1}\n{\"step\":2}\n");
 }
 
-TEST(JsonLines, ATornLastLineIsRemovedBeforeGoingOn) {
+TEST(JsonLines, AnIncompleteLastLineIsRemovedBeforeAppending) {
   const Path path = fresh("torn.jsonl");
   append(path, "{\"step\":1}\n{\"step\":2,\"lo");
   EXPECT_EQ(read_json_lines(path).size(), 1u);
@@ -77,10 +77,10 @@ TEST(JsonLines, ATornLastLineIsRemovedBeforeGoingOn) {
   EXPECT_EQ(read_file(path), "{\"step\":1}\n{\"step\":2}\n");
 }
 
-TEST(JsonLines, AFileOfOneTornLineBecomesEmpty) {
+TEST(JsonLines, AFileOfOneIncompleteLineBecomesEmpty) {
   const Path path = fresh("only_torn.jsonl");
   append(path, "{\"ev");
-  EXPECT_EQ(remove_torn_line(path), 4);
+  JsonLinesWriter{path};
   EXPECT_EQ(std::filesystem::file_size(path), 0u);
 }
 
@@ -105,7 +105,7 @@ TEST(JsonLines, AnAlteredLineIsNamed) {
 }
 
 TEST(JsonLines, AFullDiskIsNamed) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "/dev/full does not exist";
   const Path path = fresh("full.jsonl");
   std::filesystem::create_symlink("/dev/full", path);
   JsonLinesWriter writer(path);

@@ -56,7 +56,7 @@ std::vector<std::int64_t> known_counts(std::int64_t events, const std::vector<st
   const std::int64_t first = events - kKnown, block = first / kPoolBlock;
   std::vector<std::uint8_t> from_border(static_cast<std::size_t>(first - block * kPoolBlock));
   from_border.insert(from_border.end(), known.begin(), known.end());
-  std::vector<std::int64_t> counts = count_pools(from_border, small::description().actions);
+  std::vector<std::int64_t> counts = small::count_pools(from_border, small::description().actions);
   for (std::int64_t& count : counts) count += std::int64_t{1} << 33;
   return counts;
 }

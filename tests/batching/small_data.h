@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "hstu/base/random.h"
 #include "hstu/dataset/dataset.h"
+#include "hstu/dataset/pool_counts.h"
 #include "write_dataset.h"
 
 namespace hstu::small {
@@ -129,6 +131,17 @@ void expect_error(const std::function<void()>& body, const std::vector<std::stri
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
     }
   }
+}
+
+// The running counts of `action` (dataset/pool_counts.h), one event at a time.
+inline std::vector<std::int64_t> count_pools(std::span<const std::uint8_t> action,
+                                             const std::vector<ActionBit>& actions) {
+  std::vector<std::int64_t> row(actions.size()), counts = row;
+  for (std::size_t p = 0; p < action.size(); ++p) {
+    for (std::size_t a = 0; a < actions.size(); ++a) row[a] += (action[p] & actions[a].bit) != 0 ? 1 : 0;
+    if ((p + 1) % kPoolBlock == 0) counts.insert(counts.end(), row.begin(), row.end());
+  }
+  return counts;
 }
 
 }  // namespace hstu::small

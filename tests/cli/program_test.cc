@@ -216,7 +216,8 @@ TEST_F(Program, RefusesATornCheckpointByName) {
 TEST_F(Program, DoctorSaysThatTheCpuPathWorks) {
   const CommandResult result = run("doctor");
   EXPECT_EQ(result.exit_status, 0);
-  EXPECT_THAT(result.text, AllOf(HasSubstr("processor"), HasSubstr("GPU"), HasSubstr("works here")));
+  EXPECT_THAT(result.text,
+              AllOf(HasSubstr("processor"), HasSubstr("GPU"), HasSubstr("works on this machine")));
 }
 
 }  // namespace

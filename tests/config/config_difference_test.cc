@@ -68,7 +68,7 @@ TEST(ConfigDifference, WhatMayChangeIsAKeyASectionOrAList) {
 
 TEST(ConfigDifference, AnUnknownNameIsRefused) {
   EXPECT_THAT(refusal({}, {}, {"loop.epoch"}), HasSubstr("loop.epochs"));
-  EXPECT_THAT(refusal({}, {}, {"lo"}), HasSubstr("lo: there is no such key"));
+  EXPECT_THAT(refusal({}, {}, {"lo"}), HasSubstr("lo: the key does not exist"));
 }
 
 }  // namespace

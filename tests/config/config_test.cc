@@ -16,6 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 enum class Pace { kFlat, kLinear };
+constexpr Choice<Pace> kPaces[] = {{"flat", Pace::kFlat}, {"linear", Pace::kLinear}};
 
 struct LoopOptions {
   std::int64_t max_steps = 100;
@@ -34,7 +35,7 @@ void describe(ConfigFields& fields, LoopOptions& o) {
   fields.field("momentum", o.momentum, "momentum");
   fields.field("shuffle", o.shuffle, "shuffle the samples");
   fields.field("seed", o.seed, "seed of everything random");
-  fields.choice("pace", o.pace, {{"flat", Pace::kFlat}, {"linear", Pace::kLinear}}, "shape of the warm-up");
+  fields.choice("pace", o.pace, kPaces, "shape of the warm-up");
 }
 
 struct ContextOptions {
@@ -176,7 +177,7 @@ TEST(Config, ChecksRangesAndWords) {
 
 TEST(Config, NamesAMissingRequiredKey) {
   EXPECT_EQ(error_of("[[features.context]]\nrows = 1\n"),
-            "missing key features.context[0].name in run.toml: column of the dataset");
+            "missing key features.context[0].name in run.toml line 1: column of the dataset");
 }
 
 TEST(Config, ReportsEveryProblemAtOnce) {

@@ -1,4 +1,4 @@
-// A checkpoint's manifest and the files it lists: refused, or whole.
+// A checkpoint's manifest and the files that it lists: rejected, or complete.
 #include <nlohmann/json.hpp>
 
 #include "fuzz/harness.h"
@@ -7,7 +7,7 @@
 
 namespace {
 
-// With the checksum that belongs to the text, so that mutations get behind that check.
+// With the correct checksum of the text, so that mutations pass that check.
 std::string sealed(std::string_view text) {
   auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return std::string(text);

@@ -1,4 +1,4 @@
-// A configuration file: refused, or written out and read back to the same bytes.
+// A configuration file: rejected, or written and read again with the same bytes.
 #include "fuzz/harness.h"
 #include "hstu/training/options.h"
 

@@ -1,4 +1,4 @@
-// A dataset's manifest: refused, or written out and read back to an equal one.
+// A dataset's manifest: rejected, or written and read again as an equal one.
 #include <nlohmann/json.hpp>
 
 #include "fuzz/harness.h"
@@ -6,7 +6,7 @@
 
 namespace {
 
-// With the id that belongs to its columns, so that mutations get behind that check.
+// With the correct id of its columns, so that mutations pass that check.
 std::string with_its_id(std::string_view text) {
   auto json = nlohmann::ordered_json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("columns") || !json["columns"].is_object())

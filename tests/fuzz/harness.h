@@ -1,5 +1,5 @@
-// What the harnesses share: hostile input may be accepted or refused with an Error that says why. Any other
-// exception, above all a broken contract inside the program (InternalError), ends the harness.
+// Shared by the harnesses: input may be accepted or rejected with an Error that has a message. Any other
+// exception, in particular a violated contract inside the program (InternalError), ends the harness.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ inline Path fresh_folder() {
   return folder;
 }
 
-// Without the fsyncs of write_file(): thousands of inputs a second.
+// Without the fsyncs of write_file(), for thousands of inputs per second.
 inline Path plain_file(const Path& path, std::string_view bytes) {
   std::FILE* const file = std::fopen(path.c_str(), "wb");
   require(file != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size(),
@@ -48,7 +48,7 @@ inline Path plain_file(const Path& path, std::string_view bytes) {
   return path;
 }
 
-// Reads every byte, so that a span beyond its memory is noticed.
+// Reads every byte, so that the sanitizer detects a span that is out of bounds.
 inline void touch(const void* bytes, std::size_t size) {
   unsigned sum = 0;
   for (std::size_t i = 0; i < size; ++i) sum += static_cast<const unsigned char*>(bytes)[i];
@@ -58,5 +58,5 @@ inline void touch(const void* bytes, std::size_t size) {
 
 }  // namespace hstu::fuzz
 
-// What libFuzzer calls.
+// libFuzzer calls this function.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

@@ -1,4 +1,4 @@
-// metrics.jsonl as a crash may leave it: refused by line, or cut back and continued.
+// metrics.jsonl as after a crash: rejected with the line, or truncated and continued.
 #include "fuzz/harness.h"
 #include "hstu/base/json_lines.h"
 

@@ -1,4 +1,4 @@
-// MovieLens' text files: refused by line, or read to the end with columns of one length.
+// MovieLens' text files: rejected with the line, or read to the end with columns of one length.
 #include <array>
 
 #include "fuzz/harness.h"

@@ -1,4 +1,4 @@
-// A .npy file: refused, or every element of it lies inside the file.
+// A .npy file: rejected, or all of its elements are inside the file.
 #include "fuzz/harness.h"
 #include "hstu/base/npy.h"
 

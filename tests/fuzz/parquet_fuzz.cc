@@ -1,5 +1,5 @@
-// Parquet files that Arrow reads well and a log should not hold: any type, nulls, any number. The checks that
-// stand between a file and the schema's meaning refuse them by column, or give columns of the right length.
+// Valid Parquet files with content that a log should not have: any type, nulls, any number. The checks of raw
+// columns reject them with the column, or return columns of the right length.
 #include <memory>
 
 #include <arrow/api.h>

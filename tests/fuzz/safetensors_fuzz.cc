@@ -1,4 +1,4 @@
-// A safetensors file: refused, or every tensor of it lies inside the file.
+// A safetensors file: rejected, or all of its tensors are inside the file.
 #include "fuzz/harness.h"
 #include "hstu/checkpoint/safetensors.h"
 

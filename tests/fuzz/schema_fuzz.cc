@@ -1,4 +1,4 @@
-// A schema file, and a condition by itself: refused with the place, or understood.
+// A schema file, and a single condition: rejected with the place, or read.
 #include "fuzz/harness.h"
 #include "hstu/events/schema.h"
 

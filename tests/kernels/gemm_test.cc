@@ -24,15 +24,23 @@ std::vector<double> random_values(std::int64_t count, std::uint64_t seed) {
 
 std::vector<double> run(const Case& c, const std::vector<double>& a, const std::vector<double>& b,
                         std::vector<double> result, double beta) {
-  gemm(c.op_a, c.op_b, c.m, c.n, c.k, 0.5, a.data(), c.op_a == Op::none ? c.k : c.m, b.data(),
-       c.op_b == Op::none ? c.n : c.k, beta, result.data(), c.n);
+  gemm(Gemm<double>{.m = c.m,
+                    .n = c.n,
+                    .k = c.k,
+                    .alpha = 0.5,
+                    .a = {a.data(), c.op_a == Op::none ? c.k : c.m, c.op_a},
+                    .b = {b.data(), c.op_b == Op::none ? c.n : c.k, c.op_b},
+                    .beta = beta,
+                    .c = result.data(),
+                    .stride_c = c.n},
+       HostStream());
   return result;
 }
 
-class Gemm : public testing::TestWithParam<Case> {};
+class MatrixProduct : public testing::TestWithParam<Case> {};
 
 // Shapes on both sides of every tile border; products along k in one piece and in several.
-TEST_P(Gemm, AgreesWithPlainLoopsAndHasTheSameBitsWithAnyNumberOfThreads) {
+TEST_P(MatrixProduct, AgreesWithPlainLoopsAndHasTheSameBitsWithAnyNumberOfThreads) {
   const Case& c = GetParam();
   const auto a = random_values(c.m * c.k, 1), b = random_values(c.k * c.n, 2),
              start = random_values(c.m * c.n, 3);
@@ -56,15 +64,18 @@ TEST_P(Gemm, AgreesWithPlainLoopsAndHasTheSameBitsWithAnyNumberOfThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Shapes, Gemm,
+    Shapes, MatrixProduct,
     testing::Values(Case{1, 1, 1, Op::none, Op::none}, Case{257, 513, 3, Op::none, Op::transpose},
                     Case{2100, 5, 7, Op::none, Op::none}, Case{9, 11, 2500, Op::transpose, Op::none},
                     Case{3, 600, 2048, Op::transpose, Op::transpose}, Case{0, 4, 4, Op::none, Op::none}));
 
-TEST(Gemm, BetaZeroOverwritesWhateverStoodThere) {
+TEST(MatrixProduct, BetaZeroOverwritesWhateverStoodThere) {
   const std::vector<double> a(2049, 1.0), b(2049, 1.0);
   double c = std::numeric_limits<double>::quiet_NaN();
-  gemm(Op::none, Op::none, 1, 1, 2049, 1.0, a.data(), 2049, b.data(), 1, 0.0, &c, 1);
+  gemm(
+      Gemm<double>{
+          .m = 1, .n = 1, .k = 2049, .a = {a.data(), 2049}, .b = {b.data(), 1}, .c = &c, .stride_c = 1},
+      HostStream());
   EXPECT_EQ(c, 2049.0);
 }
 

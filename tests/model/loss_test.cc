@@ -16,8 +16,8 @@ TEST(BinaryCrossEntropy, IsStableForExtremeLogits) {
   for (std::int64_t i = 0; i < logits.size(); ++i) {
     Tape tape;
     const Variable z(logits.row_range(i, i + 1).copy());
-    const Variable loss =
-        loss::binary_cross_entropy(tape, z, {static_cast<float>(labels[static_cast<std::size_t>(i)])}, 1);
+    const Variable loss = loss::binary_cross_entropy(
+        tape, z, Tensor::from<float>({1}, {static_cast<float>(labels[static_cast<std::size_t>(i)])}), 1);
     tape.backward(loss);
     const double value = expected.data<double>()[i];
     EXPECT_NEAR(loss.value().data<double>()[0], value, 1e-13 * (1 + value));

@@ -50,10 +50,10 @@ Batch tiny_batch(const Golden& g) {
   return batch;
 }
 
-ops::RowIndex every_row(std::int64_t n) {
+Tensor every_row(std::int64_t n) {
   std::vector<std::int32_t> index(static_cast<std::size_t>(n));
   std::iota(index.begin(), index.end(), 0);
-  return ops::row_index(std::move(index));
+  return ops::row_index(index);
 }
 
 LookedUpRows tiny_rows(const Golden& g, const Batch& batch) {
@@ -79,8 +79,9 @@ void check_model(const ModelConfig& config, const std::string& golden) {
   const LookedUpRows rows = tiny_rows(inputs, batch);
   Tape tape;
   const Variable logits = model(tape, batch, rows, 0);
-  const Variable loss = loss::binary_cross_entropy(tape, logits, {batch.label.begin(), batch.label.end()},
-                                                   config.loss_weight / static_cast<double>(batch.samples));
+  const Variable loss = loss::binary_cross_entropy(
+      tape, logits, Tensor::from<float>({batch.samples}, {batch.label.begin(), batch.label.end()}),
+      config.loss_weight / static_cast<double>(batch.samples));
   tape.backward(loss);
 
   expect_golden(logits.value(), expected.tensor("logits"), "logits");

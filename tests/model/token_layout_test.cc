@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/tensor_values.h"
+
 namespace hstu {
 namespace {
 
@@ -36,11 +38,12 @@ TEST(TokenLayout, PlacesContextHistoryAndCandidate) {
   config.context = 1;
   const TokenLayout layout = token_layout(batch, config);
   EXPECT_EQ(layout.offsets, (std::vector<std::int64_t>{0, 4, 6}));
-  EXPECT_EQ(*layout.context, (std::vector<std::int32_t>{0, -1, -1, -1, 1, -1}));
-  EXPECT_EQ(*layout.item, (std::vector<std::int32_t>{-1, 1, 0, 0, -1, 1}));
+  EXPECT_EQ(testing::values_of<std::int32_t>(layout.context),
+            (std::vector<std::int32_t>{0, -1, -1, -1, 1, -1}));
+  EXPECT_EQ(testing::values_of<std::int32_t>(layout.item), (std::vector<std::int32_t>{-1, 1, 0, 0, -1, 1}));
   EXPECT_EQ(layout.actions, (std::vector<std::uint8_t>{1, 4}));
-  EXPECT_EQ(*layout.action, (std::vector<std::int32_t>{-1, 1, 0, 2, -1, 2}));
-  EXPECT_EQ(*layout.candidate, (std::vector<std::int32_t>{3, 5}));
+  EXPECT_EQ(testing::values_of<std::int32_t>(layout.action), (std::vector<std::int32_t>{-1, 1, 0, 2, -1, 2}));
+  EXPECT_EQ(testing::values_of<std::int32_t>(layout.candidate), (std::vector<std::int32_t>{3, 5}));
   EXPECT_EQ(layout.query_time, (std::vector<std::int64_t>{300, 400}));
   config.query_time = "last_event";  // falls back to the candidate where the history is empty
   EXPECT_EQ(token_layout(batch, config).query_time, (std::vector<std::int64_t>{200, 400}));

@@ -107,7 +107,11 @@ TEST(GoldenOp, Attention) {
   expect_golden(vk.gradient(), side_by_side(g.tensor("dv"), g.tensor("dk")), "dvk");
 }
 
-ops::RowIndex as_rows(const std::vector<std::int64_t>& values) {
+Tensor u8_tensor(const std::vector<std::uint8_t>& values) {
+  return Tensor::from<std::uint8_t>({static_cast<std::int64_t>(values.size())}, values);
+}
+
+Tensor as_rows(const std::vector<std::int64_t>& values) {
   return ops::row_index({values.begin(), values.end()});
 }
 
@@ -159,8 +163,8 @@ TEST(GoldenOp, ActionRows) {
   const auto bits = g.values<std::int64_t>("bits");
   const auto candidates = static_cast<std::size_t>(g.values<std::int64_t>("candidates").at(0));
   Tape tape;
-  const Variable rows =
-      ops::action_rows(tape, g.variable("table"), g.variable("target"), actions, {bits.begin(), bits.end()});
+  const Variable rows = ops::action_rows(tape, g.variable("table"), g.variable("target"), u8_tensor(actions),
+                                         u8_tensor({bits.begin(), bits.end()}));
   std::vector<std::int32_t> index(actions.size() + candidates, static_cast<std::int32_t>(actions.size()));
   std::iota(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(actions.size()), 0);
   const Variable features = ops::gather_rows(tape, rows, ops::row_index(index));

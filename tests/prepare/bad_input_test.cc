@@ -60,13 +60,14 @@ TEST_F(BadInput, IsNotFoundInGoodInput) {
 
 TEST_F(BadInput, MissingFile) {
   std::filesystem::remove(log());
-  EXPECT_THAT(message_of<UsageError>(), AllOf(HasSubstr("multi_event.parquet"), HasSubstr("no such file")));
+  EXPECT_THAT(message_of<UsageError>(),
+              AllOf(HasSubstr("multi_event.parquet"), HasSubstr("the file does not exist")));
 }
 
 TEST_F(BadInput, MissingMapping) {
   std::filesystem::remove(input_ / "album_item_mapping.parquet");
   EXPECT_THAT(message_of<UsageError>(),
-              AllOf(HasSubstr("album_item_mapping.parquet"), HasSubstr("no such file")));
+              AllOf(HasSubstr("album_item_mapping.parquet"), HasSubstr("the file does not exist")));
 }
 
 TEST_F(BadInput, ParquetTruncatedAnywhere) {
@@ -88,7 +89,7 @@ TEST_F(BadInput, ParquetWithDamagedPages) {
 TEST_F(BadInput, MissingColumnSuggestsTheNearest) {
   replace("item_id", array<arrow::UInt32Type>({1, 2, 3}), "itemid");
   EXPECT_THAT(message_of<UsageError>(),
-              AllOf(HasSubstr("multi_event.parquet: there is no column \"item_id\""),
+              AllOf(HasSubstr("multi_event.parquet: the column \"item_id\" does not exist"),
                     HasSubstr("did you mean \"itemid\"?")));
 }
 
@@ -103,7 +104,7 @@ TEST_F(BadInput, WrongColumnTypeNamesWhatWasExpectedAndFound) {
   EXPECT_THAT(message_of<UsageError>(),
               AllOf(HasSubstr("column \"event_type\""), HasSubstr("expected strings")));
   replace("played_ratio_pct", texts({"a", "b", "c"}));
-  EXPECT_THAT(message_of<UsageError>(), AllOf(HasSubstr("\"played_ratio_pct\""), HasSubstr("holds text")));
+  EXPECT_THAT(message_of<UsageError>(), AllOf(HasSubstr("\"played_ratio_pct\""), HasSubstr("contains text")));
 }
 
 TEST_F(BadInput, EmptyLog) {

@@ -164,7 +164,7 @@ name = "device"
 
 TEST(PrepareMovieLens, ReadsMovieLens100K) {
   const char* const data = std::getenv("HSTU_TEST_DATA");
-  if (data == nullptr) GTEST_SKIP() << "set HSTU_TEST_DATA to a folder that holds ml-100k/";
+  if (data == nullptr) GTEST_SKIP() << "set HSTU_TEST_DATA to a folder that contains ml-100k/";
   const Path input = Path(data) / "ml-100k";
   const Path output = temporary_folder() / "ds";
   const Manifest manifest = prepare(movielens_schema(input, 4), input, output);

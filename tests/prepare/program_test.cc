@@ -82,13 +82,13 @@ TEST(PrepareProgram, PreparesAndEndsWithATable) {
   const Result result = run(movielens(folder, folder / "ds"), folder);
   EXPECT_EQ(result.exit_status, 0) << result.text;
   EXPECT_THAT(result.text, AllOf(HasSubstr("users      50\n"), HasSubstr("items      77\n"),
-                                 HasSubstr("events     5,000\n"), HasSubstr("bytes an event")));
+                                 HasSubstr("events     5,000\n"), HasSubstr("bytes per event")));
   EXPECT_EQ(read_manifest(folder / "ds").counts.events, 5000);
 }
 
 // Ratings are not in order of user and time, which it says; and it shows how far it is.
 TEST(PrepareProgram, WhatCannotBeToldIsNoReasonToStop) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "/dev/full does not exist";
   const Path folder = write_ratings(temporary_folder());
   const int status =
       wait_for(start(movielens(folder, folder / "ds"), folder / "output.txt", kNoLimit, "/dev/full"));
@@ -118,7 +118,7 @@ TEST(PrepareProgram, EndsWithStatus2WhenTheWordsAreWrong) {
   EXPECT_THAT(empty.text, HasSubstr("no MovieLens ratings"));
   const Result exists = run(movielens(folder, folder / "empty"), folder);
   EXPECT_EQ(exists.exit_status, 2);
-  EXPECT_THAT(exists.text, HasSubstr("exists already"));
+  EXPECT_THAT(exists.text, HasSubstr("already exists"));
 }
 
 TEST(PrepareProgram, EndsWithStatus1WhenTheDataAreWrong) {
@@ -178,7 +178,7 @@ TEST(PrepareProgram, RefusesAnOutputThatAnotherRunIsMaking) {
   const StagedFolder other(folder / "ds");
   const Result result = run(movielens(folder, folder / "ds"), folder);
   EXPECT_EQ(result.exit_status, 2);
-  EXPECT_THAT(result.text, HasSubstr("another program is at work on"));
+  EXPECT_THAT(result.text, HasSubstr("another program is writing"));
   EXPECT_TRUE(std::filesystem::exists(other.path()));
 }
 
@@ -204,12 +204,13 @@ TEST(PrepareProgram, LeavesNothingThatLooksWholeWhenItIsStopped) {
     } else {
       EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
       EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial"));
-      EXPECT_THAT(read_file(folder / "output.txt"), HasSubstr("nothing of the output was kept"));
+      EXPECT_THAT(read_file(folder / "output.txt"), HasSubstr("the unfinished output was removed"));
     }
     write_ratings(folder);
     const Result again = run(movielens(folder, folder / "ds"), folder);
     EXPECT_EQ(again.exit_status, 0);
-    EXPECT_EQ(again.text.find("which an interrupted run left behind") != std::string::npos, signal == SIGKILL)
+    EXPECT_EQ(again.text.find("the unfinished output of an interrupted run") != std::string::npos,
+              signal == SIGKILL)
         << again.text;
     EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial"));
   }

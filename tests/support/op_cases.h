@@ -16,7 +16,6 @@
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/linear.h"
 #include "hstu/ops/norm.h"
-#include "hstu/ops/op.h"
 
 namespace hstu::testing {
 
@@ -35,7 +34,7 @@ struct CaseSize {
 inline Tensor random_tensor(Shape shape, DType type, std::uint64_t seed) {
   RandomStream random{seed};
   Tensor tensor = Tensor::empty(std::move(shape), type);
-  ops::dispatch(type, [&]<typename T>() {
+  with_float_type(type, [&]<typename T>() {
     for (std::int64_t i = 0; i < tensor.size(); ++i)
       tensor.mutable_data<T>()[i] = static_cast<T>(random.normal());
   });
@@ -43,13 +42,22 @@ inline Tensor random_tensor(Shape shape, DType type, std::uint64_t seed) {
 }
 
 // Rows 0 .. n - 1, some repeated, some (-1) missing.
-inline ops::RowIndex random_index(std::int64_t tokens, std::int64_t n, std::uint64_t seed) {
+inline Tensor random_index(std::int64_t tokens, std::int64_t n, std::uint64_t seed) {
   RandomStream random{seed};
   std::vector<std::int32_t> index;
   for (std::int64_t t = 0; t < tokens; ++t) {
     index.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(n + 1))) - 1);
   }
-  return ops::row_index(std::move(index));
+  return ops::row_index(index);
+}
+
+// Names of rows for dropout.
+inline Tensor random_names(std::int64_t rows, std::uint64_t seed) {
+  RandomStream random{seed};
+  Tensor names = Tensor::empty({rows}, DType::i64);
+  for (std::int64_t r = 0; r < rows; ++r)
+    names.mutable_data<std::int64_t>()[r] = static_cast<std::int64_t>(random.bits());
+  return names;
 }
 
 // Samples of 0, 1, 2, ... times the step, the last ones longest; queries are the last `queries` tokens, or
@@ -99,7 +107,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {}) {
                    }});
   cases.push_back(
       {"gate", {x({tokens, w}, 1), x({tokens, w}, 2), x({w}, 3), x({w}, 4)}, [](Tape& t, Inputs v) {
-         return ops::gate(t, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17});
+         return ops::gate(t, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17, {}});
        }});
   const auto every = jagged_shape(s, -1), last = jagged_shape(s, 1);
   cases.push_back({"attention",
@@ -109,9 +117,11 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {}) {
                    {x({last->query_offsets.back(), w}, 1), x({last->offsets.back(), 2 * w}, 2)},
                    [last](Tape& t, Inputs v) { return ops::attention(t, v[0], v[1], last); }});
   const auto first = random_index(tokens, s.samples, 5), second = random_index(tokens, 2, 6);
-  cases.push_back({"gather_sum", {x({s.samples, n}, 1), x({2, n}, 2)}, [first, second](Tape& t, Inputs v) {
-                     return ops::gather_sum(t, {{v[0], first, 1.5}, {v[1], second, 1}}, {0.25, 9});
-                   }});
+  const Tensor names = random_names(tokens, 7);
+  cases.push_back(
+      {"gather_sum", {x({s.samples, n}, 1), x({2, n}, 2)}, [first, second, names](Tape& t, Inputs v) {
+         return ops::gather_sum(t, {{v[0], first, 1.5}, {v[1], second, 1}}, {0.25, 9, names});
+       }});
   cases.push_back({"add", {x({tokens, n}, 1), x({tokens, n}, 2)}, [](Tape& t, Inputs v) {
                      return ops::add(t, v[0], v[1]);
                    }});
@@ -125,7 +135,8 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {}) {
                      return ops::concat_rows(t, {v[0], v[1]});
                    }});
   cases.push_back({"action_rows", {x({3, 4}, 1), x({1, 12}, 2)}, [](Tape& t, Inputs v) {
-                     return ops::action_rows(t, v[0], v[1], {0, 1, 5, 6}, {1, 2, 4});
+                     return ops::action_rows(t, v[0], v[1], Tensor::from<std::uint8_t>({4}, {0, 1, 5, 6}),
+                                             Tensor::from<std::uint8_t>({3}, {1, 2, 4}));
                    }});
   return cases;
 }

@@ -5,17 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include "support/tensor_values.h"
+
 namespace hstu {
 namespace {
+
+using testing::values_of;
 
 Tensor counting(Shape shape) {
   Tensor tensor = Tensor::empty(std::move(shape), DType::f32);
   std::iota(tensor.mutable_data<float>(), tensor.mutable_data<float>() + tensor.size(), 0.0f);
   return tensor;
-}
-
-std::vector<float> values(const Tensor& tensor) {
-  return {tensor.data<float>(), tensor.data<float>() + tensor.size()};
 }
 
 TEST(Tensor, KnowsItsShapeTypeAndPlace) {
@@ -67,18 +67,18 @@ TEST(Tensor, CopiesShareMemoryAndCopyDoesNot) {
   Tensor tensor = counting({2, 2});
   const Tensor shared = tensor, own = tensor.copy();
   tensor.mutable_data<float>()[0] = 9;
-  EXPECT_EQ(values(shared), (std::vector<float>{9, 1, 2, 3}));
-  EXPECT_EQ(values(own), (std::vector<float>{0, 1, 2, 3}));
+  EXPECT_EQ(values_of<float>(shared), (std::vector<float>{9, 1, 2, 3}));
+  EXPECT_EQ(values_of<float>(own), (std::vector<float>{0, 1, 2, 3}));
 }
 
 TEST(Tensor, RowRangesAndReshapesAreViews) {
   Tensor tensor = counting({3, 2});
   Tensor rows = tensor.row_range(1, 3);
   EXPECT_EQ(rows.shape(), (Shape{2, 2}));
-  EXPECT_EQ(values(rows), (std::vector<float>{2, 3, 4, 5}));
+  EXPECT_EQ(values_of<float>(rows), (std::vector<float>{2, 3, 4, 5}));
   rows.fill_zero();
-  EXPECT_EQ(values(tensor.reshaped({6})), (std::vector<float>{0, 1, 0, 0, 0, 0}));
-  EXPECT_EQ(values(rows.row_range(0, 0)), std::vector<float>{});
+  EXPECT_EQ(values_of<float>(tensor.reshaped({6})), (std::vector<float>{0, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(values_of<float>(rows.row_range(0, 0)), std::vector<float>{});
   EXPECT_THROW(tensor.row_range(2, 4), InternalError);
   EXPECT_THROW(tensor.reshaped({4}), InternalError);
 }
@@ -104,7 +104,7 @@ TEST(Tensor, AViewKeepsTheOwnerOfItsMemoryAlive) {
 TEST(Tensor, CopyFromChecksShapeAndType) {
   Tensor tensor = Tensor::zeros({2, 2}, DType::f32);
   tensor.copy_from(counting({2, 2}));
-  EXPECT_EQ(values(tensor), (std::vector<float>{0, 1, 2, 3}));
+  EXPECT_EQ(values_of<float>(tensor), (std::vector<float>{0, 1, 2, 3}));
   EXPECT_THROW(tensor.copy_from(counting({4})), InternalError);
   EXPECT_THROW(tensor.copy_from(Tensor::zeros({2, 2}, DType::i32)), InternalError);
 }
@@ -134,10 +134,11 @@ TEST(TensorOnGpu, GoesThereAndBack) {
   EXPECT_EQ(there.device(), Device::cuda(0));
   EXPECT_THROW(there.fill_zero(), InternalError);  // the host's stream
   Tensor other = Tensor::zeros({300, 7}, DType::f32, context);
-  EXPECT_EQ(values(other.to_host(context.stream)), std::vector<float>(2100));
+  EXPECT_EQ(values_of<float>(other.to_host(context.stream)), std::vector<float>(2100));
   other.copy_from(there, context.stream);
-  EXPECT_EQ(values(other.row_range(10, 300).to_host(context.stream)), values(host.row_range(10, 300)));
-  EXPECT_EQ(values(there.copy(context).to_host(context.stream)), values(host));
+  EXPECT_EQ(values_of<float>(other.row_range(10, 300).to_host(context.stream)),
+            values_of<float>(host.row_range(10, 300)));
+  EXPECT_EQ(values_of<float>(there.copy(context).to_host(context.stream)), values_of<float>(host));
 }
 
 }  // namespace

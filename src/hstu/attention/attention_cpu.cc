@@ -38,7 +38,16 @@ template <typename T>
 void multiply(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha,
               const std::type_identity_t<Matrix<const T>>& a, const std::type_identity_t<Matrix<const T>>& b,
               T beta, const Matrix<T>& c) {
-  kernels::gemm<T>(op_a, op_b, m, n, k, alpha, a.data, a.stride, b.data, b.stride, beta, c.data, c.stride);
+  kernels::gemm(kernels::Gemm<T>{.m = m,
+                                 .n = n,
+                                 .k = k,
+                                 .alpha = alpha,
+                                 .a = {a.data, a.stride, op_a},
+                                 .b = {b.data, b.stride, op_b},
+                                 .beta = beta,
+                                 .c = c.data,
+                                 .stride_c = c.stride},
+                HostStream());
 }
 
 // One head of one sample.

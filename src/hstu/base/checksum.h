@@ -1,4 +1,4 @@
-// XXH3-128 checksums, as 32 hexadecimal digits: of bytes at hand, or of bytes that come piece by piece.
+// XXH3-128 checksums, as 32 hexadecimal digits: of one range of bytes, or of bytes that arrive in pieces.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline std::string checksum(std::string_view text) {
   return checksum(std::as_bytes(std::span(text)));
 }
 
-// The checksum of all pieces in the order they were added, however they were cut.
+// The checksum of all pieces in the order they were added; it does not depend on how they were divided.
 class Checksum {
  public:
   Checksum();

@@ -1,4 +1,4 @@
-// The clock by which time is measured: it never goes back, and says nothing of the time of day.
+// The clock for measuring durations: it is monotonic and unrelated to the time of day.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Errors carry a message for the user: what was expected, what was found, what to do next.
+// Errors have a message for the user: what was expected, what was found, what to do next.
 #pragma once
 
 #include <stdexcept>
@@ -16,19 +16,20 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// No room is left where something was to be written.
+// The disk is full.
 class DiskFullError : public Error {
  public:
   using Error::Error;
 };
 
-// The user's words, configuration or input paths are wrong (exit status 2).
+// The user's arguments, configuration or input paths are wrong (exit status 2).
 class UsageError : public Error {
  public:
   using Error::Error;
 };
 
-// A broken promise inside the program: a defect of hstu, not of its input. The message ends with the place.
+// A violated contract inside the program: a defect of hstu, not of its input. The message ends with the
+// source location.
 class InternalError : public Error {
  public:
   using Error::Error;
@@ -44,13 +45,13 @@ template <typename... Args>
   throw UsageError(fmt::format(text, std::forward<Args>(args)...));
 }
 
-// check(n > 0, "expected a positive n, found {}", n): input and state that a user can set right.
+// check(n > 0, "expected a positive n, found {}", n): for input and state that a user can correct.
 template <typename... Args>
 void check(bool condition, fmt::format_string<Args...> text, Args&&... args) {
   if (!condition) throw Error(fmt::format(text, std::forward<Args>(args)...));
 }
 
-// A format string and the place of the call it stands in. (clang 14 has the builtins, not
+// A format string and the location of the call that contains it. (clang 14 has the builtins, but not
 // std::source_location.)
 template <typename... Args>
 struct PlacedFormat {
@@ -62,7 +63,7 @@ struct PlacedFormat {
   int line;
 };
 
-// require(x.rows() == n, "expected {} rows, found {}", n, x.rows()): a caller inside hstu broke a contract.
+// require(x.rows() == n, "expected {} rows, found {}", n, x.rows()): for contracts between parts of hstu.
 template <typename... Args>
 void require(bool condition, PlacedFormat<std::type_identity_t<Args>...> format, Args&&... args) {
   if (!condition) {

@@ -10,11 +10,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "hstu/base/error.h"
-#include "hstu/base/text.h"
+#include "hstu/base/choice.h"
 
 namespace hstu {
 namespace {
+
+constexpr Choice<int> kSignals[] = {{"kill", SIGKILL}, {"term", SIGTERM}};
 
 FaultWatcher& watcher() {
   static FaultWatcher instance;
@@ -28,14 +29,12 @@ FaultWatcher parse_fault(const std::string& words) {
   std::vector<std::string> known;
   for (const FaultPoint& point : kFaultPoints) known.emplace_back(point.name);
   if (std::find(known.begin(), known.end(), parts[0]) == known.end())
-    fail_usage("--fault {}: there is no point \"{}\"{}", words, parts[0], suggestion(parts[0], known));
+    fail_usage("--fault {}: the point \"{}\" does not exist{}", words, parts[0], suggestion(parts[0], known));
   std::int64_t count = 0;
   const char* const end = parts[1].data() + parts[1].size();
   if (std::from_chars(parts[1].data(), end, count).ptr != end || count < 1)
     fail_usage("--fault {}: expected a count of at least 1, found \"{}\"", words, parts[1]);
-  if (parts.size() == 3 && parts[2] != "kill" && parts[2] != "term")
-    fail_usage("--fault {}: expected kill or term, found \"{}\"", words, parts[2]);
-  const int signal = parts.size() == 3 && parts[2] == "term" ? SIGTERM : SIGKILL;
+  const int signal = parts.size() == 3 ? parse_word(kSignals, parts[2], "signal of --fault") : SIGKILL;
   return [point = parts[0], left = count, signal](std::string_view passed) mutable {
     if (passed == point && --left == 0) ::kill(::getpid(), signal);
   };

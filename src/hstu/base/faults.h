@@ -1,5 +1,5 @@
-// Named points of a run at which a test can look in, or end the program as a crash would (hstu train
-// --fault). Nobody watches unless asked to on the command line: a point then costs one comparison.
+// Named points of a run at which a test can inspect the program or end it as a crash would (hstu train
+// --fault). Without a watcher, a point costs one comparison.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace hstu {
 
-// Every point with what has just been done there, as docs/runs.md lists them.
+// Every point and the state of the run there; docs/runs.md has the same list.
 struct FaultPoint {
   std::string_view name, meaning;
 };
@@ -35,15 +35,15 @@ inline constexpr FaultPoint kFaultPoints[] = {
 
 using FaultWatcher = std::function<void(std::string_view point)>;
 
-// Calls `watcher` at every point from now on, in the thread that trains; {} ends that.
+// Calls `watcher` at every point from now on, in the thread that trains; an empty function removes it.
 void watch_fault_points(FaultWatcher watcher);
 bool fault_points_are_watched();
 
-// Tells the watcher, if there is one. `point` is a name of kFaultPoints.
+// Calls the watcher, if any. `point` is a name of kFaultPoints.
 void fault_point(std::string_view point);
 
-// The watcher of words "POINT:COUNT[:kill|term]": each sends this process SIGKILL (or SIGTERM) at the
-// COUNT-th time the point comes by, from 1. UsageError for other words.
+// A watcher for words of the form "POINT:COUNT[:kill|term]": each sends SIGKILL (or SIGTERM) to this process
+// when it reaches the point for the COUNT-th time, counted from 1. UsageError for other words.
 FaultWatcher parse_faults(std::span<const std::string> words);
 
 }  // namespace hstu

@@ -7,18 +7,18 @@
 
 namespace hstu {
 
-// Held until destroyed, or until the process ends in whatever way. The file is made where it is missing,
-// stays behind, and means nothing by itself.
+// The lock is held until the object is destroyed or the process ends in any way. The file is created if it is
+// missing and is never removed; its existence has no meaning.
 class FileLock {
  public:
-  explicit FileLock(const Path& path);  // Error when the file cannot be made; held() tells what came of it
+  explicit FileLock(const Path& path);  // tries once; Error when the file cannot be created
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  bool held() const { return held_; }  // false: somebody else holds it
-  void wait();                         // until it is held
-  // Tries again for so long; gives held().
+  bool held() const { return held_; }  // false: another process holds it
+  void wait();                         // returns when the lock is held
+  // Tries again for that long; returns held().
   bool wait_for(std::chrono::milliseconds time);
 
  private:

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-// What a failed system call means and what to do about it.
+// Explains a failed system call and what to do about it.
 std::string reason(int error) {
   std::string text = std::strerror(error);
   if (error == ENOSPC) text += ": free some space or choose another folder";
@@ -101,7 +101,7 @@ void check_writable(const Path& path) {
 }
 
 std::string file_checksum(const Path& path) {
-  // Block by block: a mapped file would count as memory of this process.
+  // In blocks: a mapped file would count as memory of this process.
   const int descriptor = open_or_throw(path, O_RDONLY, "open");
   Checksum checksum;
   std::string block(kBufferBytes, '\0');
@@ -115,7 +115,7 @@ std::string file_checksum(const Path& path) {
   return checksum.text();
 }
 
-// `write(bytes, size, done)` is a system call that writes some of them, `done` bytes after the first.
+// `write(bytes, size, done)` is a system call that writes some of the bytes, starting after the first `done`.
 template <typename Write>
 static void write_all(const Path& path, const void* bytes, std::size_t size, const Write& write) {
   std::size_t done = 0;
@@ -127,7 +127,7 @@ static void write_all(const Path& path, const void* bytes, std::size_t size, con
   }
 }
 
-// To the file's end; or at `offset`.
+// Writes at the end of the file; or at `offset`.
 static void append_all(const Path& path, int descriptor, const void* bytes, std::size_t size) {
   write_all(path, bytes, size,
             [&](const char* from, std::size_t n, std::size_t) { return ::write(descriptor, from, n); });
@@ -183,7 +183,7 @@ PlacedFile::PlacedFile(Path path, std::uint64_t size) : path_(std::move(path)) {
   if (::ftruncate(descriptor_, static_cast<off_t>(size)) == 0) return;
   const int error = errno;
   ::close(std::exchange(descriptor_, -1));
-  fail("cannot make {} {} bytes long: {}", path_.string(), size, reason(error));
+  fail("cannot set the size of {} to {} bytes: {}", path_.string(), size, reason(error));
 }
 
 PlacedFile::~PlacedFile() {
@@ -236,14 +236,14 @@ void release_mapped(const void* begin, std::size_t bytes) {
 
 StagedFolder::StagedFolder(const Path& final_path) : final_(without_trailing_slash(final_path)) {
   if (std::filesystem::exists(std::filesystem::symlink_status(final_))) {
-    fail_usage("the output folder {} exists already: choose another name or remove it first",
+    fail_usage("the output folder {} already exists: choose another name or remove it first",
                final_.string());
   }
   staging_ = final_.string() + ".partial";
   std::error_code error;
   if (std::filesystem::exists(staging_)) {
     lock_staging();
-    tell("removing {}, which an interrupted run left behind\n", staging_.string());
+    tell("removing {}, the unfinished output of an interrupted run\n", staging_.string());
     std::filesystem::remove_all(staging_, error);
     ::close(std::exchange(lock_, -1));
   }
@@ -258,7 +258,7 @@ void StagedFolder::lock_staging() {
   lock_ = ::open(staging_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(std::exchange(lock_, -1));
-  fail_usage("another program is at work on {}: wait for it or choose another name", final_.string());
+  fail_usage("another program is writing {}: wait for it or choose another name", final_.string());
 }
 
 StagedFolder::~StagedFolder() {

@@ -1,4 +1,4 @@
-// Files that are whole or absent: everything is written under a temporary name, fsynced, then renamed.
+// Files that are complete or absent: each is written under a temporary name, fsynced, then renamed.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ std::string read_file(const Path& path);
 // Replaces `path` by `bytes`: temporary name, fsync, rename, fsync of the folder.
 void write_file(const Path& path, std::string_view bytes);
 
-// Throws Error naming the file when write_file could not make it: asked before long work whose result goes
-// there.
+// Throws Error naming the file if write_file could not create it. Call it before long work whose result is
+// written there.
 void check_writable(const Path& path);
 
 // XXH3 128-bit checksum of a file's bytes, 32 hexadecimal digits.
 std::string file_checksum(const Path& path);
 
-// A file being written front to back. Every failure (disk full above all) throws Error naming the file.
+// A file that is written sequentially. Every failure (such as a full disk) throws Error naming the file.
 class OutputFile {
  public:
   explicit OutputFile(Path path);
@@ -35,11 +35,11 @@ class OutputFile {
 
   void write(const void* bytes, std::size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  // Overwrites `size` bytes at `offset` (headers whose counts are known last); the write position stays.
+  // Overwrites `size` bytes at `offset` (headers whose counts are known last); keeps the write position.
   void overwrite(std::uint64_t offset, const void* bytes, std::size_t size);
-  // Hands what was written to the operating system: other readers see it, a crash may still lose it.
+  // Passes the bytes to the operating system: other readers see them, a crash of the machine may lose them.
   void flush();
-  // Flushes and fsyncs. Without close() the content is not to be trusted.
+  // Flushes and fsyncs. Without close() the content is undefined.
   void close();
   std::uint64_t size() const { return size_; }
   const Path& path() const { return path_; }
@@ -51,17 +51,17 @@ class OutputFile {
   std::string buffer_;
 };
 
-// A file of a known size whose parts are written in any order, by many threads at once.
+// A file of a known size whose parts may be written in any order, by several threads at the same time.
 class PlacedFile {
  public:
-  // Creates the file or empties it; parts never written read as zeros.
+  // Creates or empties the file; parts that are never written read as zeros.
   PlacedFile(Path path, std::uint64_t size);
   ~PlacedFile();
   PlacedFile(const PlacedFile&) = delete;
   PlacedFile& operator=(const PlacedFile&) = delete;
 
   void write_at(std::uint64_t offset, const void* bytes, std::size_t size);
-  // Fsyncs. Without close() the content is not to be trusted.
+  // Fsyncs. Without close() the content is undefined.
   void close();
 
  private:
@@ -84,24 +84,24 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// Takes pages of mapped files out of this process's memory; they are read again when they are looked at
-// again. A walk over a file that lets go of what it has passed has a size that does not grow with the file.
+// Removes pages of mapped files from this process's memory; a later access reads them again. A pass over a
+// file that releases the pages behind it uses memory that does not grow with the file.
 void release_mapped(const void* begin, std::size_t bytes);
 
-// A folder that appears under its name only when it is complete. Work in path(); commit() fsyncs every file
-// and renames. Without commit() the destructor removes what was written.
+// A folder that gets its name only when it is complete. Write into path(); commit() fsyncs every file
+// and renames the folder. Without commit() the destructor removes it.
 class StagedFolder {
  public:
-  // What a killed run left behind is removed, with a notice. Throws UsageError when `final_path` exists
-  // already (nothing is ever overwritten) or another program is making it.
+  // Removes the unfinished folder of a killed run, with a note. Throws UsageError if `final_path` already
+  // exists (nothing is ever overwritten) or another program is writing it.
   explicit StagedFolder(const Path& final_path);
   ~StagedFolder();
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
   const Path& path() const { return staging_; }
   void commit();
-  // Removes every staged folder that is not committed, for a program that is about to end; from then on none
-  // can be committed. Other threads may still be writing into them.
+  // For a program that is about to end: removes every uncommitted folder, and none can be committed from then
+  // on. Other threads may still be writing into them.
   static void remove_all_at_work();
 
  private:
@@ -109,7 +109,7 @@ class StagedFolder {
 
   Path final_;
   Path staging_;
-  int lock_ = -1;  // The open folder: whoever holds its lock is at work in it.
+  int lock_ = -1;  // the open folder; the process that holds its lock writes into it
   bool committed_ = false;
 };
 

@@ -1,5 +1,5 @@
 // A sum of doubles in fixed point: adding and merging are exact, so the result does not depend on the order
-// of the terms or on how they were divided over threads and ranks.
+// of the terms or on their division over threads and ranks.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace hstu {
 
-// Terms are finite and cut to multiples of 2^-60; their absolute sum must stay below 2^67 (1e20).
+// Terms are finite and truncated to multiples of 2^-60; their absolute sum must stay below 2^67 (1e20).
 class FixedSum {
  public:
   void add(double term) { units_ += static_cast<Wide>(term * 0x1p60); }

@@ -1,5 +1,5 @@
-// fmt, compiled once: the distributions ship it only shared or header-only, and header-only costs seconds a
-// file.
+// fmt, compiled once: the distributions provide it only as a shared library or header-only, and the
+// header-only form adds seconds to the compilation of every file.
 #include <fmt/format-inl.h>
 
 template auto fmt::detail::thousands_sep_impl<char>(fmt::detail::locale_ref)

@@ -1,7 +1,7 @@
-// Json: nlohmann's JSON with two differences. Keys keep the order they were added in. A float prints its own
-// shortest digits (0.1, not 0.10000000149011612), and nan, inf and -inf become those words as strings: JSON
-// has no such numbers, and null would hide that a value was computed and is not a number. Absent values are
-// null.
+// Json: nlohmann's JSON with two differences. Keys keep the order in which they were added. A float prints
+// its own shortest digits (0.1, not 0.10000000149011612), and nan, inf and -inf become the strings "nan",
+// "inf" and "-inf": JSON has no such numbers, and null would hide that a value was computed. Absent values
+// are null.
 #pragma once
 
 #include <charconv>

@@ -16,7 +16,7 @@
 namespace hstu {
 namespace {
 
-// body(line, number) for every whole line, without its line end; numbers count from 1.
+// Calls body(line, number) for every complete line, without its line end; numbers count from 1.
 template <typename Body>
 void for_each_line(std::string_view text, const Body& body) {
   std::int64_t number = 1;
@@ -33,10 +33,21 @@ Json parse_line(std::string_view line, std::int64_t number, const Path& path) {
   return json;
 }
 
+// Removes the bytes after the last line end.
+void remove_incomplete_line(const Path& path) {
+  const std::string text = read_file(path);
+  const std::size_t last = text.rfind('\n');
+  const std::size_t complete = last == std::string::npos ? 0 : last + 1;
+  if (complete == text.size()) return;
+  std::error_code error;
+  std::filesystem::resize_file(path, complete, error);
+  check(!error, "cannot remove the incomplete last line of {}: {}", path.string(), error.message());
+}
+
 }  // namespace
 
 JsonLinesWriter::JsonLinesWriter(Path path) : path_(std::move(path)) {
-  if (std::filesystem::exists(path_)) remove_torn_line(path_);
+  if (std::filesystem::exists(path_)) remove_incomplete_line(path_);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail("cannot open {} for appending: {}", path_.string(), std::strerror(errno));
   struct stat info {};
@@ -49,7 +60,7 @@ JsonLinesWriter::~JsonLinesWriter() {
 
 void JsonLinesWriter::write(const Json& line) {
   const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  // In one piece; only a test that ends the program between two halves gets two.
+  // One system call; two only under a test that ends the program between the two halves.
   std::size_t done = 0, until = fault_points_are_watched() ? text.size() / 2 : text.size();
   while (done < text.size()) {
     const ssize_t written = ::write(descriptor_, text.data() + done, until - done);
@@ -58,7 +69,7 @@ void JsonLinesWriter::write(const Json& line) {
       const int error = written < 0 ? errno : ENOSPC;
       const bool cut = done == 0 || ::ftruncate(descriptor_, size_) == 0;
       fail("cannot write {}: {}{}", path_.string(), std::strerror(error),
-           cut ? "" : "; its last line is torn and will be removed when the run goes on");
+           cut ? "" : "; its incomplete last line will be removed when the run is resumed");
     }
     done += static_cast<std::size_t>(written);
     if (done < until || done == text.size()) continue;
@@ -81,17 +92,6 @@ std::vector<Json> read_json_lines(const Path& path) {
   return lines;
 }
 
-std::int64_t remove_torn_line(const Path& path) {
-  const std::string text = read_file(path);
-  const std::size_t last = text.rfind('\n');
-  const std::size_t whole = last == std::string::npos ? 0 : last + 1;
-  if (whole == text.size()) return 0;
-  std::error_code error;
-  std::filesystem::resize_file(path, whole, error);
-  check(!error, "cannot remove the torn last line of {}: {}", path.string(), error.message());
-  return static_cast<std::int64_t>(text.size() - whole);
-}
-
 std::optional<std::int64_t> cut_lines_behind(const Path& path,
                                              const std::function<bool(const Json&)>& is_last) {
   std::uintmax_t bytes = 0, kept_bytes = 0;
@@ -106,7 +106,7 @@ std::optional<std::int64_t> cut_lines_behind(const Path& path,
   if (kept < 0) return std::nullopt;
   std::error_code error;
   std::filesystem::resize_file(path, kept_bytes, error);
-  check(!error, "cannot cut {} behind its line {}: {}", path.string(), kept, error.message());
+  check(!error, "cannot truncate {} after line {}: {}", path.string(), kept, error.message());
   return lines - kept;
 }
 

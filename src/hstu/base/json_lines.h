@@ -1,4 +1,4 @@
-// JSON lines: one object a line, appended for as long as a run lasts, still whole after a crash.
+// JSON lines: one object per line, appended during a run; complete lines survive a crash.
 #pragma once
 
 #include <cstdint>
@@ -11,36 +11,32 @@
 
 namespace hstu {
 
-// Appends lines; each reaches the file with one system call, before write() returns. One process writes a
-// file.
+// Appends lines; write() passes each to the file with one system call. Only one process may write a file.
 class JsonLinesWriter {
  public:
-  // Creates the file or goes on behind its last line. A torn last line (a crash, a full disk) is removed
+  // Creates the file or appends to it. An incomplete last line (after a crash or a full disk) is removed
   // first.
   explicit JsonLinesWriter(Path path);
   ~JsonLinesWriter();
   JsonLinesWriter(const JsonLinesWriter&) = delete;
   JsonLinesWriter& operator=(const JsonLinesWriter&) = delete;
-  // Throws Error naming the file when the line cannot be written whole; the file then ends before it.
+  // Throws Error naming the file if the line cannot be written completely; the file then ends before it.
   void write(const Json& line);
-  // The lines written so far are on the disk when it returns. Throws Error naming the file.
+  // When it returns, the lines written so far are on the disk. Throws Error naming the file.
   void sync();
 
  private:
   Path path_;
   int descriptor_ = -1;
-  std::int64_t size_ = 0;  // bytes of whole lines
+  std::int64_t size_ = 0;  // bytes of complete lines
 };
 
-// Every line of a file. A torn last line is left out; another line that is not JSON is an Error naming file
-// and line.
+// Every line of a file. An incomplete last line is ignored; any other line that is not JSON is an Error
+// naming file and line.
 std::vector<Json> read_json_lines(const Path& path);
 
-// Removes what follows the last line end; gives the number of bytes removed.
-std::int64_t remove_torn_line(const Path& path);
-
-// Cuts the file behind its last line for which `is_last` holds: that line and those before it stay. Gives the
-// number of lines removed; nothing, and the file stays as it is, when no line holds.
+// Truncates the file after the last line for which `is_last` is true. Returns the number of lines removed, or
+// nothing if there is no such line; the file is then unchanged.
 std::optional<std::int64_t> cut_lines_behind(const Path& path,
                                              const std::function<bool(const Json&)>& is_last);
 

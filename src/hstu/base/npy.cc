@@ -101,7 +101,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const Path& path) {
     expected *= extent;
   }
   const auto found = static_cast<std::int64_t>(file.size() - header.data_offset);
-  check(found == expected, "{}: expected {} bytes of elements, found {}: the file is torn or has grown",
+  check(found == expected,
+        "{}: expected {} bytes of elements, found {}: the file is truncated or has extra bytes",
         path.string(), expected, found);
   return header;
 }

@@ -1,4 +1,4 @@
-// NumPy .npy files (format 1.0, little-endian, C order, 128-byte header): one column a file.
+// NumPy .npy files (format 1.0, little-endian, C order, 128-byte header): one column per file.
 #pragma once
 
 #include <cstdint>
@@ -63,11 +63,11 @@ struct NpyHeader {
   std::int64_t count() const;
 };
 
-// The header's bytes, padded to 128 (more only for absurd shapes).
+// The header's bytes, padded to 128 (more only for shapes with very many dimensions).
 std::string npy_header(const std::string& type, std::span<const std::int64_t> shape);
 
-// Reads and checks a header; `path` only names the file in errors. Throws Error for anything NumPy would not
-// write or that does not fit the file's size.
+// Reads and checks a header; `path` only names the file in errors. Throws Error for anything that NumPy would
+// not write or that contradicts the file's size.
 NpyHeader parse_npy_header(std::span<const std::byte> file, const Path& path);
 
 // Appends elements to a one-dimensional column; the count in the header is set by close().

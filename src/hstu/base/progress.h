@@ -1,4 +1,4 @@
-// One progress line for long work: rewritten in place on a terminal, plain lines now and then otherwise.
+// One progress line for long work: rewritten in place on a terminal; elsewhere, separate lines at intervals.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace hstu {
 
 class Progress {
  public:
-  // total <= 0: unknown, no time left is shown. `unit` names what is counted ("events"). `done`: how many an
-  // earlier process did; the rate leaves them out.
+  // total <= 0: unknown, so no remaining time is shown. `unit` names the counted objects ("events"). `done`:
+  // the number done by an earlier process; the rate does not include them.
   Progress(std::string stage, std::int64_t total, std::string unit, std::int64_t done = 0);
   ~Progress();
   Progress(const Progress&) = delete;

@@ -1,5 +1,5 @@
-// What a program tells while it works. A terminal that is gone, or a file on a full disk in its place, is no
-// reason to stop: what cannot be told is dropped.
+// Progress and notes of a running program go to stderr. Write errors are ignored: a closed terminal or a full
+// disk must not stop a run.
 #pragma once
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 namespace hstu {
 
-// Writes to standard error, as it is: the caller ends its lines.
+// Writes the text to stderr without adding a line end.
 template <typename... Args>
 void tell(fmt::format_string<Args...> text, Args&&... args) {
   const std::string words = fmt::format(text, std::forward<Args>(args)...);

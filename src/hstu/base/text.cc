@@ -24,8 +24,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-}  // namespace
-
+// The known word with the smallest edit distance to `word`, or "" if none is similar enough.
 std::string nearest_word(std::string_view word, std::span<const std::string> known) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 2) + 1;
@@ -38,6 +37,8 @@ std::string nearest_word(std::string_view word, std::span<const std::string> kno
   }
   return best;
 }
+
+}  // namespace
 
 std::string suggestion(std::string_view word, std::span<const std::string> known) {
   const std::string nearest = nearest_word(word, known);

@@ -1,4 +1,4 @@
-// Words for people: nearest known names, counts, sizes and durations.
+// Text for messages: nearest known names, counts, sizes and durations.
 #pragma once
 
 #include <charconv>
@@ -12,10 +12,8 @@
 
 namespace hstu {
 
-// The known word closest to `word`, or "" when none is near enough to be meant (edit distance).
-std::string nearest_word(std::string_view word, std::span<const std::string> known);
-
-// "; did you mean \"x\"?" or a list of what is known.
+// The known word with the smallest edit distance to `word`, as "; did you mean \"x\"?"; a list of all known
+// words if none is similar enough.
 std::string suggestion(std::string_view word, std::span<const std::string> known);
 
 std::string with_separators(std::int64_t count);  // 1234567 -> "1,234,567"
@@ -23,7 +21,7 @@ std::string human_bytes(double bytes);            // 1536 -> "1.5 KiB"
 std::string human_duration(double seconds);       // 3725 -> "1 h 02 min"
 std::vector<std::string> split(std::string_view text, char separator);
 
-// The number that is the whole of `text`, if it is one and fits.
+// The number that `text` consists of, if it is a number and in range.
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number value{};
@@ -32,11 +30,10 @@ std::optional<Number> parse_number(std::string_view text) {
   return value;
 }
 
-// `&`, `<`, `>` and quotes as HTML and XML spell them.
+// `text` with `&`, `<`, `>` and quotes escaped as in HTML and XML.
 std::string escaped_html(const std::string& text);
 
-// Rows of cells as aligned columns; the first row is the header, ruled off. Numbers are the caller's
-// business.
+// Rows of cells as aligned columns; the first row is the header, underlined. The caller formats numbers.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace hstu

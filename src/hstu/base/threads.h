@@ -17,7 +17,7 @@ inline int threads() {
   return omp_get_max_threads();
 }
 
-// The first exception of a parallel region, kept until the region has ended: none may cross its border.
+// The first exception of a parallel region, kept until the region has ended: no exception may leave one.
 class FirstException {
  public:
   template <typename Body>
@@ -38,8 +38,8 @@ class FirstException {
   std::exception_ptr first_;
 };
 
-// body(begin, end) over blocks of [0, n) of about `grain` elements; the blocks do not depend on the number of
-// threads, so sums kept per block are reproducible.
+// Calls body(begin, end) for blocks of [0, n) of about `grain` elements. The blocks do not depend on the
+// number of threads, so sums per block are reproducible.
 template <typename Body>
 void parallel_blocks(std::int64_t n, std::int64_t grain, const Body& body) {
   if (n <= 0) return;

@@ -32,13 +32,6 @@ void expect_positive(const char* name, std::int64_t value) {
 
 }  // namespace
 
-HistoryStrategy parse_history_strategy(const std::string& name) {
-  if (name == "interleaved") return HistoryStrategy::interleaved;
-  if (name == "last_n") return HistoryStrategy::last_n;
-  const std::vector<std::string> known{"interleaved", "last_n"};
-  fail_usage("unknown history strategy \"{}\"{}", name, suggestion(name, known));
-}
-
 HistoryRule resolve_history(const DataOptions& options, const Manifest& manifest) {
   expect_positive("history_length", options.history_length);
   expect_positive("scan_limit", options.scan_limit);

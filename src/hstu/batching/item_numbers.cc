@@ -18,11 +18,12 @@ void ItemNumbers::number(const MappedColumn& item, std::int64_t user_start,
   }
   const auto reach = static_cast<std::size_t>(positions.back() - base_ + 1);
   if (known_.size() < reach) known_.resize(reach, DistinctIds::kAbsent);
-  std::int32_t* const known = known_.data() - base_;
+  std::int32_t* const known = known_.data();  // position p is at p - base
+  const std::int64_t base = base_;
 
   events_.clear();
   for (const std::int64_t p : positions) {
-    if (known[p] == DistinctIds::kAbsent) events_.push_back(p);
+    if (known[p - base] == DistinctIds::kAbsent) events_.push_back(p);
   }
   ids_.resize(events_.size());
   found_.resize(events_.size());
@@ -31,8 +32,8 @@ void ItemNumbers::number(const MappedColumn& item, std::int64_t user_start,
       ids_[i] = static_cast<std::int64_t>(elements[events_[i]]);
   });
   distinct_.insert(ids_, found_.data());
-  for (std::size_t i = 0; i < events_.size(); ++i) known[events_[i]] = found_[i];
-  for (std::size_t i = 0; i < positions.size(); ++i) numbers[i] = known[positions[i]];
+  for (std::size_t i = 0; i < events_.size(); ++i) known[events_[i] - base] = found_[i];
+  for (std::size_t i = 0; i < positions.size(); ++i) numbers[i] = known[positions[i] - base];
 }
 
 }  // namespace hstu

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "hstu/base/choice.h"
+
 namespace hstu {
 
 // Which earlier events of pool actions become the history of length at most `history_length` = L.
@@ -13,8 +15,8 @@ enum class HistoryStrategy {
   last_n,       // the last L events of any pool
 };
 
-// "interleaved" or "last_n"; UsageError with the nearest name for anything else.
-HistoryStrategy parse_history_strategy(const std::string& name);
+inline constexpr Choice<HistoryStrategy> kHistoryStrategies[] = {
+    {"interleaved", HistoryStrategy::interleaved}, {"last_n", HistoryStrategy::last_n}};
 
 // An id computed from the candidate and its user, looked up as one token before the history. Keys: "user",
 // "item", "hour" (of the day, UTC), "weekday" (days since time 0, modulo 7), any item attribute, any context

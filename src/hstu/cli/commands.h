@@ -1,4 +1,4 @@
-// The subcommands of `hstu`, one file each. add_* declares words and help; what runs is set as the callback.
+// The subcommands of `hstu`, one file each. add_* declares options and help, and sets the callback.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,20 +14,20 @@ void add_bench_command(CLI::App& app);
 void add_attention_bench_command(CLI::App& bench);
 void add_config_command(CLI::App& app);
 
-// `prepare` and `generate` belong to the program hstu-prepare beside this one, which alone links Arrow;
-// declared here for --help only.
+// `prepare` and `generate` are in the separate program hstu-prepare, because only that one links Arrow;
+// they are declared here for --help.
 void add_events_commands(CLI::App& app);
-// Starts hstu-prepare with the words behind `hstu prepare` or `hstu generate` when argv asks for one of them;
-// returns otherwise. Throws Error when the program is not there.
+// For `hstu prepare` or `hstu generate`, starts hstu-prepare with the rest of argv; otherwise returns. Throws
+// Error if the program cannot be started.
 void hand_over_events_commands(char** argv);
 
-// Thrown by a command that has said all there is to say, to end the program with this exit status.
+// Thrown by a command that has printed its messages, to end the program with this exit status.
 struct ExitStatus {
   int value;
 };
-inline constexpr int kInterrupted = 75;  // saved and to be gone on with; EX_TEMPFAIL of sysexits.h
+inline constexpr int kInterrupted = 75;  // saved, can be resumed; EX_TEMPFAIL of sysexits.h
 
-// Uses --threads, or all cores this process may use when it is 0.
+// Uses `threads` threads, or all cores that this process may use if it is 0.
 void use_threads(int threads);
 
 }  // namespace hstu

@@ -53,9 +53,10 @@ std::vector<std::vector<std::string>> report(const Machine& machine) {
 
 void add_doctor_command(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* const command = app.add_subcommand("doctor", "Say what this machine has and what hstu will use");
-  command->add_flag("--json", *json, "for programs");
-  command->footer("Exit status 0 when training on the CPU works.\nExample:\n  hstu doctor");
+  CLI::App* const command =
+      app.add_subcommand("doctor", "Print what this machine has and what hstu will use");
+  command->add_flag("--json", *json, "print JSON");
+  command->footer("Exit status 0 if training on the CPU works.\nExample:\n  hstu doctor");
   command->callback([json] {
     const Machine machine = this_machine();
     if (*json) {
@@ -63,8 +64,9 @@ void add_doctor_command(CLI::App& app) {
       return;
     }
     fmt::print("{}", table(report(machine)));
-    check(machine.cpu.is_new_enough, "this processor is too old: AVX2, FMA and BMI2 are needed (x86-64-v3)");
-    fmt::print("\nTraining on the CPU works here.\n");
+    check(machine.cpu.is_new_enough,
+          "this processor is too old: hstu requires AVX2, FMA and BMI2 (x86-64-v3)");
+    fmt::print("\nTraining on the CPU works on this machine.\n");
   });
 }
 

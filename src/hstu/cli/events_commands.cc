@@ -13,7 +13,8 @@
 namespace hstu {
 
 void add_events_commands(CLI::App& app) {
-  app.add_subcommand("generate", "Make synthetic events in Yambda's own files: hstu generate yambda --help");
+  app.add_subcommand("generate",
+                     "Generate synthetic events in Yambda's file format: hstu generate yambda --help");
   app.add_subcommand(
       "prepare",
       "Turn raw events into a dataset: hstu prepare yambda|movielens|parquet|mlcommons|index|verify --help");
@@ -29,7 +30,8 @@ void hand_over_events_commands(char** argv) {
   for (char** next = argv + (word == "prepare" ? 2 : 1); *next != nullptr; ++next) words.push_back(*next);
   words.push_back(nullptr);
   ::execv(program.c_str(), words.data());
-  fail("cannot start {}: {}. It belongs beside hstu: build it by ./dev build", program, std::strerror(errno));
+  fail("cannot start {}: {}. It must be in the folder of hstu: build it with ./dev build", program,
+       std::strerror(errno));
 }
 
 }  // namespace hstu

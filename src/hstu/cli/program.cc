@@ -68,9 +68,9 @@ int run_program(int argc, char** argv) {
     tell("hstu: {}\n", error.what());
     return kUsage;
   } catch (const std::bad_alloc&) {
-    // Takes no memory and throws nothing.
+    // Allocates no memory and throws nothing.
     std::fputs(
-        "hstu: memory is exhausted: lower training.batch_size, data.history_length or the tables' width\n",
+        "hstu: out of memory: decrease training.batch_size, data.history_length or the tables' width\n",
         stderr);
     return kFailed;
   } catch (const std::exception& error) {

@@ -1,9 +1,9 @@
-// The program `hstu`: words to calls.
+// The command line of `hstu`.
 #pragma once
 
 namespace hstu {
 
-// Exit status: 0 done, 1 the run failed, 2 the user's words or configuration are wrong.
+// Exit status: 0 success, 1 the run failed, 2 wrong arguments or configuration.
 int run_program(int argc, char** argv);
 
 }  // namespace hstu

@@ -15,14 +15,14 @@ void add_report_command(CLI::App& app) {
   auto words = std::make_shared<Words>();
   CLI::App* const command = app.add_subcommand("report", "Write one HTML page about a run, finished or not");
   command->add_option("RUN", words->run, "the --output of hstu train")->required();
-  command->add_option("--output", words->output, "the page; RUN/report.html when it is left out");
+  command->add_option("--output", words->output, "the page (default: RUN/report.html)");
   command->footer(
-      "The page needs no network and holds no script: it can be mailed, archived or opened from a share.\n"
+      "The page needs no network and contains no script: it can be mailed, archived or opened from a share.\n"
       "Example:\n  hstu report run");
   command->callback([words] {
     const RunFolder folder = open_run_folder(words->run);
     if (!std::filesystem::exists(folder.metrics())) {
-      fail_usage("{} has no metrics.jsonl yet: the run has not begun", words->run.string());
+      fail_usage("{} has no metrics.jsonl yet: the run has not started", words->run.string());
     }
     const Path output = words->output.empty() ? words->run / "report.html" : words->output;
     const ReportSource source{

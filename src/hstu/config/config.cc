@@ -31,6 +31,10 @@ Rule one_of(std::initializer_list<const char*> words) {
   return {.words = {words.begin(), words.end()}};
 }
 
+Rule parsed_by(void (*parse)(const std::string&)) {
+  return {.parse = parse};
+}
+
 Rule required(Rule rule) {
   rule.required = true;
   return rule;
@@ -38,9 +42,14 @@ Rule required(Rule rule) {
 
 }  // namespace rule
 
+bool ConfigFields::enter_optional(std::string_view name, bool present, std::string_view doc) {
+  if (present) enter(name, doc);
+  return present;
+}
+
 std::string read_config_file(const Path& path) {
   if (!std::filesystem::is_regular_file(path)) {
-    fail_usage("cannot read the configuration {}: there is no such file", path.string());
+    fail_usage("cannot read the configuration {}: the file does not exist", path.string());
   }
   return read_file(path);
 }

@@ -1,27 +1,37 @@
-// Typed configuration: a TOML file, `--set section.key=value` words on top, into plain structs.
+// Typed configuration: reads a TOML file and the `--set section.key=value` words that override it into plain
+// structs. One definition of a key serves reading, defaults, checks, the resolved file and the reference
+// page:
 //
-// One definition of a key serves reading, defaults, checks, the resolved dump and the reference page:
-//
-//   struct TrainingOptions { std::int64_t max_steps = 0; float lr = 1e-3f; Schedule schedule =
-//   Schedule::kFlat; }; inline void describe(ConfigFields& fields, TrainingOptions& o) {
+//   struct TrainingOptions {
+//     std::int64_t max_steps = 0;
+//     float lr = 1e-3f;
+//     Decay decay = Decay::none;
+//   };
+//   void describe(ConfigFields& fields, TrainingOptions& o) {
 //     fields.field("max_steps", o.max_steps, "stop after this many steps; 0: no limit", rule::at_least(0));
 //     fields.field("lr", o.lr, "learning rate of the dense parameters", rule::positive());
-//     fields.choice("schedule", o.schedule, {{"flat", Schedule::kFlat}, {"linear", Schedule::kLinear}}, "…");
+//     fields.choice("decay", o.decay, kDecays, "after the warm-up");
 //   }
-//   struct Options { TrainingOptions training; };
-//   inline void describe(ConfigFields& fields, Options& o) {
+//
+//   struct Options {
+//     TrainingOptions training;
+//   };
+//   void describe(ConfigFields& fields, Options& o) {
 //     fields.section("training", o.training, "the loop over the data");
 //   }
+//
 //   const Options options = load_config<Options>(path, set_words);  // set_words: {"training.lr=0.1", ...}
 //
-// A key that nothing describes is an error, wherever it stands: a setting is never silently without effect.
-// Inside strings ${NAME} and ${NAME:-default} stand for environment variables ("$${" is a plain "${"); a key
-// that is not a string takes them too (max_steps = "${STEPS:-100}"). Nothing else reads the environment.
+// A key that nothing describes is an error in every section, so that no setting is ignored silently.
+// In strings, ${NAME} and ${NAME:-default} are replaced by environment variables; "$${" is a literal "${".
+// A key of another type may be written as such a string (max_steps = "${STEPS:-100}"). Nothing else reads the
+// environment.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,16 +41,18 @@
 #include <variant>
 #include <vector>
 
+#include "hstu/base/choice.h"
 #include "hstu/base/files.h"
 
 namespace hstu {
 
-// What a value must satisfy; for a list, each of its elements.
+// The values that are allowed; for a list, those of each element.
 struct Rule {
   bool required = false;
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool low_excluded = false;
-  std::vector<std::string> words = {};  // when not empty: the only values allowed
+  std::vector<std::string> words = {};          // when not empty: the only values allowed
+  void (*parse)(const std::string&) = nullptr;  // throws UsageError for a string that is not allowed
 
   std::string text() const;  // "> 0", "in [0, 1]", "one of a, b", or ""
 };
@@ -50,12 +62,16 @@ Rule positive();                        // > 0
 Rule at_least(double low);              // >= low
 Rule between(double low, double high);  // in [low, high]
 Rule one_of(std::initializer_list<const char*> words);
-Rule required(Rule rule = {});  // no default: the key must be there
+Rule parsed_by(void (*parse)(const std::string&));  // throws UsageError
+Rule required(Rule rule = {});                      // no default: the file must have the key
 }  // namespace rule
+
+// A table whose keys are the user's own: [allowed_texts] kind = ["view", "buy"].
+using StringLists = std::map<std::string, std::vector<std::string>>;
 
 using FieldPointer =
     std::variant<bool*, int*, std::int64_t*, std::uint64_t*, float*, double*, std::string*, Path*,
-                 std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*>;
+                 std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*, StringLists*>;
 
 struct Field {
   std::string_view name;
@@ -64,7 +80,7 @@ struct Field {
   const Rule& rule;
 };
 
-// A visitor of the keys of options structs; describe(ConfigFields&, T&) is found by the type T.
+// A visitor of the keys of options structs; argument-dependent lookup finds describe(ConfigFields&, T&).
 class ConfigFields {
  public:
   virtual ~ConfigFields() = default;
@@ -74,21 +90,13 @@ class ConfigFields {
     visit({name, &value, doc, rule});
   }
 
-  // A word for each value of an enumeration.
-  template <typename Enum>
-  void choice(std::string_view name, Enum& value,
-              std::initializer_list<std::pair<const char*, std::type_identity_t<Enum>>> words,
-              std::string_view doc) {
-    Rule rule;
-    std::string chosen;
-    for (const auto& [word, meaning] : words) {
-      rule.words.emplace_back(word);
-      if (meaning == value) chosen = word;
-    }
-    visit({name, &chosen, doc, rule});
-    for (const auto& [word, meaning] : words) {
-      if (chosen == word) value = meaning;
-    }
+  // An enumeration, by the words of its table.
+  template <typename Enum, std::size_t kCount>
+  void choice(std::string_view name, Enum& value, const Choice<Enum> (&table)[kCount], std::string_view doc) {
+    const Rule rule{.words = words_of(table)};
+    std::string word = word_of(table, value);
+    visit({name, &word, doc, rule});
+    value = parse_word(table, word, name);
   }
 
   // [name]
@@ -97,6 +105,16 @@ class ConfigFields {
     enter(name, doc);
     describe(*this, options);
     leave();
+  }
+
+  // [name], which may be missing; `options` then keeps its value.
+  template <typename T>
+  void optional_section(std::string_view name, std::optional<T>& options, std::string_view doc) {
+    T value = options.value_or(T{});
+    if (!enter_optional(name, options.has_value(), doc)) return;
+    describe(*this, value);
+    leave();
+    options = std::move(value);
   }
 
   // [[name]], any number of times. A list in the file replaces the default list.
@@ -114,13 +132,15 @@ class ConfigFields {
   virtual void visit(const Field& field) = 0;
   virtual void enter(std::string_view name, std::string_view doc) = 0;
   virtual void leave() = 0;
-  // Gives the number of elements the list has to have, or nothing to visit the `size` there are.
+  // Enters the section and returns true if it is to be described; `present`: the options have a value.
+  virtual bool enter_optional(std::string_view name, bool present, std::string_view doc);
+  // Returns the number of elements that the list must have, or nothing to visit its `size` elements.
   virtual std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
                                                 std::string_view doc) = 0;
   virtual void enter_element(std::string_view name, std::size_t index) = 0;
 };
 
-// Fills described structs from TOML text. Problems are gathered and reported together by finish().
+// Fills described structs from TOML text. finish() reports all problems together.
 class ConfigReader final : public ConfigFields {
  public:
   // `source` names the text in messages. Throws UsageError for text that is not TOML.
@@ -134,6 +154,7 @@ class ConfigReader final : public ConfigFields {
   void visit(const Field& field) override;
   void enter(std::string_view name, std::string_view doc) override;
   void leave() override;
+  bool enter_optional(std::string_view name, bool present, std::string_view doc) override;
   std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
                                         std::string_view doc) override;
   void enter_element(std::string_view name, std::size_t index) override;
@@ -164,7 +185,7 @@ class ConfigWriter final : public ConfigFields {
       {"", 0}};  // dotted name and block of each open section
 };
 
-// Writes the reference page of described structs: one Markdown table a section.
+// Writes the reference page of described structs: one Markdown table per section.
 class ConfigReference final : public ConfigFields {
  public:
   const std::string& text() const { return text_; }
@@ -173,6 +194,7 @@ class ConfigReference final : public ConfigFields {
   void visit(const Field& field) override;
   void enter(std::string_view name, std::string_view doc) override;
   void leave() override;
+  bool enter_optional(std::string_view name, bool present, std::string_view doc) override;
   std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
                                         std::string_view doc) override;
   void enter_element(std::string_view name, std::size_t index) override;
@@ -198,7 +220,7 @@ Options parse_config(std::string_view text, std::string_view source,
   return options;
 }
 
-// The text of a configuration file. Throws UsageError naming a file that is not there.
+// The text of a configuration file. Throws UsageError naming a file that does not exist.
 std::string read_config_file(const Path& path);
 
 // `overrides`: words "section.key=value"; the value is TOML, or a string without quotes.
@@ -215,7 +237,8 @@ std::string to_toml(Options options) {
   return writer.text();
 }
 
-// XXH3 128-bit hash of the text, 32 hexadecimal digits: config_hash(to_toml(options)) names a configuration.
+// XXH3 128-bit hash of the text, 32 hexadecimal digits: config_hash(to_toml(options)) identifies a
+// configuration.
 std::string config_hash(std::string_view text);
 
 template <typename Options>

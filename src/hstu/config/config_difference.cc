@@ -62,7 +62,7 @@ void check_differences(const std::vector<ConfigDifference>& differences, std::sp
   for (const std::string& name : allowed) {
     const auto meant = [&](const std::string& key) { return stands_for(name, key); };
     if (std::none_of(keys.begin(), keys.end(), meant))
-      fail_usage("--allow-change {}: there is no such key{}", name, suggestion(name, keys));
+      fail_usage("--allow-change {}: the key does not exist{}", name, suggestion(name, keys));
   }
   std::string lines;
   std::vector<std::string> refused;
@@ -75,7 +75,7 @@ void check_differences(const std::vector<ConfigDifference>& differences, std::sp
   }
   if (refused.empty()) return;
   fail_usage(
-      "{} was made under another configuration:\n{}Take its own values, or say that these may change: "
+      "{} has another configuration:\n{}Use its values, or permit these changes: "
       "--allow-change {}",
       what, lines, fmt::join(refused, ","));
 }

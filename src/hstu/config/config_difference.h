@@ -1,4 +1,4 @@
-// What differs between two configurations, key by key.
+// The differences between two configurations, by key.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace hstu {
 
 struct ConfigDifference {
   std::string key;            // "training.epochs", "features.context[1].rows"
-  std::string before, after;  // as TOML writes them; "" where an element of a list is not there
+  std::string before, after;  // as TOML writes them; "" for a missing element of a list
 };
 
 // Every key of described structs with its value, in the order of description.
@@ -43,9 +43,9 @@ ConfigFlattener::Values config_values(Options options) {
   return flattener.values();
 }
 
-// Throws UsageError unless every difference is of a key named in `allowed`; it names all that are not, with
-// both values. A name stands for the key, for a section ("evaluation") or for a list ("features.context").
-// UsageError also for a name that no key of `known` has. `what` says whose configuration `before` is.
+// Throws UsageError with all differences, with both values, whose keys are not named in `allowed`. A name is
+// that of a key, of a section ("evaluation") or of a list ("features.context"). UsageError also for a name
+// that matches no key of `known`. `what` names the owner of the configuration `before`.
 void check_differences(const std::vector<ConfigDifference>& differences, std::span<const std::string> allowed,
                        const ConfigFlattener::Values& known, std::string_view what);
 

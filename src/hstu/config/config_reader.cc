@@ -30,15 +30,18 @@ void check_range(T value, const Rule& rule) {
   if (!low_enough || number > rule.high) fail_usage("expected a number {}, found {}", rule.text(), value);
 }
 
-// read_value(node, rule, target): throws UsageError saying what was expected and what found.
-// A plain value of --set is taken as typed, so that a name like 2024-01-01 needs no quotes.
+// read_value(node, rule, target) throws UsageError with the expected and the found value.
+// A string from --set is the text as typed, so that a name like 2024-01-01 needs no quotes.
 void read_value(const toml::node& node, const Rule& rule, std::string& target) {
   const bool typed = is_override(node.source()) && node.is_value();
   if (!node.is_string() && !typed) fail_type("a string", node);
-  target = expand_environment(node.is_string() ? node.as_string()->get() : override_text(node.source()));
-  if (!rule.words.empty() && std::find(rule.words.begin(), rule.words.end(), target) == rule.words.end()) {
-    fail_usage("expected {}, found \"{}\"{}", rule.text(), target, suggestion(target, rule.words));
+  std::string text =
+      expand_environment(node.is_string() ? node.as_string()->get() : override_text(node.source()));
+  if (!rule.words.empty() && std::find(rule.words.begin(), rule.words.end(), text) == rule.words.end()) {
+    fail_usage("expected {}, found \"{}\"{}", rule.text(), text, suggestion(text, rule.words));
   }
+  if (rule.parse != nullptr) rule.parse(text);
+  target = std::move(text);
 }
 
 void read_value(const toml::node& node, const Rule& rule, Path& target) {
@@ -77,7 +80,7 @@ void read_plain(const toml::node& node, const Rule& rule, T& target) {
 template <typename T>
 void read_plain(const toml::node& node, const Rule& rule, std::vector<T>& target);
 
-// Numbers, truth values and lists may also be spelled by environment variables inside a string.
+// Numbers, booleans and lists may also be written as environment variables in a string.
 template <typename T>
 void read_value(const toml::node& node, const Rule& rule, T& target) {
   if (const auto* text = node.as_string(); text != nullptr && text->get().find("${") != std::string::npos) {
@@ -101,13 +104,27 @@ void read_plain(const toml::node& node, const Rule& rule, std::vector<T>& target
   target = std::move(values);
 }
 
+void read_value(const toml::node& node, const Rule& rule, StringLists& target) {
+  const toml::table* const table = node.as_table();
+  if (table == nullptr) fail_type("a section of lists of strings", node);
+  StringLists lists;
+  for (const auto& [key, list] : *table) {
+    try {
+      read_value(list, rule, lists[std::string(key.str())]);
+    } catch (const UsageError& error) {
+      fail_usage("{}: {}", key.str(), error.what());
+    }
+  }
+  target = std::move(lists);
+}
+
 }  // namespace
 
 struct ConfigReader::State {
   struct Section {
     std::string path;                // "" for the root, "features.context[1]" for an element of a list
-    const toml::table* table;        // null when the text does not have it
-    bool by_default;                 // an element of a list that the text does not have: it lacks nothing
+    const toml::table* table;        // null if the text does not have it
+    bool by_default;                 // an element of a default list: no key of it is missing
     std::vector<std::string> known;  // keys described so far
 
     std::string full(std::string_view name) const {
@@ -122,6 +139,12 @@ struct ConfigReader::State {
   std::vector<std::string> problems;
 
   Section& current() { return sections[open.back()]; }
+
+  // The place of the header of the section being described; the file if it has none.
+  std::string place_of_section() {
+    const Section& section = current();
+    return section.path.empty() || section.table == nullptr ? source : place(section.table->source());
+  }
 
   // The node of a described key, or null; describing a key twice is a defect.
   const toml::node* describe_key(std::string_view name) {
@@ -169,7 +192,8 @@ void ConfigReader::visit(const Field& field) {
   const toml::node* node = state_->describe_key(field.name);
   if (node == nullptr) {
     if (field.rule.required && !state_->current().by_default) {
-      state_->problems.push_back(fmt::format("missing key {} in {}: {}", path, state_->source, field.doc));
+      state_->problems.push_back(
+          fmt::format("missing key {} in {}: {}", path, state_->place_of_section(), field.doc));
     }
     return;
   }
@@ -188,6 +212,16 @@ void ConfigReader::enter(std::string_view name, std::string_view /*doc*/) {
   }
   state_->open_section(std::move(path), node == nullptr ? nullptr : node->as_table(),
                        state_->current().by_default);
+}
+
+bool ConfigReader::enter_optional(std::string_view name, bool /*present*/, std::string_view doc) {
+  const State::Section& section = state_->current();
+  if (section.table != nullptr && section.table->contains(name)) {
+    enter(name, doc);
+    return true;
+  }
+  state_->describe_key(name);
+  return false;
 }
 
 void ConfigReader::leave() {

@@ -19,7 +19,7 @@ toml::table parse_override(const std::string& word) {
   try {
     if (value.find('\n') == std::string::npos) return toml::parse(fmt::format("{} = {}", key, value), source);
   } catch (const toml::parse_error&) {
-    // Not a TOML value, so a string without quotes.
+    // Not a TOML value: a string without quotes.
   }
   try {
     return toml::parse(fmt::format("{} = {}", key, toml_quoted(value)), source);

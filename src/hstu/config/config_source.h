@@ -1,5 +1,5 @@
-// Where configuration values come from: TOML text, --set words, environment variables. Only the reader of
-// configurations includes this (it is the one place that knows the TOML library).
+// The sources of configuration values: TOML text, --set words, environment variables. This header depends on
+// the TOML library; other folders use config.h.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace hstu {
 
-// The tables of `text` with the overrides on top, the last one winning. Throws UsageError with the place.
+// The tables of `text`, changed by the overrides in their order. Throws UsageError with the place.
 toml::table config_tables(std::string_view text, std::string_view source,
                           std::span<const std::string> overrides);
 
-// The one value that `text` spells; throws UsageError when it spells none.
+// A table whose key "value" has the TOML value `text`; throws UsageError if it is not one.
 toml::table parse_value(std::string_view text);
 
 bool is_override(const toml::source_region& source);
@@ -25,7 +25,7 @@ std::string override_text(const toml::source_region& source);
 // "run.toml line 12" or "--set training.lr=x".
 std::string place(const toml::source_region& source);
 
-// `text` with ${NAME} and ${NAME:-default} replaced; the default also stands for an empty variable, as in a
+// `text` with ${NAME} and ${NAME:-default} replaced; the default also replaces an empty variable, as in a
 // shell.
 std::string expand_environment(std::string_view text);
 

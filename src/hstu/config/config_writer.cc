@@ -7,7 +7,7 @@
 namespace hstu {
 namespace {
 
-// A plain "${" is written "$${", or the reader would look for an environment variable.
+// A literal "${" is written "$${", because the reader would replace it by an environment variable.
 std::string written(const std::string& text) {
   std::string escaped = text;
   for (std::size_t at = 0; (at = escaped.find("${", at)) != std::string::npos; at += 3)
@@ -39,6 +39,13 @@ std::string written(const std::vector<T>& list) {
   return fmt::format("[{}]", fmt::join(elements, ", "));
 }
 
+std::string written(const StringLists& lists) {
+  std::vector<std::string> entries;
+  for (const auto& [key, list] : lists)
+    entries.push_back(fmt::format("{} = {}", toml_quoted(key), written(list)));
+  return fmt::format("{{{}}}", fmt::join(entries, ", "));
+}
+
 template <typename T>
 constexpr const char* kTypeName = std::is_same_v<T, bool>                       ? "true or false"
                                   : std::is_integral_v<T>                       ? "integer"
@@ -47,13 +54,14 @@ constexpr const char* kTypeName = std::is_same_v<T, bool>                       
                                   : std::is_same_v<T, Path>                     ? "path"
                                   : std::is_same_v<T, std::vector<std::string>> ? "strings"
                                   : std::is_same_v<T, std::vector<double>>      ? "numbers"
+                                  : std::is_same_v<T, StringLists>              ? "lists of strings"
                                                                                 : "integers";
 
 std::string joined(const std::string& prefix, std::string_view name) {
   return prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
 }
 
-// A table cell may not hold a bare "|".
+// A table cell must not contain an unescaped "|".
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -133,6 +141,11 @@ void ConfigReference::enter(std::string_view name, std::string_view doc) {
   path_.push_back(joined(path_.empty() ? "" : path_.back(), name));
   text_ += fmt::format("{}## [{}]\n\n{}.\n", text_.empty() ? "" : "\n", path_.back(), doc);
   in_table_ = false;
+}
+
+bool ConfigReference::enter_optional(std::string_view name, bool /*present*/, std::string_view doc) {
+  enter(name, doc);
+  return true;
 }
 
 void ConfigReference::leave() {

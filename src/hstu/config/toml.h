@@ -1,6 +1,6 @@
-// toml++, mended in two places that hostile text reaches. An assertion fails ("[[[x]") right before the text
-// is refused properly. And asked whether a character is a blank or a letter, "unreachable" stands where the
-// answer is no: for U+00D4 outside a string, say, behaviour is undefined.
+// toml++ with corrections for two defects that hostile text reaches. An assertion fails ("[[[x]") immediately
+// before the text would be rejected. The functions that classify characters as blanks or letters execute
+// "unreachable" if the answer is no: the behaviour is undefined, for example for U+00D4 outside a string.
 #pragma once
 
 #define TOML_ASSERT(expression) static_assert(true)

@@ -15,8 +15,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kMaxWindows = 1 << 20;
-constexpr std::int64_t kBlocksPerThread =
-    2;  // of one round, so that a slow block does not hold up the others
+constexpr std::int64_t kBlocksPerThread = 2;  // of one round, so that a slow block does not delay the others
 
 enum List : std::size_t { kTrainingUsers, kHeldOutUsers, kLists };
 
@@ -25,12 +24,12 @@ struct TimeSpan {
   std::int64_t max = std::numeric_limits<std::int64_t>::min();
 };
 
-// The events of a user that may be anchors: those after the first min_history.
+// The events of a user that can be anchors: those after the first min_history.
 struct Candidates {
-  std::int64_t start, first, end;  // positions: of the user's events, of the first candidate, behind the last
+  std::int64_t start, first, end;  // positions of the user's first event, of the first candidate, of the end
 };
 
-// Calls body(user, candidates) for the users of [first, end) that have any.
+// Calls body(user, candidates) for the users of [first, end) that have candidates.
 template <typename Body>
 void for_each_user(const Dataset& dataset, const AnchorRule& rule, std::int64_t first, std::int64_t end,
                    const Body& body) {
@@ -41,7 +40,7 @@ void for_each_user(const Dataset& dataset, const AnchorRule& rule, std::int64_t 
   }
 }
 
-// The events of users [first, end) have been looked at.
+// Releases the pages of the events of users [first, end), which have been processed.
 void release_events(const Dataset& dataset, std::int64_t first, std::int64_t end) {
   const std::int64_t begin = dataset.user_offsets()[static_cast<std::size_t>(first)];
   const auto count = static_cast<std::size_t>(dataset.user_offsets()[static_cast<std::size_t>(end)] - begin);
@@ -78,7 +77,7 @@ TimeSpan find_time_span(const Dataset& dataset, const AnchorRule& rule,
   return span;
 }
 
-// window(time) without a look at the rule.
+// window(time), with the rule's constants precomputed.
 class Windows {
  public:
   Windows(const AnchorRule& rule, const TimeSpan& span)
@@ -161,7 +160,8 @@ void check_span(const Dataset& dataset, const AnchorRule& rule, const TimeSpan& 
   if (span.min > span.max) {
     fail_usage(
         "min_history = {} leaves no sample: the dataset {} has {} events ({} of them rankable) of {} users, "
-        "and no rankable event has that many earlier events of its user; lower min_history or prepare more "
+        "and no rankable event has that many earlier events of its user; decrease min_history or prepare "
+        "more "
         "events",
         rule.min_history, dataset.folder().string(), with_separators(dataset.events()),
         with_separators(dataset.manifest().counts.rankable), with_separators(dataset.users()));
@@ -170,8 +170,9 @@ void check_span(const Dataset& dataset, const AnchorRule& rule, const TimeSpan& 
 
 void check_windows(const AnchorRule& rule, const TimeSpan& span, const Windows& windows) {
   if (windows.count() > kMaxWindows) {
-    fail_usage("window_seconds = {} cuts {} seconds into {} windows, more than {}; raise window_seconds",
-               rule.window_seconds, span.max - span.min + 1, windows.count(), kMaxWindows);
+    fail_usage(
+        "window_seconds = {} divides {} seconds into {} windows, more than {}; increase window_seconds",
+        rule.window_seconds, span.max - span.min + 1, windows.count(), kMaxWindows);
   }
 }
 
@@ -222,8 +223,8 @@ AnchorCounts AnchorBuilder::count() const {
           .held_out_users = running_sums(counts[kHeldOutUsers])};
 }
 
-// Rounds of a few blocks: each is sorted by itself, then the blocks get their places in their order, then
-// they are put there.
+// Rounds of a few blocks: each block is sorted separately, then the blocks get their places in order, then
+// they are copied there.
 void AnchorBuilder::place(const AnchorCounts& counts, const PutPositions& training_users,
                           const PutPositions& held_out_users) const {
   const Windows windows(rule_, {counts.time_min, counts.time_max});

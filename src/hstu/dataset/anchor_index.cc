@@ -88,25 +88,26 @@ AnchorList open_list(const Path& folder, const ListFiles& files, const Dataset& 
   const auto borders = offsets.values();
   check(!borders.empty() && borders.front() == 0 && borders.back() == positions->size() &&
             std::is_sorted(borders.begin(), borders.end()),
-        "{}: expected ascending offsets from 0 to {}, the positions in {}; remove {} to have it built again",
+        "{}: expected ascending offsets from 0 to {}, the positions in {}; remove {}, and the next run "
+        "builds it again",
         (folder / files.offsets).string(), positions->size(), files.positions, folder.string());
   const bool inside = positions->size() == 0 ||
                       (positions->values().front() >= 0 && positions->values().back() < dataset.events());
-  check(inside, "{}: expected positions in [0, {}); remove {} to have it built again",
+  check(inside, "{}: expected positions in [0, {}); remove {}, and the next run builds it again",
         (folder / files.positions).string(), dataset.events(), folder.string());
   return AnchorList(positions->values(), borders, positions);
 }
 
-// The lock of a dataset's index folder; null, with a notice, where the folder does not let files be made.
+// The lock of a dataset's index folder; null, with a note, if no files can be created in the folder.
 std::unique_ptr<FileLock> lock_folder(const Path& folder, const AnchorRule& rule) {
   try {
     std::filesystem::create_directories(folder);
     return std::make_unique<FileLock>(folder / ".lock");
   } catch (const std::exception& error) {
     tell(
-        "notice: the index of anchors {} cannot be stored beside the dataset ({}), so it is built in "
-        "memory, 8 bytes an anchor, now and at every start; to avoid that run hstu prepare index where "
-        "the folder can be written\n",
+        "note: the index of anchors {} cannot be stored in the dataset's folder ({}), so it is built in "
+        "memory at every start, 8 bytes per anchor; to avoid this, run hstu prepare index on a machine that "
+        "can write to the folder\n",
         rule.name(), error.what());
     return nullptr;
   }
@@ -143,7 +144,7 @@ std::optional<AnchorIndex> read_anchor_index(const Dataset& dataset, const Ancho
   check(
       manifest.dataset == dataset.manifest().id,
       "{}: dataset: expected {} as in the dataset's {}, found {}: the index belongs to other events; remove "
-      "{} to have it built again",
+      "{}, and the next run builds it again",
       (folder / kManifestFile).string(), dataset.manifest().id, kManifestFile, manifest.dataset,
       folder.string());
   check(manifest.rule == rule, "{}: expected the index {}, found {}: the folder was renamed",
@@ -155,8 +156,8 @@ std::optional<AnchorIndex> read_anchor_index(const Dataset& dataset, const Ancho
                     .held_out_users = open_list(folder, kHeldOutUsers, dataset)};
   const std::int64_t windows = index.window_of(index.time_max) + 1;
   check(index.windows() == windows && index.held_out_users.windows() == windows,
-        "{}: expected {} windows, found {} and {}; remove {} to have it built again", folder.string(),
-        windows, index.windows(), index.held_out_users.windows(), folder.string());
+        "{}: expected {} windows, found {} and {}; remove {}, and the next run builds it again",
+        folder.string(), windows, index.windows(), index.held_out_users.windows(), folder.string());
   return index;
 }
 
@@ -169,16 +170,16 @@ AnchorIndex open_anchor_index(const Dataset& dataset, const AnchorRule& wanted) 
   const std::unique_ptr<FileLock> lock = lock_folder(folder, rule);
   if (!lock) return build_in_memory(rule, builder);
   if (!lock->held()) {
-    tell("notice: another process is building an index of {}; waiting for it\n", dataset.folder().string());
+    tell("note: another process is building an index of {}; waiting for it\n", dataset.folder().string());
     lock->wait();
   }
   auto index = read_anchor_index(dataset, rule);  // by the process that held the lock
   if (index) return *std::move(index);
-  tell("notice: building the index of anchors {}, once: two walks over {} events\n",
+  tell("note: building the index of anchors {} (once): two passes over {} events\n",
        (folder / rule.name()).string(), with_separators(dataset.events()));
   write_index(folder / rule.name(), dataset, rule, builder);
   index = read_anchor_index(dataset, rule);
-  require(index.has_value(), "the index {} is not where it was written", rule.name());
+  require(index.has_value(), "the index {} is missing right after it was written", rule.name());
   return *std::move(index);
 }
 
@@ -198,7 +199,7 @@ std::vector<std::string> verify_anchor_indices(const Dataset& dataset) {
     for (const auto& [file, checksum] : manifest.checksums) {
       const Path path = folder / name / file;
       check(file_checksum(path) == checksum,
-            "{}: its content does not match the checksum in {}; remove {} to have it built again",
+            "{}: its content does not match the checksum in {}; remove {}, and the next run builds it again",
             path.string(), kManifestFile, (folder / name).string());
     }
   }

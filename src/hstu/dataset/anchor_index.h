@@ -1,5 +1,5 @@
 // The anchor index of a dataset: positions of all anchors by window, stored beside the columns, so that
-// choosing a window, counting it or starting in its middle reads nothing else.
+// selecting a window, counting its anchors or starting in its middle reads no events.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 namespace hstu {
 
 // An anchor is a rankable event with at least min_history earlier events, of any kind, of its user. Window w
-// holds the times [time_min + w * window_seconds, time_min + (w + 1) * window_seconds).
+// has the times [time_min + w * window_seconds, time_min + (w + 1) * window_seconds).
 struct AnchorRule {
   std::int64_t min_history = 0;
   std::int64_t window_seconds = 86'400;  // 0: one window
-  UserSplit users;                       // whose anchors stand in which list
+  UserSplit users;                       // decides the list of a user's anchors
 
   // The index's folder in DATASET/anchors: "m4086_w86400", "m0_w86400_u0.9_s7".
   std::string name() const;
@@ -41,17 +41,17 @@ struct AnchorIndex {
 
 inline constexpr const char* kAnchorFolder = "anchors";
 
-// Opens the stored index without a look at an event, or builds it first, once, with a notice; two processes
-// that want the same one do not disturb each other. Where the dataset's folder does not let it be stored, it
-// is built in memory: 8 bytes an anchor, with a notice that says how to avoid it. UsageError when the rule
-// makes no sense or leaves no anchor; Error for a stored index that is torn, altered or of another dataset,
-// and when a user's events are not in the order of time.
+// Opens the stored index without reading events. If there is none, builds and stores it first, with a note;
+// two processes may do this at the same time. If it cannot be stored in the dataset's folder, it is built in
+// memory (8 bytes per anchor), with a note on how to avoid this. UsageError if the rule is invalid or yields
+// no anchor; Error for a stored index that is truncated, altered or of another dataset, and if a user's
+// events are not in the order of time.
 AnchorIndex open_anchor_index(const Dataset& dataset, const AnchorRule& rule);
 
-// The stored index; empty when there is none.
+// The stored index; empty if there is none.
 std::optional<AnchorIndex> read_anchor_index(const Dataset& dataset, const AnchorRule& rule);
 
-// Reads the stored indices of a dataset whole and compares them with their checksums. Returns their names.
+// Reads the stored indices of a dataset and compares them with their checksums. Returns their names.
 // Throws Error naming the first file that differs.
 std::vector<std::string> verify_anchor_indices(const Dataset& dataset);
 

@@ -8,14 +8,14 @@
 
 namespace hstu {
 
-// W windows of positions, ascending inside a window (user-major, not by time). It views memory, mapped files
-// mostly, and keeps it alive; copies are cheap.
+// W windows of positions, ascending inside a window (user-major, not by time). It is a view of memory,
+// usually of mapped files, and keeps this memory alive; copies are cheap.
 class AnchorList {
  public:
   using Window = std::span<const std::int64_t>;
 
   AnchorList() = default;
-  // Window w holds positions [offsets[w], offsets[w + 1]).
+  // Window w has the positions [offsets[w], offsets[w + 1]).
   AnchorList(std::vector<std::int64_t> positions, std::span<const std::int64_t> offsets);
   AnchorList(std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
              std::shared_ptr<const void> storage);
@@ -26,7 +26,7 @@ class AnchorList {
   // The first min(limit, size()) positions, window after window.
   std::vector<std::int64_t> first(std::int64_t limit) const;
 
-  // Appends a window that this list's or `other`'s storage holds, or one of its own.
+  // Appends a window whose positions are in the storage of this list, of `other`, or in its own.
   void append(const AnchorList& other, std::int64_t window);
   void append(std::vector<std::int64_t> positions);
   void append_empty() { windows_.emplace_back(); }

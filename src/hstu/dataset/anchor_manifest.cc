@@ -41,12 +41,12 @@ AnchorManifest read_anchor_manifest(const Path& folder) {
     manifest.time_min = json.at("time").at("min").get<std::int64_t>();
     manifest.time_max = json.at("time").at("max").get<std::int64_t>();
     check(manifest.rule.window_seconds >= 0 && manifest.time_min <= manifest.time_max,
-          "window_seconds or time is out of its range");
+          "window_seconds or time is out of range");
     manifest.checksums = json.at("checksums").get<std::map<std::string, std::string>>();
     return manifest;
   } catch (const std::exception& error) {
-    fail("{}: not the manifest of an anchor index ({}); remove {} to have it built again", file.string(),
-         error.what(), folder.string());
+    fail("{}: not the manifest of an anchor index ({}); remove {}, and the next run builds it again",
+         file.string(), error.what(), folder.string());
   }
 }
 

@@ -1,4 +1,4 @@
-// The manifest of a stored anchor index: what it was made of and by which rule, and checksums of its files.
+// The manifest of a stored anchor index: its dataset, its rule, and checksums of its files.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct AnchorManifest {
 
 std::string anchor_manifest_to_json(const AnchorManifest& manifest);
 
-// Of the index in `folder`. Throws Error naming the file and what is missing or of the wrong type.
+// The manifest of the index in `folder`. Throws Error naming the file and the missing or wrong field.
 AnchorManifest read_anchor_manifest(const Path& folder);
 
 }  // namespace hstu

@@ -98,7 +98,7 @@ void ColumnWriter::finish_file() {
   file_->close();
 }
 
-// Block by block: a mapped file would count as memory of this program.
+// In blocks: a mapped file would count as memory of this process.
 void ColumnWriter::copy_elements(const Path& narrow, Width old_width) {
   std::ifstream input(narrow, std::ios::binary);
   input.seekg(static_cast<std::streamoff>(header(old_width, count_).size()));

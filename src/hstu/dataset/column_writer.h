@@ -1,4 +1,4 @@
-// Writes an integer column of a dataset front to back, in the narrowest type that holds all of it.
+// Writes an integer column of a dataset sequentially, in the narrowest type that can represent all values.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace hstu {
 
-// A .npy file of type |u1, <u2, <u4 or <i8. It starts as `narrowest`; where a value does not fit, what stands
-// in the file is written again in the next type that will do. Checksum and range are taken on the way, so the
-// file is never read again. Throws Error naming the file that cannot be written.
+// A .npy file of type |u1, <u2, <u4 or <i8. It starts as `narrowest`; if a value does not fit, the elements
+// so far are written again in the next sufficient type. Checksum and range are computed while writing, so the
+// finished file is not read again. Throws Error naming the file that cannot be written.
 class ColumnWriter {
  public:
   using Width = IntegerColumn::Width;

@@ -9,13 +9,14 @@
 namespace hstu {
 namespace {
 
-// The file of a column after its size was compared with the manifest: a torn copy is noticed before mapping.
+// The file of a column, after comparing its size with the manifest: a truncated copy is detected before it is
+// mapped.
 Path column_file(const Path& folder, const Manifest& manifest, const std::string& file) {
   const ColumnInfo& column = manifest.columns.at(file);
   Path path = folder / file;
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
-  check(!error, "{}: cannot be read ({}), though {} lists it: copy or prepare the dataset again",
+  check(!error, "{}: cannot be read ({}), although {} lists it: copy or prepare the dataset again",
         path.string(), error.message(), kManifestFile);
   check(static_cast<std::int64_t>(bytes) == column.bytes,
         "{}: expected {} bytes (from {}), found {}: copy or prepare the dataset again", path.string(),
@@ -45,7 +46,7 @@ MappedColumn open_integers(const Path& folder, const Manifest& manifest, const s
   return column;
 }
 
-// Counts of blocks and actions: the one file of two dimensions.
+// Counts by block and action: the only file with two dimensions.
 MappedFile open_pool_counts(const Path& folder, const Manifest& manifest) {
   const Path path = column_file(folder, manifest, kPoolCountsFile);
   MappedFile file(path);

@@ -17,8 +17,8 @@ namespace hstu {
 
 class Dataset {
  public:
-  // Maps every column and compares its type, length and size with the manifest; walks over users, never over
-  // events. UsageError when the folder is no dataset, Error naming the file that does not fit.
+  // Maps every column and compares its type, length and size with the manifest; reads data of users, but no
+  // events. UsageError if the folder is not a dataset, Error naming the file that contradicts the manifest.
   explicit Dataset(const Path& folder);
 
   const Path& folder() const { return folder_; }
@@ -33,11 +33,11 @@ class Dataset {
   std::span<const std::uint8_t> action() const { return action_.values(); }  // (N) action bits, kRankableBit
   PoolCounts pool_counts() const;
 
-  // Columns by name; UsageError with the nearest known name when the dataset has none of that name.
+  // Columns by name; UsageError with the nearest known name if the dataset has no such column.
   const MappedColumn& context(std::string_view name) const;    // (N)
   const MappedColumn& attribute(std::string_view name) const;  // indexed by item id; see attribute_of
 
-  // Index u of the user whose events hold `position`, which lies in [0, N): a binary search.
+  // Index u of the user of the event at `position`, which is in [0, N): a binary search.
   std::int64_t user_at(std::int64_t position) const;
 
  private:
@@ -50,7 +50,7 @@ class Dataset {
   std::vector<MappedColumn> context_, attributes_;  // in the order of the manifest
 };
 
-// The attribute of an item; 0 (unmapped) for items the attribute's column does not reach.
+// The attribute of an item; 0 (unmapped) for items beyond the end of the attribute's column.
 inline std::int64_t attribute_of(const MappedColumn& attribute, std::int64_t item) {
   return item >= 0 && item < attribute.size() ? attribute[item] : 0;
 }

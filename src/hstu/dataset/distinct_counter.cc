@@ -13,14 +13,14 @@ namespace hstu {
 namespace {
 
 constexpr std::size_t kPageOverhead = 64;  // of the hash table's node, about
-constexpr std::size_t kLeastIds = 512;     // of a page-sized buffer: smaller ones only cost calls
+constexpr std::size_t kLeastIds = 512;     // of a page-sized buffer: smaller buffers need more calls
 
 void sort_and_deduplicate(std::vector<std::int64_t>& ids) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-// Ids of one run, front to back.
+// Reads the ids of one run sequentially.
 class RunReader {
  public:
   RunReader(const Path& path, std::size_t buffer_ids)
@@ -80,7 +80,7 @@ DistinctCounter::Page* DistinctCounter::find_page(std::int64_t number) {
   if (number == last_number_ && last_page_ != nullptr) return last_page_;
   auto found = pages_.find(number);
   if (found == pages_.end()) {
-    // Once pages are used up none is added, so an id is either always in a page or always loose.
+    // After the last page none is added, so an id is either always in a page or always loose.
     if (pages_.size() >= most_pages_) return nullptr;
     found = pages_.emplace(number, std::make_unique<Page>()).first;
   }
@@ -91,7 +91,7 @@ DistinctCounter::Page* DistinctCounter::find_page(std::int64_t number) {
 
 void DistinctCounter::spill() {
   sort_and_deduplicate(loose_);
-  // Many repeated ids: go on collecting. A buffer that stays nearly full would be sorted all the time.
+  // Many repeated ids: continue collecting. A buffer that stays nearly full would be sorted repeatedly.
   if (loose_.size() < most_loose_ / 2) return;
   std::filesystem::create_directories(folder_);
   runs_.push_back(folder_ / fmt::format("ids-{}", runs_.size()));

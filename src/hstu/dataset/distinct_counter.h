@@ -1,4 +1,4 @@
-// Counts different ids within a bound of memory, exactly, however many there are and however they are spread.
+// Counts distinct ids exactly and in bounded memory, for any number and any distribution of ids.
 #pragma once
 
 #include <array>
@@ -12,19 +12,19 @@
 
 namespace hstu {
 
-// Ids from dense ranges take a bit each: bits lie in pages that come to be when an id falls into them. When
-// pages have taken half of `memory` (sparse ids, such as hashes, need one each), further ids are collected,
-// sorted and spilled into `folder`, and told apart by merging at the end.
+// Ids from dense ranges take one bit each, in pages that are allocated on first use. When the pages take half
+// of `memory` (sparse ids, such as hashes, need one page each), further ids are collected, sorted and spilled
+// into `folder`; merging them at the end removes duplicates.
 class DistinctCounter {
  public:
-  // The folder is made when it is needed and removed by the destructor; nobody else may use it.
+  // The folder is created when it is needed and removed by the destructor; nothing else may use it.
   DistinctCounter(Path folder, std::int64_t memory);
   ~DistinctCounter();
   DistinctCounter(const DistinctCounter&) = delete;
   DistinctCounter& operator=(const DistinctCounter&) = delete;
 
   void add(const IntegerColumn& ids);
-  // Number of different ids so far. Call it once, at the end.
+  // Number of distinct ids. Call it once, at the end.
   std::int64_t count();
 
  private:
@@ -39,7 +39,7 @@ class DistinctCounter {
   Path folder_;
   std::size_t most_pages_, most_loose_;
   std::unordered_map<std::int64_t, std::unique_ptr<Page>> pages_;
-  std::int64_t last_number_ = -1;  // of the page that was used last
+  std::int64_t last_number_ = -1;  // of the last page used
   Page* last_page_ = nullptr;
   std::vector<std::int64_t> loose_;  // ids without a page, not sorted yet
   std::vector<Path> runs_;           // ascending, each id once in a file

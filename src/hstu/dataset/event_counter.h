@@ -1,4 +1,4 @@
-// Counts of events that come in order of (user, time).
+// Counts of events that arrive in order of (user, time).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace hstu {
 
 class EventCounter {
  public:
-  // Positives are rankable events that have `label_bit`. Different items are counted within `memory` bytes;
-  // what does not fit is spilled into `spill_folder`, a folder of this counter's own.
+  // Positives are rankable events that have `label_bit`. Distinct items are counted within `memory` bytes;
+  // the rest is spilled into `spill_folder`, which only this counter may use.
   EventCounter(std::uint8_t label_bit, Path spill_folder, std::int64_t memory);
   void add(const EventTable& events);
   // Call it once, at the end.

@@ -7,14 +7,14 @@
 namespace hstu {
 namespace {
 
-// A source's table and the row in it that comes next.
+// A source's table and the next row in it.
 struct Cursor {
   EventSource* source = nullptr;
   EventTable table;
   std::int64_t row = 0;
 };
 
-// What the heap compares: the event under a cursor, and the cursor.
+// The elements of the heap: the event at a cursor, and the cursor.
 struct Head {
   std::int64_t user, time;
   std::size_t cursor;

@@ -1,4 +1,4 @@
-// Merges sequences of events that are in order by themselves into one.
+// Merges ordered sequences of events into one.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class EventSource {
   virtual bool next(EventTable& events) = 0;
 };
 
-// Hands all events in order to `sink`, in tables of at most `table_events`. Of events of equal user and time
-// those of the earlier source come first. `advance` is told the number of events so far.
+// Passes all events in order to `sink`, in tables of at most `table_events`. For events of equal user and
+// time those of the earlier source come first. `advance` receives the number of events so far.
 void merge_events(std::span<const std::unique_ptr<EventSource>> sources, std::int64_t table_events,
                   EventSink& sink, const std::function<void(std::int64_t)>& advance);
 

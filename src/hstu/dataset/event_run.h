@@ -9,8 +9,8 @@
 
 namespace hstu {
 
-// Writes a run: every table becomes a block of its columns as wide as they are. Not fsynced: runs end with
-// the program.
+// Writes a run: every table becomes a block of its columns in their current widths. Not fsynced: runs are
+// temporary.
 class RunWriter : public EventSink {
  public:
   explicit RunWriter(const Path& path) : file_(path) {}
@@ -21,7 +21,7 @@ class RunWriter : public EventSink {
   OutputFile file_;
 };
 
-// Reads a run block by block and removes the file at its end.
+// Reads a run block by block and removes the file at the end.
 class RunReader : public EventSource {
  public:
   explicit RunReader(Path path);

@@ -68,7 +68,7 @@ EventSorter::Sources EventSorter::open_runs(std::size_t first, std::size_t count
 }
 
 void EventSorter::spill() {
-  // Merging holds a table of every run: as many events as let 64 runs at least be merged at a time.
+  // Merging needs a table of every run in memory; this size allows merging at least 64 runs at a time.
   const std::int64_t held = [&] {
     std::int64_t sum = 0;
     for (const EventTable& table : tables_) sum += table.size();

@@ -1,4 +1,4 @@
-// Sorts any number of events by (user, time) within a bound of memory: an external merge sort.
+// Sorts any number of events by (user, time) in bounded memory: an external merge sort.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,21 @@ namespace hstu {
 
 class EventSorter {
  public:
-  // Holds tables of at most `memory` bytes in all; beyond that, runs are spilled into `folder`, which is made
-  // when it is needed and removed by the destructor.
+  // Keeps tables of at most `memory` bytes in total; beyond that, runs are spilled into `folder`, which is
+  // created when it is needed and removed by the destructor.
   EventSorter(Path folder, std::int64_t memory);
   ~EventSorter();
   EventSorter(const EventSorter&) = delete;
   EventSorter& operator=(const EventSorter&) = delete;
 
-  // Events that are in order among themselves, in tables in the order of the log: of events of equal user and
-  // time those of the earlier table come first.
+  // A table of ordered events; tables arrive in the order of the log: for events of equal user and time those
+  // of the earlier table come first.
   void append(EventTable events);
-  // Hands all events in order to `sink`. Call it once, at the end. `advance` is told the events merged so
-  // far.
+  // Passes all events in order to `sink`. Call it once, at the end. `advance` receives the number of events
+  // merged so far.
   void merge_into(EventSink& sink, const std::function<void(std::int64_t)>& advance);
 
   std::int64_t events() const { return events_; }
-  std::int64_t spilled_bytes() const { return spilled_; }
 
  private:
   using Sources = std::vector<std::unique_ptr<EventSource>>;

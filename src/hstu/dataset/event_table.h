@@ -1,4 +1,4 @@
-// EventTable: some of a log's events as columns, after a schema gave every column its meaning.
+// EventTable: a part of a log's events as columns, interpreted by a schema.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct EventTable {
   EventTable gather(std::span<const std::uint32_t> rows) const;
 };
 
-// Takes events table by table, all in order of (user, time).
+// Receives events table by table, all in order of (user, time).
 class EventSink {
  public:
   virtual ~EventSink() = default;

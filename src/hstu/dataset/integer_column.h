@@ -1,5 +1,5 @@
-// A column of integers kept in the narrowest type that holds them all: 1, 2 or 4 bytes unsigned, else 8
-// signed.
+// A column of integers in the narrowest type that can represent them all: 1, 2 or 4 bytes unsigned, otherwise
+// 8 bytes signed.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ class IntegerColumn {
                                std::vector<std::uint32_t>, std::vector<std::int64_t>>;
   enum class Width { k1Byte, k2Bytes, k4Bytes, k8Bytes };  // the alternatives of Storage, in order
 
-  // The column never gets narrower than `narrowest`.
+  // The column is never narrower than `narrowest`.
   explicit IntegerColumn(Width narrowest = Width::k1Byte);
 
-  // Appends and, where a value does not fit, first widens the whole column.
+  // Appends; if a value does not fit, first widens the whole column.
   void append(std::span<const std::int64_t> values);
-  // As many elements, new ones 0.
+  // Sets the number of elements; new ones are 0.
   void resize(std::int64_t count);
-  // Replaces the element at `index`, which is there; widens like append.
+  // Replaces the element at `index`, which must exist; widens like append.
   void set(std::int64_t index, std::int64_t value);
-  // Keeps the elements whose mask is not 0, in their order. The mask is as long as the column.
+  // Keeps the elements whose mask is not 0, in order. The mask has as many elements as the column.
   void keep(std::span<const std::uint8_t> mask);
   // The elements at `rows`, in that order.
   IntegerColumn gather(std::span<const std::uint32_t> rows) const;
@@ -52,7 +52,7 @@ class IntegerColumn {
   Storage values_;
 };
 
-// The narrowest width that holds both values, and with them all between.
+// The narrowest width that can represent both values, and so all values between them.
 IntegerColumn::Width width_for(std::int64_t smallest, std::int64_t largest);
 
 }  // namespace hstu

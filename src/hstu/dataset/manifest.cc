@@ -45,7 +45,7 @@ std::string dataset_id(const std::map<std::string, ColumnInfo>& columns) {
 Manifest read_manifest(const Path& dataset) {
   const Path file = dataset / kManifestFile;
   if (!std::filesystem::exists(file)) {
-    fail_usage("{} is not a dataset: it has no {}; make one with hstu prepare", dataset.string(),
+    fail_usage("{} is not a dataset: it has no {}; create one with hstu prepare", dataset.string(),
                kManifestFile);
   }
   return manifest_from_json(read_file(file), file);

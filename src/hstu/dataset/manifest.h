@@ -1,5 +1,5 @@
-// The manifest of a prepared dataset: what its columns hold, where they come from, and checksums to prove it.
-// manifest.json is written last: a dataset folder without it is not a dataset.
+// The manifest of a prepared dataset: the meaning of its columns, their origin, and their checksums.
+// manifest.json is written last: a folder without it is not a dataset.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ inline constexpr const char* kTimestampFile = "timestamp.npy";  // (N) seconds
 inline constexpr const char* kActionFile = "action.npy";        // (N) action bits and kRankableBit
 inline constexpr const char* kPoolCountsFile = "pool_counts.npy";  // (N / 256 + 1, actions); pool_counts.h
 
-// Bit 7 of an event's action: the event may be an anchor, i.e. something to rank. Bits 0..6 belong to the
-// schema.
+// Bit 7 of an event's action: the event can be an anchor, i.e. an event to rank. The schema defines bits 0
+// to 6.
 inline constexpr std::uint8_t kRankableBit = 0x80;
 
 // Names of the files of a context column (one value an event) and of an item attribute (indexed by item id).
@@ -50,8 +50,8 @@ struct TimeRange {
   bool operator==(const TimeRange&) const = default;
 };
 
-// Half-open intervals in seconds: the columns hold [train_start, train_end), [test_start, test_end) is held
-// out.
+// Half-open intervals in seconds: the columns have the events of [train_start, train_end); those of
+// [test_start, test_end) are held out.
 struct TimeSplit {
   std::int64_t train_start = 0, train_end = 0;
   std::int64_t test_start = 0, test_end = 0;
@@ -63,7 +63,8 @@ struct ColumnInfo {
   std::int64_t count = 0;  // elements
   std::int64_t bytes = 0;  // size of the file, header included
   std::string checksum;    // XXH3-128 of the elements: the file after its .npy header (base/checksum.h)
-  std::optional<std::int64_t> min, max;  // of the elements; absent when there are none, or nobody looked
+  std::optional<std::int64_t> min,
+      max;  // of the elements; absent if there are none or if they were not computed
   bool operator==(const ColumnInfo&) const = default;
 };
 
@@ -81,7 +82,7 @@ struct Manifest {
   std::map<std::string, ColumnInfo> columns;  // by file name
   std::optional<EventCounts> test_events;     // events of the test interval, of users that have train events
 
-  // The bit of a named action; Error with the nearest known name when there is none.
+  // The bit of a named action; Error with the nearest known name if there is no such action.
   std::uint8_t action_bit(std::string_view action) const;
   std::uint8_t label_bit() const { return action_bit(label); }
   // The bits of all pools together: an event enters histories when (action & pool_bits()) != 0.
@@ -89,17 +90,17 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// XXH3-128 over the columns' types, counts and checksums in order of file names: equal ids, equal data. 32
-// hexadecimal digits.
+// XXH3-128 over the columns' types, counts and checksums in order of file names, as 32 hexadecimal digits:
+// equal ids mean equal data.
 std::string dataset_id(const std::map<std::string, ColumnInfo>& columns);
 
 std::string manifest_to_json(const Manifest& manifest);
 
-// Reads and validates; `source` names the file in errors. Throws Error naming the field that is missing, of
-// the wrong type or at odds with another one.
+// Reads and validates; `source` names the file in errors. Throws Error naming a field that is missing, has
+// the wrong type or contradicts another one.
 Manifest manifest_from_json(std::string_view text, const Path& source);
 
-// The manifest of a dataset folder. UsageError when the folder is not a dataset.
+// The manifest of a dataset folder. UsageError if the folder is not a dataset.
 Manifest read_manifest(const Path& dataset);
 
 }  // namespace hstu

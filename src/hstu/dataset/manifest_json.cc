@@ -1,4 +1,4 @@
-// The manifest as JSON, and the checks that a manifest must pass before anything trusts it.
+// The manifest as JSON, and the checks that it must pass before it is used.
 #include <algorithm>
 #include <bit>
 
@@ -29,7 +29,7 @@ Json counts_to_json(const EventCounts& counts) {
           {"positives", counts.positives}};
 }
 
-// One JSON value together with its place ("manifest.json: counts.events"), so that every error can say where.
+// One JSON value and its place ("manifest.json: counts.events"), which every error message names.
 class Field {
  public:
   Field(const Json& value, std::string place) : value_(value), place_(std::move(place)) {}
@@ -122,7 +122,7 @@ void expect_column(const Manifest& manifest, const std::string& file, std::int64
         file, count, found->second.count);
 }
 
-// What one field says about another.
+// Checks that relate one field to another.
 void check_consistency(const Manifest& manifest, const Path& source) {
   const EventCounts& counts = manifest.counts;
   expect_column(manifest, kUserIdsFile, counts.users, source);

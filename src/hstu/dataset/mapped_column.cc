@@ -19,7 +19,7 @@ MappedColumn::MappedColumn(const Path& path) : file_(path) {
   kind_ = kind_of(header.type, path);
   check(header.shape.size() == 1, "{}: expected one dimension, found {}", path.string(), header.shape.size());
   check(header.data_offset % sizeof(std::int64_t) == 0,
-        "{}: its header is {} bytes long, which is no multiple of 8; save it with numpy.save again",
+        "{}: its header has {} bytes, which is not a multiple of 8; save it again with numpy.save",
         path.string(), header.data_offset);
   type_ = header.type;
   data_ = file_.bytes().data() + header.data_offset;

@@ -1,4 +1,4 @@
-// A column of integers mapped from disk, of whatever width it was written in, read as 64-bit integers.
+// A column of integers of any width, mapped from disk and read as 64-bit integers.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace hstu {
 // One-dimensional .npy column of type |u1, |i1, |b1, <u2, <u4 or <i8.
 class MappedColumn {
  public:
-  // Throws Error naming the file when it is missing, torn, or of another type or shape.
+  // Throws Error naming the file if it is missing, truncated, or of another type or shape.
   explicit MappedColumn(const Path& path);
 
   // visitor(const T* elements), T of the file's width. Booleans are read as bytes of 0 and 1.
@@ -32,7 +32,7 @@ class MappedColumn {
     }
     return visitor(elements<std::int64_t>());
   }
-  // For loops over many elements use visit(): it looks at the type once.
+  // Use visit() in loops over many elements: it examines the type once.
   std::int64_t operator[](std::int64_t i) const {
     return visit([i](const auto* elements) { return static_cast<std::int64_t>(elements[i]); });
   }
@@ -45,7 +45,7 @@ class MappedColumn {
   enum class Kind { u1, i1, u2, u4, i8 };
   static Kind kind_of(const std::string& type, const Path& path);
 
-  // Aligned: files are mapped at pages, and the length of the header is checked.
+  // Aligned, because files are mapped at page boundaries and the length of the header is checked.
   template <typename T>
   const T* elements() const {
     return reinterpret_cast<const T*>(data_);

@@ -8,9 +8,9 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kMaskEvents = 64;  // that events_with looks at in one call
+constexpr std::int64_t kMaskEvents = 64;  // events that one call of events_with examines
 
-// Adds the events of `action`, in all, to the counts.
+// Adds the number of events of each action in `action` to the counts.
 void count(std::span<const std::uint8_t> action, const std::vector<ActionBit>& actions,
            std::vector<std::int64_t>& counts) {
   const auto size = static_cast<std::int64_t>(action.size());
@@ -24,19 +24,9 @@ void count(std::span<const std::uint8_t> action, const std::vector<ActionBit>& a
 
 }  // namespace
 
-std::vector<std::int64_t> count_pools(std::span<const std::uint8_t> action,
-                                      const std::vector<ActionBit>& actions) {
-  std::vector<std::int64_t> row(actions.size()), counts = row;
-  for (; action.size() >= kPoolBlock; action = action.subspan(kPoolBlock)) {
-    count(action.first(kPoolBlock), actions, row);
-    counts.insert(counts.end(), row.begin(), row.end());
-  }
-  return counts;
-}
-
 PoolCountsWriter::PoolCountsWriter(const Path& folder, const std::vector<ActionBit>& actions)
     : actions_(actions), row_(actions.size()), file_(folder / kPoolCountsFile) {
-  file_.write(header());  // The rows are known at the end.
+  file_.write(header());  // the number of rows is known at the end
   put_row();
 }
 

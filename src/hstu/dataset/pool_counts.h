@@ -1,5 +1,5 @@
-// Running counts of every action's events, stored beside the columns, so that "the last c events of this pool
-// before that position" is found without a look at what lies between.
+// Running counts of every action's events, stored beside the columns: they locate the last c events of a pool
+// before a position without reading the events in between.
 #pragma once
 
 #include <bit>
@@ -16,8 +16,8 @@ namespace hstu {
 
 inline constexpr std::int64_t kPoolBlock = 256;  // events between two stored counts
 
-// (N / 256 + 1, A), A actions in the manifest's order: row b counts the events before position 256 * b, of
-// all users together. Any action may become a pool, so each has its column.
+// (N / 256 + 1, A), A actions in the manifest's order: row b counts the events of all users before position
+// 256 * b. Any action can be a pool, so each has a column.
 class PoolCounts {
  public:
   PoolCounts() = default;
@@ -35,8 +35,8 @@ class PoolCounts {
   std::int64_t actions_ = 1;
 };
 
-// Bit i: action[i] has one of `bits`, which lie in bits 0 to 6; i < n <= 64. Eight events a word, no
-// branches.
+// Bit i: action[i] has one of `bits`, which are among bits 0 to 6; i < n <= 64. Processes eight events per
+// word, without branches.
 inline std::uint64_t events_with(const std::uint8_t* action, std::int64_t n, std::uint8_t bits) {
   constexpr std::uint64_t kOnes = 0x0101010101010101u;
   const std::uint64_t wanted = kOnes * (bits & 0x7fu);
@@ -51,10 +51,6 @@ inline std::uint64_t events_with(const std::uint8_t* action, std::int64_t n, std
   for (; i < n; ++i) mask |= std::uint64_t{(action[i] & bits & 0x7fu) != 0} << i;
   return mask;
 }
-
-// The running counts of `action`, as pool_counts.npy holds them.
-std::vector<std::int64_t> count_pools(std::span<const std::uint8_t> action,
-                                      const std::vector<ActionBit>& actions);
 
 // Writes pool_counts.npy into a dataset folder while the actions are written.
 class PoolCountsWriter {

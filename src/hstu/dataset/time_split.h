@@ -17,14 +17,15 @@ struct SplitRule {
   bool operator==(const SplitRule&) const = default;
 };
 
-// Boundaries for a log whose last event is at `last` (seconds): the test interval ends there, the train
-// interval ends a gap before it. All intervals are half-open, so events at `last` itself fall in neither.
+// Boundaries for a log whose last event is at `last` (seconds): the test interval ends there, and the train
+// interval ends one gap before the test interval. All intervals are half-open, so events at `last` are in
+// neither.
 TimeSplit split_boundaries(std::int64_t last, const SplitRule& rule);
 
-// Passes the train events of a log on, and counts the test events of users that have train events.
+// Forwards the train events of a log, and counts the test events of users that have train events.
 class TimeSplitter : public EventSink {
  public:
-  // Test events are counted by `test`; both outlive the splitter.
+  // `test` counts the test events; both arguments must outlive the splitter.
   TimeSplitter(const TimeSplit& split, EventSink& train, EventCounter& test);
   void append(EventTable events) override;
 

@@ -1,4 +1,4 @@
-// Walks over a dataset's users in blocks of about equal numbers of events.
+// Iterates over a dataset's users in blocks of about equal numbers of events.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace hstu {
 
-// Borders of blocks of users, b[0] = 0 to b.back() = U: a block holds the users [b[i], b[i + 1]) and ends
-// with the one that takes it to `events` events or more.
+// Bounds of blocks of users, b[0] = 0 to b.back() = U: block i has the users [b[i], b[i + 1]) and ends with
+// the user that increases it to `events` events or more.
 inline std::vector<std::int64_t> user_blocks(const Dataset& dataset, std::int64_t events) {
   const auto offsets = dataset.user_offsets();
   std::vector<std::int64_t> borders{0};
@@ -24,7 +24,7 @@ inline std::vector<std::int64_t> user_blocks(const Dataset& dataset, std::int64_
   return borders;
 }
 
-// body(first_user, end_user) for every block, in parallel.
+// Calls body(first_user, end_user) for every block, in parallel.
 template <typename Body>
 void parallel_user_blocks(const std::vector<std::int64_t>& borders, const Body& body) {
   parallel_blocks(static_cast<std::int64_t>(borders.size()) - 1, 1, [&](std::int64_t block, std::int64_t) {

@@ -15,14 +15,14 @@ std::uint64_t distance(std::int64_t from, std::int64_t to) {
   return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
 }
 
-// Where user, time and row fit into 64 bits together (they mostly do), one number orders an event.
+// If user, time and row fit into 64 bits together (they usually do), one number is the sort key of an event.
 bool sort_packed(const std::vector<std::int64_t>& users, const std::vector<std::int64_t>& times, Rows& rows) {
   const auto [first_user, last_user] = std::minmax_element(users.begin(), users.end());
   const auto [first_time, last_time] = std::minmax_element(times.begin(), times.end());
   const int row_bits = std::bit_width(users.size() - 1);
   const int time_bits = std::bit_width(distance(*first_time, *last_time));
   if (std::bit_width(distance(*first_user, *last_user)) + time_bits + row_bits > 64) return false;
-  // A shift by 64 is undefined; it would only happen where all users (or times) are the same.
+  // A shift by 64 is undefined; it would occur if all users (or times) were equal.
   const auto shifted = [](std::uint64_t value, int bits) { return bits < 64 ? value << bits : 0; };
   std::vector<std::uint64_t> keys(users.size());
   for (std::size_t r = 0; r < keys.size(); ++r) {

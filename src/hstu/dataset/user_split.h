@@ -1,4 +1,4 @@
-// The split of users into those that train and those that are held out.
+// The split of users into training users and held-out users.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ inline double user_split_hash(std::int64_t user_id, std::int64_t salt) {
   return static_cast<double>(z >> 11) * 0x1p-53;
 }
 
-// Users whose hash is below `train_fraction` train, the others are held out. 1: nobody is.
+// Users whose hash is below `train_fraction` train, the others are held out. 1: no user is held out.
 struct UserSplit {
   double train_fraction = 1;
   std::int64_t salt = 0;

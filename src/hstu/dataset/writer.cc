@@ -76,7 +76,7 @@ void write_attributes(const Path& folder, std::span<const ItemAttribute> attribu
 Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
                                const std::optional<TimeSplit>& split,
                                const std::optional<EventCounts>& test_events) {
-  require(events() > 0, "a dataset needs events");
+  require(events() > 0, "a dataset must have at least one event");
   Manifest manifest = manifest_;
   users_.close(manifest.columns);
   manifest.columns[kItemFile] = item_.close();

@@ -16,7 +16,7 @@ namespace hstu {
 // Whether to_raw_column() can convert arrays of the type. Strings must come as dictionaries.
 bool is_readable(const arrow::DataType& type);
 
-// `place` names file and column in errors. Throws Error when a value does not fit into 64 bits signed.
+// `place` names file and column in errors. Throws Error if a value does not fit into 64 bits signed.
 RawColumn to_raw_column(const std::string& name, const arrow::Array& array, const std::string& place);
 
 }  // namespace hstu

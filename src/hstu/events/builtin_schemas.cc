@@ -32,7 +32,7 @@ Path find_yambda_mappings(const Path& input) {
     const Path folder = input / place;
     if (std::filesystem::exists(folder / kArtistMapping)) return folder;
   }
-  fail_usage("{} is not in {}, nor in shared_metadata beside it: name its folder with --mappings",
+  fail_usage("{} is neither in {} nor in shared_metadata beside it: name its folder with --mappings",
              kArtistMapping, input.string());
 }
 
@@ -73,7 +73,7 @@ Schema movielens_schema(const Path& input, double positive_rating) {
   const std::string ratings = find_file(input, std::array{"u.data", "ratings.dat", "ratings.csv"});
   if (ratings.empty()) {
     fail_usage(
-        "{} holds no MovieLens ratings: expected u.data (ml-100k), ratings.dat (ml-1m) or ratings.csv "
+        "{} contains no MovieLens ratings: expected u.data (ml-100k), ratings.dat (ml-1m) or ratings.csv "
         "(ml-20m, ml-25m, ml-32m)",
         input.string());
   }
@@ -90,7 +90,7 @@ Schema movielens_schema(const Path& input, double positive_rating) {
       {.name = "hated", .bit = 8, .when = all_of({"rating <= 2"})}};
   schema.label = "positive";
   schema.pools = {"positive", "negative"};
-  // Years come from the movies' titles, where that file lies beside the ratings.
+  // Years come from the movies' titles, if their file is in the same folder.
   if (const std::string movies = find_file(input, std::array{"u.item", "movies.dat", "movies.csv"});
       !movies.empty()) {
     schema.attributes = {{.name = "year", .value_column = "year", .file = movies, .item_column = "item"}};

@@ -17,7 +17,7 @@ std::int64_t ColumnSource::total_rows() const {
 
 std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns,
                                            const ReadOptions& options) {
-  if (!std::filesystem::exists(file)) fail_usage("{}: there is no such file", file.string());
+  if (!std::filesystem::exists(file)) fail_usage("{}: the file does not exist", file.string());
   if (is_movielens_file(file)) return open_movielens(file, columns, options);
   return open_parquet(file, columns, options);
 }
@@ -28,7 +28,7 @@ std::vector<std::size_t> find_columns(const Path& file, std::span<const std::str
   for (const std::string& name : wanted) {
     const auto found = std::find(available.begin(), available.end(), name);
     if (found == available.end()) {
-      fail_usage("{}: there is no column \"{}\"{}", file.string(), name, suggestion(name, available));
+      fail_usage("{}: the column \"{}\" does not exist{}", file.string(), name, suggestion(name, available));
     }
     positions.push_back(static_cast<std::size_t>(found - available.begin()));
   }

@@ -1,26 +1,19 @@
 #include "hstu/events/condition.h"
 
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <vector>
 
+#include "hstu/base/choice.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
 namespace hstu {
 namespace {
 
-struct Operator {
-  std::string_view text;
-  Comparison comparison;
-};
-// Longer ones first: "<=" must not be read as "<".
-constexpr std::array kOperators = {
-    Operator{"!=", Comparison::kNotEqual}, Operator{"<=", Comparison::kAtMost},
-    Operator{">=", Comparison::kAtLeast},  Operator{"=", Comparison::kEqual},
-    Operator{"<", Comparison::kLess},      Operator{">", Comparison::kMore},
-};
+// Longer operators first: "<=" must not be read as "<".
+constexpr Choice<Comparison> kOperators[] = {{"!=", Comparison::kNotEqual}, {"<=", Comparison::kAtMost},
+                                             {">=", Comparison::kAtLeast},  {"=", Comparison::kEqual},
+                                             {"<", Comparison::kLess},      {">", Comparison::kMore}};
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -39,7 +32,7 @@ void keep_where(std::span<const Element> values, std::span<std::uint8_t> mask, c
   for (std::size_t r = 0; r < mask.size(); ++r) mask[r] &= static_cast<std::uint8_t>(holds(values[r]));
 }
 
-// The comparison is chosen once a column, not once a row.
+// The comparison is selected once per column, not once per row.
 template <typename Element, typename Number>
 void compare(std::span<const Element> values, Comparison comparison, Number bound,
              std::span<std::uint8_t> mask) {
@@ -64,8 +57,8 @@ void compare_texts(const Condition& condition, const RawColumn& column, const st
                    std::span<std::uint8_t> mask) {
   const bool equal = condition.comparison == Comparison::kEqual;
   if (!equal && condition.comparison != Comparison::kNotEqual) {
-    fail_usage("{}: the condition \"{}\" orders the column \"{}\", which holds text ({}): use = or !=", file,
-               to_string(condition), column.name, column.type_name);
+    fail_usage("{}: the condition \"{}\" orders the column \"{}\", which contains text ({}): use = or !=",
+               file, to_string(condition), column.name, column.type_name);
   }
   std::vector<std::uint8_t> holds;  // per text of the dictionary
   for (const std::string& text : column.texts) holds.push_back((text == condition.value) == equal ? 1 : 0);
@@ -79,27 +72,23 @@ void compare_texts(const Condition& condition, const RawColumn& column, const st
 Condition parse_condition(std::string_view text) {
   const std::size_t at = text.find_first_of("!<>=");
   if (at != std::string_view::npos) {
-    for (const Operator& candidate : kOperators) {
-      if (!text.substr(at).starts_with(candidate.text)) continue;
+    for (const Choice<Comparison>& candidate : kOperators) {
+      if (!text.substr(at).starts_with(candidate.word)) continue;
       const std::string_view column = unquote(trim(text.substr(0, at)));
-      const std::string_view value = trim(text.substr(at + candidate.text.size()));
+      const std::string_view value = trim(text.substr(at + candidate.word.size()));
       if (column.empty() || value.empty()) break;
-      return {.column = std::string(column),
-              .comparison = candidate.comparison,
-              .value = std::string(unquote(value))};
+      return {
+          .column = std::string(column), .comparison = candidate.value, .value = std::string(unquote(value))};
     }
   }
   fail_usage(
-      "expected a condition such as \"event_type = listen\" or \"rating >= 4\" (= != < <= > >=), found "
-      "\"{}\"",
-      text);
+      "expected a condition such as \"event_type = listen\" or \"rating >= 4\" (operators {}), found \"{}\"",
+      fmt::join(words_of(kOperators), " "), text);
 }
 
 std::string to_string(const Condition& condition) {
-  const auto* const found =
-      std::find_if(kOperators.begin(), kOperators.end(),
-                   [&](const Operator& candidate) { return candidate.comparison == condition.comparison; });
-  return fmt::format("{} {} {}", condition.column, found->text, condition.value);
+  return fmt::format("{} {} {}", condition.column, word_of(kOperators, condition.comparison),
+                     condition.value);
 }
 
 void keep_matching(const Condition& condition, const RawColumn& column, const std::string& file,
@@ -107,14 +96,14 @@ void keep_matching(const Condition& condition, const RawColumn& column, const st
   if (column.kind == RawColumn::Kind::kText) return compare_texts(condition, column, file, mask);
   const std::optional<double> real = parse_number<double>(condition.value);
   if (!real) {
-    fail_usage("{}: the condition \"{}\" needs a number: the column \"{}\" holds {}", file,
+    fail_usage("{}: the condition \"{}\" needs a number: the column \"{}\" contains {}", file,
                to_string(condition), column.name, column.type_name);
   }
   if (column.kind == RawColumn::Kind::kReal) {
     return compare(std::span<const double>(column.reals), condition.comparison, *real, mask);
   }
   const std::span<const std::int64_t> integers(column.integers);
-  // Whole numbers are compared as such: doubles would confuse ids beyond 2^53.
+  // Integers are compared as integers: ids above 2^53 are not exact as doubles.
   if (const auto whole = parse_number<std::int64_t>(condition.value)) {
     return compare(integers, condition.comparison, *whole, mask);
   }

@@ -15,17 +15,18 @@ enum class Comparison { kEqual, kNotEqual, kLess, kAtMost, kMore, kAtLeast };
 struct Condition {
   std::string column;
   Comparison comparison = Comparison::kEqual;
-  std::string value;  // a number or a text, whatever the column holds
+  std::string value;  // a number or a text, depending on the column
   bool operator==(const Condition&) const = default;
 };
 
-// COLUMN OPERATOR VALUE with = != < <= > >=; blanks around the parts do not count, a value with blanks of its
-// own may stand in quotes. UsageError for anything else.
+// Parses COLUMN OPERATOR VALUE with = != < <= > >=. Blanks around the parts are ignored; a value that begins
+// or ends with blanks must be quoted. UsageError for any other text.
 Condition parse_condition(std::string_view text);
 std::string to_string(const Condition& condition);
 
-// mask[r] stays 1 only where row r satisfies the condition. Texts know = and != only. A null counts as 0; a
-// null text equals nothing. UsageError naming `file` when the condition does not fit the column's type.
+// Sets mask[r] to 0 for every row r that does not satisfy the condition. Texts support = and != only. A null
+// counts as 0; a null text equals nothing. UsageError naming `file` if the condition does not fit the type of
+// the column.
 void keep_matching(const Condition& condition, const RawColumn& column, const std::string& file,
                    std::span<std::uint8_t> mask);
 

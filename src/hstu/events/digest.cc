@@ -16,7 +16,7 @@ std::string file_digest(const Path& path, Digest digest) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   const EVP_MD* const kind = digest == Digest::kSha256 ? EVP_sha256() : EVP_md5();
   require(context && EVP_DigestInit_ex(context.get(), kind, nullptr) == 1,
-          "OpenSSL does not know the digest");
+          "OpenSSL does not support the digest");
   std::ifstream file(path, std::ios::binary);
   check(file.is_open(), "cannot open {}", path.string());
   Progress progress("reading " + path.filename().string(),

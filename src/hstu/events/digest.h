@@ -1,4 +1,4 @@
-// SHA-256 and MD5 of files, which others publish beside their data. Our own files carry XXH3
+// SHA-256 and MD5 of files, for comparison with published digests. Our own files have XXH3 checksums
 // (base/checksum.h).
 #pragma once
 
@@ -10,8 +10,7 @@ namespace hstu {
 
 enum class Digest { kSha256, kMd5 };
 
-// Hexadecimal digits, from reading the file once in small blocks. Throws Error naming the file that cannot be
-// read.
+// Hexadecimal digits; reads the file once in small blocks. Throws Error naming the file if it cannot be read.
 std::string file_digest(const Path& path, Digest digest);
 
 }  // namespace hstu

@@ -43,7 +43,7 @@ EventExtractor::EventExtractor(const Schema& schema) : schema_(schema) {
   for (const AttributeRule& rule : schema.attributes) {
     if (!rule.file.empty() || contains(columns_, rule.value_column)) continue;
     use(rule.value_column);
-    nullable_.push_back(rule.value_column);  // An item without an attribute is nothing unusual.
+    nullable_.push_back(rule.value_column);  // items without an attribute are allowed
   }
 }
 

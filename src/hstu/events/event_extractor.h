@@ -1,4 +1,4 @@
-// Applies a schema to raw columns: out come events.
+// Applies a schema to raw columns and returns events.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace hstu {
 // Some consecutive events of a log.
 struct LogChunk {
   EventTable events;
-  std::vector<IntegerColumn> attributes;  // at the events: the values of attributes that the log itself has
-  IntegerColumn attribute_items;          // the events' items, where there are such attributes
+  std::vector<IntegerColumn> attributes;  // of the events: values of attributes that the log itself contains
+  IntegerColumn attribute_items;          // the events' items, if there are such attributes
   TimeRange time;                         // of the events
 };
 
@@ -24,13 +24,13 @@ class EventExtractor {
   // Keeps a reference to `schema`.
   explicit EventExtractor(const Schema& schema);
 
-  // The columns of the event files that the schema uses, each once: what batches must hold, in this order.
+  // The columns of the event files that the schema uses, each once. Batches must have them in this order.
   const std::vector<std::string>& columns() const { return columns_; }
 
   const Schema& schema() const { return schema_; }
 
-  // The events of a batch that is not empty. UsageError for a column of the wrong type; Error naming file,
-  // column and row for a null, a negative id or a text that is not allowed. Several threads may call it.
+  // The events of a non-empty batch. UsageError for a column of the wrong type; Error naming file,
+  // column and row for a null, a negative id or a text that is not allowed. Thread-safe.
   LogChunk extract(const RawBatch& batch) const;
 
   // The times of a batch in seconds, from its time column.

@@ -11,7 +11,7 @@
 namespace hstu {
 namespace {
 
-// Attributes are arrays indexed by item id: sparse ids (hashes) would ask for absurd amounts of memory.
+// Attributes are arrays indexed by item id: sparse ids (hashes) would need excessive memory.
 constexpr std::int64_t kItemIdLimit = std::int64_t{1} << 31;
 constexpr std::int64_t kAttributeBytes = 3 * 4;  // of one item: 4, and while the column grows its old copy
 
@@ -35,7 +35,7 @@ void read_mapping(const AttributeRule& rule, const Path& file, std::int64_t memo
   progress.finish();
 }
 
-// Makes room for the item id.
+// Extends the attribute to the item id.
 void reach(std::int64_t item, std::int64_t memory, ItemAttribute& attribute) {
   if (item < attribute.values.size()) return;
   if (item >= kItemIdLimit) {
@@ -45,8 +45,8 @@ void reach(std::int64_t item, std::int64_t memory, ItemAttribute& attribute) {
   const std::int64_t bytes = (item + 1) * kAttributeBytes;
   if (bytes > memory) {
     fail_usage(
-        "the attribute \"{}\" is indexed by item id and takes {} for item id {}, more than --memory leaves "
-        "it ({}): give more memory or renumber the items",
+        "the attribute \"{}\" is indexed by item id and takes {} for item id {}, more than --memory allows "
+        "({}): increase --memory or renumber the items",
         attribute.name, human_bytes(static_cast<double>(bytes)), item,
         human_bytes(static_cast<double>(memory)));
   }

@@ -13,7 +13,7 @@
 namespace hstu {
 namespace {
 
-// The folder's own name may hold characters that are special in patterns.
+// The name of the folder may contain characters that are special in patterns.
 std::string escaped(const Path& folder) {
   std::string text;
   for (const char c : folder.string()) {
@@ -30,7 +30,7 @@ std::vector<Path> matching_files(const Schema& schema, const Path& input) {
     const bool any = ::glob((escaped(input) + "/" + pattern).c_str(), 0, nullptr, &found) == 0;
     for (std::size_t i = 0; any && i < found.gl_pathc; ++i) files.emplace_back(found.gl_pathv[i]);
     ::globfree(&found);
-    if (!any) fail_usage("{}: there is no such file", (input / pattern).string());
+    if (!any) fail_usage("{}: the file does not exist", (input / pattern).string());
   }
   return files;
 }
@@ -44,7 +44,7 @@ RawBatch range_batch(const Path& file, const RawColumn& range) {
   return batch;
 }
 
-// Gathers what the pieces say, in the order of the log.
+// Combines the statistics of the pieces, in the order of the log.
 class Survey {
  public:
   Survey(const EventExtractor& extractor, LogFiles& log) : extractor_(extractor), log_(log) {}
@@ -90,7 +90,7 @@ LogFiles find_log(const EventExtractor& extractor, const Path& input) {
     for (std::size_t group = 0; group < groups.size(); ++group) {
       log.pieces.push_back({.file = file, .group = group});
       log.rows += groups[group];
-      // Empty row groups know no range.
+      // Empty row groups have no range.
       if (groups[group] > 0 || source->total_rows() == 0) survey.add(log.files[file], *source, group);
     }
   }

@@ -1,4 +1,4 @@
-// The files of a log, and what they say about it before anything of it is read.
+// The files of a log and the statistics that they contain, available before reading the events.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hstu {
 
-// A part of a file that one thread reads by itself: a row group, or all of a text file.
+// A part of a file that one thread reads: a row group, or a whole text file.
 struct LogPiece {
   std::size_t file, group;
 };
@@ -20,16 +20,16 @@ struct LogFiles {
   std::vector<LogPiece> pieces;  // in the order of the log
   std::int64_t rows = 0;         // 0: not known
   // From the statistics in the files:
-  std::optional<std::int64_t> last_time;  // seconds; absent where some piece does not say it
-  bool unordered = false;                 // some piece surely holds an earlier user than a piece before it
+  std::optional<std::int64_t> last_time;  // seconds; absent if a piece lacks it
+  bool unordered = false;                 // a piece certainly has an earlier user than a piece before it
 };
 
-// The files that the schema's patterns name: patterns in their order, files of one pattern in byte order.
-// Each is opened, so that a missing column shows before hours of reading. UsageError for a pattern that no
-// file matches and for columns that do not fit.
+// The files that match the schema's patterns: patterns in their order, files of one pattern in byte order.
+// Each is opened, so that a missing column is detected before hours of reading. UsageError for a pattern
+// without a matching file and for columns of the wrong type.
 LogFiles find_log(const EventExtractor& extractor, const Path& input);
 
-// The time of the last event (seconds), from reading all times; for files that do not say it.
+// The time of the last event (seconds), found by reading all times; for files without statistics.
 std::int64_t find_last_time(const LogFiles& log, const EventExtractor& extractor);
 
 }  // namespace hstu

@@ -14,13 +14,13 @@
 namespace hstu {
 namespace {
 
-// Chunks of pieces that are read side by side, handed out piece by piece. Whoever reads the piece whose turn
-// it is never waits, so that a full queue always empties.
+// Chunks of pieces that are read in parallel and delivered piece by piece. The thread that reads the piece to
+// be delivered next never waits, so a full queue always drains.
 class OrderedQueue {
  public:
   OrderedQueue(std::size_t pieces, std::int64_t bytes) : pieces_(pieces), room_(bytes) {}
 
-  // False when the chunk is not wanted any more.
+  // False if the chunk is no longer needed.
   bool push(std::size_t piece, LogChunk chunk) {
     const std::int64_t bytes = chunk.events.bytes();
     std::unique_lock lock(mutex_);
@@ -32,7 +32,7 @@ class OrderedQueue {
     return true;
   }
 
-  // The piece has ended, with an error if there is one.
+  // The piece has ended, possibly with an error.
   void end(std::size_t piece, std::exception_ptr error) {
     const std::scoped_lock lock(mutex_);
     pieces_[piece].ended = true;
@@ -82,7 +82,7 @@ class OrderedQueue {
   bool stopped_ = false;
 };
 
-// One thread: takes the next piece nobody reads yet, until there is none.
+// One thread: reads the next piece that no thread reads yet, until there is none.
 class Reader {
  public:
   Reader(const LogFiles& log, const EventExtractor& extractor, const ReadOptions& options,
@@ -134,13 +134,13 @@ class Reader {
 void read_log(const LogFiles& log, const EventExtractor& extractor, const LogReading& reading,
               const std::function<void(LogChunk&)>& refine, const std::function<void(LogChunk)>& consume) {
   const std::size_t threads = std::min(static_cast<std::size_t>(reading.threads), log.pieces.size());
-  // Few large pieces: let the columns of a piece be decoded side by side.
+  // Few large pieces: the columns of a piece are decoded in parallel.
   const ReadOptions options{.batch_rows = reading.batch_rows,
                             .threads = threads < static_cast<std::size_t>(reading.threads)};
   OrderedQueue queue(log.pieces.size(), reading.queue_bytes);
   std::atomic<std::size_t> next_piece{0};
   std::vector<std::jthread> readers;
-  // Whatever happens below, readers that wait are let go before they are joined.
+  // Even after an exception below, waiting readers are released before they are joined.
   const std::unique_ptr<OrderedQueue, void (*)(OrderedQueue*)> stop_at_end(
       &queue, [](OrderedQueue* q) { q->stop(); });
   for (std::size_t t = 0; t < threads; ++t) {

@@ -1,4 +1,4 @@
-// Reads a whole log with several threads and hands out its events in the order of the log.
+// Reads a whole log with several threads and delivers its events in the order of the log.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace hstu {
 struct LogReading {
   int threads = 1;
   std::int64_t batch_rows = std::int64_t{1} << 16;    // of a chunk, at most
-  std::int64_t queue_bytes = std::int64_t{64} << 20;  // of chunks that wait for their turn, about
+  std::int64_t queue_bytes = std::int64_t{64} << 20;  // of chunks that wait for their turn, approximately
 };
 
-// Calls `consume` on this thread with every chunk of the log that holds events, in the order of the log.
-// Before that, `refine` is called with it on the thread that read it. The first error in the order of the log
-// is thrown, after all threads have ended.
+// Calls `consume` on this thread for every non-empty chunk of the log, in the order of the log.
+// Before that, the thread that read the chunk calls `refine` for it. After all threads have ended, throws the
+// first error in the order of the log.
 void read_log(const LogFiles& log, const EventExtractor& extractor, const LogReading& reading,
               const std::function<void(LogChunk&)>& refine, const std::function<void(LogChunk)>& consume);
 

@@ -17,10 +17,10 @@
 namespace hstu {
 namespace {
 
-// Ends the reading of a log that is not in order.
+// Thrown to stop reading a log that is not in order.
 struct OutOfOrder {};
 
-// Sees all chunks in the order of the log, whatever becomes of their events.
+// Examines all chunks in the order of the log, including those whose events are dropped.
 class ChunkObserver {
  public:
   ChunkObserver(const Schema& schema, std::int64_t memory, std::vector<ItemAttribute>& attributes)
@@ -50,10 +50,10 @@ class ChunkObserver {
                   .max = std::numeric_limits<std::int64_t>::min()};
 };
 
-// Notices the first event that stands before its predecessor.
+// Detects the first event that should be before its predecessor.
 class OrderCheck {
  public:
-  // The chunk's events are in order among themselves.
+  // The events inside the chunk are in order.
   void see(const EventTable& events) {
     if (at(events, 0) < last_) throw OutOfOrder{};
     last_ = at(events, events.size() - 1);
@@ -66,7 +66,7 @@ class OrderCheck {
   Place last_{-1, 0};
 };
 
-// Counts what reaches the sink.
+// Counts the events that reach the sink.
 class CountingSink : public EventSink {
  public:
   explicit CountingSink(EventSink& sink) : sink_(sink) {}
@@ -92,7 +92,7 @@ LogStream::LogStream(const EventExtractor& extractor, const Path& input, Path sc
       log_(find_log(extractor, input)) {}
 
 std::int64_t LogStream::expected_bytes(bool sort, std::int64_t event_bytes) const {
-  // In a run: user, time and item, the action and context of a byte each.
+  // In a run: user, time and item, and the action and each context with one byte.
   const auto run_bytes = static_cast<std::int64_t>(3 * 4 + 1 + extractor_.schema().context.size());
   return log_.rows * (event_bytes + (sort ? run_bytes : 0));
 }
@@ -144,7 +144,7 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
     return std::nullopt;
   }
   progress.finish();
-  check(observer.events() > 0, "{}: the log holds no events ({})", input_.string(),
+  check(observer.events() > 0, "{}: the log contains no events ({})", input_.string(),
         fmt::join(schema.files, ", "));
   if (sort) {
     Progress writing("writing in order", sorter.events(), "events");
@@ -154,14 +154,15 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
 
   if (result.split) {
     check(observer.time().max == result.split->test_end,
-          "{}: the files' statistics say that the last event is at {} s, but it is at {} s: have the files "
-          "written again, statistics that lie would split them wrongly",
+          "{}: according to the statistics of the files the last event is at {} s, but it is at {} s: write "
+          "the "
+          "files again, because wrong statistics lead to a wrong split",
           input_.string(), result.split->test_end, observer.time().max);
     result.test_events = test.counts();
     if (train.events() == 0) {
       fail_usage(
           "no event is left to train on: the log spans [{}, {}] seconds, and the train interval is [{}, {}); "
-          "hold out less (test days 0 keeps every event)",
+          "decrease the hold-out (0 test days keep every event)",
           observer.time().min, observer.time().max, result.split->train_start, result.split->train_end);
     }
   }

@@ -1,4 +1,4 @@
-// A whole log in order of (user, time), its train events alone, within a bound of memory.
+// The train events of a whole log in order of (user, time), in bounded memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace hstu {
 
-// What a stream leaves behind, besides what its sink was given.
+// The results of a stream, besides the events that its sink received.
 struct StreamedLog {
   std::optional<TimeSplit> split;
   std::optional<EventCounts> test_events;
@@ -22,18 +22,18 @@ struct StreamedLog {
 
 class LogStream {
  public:
-  // Sorting spills into folders below `scratch`, which is there and has room for them.
+  // Sorting spills into folders below `scratch`, which must exist and have enough space.
   LogStream(const EventExtractor& extractor, const Path& input, Path scratch, const PrepareOptions& options);
 
-  // Whether the files' statistics say that the log is in another order.
+  // Whether the log is in another order according to the statistics of its files.
   bool unordered() const { return log_.unordered; }
-  // Space that sorting and columns of `event_bytes` an event take (bytes, about); 0 where the number of
+  // The approximate space in bytes for sorting and for columns of `event_bytes` per event; 0 if the number of
   // events is not known.
   std::int64_t expected_bytes(bool sort, std::int64_t event_bytes) const;
 
-  // Hands the train events to `sink`, as the log has them, or sorted. Nothing when they were to be taken as
-  // they are and turn out to be in another order: then `sink` is of no use any more. UsageError when no train
-  // event is left, Error when the log is empty or damaged.
+  // Passes the train events to `sink`, in the order of the log or sorted. Returns nothing if they were not to
+  // be sorted and are in another order; `sink` must then be discarded. UsageError if there is no train event,
+  // Error if the log is empty or damaged.
   std::optional<StreamedLog> run(bool sort, EventSink& sink) const;
 
  private:

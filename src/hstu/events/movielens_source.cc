@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kShownBytes = 80;  // of a malformed line, in messages
 
-// How one of MovieLens' files is written.
+// The format of one of MovieLens' files.
 struct Format {
   const char* file;
   std::string_view separator;
@@ -36,7 +36,8 @@ const Format* find_format(const Path& file) {
   return found == kFormats.end() ? nullptr : found;
 }
 
-// Takes the text up to the next separator, and the separator, off the front of `rest`.
+// Removes the text up to and including the next separator from the front of `rest`; returns the text before
+// it.
 std::string_view take_field(std::string_view& rest, std::string_view separator) {
   const std::size_t at = rest.find(separator);
   const std::string_view field = rest.substr(0, at);
@@ -44,7 +45,7 @@ std::string_view take_field(std::string_view& rest, std::string_view separator) 
   return field;
 }
 
-// False when `text` is no number.
+// False if `text` is not a number.
 template <typename Number>
 bool read_number(std::string_view text, Number& value) {
   const std::optional<Number> number = parse_number<Number>(text);
@@ -94,7 +95,7 @@ class MovieLensSource : public ColumnSource {
   std::vector<std::int64_t> groups() const override { return {0}; }
   std::optional<RawColumn> range(std::size_t, std::size_t) const override { return std::nullopt; }
   void select(std::size_t) override {
-    require(rows_done_ == 0, "{}: the only group was read already", path_.string());
+    require(rows_done_ == 0, "{}: its only group has already been read", path_.string());
   }
 
   bool next(RawBatch& batch) override {
@@ -132,8 +133,8 @@ class MovieLensSource : public ColumnSource {
   bool parse_movie(std::string_view line, std::vector<RawColumn>& columns) const {
     std::int64_t item = 0;
     const bool good = read_number(take_field(line, format_.separator), item) && !line.empty();
-    // In movies.csv a title may hold commas; the genres after it hold no year, so the rest of the line will
-    // do.
+    // In movies.csv a title may contain commas; the genres after it contain no year, so the rest of the line
+    // is used.
     const std::int64_t year = year_of(format_.has_header ? line : take_field(line, format_.separator));
     columns[0].integers.push_back(item);
     columns[1].integers.push_back(year);
@@ -152,7 +153,7 @@ class MovieLensSource : public ColumnSource {
   std::int64_t batch_rows_;
   std::ifstream input_;
   std::vector<RawColumn> empty_;    // every column of the file, without rows
-  std::vector<std::size_t> order_;  // asked-for columns as positions in `empty_`
+  std::vector<std::size_t> order_;  // positions of the requested columns in `empty_`
   std::int64_t line_ = 0, rows_done_ = 0;
 };
 
@@ -165,7 +166,7 @@ bool is_movielens_file(const Path& file) {
 std::unique_ptr<ColumnSource> open_movielens(const Path& file, std::span<const std::string> columns,
                                              const ReadOptions& options) {
   const Format* const format = find_format(file);
-  require(format != nullptr, "{} is no MovieLens file", file.string());
+  require(format != nullptr, "{} is not a MovieLens file", file.string());
   return std::make_unique<MovieLensSource>(file, *format, columns, options.batch_rows);
 }
 

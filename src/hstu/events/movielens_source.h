@@ -11,7 +11,7 @@ namespace hstu {
 
 // Whether the file's name is one of MovieLens' own:
 //   u.data, ratings.dat, ratings.csv   columns user, item, rating (a real number), timestamp (seconds)
-//   u.item, movies.dat, movies.csv     columns item, year (of release, from the title; null when it has none)
+//   u.item, movies.dat, movies.csv     columns item, year (of release, from the title; null if it has none)
 bool is_movielens_file(const Path& file);
 
 // Throws UsageError for an unknown column; while reading, Error naming file and line of a malformed line.

@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::int64_t kStreamBytes = std::int64_t{1} << 20;
 
-// The system's own: Arrow's other pools keep what is freed, several times what is in use.
+// The system's allocator: Arrow's other pools keep freed memory, several times the amount in use.
 arrow::MemoryPool* memory_pool() {
   return arrow::system_memory_pool();
 }
 
 [[noreturn]] void fail_torn(const Path& path, const std::string& reason) {
-  fail("{}: cannot be read as Parquet (it is truncated, damaged or of another kind): {}", path.string(),
+  fail("{}: cannot be read as Parquet (it is truncated, damaged or of another format): {}", path.string(),
        reason);
 }
 
@@ -126,7 +126,7 @@ class ParquetSource : public ColumnSource {
 
     parquet::ArrowReaderProperties properties(options.threads);
     properties.set_batch_size(options.batch_rows);
-    properties.set_pre_buffer(false);  // It would load every row group at once: the whole file.
+    properties.set_pre_buffer(false);  // it would load all row groups, that is, the whole file
     for (int leaf = 0; leaf < metadata().num_columns(); ++leaf) {
       if (metadata().schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY) {
         properties.set_read_dictionary(leaf, true);

@@ -1,4 +1,4 @@
-// Parquet files as typed columns, through Arrow. The only reader that knows Arrow.
+// Parquet files as typed columns, through Arrow. The only reader that uses Arrow.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 namespace hstu {
 
 // Reads integers of any width, booleans, floats, strings (plain or dictionary) and timestamps, nullable or
-// not. Throws UsageError for a missing column or a type that is none of these, Error for a file that is torn.
+// not. Throws UsageError for a missing column or any other type, Error for a truncated file.
 std::unique_ptr<ColumnSource> open_parquet(const Path& file, std::span<const std::string> columns,
                                            const ReadOptions& options);
 
-// Threads that decode columns, where ReadOptions ask for several.
+// Number of threads that decode columns if ReadOptions::threads is set.
 void set_parquet_threads(int threads);
 
 }  // namespace hstu

@@ -30,7 +30,7 @@ std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn
 void check_no_null(const RawBatch& batch, const RawColumn& column) {
   const auto found = std::find(column.nulls.begin(), column.nulls.end(), 1);
   if (found == column.nulls.end()) return;
-  fail("{}: expected a value, found null; where nulls may stand, list the column under null_as_zero",
+  fail("{}: expected a value, found null; to permit nulls, list the column in null_as_zero",
        place_of_row(batch, column, column.nulls.begin(), found));
 }
 
@@ -46,7 +46,7 @@ void check_texts(const RawBatch& batch, const RawColumn& column, std::span<const
   if (column.kind != RawColumn::Kind::kText) {
     fail_usage("{}: expected strings, found {}", place(batch, column), column.type_name);
   }
-  // A dictionary may list texts that no row uses, so rows decide.
+  // A dictionary may list texts that no row uses, so the rows are checked.
   std::vector<bool> known;
   for (const std::string& text : column.texts) {
     known.push_back(std::find(allowed.begin(), allowed.end(), text) != allowed.end());

@@ -1,5 +1,4 @@
-// What a column must hold before the schema's meaning can be given to it. Every message names file, column
-// and row.
+// Checks of a raw column before the schema is applied to it. Every message names file, column and row.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace hstu {
 
-// The integers of a column; UsageError when it holds anything else. `role` is what the schema uses it for.
+// The integers of a column; UsageError for any other type. `role` is its use in the schema.
 std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn& column, const char* role);
 
 // Error naming the first row that is null.

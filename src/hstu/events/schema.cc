@@ -52,7 +52,7 @@ void check_bits(const Schema& schema, const std::string& source) {
                  action.name, bit);
     }
     if ((taken & bit) != 0)
-      fail_usage("{}: action \"{}\": the bit {} is taken already", source, action.name, bit);
+      fail_usage("{}: action \"{}\": another action has the bit {}", source, action.name, bit);
     taken |= bit;
   }
 }
@@ -83,7 +83,7 @@ void validate(const Schema& schema, const std::string& source) {
   check_bits(schema, source);
   check_is_action(schema, schema.label, "label", source);
   if (schema.pools.empty())
-    fail_usage("{}: pools: name at least one action whose events make up histories", source);
+    fail_usage("{}: pools: name at least one action whose events form histories", source);
   for (const std::string& pool : schema.pools) check_is_action(schema, pool, "pools", source);
   for (const AttributeRule& attribute : schema.attributes) {
     if (attribute.file.empty() != attribute.item_column.empty()) {

@@ -1,4 +1,4 @@
-// A schema says what the columns of somebody's event log mean. Yambda and MovieLens are two built-in ones.
+// A schema defines the meaning of the columns of an event log. Those of Yambda and MovieLens are built in.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace hstu {
 
-// Of integer time columns; Parquet's timestamps know their own unit.
+// Of integer time columns; Parquet's timestamps have their own unit.
 enum class TimeUnit { kSeconds, kMilliseconds, kMicroseconds };
 
-// An event has the action when every condition holds.
+// An event has the action if every condition holds.
 struct ActionRule {
   std::string name;
   std::uint8_t bit = 0;  // one of 1, 2, 4, ..., 64
   std::vector<Condition> when;
 };
 
-// Where an attribute of items (artist, brand, ...) comes from. Where an item has several values, the last row
-// wins.
+// The source of an attribute of items (artist, brand, ...). If an item has several values, the last row is
+// used.
 struct AttributeRule {
   std::string name;
   std::string value_column;
@@ -44,30 +44,30 @@ struct AllowedTexts {
 };
 
 struct Schema {
-  std::string name;  // becomes the dataset's
-  std::vector<std::string>
-      files;  // file names or patterns (*, ?), relative to the input folder; read in this order
+  std::string name;  // of the dataset
+  // File names or patterns (*, ?), relative to the input folder; read in this order.
+  std::vector<std::string> files;
   std::string user, time, item;  // columns
   TimeUnit time_unit = TimeUnit::kSeconds;
   std::vector<AttributeRule> attributes;
   std::vector<ContextRule> context;
   std::vector<ActionRule> actions;
-  std::vector<Condition> rankable;        // events that may be anchors; none: every event
+  std::vector<Condition> rankable;        // of events that can be anchors; none: every event
   std::string label;                      // an action
   std::vector<std::string> pools;         // actions
-  std::vector<std::string> null_as_zero;  // columns that may hold nulls; they count as 0
+  std::vector<std::string> null_as_zero;  // columns that may contain nulls; they count as 0
   std::vector<AllowedTexts> allowed_texts;
   std::optional<SplitRule> split;
 };
 
-// Throws UsageError naming the field of `schema` that contradicts another one; `source` names it in errors.
+// Throws UsageError naming a field of `schema` that contradicts another one; `source` names it in errors.
 void validate(const Schema& schema, const std::string& source);
 
 // Reads a schema file (TOML; docs/prepare.md). Throws UsageError with file, line, key and the nearest known
 // key.
 Schema read_schema(const Path& file);
 
-// The part of a manifest that the schema decides.
+// The part of a manifest that depends on the schema alone.
 Manifest describe(const Schema& schema);
 
 }  // namespace hstu

@@ -43,7 +43,7 @@ std::int64_t count_items(const MappedColumn& item) {
   return counter.count();
 }
 
-// Counts the columns anew and looks at the order of time on the way.
+// Computes the counts from the columns and checks the order of time in the same pass.
 void check_events(const Dataset& dataset) {
   const Manifest& manifest = dataset.manifest();
   EventCounts counts{

@@ -5,38 +5,40 @@
 
 #include <cstdint>
 
+#include "hstu/base/float16.h"
+#include "hstu/device/stream.h"
 #include "hstu/kernels/dropout.h"
+#include "hstu/kernels/gradient.h"
 
 namespace hstu::kernels {
 
 template <typename T>
 struct GateForward {
-  std::int64_t rows, width;  // width = H * D
-  T epsilon;
-  const T* u;              // (rows, width) before its activation
-  const T* o;              // (rows, width) attention output
-  const T *weight, *bias;  // (width) of the layer norm
-  T* cat;                  // (rows, 3 * width)
-  T *mean, *rstd;          // (rows) kept for the backward pass
-  Dropout dropout;         // element index: position in cat
+  std::int64_t rows = 0, width = 0;  // width = H * D
+  Accumulator<T> epsilon = 0;
+  const T* u = nullptr;                                    // (rows, width) before its activation
+  const T* o = nullptr;                                    // (rows, width) attention output
+  const Accumulator<T>*weight = nullptr, *bias = nullptr;  // (width) of the layer norm
+  T* cat = nullptr;                                        // (rows, 3 * width)
+  Accumulator<T>*mean = nullptr, *rstd = nullptr;          // (rows) kept for the backward pass
+  Dropout dropout;                                         // of the rows of cat
 };
 
 template <typename T>
 struct GateBackward {
-  std::int64_t rows, width;
-  const T *u, *o, *weight, *bias;
-  const T *mean, *rstd;
-  const T* dcat;  // (rows, 3 * width)
-  T* du;          // (rows, width) = result + beta_du * du; likewise d_o
-  T* d_o;
-  T beta_du, beta_do;
-  T *dweight, *dbias;  // (width): results are added
+  std::int64_t rows = 0, width = 0;
+  const T *u = nullptr, *o = nullptr;  // as in the forward pass, like weight, bias and dropout
+  const Accumulator<T>*weight = nullptr, *bias = nullptr;
+  const Accumulator<T>*mean = nullptr, *rstd = nullptr;
+  const T* dcat = nullptr;                  // (rows, 3 * width)
+  Gradient<T> du, d_o;                      // (rows, width)
+  Gradient<Accumulator<T>> dweight, dbias;  // (width)
   Dropout dropout;
 };
 
 template <typename T>
-void gate(const GateForward<T>& p);
+void gate(const GateForward<T>& p, HostStream);
 template <typename T>
-void gate_backward(const GateBackward<T>& p);
+void gate_backward(const GateBackward<T>& p, HostStream);
 
 }  // namespace hstu::kernels

@@ -5,30 +5,56 @@
 #include <cstdint>
 #include <vector>
 
+#include "hstu/base/float16.h"
+#include "hstu/device/stream.h"
 #include "hstu/kernels/dropout.h"
+#include "hstu/kernels/gradient.h"
 
 namespace hstu::kernels {
 
 template <typename T>
 struct GatherSource {
-  const T* rows;              // (n, width)
-  const std::int32_t* index;  // (tokens) row of each token, negative for none
-  T factor;
+  const T* rows = nullptr;              // (count, width)
+  std::int64_t count = 0;               // indices are below it
+  const std::int32_t* index = nullptr;  // (tokens) row of each token, negative for none
+  Accumulator<T> factor = 1;
 };
 
-// y (tokens, width). Dropout's element index is the position in y.
 template <typename T>
-void gather_sum(const std::vector<GatherSource<T>>& sources, std::int64_t tokens, std::int64_t width,
-                const Dropout& dropout, T* y);
+struct GatherSum {
+  std::int64_t tokens = 0, width = 0;
+  std::vector<GatherSource<T>> sources;
+  T* y = nullptr;   // (tokens, width)
+  Dropout dropout;  // of the rows of y
+};
 
-// out = x * dropout's factors, elementwise over (rows, width).
 template <typename T>
-void apply_dropout(const T* x, std::int64_t rows, std::int64_t width, const Dropout& dropout, T* out);
+struct ApplyDropout {
+  std::int64_t rows = 0, width = 0;
+  const T* x = nullptr;  // (rows, width)
+  T* y = nullptr;        // (rows, width) x times dropout's factors; may be x itself
+  Dropout dropout;
+};
 
-// rows[index[t]] += factor * dy[t] for every token with index[t] >= 0, in ascending order of t for each row
-// (fixed chunks, so the sum does not depend on the number of threads). rows is (n, width).
 template <typename T>
-void scatter_add(const T* dy, const std::int32_t* index, std::int64_t tokens, std::int64_t width, T factor,
-                 std::int64_t n, T* rows);
+struct ScatterAdd {
+  std::int64_t tokens = 0, width = 0;
+  const T* dy = nullptr;                // (tokens, width)
+  const std::int32_t* index = nullptr;  // (tokens) as in GatherSource, like count and factor
+  std::int64_t count = 0;
+  Accumulator<T> factor = 1;
+  Gradient<T> drows;  // (count, width)
+};
+
+template <typename T>
+void gather_sum(const GatherSum<T>& p, HostStream);
+
+template <typename T>
+void apply_dropout(const ApplyDropout<T>& p, HostStream);
+
+// The gradient of row r is the sum of factor * dy[t] over the tokens with index[t] == r, in ascending order
+// of t (fixed chunks, so the sum does not depend on the number of threads).
+template <typename T>
+void scatter_add(const ScatterAdd<T>& p, HostStream);
 
 }  // namespace hstu::kernels

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "hstu/base/error.h"
 #include "hstu/base/threads.h"
 #include "hstu/kernels/gather_sum.h"
 #include "hstu/kernels/reduce.h"
@@ -56,14 +57,15 @@ std::vector<Chunk> chunks_of(const Groups& g, std::int64_t n, std::int64_t* part
 }  // namespace
 
 template <typename T>
-void gather_sum(const std::vector<GatherSource<T>>& sources, std::int64_t tokens, std::int64_t width,
-                const Dropout& dropout, T* y) {
-  parallel_blocks(tokens, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+void gather_sum(const GatherSum<T>& p, HostStream) {
+  const std::int64_t width = p.width;
+  parallel_blocks(p.tokens, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
-      T* const out = y + t * width;
+      T* const out = p.y + t * width;
       bool first = true;
-      for (const GatherSource<T>& source : sources) {
+      for (const GatherSource<T>& source : p.sources) {
         if (source.index[t] < 0) continue;
+        require(source.index[t] < source.count, "gather_sum: row {} of {}", source.index[t], source.count);
         const T* const row = source.rows + source.index[t] * width;
         if (first) {
           for (std::int64_t c = 0; c < width; ++c) out[c] = source.factor * row[c];
@@ -74,34 +76,39 @@ void gather_sum(const std::vector<GatherSource<T>>& sources, std::int64_t tokens
       }
       if (first) std::fill_n(out, width, T(0));
     }
-    if (dropout.rate > 0) {
+    if (p.dropout.rate > 0) {
       std::vector<T> factors(static_cast<std::size_t>(width));
       for (std::int64_t t = begin; t < end; ++t) {
-        dropout_factors(dropout, t * width, width, factors.data());
-        for (std::int64_t c = 0; c < width; ++c) y[t * width + c] *= factors[static_cast<std::size_t>(c)];
+        dropout_factors(p.dropout, t, width, factors.data());
+        for (std::int64_t c = 0; c < width; ++c) p.y[t * width + c] *= factors[static_cast<std::size_t>(c)];
       }
     }
   });
 }
 
 template <typename T>
-void apply_dropout(const T* x, std::int64_t rows, std::int64_t width, const Dropout& dropout, T* out) {
-  parallel_blocks(rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+void apply_dropout(const ApplyDropout<T>& p, HostStream) {
+  const std::int64_t width = p.width;
+  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
     std::vector<T> factors(static_cast<std::size_t>(width));
     for (std::int64_t r = begin; r < end; ++r) {
-      dropout_factors(dropout, r * width, width, factors.data());
+      dropout_factors(p.dropout, r, width, factors.data());
       for (std::int64_t c = 0; c < width; ++c)
-        out[r * width + c] = x[r * width + c] * factors[static_cast<std::size_t>(c)];
+        p.y[r * width + c] = p.x[r * width + c] * factors[static_cast<std::size_t>(c)];
     }
   });
 }
 
 template <typename T>
-void scatter_add(const T* dy, const std::int32_t* index, std::int64_t tokens, std::int64_t width, T factor,
-                 std::int64_t n, T* rows) {
-  const Groups groups = group_by_row(index, tokens, n);
+void scatter_add(const ScatterAdd<T>& p, HostStream) {
+  if (p.drows.to == nullptr) return;
+  const std::int64_t width = p.width;
+  T* const rows = p.drows.to;
+  const T factor = p.factor;
+  if (!p.drows.accumulate) std::fill_n(rows, p.count * width, T(0));
+  const Groups groups = group_by_row(p.index, p.tokens, p.count);
   std::int64_t partials = 0;
-  const std::vector<Chunk> chunks = chunks_of(groups, n, &partials);
+  const std::vector<Chunk> chunks = chunks_of(groups, p.count, &partials);
   std::vector<T> partial(static_cast<std::size_t>(partials * width), T(0));
   constexpr std::int64_t kChunksPerTask = 16;
   parallel_blocks(
@@ -111,7 +118,7 @@ void scatter_add(const T* dy, const std::int32_t* index, std::int64_t tokens, st
           T* const out =
               chunk.partial >= 0 ? partial.data() + chunk.partial * width : rows + chunk.row * width;
           for (std::int64_t at = chunk.begin; at < chunk.end; ++at) {
-            const T* const in = dy + std::int64_t{groups.tokens[static_cast<std::size_t>(at)]} * width;
+            const T* const in = p.dy + std::int64_t{groups.tokens[static_cast<std::size_t>(at)]} * width;
             for (std::int64_t c = 0; c < width; ++c) out[c] += factor * in[c];
           }
         }
@@ -123,15 +130,11 @@ void scatter_add(const T* dy, const std::int32_t* index, std::int64_t tokens, st
   }
 }
 
-template void gather_sum(const std::vector<GatherSource<float>>&, std::int64_t, std::int64_t, const Dropout&,
-                         float*);
-template void gather_sum(const std::vector<GatherSource<double>>&, std::int64_t, std::int64_t, const Dropout&,
-                         double*);
-template void apply_dropout(const float*, std::int64_t, std::int64_t, const Dropout&, float*);
-template void apply_dropout(const double*, std::int64_t, std::int64_t, const Dropout&, double*);
-template void scatter_add(const float*, const std::int32_t*, std::int64_t, std::int64_t, float, std::int64_t,
-                          float*);
-template void scatter_add(const double*, const std::int32_t*, std::int64_t, std::int64_t, double,
-                          std::int64_t, double*);
+template void gather_sum(const GatherSum<float>&, HostStream);
+template void gather_sum(const GatherSum<double>&, HostStream);
+template void apply_dropout(const ApplyDropout<float>&, HostStream);
+template void apply_dropout(const ApplyDropout<double>&, HostStream);
+template void scatter_add(const ScatterAdd<float>&, HostStream);
+template void scatter_add(const ScatterAdd<double>&, HostStream);
 
 }  // namespace hstu::kernels

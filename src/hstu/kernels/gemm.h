@@ -1,19 +1,37 @@
-// Matrix products on row-major matrices with row strides, through BLAS, in float and double.
+// Matrix products on row-major matrices with row strides.
 #pragma once
 
 #include <cstdint>
 
-#include <cblas.h>
+#include "hstu/base/float16.h"
+#include "hstu/device/stream.h"
 
 namespace hstu::kernels {
 
 enum class Op { none, transpose };
 
-// C (m, n) = alpha * op(A) (m, k) * op(B) (k, n) + beta * C. Strides are row strides of the matrices as
-// stored. beta == 0 overwrites C whatever it holds. Inside a parallel region the product runs on the calling
-// thread.
+// A matrix as it is stored, and whether the product takes it transposed.
 template <typename T>
-void gemm(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* a,
-          std::int64_t stride_a, const T* b, std::int64_t stride_b, T beta, T* c, std::int64_t stride_c);
+struct Factor {
+  const T* data = nullptr;
+  std::int64_t stride = 0;  // elements from one stored row to the next
+  Op op = Op::none;
+};
+
+// C (m, n) = alpha * op(A) (m, k) * op(B) (k, n) + beta * C, summed in Accumulator<T>. beta == 0 overwrites
+// C, whatever it holds.
+template <typename T, typename Out = T>
+struct Gemm {
+  std::int64_t m = 0, n = 0, k = 0;
+  Accumulator<T> alpha = 1;
+  Factor<T> a, b;
+  Accumulator<T> beta = 0;
+  Out* c = nullptr;
+  std::int64_t stride_c = 0;
+};
+
+// Through BLAS, for float and double. Inside a parallel region the product runs on the calling thread.
+template <typename T, typename Out>
+void gemm(const Gemm<T, Out>& p, HostStream);
 
 }  // namespace hstu::kernels

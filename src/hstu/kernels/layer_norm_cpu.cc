@@ -27,46 +27,48 @@ void forward_rows(const LayerNormForward<T>& p, const Result& result) {
   });
 }
 
-// sums holds the weight's gradient, then the bias's.
+// row(r, dx, dweight, dbias, scratch) for every row: writes its gradient to dx, by p.dx.accumulate, adds to
+// the others and may use scratch (3 * width).
 template <typename T, typename Row>
 void backward_rows(const LayerNormBackward<T>& p, const Row& row) {
-  std::vector<T> total(static_cast<std::size_t>(2 * p.width));
-  sum_over_rows(p.rows, 2 * p.width, T(0), total.data(), [&](std::int64_t begin, std::int64_t end, T* sums) {
-    std::vector<T> scratch(static_cast<std::size_t>(2 * p.width));
-    for (std::int64_t r = begin; r < end; ++r) row(r, sums, sums + p.width, scratch.data());
+  const std::int64_t n = p.width;
+  std::vector<T> total(static_cast<std::size_t>(2 * n));  // the weight's gradient, then the bias's
+  sum_over_rows(p.rows, 2 * n, Gradient<T>{total.data()}, [&](std::int64_t begin, std::int64_t end, T* sums) {
+    std::vector<T> scratch(static_cast<std::size_t>(4 * n));
+    for (std::int64_t r = begin; r < end; ++r) {
+      T* const dx = p.dx.to != nullptr ? p.dx.to + r * n : scratch.data() + 3 * n;
+      row(r, dx, sums, sums + n, scratch.data());
+    }
   });
-  for (std::int64_t c = 0; c < p.width; ++c) {
-    p.dweight[c] += total[static_cast<std::size_t>(c)];
-    p.dbias[c] += total[static_cast<std::size_t>(p.width + c)];
-  }
+  put_gradient(total.data(), n, p.dweight);
+  put_gradient(total.data() + n, n, p.dbias);
 }
 
 }  // namespace
 
 template <typename T>
-void layer_norm(const LayerNormForward<T>& p) {
+void layer_norm(const LayerNormForward<T>& p, HostStream) {
   forward_rows(p, [](T, T normalised) { return normalised; });
 }
 
 template <typename T>
-void layer_norm_backward(const LayerNormBackward<T>& p) {
-  backward_rows(p, [&](std::int64_t r, T* dweight, T* dbias, T*) {
-    row_backward(p.x + r * p.width, {p.mean[r], p.rstd[r]}, p.weight, p.dy + r * p.width, p.width, p.beta_dx,
-                 p.dx + r * p.width, dweight, dbias);
+void layer_norm_backward(const LayerNormBackward<T>& p, HostStream) {
+  backward_rows(p, [&](std::int64_t r, T* dx, T* dweight, T* dbias, T* scratch) {
+    row_backward(p.x + r * p.width, {p.mean[r], p.rstd[r]}, p.weight, p.dy + r * p.width, p.width,
+                 p.dx.accumulate, dx, scratch, dweight, dbias);
   });
 }
 
 template <typename T>
-void swish_layer_norm(const LayerNormForward<T>& p) {
+void swish_layer_norm(const LayerNormForward<T>& p, HostStream) {
   forward_rows(p, [](T x, T normalised) { return x * sigmoid(normalised); });
 }
 
 template <typename T>
-void swish_layer_norm_backward(const LayerNormBackward<T>& p) {
-  backward_rows(p, [&](std::int64_t r, T* dweight, T* dbias, T* scratch) {
+void swish_layer_norm_backward(const LayerNormBackward<T>& p, HostStream) {
+  backward_rows(p, [&](std::int64_t r, T* dx, T* dweight, T* dbias, T* scratch) {
     const T* const x = p.x + r * p.width;
     const T* const dy = p.dy + r * p.width;
-    T* const dx = p.dx + r * p.width;
     const T mean = p.mean[r], rstd = p.rstd[r];
     T* const gate = scratch;          // sigmoid of the normalised row
     T* const dn = scratch + p.width;  // gradient of the normalised row
@@ -75,19 +77,20 @@ void swish_layer_norm_backward(const LayerNormBackward<T>& p) {
       gate[c] = sigmoid((x[c] - mean) * rstd * p.weight[c] + p.bias[c]);
       dn[c] = dy[c] * x[c] * gate[c] * (T(1) - gate[c]);
     }
-    row_backward(x, {mean, rstd}, p.weight, dn, p.width, p.beta_dx, dx, dweight, dbias);
+    row_backward(x, {mean, rstd}, p.weight, dn, p.width, p.dx.accumulate, dx, scratch + 2 * p.width, dweight,
+                 dbias);
 #pragma omp simd
     for (std::int64_t c = 0; c < p.width; ++c) dx[c] += dy[c] * gate[c];
   });
 }
 
-template void layer_norm(const LayerNormForward<float>&);
-template void layer_norm(const LayerNormForward<double>&);
-template void layer_norm_backward(const LayerNormBackward<float>&);
-template void layer_norm_backward(const LayerNormBackward<double>&);
-template void swish_layer_norm(const LayerNormForward<float>&);
-template void swish_layer_norm(const LayerNormForward<double>&);
-template void swish_layer_norm_backward(const LayerNormBackward<float>&);
-template void swish_layer_norm_backward(const LayerNormBackward<double>&);
+template void layer_norm(const LayerNormForward<float>&, HostStream);
+template void layer_norm(const LayerNormForward<double>&, HostStream);
+template void layer_norm_backward(const LayerNormBackward<float>&, HostStream);
+template void layer_norm_backward(const LayerNormBackward<double>&, HostStream);
+template void swish_layer_norm(const LayerNormForward<float>&, HostStream);
+template void swish_layer_norm(const LayerNormForward<double>&, HostStream);
+template void swish_layer_norm_backward(const LayerNormBackward<float>&, HostStream);
+template void swish_layer_norm_backward(const LayerNormBackward<double>&, HostStream);
 
 }  // namespace hstu::kernels

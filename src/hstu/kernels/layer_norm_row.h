@@ -24,10 +24,11 @@ inline RowStatistics<T> row_statistics(const T* x, std::int64_t width, T epsilon
 }
 
 // With n = (x - mean) rstd and g = dn weight, where dn is the gradient of the affine result:
-// dx = rstd (g - average(g) - n average(g n)) + beta dx; dweight += dn n; dbias += dn.
+// dx = or += rstd (g - average(g) - n average(g n)), by `accumulate`; dweight += dn n; dbias += dn. scratch
+// (width) may be overwritten.
 template <typename T>
 inline void row_backward(const T* x, RowStatistics<T> s, const T* weight, const T* dn, std::int64_t width,
-                         T beta, T* dx, T* dweight, T* dbias) {
+                         bool accumulate, T* dx, T* scratch, T* dweight, T* dbias) {
   T sum_g = 0, sum_gn = 0;
 #pragma omp simd reduction(+ : sum_g, sum_gn)
   for (std::int64_t c = 0; c < width; ++c) {
@@ -39,19 +40,16 @@ inline void row_backward(const T* x, RowStatistics<T> s, const T* weight, const 
     dbias[c] += dn[c];
   }
   const T average_g = sum_g / static_cast<T>(width), average_gn = sum_gn / static_cast<T>(width);
-  if (beta == T(0)) {
+  T* const result = accumulate ? scratch : dx;
 #pragma omp simd
-    for (std::int64_t c = 0; c < width; ++c) {
-      const T n = (x[c] - s.mean) * s.rstd;
-      dx[c] = s.rstd * (dn[c] * weight[c] - average_g - n * average_gn);
-    }
-  } else {
-#pragma omp simd
-    for (std::int64_t c = 0; c < width; ++c) {
-      const T n = (x[c] - s.mean) * s.rstd;
-      dx[c] = beta * dx[c] + s.rstd * (dn[c] * weight[c] - average_g - n * average_gn);
-    }
+  for (std::int64_t c = 0; c < width; ++c) {
+    const T n = (x[c] - s.mean) * s.rstd;
+    result[c] = s.rstd * (dn[c] * weight[c] - average_g - n * average_gn);
   }
+  if (!accumulate) return;
+    // A loop of its own: in one expression compilers would fuse the product and the sum as they like.
+#pragma omp simd
+  for (std::int64_t c = 0; c < width; ++c) dx[c] += result[c];
 }
 
 }  // namespace hstu::kernels

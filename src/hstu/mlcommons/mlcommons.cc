@@ -22,7 +22,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kBlock = std::int64_t{1} << 20;      // events between two writes
-constexpr std::int64_t kItemLimit = std::int64_t{1} << 31;  // ids are counted in a bit each
+constexpr std::int64_t kItemLimit = std::int64_t{1} << 31;  // counting takes one bit per id
 
 // Reads a column once, for its checksum and range.
 ColumnInfo describe_column(const Path& path) {
@@ -51,8 +51,8 @@ ColumnInfo describe_column(const Path& path) {
   return info;
 }
 
-// The three flags of an event in one byte; a listen is listen_plus or skip, whatever its ratio, so that these
-// are the events to rank. Counts what it sees.
+// The three flags of an event in one byte; a listen is listen_plus or skip for any ratio, so these are the
+// events to rank. Also counts the events.
 void write_actions(const MlcommonsCache& cache, const Path& folder, Manifest& manifest) {
   const std::array names{"flat_is_listen_plus.npy", "flat_is_like.npy", "flat_is_skip.npy"};
   std::vector<MappedColumn> flags;
@@ -70,11 +70,11 @@ void write_actions(const MlcommonsCache& cache, const Path& folder, Manifest& ma
     const std::int64_t end = std::min(begin + kBlock, cache.events());
     block.clear();
     for (std::int64_t p = begin; p < end; ++p) {
-      check(
-          plus[p] <= 1 && like[p] <= 1 && skip[p] <= 1 && plus[p] + skip[p] <= 1,
-          "{}: event {}: expected flags of 0 or 1, listen_plus and skip not both, found listen_plus {}, like "
-          "{}, skip {}",
-          cache.folder().string(), p, plus[p], like[p], skip[p]);
+      check(plus[p] <= 1 && like[p] <= 1 && skip[p] <= 1 && plus[p] + skip[p] <= 1,
+            "{}: event {}: expected flags of 0 or 1, at most one of listen_plus and skip, found listen_plus "
+            "{}, like "
+            "{}, skip {}",
+            cache.folder().string(), p, plus[p], like[p], skip[p]);
       const bool listen = plus[p] != 0 || skip[p] != 0;
       block.push_back(static_cast<std::uint8_t>(plus[p] * kListenPlus + like[p] * kLike + skip[p] * kSkip +
                                                 (listen ? kRankableBit : 0)));
@@ -125,8 +125,8 @@ void compare_anchors(const MlcommonsCache& cache, const Dataset& dataset, const 
     const auto window = index.training_users.window(w);
     std::size_t& place = next[static_cast<std::size_t>(w)];
     check(place < window.size() && window[place] == positions[i],
-          "{}: anchor {}: position {} at second {} is not what the events say",
-          cache.positions_file().string(), i, positions[i], times[i]);
+          "{}: anchor {}: position {} at second {} contradicts the events", cache.positions_file().string(),
+          i, positions[i], times[i]);
     ++place;
   }
 }

@@ -1,4 +1,4 @@
-// A dataset out of MLCommons' prepared cache, without a copy of its columns.
+// Makes a dataset from MLCommons' prepared cache without copying its columns.
 #pragma once
 
 #include "hstu/base/files.h"
@@ -6,11 +6,11 @@
 
 namespace hstu {
 
-// Makes the dataset `output`, whole or not at all: symbolic links to the cache's item ids, timestamps,
-// is_organic and user ids; user offsets; one byte of actions an event; running counts; attributes from the
+// Makes the dataset `output`, completely or not at all: symbolic links to the cache's item ids, timestamps,
+// is_organic and user ids; user offsets; one byte of actions per event; running counts; attributes from the
 // two mappings in `metadata`; and the anchor index of the cache's min_history in windows of a day, compared
-// with the cache's own positions and times one by one. Throws UsageError when `output` exists, Error naming
-// the file of the cache that is missing, torn, or at odds with another one.
+// with every position and time of the cache. Throws UsageError if `output` exists, Error naming
+// a file of the cache that is missing, truncated, or contradicts another one.
 Manifest import_mlcommons(const Path& cache, const Path& metadata, const Path& output);
 
 }  // namespace hstu

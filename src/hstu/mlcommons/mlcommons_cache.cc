@@ -22,7 +22,7 @@ constexpr CacheFile kEventFiles[] = {
     {"flat_event_types.npy", "<i8"}, {"flat_played_ratio.npy", "<f4"}, {"flat_is_listen_plus.npy", "|b1"},
     {"flat_is_like.npy", "|b1"},     {"flat_is_skip.npy", "|b1"},      {"flat_is_organic.npy", "|i1"}};
 
-// The number that `text` begins with; removes it. -1: there is none.
+// Removes and returns the number at the beginning of `text`; -1: there is none.
 std::int64_t take_number(std::string_view& text) {
   std::int64_t value = -1;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
@@ -34,7 +34,7 @@ std::int64_t take_number(std::string_view& text) {
 
 std::int64_t check_cache_column(const Path& folder, const CacheColumn& column) {
   const Path path = folder / column.name;
-  check(std::filesystem::exists(path), "{}: the file is missing: a cache has sixteen files, copy it again",
+  check(std::filesystem::exists(path), "{}: the file is missing: a cache has sixteen files; copy it again",
         path.string());
   const MappedFile file(path);
   const NpyHeader header = parse_npy_header(file.bytes(), path);
@@ -53,7 +53,7 @@ MlcommonsCache::MlcommonsCache(const Path& folder) : MlcommonsCache(folder, Unch
 MlcommonsCache::MlcommonsCache(const Path& folder, Unchecked) : folder_(std::filesystem::absolute(folder)) {
   if (!std::filesystem::exists(file("_READY"))) {
     fail_usage(
-        "{} is not a finished cache: it has no _READY, which is written last; name the folder "
+        "{} is not a complete cache: it has no _READY, which is written last; name the folder "
         "hstu_cache_L<history length> of MLCommons' data",
         folder_.string());
   }
@@ -74,8 +74,8 @@ void MlcommonsCache::read_store_meta() {
         events_);
 }
 
-// positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. The file of the longest min_history
-// is taken where there are several.
+// positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. If there are several files, the one
+// with the largest min_history is used.
 void MlcommonsCache::find_positions() {
   min_history_ = -1;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -92,7 +92,7 @@ void MlcommonsCache::find_positions() {
     min_history_ = min_history;
     positions_ = name;
   }
-  check(min_history_ >= 0, "{}: there is no positions_L<history length>.npy: copy the cache again",
+  check(min_history_ >= 0, "{}: positions_L<history length>.npy is missing: copy the cache again",
         folder_.string());
   anchor_times_ = "anchor_ts_" + positions_.substr(std::string_view("positions_").size());
 }

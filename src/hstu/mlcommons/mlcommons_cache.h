@@ -11,25 +11,25 @@
 
 namespace hstu {
 
-// A .npy file of one dimension that a cache must hold.
+// A one-dimensional .npy file that a cache must contain.
 struct CacheColumn {
   std::string name, type;   // type: NumPy's
   std::int64_t count = -1;  // elements; -1: any number
 };
 
 // Compares a column's header with its size, type and count, and returns the count. Error naming the file and
-// what does not fit.
+// the difference.
 std::int64_t check_cache_column(const Path& folder, const CacheColumn& column);
 
 // N events, U users, A anchors, M = largest user id + 1.
 class MlcommonsCache {
  public:
-  // Without a look at the columns.
+  // Does not read the columns.
   struct Unchecked {};
   MlcommonsCache(const Path& folder, Unchecked);
 
-  // Checks that every file is there, whole, and of its type and length. UsageError when the folder is not a
-  // finished cache, Error naming the file that does not fit.
+  // Checks that every file exists and has its type and length. UsageError if the folder is not a complete
+  // cache, Error naming a file that does not match.
   explicit MlcommonsCache(const Path& folder);
 
   const Path& folder() const { return folder_; }
@@ -40,8 +40,8 @@ class MlcommonsCache {
     return min_history_;
   }  // of the anchors: in the name of positions_L*.npy
 
-  // (U + 1) events of unique_uids[u]: [offsets[u], offsets[u + 1]). Error when user_start and user_end do not
-  // divide the events into users, one after another.
+  // (U + 1) events of unique_uids[u]: [offsets[u], offsets[u + 1]). Error if user_start and user_end do not
+  // divide the events into consecutive users.
   std::vector<std::int64_t> user_offsets() const;
 
   Path file(const std::string& name) const { return folder_ / name; }

@@ -14,7 +14,7 @@ struct PublishedFile {
   const char* value;
 };
 
-// Events of the cache that the digests are of; any other data have other digests.
+// Number of events of the cache with these digests; other data have other digests.
 inline constexpr std::int64_t kPublishedEvents = 4'763'272'693;
 
 std::span<const PublishedFile> published_cache_files();  // in hstu_cache_L4086

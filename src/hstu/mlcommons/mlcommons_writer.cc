@@ -12,7 +12,7 @@
 namespace hstu {
 namespace {
 
-// Beside those of yambda_schema.
+// In addition to those of yambda_schema.
 constexpr std::uint8_t kDislike = 8, kUnlike = 16, kUndislike = 32;
 enum EventCode : std::int64_t { kListenCode, kLikeCode, kDislikeCode, kUnlikeCode, kUndislikeCode };
 enum Context : std::size_t { kOrganic, kPlayedRatio };
@@ -29,6 +29,13 @@ Path made(const Path& folder) {
   return folder;
 }
 
+// "L4086", or "L4086_m100" if the two lengths differ: the end of the names of the anchor files.
+std::string anchor_suffix(const MlcommonsOptions& options) {
+  return options.min_history == options.history_length
+             ? fmt::format("L{}", options.history_length)
+             : fmt::format("L{}_m{}", options.history_length, options.min_history);
+}
+
 }  // namespace
 
 Schema mlcommons_schema(const Path& input, const SplitRule& split) {
@@ -40,18 +47,12 @@ Schema mlcommons_schema(const Path& input, const SplitRule& split) {
   }
   schema.context = {{.name = "is_organic", .column = "is_organic"},
                     {.name = "played_ratio", .column = "played_ratio_pct"}};
-  schema.attributes.clear();  // The layout leaves the mappings as they are.
+  schema.attributes.clear();  // the layout uses the original mappings
   return schema;
 }
 
 std::string mlcommons_cache_folder(const MlcommonsOptions& options) {
   return fmt::format("hstu_cache_L{}", options.history_length);
-}
-
-std::string mlcommons_anchor_suffix(const MlcommonsOptions& options) {
-  return options.min_history == options.history_length
-             ? fmt::format("L{}", options.history_length)
-             : fmt::format("L{}_m{}", options.history_length, options.min_history);
 }
 
 MlcommonsWriter::MlcommonsWriter(const Path& folder, const MlcommonsOptions& options, std::int64_t memory)
@@ -71,8 +72,8 @@ MlcommonsWriter::MlcommonsWriter(const Path& folder, const MlcommonsOptions& opt
       user_starts_(cache_ / "user_start.npy"),
       user_ends_(cache_ / "user_end.npy"),
       users_seen_(cache_ / "unique_uids.npy"),
-      positions_(cache_ / fmt::format("positions_{}.npy", mlcommons_anchor_suffix(options))),
-      anchor_times_(cache_ / fmt::format("anchor_ts_{}.npy", mlcommons_anchor_suffix(options))) {}
+      positions_(cache_ / fmt::format("positions_{}.npy", anchor_suffix(options))),
+      anchor_times_(cache_ / fmt::format("anchor_ts_{}.npy", anchor_suffix(options))) {}
 
 void MlcommonsWriter::append(EventTable events) {
   const std::vector<std::int64_t> users = events.user.integers(), items = events.item.integers(),
@@ -106,7 +107,7 @@ void MlcommonsWriter::end_user() {
   if (user_) user_ends_.append(position_);
 }
 
-// Ids that nobody has are marked by -1 in both columns.
+// Ids without a user have -1 in both columns.
 void MlcommonsWriter::add_user(std::int64_t user) {
   end_user();
   constexpr std::int64_t kNobody = -1;
@@ -126,7 +127,7 @@ void MlcommonsWriter::count_item(std::int64_t item) {
     const std::int64_t bytes =
         3 * (item + 1) * std::int64_t{sizeof(std::int64_t)};  // old and new, while it grows
     if (bytes > memory_) {
-      fail_usage("item_popularity.npy is indexed by item id and takes {} for item id {}: give more --memory",
+      fail_usage("item_popularity.npy is indexed by item id and takes {} for item id {}: increase --memory",
                  human_bytes(static_cast<double>(bytes)), item);
     }
     popularity_.resize(static_cast<std::size_t>(item) + 1);

@@ -19,27 +19,25 @@ struct MlcommonsOptions {
   std::int64_t min_history = 4086;  // earlier events of any kind that an anchor's user must have
 };
 
-// Yambda's schema with what the layout needs: every type of event has its bit, and played_ratio_pct is a
-// context column beside is_organic.
+// Yambda's schema, extended for the layout: every type of event has a bit, and played_ratio_pct is a
+// context column in addition to is_organic.
 Schema mlcommons_schema(const Path& input, const SplitRule& split);
 
 // "hstu_cache_L4086".
 std::string mlcommons_cache_folder(const MlcommonsOptions& options);
-// "L4086", or "L4086_m100" where the two lengths differ: the end of the names of the files of anchors.
-std::string mlcommons_anchor_suffix(const MlcommonsOptions& options);
 
 struct MlcommonsCounts {
   std::int64_t events = 0, users = 0, anchors = 0, bytes = 0;
 };
 
-// Writes events of mlcommons_schema() as they come, in order of (user, time). The bytes are NumPy's own
-// (format 1.0). Memory: 8 bytes an item id, at most `memory`. Error naming the file that cannot be written.
+// Writes events of mlcommons_schema(), which arrive in order of (user, time). The bytes equal NumPy's
+// (format 1.0). Memory: 8 bytes per item id, at most `memory`. Error naming a file that cannot be written.
 class MlcommonsWriter : public EventSink {
  public:
-  // Makes OUTPUT/hstu_cache_L.../; `folder` is there.
+  // Creates OUTPUT/hstu_cache_L.../; `folder` must exist.
   MlcommonsWriter(const Path& folder, const MlcommonsOptions& options, std::int64_t memory);
   void append(EventTable events) override;
-  // Ends all files; _READY comes last.
+  // Closes all files; _READY is written last.
   MlcommonsCounts finish();
 
  private:

@@ -21,7 +21,7 @@ FileVerdict verify_digest(const Path& path, const PublishedFile& published) {
   });
 }
 
-// Where a download keeps what lies beside the cache; "" when it is nowhere.
+// The path in a download of a file that belongs to the cache; "" if it does not exist.
 Path find_beside(const Path& cache, const std::string& name) {
   for (const char* place : {"..", "../shared_metadata", "../../shared_metadata", "."}) {
     if (std::filesystem::exists(cache / place / name)) return cache / place / name;
@@ -42,7 +42,7 @@ void verify_structure(const MlcommonsCache& cache, std::vector<FileVerdict>& ver
   const bool whole = std::all_of(verdicts.begin(), verdicts.end(),
                                  [](const FileVerdict& v) { return v.status == Status::kOk; });
   if (!whole) return;
-  verdicts.push_back(verdict_of("users", "borders follow one another; as many anchors as times",
+  verdicts.push_back(verdict_of("users", "users are consecutive; as many anchors as times",
                                 [&] { MlcommonsCache(cache.folder()).user_offsets(); }));
 }
 
@@ -57,7 +57,7 @@ std::vector<FileVerdict> verify_mlcommons(const Path& folder) {
   if (!std::filesystem::exists(folder / "_READY")) {
     return {{.file = "_READY",
              .status = Status::kMissing,
-             .remark = "it is written last: the cache is not finished"}};
+             .remark = "it is written last: the cache is incomplete"}};
   }
   std::int64_t events = 0;
   verdicts.push_back(verdict_of("store_meta.json", "users and events", [&] {

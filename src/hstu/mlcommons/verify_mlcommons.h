@@ -8,7 +8,7 @@
 
 namespace hstu {
 
-// `cache` holds store_meta.json.
+// `cache` must contain store_meta.json.
 std::vector<FileVerdict> verify_mlcommons(const Path& cache);
 
 }  // namespace hstu

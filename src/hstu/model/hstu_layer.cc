@@ -20,14 +20,14 @@ HstuLayer::HstuLayer(ParameterSet& set, const std::string& prefix, const ModelCo
       output_(set.add(prefix + ".output.weight", {3 * width_, config.dim},
                       Initializer::xavier_uniform(3 * width_, config.dim))) {}
 
-Variable HstuLayer::operator()(Tape& tape, const Variable& x, const ops::RowIndex& queries,
+Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& queries,
                                const std::shared_ptr<const ops::AttentionShape>& shape,
-                               const kernels::Dropout& dropout) const {
+                               const ops::Dropout& dropout) const {
   const Variable weight(uvqk_.weight), bias(uvqk_.bias);
   const Variable z = ops::layer_norm(tape, x, Variable(input_norm_.weight), Variable(input_norm_.bias),
-                                     kLayerEpsilon);                     // (T, D)
-  const Variable zq = queries ? ops::gather_rows(tape, z, queries) : z;  // (Tq, D)
-  const Variable xq = queries ? ops::gather_rows(tape, x, queries) : x;  // (Tq, D)
+                                     kLayerEpsilon);                               // (T, D)
+  const Variable zq = queries.defined() ? ops::gather_rows(tape, z, queries) : z;  // (Tq, D)
+  const Variable xq = queries.defined() ? ops::gather_rows(tape, x, queries) : x;  // (Tq, D)
   // The weight's columns are [U, V, Q, K].
   const std::int64_t w = width_;
   const Variable u = ops::linear_columns(tape, zq, weight, bias, {{0, w}});                      // (Tq, w)

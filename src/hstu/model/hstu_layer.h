@@ -17,12 +17,12 @@ class HstuLayer {
   // Adds PREFIX.input_norm, PREFIX.uvqk, PREFIX.output_norm, PREFIX.output to the set.
   HstuLayer(ParameterSet& set, const std::string& prefix, const ModelConfig& config);
 
-  // x (T, D) -> (Tq, D). `queries` names the Tq tokens to compute, in order, or is null for all T; everything
-  // but keys and values is computed for them alone, which is exact because rows only meet in the attention.
-  // shape's query_offsets must agree.
-  Variable operator()(Tape& tape, const Variable& x, const ops::RowIndex& queries,
+  // x (T, D) -> (Tq, D). `queries` names the Tq tokens to compute, in order, or is undefined for all T;
+  // everything but keys and values is computed for them alone, which is exact because rows only meet in the
+  // attention. shape's query_offsets must agree.
+  Variable operator()(Tape& tape, const Variable& x, const Tensor& queries,
                       const std::shared_ptr<const ops::AttentionShape>& shape,
-                      const kernels::Dropout& dropout) const;
+                      const ops::Dropout& dropout) const;
 
  private:
   std::int64_t width_;  // H * head_dim

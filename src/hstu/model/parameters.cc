@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "hstu/base/random.h"
-#include "hstu/ops/op.h"
 
 namespace hstu {
 
@@ -19,7 +18,7 @@ Initializer Initializer::xavier_normal(std::int64_t in, std::int64_t out) {
 const Parameter& ParameterSet::add(std::string name, Shape shape, const Initializer& initializer) {
   RandomStream random{derive_key(seed_, name)};
   Tensor value = Tensor::empty(std::move(shape), type_);
-  ops::dispatch(type_, [&]<typename T>() {
+  with_float_type(type_, [&]<typename T>() {
     for (std::int64_t i = 0; i < value.size(); ++i) {
       double x = initializer.value;
       if (initializer.kind == Initializer::Kind::uniform) x *= 2 * random.uniform() - 1;

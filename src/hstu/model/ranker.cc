@@ -9,22 +9,25 @@
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/linear.h"
 #include "hstu/ops/norm.h"
-#include "hstu/ops/op.h"
 
 namespace hstu {
 namespace {
 
 constexpr std::int64_t kTimeFeatures = 4;
 
-kernels::Dropout dropout_at(double rate, std::uint64_t key, std::uint64_t place) {
+ops::Dropout dropout_at(double rate, std::uint64_t key, std::uint64_t place) {
   if (key == 0) return {};
-  return {rate, mix64(key + place)};
+  return {rate, mix64(key + place), {}};
+}
+
+Tensor bytes_of(const std::vector<std::uint8_t>& bytes) {
+  return Tensor::from<std::uint8_t>({static_cast<std::int64_t>(bytes.size())}, bytes);
 }
 
 // [cos h, sin h, cos w, sin w] of the hour of the day and the day of the week, (B, 4).
 Tensor time_features(const std::vector<std::int64_t>& times, double circle_constant, DType type) {
   Tensor features = Tensor::empty({static_cast<std::int64_t>(times.size()), kTimeFeatures}, type);
-  ops::dispatch(type, [&]<typename T>() {
+  with_float_type(type, [&]<typename T>() {
     T* out = features.mutable_data<T>();
     for (const std::int64_t time : times) {
       const double hour = std::floor(static_cast<double>(time) / 3600);
@@ -127,8 +130,8 @@ Variable Ranker::sequence(Tape& tape, const TokenLayout& layout, const LookedUpR
   if (config_.context > 0) terms.push_back({contextual_tokens(tape, rows), layout.context, scale});
   terms.push_back({item_content(tape, rows), layout.item, scale});
   const Variable actions =
-      action_(tape, ops::action_rows(tape, Variable(action_table_), Variable(action_target_), layout.actions,
-                                     config_.action_bits));
+      action_(tape, ops::action_rows(tape, Variable(action_table_), Variable(action_target_),
+                                     bytes_of(layout.actions), bytes_of(config_.action_bits)));
   terms.push_back({actions, layout.action, scale});
   terms.push_back({Variable(position_), layout.position, 1});
   terms.push_back({Variable(time_), layout.time_bucket, 1});
@@ -159,7 +162,7 @@ Variable Ranker::encode_users(Tape& tape, Variable x, const TokenLayout& layout,
 
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool last = i + 1 == layers_.size();
-    x = layers_[i](tape, x, last ? layout.candidate : nullptr, last ? candidates : all,
+    x = layers_[i](tape, x, last ? layout.candidate : Tensor(), last ? candidates : all,
                    dropout_at(config_.layer_dropout, dropout_key, i + 1));
   }
   return x;
@@ -180,7 +183,7 @@ Variable Ranker::encode_candidates(Tape& tape, const Batch& batch, const LookedU
   for (const FeatureRows& feature : rows.attributes) {
     std::vector<std::int32_t> index;
     for (const std::int32_t item : batch.candidate_item) {
-      index.push_back((*feature.index)[static_cast<std::size_t>(item)]);
+      index.push_back(feature.index.data<std::int32_t>()[item]);
     }
     features.push_back(ops::gather_rows(tape, feature.rows, ops::row_index(std::move(index))));
   }

@@ -14,8 +14,8 @@ namespace hstu {
 
 // Rows of one feature and, for each item or sample that has the feature, which row is its.
 struct FeatureRows {
-  Variable rows;        // (n, E)
-  ops::RowIndex index;  // (I) for attributes, (B) for contextual features
+  Variable rows;  // (n, E)
+  Tensor index;   // (I) for attributes, (B) for contextual features
 };
 
 // The embeddings of a batch.

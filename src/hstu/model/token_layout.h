@@ -15,12 +15,12 @@ struct TokenLayout {
   std::vector<std::int64_t> offsets;     // (B + 1)
   std::vector<std::int64_t> query_time;  // (B) seconds: the candidate token's time
   std::vector<std::uint8_t> actions;     // (n) distinct action masks of the histories, ascending
-  ops::RowIndex context;                 // (T) row c * B + b of the contextual tokens, -1 elsewhere
-  ops::RowIndex item;                    // (T) row of the distinct items, -1 for contextual tokens
-  ops::RowIndex action;                  // (T) row of `actions`; n for candidates, -1 for contextual tokens
-  ops::RowIndex position;                // (T) row of the position table
-  ops::RowIndex time_bucket;             // (T) row of the time table
-  ops::RowIndex candidate;               // (B) the candidate's token
+  Tensor context;                        // (T) row c * B + b of the contextual tokens, -1 elsewhere
+  Tensor item;                           // (T) row of the distinct items, -1 for contextual tokens
+  Tensor action;                         // (T) row of `actions`; n for candidates, -1 for contextual tokens
+  Tensor position;                       // (T) row of the position table
+  Tensor time_bucket;                    // (T) row of the time table
+  Tensor candidate;                      // (B) the candidate's token
 };
 
 TokenLayout token_layout(const Batch& batch, const ModelConfig& config);

@@ -1,43 +1,43 @@
 #include "hstu/ops/action_rows.h"
 
-#include <algorithm>
-#include <utility>
-
+#include "hstu/kernels/action_rows.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
 
-Variable action_rows(Tape& tape, const Variable& table, const Variable& target,
-                     std::vector<std::uint8_t> actions, std::vector<std::uint8_t> bits) {
-  const auto n = static_cast<std::int64_t>(actions.size()), count = static_cast<std::int64_t>(bits.size());
-  const std::int64_t width = table.cols(), row = count * width;
-  require(table.rows() == count && target.value().size() == row,
+Variable action_rows(Tape& tape, const Variable& table, const Variable& target, const Tensor& actions,
+                     const Tensor& bits) {
+  const std::int64_t n = actions.size(), count = bits.size(), width = table.cols();
+  require(table.rows() == count && target.value().size() == count * width,
           "action_rows: shapes {} and {} do not fit {} bits", to_string(table.value().shape()),
           to_string(target.value().shape()), count);
-  Tensor y = Tensor::zeros({n + 1, row}, table.value().dtype());
-  const auto has = [actions = std::move(actions), bits = std::move(bits)](std::int64_t i, std::int64_t b) {
-    return (actions[static_cast<std::size_t>(i)] & bits[static_cast<std::size_t>(b)]) != 0;
-  };
-  dispatch(y.dtype(), [&]<typename T>() {
-    for (std::int64_t i = 0; i < n; ++i) {
-      for (std::int64_t b = 0; b < count; ++b) {
-        if (has(i, b)) {
-          std::copy_n(table.value().data<T>() + b * width, width, y.mutable_data<T>() + i * row + b * width);
-        }
-      }
-    }
-    std::copy_n(target.value().data<T>(), row, y.mutable_data<T>() + n * row);
+  const Context& context = tape.context();
+  check_devices<Operation::action_rows>(context, table, target, actions, bits);
+  const DType type = table.value().dtype();
+  Tensor y = Tensor::empty({n + 1, count * width}, type, context);
+  dispatch<Operation::action_rows>(context, type, [&]<typename T>(auto stream) {
+    kernels::action_rows(kernels::ActionRowsForward<T>{.actions = n,
+                                                       .bits = count,
+                                                       .width = width,
+                                                       .action = actions.data<std::uint8_t>(),
+                                                       .bit = bits.data<std::uint8_t>(),
+                                                       .table = table.value().data<T>(),
+                                                       .target = target.value().data<T>(),
+                                                       .y = y.mutable_data<T>()},
+                         stream);
   });
-  return tape.record(y, {table, target}, [=](Tensor& dy) {
-    dispatch(dy.dtype(), [&]<typename T>() {
-      T* const dtable = added_gradient(table).mutable_data<T>();
-      T* const dtarget = added_gradient(target).mutable_data<T>();
-      for (std::int64_t i = 0; i < n; ++i) {
-        for (std::int64_t j = 0; j < row; ++j) {
-          if (has(i, j / width)) dtable[j] += dy.data<T>()[i * row + j];
-        }
-      }
-      for (std::int64_t j = 0; j < row; ++j) dtarget[j] += dy.data<T>()[n * row + j];
+  return tape.record(y, {table, target}, [=](const Tensor& dy) {
+    dispatch<Operation::action_rows>(context, type, [&]<typename T>(auto stream) {
+      kernels::action_rows_backward(
+          kernels::ActionRowsBackward<T>{.actions = n,
+                                         .bits = count,
+                                         .width = width,
+                                         .action = actions.data<std::uint8_t>(),
+                                         .bit = bits.data<std::uint8_t>(),
+                                         .dy = dy.data<T>(),
+                                         .dtable = gradient_of<Accumulator<T>>(table, context),
+                                         .dtarget = gradient_of<Accumulator<T>>(target, context)},
+          stream);
     });
   });
 }

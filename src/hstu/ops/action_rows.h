@@ -1,8 +1,5 @@
-// The rows an action encoder starts from.
+// The rows an action encoder starts from (kernels/action_rows.h).
 #pragma once
-
-#include <cstdint>
-#include <vector>
 
 #include "hstu/tensor/tape.h"
 
@@ -10,8 +7,8 @@ namespace hstu::ops {
 
 // y (n + 1, bits * A): row i is the concatenation over the action bits of [actions[i] has the bit] *
 // table[bit] (table is (bits, A)); the last row is `target` (1, bits * A), what a candidate shows in place of
-// its own action.
-Variable action_rows(Tape& tape, const Variable& table, const Variable& target,
-                     std::vector<std::uint8_t> actions, std::vector<std::uint8_t> bits);
+// its own action. actions (n) and bits are u8 tensors on the tape's device.
+Variable action_rows(Tape& tape, const Variable& table, const Variable& target, const Tensor& actions,
+                     const Tensor& bits);
 
 }  // namespace hstu::ops

@@ -1,7 +1,6 @@
 #include "hstu/ops/attention.h"
 
 #include <type_traits>
-#include <utility>
 
 #include "hstu/attention/attention.h"
 #include "hstu/ops/op.h"
@@ -79,20 +78,23 @@ void check_shape(const AttentionShape& shape, const Variable& q, const Variable&
 Variable attention(Tape& tape, const Variable& q, const Variable& vk,
                    std::shared_ptr<const AttentionShape> shape) {
   check_shape(*shape, q, vk);
-  Tensor o = Tensor::empty({q.rows(), q.cols()}, q.value().dtype());
-  dispatch(o.dtype(), [&]<typename T>() {
+  const Context& context = tape.context();
+  check_devices<Operation::attention>(context, q, vk);
+  const DType type = q.value().dtype();
+  Tensor o = Tensor::empty({q.rows(), q.cols()}, type, context);
+  dispatch<Operation::attention>(context, type, [&]<typename T>(HostStream) {
     const std::vector<T> scale = scale_of<T>(*shape);
     attention_forward(problem_of(*shape, q, vk, scale), kHost, queries_at(*shape, o.mutable_data<T>()));
   });
-  return tape.record(o, {q, vk}, [q, vk, shape = std::move(shape)](Tensor& d_o) {
-    dispatch(d_o.dtype(), [&]<typename T>() {
-      GradientSlot dq = q.gradient_slot(), dvk = vk.gradient_slot();
+  return tape.record(o, {q, vk}, [=](const Tensor& d_o) {
+    dispatch<Operation::attention>(context, type, [&]<typename T>(HostStream) {
+      GradientSlot dq = q.gradient_slot(context), dvk = vk.gradient_slot(context);
       const std::vector<T> scale = scale_of<T>(*shape);
       attention_backward(problem_of(*shape, q, vk, scale), kHost,
-                         {.d_o = queries_at(*shape, std::as_const(d_o).data<T>()),
-                          .dq = queries_at(*shape, dq.data<T>()),
-                          .dk = keys_at(*shape, dvk.data<T>()),
-                          .dv = values_at(*shape, dvk.data<T>()),
+                         {.d_o = queries_at(*shape, d_o.data<T>()),
+                          .dq = queries_at(*shape, dq.tensor.mutable_data<T>()),
+                          .dk = keys_at(*shape, dvk.tensor.mutable_data<T>()),
+                          .dv = values_at(*shape, dvk.tensor.mutable_data<T>()),
                           .accumulate_dq = dq.accumulate,
                           .accumulate_dkv = dvk.accumulate});
     });

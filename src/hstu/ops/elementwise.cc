@@ -1,32 +1,30 @@
 #include "hstu/ops/elementwise.h"
 
-#include <algorithm>
-
+#include "hstu/kernels/elementwise.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
-namespace {
-
-constexpr std::int64_t kRows = 512;  // rows that one task copies
-
-}  // namespace
 
 Variable add(Tape& tape, const Variable& a, const Variable& b) {
   require(a.value().shape() == b.value().shape(), "add: shapes {} and {} differ",
           to_string(a.value().shape()), to_string(b.value().shape()));
-  Tensor y = Tensor::empty(a.value().shape(), a.value().dtype());
-  dispatch(y.dtype(), [&]<typename T>() {
-    const T* const left = a.value().data<T>();
-    const T* const right = b.value().data<T>();
-    T* const out = y.mutable_data<T>();
-    for_elements(y.size(), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) out[i] = left[i] + right[i];
-    });
+  const Context& context = tape.context();
+  check_devices<Operation::add>(context, a, b);
+  const DType type = a.value().dtype();
+  Tensor y = Tensor::empty(a.value().shape(), type, context);
+  dispatch<Operation::add>(context, type, [&]<typename T>(auto stream) {
+    kernels::add(
+        kernels::Add<T>{
+            .size = y.size(), .a = a.value().data<T>(), .b = b.value().data<T>(), .y = y.mutable_data<T>()},
+        stream);
   });
-  return tape.record(y, {a, b}, [=](Tensor& dy) {
-    dispatch(dy.dtype(), [&]<typename T>() {
-      pass_gradient(dy.data<T>(), a);
-      pass_gradient(dy.data<T>(), b);
+  return tape.record(y, {a, b}, [=](const Tensor& dy) {
+    dispatch<Operation::add>(context, type, [&]<typename T>(auto stream) {
+      for (const Variable& x : {a, b}) {
+        kernels::pass_gradient(
+            kernels::PassGradient<T>{.size = dy.size(), .dy = dy.data<T>(), .dx = gradient_of<T>(x, context)},
+            stream);
+      }
     });
   });
 }
@@ -34,86 +32,80 @@ Variable add(Tape& tape, const Variable& a, const Variable& b) {
 Variable multiply(Tape& tape, const Variable& a, const Variable& b) {
   require(a.value().shape() == b.value().shape(), "multiply: shapes {} and {} differ",
           to_string(a.value().shape()), to_string(b.value().shape()));
-  Tensor y = Tensor::empty(a.value().shape(), a.value().dtype());
-  dispatch(y.dtype(), [&]<typename T>() {
-    const T* const left = a.value().data<T>();
-    const T* const right = b.value().data<T>();
-    T* const out = y.mutable_data<T>();
-    for_elements(y.size(), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) out[i] = left[i] * right[i];
-    });
+  const Context& context = tape.context();
+  check_devices<Operation::multiply>(context, a, b);
+  const DType type = a.value().dtype();
+  Tensor y = Tensor::empty(a.value().shape(), type, context);
+  dispatch<Operation::multiply>(context, type, [&]<typename T>(auto stream) {
+    kernels::multiply(
+        kernels::Multiply<T>{
+            .size = y.size(), .a = a.value().data<T>(), .b = b.value().data<T>(), .y = y.mutable_data<T>()},
+        stream);
   });
-  return tape.record(y, {a, b}, [=](Tensor& dy) {
-    dispatch(dy.dtype(), [&]<typename T>() {
-      const auto add_product = [&](const Variable& to, const T* other) {
-        const T* const in = dy.data<T>();
-        T* const out = added_gradient(to).mutable_data<T>();
-        for_elements(dy.size(), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) out[i] += in[i] * other[i];
-        });
-      };
-      add_product(a, b.value().data<T>());
-      add_product(b, a.value().data<T>());
+  return tape.record(y, {a, b}, [=](const Tensor& dy) {
+    dispatch<Operation::multiply>(context, type, [&]<typename T>(auto stream) {
+      kernels::multiply_backward(kernels::MultiplyBackward<T>{.size = dy.size(),
+                                                              .a = a.value().data<T>(),
+                                                              .b = b.value().data<T>(),
+                                                              .dy = dy.data<T>(),
+                                                              .da = gradient_of<T>(a, context),
+                                                              .db = gradient_of<T>(b, context)},
+                                 stream);
     });
   });
 }
 
 Variable concat_columns(Tape& tape, const std::vector<Variable>& parts) {
+  require(!parts.empty(), "concat_columns: expected at least one part");
+  const Context& context = tape.context();
   const std::int64_t m = parts.front().rows();
   std::int64_t n = 0;
   for (const Variable& part : parts) {
     require(part.rows() == m, "concat_columns: expected {} rows, found {}", m, part.rows());
+    check_devices<Operation::concat_columns>(context, part);
     n += part.cols();
   }
-  Tensor y = Tensor::empty({m, n}, parts.front().value().dtype());
-  dispatch(y.dtype(), [&]<typename T>() {
-    T* out = y.mutable_data<T>();
-    for (const Variable& part : parts) {
-      const std::int64_t width = part.cols();
-      const T* const in = part.value().data<T>();
-      parallel_blocks(m, kRows, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r) std::copy_n(in + r * width, width, out + r * n);
-      });
-      out += width;
-    }
+  const DType type = parts.front().value().dtype();
+  Tensor y = Tensor::empty({m, n}, type, context);
+  dispatch<Operation::concat_columns>(context, type, [&]<typename T>(auto stream) {
+    kernels::ConcatColumns<T> p{.rows = m, .parts = {}, .y = y.mutable_data<T>()};
+    for (const Variable& part : parts) p.parts.push_back({part.value().data<T>(), part.cols()});
+    kernels::concat_columns(p, stream);
   });
-  return tape.record(y, parts, [=](Tensor& dy) {
-    dispatch(dy.dtype(), [&]<typename T>() {
-      const T* in = dy.data<T>();
-      for (const Variable& part : parts) {
-        const std::int64_t width = part.cols();
-        if (part.needs_gradient()) {
-          T* const out = added_gradient(part).mutable_data<T>();
-          parallel_blocks(m, kRows, [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t r = begin; r < end; ++r) {
-              for (std::int64_t c = 0; c < width; ++c) out[r * width + c] += in[r * n + c];
-            }
-          });
-        }
-        in += width;
-      }
+  return tape.record(y, parts, [=](const Tensor& dy) {
+    dispatch<Operation::concat_columns>(context, type, [&]<typename T>(auto stream) {
+      kernels::ConcatColumnsBackward<T> p{.rows = m, .dy = dy.data<T>(), .parts = {}};
+      for (const Variable& part : parts) p.parts.push_back({gradient_of<T>(part, context), part.cols()});
+      kernels::concat_columns_backward(p, stream);
     });
   });
 }
 
 Variable concat_rows(Tape& tape, const std::vector<Variable>& parts) {
+  require(!parts.empty(), "concat_rows: expected at least one part");
+  const Context& context = tape.context();
   const std::int64_t n = parts.front().cols();
   std::int64_t m = 0;
   for (const Variable& part : parts) {
     require(part.cols() == n, "concat_rows: expected {} columns, found {}", n, part.cols());
+    check_devices<Operation::concat_rows>(context, part);
     m += part.rows();
   }
-  Tensor y = Tensor::empty({m, n}, parts.front().value().dtype());
-  dispatch(y.dtype(), [&]<typename T>() {
-    T* out = y.mutable_data<T>();
-    for (const Variable& part : parts) out = std::copy_n(part.value().data<T>(), part.value().size(), out);
-  });
-  return tape.record(y, parts, [=](Tensor& dy) {
-    dispatch(dy.dtype(), [&]<typename T>() {
-      const T* in = dy.data<T>();
+  const DType type = parts.front().value().dtype();
+  Tensor y = Tensor::empty({m, n}, type, context);
+  std::int64_t at = 0;
+  for (const Variable& part : parts) {
+    y.row_range(at, at + part.rows()).copy_from(part.value().reshaped({part.rows(), n}), context.stream);
+    at += part.rows();
+  }
+  return tape.record(y, parts, [=](const Tensor& dy) {
+    dispatch<Operation::concat_rows>(context, type, [&]<typename T>(auto stream) {
+      const T* from = dy.data<T>();
       for (const Variable& part : parts) {
-        pass_gradient(in, part);
-        in += part.value().size();
+        const std::int64_t size = part.value().size();
+        kernels::pass_gradient(
+            kernels::PassGradient<T>{.size = size, .dy = from, .dx = gradient_of<T>(part, context)}, stream);
+        from += size;
       }
     });
   });

@@ -5,42 +5,59 @@
 
 namespace hstu::ops {
 
-Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const kernels::Dropout& dropout) {
+Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Dropout& dropout) {
   require(!terms.empty(), "gather_sum: expected at least one term");
-  const auto tokens = static_cast<std::int64_t>(terms.front().index->size());
-  const std::int64_t width = terms.front().rows.cols();
+  const Context& context = tape.context();
+  const std::int64_t tokens = terms.front().index.size(), width = terms.front().rows.cols();
   std::vector<Variable> inputs;
   for (const GatherTerm& term : terms) {
-    require(term.rows.cols() == width && static_cast<std::int64_t>(term.index->size()) == tokens,
+    require(term.rows.cols() == width && term.index.size() == tokens,
             "gather_sum: expected {} indices into rows of {}, found {} into {}", tokens, width,
-            term.index->size(), to_string(term.rows.value().shape()));
-    for (const std::int32_t row : *term.index) {
-      require(row < term.rows.rows(), "gather_sum: row {} of {}", row, term.rows.rows());
-    }
+            term.index.size(), to_string(term.rows.value().shape()));
+    check_devices<Operation::gather_sum>(context, term.rows, term.index, dropout.row_names);
     inputs.push_back(term.rows);
   }
-  Tensor y = Tensor::empty({tokens, width}, terms.front().rows.value().dtype());
-  dispatch(y.dtype(), [&]<typename T>() {
-    std::vector<kernels::GatherSource<T>> sources;
+  const DType type = terms.front().rows.value().dtype();
+  Tensor y = Tensor::empty({tokens, width}, type, context);
+  dispatch<Operation::gather_sum>(context, type, [&]<typename T>(auto stream) {
+    kernels::GatherSum<T> p{.tokens = tokens,
+                            .width = width,
+                            .sources = {},
+                            .y = y.mutable_data<T>(),
+                            .dropout = dropout.of_rows(tokens)};
     for (const GatherTerm& term : terms) {
-      sources.push_back({term.rows.value().data<T>(), term.index->data(), static_cast<T>(term.factor)});
+      p.sources.push_back({.rows = term.rows.value().data<T>(),
+                           .count = term.rows.rows(),
+                           .index = term.index.data<std::int32_t>(),
+                           .factor = static_cast<Accumulator<T>>(term.factor)});
     }
-    kernels::gather_sum(sources, tokens, width, dropout, y.mutable_data<T>());
+    kernels::gather_sum(p, stream);
   });
-  return tape.record(y, inputs, [terms, tokens, width, dropout](Tensor& dy) {
-    dispatch(dy.dtype(), [&]<typename T>() {
-      if (dropout.rate > 0)
-        kernels::apply_dropout(dy.data<T>(), tokens, width, dropout, dy.mutable_data<T>());
+  return tape.record(y, inputs, [=](Tensor& dy) {
+    dispatch<Operation::gather_sum>(context, type, [&]<typename T>(auto stream) {
+      if (dropout.rate > 0) {
+        kernels::apply_dropout(kernels::ApplyDropout<T>{.rows = tokens,
+                                                        .width = width,
+                                                        .x = dy.data<T>(),
+                                                        .y = dy.mutable_data<T>(),
+                                                        .dropout = dropout.of_rows(tokens)},
+                               stream);
+      }
       for (const GatherTerm& term : terms) {
-        if (!term.rows.needs_gradient()) continue;
-        kernels::scatter_add(dy.data<T>(), term.index->data(), tokens, width, static_cast<T>(term.factor),
-                             term.rows.rows(), added_gradient(term.rows).mutable_data<T>());
+        kernels::scatter_add(kernels::ScatterAdd<T>{.tokens = tokens,
+                                                    .width = width,
+                                                    .dy = dy.data<T>(),
+                                                    .index = term.index.data<std::int32_t>(),
+                                                    .count = term.rows.rows(),
+                                                    .factor = static_cast<Accumulator<T>>(term.factor),
+                                                    .drows = gradient_of<T>(term.rows, context)},
+                             stream);
       }
     });
   });
 }
 
-Variable gather_rows(Tape& tape, const Variable& rows, const RowIndex& index) {
+Variable gather_rows(Tape& tape, const Variable& rows, const Tensor& index) {
   return gather_sum(tape, {{rows, index, 1}}, {});
 }
 

@@ -2,30 +2,29 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "hstu/kernels/dropout.h"
+#include "hstu/ops/dropout.h"
 #include "hstu/tensor/tape.h"
 
 namespace hstu::ops {
 
-using RowIndex = std::shared_ptr<const std::vector<std::int32_t>>;  // shared with the backward pass
-
-inline RowIndex row_index(std::vector<std::int32_t> index) {
-  return std::make_shared<const std::vector<std::int32_t>>(std::move(index));
+// An index on the host: (T) i32.
+inline Tensor row_index(const std::vector<std::int32_t>& index) {
+  return Tensor::from<std::int32_t>({static_cast<std::int64_t>(index.size())}, index);
 }
 
 struct GatherTerm {
-  Variable rows;   // (n, N)
-  RowIndex index;  // (T) row of each token, negative for none
+  Variable rows;  // (n, N)
+  Tensor index;   // (T) i32, on the device of the rows: the row of each token, negative for none
   double factor = 1;
 };
 
-// y (T, N) = drop(sum over terms of factor * rows[index[t]]).
-Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const kernels::Dropout& dropout);
+// y (T, N) = drop(sum over terms of factor * rows[index[t]]). The kernel throws InternalError for an index
+// of n or more.
+Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Dropout& dropout);
 
 // y (T, N) = rows[index[t]].
-Variable gather_rows(Tape& tape, const Variable& rows, const RowIndex& index);
+Variable gather_rows(Tape& tape, const Variable& rows, const Tensor& index);
 
 }  // namespace hstu::ops

@@ -1,17 +1,14 @@
 // Products with weights. Weights are (in, out): y = x W + b.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
+#include "hstu/kernels/linear.h"
 #include "hstu/tensor/tape.h"
 
 namespace hstu::ops {
 
-// Columns [begin, end) of a weight matrix.
-struct ColumnRange {
-  std::int64_t begin, end;
-};
+using kernels::ColumnRange;  // columns [begin, end) of a weight matrix
 
 // y (M, N) = x (M, K) weight (K, N) + bias (N); the bias may be undefined.
 Variable linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias);
@@ -23,8 +20,8 @@ Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, c
 // y (M, N) = residual (M, N) + x (M, K) weight (K, N).
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual);
 
-// One product a group: y (C * M, N), y[c] = x[c] (M, K) weight[c] (K, N) + bias[c] (N), with x (C * M, K),
-// weight (C, K, N), bias (C, N).
+// One product a group: y (G * M, N), y[g] = x[g] (M, K) weight[g] (K, N) + bias[g] (N), with x (G * M, K),
+// weight (G, K, N), bias (G, N).
 Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias);
 
 }  // namespace hstu::ops

@@ -6,27 +6,46 @@
 namespace hstu::ops {
 namespace {
 
-// Forward and Backward call one of the two kernel pairs with the parameter struct.
-template <typename Forward, typename Backward>
+// Forward and Backward call one of the two kernel pairs with the parameter struct and the stream.
+template <Operation operation, typename Forward, typename Backward>
 Variable normalise(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
                    double epsilon, const Forward& forward, const Backward& backward) {
   const std::int64_t m = x.rows(), n = x.cols();
   require(weight.value().size() == n && bias.value().size() == n,
           "norm: expected a weight and a bias of {}, found {}", n, to_string(weight.value().shape()));
-  const DType type = x.value().dtype();
-  Tensor y = Tensor::empty({m, n}, type), mean = Tensor::empty({m}, type), rstd = Tensor::empty({m}, type);
-  dispatch(type, [&]<typename T>() {
-    forward(kernels::LayerNormForward<T>{
-        m, n, static_cast<T>(epsilon), x.value().data<T>(), weight.value().data<T>(), bias.value().data<T>(),
-        y.mutable_data<T>(), mean.mutable_data<T>(), rstd.mutable_data<T>()});
+  const Context& context = tape.context();
+  check_devices<operation>(context, x, weight, bias);
+  const DType type = x.value().dtype(), statistics = accumulator_of(type);
+  Tensor y = Tensor::empty({m, n}, type, context), mean = Tensor::empty({m}, statistics, context),
+         rstd = Tensor::empty({m}, statistics, context);
+  dispatch<operation>(context, type, [&]<typename T>(auto stream) {
+    using Sum = Accumulator<T>;
+    forward(kernels::LayerNormForward<T>{.rows = m,
+                                         .width = n,
+                                         .epsilon = static_cast<Sum>(epsilon),
+                                         .x = x.value().data<T>(),
+                                         .weight = weight.value().data<Sum>(),
+                                         .bias = bias.value().data<Sum>(),
+                                         .y = y.mutable_data<T>(),
+                                         .mean = mean.mutable_data<Sum>(),
+                                         .rstd = rstd.mutable_data<Sum>()},
+            stream);
   });
-  return tape.record(y, {x, weight, bias}, [=](Tensor& dy) {
-    dispatch(type, [&]<typename T>() {
-      GradientSlot dx = x.gradient_slot();
-      backward(kernels::LayerNormBackward<T>{
-          m, n, x.value().data<T>(), weight.value().data<T>(), bias.value().data<T>(), mean.data<T>(),
-          rstd.data<T>(), dy.data<T>(), dx.data<T>(), dx.beta<T>(), added_gradient(weight).mutable_data<T>(),
-          added_gradient(bias).mutable_data<T>()});
+  return tape.record(y, {x, weight, bias}, [=](const Tensor& dy) {
+    dispatch<operation>(context, type, [&]<typename T>(auto stream) {
+      using Sum = Accumulator<T>;
+      backward(kernels::LayerNormBackward<T>{.rows = m,
+                                             .width = n,
+                                             .x = x.value().data<T>(),
+                                             .weight = weight.value().data<Sum>(),
+                                             .bias = bias.value().data<Sum>(),
+                                             .mean = mean.data<Sum>(),
+                                             .rstd = rstd.data<Sum>(),
+                                             .dy = dy.data<T>(),
+                                             .dx = gradient_of<T>(x, context),
+                                             .dweight = gradient_of<Sum>(weight, context),
+                                             .dbias = gradient_of<Sum>(bias, context)},
+               stream);
     });
   });
 }
@@ -35,16 +54,17 @@ Variable normalise(Tape& tape, const Variable& x, const Variable& weight, const 
 
 Variable layer_norm(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
                     double epsilon) {
-  return normalise(
-      tape, x, weight, bias, epsilon, [](const auto& p) { kernels::layer_norm(p); },
-      [](const auto& p) { kernels::layer_norm_backward(p); });
+  return normalise<Operation::layer_norm>(
+      tape, x, weight, bias, epsilon, [](const auto& p, auto stream) { kernels::layer_norm(p, stream); },
+      [](const auto& p, auto stream) { kernels::layer_norm_backward(p, stream); });
 }
 
 Variable swish_layer_norm(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
                           double epsilon) {
-  return normalise(
-      tape, x, weight, bias, epsilon, [](const auto& p) { kernels::swish_layer_norm(p); },
-      [](const auto& p) { kernels::swish_layer_norm_backward(p); });
+  return normalise<Operation::swish_layer_norm>(
+      tape, x, weight, bias, epsilon,
+      [](const auto& p, auto stream) { kernels::swish_layer_norm(p, stream); },
+      [](const auto& p, auto stream) { kernels::swish_layer_norm_backward(p, stream); });
 }
 
 }  // namespace hstu::ops

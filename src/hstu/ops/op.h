@@ -1,48 +1,112 @@
-// What every op needs: element types to code, results to variables.
+// What every op needs: the one place that chooses its kernel, by device and element type.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
+#include <initializer_list>
+#include <string_view>
 
-#include "hstu/base/threads.h"
+#include "hstu/device/stream.h"
+#include "hstu/kernels/gradient.h"
 #include "hstu/tensor/tape.h"
 
 namespace hstu::ops {
 
-// Calls body.template operator()<float or double>() for the tensor's type.
-template <typename Body>
-void dispatch(DType type, const Body& body) {
-  if (type == DType::f32) return body.template operator()<float>();
-  if (type == DType::f64) return body.template operator()<double>();
-  require(false, "expected f32 or f64, found {}", to_string(type));
+enum class Operation {
+  linear,
+  grouped_linear,
+  layer_norm,
+  swish_layer_norm,
+  gate,
+  attention,
+  gather_sum,
+  add,
+  multiply,
+  concat_columns,
+  concat_rows,
+  action_rows,
+  binary_cross_entropy,
+};
+inline constexpr std::initializer_list<Operation> kOperations{
+    Operation::linear,
+    Operation::grouped_linear,
+    Operation::layer_norm,
+    Operation::swish_layer_norm,
+    Operation::gate,
+    Operation::attention,
+    Operation::gather_sum,
+    Operation::add,
+    Operation::multiply,
+    Operation::concat_columns,
+    Operation::concat_rows,
+    Operation::action_rows,
+    Operation::binary_cross_entropy,
+};
+std::string_view name_of(Operation operation);
+
+// The operations that have kernels for GPUs (kernels/cuda/x.cu), forward and backward. Every operation has
+// them for the host (kernels/x_cpu.cc).
+constexpr bool has_cuda_kernel(Operation) {
+  return false;
 }
 
-// body(begin, end) over the elements of a tensor, in parallel.
-template <typename Body>
-void for_elements(std::int64_t size, const Body& body) {
-  parallel_blocks(size, std::int64_t{1} << 14, body);
+// Throws Error, which names the operations that are missing, unless every operation has a kernel on
+// `device`. For the start of a program: an operation itself refuses only when it is called.
+void check_operations(Device device);
+
+[[noreturn]] void refuse(Operation operation, Device device, DType type);
+void check_device(Operation operation, const Context& context, const Tensor& operand);
+
+// A range of the context's trace.
+class TraceRange {
+ public:
+  TraceRange(const Context& context, std::string_view name) : trace_(context.trace) {
+    if (trace_ != nullptr) trace_->begin(name);
+  }
+  ~TraceRange() {
+    if (trace_ != nullptr) trace_->end();
+  }
+  TraceRange(const TraceRange&) = delete;
+  TraceRange& operator=(const TraceRange&) = delete;
+
+ private:
+  Trace* trace_;
+};
+
+// Calls body.template operator()<T>(stream) with the element type of `type` and the stream as its device's
+// type, which choose the overload of the kernel.
+template <Operation operation, typename Body>
+void dispatch(const Context& context, DType type, const Body& body) {
+  const TraceRange range(context, name_of(operation));
+  if (context.device().is_host()) {
+    if (type == DType::f32) return body.template operator()<float>(HostStream());
+    if (type == DType::f64) return body.template operator()<double>(HostStream());
+  } else if constexpr (has_cuda_kernel(operation)) {
+    if (type == DType::f32) return body.template operator()<float>(context.stream.cuda());
+    if (type == DType::bf16) return body.template operator()<BFloat16>(context.stream.cuda());
+  }
+  refuse(operation, context.device(), type);
 }
 
-// Passes a gradient on as it is: the first to arrive is copied, later ones are added.
+// Throws unless all operands (variables and tensors; undefined ones are passed over) are on the context's
+// device.
+template <Operation operation, typename... Operands>
+void check_devices(const Context& context, const Operands&... operands) {
+  const auto check_one = [&](const auto& operand) {
+    if (!operand.defined()) return;
+    if constexpr (std::is_same_v<std::decay_t<decltype(operand)>, Variable>)
+      check_device(operation, context, operand.value());
+    else
+      check_device(operation, context, operand);
+  };
+  (check_one(operands), ...);
+}
+
+// Where a backward kernel puts the gradient of `variable`; empty when none is wanted. Ask in the order in
+// which the kernel writes: the first to ask overwrites.
 template <typename T>
-void pass_gradient(const T* gradient, const Variable& to) {
-  if (!to.needs_gradient()) return;
-  GradientSlot slot = to.gradient_slot();
-  T* const out = slot.data<T>();
-  for_elements(slot.tensor.size(), [&](std::int64_t begin, std::int64_t end) {
-    if (slot.accumulate) {
-      for (std::int64_t i = begin; i < end; ++i) out[i] += gradient[i];
-    } else {
-      std::copy(gradient + begin, gradient + end, out + begin);
-    }
-  });
-}
-
-// The gradient slot of a parameter-like input whose kernel only adds: zeroed when nothing arrived before.
-inline Tensor added_gradient(const Variable& variable) {
-  GradientSlot slot = variable.gradient_slot();
-  if (!slot.accumulate) slot.tensor.fill_zero();
-  return slot.tensor;
+kernels::Gradient<T> gradient_of(const Variable& variable, const Context& context) {
+  if (!variable.defined() || !variable.needs_gradient()) return {};
+  GradientSlot slot = variable.gradient_slot(context);
+  return {slot.tensor.mutable_data<T>(), slot.accumulate};
 }
 
 }  // namespace hstu::ops

@@ -40,33 +40,33 @@ void print_summary(const Truth& truth, const Path& output) {
 }  // namespace
 
 void add_generate_command(CLI::App& app) {
-  CLI::App* generate = app.add_subcommand("generate", "Write synthetic events with a known truth");
+  CLI::App* generate = app.add_subcommand("generate", "Write synthetic events with known probabilities");
   generate->require_subcommand(1);
 
   CLI::App* yambda =
       generate->add_subcommand("yambda",
                                "Write synthetic listening events in the schema of the Yambda data set.\n"
-                               "Whether a track is played or skipped depends on the user's taste, on what "
-                               "was heard of late, on the hour\n"
-                               "and on chance; truth.json holds the AUC and NE of the true probabilities on "
-                               "the last day, the most that a\n"
-                               "model can reach, beside those of running means, the least it should.");
+                               "Whether a track is played or skipped depends on the user's taste, the recent "
+                               "listens, the hour and\n"
+                               "chance. truth.json contains the AUC and NE of the true probabilities on the "
+                               "last day, which are the best\n"
+                               "that a model can reach, and those of running means, which it should exceed.");
   yambda->footer(
       "Example: 1,000 users for 30 days, about 480,000 events, then prepared for training\n"
       "  hstu generate yambda --users 1000 --days 30 --items 3000 --seed 1 --output events\n"
       "  hstu prepare yambda --input events --output dataset\n"
-      "The same options give the same bytes, whatever the number of threads.");
+      "The same options give the same bytes with any number of threads.");
   const auto options = std::make_shared<GenerateOptions>();
   yambda->add_option("--users", options->users, "Number of users")->required();
   yambda->add_option("--days", options->days, "Length of the log in days, at least 2")->required();
   yambda->add_option("--items", options->items, "Number of tracks in the catalogue")->required();
-  yambda->add_option("--seed", options->seed, "Another seed, other events")->capture_default_str();
+  yambda->add_option("--seed", options->seed, "Seed of the random numbers")->capture_default_str();
   yambda->add_option("--output", options->output, "Folder to write; must not exist yet")->required();
   yambda->add_option("--threads", options->threads, "Number of threads, 0 for all cores")
       ->capture_default_str();
   yambda
       ->add_option("--events-per-user-day", options->events_per_user_day,
-                   "Mean events of a user a day; single users have up to six times the mean")
+                   "Mean events per user and day; a single user has up to six times the mean")
       ->capture_default_str();
   yambda->add_option("--genres", options->genres, "Groups of artists; a user likes two to four of them")
       ->capture_default_str();
@@ -78,7 +78,7 @@ void add_generate_command(CLI::App& app) {
       ->capture_default_str();
   yambda
       ->add_option("--taste-days", options->taste_days,
-                   "Mean days until a user gives up one liked genre for another")
+                   "Mean days until a user replaces one liked genre by another")
       ->capture_default_str();
   yambda->callback([options] { print_summary(generate_yambda(*options), options->output); });
 }

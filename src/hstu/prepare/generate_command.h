@@ -1,4 +1,4 @@
-// `generate yambda ...`, as the program's command line knows it.
+// The command line `generate yambda ...`.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -53,7 +53,7 @@ void store_first_index(const Path& dataset, const AnchorRule& rule) {
   try {
     open_anchor_index(Dataset(dataset), rule);
   } catch (const UsageError& error) {
-    tell("notice: no index of anchors was stored: {}\n", error.what());
+    tell("note: no index of anchors was stored: {}\n", error.what());
   }
 }
 
@@ -63,11 +63,9 @@ void add_index_command(CLI::App& app) {
   command->footer(
       "Example:\n"
       "  hstu prepare index datasets/yambda-50m --min-history 64 --window-seconds 86400\n\n"
-      "Training opens the index of its data.min_history, data.window_seconds and evaluation.holdout's "
-      "users,\n"
-      "and builds it when it is missing. This builds it beforehand: for a dataset that training cannot "
-      "write\n"
-      "to, or to keep the first run from waiting.");
+      "Training opens the index of its data.min_history, data.window_seconds and held-out users, and builds\n"
+      "it if it is missing. This command builds it in advance: for a dataset that training cannot write to,\n"
+      "or to shorten the start of the first run.");
   command->add_option("DATASET", words->dataset, "the dataset's folder")
       ->required()
       ->check(CLI::ExistingDirectory);

@@ -1,4 +1,4 @@
-// hstu-prepare: raw events to datasets. `hstu prepare` and `hstu generate` start it; it alone links Arrow.
+// hstu-prepare: raw events to datasets. `hstu prepare` and `hstu generate` start it; only it links Arrow.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -36,11 +36,11 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   hstu::stop_cleanly_on_signals();
-  // Large blocks go back to the system when they are freed: what is not in use shall not count as memory.
-  // Without a fixed threshold the C library would keep ever larger ones.
+  // Freed large blocks are returned to the system, so that unused memory does not count. Without a fixed
+  // threshold the C library would keep larger and larger blocks.
   constexpr int kLargeBlock = 1 << 17;
   mallopt(M_MMAP_THRESHOLD, kLargeBlock);
-  // A file that outgrows its limit shall be an error with a message, not a silent death.
+  // A file that exceeds its size limit causes an error with a message instead of a signal.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return run(argc, argv);

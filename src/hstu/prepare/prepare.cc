@@ -16,19 +16,17 @@ namespace {
 // Four columns of 8 bytes, one of 4, four of 1, and two of 8 for about every other event.
 constexpr std::int64_t kMlcommonsEventBytes = 48;
 
-// Says early that the disk will hardly do.
+// Prints a note if the disk probably has too little space.
 void note_space(const Path& folder, std::int64_t needed) {
   std::error_code error;
   const auto space = std::filesystem::space(folder, error);
   if (error || static_cast<std::uintmax_t>(needed) <= space.available) return;
-  tell("note: about {} will be needed in {}, and {} are free there\n",
-       human_bytes(static_cast<double>(needed)), folder.parent_path().string(),
-       human_bytes(static_cast<double>(space.available)));
+  tell("note: the output needs about {} in {}, where {} are free\n", human_bytes(static_cast<double>(needed)),
+       folder.parent_path().string(), human_bytes(static_cast<double>(space.available)));
 }
 
-// Streams the log into a new Sink, as it stands or, when that turns out not to be in order, sorted into
-// another one. An event takes about `event_bytes` of columns. finish(sink, streamed) completes what the sink
-// wrote.
+// Streams the log into a new Sink without sorting or, if it is not in order, sorted into another Sink. An
+// event takes about `event_bytes` of columns. finish(sink, streamed) completes the output.
 template <typename MakeSink, typename Finish>
 auto stream_into(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options,
                  std::int64_t event_bytes, const MakeSink& make_sink, const Finish& finish) {
@@ -46,7 +44,7 @@ auto stream_into(const Schema& schema, const Path& input, const Path& output, co
         staged.commit();
         return result;
       }
-      tell("the log is not in order of user and time: sorting it\n");
+      tell("the log is not ordered by user and time: sorting it\n");
     }
   } catch (const DiskFullError& error) {
     const std::int64_t needed = log.expected_bytes(sort, event_bytes);

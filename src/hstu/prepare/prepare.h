@@ -1,4 +1,4 @@
-// From an event log to a dataset on disk: read, order, split, write, all in one stream.
+// From an event log to a dataset on disk: reads, sorts, splits and writes in one stream.
 #pragma once
 
 #include "hstu/base/files.h"
@@ -9,11 +9,11 @@
 
 namespace hstu {
 
-// Reads the log in folder `input` as `schema` says and writes the dataset `output`, whole or not at all. The
-// dataset's bytes depend on the log and the schema alone. A log that is in order of (user, time) is read
-// once; any other is sorted, which takes space beside the dataset until it is done. Throws UsageError when
-// `output` exists or the schema does not fit the files, Error when the log is empty, damaged, or cannot be
-// written.
+// Reads the log in folder `input` according to `schema` and writes the dataset `output`, completely or not at
+// all. The bytes of the dataset depend on the log and the schema alone. A log in order of (user, time) is
+// read once; any other is sorted, which temporarily takes space beside the dataset. Throws UsageError if
+// `output` exists or the schema does not fit the files, Error if the log is empty or damaged or the output
+// cannot be written.
 Manifest prepare(const Schema& schema, const Path& input, const Path& output,
                  const PrepareOptions& options = {});
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "hstu/base/choice.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
 #include "hstu/dataset/writer.h"
@@ -19,13 +20,16 @@
 namespace hstu {
 namespace {
 
-// What the user typed; each subcommand uses its part.
+enum class Layout { hstu, mlcommons };
+constexpr Choice<Layout> kLayouts[] = {{"hstu", Layout::hstu}, {"mlcommons", Layout::mlcommons}};
+
+// The arguments of the user; each subcommand uses some of them.
 struct Words {
   std::string input, output, schema, mappings;
   double positive_rating = 4;
   SplitRule split;
   AnchorRule anchors;
-  std::string layout = "hstu";
+  std::string layout = word_of(kLayouts, Layout::hstu);
   std::int64_t history_length = 4086;
   int threads = 0;
   std::uint64_t memory = std::uint64_t{2} << 30;
@@ -48,7 +52,7 @@ void print_summary(const Manifest& manifest, const std::string& output) {
       {"positives", fmt::format("{} of the rankable", share(counts.positives, counts.rankable))},
       {"time", fmt::format("{} to {} s ({:.1f} days)", manifest.time.min, manifest.time.max,
                            static_cast<double>(manifest.time.max - manifest.time.min) / 86400)},
-      {"size", fmt::format("{}, {:.1f} bytes an event", human_bytes(bytes),
+      {"size", fmt::format("{}, {:.1f} bytes per event", human_bytes(bytes),
                            bytes / static_cast<double>(counts.events))}};
   if (manifest.test_events) {
     rows.push_back({"held out", fmt::format("{} events of the test interval",
@@ -81,7 +85,7 @@ void run(const Words& words, const Schema& schema) {
   store_first_index(words.output, words.anchors);
 }
 
-// `anchors`: what the index that is stored with the dataset usually is for.
+// `anchors`: the default rule of the index that is stored with the dataset.
 CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, const char* name,
                       const char* description, const char* example) {
   words.anchors = anchors;
@@ -90,7 +94,8 @@ CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, co
   command->add_option("--input", words.input, "folder of the event files")
       ->required()
       ->check(CLI::ExistingDirectory);
-  command->add_option("--output", words.output, "dataset folder to make; it must not exist yet")->required();
+  command->add_option("--output", words.output, "dataset folder to create; it must not exist yet")
+      ->required();
   add_anchor_options(*command, words.anchors);
   command->add_option("--threads", words.threads, "threads (default: all cores)")->check(CLI::Range(1, 4096));
   command
@@ -103,17 +108,18 @@ CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, co
 }
 
 void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
-  CLI::App* const command = add_command(
-      app, *words, {.min_history = 4086, .window_seconds = 86'400, .users = {}}, "yambda",
-      "Yambda: multi_event.parquet and the catalogue's two mappings",
-      "Example:\n"
-      "  hstu prepare yambda --input yambda/flat/50m --output datasets/yambda-50m\n\n"
-      "The last --test-days are held out, and --gap-minutes before them dropped. With --test-days 0 every\n"
-      "event is kept.");
+  CLI::App* const command =
+      add_command(app, *words, {.min_history = 4086, .window_seconds = 86'400, .users = {}}, "yambda",
+                  "Yambda: multi_event.parquet and the catalogue's two mappings",
+                  "Example:\n"
+                  "  hstu prepare yambda --input yambda/flat/50m --output datasets/yambda-50m\n\n"
+                  "The last --test-days are held out, and the --gap-minutes before them are dropped. "
+                  "--test-days 0 keeps\n"
+                  "every event.");
   command->add_option(
       "--mappings", words->mappings,
       "folder of artist_item_mapping.parquet and album_item_mapping.parquet\n(default: INPUT, "
-      "INPUT/shared_metadata, or where Yambda's layouts keep them)");
+      "INPUT/shared_metadata, or the places of Yambda's layouts)");
   command->add_option("--train-days", words->split.train_days, "days kept before the gap")
       ->capture_default_str();
   command->add_option("--gap-minutes", words->split.gap_minutes, "minutes dropped between train and test")
@@ -122,15 +128,17 @@ void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
       ->capture_default_str();
   command
       ->add_option("--layout", words->layout,
-                   "hstu: a dataset to train on; mlcommons: the sixteen files of MLCommons' cache and\n"
+                   "hstu: a dataset for training; mlcommons: the sixteen files of MLCommons' cache and\n"
                    "item_popularity.npy, byte for byte, in OUTPUT/hstu_cache_L<--history-length>")
       ->capture_default_str()
-      ->check(CLI::IsMember({"hstu", "mlcommons"}));
-  command->add_option("--history-length", words->history_length, "of the names in --layout mlcommons")
+      ->check(CLI::IsMember(words_of(kLayouts)));
+  command
+      ->add_option("--history-length", words->history_length,
+                   "history length in the file names of --layout mlcommons")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
   command->callback([words] {
-    if (words->layout == "mlcommons") return run_mlcommons(*words);
+    if (parse_word(kLayouts, words->layout, "layout") == Layout::mlcommons) return run_mlcommons(*words);
     const Path mappings =
         words->mappings.empty() ? find_yambda_mappings(words->input) : Path(words->mappings);
     run(*words, yambda_schema(mappings, words->split));
@@ -176,21 +184,23 @@ void add_parquet(CLI::App& app, const std::shared_ptr<Words>& words) {
   command->callback([words] { run(*words, read_schema(words->schema)); });
 }
 
-// The folder of a cache holds no events to select from, so there is no split and no choice of index.
+// A cache contains selected events and their anchors, so there is no split and no choice of index.
 void add_mlcommons(CLI::App& app, const std::shared_ptr<Words>& words) {
-  CLI::App* const command = app.add_subcommand("mlcommons", "MLCommons' prepared cache of Yambda, as it is");
+  CLI::App* const command =
+      app.add_subcommand("mlcommons", "MLCommons' prepared cache of Yambda, without copying it");
   command->footer(
       "Example:\n"
       "  hstu prepare mlcommons --input processed_5b/hstu_cache_L4086 --metadata shared_metadata \\\n"
       "    --output datasets/yambda-5b\n\n"
-      "Item ids, timestamps, is_organic and user ids are linked, not copied: leave the cache where it is.");
+      "Item ids, timestamps, is_organic and user ids are linked, not copied: do not move the cache.");
   command->add_option("--input", words->input, "folder of the cache's sixteen files")
       ->required()
       ->check(CLI::ExistingDirectory);
   command->add_option("--metadata", words->mappings, "folder of the catalogue's two mappings")
       ->required()
       ->check(CLI::ExistingDirectory);
-  command->add_option("--output", words->output, "dataset folder to make; it must not exist yet")->required();
+  command->add_option("--output", words->output, "dataset folder to create; it must not exist yet")
+      ->required();
   command->add_option("--threads", words->threads, "threads (default: all cores)")
       ->check(CLI::Range(1, 4096));
   command->callback([words] {

@@ -5,7 +5,7 @@
 
 namespace hstu {
 
-// A subcommand does its work while `app` parses, and prints the closing table.
+// Parsing the command line runs the chosen subcommand, which prints the final table.
 void add_prepare_commands(CLI::App& app);
 
 }  // namespace hstu

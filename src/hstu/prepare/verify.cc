@@ -8,7 +8,7 @@
 namespace hstu {
 namespace {
 
-// The cache in or around which `folder` is; "" when there is none.
+// The cache that `folder` is or contains; "" if there is none.
 Path find_cache(const Path& folder) {
   if (std::filesystem::exists(folder / "store_meta.json")) return folder;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -13,23 +13,11 @@
 namespace hstu {
 namespace {
 
-const char* text_of(FileVerdict::Status status) {
-  switch (status) {
-    case FileVerdict::Status::kOk:
-      return "OK";
-    case FileVerdict::Status::kDiffers:
-      return "differs";
-    case FileVerdict::Status::kMissing:
-      return "missing";
-  }
-  return "";
-}
-
 void run(const std::string& folder) {
   std::vector<std::vector<std::string>> rows = {{"file", "verdict", "compared"}};
   std::int64_t wrong = 0;
   for (const FileVerdict& verdict : verify(folder)) {
-    rows.push_back({verdict.file, text_of(verdict.status), verdict.remark});
+    rows.push_back({verdict.file, word_of(FileVerdict::kStatuses, verdict.status), verdict.remark});
     wrong += verdict.status == FileVerdict::Status::kOk ? 0 : 1;
   }
   fmt::print("{}", table(rows));
@@ -48,9 +36,8 @@ void add_verify_command(CLI::App& app) {
       "  hstu prepare verify datasets/yambda-50m\n"
       "  hstu prepare verify processed_5b/hstu_cache_L4086\n\n"
       "A dataset is compared with the checksums of its manifest. A cache of Yambda-5b is compared with the\n"
-      "digests that MLCommons publishes, any other by the types and lengths of its files. Everything is "
-      "read\n"
-      "once. The exit status is 1 when anything differs or is missing.");
+      "digests that MLCommons publishes; of any other cache only the types and lengths of the files are\n"
+      "checked. All data are read once. The exit status is 1 if anything differs or is missing.");
   command->add_option("PATH", *folder, "folder of a dataset or of a cache")
       ->required()
       ->check(CLI::ExistingDirectory);

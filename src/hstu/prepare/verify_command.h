@@ -5,7 +5,7 @@
 
 namespace hstu {
 
-// hstu prepare verify PATH: prints a line for every file; throws Error when any is not as it should be.
+// hstu prepare verify PATH: prints a line for every file; throws Error if any check fails.
 void add_verify_command(CLI::App& app);
 
 }  // namespace hstu

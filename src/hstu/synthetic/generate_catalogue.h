@@ -1,4 +1,4 @@
-// The synthetic catalogue: genres hold artists, artists hold albums, albums hold items.
+// The synthetic catalogue: genres consist of artists, artists of albums, albums of items.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct CatalogueArtist {
   std::uint32_t id;          // as written: 1 ... artists, in random order
   std::uint32_t first_item;  // items [first_item, first_item of the next artist), most popular first
   std::uint16_t genre;
-  std::uint16_t peak_hour;  // hour of day at which the artist is heard most gladly
+  std::uint16_t peak_hour;  // hour of day at which the artist is most popular
   float quality;            // logit
   Style style;              // standard normal
 };
@@ -30,14 +30,14 @@ struct CatalogueItem {
   std::uint16_t length;    // seconds
 };
 
-// A further listing of an item: a featured artist, or a compilation album.
+// An additional listing of an item: a featured artist, or a compilation album.
 struct ExtraListing {
   std::uint32_t item;  // index into items()
   std::uint32_t id;    // artist or album id
 };
 
-// Members of a genre are consecutive artists, items of an artist are consecutive items, both ranked by
-// popularity: a Zipf-like rank within a range is all it takes to draw one.
+// The artists of a genre and the items of an artist are consecutive and ordered by popularity: a Zipf-like
+// rank within the range draws one of them.
 class Catalogue {
  public:
   explicit Catalogue(const GenerateOptions& options);
@@ -45,7 +45,7 @@ class Catalogue {
   std::span<const CatalogueArtist> artists() const { return {artists_.data(), artists_.size() - 1}; }
   std::span<const CatalogueItem> items() const { return items_; }
   std::int64_t genres() const { return genres_; }
-  std::int64_t albums() const { return albums_; }
+
   // About 3 % of the items list a second artist or album; ascending by item.
   const std::vector<ExtraListing>& featured_artists() const { return featured_artists_; }
   const std::vector<ExtraListing>& compilations() const { return compilations_; }
@@ -62,7 +62,8 @@ class Catalogue {
 
   std::int64_t genres_, albums_ = 0;
   double exponent_;
-  std::vector<CatalogueArtist> artists_;  // one more than there are: its first_item ends the last artist's
+  std::vector<CatalogueArtist>
+      artists_;  // and an extra element, whose first_item ends the last artist's items
   std::vector<CatalogueItem> items_;
   std::vector<ExtraListing> featured_artists_, compilations_;
 };

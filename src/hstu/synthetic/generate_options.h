@@ -1,4 +1,4 @@
-// What a user may say about the synthetic events.
+// The options of the synthetic events.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ struct GenerateOptions {
   std::int64_t items = 0;
   std::uint64_t seed = 1;
   Path output;
-  int threads = 0;                   // 0: all cores; never changes a byte of the output
+  int threads = 0;                   // 0: all cores; does not change the output
   double events_per_user_day = 16;   // mean over users; the public set has 15.9
   std::int64_t genres = 8;           // clusters of artists; a user likes two to four of them
   double items_per_artist = 10;      // mean
   double popularity_exponent = 1.2;  // Zipf exponent of artists within a genre
-  double taste_days = 30;            // mean days until a user swaps one liked genre for another
+  double taste_days = 30;            // mean days until a user replaces a liked genre by another
 
-  // Artists in the catalogue: at least one a genre.
+  // Artists in the catalogue: at least one per genre.
   std::int64_t artists() const;
 };
 

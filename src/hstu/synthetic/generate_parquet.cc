@@ -24,11 +24,11 @@ ParquetFile::ParquetFile(Path path, std::shared_ptr<arrow::Schema> schema)
   writer_->stream = std::move(stream).ValueUnsafe();
   parquet::WriterProperties::Builder properties;
   properties.compression(parquet::Compression::ZSTD)->compression_level(1);
-  // Hardly any value occurs twice in these: a dictionary would be built in vain.
+  // Few values of these columns occur twice: a dictionary would not reduce the size.
   for (const char* name : {"timestamp", "probability"}) properties.disable_dictionary(name);
   properties.encoding("timestamp", parquet::Encoding::DELTA_BINARY_PACKED);
   parquet::ArrowWriterProperties::Builder arrow_properties;
-  arrow_properties.store_schema();  // dictionary strings come back as such
+  arrow_properties.store_schema();  // readers get dictionary strings again
   auto file = parquet::arrow::FileWriter::Open(*schema_, arrow::system_memory_pool(), writer_->stream,
                                                properties.build(), arrow_properties.build());
   check_status(file.status());

@@ -1,4 +1,4 @@
-// Writes one Parquet file, a row group a call, with bytes that depend on the rows alone.
+// Writes one Parquet file, one row group per call, with bytes that depend on the rows alone.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class ParquetFile {
   ParquetFile(const ParquetFile&) = delete;
   ParquetFile& operator=(const ParquetFile&) = delete;
 
-  // Columns in the schema's order and of its types, all of one length. Throws Error naming the file.
+  // Columns in the order and with the types of the schema, all of one length. Throws Error naming the file.
   void write(const std::vector<std::shared_ptr<arrow::Array>>& columns);
   void close();
 
@@ -32,7 +32,7 @@ class ParquetFile {
   std::unique_ptr<Writer> writer_;
 };
 
-// An Arrow array of `values`; where `valid` is given, rows with valid == 0 are null.
+// An Arrow array of `values`; if `valid` is given, rows with valid == 0 are null.
 template <typename ArrowType, typename T>
 std::shared_ptr<arrow::Array> arrow_array(const std::vector<T>& values,
                                           const std::vector<std::uint8_t>* valid = nullptr) {

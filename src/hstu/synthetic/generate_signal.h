@@ -1,15 +1,15 @@
 // The planted signal: the probability that a listen becomes a listen_plus (played for at least half).
 //
-//   logit p = intercept + user's bias + artist's and item's quality           what running means can see
-//           + taste(user, genre, now) + 0.1 (user's style . artist's style)   who likes what; taste moves on
+//   logit p = intercept + user's bias + artist's and item's quality           known to running means
+//           + taste(user, genre, now) + 0.1 (user's style . artist's style)   preferences; taste changes
 //           + 0.6 tanh(0.6 affinity)      affinity: sum over the last 128 listens of the same artist of
 //                                         value 2^(-age / 48), age in listens; value: listen_plus +1, skip
-//                                         -1, a like adds 2, a dislike takes 2
+//                                         -1, a like adds 2, a dislike subtracts 2
 //           + 0.2 cos(hour - user's peak hour) + 0.2 cos(hour - artist's peak hour)
 //           - 0.7 sum over the last 128 listens of the same item   exp(-seconds / 6 h)
 //           - 0.1 sum over the last 128 listens of the same artist exp(-seconds / 1 h)
 //
-// All terms, though not the final coin, can be inferred from (item, artist, album, action, time) of a
+// All terms, but not the final random draw, can be inferred from (item, artist, album, action, time) of a
 // user's recent events.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace hstu {
 
 inline constexpr std::int64_t kSecondsPerDay = 86'400;
 
-// What a user has heard of late.
+// The recent listens of a user.
 class RecentListens {
  public:
   static constexpr int kCapacity = 128;
@@ -40,7 +40,7 @@ class RecentListens {
   bool empty() const { return count_ == 0; }
   // The artist of a uniformly drawn kept listen; artists of skipped listens are drawn again up to twice.
   std::uint32_t draw_artist(RandomStream& random) const;
-  // Whether `item` was heard at `time` exactly.
+  // Whether there is a listen of `item` at exactly `time`.
   bool contains(std::uint32_t item, std::uint32_t time) const;
 
  private:
@@ -51,12 +51,12 @@ class RecentListens {
   std::uint64_t count_ = 0;
 };
 
-// A user's lasting traits, and taste as it changes with time.
+// A user's constant properties, and the taste, which changes with time.
 class Listener {
  public:
   Listener(const GenerateOptions& options, RandomStream& random);
 
-  // Lets taste change up to `time` (seconds, must not decrease from call to call).
+  // Advances the taste to `time` (seconds, must not decrease from call to call).
   void live_until(std::uint32_t time, RandomStream& random);
   std::int64_t draw_liked_genre(RandomStream& random) const;
   // The formula above. `time` in seconds.
@@ -71,8 +71,8 @@ class Listener {
   double bias_;
   Style style_;
   std::uint16_t peak_hour_;
-  int hour_shift_;                   // hours by which this user's day is moved
-  std::vector<float> taste_;         // logit, one a genre
+  int hour_shift_;                   // hours by which this user's day is shifted
+  std::vector<float> taste_;         // logit, one per genre
   std::vector<std::int64_t> liked_;  // two to four genres
   double next_swap_;                 // seconds
 };

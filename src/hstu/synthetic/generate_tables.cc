@@ -16,9 +16,9 @@ const std::shared_ptr<arrow::DataType>& event_type_type() {
 }
 
 std::shared_ptr<arrow::Array> event_type_names() {
-  arrow::StringBuilder builder;  // in the order of EventType
+  arrow::StringBuilder builder;
   std::shared_ptr<arrow::Array> names;
-  arrow::Status status = builder.AppendValues({"listen", "dislike", "like", "undislike", "unlike"});
+  arrow::Status status = builder.AppendValues(words_of(kEventTypes));
   if (status.ok()) status = builder.Finish(&names);
   check(status.ok(), "cannot build the names of event types: {}", status.ToString());
   return names;
@@ -34,7 +34,7 @@ void write_mapping(const Path& path, const char* name, const Catalogue& catalogu
   rows.reserve(extra.size() + own.size());
   for (const ExtraListing& listing : extra) rows.push_back({catalogue.items()[listing.item].id, listing.id});
   for (std::size_t i = 0; i < own.size(); ++i) rows.push_back({catalogue.items()[i].id, own[i]});
-  // Stable: own rows were appended last, so they come last within an item.
+  // Stable: own rows were appended last, so they are the last of an item.
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.item_id < b.item_id; });
 

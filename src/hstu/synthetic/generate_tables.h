@@ -1,4 +1,4 @@
-// The generator's files other than truth.json, column by column.
+// The columns of the generator's files, except truth.json.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace hstu {
 
-// multi_event.parquet, a row group a block of users.
+// multi_event.parquet, one row group per block of users.
 class MultiEventFile {
  public:
   explicit MultiEventFile(const Path& path);
-  // users[i] holds the events of user first_uid + i.
+  // users[i] has the events of user first_uid + i.
   void write(const Catalogue& catalogue, std::uint32_t first_uid,
              std::span<const std::vector<GeneratedEvent>> users);
   void close() { file_.close(); }
@@ -27,8 +27,8 @@ class MultiEventFile {
   ParquetFile file_;
 };
 
-// Rows by ascending item id; an item's own artist or album comes after its extra listings, as readers that
-// keep one row an item keep the last.
+// Rows by ascending item id; an item's own artist or album comes after its extra listings, because readers
+// that keep one row per item keep the last.
 void write_artist_mapping(const Path& path, const Catalogue& catalogue);
 void write_album_mapping(const Path& path, const Catalogue& catalogue);
 

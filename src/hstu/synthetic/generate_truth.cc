@@ -70,7 +70,7 @@ void TruthKeeper::add_user(std::uint32_t uid, std::span<const GeneratedEvent> ev
         break;
     }
   }
-  // Early users were kept by an end of time that has moved on since.
+  // Listens of early users were kept by an end of time that has increased since.
   if (last_day_.size() > 2 * kept_after_drop_ + kDropAt) drop_old();
 }
 
@@ -106,7 +106,7 @@ std::vector<float> TruthKeeper::running_means() const {
     all.positives += item.positives;
     all.listens += item.listens;
   }
-  // One made-up listen of each kind keeps the rate off 0 and 1.
+  // One artificial listen of each kind keeps the rate away from 0 and 1.
   const double global = static_cast<double>(all.positives + 1) / static_cast<double>(all.listens + 2);
   const auto smoothed = [&](const Rate& rate) {
     return (static_cast<double>(rate.positives) + kPrior * global) /

@@ -1,5 +1,5 @@
-// What nobody who learns from the events is told: the probabilities behind the last day's listens, and how
-// well they, and the running means that anybody can keep, predict the outcome.
+// The true probabilities of the last day's listens, which the events do not contain, and the quality of
+// predictions by them and by running means.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct TrueListen {
   float probability;
 };
 
-// Quality of a prediction; empty where it is not defined (one class is missing).
+// Quality of a prediction; empty if it is not defined (one class is missing).
 struct Score {
   std::optional<double> auc;  // exact, ties count one half
   std::optional<double> ne;   // normalised entropy
@@ -31,7 +31,7 @@ struct EventMix {
   std::int64_t events = 0, listen_plus = 0, skip = 0, like = 0, dislike = 0, unlike = 0, undislike = 0;
 };
 
-// What truth.json says beside the parameters.
+// The content of truth.json, except the parameters.
 struct Truth {
   EventMix counts;                // of all events
   Score oracle, baseline;         // over the last day's listens
@@ -39,8 +39,8 @@ struct Truth {
   std::int64_t from = 0, to = 0;  // first and last second of the last day
 };
 
-// Takes all events once, in order of users, and keeps the listens of the last 86,400 seconds, whose end is
-// known only when all have been seen: [newest - 86,399, newest].
+// Receives all events once, in order of users, and keeps the listens of the last 86,400 seconds,
+// [newest - 86,399, newest]. The end of this interval is known only after all events.
 class TruthKeeper {
  public:
   explicit TruthKeeper(const GenerateOptions& options);
@@ -62,10 +62,10 @@ class TruthKeeper {
   void drop_old();
   // sigmoid(logit(item's rate) + logit(user's rate) - logit(global rate)) for every listen of the last day;
   // rates of listen_plus among the listens before it, (positives + 10 global) / (listens + 10). The last term
-  // shifts all scores alike: it keeps the sum of two logits calibrated and does not touch the AUC.
+  // shifts all scores equally: it keeps the sum of two logits calibrated and does not change the AUC.
   std::vector<float> running_means() const;
 
-  std::vector<Rate> items_, users_;  // of all listens; finish() takes the last day's out
+  std::vector<Rate> items_, users_;  // of all listens; finish() subtracts those of the last day
   EventMix counts_;
   std::int64_t newest_ = 0;
   std::vector<TrueListen> last_day_;

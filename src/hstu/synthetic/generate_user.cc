@@ -10,18 +10,18 @@
 namespace hstu {
 namespace {
 
-// Events a user: log-normal with the public set's median / mean (2,695 / 4,763), cut at its maximum / mean
-// (27,738 / 4,763); the deviation is such that the mean of the cut variable is 1.
+// Events per user: log-normal with the public set's median / mean (2,695 / 4,763), truncated at its
+// maximum / mean (27,738 / 4,763); the deviation is chosen so that the mean of the truncated variable is 1.
 constexpr double kMedianLength = 0.566, kLongestLength = 5.82, kLengthDeviation = 1.133;
 constexpr double kMeanSession = 20;       // events
-constexpr double kSessionPause = 1800;    // seconds; sessions lie further apart
+constexpr double kSessionPause = 1800;    // seconds; the minimum between sessions
 constexpr double kPause = 6;              // mean seconds between two listens
 constexpr std::uint32_t kResolution = 5;  // seconds
-// What is heard next: an artist of late again or somebody new, mostly within the session's genre.
+// The next listen: a recent artist again or a new one, usually within the session's genre.
 constexpr double kReturn = 0.45, kSessionGenre = 0.95, kLikedSession = 0.5;
 constexpr double kLike = 0.052, kDislike = 0.026, kUnlike = 0.0040, kUndislike = 0.0012;
 
-// How much is heard in each hour of the day (percent of the busiest).
+// Listens in each hour of the day (percent of the busiest hour).
 constexpr std::array<int, 24> kRhythm{30, 20, 13, 9,  8,  12, 25, 45,  60, 65, 65, 68,
                                       72, 72, 70, 70, 75, 85, 95, 100, 95, 80, 60, 45};
 
@@ -40,7 +40,7 @@ int draw_hour(int shift, RandomStream& random) {
   return (static_cast<int>(hour) + shift + 24) % 24;
 }
 
-// A draw of a played ratio. Listens played for half or more mostly end at 100 %; skips come early.
+// Draws a played ratio. Listens played for half or more usually end at 100 %; skips occur early.
 std::uint16_t draw_played_ratio(bool plus, RandomStream& random) {
   const double u = random.uniform();
   if (!plus) return static_cast<std::uint16_t>(50 * u * u);
@@ -102,7 +102,7 @@ class UserStory {
     });
   }
 
-  // One listen at `now` (seconds) and what the user says about it; the time of the next.
+  // Adds a listen at `now` (seconds) and the user's reaction to it; returns the time of the next listen.
   double listen(double now) {
     bool organic = false;
     const std::uint32_t artist_index = choose_artist(organic);
@@ -124,7 +124,7 @@ class UserStory {
     return std::max(now, static_cast<double>(time)) + std::max(1.0, played) + exponential(kPause, random_);
   }
 
-  // `organic`: the user's own choice, an artist heard of late; else a recommendation.
+  // `organic`: the user's own choice, a recent artist; otherwise a recommendation.
   std::uint32_t choose_artist(bool& organic) {
     const bool in_genre = random_.uniform() < kSessionGenre;
     const std::int64_t genre =
@@ -139,7 +139,7 @@ class UserStory {
     return catalogue_.draw_artist(genre, random_);
   }
 
-  // Likes follow listens that were to be expected, dislikes skips that were. Now and then one is taken back.
+  // Likes follow expected listens, dislikes expected skips. Some are withdrawn later.
   void react(bool plus, double probability, double when) {
     const double u = random_.uniform();
     if (plus && u < kLike * probability) {
@@ -173,7 +173,7 @@ class UserStory {
     events_.push_back({time, item, 0, type, events_.back().is_organic, 0});
   }
 
-  // Stable insertion: only an opinion given late in a track can stand out of place, and by little.
+  // Stable insertion: only a reaction late in a track can be out of order, and only by a few events.
   void sort_events() {
     const auto before = [](const GeneratedEvent& a, const GeneratedEvent& b) {
       return a.timestamp != b.timestamp ? a.timestamp < b.timestamp : a.type < b.type;

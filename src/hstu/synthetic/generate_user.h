@@ -1,16 +1,22 @@
-// One user's events, from sessions down to seconds.
+// Generates the events of one user.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "hstu/base/choice.h"
 #include "hstu/synthetic/generate_catalogue.h"
 #include "hstu/synthetic/generate_options.h"
 
 namespace hstu {
 
-// In the order of Yambda's ties: events of one user and one timestamp stand in this order.
+// Events of one user and one timestamp are in this order, as in Yambda. The codes index kEventTypes.
 enum class EventType : std::uint8_t { kListen, kDislike, kLike, kUndislike, kUnlike };
+inline constexpr Choice<EventType> kEventTypes[] = {{"listen", EventType::kListen},
+                                                    {"dislike", EventType::kDislike},
+                                                    {"like", EventType::kLike},
+                                                    {"undislike", EventType::kUndislike},
+                                                    {"unlike", EventType::kUnlike}};
 
 struct GeneratedEvent {
   std::uint32_t timestamp;  // seconds, a multiple of 5
@@ -18,7 +24,7 @@ struct GeneratedEvent {
   std::uint16_t played_ratio_pct;
   EventType type;
   std::uint8_t is_organic;
-  float probability;  // of listen_plus, as the coin was thrown; listens only
+  float probability;  // of listen_plus, used in the random draw; listens only
 
   bool is_listen() const { return type == EventType::kListen; }
   bool is_listen_plus() const { return is_listen() && played_ratio_pct >= 50; }

@@ -21,7 +21,7 @@
 namespace hstu {
 namespace {
 
-// Users a row group: about a million events, whatever the threads.
+// Users per row group: about a million events, for any number of threads.
 std::int64_t users_per_block(const GenerateOptions& options) {
   const double mean = options.events_per_user_day * static_cast<double>(options.days);
   return std::clamp<std::int64_t>(static_cast<std::int64_t>((1 << 20) / mean), 1, 1 << 16);
@@ -42,7 +42,7 @@ Truth generate_yambda(const GenerateOptions& options) {
   TruthKeeper keeper(options);
   MultiEventFile file(folder.path() / "multi_event.parquet");
   const std::int64_t block = users_per_block(options);
-  // While one block of users is written, the next one is made.
+  // One block of users is written while the next one is generated.
   using Users = std::vector<std::vector<GeneratedEvent>>;
   std::array<Users, 2> blocks;
   for (Users& users : blocks) users.resize(static_cast<std::size_t>(std::min(block, options.users)));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "hstu/base/error.h"
 #include "hstu/base/float16.h"
 
 namespace hstu {
@@ -26,6 +27,11 @@ constexpr std::size_t size_of(DType type) {
   }
 }
 std::string to_string(DType type);  // "bf16"
+
+// Of what sums over elements of `type` are kept in (Accumulator).
+constexpr DType accumulator_of(DType type) {
+  return type == DType::f64 ? DType::f64 : DType::f32;
+}
 
 template <typename T>
 constexpr DType dtype_of();
@@ -56,6 +62,15 @@ constexpr DType dtype_of<std::int64_t>() {
 template <>
 constexpr DType dtype_of<std::uint8_t>() {
   return DType::u8;
+}
+
+// Calls body.template operator()<float or double>() for work on the host that both types share. Throws
+// InternalError for other types.
+template <typename Body>
+void with_float_type(DType type, const Body& body) {
+  if (type == DType::f32) return body.template operator()<float>();
+  if (type == DType::f64) return body.template operator()<double>();
+  require(false, "expected f32 or f64, found {}", to_string(type));
 }
 
 }  // namespace hstu

@@ -18,15 +18,6 @@ namespace hstu {
 struct GradientSlot {
   Tensor tensor;  // uninitialised while accumulate is false
   bool accumulate = false;
-
-  template <typename T>
-  T beta() const {
-    return accumulate ? T(1) : T(0);
-  }
-  template <typename T>
-  T* data() {
-    return tensor.mutable_data<T>();
-  }
 };
 
 // A value of the forward pass and the gradient that later arrives for it. Copies are the same variable.

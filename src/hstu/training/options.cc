@@ -27,8 +27,7 @@ void describe(ConfigFields& f, FeaturesSection& o) {
 void describe(ConfigFields& f, DataSection& o) {
   f.field("path", o.path, "folder of the prepared dataset (hstu prepare)", rule::required());
   f.field("history_length", o.options.history_length, "L: events of a history, at most", rule::at_least(1));
-  f.choice("history_strategy", o.options.strategy,
-           {{"interleaved", HistoryStrategy::interleaved}, {"last_n", HistoryStrategy::last_n}},
+  f.choice("history_strategy", o.options.strategy, kHistoryStrategies,
            "interleaved: the last L / pools events of every pool; last_n: the last L events of any pool");
   f.field("pools", o.options.pools, "actions whose events enter histories; []: as the dataset says");
   f.field("scan_limit", o.options.scan_limit,

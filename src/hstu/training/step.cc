@@ -75,8 +75,8 @@ StepResult train_step(Learner& learner, const Batch& batch, std::int64_t step) {
   const Variable logits = learner.model(tape, batch, lookup.rows, dropout_key);
   // The gradient is a sum over samples, divided once by their number over all ranks (here: one).
   const double factor = options.model.loss_weight / static_cast<double>(batch.samples);
-  const Variable loss =
-      loss::binary_cross_entropy(tape, logits, {batch.label.begin(), batch.label.end()}, factor);
+  const Tensor labels = Tensor::from<float>({batch.samples}, {batch.label.begin(), batch.label.end()});
+  const Variable loss = loss::binary_cross_entropy(tape, logits, labels, factor);
   result.loss = loss.value().data<float>()[0];
   if (!std::isfinite(result.loss)) {
     fail_not_finite(learner, lookup, step, fmt::format("the loss is {}", result.loss));

@@ -1,0 +1,72 @@
+// Products with weight matrices, which are (in, out): y = x W + b.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "hstu/base/float16.h"
+#include "hstu/device/stream.h"
+#include "hstu/kernels/gradient.h"
+
+namespace hstu::kernels {
+
+// Columns [begin, end) of a weight matrix.
+struct ColumnRange {
+  std::int64_t begin = 0, end = 0;
+};
+
+// y (M, N) = x (M, K) W (K, N) + what it starts from, where W is some of the weight's columns, range beside
+// range.
+template <typename T>
+struct LinearForward {
+  std::int64_t rows = 0, in = 0;         // M, K
+  std::int64_t weight_columns = 0;       // of the whole weight
+  std::span<const ColumnRange> columns;  // N in all
+  const T* x = nullptr;                  // (M, K)
+  const T* weight = nullptr;             // (K, weight_columns)
+  const Accumulator<T>* bias = nullptr;  // (weight_columns) what y starts from, or nullptr
+  const T* residual = nullptr;           // (M, N) the same in its place, or nullptr
+  T* y = nullptr;                        // (M, N)
+};
+
+template <typename T>
+struct LinearBackward {
+  std::int64_t rows = 0, in = 0, weight_columns = 0;
+  std::span<const ColumnRange> columns;
+  const T *x = nullptr, *weight = nullptr;  // as in the forward pass
+  const T* dy = nullptr;                    // (M, N)
+  Gradient<T> dx;                           // (M, K)
+  Gradient<Accumulator<T>> dweight;         // (K, weight_columns): 0 where no column is used
+  Gradient<Accumulator<T>> dbias;           // (weight_columns) likewise
+  Gradient<T> dresidual = {};               // (M, N), written after dx
+};
+
+template <typename T>
+void linear(const LinearForward<T>& p, HostStream);
+template <typename T>
+void linear_backward(const LinearBackward<T>& p, HostStream);
+
+// One product for each group g: y[g] (M, N) = x[g] (M, K) weight[g] (K, N) + bias[g] (N).
+template <typename T>
+struct GroupedLinearForward {
+  std::int64_t groups = 0, rows = 0, in = 0, out = 0;  // G, M, K, N
+  const T *x = nullptr, *weight = nullptr;             // (G, M, K), (G, K, N)
+  const Accumulator<T>* bias = nullptr;                // (G, N)
+  T* y = nullptr;                                      // (G, M, N)
+};
+
+template <typename T>
+struct GroupedLinearBackward {
+  std::int64_t groups = 0, rows = 0, in = 0, out = 0;
+  const T *x = nullptr, *weight = nullptr;
+  const T* dy = nullptr;                    // (G, M, N)
+  Gradient<T> dx;                           // (G, M, K)
+  Gradient<Accumulator<T>> dweight, dbias;  // (G, K, N), (G, N)
+};
+
+template <typename T>
+void grouped_linear(const GroupedLinearForward<T>& p, HostStream);
+template <typename T>
+void grouped_linear_backward(const GroupedLinearBackward<T>& p, HostStream);
+
+}  // namespace hstu::kernels

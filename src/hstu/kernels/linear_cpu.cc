@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <vector>
+
+#include "hstu/base/threads.h"
+#include "hstu/kernels/elementwise.h"
+#include "hstu/kernels/gemm.h"
+#include "hstu/kernels/linear.h"
+#include "hstu/kernels/reduce.h"
+
+namespace hstu::kernels {
+namespace {
+
+// Row r of y (rows, width; `stride` apart) = from + r * from_stride.
+template <typename T>
+void fill_rows(T* y, std::int64_t rows, std::int64_t stride, const T* from, std::int64_t from_stride,
+               std::int64_t width) {
+  parallel_blocks(rows, 1024, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) std::copy_n(from + r * from_stride, width, y + r * stride);
+  });
+}
+
+std::int64_t total_width(std::span<const ColumnRange> columns) {
+  std::int64_t n = 0;
+  for (const ColumnRange& c : columns) n += c.end - c.begin;
+  return n;
+}
+
+template <typename T>
+void bias_gradient(const LinearBackward<T>& p) {
+  const std::int64_t n = total_width(p.columns);
+  std::vector<T> sums(static_cast<std::size_t>(n));
+  column_sums(p.dy, p.rows, n, {sums.data()});
+  if (!p.dbias.accumulate) std::fill_n(p.dbias.to, p.weight_columns, T(0));
+  const T* sum = sums.data();
+  for (const ColumnRange& c : p.columns) {
+    for (std::int64_t j = c.begin; j < c.end; ++j) p.dbias.to[j] += *sum++;
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void linear(const LinearForward<T>& p, HostStream stream) {
+  const std::int64_t n = total_width(p.columns);
+  std::int64_t at = 0;
+  for (const ColumnRange& c : p.columns) {
+    const std::int64_t width = c.end - c.begin;
+    T* const y = p.y + at;
+    if (p.bias != nullptr) fill_rows(y, p.rows, n, p.bias + c.begin, 0, width);
+    if (p.residual != nullptr) fill_rows(y, p.rows, n, p.residual + at, n, width);
+    gemm(Gemm<T>{.m = p.rows,
+                 .n = width,
+                 .k = p.in,
+                 .a = {p.x, p.in},
+                 .b = {p.weight + c.begin, p.weight_columns},
+                 .beta = T(p.bias != nullptr || p.residual != nullptr),
+                 .c = y,
+                 .stride_c = n},
+         stream);
+    at += width;
+  }
+}
+
+template <typename T>
+void linear_backward(const LinearBackward<T>& p, HostStream stream) {
+  const std::int64_t n = total_width(p.columns);
+  if (p.dbias.to != nullptr) bias_gradient(p);
+  if (p.dweight.to != nullptr && !p.dweight.accumulate) {
+    std::fill_n(p.dweight.to, p.in * p.weight_columns, T(0));
+  }
+  std::int64_t at = 0;
+  for (const ColumnRange& c : p.columns) {
+    const std::int64_t width = c.end - c.begin;
+    if (p.dweight.to != nullptr) {
+      gemm(Gemm<T, Accumulator<T>>{.m = p.in,
+                                   .n = width,
+                                   .k = p.rows,
+                                   .a = {p.x, p.in, Op::transpose},
+                                   .b = {p.dy + at, n},
+                                   .beta = 1,
+                                   .c = p.dweight.to + c.begin,
+                                   .stride_c = p.weight_columns},
+           stream);
+    }
+    if (p.dx.to != nullptr) {
+      gemm(Gemm<T>{.m = p.rows,
+                   .n = p.in,
+                   .k = width,
+                   .a = {p.dy + at, n},
+                   .b = {p.weight + c.begin, p.weight_columns, Op::transpose},
+                   .beta = T(at > 0 || p.dx.accumulate),
+                   .c = p.dx.to,
+                   .stride_c = p.in},
+           stream);
+    }
+    at += width;
+  }
+  pass_gradient(PassGradient<T>{p.rows * n, p.dy, p.dresidual}, stream);
+}
+
+template <typename T>
+void grouped_linear(const GroupedLinearForward<T>& p, HostStream stream) {
+  const ColumnRange all{0, p.out};
+  for (std::int64_t g = 0; g < p.groups; ++g) {
+    linear(LinearForward<T>{.rows = p.rows,
+                            .in = p.in,
+                            .weight_columns = p.out,
+                            .columns = {&all, 1},
+                            .x = p.x + g * p.rows * p.in,
+                            .weight = p.weight + g * p.in * p.out,
+                            .bias = p.bias + g * p.out,
+                            .y = p.y + g * p.rows * p.out},
+           stream);
+  }
+}
+
+template <typename T>
+void grouped_linear_backward(const GroupedLinearBackward<T>& p, HostStream stream) {
+  const ColumnRange all{0, p.out};
+  for (std::int64_t g = 0; g < p.groups; ++g) {
+    linear_backward(LinearBackward<T>{.rows = p.rows,
+                                      .in = p.in,
+                                      .weight_columns = p.out,
+                                      .columns = {&all, 1},
+                                      .x = p.x + g * p.rows * p.in,
+                                      .weight = p.weight + g * p.in * p.out,
+                                      .dy = p.dy + g * p.rows * p.out,
+                                      .dx = p.dx + g * p.rows * p.in,
+                                      .dweight = p.dweight + g * p.in * p.out,
+                                      .dbias = p.dbias + g * p.out},
+                    stream);
+  }
+}
+
+template void linear(const LinearForward<float>&, HostStream);
+template void linear(const LinearForward<double>&, HostStream);
+template void linear_backward(const LinearBackward<float>&, HostStream);
+template void linear_backward(const LinearBackward<double>&, HostStream);
+template void grouped_linear(const GroupedLinearForward<float>&, HostStream);
+template void grouped_linear(const GroupedLinearForward<double>&, HostStream);
+template void grouped_linear_backward(const GroupedLinearBackward<float>&, HostStream);
+template void grouped_linear_backward(const GroupedLinearBackward<double>&, HostStream);
+
+}  // namespace hstu::kernels
