@@ -1,5 +1,6 @@
-/* HSTU attention from C: a small jagged batch goes through libhstu_attention forward and backward and is
- * compared with a plain double loop on the CPU. examples/README.md says how to build and run it. */
+/* HSTU attention from C: libhstu_attention computes a small jagged batch forward and backward, and the
+ * results are compared with a double loop on the CPU. examples/README.md describes how to build and run it.
+ */
 #include "hstu/attention.h"
 
 #include <cuda_runtime_api.h>
@@ -12,8 +13,8 @@ enum { kSamples = 4, kHeads = 2, kHeadDim = 64, kWidth = kHeads * kHeadDim };
 static const int64_t kOffsets[kSamples + 1] = {0, 5, 5, 135, 199};
 enum { kTokens = 199 };
 
-/* One token is one row. q, k, v and the gradient of o stand side by side in it, as a layer would leave them;
- * the results o, dq, dk, dv have such rows of their own. */
+/* One token is one row of q, k, v and the gradient of o side by side, as a layer writes them. The results o,
+ * dq, dk, dv have rows of the same form. */
 enum { kRow = 4 * kWidth, kElements = kTokens * kRow };
 enum { kQ, kK, kV, kDo };
 enum { kO, kDq, kDk, kDv };
@@ -51,7 +52,7 @@ static size_t place(int64_t token, int part, int head) {
   return (size_t)(token * kRow + part * kWidth + head * kHeadDim);
 }
 
-/* Part `part` of the rows at `base`, as the library wants it told. */
+/* Part `part` of the rows at `base`, in the form that the library takes. */
 static hstu_rows part_of(uint16_t* base, int part) {
   hstu_rows rows = {base + part * kWidth, kRow, kHeadDim};
   return rows;
@@ -114,7 +115,7 @@ int main(void) {
   srand(1);
   for (int i = 0; i < kElements; ++i) in[i] = to_bf16(4 * ((float)rand() / (float)RAND_MAX) - 2);
 
-  /* 1. Everything lies in device memory, the offsets too. */
+  /* 1. Everything is in device memory, the offsets too. */
   uint16_t *device_in = NULL, *device_out = NULL;
   int64_t* device_offsets = NULL;
   check_cuda(cudaMalloc((void**)&device_in, kElements * sizeof *in), "cudaMalloc");
@@ -123,7 +124,7 @@ int main(void) {
   check_cuda(cudaMemcpy(device_in, in, kElements * sizeof *in, cudaMemcpyHostToDevice), "cudaMemcpy");
   check_cuda(cudaMemcpy(device_offsets, kOffsets, sizeof kOffsets, cudaMemcpyHostToDevice), "cudaMemcpy");
 
-  /* 2. The problem: sizes, where the rows lie, the mask. The defaults are causal bf16. */
+  /* 2. The problem: sizes, rows, mask. The defaults are causal bf16. */
   hstu_attention_problem problem;
   hstu_attention_problem_init(&problem);
   problem.samples = kSamples;
@@ -142,7 +143,7 @@ int main(void) {
   check_hstu(hstu_attention_explain(&problem, line, sizeof line));
   printf("%s\n", line);
 
-  /* 3. The library allocates nothing: it says how much scratch memory it wants. */
+  /* 3. The library allocates nothing: the caller brings scratch memory of the size that it asks for. */
   int64_t forward_bytes = 0, backward_bytes = 0;
   check_hstu(hstu_attention_workspace(&problem, &forward_bytes, &backward_bytes));
   const int64_t bytes = forward_bytes > backward_bytes ? forward_bytes : backward_bytes;
@@ -154,8 +155,10 @@ int main(void) {
   check_cuda(cudaStreamCreate(&stream), "cudaStreamCreate");
   const hstu_rows o = part_of(device_out, kO), d_o = part_of(device_in, kDo);
   const hstu_rows dq = part_of(device_out, kDq), dk = part_of(device_out, kDk), dv = part_of(device_out, kDv);
-  check_hstu(hstu_attention_forward(&problem, &o, workspace, stream));
-  check_hstu(hstu_attention_backward(&problem, &d_o, &dq, &dk, &dv, workspace, stream));
+  check_hstu(
+      hstu_attention_check(&problem, stream)); /* while you look for mistakes: it waits for the stream */
+  check_hstu(hstu_attention_forward(&problem, &o, workspace, bytes, stream));
+  check_hstu(hstu_attention_backward(&problem, &d_o, &dq, &dk, &dv, workspace, bytes, stream));
   check_cuda(cudaStreamSynchronize(stream), "the kernels");
   check_cuda(cudaMemcpy(out, device_out, kElements * sizeof *out, cudaMemcpyDeviceToHost), "cudaMemcpy");
 

@@ -18,10 +18,11 @@ TYPES = {torch.bfloat16: hstu.BF16, torch.float16: hstu.FP16, torch.float32: hst
 TENSORS = {"contexts": torch.int32, "targets": torch.int32, "sample_scale": torch.float32}  # one number a sample
 SETTINGS = ["alpha", "scale", "window_left", "window_right", "target_group", "longest", "deterministic", *TENSORS]
 library = None  # main loads it; a program of yours would write library = hstu.Library(path)
+library_checks = False  # True while you look for a mistake: every call checks its arrays and waits for the GPU
 
 
 def rows(x):
-    """Where a (T, H, D) tensor lies. Any strides of T and H will do; a head's D elements lie together."""
+    """The address and strides of a (T, H, D) tensor. T and H may have any strides; D is contiguous."""
     if x.dim() != 3 or x.stride(2) != 1:
         raise ValueError(f"expected (tokens, heads, D) with D contiguous, found {tuple(x.shape)}, strides {x.stride()}")
     return hstu.Rows(x.data_ptr(), x.stride(0), x.stride(1))
@@ -66,32 +67,35 @@ class HstuAttention(torch.autograd.Function):
         # Zeros: rows of no sample are not written. Where the offsets cover all rows, empty would do.
         o = torch.zeros(q.shape, dtype=q.dtype, device=q.device)
         with torch.cuda.device(q.device):
+            if library_checks:
+                library.check(p, stream())
             workspace = scratch(library.workspace(p)[0], q.device)
-            library.forward(p, rows(o), workspace.data_ptr(), stream())
+            library.forward(p, rows(o), workspace.data_ptr(), workspace.numel(), stream())
         ctx.problem, ctx.settings = p, settings
-        ctx.save_for_backward(q, k, v, offsets)  # with the settings: keeps alive what the problem points to
+        ctx.save_for_backward(q, k, v, offsets)  # with the settings this keeps alive what the problem points to
         return o
 
     @staticmethod
     def backward(ctx, d_o):
         q = ctx.saved_tensors[0]
-        d_o = d_o.contiguous()  # sum().backward() brings one with strides of 0
+        d_o = d_o.contiguous()  # that of sum().backward() has strides of 0
         dq, dk, dv = (torch.zeros(q.shape, dtype=q.dtype, device=q.device) for _ in range(3))
         with torch.cuda.device(q.device):
             workspace = scratch(library.workspace(ctx.problem)[1], q.device)
-            library.backward(ctx.problem, rows(d_o), rows(dq), rows(dk), rows(dv), workspace.data_ptr(), stream())
+            library.backward(ctx.problem, rows(d_o), rows(dq), rows(dk), rows(dv), workspace.data_ptr(),
+                             workspace.numel(), stream())
         return dq, dk, dv, None, None
 
 
 def tensor(x):
-    """Takes a tensor as it is, and the array of any other library (CuPy, JAX, ...) without a copy."""
+    """A tensor as it is, or the array of another library (CuPy, JAX, ...) without a copy."""
     return x if isinstance(x, torch.Tensor) else torch.from_dlpack(x)
 
 
 def hstu_attention(q, k, v, offsets, **settings):
     """O (T, H, D) of q, k, v (T, H, D); sample b is rows [offsets[b], offsets[b + 1]).
 
-    settings are fields of hstu_attention_problem under their names there: alpha (default here 1 / sqrt(D)), scale (1),
+    settings are fields of hstu_attention_problem by name: alpha (default here 1 / sqrt(D)), scale (1),
     window_left (-1), window_right (0: causal), longest, target_group, deterministic; contexts, targets and sample_scale
     are tensors.
     """
@@ -110,7 +114,7 @@ def plain_attention(q, k, v, offsets, scale):
 
 
 class DlpackOnly:
-    """Stands for the array of another library: it has nothing but the protocol."""
+    """Like the array of another library: it has the DLPack protocol and nothing else."""
 
     def __init__(self, x):
         self.__dlpack__, self.__dlpack_device__ = x.__dlpack__, x.__dlpack_device__
@@ -148,7 +152,7 @@ def main():
         sys.exit("no GPU here that PyTorch can use, nothing to compute on")
     library = hstu.Library(arguments.library)
     torch.manual_seed(1)
-    torch.backends.cuda.matmul.allow_tf32 = False  # the plain form is what we compare with
+    torch.backends.cuda.matmul.allow_tf32 = False  # the plain form is the reference
     wrong = [check(4, 128, torch.bfloat16), check(4, 64, torch.float16), check(2, 48, torch.float32)]
     print("DIFFERENT: more than 2 % of the largest value" if any(wrong) else "equal within 2 % of the largest value")
     return any(wrong)

@@ -1,7 +1,6 @@
-"""include/hstu/attention.h for Python: ctypes alone, nothing to compile, no PyTorch.
+"""include/hstu/attention.h for Python, with ctypes: nothing to compile, no PyTorch.
 
-Pointers are integers, whatever library they come from: tensor.data_ptr(), array.data.ptr. attention_torch.py
-uses it.
+Pointers are integers from any library: tensor.data_ptr(), array.data.ptr. attention_torch.py uses this module.
 """
 
 import ctypes
@@ -12,21 +11,21 @@ DEFAULT_LIBRARY = pathlib.Path(__file__).resolve().parent.parent / "build" / "li
 
 
 class Rows(ctypes.Structure):
-    """Element (t, head, d) lies at data[t * row_stride + head * head_stride + d]; strides count elements."""
+    """Element (t, head, d) is data[t * row_stride + head * head_stride + d]; strides count elements."""
 
     _fields_ = [("data", ctypes.c_void_p), ("row_stride", ctypes.c_int64), ("head_stride", ctypes.c_int64)]
 
 
 class Problem(ctypes.Structure):
-    """Field by field the header's hstu_attention_problem, in its order. Library.problem() makes them."""
+    """The header's hstu_attention_problem, field by field. Library.problem() returns one with the defaults."""
 
     _fields_ = [
         ("size", ctypes.c_size_t), ("type", ctypes.c_int),
-        ("samples", ctypes.c_int64), ("tokens", ctypes.c_int64), ("heads", ctypes.c_int64),
-        ("head_dim", ctypes.c_int64), ("longest", ctypes.c_int64),
+        ("samples", ctypes.c_int64), ("tokens", ctypes.c_int64), ("queries", ctypes.c_int64),
+        ("heads", ctypes.c_int64), ("head_dim", ctypes.c_int64), ("longest", ctypes.c_int64),
         ("q", Rows), ("k", Rows), ("v", Rows),
-        ("offsets", ctypes.c_void_p), ("contexts", ctypes.c_void_p), ("targets", ctypes.c_void_p),
-        ("sample_scale", ctypes.c_void_p),
+        ("offsets", ctypes.c_void_p), ("query_offsets", ctypes.c_void_p),
+        ("contexts", ctypes.c_void_p), ("targets", ctypes.c_void_p), ("sample_scale", ctypes.c_void_p),
         ("window_left", ctypes.c_int32), ("window_right", ctypes.c_int32), ("target_group", ctypes.c_int32),
         ("alpha", ctypes.c_float), ("scale", ctypes.c_float), ("deterministic", ctypes.c_int32),
     ]  # fmt: skip
@@ -46,8 +45,9 @@ class Library:
         self._c.hstu_attention_error.restype = ctypes.c_char_p
         self._c.hstu_attention_workspace.argtypes = [problem, bytes_out, bytes_out]
         self._c.hstu_attention_explain.argtypes = [problem, ctypes.c_char_p, ctypes.c_size_t]
-        self._c.hstu_attention_forward.argtypes = [problem, rows, pointer, pointer]
-        self._c.hstu_attention_backward.argtypes = [problem, rows, rows, rows, rows, pointer, pointer]
+        self._c.hstu_attention_check.argtypes = [problem, pointer]
+        self._c.hstu_attention_forward.argtypes = [problem, rows, pointer, ctypes.c_int64, pointer]
+        self._c.hstu_attention_backward.argtypes = [problem, rows, rows, rows, rows, pointer, ctypes.c_int64, pointer]
         size = self.problem().size
         if size != ctypes.sizeof(Problem):
             raise RuntimeError(
@@ -71,11 +71,15 @@ class Library:
         self._check(self._c.hstu_attention_explain(problem, text, len(text)))
         return text.value.decode()
 
-    def forward(self, problem, o, workspace, stream):
-        self._check(self._c.hstu_attention_forward(problem, o, workspace, stream))
+    def check(self, problem, stream):
+        """Looks at the arrays of the problem and raises for the first mistake. It waits for the stream."""
+        self._check(self._c.hstu_attention_check(problem, stream))
 
-    def backward(self, problem, d_o, dq, dk, dv, workspace, stream):
-        self._check(self._c.hstu_attention_backward(problem, d_o, dq, dk, dv, workspace, stream))
+    def forward(self, problem, o, workspace, workspace_bytes, stream):
+        self._check(self._c.hstu_attention_forward(problem, o, workspace, workspace_bytes, stream))
+
+    def backward(self, problem, d_o, dq, dk, dv, workspace, workspace_bytes, stream):
+        self._check(self._c.hstu_attention_backward(problem, d_o, dq, dk, dv, workspace, workspace_bytes, stream))
 
     def _check(self, status):
         if status != 0:

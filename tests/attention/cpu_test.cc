@@ -93,7 +93,20 @@ HostShape random_shape(std::mt19937& random, int longest) {
   return shape;
 }
 
+// Sets the number of threads for a test. With one, thousands of small calls do not wait for each other.
+class Threads {
+ public:
+  explicit Threads(int count) { set_threads(count); }
+  ~Threads() { set_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_ = threads();
+};
+
 TEST(AttentionOnCpu, AgreesWithTheDefinitionForRandomMasksQueriesAndStrides) {
+  const Threads one(1);
   std::mt19937 random(3);
   for (int i = 0; i < 600; ++i)
     expect_definition<double>(random_shape(random, 40), "case " + std::to_string(i));
@@ -119,6 +132,7 @@ TEST(AttentionOnCpu, AgreesWithTheDefinitionAroundTheBordersOfBlocks) {
 
 // dq, dk and dv are the derivatives of the sum of dO o O.
 TEST(AttentionOnCpu, GradientsAreTheDifferencesOfTheForwardPass) {
+  const Threads one(1);
   constexpr double kStep = 1e-5;
   const std::vector<HostShape> shapes{
       {.lengths = {6, 0, 4}},
@@ -159,12 +173,13 @@ TEST(AttentionOnCpu, GivesTheSameBitsWithAnyNumberOfThreads) {
                         .contexts = {3, 0, 0, 70, 1, 9},
                         .targets = {20, 2, 0, 10, 64, 30},
                         .mask = {200, 0, 3}};
-  const int before = threads();
-  set_threads(1);
   HostProblem<float> host(shape);
-  const HostResult<float> one = compute(host);
+  const HostResult<float> one = [&] {
+    const Threads threads(1);
+    return compute(host);
+  }();
   for (const int count : {2, 5}) {
-    set_threads(count);
+    const Threads threads(count);
     const HostResult<float> many = compute(host);
     for (const auto member :
          {&HostResult<float>::o, &HostResult<float>::dq, &HostResult<float>::dk, &HostResult<float>::dv}) {
@@ -173,7 +188,6 @@ TEST(AttentionOnCpu, GivesTheSameBitsWithAnyNumberOfThreads) {
           << count << " threads";
     }
   }
-  set_threads(before);
 }
 
 TEST(AttentionOnCpu, AddsToGradientsOnlyWhereItIsAsked) {

@@ -9,7 +9,7 @@
 namespace hstu {
 namespace {
 
-TEST(AttentionBenchmark, CountsOperationsAsTheFieldDoes) {
+TEST(AttentionBenchmark, CountsOperationsAsPublicationsDo) {
   AttentionBenchmark b;
   b.samples = 3, b.length = 100, b.heads = 4, b.head_dim = 64;
   EXPECT_DOUBLE_EQ(attention_flops(b), 2.0 * 3 * 4 * 100 * 100 * 64);
@@ -17,6 +17,13 @@ TEST(AttentionBenchmark, CountsOperationsAsTheFieldDoes) {
   EXPECT_DOUBLE_EQ(attention_flops(b), 4.0 * 3 * 4 * 100 * 100 * 64);
   b.mask.right = 0, b.contexts = 10, b.targets = 20;  // 4 H D (L (c + h) + t) - 2 H D h^2
   EXPECT_DOUBLE_EQ(attention_flops(b), 3 * (4.0 * 4 * 64 * (100 * 80 + 20) - 2.0 * 4 * 64 * 70 * 70));
+}
+
+TEST(AttentionBenchmark, CountsOnlyThePairsOfAWindow) {
+  AttentionBenchmark b;
+  b.samples = 2, b.length = 5000, b.heads = 4, b.head_dim = 64, b.mask.left = 256;
+  const double pairs = 5000.0 * 257 - 256.0 * 257 / 2;  // the first 256 queries see fewer keys
+  EXPECT_DOUBLE_EQ(attention_flops(b), 2 * 4.0 * 4 * 64 * pairs);
 }
 
 TEST(AttentionBenchmark, TheProblemIsTheBatchOfTheShape) {
@@ -29,7 +36,7 @@ TEST(AttentionBenchmark, TheProblemIsTheBatchOfTheShape) {
   EXPECT_EQ(p.longest, 100);
   EXPECT_EQ(p.k.row_stride, 4 * 4 * 64);
   EXPECT_EQ(p.k.head_stride, 64);
-  EXPECT_EQ(p.alpha, 0.125f);
+  EXPECT_EQ(p.alpha, 0.125);
 }
 
 TEST(AttentionBenchmark, LengthsFollowTheirLaw) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/error.h"
+#include "hstu/device/memory_pool.h"
 
 namespace hstu {
 namespace {
@@ -44,7 +45,7 @@ TEST(AttentionSweep, GoesOnWhereTheGpuIsFullButNotAfterAnotherFailure) {
   };
   const auto cells = sweep_attention(sweep, full, full, [](const AttentionSweepCell&) {});
   ASSERT_EQ(cells.size(), 2u);
-  EXPECT_EQ(cells[0].why, "full");
+  EXPECT_EQ(cells[0].why, "more memory than the GPU has free");
   EXPECT_TRUE(cells[1].time);
   const auto broken = [](const AttentionBenchmark&) -> AttentionTime { fail("illegal address"); };
   EXPECT_THROW(sweep_attention(sweep, broken, broken, [](const AttentionSweepCell&) {}), Error);

@@ -31,6 +31,7 @@ const char* wrong_default(void) {
   WRONG(type, HSTU_BF16);
   WRONG(samples, 0);
   WRONG(tokens, 0);
+  WRONG(queries, 0);
   WRONG(heads, 0);
   WRONG(head_dim, 0);
   WRONG(longest, 0);
@@ -38,6 +39,7 @@ const char* wrong_default(void) {
   WRONG(k.row_stride, 0);
   WRONG(v.head_stride, 0);
   WRONG(offsets, NULL);
+  WRONG(query_offsets, NULL);
   WRONG(contexts, NULL);
   WRONG(targets, NULL);
   WRONG(sample_scale, NULL);
@@ -64,6 +66,7 @@ void layout_of_structures(char* text, size_t size) {
   FIELD(hstu_attention_problem, type);
   FIELD(hstu_attention_problem, samples);
   FIELD(hstu_attention_problem, tokens);
+  FIELD(hstu_attention_problem, queries);
   FIELD(hstu_attention_problem, heads);
   FIELD(hstu_attention_problem, head_dim);
   FIELD(hstu_attention_problem, longest);
@@ -71,6 +74,7 @@ void layout_of_structures(char* text, size_t size) {
   FIELD(hstu_attention_problem, k);
   FIELD(hstu_attention_problem, v);
   FIELD(hstu_attention_problem, offsets);
+  FIELD(hstu_attention_problem, query_offsets);
   FIELD(hstu_attention_problem, contexts);
   FIELD(hstu_attention_problem, targets);
   FIELD(hstu_attention_problem, sample_scale);

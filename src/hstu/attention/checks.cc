@@ -23,16 +23,6 @@ void check_address(const char* name, const void* address, std::int64_t alignment
         fmt::ptr(address));
 }
 
-void check_rows(const AttentionProblem& p, const char* name, const AttentionInput& rows) {
-  check(rows.row_stride >= 0 && rows.head_stride >= 0,
-        "attention: {}: strides must not be negative, found {} and {}", name, rows.row_stride,
-        rows.head_stride);
-  check(rows.row_stride < kMostStride && rows.head_stride < kMostStride,
-        "attention: {}: strides must be below 2^40, found {} and {}", name, rows.row_stride,
-        rows.head_stride);
-  check_address(name, rows.data, element_bytes(p.type));
-}
-
 void check_not_negative(const char* name, std::int64_t value) {
   check(value >= 0, "attention: {} must not be negative, found {}", name, value);
 }
@@ -51,6 +41,16 @@ void check_ascending(const AttentionProblem& p, const char* name, const std::int
 
 }  // namespace
 
+void check_input(const AttentionProblem& p, const char* name, const AttentionInput& rows) {
+  check(rows.row_stride >= 0 && rows.head_stride >= 0,
+        "attention: {}: strides must not be negative, found {} and {}", name, rows.row_stride,
+        rows.head_stride);
+  check(rows.row_stride < kMostStride && rows.head_stride < kMostStride,
+        "attention: {}: strides must be below 2^40, found {} and {}", name, rows.row_stride,
+        rows.head_stride);
+  check_address(name, rows.data, element_bytes(p.type));
+}
+
 void check_attention(const AttentionProblem& p) {
   check_not_negative("samples", p.samples);
   check_not_negative("tokens", p.tokens);
@@ -64,9 +64,9 @@ void check_attention(const AttentionProblem& p) {
         p.mask.target_group);
   check(std::isfinite(p.scale) && std::isfinite(p.alpha),
         "attention: alpha and scale must be finite, found {} and {}", p.alpha, p.scale);
-  check_rows(p, "q", p.q);
-  check_rows(p, "k", p.k);
-  check_rows(p, "v", p.v);
+  check_input(p, "q", p.q);
+  check_input(p, "k", p.k);
+  check_input(p, "v", p.v);
   check_address("offsets", p.offsets, 8);
   check_address("query_offsets", p.query_offsets, 8);
   check_address("contexts", p.contexts, 4);
@@ -97,7 +97,7 @@ void check_attention_on_gpu(const AttentionProblem& p) {
 // number of heads, the rows that come nearest are those on both sides of dh * head_stride / row_stride.
 void check_output(const AttentionProblem& p, const char* name, const AttentionRows& output,
                   std::int64_t rows) {
-  check_rows(p, name, output);
+  check_input(p, name, output);
   const auto is_apart = [&](std::int64_t dt, std::int64_t dh) {
     return (dt == 0 && dh == 0) || dt >= rows ||
            std::abs(dh * output.head_stride - dt * output.row_stride) >= p.head_dim;
@@ -119,7 +119,7 @@ void check_scratch(const AttentionScratch& scratch, std::int64_t needed_bytes) {
         needed_bytes);
   check(scratch.data != nullptr || needed_bytes == 0, "attention: the workspace is NULL, {} bytes are needed",
         needed_bytes);
-  if (needed_bytes > 0) check_address("the workspace", scratch.data, kScratchAlignment);
+  check_address("the workspace", scratch.data, kScratchAlignment);
 }
 
 void check_offsets(const AttentionProblem& p) {

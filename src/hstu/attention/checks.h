@@ -14,6 +14,9 @@ void check_attention(const AttentionProblem& problem);
 // The same, and the limits of the kernels for GPUs.
 void check_attention_on_gpu(const AttentionProblem& problem);
 
+// Strides and alignment of rows that are read.
+void check_input(const AttentionProblem& problem, const char* name, const AttentionInput& rows);
+
 // An output of `rows` rows: no stride is negative, and no two of its (rows, H) vectors of D elements share an
 // element.
 void check_output(const AttentionProblem& problem, const char* name, const AttentionRows& output,

@@ -4,11 +4,11 @@
 // The n tokens of a sample are contexts [0, c), history [c, h) and targets [h, n), where h is n minus the
 // number of targets. Query i sees
 //
-//   if it is a context   every context and every history token
-//   if it is history     every context, and history j with i - left <= j <= i + right
-//   if it is a target    every context, history j >= h - left (a target's position is the end of the
-//   history),
-//                        and in its own group of `group` targets those with j <= i + right
+//   if it is a context   every context and every history token;
+//   if it is history     every context, and history j with i - left <= j <= i + right;
+//   if it is a target    every context, history j >= h - left (a target's position is the end
+//                        of the history), and in its own group of `group` targets those with
+//                        j <= i + right.
 //
 // Causal: right = 0. Unlimited: kUnlimited. Without contexts and targets this is the band of a causal or
 // local mask.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "hstu/attention/visible_pairs.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
@@ -47,7 +48,7 @@ AttentionProblem benchmark_problem(const AttentionBenchmark& b) {
   p.type = b.type, p.samples = b.samples, p.heads = b.heads, p.head_dim = b.head_dim;
   for (const std::int64_t n : attention_lengths(b)) p.tokens += n;
   p.longest = b.length, p.mask = b.mask, p.deterministic = b.deterministic;
-  p.alpha = 1 / std::sqrt(static_cast<float>(b.head_dim)), p.scale = 1 / static_cast<float>(b.length);
+  p.alpha = 1 / std::sqrt(static_cast<double>(b.head_dim)), p.scale = 1 / static_cast<double>(b.length);
   p.q = p.k = p.v = {nullptr, 4 * b.heads * b.head_dim, b.head_dim};
   return p;
 }
@@ -55,11 +56,8 @@ AttentionProblem benchmark_problem(const AttentionBenchmark& b) {
 double attention_flops(const AttentionBenchmark& b) {
   double pairs = 0;
   for (const std::int64_t n : attention_lengths(b)) {
-    const double length = static_cast<double>(n);
-    const double targets = std::min<double>(length, b.targets),
-                 contexts = std::min<double>(length - targets, b.contexts);
-    const double history = length - targets - contexts;
-    pairs += length * (contexts + history) + targets - (b.mask.right == 0 ? history * history / 2 : 0);
+    pairs += conventional_pairs(sample_mask(static_cast<std::int32_t>(n), b.contexts, b.targets,
+                                            b.mask.target_group, b.mask.left, b.mask.right));
   }
   return 4 * static_cast<double>(b.heads * b.head_dim) * pairs;
 }

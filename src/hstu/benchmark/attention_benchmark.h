@@ -1,4 +1,4 @@
-// Timing of attention on the GPU of this machine.
+// Timing of attention on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,35 @@ struct AttentionBenchmark {
   AttentionMask mask;
   std::int32_t contexts = 0, targets = 0;  // of each sample
   bool deterministic = false;
-  std::optional<AttentionDevice> device;  // with the kernels that such a GPU takes (route.h); none: this one
-  bool sustained = true;                  // false: the burst alone, for sweeps of many shapes
+  std::optional<AttentionDevice> device;  // use the kernels of such a GPU (route.h); none: those of this GPU
+  bool sustained = true;                  // false: the burst alone, for sweeps over many shapes
   std::uint64_t seed = 1;
 };
 
-// The benchmark's batch without its memory: q, k and v side by side in rows of 4 H D.
+// The batch of the benchmark without its memory: q, k and v side by side in rows of 4 H D.
 AttentionProblem benchmark_problem(const AttentionBenchmark& benchmark);
 
-// One direction of one benchmark. Burst: idle for 0.25 s, then 5 launches, then the median of 20. Sustained:
-// the mean of one second without a pause. A launch is everything the operation does, its schedule and the
+// One direction of one benchmark. Burst: 0.25 s idle, 5 launches, then the median of 20. Sustained: the mean
+// of one second without a pause. A launch is everything that the operation does, its schedule and the
 // rounding of dQ included.
 struct AttentionTime {
   double burst_ms = 0, fastest_ms = 0;
   std::optional<double> sustained_ms;
-  double flops = 0;  // as the field counts (attention_flops)
+  double flops = 0;  // by the convention of attention_flops
   double bytes = 0;  // read and written at least once
   AttentionRoute route;
 };
-// Both throw OutOfMemory (device/memory_pool.h) when the batch does not fit into the device.
+// Both throw OutOfMemory (device/memory_pool.h) if the batch does not fit into the device.
 AttentionTime time_attention_forward(const AttentionBenchmark& benchmark);
 AttentionTime time_attention_backward(const AttentionBenchmark& benchmark);
 
-// The benchmark's sample lengths, 1 to `length`. zipf: exponent 1.2, unbounded, cut at `length`; lognormal:
-// mean length / 2, standard deviation length / 4, cut likewise.
+// The lengths of the benchmark's samples, 1 to `length`. zipf: exponent 1.2, unbounded, cut at `length`;
+// lognormal: mean length / 2, standard deviation length / 4, cut at `length`.
 std::vector<std::int64_t> attention_lengths(const AttentionBenchmark& benchmark);
 
-// Floating-point operations of the forward pass by the field's convention: per head 4 D for each pair of
-// query and key, where causal history counts as half of its square. The backward pass is 2.5 times that.
+// Floating-point operations of the forward pass: 4 D for each head and each pair of query and key that the
+// mask lets through, counted by the convention of publications (conventional_pairs in
+// attention/visible_pairs.h). The backward pass is 2.5 times that.
 double attention_flops(const AttentionBenchmark& benchmark);
 
 }  // namespace hstu

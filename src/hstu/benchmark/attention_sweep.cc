@@ -16,17 +16,17 @@ AttentionSweepCell cell_of(const AttentionSweep& sweep, const AttentionBenchmark
   }
   try {
     cell.time = timer(b);
-  } catch (const OutOfMemory& error) {
-    cell.why = error.what();
+  } catch (const OutOfMemory&) {
+    cell.why = "more memory than the GPU has free";
   }
   return cell;
 }
 
 }  // namespace
 
-std::vector<AttentionSweepCell> sweep_attention(const AttentionSweep& sweep, const AttentionTimer& forward,
-                                                const AttentionTimer& backward,
-                                                const std::function<void(const AttentionSweepCell&)>& tell) {
+std::vector<AttentionSweepCell> sweep_attention(
+    const AttentionSweep& sweep, const AttentionTimer& forward, const AttentionTimer& backward,
+    const std::function<void(const AttentionSweepCell&)>& report) {
   std::vector<AttentionSweepCell> cells;
   for (const bool is_forward : {true, false}) {
     if (!(is_forward ? sweep.forward : sweep.backward)) continue;
@@ -35,7 +35,7 @@ std::vector<AttentionSweepCell> sweep_attention(const AttentionSweep& sweep, con
         AttentionBenchmark b = sweep.shape;
         b.samples = samples, b.length = length;
         cells.push_back(cell_of(sweep, b, is_forward ? "fwd" : "bwd", is_forward ? forward : backward));
-        tell(cells.back());
+        report(cells.back());
       }
     }
   }

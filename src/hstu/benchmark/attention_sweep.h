@@ -1,4 +1,4 @@
-// Timing over a grid of batch sizes and lengths: which cells are timed, which are left out, and why.
+// Timing over a grid of batch sizes and lengths: which cells are timed, and which are left out and why.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ struct AttentionSweepCell {
 
 using AttentionTimer = std::function<AttentionTime(const AttentionBenchmark&)>;
 
-// Every cell of both directions, forward first, row by row of equal samples. `tell` hears of each as soon as
-// it is there. A cell whose timer throws OutOfMemory is left out; other failures end the sweep.
+// Every cell of both directions, forward first, row by row of equal samples. `report` is called after each
+// cell. A cell whose timer throws OutOfMemory is left out; other failures end the sweep.
 std::vector<AttentionSweepCell> sweep_attention(const AttentionSweep& sweep, const AttentionTimer& forward,
                                                 const AttentionTimer& backward,
-                                                const std::function<void(const AttentionSweepCell&)>& tell);
+                                                const std::function<void(const AttentionSweepCell&)>& report);
 
 }  // namespace hstu

@@ -1,4 +1,4 @@
-// Stands in for cuda/ in a build without CUDA.
+// Replaces cuda/ in a build without CUDA.
 #ifndef HSTU_WITH_CUDA
 
 #include "hstu/base/error.h"
@@ -9,7 +9,8 @@ namespace {
 
 [[noreturn]] void refuse() {
   fail(
-      "this hstu was built without CUDA, which the attention benchmark needs: build where nvcc of CUDA 13 is "
+      "this hstu was built without CUDA, which the attention benchmark needs: build it where nvcc of CUDA 13 "
+      "is "
       "installed");
 }
 

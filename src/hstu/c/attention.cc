@@ -1,4 +1,4 @@
-// include/hstu/attention.h on top of attention.h: translates structures, and exceptions into messages.
+// include/hstu/attention.h on top of attention_cuda.h: translates structures, and exceptions into messages.
 #include "hstu/attention.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "hstu/attention/attention.h"
+#include "hstu/attention/attention_cuda.h"
 #include "hstu/base/error.h"
 
 namespace {
@@ -44,44 +44,53 @@ AttentionProblem problem_of(const hstu_attention_problem* p) {
               "attention: the problem has {} bytes, this library's has {}: call "
               "hstu_attention_problem_init first, and compile with this library's hstu/attention.h",
               p->size, sizeof(hstu_attention_problem));
-  int type = 0;  // as a number: C lets any stand there, and C++ may not load what is no hstu_type
+  int type = 0;  // as a number: C allows any value, and C++ may not load one that is no hstu_type
   static_assert(sizeof type == sizeof p->type);
   std::memcpy(&type, &p->type, sizeof type);
   hstu::check(type >= HSTU_BF16 && type <= HSTU_FP32,
               "attention: type: expected HSTU_BF16, HSTU_FP16 or HSTU_FP32, found {}", type);
   AttentionProblem result;
   result.type = static_cast<hstu::AttentionType>(type);
-  result.samples = p->samples, result.tokens = p->tokens, result.heads = p->heads;
-  result.head_dim = p->head_dim, result.longest = p->longest;
+  result.samples = p->samples, result.tokens = p->tokens, result.queries = p->queries;
+  result.heads = p->heads, result.head_dim = p->head_dim, result.longest = p->longest;
   result.q = rows_of(&p->q, "q"), result.k = rows_of(&p->k, "k"), result.v = rows_of(&p->v, "v");
-  result.offsets = p->offsets, result.contexts = p->contexts, result.targets = p->targets;
-  result.sample_scale = p->sample_scale;
+  result.offsets = p->offsets, result.query_offsets = p->query_offsets;
+  result.contexts = p->contexts, result.targets = p->targets, result.sample_scale = p->sample_scale;
   result.mask = {p->window_left, p->window_right, p->target_group};
-  result.alpha = p->alpha, result.scale = p->scale, result.deterministic = p->deterministic != 0;
+  result.alpha = static_cast<double>(p->alpha), result.scale = static_cast<double>(p->scale);
+  result.deterministic = p->deterministic != 0;
+  check_attention_on_gpu(result);
   return result;
 }
 
-struct NamedRows {
-  const char* name;
-  AttentionRows rows;
-};
+bool is_empty(const AttentionProblem& p) {
+  return p.tokens == 0 || p.samples == 0;
+}
 
-// What a launch needs beyond what choose_attention looks at.
-void check_launch(const AttentionProblem& p, std::initializer_list<NamedRows> others, const void* workspace,
-                  std::int64_t workspace_bytes) {
-  if (p.tokens == 0 || p.samples == 0) return;
-  hstu::check(p.offsets != nullptr, "attention: offsets is NULL, {} numbers on the device are needed",
-              p.samples + 1);
-  const auto check_data = [](const NamedRows& named) {
-    hstu::check(named.rows.data != nullptr, "attention: {} has no data: it is NULL, expected device memory",
-                named.name);
-  };
-  for (const NamedRows& named : {NamedRows{"q", p.q}, NamedRows{"k", p.k}, NamedRows{"v", p.v}})
-    check_data(named);
-  for (const NamedRows& named : others) check_data(named);
-  hstu::check(workspace != nullptr || workspace_bytes == 0,
-              "attention: workspace is NULL, {} bytes are needed (hstu_attention_workspace)",
-              workspace_bytes);
+void check_data(const AttentionProblem& p, const char* name, const void* data) {
+  hstu::check(is_empty(p) || data != nullptr, "attention: {} has no data: it is NULL, expected device memory",
+              name);
+}
+
+// An output that a launch writes.
+AttentionRows output_of(const AttentionProblem& p, const hstu_rows* rows, const char* name,
+                        std::int64_t count) {
+  const AttentionRows result = rows_of(rows, name);
+  check_output(p, name, result, count);
+  check_data(p, name, result.data);
+  return result;
+}
+
+// What a launch needs beyond a valid description, as far as it can be checked without a device.
+hstu::AttentionScratch launch_scratch(const AttentionProblem& p, void* workspace, std::int64_t bytes) {
+  hstu::check(is_empty(p) || p.offsets != nullptr,
+              "attention: offsets is NULL, {} numbers in device memory are needed", p.samples + 1);
+  check_data(p, "q", p.q.data);
+  check_data(p, "k", p.k.data);
+  check_data(p, "v", p.v.data);
+  const hstu::AttentionScratch scratch{workspace, bytes};
+  check_scratch(scratch, 0);
+  return scratch;
 }
 
 }  // namespace
@@ -103,7 +112,8 @@ int hstu_attention_workspace(const hstu_attention_problem* problem, int64_t* for
                              int64_t* backward_bytes) {
   return guarded([&] {
     const AttentionProblem p = problem_of(problem);
-    const auto bytes = attention_workspace(p, choose_attention(p, hstu::attention_device()));
+    const auto bytes =
+        hstu::cuda::attention_workspace(p, choose_attention(p, hstu::cuda::attention_device()));
     if (forward_bytes != nullptr) *forward_bytes = bytes.forward;
     if (backward_bytes != nullptr) *backward_bytes = bytes.backward;
   });
@@ -113,7 +123,7 @@ int hstu_attention_explain(const hstu_attention_problem* problem, char* text, si
   return guarded([&] {
     const AttentionProblem p = problem_of(problem);
     hstu::check(text != nullptr || size == 0, "attention: text is NULL, its size is {}", size);
-    const hstu::AttentionRoute route = choose_attention(p, hstu::attention_device());
+    const hstu::AttentionRoute route = choose_attention(p, hstu::cuda::attention_device());
     const std::string line =
         "forward " + to_string(route.forward) + ", backward " + to_string(route.backward) + ": " + route.why;
     if (size == 0) return;
@@ -123,27 +133,36 @@ int hstu_attention_explain(const hstu_attention_problem* problem, char* text, si
   });
 }
 
+int hstu_attention_check(const hstu_attention_problem* problem, void* stream) {
+  return guarded(
+      [&] { hstu::cuda::check_attention_lists(problem_of(problem), static_cast<CUstream_st*>(stream)); });
+}
+
 int hstu_attention_forward(const hstu_attention_problem* problem, const hstu_rows* o, void* workspace,
-                           void* stream) {
+                           int64_t workspace_bytes, void* stream) {
   return guarded([&] {
     const AttentionProblem p = problem_of(problem);
-    const NamedRows to{"o", rows_of(o, "o")};
-    const hstu::AttentionDevice device = hstu::attention_device();
-    check_launch(p, {to}, workspace, attention_workspace(p, choose_attention(p, device)).forward);
-    attention_forward(p, device, to.rows, workspace, static_cast<CUstream_st*>(stream));
+    const hstu::AttentionScratch scratch = launch_scratch(p, workspace, workspace_bytes);
+    const AttentionRows to = output_of(p, o, "o", p.query_rows());
+    hstu::cuda::attention_forward(p, hstu::cuda::attention_device(), to, scratch,
+                                  static_cast<CUstream_st*>(stream));
   });
 }
 
 int hstu_attention_backward(const hstu_attention_problem* problem, const hstu_rows* d_o, const hstu_rows* dq,
-                            const hstu_rows* dk, const hstu_rows* dv, void* workspace, void* stream) {
+                            const hstu_rows* dk, const hstu_rows* dv, void* workspace,
+                            int64_t workspace_bytes, void* stream) {
   return guarded([&] {
     const AttentionProblem p = problem_of(problem);
-    const NamedRows from{"d_o", rows_of(d_o, "d_o")}, to_q{"dq", rows_of(dq, "dq")},
-        to_k{"dk", rows_of(dk, "dk")}, to_v{"dv", rows_of(dv, "dv")};
-    const hstu::AttentionDevice device = hstu::attention_device();
-    check_launch(p, {from, to_q, to_k, to_v}, workspace,
-                 attention_workspace(p, choose_attention(p, device)).backward);
-    attention_backward(p, device, from.rows, to_q.rows, to_k.rows, to_v.rows, workspace,
-                       static_cast<CUstream_st*>(stream));
+    const hstu::AttentionScratch scratch = launch_scratch(p, workspace, workspace_bytes);
+    hstu::AttentionGradients g;
+    g.d_o = rows_of(d_o, "d_o");
+    check_input(p, "d_o", g.d_o);
+    check_data(p, "d_o", g.d_o.data);
+    g.dq = output_of(p, dq, "dq", p.query_rows());
+    g.dk = output_of(p, dk, "dk", p.tokens);
+    g.dv = output_of(p, dv, "dv", p.tokens);
+    hstu::cuda::attention_backward(p, hstu::cuda::attention_device(), g, scratch,
+                                   static_cast<CUstream_st*>(stream));
   });
 }

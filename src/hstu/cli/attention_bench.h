@@ -1,11 +1,12 @@
-// The parts of `hstu bench attention`: its words, and what is made of them.
+// The parts of `hstu bench attention`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "hstu/base/json.h"
 #include "hstu/benchmark/attention_benchmark.h"
+#include "hstu/device/gpu_specs.h"
 
 namespace hstu {
 
@@ -20,14 +21,18 @@ struct AttentionBenchWords {
   bool wants(const std::string& one) const { return direction == "both" || direction == one; }
 };
 
-// The benchmark of one --shape under the other words. Throws UsageError naming the option.
+// The benchmark of one --shape and the other options. Throws UsageError naming the option.
 AttentionBenchmark benchmark_of(const AttentionBenchWords& words, const std::string& shape);
 
-// "1,2,4" as the whole numbers of `option`, all positive.
+// The positive whole numbers of an option such as "1,2,4".
 std::vector<std::int64_t> numbers_of(const std::string& list, const std::string& option);
 
-// What --json holds of one direction ("fwd" or "bwd") of a shape.
-Json attention_record(const std::string& shape, const std::string& direction, const AttentionTime& time);
+// The first GPU as the driver names it. `specs`: none for a model that gpu_specs does not know.
+struct BenchmarkGpu {
+  std::string name = "unknown GPU";
+  std::optional<GpuSpecs> specs;
+};
+BenchmarkGpu benchmark_gpu();
 
 // Times the sweep of --heatmap and writes the picture and the figures.
 void draw_attention_heatmap(const AttentionBenchWords& words);

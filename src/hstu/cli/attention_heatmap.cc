@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "hstu/attention/attention.h"
 #include "hstu/attention/attention_cuda.h"
 #include "hstu/base/error.h"
 #include "hstu/base/files.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/version.h"
+#include "hstu/benchmark/attention_record.h"
 #include "hstu/cli/attention_bench.h"
-#include "hstu/device/nvidia_driver.h"
 
 namespace hstu {
 namespace {
@@ -34,15 +33,10 @@ AttentionSweep sweep_of(const AttentionBenchWords& words) {
   return sweep;
 }
 
-std::string device_name() {
-  const NvidiaDriver driver = nvidia_driver();
-  return driver.gpus.empty() ? "unknown GPU" : driver.gpus.front().name;
-}
-
 // What every cell has in common.
-Json conditions_of(const AttentionBenchWords& words, const AttentionBenchmark& b) {
+Json conditions_of(const AttentionBenchWords& words, const AttentionBenchmark& b, const std::string& gpu) {
   return Json{{"hstu", version()},
-              {"gpu", device_name()},
+              {"gpu", gpu},
               {"heads", b.heads},
               {"head_dim", b.head_dim},
               {"type", words.type},
@@ -76,11 +70,12 @@ void draw_attention_heatmap(const AttentionBenchWords& words) {
   const Path figures = words.json.empty() ? Path(picture).replace_extension(".json") : Path(words.json);
   check_writable(picture);
   check_writable(figures);
-  cuda::attention_device();  // says so where there is no GPU
+  cuda::attention_device();  // throws on a machine without a GPU
+  const BenchmarkGpu gpu = benchmark_gpu();
 
   const std::size_t total =
       sweep.samples.size() * sweep.lengths.size() * ((sweep.forward ? 1 : 0) + (sweep.backward ? 1 : 0));
-  Json json = conditions_of(words, sweep.shape);
+  Json json = conditions_of(words, sweep.shape, gpu.name);
   json["records"] = Json::array();
   json["left_out"] = Json::array();
   std::size_t done = 0;
@@ -94,16 +89,15 @@ void draw_attention_heatmap(const AttentionBenchWords& words) {
           tell("{}/{} {} {}: left out: {}\n", done, total, shape, cell.direction, cell.why);
           return;
         }
-        const Json record = attention_record(shape, cell.direction, *cell.time);
+        const Json record = attention_record(shape, cell.direction, sweep.shape.type, *cell.time, gpu.specs);
         json["records"].push_back(record);
         tell("{}/{} {} {}: {:.3f} ms, {:.0f} TFLOP/s\n", done, total, shape, cell.direction,
              cell.time->burst_ms, record["burst_tflops"].get<double>());
       });
 
   write_file(figures, json.dump(2) + "\n");
-  const std::string title =
-      fmt::format("Jagged HSTU attention on {}: {} heads of {}", json["gpu"].get<std::string>(),
-                  sweep.shape.heads, sweep.shape.head_dim);
+  const std::string title = fmt::format("Jagged HSTU attention on {}: {} heads of {}", gpu.name,
+                                        sweep.shape.heads, sweep.shape.head_dim);
   write_file(picture, attention_heatmap_svg(title, subtitle_of(words, sweep.shape), cells));
   fmt::print("{}\n{}\n", picture.string(), figures.string());
 }

@@ -1,7 +1,6 @@
 #include "hstu/ops/attention.h"
 
 #include <type_traits>
-#include <utility>
 
 #include "hstu/attention/attention.h"
 #include "hstu/ops/op.h"
@@ -90,14 +89,12 @@ Variable attention(Tape& tape, const Variable& q, const Variable& vk,
   return tape.record(o, {q, vk}, [=](const Tensor& d_o) {
     dispatch<Operation::attention>(context, type, [&]<typename T>(HostStream) {
       GradientSlot dq = q.gradient_slot(context), dvk = vk.gradient_slot(context);
-      T* const to_q = dq.tensor.mutable_data<T>();
-      T* const to_vk = dvk.tensor.mutable_data<T>();
       const std::vector<T> scale = scale_of<T>(*shape);
       attention_backward(problem_of(*shape, q, vk, scale), kHost,
                          {.d_o = queries_at(*shape, d_o.data<T>()),
-                          .dq = queries_at(*shape, to_q),
-                          .dk = keys_at(*shape, to_vk),
-                          .dv = values_at(*shape, to_vk),
+                          .dq = queries_at(*shape, dq.tensor.mutable_data<T>()),
+                          .dk = keys_at(*shape, dvk.tensor.mutable_data<T>()),
+                          .dv = values_at(*shape, dvk.tensor.mutable_data<T>()),
                           .accumulate_dq = dq.accumulate,
                           .accumulate_dkv = dvk.accumulate});
     });

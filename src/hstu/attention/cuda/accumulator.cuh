@@ -1,6 +1,6 @@
-// What is done to the accumulators of products beside arithmetic: masks, and their way to memory. Of 64 rows
-// by N columns a thread of a warpgroup holds rows 16 (warp) + lane / 4 and 8 on; element 4 j + 2 hf + e lies
-// in the first or second of them (hf) and in column 8 j + 2 (lane % 4) + e.
+// Masks of wgmma accumulators, and their stores to memory. Of 64 rows by N columns a thread of a warpgroup
+// holds row 16 (warp) + lane / 4 and the row 8 after it: element 4 j + 2 hf + e is in the first or second of
+// them (hf) and in column 8 j + 2 (lane % 4) + e.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace hstu::cuda {
 
-// The score that stands for "not seen": alpha / 2 times it is -32, where tanh is -1 to the last bit, so that
-// silu and its derivative are exactly zero. (With alpha = 0 every result is zero whatever they are.)
+// The score of a key that a query does not see: alpha / 2 times it is -32, where tanh is -1 to the last bit,
+// so that silu and its derivative are exactly zero. (With alpha = 0 every result is zero for any score.)
 __device__ __forceinline__ float unseen_score(float half_alpha) {
   return half_alpha == 0.0f ? 0.0f : -32.0f / half_alpha;
 }
 
-// Fills `unseen` in where row `hf` (0: a, 1: b) of a 64 x N accumulator does not see column `base` + its
-// column; 2 (lane % 4) is in `base` already.
+// Writes `unseen` to the elements whose row `hf` (0: a, 1: b) does not see their column of the 64 x N
+// accumulator. Column j of the accumulator is `base` + j; `base` includes 2 (lane % 4).
 template <int N>
 __device__ __forceinline__ void apply_mask(float* x, const Intervals& a, const Intervals& b,
                                            std::int32_t base, float unseen) {
@@ -30,8 +30,8 @@ __device__ __forceinline__ void apply_mask(float* x, const Intervals& a, const I
   for (int i = 0; i < N / 2; ++i) x[i] = rows[i / 2 % 2].contains(i / 4 * 8 + i % 2) ? x[i] : unseen;
 }
 
-// The same of [lo, hi) for the first row and, for the second, 8 columns on. Most masks have one bound; which,
-// is the same for all threads.
+// The same for the interval [lo, hi) of the first row, and 8 columns on for the second. Most masks have one
+// bound; all threads agree on which.
 template <int N>
 __device__ __forceinline__ void apply_band(float* x, std::int32_t lo, std::int32_t hi, std::int32_t base,
                                            float unseen) {
@@ -51,12 +51,12 @@ __device__ __forceinline__ void apply_band(float* x, std::int32_t lo, std::int32
   }
 }
 
-// Masks a 64 x N accumulator: its first row is that of query `query` (the second 8 rows on), its first column
-// that of key `base`.
+// Masks a 64 x N accumulator whose first row is query `query` (the second is 8 rows on) and whose first
+// column is key `base`.
 template <int N>
 __device__ __forceinline__ void mask_keys(float* x, const Samples& samples, const Work& w, std::int32_t query,
                                           std::int32_t base, float unseen) {
-  if (w.c == 0 && w.h == w.n) {  // nothing but history; keys beyond the end need no mask
+  if (w.c == 0 && w.h == w.n) {  // history only; keys beyond the end need no mask
     apply_band<N>(x, query - samples.left, query + samples.right + 1, base, unseen);
   } else {
     const SampleMask mask = mask_of(samples, w);
@@ -65,7 +65,7 @@ __device__ __forceinline__ void mask_keys(float* x, const Samples& samples, cons
   }
 }
 
-// The same with keys for queries; no query sees a key beyond the end.
+// The same with keys as rows and queries as columns. No query sees a key beyond the end.
 template <int N>
 __device__ __forceinline__ void mask_queries(float* x, const Samples& samples, const Work& w,
                                              std::int32_t key, std::int32_t base, float unseen) {
@@ -79,8 +79,9 @@ __device__ __forceinline__ void mask_queries(float* x, const Samples& samples, c
   }
 }
 
-// Of 32 columns of a row in a wgmma accumulator the lane q = lane % 4 of four holds columns 8 k + 2 q and the
-// next, packed in v[k]. They exchange, so that each stores 16 bytes, to `to` + 8 q (which it is given).
+// Of 32 columns of a row of a wgmma accumulator, lane q = lane % 4 holds columns 8 k + 2 q and the next,
+// packed in v[k]. The four lanes exchange them, so that each stores 16 bytes at its `to`, which is 8 q
+// columns on.
 __device__ __forceinline__ void store_columns(std::uint32_t (&v)[4], void* to, bool stored) {
   const int q = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
@@ -102,8 +103,8 @@ __device__ __forceinline__ void store_columns(std::uint32_t (&v)[4], void* to, b
   if (stored) *static_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
 }
 
-// A 64 x N accumulator times `scale` to a tile in shared memory of which `to` is this warp's first row:
-// columns of 64 elements with kColumnBytes from one to the next, 128 bytes a row, swizzled.
+// Stores a 64 x N accumulator times `scale` in a tile in shared memory, swizzled: columns of 64 elements that
+// are kColumnBytes apart, 128 bytes a row. `to` is this warp's first row.
 template <typename T, int N, int kColumnBytes>
 __device__ __forceinline__ void store_tile(const float (&d)[N / 2], std::uint32_t to, float scale) {
   const int lane = static_cast<int>(opaque(threadIdx.x)) % 32, row = lane % 16;
@@ -115,8 +116,8 @@ __device__ __forceinline__ void store_tile(const float (&d)[N / 2], std::uint32_
   }
 }
 
-// A 64 x N accumulator times `scale` to rows of T. `to` is the address of this thread's first row and of
-// column 8 (lane % 4); its second row is 8 rows on.
+// Stores a 64 x N accumulator times `scale` in rows of T. `to` is the address of column 8 (lane % 4) of this
+// thread's first row; its second row is 8 rows on.
 template <typename T, int N>
 __device__ __forceinline__ void store_rows(const float (&d)[N / 2], T* to, std::int64_t row_stride,
                                            float scale, bool row_a, bool row_b, int columns) {

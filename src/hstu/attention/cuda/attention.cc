@@ -28,7 +28,7 @@ float half_alpha(const AttentionProblem& p) {
   return static_cast<float>(p.alpha) / 2;
 }
 
-// About as many tiles as an H200 computes at once: half as many where two blocks share each.
+// About as many tiles as an H200 computes at once: half as many if two blocks share each tile.
 TileOrder forward_order(int cluster) {
   return {true, 128 / cluster, 512 / cluster};
 }
@@ -37,8 +37,8 @@ TileOrder backward_order(int width) {
   return width == 256 ? TileOrder{false, 66, 132} : TileOrder{false, 256, 256};
 }
 
-// What the blocks of the backward pass share of dQ: fp32 sums, and how many tiles have added to each 64 rows
-// of them (at head size 256 for each half of the columns). A head of one tile shares nothing.
+// What the blocks of the backward pass share for dQ: fp32 sums, and the number of tiles that have added to
+// each 64 rows of them (at head size 256 for each half of the columns). A head of one tile shares nothing.
 std::int64_t sum_bytes(const AttentionProblem& p) {
   return 4 * shared_tiles(p, kBackwardTile) * kBackwardTile * width_of(p);
 }
@@ -56,6 +56,7 @@ void check_vectors(const AttentionKernel kernel, const char* name, const Attenti
 }
 
 void check_gradients(const AttentionProblem& p, const AttentionGradients& g, AttentionKernel kernel) {
+  check_input(p, "d_o", g.d_o);
   check_vectors(kernel, "d_o", g.d_o);
   check_output(p, "dq", g.dq, p.query_rows());
   check_vectors(kernel, "dq", g.dq);
@@ -67,7 +68,7 @@ void check_gradients(const AttentionProblem& p, const AttentionGradients& g, Att
         "attention: the {} kernels overwrite gradients, they cannot add to them", to_string(kernel));
 }
 
-// body.template operator()<T, width>() of the problem.
+// Calls body.template operator()<T, width>() for the problem's type and width.
 template <typename Body>
 void with_kernel(const AttentionProblem& p, const Body& body) {
   const auto with_width = [&]<typename T>() {

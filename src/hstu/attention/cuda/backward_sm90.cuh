@@ -1,11 +1,15 @@
 // Backward pass on Hopper, head sizes up to 128. A persistent block takes 128 keys (64 for each of two
 // warpgroups) and walks the queries that see them, 64 at a time. Scores are transposed, S^T = K Q^T, so that
-// P^T and dS^T feed dV and dK from registers; only dS goes through shared memory, for dQ. The dQ of a step is
-// computed one step later, under dV and dK, and added to what other blocks add (query_sums.cuh). Queries
-// beyond a sample's end are zeros, which add nothing: they need no mask.
+// the products for dV and dK read P^T and dS^T from registers; only dS goes through shared memory, for dQ.
+// The dQ of a step is computed one step later, together with dV and dK, and added to the sums of other blocks
+// (query_sums.cuh). Queries beyond a sample's end are zeros, which add nothing: they need no mask.
 //
-// With h = tanh(t), t = alpha S / 2:  P = t (1 + h),  2 silu'(alpha S) = (1 + h) + t (1 - h^2);  the factors
-// alpha / 2 and `scale` are applied once, to the sums.
+// With h = tanh(t) and t = alpha S / 2:
+//
+//   P = t (1 + h)
+//   2 silu'(alpha S) = (1 + h) + t (1 - h^2)
+//
+// The factors alpha / 2 and `scale` are applied once, to the sums.
 #pragma once
 
 #include <type_traits>
@@ -81,13 +85,13 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
                                                  const WorkRing& works, const Turns& turns, int group) {
   constexpr int kD = Tile::kD, kOwn = kD / 2;  // columns of dQ of one warpgroup
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32, warp = t / 32;
-  // Where stmatrix of this lane writes in dS^T (128 keys x 64 queries, swizzled): its key row and block of 8
-  // queries.
+  // The key row and block of 8 queries that stmatrix of this lane writes in dS^T (128 keys x 64 queries,
+  // swizzled).
   const int score_row = group * 64 + warp * 16 + (lane >> 3 & 1) * 8 + (lane & 7), score_block = lane >> 4;
   Ring<Tile::kRowSlots> ring;
   std::uint32_t scores_done = 0;  // steps whose dS has been written
   float dk[kD / 2], dv[kD / 2];
-  const auto factor = [&] { return kFolded ? 1.0f : a.half_alpha; };  // that scores, and so dQ, still lack
+  const auto factor = [&] { return kFolded ? 1.0f : a.half_alpha; };  // missing in scores, and so in dQ
 
   const auto arrive = [&](std::uint32_t barrier) {
     if (lane == 0) barrier_arrive(base + barrier);
@@ -138,12 +142,12 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
     if (w.head == kNoWork) return;
     const int steps = w.steps;
     const int full_lo = w.groups[group].full_lo, full_hi = w.groups[group].full_hi;
-    // Where this thread's part of dQ of query block 0 is summed.
+    // The sum of this thread's part of dQ of query block 0.
     float* const sums = a.dq_sum + sums_of_head(w.first, kD) + group * kOwn * 64 + t * 4;
     std::int32_t block_before = 0;  // of the step before
     const auto add_query_gradient = [&](float(&g)[kOwn / 2]) {
       const std::uint32_t step = scores_done - 1;
-      if constexpr (kD == 64)  // where instructions, not products, take most of the time
+      if constexpr (kD == 64)  // instructions, not products, take most of the time
         turns.wait_idle(step);
       else
         turns.wait(step);
@@ -162,7 +166,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
     const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes,
                         values = keys + Tile::kKeyBytes;
     barrier_wait(base + Tile::kKeysFull + 8 * key_slot, turn / Tile::kKeySlots & 1);
-    if constexpr (kFolded) {  // its own keys; the other's are done when both have written their first dS
+    if constexpr (kFolded) {  // own keys; those of the other warpgroup are done before both have a first dS
 #pragma unroll
       for (int column = 0; column < kD / 64; ++column)
         fold_alpha(keys + column * Tile::kKeys * 128 + group * 64 * 128, 64 * 128, a.half_alpha);
@@ -250,13 +254,13 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
   }
 }
 
-// dK and dV of a tile to memory, from where its keys and values were.
+// Stores dK and dV of a tile in memory, from the slots of its keys and values.
 template <typename Tile>
 __device__ __forceinline__ void store_backward(const BackwardArguments& a, std::uint32_t base, const Work& w,
                                                std::uint32_t turn) {
   const std::uint32_t key_slot = turn % Tile::kKeySlots;
   const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes;
-  // As if the sample ended where the tile does: what lies beyond is another's.
+  // The copy treats the end of the tile as the end of the sample: rows beyond it belong to another tile.
   const Box box{static_cast<int>(kLongestSample) - w.own_end + w.own_begin, 0, w.head, w.begin + w.own_end};
   barrier_wait_idle(base + Tile::kOutputFull, turn & 1);
   store_box(&a.dv_map, box, keys + Tile::kKeyBytes);
@@ -297,8 +301,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   wait_for_previous_launch();
   let_next_launch_begin();
   if (group == 2) {
-    give_registers<40>();  // 40 + 2 * 232 = 3 * 168: a sum above what the threads start with would wait for
-                           // ever
+    give_registers<40>();  // 40 + 2 * 232 = 3 * 168: the kernel hangs with a sum above the 168 of the start
     const int t = static_cast<int>(threadIdx.x) % 128;
     if (t == 0) {
       feed_backward<Tile>(a, base, works);

@@ -1,4 +1,4 @@
-// What the backward kernels of Hopper are given.
+// The arguments and launches of the backward kernels for Hopper.
 #pragma once
 
 #include <cuda.h>
@@ -8,27 +8,28 @@
 
 namespace hstu::cuda {
 
-// dQ is summed in fp32 by all the blocks that hold keys of its rows, in memory, and rounded by the last of
-// them (query_sums.cuh). The sums of kBackwardTile rows of a head lie together, in the order of
-// ScheduleItem::first, which is that of their use. Within, they lie in the order of a warpgroup's registers,
-// so that they are added to in pieces of 512 bytes: per 64 rows D / 64 parts of 64 columns, each [8][128
-// threads][4].
+// All blocks that hold keys of a row of dQ add to its fp32 sum in memory; the last of them rounds it
+// (query_sums.cuh). The sums of kBackwardTile rows of a head are contiguous, in the order of
+// ScheduleItem::first, which is the order of their use. Inside, they have the order of a warpgroup's
+// registers, so that additions go in pieces of 512 bytes: for each 64 rows, D / 64 parts of 64 columns, each
+// [8][128 threads][4].
 struct BackwardArguments {
   CUtensorMap q, k, v, d_o;
   CUtensorMap k_half;          // half of the columns (head size 256 only)
-  CUtensorMap dk_map, dv_map;  // to store by, up to head size 128
+  CUtensorMap dk_map, dv_map;  // for stores, up to head size 128
   Samples samples;
   Schedule schedule;
   float* dq_sum;
-  std::int32_t* turns_taken;  // by 64 rows of dq_sum and block of a cluster: tiles that added; 0 at first
+  // For each 64 rows of dq_sum and block of a cluster: the tiles that have added. 0 at first.
+  std::int32_t* turns_taken;
   void *dq, *dk, *dv;
   std::int64_t dq_row_stride, dq_head_stride, dk_row_stride, dk_head_stride, dv_row_stride, dv_head_stride;
   float half_alpha;
   int head_dim;
-  bool in_order;  // the terms of dQ are added in one order, every time
+  bool in_order;  // the terms of dQ are added in the same order every time
 };
 
-// The place in dq_sum of the first rows of the head whose first tile has this number, in floats.
+// The index in dq_sum of the first rows of the head whose first tile has the number `first`.
 __host__ __device__ inline std::int64_t sums_of_head(std::int32_t first, int width) {
   return static_cast<std::int64_t>(first) * kBackwardTile * width;
 }

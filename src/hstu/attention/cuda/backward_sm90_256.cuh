@@ -1,11 +1,15 @@
-// Backward pass on Hopper, head size 256. The registers of a block hold dK and dV of 64 keys only, which
-// would make the sum of dQ in memory the limit; so two blocks form a cluster that takes 128 keys, exchange
-// their dS through shared memory, and each sums half of the columns of dQ. Both walk the same queries, and a
-// copy of Q and dO serves both. The warpgroups of a block have roles:
-//   value:  S^T = K Q^T, P^T = silu, dV += P^T dO; hands g = 2 silu' to the next as fp16, zero where masked
-//   key:    dP^T = V dO^T, dS^T = dP^T g, dK += dS^T Q; writes dS^T for its own block and the peer
-//   query:  dQ of 64 queries and its half of the columns, from both dS; adds 64 columns while it multiplies
-//   the next 64 producer: warp 0 copies, warp 1 hands out tiles
+// Backward pass on Hopper, head size 256. The registers of a block hold dK and dV of 64 keys only. With tiles
+// of 64 keys the sum of dQ in memory would be the limit, so two blocks form a cluster that takes 128 keys.
+// They exchange their dS through shared memory, and each sums half of the columns of dQ. Both walk the same
+// queries and share one copy of Q and dO. The warpgroups of a block have roles:
+//
+//   value      S^T = K Q^T, P^T = silu, dV += P^T dO;
+//              passes g = 2 silu' to the next role as fp16, zero where masked
+//   key        dP^T = V dO^T, dS^T = dP^T g, dK += dS^T Q;
+//              writes dS^T for its own block and the peer
+//   query      dQ of 64 queries and its half of the columns, from both dS;
+//              adds 64 columns while it multiplies the next 64
+//   producer   warp 0 copies, warp 1 hands out tiles
 #pragma once
 
 #include <type_traits>
@@ -33,8 +37,8 @@ __device__ __forceinline__ void multiply_256(float (&d)[32], std::uint32_t keys,
   wgmma_commit();
 }
 
-// The gradient of 64 keys, in two halves of the columns. (One of 256 columns does not fit the registers of a
-// thread at the start of a kernel of 512 threads.)
+// The gradient of 64 keys, in two halves of the columns. (All 256 columns do not fit into the registers that
+// a thread has at the start of a kernel of 512 threads.)
 template <typename T>
 struct KeyGradient {
   float low[64], high[64];
@@ -238,7 +242,7 @@ __device__ __forceinline__ void query_role(Role256& role) {
       const Turn kind = role.turns.announced(role.steps_done);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        // In the last turn the products are added to what the others have added.
+        // In the last turn the products are added to the sum of the other tiles.
         if (kind == Turn::last) {
           role.turns.wait(role.steps_done);
           load_sums<64>(g, sums + half * 4096);

@@ -1,6 +1,6 @@
-// alpha / 2 multiplied into one factor of the scores when it has been copied, instead of into every score.
-// That loses nothing in bf16 where it is a power of two of at most 1 (but bits of elements below 2^-100 or
-// so). It pays where instructions, not products, take most of the time: at head size 64.
+// Multiplies alpha / 2 into one factor of the scores after its copy, instead of into every score. If alpha /
+// 2 is a power of two of at most 1, this is exact in bf16 (except for elements below about 2^-100). It is
+// faster at head size 64, where instructions, not products, take most of the time.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace hstu::cuda {
 
-// launch(std::true_type) where alpha / 2 is to be folded, else launch(std::false_type).
+// Calls launch(std::true_type) if alpha / 2 is folded, launch(std::false_type) otherwise.
 template <typename T, int kD, typename Launch>
 void with_folding(float half_alpha, const Launch& launch) {
   if constexpr (std::is_same_v<T, __nv_bfloat16> && kD == 64) {
@@ -22,8 +22,8 @@ void with_folding(float half_alpha, const Launch& launch) {
   launch(std::false_type{});
 }
 
-// One warpgroup: `bytes` of bf16 (a multiple of 2048) in shared memory times half_alpha. The products may
-// read them when all its threads have done so.
+// One warpgroup multiplies `bytes` of bf16 (a multiple of 2048) in shared memory by half_alpha. Products may
+// read them when all its threads have returned.
 __device__ __forceinline__ void fold_alpha(std::uint32_t at, int bytes, float half_alpha) {
   const __nv_bfloat162 factor = __float2bfloat162_rn(half_alpha);
 #pragma unroll

@@ -1,7 +1,7 @@
-// Forward pass on Hopper. Persistent blocks of kGroups warpgroups that compute (64 queries each) and one that
-// feeds them: one of its warps hands out tiles, one thread each copies keys and values, queries, and O. Two
-// blocks of a cluster may share a tile: each copies half of the columns of keys and values, for both. Per
-// step of kBlock keys a warpgroup has S = Q K^T of this step and O += P V of the step before in flight
+// Forward pass on Hopper. Persistent blocks have kGroups warpgroups that compute (64 queries each) and one
+// that feeds them: one of its warps hands out tiles, and one thread each copies keys and values, queries, and
+// O. Two blocks of a cluster may share a tile: each copies half of the columns of keys and values for both.
+// In each step of kBlock keys a warpgroup runs S = Q K^T of this step and O += P V of the step before
 // together, and computes P = silu(alpha S) meanwhile. Steps go from the last keys to the first, so that the
 // diagonal comes first. Keys beyond a sample's end are zeros in shared memory, and silu(0) = 0: they need no
 // mask.
@@ -45,7 +45,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     release(ring.slot);
     ring.next();
   };
-  // Both give the slot they read, to be released when the product is done.
+  // Both return the slot that they read, which is released when the product is complete.
   const auto multiply_keys = [&](auto& s) {
     constexpr int kN = static_cast<int>(sizeof(s) / 2);
     const std::uint32_t slot = ring.slot;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     const Work& w = work(turn);
     return w.block(step) * kBlock;
   };
-  // Whether there is a next tile. Its first keys may be seen by no row of this warpgroup.
+  // False after the last tile. Perhaps no row of this warpgroup sees the first keys of the tile.
   const auto begin_tile = [&]() -> bool {
     const Work& w = works.wait(turn);
     steps = w.steps;
@@ -92,7 +92,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     const Work::Group& own = work(turn).groups[group];
     return key >= own.full_lo && key + kBlock <= own.full_hi;
   };
-  const float factor = kFolded ? 1.0f : a.half_alpha;  // that scores still lack
+  const float factor = kFolded ? 1.0f : a.half_alpha;  // missing in scores
   // P in fp32 from S of `keys` keys.
   const auto activate = [&](auto keys, float* s, int key, bool whole) {
     constexpr int kKeys = decltype(keys)::value;
@@ -126,7 +126,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     meanwhile();
     wgmma_wait<0>();
     finish_scores(slot);
-    if (step > 0) pass_over();  // the values of the keys passed over
+    if (step > 0) pass_over();  // the values of the skipped keys
     activate(keys, s, key, whole);
 #pragma unroll
     for (int i = 0; i < kBlock / 4; ++i)
@@ -145,8 +145,8 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     wait_full();
     const int key = first_key();
     const bool whole = sees_all(key);
-    // Of the block on the diagonal one warpgroup sees no more than half. (In a long tile that saves nothing,
-    // and the two warpgroups had better stay as far apart as they are.)
+    // One warpgroup sees at most half of the block on the diagonal. (In a long tile this saves nothing and
+    // brings the two warpgroups into step, which is slower.)
     if (steps <= kShortSteps && key + kBlock / 2 >= work(turn).groups[group].end)
       compute_first(kHalf, key, whole, meanwhile);
     else
@@ -192,8 +192,8 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
       wgmma_wait<1>();
       finish_scores(key_slot);
       activate(kAll, s, key, whole);
-      // The wait for the next copy ends the basic block: ptxas would otherwise sink the activation behind the
-      // wait for the product.
+      // The wait for the next copy ends the basic block. Otherwise ptxas moves the activation behind the wait
+      // for the product.
 #pragma unroll
       for (int i = 0; i < kBlock / 2; ++i) asm volatile("" : "+f"(s[i])::"memory");
       wait_full();
@@ -212,8 +212,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
       if constexpr (Tile::kMostPassed > Tile::kPassed) first_step([] {});
       continue;
     }
-    // The last product of this tile and the first of the next are in flight together; O is stored under the
-    // second.
+    // The last product of this tile and the first of the next run together; O is stored during the second.
     const std::uint32_t value_slot = multiply_values(add);
     first_step([&] {
       wgmma_wait<1>();

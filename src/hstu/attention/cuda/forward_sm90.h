@@ -1,4 +1,4 @@
-// What the forward kernels of Hopper are given.
+// The arguments and launches of the forward kernels for Hopper.
 #pragma once
 
 #include <cuda.h>
@@ -18,8 +18,9 @@ struct ForwardArguments {
   int head_dim;
 };
 
-// Queries and keys of a tile, by the width the kernel computes with (head size 32 is filled up to 64 with
-// zeros) and the blocks that share it: two of a cluster load half of the keys and values each, for both.
+// Queries and keys of a tile, by the width that the kernel computes with (head size 32 is padded to 64 with
+// zeros) and the number of blocks that share it: two of a cluster load half of the keys and values each, for
+// both.
 constexpr int forward_queries(int width, int cluster) {
   return width == 64 ? 192 : 128 * cluster;
 }

@@ -1,5 +1,5 @@
-// What the warpgroups of the forward pass (forward_sm90.cuh) share: a block's memory, which rows are whose,
-// how a tile is planned; and the threads that copy.
+// What the warpgroups of the forward pass (forward_sm90.cuh) share: the block's memory, the rows of each
+// warpgroup, the plan of a tile; and the threads that copy.
 #pragma once
 
 #include "hstu/attention/cuda/forward_sm90.h"
@@ -12,24 +12,24 @@ struct ForwardTile {
   static constexpr int kD = kD_, kCluster = kCluster_, kBlock = forward_keys(kD),
                        kRows = forward_queries(kD, kCluster), kGroups = kRows / kCluster / 64;
   static constexpr int kSlots = kD == 64 ? 8 : kD == 128 ? 5 : 4;  // of K or V
-  // Steps that a warpgroup can pass over while it still holds the last values of the tile before. Whoever
-  // holds the oldest copy must be able to go on with what the other slots hold, or both blocks wait for
-  // ever: these values, then two copies a step up to the first keys it needs.
+  // Steps that a warpgroup can skip while it still holds the last values of the tile before. The holder of
+  // the oldest copy must be able to continue with the other slots, otherwise both blocks wait forever: these
+  // values, then two copies a step up to the first keys that it needs.
   static constexpr int kPassed = (kSlots - 1) / 2;
-  // The most it passes over: at least the steps that only later rows of a causal tile see.
+  // The most steps that it skips: at least those that only later rows of a causal tile see.
   static constexpr int kMostPassed = kPassed > (kRows - 64) / kBlock ? kPassed : (kRows - 64) / kBlock;
-  // Of 64 queries. Every warpgroup's next queries are there in time, but for one at head size 256: the half
-  // that waits for the other's queries to be done with also keeps the two from needing the tensor cores at
-  // the same moments.
+  // Slots of 64 queries. The next queries of every warpgroup arrive in time, except for one at head size 256:
+  // the half that waits until the other's queries are released also keeps the two from using the tensor cores
+  // at the same moments.
   static constexpr int kQuerySlots = kD == 256 ? 3 : 2 * kGroups;
-  // O leaves through the slot of its queries, by the copy engine. At head size 256 the next queries would
-  // wait for that, at 64 no register is left for it: there O goes from registers to memory.
+  // The copy engine stores O from the slot of its queries. At head size 256 the next queries would wait for
+  // that, and at 64 no register is left for it: there O goes from registers to memory.
   static constexpr bool kCopiesO = kD == 128;
   static constexpr int kThreads = 128 * (kGroups + 1);
   static constexpr int kQueryBytes = 64 * kD * 2;
   static constexpr int kSlotBytes = kBlock * kD * 2;
-  // Of a thread, from the 168 (three warpgroups) or 128 (four) it starts with. A sum above that would wait
-  // for ever.
+  // Registers of a thread, which starts with 168 (three warpgroups) or 128 (four). The kernel hangs if the
+  // sum is above that of the start.
   static constexpr int kRegisters = kGroups == 3 ? 160 : 232;
   static constexpr int kProducerRegisters = kGroups == 3 ? 32 : 40;
   static_assert(kGroups * kRegisters + kProducerRegisters <= (kGroups == 3 ? 4 * 128 : 3 * 168));
@@ -46,9 +46,10 @@ struct ForwardTile {
   static_assert(kSharedBytes <= 232448);
 };
 
-// Which 64 rows of a tile a warpgroup computes. Of two blocks one has rows that see more: they take turns at
-// the second half, or, at head size 256, each has rows of both halves. (The second is 4 % faster there; at
-// 128 it is 5 % slower, for the two warpgroups of a block then need different keys.)
+// The 64 rows of a tile that a warpgroup computes. Of two blocks that share a tile one has rows that see
+// more: they take the second half in turns, or, at head size 256, each has rows of both halves. (The latter
+// is 4 % faster there. At 128 it is 5 % slower, because the two warpgroups of a block then need different
+// keys.)
 template <typename Tile>
 __device__ __forceinline__ int chunk_of(int group, std::uint32_t turn) {
   if constexpr (Tile::kCluster == 1) return group;
@@ -57,8 +58,8 @@ __device__ __forceinline__ int chunk_of(int group, std::uint32_t turn) {
   return (rank ^ static_cast<int>(turn & 1)) * 2 + group;
 }
 
-// One warp. The tiles of a sample end with its last row, so that the tile that is not whole is the first,
-// which sees the fewest keys.
+// Called by one warp. The last tile of a sample ends with its last row, so that the incomplete tile is the
+// first, which sees the fewest keys.
 template <typename Tile>
 __device__ __forceinline__ void plan_forward(const Samples& samples, Work& w, std::int32_t tile, int lane,
                                              std::uint32_t turn) {
@@ -114,8 +115,8 @@ __device__ __forceinline__ void feed_forward(const ForwardArguments& a, std::uin
   });
 }
 
-// In a thread of its own: queries come when those before are done with, which must not hold up keys and
-// values.
+// Runs in a thread of its own: queries are copied when those before them are released, and keys and values
+// must not wait for that.
 template <typename Tile>
 __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uint32_t base,
                                              const WorkRing& works) {
@@ -123,7 +124,8 @@ __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uin
   works.for_each([&](const Work& w) {
     for (int group = 0; group < Tile::kGroups; ++group) {
       const std::uint32_t full = base + Tile::kQueryFull + 8 * ring.slot;
-      // A box wholly beyond the sample would be read from the map's base, where no memory is.
+      // A box that is completely beyond the sample would be read from the base of the map, which is no
+      // memory.
       const int row = smaller(w.groups[group].begin, w.n - 1);
       barrier_wait_idle(base + Tile::kQueryEmpty + 8 * ring.slot, ring.phase ^ 1);
       barrier_expect(full, Tile::kQueryBytes);
@@ -134,7 +136,7 @@ __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uin
   });
 }
 
-// In a thread of its own: O of 64 rows to memory, then their slot is free for queries.
+// Runs in a thread of its own: stores O of 64 rows, then releases their slot for queries.
 template <typename Tile>
 __device__ __forceinline__ void store_outputs(const ForwardArguments& a, std::uint32_t base,
                                               const WorkRing& works) {
@@ -143,7 +145,7 @@ __device__ __forceinline__ void store_outputs(const ForwardArguments& a, std::ui
     for (int group = 0; group < Tile::kGroups; ++group) {
       barrier_wait_idle(base + Tile::kOutputFull + 8 * ring.slot, ring.phase);
       const int row = w.groups[group].begin;
-      // As if the sample ended where the tile does: what lies beyond is another's.
+      // The copy treats the end of the tile as the end of the sample: rows beyond it belong to another tile.
       if (row < w.own_end)
         store_box(&a.o, {static_cast<int>(kLongestSample) - w.own_end + row, 0, w.head, w.begin + w.own_end},
                   base + ring.slot * Tile::kQueryBytes);

@@ -1,5 +1,5 @@
-// dQ, and dK where a thread has no room for the sums of dV beside it: sums of rows weighted by the gradients
-// of the scores.
+// dQ, and dK if a thread has no registers for the sums of dV beside it: sums of rows weighted by the
+// gradients of the scores.
 #include "hstu/attention/cuda/mma_tile.cuh"
 
 namespace hstu::cuda {
@@ -14,7 +14,7 @@ struct GradientTile<128> : MmaTile<128, 2, 4, 32, 1, 2> {};
 template <>
 struct GradientTile<256> : MmaTile<256, 1, 4, 32, 1, 2> {};
 
-// dK takes turns with dQ, tile by tile: the longest samples come first of both.
+// Blocks alternate between tiles of dK and dQ, so that the longest samples of both come first.
 template <typename Tile>
 constexpr int kSides = Tile::kD == 256 ? 2 : 1;
 template <typename Tile>

@@ -1,19 +1,19 @@
-// How blocks come by their tiles: the first without the schedule, all others by ticket; one warp plans each
-// and hands it on.
+// How blocks get their tiles: the first without the schedule, all others by ticket. One warp plans each tile
+// and passes it to the others.
 #pragma once
 
 #include "hstu/attention/cuda/work.cuh"
 
 namespace hstu::cuda {
 
-// What the blocks of a cluster may begin with before the schedule is there: of the first tiles of the batch,
-// counted sample by sample, the one of the cluster's number. All lanes of a warp hold it together: the first
-// 32 samples are looked at, one by each. (The schedule's launch lets this one begin when all before it are
-// done: what they wrote can be read.)
+// The tile that the blocks of a cluster begin with before the schedule is written: of the first tiles of the
+// batch, counted sample by sample, the one with the cluster's number. The lanes of a warp hold it together;
+// each looks at one of the first 32 samples. (The launch of the schedule lets this kernel begin when all
+// launches before it have ended, so their results can be read.)
 struct FirstTiles {
   int rows;                 // of a tile
   std::int32_t before = 0;  // tiles of all heads of the samples before the lane's
-  // Whether there is such a tile.
+  // True if such a tile exists.
   __device__ __forceinline__ bool begin(const Samples& s, int number, ScheduleItem& item) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::int64_t first = lane < s.count ? s.offsets[lane] : 0;
@@ -35,7 +35,7 @@ struct FirstTiles {
             of_sample(static_cast<std::int32_t>(first)), of_sample(length), 0};
     return true;
   }
-  // Whether one of `clusters` began with it.
+  // True if one of `clusters` began with it.
   __device__ __forceinline__ bool has(const ScheduleItem& item, int clusters) const {
     const std::int32_t first = __shfl_sync(0xffffffffu, before, item.sample % 32);
     return item.sample < 32 && first + item.head() * tiles_of(item.length) + item.tile() < clusters;
@@ -50,7 +50,7 @@ struct NoFirstTiles {
   __device__ __forceinline__ bool has(const ScheduleItem&, int) const { return false; }
 };
 
-// How the blocks of a cluster come by the same tiles: the first takes tickets and sends each to the second.
+// How the blocks of a cluster get the same tiles: the first takes tickets and sends each to the second.
 template <int kCluster>
 struct Tickets {
   static constexpr int kBytes = kCluster == 1 ? 0 : 20 * kWorkSlots;  // of shared memory
@@ -79,10 +79,10 @@ struct Tickets {
   }
 };
 
-// Runs in one warp of each block of a cluster: takes tiles until none is left, `plan(samples, work, tile,
-// lane, turn)` fills in what the kernel does with one; one lane's `finish(turn)` sees to what is left to do
-// of a tile when the next has been handed out. A ticket is taken when it is `due` and no sooner: tiles that
-// wait in a block are tiles that no other can take when the last ones are shared out.
+// Runs in one warp of each block of a cluster and takes tiles until none is left. `plan(samples, work, tile,
+// lane, turn)` fills in what the kernel does with a tile; one lane calls `finish(turn)` for the rest of a
+// tile after the next has been handed out. A ticket is taken when it is `due` and not before: no other block
+// can take a tile that waits in this one, which matters when the last tiles are shared out.
 template <int kCluster, typename First, typename Plan, typename Finish>
 __device__ __forceinline__ void hand_out(const Samples& samples, const Schedule& schedule,
                                          const WorkRing& works, Tickets<kCluster> tickets, std::uint32_t due,

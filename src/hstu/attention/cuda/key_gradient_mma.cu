@@ -1,4 +1,4 @@
-// dK and dV at once, where a thread has room for the sums of both: the scores and their gradients are
+// dK and dV together, if a thread has registers for the sums of both: the scores and their gradients are
 // computed once.
 #include "hstu/attention/cuda/mma_tile.cuh"
 

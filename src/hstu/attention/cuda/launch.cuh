@@ -8,7 +8,7 @@
 
 namespace hstu::cuda {
 
-// Launches overlap, and blocks come in clusters, since compute capability 9.0.
+// From compute capability 9.0 on, launches overlap and blocks form clusters.
 inline bool launches_overlap(const char* what) {
   int device = 0, major = 0;
   check_cuda(cudaGetDevice(&device), what);

@@ -1,4 +1,4 @@
-// What the kernels cannot exceed; choose_attention knows.
+// Limits of the kernels, which checks.h and choose_attention respect.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The tensor cores as every GPU since Ampere has them: a warp multiplies 16 x 16 by 16 x 8 from registers
-// that it fills from shared memory. And the two products of attention made of that: rows times rows over the
-// head, and weights times rows.
+// The tensor core instructions that every GPU has since Ampere: a warp multiplies 16 x 16 by 16 x 8 in
+// registers, which it fills from shared memory. And the two products of attention that use them: rows times
+// rows over the head, and weights times rows.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ __device__ __forceinline__ void copy_or_zero(std::uint32_t to, const void* from,
                "r"(there ? 16 : 0)
                : "memory");
 }
-// For the copies that this thread began.
+// Waits for the copies that this thread began.
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
@@ -57,11 +57,11 @@ __device__ __forceinline__ void multiply_add(float* d, const std::uint32_t* a, s
 
 // ---- rows of kD elements in shared memory
 //
-// Piece c (16 bytes) of row r lies in place c ^ (r % 8): eight rows of one piece, which is what ldmatrix
-// reads at once, lie in different banks. Rows begin at multiples of 128 bytes.
+// Piece c (16 bytes) of row r is at place c ^ (r % 8), so that the same piece of eight rows, which ldmatrix
+// reads at once, is in different banks. Rows begin at multiples of 128 bytes.
 
-// kRows rows from `first` on of one head; zeros from row `there` on and beyond the head's size, since what
-// lies there may be NaN.
+// Copies kRows rows of one head from `first` on. Rows from `there` on and columns beyond the head's size
+// become zeros, because the memory there may contain NaN.
 template <int kRows, int kD, int kThreads>
 __device__ __forceinline__ void load_rows(std::uint32_t to, const AttentionInput& rows, std::int64_t first,
                                           int head, int there, int head_dim) {
@@ -81,21 +81,21 @@ __device__ __forceinline__ void load_rows(std::uint32_t to, const AttentionInput
   }
 }
 
-// The address that this lane gives for pieces 0 and 1 of 16 rows: of row l % 16 piece l / 16 (the left
+// The address that this lane gives for pieces 0 and 1 of 16 rows: piece l / 16 of row l % 16 (the left
 // operand, and the right one transposed) ...
 template <int kD>
 __device__ __forceinline__ std::uint32_t lane_by_rows(std::uint32_t rows) {
   const std::uint32_t lane = threadIdx.x % 32;
   return rows + lane % 16 * (kD * 2) + (lane / 16 ^ lane % 8) * 16;
 }
-// ... or of row l % 8 + l / 16 * 8 piece l / 8 % 2 (the right operand).
+// ... or piece l / 8 % 2 of row l % 8 + l / 16 * 8 (the right operand).
 template <int kD>
 __device__ __forceinline__ std::uint32_t lane_by_pieces(std::uint32_t rows) {
   const std::uint32_t lane = threadIdx.x % 32;
   return rows + (lane % 8 + lane / 16 * 8) * (kD * 2) + (lane / 8 % 2 ^ lane % 8) * 16;
 }
-// The same of the pieces 2 i and 2 i + 1. What is added to it is known when the kernel is compiled, so that
-// four registers serve all buffers.
+// The same for the pieces 2 i and 2 i + 1. Buffers add compile-time constants to it, so that four registers
+// serve them all.
 __device__ __forceinline__ std::uint32_t at_pieces(std::uint32_t lane_address, int i) {
   return (lane_address ^ (i % 4 * 32)) + i / 4 * 128;
 }
@@ -103,8 +103,8 @@ __device__ __forceinline__ std::uint32_t at_pieces(std::uint32_t lane_address, i
 // Accumulators of kTiles x 16 rows and N columns: element 4 j + 2 hf + e of tile m is row
 // 16 m + lane / 4 + 8 hf, column 8 j + 2 (lane % 4) + e.
 
-// s = own rows times the transpose of kN other rows. The own rows lie `own_at` bytes from where `own`
-// (lane_by_rows) points, the others `other_at` from `other` (lane_by_pieces).
+// s = own rows times the transpose of kN other rows. The own rows are `own_at` bytes after `own`
+// (lane_by_rows), the others `other_at` bytes after `other` (lane_by_pieces).
 template <typename T, int kD, int kTiles, int kHalf>
 __device__ __forceinline__ void multiply_rows(float (&s)[kTiles][kHalf], std::uint32_t own, int own_at,
                                               std::uint32_t other, int other_at) {
@@ -131,8 +131,8 @@ __device__ __forceinline__ void multiply_rows(float (&s)[kTiles][kHalf], std::ui
   }
 }
 
-// sum += weights times other rows, `other_at` bytes from where `other` (lane_by_rows) points. `weights` are
-// packed accumulators, which is how the instruction wants its left operand.
+// sum += weights times other rows, which are `other_at` bytes after `other` (lane_by_rows). `weights` are
+// packed accumulators: the instruction takes its left operand in that form.
 template <typename T, int kD, int kTiles, int kQuarter>
 __device__ __forceinline__ void add_weighted(float (&sum)[kTiles][kD / 2],
                                              const std::uint32_t (&weights)[kTiles][kQuarter],

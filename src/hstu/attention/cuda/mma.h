@@ -1,12 +1,12 @@
-// What the kernels for tensor cores since Ampere are given. Queries carry q and dO, keys carry k and v; a
-// block has rows of its own on one side and walks those of the other, so that the same kernels serve both. Of
-// row i, over the rows j of the other side, times the sample's scale:
+// The arguments and launches of the kernels for tensor cores since Ampere. Queries carry q and dO, keys carry
+// k and v. A block has rows of its own on one side and walks those of the other, so that the same kernels
+// serve both sides. For row i, summed over the rows j of the other side and multiplied by the sample's scale:
 //
-//   sum           sum silu(alpha own_i . other_j) other_value_j                                    O, dV
-//   gradient      sum alpha silu'(alpha own_i . other_j) (own_value_i . other_value_j) other_j     dQ, dK
-//   key_gradient  the two of keys at once, up to head size 128                                     dK and dV
+//   sum            silu(alpha own_i . other_j) other_value_j                                  O, dV
+//   gradient       alpha silu'(alpha own_i . other_j) (own_value_i . other_value_j) other_j   dQ, dK
+//   key_gradient   both for keys, up to head size 128                                         dK and dV
 //
-// No two blocks write the same row: nothing is summed in an order that changes.
+// No two blocks write the same row, so the order of every sum is fixed.
 #pragma once
 
 #include "hstu/attention/cuda/samples.h"
@@ -24,12 +24,12 @@ struct MmaSide {
 struct MmaArguments {
   Samples samples;
   Schedule schedule;  // of tiles of the kernel's rows, last to first
-  MmaSide sides[2];   // gradient at head size 256: keys, then queries; else the first alone
+  MmaSide sides[2];   // gradient at head size 256: keys, then queries; otherwise only the first is used
   float half_alpha;
   int head_dim;
 };
 
-// Own rows of a tile, by the width the kernel computes with.
+// Own rows of a tile, by the width that the kernel computes with.
 constexpr int sum_mma_rows(int) {
   return 128;
 }
@@ -41,7 +41,7 @@ constexpr int key_gradient_mma_rows(int width) {
   return width == 64 ? 64 : 128;
 }
 
-// `items`: a bound of the schedule's items.
+// `items`: an upper bound of the schedule's items.
 template <typename T, int kD>
 void launch_sum_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream);
 template <typename T, int kD>

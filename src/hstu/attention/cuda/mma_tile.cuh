@@ -1,5 +1,5 @@
-// A block's tile in the kernels for tensor cores since Ampere: whose rows it has, which blocks of the other
-// side it walks, what each of its warps sees of them.
+// A block's tile in the kernels for tensor cores since Ampere: its rows, the blocks of the other side that it
+// walks, and what each of its warps sees of them.
 #pragma once
 
 #include "hstu/attention/cuda/accumulator.cuh"
@@ -10,9 +10,9 @@
 
 namespace hstu::cuda {
 
-// kWarps warps of kTiles x 16 own rows; kBlock rows of the other side a step. With two stages the next step's
-// rows are under way while one is computed with; with one, a step has two phases, and while one buffer is
-// computed with the other is filled. A multiprocessor has registers for kBlocks such blocks.
+// kWarps warps of kTiles x 16 own rows; kBlock rows of the other side a step. With two stages the rows of the
+// next step are copied during the computation of this one. With one stage a step has two phases, and one
+// buffer is filled while the other is used. A multiprocessor has registers for kBlocks such blocks.
 template <int kD_, int kTiles_, int kWarps_, int kBlock_, int kStages_, int kBlocks_>
 struct MmaTile {
   static constexpr int kD = kD_, kTiles = kTiles_, kWarps = kWarps_, kBlock = kBlock_, kStages = kStages_;
@@ -36,7 +36,7 @@ __device__ __forceinline__ Coverage seen_by_rows(bool of_keys, const SampleMask&
   return of_keys ? queries_of_keys(mask, begin, end) : keys_of_queries(mask, begin, end);
 }
 
-// Fills in `work`; all threads of the block call it.
+// Fills in `work`. All threads of the block call it.
 template <typename Tile>
 __device__ __forceinline__ void plan_mma(const MmaArguments& a, const MmaSide& side, int item_index,
                                          MmaWork& work) {
@@ -64,7 +64,7 @@ __device__ __forceinline__ void plan_mma(const MmaArguments& a, const MmaSide& s
   __syncwarp();
 }
 
-// The tile's own rows, and those of a step's block of the other side, to shared memory.
+// Copy the tile's own rows, and the rows of a step's block of the other side, to shared memory.
 template <typename Tile>
 __device__ __forceinline__ void load_own(std::uint32_t to, const AttentionInput& rows, const Work& w,
                                          int head_dim) {
@@ -78,12 +78,12 @@ __device__ __forceinline__ void load_block(std::uint32_t to, const AttentionInpu
   load_rows<Tile::kBlock, Tile::kD, Tile::kThreads>(to, rows, w.begin + first, w.head, w.n - first, head_dim);
 }
 
-// Whether some row may see something of [begin, end).
+// True if some row may see something of [begin, end).
 __device__ __forceinline__ bool sees_some(const Intervals& x, int begin, int end) {
   return begin < x.end0 || (begin < x.hi1 && end > x.lo1) || (begin < x.hi2 && end > x.lo2);
 }
 
-// silu(2 x) of x = half_alpha s, and twice its slope: both from one tanh.
+// silu(2 x) for x = half_alpha s, and twice its slope, from one tanh.
 struct Activation {
   float value, slope;
   __device__ __forceinline__ Activation(float s, float half_alpha) {
@@ -93,15 +93,14 @@ struct Activation {
   }
 };
 
-// This thread's first own row. What lies in shared memory is read again rather than kept: registers are
-// scarce.
+// This thread's first own row. It is computed from shared memory each time, because registers are scarce.
 template <typename Tile>
 __device__ __forceinline__ int first_row(const Work& w) {
   return w.own_begin + static_cast<int>(threadIdx.x) / 32 * (16 * Tile::kTiles) +
          static_cast<int>(threadIdx.x) % 32 / 4;
 }
 
-// The scores of rows that do not see each other become `unseen_score`. `row`: this thread's first own row.
+// Scores of rows that do not see each other become `unseen_score`. `row`: this thread's first own row.
 template <int kTiles, int kHalf>
 __device__ __forceinline__ void mask_scores(float (&s)[kTiles][kHalf], const MmaArguments& a, bool of_keys,
                                             const Work& w, int row, int other) {
@@ -115,7 +114,7 @@ __device__ __forceinline__ void mask_scores(float (&s)[kTiles][kHalf], const Mma
   }
 }
 
-// Own rows of the sums times `scale`.
+// Stores the own rows of the sums times `scale`.
 template <typename T, typename Tile>
 __device__ __forceinline__ void store_sums(const float (&sum)[Tile::kTiles][Tile::kD / 2],
                                            const AttentionRows& out, const Work& w, int row, float scale,
@@ -130,7 +129,7 @@ __device__ __forceinline__ void store_sums(const float (&sum)[Tile::kTiles][Tile
   }
 }
 
-// What every GPU since Ampere lends a block.
+// Shared memory that a block can have on every GPU since Ampere.
 inline constexpr int kMostSharedBytes = 99 * 1024;
 
 // kTileBytes of shared memory, and the block's MmaWork after them.

@@ -1,5 +1,5 @@
-// The instructions of Hopper that C++ has no words for: barriers in shared memory, the tensor copy engine,
-// register redistribution, and the few arithmetic instructions of SiLU.
+// Instructions of Hopper that C++ does not express: barriers in shared memory, the tensor copy engine,
+// register redistribution, and the arithmetic of SiLU.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ __device__ __forceinline__ void barrier_init(std::uint32_t barrier, int arrivals
 __device__ __forceinline__ void barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;");
 }
-// Arrives, and lets the phase also wait for `bytes` of copies.
+// Arrives, and makes the phase wait for `bytes` of copies too.
 __device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -30,7 +30,7 @@ __device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint3
 __device__ __forceinline__ void barrier_arrive(std::uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// Arrives at a barrier of another block of the cluster; the address comes from peer_address.
+// Arrives at a barrier of another block of the cluster. The address is one of peer_address.
 __device__ __forceinline__ void barrier_arrive_peer(std::uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
@@ -44,9 +44,9 @@ __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_
         : "memory");
   } while (!done);
 }
-// The same, leaving the processor to others meanwhile: for warps that wait most of the time.
+// The same, but other warps run meanwhile: for warps that wait most of the time.
 __device__ __forceinline__ void barrier_wait_idle(std::uint32_t barrier, std::uint32_t parity) {
-  constexpr std::uint32_t kNanoseconds = 1000000;  // at most, before it looks again
+  constexpr std::uint32_t kNanoseconds = 1000000;  // at most, before it tests the barrier again
   std::uint32_t done;
   do {
     asm volatile(
@@ -66,7 +66,7 @@ __device__ __forceinline__ bool barrier_done(std::uint32_t barrier, std::uint32_
       : "memory");
   return done != 0;
 }
-// Barrier `id` of the hardware's sixteen, for `threads` threads.
+// Barrier `id` of the sixteen in hardware, for `threads` threads.
 __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -94,7 +94,7 @@ __device__ __forceinline__ std::uint32_t peer_address(std::uint32_t address, std
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
   return result;
 }
-// A word into the shared memory of another block, whose barrier counts its 4 bytes.
+// Stores a word in the shared memory of another block, whose barrier counts its 4 bytes.
 __device__ __forceinline__ void store_to_peer(std::uint32_t to, std::int32_t word, std::uint32_t barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
                "r"(word), "r"(barrier)
@@ -114,8 +114,8 @@ __device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// A box of a RowMap (tensor_map.h): rows from `row` of the sample that ends at `sample_end`, 64-element
-// columns from `column`, of one head.
+// Copies a box of a row_map (tensor_map.h): rows from `row` on of the sample that ends at `sample_end`,
+// columns of 64 elements from `column` on, of one head.
 struct Box {
   int x, column, head, sample_end;
 };
@@ -127,7 +127,7 @@ __device__ __forceinline__ void load_box(std::uint32_t to, const CUtensorMap* ma
       "l"(map), "r"(barrier), "r"(0), "r"(box.x), "r"(box.column), "r"(box.head), "r"(box.sample_end)
       : "memory");
 }
-// The same into both blocks of a cluster of two, at the same address and barrier of each.
+// The same to both blocks of a cluster of two, at the same address and barrier in each.
 __device__ __forceinline__ void load_box_to_both(std::uint32_t to, const CUtensorMap* map, const Box& box,
                                                  std::uint32_t barrier) {
   asm volatile(
@@ -137,8 +137,8 @@ __device__ __forceinline__ void load_box_to_both(std::uint32_t to, const CUtenso
       "r"(box.head), "r"(box.sample_end)
       : "memory");
 }
-// From shared memory to the rows of a box; those beyond the end are left out. `from` may be written again
-// after wait_for_stores.
+// Stores the rows of a box from shared memory, except those beyond the end. `from` may be overwritten after
+// wait_for_stores.
 __device__ __forceinline__ void store_box(const CUtensorMap* map, const Box& box, std::uint32_t from) {
   asm volatile(
       "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(
@@ -158,7 +158,7 @@ __device__ __forceinline__ void copy_to_peer(std::uint32_t peer_to, std::uint32_
       : "memory");
 }
 
-// ---- launches that overlap the end of the one before; no GPU before Hopper has them
+// ---- launches that overlap the end of the one before (Hopper and later)
 
 __device__ __forceinline__ void wait_for_previous_launch() {
 #if __CUDA_ARCH__ >= 900
@@ -173,7 +173,7 @@ __device__ __forceinline__ void let_next_launch_begin() {
 
 // ---- registers
 
-// What comes from this is computed where it stands, not kept in registers across loops.
+// Values derived from the result are computed where they are used, not kept in registers across loops.
 __device__ __forceinline__ std::uint32_t opaque(std::uint32_t x) {
   asm volatile("" : "+r"(x));
   return x;
@@ -222,7 +222,7 @@ __device__ __forceinline__ std::int32_t load_acquire(const std::int32_t* from) {
   return value;
 }
 
-// What this thread wrote, and what it knows others to have written, comes before what it writes next.
+// Orders the earlier writes of this thread, and those of others that it has observed, before its next writes.
 __device__ __forceinline__ void fence_device() {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }

@@ -1,12 +1,12 @@
-// dQ of 64 queries is a sum over the tiles of keys that they see. These tiles take turns at it, in the order
-// in which they were handed out: the first writes its part to memory, those between add theirs, the last adds
-// what lies in memory to its own and rounds. So nothing needs zeros before or a pass after, and what only one
-// tile adds to never goes through memory. All tiles of a head walk its queries in the same direction, from
-// the end: one that began earlier is ahead, and turns rarely wait.
+// dQ of 64 queries is a sum over the tiles of keys that they see. These tiles take turns, in the order in
+// which they were handed out: the first writes its part to memory, those between add theirs, and the last
+// adds the sum in memory to its own part and rounds. So there is no pass that writes zeros before or rounds
+// after, and a sum of one tile never goes through memory. All tiles of a head walk its queries in the same
+// direction, from the end: a tile that began earlier is ahead, and turns rarely wait.
 //
-// A tile waits only for tiles handed out before it, and every turn taken is reported whatever comes after it:
-// the earliest tile that is not done can always go on. Those between wait for the first alone, or, where the
-// sum is to be the same every time (in_order), for all before them.
+// A tile waits only for tiles handed out before it, and every turn is reported independently of what follows:
+// the earliest incomplete tile can always continue. Tiles between wait for the first only, or for all before
+// them if the sum has to be the same every time (in_order).
 #pragma once
 
 #include "hstu/attention/cuda/accumulator.cuh"
@@ -17,8 +17,9 @@ namespace hstu::cuda {
 
 enum class Turn : std::uint32_t { only, first, between, last };
 
-// In shared memory: how one warp (grant_turns) tells the warps that add to dQ what they do in a step and when
-// they may, and how they tell another thread (report_turns) that they have. Steps are counted over all tiles.
+// In shared memory: one warp (grant_turns) tells the warps that add to dQ what they do in a step and when
+// they may do it, and they tell another thread (report_turns) when they have. Steps are counted over all
+// tiles.
 struct Turns {
   static constexpr int kSlots = 8, kBytes = 36 * kSlots;
   std::uint32_t base;
@@ -54,12 +55,12 @@ struct Turns {
     store_shared(kind_at(step), static_cast<std::uint32_t>(turn));
     barrier_arrive(told(step));
   }
-  // What is to be done; it may be too early to do it.
+  // What this step has to do. It may be too early to do it.
   __device__ __forceinline__ Turn announced(std::uint32_t step) const {
     barrier_wait(told(step), phase(step));
     return kind(step);
   }
-  // The same, once it has been announced.
+  // The same, after it has been announced.
   __device__ __forceinline__ Turn kind(std::uint32_t step) const {
     return static_cast<Turn>(load_shared(kind_at(step)));
   }
@@ -67,12 +68,12 @@ struct Turns {
   __device__ __forceinline__ void wait_idle(std::uint32_t step) const {
     barrier_wait_idle(granted(step), phase(step));
   }
-  // Of a warp: all its lanes have added.
+  // Called by a warp when all its lanes have added.
   __device__ __forceinline__ void take(std::uint32_t step, bool leader) const {
     __syncwarp();
     if (leader) barrier_arrive(taken(step));
   }
-  // How often the 64 queries of a block of the tile's head have been added to.
+  // How many tiles have added to the 64 queries of a block of the tile's head.
   __device__ __forceinline__ std::int32_t* count(const BackwardArguments& a, const Work& w,
                                                  std::int32_t block) const {
     return a.turns_taken + (static_cast<std::int64_t>(w.first) * (kBackwardTile / 64) + block) * ranks + rank;
@@ -89,7 +90,7 @@ __device__ __forceinline__ void grant_turns(const BackwardArguments& a, const Tu
     if (w.head == kNoWork) return;
 #pragma unroll 1
     for (int from = 0; from < w.steps; from += 32) {
-      // Each lane sees to one step: the tiles that its queries see.
+      // Each lane is responsible for one step: the tiles that its queries see.
       const int steps = smaller(32, w.steps - from);
       const std::int32_t* count = nullptr;
       std::int32_t awaited = 0;
@@ -105,7 +106,7 @@ __device__ __forceinline__ void grant_turns(const BackwardArguments& a, const Tu
         kind = before == 0 ? (last ? Turn::only : Turn::first) : (last ? Turn::last : Turn::between);
         awaited = last || a.in_order ? before : smaller(before, 1);
       }
-      // All look at once; what is ready is granted in order.
+      // All lanes look at the same time; steps that are ready are granted in order.
       int announced = 0, granted = 0;
       while (granted < steps) {
         while (announced < steps &&
@@ -127,8 +128,8 @@ __device__ __forceinline__ void grant_turns(const BackwardArguments& a, const Tu
   }
 }
 
-// Runs in one thread. What the warps wrote is in memory for all before the count says so; turns that have
-// been taken by then are reported together.
+// Runs in one thread. The writes of the warps are visible to all before the count is. Turns that have ended
+// by then are reported together.
 __device__ __forceinline__ void report_turns(const BackwardArguments& a, const Turns& turns,
                                              const WorkRing& works) {
   std::uint32_t step = 0;
@@ -138,7 +139,7 @@ __device__ __forceinline__ void report_turns(const BackwardArguments& a, const T
     for (int i = 0; i < w.steps;) {
       std::int32_t* count = turns.count(a, w, w.block(i));
       int end = i;
-      bool awaited = false;  // by turns that come after one of these
+      bool awaited = false;  // turns after one of these may wait for it
       do {
         barrier_wait_idle(turns.taken(step), turns.phase(step));
         const Turn kind = turns.kind(step);
@@ -157,7 +158,7 @@ __device__ __forceinline__ void report_turns(const BackwardArguments& a, const T
   }
 }
 
-// A thread's part of 64 queries and N columns: element 4 i + e of a wgmma accumulator lies at 512 i + e.
+// A thread's part of 64 queries and N columns: element 4 i + e of a wgmma accumulator is at 512 i + e.
 template <int N>
 __device__ __forceinline__ void load_sums(float (&g)[N / 2], const float* sums) {
 #pragma unroll
@@ -167,9 +168,9 @@ __device__ __forceinline__ void load_sums(float (&g)[N / 2], const float* sums) 
   }
 }
 
-// What a thread does in its turn at N columns from `column` of dQ of 64 queries (block `block` of the
-// sample): `g` is its part of them, in the last turn the whole sum, which is stored times `factor` and the
-// scale.
+// The turn of a thread at N columns from `column` on of dQ of 64 queries (block `block` of the sample). `g`
+// is the thread's part of this tile; in the last turn it is the complete sum, which is stored times `factor`
+// and the scale.
 template <typename T, int N>
 __device__ __forceinline__ void add_to_query_gradient(const BackwardArguments& a, const Work& w, Turn turn,
                                                       const float (&g)[N / 2], float* sums,

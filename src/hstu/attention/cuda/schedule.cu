@@ -10,7 +10,7 @@ namespace {
 constexpr int kClasses = 1024, kFewThreads = 256, kMostThreads = 1024;
 constexpr int kHeader = 32;  // bytes of the counters
 
-// Of numbers that are not negative.
+// For numbers that are not negative.
 __device__ int quotient(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) / static_cast<unsigned>(b));
 }
@@ -36,7 +36,7 @@ __device__ int sum_before(int value, int& all) {
   return sum - value + (t < 32 ? 0 : __shfl_sync(0xffffffffu, before, t / 32));
 }
 
-// TileOrder in heads, for heads of so many tiles.
+// TileOrder in heads, for heads of the same number of tiles.
 struct Groups {
   int heads, last_begin;  // of a group; of the class, where the last group begins
   Groups() = default;
@@ -46,8 +46,8 @@ struct Groups {
   }
 };
 
-// Adds `amount` to the class's counter and gives what it was before this thread. Lanes of one class other
-// than 0, whose amounts are equal, do it together.
+// Adds `amount` to the counter of the class and returns its value before this thread. Lanes of one class
+// other than 0, whose amounts are equal, do it together.
 __device__ int claim(int* counters, int of, int amount) {
   const unsigned same = __match_any_sync(0xffffffffu, of == 0 ? -1 - static_cast<int>(threadIdx.x) : of);
   const int leader = __ffs(static_cast<int>(same)) - 1, lane = static_cast<int>(threadIdx.x) % 32;
@@ -56,13 +56,14 @@ __device__ int claim(int* counters, int of, int amount) {
   return before + __popc(same & ((1u << lane) - 1)) * amount;
 }
 
-// This kernel runs before every other and takes longer to fetch its code than to run it: loops stay loops.
+// This kernel runs before every other, and fetching its code takes longer than running it: loops are not
+// unrolled.
 //
-// Samples fall into kClasses classes by their number of tiles, most tiles first: class c has kClasses - 1 -
-// c, class 0 all that have more, which are taken head by head.
+// Samples belong to kClasses classes by their number of tiles, most tiles first: samples of class c have
+// kClasses - 1 - c tiles. Class 0 has all samples with more; they are taken head by head.
 __device__ void write_schedule(const std::int64_t* offsets, int samples, int heads, int rows, TileOrder order,
                                Schedule schedule) {
-  // Of each class: samples, or tiles of one head in class 0; the same of those placed already; the first
+  // For each class: samples, or tiles of one head in class 0; the same for those already placed; the first
   // item.
   __shared__ int counts[kClasses], taken[kClasses], begin[kClasses];
   struct Placed {
@@ -109,7 +110,7 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
   }
 #pragma unroll 1
   for (int from = 0; from < samples; from += threads) {
-    if (samples > threads) {  // else they have their places
+    if (samples > threads) {  // otherwise they have their places
       __syncthreads();
       own = sample_at(from + t);
       own.before = place(taken, own);

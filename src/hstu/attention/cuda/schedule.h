@@ -1,6 +1,6 @@
-// The list of tiles that a persistent kernel takes one after the other: longest samples first, and of each
-// head its longest tiles first, so that the blocks finish together. Nothing is listed for rows that do not
-// exist.
+// The list of tiles that a persistent kernel takes one after the other: the longest samples first, and the
+// longest tiles of each head first, so that the blocks finish together. The list has no tiles of rows that do
+// not exist.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct alignas(32) ScheduleItem {
   std::int32_t sample;
   std::uint32_t head_and_tile;  // head << kTileBits | tile
   std::int32_t begin, length;   // of the sample
-  // All tiles are numbered, those of one head one after the other, heads in the order in which they are
-  // taken: the number of this head's first.
+  // The number of this head's first tile. Tiles are numbered head by head, heads in the order in which they
+  // are taken.
   std::int32_t first;
 
   HSTU_HOST_DEVICE std::int32_t head() const { return static_cast<std::int32_t>(head_and_tile >> kTileBits); }
@@ -33,18 +33,19 @@ struct Schedule {
   ScheduleItem* items;
 };
 
-// How the tiles of heads of one length are ordered: a group of heads shares out its tiles together, longest
-// tiles first. A group has about as many tiles as the blocks take at once, so that what they read is spread
-// over time; the last has more, so that its short tiles fill the gaps at the end. What a group reads should
-// fit the L2 cache.
+// The order of the tiles of heads of one length. The tiles of a group of heads are handed out together,
+// longest tiles first. A group has about as many tiles as the blocks take at once, which spreads their reads
+// over time; the last group has more, so that its short tiles fill the gaps at the end. The rows of a group
+// should fit the L2 cache.
 struct TileOrder {
   bool last_first;              // the last tile of a head is its longest
   int group_tiles, last_tiles;  // of the last group: from last_tiles to last_tiles + group_tiles
 };
 
-// A bound of the items of a schedule of tiles of `rows` rows; the bytes it takes, aligned to 32.
+// An upper bound of the items of a schedule of tiles of `rows` rows. schedule_bytes: its bytes, aligned
+// to 32.
 std::int64_t schedule_items(const AttentionProblem& problem, int rows);
-// A bound of the tiles of heads that have more than one; no other tile has a lower number
+// An upper bound of the tiles of heads that have more than one. No other tile has a lower number
 // (ScheduleItem::first).
 std::int64_t shared_tiles(const AttentionProblem& problem, int rows);
 std::int64_t schedule_bytes(const AttentionProblem& problem, int rows);

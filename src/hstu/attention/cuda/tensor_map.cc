@@ -14,7 +14,8 @@ using Encode = CUresult(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, co
                         const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
                         CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-// From the driver at run time: programs then link only the CUDA runtime, and start without a driver.
+// The driver's function is looked up at run time, so that programs link only the CUDA runtime and start
+// without a driver.
 Encode* encode() {
   static Encode* const function = [] {
     void* found = nullptr;

@@ -1,5 +1,5 @@
-// What the blocks of the backward pass for head size 256 (backward_sm90_256.cuh) share: their memory, what
-// each warpgroup knows of it, and the thread that copies.
+// What the blocks of the backward pass for head size 256 (backward_sm90_256.cuh) share: their memory, each
+// warpgroup's view of it, and the thread that copies.
 #pragma once
 
 #include "hstu/attention/cuda/backward_sm90.h"
@@ -12,7 +12,7 @@ struct Tile256 {
   static constexpr int kD = 256, kRows = 64, kKeys = 64, kThreads = 512, kColumnBytes = 64 * 128;
   static constexpr int kKeyBytes = kKeys * kD * 2, kRowBytes = kRows * kD * 2,
                        kScoreBytes = kKeys * kRows * 2;
-  // Offsets in shared memory. There is room for one slot of dO, two of everything else.
+  // Offsets in shared memory. dO has one slot, everything else has two.
   static constexpr int kKeysAt = 0, kValuesAt = kKeysAt + kKeyBytes;
   static constexpr int kQueriesAt = kValuesAt + kKeyBytes, kGradientsAt = kQueriesAt + 2 * kRowBytes;
   static constexpr int kSlopesAt = kGradientsAt + kRowBytes, kScoresAt = kSlopesAt + 2 * kScoreBytes;
@@ -58,7 +58,7 @@ struct Role256 {
   __device__ __forceinline__ std::uint32_t peer(int offset) const {
     return peer_address(base + offset, rank ^ 1);
   }
-  // A slot that copies for both blocks fill is empty when both have released it.
+  // A slot with copies for both blocks is empty when both have released it.
   __device__ __forceinline__ void release_both(int barrier) const {
     if (!leader()) return;
     barrier_arrive(base + barrier);
@@ -83,8 +83,8 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
     const Work& w = role.works.wait_idle(turn);
     if (w.head == kNoWork) return;
     const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
-    // A box wholly beyond its sample's end would be read from the map's base, where no memory is; its keys
-    // are masked.
+    // A box that is completely beyond its sample's end would be read from the base of the map, which is no
+    // memory. Its keys are masked.
     const int own = smaller(w.own_begin + static_cast<int>(role.rank) * 64, w.n - 1);
     const int other = smaller(w.own_begin + static_cast<int>(role.rank ^ 1) * 64, w.n - 1);
     const std::uint32_t keys_full = role.base + L::kKeysFull;

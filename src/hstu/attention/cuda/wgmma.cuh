@@ -1,10 +1,10 @@
-// wgmma: D (64 x N, fp32, in the registers of a warpgroup) = A (64 x 16) B (16 x N) [+ D], A from shared
-// memory (ss) or registers (rs), B from shared memory. ss_first and rs_first do not read D, so that its
+// wgmma: D (64 x N, fp32, in the registers of a warpgroup) = A (64 x 16) B (16 x N) [+ D]. A is in shared
+// memory (ss) or registers (rs), B in shared memory. ss_first and rs_first do not read D, so that its
 // registers are free before.
 //
 // Tiles in shared memory are columns of 64 elements (128 bytes a row) in the 128-byte swizzle, as the tensor
-// copy engine writes them. A transposed operand (kA or kB = 1) is one whose contiguous direction is not the
-// one summed over.
+// copy engine writes them. An operand is transposed (kA or kB = 1) if its contiguous direction is not the one
+// summed over.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,16 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// Descriptors are made from their low word at each use: the compiler would otherwise keep dozens of 64-bit
-// constants in registers across the loop. The base passes through `opaque` for the same reason. In a cluster
-// a block's own addresses carry its rank in the high bits, which descriptors must not.
+// Each use makes its descriptor from the low word. Otherwise the compiler keeps dozens of 64-bit constants in
+// registers across the loop; the base passes through `opaque` for the same reason. In a cluster the addresses
+// of a block have its rank in the high bits, which descriptors must not have.
 
-// Summed direction contiguous. One step of 16 elements is 32 bytes, + 2 in this word.
+// The summed direction is contiguous. One step of 16 elements is 32 bytes, + 2 in this word.
 __device__ __forceinline__ std::uint32_t contiguous_k(std::uint32_t address) {
   return opaque(((address & 0x3FFFF) >> 4) | (1u << 16));
 }
-// Other direction contiguous; its next 64 elements lie `stride` bytes on. One step of 16 rows is 2048 bytes,
+// The other direction is contiguous; its next 64 elements are `stride` bytes on. One step of 16 rows is 2048
+// bytes,
 // + 128.
 __device__ __forceinline__ std::uint32_t contiguous_mn(std::uint32_t address, std::uint32_t stride) {
   return opaque(((address & 0x3FFFF) >> 4) | ((stride >> 4) << 16));

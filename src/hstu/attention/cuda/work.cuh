@@ -1,5 +1,5 @@
-// What the Hopper kernels share of their tiles: what a tile is, how one is planned, and the ring in which a
-// block's tiles wait.
+// The tiles of the kernels for Hopper: what a tile is, how it is planned, and the ring in which a block's
+// tiles wait.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace hstu::cuda {
 
 // One tile of one head of one sample: own rows [own_begin, own_end) of the sample (queries in the forward
-// pass, keys in the backward) against `steps` blocks of the other side. It stays in shared memory, where it
-// costs no registers.
+// pass, keys in the backward pass) against `steps` blocks of the other side. It stays in shared memory, where
+// it costs no registers.
 struct alignas(16) Work {
   std::int32_t begin;  // the sample's first row
   std::int32_t n, c, h;
@@ -23,8 +23,8 @@ struct alignas(16) Work {
   std::int32_t own_begin, own_end, steps;
   std::int32_t first;  // ScheduleItem::first
   BlockWalk walk;
-  // Of each warpgroup's 64 own rows: what all of them see, and in the forward pass an end of what any sees,
-  // the first step that reaches below it, and the first row.
+  // For each warpgroup's 64 own rows: what all of them see, and in the forward pass an end of what any of
+  // them sees, the first step that reaches below that end, and the first row.
   struct alignas(16) Group {
     std::int32_t full_lo, full_hi, end, first_step, begin;
   } groups[3];
@@ -34,8 +34,8 @@ struct alignas(16) Work {
 inline constexpr std::int32_t kNoWork = -1;  // as `head`: nothing is left
 inline constexpr int kWorkSlots = 4;
 
-// Tiles on their way from the warp that hands them out to all others of a block. Its barriers begin at
-// `full` and `empty`; tiles are counted from 0.
+// The ring passes tiles from the warp that hands them out to all other warps of a block. Its barriers begin
+// at `full` and `empty`; tiles are counted from 0.
 struct WorkRing {
   Work* slots;
   std::uint32_t full, empty;
@@ -47,7 +47,7 @@ struct WorkRing {
     barrier_wait_idle(full + 8 * (turn % kWorkSlots), turn / kWorkSlots & 1);
     return slots[turn % kWorkSlots];
   }
-  // In a thread of its own: `body(tile)` for every tile.
+  // For a thread of its own: calls `body(tile)` for every tile.
   template <typename Body>
   __device__ __forceinline__ void for_each(const Body& body) const {
     for (std::uint32_t turn = 0;; ++turn) {
@@ -57,7 +57,7 @@ struct WorkRing {
       release(turn);
     }
   }
-  // Once of every thread (or warp) that waits.
+  // Every thread (or warp) that waits calls it once.
   __device__ __forceinline__ void release(std::uint32_t turn) const {
     barrier_arrive(empty + 8 * (turn % kWorkSlots));
   }
@@ -67,7 +67,7 @@ __device__ __forceinline__ SampleMask mask_of(const Samples& s, const Work& w) {
   return {w.n, w.c, w.h, s.group, s.left, s.right};
 }
 
-// Fills in all but the tile's own part.
+// Fills in everything except the tile's own part.
 __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const ScheduleItem& item) {
   const std::int32_t n = item.length;
   const std::int32_t h = n - (s.targets != nullptr ? larger(0, smaller(n, s.targets[item.sample])) : 0);
@@ -79,8 +79,8 @@ __device__ __forceinline__ void begin_work(Work& w, const Samples& s, const Sche
   w.head = item.head();
 }
 
-// A warp plans a tile: lane 1 + g looks at the 64 rows of warpgroup g (chunk `chunk` of the tile's), the
-// others (-1) at all. Lane 0 writes what all have found, for it is lane 0 that hands the tile on.
+// A warp plans a tile: lane 1 + g looks at the 64 rows of warpgroup g (chunk `chunk` of the tile), the others
+// (-1) at all rows. Lane 0 writes the results of all, because lane 0 hands out the tile.
 struct PlannedRows {
   std::int32_t begin, end;
   __device__ __forceinline__ PlannedRows(std::int32_t tile_begin, std::int32_t tile_end, int chunk)
@@ -103,7 +103,7 @@ __device__ __forceinline__ void put_groups(Work& w, const Work::Group& own, int 
   }
 }
 
-// One warp: kBackwardTile keys of a sample against its queries, 64 at a time.
+// Called by one warp: kBackwardTile keys of a sample against its queries, 64 at a time.
 __device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, std::int32_t tile, int lane,
                                               std::uint32_t) {
   const std::int32_t own_begin = tile * kBackwardTile, own_end = smaller(w.n, own_begin + kBackwardTile);

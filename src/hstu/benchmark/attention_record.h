@@ -1,0 +1,18 @@
+// What is reported of one timed attention.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "hstu/base/json.h"
+#include "hstu/benchmark/attention_benchmark.h"
+#include "hstu/device/gpu_specs.h"
+
+namespace hstu {
+
+// One direction ("fwd" or "bwd") of a shape. The share of the peak refers to the dense rate of the GPU for
+// `type`, the memory floor to its memory bandwidth; both are left out for a GPU without specs.
+Json attention_record(const std::string& shape, const std::string& direction, AttentionType type,
+                      const AttentionTime& time, const std::optional<GpuSpecs>& specs);
+
+}  // namespace hstu

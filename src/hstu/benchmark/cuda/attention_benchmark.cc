@@ -1,0 +1,140 @@
+#include "hstu/benchmark/attention_benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <list>
+#include <memory>
+#include <thread>
+
+#include "hstu/attention/attention.h"
+#include "hstu/attention/attention_cuda.h"
+#include "hstu/benchmark/cuda/fill_normal.h"
+#include "hstu/device/memory_pool.h"
+
+namespace hstu {
+namespace {
+
+constexpr Device kGpu = Device::cuda(0);
+
+// The batch in device memory: q, k, v, dO side by side in one row, as the layer stores them.
+class Batch {
+ public:
+  explicit Batch(const AttentionBenchmark& b) : device_(cuda::attention_device()), p_(benchmark_problem(b)) {
+    if (b.device) device_ = device_as(device_, *b.device);
+    std::vector<std::int64_t> offsets{0};
+    for (const std::int64_t n : attention_lengths(b)) offsets.push_back(offsets.back() + n);
+    p_.offsets = copied(offsets);
+    const auto of_each_sample = [&](std::int32_t count) {
+      return count == 0 ? nullptr
+                        : copied(std::vector<std::int32_t>(static_cast<std::size_t>(b.samples), count));
+    };
+    p_.contexts = of_each_sample(b.contexts), p_.targets = of_each_sample(b.targets);
+
+    const std::int64_t width = b.heads * b.head_dim, count = p_.tokens * 4 * width;
+    const std::int64_t bytes = b.type == AttentionType::fp32 ? 4 : 2;
+    std::byte* const inputs = allocated(count * bytes);
+    std::byte* const outputs = allocated(count * bytes);
+    fill_normal(b.type, inputs, count, stream_.cuda().handle);
+    const auto slice = [&](std::byte* rows, std::int64_t i) {
+      return AttentionRows{rows + i * width * bytes, 4 * width, b.head_dim};
+    };
+    p_.q = slice(inputs, 0), p_.k = slice(inputs, 1), p_.v = slice(inputs, 2);
+    o_ = slice(outputs, 0);
+    gradients_.d_o = slice(inputs, 3);
+    gradients_.dq = slice(outputs, 1), gradients_.dk = slice(outputs, 2), gradients_.dv = slice(outputs, 3);
+    route_ = choose_attention(p_, device_);
+    const cuda::AttentionWorkspace needed = cuda::attention_workspace(p_, route_);
+    scratch_.bytes = std::max(needed.forward, needed.backward);
+    scratch_.data = allocated(scratch_.bytes);
+    row_bytes_ = static_cast<double>(p_.tokens * width * bytes);
+    stream_.synchronize();
+  }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+  ~Batch() {
+    buffers_.clear();
+    pool_->trim();  // the next batch finds the memory free
+  }
+
+  void forward() const { attention_forward(p_, device_, o_, scratch_, stream_.cuda().handle); }
+  void backward() const { attention_backward(p_, device_, gradients_, scratch_, stream_.cuda().handle); }
+  const AttentionRoute& route() const { return route_; }
+  const Stream& stream() const { return stream_; }
+  double row_bytes() const { return row_bytes_; }
+
+ private:
+  std::byte* allocated(std::int64_t bytes) { return buffers_.emplace_back(pool_->allocate(bytes)).data(); }
+  template <typename T>
+  const T* copied(const std::vector<T>& from) {
+    std::byte* const to = allocated(static_cast<std::int64_t>(from.size() * sizeof(T)));
+    copy_bytes(to, from.data(), from.size() * sizeof(T), stream_);
+    stream_.synchronize();  // before `from` ends
+    return reinterpret_cast<const T*>(to);
+  }
+
+  AttentionDevice device_;
+  AttentionProblem p_;
+  AttentionRoute route_;
+  Stream stream_{kGpu};
+  std::shared_ptr<MemoryPool> pool_ = MemoryPool::create(stream_);
+  std::list<Buffer> buffers_;
+  AttentionRows o_;
+  AttentionGradients gradients_;
+  AttentionScratch scratch_;
+  double row_bytes_ = 0;
+};
+
+void time_launches(const Stream& stream, const std::function<void()>& launch, bool sustained,
+                   AttentionTime& time) {
+  constexpr int kWarmUp = 5, kTimed = 20;
+  stream.synchronize();
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  // All are queued before the first is waited for, which hides what the host does between launches, as in
+  // training.
+  std::vector<Event> marks;
+  for (int i = 0; i < 2 * (kWarmUp + kTimed); ++i) marks.emplace_back(kGpu, true);
+  for (std::size_t i = 0; i < marks.size(); i += 2) {
+    marks[i].record(stream);
+    launch();
+    marks[i + 1].record(stream);
+  }
+  std::vector<double> all;
+  for (std::size_t i = 2 * kWarmUp; i < marks.size(); i += 2)
+    all.push_back(marks[i + 1].milliseconds_since(marks[i]));
+  std::sort(all.begin(), all.end());
+  time.burst_ms = all[kTimed / 2], time.fastest_ms = all[0];
+  if (!sustained) return;
+  const int launches = std::max(10, static_cast<int>(1000 / time.burst_ms));
+  Event from(kGpu, true), to(kGpu, true);
+  from.record(stream);
+  for (int i = 0; i < launches; ++i) launch();
+  to.record(stream);
+  time.sustained_ms = to.milliseconds_since(from) / launches;
+}
+
+}  // namespace
+
+AttentionTime time_attention_forward(const AttentionBenchmark& b) {
+  const Batch batch(b);
+  AttentionTime time;
+  time.route = batch.route();
+  time.flops = attention_flops(b);
+  time.bytes = 4 * batch.row_bytes();
+  time_launches(
+      batch.stream(), [&] { batch.forward(); }, b.sustained, time);
+  return time;
+}
+
+AttentionTime time_attention_backward(const AttentionBenchmark& b) {
+  const Batch batch(b);
+  AttentionTime time;
+  time.route = batch.route();
+  time.flops = 2.5 * attention_flops(b);
+  time.bytes = 7 * batch.row_bytes();
+  time_launches(
+      batch.stream(), [&] { batch.backward(); }, b.sustained, time);
+  return time;
+}
+
+}  // namespace hstu
