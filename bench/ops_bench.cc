@@ -45,7 +45,7 @@ void forward_backward(benchmark::State& state, const OpCase& c) {
 
 // x (T, 64) through one layer and back; all samples 171 tokens long.
 void layer(benchmark::State& state) {
-  ModelConfig config;
+  const HstuLayerConfig config{.dim = 64, .heads = 2, .head_dim = 32};
   ParameterSet parameters(1, DType::f32);
   const HstuLayer layer(parameters, "layer", config);
   auto shape = std::make_shared<ops::AttentionShape>();
@@ -71,8 +71,9 @@ void embedding_step(benchmark::State& state) {
   for (std::int64_t& id : ids) id = id * 17 % 100'000;
   std::vector<float> rows(ids.size() * 64);
   for (auto _ : state) {
-    table.lookup_for_training(ids, rows.data());
-    table.apply_gradients(ids, rows.data(), 1e-6);
+    const std::vector<std::int64_t> slots = table.slots(ids, RowAccess::train);
+    table.gather(ids, slots, rows.data());
+    table.update(slots, rows.data(), 1e-6);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(ids.size()));
 }

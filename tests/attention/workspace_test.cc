@@ -18,7 +18,7 @@ constexpr int kRows = cuda::kBackwardTile;
 AttentionProblem problem_of(std::int64_t samples, std::int64_t tokens, std::int64_t heads) {
   AttentionProblem p;
   p.samples = samples, p.tokens = tokens, p.heads = heads, p.head_dim = 128;
-  for (AttentionRows* rows : {&p.q, &p.k, &p.v}) *rows = {nullptr, heads * 128, 128};
+  for (AttentionInput* rows : {&p.q, &p.k, &p.v}) *rows = {nullptr, heads * 128, 128};
   return p;
 }
 

@@ -184,9 +184,9 @@ TEST(Checkpoint, SavingAStepAgainReplacesIt) {
 TEST(Checkpoint, OneWithAValueThatIsNotFiniteIsNeverWritten) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   const std::vector<std::pair<std::string, std::function<void(Model&)>>> cases{
-      {"parameter head.bias", [&](Model& m) { m.list[1]->value.data<float>()[2] = nan; }},
+      {"parameter head.bias", [&](Model& m) { m.list[1]->value.mutable_data<float>()[2] = nan; }},
       {"optimizer state v.head.weight",
-       [&](Model& m) { m.optimizer.state()[1].tensor.data<float>()[11] = -inf; }},
+       [&](Model& m) { m.optimizer.state()[1].tensor.mutable_data<float>()[11] = -inf; }},
       {"the row of id 14 in embedding table item",
        [&](Model& m) { const_cast<float*>(m.row(0, 14).values)[5] = inf; }},
       {"the optimizer's state of id 7 in embedding table user",
