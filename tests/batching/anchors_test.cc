@@ -182,7 +182,7 @@ TEST(Anchors, NoneAtAllSaysWhatToChange) {
   const Dataset dataset(data.folder);
   expect_error<UsageError>([&] { find_anchors(dataset, options_of(1000, 0), {}); },
                            {"min_history = 1000", fmt::format("{} events", data.size()),
-                            fmt::format("{} users", data.users()), "lower min_history"});
+                            fmt::format("{} users", data.users()), "decrease min_history"});
 }
 
 TEST(Anchors, HoldoutsThatLeaveNothingAreRefused) {

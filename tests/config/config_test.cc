@@ -177,7 +177,7 @@ TEST(Config, ChecksRangesAndWords) {
 
 TEST(Config, NamesAMissingRequiredKey) {
   EXPECT_EQ(error_of("[[features.context]]\nrows = 1\n"),
-            "missing key features.context[0].name in run.toml: column of the dataset");
+            "missing key features.context[0].name in run.toml line 1: column of the dataset");
 }
 
 TEST(Config, ReportsEveryProblemAtOnce) {

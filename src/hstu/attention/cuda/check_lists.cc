@@ -9,7 +9,7 @@
 namespace hstu::cuda {
 namespace {
 
-constexpr const char* kWhat = "attention: check";
+constexpr const char* kWhat = "attention";
 
 // Devices that share page tables with the host read any host memory.
 bool reads_host_memory() {
