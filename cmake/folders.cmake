@@ -86,7 +86,7 @@ function(hstu_test name)
       target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
     endif()
     if(HSTU_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES Clang)  # only the harnesses in tests/fuzz need coverage
-      target_compile_options(test_${name} PRIVATE -fno-sanitize=fuzzer-no-link)
+      target_compile_options(test_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=fuzzer-no-link>)
     endif()
     target_link_libraries(test_${name} PRIVATE ${depends} GTest::gmock GTest::gtest_main)
     gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)

@@ -106,7 +106,7 @@ class HoldoutTest : public testing::TestWithParam<std::uint64_t> {
     std::sort(times_.begin(), times_.end());
   }
   Split expect_times(const HoldoutOptions& holdout, std::int64_t begin, std::int64_t end = Holdout::kNever) {
-    const Split split = split_by(
+    Split split = split_by(
         data_, all_anchors(data_, 2), [&](const small::Event& e) { return e.time >= begin && e.time < end; },
         [&](const small::Event& e) { return e.time < begin; });
     expect_split(data_, 2, 50, holdout, split);

@@ -208,6 +208,7 @@ TEST_F(LoaderTest, DealsSlicesOfEveryBatchToTheRanks) {
   const ScheduleOptions schedule{.batch_size = 3, .epochs = 1};
   constexpr int kRanks = 4;
   std::vector<std::unique_ptr<Loader>> loaders;
+  loaders.reserve(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
     loaders.push_back(std::make_unique<Loader>(builder_, layout_, BatchSchedule(anchors_.training, schedule),
                                                LoaderOptions{.workers = 1, .rank = rank, .ranks = kRanks}));

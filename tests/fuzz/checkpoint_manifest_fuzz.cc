@@ -4,6 +4,7 @@
 #include "fuzz/harness.h"
 #include "hstu/base/checksum.h"
 #include "hstu/checkpoint/manifest.h"
+#include "hstu/checkpoint/verify.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Path folder = fuzz::fresh_folder();
     fuzz::plain_file(folder / "manifest.json", sealed(fuzz::text_of(data, size)));
     const CheckpointManifest manifest = read_checkpoint_manifest(folder);
-    verify_files(folder, manifest, true);
+    verify_checkpoint(folder, manifest);
     require(manifest.files.empty(), "a file that is not there counts as whole");
   });
 }

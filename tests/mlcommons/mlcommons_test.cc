@@ -173,7 +173,7 @@ TEST_F(Mlcommons, ColumnsAreLinkedAndVerified) {
 TEST_F(Mlcommons, FilesThatAreMissingOrOfAnotherShapeAreNamed) {
   const auto moved = [&](const std::string& file) {
     std::filesystem::rename(cache_ / file, folder_ / "away");
-    const std::string text = error();
+    std::string text = error();
     std::filesystem::rename(folder_ / "away", cache_ / file);
     return text;
   };
@@ -196,7 +196,7 @@ TEST_F(Mlcommons, FilesAtOddsWithEachOtherAreRefused) {
     std::string other = whole;
     other[128 + 8 * static_cast<std::size_t>(element)] ^= 1;
     write_file(cache_ / file, other);
-    const std::string text = error();
+    std::string text = error();
     write_file(cache_ / file, whole);
     return text;
   };

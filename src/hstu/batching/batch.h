@@ -68,8 +68,8 @@ class Batch {
   }
   // A column of uninitialised elements. Throws InternalError when the name is taken.
   template <typename T>
-  std::span<T> add(std::string_view name, Shape shape) {
-    std::byte* const data = add_column(name, dtype_of<T>(), std::move(shape));
+  std::span<T> add(std::string_view name, const Shape& shape) {
+    std::byte* const data = add_column(name, dtype_of<T>(), shape);
     return {reinterpret_cast<T*>(data), columns_.back().elements()};
   }
 

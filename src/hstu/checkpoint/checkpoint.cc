@@ -33,7 +33,7 @@ std::optional<CheckpointEntry> neighbour_of(const Path& path) {
 
 Path save_checkpoint(const Path& folder, std::int64_t step, std::span<const Section> sections,
                      const nlohmann::json& state, const std::function<void()>& before_rename) {
-  const Path path = folder / checkpoint_name(step);
+  Path path = folder / checkpoint_name(step);
   const bool replaces = fs::exists(path);
   const Path target = replaces ? Path(path.string() + ".new") : path;
   if (replaces) {

@@ -18,7 +18,7 @@ struct ManifestFile {
   std::string checksum;  // XXH3-128, 32 hexadecimal digits
 };
 
-struct CheckpointManifest {
+struct CheckpointManifest {  // NOLINT(bugprone-exception-escape): a move of nlohmann::json throws nothing
   std::int64_t step = 0;
   nlohmann::json state;                       // values of the caller, descriptions of sections by name
   nlohmann::json tables;                      // array: descriptions of the sections "tables/..."

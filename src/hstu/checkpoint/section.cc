@@ -103,7 +103,7 @@ void check_finite(const Tensor& tensor, const std::string& what) {
   throw NotFiniteError(what + " is not finite");
 }
 
-Section parameters_section(NamedTensors parameters) {
+Section parameters_section(const NamedTensors& parameters) {
   const auto save = [parameters](SectionWriter& writer) {
     for (const Parameter* p : parameters) check_finite(p->value, "parameter " + p->name);
     writer.begin(specs_of(parameters));

@@ -78,6 +78,6 @@ struct Section {
 void check_finite(const Tensor& tensor, const std::string& what);
 
 // The values of the dense parameters, each under its name in the section's file.
-Section parameters_section(NamedTensors parameters);
+Section parameters_section(const NamedTensors& parameters);
 
 }  // namespace hstu

@@ -116,7 +116,7 @@ Variable Dlrmv4::contextual_tokens(Tape& tape, const Batch& batch, const Rows& r
 
 // (I, D): what a token owes to its item alone, computed once for each distinct item of the batch.
 Variable Dlrmv4::item_content(Tape& tape, const Batch& batch, const Rows& rows) const {
-  const Variable content = content_(tape, rows.items);
+  Variable content = content_(tape, rows.items);
   if (additional_.empty()) return content;
   std::vector<Variable> attributes;
   for (std::size_t a = 0; a < rows.attributes.size(); ++a) {

@@ -71,7 +71,7 @@ class Tape {
   // overwrite) and writes to the gradient slots of the inputs, last use first.
   template <typename Backward>
   Variable record(Tensor value, const std::vector<Variable>& inputs, Backward backward) {
-    const Variable result(std::move(value), recording_ && any_needs_gradient(inputs));
+    Variable result(std::move(value), recording_ && any_needs_gradient(inputs));
     if (result.needs_gradient()) push(result, inputs, std::move(backward));
     return result;
   }

@@ -26,7 +26,7 @@ class Tensor {
   static Tensor zeros(Shape shape, DType type, const Context& context = host_context());
   // On the host.
   template <typename T>
-  static Tensor from(Shape shape, const std::vector<T>& values);
+  static Tensor from(const Shape& shape, const std::vector<T>& values);
   // Memory that somebody else owns: `owner` keeps it alive, `data` holds the elements on `device`.
   static Tensor view(Shape shape, DType type, void* data, std::shared_ptr<const void> owner,
                      Device device = Device::host());
@@ -86,8 +86,8 @@ class Tensor {
 };
 
 template <typename T>
-Tensor Tensor::from(Shape shape, const std::vector<T>& values) {
-  Tensor tensor = empty(std::move(shape), dtype_of<T>());
+Tensor Tensor::from(const Shape& shape, const std::vector<T>& values) {
+  Tensor tensor = empty(shape, dtype_of<T>());
   require(tensor.size() == static_cast<std::int64_t>(values.size()), "expected {} values, found {}",
           tensor.size(), values.size());
   std::copy(values.begin(), values.end(), tensor.mutable_data<T>());

@@ -78,6 +78,7 @@ void run_part(Learner& learner, const StepContext& context, const Batch& batch, 
   result.stages.backward_ms += watch.lap();
 
   std::vector<Tensor> gradients;
+  gradients.reserve(rows.size());
   for (const Variable& leaf : rows) gradients.push_back(leaf.has_gradient() ? leaf.gradient() : Tensor());
   gathered.row_gradients.add(std::move(selection), std::move(gradients));
   gathered.losses.push_back(loss.value());
