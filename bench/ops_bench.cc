@@ -48,14 +48,15 @@ void layer(benchmark::State& state) {
   const HstuLayerConfig config{.dim = 64, .heads = 2, .head_dim = 32};
   ParameterSet parameters(1, DType::f32);
   const HstuLayer layer(parameters, "layer", config);
-  auto shape = std::make_shared<ops::AttentionShape>();
-  shape->heads = config.heads;
-  shape->head_dim = config.head_dim;
-  shape->alpha = 0.18;
-  for (std::int64_t b = 0; b <= kLaptop.samples; ++b) shape->offsets.push_back(b * kLaptop.tokens_per_sample);
-  shape->query_offsets = shape->offsets;
-  shape->scale.assign(static_cast<std::size_t>(kLaptop.samples), 1.0 / 4096);
-  const Tensor x = random_tensor({shape->offsets.back(), config.dim}, DType::f32, 3);
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t b = 0; b <= kLaptop.samples; ++b) offsets.push_back(b * kLaptop.tokens_per_sample);
+  ops::AttentionShape shape;
+  shape.heads = config.heads;
+  shape.head_dim = config.head_dim;
+  shape.alpha = 0.18;
+  shape.scale = 1.0 / 4096;
+  shape.offsets = Tensor::from({kLaptop.samples + 1}, offsets);
+  const Tensor x = random_tensor({offsets.back(), config.dim}, DType::f32, 3);
   for (auto _ : state) {
     Tape tape;
     const Variable y = layer(tape, Variable(x), Tensor(), shape, {0.1, 5, {}});

@@ -23,7 +23,7 @@ TEST(BadIds, AddUpByFeatureAndKeepTheFirst) {
 }
 
 TEST(BadIds, ErrorModeNamesFeatureIdAndSample) {
-  BadIds bad(parse_on_bad_id("error"), {{"album_id", 100}});
+  BadIds bad(OnBadId::error, {{"album_id", 100}});
   EXPECT_NO_THROW(bad.add({}));
   try {
     bad.add(std::vector<BadIdCount>{{"album_id", 1, 100, 17, 4001}});
@@ -34,11 +34,6 @@ TEST(BadIds, ErrorModeNamesFeatureIdAndSample) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("album_id"), HasSubstr("id 100 "), HasSubstr("user 17 at event 4001")));
   }
-}
-
-TEST(BadIds, KnowsItsModes) {
-  EXPECT_EQ(parse_on_bad_id("count"), OnBadId::count);
-  EXPECT_THROW(parse_on_bad_id("ignore"), UsageError);
 }
 
 }  // namespace

@@ -50,6 +50,41 @@ TEST(Batch, NamesTheColumnThatIsMissingTakenOrOfAnotherType) {
   EXPECT_THAT(message([&] { batch.add<float>("label", {2}); }), HasSubstr("label"));
 }
 
+void expect_columns(const Batch& batch, const Context& context) {
+  const Tensor a = batch.tensor("a"), b = batch.tensor("b");
+  EXPECT_EQ(a.device(), context.device());
+  EXPECT_THAT(std::vector(a.to_host(context.stream).data<std::int32_t>(),
+                          a.to_host(context.stream).data<std::int32_t>() + 3),
+              ElementsAre(7, 8, 9));
+  EXPECT_EQ(b.to_host(context.stream).data<double>()[1], 0.25);
+  EXPECT_THAT(batch.values<std::int32_t>("a"), ElementsAre(7, 8, 9));
+}
+
+Batch two_columns() {
+  Batch batch;
+  std::ranges::copy(std::array{7, 8, 9}, batch.add<std::int32_t>("a", {3}).begin());
+  std::ranges::copy(std::array{0.5, 0.25}, batch.add<double>("b", {2}).begin());
+  return batch;
+}
+
+TEST(Batch, ACopyForTheHostIsTheBatchItself) {
+  Batch batch = two_columns();
+  batch.copy_to(host_context());
+  expect_columns(batch, host_context());
+  EXPECT_EQ(batch.tensor("a").raw(), batch.slab().data());
+}
+
+TEST(BatchOnGpu, TensorsAreInTheCopy) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Context context = make_context(Device::cuda(0));
+  Batch batch = two_columns();
+  batch.copy_to(context);
+  expect_columns(batch, context);
+  batch.clear();
+  batch.add<float>("c", {1})[0] = 4;
+  EXPECT_EQ(batch.tensor("c").device(), Device::host());
+}
+
 TEST(Batch, ReservedColumnsDoNotMove) {
   Batch batch;
   batch.reserve(Batch::column_bytes<float>(100) + Batch::column_bytes<std::int64_t>(1000));

@@ -20,6 +20,8 @@ void write_small(const Path& path) {
                                   {"rows", DType::f32, {3, 2}},
                                   {"none", DType::f32, {0, 7}},
                                   {"index", DType::i32, {1}},
+                                  {"brain", DType::bf16, {1}},
+                                  {"half", DType::f16, {1}},
                                   {"flags", DType::u8, {3}}});
   const std::int64_t ids[] = {-1, 5, 1LL << 40};
   const double wide[] = {0.1, -2e300};
@@ -31,6 +33,10 @@ void write_small(const Path& path) {
   writer.write(rows, sizeof rows / 2);
   writer.write(rows + 3, sizeof rows / 2);
   writer.write(index, sizeof index);
+  const BFloat16 brain(1.5f);
+  const Float16 half(-2.25f);
+  writer.write(&brain, sizeof brain);
+  writer.write(&half, sizeof half);
   writer.write(flags, sizeof flags);
   writer.close();
   EXPECT_EQ(writer.checksum(), file_checksum(path));
@@ -50,13 +56,15 @@ TEST(Safetensors, RoundTripsEveryType) {
   const Path path = folder / "small.safetensors";
   write_small(path);
   const SafetensorsFile file(path);
-  ASSERT_EQ(file.tensors().size(), 6u);
+  ASSERT_EQ(file.tensors().size(), 8u);
   EXPECT_EQ(file.values<std::int64_t>("ids", {3})[2], 1LL << 40);
   EXPECT_EQ(file.values<double>("wide", {1, 2})[1], -2e300);
   EXPECT_EQ(file.values<float>("rows", {3, 2})[5], 6.0f);
   EXPECT_TRUE(file.values<float>("none", {0, 7}).empty());
   EXPECT_EQ(file.values<std::int32_t>("index", {1})[0], -7);
   EXPECT_EQ(file.values<std::uint8_t>("flags", {3})[1], 255);
+  EXPECT_EQ(static_cast<float>(file.values<BFloat16>("brain", {1})[0]), 1.5f);
+  EXPECT_EQ(static_cast<float>(file.values<Float16>("half", {1})[0]), -2.25f);
   Tensor rows = Tensor::zeros({3, 2}, DType::f32);
   file.read("rows", rows);
   EXPECT_EQ(rows.data<float>()[0], 1.0f);
@@ -140,7 +148,7 @@ TEST(Safetensors, RefusesHeadersThatLie) {
       {"fraction", "{" + tensor("a", "F32", "[4.0]", "[0,16]") + "}"},
       {"product overflows", "{" + tensor("a", "F32", "[4294967296,4294967296,4]", "[0,16]") + "}"},
       {"huge extent", "{" + tensor("a", "F32", "[18446744073709551615]", "[0,16]") + "}"},
-      {"unknown type", "{" + tensor("a", "BF16", "[8]", "[0,16]") + "}"},
+      {"unknown type", "{" + tensor("a", "F8_E4M3", "[8]", "[0,8]") + "}"},
       {"name twice",
        "{" + tensor("a", "F32", "[4]", "[0,16]") + "," + tensor("a", "F32", "[4]", "[0,16]") + "}"},
       {"no shape", R"({"a":{"dtype":"F32","data_offsets":[0,16]}})"},

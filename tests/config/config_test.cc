@@ -56,7 +56,7 @@ struct FeatureOptions {
 };
 
 void describe(ConfigFields& fields, FeatureOptions& o) {
-  fields.field("pools", o.pools, "pools", rule::one_of({"listen", "skip", "like"}));
+  fields.field("pools", o.pools, "pools", Rule{.words = {"listen", "skip", "like"}});
   fields.field("sizes", o.sizes, "sizes", rule::positive());
   fields.field("weights", o.weights, "weights");
   fields.sections("context", o.context, "a context column");

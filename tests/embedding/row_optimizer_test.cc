@@ -61,7 +61,7 @@ TEST(RowOptimizer, FollowsItsFormulaOverManyStepsAtRaggedSizes) {
       }
       for (std::size_t i = 0; i < n; ++i)
         EXPECT_NEAR(w[i], reference.w[i], 2e-6 * (1.0 + std::abs(reference.w[i])))
-            << to_string(kind) << " dim " << dim << " column " << i;
+            << word_of(kRowOptimizers, kind) << " dim " << dim << " column " << i;
     }
   }
 }
@@ -101,9 +101,9 @@ TEST(RowOptimizer, ARowSeenLateTakesAFullFirstAdamStep) {
 }
 
 TEST(RowOptimizer, KnowsItsNames) {
-  EXPECT_EQ(parse_row_optimizer("rowwise_adagrad"), RowOptimizerKind::rowwise_adagrad);
-  EXPECT_EQ(parse_row_optimizer("adam"), RowOptimizerKind::adam);
-  EXPECT_THROW(parse_row_optimizer("adamw"), UsageError);
+  EXPECT_EQ(parse_word(kRowOptimizers, "rowwise_adagrad", "kind"), RowOptimizerKind::rowwise_adagrad);
+  EXPECT_EQ(parse_word(kRowOptimizers, "adam", "kind"), RowOptimizerKind::adam);
+  EXPECT_THROW(parse_word(kRowOptimizers, "adamw", "kind"), UsageError);
 }
 
 }  // namespace

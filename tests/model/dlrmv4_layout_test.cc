@@ -90,7 +90,8 @@ TEST(Dlrmv4Layout, TheQueryIsTheCandidatesTimeOrTheLastEvents) {
     return batch.values<std::int32_t>(dlrmv4::kTimeBucket)[0];
   };
   EXPECT_EQ(bucket_of_event(), 20);  // the root of 420 minutes
-  config.query_time = "last_event";  // hides how long the user was away; falls back where there is no history
+  config.query_time =
+      QueryTime::last_event;  // hides how long the user was away; falls back where there is no history
   EXPECT_EQ(bucket_of_event(), 0);
 }
 

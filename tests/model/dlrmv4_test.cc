@@ -112,8 +112,8 @@ TEST(GoldenModel, Defaults) {
 
 TEST(GoldenModel, QuirksOfTheReference) {
   Dlrmv4Config config = tiny_model();
-  config.attention_scale = "longest_in_batch";
-  config.query_time = "last_event";
+  config.attention_scale = AttentionScale::longest_in_batch;
+  config.query_time = QueryTime::last_event;
   config.circle_constant = 3.14;
   check_model(config, "model_quirks");
 }

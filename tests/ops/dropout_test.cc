@@ -1,6 +1,7 @@
 // A row's dropout follows its name, forward and backward, wherever it is in the batch.
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>

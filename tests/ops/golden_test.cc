@@ -91,12 +91,12 @@ TEST(GoldenOp, Attention) {
   const Golden g("attention");
   const Tensor uvqk = g.tensor("uvqk");
   const std::int64_t w = uvqk.cols() / 4;
-  auto shape = std::make_shared<ops::AttentionShape>();
-  shape->heads = g.values<std::int64_t>("heads").at(0);
-  shape->head_dim = w / shape->heads;
-  shape->alpha = g.scalar("alpha");
-  shape->offsets = shape->query_offsets = g.values<std::int64_t>("offsets");
-  shape->scale = g.values<double>("scale");
+  ops::AttentionShape shape;
+  shape.heads = g.values<std::int64_t>("heads").at(0);
+  shape.head_dim = w / shape.heads;
+  shape.alpha = g.scalar("alpha");
+  shape.offsets = g.tensor("offsets");
+  shape.sample_scale = g.tensor("scale");
   Tape tape;
   const Variable q(columns(uvqk, 2 * w, 3 * w));
   const Variable vk(side_by_side(columns(uvqk, w, 2 * w), columns(uvqk, 3 * w, 4 * w)));

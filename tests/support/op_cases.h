@@ -1,9 +1,9 @@
 // Every differentiable op once, as a case: what tests check and benchmarks time.
 #pragma once
 
+#include <algorithm>
 #include <functional>
-#include <memory>
-#include <numeric>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +23,8 @@ struct OpCase {
   std::string name;
   std::vector<Tensor> inputs;  // differentiated one by one
   std::function<Variable(Tape&, const std::vector<Variable>&)> run;
+
+  friend std::ostream& operator<<(std::ostream& out, const OpCase& c) { return out << c.name; }
 };
 
 // Sizes of a case: small for finite differences, a training step's for timing.
@@ -62,20 +64,29 @@ inline Tensor random_names(std::int64_t rows, std::uint64_t seed) {
 
 // Samples of 0, 1, 2, ... times the step, the last ones longest; queries are the last `queries` tokens, or
 // all (-1).
-inline std::shared_ptr<ops::AttentionShape> jagged_shape(const CaseSize& size, std::int64_t queries) {
-  auto shape = std::make_shared<ops::AttentionShape>();
-  shape->heads = size.heads;
-  shape->head_dim = size.head_dim;
-  shape->alpha = 0.7;
-  shape->offsets = shape->query_offsets = {0};
+struct JaggedShape {
+  ops::AttentionShape attention;
+  std::int64_t tokens = 0, queries = 0;
+};
+inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DType type) {
+  std::vector<std::int64_t> offsets{0}, query_offsets{0};
+  Tensor scale = Tensor::empty({size.samples}, accumulator_of(type));
   for (std::int64_t b = 0; b < size.samples; ++b) {
     const std::int64_t tokens = 2 * b * size.tokens_per_sample / std::max<std::int64_t>(1, size.samples - 1);
-    shape->offsets.push_back(shape->offsets.back() + tokens);
-    shape->query_offsets.push_back(shape->query_offsets.back() +
-                                   (queries < 0 ? tokens : std::min(queries, tokens)));
-    shape->scale.push_back(1.0 / static_cast<double>(b + 1));
+    offsets.push_back(offsets.back() + tokens);
+    query_offsets.push_back(query_offsets.back() + (queries < 0 ? tokens : std::min(queries, tokens)));
+    with_float_type(scale.dtype(), [&]<typename T>() {
+      scale.mutable_data<T>()[b] = static_cast<T>(1.0 / static_cast<double>(b + 1));
+    });
   }
-  return shape;
+  ops::AttentionShape shape;
+  shape.heads = size.heads;
+  shape.head_dim = size.head_dim;
+  shape.alpha = 0.7;
+  shape.sample_scale = scale;
+  shape.offsets = Tensor::from({size.samples + 1}, offsets);
+  if (queries >= 0) shape.query_offsets = Tensor::from({size.samples + 1}, query_offsets);
+  return {shape, offsets.back(), query_offsets.back()};
 }
 
 inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {}) {
@@ -109,13 +120,13 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {}) {
       {"gate", {x({tokens, w}, 1), x({tokens, w}, 2), x({w}, 3), x({w}, 4)}, [](Tape& t, Inputs v) {
          return ops::gate(t, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17, {}});
        }});
-  const auto every = jagged_shape(s, -1), last = jagged_shape(s, 1);
-  cases.push_back({"attention",
-                   {x({every->query_offsets.back(), w}, 1), x({every->offsets.back(), 2 * w}, 2)},
-                   [every](Tape& t, Inputs v) { return ops::attention(t, v[0], v[1], every); }});
-  cases.push_back({"attention_last_query",
-                   {x({last->query_offsets.back(), w}, 1), x({last->offsets.back(), 2 * w}, 2)},
-                   [last](Tape& t, Inputs v) { return ops::attention(t, v[0], v[1], last); }});
+  for (const std::int64_t queries : {-1, 1}) {
+    const JaggedShape jagged = jagged_shape(s, queries, type);
+    cases.push_back(
+        {queries < 0 ? "attention" : "attention_last_query",
+         {x({jagged.queries, w}, 1), x({jagged.tokens, 2 * w}, 2)},
+         [shape = jagged.attention](Tape& t, Inputs v) { return ops::attention(t, v[0], v[1], shape); }});
+  }
   const auto first = random_index(tokens, s.samples, 5), second = random_index(tokens, 2, 6);
   const Tensor names = random_names(tokens, 7);
   cases.push_back(

@@ -28,7 +28,7 @@ class Overflow : public testing::RunTest {
     options_.model.loss_weight = 1e6;
     options_.dense.max_gradient_norm = 0;
     options_.dense.config.kind = DenseOptimizerKind::sgd;
-    options_.sparse.kind = "sgd";
+    options_.sparse.kind = RowOptimizerKind::sgd;
     options_.dense.learning_rate = options_.sparse.learning_rate = 1e-9;
   }
 };

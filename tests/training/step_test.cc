@@ -28,7 +28,7 @@ class Step : public ::testing::Test {
     options_.model.input_dropout = options_.model.layer_dropout = 0.3;
     options_.dense.config.kind = DenseOptimizerKind::sgd;  // Adam would make equal steps of unequal gradients
     options_.dense.learning_rate = 0.5;
-    options_.sparse.kind = "sgd";
+    options_.sparse.kind = RowOptimizerKind::sgd;
     options_.sparse.learning_rate = 0.5;
   }
   std::vector<std::int64_t> anchors(std::int64_t n) const {

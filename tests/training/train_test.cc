@@ -79,13 +79,19 @@ TEST_F(Training, SavesAtItsCadenceAndKeepsTheNewest) {
 // Traps: an id outside its table becomes row 0; nobody hears of it.
 TEST_F(Training, IdsOutsideTheirTableAreCountedByFeature) {
   options_.features.item_rows = 5;  // ids go to 11
+  options_.evaluation.at_start = true;
   run("run");
   EXPECT_GT(log("run", "train").back().at("bad_ids").at("item").get<std::int64_t>(), 0);
+  // Those of one evaluation, however often there is one.
+  const auto evaluations = log("run", "eval");
+  ASSERT_GE(evaluations.size(), 2u);
+  EXPECT_GT(evaluations.front().at("bad_ids").at("item").get<std::int64_t>(), 0);
+  EXPECT_EQ(evaluations.front().at("bad_ids"), evaluations.back().at("bad_ids"));
 }
 
 TEST_F(Training, IdsOutsideTheirTableStopTheRunWhenAskedTo) {
   options_.features.item_rows = 5;
-  options_.on_bad_id = "error";
+  options_.on_bad_id = OnBadId::error;
   try {
     run("run");
     FAIL() << "a bad id went unnoticed";

@@ -37,7 +37,7 @@ TEST_F(WarmStart, TakesParametersAndRowsUnderAnotherSeedAndOptimizer) {
   Experiment source(options_);
   load_run(Checkpoint(source_), source);
   options_.seed = 9;
-  options_.sparse.kind = "adam";
+  options_.sparse.kind = RowOptimizerKind::adam;
   Experiment experiment(options_);
   const WarmStartReport report = warm(experiment);
   EXPECT_THAT(report.misfitting, IsEmpty());

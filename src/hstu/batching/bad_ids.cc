@@ -7,12 +7,6 @@
 
 namespace hstu {
 
-OnBadId parse_on_bad_id(std::string_view name) {
-  if (name == "count") return OnBadId::count;
-  if (name == "error") return OnBadId::error;
-  fail_usage("ids.on_bad: expected \"count\" or \"error\", found \"{}\"", name);
-}
-
 BadIds::BadIds(OnBadId mode, const std::vector<FeatureSpec>& features) : mode_(mode) {
   for (const FeatureSpec& feature : features)
     features_.push_back({.name = feature.name, .rows = feature.rows, .first_sample = {}});

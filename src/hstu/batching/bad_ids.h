@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "hstu/base/choice.h"
 #include "hstu/batching/batch_layout.h"
 
 namespace hstu {
 
-enum class OnBadId { count, error };  // ids.on_bad in the configuration
-// Throws UsageError unless `name` is "count" or "error".
-OnBadId parse_on_bad_id(std::string_view name);
+enum class OnBadId { count, error };
+inline constexpr Choice<OnBadId> kOnBadId[] = {{"count", OnBadId::count}, {"error", OnBadId::error}};
 
 class BadIds {
  public:

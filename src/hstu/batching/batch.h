@@ -79,8 +79,13 @@ class Batch {
     const Column& column = find(name, dtype_of<T>());
     return {reinterpret_cast<const T*>(slab_.get() + column.offset), column.elements()};
   }
-  // The same as a tensor, for ops; it refers to the batch's memory: valid until clear().
+  // The same as a tensor, for ops, on the device of the last copy_to(); it refers to the batch's memory:
+  // valid until clear().
   Tensor tensor(std::string_view name) const;
+
+  // Copies the slab to the context's device, on its stream; values() keeps reading the host's. The slab must
+  // not change until the stream has made the copy. Nothing is copied when that device is the host.
+  void copy_to(const Context& context);
 
   const std::vector<Column>& columns() const { return columns_; }
   std::span<const std::byte> slab() const { return {slab_.get(), static_cast<std::size_t>(used_)}; }
@@ -98,6 +103,7 @@ class Batch {
 
   BatchMemory* memory_;
   std::shared_ptr<std::byte> slab_;
+  Tensor copy_;                           // of the slab, on another device; undefined: none
   std::int64_t capacity_ = 0, used_ = 0;  // bytes
   std::vector<Column> columns_;
 };

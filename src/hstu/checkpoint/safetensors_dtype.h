@@ -10,9 +10,11 @@
 
 namespace hstu {
 
-inline constexpr std::array<std::pair<DType, std::string_view>, 5> kSafetensorsTypes{{
+inline constexpr std::array<std::pair<DType, std::string_view>, 7> kSafetensorsTypes{{
     {DType::f32, "F32"},
     {DType::f64, "F64"},
+    {DType::bf16, "BF16"},
+    {DType::f16, "F16"},
     {DType::i32, "I32"},
     {DType::i64, "I64"},
     {DType::u8, "U8"},

@@ -27,10 +27,6 @@ Rule between(double low, double high) {
   return {.low = low, .high = high};
 }
 
-Rule one_of(std::initializer_list<const char*> words) {
-  return {.words = {words.begin(), words.end()}};
-}
-
 Rule parsed_by(void (*parse)(const std::string&)) {
   return {.parse = parse};
 }

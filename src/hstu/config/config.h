@@ -58,10 +58,9 @@ struct Rule {
 };
 
 namespace rule {
-Rule positive();                        // > 0
-Rule at_least(double low);              // >= low
-Rule between(double low, double high);  // in [low, high]
-Rule one_of(std::initializer_list<const char*> words);
+Rule positive();                                    // > 0
+Rule at_least(double low);                          // >= low
+Rule between(double low, double high);              // in [low, high]
 Rule parsed_by(void (*parse)(const std::string&));  // throws UsageError
 Rule required(Rule rule = {});                      // no default: the file must have the key
 }  // namespace rule

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "hstu/base/error.h"
-#include "hstu/base/text.h"
 
 namespace hstu {
 namespace {
@@ -68,27 +67,6 @@ void RowOptimizer::update(double learning_rate, std::int64_t dim, const float* g
     case RowOptimizerKind::adam:
       return update_adam(*this, learning_rate, dim, gradient, row, state);
   }
-}
-
-std::string to_string(RowOptimizerKind kind) {
-  switch (kind) {
-    case RowOptimizerKind::rowwise_adagrad:
-      return "rowwise_adagrad";
-    case RowOptimizerKind::sgd:
-      return "sgd";
-    case RowOptimizerKind::adam:
-      return "adam";
-  }
-  return "?";
-}
-
-RowOptimizerKind parse_row_optimizer(std::string_view name) {
-  std::vector<std::string> known;
-  for (const auto kind : {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam}) {
-    if (name == to_string(kind)) return kind;
-    known.push_back(to_string(kind));
-  }
-  fail_usage("unknown optimizer of embedding tables \"{}\"{}", name, suggestion(name, known));
 }
 
 }  // namespace hstu

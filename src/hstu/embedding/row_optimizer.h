@@ -3,12 +3,17 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <string_view>
+
+#include "hstu/base/choice.h"
 
 namespace hstu {
 
 enum class RowOptimizerKind { rowwise_adagrad, sgd, adam };
+inline constexpr Choice<RowOptimizerKind> kRowOptimizers[] = {
+    {"rowwise_adagrad", RowOptimizerKind::rowwise_adagrad},
+    {"sgd", RowOptimizerKind::sgd},
+    {"adam", RowOptimizerKind::adam},
+};
 
 struct RowOptimizer {
   RowOptimizerKind kind = RowOptimizerKind::rowwise_adagrad;
@@ -30,9 +35,5 @@ struct RowOptimizer {
   // t counts the row's own updates (docs/decisions/0010-row-optimizers.md).
   void update(double learning_rate, std::int64_t dim, const float* gradient, float* row, float* state) const;
 };
-
-std::string to_string(RowOptimizerKind kind);  // "rowwise_adagrad", "sgd", "adam"
-// Throws UsageError naming the nearest known kind.
-RowOptimizerKind parse_row_optimizer(std::string_view name);
 
 }  // namespace hstu

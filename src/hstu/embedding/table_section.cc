@@ -15,7 +15,7 @@ json identity(const EmbeddingTable& table) {
           {"rows", table.config().rows},
           {"dim", table.config().dim},
           {"key", fmt::format("{:016x}", table.key())},
-          {"optimizer", to_string(table.optimizer().kind)},
+          {"optimizer", word_of(kRowOptimizers, table.optimizer().kind)},
           {"state_width", table.state_width()}};
 }
 

@@ -16,6 +16,7 @@ struct BinaryCrossEntropyForward {
   double factor = 1;               // of the sum
   const T* logits = nullptr;       // (B)
   const float* labels = nullptr;   // (B) 0 or 1
+  const float* real = nullptr;     // (B) 0: padding, which adds nothing
   Accumulator<T>* loss = nullptr;  // (1)
 };
 
@@ -25,6 +26,7 @@ struct BinaryCrossEntropyBackward {
   double factor = 1;
   const T* logits = nullptr;
   const float* labels = nullptr;
+  const float* real = nullptr;
   const Accumulator<T>* dloss = nullptr;  // (1)
   Gradient<T> dlogits;                    // (B)
 };

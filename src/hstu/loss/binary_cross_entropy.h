@@ -5,10 +5,11 @@
 
 namespace hstu::loss {
 
-// factor * sum over b of BCE(sigmoid(logits[b]), labels[b]), a tensor of one element on the tape's device.
-// The caller divides once by the global number of supervised samples, through `factor`: the gradient may not
-// depend on how a batch is split. logits (B) or (B, 1); labels (B) f32, 0 or 1. Stable for logits of any
-// size.
-Variable binary_cross_entropy(Tape& tape, const Variable& logits, const Tensor& labels, double factor);
+// factor * sum over the real samples b of BCE(sigmoid(logits[b]), labels[b]), a tensor of one element on the
+// tape's device. The caller divides once by the global number of supervised samples, through `factor`: the
+// gradient may not depend on how a batch is split. logits (B) or (B, 1); labels (B) f32, 0 or 1; real (B)
+// f32, 0 for padding, whose logits are not read. Stable for logits of any size.
+Variable binary_cross_entropy(Tape& tape, const Variable& logits, const Tensor& labels, const Tensor& real,
+                              double factor);
 
 }  // namespace hstu::loss

@@ -100,7 +100,8 @@ Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variabl
 
 Variable Dlrmv4::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
   const double factor = config_.loss_weight / static_cast<double>(batch.supervised);
-  return loss::binary_cross_entropy(tape, logits, batch.tensor(kLabelColumn), factor);
+  return loss::binary_cross_entropy(tape, logits, batch.tensor(kLabelColumn), batch.tensor(kRealColumn),
+                                    factor);
 }
 
 // (C * B, D): row c * B + b is contextual feature c of sample b, each feature with a weight of its own.
@@ -146,7 +147,7 @@ Variable Dlrmv4::sequence(Tape& tape, const Batch& batch, const Rows& rows, cons
 
 // (T, D) -> (B, D). Nothing reads the last layer's output but the candidates' tokens.
 Variable Dlrmv4::encode_users(Tape& tape, const Variable& x, const Batch& batch, const Draws& draws) const {
-  const bool longest_in_batch = config_.attention_scale == "longest_in_batch";
+  const bool longest_in_batch = config_.attention_scale == AttentionScale::longest_in_batch;
   const std::int64_t divisor = longest_in_batch ? batch.longest : config_.max_sequence;
   const StackRows all{{}, batch.tensor(dlrmv4::kOffsets), batch.tensor(dlrmv4::kTokenName)};
   const StackRows candidates{batch.tensor(dlrmv4::kCandidate), batch.tensor(dlrmv4::kCandidateOffsets),

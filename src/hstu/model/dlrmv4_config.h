@@ -2,10 +2,27 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "hstu/base/choice.h"
+
 namespace hstu {
+
+// What the attention is divided by: a constant, so that a sample's result does not depend on its batch, or
+// the length of the longest sequence of the batch (the DLRMv4 reference).
+enum class AttentionScale { max_sequence, longest_in_batch };
+inline constexpr Choice<AttentionScale> kAttentionScales[] = {
+    {"max_sequence", AttentionScale::max_sequence},
+    {"longest_in_batch", AttentionScale::longest_in_batch},
+};
+
+// The time of the candidate token: the moment it is scored, or the time of the newest history event (the
+// DLRMv4 reference), which hides how long the user was away.
+enum class QueryTime { candidate, last_event };
+inline constexpr Choice<QueryTime> kQueryTimes[] = {
+    {"candidate", QueryTime::candidate},
+    {"last_event", QueryTime::last_event},
+};
 
 struct Dlrmv4Config {
   std::int64_t embedding_dim = 64;  // E: width of the embedding tables
@@ -23,12 +40,8 @@ struct Dlrmv4Config {
   double layer_dropout = 0.1;
   double loss_weight = 1.0;  // factor of the mean loss (0.2 in DLRMv4)
 
-  // What the attention is divided by: "max_sequence" (a constant, so a sample's result does not depend on its
-  // batch) or "longest_in_batch" (the DLRMv4 reference).
-  std::string attention_scale = "max_sequence";
-  // The time of the candidate token: "candidate" (the moment it is scored) or "last_event" (the DLRMv4
-  // reference: the time of the newest history event, which hides how long the user was away).
-  std::string query_time = "candidate";
+  AttentionScale attention_scale = AttentionScale::max_sequence;
+  QueryTime query_time = QueryTime::candidate;
   // The circle constant of the hour and weekday features; the DLRMv4 reference uses 3.14.
   double circle_constant = 3.14159265358979323846;
 

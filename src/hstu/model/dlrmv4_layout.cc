@@ -73,7 +73,7 @@ void Dlrmv4Layout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch
 
 std::int64_t Dlrmv4Layout::query_time(const Samples& samples, std::size_t sample) const {
   const std::int64_t begin = samples.history_offsets[sample], end = samples.history_offsets[sample + 1];
-  const bool last_event = config_.query_time == "last_event" && end > begin;
+  const bool last_event = config_.query_time == QueryTime::last_event && end > begin;
   return last_event ? samples.history_time[static_cast<std::size_t>(end - 1)]
                     : samples.candidate_time[sample];
 }

@@ -22,8 +22,7 @@ HstuLayer::HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLay
                       Initializer::xavier_uniform(3 * width_, config.dim))) {}
 
 Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& queries,
-                               const std::shared_ptr<const ops::AttentionShape>& shape,
-                               const ops::Dropout& dropout) const {
+                               const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
   const Variable weight(uvqk_.weight), bias(uvqk_.bias);
   const Variable z = ops::layer_norm(tape, x, Variable(input_norm_.weight), Variable(input_norm_.bias),
                                      kLayerEpsilon);                               // (T, D)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "hstu/model/mlp.h"
@@ -25,8 +24,7 @@ class HstuLayer {
   // x (T, D) -> (Tq, D). `queries` (Tq) i32 names the tokens to compute, in order, or is undefined for all T;
   // everything but keys and values is computed for them alone, which is exact because rows only meet in the
   // attention. shape's query_offsets must agree.
-  Variable operator()(Tape& tape, const Variable& x, const Tensor& queries,
-                      const std::shared_ptr<const ops::AttentionShape>& shape,
+  Variable operator()(Tape& tape, const Variable& x, const Tensor& queries, const ops::AttentionShape& shape,
                       const ops::Dropout& dropout) const;
 
  private:

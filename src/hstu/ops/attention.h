@@ -2,28 +2,27 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "hstu/attention/problem.h"
 #include "hstu/tensor/tape.h"
 
 namespace hstu::ops {
 
-// The samples of a batch, and how their tokens see each other.
+// The samples of a batch, and how their tokens see each other. Tensors are on the device of q and vk.
 struct AttentionShape {
-  std::int64_t heads = 0, head_dim = 0;     // H, D
-  double alpha = 1;                         // factor of q . k
-  std::vector<std::int64_t> offsets;        // (B + 1) tokens, T in all
-  std::vector<std::int64_t> query_offsets;  // (B + 1) queries, Tq in all: the last tokens of each sample
-  std::vector<double> scale;                // (B) factor of silu(alpha q . k)
-  AttentionMask mask;                       // causal
-  std::vector<std::int32_t> contexts;       // (B) first tokens of each sample, or empty: none
-  std::vector<std::int32_t> targets;        // (B) last tokens of each sample, or empty: none
+  std::int64_t heads = 0, head_dim = 0;  // H, D
+  double alpha = 1;                      // factor of q . k
+  double scale = 1;                      // factor of silu(alpha q . k)
+  Tensor sample_scale;                   // (B) further factors: f64 for f64, otherwise f32; undefined: 1
+  Tensor offsets;                        // (B + 1) i64 tokens, T in all
+  Tensor query_offsets;                  // (B + 1) i64 queries, Tq in all: the last tokens of each sample;
+                                         // undefined: every token is a query
+  AttentionMask mask;                    // causal
+  Tensor contexts;                       // (B) i32 first tokens of each sample; undefined: none
+  Tensor targets;                        // (B) i32 last tokens of each sample; undefined: none
 };
 
 // o (Tq, H * D) from q (Tq, H * D) and vk (T, 2 * H * D), the values and keys side by side.
-Variable attention(Tape& tape, const Variable& q, const Variable& vk,
-                   std::shared_ptr<const AttentionShape> shape);
+Variable attention(Tape& tape, const Variable& q, const Variable& vk, const AttentionShape& shape);
 
 }  // namespace hstu::ops

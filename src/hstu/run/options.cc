@@ -62,12 +62,10 @@ void describe(ConfigFields& f, Dlrmv4Config& o) {
   f.field("layer_dropout", o.layer_dropout, "rate before a layer's output projection",
           rule::between(0, 0.999));
   f.field("loss_weight", o.loss_weight, "factor of the mean cross entropy", rule::positive());
-  f.field("attention_scale", o.attention_scale,
-          "attention is divided by max_sequence, or by the longest_in_batch (DLRMv4 reference)",
-          rule::one_of({"max_sequence", "longest_in_batch"}));
-  f.field("query_time", o.query_time,
-          "the candidate token's time: the candidate's own, or that of the last_event (DLRMv4 reference)",
-          rule::one_of({"candidate", "last_event"}));
+  f.choice("attention_scale", o.attention_scale, kAttentionScales,
+           "attention is divided by max_sequence, or by the longest_in_batch (DLRMv4 reference)");
+  f.choice("query_time", o.query_time, kQueryTimes,
+           "the candidate token's time: the candidate's own, or that of the last_event (DLRMv4 reference)");
   f.field("circle_constant", o.circle_constant, "of the clock features; the DLRMv4 reference uses 3.14",
           rule::positive());
 }
@@ -102,8 +100,7 @@ void describe(ConfigFields& f, DenseOptimizerSection& o) {
 }
 
 void describe(ConfigFields& f, SparseOptimizerSection& o) {
-  f.field("kind", o.kind, "of the embedding rows' optimizer",
-          rule::one_of({"rowwise_adagrad", "sgd", "adam"}));
+  f.choice("kind", o.kind, kRowOptimizers, "of the embedding rows' optimizer");
   f.field("learning_rate", o.learning_rate, "base rate", rule::at_least(0));
   f.field("epsilon", o.epsilon, "rowwise_adagrad, adam", rule::positive());
   f.field("beta1", o.beta1, "adam", rule::between(0, 0.99999));
@@ -172,12 +169,12 @@ void describe(ConfigFields& f, MetricsSection& o) {
 namespace {
 
 struct IdsSection {
-  std::string& on_bad;
+  OnBadId& on_bad;
 };
 
 void describe(ConfigFields& f, IdsSection& o) {
-  f.field("on_bad", o.on_bad, "an id outside its table: count it and read zeros, or stop with an error",
-          rule::one_of({"count", "error"}));
+  f.choice("on_bad", o.on_bad, kOnBadId,
+           "an id outside its table: count it and read zeros, or stop with an error");
 }
 
 }  // namespace

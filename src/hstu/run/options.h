@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "hstu/batching/bad_ids.h"
 #include "hstu/batching/options.h"
 #include "hstu/config/config.h"
+#include "hstu/embedding/row_optimizer.h"
 #include "hstu/model/dlrmv4_config.h"
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/optimizer/schedule.h"
@@ -34,7 +36,7 @@ struct FeaturesSection {
 };
 
 struct SparseOptimizerSection {
-  std::string kind = "rowwise_adagrad";
+  RowOptimizerKind kind = RowOptimizerKind::rowwise_adagrad;
   double learning_rate = 0.01;
   double epsilon = 1e-8;
   double beta1 = 0.9, beta2 = 0.999;
@@ -97,7 +99,7 @@ struct MetricsSection {
 
 struct RunOptions {
   std::uint64_t seed = 1;
-  std::string on_bad_id = "count";
+  OnBadId on_bad_id = OnBadId::count;
   DataSection data;
   FeaturesSection features;
   Dlrmv4Config model;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "hstu/base/json.h"
@@ -39,9 +41,12 @@ struct EvaluationResult {
   RankingMetrics model, baseline;
   std::optional<double> auc_binned;  // of the model, over 100,000 bins: what a run of any length can keep
   double seconds = 0;
+  // Ids outside their table in the samples evaluated, by feature; features without any are left out.
+  std::map<std::string, std::int64_t> bad_ids;
 };
 
-// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"}: what both the log and `hstu eval` report.
+// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, where there are any, "bad_ids": what
+// both the log and `hstu eval` report.
 Json to_json(const EvaluationResult& result);
 
 // The whole result but its time, for checkpoints, and back.

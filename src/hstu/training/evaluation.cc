@@ -34,7 +34,7 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
   const AnchorList all(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   samples_.clear();
   Learner& learner = experiment_.learner();
-  bad_ids_ = BadIds(parse_on_bad_id(options.on_bad_id), learner.model->features());
+  bad_ids_ = BadIds(options.on_bad_id, learner.model->features());
   Loader loader(experiment_.samples(), learner.model->layout(), BatchSchedule(all, order),
                 {.workers = static_cast<int>(options.data.workers),
                  .ready = 4,
@@ -70,7 +70,9 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   for (std::size_t i = 0; i < samples_.probabilities().size(); ++i) {
     totals_.add(samples_.probabilities()[i], samples_.labels()[i] != 0);
   }
-  EvaluationResult result{samples_.metrics(), *baseline_, totals_.auc.value(), seconds_since(start)};
+  EvaluationResult result{samples_.metrics(), *baseline_, totals_.auc.value(), seconds_since(start), {}};
+  for (const BadIds::Feature& feature : bad_ids_.features())
+    if (feature.count > 0) result.bad_ids[feature.name] = feature.count;
   progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)
                                    : "AUC undefined: one class only");
   fault_point("evaluation.end");

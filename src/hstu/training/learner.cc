@@ -6,7 +6,7 @@ namespace hstu {
 namespace {
 
 RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
-  return {parse_row_optimizer(section.kind), section.epsilon, section.beta1, section.beta2};
+  return {section.kind, section.epsilon, section.beta1, section.beta2};
 }
 
 std::vector<TableConfig> table_configs(const Model& model) {
@@ -23,7 +23,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained)
       model(std::move(trained)),
       tables(table_configs(*model), row_optimizer(run.sparse), run.seed),
       dense_optimizer(model->parameters().all(), run.dense.config),
-      bad_ids(parse_on_bad_id(run.on_bad_id), model->features()) {}
+      bad_ids(run.on_bad_id, model->features()) {}
 
 std::vector<std::span<const std::int64_t>> feature_ids(const Model& model, const Batch& batch) {
   std::vector<std::span<const std::int64_t>> ids;
