@@ -68,7 +68,8 @@ struct JaggedShape {
   ops::AttentionShape attention;
   std::int64_t tokens = 0, queries = 0;
 };
-inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DType type) {
+inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DType type,
+                                const Context& context) {
   std::vector<std::int64_t> offsets{0}, query_offsets{0};
   Tensor scale = Tensor::empty({size.samples}, accumulator_of(type));
   for (std::int64_t b = 0; b < size.samples; ++b) {
@@ -83,13 +84,15 @@ inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DTyp
   shape.heads = size.heads;
   shape.head_dim = size.head_dim;
   shape.alpha = 0.7;
-  shape.sample_scale = scale;
-  shape.offsets = Tensor::from({size.samples + 1}, offsets);
-  if (queries >= 0) shape.query_offsets = Tensor::from({size.samples + 1}, query_offsets);
+  shape.sample_scale = scale.copy(context);
+  shape.offsets = Tensor::from({size.samples + 1}, offsets).copy(context);
+  if (queries >= 0) shape.query_offsets = Tensor::from({size.samples + 1}, query_offsets).copy(context);
   return {shape, offsets.back(), query_offsets.back()};
 }
 
-inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {}) {
+// What the operations read beside their inputs is on the context's device; the inputs are on the host.
+inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
+                                    const Context& context = host_context()) {
   const std::int64_t tokens = s.samples * s.tokens_per_sample, n = s.width, h = s.hidden,
                      w = s.heads * s.head_dim;
   const auto x = [type](Shape shape, std::uint64_t seed) {
@@ -121,14 +124,15 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {}) {
          return ops::gate(t, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17, {}});
        }});
   for (const std::int64_t queries : {-1, 1}) {
-    const JaggedShape jagged = jagged_shape(s, queries, type);
+    const JaggedShape jagged = jagged_shape(s, queries, type, context);
     cases.push_back(
         {queries < 0 ? "attention" : "attention_last_query",
          {x({jagged.queries, w}, 1), x({jagged.tokens, 2 * w}, 2)},
          [shape = jagged.attention](Tape& t, Inputs v) { return ops::attention(t, v[0], v[1], shape); }});
   }
-  const auto first = random_index(tokens, s.samples, 5), second = random_index(tokens, 2, 6);
-  const Tensor names = random_names(tokens, 7);
+  const Tensor first = random_index(tokens, s.samples, 5).copy(context),
+               second = random_index(tokens, 2, 6).copy(context),
+               names = random_names(tokens, 7).copy(context);
   cases.push_back(
       {"gather_sum", {x({s.samples, n}, 1), x({2, n}, 2)}, [first, second, names](Tape& t, Inputs v) {
          return ops::gather_sum(t, {{v[0], first, 1.5}, {v[1], second, 1}}, {0.25, 9, names});
@@ -145,9 +149,10 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {}) {
   cases.push_back({"concat_rows", {x({tokens, n}, 1), x({s.samples, n}, 2)}, [](Tape& t, Inputs v) {
                      return ops::concat_rows(t, {v[0], v[1]});
                    }});
-  cases.push_back({"action_rows", {x({3, 4}, 1), x({1, 12}, 2)}, [](Tape& t, Inputs v) {
-                     return ops::action_rows(t, v[0], v[1], Tensor::from<std::uint8_t>({4}, {0, 1, 5, 6}),
-                                             Tensor::from<std::uint8_t>({3}, {1, 2, 4}));
+  const Tensor actions = Tensor::from<std::uint8_t>({4}, {0, 1, 5, 6}).copy(context),
+               bits = Tensor::from<std::uint8_t>({3}, {1, 2, 4}).copy(context);
+  cases.push_back({"action_rows", {x({3, 4}, 1), x({1, 12}, 2)}, [actions, bits](Tape& t, Inputs v) {
+                     return ops::action_rows(t, v[0], v[1], actions, bits);
                    }});
   return cases;
 }

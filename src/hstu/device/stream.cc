@@ -31,7 +31,7 @@ void Event::record(const Stream& stream) {
   require(stream.device() == device_, "an event of {} cannot be recorded on a stream of {}",
           to_string(device_), to_string(stream.device()));
   if (handle_)
-    cuda::record(handle_.get(), stream.cuda().handle);
+    cuda::record(handle_.get(), stream.cuda());
   else
     *time_ = Clock::now();
 }
@@ -58,7 +58,7 @@ void copy_bytes(void* to, const void* from, std::size_t bytes, const Stream& str
   if (stream.device().is_host())
     std::memcpy(to, from, bytes);
   else
-    cuda::copy(to, from, bytes, stream.cuda().handle);
+    cuda::copy(to, from, bytes, stream.cuda());
 }
 
 void set_zero(void* to, std::size_t bytes, const Stream& stream) {
@@ -66,7 +66,7 @@ void set_zero(void* to, std::size_t bytes, const Stream& stream) {
   if (stream.device().is_host())
     std::memset(to, 0, bytes);
   else
-    cuda::set_zero(to, bytes, stream.cuda().handle);
+    cuda::set_zero(to, bytes, stream.cuda());
 }
 
 }  // namespace hstu

@@ -13,11 +13,13 @@ struct CUevent_st;
 namespace hstu {
 
 class Event;
+class MemoryPool;
 
 // A stream as kernels see it: the type tells the device, and overloads choose the kernel.
 struct HostStream {};  // work is done when the call returns
 struct CudaStream {
   CUstream_st* handle = nullptr;
+  MemoryPool* memory = nullptr;  // of the same stream: where kernels take scratch memory from
 };
 
 // Copies are the same stream.
@@ -29,7 +31,7 @@ class Stream {
   explicit Stream(Device device);
 
   Device device() const { return device_; }
-  CudaStream cuda() const { return {handle_.get()}; }  // of a GPU alone
+  CUstream_st* cuda() const { return handle_.get(); }  // of a GPU alone
 
   // Returns when all work of this stream is done.
   void synchronize() const;

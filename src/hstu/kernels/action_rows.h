@@ -31,6 +31,10 @@ struct ActionRowsBackward {
 template <typename T>
 void action_rows(const ActionRowsForward<T>& p, HostStream);
 template <typename T>
+void action_rows(const ActionRowsForward<T>& p, CudaStream);
+template <typename T>
 void action_rows_backward(const ActionRowsBackward<T>& p, HostStream);
+template <typename T>
+void action_rows_backward(const ActionRowsBackward<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

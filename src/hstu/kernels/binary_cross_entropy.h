@@ -35,6 +35,10 @@ struct BinaryCrossEntropyBackward {
 template <typename T>
 void binary_cross_entropy(const BinaryCrossEntropyForward<T>& p, HostStream);
 template <typename T>
+void binary_cross_entropy(const BinaryCrossEntropyForward<T>& p, CudaStream);
+template <typename T>
 void binary_cross_entropy_backward(const BinaryCrossEntropyBackward<T>& p, HostStream);
+template <typename T>
+void binary_cross_entropy_backward(const BinaryCrossEntropyBackward<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

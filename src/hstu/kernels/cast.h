@@ -17,5 +17,7 @@ struct Cast {
 
 template <typename T>
 void cast(const Cast<T>& p, HostStream);
+template <typename T>
+void cast(const Cast<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

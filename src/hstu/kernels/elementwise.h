@@ -64,14 +64,26 @@ struct ConcatColumnsBackward {
 template <typename T>
 void add(const Add<T>& p, HostStream);
 template <typename T>
+void add(const Add<T>& p, CudaStream);
+template <typename T>
 void multiply(const Multiply<T>& p, HostStream);
+template <typename T>
+void multiply(const Multiply<T>& p, CudaStream);
 template <typename T>
 void multiply_backward(const MultiplyBackward<T>& p, HostStream);
 template <typename T>
+void multiply_backward(const MultiplyBackward<T>& p, CudaStream);
+template <typename T>
 void pass_gradient(const PassGradient<T>& p, HostStream);
+template <typename T>
+void pass_gradient(const PassGradient<T>& p, CudaStream);
 template <typename T>
 void concat_columns(const ConcatColumns<T>& p, HostStream);
 template <typename T>
+void concat_columns(const ConcatColumns<T>& p, CudaStream);
+template <typename T>
 void concat_columns_backward(const ConcatColumnsBackward<T>& p, HostStream);
+template <typename T>
+void concat_columns_backward(const ConcatColumnsBackward<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

@@ -39,6 +39,10 @@ struct GateBackward {
 template <typename T>
 void gate(const GateForward<T>& p, HostStream);
 template <typename T>
+void gate(const GateForward<T>& p, CudaStream);
+template <typename T>
 void gate_backward(const GateBackward<T>& p, HostStream);
+template <typename T>
+void gate_backward(const GateBackward<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

@@ -48,13 +48,19 @@ struct ScatterAdd {
 
 template <typename T>
 void gather_sum(const GatherSum<T>& p, HostStream);
+template <typename T>
+void gather_sum(const GatherSum<T>& p, CudaStream);
 
 template <typename T>
 void apply_dropout(const ApplyDropout<T>& p, HostStream);
+template <typename T>
+void apply_dropout(const ApplyDropout<T>& p, CudaStream);
 
 // The gradient of row r is the sum of factor * dy[t] over the tokens with index[t] == r, in ascending order
 // of t (fixed chunks, so the sum does not depend on the number of threads).
 template <typename T>
 void scatter_add(const ScatterAdd<T>& p, HostStream);
+template <typename T>
+void scatter_add(const ScatterAdd<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

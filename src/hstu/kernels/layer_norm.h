@@ -37,12 +37,20 @@ struct LayerNormBackward {
 template <typename T>
 void layer_norm(const LayerNormForward<T>& p, HostStream);
 template <typename T>
+void layer_norm(const LayerNormForward<T>& p, CudaStream);
+template <typename T>
 void layer_norm_backward(const LayerNormBackward<T>& p, HostStream);
+template <typename T>
+void layer_norm_backward(const LayerNormBackward<T>& p, CudaStream);
 
 // y = x * sigmoid(layer_norm(x)): x itself is not normalised.
 template <typename T>
 void swish_layer_norm(const LayerNormForward<T>& p, HostStream);
 template <typename T>
+void swish_layer_norm(const LayerNormForward<T>& p, CudaStream);
+template <typename T>
 void swish_layer_norm_backward(const LayerNormBackward<T>& p, HostStream);
+template <typename T>
+void swish_layer_norm_backward(const LayerNormBackward<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

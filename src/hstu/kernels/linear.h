@@ -44,7 +44,11 @@ struct LinearBackward {
 template <typename T>
 void linear(const LinearForward<T>& p, HostStream);
 template <typename T>
+void linear(const LinearForward<T>& p, CudaStream);
+template <typename T>
 void linear_backward(const LinearBackward<T>& p, HostStream);
+template <typename T>
+void linear_backward(const LinearBackward<T>& p, CudaStream);
 
 // One product for each group g: y[g] (M, N) = x[g] (M, K) weight[g] (K, N) + bias[g] (N).
 template <typename T>
@@ -67,6 +71,10 @@ struct GroupedLinearBackward {
 template <typename T>
 void grouped_linear(const GroupedLinearForward<T>& p, HostStream);
 template <typename T>
+void grouped_linear(const GroupedLinearForward<T>& p, CudaStream);
+template <typename T>
 void grouped_linear_backward(const GroupedLinearBackward<T>& p, HostStream);
+template <typename T>
+void grouped_linear_backward(const GroupedLinearBackward<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

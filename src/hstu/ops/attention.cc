@@ -3,6 +3,8 @@
 #include <type_traits>
 
 #include "hstu/attention/attention.h"
+#include "hstu/attention/attention_cuda.h"
+#include "hstu/kernels/elementwise.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
@@ -34,9 +36,16 @@ const Number* list_of(const Tensor& list) {
 }
 
 template <typename T>
+inline constexpr AttentionType kType = AttentionType::fp32;
+template <>
+inline constexpr AttentionType kType<double> = AttentionType::fp64;
+template <>
+inline constexpr AttentionType kType<BFloat16> = AttentionType::bf16;
+
+template <typename T>
 AttentionProblem problem_of(const AttentionShape& shape, const Variable& q, const Variable& vk) {
   AttentionProblem p;
-  p.type = std::is_same_v<T, float> ? AttentionType::fp32 : AttentionType::fp64;
+  p.type = kType<T>;
   p.samples = shape.offsets.size() - 1;
   p.tokens = vk.rows(), p.queries = q.rows();
   p.heads = shape.heads, p.head_dim = shape.head_dim;
@@ -51,6 +60,54 @@ AttentionProblem problem_of(const AttentionShape& shape, const Variable& q, cons
   p.sample_scale = list_of<Accumulator<T>>(shape.sample_scale);
   return p;
 }
+
+void forward(const AttentionProblem& p, const AttentionRows& o, HostStream) {
+  attention_forward(p, kHost, o);
+}
+void forward(const AttentionProblem& p, const AttentionRows& o, CudaStream stream) {
+  const AttentionDevice device = cuda::attention_device();
+  const std::int64_t bytes = cuda::attention_workspace(p, choose_attention(p, device)).forward;
+  const Buffer scratch = stream.memory->allocate(bytes);
+  attention_forward(p, device, o, {scratch.data(), bytes}, stream.handle);
+}
+
+void backward(const AttentionProblem& p, const AttentionGradients& gradients, HostStream) {
+  attention_backward(p, kHost, gradients);
+}
+void backward(const AttentionProblem& p, const AttentionGradients& gradients, CudaStream stream) {
+  const AttentionDevice device = cuda::attention_device();
+  const std::int64_t bytes = cuda::attention_workspace(p, choose_attention(p, device)).backward;
+  const Buffer scratch = stream.memory->allocate(bytes);
+  attention_backward(p, device, gradients, {scratch.data(), bytes}, stream.handle);
+}
+
+// Where a backward kernel writes a gradient: its slot or, because the kernels for tensor cores do not add to
+// what their outputs hold, memory that is added to the slot afterwards.
+template <typename T>
+class Written {
+ public:
+  Written(const Variable& variable, const Context& context)
+      : context_(context), slot_(variable.gradient_slot(context)), tensor_(slot_.tensor) {
+    if (adds_afterwards()) tensor_ = Tensor::empty(slot_.tensor.shape(), slot_.tensor.dtype(), context);
+  }
+  T* data() { return tensor_.template mutable_data<T>(); }
+  bool accumulate() const { return slot_.accumulate && !adds_afterwards(); }
+  template <typename DeviceStream>
+  void finish(DeviceStream stream) {
+    if (!adds_afterwards()) return;
+    kernels::pass_gradient(
+        kernels::PassGradient<T>{
+            .size = tensor_.size(), .dy = data(), .dx = {slot_.tensor.template mutable_data<T>(), true}},
+        stream);
+  }
+
+ private:
+  bool adds_afterwards() const { return slot_.accumulate && !context_.device().is_host(); }
+
+  const Context& context_;
+  GradientSlot slot_;
+  Tensor tensor_;
+};
 
 void check_list(const char* name, const Tensor& list, std::int64_t count) {
   require(!list.defined() || list.size() == count, "attention: {}: expected {} numbers, found {}", name,
@@ -79,19 +136,22 @@ Variable attention(Tape& tape, const Variable& q, const Variable& vk, const Atte
                                       shape.contexts, shape.targets);
   const DType type = q.value().dtype();
   Tensor o = Tensor::empty({q.rows(), q.cols()}, type, context);
-  dispatch<Operation::attention>(context, type, [&]<typename T>(HostStream) {
-    attention_forward(problem_of<T>(shape, q, vk), kHost, queries_at(shape, o.mutable_data<T>()));
+  dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
+    forward(problem_of<T>(shape, q, vk), queries_at(shape, o.mutable_data<T>()), stream);
   });
   return tape.record(o, {q, vk}, [=](const Tensor& d_o) {
-    dispatch<Operation::attention>(context, type, [&]<typename T>(HostStream) {
-      GradientSlot dq = q.gradient_slot(context), dvk = vk.gradient_slot(context);
-      attention_backward(problem_of<T>(shape, q, vk), kHost,
-                         {.d_o = queries_at(shape, d_o.data<T>()),
-                          .dq = queries_at(shape, dq.tensor.mutable_data<T>()),
-                          .dk = keys_at(shape, dvk.tensor.mutable_data<T>()),
-                          .dv = values_at(shape, dvk.tensor.mutable_data<T>()),
-                          .accumulate_dq = dq.accumulate,
-                          .accumulate_dkv = dvk.accumulate});
+    dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
+      Written<T> dq(q, context), dvk(vk, context);
+      backward(problem_of<T>(shape, q, vk),
+               {.d_o = queries_at(shape, d_o.data<T>()),
+                .dq = queries_at(shape, dq.data()),
+                .dk = keys_at(shape, dvk.data()),
+                .dv = values_at(shape, dvk.data()),
+                .accumulate_dq = dq.accumulate(),
+                .accumulate_dkv = dvk.accumulate()},
+               stream);
+      dq.finish(stream);
+      dvk.finish(stream);
     });
   });
 }

@@ -9,7 +9,7 @@ Variable cast(Tape& tape, const Tensor& x, DType type) {
   const Context& context = tape.context();
   check_devices<Operation::cast>(context, x);
   Tensor y = Tensor::empty(x.shape(), type, context);
-  dispatch<Operation::cast>(context, type, [&]<typename T>(HostStream stream) {
+  dispatch<Operation::cast>(context, type, [&]<typename T>(auto stream) {
     kernels::cast(kernels::Cast<T>{.size = x.size(), .x = x.data<double>(), .y = y.mutable_data<T>()},
                   stream);
   });

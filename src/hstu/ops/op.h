@@ -50,10 +50,14 @@ constexpr std::string_view name_of(Operation operation) {
   return "?";
 }
 
-// The operations that have kernels for GPUs (kernels/cuda/x.cu), forward and backward. Every operation has
-// them for the host (kernels/x_cpu.cc).
+// The operations that have kernels for GPUs (kernels/cuda/x.cu), forward and backward: all of them in a build
+// with CUDA. Every operation has them for the host (kernels/x_cpu.cc).
 constexpr bool has_cuda_kernel(Operation) {
+#ifdef HSTU_WITH_CUDA
+  return true;
+#else
   return false;
+#endif
 }
 
 // Throws Error, which names the operations that are missing, unless every operation has a kernel on
@@ -88,8 +92,8 @@ void dispatch(const Context& context, DType type, const Body& body) {
     if (type == DType::f32) return body.template operator()<float>(HostStream());
     if (type == DType::f64) return body.template operator()<double>(HostStream());
   } else if constexpr (has_cuda_kernel(operation)) {
-    if (type == DType::f32) return body.template operator()<float>(context.stream.cuda());
-    if (type == DType::bf16) return body.template operator()<BFloat16>(context.stream.cuda());
+    if (type == DType::f32) return body.template operator()<float>(context.cuda());
+    if (type == DType::bf16) return body.template operator()<BFloat16>(context.cuda());
   }
   refuse(operation, context.device(), type);
 }

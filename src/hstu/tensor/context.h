@@ -23,6 +23,7 @@ struct Context {
   Trace* trace = nullptr;
 
   Device device() const { return stream.device(); }
+  CudaStream cuda() const { return {stream.cuda(), memory.get()}; }  // of a GPU alone
 };
 
 // The host: what is used where no context is named.

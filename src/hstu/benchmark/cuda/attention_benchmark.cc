@@ -35,7 +35,7 @@ class Batch {
     const std::int64_t bytes = b.type == AttentionType::fp32 ? 4 : 2;
     std::byte* const inputs = allocated(count * bytes);
     std::byte* const outputs = allocated(count * bytes);
-    fill_normal(b.type, inputs, count, stream_.cuda().handle);
+    fill_normal(b.type, inputs, count, stream_.cuda());
     const auto slice = [&](std::byte* rows, std::int64_t i) {
       return AttentionRows{rows + i * width * bytes, 4 * width, b.head_dim};
     };
@@ -57,8 +57,8 @@ class Batch {
     pool_->trim();  // the next batch finds the memory free
   }
 
-  void forward() const { attention_forward(p_, device_, o_, scratch_, stream_.cuda().handle); }
-  void backward() const { attention_backward(p_, device_, gradients_, scratch_, stream_.cuda().handle); }
+  void forward() const { attention_forward(p_, device_, o_, scratch_, stream_.cuda()); }
+  void backward() const { attention_backward(p_, device_, gradients_, scratch_, stream_.cuda()); }
   const AttentionRoute& route() const { return route_; }
   const Stream& stream() const { return stream_; }
   double row_bytes() const { return row_bytes_; }

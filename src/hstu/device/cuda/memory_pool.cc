@@ -44,7 +44,7 @@ class CudaMemoryPool final : public MemoryPool {
     if (limit() > 0 && in_use + size > limit()) refuse(bytes, in_use, "");
     void* data = nullptr;
     const cudaError_t status =
-        cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(size), pool_, stream().cuda().handle);
+        cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(size), pool_, stream().cuda());
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // or the next launch would report it
       refuse(bytes, in_use, "and the GPU has no more");
@@ -52,9 +52,7 @@ class CudaMemoryPool final : public MemoryPool {
     check_cuda(status, "allocating GPU memory");
     return {static_cast<std::byte*>(data), bytes};
   }
-  void release(Block block, std::int64_t) noexcept override {
-    cudaFreeAsync(block.data, stream().cuda().handle);
-  }
+  void release(Block block, std::int64_t) noexcept override { cudaFreeAsync(block.data, stream().cuda()); }
   std::int64_t attribute(cudaMemPoolAttr name) const {
     std::uint64_t value = 0;
     check_cuda(cudaMemPoolGetAttribute(pool_, name, &value), "asking a memory pool");

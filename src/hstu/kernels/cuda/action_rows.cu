@@ -1,0 +1,67 @@
+#include "hstu/kernels/action_rows.h"
+#include "hstu/kernels/cuda/launch.cuh"
+#include "hstu/kernels/cuda/numbers.cuh"
+
+namespace hstu::kernels {
+namespace {
+
+using namespace cuda;
+
+__device__ std::int64_t thread_number() {
+  return static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+}
+
+// (actions + 1, bits * width), one element a thread.
+template <typename N>
+__global__ void encode(std::int64_t actions, std::int64_t row, std::int64_t width, const std::uint8_t* action,
+                       const std::uint8_t* bit, const N* table, const N* target, N* y) {
+  const std::int64_t i = thread_number();
+  if (i >= (actions + 1) * row) return;
+  const std::int64_t a = i / row, j = i % row;
+  if (a == actions)
+    y[i] = target[j];
+  else
+    y[i] = (action[a] & bit[j / width]) != 0 ? table[j] : from_float<N>(0);
+}
+
+// One column a thread: an action is a mask of at most 8 bits, so that there are 256 rows at most.
+template <typename N>
+__global__ void encode_backward(std::int64_t actions, std::int64_t row, std::int64_t width,
+                                const std::uint8_t* action, const std::uint8_t* bit, const N* dy,
+                                Target<float> dtable, Target<float> dtarget) {
+  const std::int64_t j = thread_number();
+  if (j >= row) return;
+  float sum = 0;
+  for (std::int64_t a = 0; a < actions; ++a) {
+    if ((action[a] & bit[j / width]) != 0) sum += to_float(dy[a * row + j]);
+  }
+  if (dtable.to != nullptr) dtable.put(j, sum);
+  if (dtarget.to != nullptr) dtarget.put(j, to_float(dy[actions * row + j]));
+}
+
+}  // namespace
+
+template <typename T>
+void action_rows(const ActionRowsForward<T>& p, CudaStream stream) {
+  const std::int64_t row = p.bits * p.width;
+  if (row == 0) return;
+  encode<<<blocks_for((p.actions + 1) * row, kThreads), kThreads, 0, stream.handle>>>(
+      p.actions, row, p.width, p.action, p.bit, native(p.table), native(p.target), native(p.y));
+  check_launch("action_rows");
+}
+
+template <typename T>
+void action_rows_backward(const ActionRowsBackward<T>& p, CudaStream stream) {
+  const std::int64_t row = p.bits * p.width;
+  if (row == 0) return;
+  encode_backward<<<blocks_for(row, kThreads), kThreads, 0, stream.handle>>>(
+      p.actions, row, p.width, p.action, p.bit, native(p.dy), target(p.dtable), target(p.dtarget));
+  check_launch("action_rows_backward");
+}
+
+template void action_rows(const ActionRowsForward<float>&, CudaStream);
+template void action_rows(const ActionRowsForward<BFloat16>&, CudaStream);
+template void action_rows_backward(const ActionRowsBackward<float>&, CudaStream);
+template void action_rows_backward(const ActionRowsBackward<BFloat16>&, CudaStream);
+
+}  // namespace hstu::kernels

@@ -1,0 +1,62 @@
+#include "hstu/kernels/binary_cross_entropy.h"
+#include "hstu/kernels/cuda/launch.cuh"
+#include "hstu/kernels/cuda/numbers.cuh"
+
+namespace hstu::kernels {
+namespace {
+
+using namespace cuda;
+
+inline constexpr int kSumThreads = 1024;
+
+// One block: each thread adds every 1,024th sample, then a tree in a fixed order.
+template <typename N>
+__global__ void sum_losses(std::int64_t samples, double factor, const N* logits, const float* labels,
+                           const float* real, float* loss) {
+  __shared__ double sums[kSumThreads];
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < samples; i += kSumThreads) {
+    if (real[i] == 0) continue;
+    const double z = to_float(logits[i]);
+    sum += (z > 0 ? z : z * 0) - z * labels[i] + log1p(exp(-fabs(z)));
+  }
+  sums[threadIdx.x] = sum;
+  for (int half = kSumThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) *loss = static_cast<float>(factor * sums[0]);
+}
+
+template <typename N>
+__global__ void loss_gradient(std::int64_t samples, double factor, const N* logits, const float* labels,
+                              const float* real, const float* dloss, Target<N> dlogits) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= samples) return;
+  const double probability = 1 / (1 + exp(-static_cast<double>(to_float(logits[i]))));
+  dlogits.put(i, real[i] == 0 ? 0.0f : static_cast<float>(*dloss * factor * (probability - labels[i])));
+}
+
+}  // namespace
+
+template <typename T>
+void binary_cross_entropy(const BinaryCrossEntropyForward<T>& p, CudaStream stream) {
+  sum_losses<<<1, kSumThreads, 0, stream.handle>>>(p.samples, p.factor, native(p.logits), p.labels, p.real,
+                                                   p.loss);
+  check_launch("binary_cross_entropy");
+}
+
+template <typename T>
+void binary_cross_entropy_backward(const BinaryCrossEntropyBackward<T>& p, CudaStream stream) {
+  if (p.dlogits.to == nullptr || p.samples == 0) return;
+  loss_gradient<<<blocks_for(p.samples, kThreads), kThreads, 0, stream.handle>>>(
+      p.samples, p.factor, native(p.logits), p.labels, p.real, p.dloss, target(p.dlogits));
+  check_launch("binary_cross_entropy_backward");
+}
+
+template void binary_cross_entropy(const BinaryCrossEntropyForward<float>&, CudaStream);
+template void binary_cross_entropy(const BinaryCrossEntropyForward<BFloat16>&, CudaStream);
+template void binary_cross_entropy_backward(const BinaryCrossEntropyBackward<float>&, CudaStream);
+template void binary_cross_entropy_backward(const BinaryCrossEntropyBackward<BFloat16>&, CudaStream);
+
+}  // namespace hstu::kernels

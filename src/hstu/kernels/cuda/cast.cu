@@ -1,0 +1,32 @@
+#include "hstu/kernels/cast.h"
+#include "hstu/kernels/cuda/launch.cuh"
+#include "hstu/kernels/cuda/numbers.cuh"
+
+namespace hstu::kernels {
+namespace {
+
+using namespace cuda;
+
+template <typename N>
+__global__ void cast_elements(std::int64_t size, const double* x, N* y) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= size) return;
+  if constexpr (std::is_same_v<N, __nv_bfloat16>)
+    y[i] = __double2bfloat16(x[i]);
+  else
+    y[i] = static_cast<N>(x[i]);
+}
+
+}  // namespace
+
+template <typename T>
+void cast(const Cast<T>& p, CudaStream stream) {
+  if (p.size == 0) return;
+  cast_elements<<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(p.size, p.x, native(p.y));
+  check_launch("cast");
+}
+
+template void cast(const Cast<float>&, CudaStream);
+template void cast(const Cast<BFloat16>&, CudaStream);
+
+}  // namespace hstu::kernels

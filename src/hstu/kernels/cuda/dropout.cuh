@@ -1,0 +1,75 @@
+// kernels/dropout.h on a device: the same factors from the same numbers.
+#pragma once
+
+#include <cmath>
+
+#include "hstu/kernels/dropout.h"
+
+namespace hstu::kernels::cuda {
+
+class DropoutRows {
+ public:
+  explicit DropoutRows(const Dropout& dropout)
+      : key_(dropout.key),
+        row_names_(dropout.row_names),
+        threshold_(static_cast<std::uint32_t>(std::lround(dropout.rate * 65536))),
+        kept_(static_cast<float>(65536.0 / (65536.0 - threshold_))) {}
+
+  bool drops() const { return threshold_ != 0; }
+
+  // The key of a row's factors.
+  __device__ std::uint64_t row(std::int64_t r) const {
+    return mix(key_ ^ static_cast<std::uint64_t>(row_names_ != nullptr ? row_names_[r] : r));
+  }
+  // Of columns 8 n to 8 n + 7 of the row with this key.
+  __device__ void factors(std::uint64_t row_key, std::uint64_t n, float (&out)[8]) const {
+    if (threshold_ == 0) {
+#pragma unroll
+      for (float& x : out) x = 1;
+      return;
+    }
+    std::uint32_t words[4];
+    philox(row_key, n, words);
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      out[2 * w] = (words[w] & 0xffff) >= threshold_ ? kept_ : 0.0f;
+      out[2 * w + 1] = (words[w] >> 16) >= threshold_ ? kept_ : 0.0f;
+    }
+  }
+  // Of one column: as costly as eight.
+  __device__ float factor(std::uint64_t row_key, std::int64_t column) const {
+    if (threshold_ == 0) return 1;
+    std::uint32_t words[4];
+    philox(row_key, static_cast<std::uint64_t>(column / 8), words);
+    const int piece = static_cast<int>(column % 8);
+    return ((words[piece / 2] >> (16 * (piece % 2))) & 0xffff) >= threshold_ ? kept_ : 0.0f;
+  }
+
+ private:
+  __device__ static std::uint64_t mix(std::uint64_t x) {  // mix64 of base/random.h
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+  }
+  __device__ static void philox(std::uint64_t key, std::uint64_t counter, std::uint32_t (&c)[4]) {
+    std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+    c[0] = static_cast<std::uint32_t>(counter), c[1] = static_cast<std::uint32_t>(counter >> 32);
+    c[2] = c[3] = 0;
+#pragma unroll
+    for (int round = 0; round < 10; ++round) {
+      const std::uint32_t low0 = 0xD2511F53u * c[0], high0 = __umulhi(0xD2511F53u, c[0]);
+      const std::uint32_t low1 = 0xCD9E8D57u * c[2], high1 = __umulhi(0xCD9E8D57u, c[2]);
+      c[0] = high1 ^ c[1] ^ k0, c[1] = low1, c[2] = high0 ^ c[3] ^ k1, c[3] = low0;
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+  }
+
+  std::uint64_t key_;
+  const std::int64_t* row_names_;
+  std::uint32_t threshold_;
+  float kept_;
+};
+
+}  // namespace hstu::kernels::cuda

@@ -1,0 +1,225 @@
+#include <bit>
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include "hstu/device/cuda_calls.h"
+#include "hstu/kernels/cuda/dropout.cuh"
+#include "hstu/kernels/cuda/launch.cuh"
+#include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/gather_sum.h"
+
+namespace hstu::kernels {
+namespace {
+
+using namespace cuda;
+
+inline constexpr std::int64_t kGroup = 8;  // columns of a thread: those of one call of the generator
+inline constexpr int kMostSources = 8;
+
+template <typename N>
+struct Source {
+  const N* rows;
+  const std::int32_t* index;
+  std::int64_t count;
+  float factor;
+};
+template <typename N>
+struct Sources {
+  Source<N> each[kMostSources];
+  int count;
+};
+
+// The token and the first column of this thread; columns beyond the width are none.
+struct Place {
+  std::int64_t token, column;
+};
+__device__ Place place_of(std::int64_t width) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const std::int64_t groups = (width + kGroup - 1) / kGroup;
+  return {i / groups, i % groups * kGroup};
+}
+unsigned blocks_of_groups(std::int64_t rows, std::int64_t width) {
+  return blocks_for(rows * ((width + kGroup - 1) / kGroup), kThreads);
+}
+
+template <typename N>
+__global__ void gather(std::int64_t tokens, std::int64_t width, Sources<N> sources, DropoutRows dropout,
+                       N* y) {
+  const auto [t, c0] = place_of(width);
+  if (t >= tokens) return;
+  const int columns = static_cast<int>(min(kGroup, width - c0));
+  float sum[kGroup] = {};
+  for (int s = 0; s < sources.count; ++s) {
+    const Source<N>& source = sources.each[s];
+    const std::int64_t row = source.index[t];
+    if (row < 0) continue;
+    if (row >= source.count) __trap();  // the host's kernel throws; here the stream fails
+    const N* const from = source.rows + row * width + c0;
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) {
+      if (i < columns) sum[i] = fmaf(source.factor, to_float(from[i]), sum[i]);
+    }
+  }
+  float factors[kGroup];
+  dropout.factors(dropout.row(t), c0 / kGroup, factors);
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) {
+    if (i < columns) y[t * width + c0 + i] = from_float<N>(sum[i] * factors[i]);
+  }
+}
+
+template <typename N>
+__global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutRows dropout, N* y) {
+  const auto [r, c0] = place_of(width);
+  if (r >= rows) return;
+  const int columns = static_cast<int>(min(kGroup, width - c0));
+  float factors[kGroup];
+  dropout.factors(dropout.row(r), c0 / kGroup, factors);
+  for (int i = 0; i < columns; ++i)
+    y[r * width + c0 + i] = from_float<N>(to_float(x[r * width + c0 + i]) * factors[i]);
+}
+
+// scatter_add: the tokens are sorted by row (stable, so that those of a row stay in ascending order) and cut
+// into chunks of kChunk. A block adds up one chunk. A row whose tokens are within one chunk is finished
+// there; of a row that goes over the end of a chunk, every chunk leaves its part in `parts`, and the block of
+// the chunk in which the row begins adds them in order afterwards. So the sum has a fixed order without
+// atomics, whatever the lengths of the rows.
+inline constexpr std::int64_t kChunk = 64;
+inline constexpr int kColumns = 128;  // threads of a block
+
+// The unsigned key of a token: its row; tokens without a row go behind all others.
+__global__ void sort_keys(std::int64_t tokens, const std::int32_t* index, std::uint32_t none,
+                          std::uint32_t* key, std::uint32_t* token) {
+  const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (t >= tokens) return;
+  if (index[t] >= static_cast<std::int64_t>(none)) __trap();
+  key[t] = index[t] < 0 ? none : static_cast<std::uint32_t>(index[t]);
+  token[t] = static_cast<std::uint32_t>(t);
+}
+
+struct Sorted {
+  const std::uint32_t *key, *token;  // (tokens)
+  std::int64_t tokens;
+  std::uint32_t none;
+
+  __device__ bool continues(std::int64_t at) const {  // is `at` of the row of at - 1?
+    return at > 0 && at < tokens && key[at] == key[at - 1];
+  }
+};
+
+// parts (chunks, 2, width): of the row that comes in from the chunk before, and of the row that goes on into
+// the next one. A row that does both leaves its part in the first.
+template <typename N>
+__global__ void add_chunks(Sorted sorted, std::int64_t width, const N* dy, float factor, Target<N> rows,
+                           float* parts) {
+  const std::int64_t begin = blockIdx.x * kChunk, end = min(sorted.tokens, begin + kChunk);
+  for (std::int64_t c = threadIdx.x; c < width; c += kColumns) {
+    float sum = 0;
+    bool comes_in = sorted.continues(begin);
+    for (std::int64_t at = begin; at < end; ++at) {
+      const std::uint32_t row = sorted.key[at];
+      if (row == sorted.none) break;
+      sum = fmaf(factor, to_float(dy[std::int64_t{sorted.token[at]} * width + c]), sum);
+      if (at + 1 < end && sorted.continues(at + 1)) continue;
+      const bool goes_on = at + 1 == end && sorted.continues(end);
+      if (comes_in)
+        parts[2 * blockIdx.x * width + c] = sum;
+      else if (goes_on)
+        parts[(2 * blockIdx.x + 1) * width + c] = sum;
+      else
+        rows.put(std::int64_t{row} * width + c, sum);
+      sum = 0;
+      comes_in = false;
+    }
+  }
+}
+
+template <typename N>
+__global__ void add_parts(Sorted sorted, std::int64_t width, Target<N> rows, const float* parts) {
+  const std::int64_t chunk = blockIdx.x, end = min(sorted.tokens, (chunk + 1) * kChunk);
+  if (!sorted.continues(end)) return;
+  const std::uint32_t row = sorted.key[end];
+  if (row == sorted.none) return;
+  const std::int64_t begin = chunk * kChunk;
+  if (sorted.key[begin] == row && sorted.continues(begin)) return;  // the row begins before this chunk
+  for (std::int64_t c = threadIdx.x; c < width; c += kColumns) {
+    float sum = parts[(2 * chunk + 1) * width + c];
+    for (std::int64_t next = chunk + 1; next * kChunk < sorted.tokens && sorted.key[next * kChunk] == row;
+         ++next) {
+      sum += parts[2 * next * width + c];
+    }
+    rows.put(std::int64_t{row} * width + c, sum);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void gather_sum(const GatherSum<T>& p, CudaStream stream) {
+  if (p.tokens == 0 || p.width == 0) return;
+  require(p.sources.size() <= kMostSources, "gather_sum: expected at most {} sources, found {}", kMostSources,
+          p.sources.size());
+  Sources<Native<T>> sources{{}, static_cast<int>(p.sources.size())};
+  for (std::size_t s = 0; s < p.sources.size(); ++s) {
+    const GatherSource<T>& from = p.sources[s];
+    sources.each[s] = {native(from.rows), from.index, from.count, from.factor};
+  }
+  gather<<<blocks_of_groups(p.tokens, p.width), kThreads, 0, stream.handle>>>(
+      p.tokens, p.width, sources, DropoutRows(p.dropout), native(p.y));
+  check_launch("gather_sum");
+}
+
+template <typename T>
+void apply_dropout(const ApplyDropout<T>& p, CudaStream stream) {
+  if (p.rows == 0 || p.width == 0) return;
+  drop<<<blocks_of_groups(p.rows, p.width), kThreads, 0, stream.handle>>>(
+      p.rows, p.width, native(p.x), DropoutRows(p.dropout), native(p.y));
+  check_launch("apply_dropout");
+}
+
+template <typename T>
+void scatter_add(const ScatterAdd<T>& p, CudaStream stream) {
+  if (p.drows.to == nullptr || p.width == 0) return;
+  if (!p.drows.accumulate) {
+    hstu::cuda::set_zero(p.drows.to, static_cast<std::size_t>(p.count * p.width) * sizeof(T), stream.handle);
+  }
+  if (p.tokens == 0) return;
+  require(p.tokens < (std::int64_t{1} << 31) && p.count < (std::int64_t{1} << 31),
+          "scatter_add: {} tokens of {} rows are too many for one kernel", p.tokens, p.count);
+  const auto none = static_cast<std::uint32_t>(p.count);
+  const Scratch<std::uint32_t> words(stream, 4 * p.tokens);
+  cub::DoubleBuffer<std::uint32_t> key(words.data(), words.data() + p.tokens),
+      token(words.data() + 2 * p.tokens, words.data() + 3 * p.tokens);
+  sort_keys<<<blocks_for(p.tokens, kThreads), kThreads, 0, stream.handle>>>(p.tokens, p.index, none,
+                                                                            key.Current(), token.Current());
+  const auto items = static_cast<int>(p.tokens);
+  const int bits = std::bit_width(none);
+  std::size_t bytes = 0;
+  const auto sort = [&](void* temporary) {
+    hstu::cuda::check_cuda(
+        cub::DeviceRadixSort::SortPairs(temporary, bytes, key, token, items, 0, bits, stream.handle),
+        "sorting tokens by row");
+  };
+  sort(nullptr);
+  const Scratch<std::byte> temporary(stream, static_cast<std::int64_t>(bytes));
+  sort(temporary.data());
+
+  const std::int64_t chunks = (p.tokens + kChunk - 1) / kChunk;
+  const Scratch<float> parts(stream, 2 * chunks * p.width);
+  const Sorted sorted{key.Current(), token.Current(), p.tokens, none};
+  // What is there is added to, or zero.
+  const Target<Native<T>> rows{native(p.drows.to), p.drows.accumulate};
+  add_chunks<<<blocks_for(chunks, 1), kColumns, 0, stream.handle>>>(sorted, p.width, native(p.dy), p.factor,
+                                                                    rows, parts.data());
+  add_parts<<<blocks_for(chunks, 1), kColumns, 0, stream.handle>>>(sorted, p.width, rows, parts.data());
+  check_launch("scatter_add");
+}
+
+template void gather_sum(const GatherSum<float>&, CudaStream);
+template void gather_sum(const GatherSum<BFloat16>&, CudaStream);
+template void apply_dropout(const ApplyDropout<float>&, CudaStream);
+template void apply_dropout(const ApplyDropout<BFloat16>&, CudaStream);
+template void scatter_add(const ScatterAdd<float>&, CudaStream);
+template void scatter_add(const ScatterAdd<BFloat16>&, CudaStream);
+
+}  // namespace hstu::kernels

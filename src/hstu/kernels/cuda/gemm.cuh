@@ -1,0 +1,20 @@
+// Matrix products on the GPU, with what follows a product in the same pass.
+#pragma once
+
+#include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/gemm.h"
+
+namespace hstu::kernels::cuda {
+
+// C = alpha op(A) op(B) + beta C + bias + residual.
+template <typename T, typename Out = T>
+struct Product {
+  Gemm<T, Out> gemm;
+  const float* bias = nullptr;    // (n) added to every row, or null
+  const Out* residual = nullptr;  // (m, n) with the stride of C, or null
+};
+
+template <typename T, typename Out>
+void multiply(const Product<T, Out>& p, CudaStream stream);
+
+}  // namespace hstu::kernels::cuda

@@ -1,0 +1,137 @@
+#include "hstu/device/cuda_calls.h"
+#include "hstu/kernels/cuda/gemm.cuh"
+#include "hstu/kernels/cuda/rows.cuh"
+#include "hstu/kernels/elementwise.h"
+#include "hstu/kernels/linear.h"
+
+namespace hstu::kernels {
+namespace {
+
+using namespace cuda;
+
+std::int64_t total_width(std::span<const ColumnRange> columns) {
+  std::int64_t n = 0;
+  for (const ColumnRange& c : columns) n += c.end - c.begin;
+  return n;
+}
+
+template <typename N>
+struct ColumnTerm {
+  const N* x;
+  std::int64_t stride;
+  __device__ Pair operator()(std::int64_t r, std::int64_t c) const {
+    return {to_float(x[r * stride + c]), 0};
+  }
+};
+
+}  // namespace
+
+template <typename T>
+void linear(const LinearForward<T>& p, CudaStream stream) {
+  const std::int64_t n = total_width(p.columns);
+  std::int64_t at = 0;
+  for (const ColumnRange& c : p.columns) {
+    const std::int64_t width = c.end - c.begin;
+    cuda::multiply(Product<T>{.gemm = {.m = p.rows,
+                                       .n = width,
+                                       .k = p.in,
+                                       .a = {p.x, p.in},
+                                       .b = {p.weight + c.begin, p.weight_columns},
+                                       .c = p.y + at,
+                                       .stride_c = n},
+                              .bias = p.bias == nullptr ? nullptr : p.bias + c.begin,
+                              .residual = p.residual == nullptr ? nullptr : p.residual + at},
+                   stream);
+    at += width;
+  }
+}
+
+template <typename T>
+void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
+  const std::int64_t n = total_width(p.columns);
+  const bool all_columns = n == p.weight_columns;
+  const auto clear = [&](const Gradient<float>& gradient, std::int64_t size) {
+    if (gradient.to == nullptr || gradient.accumulate || all_columns) return;
+    hstu::cuda::set_zero(gradient.to, static_cast<std::size_t>(size) * sizeof(float), stream.handle);
+  };
+  clear(p.dweight, p.in * p.weight_columns);
+  clear(p.dbias, p.weight_columns);
+  std::int64_t at = 0;
+  for (const ColumnRange& c : p.columns) {
+    const std::int64_t width = c.end - c.begin;
+    if (p.dbias.to != nullptr) {
+      const Target<float> dbias{p.dbias.to + c.begin, p.dbias.accumulate || !all_columns};
+      sum_columns(p.rows, width, dbias, {}, ColumnTerm<Native<T>>{native(p.dy + at), n}, stream);
+    }
+    if (p.dweight.to != nullptr) {
+      cuda::multiply(
+          Product<T, float>{.gemm = {.m = p.in,
+                                     .n = width,
+                                     .k = p.rows,
+                                     .a = {p.x, p.in, Op::transpose},
+                                     .b = {p.dy + at, n},
+                                     .beta = static_cast<float>(p.dweight.accumulate || !all_columns),
+                                     .c = p.dweight.to + c.begin,
+                                     .stride_c = p.weight_columns}},
+          stream);
+    }
+    if (p.dx.to != nullptr) {
+      cuda::multiply(Product<T>{.gemm = {.m = p.rows,
+                                         .n = p.in,
+                                         .k = width,
+                                         .a = {p.dy + at, n},
+                                         .b = {p.weight + c.begin, p.weight_columns, Op::transpose},
+                                         .beta = static_cast<float>(at > 0 || p.dx.accumulate),
+                                         .c = p.dx.to,
+                                         .stride_c = p.in}},
+                     stream);
+    }
+    at += width;
+  }
+  pass_gradient(PassGradient<T>{p.rows * n, p.dy, p.dresidual}, stream);
+}
+
+template <typename T>
+void grouped_linear(const GroupedLinearForward<T>& p, CudaStream stream) {
+  const ColumnRange all{0, p.out};
+  for (std::int64_t g = 0; g < p.groups; ++g) {
+    linear(LinearForward<T>{.rows = p.rows,
+                            .in = p.in,
+                            .weight_columns = p.out,
+                            .columns = {&all, 1},
+                            .x = p.x + g * p.rows * p.in,
+                            .weight = p.weight + g * p.in * p.out,
+                            .bias = p.bias + g * p.out,
+                            .y = p.y + g * p.rows * p.out},
+           stream);
+  }
+}
+
+template <typename T>
+void grouped_linear_backward(const GroupedLinearBackward<T>& p, CudaStream stream) {
+  const ColumnRange all{0, p.out};
+  for (std::int64_t g = 0; g < p.groups; ++g) {
+    linear_backward(LinearBackward<T>{.rows = p.rows,
+                                      .in = p.in,
+                                      .weight_columns = p.out,
+                                      .columns = {&all, 1},
+                                      .x = p.x + g * p.rows * p.in,
+                                      .weight = p.weight + g * p.in * p.out,
+                                      .dy = p.dy + g * p.rows * p.out,
+                                      .dx = p.dx + g * p.rows * p.in,
+                                      .dweight = p.dweight + g * p.in * p.out,
+                                      .dbias = p.dbias + g * p.out},
+                    stream);
+  }
+}
+
+template void linear(const LinearForward<float>&, CudaStream);
+template void linear(const LinearForward<BFloat16>&, CudaStream);
+template void linear_backward(const LinearBackward<float>&, CudaStream);
+template void linear_backward(const LinearBackward<BFloat16>&, CudaStream);
+template void grouped_linear(const GroupedLinearForward<float>&, CudaStream);
+template void grouped_linear(const GroupedLinearForward<BFloat16>&, CudaStream);
+template void grouped_linear_backward(const GroupedLinearBackward<float>&, CudaStream);
+template void grouped_linear_backward(const GroupedLinearBackward<BFloat16>&, CudaStream);
+
+}  // namespace hstu::kernels
