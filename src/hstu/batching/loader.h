@@ -94,10 +94,9 @@ class Loader {
 
   std::mutex mutex_;  // guards the following members except slots that are not ready, which a worker owns
   std::condition_variable_any changed_;
-  std::vector<Slot> slots_;     // part n is in slot n % size
-  std::int64_t delivered_ = 0;  // parts returned by next()
-  std::int64_t batches_ =
-      std::numeric_limits<std::int64_t>::max();  // set when a worker reaches the end
+  std::vector<Slot> slots_;                                          // part n is in slot n % size
+  std::int64_t delivered_ = 0;                                       // parts returned by next()
+  std::int64_t batches_ = std::numeric_limits<std::int64_t>::max();  // set when a worker reaches the end
 
   LoadedBatch current_;  // returned by next(); the following call swaps its memory with that of a slot
   std::vector<std::jthread> workers_;  // last: stopped and joined before the other members are destroyed

@@ -23,7 +23,7 @@ class RowStore {
  public:
   // Slots without storage.
   static constexpr std::int64_t kAbsent = -1;  // the row does not exist: it reads as its initial value
-  static constexpr std::int64_t kNull = -2;  // the id is outside [0, V): it reads as zeros, without updates
+  static constexpr std::int64_t kNull = -2;    // the id is outside [0, V): it reads as zeros, without updates
 
   // For checkpoints: one existing row.
   struct Row {

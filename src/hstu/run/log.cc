@@ -182,8 +182,7 @@ void RunLog::checkpoint(const RunState& state, const std::string& reason, double
 }
 
 void RunLog::checkpoint_failed(const RunState& state, const std::string& reason, const std::string& error) {
-  tell("\nWARNING: the save of step {} failed: {}. Earlier checkpoints are unchanged\n", state.step,
-       error);
+  tell("\nWARNING: the save of step {} failed: {}. Earlier checkpoints are unchanged\n", state.step, error);
   write({{"event", "checkpoint_failed"}, {"step", state.step}, {"reason", reason}, {"error", error}});
 }
 

@@ -83,11 +83,10 @@ class Run {
   [[noreturn]] void fail_not_finite(const std::string& what) const {
     const auto newest = latest_checkpoint(request_.folder.checkpoints());
     fail("{}. Lower the learning rates, lengthen schedule.warmup_steps or look at the data. {}", what,
-         newest
-             ? fmt::format("The newest good checkpoint is {} (step {}): hstu train --resume {} continues "
-                           "from it; change the rates with --set and --allow-change",
-                           newest->path.string(), newest->step, request_.folder.path.string())
-             : std::string("No checkpoint was saved before: start a new run"));
+         newest ? fmt::format("The newest good checkpoint is {} (step {}): hstu train --resume {} continues "
+                              "from it; change the rates with --set and --allow-change",
+                              newest->path.string(), newest->step, request_.folder.path.string())
+                : std::string("No checkpoint was saved before: start a new run"));
   }
 
   RunState first_state() {
