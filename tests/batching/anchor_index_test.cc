@@ -44,7 +44,7 @@ TEST(AnchorIndex, NamesSayTheRule) {
   EXPECT_EQ(kRule.name(), "m2_w50_u0.7_s5");
 }
 
-// Without the events there is nothing but the index to answer from.
+// Without the events, only the index can provide the answer.
 TEST(AnchorIndex, OpensWithoutALookAtTheEvents) {
   const Data data = small::write(small::random_events(1));
   const AnchorIndex built = open_anchor_index(Dataset(data.folder), kRule);
@@ -106,7 +106,7 @@ TEST(AnchorIndex, UserHoldoutDividesWhatTheUndividedIndexHolds) {
 TEST(AnchorIndex, AUserOf27738EventsAndWindowsWithoutAnchors) {
   std::vector<small::Event> events;
   for (std::int64_t i = 0; i < 27'738; ++i) {
-    // All of one user; nothing between seconds 1,000 and 9,000.
+    // All of one user; none between seconds 1,000 and 9,000.
     events.push_back(
         {.user = 9, .time = i < 20'000 ? i / 20 : 9'000 + i / 20, .item = i % 20, .action = 0x81});
   }
@@ -129,7 +129,7 @@ TEST(AnchorIndex, TiesInTimeStandInTheOrderOfTheLog) {
     events.push_back({.user = 1 + i % 2, .time = 100 + 10 * (i / 6), .item = i, .action = 0x81});
   }
   const Data data = small::write(events);
-  // Positions 0 to 4 are of user 1; the ties at seconds 100 and 110 are divided by no window.
+  // Positions 0 to 4 are of user 1; no window divides the ties at seconds 100 and 110.
   const AnchorIndex index =
       open_anchor_index(Dataset(data.folder), {.min_history = 1, .window_seconds = 10, .users = {}});
   EXPECT_EQ(windows_of(index.training_users), (std::vector<Positions>{{1, 2, 6, 7}, {3, 4, 8, 9}}));

@@ -24,7 +24,7 @@ Positions all_anchors(const Data& data, std::int64_t min_history) {
   return anchors;
 }
 
-// Positions by window, ascending, as the specification words it.
+// Positions by window, ascending, as in the specification.
 std::vector<Positions> windows_of(const Data& data, const Positions& all, const Positions& chosen,
                                   std::int64_t seconds) {
   std::int64_t low = data.at(all[0]).time, high = low;
@@ -71,7 +71,7 @@ TEST(Anchors, FallIntoWindowsAsThePlainRuleSays) {
   }
 }
 
-// What each hold-out leaves, from its definition alone: who evaluates and who trains.
+// The training and evaluation anchors of each hold-out, directly from its definition.
 struct Split {
   Positions training, evaluation;
 };

@@ -136,8 +136,8 @@ TEST(FeatureColumns, GiveDistinctIdsAndTheIndexOfEachPlace) {
   EXPECT_THAT(batch.values<float>(kRealColumn), ElementsAre(1, 1));
 }
 
-// Trap: a bad id was counted once for each distinct item of a batch, but once a sample for contexts, so that
-// the count changed with the batch size.
+// Trap: a bad id is counted once for each distinct item of a batch, but once per sample for contexts, so that
+// the count depends on the batch size.
 TEST(FeatureColumns, CountBadIdsByOccurrence) {
   Batch batch;
   LayoutScratch scratch;

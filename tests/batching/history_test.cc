@@ -13,7 +13,7 @@ namespace {
 using small::expect_error;
 using Positions = std::vector<std::int64_t>;
 
-// The rule as the specification words it, without any cleverness.
+// The rule as in the specification, without optimisations.
 Positions expected_history(const std::vector<std::uint8_t>& action, const std::vector<std::uint8_t>& pools,
                            const DataOptions& options, std::int64_t start, std::int64_t anchor) {
   const std::int64_t begin = std::max(start, anchor - options.scan_limit);
@@ -65,17 +65,17 @@ TEST(History, EqualsThePlainRuleOnRandomData) {
   std::int64_t tokens = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     RandomStream random{.key = seed, .index = 0};
-    // Users begin anywhere, and half of the logs cross many borders of blocks of counts.
+    // Users begin at any position, and half of the logs cross many boundaries of blocks of counts.
     std::vector<std::uint8_t> action(1 + random.below(seed % 2 == 0 ? 300 : 3000));
     const std::uint64_t kinds = 2 + random.below(12);
-    std::int64_t quiet = 0;  // stretches without any event of a pool make blocks that are skipped
+    std::int64_t quiet = 0;  // ranges without events of a pool give blocks that are skipped
     for (std::uint8_t& a : action) {
       if (seed % 7 == 3 && quiet == 0 && random.below(100) == 0) quiet = 700;
       if (quiet > 0) {
         --quiet;
         continue;
       }
-      // All mixtures of bits, rare ones and none; bit 8 is no pool, bit 0x80 marks anchors.
+      // All combinations of bits, rare ones and none; bit 8 is no pool, bit 0x80 marks anchors.
       const std::uint64_t kind = random.below(kinds);
       a = static_cast<std::uint8_t>((kind < 4    ? 1u << kind
                                      : kind == 4 ? 3u
@@ -120,7 +120,7 @@ TEST(History, TheScanLimitCountsEventsOfEveryKind) {
 }
 
 TEST(History, AUserOf27738EventsAmongOthers) {
-  // Others before and behind; of the user's likes one lies within the scan limit and one before it.
+  // Other users before and after; one of the user's likes is within the scan limit and one before it.
   const std::int64_t start = 1'000, anchor = start + 27'737;
   std::vector<std::uint8_t> action(40'000, small::kLike);
   std::fill(action.begin() + start, action.begin() + start + 27'738, small::kGood);

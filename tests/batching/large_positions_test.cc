@@ -19,7 +19,7 @@ constexpr std::int64_t kTail = 5'000'000;  // events of the last user, who has m
 constexpr std::int64_t kKnown = 600;       // of these the last ones differ from zero
 constexpr std::int64_t kMinHistory = kTail - kKnown;
 
-// Elements of the given shape: zeros that take no space on disk, but for `tail` at the end.
+// Elements of the given shape: zeros that take no space on disk, except `tail` at the end.
 template <typename T>
 ColumnInfo write_sparse(const Path& path, const std::vector<std::int64_t>& shape,
                         const std::vector<T>& tail) {
@@ -112,7 +112,7 @@ TEST(LargePositions, IndexCountsGatherAndBatchesReachBeyond32Bits) {
     const Samples batch = SampleBuilder(dataset, options).build(job->positions);
     ASSERT_EQ(batch.count, 8);
     for (std::size_t b = 0; b < 8; ++b) {
-      // Of the three pools, which take turns, the last ten events each: the last thirty.
+      // The last ten events of each of the three alternating pools: the last thirty.
       const std::int64_t anchor = batch.position[b];
       EXPECT_GT(anchor, std::int64_t{1} << 32);
       EXPECT_EQ(batch.user[b], 10 + kHoleUsers);

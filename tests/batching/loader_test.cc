@@ -67,7 +67,7 @@ TEST_F(LoaderTest, BatchesAndOrderDoNotDependOnTheNumberOfWorkers) {
       }
       EXPECT_FALSE(expected.next());
       EXPECT_EQ(batches, 3 * expected.batches_per_epoch());
-      EXPECT_FALSE(loader.next());  // the end stays the end
+      EXPECT_FALSE(loader.next());  // null again after the end
     }
   }
 }
@@ -114,7 +114,7 @@ TEST_F(LoaderTest, TrainingAndEvaluationNeverMix) {
   const auto training = set_of(anchors_.training), evaluation = set_of(anchors_.evaluation);
   Loader train(builder_, layout_, {anchors_.training, {.batch_size = 5, .epochs = 0, .shuffle_fraction = 1}});
   std::multiset<std::int64_t> trained, evaluated;
-  for (int round = 0; round < 3; ++round) {  // evaluations begin while training's batches are under way
+  for (int round = 0; round < 3; ++round) {  // evaluations begin while training's batches are in progress
     for (int i = 0; i < 8; ++i) {
       const auto* loaded = train.next();
       const auto positions = positions_of(loaded->batch);
@@ -135,7 +135,7 @@ TEST_F(LoaderTest, TrainingAndEvaluationNeverMix) {
   for (const std::int64_t p : evaluation) EXPECT_EQ(evaluated.count(p), 3u);
 }
 
-// Memory that counts what is asked of it.
+// Memory that counts its allocations.
 class CountingMemory : public BatchMemory {
  public:
   std::int64_t asked() const { return asked_; }
@@ -162,10 +162,10 @@ TEST_F(LoaderTest, AllocatesNothingOnceItsBuffersHaveGrown) {
     while (loaded->next.epoch < end) loaded = loader.next();
     return loaded->cursor.epoch;
   };
-  // Which buffer a batch comes into does not depend on time, so neither does what is asked for when.
+  // The buffer of a batch does not depend on timing, so neither do the allocations.
   read_epochs(60);
   const std::int64_t grown = memory.asked();
-  EXPECT_GE(grown, 4);  // four batches have memory of their own
+  EXPECT_GE(grown, 4);  // four batches have separate memory
   read_epochs(120);
   EXPECT_LT(memory.asked() - grown, 12);
   read_epochs(240);

@@ -1,4 +1,4 @@
-// A layout without a model: what the samples say, column by column.
+// A layout without a model: the content of the samples, column by column.
 #pragma once
 
 #include <algorithm>

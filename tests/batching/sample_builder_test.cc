@@ -62,10 +62,10 @@ void expect_well_formed(const Samples& samples, const Data& data, const SampleBu
     EXPECT_LE(begin, end);
     EXPECT_LE(end - begin, builder.longest_history());
   }
-  EXPECT_TRUE(std::all_of(used.begin(), used.end(), [](bool u) { return u; }));  // no item without a use
+  EXPECT_TRUE(std::all_of(used.begin(), used.end(), [](bool u) { return u; }));  // every item is used
 }
 
-// The bound is what parts of a batch are cut by: too small a bound would break the limit on tokens.
+// A batch is divided into parts by the bound: a bound that is too small would violate the limit on tokens.
 TEST(SampleBuilder, BoundsTheTokensOfASample) {
   const Data data = small::write(small::random_events(3, {.users = 10}));
   const Dataset dataset(data.folder);
@@ -96,7 +96,7 @@ TEST(SampleBuilder, TakesEverythingFromTheRightEvent) {
   }
 }
 
-// Items are renamed to positions, so that the samples itself tells which events reached it.
+// Items are renamed to positions, so that a sample shows which events it contains.
 TEST(SampleBuilder, NoEventAtOrAfterTheAnchorReachesItsHistory) {
   std::int64_t tokens = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {

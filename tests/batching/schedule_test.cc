@@ -58,7 +58,7 @@ TEST(BatchSchedule, DropLastLeavesOutWhatDoesNotFillABatch) {
   ASSERT_EQ(jobs.size(), 4u);
   EXPECT_TRUE(jobs[1].window_end);
   EXPECT_EQ(jobs[1].positions, (Positions{2, 3}));
-  EXPECT_EQ(jobs[2].positions, (Positions{6, 7}));  // the window of one sample contributes nothing
+  EXPECT_EQ(jobs[2].positions, (Positions{6, 7}));  // the window of one sample has no batch
   EXPECT_EQ(BatchSchedule(list, options).samples_per_epoch(), 8);
 }
 

@@ -1,4 +1,4 @@
-// Small datasets for tests, written by the dataset writer and opened again, beside the same events in memory.
+// Small datasets for tests, written by the dataset writer and opened again, with the same events in memory.
 #pragma once
 
 #include <algorithm>

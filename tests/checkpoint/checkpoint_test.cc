@@ -125,7 +125,7 @@ TEST(Checkpoint, RefusesAnotherModelSeedOrOptimizerBeforeTouchingAnything) {
 
   Model other_seed(2);
   EXPECT_THAT(error_of([&] { checkpoint.load(table_sections(other_seed.tables)); }), HasSubstr("seed"))
-      << "rows not seen yet would start elsewhere";
+      << "new rows would have other initial values";
   EXPECT_EQ(other_seed.tables.rows_alive(), 0);
   Model other_optimizer(1, RowOptimizerKind::rowwise_adagrad);
   EXPECT_THAT(error_of([&] { checkpoint.load(table_sections(other_optimizer.tables)); }),
@@ -146,7 +146,7 @@ TEST(Checkpoint, RefusesAnotherModelSeedOrOptimizerBeforeTouchingAnything) {
   EXPECT_THROW(checkpoint.load(std::vector{optimizer_section(sgd)}), Error);
 }
 
-// Traps: a table that the configuration no longer has is dropped; one that it has since is silently new.
+// Traps: a table that the configuration no longer has is dropped; one that it has added is silently new.
 TEST(Checkpoint, RefusesSectionsThatTheModelOrTheCheckpointLacks) {
   const TemporaryFolder folder;
   Model model;
@@ -180,7 +180,7 @@ TEST(Checkpoint, SavingAStepAgainReplacesIt) {
   EXPECT_THAT(names, testing::UnorderedElementsAre("step_00000003", "apart"));
 }
 
-// Any place of the state: parameter, optimizer's moment, row, row's state.
+// In any part of the state: parameter, optimizer's moment, row, row's state.
 TEST(Checkpoint, OneWithAValueThatIsNotFiniteIsNeverWritten) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   const std::vector<std::pair<std::string, std::function<void(Model&)>>> cases{
@@ -205,7 +205,7 @@ TEST(Checkpoint, OneWithAValueThatIsNotFiniteIsNeverWritten) {
   }
 }
 
-// As earlier versions wrote them.
+// Such checkpoints were written by earlier versions.
 TEST(Checkpoint, OneWithAValueThatIsNotFiniteIsRefusedAndAGoodOneIsOffered) {
   const TemporaryFolder folder;
   Model model;
@@ -223,7 +223,7 @@ TEST(Checkpoint, OneWithAValueThatIsNotFiniteIsRefusedAndAGoodOneIsOffered) {
   EXPECT_THAT(error_of([&] { Checkpoint{paths[1]}; }), HasSubstr("\"head.bias\""));
 }
 
-// Limits the size of files for one scope, as a full disk would.
+// Limits the size of files for one scope, which fails like a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -259,7 +259,7 @@ TEST(Checkpoint, AFullDiskNamesTheFileAndLeavesEarlierCheckpointsAlone) {
       }();
       EXPECT_THAT(error, HasSubstr(model.step == 2 ? "step_00000002" : "step_00000003")) << bytes;
       EXPECT_THAT(error, testing::ContainsRegex("safetensors|manifest.json")) << bytes;
-      EXPECT_EQ(content_of(folder).size(), before.size()) << "nothing half-written stays";
+      EXPECT_EQ(content_of(folder).size(), before.size()) << "no partial file remains";
       EXPECT_EQ(content_of(earlier), before);
     }
   }

@@ -43,7 +43,7 @@ void write_small(const Path& path) {
   EXPECT_EQ(writer.bytes(), std::filesystem::file_size(path));
 }
 
-// A file with this header text and `data` zeros behind it.
+// A file with this header text, followed by `data` zeros.
 void write_raw(const Path& path, const std::string& header, std::size_t data) {
   const std::uint64_t length = header.size();
   std::string bytes(sizeof length, '\0');
@@ -95,7 +95,7 @@ TEST(Safetensors, RefusesATruncationAtEveryByteByName) {
     ASSERT_THAT(error_of([&] { SafetensorsFile{path}; }), HasSubstr("small.safetensors")) << length;
   }
   scribble(path, bytes + '\0');
-  EXPECT_THROW(SafetensorsFile{path}, Error) << "a byte behind the end";
+  EXPECT_THROW(SafetensorsFile{path}, Error) << "a byte after the end";
 }
 
 TEST(Safetensors, AnAlteredByteIsRefusedOrLeavesTensorsWithinTheFile) {
@@ -114,7 +114,7 @@ TEST(Safetensors, AnAlteredByteIsRefusedOrLeavesTensorsWithinTheFile) {
       for (const TensorSpec& spec : file.tensors()) {
         Tensor tensor = Tensor::empty(spec.shape, spec.dtype);
         try {
-          file.read(spec.name, tensor);  // Under the address sanitizer: stays within the map.
+          file.read(spec.name, tensor);  // The address sanitizer detects reads outside the map.
         } catch (const Error&) {         // Not aligned.
         }
         total += tensor.bytes();
@@ -165,7 +165,7 @@ TEST(Safetensors, RefusesHeadersThatLie) {
     EXPECT_THAT(error_of([&] { SafetensorsFile{path}; }), HasSubstr("lie.safetensors")) << what;
   }
   write_raw(path, "{" + tensor("a", "F32", "[4]", "[0,16]") + "}", 16);
-  EXPECT_NO_THROW(SafetensorsFile{path}) << "the honest header";
+  EXPECT_NO_THROW(SafetensorsFile{path}) << "the correct header";
   write_raw(path, R"({"__metadata__":{"format":"pt"},)" + tensor("a", "F32", "[4]", "[0,16]") + "}", 16);
   EXPECT_EQ(SafetensorsFile{path}.tensors().size(), 1u) << "metadata is no tensor";
   std::string claims(16, '\xff');

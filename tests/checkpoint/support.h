@@ -1,4 +1,4 @@
-// A small model to save and load, and folders to do it in.
+// A small model to save and load, and temporary folders.
 #pragma once
 
 #include <cstring>
@@ -39,19 +39,19 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  operator const Path&() const { return path_; }  // NOLINT: it stands for its path.
+  operator const Path&() const { return path_; }  // NOLINT: implicit, so that it can be used as a path.
   Path operator/(const std::string& name) const { return path_ / name; }
 
  private:
   Path path_;
 };
 
-// Overwrites a file as it stands, without the care of write_file.
+// Overwrites a file in place, without the temporary name and fsync of write_file.
 inline void scribble(const Path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// The message of the Error that `body` throws, "" when it throws none.
+// The message of the Error that `body` throws; "" if it throws none.
 template <typename ErrorType = Error, typename Body>
 std::string error_of(const Body& body) {
   try {
@@ -71,13 +71,13 @@ inline std::map<std::string, std::string> content_of(const Path& folder) {
   return content;
 }
 
-// Puts a NaN at a place of a tensor of a file, with the checksums that go with it.
+// Writes a NaN into a tensor of a file and updates the checksums.
 inline void spoil_file(const Path& checkpoint, const std::string& name, const std::string& tensor,
                        std::size_t place) {
   const Path path = checkpoint / name;
   std::string bytes = read_file(path);
   const SafetensorsFile file(path);
-  std::size_t offset = bytes.size();  // the tensors are the end of the file
+  std::size_t offset = bytes.size();  // the tensors are at the end of the file
   for (auto spec = file.tensors().rbegin(); spec != file.tensors().rend(); ++spec) {
     offset -= Tensor::empty(spec->shape, spec->dtype).bytes();
     if (spec->name == tensor) break;
@@ -90,7 +90,7 @@ inline void spoil_file(const Path& checkpoint, const std::string& name, const st
   write_checkpoint_manifest(checkpoint, manifest);
 }
 
-// Two dense parameters, two tables, Adam for both; every training step moves all of it.
+// Two dense parameters, two tables, Adam for both; every training step updates all of them.
 struct Model {
   explicit Model(std::uint64_t seed = 1, RowOptimizerKind kind = RowOptimizerKind::adam)
       : tables({{"item", 1000, 6}, {"user", 50, 6}}, {.kind = kind}, seed),

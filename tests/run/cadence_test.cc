@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// A window of 10 batches a window, after `step` steps.
+// The state after `step` steps, with 10 batches per window.
 RunState after(std::int64_t step) {
   RunState state;
   state.step = step;
@@ -34,7 +34,7 @@ std::int64_t first_due(const EvaluationCadence& cadence) {
 TEST(SaveCadence, EachKindFiresAtItsOwnMultiples) {
   const CheckpointSection batches{.every_window_batches = 4, .every_seconds = 0};
   EXPECT_EQ(due(batches, 4), "in_window_batch");
-  EXPECT_EQ(due(batches, 12), "") << "counted anew in each window";
+  EXPECT_EQ(due(batches, 12), "") << "the count starts at 0 in each window";
   EXPECT_EQ(due(batches, 14), "in_window_batch");
   const CheckpointSection steps{.every_steps = 4, .every_seconds = 0};
   EXPECT_EQ(due(steps, 12), "global_step");
@@ -72,7 +72,7 @@ TEST(SaveCadence, TimeCountsFromTheLastSaveOnAClockThatNeverGoesBack) {
   EXPECT_TRUE(cadence.due(after(3), kStart + seconds(110)));
 }
 
-// Steps an epoch, interval, first step and first evaluation of the DLRMv4 reference at its three batch sizes.
+// Steps per epoch, interval, first step and first evaluation of the DLRMv4 reference at three batch sizes.
 TEST(EvaluationCadence, FractionsAreRoundedUpToSteps) {
   struct Case {
     std::int64_t steps;
@@ -101,7 +101,7 @@ TEST(EvaluationCadence, FractionsAreRoundedUpToSteps) {
   }
   EvaluationSection tenth;
   tenth.every_data_fraction = 0.1;
-  EXPECT_EQ(first_due(EvaluationCadence(tenth, 30)), 3) << "not 4 by the last bit of 0.1";
+  EXPECT_EQ(first_due(EvaluationCadence(tenth, 30)), 3) << "not 4 because of the rounding of 0.1";
   EXPECT_EQ(first_due(EvaluationCadence(tenth, 2)), 1) << "never zero";
 }
 

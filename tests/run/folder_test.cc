@@ -33,7 +33,7 @@ TEST(RunFolder, LatestIsTheRunWhoseLogWasWrittenLast) {
   fs::create_directories(folder / "empty");
   try {
     latest_run(folder / "empty");
-    FAIL() << "found a run where there is none";
+    FAIL() << "found a run in a folder without runs";
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("--runs"));
   }

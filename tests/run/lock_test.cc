@@ -34,7 +34,7 @@ TEST(RunLock, ThatOfAKilledProcessDoesNotBlock) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFSIGNALED(status));
-  EXPECT_THAT(read_file(file), ::testing::HasSubstr(std::to_string(child))) << "its file is still there";
+  EXPECT_THAT(read_file(file), ::testing::HasSubstr(std::to_string(child))) << "its file still exists";
   EXPECT_NO_THROW(RunLock{file});
 }
 

@@ -48,7 +48,7 @@ TEST(RunLog, ATrainLineHasTheMeanLossAndTheCountsOfItsMoment) {
   EXPECT_EQ(lines[2].at("samples"), 60);
   EXPECT_EQ(lines[2].at("table_rows").dump(), R"({"item":66})");
   EXPECT_EQ(lines[2].at("bad_ids").dump(), R"({"user":6})");
-  EXPECT_EQ(asked, 2) << "counting takes time: for lines alone";
+  EXPECT_EQ(asked, 2) << "counting takes time: only for lines";
 }
 
 TEST(RunLog, LinesHaveTheMetricsOfTrainingAndOfAllEvaluations) {
@@ -79,7 +79,7 @@ TEST(RunLog, LinesHaveTheMetricsOfTrainingAndOfAllEvaluations) {
 
 TEST(RunLog, TimeNeverGoesBack) {
   const Path path = temporary_folder() / "metrics.jsonl";
-  write_file(path, "{\"event\":\"run\",\"time_s\":4e12}\n");  // written under a clock that was ahead
+  write_file(path, "{\"event\":\"run\",\"time_s\":4e12}\n");  // written with a clock that was ahead
   RunLog log(path, small_facts(), {}, 0, 60, 0);
   log.resume({}, {});
   EXPECT_GE(read_json_lines(path).back().at("time_s").get<double>(), 4e12);

@@ -43,7 +43,7 @@ RunningMetrics load(const Path& checkpoint, std::int64_t window) {
   return metrics;
 }
 
-// Trap: a resumed run's window begins empty, or its sums lose their last bits.
+// Trap: a resumed run's window is empty at first, or its sums lose their last bits.
 TEST(RunningMetrics, GoOnFromACheckpointToTheBit) {
   const Path folder = temporary_folder();
   RunningMetrics whole(100), first(100);

@@ -1,4 +1,4 @@
-// What may befall a run from outside: a full disk, torn files, another dataset, another trainer.
+// External faults of a run: a full disk, torn files, another dataset, another trainer.
 #include <csignal>
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class Faults : public testing::RunTest {
   }
   ~Faults() override { limit_files(RLIM_INFINITY); }
 
-  // No file may grow beyond this, as on a full disk.
+  // Limits the size of files, which fails like a full disk.
   static void limit_files(rlim_t bytes) {
     std::signal(SIGXFSZ, SIG_IGN);
     rlimit limit{};
@@ -58,7 +58,7 @@ TEST_F(Faults, AFullDiskInASaveLetsTheRunGoOn) {
   auto names = testing::checkpoint_names(folder_ / "whole");
   std::erase(names, "step_00000008");
   EXPECT_EQ(testing::checkpoint_names(folder_ / "run"), names)
-      << "the good ones stand, nothing half-made does";
+      << "complete checkpoints remain, partial ones do not";
   EXPECT_EQ(testing::newest_checkpoint(folder_ / "run"), testing::newest_checkpoint(folder_ / "whole"));
   auto lines = testing::course(folder_ / "whole");
   std::erase_if(lines, [](const std::string& line) {
@@ -67,7 +67,7 @@ TEST_F(Faults, AFullDiskInASaveLetsTheRunGoOn) {
   EXPECT_EQ(testing::course(folder_ / "run"), lines) << "no line was lost while the disk was full";
 }
 
-// Standard error may well be a file on the same disk.
+// Standard error may be a file on the same disk.
 TEST_F(Faults, AFullDiskInTheLastSaveIsAnErrorAndTheRunGoesOnFromTheOneBefore) {
   run("whole");
   at("save.begin", 8, [] { limit_files(0); });

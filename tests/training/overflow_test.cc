@@ -1,4 +1,4 @@
-// Numbers that overflow: what a run does, what it leaves behind, and how it goes on from there.
+// Numbers that overflow: how a run ends, which files it leaves, and how it is resumed.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -77,7 +77,7 @@ TEST_F(Overflow, OfARowsGradientStopsTheStepBeforeAnythingIsUpdated) {
   std::vector<std::int64_t> ids;
   for (std::int64_t id = 0; id < users; ++id) ids.push_back(id);
   const std::vector<float> zeros(static_cast<std::size_t>(users * dim), 0.0f);
-  tables[1].restore(ids, zeros.data(), nullptr);  // so that the tokens stay small
+  tables[1].restore(ids, zeros.data(), nullptr);  // keeps the tokens small
   Tensor weight = learner.model->parameters().find("preprocessor.contextual.weight").value;
   std::fill_n(weight.mutable_data<float>(), weight.size(), 1e38f);
 

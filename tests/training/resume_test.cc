@@ -1,4 +1,4 @@
-// Runs that were interrupted, resumed, sent back, or resumed under another configuration.
+// Runs that are interrupted, resumed, resumed from an earlier checkpoint or under another configuration.
 #include "hstu/run/resume.h"
 
 #include <fstream>
@@ -23,12 +23,12 @@ class Resume : public testing::RunTest {
  protected:
   Resume() : RunTest(12, 24) {
     options_.training.batch_size = 8;
-    options_.features.item_rows = 10;  // ids go to 11
+    options_.features.item_rows = 10;  // the largest id is 11
     options_.evaluation.every_data_fraction = 0.2;
     options_.checkpoint = {.every_steps = 4, .every_seconds = 0, .keep = 0};
     options_.metrics.every_steps = 3;
   }
-  // Runs until the signal that comes at the count-th time of the point, then resumes.
+  // Runs until the signal at the count-th occurrence of the point, then resumes.
   void interrupt_and_resume(const std::string& name, const std::string& point, int count) {
     std::atomic<bool> stop = false;
     at(point, count, [&] { stop = true; });
@@ -110,7 +110,7 @@ TEST_F(Resume, GoesBackToAnEarlierStepAndPutsLaterStateAside) {
 TEST_F(Resume, CutShortInGoingBackTheRunIsStillWhole) {
   run("whole");
   run("back");
-  abandon_later(open_run_folder(folder_ / "back"), 16);  // and then the power went
+  abandon_later(open_run_folder(folder_ / "back"), 16);  // then a power failure
   resume("back");
   expect_same_run("whole", "back");
 }
@@ -138,7 +138,7 @@ TEST_F(Resume, WhatMayChangeDoesAndIsInTheLog) {
   EXPECT_EQ(read_run_options(open_run_folder(folder_ / "run")).training.epochs, 2);
 }
 
-// Trap: config.toml of the run is edited by hand, and the run goes on as if it had always been so.
+// Trap: config.toml of the run is edited by hand, and the run continues without notice.
 TEST_F(Resume, AnEditedConfigurationIsNoticed) {
   run("run");
   options_.seed = 2;
@@ -178,7 +178,7 @@ TEST_F(Resume, ARunWithoutACheckpointBeginsAnew) {
   expect_same_run("whole", "parts");
 }
 
-// Trap: checkpoints were moved away, and the run silently begins from scratch.
+// Trap: checkpoints were moved away, and the run silently starts from the beginning.
 TEST_F(Resume, ARunWhoseCheckpointsAreGoneIsRefused) {
   options_.training.max_steps = 9;
   run("run");

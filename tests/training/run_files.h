@@ -1,4 +1,4 @@
-// What a run left behind, in the form in which two runs can be compared.
+// The files of a run, in a form in which two runs can be compared.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace hstu::testing {
 
-// The log without what tells time.
+// The log without fields that hold times.
 inline std::vector<Json> timeless_log(const Path& run) {
   std::vector<Json> lines;
   for (Json line : read_json_lines(run / "metrics.jsonl")) {
@@ -24,7 +24,7 @@ inline std::vector<Json> timeless_log(const Path& run) {
   return lines;
 }
 
-// The timeless log without the marks that interruptions leave: what any number of them must not change.
+// The timeless log without the lines of interruptions: no number of interruptions may change it.
 inline std::vector<std::string> course(const Path& run) {
   std::vector<std::string> lines;
   for (const Json& line : timeless_log(run)) {

@@ -1,4 +1,4 @@
-// Whole runs in a folder of the test's own.
+// Whole runs in a separate folder for each test.
 #pragma once
 
 #include <functional>
@@ -41,7 +41,7 @@ class RunTest : public ::testing::Test {
                   .allowed_changes = allowed_changes});
   }
 
-  // Calls `body` at the count-th time that `point` comes by.
+  // Calls `body` at the count-th occurrence of `point`.
   static void at(const std::string& point, int count, std::function<void()> body) {
     watch_fault_points([=, left = count](std::string_view passed) mutable {
       if (passed == point && --left == 0) body();
@@ -58,7 +58,7 @@ class RunTest : public ::testing::Test {
     }
     return lines;
   }
-  // Both runs ended with the same bytes and tell the same.
+  // Expects that both runs ended with the same bytes and have the same log.
   void expect_same_run(const std::string& a, const std::string& b) const {
     EXPECT_EQ(newest_checkpoint(folder_ / a), newest_checkpoint(folder_ / b)) << b;
     EXPECT_EQ(course(folder_ / a), course(folder_ / b)) << b;
@@ -68,7 +68,7 @@ class RunTest : public ::testing::Test {
   RunOptions options_;
 };
 
-// The message of the error that `body` ends with; "" without one.
+// The message of the error that `body` throws; "" if it throws none.
 template <typename ErrorType = Error, typename Body>
 std::string message_of(const Body& body) {
   try {

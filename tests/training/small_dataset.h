@@ -1,5 +1,4 @@
-// A dataset that a few seconds of training can learn, made in memory and written to a folder of the test's
-// own.
+// A dataset that a model learns in a few seconds, generated in memory and written to a test's folder.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@
 
 namespace hstu::testing {
 
-// Users like half of the items, by the item's parity and the user's; every event is rankable.
+// Users like half of the items, by the parities of item and user; every event is rankable.
 inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
                                 std::int64_t events_per_user = 30) {
   Manifest description;

@@ -1,4 +1,4 @@
-// Steps on batches of a test's own choice.
+// Steps on batches that a test chooses.
 #pragma once
 
 #include <span>

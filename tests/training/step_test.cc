@@ -1,4 +1,4 @@
-// One update by a global batch, however it is cut into parts and spread over ranks.
+// One update by a global batch, for any division into parts and ranks.
 #include "hstu/training/step.h"
 
 #include <atomic>
@@ -38,7 +38,7 @@ class Step : public ::testing::Test {
   RunOptions options_;
 };
 
-// What a learner knows: every parameter, then every table row by id.
+// The values of a learner: every parameter, then every table row by id.
 std::vector<float> knowledge(const Learner& learner) {
   std::vector<float> all;
   for (const Parameter* p : learner.model->parameters().all())
@@ -66,7 +66,7 @@ std::vector<Positions> cut(Positions positions, const std::vector<std::size_t>& 
   return parts;
 }
 
-// Dropout is on: its draws are by the sample's name, so parts draw what the whole would.
+// With dropout: its draws depend on the sample's name, so parts draw the same as the whole batch.
 TEST_F(Step, PartsOfABatchMoveTheModelAsTheWholeDoes) {
   const auto all = anchors(24);
   Experiment whole(options_), parts(options_);
@@ -87,7 +87,7 @@ TEST_F(Step, PartsOfABatchMoveTheModelAsTheWholeDoes) {
   expect_near(knowledge(parts.learner()), knowledge(whole.learner()));
 }
 
-// Trap: the gradient changes with the number of ranks. Seven samples on four ranks, one of them without any.
+// Trap: the gradient depends on the number of ranks. Seven samples on four ranks, one of which has none.
 TEST_F(Step, RanksMoveTheModelAsOneDoes) {
   const auto all = anchors(7);
   Experiment whole(options_);
@@ -104,7 +104,7 @@ TEST_F(Step, RanksMoveTheModelAsOneDoes) {
     found.push_back(knowledge(mine.learner()));
   });
   ASSERT_EQ(found.size(), 4u);
-  for (const auto& of_rank : found) EXPECT_EQ(of_rank, found.front());  // to the bit
+  for (const auto& of_rank : found) EXPECT_EQ(of_rank, found.front());  // in every bit
   expect_near(found.front(), expected);
 }
 
@@ -120,7 +120,7 @@ TEST_F(Step, RanksEvaluateAsOneDoes) {
   EXPECT_EQ(right, 3);
 }
 
-// Trap: one bad gradient poisons the tables, which nobody checks.
+// Trap: one bad gradient makes table rows NaN without an error.
 TEST_F(Step, ChangesNothingWhenAGradientIsNotFinite) {
   const auto all = anchors(8);
   Experiment experiment(options_);
@@ -142,7 +142,7 @@ TEST_F(Step, ChangesNothingWhenAGradientIsNotFinite) {
   ASSERT_EQ(now.size(), healed.size());
   std::size_t differing = 0;
   for (std::size_t i = 0; i < now.size(); ++i) differing += now[i] != healed[i] ? 1 : 0;
-  EXPECT_EQ(differing, 1u);  // the one set back by hand
+  EXPECT_EQ(differing, 1u);  // the one that the test reset
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class Threads : public testing::RunTest {
     options_.model.embedding_dim = options_.model.dim = 48;
     options_.model.head_dim = 24;
     options_.model.preprocessor_hidden = options_.model.head_hidden = 64;
-    options_.features.item_rows = 10;  // ids go to 11
+    options_.features.item_rows = 10;  // the largest id is 11
     options_.features.context.push_back({"user_x_item", {"user", "item"}, 500, true});
     options_.training.batch_size = 64;
     options_.training.max_steps = 20;

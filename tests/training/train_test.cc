@@ -20,7 +20,7 @@ using testing::newest_checkpoint;
 class Training : public testing::RunTest {};
 
 TEST_F(Training, LearnsWhatTheBaselineCannotKnow) {
-  // Enough, and without dropout: with less, the least rounding decides how soon a run leaves its plateau.
+  // Enough epochs, and no dropout: with fewer, rounding decides how soon a run leaves its plateau.
   options_.training.epochs = 40;
   options_.model.input_dropout = options_.model.layer_dropout = 0;
   const TrainResult result = run("run");
@@ -76,13 +76,13 @@ TEST_F(Training, SavesAtItsCadenceAndKeepsTheNewest) {
   EXPECT_EQ(steps, (std::vector<std::int64_t>{9, 10}));
 }
 
-// Traps: an id outside its table becomes row 0; nobody hears of it.
+// Traps: an id outside its table becomes row 0; such ids are not reported.
 TEST_F(Training, IdsOutsideTheirTableAreCountedByFeature) {
-  options_.features.item_rows = 5;  // ids go to 11
+  options_.features.item_rows = 5;  // the largest id is 11
   options_.evaluation.at_start = true;
   run("run");
   EXPECT_GT(log("run", "train").back().at("bad_ids").at("item").get<std::int64_t>(), 0);
-  // Those of one evaluation, however often there is one.
+  // The counts of one evaluation, for any number of evaluations.
   const auto evaluations = log("run", "eval");
   ASSERT_GE(evaluations.size(), 2u);
   EXPECT_GT(evaluations.front().at("bad_ids").at("item").get<std::int64_t>(), 0);
@@ -101,7 +101,7 @@ TEST_F(Training, IdsOutsideTheirTableStopTheRunWhenAskedTo) {
   }
 }
 
-// With dropout: they are the step's own, not made a second time.
+// With dropout: the predictions come from the step's own forward pass, not from a second one.
 TEST_F(Training, PredictionsOfAStepAreThoseOfItsLoss) {
   Experiment experiment(options_);
   const StepResult result = testing::step_on(experiment, experiment.anchors().training.first(12));
@@ -132,8 +132,8 @@ TEST_F(Training, NeverWritesOverAnEarlierRun) {
   EXPECT_THROW(run("run"), UsageError);
 }
 
-// Trap: the loss is a mean of means. One batch of 2 n samples moves the model as its two halves together
-// would.
+// Trap: the loss is a mean of means. One batch of 2 n samples must give the same update as its two halves
+// together.
 TEST_F(Training, TheLossIsDividedOnceByTheNumberOfSamples) {
   options_.model.input_dropout = options_.model.layer_dropout = 0;
   options_.dense.config.kind = DenseOptimizerKind::sgd;

@@ -54,11 +54,11 @@ TEST_F(WarmStart, TakesParametersAndRowsUnderAnotherSeedAndOptimizer) {
   EXPECT_EQ(tables.rows_alive(), report.rows);
   EXPECT_EQ(tables.rows_alive(), source.learner().tables.rows_alive());
   EXPECT_EQ(tables[0].rows_by_id()[0].values[0], source.learner().tables[0].rows_by_id()[0].values[0]);
-  EXPECT_EQ(tables[0].rows_by_id()[0].state[0], 0.0f) << "the optimizer begins anew";
+  EXPECT_EQ(tables[0].rows_by_id()[0].state[0], 0.0f) << "the optimizer's state is new";
 }
 
 TEST_F(WarmStart, SaysWhatDidNotFitAndWhatWasRenamed) {
-  options_.features.item_rows = 6;                            // of 12: later rows are left out
+  options_.features.item_rows = 6;                            // of 12: later rows are not taken
   options_.features.context = {{"who", {"user"}, 0, false}};  // was "user"
   options_.model.head_hidden = 12;
   options_.model.layers = 3;
@@ -85,8 +85,7 @@ TEST_F(WarmStart, RefusesNamesThatAreNotThereAndACheckpointOfWhichNothingFits) {
               HasSubstr("neither a run nor a checkpoint"));
 }
 
-// The warm start stands in the configuration: interrupted before its first save, the run begins with it
-// again.
+// The configuration contains the warm start: a run interrupted before its first save starts from it again.
 TEST_F(WarmStart, IsPartOfTheRunAndOfItsLog) {
   options_.warm_start.checkpoint = source_;
   run("whole");

@@ -11,14 +11,14 @@ namespace hstu {
 // missing and is never removed; its existence has no meaning.
 class FileLock {
  public:
-  explicit FileLock(const Path& path);  // tries once; Error when the file cannot be created
+  explicit FileLock(const Path& path);  // tries once; Error if the file cannot be created
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
   bool held() const { return held_; }  // false: another process holds it
   void wait();                         // returns when the lock is held
-  // Tries again for that long; returns held().
+  // Tries again for up to `time`; returns held().
   bool wait_for(std::chrono::milliseconds time);
 
  private:

@@ -12,7 +12,7 @@ namespace hstu {
 
 using Path = std::filesystem::path;
 
-// Reads a whole file. Throws Error naming the file when it is missing or unreadable.
+// Reads a whole file. Throws Error naming the file if it is missing or unreadable.
 std::string read_file(const Path& path);
 
 // Replaces `path` by `bytes`: temporary name, fsync, rename, fsync of the folder.

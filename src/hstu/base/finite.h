@@ -1,4 +1,4 @@
-// Looks for values that are not numbers or not finite.
+// Finds values that are NaN or infinite.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ bool all_finite(const Float* values, std::int64_t n) {
   return !bad;
 }
 
-// The place of the first NaN or infinity among `values` (n); n when all are finite. In parallel.
+// The index of the first NaN or infinity among `values` (n); n if all are finite. In parallel.
 template <typename Float>
 std::int64_t first_not_finite(const Float* values, std::int64_t n) {
   constexpr std::int64_t kBlock = 32768;

@@ -7,7 +7,7 @@
 
 namespace hstu {
 
-// bfloat16: the upper half of a float. Conversion rounds to nearest even; a NaN stays a NaN.
+// bfloat16: the upper half of a float. Conversion rounds to nearest even; a NaN remains a NaN.
 class BFloat16 {
  public:
   BFloat16() = default;
@@ -29,7 +29,7 @@ class BFloat16 {
   std::uint16_t bits_;
 };
 
-// IEEE binary16. Conversion rounds to nearest even, to infinity from 65,520 on; a NaN stays a NaN.
+// IEEE binary16. Conversion rounds to nearest even, to infinity from 65,520 on; a NaN remains a NaN.
 class Float16 {
  public:
   Float16() = default;
@@ -65,8 +65,8 @@ class Float16 {
   std::uint16_t bits_;
 };
 
-// What sums over elements of T are kept in, and with them statistics, the weights and biases of norms and all
-// gradients of weights: float for f32, bf16 and f16, double for f64.
+// The type of sums over elements of T, of statistics, of the weights and biases of norms and of all gradients
+// of weights: float for f32, bf16 and f16, double for f64.
 template <typename T>
 using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
 

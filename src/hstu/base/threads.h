@@ -53,7 +53,7 @@ void parallel_blocks(std::int64_t n, std::int64_t grain, const Body& body) {
   failure.rethrow();
 }
 
-// The smallest i in [0, n) for which holds(i), n when there is none; asked in parallel, in blocks of `grain`.
+// The smallest i in [0, n) for which holds(i); n if there is none. Tests in parallel, in blocks of `grain`.
 template <typename Holds>
 std::int64_t parallel_find(std::int64_t n, std::int64_t grain, const Holds& holds) {
   std::atomic<std::int64_t> first = n;

@@ -10,7 +10,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kBlockEvents = std::int64_t{1} << 18;
-constexpr std::int64_t kEveryone = 0;  // the one key of the global rate
+constexpr std::int64_t kEveryone = 0;  // the only key of the global rate
 
 double logit(double p) {
   return std::log(p) - std::log1p(-p);

@@ -1,4 +1,4 @@
-// The trivial baseline that every model must beat: running rates of the item and of the user.
+// The trivial baseline that every model must exceed: running rates of the item and of the user.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace hstu {
 
-// A rate is (positives + prior * global) / (events + prior): `prior` events at the global rate are assumed
-// beforehand. The global rate itself is (positives + 1) / (events + 2).
+// A rate is (positives + prior * global) / (events + prior): `prior` events at the global rate are added.
+// The global rate itself is (positives + 1) / (events + 2).
 inline constexpr double kUserPrior = 10, kItemPrior = 10;
 
 struct BaselineScores {
@@ -20,9 +20,9 @@ struct BaselineScores {
 };
 
 // Scores the anchors at `positions`, in their order. Rates count the training events strictly before an
-// anchor's time: rankable events, whatever their history, that the hold-out leaves to training. So a held-out
-// user counts for nothing and is scored at the global rate. One walk over the dataset, in parallel; the
-// result does not depend on the number of threads.
+// anchor's time: rankable events, with any length of history, that the hold-out leaves to training. So the
+// events of a held-out user do not count, and the user's rate is the global rate. One parallel pass over the
+// dataset; the result does not depend on the number of threads.
 BaselineScores score_baseline(const Dataset& dataset, const Holdout& holdout,
                               std::span<const std::int64_t> positions);
 

@@ -8,7 +8,7 @@
 namespace hstu {
 namespace {
 
-// Everything that the result depends on.
+// All inputs of the result.
 Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
              std::span<const std::int64_t> positions) {
   return {{"dataset", dataset.manifest().id},
@@ -35,8 +35,8 @@ std::optional<RankingMetrics> read(const Path& file, const Json& subject) {
   }
 }
 
-// The score ranks the samples: the probability is the score less the global rate at the sample's time, in
-// single precision, and would put samples of different times in another order.
+// Ranks the samples by score. The probability is derived from the score minus the logit of the global rate at
+// the sample's time, in single precision, and would order samples of different times differently.
 RankingMetrics compute(const Dataset& dataset, const Holdout& holdout,
                        std::span<const std::int64_t> positions) {
   const BaselineScores scores = score_baseline(dataset, holdout, positions);

@@ -1,5 +1,5 @@
-// What the trivial baseline scores on a run's held-out samples, kept in RUN/baseline.json: it takes a walk
-// over the whole dataset and changes only with the dataset and the hold-out.
+// The trivial baseline's metrics on a run's held-out samples, kept in RUN/baseline.json: computing them reads
+// the whole dataset, and they change only with the dataset and the hold-out.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace hstu {
 
-// The baseline's metrics on the anchors at `positions`, from `file` when that was written for the same
-// dataset, hold-out and samples; else computed and written there. A file that cannot be written or read is as
-// good as none. "": no file.
+// The baseline's metrics on the anchors at `positions`, from `file` if that was written for the same dataset,
+// hold-out and samples; otherwise computed and written there. Ignores a file that cannot be written or read.
+// "": no file.
 RankingMetrics baseline_metrics(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
                                 std::span<const std::int64_t> positions, const Path& file);
 

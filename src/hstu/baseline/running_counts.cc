@@ -24,7 +24,7 @@ RunningCounts::RunningCounts(std::span<const std::int64_t> keys, std::span<const
 
 std::size_t RunningCounts::first_later(std::int32_t key, std::int64_t time) const {
   const auto k = static_cast<std::size_t>(key);
-  if (time < times_[begin_[k]]) return begin_[k];  // always so under a hold-out in time
+  if (time < times_[begin_[k]]) return begin_[k];  // always true with a hold-out in time
   const auto begin = times_.begin() + static_cast<std::ptrdiff_t>(begin_[k]);
   const auto end = times_.begin() + static_cast<std::ptrdiff_t>(begin_[k + 1]);
   return static_cast<std::size_t>(std::upper_bound(begin, end, time) - times_.begin());

@@ -1,4 +1,4 @@
-// For questions "how many events of this key came before this time?": counts of events and positives.
+// Answers "how many events of this key came before this time?" with counts of events and positives.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ struct RateCounts {
   std::int64_t events = 0, positives = 0;
 };
 
-// Memory grows with the questions, not with the events: every event is added to the first later question of
-// its key, and the answers are running sums over a key's questions in order of time.
+// Memory grows with the questions, not with the events: an event is added to the first later question of its
+// key, and the answers are running sums over a key's questions in order of time.
 class RunningCounts {
  public:
   // Question q asks for events of keys[q] strictly before times[q].
   RunningCounts(std::span<const std::int64_t> keys, std::span<const std::int64_t> times);
 
-  // Adds an event; safe from many threads at once, the sums do not depend on their order.
+  // Adds an event. Thread-safe; the sums do not depend on the order of calls.
   void add(std::int64_t key, std::int64_t time, bool positive);
 
-  // Adds events of one key that come in order of time. Neighbours that fall to the same question are added
-  // together, so that threads do not contend for a key they share.
+  // Adds events of one key that come in order of time. Consecutive events of the same question are added
+  // together, so that threads contend less for a shared key.
   class Run {
    public:
     Run(RunningCounts& counts, std::int64_t key) : counts_(counts), key_(counts.distinct_.find(key)) {}
@@ -42,11 +42,11 @@ class RunningCounts {
     RateCounts pending_;
   };
 
-  // Answers, by question, when all events were added.
+  // The answers by question. Call it after all events were added.
   std::vector<RateCounts> answers() const;
 
  private:
-  // The first question of the key later than `time`; the end of the key's questions when there is none.
+  // The first question of the key later than `time`; the end of the key's questions if there is none.
   std::size_t first_later(std::int32_t key, std::int64_t time) const;
   void add_at(std::size_t place, const RateCounts& counts);
 

@@ -8,7 +8,7 @@
 namespace hstu {
 namespace {
 
-// The windows of `list`, each with what it has in [begin, end) seconds.
+// The windows of `list`, each with its anchors in [begin, end) seconds.
 AnchorList clip(const Dataset& dataset, const AnchorIndex& index, const AnchorList& list, std::int64_t begin,
                 std::int64_t end) {
   AnchorList clipped;

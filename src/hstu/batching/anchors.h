@@ -1,5 +1,4 @@
-// The anchors of a run: the events a model is asked to rank, in windows of time, split into training and
-// evaluation.
+// The anchors of a run: the events that a model ranks, by window of time, for training and for evaluation.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +11,16 @@
 namespace hstu {
 
 struct Anchors {
-  std::int64_t count = 0;                   // of all, also those that neither train nor evaluate
+  std::int64_t count = 0;                   // of all, including those in neither list
   std::int64_t time_min = 0, time_max = 0;  // of all, seconds
   Holdout holdout;
-  AnchorList training, evaluation;  // both have all windows; evaluation is empty when nothing is held out
+  AnchorList training, evaluation;  // both have all windows; evaluation is empty without a hold-out
 };
 
-// Reads the dataset's anchor index (building it when it is missing: dataset/anchor_index.h) and divides it.
-// Windows that a hold-out in time takes or leaves whole are not looked at; of the one it cuts, the times of
-// the anchors are read. Throws what open_anchor_index throws, and UsageError when the hold-out leaves nothing
-// to train on or to evaluate or contradicts itself.
+// Reads the dataset's anchor index (builds it if it is missing: dataset/anchor_index.h) and divides it. Does
+// not read windows that a hold-out in time takes or leaves completely; of the one that it divides, reads the
+// anchors' times. Throws what open_anchor_index throws, and UsageError if the hold-out is contradictory or
+// leaves no anchors for training or for evaluation.
 Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const HoldoutOptions& holdout);
 
 }  // namespace hstu

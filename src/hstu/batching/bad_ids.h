@@ -20,21 +20,21 @@ inline constexpr Choice<OnBadId> kOnBadId[] = {{"count", OnBadId::count}, {"erro
 class BadIds {
  public:
   struct Feature {
-    std::string name;           // the column to repair
+    std::string name;           // of the feature
     std::int64_t rows = 0;      // V of the table: good ids are 0 .. V - 1
     std::int64_t count = 0;     // occurrences so far
-    std::int64_t first_id = 0;  // meaningful when count > 0
+    std::int64_t first_id = 0;  // defined if count > 0
     std::string first_sample;   // "the sample of user 17 at event 48213"
   };
 
   BadIds() = default;
   BadIds(OnBadId mode, const std::vector<FeatureSpec>& features);
 
-  // Adds what a batch has. In error mode the first bad id throws Error naming feature, id and sample.
+  // Adds the counts of a batch. In error mode the first bad id throws Error naming feature, id and sample.
   void add(std::span<const BadIdCount> counts);
 
   const std::vector<Feature>& features() const { return features_; }
-  // From a checkpoint: what was counted for the feature called `name`, which must exist.
+  // Restores the counts of the feature `name`, which must exist, from a checkpoint.
   void restore(std::string_view name, std::int64_t count, std::int64_t first_id, std::string first_sample);
 
  private:

@@ -23,7 +23,7 @@ void Batch::clear() {
 
 void Batch::reserve(std::int64_t bytes) {
   if (bytes <= capacity_) return;
-  // A quarter more, so that the next batch, a little longer, fits as well.
+  // A quarter more, so that a slightly longer batch also fits.
   const auto wanted =
       static_cast<std::size_t>((bytes + bytes / 4 + kAlignment - 1) / kAlignment * kAlignment);
   std::shared_ptr<std::byte> slab(
@@ -35,7 +35,7 @@ void Batch::reserve(std::int64_t bytes) {
 }
 
 std::byte* Batch::add_column(std::string_view name, DType type, Shape shape) {
-  require(find(name) == nullptr, "batch: column \"{}\" exists already", name);
+  require(find(name) == nullptr, "batch: column \"{}\" already exists", name);
   Column column{std::string(name), type, used_, std::move(shape)};
   const auto bytes = static_cast<std::int64_t>(column.elements() * size_of(type));
   const std::int64_t end = used_ + (bytes + kAlignment - 1) / kAlignment * kAlignment;

@@ -1,5 +1,5 @@
-// Batch: what a step reads, in one slab of memory with a table of columns, so that one copy moves it to a
-// device. Alphabet: B samples, T tokens.
+// Batch: the input of a step, in one slab of memory with a table of columns, so that one copy transfers it to
+// a device. Alphabet: B samples, T tokens.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace hstu {
 
-// The memory of slabs comes from a std::pmr::memory_resource: the one place to ask for pinned memory.
+// Slabs are allocated from a std::pmr::memory_resource, which can provide pinned memory.
 using BatchMemory = std::pmr::memory_resource;
 
 // Columns of every batch, (B) each. A model's layout adds its own, and for each feature NAME.ids (the
@@ -57,23 +57,23 @@ class Batch {
   Batch(Batch&&) noexcept = default;
   Batch& operator=(Batch&&) noexcept = default;
 
-  // Forgets all columns and counts, and keeps the memory.
+  // Removes all columns and counts; keeps the memory.
   void clear();
-  // Memory for columns of so many bytes in all: columns added within it do not move those before them.
+  // Reserves memory for columns of `bytes` bytes in total: adding columns within it does not relocate others.
   void reserve(std::int64_t bytes);
-  // Bytes that a column of so many elements takes.
+  // Bytes that a column of this many elements takes.
   template <typename T>
   static std::int64_t column_bytes(std::int64_t elements) {
     return (elements * static_cast<std::int64_t>(sizeof(T)) + kAlignment - 1) / kAlignment * kAlignment;
   }
-  // A column of uninitialised elements. Throws InternalError when the name is taken.
+  // Adds a column of uninitialised elements. Throws InternalError if the name is used.
   template <typename T>
   std::span<T> add(std::string_view name, const Shape& shape) {
     std::byte* const data = add_column(name, dtype_of<T>(), shape);
     return {reinterpret_cast<T*>(data), columns_.back().elements()};
   }
 
-  // The values of a column in host memory. Throws InternalError naming the columns there are, or the type.
+  // The values of a column in host memory. Throws InternalError naming the existing columns, or the type.
   template <typename T>
   std::span<const T> values(std::string_view name) const {
     const Column& column = find(name, dtype_of<T>());
@@ -83,15 +83,15 @@ class Batch {
   // valid until clear().
   Tensor tensor(std::string_view name) const;
 
-  // Copies the slab to the context's device, on its stream; values() keeps reading the host's. The slab must
-  // not change until the stream has made the copy. Nothing is copied when that device is the host.
+  // Copies the slab to the context's device, on its stream; values() still reads the host's. The slab must
+  // not change until the copy on the stream is complete. Copies nothing if that device is the host.
   void copy_to(const Context& context);
 
   const std::vector<Column>& columns() const { return columns_; }
   std::span<const std::byte> slab() const { return {slab_.get(), static_cast<std::size_t>(used_)}; }
 
   std::int64_t samples = 0;     // B
-  std::int64_t tokens = 0;      // T of all sequences: contextual, history, candidate
+  std::int64_t tokens = 0;      // T, of all sequences: contextual, history, candidate
   std::int64_t longest = 0;     // tokens of the longest sequence
   std::int64_t supervised = 0;  // examples with a loss in the global batch: of all parts and ranks
   std::vector<BadIdCount> bad_ids;

@@ -21,7 +21,7 @@ bool any_bad(std::span<const std::int64_t> ids, std::int64_t rows) {
   return std::any_of(ids.begin(), ids.end(), [&](std::int64_t id) { return is_bad(id, rows); });
 }
 
-// Counts what body(sample, id) is called for, over every occurrence in the order of samples.
+// Counts the bad ids among the calls body(sample, id) of `walk`, one per occurrence in the order of samples.
 template <typename Walk>
 void count_bad(const FeatureSpec& feature, const Samples& samples, Batch& batch, const Walk& walk) {
   BadIdCount bad{.feature = feature.name};
@@ -35,7 +35,7 @@ void count_bad(const FeatureSpec& feature, const Samples& samples, Batch& batch,
   batch.bad_ids.push_back(std::move(bad));
 }
 
-// Of a feature whose id depends on the item alone: ids (I). Every token of the item is an occurrence.
+// For a feature whose id depends only on the item: ids (I). Every token of the item is an occurrence.
 void count_bad_of_items(const FeatureSpec& feature, std::span<const std::int64_t> ids, const Samples& samples,
                         Batch& batch) {
   if (!any_bad(ids, feature.rows)) return;

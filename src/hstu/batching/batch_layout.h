@@ -1,4 +1,4 @@
-// BatchLayout: how a model wants samples laid out in a batch. Runs on the loader's threads.
+// BatchLayout: the layout of samples in a batch for a model. Runs on the loader's threads.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ class BatchLayout {
   virtual void lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const = 0;
 };
 
-// A feature and the rows V of its table: ids are 0 .. V - 1, all others are bad.
+// A feature and the rows V of its table: valid ids are 0 .. V - 1.
 struct FeatureSpec {
   std::string name;
   std::int64_t rows = 0;
 };
 
-// The features of samples in the order in which they are looked up.
+// The features of samples in the order of lookup.
 struct SampleFeatures {
   SampleFeatures() = default;
   explicit SampleFeatures(FeatureSpec of_item, std::vector<FeatureSpec> of_attributes = {},
@@ -52,9 +52,9 @@ struct SampleFeatures {
 void add_sample_columns(const Samples& samples, Batch& batch);
 
 // Adds ids and index of each attribute (index (I), by distinct item) and of each contextual feature (index
-// (B)), and the ids of the item (I); the item's index is the layout's, which knows the tokens. Distinct ids
-// are in the order of first appearance, items ascending. Counts bad ids by occurrence: an attribute's in each
-// token that has the item.
+// (B)), and the ids of the item (I); the layout adds the item's index, because it defines the tokens.
+// Distinct ids are in the order of first appearance, items ascending. Counts bad ids by occurrence: an
+// attribute's in each token that has the item.
 void add_feature_columns(const Samples& samples, const SampleFeatures& features, LayoutScratch& scratch,
                          Batch& batch);
 

@@ -6,7 +6,7 @@
 namespace hstu {
 
 void DistinctIds::insert(std::span<const std::int64_t> ids, std::int32_t* numbers) {
-  constexpr std::size_t kAhead = 32;  // probes under way at once
+  constexpr std::size_t kAhead = 32;  // prefetched probes
   std::array<std::size_t, kAhead> home;
   for (std::size_t begin = 0; begin < ids.size(); begin += kAhead) {
     const auto part = ids.subspan(begin, std::min(kAhead, ids.size() - begin));

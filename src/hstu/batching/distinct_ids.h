@@ -1,4 +1,4 @@
-// The distinct values of a stream of ids, and the place of each in their ascending order.
+// The distinct values of a stream of ids, and the rank of each in ascending order.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace hstu {
 
-// An open-addressing hash table: a batch repeats its few distinct items millions of times, so the table stays
-// in cache where a sort of the stream would not.
+// An open-addressing hash table: a batch repeats its few distinct items millions of times, so the table fits
+// in cache, unlike a sort of the stream.
 class DistinctIds {
  public:
   DistinctIds() : slots_(1024) {}
@@ -23,14 +23,14 @@ class DistinctIds {
     reserve(1);
     return insert_at(home_of(id), id);
   }
-  // numbers[i] = insert(ids[i]), with the slots fetched ahead of the probes.
+  // numbers[i] = insert(ids[i]), with slots prefetched before they are probed.
   void insert(std::span<const std::int64_t> ids, std::int32_t* numbers);
-  // The number insert() gave to `id`, or kAbsent.
+  // The number that insert() returned for `id`, or kAbsent.
   std::int32_t find(std::int64_t id) const { return slots_[find_slot(home_of(id), id)].number; }
   std::size_t size() const { return ids_.size(); }
   // (size()), valid until the next insertion or clear().
   std::span<const std::int64_t> in_order_of_appearance() const { return ids_; }
-  // Forgets all ids and keeps the memory.
+  // Removes all ids; keeps the memory.
   void clear();
 
   // The ids in ascending order with their numbers; valid until the next insertion or clear().
@@ -48,7 +48,7 @@ class DistinctIds {
   std::size_t home_of(std::int64_t id) const {
     return mix64(static_cast<std::uint64_t>(id)) & (slots_.size() - 1);
   }
-  // Where `id` stands or would be put.
+  // The slot that holds `id` or would receive it.
   std::size_t find_slot(std::size_t at, std::int64_t id) const {
     while (slots_[at].number != kAbsent && slots_[at].id != id) at = (at + 1) & (slots_.size() - 1);
     return at;

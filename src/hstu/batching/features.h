@@ -17,7 +17,7 @@ inline constexpr std::int64_t kSecondsPerDay = 86'400;
 std::int64_t hour_of_day(std::int64_t seconds);
 std::int64_t weekday(std::int64_t seconds);
 
-// XXH64 with seed 0 over the keys as little-endian int64 values, and that modulo `rows` as an id.
+// XXH64 with seed 0 over the keys as little-endian int64 values; and the same modulo `rows`, as an id.
 std::uint64_t hash_keys(std::span<const std::int64_t> keys);
 inline std::int64_t hashed_id(std::span<const std::int64_t> keys, std::int64_t rows) {
   return static_cast<std::int64_t>(hash_keys(keys) % static_cast<std::uint64_t>(rows));
@@ -26,8 +26,8 @@ inline std::int64_t hashed_id(std::span<const std::int64_t> keys, std::int64_t r
 // The contextual features of a configuration, resolved against a dataset, which must outlive them.
 class ContextualFeatures {
  public:
-  // UsageError for an unknown key (the nearest one is suggested), no key, several keys without a hash, or a
-  // hash without rows.
+  // UsageError for an unknown key (with the nearest known key), no key, several keys without hashing, or
+  // hashing without rows.
   ContextualFeatures(const Dataset& dataset, const std::vector<ContextualFeature>& features);
 
   std::size_t size() const { return features_.size(); }

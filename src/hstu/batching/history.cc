@@ -9,7 +9,7 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kWord = 64;  // events looked at together
+constexpr std::int64_t kWord = 64;  // events examined together
 
 HistoryRule::Pool find_pool(const std::string& pool, const Manifest& manifest) {
   std::vector<std::string> known;
@@ -77,12 +77,12 @@ HistoryGatherer::HistoryGatherer(std::span<const std::uint8_t> action, const Poo
   open_.reserve(rule.pools.size());
 }
 
-// The running counts of all users go through `begin` without a mark there, but only events at or after it are
-// wanted: a search that ends before it has found that there are fewer.
+// The running counts cover all users and do not start again at `begin`, but only events at or after it count:
+// a search that ends before `begin` means that the pool has fewer events.
 std::int64_t HistoryGatherer::start_of_pool(const HistoryRule::Pool& pool, std::int64_t begin,
                                             std::int64_t anchor) const {
   std::int64_t block = anchor / kPoolBlock;
-  std::int64_t before = counts_.before(block, pool.action);  // of the first wanted event, in the end
+  std::int64_t before = counts_.before(block, pool.action);  // finally: before the first wanted event
   for (std::int64_t p = block * kPoolBlock; p < anchor; p += kWord) {
     before += std::popcount(events_with(action_ + p, std::min(kWord, anchor - p), pool.bit));
   }
@@ -121,7 +121,7 @@ std::int64_t HistoryGatherer::start_of_all(std::int64_t begin, std::int64_t anch
   return begin;
 }
 
-// Events of any of the pools, block by block; a block that holds none costs two reads a pool.
+// Appends the events of any of the pools, block by block; an empty block costs two reads per pool.
 void HistoryGatherer::append(std::int64_t begin, std::int64_t end, std::span<const HistoryRule::Pool> pools) {
   std::uint8_t bits = 0;
   for (const HistoryRule::Pool& pool : pools) bits = static_cast<std::uint8_t>(bits | pool.bit);
@@ -155,7 +155,7 @@ std::span<const std::int64_t> HistoryGatherer::gather(std::int64_t user_start, s
     }
     std::sort(starts_.begin(), starts_.end(),
               [](const Start& a, const Start& b) { return a.position < b.position; });
-    open_.clear();  // pools whose wanted events have begun
+    open_.clear();  // pools whose first wanted event has been reached
     for (std::size_t s = 0; s < starts_.size(); ++s) {
       open_.push_back(starts_[s].pool);
       append(starts_[s].position, s + 1 < starts_.size() ? starts_[s + 1].position : anchor, open_);

@@ -1,4 +1,4 @@
-// The causal gather: which events before an anchor make up its history.
+// The causal gather: selects the events before an anchor that form its history.
 #pragma once
 
 #include <cstdint>
@@ -22,27 +22,27 @@ struct HistoryRule {
   bool pool_capped = false;     // interleaved: at most pool_cap events of each pool
   std::int64_t pool_cap = 0;    // max(1, history_length / number of pools)
   std::int64_t scan_limit = 0;  // events
-  std::int64_t longest = 0;     // no history is longer
+  std::int64_t longest = 0;     // maximum length of a history
 };
 
-// UsageError for lengths and limits below 1, unknown or repeated pools, or a max_sequence that leaves no
-// room beside `contextual_tokens` and the candidate.
+// UsageError for lengths and limits below 1, unknown or repeated pools, or a max_sequence without room for
+// history in addition to `contextual_tokens` and the candidate.
 HistoryRule resolve_history(const DataOptions& options, const Manifest& manifest);
 
-// Gathers histories one after another; owns its scratch space, so every thread has its own.
+// Gathers histories sequentially; owns its scratch memory, so each thread needs its own gatherer.
 class HistoryGatherer {
  public:
   // `action` and its running counts must outlive the gatherer.
   HistoryGatherer(std::span<const std::uint8_t> action, const PoolCounts& counts, const HistoryRule& rule);
 
-  // Positions of the history of the anchor at `anchor`, ascending, all in [user_start, anchor). Of everything
-  // the strategy selects in [max(user_start, anchor - scan_limit), anchor) the last rule.longest are kept. An
-  // event of several pools counts in each and is kept once, if any of them has room. Valid until the next
+  // Positions of the history of the anchor at `anchor`, ascending, all in [user_start, anchor): the last
+  // rule.longest of the events that the strategy selects in [max(user_start, anchor - scan_limit), anchor).
+  // An event of several pools counts in each and is kept once, if any of them has room. Valid until the next
   // call.
   std::span<const std::int64_t> gather(std::int64_t user_start, std::int64_t anchor);
 
  private:
-  // Where the last `wanted` events of the pool before `anchor` begin, not before `begin`.
+  // The position of the first of the pool's last `wanted` events before `anchor`, not before `begin`.
   std::int64_t start_of_pool(const HistoryRule::Pool& pool, std::int64_t begin, std::int64_t anchor) const;
   // The same for the events of any pool together.
   std::int64_t start_of_all(std::int64_t begin, std::int64_t anchor) const;
@@ -55,10 +55,10 @@ class HistoryGatherer {
     std::int64_t position;
     HistoryRule::Pool pool;
   };
-  std::vector<Start> starts_;            // one a pool
+  std::vector<Start> starts_;            // one per pool
   std::vector<HistoryRule::Pool> open_;  // scratch
-  std::vector<std::int64_t> positions_;  // room for all that can be selected
-  std::size_t selected_ = 0;             // of positions_
+  std::vector<std::int64_t> positions_;  // sized for all events that can be selected
+  std::size_t selected_ = 0;             // number of positions_ in use
 };
 
 }  // namespace hstu

@@ -30,8 +30,8 @@ void check_options(const HoldoutOptions& options) {
   if (options.seconds < 0) fail_usage("hold-out seconds: expected at least 0, found {}", options.seconds);
 }
 
-// The time of the anchor that has `later` anchors after it in the order of times: windows are counted from
-// the last one back, and only the times of the one it lies in are read.
+// The time of the anchor that has `later` anchors after it in the order of times: counts windows backwards
+// from the last, and reads only the times of the one that contains the anchor.
 std::int64_t time_before(const Dataset& dataset, const AnchorIndex& index, std::int64_t later) {
   std::int64_t window = index.windows();
   std::int64_t size = 0;

@@ -1,4 +1,4 @@
-// Who trains and who evaluates: a hold-out in time, of users, or of users in a time.
+// The split into training and evaluation: a hold-out in time, of users, or of users in a time interval.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Holdout {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t time_begin = kNever;  // events at or after never train; kNever: no hold-out in time
-  std::int64_t time_end = kNever;    // evaluation ends before this; what comes later serves nothing
+  std::int64_t time_end = kNever;    // evaluation ends before this; later events are not used
   UserSplit users;
 
   bool in_time() const { return time_begin != kNever; }
@@ -28,8 +28,8 @@ struct Holdout {
   }
 };
 
-// UsageError when more than one hold-out in time is asked for, a value is out of its range, or a window does
-// not exist. A fraction becomes a time by the times of the one window it falls into.
+// UsageError if more than one hold-out in time is set, a value is out of its range, or a window does not
+// exist. A fraction is converted to a time by the times of the only window that it divides.
 Holdout resolve_holdout(const Dataset& dataset, const AnchorIndex& index, const HoldoutOptions& options);
 
 }  // namespace hstu

@@ -18,7 +18,7 @@ void ItemNumbers::number(const MappedColumn& item, std::int64_t user_start,
   }
   const auto reach = static_cast<std::size_t>(positions.back() - base_ + 1);
   if (known_.size() < reach) known_.resize(reach, DistinctIds::kAbsent);
-  std::int32_t* const known = known_.data();  // position p is at p - base
+  std::int32_t* const known = known_.data();  // position p has index p - base
   const std::int64_t base = base_;
 
   events_.clear();

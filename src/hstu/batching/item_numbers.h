@@ -1,4 +1,4 @@
-// Numbers of the items of a batch, looked up once for each event of a user.
+// Numbers of the items of a batch, with one lookup for each event of a user.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace hstu {
 
-// The histories of a user's neighbouring anchors share most of their events, and anchors mostly come user by
-// user: what one sample looked up in the table of distinct ids is remembered by position for the next.
+// The histories of a user's consecutive anchors share most of their events, and anchors mostly come user by
+// user: the numbers that one sample looked up are cached by position for the next.
 class ItemNumbers {
  public:
-  // Forgets the items and keeps the memory.
+  // Removes the items; keeps the memory.
   void clear();
 
-  // numbers[i] = the number of the item at positions[i]; positions ascend and are of the user whose events
+  // numbers[i] = the number of the item at positions[i]; positions ascend and belong to the user whose events
   // begin at user_start.
   void number(const MappedColumn& item, std::int64_t user_start, std::span<const std::int64_t> positions,
               std::int32_t* numbers);
-  // The same for a single item, of whoever.
+  // The same for a single item, of any user.
   std::int32_t number(std::int64_t item) { return distinct_.insert(item); }
 
   DistinctIds& distinct() { return distinct_; }
@@ -29,7 +29,7 @@ class ItemNumbers {
  private:
   DistinctIds distinct_;
   std::int64_t user_start_ = -1;
-  std::int64_t base_ = 0;             // position that known_ begins at
+  std::int64_t base_ = 0;             // position of known_[0]
   std::vector<std::int32_t> known_;   // [position - base_] number, or kAbsent
   std::vector<std::int64_t> ids_;     // scratch: of events not known yet
   std::vector<std::int64_t> events_;  // their positions

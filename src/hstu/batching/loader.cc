@@ -28,8 +28,8 @@ Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSch
   }
 }
 
-// Parts are numbered in the order of the schedule. A window is shuffled here, by the worker that enters it
-// first, while batches of the window before it are still being built and read.
+// Parts are numbered in the order of the schedule. The first worker that reaches a window shuffles it here,
+// while batches of the previous window are still being built and read.
 Loader::Claim Loader::claim() {
   const std::scoped_lock lock(schedule_mutex_);
   Claim claimed{.number = claimed_++, .job = {}, .positions = {}, .last_part = true, .failure = {}};
@@ -83,7 +83,7 @@ void Loader::work(const std::stop_token& stop, Scratch& scratch) {
       };
       if (!changed_.wait(lock, stop, room) || stop.stop_requested()) return;
     }
-    Slot& mine = slot(claimed.number);  // this worker's alone until it is ready
+    Slot& mine = slot(claimed.number);  // owned by this worker until it is ready
     make(claimed, scratch, mine);
     more = !mine.failure;
     const std::scoped_lock lock(mutex_);

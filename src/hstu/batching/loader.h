@@ -1,4 +1,4 @@
-// Keeps the next batches ready: worker threads build them ahead of the training step.
+// Prepares the next batches: worker threads build them ahead of the training step.
 #pragma once
 
 #include <condition_variable>
@@ -22,40 +22,38 @@ namespace hstu {
 
 struct LoaderOptions {
   int workers = 2;  // threads that build batches
-  int ready = 4;    // batches kept ready ahead of next(), at most
-  // A global batch is cut into parts of at most this many tokens (a part has one sample at least); 0: one
-  // part.
+  int ready = 4;    // maximum number of batches prepared ahead of next()
+  // A global batch is divided into parts of at most this many tokens (but at least one sample); 0: one part.
   std::int64_t part_tokens = 0;
   // This rank's samples of a global batch of n: [n * rank / ranks, n * (rank + 1) / ranks). It may have none.
   int rank = 0, ranks = 1;
   BatchMemory* memory = std::pmr::get_default_resource();  // of the batches; outlives the loader
 };
 
-// One part of a global batch. Every rank gets at least one part of each global batch, an empty one if need
-// be.
+// One part of a global batch. Every rank gets at least one part of each global batch; it may be empty.
 struct LoadedBatch {
   explicit LoadedBatch(BatchMemory* memory) : batch(memory) {}
   Batch batch;
   bool last_part = true;            // of the global batch
   std::int64_t global_samples = 0;  // of the global batch: all parts of all ranks
-  BatchCursor cursor;               // which global batch this is
-  BatchCursor next;                 // where a resumed run continues after it
+  BatchCursor cursor;               // of this global batch
+  BatchCursor next;                 // the cursor at which a resumed run continues after it
   bool window_end = false;          // the last global batch of its window
-  double data_wait_ms = 0;          // how long next() waited for this part
+  double data_wait_ms = 0;          // time that next() waited for this part
 };
 
-// Batches and their order depend on the schedule alone, not on the number of workers. One thread calls
-// next(); the builder, the layout and the schedule's anchors must outlive the loader. Destroying it early is
-// fine: it waits for the batches that are being built and drops them. The memory of `ready` + 1 batches is
-// reused: once it has grown to what batches need, nothing is allocated for them.
+// Batches and their order depend only on the schedule, not on the number of workers. One thread calls next();
+// the builder, the layout and the schedule's anchors must outlive the loader. It may be destroyed early: the
+// destructor waits for the batches in progress and drops them. The memory of `ready` + 1 batches is reused:
+// after it has grown to the size of the batches, nothing is allocated for them.
 class Loader {
  public:
-  // UsageError when a number is below its bound.
+  // UsageError if a number is below its bound.
   Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSchedule schedule,
          const LoaderOptions& options = {});
 
   // The next part in order, null after the last; valid until the next call. An exception of a worker is
-  // thrown here in the place of its batch, and again by every later call.
+  // thrown here in place of its batch, and again by every later call.
   const LoadedBatch* next();
 
  private:
@@ -79,7 +77,7 @@ class Loader {
   };
   void work(const std::stop_token& stop, Scratch& scratch);
   Claim claim();
-  // Takes the next part off rest_.
+  // Removes the next part from rest_ and returns it.
   std::span<const std::int64_t> take_part();
   void make(const Claim& claimed, Scratch& scratch, Slot& slot) const noexcept;
   Slot& slot(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
@@ -88,21 +86,20 @@ class Loader {
   const BatchLayout& layout_;
   LoaderOptions options_;
 
-  std::mutex schedule_mutex_;  // never held together with mutex_ by the caller of next()
+  std::mutex schedule_mutex_;  // the caller of next() never holds it together with mutex_
   BatchSchedule schedule_;
-  std::int64_t claimed_ = 0;            // parts given to workers
+  std::int64_t claimed_ = 0;            // parts claimed by workers
   std::optional<BatchJob> job_;         // the global batch that parts are taken from
-  std::span<const std::int64_t> rest_;  // its samples that no part has yet
+  std::span<const std::int64_t> rest_;  // its samples that are in no part yet
 
-  std::mutex mutex_;  // guards what follows, but for slots that are not ready: those are their worker's
+  std::mutex mutex_;  // guards the following members except slots that are not ready, which a worker owns
   std::condition_variable_any changed_;
-  std::vector<Slot> slots_;     // part n is in slot n % size
-  std::int64_t delivered_ = 0;  // parts returned by next()
-  std::int64_t batches_ =
-      std::numeric_limits<std::int64_t>::max();  // known once a worker has reached the end
+  std::vector<Slot> slots_;                                          // part n is in slot n % size
+  std::int64_t delivered_ = 0;                                       // parts returned by next()
+  std::int64_t batches_ = std::numeric_limits<std::int64_t>::max();  // set when a worker reaches the end
 
-  LoadedBatch current_;  // what next() returned; its memory goes to the slot it takes the following one from
-  std::vector<std::jthread> workers_;  // last: stopped and joined before the rest goes
+  LoadedBatch current_;  // returned by next(); the following call swaps its memory with that of a slot
+  std::vector<std::jthread> workers_;  // last: stopped and joined before the other members are destroyed
 };
 
 }  // namespace hstu

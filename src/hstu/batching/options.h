@@ -1,4 +1,4 @@
-// Everything a user may say about how samples are made of a dataset. Plain data with defaults.
+// The user's options for making samples from a dataset. Plain data with defaults.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hstu {
 
-// Which earlier events of pool actions become the history of length at most `history_length` = L.
+// Selects the earlier events of pool actions that form a history of at most `history_length` = L events.
 enum class HistoryStrategy {
   interleaved,  // the last max(1, L / pools) events of every pool, merged by time
   last_n,       // the last L events of any pool
@@ -33,34 +33,34 @@ struct DataOptions {
   std::int64_t history_length = 256;  // L
   HistoryStrategy strategy = HistoryStrategy::interleaved;
   std::vector<std::string> pools;        // actions whose events enter histories; empty: as the dataset says
-  std::int64_t scan_limit = 20'000;      // a history comes from this many events before the anchor, at most
+  std::int64_t scan_limit = 20'000;      // a history comes from at most this many events before the anchor
   std::int64_t max_sequence = 0;         // contextual tokens + history + candidate; 0: no limit
   std::int64_t min_history = 0;          // events of any kind a user must have before an anchor
-  std::int64_t window_seconds = 86'400;  // training goes window by window in time; 0: one window
+  std::int64_t window_seconds = 86'400;  // training proceeds window by window in time; 0: one window
   std::vector<std::string> attributes;   // of items, in the order of Samples::attributes
   std::vector<ContextualFeature> contextual;  // in the order of Samples::context
 };
 
-// What is held out of training for evaluation: at most one of windows, fraction and seconds, and users on
-// top. Anchors at or after the start of a hold-out in time never train, held-out users' anchors never train.
+// The hold-out for evaluation: at most one of windows, fraction and seconds, and in addition users. Training
+// uses neither anchors at or after the start of a hold-out in time nor held-out users' anchors.
 struct HoldoutOptions {
   std::int64_t windows = 0;        // this many windows: the last ones, or those from first_window on
-  std::int64_t first_window = -1;  // alone: all windows from here on; -1: the last `windows`
-  double fraction = 0;             // this fraction of the anchors, the latest; equal times stay together
+  std::int64_t first_window = -1;  // without `windows`: all from this one on; -1: the last `windows`
+  double fraction = 0;             // the latest anchors, this fraction; equal times are not separated
   std::int64_t seconds = 0;        // anchors later than the newest anchor's time minus this
   // Users whose split hash (spec: splitmix64 of id and salt) is below this train, the others are held out.
   double train_user_fraction = 1;
   std::int64_t split_salt = 0;
 };
 
-// The order of batches. A window's anchors are cut into batches in a row; its last batch may be smaller.
+// The order of batches. A window's anchors are divided into consecutive batches; the last may be smaller.
 struct ScheduleOptions {
   std::int64_t batch_size = 32;   // samples of all ranks together
-  bool drop_last = false;         // true: a window's smaller last batch is left out
-  std::int64_t epochs = 1;        // passes over all windows; 0: without end
+  bool drop_last = false;         // true: a window's smaller last batch is omitted
+  std::int64_t epochs = 1;        // passes over all windows; 0: unlimited
   std::int64_t first_window = 0;  // of every epoch
   std::int64_t windows = 0;       // of every epoch; 0: all from first_window on
-  // Anchors are shuffled inside consecutive runs of max(1, round(fraction * n)) of a window's n anchors;
+  // Anchors are shuffled within consecutive runs of max(1, round(fraction * n)) of a window's n anchors;
   // 0: ascending positions; 1: the whole window.
   double shuffle_fraction = 0;
   std::uint64_t seed = 0;

@@ -7,13 +7,13 @@
 namespace hstu {
 namespace {
 
-// Index of the user that owns `position`; neighbours mostly share theirs.
+// Index of the user that owns `position`. Tries `guess` first, because consecutive positions mostly share it.
 std::int64_t find_user(const Dataset& dataset, std::int64_t position, std::int64_t guess) {
   const auto offsets = dataset.user_offsets().subspan(static_cast<std::size_t>(guess), 2);
   return position >= offsets[0] && position < offsets[1] ? guess : dataset.user_at(position);
 }
 
-// Replaces numbers of first appearance by places in the ascending order.
+// Replaces numbers in order of first appearance by ranks in ascending order.
 void renumber(std::vector<std::int32_t>& items, const std::vector<std::int32_t>& place) {
   for (std::int32_t& item : items) item = place[static_cast<std::size_t>(item)];
 }
@@ -77,7 +77,7 @@ void SampleBuilder::add_candidates(Samples& samples, SampleScratch& scratch) con
   }
 }
 
-// Items get their numbers of first appearance here.
+// Items get numbers in order of first appearance here.
 void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) const {
   const auto count = static_cast<std::size_t>(samples.count);
   samples.history_offsets.resize(count + 1);
@@ -88,8 +88,7 @@ void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) cons
   for (std::size_t b = 0; b < count; ++b) {
     const std::int64_t anchor = samples.position[b];
     const auto history = scratch.gatherer.gather(scratch.user_starts[b], anchor);
-    // Sizes only grow here, to what most batches need in the end: elements are set to zero once, not each
-    // time.
+    // Sizes only grow here, so that elements are set to zero only once and not for each batch.
     const std::size_t needed = tokens + history.size();
     if (samples.history_item.size() < needed) {
       samples.history_item.resize(needed);
@@ -115,7 +114,7 @@ void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) cons
   samples.history_time.resize(tokens);
 }
 
-// The distinct items in ascending order, and what depends on them alone.
+// The distinct items in ascending order, and the columns that depend only on them.
 void SampleBuilder::add_items(Samples& samples, SampleScratch& scratch) const {
   const auto sorted = scratch.numbers.distinct().sorted();
   samples.items.resize(sorted.size());

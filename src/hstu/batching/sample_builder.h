@@ -1,4 +1,4 @@
-// Makes samples out of anchors' positions.
+// Builds samples from the positions of anchors.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace hstu {
 
-// Scratch memory for making samples. Reused from batch to batch, so that nothing is allocated in the long
-// run; one thread at a time.
+// Scratch memory for building samples. Reused from batch to batch, so that eventually nothing is allocated;
+// for one thread at a time.
 struct SampleScratch {
   explicit SampleScratch(HistoryGatherer histories) : gatherer(std::move(histories)) {}
   HistoryGatherer gatherer;
@@ -25,28 +25,28 @@ struct SampleScratch {
   std::vector<std::int32_t> place;        // [number of an item] index into Samples::items
 };
 
-// Samples are a pure function of (dataset, options, positions). Safe to use from many threads at once, each
-// with a scratch of its own. The dataset must outlive it.
+// Samples are a pure function of (dataset, options, positions). Thread-safe if each thread has its own
+// scratch. The dataset must outlive it.
 class SampleBuilder {
  public:
-  // UsageError for names the dataset does not have and values out of range.
+  // UsageError for names that the dataset does not have and for values out of range.
   SampleBuilder(const Dataset& dataset, const DataOptions& options);
 
-  // The samples of the anchors at `positions`, in their order. Nothing at or after an anchor's position
-  // reaches its sample, but for the candidate itself: item, time, label, context. What `samples` held is
-  // overwritten, in its own memory.
+  // The samples of the anchors at `positions`, in their order. A sample contains nothing from its anchor's
+  // position or later, except the candidate itself: item, time, label, context. Overwrites `samples` and
+  // reuses its memory.
   void build(std::span<const std::int64_t> positions, Samples& samples, SampleScratch& scratch) const;
   Samples build(std::span<const std::int64_t> positions) const;
   SampleScratch scratch() const {
     return SampleScratch(HistoryGatherer(dataset_.action(), dataset_.pool_counts(), rule_));
   }
 
-  // A bound of the tokens of the sample at `position` (contextual, history, candidate), known without
-  // gathering its history.
+  // An upper bound of the tokens of the sample at `position` (contextual, history, candidate), computed
+  // without gathering its history.
   std::int64_t most_tokens(std::int64_t position) const;
-  // No sample of these options has a longer history.
+  // The maximum length of a history.
   std::int64_t longest_history() const { return rule_.longest; }
-  // No sample has more tokens: contextual, history, candidate.
+  // The maximum number of tokens of a sample: contextual, history, candidate.
   std::int64_t longest_sequence() const {
     return static_cast<std::int64_t>(features_.size()) + rule_.longest + 1;
   }

@@ -1,5 +1,4 @@
-// Samples: what a dataset says of some anchors. Alphabet: B samples, T history tokens in all, I distinct
-// items.
+// Samples: the data of some anchors. Alphabet: B samples, T history tokens in total, I distinct items.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ struct Samples {
   std::vector<std::int64_t> user;            // (B) original user ids
   std::vector<std::int64_t> position;  // (B) flat position of the anchor in the dataset: the sample's name
 
-  // Every distinct item once, so that what depends on the item alone is computed once.
+  // Every distinct item once, so that values that depend only on the item are computed once.
   std::vector<std::int64_t> items;                    // (I) original ids, ascending
   std::vector<std::vector<std::int64_t>> attributes;  // [attribute](I) ids, in the order of the configuration
   std::vector<std::vector<std::int64_t>> context;     // [feature](B) ids, already hashed into their table

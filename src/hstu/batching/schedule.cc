@@ -37,8 +37,8 @@ BatchSchedule::BatchSchedule(const AnchorList& anchors, const ScheduleOptions& o
   const bool inside = cursor_.epoch >= 0 && cursor_.batch >= 0 && cursor_.window >= options_.first_window &&
                       cursor_.window < end_window_ && cursor_.batch <= batches(cursor_.window);
   check(inside,
-        "cannot go on at epoch {}, window {}, batch {}: the data has windows {} to {}; expected the dataset "
-        "and options of the run that is resumed",
+        "cannot continue at epoch {}, window {}, batch {}: the data has windows {} to {}; expected the "
+        "dataset and options of the run that is resumed",
         start.epoch, start.window, start.batch, options_.first_window, end_window_ - 1);
 }
 

@@ -1,4 +1,4 @@
-// Which anchors form which batch, in which order: windows in order of time, batches in a row inside a window.
+// The assignment of anchors to batches and their order: windows in order of time, consecutive batches within.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,28 @@ struct BatchCursor {
   bool operator==(const BatchCursor&) const = default;
 };
 
-// One batch to make: batch s of a window is the slice [s * batch_size, (s + 1) * batch_size) of the window's
+// One batch to build: batch s of a window is the slice [s * batch_size, (s + 1) * batch_size) of the window's
 // (shuffled) anchors.
 struct BatchJob {
   BatchCursor cursor;
-  BatchCursor next;         // where a resumed run goes on after this batch
+  BatchCursor next;         // the cursor at which a resumed run continues after this batch
   bool window_end = false;  // the last batch of its window
   std::span<const std::int64_t> positions;
   std::shared_ptr<const std::vector<std::int64_t>> shuffled;  // keeps positions alive
 };
 
-// Lists the jobs lazily, from any cursor on. The list of anchors must outlive it.
+// Generates the jobs lazily, starting at any cursor. The list of anchors must outlive it.
 class BatchSchedule {
  public:
-  // UsageError for options out of range and when no window holds a batch; Error for a start that is not in
-  // the schedule (a checkpoint of another dataset or configuration).
+  // UsageError for options out of range and if no window has a batch; Error for a start that is not in the
+  // schedule (a checkpoint of another dataset or configuration).
   BatchSchedule(const AnchorList& anchors, const ScheduleOptions& options, BatchCursor start = {});
 
   // Empty after the last epoch.
   std::optional<BatchJob> next();
 
   std::int64_t batches_per_epoch() const;
-  std::int64_t samples_per_epoch() const;  // without what drop_last leaves out
+  std::int64_t samples_per_epoch() const;  // without the samples that drop_last omits
 
  private:
   std::int64_t batches(std::int64_t window) const;
@@ -49,7 +49,7 @@ class BatchSchedule {
   ScheduleOptions options_;
   std::int64_t end_window_ = 0;
   BatchCursor cursor_;
-  BatchCursor loaded_{.epoch = -1};                            // whose window `shuffled_` holds
+  BatchCursor loaded_{.epoch = -1};                            // its window is the one in `shuffled_`
   std::shared_ptr<const std::vector<std::int64_t>> shuffled_;  // null without a shuffle
 };
 

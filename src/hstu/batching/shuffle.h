@@ -1,4 +1,4 @@
-// The order of anchors inside a training window.
+// The order of anchors within a training window.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 namespace hstu {
 
 // Shuffles one window's positions in place: a pure function of (seed, epoch, window, fraction, positions).
-// fraction <= 0: unchanged. fraction >= 1: a permutation of the whole window. Otherwise the window is cut
+// fraction <= 0: unchanged. fraction >= 1: a permutation of the whole window. Otherwise the window is divided
 // into consecutive runs of max(1, round(fraction * n)) positions (halves to even) and every run is permuted
-// by itself, so no position moves further than a run. Permutations are Fisher-Yates shuffles, drawn from one
-// counter-based stream a window.
+// separately, so no position leaves its run. Permutations are Fisher-Yates shuffles, drawn from one
+// counter-based stream per window.
 void shuffle_window(std::span<std::int64_t> positions, double fraction, std::uint64_t seed,
                     std::int64_t epoch, std::int64_t window);
 

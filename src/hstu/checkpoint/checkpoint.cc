@@ -38,7 +38,7 @@ Path save_checkpoint(const Path& folder, std::int64_t step, std::span<const Sect
   const Path target = replaces ? Path(path.string() + ".new") : path;
   if (replaces) {
     std::error_code ignored;
-    fs::remove_all(target, ignored);  // What an interrupted replacement left behind.
+    fs::remove_all(target, ignored);  // Left by an interrupted replacement.
   }
   StagedFolder staged(target);
   CheckpointManifest manifest{.step = step, .state = state, .tables = nlohmann::json::array(), .files = {}};

@@ -35,7 +35,7 @@ void rename_folder(const Path& from, const Path& to) {
   if (error) fail("cannot rename {} to {}: {}", from.string(), to.string(), error.message());
 }
 
-// First out of sight by one rename, then removed: a removal that is cut short leaves no torn checkpoint.
+// Renames the folder before removing it: an interrupted removal leaves no torn checkpoint.
 void remove_folder(const Path& path) {
   const Path old = path.string() + std::string(kOld);
   std::error_code error;
@@ -112,7 +112,7 @@ void replace_folder(const Path& replacement, const Path& path) {
     return;
   }
   std::error_code error;
-  fs::remove_all(replacement, error);  // It bears the old content now.
+  fs::remove_all(replacement, error);  // It now contains the old content.
   if (error) fail("cannot remove {}: {}", replacement.string(), error.message());
 }
 

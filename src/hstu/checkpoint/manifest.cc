@@ -11,7 +11,7 @@ using nlohmann::json;
 constexpr const char* kFormat = "hstu-checkpoint";
 constexpr int kVersion = 1;
 
-// The exact text of a manifest file: the document with its own checksum in it.
+// The exact text of a manifest file: the document with its own checksum.
 std::string sealed_text(json document) {
   document.erase("checksum");
   document["checksum"] = checksum(document.dump(2));
@@ -27,7 +27,7 @@ void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& man
   const json document = {{"format", kFormat},       {"version", kVersion},       {"step", manifest.step},
                          {"state", manifest.state}, {"tables", manifest.tables}, {"files", files}};
   const std::string text = sealed_text(document);
-  // NaN would come back as null: a loss that nobody would see.
+  // NaN would be read back as null, without an error.
   require(json::parse(text)["state"] == manifest.state,
           "the state of a checkpoint holds a NaN or an infinity");
   write_file(folder / kManifestName, text);

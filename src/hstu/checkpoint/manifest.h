@@ -1,4 +1,4 @@
-// manifest.json of a checkpoint: what the folder holds, and a checksum for every byte of it.
+// manifest.json of a checkpoint: the content of the folder, with checksums that cover every byte.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ struct ManifestFile {
 
 struct CheckpointManifest {  // NOLINT(bugprone-exception-escape): a move of nlohmann::json throws nothing
   std::int64_t step = 0;
-  nlohmann::json state;                       // values of the caller, descriptions of sections by name
+  nlohmann::json state;                       // values of the caller; descriptions of sections by name
   nlohmann::json tables;                      // array: descriptions of the sections "tables/..."
   std::map<std::string, ManifestFile> files;  // by path relative to the checkpoint, "/" between parts
 };
 
-// Writes folder/manifest.json. Throws InternalError when `state` holds what JSON cannot (NaN, infinity).
+// Writes folder/manifest.json. Throws InternalError if `state` holds a value that JSON lacks (NaN, infinity).
 void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& manifest);
 
-// Reads folder/manifest.json. Throws Error naming the file when it is missing, torn, altered by a single byte
-// or of another version.
+// Reads folder/manifest.json. Throws Error naming the file if it is missing, torn, altered in any byte or of
+// another version.
 CheckpointManifest read_checkpoint_manifest(const Path& folder);
 
 }  // namespace hstu

@@ -21,20 +21,20 @@ struct TensorSpec {
   Shape shape;
 };
 
-// Writes a file front to back without holding it in memory. The bytes are a pure function of the arguments.
+// Writes a file sequentially without holding it in memory. The bytes are a pure function of the arguments.
 class SafetensorsWriter {
  public:
-  // Data must follow in the order of `tensors`. Order them by falling element size, so that each is aligned.
+  // Data must follow in the order of `tensors`, which descend in element size, so that each is aligned.
   SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors);
 
-  // The next `size` bytes of data; a tensor may come in many pieces. Throws Error naming the file.
+  // Writes the next `size` bytes of data; a tensor may come in several calls. Throws Error naming the file.
   void write(const void* data, std::size_t size);
   void write(const Tensor& tensor) { write(tensor.raw(), tensor.bytes()); }
-  // Flushes and fsyncs. Throws InternalError when fewer or more bytes came than the tensors hold.
+  // Flushes and fsyncs. Throws InternalError if the bytes written are fewer or more than the tensors hold.
   void close();
 
   std::uint64_t bytes() const { return file_.size(); }
-  // Of all bytes written, as file_checksum() would find.
+  // Checksum of all bytes written, equal to file_checksum() of the file.
   std::string checksum() const { return checksum_.text(); }
 
  private:
@@ -43,13 +43,13 @@ class SafetensorsWriter {
   std::uint64_t expected_bytes_ = 0;
 };
 
-// A file mapped into memory. Opening checks the whole header: sizes, offsets, no gap, no overlap, nothing
-// behind the end. Throws Error naming the file and what is wrong with it.
+// A file mapped into memory. Opening checks the whole header: sizes, offsets, no gap, no overlap, no trailing
+// bytes. Throws Error naming the file and the defect.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const Path& path);
 
-  const std::vector<TensorSpec>& tensors() const { return tensors_; }  // by place in the file
+  const std::vector<TensorSpec>& tensors() const { return tensors_; }  // by offset in the file
 
   // Throws Error unless the file holds exactly these tensors, in any order.
   void expect(const std::vector<TensorSpec>& tensors) const;
@@ -60,8 +60,8 @@ class SafetensorsFile {
     const std::span<const std::byte> bytes = find(name, dtype_of<T>(), shape);
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
-  // The elements of the one-dimensional tensor `name`, whatever its length. Throws Error unless it exists
-  // with this type and one dimension.
+  // The elements of the one-dimensional tensor `name`, of any length. Throws Error unless it exists with this
+  // type and one dimension.
   template <typename T>
   std::span<const T> column(const std::string& name) const {
     return values<T>(name, {rows(name)});
@@ -75,7 +75,7 @@ class SafetensorsFile {
     std::span<const std::byte> bytes;
   };
   std::span<const std::byte> find(const std::string& name, DType dtype, const Shape& shape) const;
-  // The first extent of a tensor; 0 when there is no such tensor or it has no extents.
+  // The first extent of a tensor; 0 if the tensor does not exist or has no extents.
   std::int64_t rows(const std::string& name) const;
 
   Path path_;

@@ -21,7 +21,7 @@ constexpr std::uint64_t kMaxHeader = 100'000'000;  // the limit of the format's 
   fail("{} is not a whole safetensors file: {}", path.string(), what);
 }
 
-// The header as JSON; `data` receives what follows it.
+// The header as JSON; `data` receives the bytes after it.
 json parse_header(const Path& path, std::span<const std::byte> file, std::span<const std::byte>* data) {
   std::uint64_t length = 0;
   if (file.size() < sizeof length)
@@ -41,7 +41,7 @@ json parse_header(const Path& path, std::span<const std::byte> file, std::span<c
   };
   json header = json::parse(text, text + length, watch, /*allow_exceptions=*/false);
   if (!header.is_object()) refuse(path, "its header is not a JSON object");
-  if (!twice.empty()) refuse(path, fmt::format("tensor \"{}\" stands twice in its header", twice));
+  if (!twice.empty()) refuse(path, fmt::format("tensor \"{}\" occurs twice in its header", twice));
   return header;
 }
 
@@ -116,7 +116,7 @@ SafetensorsFile::SafetensorsFile(const Path& path) : path_(path), file_(path) {
   std::int64_t next = 0;
   for (Place& place : places) {
     if (place.begin != next || place.end > static_cast<std::int64_t>(data.size())) {
-      refuse(path, fmt::format("tensor \"{}\" stands at bytes {} to {} of {}, expected it to begin at {}",
+      refuse(path, fmt::format("tensor \"{}\" is at bytes {} to {} of {}, expected it to begin at {}",
                                place.spec.name, place.begin, place.end, data.size(), next));
     }
     next = place.end;
@@ -151,7 +151,7 @@ std::span<const std::byte> SafetensorsFile::find(const std::string& name, DType 
         path_.string(), name, to_string(dtype), to_string(shape), to_string(spec.dtype),
         to_string(spec.shape));
   check(reinterpret_cast<std::uintptr_t>(found->second.bytes.data()) % size_of(dtype) == 0,
-        "{}: tensor \"{}\" is not aligned to its element size: write the file anew", path_.string(), name);
+        "{}: tensor \"{}\" is not aligned to its element size: write the file again", path_.string(), name);
   return found->second.bytes;
 }
 

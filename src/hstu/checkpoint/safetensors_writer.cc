@@ -9,7 +9,7 @@
 namespace hstu {
 
 static_assert(std::endian::native == std::endian::little,
-              "safetensors are little-endian; so is all we write");
+              "safetensors files are little-endian; this program writes its numbers unconverted");
 
 SafetensorsWriter::SafetensorsWriter(const Path& path, const std::vector<TensorSpec>& tensors) : file_(path) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();

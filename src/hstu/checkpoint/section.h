@@ -1,5 +1,5 @@
-// Sections: the parts of a checkpoint. Whoever has state that training needs to go on describes it as a
-// section; a checkpoint is a list of sections and does not know what they hold. docs/checkpoint.md
+// Sections: the parts of a checkpoint. A component describes the state that it needs to continue as a
+// section; a checkpoint is a list of sections and does not depend on their content. docs/checkpoint.md
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@
 
 namespace hstu {
 
-// Takes the content of one section: a description, a file of tensors, or both.
+// Writes the content of one section: a description, a file of tensors, or both.
 class SectionWriter {
  public:
-  // `folder`: of the checkpoint. What is written is entered into `manifest`, which must outlive this object.
+  // `folder`: of the checkpoint. Records what is written in `manifest`, which must outlive this object.
   SectionWriter(Path folder, std::string name, CheckpointManifest& manifest);
 
   // Small values, kept in the manifest. At most once.
@@ -28,7 +28,7 @@ class SectionWriter {
   void begin(const std::vector<TensorSpec>& tensors);
   void write(const void* data, std::size_t bytes);
   void write(const Tensor& tensor) { write(tensor.raw(), tensor.bytes()); }
-  // Closes the file. Throws InternalError when fewer or more bytes came than the tensors hold.
+  // Closes the file. Throws InternalError if the bytes written are fewer or more than the tensors hold.
   void close();
 
  private:
@@ -38,16 +38,16 @@ class SectionWriter {
   std::optional<SafetensorsWriter> file_;
 };
 
-// Gives the content of one section back.
+// Reads the content of one section.
 class SectionReader {
  public:
-  // Throws Error when the checkpoint has no section of this name.
+  // Throws Error if the checkpoint has no section of this name.
   SectionReader(Path folder, std::string name, const CheckpointManifest& manifest);
 
   const Path& folder() const { return folder_; }  // of the checkpoint, for messages
-  // What describe() was given. Throws Error when there was none.
+  // The argument of describe(). Throws Error if the section has no description.
   const nlohmann::json& description() const;
-  // The section's file. Throws Error when there is none or it is not a safetensors file.
+  // The section's file. Throws Error if it does not exist or is not a safetensors file.
   SafetensorsFile file() const;
 
   static bool exists(const std::string& name, const CheckpointManifest& manifest);
@@ -63,18 +63,18 @@ class SectionReader {
 std::string section_file(const std::string& name);  // relative to the checkpoint: "dense.safetensors"
 
 struct Section {
-  // "dense" or "tables/item". Descriptions of sections "tables/..." are the list `tables` of the manifest,
+  // "dense" or "tables/item". Descriptions of sections "tables/..." form the list `tables` of the manifest,
   // the others are values of its `state`.
   std::string name;
-  // Throws NotFiniteError, before it writes anything, naming the first value that is NaN or infinite.
+  // Writes the state. Throws NotFiniteError naming the first NaN or infinity, before it writes anything.
   std::function<void(SectionWriter& writer)> save;
-  // Fills the state with what was saved. Throws Error, before it changes anything, when that does not fit.
+  // Fills the state from the section. Throws Error if it does not fit, before it changes anything.
   std::function<void(const SectionReader& reader)> load;
-  // Checkpoints of earlier versions may lack the section; load is not called for them then.
+  // If true, a checkpoint of an earlier version may lack the section; load is then not called.
   bool may_be_absent = false;
 };
 
-// Throws NotFiniteError naming `what` when a tensor of floats holds a NaN or an infinity.
+// Throws NotFiniteError naming `what` if a tensor of floats holds a NaN or an infinity.
 void check_finite(const Tensor& tensor, const std::string& what);
 
 // The values of the dense parameters, each under its name in the section's file.

@@ -25,7 +25,7 @@ void verify_files(const Path& folder, const CheckpointManifest& manifest) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().lexically_relative(folder).generic_string();
     check(entry.is_directory() || name == kManifestName || manifest.files.contains(name),
-          "{} does not belong to this checkpoint: take it away", entry.path().string());
+          "{} does not belong to this checkpoint: remove it", entry.path().string());
   }
 }
 

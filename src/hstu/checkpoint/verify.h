@@ -1,4 +1,4 @@
-// Is a checkpoint on disk good? Every byte as it was written, every number finite.
+// Verifies a checkpoint on disk: every byte is unchanged and every number finite.
 #pragma once
 
 #include "hstu/base/files.h"
@@ -6,8 +6,8 @@
 
 namespace hstu {
 
-// Throws Error naming the first file of the folder that is missing, extra, torn or altered, then the first
-// tensor (and id of a row) that holds a NaN or an infinity. Reads everything.
+// Throws Error naming the first file of the folder that is missing, extra, torn or altered, otherwise the
+// first tensor (and id of a row) that holds a NaN or an infinity. Reads every file completely.
 void verify_checkpoint(const Path& folder, const CheckpointManifest& manifest);
 
 }  // namespace hstu

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kMostTableEvents = std::int64_t{1} << 14;
 constexpr std::size_t kMostFiles = 512;  // open at the same time: half of the usual limit
 
-// One table, moved out by the first call.
+// One table, which the first call returns.
 class TableSource : public EventSource {
  public:
   explicit TableSource(EventTable table) : table_(std::move(table)) {}

@@ -26,7 +26,7 @@ inline constexpr const char* kPoolCountsFile = "pool_counts.npy";  // (N / 256 +
 // to 6.
 inline constexpr std::uint8_t kRankableBit = 0x80;
 
-// Names of the files of a context column (one value an event) and of an item attribute (indexed by item id).
+// Names of the files of a context column (one value per event) and of an item attribute (by item id).
 std::string context_file(std::string_view name);
 std::string attribute_file(std::string_view name);
 

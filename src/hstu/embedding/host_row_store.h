@@ -1,4 +1,4 @@
-// Rows in host memory: a hash table from ids to slots, and chunks of rows that never move.
+// Rows in host memory: a hash table from ids to slots, and chunks of rows with constant addresses.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class HostRowStore final : public RowStore {
   RowIndex index_;
   RowStorage values_;
   RowStorage state_;
-  std::vector<std::uint32_t> last_update_;  // [slot] number of the update() that moved the row
+  std::vector<std::uint32_t> last_update_;  // [slot] number of the last update() of the row
   std::uint32_t updates_ = 0;
 };
 

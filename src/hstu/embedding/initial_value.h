@@ -1,5 +1,5 @@
 // The value of an embedding row before its first update: a pure function of (key, id, column), so it does not
-// depend on when, where or by how many threads the row is first touched.
+// depend on when, where or by how many threads the row is first accessed.
 #pragma once
 
 #include <cstdint>

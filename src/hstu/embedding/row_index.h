@@ -1,6 +1,6 @@
 // RowIndex: a hash table from 64-bit ids to slots 0, 1, 2, ... in order of insertion. Open addressing with
-// linear probing over one flat array: a lookup costs one cache line most of the time, and the layout is the
-// one a GPU table uses. Every id is a legal key; nothing is ever removed.
+// linear probing over one flat array: a lookup usually costs one cache line, and a GPU table uses the same
+// layout. Every id is a valid key; ids are never removed.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class RowIndex {
   std::int64_t size() const { return size_; }
   std::int64_t bytes() const { return static_cast<std::int64_t>(entries_.capacity() * sizeof(Entry)); }
 
-  // The slot of `id`, or kAbsent. Safe to call from many threads while nobody inserts.
+  // The slot of `id`, or kAbsent. Thread-safe if no thread inserts at the same time.
   std::int64_t find(std::int64_t id) const { return entries_.empty() ? kAbsent : entries_[probe(id)].slot; }
 
   // The slot of `id`; an unknown id gets the next slot, size().
@@ -29,12 +29,12 @@ class RowIndex {
     return entry.slot;
   }
 
-  // Asks for the cache line of `id` ahead of find().
+  // Prefetches the cache line of `id` for a later find().
   void prefetch(std::int64_t id) const {
     if (!entries_.empty()) __builtin_prefetch(&entries_[home(id)]);
   }
 
-  // body(id, slot) for every id, in no useful order.
+  // Calls body(id, slot) for every id, in unspecified order.
   template <typename Body>
   void for_each(const Body& body) const {
     for (const Entry& entry : entries_)
@@ -51,7 +51,7 @@ class RowIndex {
     return static_cast<std::size_t>(mix64(static_cast<std::uint64_t>(id))) & (entries_.size() - 1);
   }
 
-  // Where `id` stands, or the empty entry where it would. At most half of the entries are taken, so it ends.
+  // The entry of `id`, or the empty entry for it. Terminates, because at most half of the entries are used.
   std::size_t probe(std::int64_t id) const {
     std::size_t place = home(id);
     while (entries_[place].slot != kAbsent && entries_[place].id != id)
@@ -66,7 +66,7 @@ class RowIndex {
       if (entry.slot != kAbsent) entries_[probe(entry.id)] = entry;
   }
 
-  std::vector<Entry> entries_;  // a power of two of them
+  std::vector<Entry> entries_;  // the number of entries is a power of two
   std::int64_t size_ = 0;
 };
 

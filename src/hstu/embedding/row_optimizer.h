@@ -1,5 +1,5 @@
-// RowOptimizer: how one embedding row moves. Gradients arrive summed over all occurrences of the row in the
-// step ("exact"), so a row moves once a step. Rows that were not touched do not move and do not decay.
+// RowOptimizer: the update of one embedding row. Gradients are summed over all occurrences of the row in the
+// step ("exact"), so a step updates a row once. Rows without a gradient are neither updated nor decayed.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct RowOptimizer {
   double beta1 = 0.9;  // Adam only
   double beta2 = 0.999;
 
-  // Floats of state beside a row of `dim` values, all zero at birth:
+  // Floats of optimizer state of a row of `dim` values, initially zero:
   //   rowwise_adagrad  1            M, the sum of mean squared gradients
   //   sgd              0
   //   adam             2 dim + 1    m (dim), v (dim), t (updates of this row; a float counts exactly to 2^24,
-  //                                 where the bias corrections have long been 1)
+  //                                 where the bias corrections are already 1)
   std::int64_t state_width(std::int64_t dim) const;
 
-  // Moves `row` (dim) by its merged `gradient` (dim):
+  // Updates `row` (dim) by its merged `gradient` (dim):
   //   rowwise_adagrad  M += mean(g^2); w -= lr / (sqrt(M) + eps) g
   //   sgd              w -= lr g
   //   adam             t += 1; m, v as usual; w -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps)

@@ -1,5 +1,5 @@
-// RowStorage: rows of `width` floats in chunks that never move, so that growth copies nothing and memory is
-// taken only for rows that exist.
+// RowStorage: rows of `width` floats in chunks with constant addresses, so growth copies nothing and only
+// existing rows take memory.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ class RowStorage {
  public:
   explicit RowStorage(std::int64_t width);
 
-  // Makes rows [0, rows) exist; new rows are all zeros. Throws Error when memory runs out.
+  // Creates the missing rows of [0, rows), filled with zeros. Throws Error if memory is exhausted.
   void grow(std::int64_t rows);
 
-  // Row `slot`, `width` floats; nullptr when the width is 0.
+  // Row `slot`, `width` floats; nullptr if the width is 0.
   float* row(std::int64_t slot) {
     return width_ == 0 ? nullptr : chunks_[chunk_of(slot)].get() + (slot & mask_) * width_;
   }

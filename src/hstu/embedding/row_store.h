@@ -1,5 +1,5 @@
-// RowStore: where the rows of one table are kept. A table asks for slots, gathers and updates by slot, and
-// exports; whether rows are in host memory, in device memory or in tiers is the store's alone.
+// RowStore: the storage of one table's rows. A table looks up slots, gathers and updates by slot, and
+// exports; only the store knows whether rows are in host memory, in device memory or in tiers.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,36 @@
 
 namespace hstu {
 
-// What a store must know of its table.
+// What a store needs of its table's configuration.
 struct RowShape {
   std::int64_t rows = 0;         // V: ids are 0 .. V - 1
-  std::int64_t dim = 0;          // D values a row
-  std::int64_t state_width = 0;  // floats of optimizer state a row
+  std::int64_t dim = 0;          // D values per row
+  std::int64_t state_width = 0;  // floats of optimizer state per row
   std::uint64_t key = 0;         // of the initial values (initial_value.h)
   float bound = 0;
 };
 
 class RowStore {
  public:
-  // Slots that are no place in the store.
+  // Slots without storage.
   static constexpr std::int64_t kAbsent = -1;  // the row does not exist: it reads as its initial value
-  static constexpr std::int64_t kNull = -2;  // the id is outside [0, V): it reads as zeros, nothing moves it
+  static constexpr std::int64_t kNull = -2;    // the id is outside [0, V): it reads as zeros, without updates
 
   // For checkpoints: one existing row.
   struct Row {
     std::int64_t id;
     const float* values;  // (D)
-    const float* state;   // (state_width), nullptr when that is 0
+    const float* state;   // (state_width), nullptr if that is 0
   };
 
   virtual ~RowStore() = default;
 
-  virtual std::int64_t rows() const = 0;   // that exist
+  virtual std::int64_t rows() const = 0;   // number of existing rows
   virtual std::int64_t bytes() const = 0;  // memory taken by rows, state and index
   virtual bool contains(std::int64_t id) const = 0;
 
-  // slots (n) of `ids` (n). create_slots makes the rows that do not exist, with their initial values; it is
-  // not safe beside any other call.
+  // slots (n) of `ids` (n). create_slots creates missing rows with their initial values; no other call may
+  // run at the same time.
   virtual void find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const = 0;
   virtual void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) = 0;
 
@@ -47,8 +47,8 @@ class RowStore {
   virtual void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
                       float* out) const = 0;
 
-  // One update of each row at `slots` (n, each once) by its gradient (n, D). Negative slots are passed over.
-  // Throws InternalError naming the place when a slot occurs twice.
+  // Updates each row at `slots` (n, each once) by its gradient (n, D). Ignores negative slots. Throws
+  // InternalError naming the place if a slot occurs twice.
   virtual void update(std::span<const std::int64_t> slots, const float* gradients,
                       const RowOptimizer& optimizer, double learning_rate) = 0;
 

@@ -1,4 +1,4 @@
-// EmbeddingTable: V nominal rows of D floats, of which only those exist that training has touched.
+// EmbeddingTable: V nominal rows of D floats. A row exists only after a training lookup.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,24 @@ struct TableConfig {
   std::int64_t dim = 0;   // D
 };
 
-// Whether a lookup creates the rows it does not find.
+// Whether a lookup creates missing rows.
 enum class RowAccess {
-  train,  // a row comes to life with the value that evaluation saw before
-  read,   // nothing is created
+  train,  // creates a missing row, with the value that evaluation read before
+  read,   // creates nothing
 };
 
-// A row begins as uniform(-1/sqrt(V), 1/sqrt(V)) from (seed, table name, id, column). An id outside [0, V)
-// means the null row: it reads as zeros, takes no gradient and is not stored (batching counts such ids by
-// feature). Every result is the same for any number of threads and any order of first touches.
+// The initial value of a row is uniform(-1/sqrt(V), 1/sqrt(V)) from (seed, table name, id, column). An id
+// outside [0, V) selects the null row: it reads as zeros, takes no gradient and is not stored (batching
+// counts such ids by feature). Every result is the same for any number of threads and any order of first
+// accesses.
 class EmbeddingTable {
  public:
   using Row = RowStore::Row;
 
-  // Throws UsageError when the name, V or D cannot be used.
+  // Throws UsageError for an invalid name, V or D.
   EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::uint64_t seed);
 
-  // slots (n) of `ids` (n): what gather and update ask for. They stay valid while rows are added.
+  // slots (n) of `ids` (n), for gather and update. They remain valid when rows are added.
   std::vector<std::int64_t> slots(std::span<const std::int64_t> ids, RowAccess access);
 
   // out (n, D): the rows of `ids` (n) at `slots` (n).
@@ -42,8 +43,8 @@ class EmbeddingTable {
     store_->gather(ids, slots, out);
   }
 
-  // One update of every row at `slots` (n, each once) by its merged gradient (n, D). Throws InternalError
-  // when a row occurs twice: its gradients must be summed first (row_gradients.h).
+  // Updates every row at `slots` (n, each once) by its merged gradient (n, D). Throws InternalError if a row
+  // occurs twice: its gradients must be summed first (row_gradients.h).
   void update(std::span<const std::int64_t> slots, const float* gradients, double learning_rate);
 
   const TableConfig& config() const { return config_; }
@@ -54,11 +55,11 @@ class EmbeddingTable {
   std::int64_t bytes() const { return store_->bytes(); }  // memory taken by rows, state and index
   bool contains(std::int64_t id) const { return store_->contains(id); }
 
-  // For checkpoints: every existing row by ascending id. Pointers stay valid until the table changes.
+  // For checkpoints: every existing row by ascending id. Pointers remain valid until the table changes.
   std::vector<Row> rows_by_id() const { return store_->export_rows(); }
 
-  // Fills an empty table: ids (n) strictly ascending, values (n, D), state (n, state_width). Throws Error
-  // when ids are out of order or outside [0, V).
+  // Fills an empty table: ids (n) strictly ascending, values (n, D), state (n, state_width). Throws Error if
+  // ids are out of order or outside [0, V).
   void restore(std::span<const std::int64_t> ids, const float* values, const float* state);
 
  private:

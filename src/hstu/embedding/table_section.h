@@ -1,4 +1,4 @@
-// The sections of checkpoints that embedding tables give.
+// The checkpoint sections of embedding tables.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace hstu {
 
-// One section "tables/NAME" a table, in their order: the rows that exist, by ascending id. Loading refuses a
+// One section "tables/NAME" per table, in their order: the existing rows, by ascending id. Loading refuses a
 // table of another size, seed or optimizer; the table must be empty. `tables` must outlive the sections.
 std::vector<Section> table_sections(TableSet& tables);
 

@@ -1,5 +1,5 @@
-// TableSet: the embedding tables of a model, in the order of its features, and three verbs over all of them
-// at once: which rows, give rows, take gradients.
+// TableSet: the embedding tables of a model, in the order of its features, with three operations over all of
+// them: select rows, gather rows, update rows.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,20 @@ struct RowSelection {
     std::span<const std::int64_t> ids;  // (n) each once
     std::vector<std::int64_t> slots;    // (n)
   };
-  std::vector<OfTable> tables;  // one a table
+  std::vector<OfTable> tables;  // one per table
 };
 
 class TableSet {
  public:
-  // Throws UsageError when two tables have one name.
+  // Throws UsageError if two tables have the same name.
   TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed);
 
-  // Which rows: ids[t] (n_t, each once) are looked up in table t.
+  // Looks up ids[t] (n_t, each once) in table t.
   RowSelection select(std::span<const std::span<const std::int64_t>> ids, RowAccess access);
-  // Give rows: (n_t, D) in f32, one tensor a table.
+  // The selected rows: (n_t, D) in f32, one tensor per table.
   std::vector<Tensor> gather(const RowSelection& selection) const;
-  // Take gradients: (n_t, D) in f32, one tensor a table; an undefined one leaves its table as it is. Rows
-  // must have been selected with RowAccess::train.
+  // Updates the selected rows by gradients (n_t, D) in f32, one tensor per table; an undefined one leaves its
+  // table unchanged. The rows must be selected with RowAccess::train.
   void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate);
 
   std::size_t size() const { return tables_.size(); }

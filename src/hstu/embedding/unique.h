@@ -1,4 +1,4 @@
-// From ids with repetitions to each id once, and gradients back.
+// Distinct ids of a sequence with repetitions, and sums of gradients by distinct id.
 #pragma once
 
 #include <cstdint>

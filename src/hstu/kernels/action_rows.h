@@ -1,5 +1,5 @@
-// The rows that an action encoder starts from: for every distinct action the embeddings of its bits, and in
-// the last row what a candidate shows in place of its own action. Source: DLRMv4's action encoder.
+// The input rows of an action encoder: for every distinct action the embeddings of its bits; the last row is
+// for candidates, in place of their own action. Source: DLRMv4's action encoder.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct ActionRowsBackward {
   Gradient<Accumulator<T>> dtable, dtarget;  // (b, A), (1, b * A)
 };
 
-// y[i], columns of bit j: table[j] where action i has the bit, 0 elsewhere; y[n] = target.
+// y[i], columns of bit j: table[j] if action i has the bit, otherwise 0; y[n] = target.
 template <typename T>
 void action_rows(const ActionRowsForward<T>& p, HostStream);
 template <typename T>

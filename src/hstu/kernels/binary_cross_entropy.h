@@ -1,5 +1,5 @@
 // The cross entropy of labels under the probabilities sigmoid(logits), stable for logits of any size:
-// max(z, 0) - z y + log(1 + e^-|z|). A NaN logit stays a NaN.
+// max(z, 0) - z y + log(1 + e^-|z|). A NaN logit gives NaN.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct BinaryCrossEntropyForward {
   double factor = 1;               // of the sum
   const T* logits = nullptr;       // (B)
   const float* labels = nullptr;   // (B) 0 or 1
-  const float* real = nullptr;     // (B) 0: padding, which adds nothing
+  const float* real = nullptr;     // (B) 0: padding, not counted
   Accumulator<T>* loss = nullptr;  // (1)
 };
 

@@ -1,4 +1,4 @@
-// Elements under another type.
+// Conversion to another element type.
 #pragma once
 
 #include <cstdint>

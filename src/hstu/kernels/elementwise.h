@@ -28,10 +28,10 @@ template <typename T>
 struct MultiplyBackward {
   std::int64_t size = 0;
   const T *a = nullptr, *b = nullptr, *dy = nullptr;
-  Gradient<T> da, db;  // db is written after da, so both may be one
+  Gradient<T> da, db;  // db is written after da, so both may be the same
 };
 
-// A gradient passed on as it is.
+// Copies or adds a gradient unchanged.
 template <typename T>
 struct PassGradient {
   std::int64_t size = 0;
@@ -39,7 +39,7 @@ struct PassGradient {
   Gradient<T> dx;
 };
 
-// y (rows, sum of widths): the parts (rows, width) side by side.
+// y (rows, sum of widths): the parts (rows, width), concatenated along the columns.
 template <typename T>
 struct ConcatColumns {
   struct Part {

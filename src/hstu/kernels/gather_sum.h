@@ -1,5 +1,5 @@
-// y[t] = drop(sum over sources of factor * rows[index[t]]): token assembly, embedding expansion, position and
-// time encoding are all this. And its transpose, which adds token gradients up per source row.
+// y[t] = drop(sum over sources of factor * rows[index[t]]), for token assembly, embedding expansion, position
+// and time encoding; and its transpose, which sums token gradients by source row.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace hstu::kernels {
 template <typename T>
 struct GatherSource {
   const T* rows = nullptr;              // (count, width)
-  std::int64_t count = 0;               // indices are below it
+  std::int64_t count = 0;               // number of rows; indices are below it
   const std::int32_t* index = nullptr;  // (tokens) row of each token, negative for none
   Accumulator<T> factor = 1;
 };

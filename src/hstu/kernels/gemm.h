@@ -10,7 +10,7 @@ namespace hstu::kernels {
 
 enum class Op { none, transpose };
 
-// A matrix as it is stored, and whether the product takes it transposed.
+// A stored matrix, and whether the product transposes it.
 template <typename T>
 struct Factor {
   const T* data = nullptr;
@@ -19,7 +19,7 @@ struct Factor {
 };
 
 // C (m, n) = alpha * op(A) (m, k) * op(B) (k, n) + beta * C, summed in Accumulator<T>. beta == 0 overwrites
-// C, whatever it holds.
+// C, whatever it contains.
 template <typename T, typename Out = T>
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;

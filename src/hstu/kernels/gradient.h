@@ -1,4 +1,4 @@
-// Where a backward kernel puts a gradient: the same in all of them.
+// The destination of a gradient, for all backward kernels.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@ namespace hstu::kernels {
 
 template <typename T>
 struct Gradient {
-  T* to = nullptr;          // nullptr: nobody wants it
-  bool accumulate = false;  // add to what `to` holds; otherwise overwrite it, whatever it holds
+  T* to = nullptr;          // nullptr: not needed
+  bool accumulate = false;  // true: add to `to`; false: overwrite it, whatever it contains
 };
 
-// The same, `offset` elements further on.
+// The same, shifted by `offset` elements.
 template <typename T>
 Gradient<T> operator+(const Gradient<T>& gradient, std::int64_t offset) {
   return {gradient.to == nullptr ? nullptr : gradient.to + offset, gradient.accumulate};

@@ -1,5 +1,4 @@
-// Layer normalisation over the last dimension, and the swish form of it. Biased variance, computed in two
-// passes.
+// Layer normalisation over the last dimension, and its swish form. Biased variance, computed in two passes.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@ struct LayerNormForward {
 template <typename T>
 struct LayerNormBackward {
   std::int64_t rows = 0, width = 0;
-  const T* x = nullptr;  // as in the forward pass, like weight and bias (which the swish form alone reads)
+  const T* x = nullptr;  // as in the forward pass, like weight and bias (only the swish form reads bias)
   const Accumulator<T>*weight = nullptr, *bias = nullptr;
   const Accumulator<T>*mean = nullptr, *rstd = nullptr;  // (rows)
   const T* dy = nullptr;                                 // (rows, width)

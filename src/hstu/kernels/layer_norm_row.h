@@ -1,4 +1,4 @@
-// One row of a layer normalisation, shared by every kernel that normalises.
+// One row of a layer normalisation, shared by all normalising kernels.
 #pragma once
 
 #include <cmath>
@@ -47,7 +47,7 @@ inline void row_backward(const T* x, RowStatistics<T> s, const T* weight, const 
     result[c] = s.rstd * (dn[c] * weight[c] - average_g - n * average_gn);
   }
   if (!accumulate) return;
-    // A loop of its own: in one expression compilers would fuse the product and the sum as they like.
+    // A separate loop: in one expression compilers may or may not fuse the product and the sum.
 #pragma omp simd
   for (std::int64_t c = 0; c < width; ++c) dx[c] += result[c];
 }

@@ -15,17 +15,17 @@ struct ColumnRange {
   std::int64_t begin = 0, end = 0;
 };
 
-// y (M, N) = x (M, K) W (K, N) + what it starts from, where W is some of the weight's columns, range beside
-// range.
+// y (M, N) = x (M, K) W (K, N) + bias or residual, where W is the concatenation of ranges of the weight's
+// columns.
 template <typename T>
 struct LinearForward {
   std::int64_t rows = 0, in = 0;         // M, K
   std::int64_t weight_columns = 0;       // of the whole weight
-  std::span<const ColumnRange> columns;  // N in all
+  std::span<const ColumnRange> columns;  // N in total
   const T* x = nullptr;                  // (M, K)
   const T* weight = nullptr;             // (K, weight_columns)
-  const Accumulator<T>* bias = nullptr;  // (weight_columns) what y starts from, or nullptr
-  const T* residual = nullptr;           // (M, N) the same in its place, or nullptr
+  const Accumulator<T>* bias = nullptr;  // (weight_columns) or nullptr
+  const T* residual = nullptr;           // (M, N) in place of the bias, or nullptr
   T* y = nullptr;                        // (M, N)
 };
 
@@ -36,7 +36,7 @@ struct LinearBackward {
   const T *x = nullptr, *weight = nullptr;  // as in the forward pass
   const T* dy = nullptr;                    // (M, N)
   Gradient<T> dx;                           // (M, K)
-  Gradient<Accumulator<T>> dweight;         // (K, weight_columns): 0 where no column is used
+  Gradient<Accumulator<T>> dweight;         // (K, weight_columns): 0 in unused columns
   Gradient<Accumulator<T>> dbias;           // (weight_columns) likewise
   Gradient<T> dresidual = {};               // (M, N), written after dx
 };

@@ -1,4 +1,4 @@
-// Elementwise functions that compilers turn into vector code: no branches, no library calls in float.
+// Elementwise functions that compilers can vectorise: no branches, no library calls in float.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 namespace hstu::kernels {
 
 // e^x. In float: a polynomial of degree 6 on [-ln2/2, ln2/2], relative error below 2e-7, NaN in NaN out,
-// saturating to 0 and to 2^127-ish beyond the range of float. In double: the library's.
+// saturating to 0 and to about 2^127 beyond the range of float. In double: the library's.
 inline double exp(double x) {
   return std::exp(x);
 }
@@ -16,7 +16,7 @@ inline float exp(float x) {
   constexpr float kLow = -87.0f, kHigh = 88.0f;
   x = x < kLow ? kLow : x;
   x = x > kHigh ? kHigh : x;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it puts the nearest integer in the low bits
   const float shifted = x * 1.44269504089f + kRound;
   const float n = shifted - kRound;
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;

@@ -12,8 +12,8 @@ namespace hstu::kernels {
 
 constexpr std::int64_t kRowBlock = 128;
 
-// body(begin, end, sums) over blocks of rows [0, rows), each adding to its own zeroed `sums` (width); the
-// blocks' sums then go to `total` (width) in ascending order, in T.
+// Calls body(begin, end, sums) for blocks of rows [0, rows); each adds to its own zeroed `sums` (width). The
+// blocks' sums are then added into `total` (width) in ascending order, in T.
 template <typename T, typename Body>
 void sum_over_rows(std::int64_t rows, std::int64_t width, const Gradient<T>& total, const Body& body) {
   const std::int64_t blocks = (rows + kRowBlock - 1) / kRowBlock;
@@ -28,7 +28,7 @@ void sum_over_rows(std::int64_t rows, std::int64_t width, const Gradient<T>& tot
   }
 }
 
-// The column sums of x (rows, n) to `total` (n).
+// Passes the column sums of x (rows, n) to `total` (n).
 template <typename T>
 void column_sums(const T* x, std::int64_t rows, std::int64_t n, const Gradient<T>& total) {
   sum_over_rows(rows, n, total, [&](std::int64_t begin, std::int64_t end, T* sums) {
@@ -38,7 +38,7 @@ void column_sums(const T* x, std::int64_t rows, std::int64_t n, const Gradient<T
   });
 }
 
-// A finished sum (n) to its gradient.
+// Writes or adds a finished sum (n) to its gradient.
 template <typename T>
 void put_gradient(const T* sum, std::int64_t n, const Gradient<T>& gradient) {
   if (gradient.to == nullptr) return;

@@ -35,7 +35,7 @@ std::vector<Sample> checked_samples(std::span<const Score> scores, std::span<con
   return samples;
 }
 
-// Samples ascending by score. Counts in integers, so the value is exact but for the last division.
+// Samples ascending by score. Counts in integers, so the value is exact except for the last division.
 std::optional<double> auc_of_sorted(std::span<const Sample> samples) {
   std::uint64_t positives = 0, negatives = 0;
   Wide twice_won = 0;  // a pair won counts 2, a tie 1

@@ -12,20 +12,20 @@ namespace hstu {
 
 class PointwiseSums {
  public:
-  // probability in [0, 1]; throws Error otherwise (nan above all).
+  // probability in [0, 1]; throws Error otherwise, also for nan.
   void add(float probability, bool positive);
   void merge(const PointwiseSums& other);
 
   std::int64_t n() const { return n_; }
   std::int64_t n_pos() const { return n_pos_; }
 
-  // Share of samples on the right side of 0.5 (0.5 itself predicts a positive). Empty without samples.
+  // Share of correct predictions at threshold 0.5 (0.5 predicts a positive). Empty without samples.
   std::optional<double> accuracy() const;
   // Mean cross entropy in nats, probabilities clamped to [1e-12, 1 - 1e-12]. Empty without samples.
   std::optional<double> log_loss() const;
   // Normalised entropy: log loss divided by that of always predicting the mean label (He et al., "Practical
-  // lessons from predicting clicks on ads at Facebook", 2014). 1 = knows only the mean; empty when a class is
-  // missing.
+  // lessons from predicting clicks on ads at Facebook", 2014). 1: no better than the mean. Empty if a class
+  // is missing.
   std::optional<double> ne() const;
   // Mean prediction / mean label. Empty without positives.
   std::optional<double> calibration() const;

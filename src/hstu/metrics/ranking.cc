@@ -95,7 +95,7 @@ void RankingSamples::forget_oldest() {
   if (capacity_ <= 0 || size() <= capacity_) return;
   first_ = probabilities_.size() - static_cast<std::size_t>(capacity_);
   if (first_ < static_cast<std::size_t>(capacity_)) return;
-  // Moved only once a whole window has left, so that adding a sample costs constant time on average.
+  // Moves the samples only after a whole window has left, so adding one takes constant time on average.
   const auto drop = [this](auto& values) {
     values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(first_));
   };

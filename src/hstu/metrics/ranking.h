@@ -1,4 +1,4 @@
-// The numbers of one evaluation or one training window, with the counts they rest on.
+// The metrics of one evaluation or one training window, with their numbers of samples.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hstu {
 
-// A metric is empty when the samples cannot define it (one class only): null in JSON, never a made-up 0.5.
+// A metric is empty if the samples do not define it (one class only): null in JSON, not 0.5.
 struct RankingMetrics {
   std::optional<double> auc;          // exact, ties averaged
   std::optional<double> ne;           // normalised entropy
@@ -22,26 +22,26 @@ struct RankingMetrics {
   std::optional<double> log_loss;     // nats
   std::optional<double> calibration;  // mean prediction / mean label
   std::int64_t n = 0, n_pos = 0;      // samples, positive samples
-  std::int64_t n_groups = 0;          // groups with both classes: those GAUC is over
+  std::int64_t n_groups = 0;          // groups with both classes, over which GAUC averages
 };
 
 // probabilities (n) in [0, 1], labels (n) of 0 or 1, groups (n; the user ids). A pure function of the set of
-// samples: their order does not change a bit. Throws Error for values outside these sets.
+// samples: their order changes no bit. Throws Error for values outside these sets.
 RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<const std::uint8_t> labels,
                                std::span<const std::int64_t> groups);
-// The same where another number than the probability ranks the samples: AUC and GAUC are of `scores` (n), not
-// NaN.
+// The same with another number than the probability as the ranking score: AUC and GAUC use `scores` (n),
+// which must not be NaN.
 RankingMetrics ranking_metrics(std::span<const double> scores, std::span<const float> probabilities,
                                std::span<const std::uint8_t> labels, std::span<const std::int64_t> groups);
 
 // Keys auc, ne, accuracy, gauc, gauc_mean, log_loss, calibration, n, n_pos, n_groups, in this order.
 Json to_json(const RankingMetrics& metrics);
-RankingMetrics ranking_metrics_from_json(const Json& json);  // of to_json: every bit comes back
+RankingMetrics ranking_metrics_from_json(const Json& json);  // the inverse of to_json, exact in every bit
 
-// Samples kept for exact metrics. Parts (of threads, of ranks) are merged as samples, then measured once.
+// Samples for exact metrics. Parts (of threads, of ranks) are merged as samples before they are measured.
 class RankingSamples {
  public:
-  // capacity > 0: a window, the oldest samples leave first; 0: everything is kept.
+  // capacity > 0: keeps a window of the latest samples; 0: keeps all.
   explicit RankingSamples(std::int64_t capacity = 0) : capacity_(capacity) {}
 
   void add(float probability, bool positive, std::int64_t group);
@@ -60,13 +60,13 @@ class RankingSamples {
   void forget_oldest();
 
   std::int64_t capacity_;
-  std::size_t first_ = 0;  // samples before it have left the window
+  std::size_t first_ = 0;  // index of the oldest sample in the window
   std::vector<float> probabilities_;
   std::vector<std::uint8_t> labels_;
   std::vector<std::int64_t> groups_;
 };
 
-// Everything a run has seen, in constant memory: what has no constant-memory form (GAUC) is left out.
+// Metrics over all samples of a run, in constant memory; GAUC has no such form and is omitted.
 struct LifetimeMetrics {
   PointwiseSums sums;
   BinnedAuc auc;

@@ -1,4 +1,4 @@
-// The ranking model of DLRMv4: embeddings of a user's history and of one candidate in, a logit out.
+// The ranking model of DLRMv4: maps embeddings of a user's history and of one candidate to a logit.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class Dlrmv4 final : public Model {
   LinearParameters head_first_;
   NormParameters head_swish_;
   LinearParameters head_second_;
-  std::vector<Mlp> additional_;  // one, or none without item attributes
+  std::vector<Mlp> additional_;  // one; none without item attributes
   HstuStack stack_;
 };
 

@@ -1,5 +1,5 @@
-// Where each token of a DLRMv4 batch comes from: sample b is [contextual tokens, history, candidate].
-// Alphabet: B samples, C contextual tokens a sample, T tokens in all, I distinct items.
+// The sources of the tokens of a DLRMv4 batch: sample b is [contextual tokens, history, candidate].
+// Alphabet: B samples, C contextual tokens per sample, T tokens in total, I distinct items.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace hstu {
 
-// Columns beside those of every batch and of the features. The item's index is (T): the row of the distinct
-// items for each token, -1 for contextual tokens.
+// Columns in addition to those of every batch and of the features. The item's index is (T): the row of the
+// distinct items for each token, -1 for contextual tokens.
 namespace dlrmv4 {
 inline constexpr std::string_view kOffsets = "token.offsets";    // (B + 1) i64
 inline constexpr std::string_view kTokenName = "token.name";     // (T) i64, token_name()
@@ -50,16 +50,16 @@ class Dlrmv4Layout final : public BatchLayout {
 std::string candidate_column(std::string_view attribute);
 
 // Position of token n of a sample of `length` tokens, `context` of them contextual: contextual tokens 0 .. C
-// - 1, the candidate C, then upwards into the past, the last row shared by everything older.
+// - 1, the candidate C, then upwards into the past. All older tokens share the last row.
 std::int32_t position_row(std::int64_t n, std::int64_t length, std::int64_t context, std::int64_t positions);
 
-// trunc(sqrt(minutes)) between a token and the query, in [0, buckets]; the future counts as now.
+// trunc(sqrt(minutes)) from a token to the query, clamped to [0, buckets]; 0 for a later token.
 std::int32_t time_bucket_row(std::int64_t query_time, std::int64_t time, std::int64_t buckets);
 
 // out (4): cos and sin of the hour of the day, then of the day of the week.
 void clock_features(std::int64_t time, double circle_constant, double* out);
 
-// FLOPs of the layers' forward pass for one sequence: products of each token, and attention's pairs.
+// FLOPs of the layers' forward pass for one sequence: matrix products of each token, and attention's pairs.
 std::int64_t sequence_work(std::int64_t length, const Dlrmv4Config& config);
 
 }  // namespace hstu

@@ -1,5 +1,5 @@
 // Random draws of a forward pass. A draw depends on (seed, step, place in the model, sample's name, token,
-// column): not on the row in a batch, so how samples are spread over parts and ranks changes nothing.
+// column), not on the row in a batch, so the division of samples into parts and ranks does not affect it.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class Draws {
   bool active_ = false;
 };
 
-// The name of token n of the sample whose anchor is at `position`: unique for fewer than 2^20 tokens a sample
-// and 2^43 events a dataset.
+// The name of token n of the sample whose anchor is at `position`: unique for fewer than 2^20 tokens per
+// sample and 2^43 events per dataset.
 constexpr std::int64_t token_name(std::int64_t position, std::int64_t n) {
   return (position << 20) | n;
 }

@@ -1,4 +1,4 @@
-// One HSTU layer: normalise, project to U, V, Q, K, attend, gate, project back onto the residual stream.
+// One HSTU layer: norm, projection to U, V, Q, K, attention, gate, projection onto the residual stream.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace hstu {
 struct HstuLayerConfig {
   std::int64_t dim = 0;       // D: width of the residual stream
   std::int64_t heads = 0;     // H
-  std::int64_t head_dim = 0;  // per head, of queries, keys and values alike
+  std::int64_t head_dim = 0;  // width of a head's queries, keys and values
 };
 
 class HstuLayer {
@@ -21,9 +21,9 @@ class HstuLayer {
   // Adds PREFIX.input_norm, PREFIX.uvqk, PREFIX.output_norm, PREFIX.output to the set.
   HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLayerConfig& config);
 
-  // x (T, D) -> (Tq, D). `queries` (Tq) i32 names the tokens to compute, in order, or is undefined for all T;
-  // everything but keys and values is computed for them alone, which is exact because rows only meet in the
-  // attention. shape's query_offsets must agree.
+  // x (T, D) -> (Tq, D). `queries` (Tq) i32 lists the tokens to compute, in order; undefined: all T. Computes
+  // everything but keys and values only for them, which is exact because rows interact only in the attention.
+  // shape's query_offsets must agree.
   Variable operator()(Tape& tape, const Variable& x, const Tensor& queries, const ops::AttentionShape& shape,
                       const ops::Dropout& dropout) const;
 

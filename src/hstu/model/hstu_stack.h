@@ -1,4 +1,4 @@
-// The stack of HSTU layers: token sequences in, the rows that somebody reads out.
+// The stack of HSTU layers: maps token sequences to the output rows that the caller needs.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ class HstuStack {
   // Adds PREFIX.0, PREFIX.1, ... to the set.
   HstuStack(ParameterSet& set, const std::string& prefix, const HstuStackConfig& config);
 
-  // x (T, D) -> (n, D) of the `wanted` tokens. The last layer computes them alone, which is exact: rows only
-  // meet in the attention. scale is the factor of silu(q . k / sqrt(head_dim)). Layer i draws its dropout at
-  // place first_place + i.
+  // x (T, D) -> (n, D) of the `wanted` tokens. The last layer computes only these, which is exact because
+  // rows interact only in the attention. scale is the factor of silu(q . k / sqrt(head_dim)). Layer i draws
+  // its dropout at place first_place + i.
   Variable operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted, double scale,
                       const Draws& draws, std::uint64_t first_place) const;
 

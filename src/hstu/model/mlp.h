@@ -22,7 +22,7 @@ LinearParameters add_linear(ParameterSet& set, const std::string& name, std::int
                             const Initializer& weight);
 NormParameters add_norm(ParameterSet& set, const std::string& name, std::int64_t width);
 
-// What the hidden and output weights of an MLP begin with, given (in, out).
+// The initial values of the hidden and output weights of an MLP, given (in, out).
 using WeightInitializer = Initializer (*)(std::int64_t in, std::int64_t out);
 
 class Mlp {

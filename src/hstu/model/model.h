@@ -1,5 +1,5 @@
-// Model: what training, evaluation and prediction know of a model. A model names its features, lays batches
-// out, and gives logits, a loss and predictions; its tables and optimizers belong to whoever trains it.
+// Model: the interface of a model for training, evaluation and prediction. A model names its features, lays
+// out batches, and computes logits, a loss and predictions. The caller owns its tables and optimizers.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ class Model {
   // The features in the order of `rows` below; each has a table of its own name with rows of embedding_dim().
   virtual std::vector<FeatureSpec> features() const = 0;
   virtual std::int64_t embedding_dim() const = 0;
-  // Lays out the batches that forward() reads; lives as long as the model.
+  // Lays out the batches that forward() reads; valid as long as the model.
   virtual const BatchLayout& layout() const = 0;
-  // The tasks, one column of the logits each.
+  // The tasks, one per column of the logits.
   virtual std::vector<std::string> tasks() const = 0;
 
   // Logits (B, tasks) from the rows of each feature's distinct ids, rows[f] (n_f, E).
   virtual Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                            const Draws& draws) const = 0;
-  // The sum of the losses of the batch's examples, divided by batch.supervised: one element. Parts of a
-  // global batch, and ranks, add theirs up.
+  // The sum of the losses of the batch's examples, divided by batch.supervised: one element. The loss of a
+  // global batch is the sum over its parts and ranks.
   virtual Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const = 0;
 };
 

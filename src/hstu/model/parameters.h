@@ -1,4 +1,4 @@
-// The dense parameters of a model: made once, found by name in checkpoints.
+// The dense parameters of a model: created once, identified by name in checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hstu {
 
-// How a parameter begins. Values are a pure function of (seed, name, element).
+// The initial values of a parameter: a pure function of (seed, name, element).
 struct Initializer {
   enum class Kind { constant, uniform, normal } kind = Kind::constant;
   double value = 0;  // the constant, the bound of the uniform, the deviation of the normal
@@ -28,7 +28,7 @@ class ParameterSet {
  public:
   ParameterSet(std::uint64_t seed, DType type) : seed_(seed), type_(type) {}
 
-  // Adds a parameter; the reference stays valid as long as the set.
+  // Adds a parameter; the reference is valid as long as the set.
   const Parameter& add(std::string name, Shape shape, const Initializer& initializer);
 
   NamedTensors all() const;

@@ -1,4 +1,4 @@
-// Dropout as ops take it (kernels/dropout.h states what is drawn).
+// The dropout argument of ops (kernels/dropout.h states what is drawn).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Dropout {
   std::uint64_t key = 0;  // one for each (seed, step, place in the model)
   Tensor row_names;       // (T) i64: what the mask of a row depends on; undefined: the number of the row
 
-  // What a kernel gets for a tensor of `rows` rows. Valid as long as row_names.
+  // The kernel's argument for a tensor of `rows` rows. Valid as long as row_names.
   kernels::Dropout of_rows(std::int64_t rows) const {
     if (!row_names.defined()) return {rate, key, nullptr};
     require(row_names.size() == rows, "dropout: expected names of {} rows, found {}", rows, row_names.size());

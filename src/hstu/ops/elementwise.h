@@ -13,10 +13,10 @@ Variable add(Tape& tape, const Variable& a, const Variable& b);
 // y (M, N) = a * b.
 Variable multiply(Tape& tape, const Variable& a, const Variable& b);
 
-// y (M, sum of N_i): the parts (M, N_i) side by side.
+// y (M, sum of N_i): the parts (M, N_i), concatenated along the columns.
 Variable concat_columns(Tape& tape, const std::vector<Variable>& parts);
 
-// y (sum of M_i, N): the parts (M_i, N) one below the other.
+// y (sum of M_i, N): the parts (M_i, N), concatenated along the rows.
 Variable concat_rows(Tape& tape, const std::vector<Variable>& parts);
 
 }  // namespace hstu::ops

@@ -1,4 +1,4 @@
-// Rows picked from several sources and added up (kernels/gather_sum.h).
+// Sums of rows gathered from several sources (kernels/gather_sum.h).
 #pragma once
 
 #include <cstdint>

@@ -13,14 +13,14 @@ using kernels::ColumnRange;  // columns [begin, end) of a weight matrix
 // y (M, N) = x (M, K) weight (K, N) + bias (N); the bias may be undefined.
 Variable linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias);
 
-// The same with some of the weight's columns only: y (M, sum of widths), the ranges side by side.
+// The same with only some of the weight's columns: y (M, sum of widths), the ranges concatenated.
 Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
                         const std::vector<ColumnRange>& columns);
 
 // y (M, N) = residual (M, N) + x (M, K) weight (K, N).
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual);
 
-// One product a group: y (G * M, N), y[g] = x[g] (M, K) weight[g] (K, N) + bias[g] (N), with x (G * M, K),
+// One product per group: y (G * M, N), y[g] = x[g] (M, K) weight[g] (K, N) + bias[g] (N), with x (G * M, K),
 // weight (G, K, N), bias (G, N).
 Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias);
 

@@ -1,4 +1,4 @@
-// What every op needs: the one place that chooses its kernel, by device and element type.
+// Shared code of all ops. Only dispatch chooses a kernel, by device and element type.
 #pragma once
 
 #include <string_view>
@@ -60,8 +60,8 @@ constexpr bool has_cuda_kernel(Operation) {
 #endif
 }
 
-// Throws Error, which names the operations that are missing, unless every operation has a kernel on
-// `device`. For the start of a program: an operation itself refuses only when it is called.
+// Throws Error naming the missing operations unless every operation has a kernel on `device`. Call it when
+// the program starts: an operation itself refuses only when it is called.
 void check_operations(Device device);
 
 [[noreturn]] void refuse(Operation operation, Device device, DType type);
@@ -84,7 +84,7 @@ class TraceRange {
 };
 
 // Calls body.template operator()<T>(stream) with the element type of `type` and the stream as its device's
-// type, which choose the overload of the kernel.
+// type, which select the overload of the kernel.
 template <Operation operation, typename Body>
 void dispatch(const Context& context, DType type, const Body& body) {
   const TraceRange range(context, name_of(operation));
@@ -98,7 +98,7 @@ void dispatch(const Context& context, DType type, const Body& body) {
   refuse(operation, context.device(), type);
 }
 
-// Throws unless all operands (variables and tensors; undefined ones are passed over) are on the context's
+// Throws unless all operands (variables and tensors; undefined ones are ignored) are on the context's
 // device.
 template <Operation operation, typename... Operands>
 void check_devices(const Context& context, const Operands&... operands) {
@@ -112,8 +112,8 @@ void check_devices(const Context& context, const Operands&... operands) {
   (check_one(operands), ...);
 }
 
-// Where a backward kernel puts the gradient of `variable`; empty when none is wanted. Ask in the order in
-// which the kernel writes: the first to ask overwrites.
+// The destination of a backward kernel for the gradient of `variable`; empty if none is needed. Call it in
+// the order in which the kernel writes: the first call for a variable overwrites.
 template <typename T>
 kernels::Gradient<T> gradient_of(const Variable& variable, const Context& context) {
   if (!variable.defined() || !variable.needs_gradient()) return {};

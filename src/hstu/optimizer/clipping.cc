@@ -48,7 +48,7 @@ double clip_scale(double norm, double max_norm) {
 }
 
 std::string first_bad_gradient(const NamedTensors& parameters) {
-  // In double no sum of squares of finite floats overflows, so only a bad element can spoil it.
+  // In double no sum of squares of finite floats overflows: only a bad element makes it infinite or NaN.
   const std::vector<double> sums = sums_of_squares(parameters);
   for (std::size_t p = 0; p < sums.size(); ++p)
     if (!std::isfinite(sums[p])) return parameters[p]->name;

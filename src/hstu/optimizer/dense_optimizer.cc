@@ -9,7 +9,7 @@
 namespace hstu {
 namespace {
 
-// The numbers of one update, shared by all parameters.
+// The factors of one update, shared by all parameters.
 struct UpdateNumbers {
   float lr, momentum;
   float beta1, rest1, beta2, rest2;

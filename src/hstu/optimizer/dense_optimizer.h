@@ -1,5 +1,5 @@
-// DenseOptimizer: moves the dense parameters of a model by their gradients. State is fp32, one pass a
-// parameter.
+// DenseOptimizer: updates the dense parameters of a model by their gradients, in one pass per parameter. The
+// state is fp32.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,7 @@ struct DenseOptimizerConfig {
   double epsilon = 1e-8;
   double weight_decay = 0.0;  // Adam, SGD: added to the gradient (L2); AdamW: w -= lr weight_decay w, apart
   double momentum = 0.0;      // SGD: m = momentum m + g; w -= lr m
-  // The MLPerf DLRMv4 reference makes one dummy step before training, so that its first real update has t
-  // = 2.
+  // The MLPerf DLRMv4 reference takes a dummy step before training; its first real update has t = 2.
   bool adam_starts_at_t2 = false;
 };
 
@@ -35,15 +34,15 @@ struct DenseOptimizerConfig {
 // Results do not depend on the number of threads.
 class DenseOptimizer {
  public:
-  // Parameters (f32) belong to the model and must outlive this object. Throws UsageError for values of the
-  // configuration that cannot work.
+  // Parameters (f32) belong to the model and must outlive this object. Throws UsageError for invalid values
+  // of the configuration.
   DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config);
 
-  // One update of every parameter by gradient_scale * its gradient (clip_scale in clipping.h). Gradients
-  // stay.
+  // One update of every parameter by gradient_scale * its gradient (clip_scale in clipping.h). Leaves the
+  // gradients unchanged.
   void step(double learning_rate, double gradient_scale = 1.0);
 
-  // What a checkpoint holds: named fp32 tensors, to be read or filled in place, and the number of updates.
+  // The state in checkpoints: named fp32 tensors, to be read or filled in place, and the number of updates.
   struct State {
     std::string name;  // "m.<parameter>" or "v.<parameter>"
     Tensor tensor;     // the shape of the parameter
@@ -57,7 +56,7 @@ class DenseOptimizer {
   NamedTensors parameters_;
   DenseOptimizerConfig config_;
   std::vector<ParameterBlock> blocks_;
-  std::vector<State> state_;  // Adam: m and v of each parameter; SGD: m of each, when there is momentum
+  std::vector<State> state_;  // Adam: m and v of each parameter; SGD with momentum: m of each
   std::int64_t steps_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// A dense optimizer's part of checkpoints.
+// The checkpoint section of a dense optimizer.
 #pragma once
 
 #include "hstu/checkpoint/section.h"

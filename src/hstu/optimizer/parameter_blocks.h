@@ -11,13 +11,13 @@
 namespace hstu {
 
 struct ParameterBlock {
-  std::size_t parameter;  // its place in the list
+  std::size_t parameter;  // its index in the list
   std::int64_t begin;     // elements [begin, end)
   std::int64_t end;
 };
 
-// Blocks of at most 32,768 elements, in order. The size is a constant, so that sums kept by block do not
-// depend on the number of threads.
+// Blocks of at most 32,768 elements, in order. The size is constant, so sums by block do not depend on the
+// number of threads.
 inline std::vector<ParameterBlock> blocks_of(const NamedTensors& parameters) {
   constexpr std::int64_t kElements = 32768;
   std::vector<ParameterBlock> blocks;

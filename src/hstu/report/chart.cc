@@ -21,7 +21,7 @@ struct Axis {
   double fraction(double value) const { return (value - low) / (high - low); }
 };
 
-// Round steps of 1, 2 or 5 times a power of ten, about five of them.
+// About five ticks at steps of 1, 2 or 5 times a power of ten.
 Axis axis_over(double low, double high) {
   if (high <= low) {
     const double margin = low == 0 ? 1 : std::abs(low) * 0.1;
@@ -84,7 +84,7 @@ class Drawing {
   }
 
  private:
-  // Something to compare with is a line from one side to the other, however few points it has.
+  // Extends a reference from one side to the other, even if it has few points.
   void extend(Series& series) const {
     series.x.insert(series.x.begin(), x_.low);
     series.y.insert(series.y.begin(), series.y.front());
@@ -118,7 +118,7 @@ class Drawing {
       points += fmt::format("{:.1f},{:.1f} ", x_of(series.x[i]), y_of(series.y[i]));
     text += fmt::format("<polyline class=\"line s{}{}\" points=\"{}\"/>\n", s % 6,
                         series.dashed ? " dashed" : "", points);
-    // Few points are marked; every mark tells its numbers when the pointer rests on it.
+    // Marks the points if they are few; a mark shows its numbers when the pointer is on it.
     if (series.dashed || series.x.size() > 60) return;
     for (std::size_t i = 0; i < series.x.size(); ++i) {
       text += fmt::format(

@@ -1,4 +1,4 @@
-// Line charts as SVG text: no script, nothing fetched, colours from the page's style sheet.
+// Line charts as SVG text without scripts or external resources; colours come from the page's style sheet.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@ namespace hstu {
 
 struct Series {
   std::string name;
-  std::vector<double> x, y;  // of one length, x ascending
-  bool dashed = false;       // something to compare with: a baseline, a target
+  std::vector<double> x, y;  // of equal length, x ascending
+  bool dashed = false;       // a reference: a baseline, a target
 };
 
 struct Chart {
@@ -19,8 +19,8 @@ struct Chart {
   bool from_zero = false;  // the vertical axis begins at 0
 };
 
-// Series without a point are left out of lines and legend; "" when none has any. A line of more than 500
-// points is drawn through the means of equal runs of them.
+// Omits series without points from lines and legend; "" if no series has a point. A line of more than 500
+// points is drawn through the means of consecutive groups of equal size.
 std::string to_svg(const Chart& chart);
 
 // 1234567 -> "1.23M", 0.00012 -> "1.2e-04": short enough for an axis.

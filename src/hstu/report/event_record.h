@@ -1,5 +1,5 @@
-// TensorBoard's event records: the protobuf message "Event" inside the framing of TFRecord files. Only what a
-// scalar needs of either. Formats: tensorflow/core/util/event.proto, tensorflow/core/lib/io/record_writer.h.
+// TensorBoard's event records: the protobuf message "Event" in the framing of TFRecord files, limited to
+// scalars. Formats: tensorflow/core/util/event.proto, tensorflow/core/lib/io/record_writer.h.
 #pragma once
 
 #include <cstdint>

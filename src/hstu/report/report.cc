@@ -16,7 +16,7 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-// The first cell of a row is its head; text is escaped here.
+// The first cell of a row is its header; text is escaped here.
 std::string html_table(const Cells& head, const std::vector<Cells>& rows) {
   std::string text = "<table><tr>";
   for (const std::string& cell : head) text += "<th>" + escaped_html(cell) + "</th>";
@@ -118,7 +118,7 @@ std::string stages(const RunMetrics& metrics) {
   return text;
 }
 
-// Rows alive of the latest train line, beside what the table could hold.
+// The rows in use of the latest train line, and the maximum size of each table.
 std::string tables(const RunMetrics& metrics) {
   const Json* const line = metrics.last("train");
   if (line == nullptr || !line->contains("table_rows")) return "";

@@ -1,4 +1,4 @@
-// One HTML page about a run, complete in itself: no network, no script.
+// One self-contained HTML page about a run: no network, no script.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct ReportSource {
   std::string config;  // the text of config.toml
 };
 
-// The page as text: result, curves of loss and AUC beside the baseline, throughput, time by stage, table
-// sizes, bad ids, restarts, configuration. A run without a train line yet gets a page that says so.
+// The page as text: result, curves of loss and AUC with the baseline, throughput, time by stage, table sizes,
+// bad ids, restarts, configuration. The page of a run without a train line says so.
 std::string report_html(const ReportSource& source);
 
 }  // namespace hstu

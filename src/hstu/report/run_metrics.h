@@ -13,22 +13,22 @@ namespace hstu {
 
 class RunMetrics {
  public:
-  // Throws Error when a line lacks what every line has.
+  // Throws Error if a line is not an object with an "event".
   explicit RunMetrics(std::vector<Json> lines);
 
-  // The first line: what the run is. An empty object when there is none.
+  // The line with the facts of the run; an empty object if there is none.
   const Json& run() const { return run_; }
   // The latest line of an event, or nullptr.
   const Json* last(std::string_view event) const;
   std::vector<const Json*> all(std::string_view event) const;
 
-  // The numbers under `key` ("bad_ids.item": inner keys) in the lines of `event`, over samples trained.
-  // Lines without it are left out.
+  // The numbers under `key` ("bad_ids.item": inner keys) in the lines of `event`, over samples trained. Omits
+  // lines without the key.
   Series curve(std::string_view event, const std::string& key, const std::string& name) const;
-  // The same over minutes since the run began.
+  // The same over minutes since the start of the run.
   Series curve_in_time(std::string_view event, const std::string& key, const std::string& name) const;
 
-  // Seconds by stage over the whole run, longest first; stages of steps from the means of the train lines.
+  // Seconds by stage over the whole run, longest first; the stages of steps come from the train lines' means.
   std::vector<std::pair<std::string, double>> stage_seconds() const;
 
  private:

@@ -1,4 +1,4 @@
-// The style sheet of a report: light or dark as the reader's system is, colours that differ for everyone.
+// The style sheet of a report: light or dark like the reader's system, with a colour-blind-safe palette.
 #pragma once
 
 namespace hstu {

@@ -39,7 +39,7 @@ void add_scalars(const Json& value, const std::string& tag, Scalars& scalars) {
 TensorboardWriter::TensorboardWriter(const Path& run, std::span<const Json> lines) {
   remove_event_files(run);
   const double start = lines.empty() ? 0 : lines.front().value("time_s", 0.0);
-  // TensorBoard reads the files of a folder in the order of their names, which begin with the time.
+  // TensorBoard reads the files of a folder in the order of their names, so the name begins with the time.
   path_ = run / fmt::format("{}{:010}.hstu", kPrefix, static_cast<std::int64_t>(start));
   file_.reset(std::fopen(path_.c_str(), "wb"));
   append(framed(version_event(start)));
@@ -63,10 +63,10 @@ void TensorboardWriter::append(const std::string& record) {
     return;
   }
   if (!path_.empty()) {
-    tell("{}: cannot be written ({}); the run goes on without TensorBoard's copy of its metrics\n",
+    tell("{}: cannot be written ({}); the run continues without TensorBoard's copy of its metrics\n",
          path_.string(), std::strerror(errno));
   }
-  path_.clear();  // said once
+  path_.clear();  // reported once
   file_.reset();
 }
 

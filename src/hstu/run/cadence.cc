@@ -10,7 +10,7 @@ bool divides(std::int64_t interval, std::int64_t count) {
   return interval > 0 && count > 0 && count % interval == 0;
 }
 
-// The fraction of `steps`, rounded up; 0.1 * 30 is 3, whatever the last bit of 0.1 says.
+// The fraction of `steps`, rounded up. The tolerance makes 0.1 * 30 equal 3 in spite of rounding.
 std::int64_t steps_of(double fraction, std::int64_t steps) {
   return static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(steps) - 1e-6));
 }

@@ -1,5 +1,4 @@
-// When a run saves and when it evaluates: pure functions of where it stands and of a clock that never goes
-// back.
+// When a run saves and when it evaluates: pure functions of its state and of a monotonic clock.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +11,15 @@
 
 namespace hstu {
 
-// At most one save a step. The first of these that holds names it, as in the MLPerf DLRMv4 reference:
-// "in_window_batch", "global_step", "time_interval", then "end_of_window". Before the first step none holds.
+// At most one save per step. The first of these conditions that holds is its reason, as in the MLPerf DLRMv4
+// reference: "in_window_batch", "global_step", "time_interval", "end_of_window". None holds at step 0.
 class SaveCadence {
  public:
-  // `start`: when training began.
+  // `start`: the start of training.
   SaveCadence(const CheckpointSection& options, Clock::time_point start) : options_(options), last_(start) {}
 
   std::optional<std::string> due(const RunState& state, Clock::time_point now) const;
-  // A save of any kind was done, or failed: the time of the next one counts from here.
+  // Records a save of any kind, successful or failed: the next interval starts here.
   void saved(Clock::time_point now) { last_ = now; }
 
  private:
@@ -30,14 +29,14 @@ class SaveCadence {
 
 class EvaluationCadence {
  public:
-  // `steps_per_epoch` turns fractions of an epoch into steps, rounded up.
+  // `steps_per_epoch` converts fractions of an epoch to steps, rounded up.
   EvaluationCadence(const EvaluationSection& options, std::int64_t steps_per_epoch);
 
   bool due(const RunState& state) const;
 
  private:
   std::int64_t every_windows_;
-  std::int64_t interval_ = 0;  // in steps; 0: not by the fraction of data
+  std::int64_t interval_ = 0;  // in steps; 0: no cadence by the fraction of data
   std::int64_t first_step_ = 0;
 };
 

@@ -9,7 +9,7 @@ namespace hstu {
 RunFolder create_run_folder(const Path& path, const RunOptions& options) {
   if (std::filesystem::exists(path)) {
     fail_usage(
-        "the output folder {} exists already: choose another name, or go on with that run by "
+        "the output folder {} already exists: choose another name, or continue that run with "
         "hstu train --resume {}",
         path.string(), path.string());
   }
@@ -23,7 +23,7 @@ void discard_run_folder(const RunFolder& folder) {
   if (std::filesystem::exists(folder.metrics())) return;
   std::error_code ignored;
   for (const Path& file : {folder.config(), folder.lock()}) std::filesystem::remove(file, ignored);
-  std::filesystem::remove(folder.path, ignored);  // fails when anything else is in it
+  std::filesystem::remove(folder.path, ignored);  // fails if the folder contains anything else
 }
 
 RunFolder open_run_folder(const Path& path) {

@@ -13,22 +13,22 @@ struct RunFolder {
   Path metrics() const { return path / "metrics.jsonl"; }
   Path checkpoints() const { return path / "checkpoints"; }
   Path summary() const { return path / "summary.json"; }
-  Path baseline() const { return path / "baseline.json"; }  // what the baseline scored, for later starts
+  Path baseline() const { return path / "baseline.json"; }  // metrics of the baseline, for later starts
   Path lock() const { return path / "lock"; }               // held by the process that trains
-  Path abandoned() const { return path / "abandoned"; }     // what --from-step put aside
+  Path abandoned() const { return path / "abandoned"; }     // what --from-step moved away
 };
 
-// Makes the folder with the resolved configuration in it, at once. UsageError when it exists already.
+// Creates the folder and the resolved configuration in it, atomically. UsageError if it already exists.
 RunFolder create_run_folder(const Path& path, const RunOptions& options);
 
-// Removes the folder of a run that could not begin: one without a log.
+// Removes the folder of a run that could not start, i.e. that has no log.
 void discard_run_folder(const RunFolder& folder);
 
-// The folder and configuration of an earlier run. UsageError when `path` is not one.
+// The folder and the configuration of an earlier run. UsageError if `path` is not a run.
 RunFolder open_run_folder(const Path& path);
 RunOptions read_run_options(const RunFolder& folder);
 
-// The run among the folders in `place` whose log was written last. UsageError when there is none.
+// The run among the folders in `place` whose log was written last. UsageError if no folder is a run.
 RunFolder latest_run(const Path& place);
 
 }  // namespace hstu

@@ -19,7 +19,7 @@ std::string this_process() {
 }  // namespace
 
 RunLock::RunLock(const Path& file) : lock_(file) {
-  // A process that was just killed holds its lock until its memory is given back.
+  // A process that was just killed holds its lock until the system has released its memory.
   if (!lock_.wait_for(std::chrono::seconds(2))) {
     std::ifstream text(file);
     std::string holder;
@@ -27,7 +27,7 @@ RunLock::RunLock(const Path& file) : lock_(file) {
     fail_usage("{} is being trained by {}: wait for it, end it, or choose another run",
                file.parent_path().string(), holder);
   }
-  // Only a courtesy: on a full disk the lock holds without it.
+  // The text only serves messages: if the disk is full, the lock is held without it.
   std::ofstream(file, std::ios::trunc) << this_process() << "\n";
 }
 

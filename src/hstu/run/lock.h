@@ -1,4 +1,4 @@
-// One trainer a run: a lock on RUN/lock, in which its holder has written who it is.
+// Allows one trainer per run: a lock on RUN/lock, in which the holder writes its process number and host.
 #pragma once
 
 #include "hstu/base/file_lock.h"
@@ -7,8 +7,8 @@ namespace hstu {
 
 class RunLock {
  public:
-  // Takes the lock and writes this process's number and host into `file`. UsageError naming those of the
-  // holder when somebody has it. A file left by a process that is gone does not count.
+  // Acquires the lock and writes this process's number and host into `file`. UsageError naming those of the
+  // holder if another process holds it. A file left by a process that has ended holds no lock.
   explicit RunLock(const Path& file);
 
  private:

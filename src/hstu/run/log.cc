@@ -26,7 +26,7 @@ void add_lifetime(Json& line, const LifetimeMetrics& metrics) {
   line["lifetime_n"] = metrics.sums.n();
 }
 
-// What each table may hold.
+// The maximum size of each table.
 Json table_limits(const std::vector<RunFacts::Table>& tables) {
   Json json = Json::object();
   for (const RunFacts::Table& table : tables) json[table.name] = {{"rows", table.rows}, {"dim", table.dim}};
@@ -67,7 +67,7 @@ void RunLog::write(Json line) {
     if (waited) tell("\nmetrics.jsonl can be written again; no line is missing\n");
   } catch (const Error& error) {
     waits_ = true;
-    if (!waited) tell("\nWARNING: {}. The run goes on and keeps its lines\n", error.what());
+    if (!waited) tell("\nWARNING: {}. The run continues and keeps its lines in memory\n", error.what());
   }
 }
 
@@ -177,13 +177,12 @@ void RunLog::checkpoint(const RunState& state, const std::string& reason, double
          {"reason", reason},
          {"save_s", save_seconds},
          {"training_s", training_seconds()}});
-  if (!waiting_.empty()) waiting_.pop_back();  // it would come to stand in the log without its checkpoint
+  if (!waiting_.empty()) waiting_.pop_back();  // else it could be logged later without its checkpoint
   sync();
 }
 
 void RunLog::checkpoint_failed(const RunState& state, const std::string& reason, const std::string& error) {
-  tell("\nWARNING: the save of step {} failed: {}. Earlier checkpoints stand as they were\n", state.step,
-       error);
+  tell("\nWARNING: the save of step {} failed: {}. Earlier checkpoints are unchanged\n", state.step, error);
   write({{"event", "checkpoint_failed"}, {"step", state.step}, {"reason", reason}, {"error", error}});
 }
 

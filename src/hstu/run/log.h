@@ -1,6 +1,6 @@
-// metrics.jsonl: every number a run shows, one JSON object a line, in the order of docs/runs.md. Fields that
-// tell time end in _ms, _s or _per_s; time_s, in every line, is the clock in seconds since 1970, and never
-// less than in the line before.
+// metrics.jsonl: every number a run shows, one JSON object per line, in the order of docs/runs.md. Names of
+// fields that hold times end in _ms, _s or _per_s. Every line has time_s, seconds since 1970, which never
+// decreases from line to line.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace hstu {
 
-// What the first line says of a run.
+// The content of a run's first line.
 struct RunFacts {
   std::string version;  // of the program
   std::string config;   // resolved, as TOML
@@ -36,10 +36,10 @@ struct RunFacts {
   std::vector<Table> tables;
   std::int64_t dense_parameters = 0;  // values
   std::int64_t train_samples = 0, evaluation_samples = 0;
-  Json warm_start;  // what the run began with, null for nothing
+  Json warm_start;  // report of the warm start; null: none
 };
 
-// Counts by name that a train line shows.
+// Counts by name in a train line.
 struct LearnerCounts {
   using ByName = std::vector<std::pair<std::string, std::int64_t>>;
   ByName table_rows;  // rows that exist, by table
@@ -48,23 +48,23 @@ struct LearnerCounts {
 
 class RunLog {
  public:
-  // Goes on behind the last line of the file. `samples`: trained already, of `total_samples`;
-  // `training_seconds`: what earlier processes spent on the steps in the log.
+  // Appends to the file. `samples`: number already trained, of `total_samples`; `training_seconds`: time that
+  // earlier processes spent on the steps in the log.
   RunLog(const Path& path, RunFacts facts, const MetricsSection& options, std::int64_t samples,
          std::int64_t total_samples, double training_seconds);
 
-  // The first line of a run.
+  // Writes the first line of a run.
   void begin();
-  // The mark of a restart, with the keys that changed.
+  // Writes the line of a restart, with the keys that changed.
   void resume(const RunState& state, const std::vector<ConfigDifference>& changed);
 
-  // Counts a step; every metrics.every_steps steps a train line with the mean loss and the rates since the
-  // last one, the metrics of training, and what `counts` gives.
+  // Counts a step. Every metrics.every_steps steps, writes a train line: mean loss and rates since the last
+  // one, the metrics of training, and the result of `counts`.
   void step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
             const RunningMetrics& metrics, const std::function<LearnerCounts()>& counts);
   void evaluation(const EvaluationResult& result, const RunState& state, const RunningMetrics& metrics);
-  // Written and on the disk, with all lines before it, when it returns; throws Error otherwise. Called when a
-  // checkpoint lacks nothing but its name: where the checkpoint stands, this line does.
+  // The line and all lines before it are on the disk when it returns; throws Error otherwise. Called when
+  // everything of a checkpoint but its name is on the disk: so an existing checkpoint always has its line.
   void checkpoint(const RunState& state, const std::string& reason, double save_seconds);
   void checkpoint_failed(const RunState& state, const std::string& reason, const std::string& error);
   // As durable as checkpoint().
@@ -73,11 +73,11 @@ class RunLog {
   double training_seconds() const { return training_ms_ / 1000; }  // of the whole run
 
  private:
-  // Every line passes here. One that cannot be written (a full disk) is said once on the terminal and written
-  // later, in its place.
+  // Writes any line. A line that cannot be written (a full disk) is kept and written later, in its place; the
+  // failure is reported once on the terminal.
   void write(Json line);
   void sync();
-  // Of the wall clock at the start, and of a steady one since.
+  // Wall-clock time at the start plus elapsed time of a steady clock.
   double seconds_since_1970() const;
 
   RunFacts facts_;
@@ -90,7 +90,7 @@ class RunLog {
   Clock::time_point start_ = Clock::now();
   std::int64_t total_samples_;
   Progress progress_;
-  // Since the last train line, by this process.
+  // Sums of this process since the last train line.
   double step_ms_ = 0, wait_ms_ = 0;
   StageTimes stages_;
   std::int64_t steps_ = 0, samples_ = 0, tokens_ = 0;

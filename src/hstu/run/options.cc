@@ -143,7 +143,7 @@ void describe(ConfigFields& f, EvaluationSection& o) {
 
 void describe(ConfigFields& f, CheckpointSection& o) {
   f.field("every_window_batches", o.every_window_batches,
-          "save after this many batches of a window, counted anew in each; 0: not", rule::at_least(0));
+          "save after this many batches, counted from 0 in each window; 0: not", rule::at_least(0));
   f.field("every_steps", o.every_steps, "save after this many steps; 0: not", rule::at_least(0));
   f.field("every_seconds", o.every_seconds,
           "save when the last save is this long ago, whatever moved the system's clock; 0: not",

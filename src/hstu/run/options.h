@@ -1,4 +1,4 @@
-// The configuration of a run: one struct a TOML section, one line a key.
+// The configuration of a run: one struct per TOML section, one member per key.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct AttributeSection {
 
 struct FeaturesSection {
   std::int64_t item_rows = 0;
-  std::vector<std::string> actions;  // what the action encoder sees; empty: every action of the dataset
+  std::vector<std::string> actions;  // input of the action encoder; empty: every action of the dataset
   std::vector<AttributeSection> attributes;
   std::vector<ContextualFeature> context;
 };
@@ -115,10 +115,10 @@ struct RunOptions {
 
 void describe(ConfigFields& fields, RunOptions& options);
 
-// Throws UsageError for values that are each possible but contradict each other.
+// Throws UsageError for values that are valid separately but contradict each other.
 void check_consistency(const RunOptions& options);
 
-// The rate of the schedule for one optimizer's base rate.
+// The learning rate schedule for one optimizer's base rate.
 LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base);
 
 }  // namespace hstu

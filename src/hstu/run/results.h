@@ -1,4 +1,4 @@
-// What a training step and an evaluation give: plain values that logs, checkpoints and programs show.
+// The results of a training step and of an evaluation, as plain values for logs, checkpoints and programs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hstu {
 
-// Where the time of a step goes.
+// Time of a step by stage.
 struct StageTimes {
   double lookup_ms = 0;  // of table rows
   double forward_ms = 0, backward_ms = 0;
@@ -39,17 +39,17 @@ struct StepResult {
 
 struct EvaluationResult {
   RankingMetrics model, baseline;
-  std::optional<double> auc_binned;  // of the model, over 100,000 bins: what a run of any length can keep
+  std::optional<double> auc_binned;  // of the model, over 100,000 bins: constant memory for any run
   double seconds = 0;
-  // Ids outside their table in the samples evaluated, by feature; features without any are left out.
+  // Ids outside their table in the evaluated samples, by feature; features without such ids are omitted.
   std::map<std::string, std::int64_t> bad_ids;
 };
 
-// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, where there are any, "bad_ids": what
-// both the log and `hstu eval` report.
+// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "bad_ids", as the
+// log and `hstu eval` report them.
 Json to_json(const EvaluationResult& result);
 
-// The whole result but its time, for checkpoints, and back.
+// Converts the whole result except its time to the form in checkpoints, and back.
 Json evaluation_state(const EvaluationResult& result);
 EvaluationResult evaluation_from_state(const Json& state);
 

@@ -25,8 +25,8 @@ bool is_own_line(const Json& line, const Checkpoint& checkpoint) {
          line.value("reason", "") == saved_reason(checkpoint);
 }
 
-// A save is in the log just before its checkpoint has its name; what stands behind its line tells that it
-// has.
+// The line of a save precedes the rename of its checkpoint, so only a later line, other than
+// checkpoint_failed, proves that the checkpoint existed.
 bool has_saved(const Path& metrics) {
   if (!fs::exists(metrics)) return false;
   bool saving = false;
@@ -48,10 +48,10 @@ std::optional<Checkpoint> checkpoint_to_resume(const RunFolder& folder, std::int
   if (step < 0 && !latest_checkpoint(folder.checkpoints())) {
     if (has_saved(folder.metrics())) {
       fail_usage(
-          "{} says that checkpoints were saved, but none stands in {}: put them back, or begin a new run",
+          "{} says that checkpoints were saved, but {} contains none: put them back, or start a new run",
           folder.metrics().string(), folder.checkpoints().string());
     }
-    tell("{} was interrupted before its first save: it begins anew\n", folder.path.string());
+    tell("{} was interrupted before its first save: it starts from the beginning\n", folder.path.string());
     return std::nullopt;
   }
   return Checkpoint(find_checkpoint(folder.checkpoints(), step));
@@ -86,7 +86,7 @@ void abandon_later(const RunFolder& folder, std::int64_t step) {
   }
   tell(
       "going back to step {}: {} later checkpoint{} and a copy of the log moved to {}; remove them when "
-      "you do not want them\n",
+      "you do not need them\n",
       step, entries.size(), entries.size() == 1 ? "" : "s", place.string());
 }
 
@@ -103,7 +103,7 @@ LogRecord read_log(const Path& metrics, const Checkpoint& checkpoint) {
   check(record.begun,
         "{} has no line of the save of step {} ({}): it was altered, or belongs to another run. Move it away "
         "to "
-        "go on with a new log",
+        "continue with a new log",
         metrics.string(), checkpoint.step(), saved_reason(checkpoint));
   return record;
 }

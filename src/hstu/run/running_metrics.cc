@@ -9,7 +9,7 @@
 namespace hstu {
 namespace {
 
-// The bins of a histogram that are not empty.
+// The nonempty bins of a histogram.
 struct Bins {
   std::vector<std::int32_t> places;
   std::vector<std::int64_t> positives, negatives;

@@ -1,5 +1,5 @@
-// How well a run predicts so far: training samples, each predicted before the update that learns from it, and
-// all its evaluations. A part of checkpoints, so that a resumed run reports what an undisturbed one does.
+// Metrics of a run so far: over training samples, each predicted before the update that uses it, and over all
+// evaluations. Checkpoints contain them, so a resumed run reports the same as an uninterrupted one.
 // docs/metrics.md
 #pragma once
 
@@ -12,7 +12,7 @@ namespace hstu {
 
 class RunningMetrics {
  public:
-  // The window holds this many of the latest training samples.
+  // The window holds the latest `window_samples` training samples.
   explicit RunningMetrics(std::int64_t window_samples) : window_(window_samples) {}
 
   void add_step(const RankingSamples& predictions);

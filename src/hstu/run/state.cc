@@ -31,7 +31,7 @@ void read(const Json& json, RunState& state) {
   json.at("evaluation_due").get_to(state.evaluation_due);
 }
 
-// Checkpoints keep descriptions in plain JSON.
+// Descriptions in checkpoints are plain nlohmann::json.
 Section state_section(RunState& state) {
   return {"run",
           [&state](SectionWriter& writer) { writer.describe(nlohmann::json::parse(to_json(state).dump())); },

@@ -56,14 +56,14 @@ void check_names(const Names& names, const std::vector<std::string>& mine,
   }
 }
 
-// Pairs the names of both models and tells the report what became of each.
+// Pairs the names of both models and records the outcome for each in the report.
 class Pairing {
  public:
   Pairing(WarmStartReport& report, const Names& names, const std::vector<std::string>& mine,
           const std::vector<std::string>& theirs, std::string prefix, const std::string& what)
       : report_(report), names_(names), unused_(theirs.begin(), theirs.end()), prefix_(std::move(prefix)) {
     check_names(names, mine, theirs, what);
-    // A name that the map gives to another is not taken a second time.
+    // A name that the map assigns is not matched a second time under its own name.
     for (const auto& [here, there] : names_) given_.insert(there);
   }
   ~Pairing() {
@@ -72,7 +72,7 @@ class Pairing {
   Pairing(const Pairing&) = delete;
   Pairing& operator=(const Pairing&) = delete;
 
-  // take(theirs) copies and gives "", or tells why it does not fit.
+  // take(theirs) copies and returns "", or returns why it does not fit.
   template <typename Take>
   void pair(const std::string& mine, const Take& take) {
     const auto mapped = names_.find(mine);
@@ -121,7 +121,7 @@ void take_parameters(WarmStartReport& report, const Names& names, const Checkpoi
   }
 }
 
-// The rows of ids that this table has; its optimizer has seen none of them.
+// Takes the rows with ids in this table's range; their optimizer state is zero.
 void take_rows(WarmStartReport& report, const SafetensorsFile& file, std::int64_t n, EmbeddingTable& table) {
   const std::int64_t dim = table.config().dim;
   auto ids = file.values<std::int64_t>("ids", {n});
@@ -192,7 +192,7 @@ std::string to_text(const WarmStartReport& report) {
   };
   list("renamed", report.renamed);
   list("of another shape, at the initial value", report.misfitting);
-  list("not there, at the initial value", report.initial);
+  list("not in the checkpoint, at the initial value", report.initial);
   list("not used", report.unused);
   return text;
 }

@@ -1,4 +1,4 @@
-// Begins a run with the parameters and table rows of another run's checkpoint. Optimizers begin anew.
+// Starts a run with the parameters and table rows of another run's checkpoint, and with new optimizer state.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,29 @@
 
 namespace hstu {
 
-// What a warm start did, by names of this model's parameters and tables ("table item").
+// The result of a warm start, by names of this model's parameters and tables ("table item").
 struct WarmStartReport {
   Path checkpoint;
   std::int64_t step = 0;
   std::int64_t rows = 0;                // of tables
-  std::vector<std::string> matched;     // under the same name
+  std::vector<std::string> matched;     // copied under the same name
   std::vector<std::string> renamed;     // "mine, from theirs"
   std::vector<std::string> misfitting;  // "name: shape there, shape here"; at its initial value
-  std::vector<std::string> initial;     // the other model has none of the name; at its initial value
+  std::vector<std::string> initial;     // absent from the other model; at its initial value
   std::vector<std::string> unused;      // of the other model
 };
 
-// A parameter takes the values of the one of its name, or of the name that the map gives, when the shape is
-// the same; a table takes every row that lies in its range, when the width is the same. The map is a TOML
-// file:
+// A parameter takes the values of the parameter with its name, or with the name in the map, if the shapes are
+// equal. A table takes every row in its range if the widths are equal. The map is a TOML file:
 //   [parameters]
 //   "head.0.weight" = "old_head.0.weight"    # this model's name = the other's
 //   [tables]
 //   item = "track"
-// Throws UsageError when nothing fits, or the map has a name that one of the models does not.
+// Throws UsageError if nothing fits, or if the map has a name that one of the models does not have.
 WarmStartReport warm_start(const WarmStartSection& section, const NamedTensors& parameters, TableSet& tables);
 
-// The checkpoint that `path` means: a checkpoint's folder, or the newest one of a run. Absolute. UsageError
-// when it is neither.
+// The absolute path of the checkpoint at `path`, or of the newest one if `path` is a run. UsageError if it
+// is neither.
 Path warm_start_checkpoint(const Path& path);
 
 std::string to_text(const WarmStartReport& report);

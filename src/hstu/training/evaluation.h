@@ -1,4 +1,4 @@
-// Scores the held-out samples, beside the trivial baseline. One code path for training and `hstu eval`.
+// Scores the held-out samples with the model and the trivial baseline, for training and `hstu eval` alike.
 #pragma once
 
 #include <atomic>
@@ -18,24 +18,24 @@ namespace hstu {
 
 class Evaluator {
  public:
-  // `baseline` is the file that keeps what the baseline scored: the first run() reads it, or scores the
-  // baseline, which is a walk over the whole dataset, and writes it. "": no file.
+  // `baseline` is the file that keeps the baseline's metrics. The first run() reads it; if it is missing,
+  // run() computes them, which reads the whole dataset, and writes the file. "": no file.
   explicit Evaluator(Experiment& experiment, Path baseline = {});
 
-  // False when nothing is held out.
+  // False if no samples are held out.
   bool has_samples() const { return !positions_.empty(); }
-  // Each rank scores its slice of every batch; all get the metrics of all samples. Changes nothing of the
-  // learner. Empty when `stop` became true on the way.
+  // Each rank scores its slice of every batch; all ranks get the metrics of all samples. Does not change the
+  // learner. Empty if `stop` became true before the end.
   std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr,
                                       Communicator& comm = one_rank());
 
-  // The bad ids of the last run(), counted apart from training's.
+  // The bad ids of the last run(), counted separately from training's.
   const BadIds& bad_ids() const { return bad_ids_; }
-  // The sums and histograms of what the last run() scored.
+  // The sums and histograms over the samples of the last run().
   const LifetimeMetrics& totals() const { return totals_; }
 
-  // What the last run() scored, sample by sample: user.npy, item.npy, time.npy, label.npy, score.npy
-  // (probabilities), position.npy (event in the dataset). Creates `folder`.
+  // Writes the samples of the last run(): user.npy, item.npy, time.npy, label.npy, score.npy (probabilities),
+  // position.npy (event in the dataset). Creates `folder`.
   void write_predictions(const Path& folder) const;
 
  private:
@@ -47,7 +47,7 @@ class Evaluator {
   std::vector<std::int64_t> positions_;
   std::optional<RankingMetrics> baseline_;
   RankingSamples samples_;
-  BadIds bad_ids_;  // of the last run(), likewise
+  BadIds bad_ids_;  // of the last run()
   LifetimeMetrics totals_;
 };
 

@@ -1,4 +1,4 @@
-// A dataset and what learns from it, as a configuration says. Training and evaluation share it.
+// The dataset, samples and learner of a configuration, shared by training and evaluation.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace hstu {
 
 class Experiment {
  public:
-  // Opens the dataset, finds the anchors and makes the model. Throws UsageError where the configuration and
-  // the dataset do not fit.
+  // Opens the dataset, finds the anchors and creates the model. Throws UsageError if the configuration does
+  // not fit the dataset.
   explicit Experiment(const RunOptions& options);
 
   const RunOptions& options() const { return learner_.options; }
@@ -25,14 +25,14 @@ class Experiment {
   Learner& learner() { return learner_; }
   const Learner& learner() const { return learner_; }
 
-  // The batches of training from `start` on.
+  // The training batches from `start` onwards.
   BatchSchedule schedule(BatchCursor start) const;
-  // Of the whole run, as long as training.max_steps does not end it.
+  // The samples of the whole run, ignoring training.max_steps.
   std::int64_t train_samples() const;
 
  private:
   Dataset dataset_;
-  Task task_;  // its model goes to the learner
+  Task task_;  // its model is moved to the learner
   Anchors anchors_;
   SampleBuilder samples_;
   Learner learner_;

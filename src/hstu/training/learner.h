@@ -1,4 +1,4 @@
-// What learns: a model, its embedding tables, and the optimizers that move both.
+// A model, its embedding tables, and the optimizers that update both.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,15 @@ struct Learner {
 
   RunOptions options;
   std::unique_ptr<Model> model;
-  TableSet tables;  // one a feature, in the order of Model::features()
+  TableSet tables;  // one per feature, in the order of Model::features()
   DenseOptimizer dense_optimizer;
-  BadIds bad_ids;  // that training has seen
+  BadIds bad_ids;  // of training
 };
 
-// The distinct ids of each feature in a batch, in the order of the tables; valid as long as the batch.
+// The distinct ids of each feature in a batch, in the order of the tables; views into the batch.
 std::vector<std::span<const std::int64_t>> feature_ids(const Model& model, const Batch& batch);
 
-// The rows of a batch as leaves of a tape, one variable a feature.
+// The rows of a batch as leaves of a tape, one variable per feature.
 std::vector<Variable> leaves_of(std::vector<Tensor> rows);
 
 }  // namespace hstu

@@ -1,4 +1,4 @@
-// Logits of batches as samples to measure.
+// Turns the logits of batches into samples for metrics.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace hstu {
 
-// The logits of one batch and whose they are: read late, when the batch's memory may be another's.
+// The logits of one batch with copies of the columns that identify its samples: they are read after the
+// batch's memory may have been reused.
 struct Scores {
   Tensor logits;                             // (B, 1) f32
   std::vector<std::int64_t> user, position;  // (B)

@@ -26,7 +26,7 @@ void load(BadIds& bad_ids, const SectionReader& reader) {
   }
 }
 
-// Section "bad_ids": what was counted, by feature.
+// Section "bad_ids": the counts by feature.
 Section bad_ids_section(BadIds& bad_ids) {
   return {"bad_ids", [&bad_ids](SectionWriter& writer) { save(bad_ids, writer); },
           [&bad_ids](const SectionReader& reader) { load(bad_ids, reader); }};

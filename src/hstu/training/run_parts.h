@@ -1,4 +1,4 @@
-// What learns, as sections of checkpoints and as facts and counts of the log.
+// The learner as sections of checkpoints and as facts and counts for the log.
 #pragma once
 
 #include <vector>
@@ -11,12 +11,12 @@
 
 namespace hstu {
 
-// Dense parameters, their optimizer, every table, counts of bad ids; the run's metrics. What is given must
-// outlive the sections.
+// Dense parameters, their optimizer, every table, counts of bad ids, and the run's metrics. The arguments
+// must outlive the sections.
 std::vector<Section> sections(Learner& learner, RunningMetrics& metrics);
 
-// Fills the experiment from a checkpoint of a run, for those who do not go on with the run. Throws Error when
-// it was made from another dataset or model.
+// Fills the experiment from a checkpoint of a run, for callers that do not continue the run. Throws Error if
+// the checkpoint was made from another dataset or model.
 RunState load_run(const Checkpoint& checkpoint, Experiment& experiment);
 
 RunFacts facts_of(const Experiment& experiment);

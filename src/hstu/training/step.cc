@@ -32,7 +32,7 @@ bool is_finite(const Tensor& tensor) {
   return first_not_finite(tensor.data<float>(), tensor.size()) == tensor.size();
 }
 
-// What a user looks at first when numbers overflow.
+// The first tensor that is not finite, for the message: parameters first, then table rows.
 std::string first_bad_input(const Learner& learner) {
   for (const Parameter* parameter : learner.model->parameters().all()) {
     if (!is_finite(parameter->value)) return "parameter " + parameter->name;
@@ -53,7 +53,7 @@ std::string first_bad_input(const Learner& learner) {
                                    first_bad_input(learner)));
 }
 
-// What the parts of a step leave behind: read only when all of them have been computed.
+// The results of a step's parts, read only after all parts have been computed.
 struct Gathered {
   explicit Gathered(std::size_t tables) : row_gradients(tables) {}
   RowGradients row_gradients;
@@ -61,7 +61,7 @@ struct Gathered {
   std::vector<Scores> scores;
 };
 
-// Forward and backward pass of one part; gradients of dense parameters are added to the parameters'.
+// Forward and backward pass of one part. Adds the gradients of dense parameters to Parameter::gradient.
 void run_part(Learner& learner, const StepContext& context, const Batch& batch, Stopwatch& watch,
               Gathered& gathered, StepResult& result) {
   learner.bad_ids.add(batch.bad_ids);
@@ -124,16 +124,16 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   learner.model->parameters().clear_gradients();
   Gathered gathered(learner.tables.size());
   while (const Batch* const part = next_part()) {
-    watch.lap();  // the wait for the part is no stage of the step
+    watch.lap();  // excludes the wait for the part from the stages
     run_part(learner, context, *part, watch, gathered, result);
   }
 
-  // 2. Sums over the global batch. Every term was divided by its number of supervised examples already.
+  // 2. Sums over the global batch. Every term is already divided by its number of supervised examples.
   sum_gradients_over_ranks(learner, gathered, context.comm);
   result.loss = sum_of_losses(gathered, context);
   result.gradient_norm = gradient_norm(parameters);
 
-  // 3. Refuse values that are not finite, before anything moves.
+  // 3. Refuse values that are not finite, before any update.
   if (!std::isfinite(result.loss))
     fail_not_finite(learner, context, fmt::format("the loss is {}", result.loss));
   if (!std::isfinite(result.gradient_norm)) {
@@ -146,7 +146,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
                                 learner.tables[bad->table].config().name));
   }
 
-  // 4. Move.
+  // 4. Update.
   learner.dense_optimizer.step(result.lr_dense,
                                clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
   fault_point("step.middle");

@@ -1,4 +1,4 @@
-// StepContext: what a step needs beside the learner and its data. Passed on, not global.
+// StepContext: the arguments of a step other than the learner and its data. Passed explicitly, not global.
 #pragma once
 
 #include <cstdint>

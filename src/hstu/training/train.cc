@@ -28,12 +28,12 @@ std::int64_t last_step(const Experiment& experiment) {
   return training.max_steps > 0 ? std::min(training.max_steps, all) : all;
 }
 
-// Of all steps; an estimate where training.max_steps ends the run early.
+// The samples of all steps; an estimate if training.max_steps ends the run early.
 std::int64_t total_samples(const Experiment& experiment, std::int64_t last_step) {
   return std::min(experiment.train_samples(), last_step * experiment.options().training.batch_size);
 }
 
-// One run: the experiment, where it stands, and when to evaluate, save and stop.
+// One run: the experiment, its state, and the decisions when to evaluate, save and stop.
 class Run {
  public:
   explicit Run(const TrainRequest& request)
@@ -56,7 +56,7 @@ class Run {
 
   TrainResult run() {
     if (record_.ended) {
-      tell("{} has ended already: nothing is left to do\n", request_.folder.path.string());
+      tell("{} has already ended: nothing is left to do\n", request_.folder.path.string());
       return finish(*finished());
     }
     try {
@@ -79,15 +79,14 @@ class Run {
     return finish(*reason);
   }
 
-  // Every checkpoint was checked when it was written or, the one to go on from, when it was read.
+  // Names the newest checkpoint as good: each was checked when it was written, or when it was read to resume.
   [[noreturn]] void fail_not_finite(const std::string& what) const {
     const auto newest = latest_checkpoint(request_.folder.checkpoints());
     fail("{}. Lower the learning rates, lengthen schedule.warmup_steps or look at the data. {}", what,
-         newest
-             ? fmt::format("The newest good checkpoint is {} (step {}): hstu train --resume {} goes on from "
-                           "it, with other rates by --set and --allow-change",
-                           newest->path.string(), newest->step, request_.folder.path.string())
-             : std::string("No checkpoint was saved before: begin a new run"));
+         newest ? fmt::format("The newest good checkpoint is {} (step {}): hstu train --resume {} continues "
+                              "from it; change the rates with --set and --allow-change",
+                              newest->path.string(), newest->step, request_.folder.path.string())
+                : std::string("No checkpoint was saved before: start a new run"));
   }
 
   RunState first_state() {
@@ -111,8 +110,8 @@ class Run {
 
   RunOrigin origin() const { return {experiment_.dataset().manifest().id, to_toml(experiment_.options())}; }
 
-  // Makes the folder say what the checkpoint does: nothing later, nothing half-made. A run that has no
-  // checkpoint yet begins anew.
+  // Resets the folder to the state of the checkpoint: removes later log lines and checkpoints, and files of
+  // interrupted saves. A run without a checkpoint starts from the beginning.
   LogRecord rewind() {
     const RunFolder& folder = request_.folder;
     if (!checkpoint_) {
@@ -125,12 +124,12 @@ class Run {
     abandon_later(folder, state_.step);
     if (!record.ended) rewind_log(folder.metrics(), *checkpoint_);
     tidy(checkpoint_->path());
-    tell("going on from {} (step {})\n", checkpoint_->path().string(), state_.step);
+    tell("continuing from {} (step {})\n", checkpoint_->path().string(), state_.step);
     return record;
   }
 
-  // The mark of the restart comes before the new configuration: cut short between the two, the run is still
-  // the old one.
+  // Writes the log's `resume` line before the new configuration: if the process dies between the two, the run
+  // still has its old configuration.
   void begin_log() {
     if (!record_.begun) log_.begin();
     if (!request_.resume) return;
@@ -139,7 +138,7 @@ class Run {
     if (read_file(request_.folder.config()) != config) write_file(request_.folder.config(), config);
   }
 
-  // Steps until there is a reason to stop.
+  // Trains until there is a reason to stop, and returns the reason.
   std::string loop() {
     const int workers = static_cast<int>(request_.options.data.workers);
     Loader loader(experiment_.samples(), experiment_.learner().model->layout(),
@@ -174,8 +173,8 @@ class Run {
     }
   }
 
-  // What follows a step: its evaluation, then its save, so that no checkpoint is without the evaluation of
-  // its step. Gives the reason to end, if there is one.
+  // Evaluates, then saves, as the step requires: a checkpoint contains the evaluation of its step. Returns
+  // the reason to end, if any.
   std::optional<std::string> settle(bool evaluates_anyway = false) {
     const bool due = evaluates_anyway || state_.evaluation_due || state_.step >= last_step_ ||
                      evaluation_cadence_.due(state_);
@@ -213,18 +212,18 @@ class Run {
     return std::nullopt;
   }
 
-  // Two saves of one step never have the same reason: it is by the reason that the log tells them apart.
+  // Two saves of one step never have the same reason, because the log distinguishes them by it.
   std::optional<std::string> reason_to_save(const std::optional<std::string>& end) const {
     const bool saved = saved_at_ == state_.step;
     if (saved && !evaluated_since_save_) return std::nullopt;
     if (end && *end != "interrupted") return "end_of_run";
-    if (end && (saved || state_.step == 0)) return std::nullopt;  // what is lost is made again
+    if (end && (saved || state_.step == 0)) return std::nullopt;  // a resume repeats what is not saved
     if (state_.evaluation_due) return "interrupted";
     const auto reason = save_cadence_.due(state_, Clock::now());
     return !reason && end ? "interrupted" : reason;
   }
 
-  // `last`: there will be no other save.
+  // `last`: no other save follows.
   void save(const std::string& reason, bool last) {
     fault_point("save.begin");
     const Clock::time_point start = Clock::now();
@@ -241,8 +240,8 @@ class Run {
       save_cadence_.saved(Clock::now());
       check(
           !last,
-          "the last save failed: {}. What came after the newest checkpoint is lost; set that right, then go "
-          "on with hstu train --resume {}",
+          "the last save failed: {}. Everything after the newest checkpoint is lost; correct the cause, then "
+          "continue with hstu train --resume {}",
           error.what(), request_.folder.path.string());
       return;
     }
@@ -253,7 +252,7 @@ class Run {
     fault_point("save.end");
   }
 
-  // What stands beside a new checkpoint matters less than to go on.
+  // A failure to update the link or to remove old folders does not end the run.
   void tidy(const Path& newest) {
     const Path checkpoints = request_.folder.checkpoints();
     try {
@@ -285,7 +284,7 @@ class Run {
 
   const TrainRequest& request_;
   RunLock lock_;
-  std::optional<Checkpoint> checkpoint_;  // to go on from
+  std::optional<Checkpoint> checkpoint_;  // to resume from
   std::vector<ConfigDifference> changed_;
   Experiment experiment_;
   Json warm_start_;

@@ -1,4 +1,4 @@
-// The loop of a run: batches in order, steps, evaluations, checkpoints, and a log of it all. docs/runs.md
+// The training loop: batches in order, steps, evaluations, checkpoints and the log. docs/runs.md
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ struct TrainRequest {
   std::string version;                      // of the program, for the log
   const std::atomic<bool>* stop = nullptr;  // set by a signal: finish the step, save, end
 
-  bool resume = false;          // go on with the folder's run
-  std::int64_t from_step = -1;  // from this checkpoint; -1: the newest. Later ones are put aside
+  bool resume = false;          // continue the folder's run
+  std::int64_t from_step = -1;  // from this checkpoint; -1: the newest. Later ones are moved away
   std::vector<std::string> allowed_changes = {};  // keys of the configuration that may differ from the run's
 };
 
@@ -32,9 +32,9 @@ struct TrainResult {
 };
 
 // Trains to the end, the target or the signal. Leaves metrics.jsonl, checkpoints/ and summary.json in the
-// folder. A save that fails is reported and training goes on; Error when the last one fails. Error, naming
-// the newest good checkpoint, when a number is NaN or infinite: none such is ever saved. UsageError, and
-// nothing is changed, when another process trains this run or the configuration differs from the run's.
+// folder. A save that fails is reported and training continues; Error if the last one fails. Error naming
+// the newest good checkpoint if a number is NaN or infinite: such a number is never saved. UsageError, with
+// nothing changed, if another process trains this run or the configuration differs from the run's.
 TrainResult train(const TrainRequest& request);
 
 }  // namespace hstu
