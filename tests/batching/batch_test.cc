@@ -53,9 +53,8 @@ TEST(Batch, NamesTheColumnThatIsMissingTakenOrOfAnotherType) {
 void expect_columns(const Batch& batch, const Context& context) {
   const Tensor a = batch.tensor("a"), b = batch.tensor("b");
   EXPECT_EQ(a.device(), context.device());
-  EXPECT_THAT(std::vector(a.to_host(context.stream).data<std::int32_t>(),
-                          a.to_host(context.stream).data<std::int32_t>() + 3),
-              ElementsAre(7, 8, 9));
+  const Tensor values = a.to_host(context.stream);
+  EXPECT_THAT(std::span(values.data<std::int32_t>(), 3), ElementsAre(7, 8, 9));
   EXPECT_EQ(b.to_host(context.stream).data<double>()[1], 0.25);
   EXPECT_THAT(batch.values<std::int32_t>("a"), ElementsAre(7, 8, 9));
 }

@@ -35,7 +35,7 @@ struct TrainWords {
 };
 
 TrainRequest resume_request(const TrainWords& words) {
-  if (!words.output.empty()) fail_usage("--resume goes on with a run in its own folder: leave out --output");
+  if (!words.output.empty()) fail_usage("--resume continues a run in its own folder: leave out --output");
   if (words.resume != "latest" && !words.runs.empty())
     fail_usage("--runs says where --resume latest looks: leave it out, or write --resume latest");
   if (!words.warm_start.empty() || !words.name_map.empty())
@@ -112,9 +112,8 @@ void add_train_command(CLI::App& app) {
   command->add_option("--set", words->set, "section.key=value, on top of the file; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--output", words->output, "folder of the run, made by this command");
-  command->add_option(
-      "--resume", words->resume,
-      "go on with this run from its newest checkpoint; \"latest\": with the one written last");
+  command->add_option("--resume", words->resume,
+                      "continue this run from its newest checkpoint; \"latest\": from the one written last");
   command->add_option("--runs", words->runs, "the folder in which --resume latest looks; default: this one");
   command->add_option("--from-step", words->from_step,
                       "with --resume: go back to the checkpoint of this step; later ones are put aside");
@@ -132,7 +131,7 @@ void add_train_command(CLI::App& app) {
   command->footer(
       "RUN holds config.toml (resolved), metrics.jsonl, checkpoints/ and summary.json. Ctrl-C or SIGTERM "
       "finishes\n"
-      "the step and saves; a second one ends at once. Whatever ended a run, --resume goes on as if it had "
+      "the step and saves; a second one ends at once. Whatever ended a run, --resume continues as if it had "
       "not\n"
       "stopped. Exit status: 0 done, 1 failed, 2 refused before anything was changed, 75 interrupted and "
       "saved.\n"
@@ -150,7 +149,7 @@ void add_train_command(CLI::App& app) {
     const TrainResult result = train_or_discard(request);
     print_result(result);
     if (result.reason != "interrupted") return;
-    fmt::print("go on with: hstu train --resume {}\n", request.folder.path.string());
+    fmt::print("continue with: hstu train --resume {}\n", request.folder.path.string());
     std::fflush(stdout);
     throw ExitStatus{kInterrupted};
   });
