@@ -43,7 +43,7 @@ ScheduleOptions order_from_the_middle(const DataBenchmarkOptions& options, std::
   return {.batch_size = options.batch_size, .drop_last = false, .epochs = 0, .first_window = windows / 2};
 }
 
-// The time from nothing to the first batch. The anchor index stands already.
+// The time from nothing to the first batch. The anchor index exists already.
 double open_seconds(const DataBenchmarkOptions& options, const DataOptions& data) {
   const Clock::time_point start = Clock::now();
   const Dataset dataset(options.dataset);

@@ -18,7 +18,7 @@ struct DataBenchmarkOptions {
 // Opens the dataset and assembles batches on one core, windows of a day in order from the middle one on:
 // interleaved histories, every attribute of the dataset, and eight contextual features as the DLRMv4
 // reference has them where the dataset has its columns. Gives {"events", "anchors", "index_s" (building the
-// anchor index; 0 where it stands already), "open_ms" (opening and the first batch), "samples",
+// anchor index; 0 if it exists already), "open_ms" (opening and the first batch), "samples",
 // "samples_per_s", "tokens_per_sample", "items_per_batch", "peak_rss_mib"}.
 Json benchmark_data(const DataBenchmarkOptions& options);
 

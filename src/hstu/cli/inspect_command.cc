@@ -33,7 +33,7 @@ void flatten(const Json& json, const std::string& name, Rows* rows) {
   }
 }
 
-// What stands in a folder, whatever kind of folder it is.
+// The content of a folder, of whatever kind.
 Json inspect(const Path& path) {
   Json json;
   if (std::filesystem::exists(RunFolder{path}.config())) {

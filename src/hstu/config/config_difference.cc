@@ -9,7 +9,7 @@
 namespace hstu {
 namespace {
 
-bool stands_for(const std::string& name, const std::string& key) {
+bool means(const std::string& name, const std::string& key) {
   return key == name || key.starts_with(name + ".") || key.starts_with(name + "[");
 }
 
@@ -60,14 +60,14 @@ void check_differences(const std::vector<ConfigDifference>& differences, std::sp
   std::vector<std::string> keys;
   for (const auto& [key, value] : known) keys.push_back(key);
   for (const std::string& name : allowed) {
-    const auto meant = [&](const std::string& key) { return stands_for(name, key); };
+    const auto meant = [&](const std::string& key) { return means(name, key); };
     if (std::none_of(keys.begin(), keys.end(), meant))
       fail_usage("--allow-change {}: the key does not exist{}", name, suggestion(name, keys));
   }
   std::string lines;
   std::vector<std::string> refused;
   for (const ConfigDifference& difference : differences) {
-    const auto covers = [&](const std::string& name) { return stands_for(name, difference.key); };
+    const auto covers = [&](const std::string& name) { return means(name, difference.key); };
     if (std::any_of(allowed.begin(), allowed.end(), covers)) continue;
     refused.push_back(difference.key);
     lines += fmt::format("  {}: {} there, {} here\n", difference.key, shown(difference.before),

@@ -15,7 +15,7 @@ namespace hstu {
 class Event;
 class MemoryPool;
 
-// A stream as kernels see it: the type tells the device, and overloads choose the kernel.
+// A stream as kernels see it: its type names the device, and overloads choose the kernel.
 struct HostStream {};  // work is done when the call returns
 struct CudaStream {
   CUstream_st* handle = nullptr;

@@ -27,7 +27,7 @@ class Tensor {
   // On the host.
   template <typename T>
   static Tensor from(const Shape& shape, const std::vector<T>& values);
-  // Memory that somebody else owns: `owner` keeps it alive, `data` holds the elements on `device`.
+  // Memory of another owner: `owner` keeps it alive, `data` holds the elements on `device`.
   static Tensor view(Shape shape, DType type, void* data, std::shared_ptr<const void> owner,
                      Device device = Device::host());
 

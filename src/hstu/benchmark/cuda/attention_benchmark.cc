@@ -93,6 +93,7 @@ void time_launches(const Stream& stream, const std::function<void()>& launch, bo
   // All are queued before the first is waited for, which hides what the host does between launches, as in
   // training.
   std::vector<Event> marks;
+  marks.reserve(2 * (kWarmUp + kTimed));
   for (int i = 0; i < 2 * (kWarmUp + kTimed); ++i) marks.emplace_back(kGpu, true);
   for (std::size_t i = 0; i < marks.size(); i += 2) {
     marks[i].record(stream);
