@@ -60,7 +60,7 @@ class Ranges : public Trace {
   std::vector<std::string> names;
 };
 
-TEST(Dispatch, TellsTheTraceWhatRuns) {
+TEST(Dispatch, NamesOperationsToTheTrace) {
   Ranges ranges;
   Context context;
   context.trace = &ranges;
