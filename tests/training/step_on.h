@@ -25,8 +25,11 @@ inline StepResult step_on_parts(Experiment& experiment,
                                 Communicator& comm = one_rank()) {
   std::size_t next = 0;
   Batch batch;
-  const StepContext context{.step = step, .draws = Draws(experiment.options().seed, step), .comm = comm};
-  return train_step(experiment.learner(), context, [&]() -> const Batch* {
+  const StepContext context{.step = step,
+                            .draws = Draws(experiment.options().seed, step),
+                            .compute = experiment.learner().compute,
+                            .comm = comm};
+  return train_step(experiment.learner(), context, [&]() -> Batch* {
     if (next == parts.size()) return nullptr;
     batch = batch_of(experiment, parts[next++], supervised);
     return &batch;

@@ -16,11 +16,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define HSTU_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define HSTU_HOST_DEVICE inline
-#endif
+#include "hstu/base/host_device.h"
 
 namespace hstu {
 

@@ -110,7 +110,7 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
   }
 }
 
-const LoadedBatch* Loader::next() {
+LoadedBatch* Loader::next() {
   const Clock::time_point start = Clock::now();
   std::unique_lock lock(mutex_);
   Slot& first = slot(delivered_);

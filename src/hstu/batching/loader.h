@@ -54,7 +54,7 @@ class Loader {
 
   // The next part in order, null after the last; valid until the next call. An exception of a worker is
   // thrown here in place of its batch, and again by every later call.
-  const LoadedBatch* next();
+  LoadedBatch* next();
 
  private:
   struct Slot {

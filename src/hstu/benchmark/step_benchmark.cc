@@ -9,6 +9,7 @@
 #include "hstu/base/random.h"
 #include "hstu/device/machine.h"
 #include "hstu/model/dlrmv4.h"
+#include "hstu/training/device_choice.h"
 #include "hstu/training/step.h"
 
 namespace hstu {
@@ -73,7 +74,10 @@ Json benchmark_step(const StepBenchmarkOptions& options) {
   config.action_bits = {1, 2, 4};
   config.attributes = kAttributes;
   config.context = kContext;
-  Learner learner(run, std::make_unique<Dlrmv4>(config, features(), run.seed));
+  const Device device = choose_device(options.device).device;
+  make_current(device);
+  Learner learner(run, std::make_unique<Dlrmv4>(config, features(), run.seed),
+                  device.is_host() ? host_context() : make_context(device));
   RandomStream random{derive_key(options.seed, "benchmark batches")};
   std::vector<Batch> batches(kBatches);
   LayoutScratch scratch;
@@ -86,9 +90,10 @@ Json benchmark_step(const StepBenchmarkOptions& options) {
   std::int64_t tokens = 0;
   for (std::int64_t step = 0; step < options.warmup + options.steps; ++step) {
     const Clock::time_point start = Clock::now();
-    const Batch* part = &batches[static_cast<std::size_t>(step) % kBatches];
-    const StepResult result = train_step(learner, {.step = step, .draws = Draws(run.seed, step)},
-                                         [&] { return std::exchange(part, nullptr); });
+    Batch* part = &batches[static_cast<std::size_t>(step) % kBatches];
+    const StepResult result =
+        train_step(learner, {.step = step, .draws = Draws(run.seed, step), .compute = learner.compute},
+                   [&] { return std::exchange(part, nullptr); });
     const double elapsed_ms = 1000 * seconds_since(start);
     if (step < options.warmup) continue;
     ms.push_back(elapsed_ms);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "hstu/base/json.h"
 
@@ -11,6 +12,7 @@ namespace hstu {
 struct StepBenchmarkOptions {
   std::int64_t steps = 60, warmup = 10;
   std::uint64_t seed = 1;
+  std::string device = "host";
 };
 
 // 64 wide, 2 layers, 2 heads of 32, 11 tables of 100,000 rows, batch 32, histories of 64 to 256 events; ids

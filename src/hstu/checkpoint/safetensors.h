@@ -67,7 +67,7 @@ class SafetensorsFile {
     return values<T>(name, {rows(name)});
   }
   // Copies tensor `name` into `tensor`, under the same conditions as values().
-  void read(const std::string& name, Tensor& tensor) const;
+  void read(const std::string& name, Tensor& tensor, const Stream& stream = {}) const;
 
  private:
   struct Data {

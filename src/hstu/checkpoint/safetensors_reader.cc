@@ -161,9 +161,11 @@ std::int64_t SafetensorsFile::rows(const std::string& name) const {
   return tensors_[found->second.spec].shape.front();
 }
 
-void SafetensorsFile::read(const std::string& name, Tensor& tensor) const {
+void SafetensorsFile::read(const std::string& name, Tensor& tensor, const Stream& stream) const {
   const auto bytes = find(name, tensor.dtype(), tensor.shape());
-  if (!bytes.empty()) std::memcpy(tensor.mutable_raw(), bytes.data(), bytes.size());
+  if (bytes.empty()) return;
+  copy_bytes(tensor.mutable_raw(), bytes.data(), bytes.size(), stream);
+  stream.synchronize();
 }
 
 }  // namespace hstu

@@ -103,16 +103,20 @@ void check_finite(const Tensor& tensor, const std::string& what) {
   throw NotFiniteError(what + " is not finite");
 }
 
-Section parameters_section(const NamedTensors& parameters) {
-  const auto save = [parameters](SectionWriter& writer) {
-    for (const Parameter* p : parameters) check_finite(p->value, "parameter " + p->name);
+Section parameters_section(const NamedTensors& parameters, const Stream& stream) {
+  const auto save = [parameters, stream](SectionWriter& writer) {
+    std::vector<Tensor> values;
+    for (const Parameter* p : parameters) {
+      values.push_back(p->value.to_host(stream));
+      check_finite(values.back(), "parameter " + p->name);
+    }
     writer.begin(specs_of(parameters));
-    for (const Parameter* p : parameters) writer.write(p->value);
+    for (const Tensor& value : values) writer.write(value);
   };
-  const auto load = [parameters](const SectionReader& reader) {
+  const auto load = [parameters, stream](const SectionReader& reader) {
     const SafetensorsFile file = reader.file();
     file.expect(specs_of(parameters));
-    for (Parameter* p : parameters) file.read(p->name, p->value);
+    for (Parameter* p : parameters) file.read(p->name, p->value, stream);
   };
   return {"dense", save, load};
 }

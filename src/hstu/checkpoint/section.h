@@ -77,7 +77,7 @@ struct Section {
 // Throws NotFiniteError naming `what` if a tensor of floats holds a NaN or an infinity.
 void check_finite(const Tensor& tensor, const std::string& what);
 
-// The values of the dense parameters, each under its name in the section's file.
-Section parameters_section(const NamedTensors& parameters);
+// The values of the dense parameters, each under its name in the section's file. `stream`: of their device.
+Section parameters_section(const NamedTensors& parameters, const Stream& stream = {});
 
 }  // namespace hstu

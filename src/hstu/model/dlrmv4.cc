@@ -77,6 +77,11 @@ Dlrmv4::Dlrmv4(const Dlrmv4Config& config, SampleFeatures features, std::uint64_
           "expected features for {} attributes and {} contextual tokens", config.attributes, config.context);
 }
 
+void Dlrmv4::move_to(const Context& context) {
+  parameters_.move_to(context);
+  action_bits_ = action_bits_.copy(context);
+}
+
 Dlrmv4::Rows Dlrmv4::by_kind(std::span<const Variable> rows) const {
   const SampleFeatures& features = layout_.features();
   require(rows.size() == 1 + features.attributes.size() + features.context.size(),

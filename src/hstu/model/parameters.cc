@@ -44,8 +44,15 @@ std::int64_t ParameterSet::count() const {
   return n;
 }
 
-void ParameterSet::clear_gradients() const {
-  for (const auto& parameter : parameters_) parameter->gradient.fill_zero();
+void ParameterSet::clear_gradients(const Stream& stream) const {
+  for (const auto& parameter : parameters_) parameter->gradient.fill_zero(stream);
+}
+
+void ParameterSet::move_to(const Context& context) {
+  for (const auto& parameter : parameters_) {
+    parameter->value = parameter->value.copy(context);
+    parameter->gradient = parameter->gradient.copy(context);
+  }
 }
 
 const Parameter& ParameterSet::find(const std::string& name) const {

@@ -33,7 +33,9 @@ class ParameterSet {
 
   NamedTensors all() const;
   std::int64_t count() const;  // number of values
-  void clear_gradients() const;
+  void clear_gradients(const Stream& stream = {}) const;
+  // Moves values and gradients to the context's device.
+  void move_to(const Context& context);
   const Parameter& find(const std::string& name) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hstu/base/threads.h"
+#include "hstu/optimizer/dense_update.h"
 #include "hstu/optimizer/parameter_blocks.h"
 
 namespace hstu {
@@ -19,7 +20,14 @@ double sum_of_squares(const T* values, std::int64_t n) {
 }
 
 // The sum of squares of each parameter's gradient.
-std::vector<double> sums_of_squares(const NamedTensors& parameters) {
+std::vector<double> sums_of_squares(const NamedTensors& parameters, const Context& context) {
+  std::vector<double> sums(parameters.size(), 0.0);
+  if (!context.device().is_host()) {
+    std::vector<cuda::FloatList> lists;
+    for (const Parameter* p : parameters) lists.push_back({p->gradient.data<float>(), p->gradient.size()});
+    cuda::sums_of_squares(lists, sums, context.cuda());
+    return sums;
+  }
   const std::vector<ParameterBlock> blocks = blocks_of(parameters);
   std::vector<double> partial(blocks.size());
   parallel_blocks(static_cast<std::int64_t>(blocks.size()), 1, [&](std::int64_t b, std::int64_t) {
@@ -29,16 +37,15 @@ std::vector<double> sums_of_squares(const NamedTensors& parameters) {
                                                ? sum_of_squares(gradient.data<double>() + begin, end - begin)
                                                : sum_of_squares(gradient.data<float>() + begin, end - begin);
   });
-  std::vector<double> sums(parameters.size(), 0.0);
   for (std::size_t b = 0; b < blocks.size(); ++b) sums[blocks[b].parameter] += partial[b];
   return sums;
 }
 
 }  // namespace
 
-double gradient_norm(const NamedTensors& parameters) {
+double gradient_norm(const NamedTensors& parameters, const Context& context) {
   double total = 0.0;
-  for (const double sum : sums_of_squares(parameters)) total += sum;
+  for (const double sum : sums_of_squares(parameters, context)) total += sum;
   return std::sqrt(total);
 }
 
@@ -47,9 +54,9 @@ double clip_scale(double norm, double max_norm) {
   return max_norm > 0.0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
 }
 
-std::string first_bad_gradient(const NamedTensors& parameters) {
+std::string first_bad_gradient(const NamedTensors& parameters, const Context& context) {
   // In double no sum of squares of finite floats overflows: only a bad element makes it infinite or NaN.
-  const std::vector<double> sums = sums_of_squares(parameters);
+  const std::vector<double> sums = sums_of_squares(parameters, context);
   for (std::size_t p = 0; p < sums.size(); ++p)
     if (!std::isfinite(sums[p])) return parameters[p]->name;
   return "";

@@ -5,40 +5,10 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
+#include "hstu/optimizer/dense_update.h"
 
 namespace hstu {
 namespace {
-
-// The factors of one update, shared by all parameters.
-struct UpdateNumbers {
-  float lr, momentum;
-  float beta1, rest1, beta2, rest2;
-  float rate;  // lr / (1 - beta1^t)
-  float root;  // 1 / sqrt(1 - beta2^t)
-  float epsilon;
-  float coupled;  // weight decay added to the gradient
-  float keep;     // 1 - lr * decoupled weight decay
-  float gradient_scale;
-};
-
-void adam(const UpdateNumbers& s, std::int64_t begin, std::int64_t end, const float* gradient, float* value,
-          float* m, float* v) {
-  for (std::int64_t i = begin; i < end; ++i) {
-    const float g = s.gradient_scale * gradient[i] + s.coupled * value[i];
-    m[i] = s.beta1 * m[i] + s.rest1 * g;
-    v[i] = s.beta2 * v[i] + s.rest2 * g * g;
-    value[i] = s.keep * value[i] - s.rate * m[i] / (std::sqrt(v[i]) * s.root + s.epsilon);
-  }
-}
-
-void sgd(const UpdateNumbers& s, std::int64_t begin, std::int64_t end, const float* gradient, float* value,
-         float* m) {
-  for (std::int64_t i = begin; i < end; ++i) {
-    float g = s.gradient_scale * gradient[i] + s.coupled * value[i];
-    if (m != nullptr) g = m[i] = s.momentum * m[i] + g;
-    value[i] -= s.lr * g;
-  }
-}
 
 void check_config(const DenseOptimizerConfig& config) {
   const auto rate = [](double x) { return x >= 0.0 && x < 1.0; };
@@ -53,16 +23,19 @@ void check_config(const DenseOptimizerConfig& config) {
 
 }  // namespace
 
-DenseOptimizer::DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config)
-    : parameters_(std::move(parameters)), config_(config), blocks_(blocks_of(parameters_)) {
+DenseOptimizer::DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config, Context context)
+    : parameters_(std::move(parameters)),
+      config_(config),
+      context_(std::move(context)),
+      blocks_(blocks_of(parameters_)) {
   check_config(config_);
   const bool adam = config_.kind != DenseOptimizerKind::sgd;
   for (const Parameter* p : parameters_) {
     require(p->value.dtype() == DType::f32, "parameter \"{}\": expected f32, found {}", p->name,
             to_string(p->value.dtype()));
     if (adam || config_.momentum > 0.0)
-      state_.push_back({"m." + p->name, Tensor::zeros(p->value.shape(), DType::f32)});
-    if (adam) state_.push_back({"v." + p->name, Tensor::zeros(p->value.shape(), DType::f32)});
+      state_.push_back({"m." + p->name, Tensor::zeros(p->value.shape(), DType::f32, context_)});
+    if (adam) state_.push_back({"v." + p->name, Tensor::zeros(p->value.shape(), DType::f32, context_)});
   }
 }
 
@@ -74,7 +47,7 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
   const auto t = static_cast<double>(steps_ + (config_.adam_starts_at_t2 ? 1 : 0));
   const bool decoupled = config_.kind == DenseOptimizerKind::adamw;
   const auto as_float = [](double x) { return static_cast<float>(x); };
-  const UpdateNumbers s{
+  const UpdateNumbers numbers{
       .lr = as_float(learning_rate),
       .momentum = as_float(config_.momentum),
       .beta1 = as_float(config_.beta1),
@@ -93,15 +66,24 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
             "parameter \"{}\": expected a gradient of shape {}, found {}", p->name,
             to_string(p->value.shape()), to_string(p->gradient.shape()));
   }
+  std::vector<DenseUpdate> updates;  // of each parameter
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    DenseUpdate update{.numbers = numbers,
+                       .is_adam = config_.kind != DenseOptimizerKind::sgd,
+                       .end = parameters_[p]->value.size(),
+                       .gradient = parameters_[p]->gradient.data<float>(),
+                       .value = parameters_[p]->value.mutable_data<float>()};
+    const auto state = [&](std::size_t i) { return state_[i].tensor.mutable_data<float>(); };
+    if (update.is_adam)
+      update.m = state(2 * p), update.v = state(2 * p + 1);
+    else if (config_.momentum > 0.0)
+      update.m = state(p);
+    updates.push_back(update);
+  }
+  if (!context_.device().is_host()) return cuda::update_dense(updates, context_.cuda());
   parallel_blocks(static_cast<std::int64_t>(blocks_.size()), 1, [&](std::int64_t b, std::int64_t) {
     const auto [p, begin, end] = blocks_[static_cast<std::size_t>(b)];
-    float* value = parameters_[p]->value.mutable_data<float>();
-    const float* gradient = parameters_[p]->gradient.data<float>();
-    const auto state = [&](std::size_t i) { return state_[i].tensor.mutable_data<float>(); };
-    if (config_.kind != DenseOptimizerKind::sgd)
-      adam(s, begin, end, gradient, value, state(2 * p), state(2 * p + 1));
-    else
-      sgd(s, begin, end, gradient, value, config_.momentum > 0.0 ? state(p) : nullptr);
+    update_elements(updates[p], begin, end);
   });
 }
 

@@ -34,9 +34,9 @@ struct DenseOptimizerConfig {
 // Results do not depend on the number of threads.
 class DenseOptimizer {
  public:
-  // Parameters (f32) belong to the model and must outlive this object. Throws UsageError for invalid values
-  // of the configuration.
-  DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config);
+  // Parameters (f32, on the context's device) belong to the model and must outlive this object. Throws
+  // UsageError for invalid values of the configuration.
+  DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config, Context context = host_context());
 
   // One update of every parameter by gradient_scale * its gradient (clip_scale in clipping.h). Leaves the
   // gradients unchanged.
@@ -49,12 +49,14 @@ class DenseOptimizer {
   };
   const std::vector<State>& state() const { return state_; }
   std::vector<State>& state() { return state_; }
+  const Context& context() const { return context_; }  // of the state
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
  private:
   NamedTensors parameters_;
   DenseOptimizerConfig config_;
+  Context context_;
   std::vector<ParameterBlock> blocks_;
   std::vector<State> state_;  // Adam: m and v of each parameter; SGD with momentum: m of each
   std::int64_t steps_ = 0;

@@ -13,17 +13,21 @@ std::vector<TensorSpec> specs_of(const DenseOptimizer& optimizer) {
 }
 
 void save(const DenseOptimizer& optimizer, SectionWriter& writer) {
-  for (const auto& [name, tensor] : optimizer.state()) check_finite(tensor, "optimizer state " + name);
+  std::vector<Tensor> values;
+  for (const auto& [name, tensor] : optimizer.state()) {
+    values.push_back(tensor.to_host(optimizer.context().stream));
+    check_finite(values.back(), "optimizer state " + name);
+  }
   writer.begin(specs_of(optimizer));
   const std::int64_t steps = optimizer.steps();
   writer.write(&steps, sizeof steps);
-  for (const auto& [name, tensor] : optimizer.state()) writer.write(tensor);
+  for (const Tensor& value : values) writer.write(value);
 }
 
 void load(DenseOptimizer& optimizer, const SectionReader& reader) {
   const SafetensorsFile file = reader.file();
   file.expect(specs_of(optimizer));
-  for (auto& [name, tensor] : optimizer.state()) file.read(name, tensor);
+  for (auto& [name, tensor] : optimizer.state()) file.read(name, tensor, optimizer.context().stream);
   optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);
 }
 

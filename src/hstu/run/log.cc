@@ -83,6 +83,7 @@ void RunLog::begin() {
          {"config_hash", config_hash(facts_.config)},
          {"dataset", facts_.dataset},
          {"seed", facts_.seed},
+         {"device", facts_.device},
          {"threads", threads()},
          {"tables", table_limits(facts_.tables)},
          {"dense_parameters", facts_.dense_parameters},
@@ -99,6 +100,7 @@ void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& 
          {"step", state.step},
          {"samples", state.samples},
          {"version", facts_.version},
+         {"device", facts_.device},
          {"threads", threads()},
          {"changed", keys},
          {"machine", to_json(this_machine())}});

@@ -29,6 +29,7 @@ struct RunFacts {
   std::string config;   // resolved, as TOML
   std::string dataset;  // id
   std::uint64_t seed = 0;
+  std::string device;  // "host", "cuda:0"
   struct Table {
     std::string name;
     std::int64_t rows = 0, dim = 0;

@@ -180,6 +180,8 @@ void describe(ConfigFields& f, IdsSection& o) {
 }  // namespace
 
 void describe(ConfigFields& f, RunOptions& o) {
+  f.field("device", o.device,
+          "where the model computes: host, cuda, cuda:N, or auto for the first GPU where there is one");
   f.field("seed", o.seed, "of initial values, dropout and shuffles");
   f.section("data", o.data, "the prepared dataset and the samples made of it");
   f.section("features", o.features, "ids with embeddings");

@@ -99,6 +99,7 @@ struct MetricsSection {
 
 struct RunOptions {
   std::uint64_t seed = 1;
+  std::string device = "host";
   OnBadId on_bad_id = OnBadId::count;
   DataSection data;
   FeaturesSection features;

@@ -100,7 +100,7 @@ class Pairing {
 };
 
 void take_parameters(WarmStartReport& report, const Names& names, const Checkpoint& checkpoint,
-                     const NamedTensors& parameters) {
+                     const NamedTensors& parameters, const Stream& stream) {
   const SafetensorsFile file(checkpoint.file("dense"));
   std::vector<std::string> mine, theirs;
   std::map<std::string, TensorSpec> specs;
@@ -115,7 +115,7 @@ void take_parameters(WarmStartReport& report, const Names& names, const Checkpoi
       const TensorSpec& spec = specs.at(name);
       if (spec.shape != p->value.shape() || spec.dtype != p->value.dtype())
         return fmt::format("{} there, {} here", to_string(spec.shape), to_string(p->value.shape()));
-      file.read(name, p->value);
+      file.read(name, p->value, stream);
       return "";
     });
   }
@@ -156,14 +156,14 @@ void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& 
 
 }  // namespace
 
-WarmStartReport warm_start(const WarmStartSection& section, const NamedTensors& parameters,
-                           TableSet& tables) {
+WarmStartReport warm_start(const WarmStartSection& section, const NamedTensors& parameters, TableSet& tables,
+                           const Stream& stream) {
   const NameMap names = read_name_map(section.name_map);
   const Checkpoint checkpoint(section.checkpoint);
   WarmStartReport report;
   report.checkpoint = checkpoint.path();
   report.step = checkpoint.step();
-  take_parameters(report, names.parameters, checkpoint, parameters);
+  take_parameters(report, names.parameters, checkpoint, parameters, stream);
   take_tables(report, names.tables, checkpoint, tables);
   if (report.matched.empty() && report.renamed.empty()) {
     fail_usage("nothing of {} fits this model, neither a parameter nor a table:\n{}",

@@ -33,7 +33,9 @@ struct WarmStartReport {
 //   [tables]
 //   item = "track"
 // Throws UsageError if nothing fits, or if the map has a name that one of the models does not have.
-WarmStartReport warm_start(const WarmStartSection& section, const NamedTensors& parameters, TableSet& tables);
+// `stream`: of the parameters' device.
+WarmStartReport warm_start(const WarmStartSection& section, const NamedTensors& parameters, TableSet& tables,
+                           const Stream& stream = {});
 
 // The absolute path of the checkpoint at `path`, or of the newest one if `path` is a run. UsageError if it
 // is neither.

@@ -41,12 +41,13 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
                  .part_tokens = options.training.micro_batch_tokens,
                  .rank = comm.rank(),
                  .ranks = comm.size()});
-  while (const LoadedBatch* loaded = loader.next()) {
-    const Batch& batch = loaded->batch;
+  while (LoadedBatch* const loaded = loader.next()) {
+    Batch& batch = loaded->batch;
+    batch.copy_to(learner.compute);
     bad_ids_.add(batch.bad_ids);
     const RowSelection selection = learner.tables.select(feature_ids(*learner.model, batch), RowAccess::read);
-    const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection));
-    Tape tape(false);
+    const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection), learner.compute);
+    Tape tape(learner.compute, false);
     const Variable logits = learner.model->forward(tape, batch, rows, Draws());
     add_predictions(scores_of(logits, batch), tape.context().stream, samples_);
     progress.advance_to(samples_.size());

@@ -3,13 +3,23 @@
 #include <utility>
 
 namespace hstu {
+namespace {
+
+Context context_on(Device device) {
+  if (device.is_host()) return host_context();
+  make_current(device);
+  return make_context(device);
+}
+
+}  // namespace
 
 Experiment::Experiment(const RunOptions& options)
     : dataset_(options.data.path),
       task_(make_task(options, dataset_)),
       anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
       samples_(dataset_, task_.data),
-      learner_(options, std::move(task_.model)) {
+      device_(choose_device(options.device)),
+      learner_(options, std::move(task_.model), context_on(device_.device)) {
   check_consistency(options);
 }
 

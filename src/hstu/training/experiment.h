@@ -8,6 +8,7 @@
 #include "hstu/batching/schedule.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/task/task.h"
+#include "hstu/training/device_choice.h"
 #include "hstu/training/learner.h"
 
 namespace hstu {
@@ -22,6 +23,7 @@ class Experiment {
   const Dataset& dataset() const { return dataset_; }
   const Anchors& anchors() const { return anchors_; }
   const SampleBuilder& samples() const { return samples_; }
+  const DeviceChoice& device() const { return device_; }
   Learner& learner() { return learner_; }
   const Learner& learner() const { return learner_; }
 
@@ -35,6 +37,7 @@ class Experiment {
   Task task_;  // its model is moved to the learner
   Anchors anchors_;
   SampleBuilder samples_;
+  DeviceChoice device_;
   Learner learner_;
 };
 

@@ -16,13 +16,20 @@ std::vector<TableConfig> table_configs(const Model& model) {
   return configs;
 }
 
+// Parameters move before anything refers to their memory.
+std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& context) {
+  if (!context.device().is_host()) model->move_to(context);
+  return model;
+}
+
 }  // namespace
 
-Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained)
+Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context where)
     : options(run),
-      model(std::move(trained)),
+      compute(std::move(where)),
+      model(moved(std::move(trained), compute)),
       tables(table_configs(*model), row_optimizer(run.sparse), run.seed),
-      dense_optimizer(model->parameters().all(), run.dense.config),
+      dense_optimizer(model->parameters().all(), run.dense.config, compute),
       bad_ids(run.on_bad_id, model->features()) {}
 
 std::vector<std::span<const std::int64_t>> feature_ids(const Model& model, const Batch& batch) {
@@ -32,9 +39,10 @@ std::vector<std::span<const std::int64_t>> feature_ids(const Model& model, const
   return ids;
 }
 
-std::vector<Variable> leaves_of(std::vector<Tensor> rows) {
+std::vector<Variable> leaves_of(std::vector<Tensor> rows, const Context& compute) {
   std::vector<Variable> leaves;
-  for (Tensor& tensor : rows) leaves.emplace_back(std::move(tensor));
+  for (Tensor& tensor : rows)
+    leaves.emplace_back(compute.device().is_host() ? std::move(tensor) : tensor.copy(compute));
   return leaves;
 }
 

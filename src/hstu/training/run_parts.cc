@@ -35,7 +35,7 @@ Section bad_ids_section(BadIds& bad_ids) {
 }  // namespace
 
 std::vector<Section> sections(Learner& learner, RunningMetrics& metrics) {
-  std::vector<Section> all{parameters_section(learner.model->parameters().all()),
+  std::vector<Section> all{parameters_section(learner.model->parameters().all(), learner.compute.stream),
                            optimizer_section(learner.dense_optimizer)};
   for (Section& table : table_sections(learner.tables)) all.push_back(std::move(table));
   all.push_back(bad_ids_section(learner.bad_ids));
@@ -53,6 +53,7 @@ RunFacts facts_of(const Experiment& experiment) {
   facts.config = to_toml(experiment.options());
   facts.dataset = experiment.dataset().manifest().id;
   facts.seed = experiment.options().seed;
+  facts.device = to_string(experiment.device().device);
   const TableSet& tables = experiment.learner().tables;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const TableConfig& config = tables[t].config();

@@ -34,8 +34,9 @@ bool is_finite(const Tensor& tensor) {
 
 // The first tensor that is not finite, for the message: parameters first, then table rows.
 std::string first_bad_input(const Learner& learner) {
+  const Stream& stream = learner.compute.stream;
   for (const Parameter* parameter : learner.model->parameters().all()) {
-    if (!is_finite(parameter->value)) return "parameter " + parameter->name;
+    if (!is_finite(parameter->value.to_host(stream))) return "parameter " + parameter->name;
   }
   for (std::size_t t = 0; t < learner.tables.size(); ++t) {
     const EmbeddingTable& table = learner.tables[t];
@@ -62,11 +63,12 @@ struct Gathered {
 };
 
 // Forward and backward pass of one part. Adds the gradients of dense parameters to Parameter::gradient.
-void run_part(Learner& learner, const StepContext& context, const Batch& batch, Stopwatch& watch,
+void run_part(Learner& learner, const StepContext& context, Batch& batch, Stopwatch& watch,
               Gathered& gathered, StepResult& result) {
   learner.bad_ids.add(batch.bad_ids);
   RowSelection selection = learner.tables.select(feature_ids(*learner.model, batch), RowAccess::train);
-  const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection));
+  const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection), context.compute);
+  batch.copy_to(context.compute);
   result.stages.lookup_ms += watch.lap();
 
   Tape tape(context.compute);
@@ -77,9 +79,11 @@ void run_part(Learner& learner, const StepContext& context, const Batch& batch, 
   tape.backward(loss);
   result.stages.backward_ms += watch.lap();
 
+  const Stream& stream = context.compute.stream;
   std::vector<Tensor> gradients;
   gradients.reserve(rows.size());
-  for (const Variable& leaf : rows) gradients.push_back(leaf.has_gradient() ? leaf.gradient() : Tensor());
+  for (const Variable& leaf : rows)
+    gradients.push_back(leaf.has_gradient() ? leaf.gradient().to_host(stream) : Tensor());
   gathered.row_gradients.add(std::move(selection), std::move(gradients));
   gathered.losses.push_back(loss.value());
   gathered.scores.push_back(scores_of(logits, batch));
@@ -93,12 +97,15 @@ double sum_of_losses(const Gathered& gathered, const StepContext& context) {
   return context.comm.sum(sum);
 }
 
-void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, Communicator& comm) {
+void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, const StepContext& context) {
+  Communicator& comm = context.comm;
+  const Stream& stream = context.compute.stream;
   if (comm.size() > 1) {
     for (Parameter* parameter : learner.model->parameters().all()) {
-      Tensor& gradient = parameter->gradient;
+      Tensor gradient = parameter->gradient.to_host(stream);  // the gradient itself on the host
       comm.all_reduce_sum(
           std::span(gradient.mutable_data<float>(), static_cast<std::size_t>(gradient.size())));
+      if (!parameter->gradient.device().is_host()) parameter->gradient.copy_from(gradient, stream);
     }
   }
   gathered.row_gradients.merge(comm);
@@ -121,24 +128,25 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   result.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(context.step);
 
   // 1. Forward and backward passes, part by part.
-  learner.model->parameters().clear_gradients();
+  learner.model->parameters().clear_gradients(context.compute.stream);
   Gathered gathered(learner.tables.size());
-  while (const Batch* const part = next_part()) {
+  while (Batch* const part = next_part()) {
     watch.lap();  // excludes the wait for the part from the stages
     run_part(learner, context, *part, watch, gathered, result);
   }
 
   // 2. Sums over the global batch. Every term is already divided by its number of supervised examples.
-  sum_gradients_over_ranks(learner, gathered, context.comm);
+  sum_gradients_over_ranks(learner, gathered, context);
   result.loss = sum_of_losses(gathered, context);
-  result.gradient_norm = gradient_norm(parameters);
+  result.gradient_norm = gradient_norm(parameters, context.compute);
 
   // 3. Refuse values that are not finite, before any update.
   if (!std::isfinite(result.loss))
     fail_not_finite(learner, context, fmt::format("the loss is {}", result.loss));
   if (!std::isfinite(result.gradient_norm)) {
-    fail_not_finite(learner, context,
-                    fmt::format("the gradient of {} is not finite", first_bad_gradient(parameters)));
+    fail_not_finite(
+        learner, context,
+        fmt::format("the gradient of {} is not finite", first_bad_gradient(parameters, context.compute)));
   }
   if (const auto bad = gathered.row_gradients.first_bad()) {
     fail_not_finite(learner, context,

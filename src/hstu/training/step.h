@@ -13,7 +13,7 @@
 namespace hstu {
 
 // Returns the next part of the global batch, valid until the next call; null after the last.
-using NextPart = std::function<const Batch*()>;
+using NextPart = std::function<Batch*()>;
 
 // One update by a global batch that comes in parts. The result equals that of one large batch up to rounding,
 // for any division into parts and ranks. Throws NotFiniteError naming the step and the first bad tensor if

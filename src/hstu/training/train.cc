@@ -68,6 +68,7 @@ class Run {
 
  private:
   TrainResult train() {
+    tell("device: {} ({})\n", to_string(experiment_.device().device), experiment_.device().why);
     begin_log();
     fault_point("open");
     const bool evaluates_first = state_.step == 0 && request_.options.evaluation.at_start;
@@ -93,7 +94,8 @@ class Run {
     const WarmStartSection& section = request_.options.warm_start;
     if (section.checkpoint.empty()) return {};
     Learner& learner = experiment_.learner();
-    const WarmStartReport report = warm_start(section, learner.model->parameters().all(), learner.tables);
+    const WarmStartReport report =
+        warm_start(section, learner.model->parameters().all(), learner.tables, learner.compute.stream);
     tell("{}\n", to_text(report));
     warm_start_ = to_json(report);
     return {};
@@ -149,16 +151,18 @@ class Run {
     while (true) {
       fault_point("step.begin");
       const Clock::time_point start = Clock::now();
-      const LoadedBatch* loaded = nullptr;  // the last part
+      LoadedBatch* loaded = nullptr;  // the last part
       double wait_ms = 0;
-      const auto next_part = [&]() -> const Batch* {
+      const auto next_part = [&]() -> Batch* {
         if (loaded != nullptr && loaded->last_part) return nullptr;
         loaded = loader.next();
         require(loaded != nullptr, "the data ended at step {}, expected {} steps", state_.step, last_step_);
         wait_ms += loaded->data_wait_ms;
         return &loaded->batch;
       };
-      const StepContext context{.step = state_.step, .draws = Draws(request_.options.seed, state_.step)};
+      const StepContext context{.step = state_.step,
+                                .draws = Draws(request_.options.seed, state_.step),
+                                .compute = experiment_.learner().compute};
       const StepResult result = train_step(experiment_.learner(), context, next_part);
       fault_point("step.end");
       ++state_.step;

@@ -1,0 +1,16 @@
+#ifndef HSTU_WITH_CUDA
+#include "hstu/base/error.h"
+#include "hstu/optimizer/dense_update.h"
+
+namespace hstu::cuda {
+
+void update_dense(std::span<const DenseUpdate>, CudaStream) {
+  fail("this hstu was built without CUDA");
+}
+
+void sums_of_squares(std::span<const FloatList>, std::span<double>, CudaStream) {
+  fail("this hstu was built without CUDA");
+}
+
+}  // namespace hstu::cuda
+#endif

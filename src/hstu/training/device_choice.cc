@@ -1,0 +1,33 @@
+#include "hstu/training/device_choice.h"
+
+#include "hstu/base/error.h"
+#include "hstu/device/machine.h"
+#include "hstu/ops/op.h"
+
+namespace hstu {
+namespace {
+
+// What is in the way of training on GPUs, or "".
+std::string obstacle() {
+  if (!ops::has_cuda_kernel(ops::Operation::linear)) return "this hstu was built without CUDA";
+  if (cuda_device_count() > 0) return "";
+  const std::string problem = this_machine().nvidia.problem;
+  return problem.empty() ? "the driver offers no GPU" : problem;
+}
+
+}  // namespace
+
+DeviceChoice choose_device(std::string_view word) {
+  const bool automatic = word == "auto";
+  const Device asked = automatic ? Device::cuda(0) : parse_device(word);
+  if (asked.is_host()) return {asked, "as configured"};
+  const std::string problem = obstacle();
+  if (automatic && !problem.empty()) return {Device::host(), "no GPU: " + problem};
+  check(problem.empty(), "device = \"{}\": {}. Use \"host\" or \"auto\"", word, problem);
+  check(asked.index < cuda_device_count(), "device = \"{}\": expected a number below {}, the GPUs here", word,
+        cuda_device_count());
+  ops::check_operations(asked);
+  return {asked, automatic ? "the first GPU" : "as configured"};
+}
+
+}  // namespace hstu

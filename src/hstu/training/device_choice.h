@@ -1,0 +1,20 @@
+// Where a configuration's model computes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "hstu/device/device.h"
+
+namespace hstu {
+
+struct DeviceChoice {
+  Device device;
+  std::string why;  // one line for people
+};
+
+// `word`: "host", "cuda", "cuda:N", or "auto": the first GPU if this program has kernels and finds a GPU that
+// runs them, otherwise the host. Throws UsageError for another word and Error for a GPU that cannot be used.
+DeviceChoice choose_device(std::string_view word);
+
+}  // namespace hstu

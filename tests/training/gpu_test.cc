@@ -1,0 +1,64 @@
+// Training with the model on a GPU: the host's numbers up to rounding, and the same bytes every time.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "training/run_fixture.h"
+#include "training/step_on.h"
+
+namespace hstu {
+namespace {
+
+using testing::step_on;
+
+class TrainingOnGpu : public testing::RunTest {
+ protected:
+  TrainingOnGpu() : RunTest(12, 24) {
+    options_.training.batch_size = 8;
+    options_.features.item_rows = 10;  // the largest id is 11
+    options_.evaluation.every_data_fraction = 0.2;
+    options_.checkpoint = {.every_steps = 4, .every_seconds = 0, .keep = 0};
+    options_.device = "cuda";
+  }
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  }
+};
+
+TEST_F(TrainingOnGpu, StepsAreTheHosts) {
+  RunOptions on_host = options_;
+  on_host.device = "host";
+  Experiment host(on_host), gpu(options_);
+  const auto positions = host.anchors().training.first(48);
+  for (std::int64_t step = 0; step < 6; ++step) {
+    const std::span batch = std::span(positions).subspan(static_cast<std::size_t>(8 * step), 8);
+    const StepResult expected = step_on(host, batch, step), found = step_on(gpu, batch, step);
+    EXPECT_NEAR(found.loss, expected.loss, 1e-5 * expected.loss) << step;
+    EXPECT_NEAR(found.gradient_norm, expected.gradient_norm, 1e-4 * expected.gradient_norm) << step;
+    for (std::size_t i = 0; i < 8; ++i)
+      EXPECT_NEAR(found.predictions.probabilities()[i], expected.predictions.probabilities()[i], 1e-5);
+  }
+}
+
+TEST_F(TrainingOnGpu, TwoRunsAndAResumedOneHaveTheSameBytes) {
+  run("whole");
+  EXPECT_EQ(log("whole", "run").front().at("device"), "cuda:0");
+  run("again");
+  expect_same_run("whole", "again");
+  std::atomic<bool> stop = false;
+  at("step.middle", 5, [&] { stop = true; });
+  EXPECT_EQ(run("parts", &stop).reason, "interrupted");
+  watch_fault_points({});
+  EXPECT_EQ(resume("parts").reason, "completed");
+  expect_same_run("whole", "parts");
+}
+
+TEST_F(TrainingOnGpu, AnOverflowStopsBeforeAnythingIsSaved) {
+  options_.dense.learning_rate = 1e30;
+  options_.dense.config.kind = DenseOptimizerKind::sgd;
+  EXPECT_THROW(run("run"), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run" / "checkpoints" / "current"));
+}
+
+}  // namespace
+}  // namespace hstu
