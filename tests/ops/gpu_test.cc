@@ -1,11 +1,12 @@
-// Every op on a GPU against its CPU form. The CPU form in double is the truth; the error that the CPU form
-// has in float is what the GPU may have, several times over because it adds in another order.
+// Every op on a GPU against its CPU form in double, from the same inputs.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include <gtest/gtest.h>
 
+#include "hstu/ops/convert.h"
 #include "support/op_cases.h"
 
 namespace hstu {
@@ -14,78 +15,159 @@ namespace {
 using testing::CaseSize;
 using testing::OpCase;
 
-// The result, then the gradients of the inputs, on the host. Every input is used `uses` times.
-std::vector<Tensor> run(const OpCase& c, DType type, const Context& context, int uses) {
-  std::vector<Variable> inputs;
-  for (const Tensor& input : c.inputs) {
-    Tensor same = Tensor::empty(input.shape(), type);
-    with_float_type(
-        type, [&]<typename T>() { std::copy_n(input.data<float>(), input.size(), same.mutable_data<T>()); });
-    inputs.emplace_back(same.copy(context));
-  }
+template <typename T>
+double to_double(T x) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return static_cast<double>(static_cast<float>(x));
+  else
+    return x;
+}
+
+template <typename Body>
+void with_type(DType type, const Body& body) {
+  if (type == DType::bf16) return body.template operator()<BFloat16>();
+  with_float_type(type, body);
+}
+
+// x (f32) in another type.
+Tensor as(const Tensor& x, DType type) {
+  Tensor y = Tensor::empty(x.shape(), type);
+  with_type(type, [&]<typename T>() {
+    std::transform(x.data<float>(), x.data<float>() + x.size(), y.mutable_data<T>(),
+                   [](float v) { return T(v); });
+  });
+  return y;
+}
+
+std::vector<double> values_of(const Tensor& x) {
+  std::vector<double> values;
+  with_type(x.dtype(), [&]<typename T>() {
+    for (std::int64_t i = 0; i < x.size(); ++i) values.push_back(to_double(x.data<T>()[i]));
+  });
+  return values;
+}
+
+// The result, then the gradients of the inputs. Activations are in `type`; every input is used `uses` times.
+std::vector<std::vector<double>> run(const OpCase& c, DType type, const Context& context, int uses = 1) {
   Tape tape(context);
+  std::vector<std::unique_ptr<Parameter>> weights;
+  std::vector<Variable> inputs;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const Tensor in_sums = as(c.inputs[i], accumulator_of(type)).copy(context);
+    if (c.roles[i] == 'w') {
+      weights.push_back(std::make_unique<Parameter>(
+          Parameter{"w", in_sums, Tensor::zeros(in_sums.shape(), in_sums.dtype(), context)}));
+      inputs.push_back(ops::weight(tape, *weights.back(), type));
+    } else {
+      inputs.emplace_back(c.roles[i] == 's' ? in_sums : as(c.inputs[i], type).copy(context));
+    }
+  }
   Variable y = c.run(tape, inputs);
   for (int use = 1; use < uses; ++use) y = ops::add(tape, y, c.run(tape, inputs));
-  const Tensor dy = testing::random_tensor(y.value().shape(), DType::f32, 99);
-  Tensor same = Tensor::empty(dy.shape(), type);
-  with_float_type(type,
-                  [&]<typename T>() { std::copy_n(dy.data<float>(), dy.size(), same.mutable_data<T>()); });
-  tape.backward(y, same);
-  std::vector<Tensor> results{y.value().to_host(context.stream)};
-  for (const Variable& input : inputs) results.push_back(input.gradient().to_host(context.stream));
+  const Tensor dy = as(testing::random_tensor(y.value().shape(), DType::f32, 99), DType::bf16);
+  Tensor exact = Tensor::empty(dy.shape(), DType::f32);
+  std::transform(dy.data<BFloat16>(), dy.data<BFloat16>() + dy.size(), exact.mutable_data<float>(),
+                 [](BFloat16 x) { return static_cast<float>(x); });
+  tape.backward(y, as(exact, type));
+  std::vector<std::vector<double>> results{values_of(y.value().to_host(context.stream))};
+  for (const Variable& input : inputs) results.push_back(values_of(input.gradient().to_host(context.stream)));
   return results;
 }
 
 struct Error {
   double most = 0, largest = 0;  // difference; element of the truth
 };
-Error error_of(const Tensor& found, const Tensor& truth) {
+Error error_of(const std::vector<double>& found, const std::vector<double>& truth) {
   Error error;
-  for (std::int64_t i = 0; i < truth.size(); ++i) {
-    const double expected = truth.data<double>()[i], difference = found.data<float>()[i] - expected;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    const double difference = found[i] - truth[i];
     error.most = std::isnan(difference) ? INFINITY : std::max(error.most, std::abs(difference));
-    error.largest = std::max(error.largest, std::abs(expected));
+    error.largest = std::max(error.largest, std::abs(truth[i]));
   }
   return error;
 }
 
-void expect_as_good_as_the_host(const CaseSize& size, int uses) {
-  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
-  const Context gpu = make_context(Device::cuda(0));
-  const std::vector<OpCase> exact = testing::op_cases(DType::f64, size),
-                            host = testing::op_cases(DType::f32, size),
-                            device = testing::op_cases(DType::f32, size, gpu);
-  for (std::size_t c = 0; c < host.size(); ++c) {
-    // The same inputs for all three: those in float.
-    const OpCase in_double{exact[c].name, host[c].inputs, exact[c].run};
-    const auto truth = run(in_double, DType::f64, host_context(), uses),
-               expected = run(host[c], DType::f32, host_context(), uses),
-               found = run(device[c], DType::f32, gpu, uses);
-    for (std::size_t i = 0; i < truth.size(); ++i) {
-      const Error of_host = error_of(expected[i], truth[i]), of_gpu = error_of(found[i], truth[i]);
-      EXPECT_LE(of_gpu.most, 4 * of_host.most + 1e-6 * (of_host.largest + 1e-30))
-          << host[c].name << (i == 0 ? ": result" : ": gradient of input ") << i;
-    }
-    const auto again = run(device[c], DType::f32, gpu, uses);
-    for (std::size_t i = 0; i < truth.size(); ++i)
-      EXPECT_EQ(std::memcmp(found[i].raw(), again[i].raw(), found[i].bytes()), 0)
-          << host[c].name << " differs";
+class OpsOnGpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+    gpu_ = make_context(Device::cuda(0));
   }
-}
+  // The cases for the GPU with inputs that are numbers in bfloat16, and those cases in double.
+  struct Pair {
+    OpCase exact, device;
+  };
+  std::vector<Pair> cases(const CaseSize& size, DType type) const {
+    std::vector<Pair> pairs;
+    const auto exact = testing::op_cases(DType::f64, size),
+               device = testing::op_cases(DType::f32, size, gpu_);
+    const auto in_type = testing::op_cases(type == DType::bf16 ? DType::f32 : type, size, gpu_);
+    for (std::size_t c = 0; c < device.size(); ++c) {
+      std::vector<Tensor> inputs;
+      for (const Tensor& input : device[c].inputs) {
+        const Tensor rounded = as(input, DType::bf16);
+        Tensor same = Tensor::empty(input.shape(), DType::f32);
+        for (std::int64_t i = 0; i < input.size(); ++i)
+          same.mutable_data<float>()[i] = static_cast<float>(rounded.data<BFloat16>()[i]);
+        inputs.push_back(same);
+      }
+      pairs.push_back({{exact[c].name, inputs, exact[c].run, exact[c].roles},
+                       {exact[c].name, inputs, in_type[c].run, exact[c].roles}});
+    }
+    return pairs;
+  }
+  // In float: the error that the CPU form has in float, several times over because the GPU adds in another
+  // order. In bfloat16: two units in the last place of the largest element.
+  void expect_good(const CaseSize& size, DType type, int uses = 1) const {
+    for (const auto& [exact, device] : cases(size, type)) {
+      SCOPED_TRACE(exact.name);
+      const auto truth = run(exact, DType::f64, host_context(), uses), found = run(device, type, gpu_, uses);
+      const auto host_cases = testing::op_cases(DType::f32, size);
+      const auto same = std::find_if(host_cases.begin(), host_cases.end(),
+                                     [&, name = exact.name](const OpCase& c) { return c.name == name; });
+      const auto host =
+          run({exact.name, exact.inputs, same->run, exact.roles}, DType::f32, host_context(), uses);
+      for (std::size_t i = 0; i < truth.size(); ++i) {
+        const Error of_gpu = error_of(found[i], truth[i]), of_host = error_of(host[i], truth[i]);
+        const double allowed =
+            type == DType::bf16 ? uses * 0x1p-7 * of_host.largest : 4 * of_host.most + 1e-6 * of_host.largest;
+        EXPECT_LE(of_gpu.most, allowed)
+            << (i == 0 ? "result" : "gradient of input ") << i << ", largest " << of_host.largest;
+      }
+      EXPECT_EQ(found, run(device, type, gpu_, uses)) << "two runs differ";
+    }
+  }
+  Context gpu_;
+};
 
-TEST(OpsOnGpu, AgreeAtRaggedSizes) {
-  expect_as_good_as_the_host({}, 1);
+constexpr CaseSize kStep{
+    .samples = 40, .tokens_per_sample = 150, .width = 64, .hidden = 256, .heads = 2, .head_dim = 32};
+constexpr CaseSize kRagged{
+    .samples = 33, .tokens_per_sample = 67, .width = 77, .hidden = 131, .heads = 3, .head_dim = 20};
+
+TEST_F(OpsOnGpu, FloatAtSmallSizes) {
+  expect_good({}, DType::f32);
 }
-TEST(OpsOnGpu, AddToGradientsOfASecondUse) {
-  expect_as_good_as_the_host({}, 2);
+TEST_F(OpsOnGpu, FloatAddsToGradientsOfASecondUse) {
+  expect_good({}, DType::f32, 2);
 }
-TEST(OpsOnGpu, AgreeAtTheSizesOfAStep) {
-  expect_as_good_as_the_host(
-      {.samples = 40, .tokens_per_sample = 150, .width = 64, .hidden = 256, .heads = 2, .head_dim = 32}, 1);
+TEST_F(OpsOnGpu, FloatAtTheSizesOfAStep) {
+  expect_good(kStep, DType::f32);
 }
-TEST(OpsOnGpu, AgreeAtWidthsThatNoTileDivides) {
-  expect_as_good_as_the_host(
-      {.samples = 33, .tokens_per_sample = 67, .width = 77, .hidden = 131, .heads = 3, .head_dim = 20}, 1);
+TEST_F(OpsOnGpu, FloatAtWidthsThatNoTileDivides) {
+  expect_good(kRagged, DType::f32);
+}
+TEST_F(OpsOnGpu, BFloat16AtSmallSizes) {
+  expect_good({}, DType::bf16);
+}
+TEST_F(OpsOnGpu, BFloat16AddsToGradientsOfASecondUse) {
+  expect_good({}, DType::bf16, 2);
+}
+TEST_F(OpsOnGpu, BFloat16AtTheSizesOfAStep) {
+  expect_good(kStep, DType::bf16);
+}
+TEST_F(OpsOnGpu, BFloat16AtWidthsThatNoTileDivides) {
+  expect_good(kRagged, DType::bf16);
 }
 
 }  // namespace

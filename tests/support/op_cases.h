@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -23,6 +24,9 @@ struct OpCase {
   std::string name;
   std::vector<Tensor> inputs;  // differentiated one by one
   std::function<Variable(Tape&, const std::vector<Variable>&)> run;
+  // Of each input: 'a', an activation; 'w', a weight, read in the type of activations; 's', kept in the type
+  // of sums.
+  std::string roles = {};
 
   friend std::ostream& operator<<(std::ostream& out, const OpCase& c) { return out << c.name; }
 };
@@ -154,6 +158,12 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
   cases.push_back({"action_rows", {x({3, 4}, 1), x({1, 12}, 2)}, [actions, bits](Tape& t, Inputs v) {
                      return ops::action_rows(t, v[0], v[1], actions, bits);
                    }});
+  const std::map<std::string, std::string> roles{{"linear", "aws"},          {"linear_columns", "aws"},
+                                                 {"linear_residual", "awa"}, {"grouped_linear", "aws"},
+                                                 {"layer_norm", "ass"},      {"swish_layer_norm", "ass"},
+                                                 {"gate", "aass"},           {"action_rows", "ww"}};
+  for (OpCase& c : cases)
+    c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
   return cases;
 }
 

@@ -53,6 +53,22 @@ TEST_F(TrainingOnGpu, TwoRunsAndAResumedOneHaveTheSameBytes) {
   expect_same_run("whole", "parts");
 }
 
+// The loss in bfloat16 is that of fp32 up to its own error, and its training is as repeatable.
+TEST_F(TrainingOnGpu, BFloat16FollowsFp32) {
+  RunOptions in_fp32 = options_;
+  options_.precision = Precision::bf16;
+  Experiment exact(in_fp32), rounded(options_);
+  const auto positions = exact.anchors().training.first(48);
+  for (std::int64_t step = 0; step < 6; ++step) {
+    const std::span batch = std::span(positions).subspan(static_cast<std::size_t>(8 * step), 8);
+    const StepResult expected = step_on(exact, batch, step), found = step_on(rounded, batch, step);
+    EXPECT_NEAR(found.loss, expected.loss, 0.01 * expected.loss) << step;
+  }
+  run("whole");
+  run("again");
+  expect_same_run("whole", "again");
+}
+
 TEST_F(TrainingOnGpu, AnOverflowStopsBeforeAnythingIsSaved) {
   options_.dense.learning_rate = 1e30;
   options_.dense.config.kind = DenseOptimizerKind::sgd;

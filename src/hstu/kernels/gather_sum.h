@@ -36,14 +36,14 @@ struct ApplyDropout {
   Dropout dropout;
 };
 
-template <typename T>
+template <typename T, typename Out = T>
 struct ScatterAdd {
   std::int64_t tokens = 0, width = 0;
   const T* dy = nullptr;                // (tokens, width)
   const std::int32_t* index = nullptr;  // (tokens) as in GatherSource, like count and factor
   std::int64_t count = 0;
   Accumulator<T> factor = 1;
-  Gradient<T> drows;  // (count, width)
+  Gradient<Out> drows;  // (count, width)
 };
 
 template <typename T>
@@ -60,7 +60,7 @@ void apply_dropout(const ApplyDropout<T>& p, CudaStream);
 // of t (fixed chunks, so the sum does not depend on the number of threads).
 template <typename T>
 void scatter_add(const ScatterAdd<T>& p, HostStream);
-template <typename T>
-void scatter_add(const ScatterAdd<T>& p, CudaStream);
+template <typename T, typename Out>
+void scatter_add(const ScatterAdd<T, Out>& p, CudaStream);
 
 }  // namespace hstu::kernels

@@ -6,6 +6,7 @@
 #include "hstu/loss/binary_cross_entropy.h"
 #include "hstu/ops/action_rows.h"
 #include "hstu/ops/cast.h"
+#include "hstu/ops/convert.h"
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/linear.h"
@@ -47,6 +48,7 @@ Dlrmv4::Dlrmv4(const Dlrmv4Config& config, SampleFeatures features, std::uint64_
           parameters_.add("preprocessor.action.target",
                           {1, static_cast<std::int64_t>(config.action_bits.size()) * config.action_dim},
                           Initializer::normal(0.1))),
+      compute_(type),
       action_bits_(Tensor::from({static_cast<std::int64_t>(config.action_bits.size())}, config.action_bits)),
       action_(parameters_, "preprocessor.action", action_target_.value.size(), config.preprocessor_hidden,
               config.dim, Initializer::xavier_normal),
@@ -77,7 +79,8 @@ Dlrmv4::Dlrmv4(const Dlrmv4Config& config, SampleFeatures features, std::uint64_
           "expected features for {} attributes and {} contextual tokens", config.attributes, config.context);
 }
 
-void Dlrmv4::move_to(const Context& context) {
+void Dlrmv4::move_to(const Context& context, DType compute) {
+  compute_ = compute;
   parameters_.move_to(context);
   action_bits_ = action_bits_.copy(context);
 }
@@ -93,12 +96,14 @@ Dlrmv4::Rows Dlrmv4::by_kind(std::span<const Variable> rows) const {
 Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variable> all_rows,
                          const Draws& draws) const {
   const Rows rows = by_kind(all_rows);
-  const Variable x = sequence(tape, batch, rows, draws);                               // (T, D)
-  const Variable encoded = encode_users(tape, x, batch, draws);                        // (B, D)
-  const Variable user = postprocess(tape, encoded, batch);                             // (B, D)
-  const Variable candidate = encode_candidates(tape, batch, rows);                     // (B, D)
-  Variable h = ops::multiply(tape, user, candidate);                                   // (B, D)
-  h = ops::linear(tape, h, Variable(head_first_.weight), Variable(head_first_.bias));  // (B, head_hidden)
+  const Variable x = sequence(tape, batch, rows, draws);  // (T, D)
+  // One row for each sample from here on: in the parameters' type, which costs nothing.
+  const Variable encoded =
+      ops::convert(tape, encode_users(tape, x, batch, draws), position_.value.dtype());  // (B, D)
+  const Variable user = postprocess(tape, encoded, batch);                               // (B, D)
+  const Variable candidate = encode_candidates(tape, batch, rows);                       // (B, D)
+  Variable h = ops::multiply(tape, user, candidate);                                     // (B, D)
+  h = ops::linear(tape, h, Variable(head_first_.weight), Variable(head_first_.bias));    // (B, head_hidden)
   h = ops::swish_layer_norm(tape, h, Variable(head_swish_.weight), Variable(head_swish_.bias), kNormEpsilon);
   return ops::linear(tape, h, Variable(head_second_.weight), Variable(head_second_.bias));
 }
@@ -116,20 +121,22 @@ Variable Dlrmv4::contextual_tokens(Tape& tape, const Batch& batch, const Rows& r
     const Tensor index = batch.tensor(index_column(layout_.features().context[c].name));
     features.push_back(ops::gather_rows(tape, rows.context[c], index));
   }
-  return ops::grouped_linear(tape, ops::concat_rows(tape, features), Variable(context_weight_),
-                             Variable(context_bias_));
+  return ops::grouped_linear(tape, ops::convert(tape, ops::concat_rows(tape, features), compute_),
+                             ops::weight(tape, context_weight_, compute_), Variable(context_bias_));
 }
 
 // (I, D): what a token owes to its item alone, computed once for each distinct item of the batch.
 Variable Dlrmv4::item_content(Tape& tape, const Batch& batch, const Rows& rows) const {
-  Variable content = content_(tape, rows.items);
+  Variable content = content_(tape, ops::convert(tape, rows.items, compute_));
   if (additional_.empty()) return content;
   std::vector<Variable> attributes;
   for (std::size_t a = 0; a < rows.attributes.size(); ++a) {
     const Tensor index = batch.tensor(index_column(layout_.features().attributes[a].name));
     attributes.push_back(ops::gather_rows(tape, rows.attributes[a], index));
   }
-  return ops::add(tape, content, additional_.front()(tape, ops::concat_columns(tape, attributes)));
+  return ops::add(
+      tape, content,
+      additional_.front()(tape, ops::convert(tape, ops::concat_columns(tape, attributes), compute_)));
 }
 
 // (T, D): content, action, position and time of every token.
@@ -140,12 +147,12 @@ Variable Dlrmv4::sequence(Tape& tape, const Batch& batch, const Rows& rows, cons
     terms.push_back({contextual_tokens(tape, batch, rows), batch.tensor(dlrmv4::kContext), scale});
   terms.push_back(
       {item_content(tape, batch, rows), batch.tensor(index_column(layout_.features().item.name)), scale});
-  const Variable actions =
-      action_(tape, ops::action_rows(tape, Variable(action_table_), Variable(action_target_),
-                                     batch.tensor(dlrmv4::kActions), action_bits_));
+  const Variable actions = action_(tape, ops::action_rows(tape, ops::weight(tape, action_table_, compute_),
+                                                          ops::weight(tape, action_target_, compute_),
+                                                          batch.tensor(dlrmv4::kActions), action_bits_));
   terms.push_back({actions, batch.tensor(dlrmv4::kAction), scale});
-  terms.push_back({Variable(position_), batch.tensor(dlrmv4::kPosition), 1});
-  terms.push_back({Variable(time_), batch.tensor(dlrmv4::kTimeBucket), 1});
+  terms.push_back({ops::weight(tape, position_, compute_), batch.tensor(dlrmv4::kPosition), 1});
+  terms.push_back({ops::weight(tape, time_, compute_), batch.tensor(dlrmv4::kTimeBucket), 1});
   return ops::gather_sum(tape, terms,
                          draws.dropout(config_.input_dropout, kInputPlace, batch.tensor(dlrmv4::kTokenName)));
 }

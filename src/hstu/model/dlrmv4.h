@@ -19,7 +19,7 @@ class Dlrmv4 final : public Model {
   Dlrmv4(const Dlrmv4Config& config, SampleFeatures features, std::uint64_t seed, DType type = DType::f32);
 
   const ParameterSet& parameters() const override { return parameters_; }
-  void move_to(const Context& context) override;
+  void move_to(const Context& context, DType compute) override;
   std::vector<FeatureSpec> features() const override { return layout_.features().all(); }
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }
   const BatchLayout& layout() const override { return layout_; }
@@ -50,6 +50,7 @@ class Dlrmv4 final : public Model {
   ParameterSet parameters_;
   Mlp content_;
   const Parameter &action_table_, &action_target_;
+  DType compute_;       // of what is computed for every token
   Tensor action_bits_;  // (bits) u8
   Mlp action_;
   const Parameter &context_weight_, &context_bias_;

@@ -1,5 +1,6 @@
 #include "hstu/model/hstu_layer.h"
 
+#include "hstu/ops/convert.h"
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/linear.h"
@@ -23,7 +24,8 @@ HstuLayer::HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLay
 
 Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& queries,
                                const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
-  const Variable weight(uvqk_.weight), bias(uvqk_.bias);
+  const DType type = x.value().dtype();
+  const Variable weight = ops::weight(tape, uvqk_.weight, type), bias(uvqk_.bias);
   const Variable z = ops::layer_norm(tape, x, Variable(input_norm_.weight), Variable(input_norm_.bias),
                                      kLayerEpsilon);                               // (T, D)
   const Variable zq = queries.defined() ? ops::gather_rows(tape, z, queries) : z;  // (Tq, D)
@@ -36,7 +38,7 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
   const Variable o = ops::attention(tape, q, vk, shape);                                         // (Tq, w)
   const Variable cat = ops::gate(tape, u, o, Variable(output_norm_.weight), Variable(output_norm_.bias),
                                  kLayerEpsilon, dropout);  // (Tq, 3 w)
-  return ops::linear_residual(tape, cat, Variable(output_), xq);
+  return ops::linear_residual(tape, cat, ops::weight(tape, output_, type), xq);
 }
 
 }  // namespace hstu

@@ -1,5 +1,6 @@
 #include "hstu/model/mlp.h"
 
+#include "hstu/ops/convert.h"
 #include "hstu/ops/linear.h"
 #include "hstu/ops/norm.h"
 
@@ -24,9 +25,10 @@ Mlp::Mlp(ParameterSet& set, const std::string& name, std::int64_t in, std::int64
       norm_(add_norm(set, name + ".norm", out)) {}
 
 Variable Mlp::operator()(Tape& tape, const Variable& x) const {
-  Variable h = ops::linear(tape, x, Variable(first_.weight), Variable(first_.bias));
+  Variable h =
+      ops::linear(tape, x, ops::weight(tape, first_.weight, x.value().dtype()), Variable(first_.bias));
   h = ops::swish_layer_norm(tape, h, Variable(swish_.weight), Variable(swish_.bias), kNormEpsilon);
-  h = ops::linear(tape, h, Variable(second_.weight), Variable(second_.bias));
+  h = ops::linear(tape, h, ops::weight(tape, second_.weight, x.value().dtype()), Variable(second_.bias));
   return ops::layer_norm(tape, h, Variable(norm_.weight), Variable(norm_.bias), kNormEpsilon);
 }
 

@@ -19,8 +19,9 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ParameterSet& parameters() const = 0;
-  // Moves parameters, gradients and constants to the context's device. forward() then computes there.
-  virtual void move_to(const Context& context) = 0;
+  // Moves parameters, gradients and constants to the context's device. forward() then computes there, what
+  // it computes for every token in `compute` (f32 or bf16); parameters and their gradients remain f32.
+  virtual void move_to(const Context& context, DType compute) = 0;
   // The features in the order of `rows` below; each has a table of its own name with rows of embedding_dim().
   virtual std::vector<FeatureSpec> features() const = 0;
   virtual std::int64_t embedding_dim() const = 0;

@@ -4,6 +4,21 @@
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
+namespace {
+
+template <typename T, typename Out, typename DeviceStream>
+void scatter(const GatherTerm& term, const Tensor& dy, const Context& context, DeviceStream stream) {
+  kernels::scatter_add(kernels::ScatterAdd<T, Out>{.tokens = dy.rows(),
+                                                   .width = dy.cols(),
+                                                   .dy = dy.data<T>(),
+                                                   .index = term.index.data<std::int32_t>(),
+                                                   .count = term.rows.rows(),
+                                                   .factor = static_cast<Accumulator<T>>(term.factor),
+                                                   .drows = gradient_of<Out>(term.rows, context)},
+                       stream);
+}
+
+}  // namespace
 
 Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Dropout& dropout) {
   require(!terms.empty(), "gather_sum: expected at least one term");
@@ -44,14 +59,11 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
                                stream);
       }
       for (const GatherTerm& term : terms) {
-        kernels::scatter_add(kernels::ScatterAdd<T>{.tokens = tokens,
-                                                    .width = width,
-                                                    .dy = dy.data<T>(),
-                                                    .index = term.index.data<std::int32_t>(),
-                                                    .count = term.rows.rows(),
-                                                    .factor = static_cast<Accumulator<T>>(term.factor),
-                                                    .drows = gradient_of<T>(term.rows, context)},
-                             stream);
+        // The gradient of a parameter is kept in the type of sums, whatever type its rows are read in.
+        if (term.rows.parameter() != nullptr)
+          scatter<T, Accumulator<T>>(term, dy, context, stream);
+        else
+          scatter<T, T>(term, dy, context, stream);
       }
     });
   });

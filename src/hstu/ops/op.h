@@ -26,6 +26,7 @@ enum class Operation {
   action_rows,
   binary_cross_entropy,
   cast,
+  convert,
 };
 inline constexpr Choice<Operation> kOperations[] = {
     {"linear", Operation::linear},
@@ -42,6 +43,7 @@ inline constexpr Choice<Operation> kOperations[] = {
     {"action_rows", Operation::action_rows},
     {"binary_cross_entropy", Operation::binary_cross_entropy},
     {"cast", Operation::cast},
+    {"convert", Operation::convert},
 };
 constexpr std::string_view name_of(Operation operation) {
   for (const auto& [name, value] : kOperations) {

@@ -97,9 +97,14 @@ struct MetricsSection {
   bool tensorboard = false;
 };
 
+// Of what a model computes for every token. Parameters, sums, statistics and tables are fp32 in any case.
+enum class Precision { fp32, bf16 };
+inline constexpr Choice<Precision> kPrecisions[] = {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
+
 struct RunOptions {
   std::uint64_t seed = 1;
   std::string device = "host";
+  Precision precision = Precision::fp32;
   OnBadId on_bad_id = OnBadId::count;
   DataSection data;
   FeaturesSection features;

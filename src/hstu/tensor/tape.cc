@@ -9,7 +9,9 @@ Variable::Variable(Tensor value, bool needs_gradient) : state_(std::make_shared<
   state_->needs_gradient = needs_gradient;
 }
 
-Variable::Variable(const Parameter& parameter) : Variable(parameter.value, true) {
+Variable::Variable(const Parameter& parameter) : Variable(parameter, parameter.value) {}
+
+Variable::Variable(const Parameter& parameter, Tensor value) : Variable(std::move(value), true) {
   state_->gradient = parameter.gradient;
   state_->parameter = &parameter;
   state_->has_gradient = true;

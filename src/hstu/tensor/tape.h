@@ -28,6 +28,8 @@ class Variable {
   explicit Variable(Tensor value, bool needs_gradient = true);
   // A parameter, which outlives the variable: backward passes add to parameter.gradient.
   explicit Variable(const Parameter& parameter);
+  // The same with its value in another type; the gradient is parameter.gradient all the same.
+  Variable(const Parameter& parameter, Tensor value);
   static Variable constant(Tensor value) { return Variable(std::move(value), false); }
 
   bool defined() const { return state_ != nullptr; }

@@ -2,8 +2,18 @@
 
 #include <utility>
 
+#include "hstu/base/error.h"
+
 namespace hstu {
 namespace {
+
+DeviceChoice checked_device(const RunOptions& options) {
+  DeviceChoice choice = choose_device(options.device);
+  if (options.precision == Precision::bf16 && choice.device.is_host())
+    fail_usage("precision = \"bf16\" needs a GPU, and device = \"{}\" is the host ({}): use fp32",
+               options.device, choice.why);
+  return choice;
+}
 
 Context context_on(Device device) {
   if (device.is_host()) return host_context();
@@ -18,7 +28,7 @@ Experiment::Experiment(const RunOptions& options)
       task_(make_task(options, dataset_)),
       anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
       samples_(dataset_, task_.data),
-      device_(choose_device(options.device)),
+      device_(checked_device(options)),
       learner_(options, std::move(task_.model), context_on(device_.device)) {
   check_consistency(options);
 }

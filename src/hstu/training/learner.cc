@@ -17,8 +17,9 @@ std::vector<TableConfig> table_configs(const Model& model) {
 }
 
 // Parameters move before anything refers to their memory.
-std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& context) {
-  if (!context.device().is_host()) model->move_to(context);
+std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& context, Precision precision) {
+  if (!context.device().is_host())
+    model->move_to(context, precision == Precision::bf16 ? DType::bf16 : DType::f32);
   return model;
 }
 
@@ -27,7 +28,7 @@ std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& contex
 Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context where)
     : options(run),
       compute(std::move(where)),
-      model(moved(std::move(trained), compute)),
+      model(moved(std::move(trained), compute, run.precision)),
       tables(table_configs(*model), row_optimizer(run.sparse), run.seed),
       dense_optimizer(model->parameters().all(), run.dense.config, compute),
       bad_ids(run.on_bad_id, model->features()) {}

@@ -109,8 +109,8 @@ struct Sorted {
 
 // parts (chunks, 2, width): of the row that comes in from the chunk before, and of the row that goes on into
 // the next one. A row that does both leaves its part in the first.
-template <typename N>
-__global__ void add_chunks(Sorted sorted, std::int64_t width, const N* dy, float factor, Target<N> rows,
+template <typename N, typename Out>
+__global__ void add_chunks(Sorted sorted, std::int64_t width, const N* dy, float factor, Target<Out> rows,
                            float* parts) {
   const std::int64_t begin = blockIdx.x * kChunk, end = min(sorted.tokens, begin + kChunk);
   for (std::int64_t c = threadIdx.x; c < width; c += kColumns) {
@@ -177,11 +177,12 @@ void apply_dropout(const ApplyDropout<T>& p, CudaStream stream) {
   check_launch("apply_dropout");
 }
 
-template <typename T>
-void scatter_add(const ScatterAdd<T>& p, CudaStream stream) {
+template <typename T, typename Out>
+void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
   if (p.drows.to == nullptr || p.width == 0) return;
   if (!p.drows.accumulate) {
-    hstu::cuda::set_zero(p.drows.to, static_cast<std::size_t>(p.count * p.width) * sizeof(T), stream.handle);
+    hstu::cuda::set_zero(p.drows.to, static_cast<std::size_t>(p.count * p.width) * sizeof(Out),
+                         stream.handle);
   }
   if (p.tokens == 0) return;
   require(p.tokens < (std::int64_t{1} << 31) && p.count < (std::int64_t{1} << 31),
@@ -208,7 +209,7 @@ void scatter_add(const ScatterAdd<T>& p, CudaStream stream) {
   const Scratch<float> parts(stream, 2 * chunks * p.width);
   const Sorted sorted{key.Current(), token.Current(), p.tokens, none};
   // What is there is added to, or zero.
-  const Target<Native<T>> rows{native(p.drows.to), p.drows.accumulate};
+  const Target<Native<Out>> rows = target(p.drows);
   add_chunks<<<blocks_for(chunks, 1), kColumns, 0, stream.handle>>>(sorted, p.width, native(p.dy), p.factor,
                                                                     rows, parts.data());
   add_parts<<<blocks_for(chunks, 1), kColumns, 0, stream.handle>>>(sorted, p.width, rows, parts.data());
@@ -221,5 +222,6 @@ template void apply_dropout(const ApplyDropout<float>&, CudaStream);
 template void apply_dropout(const ApplyDropout<BFloat16>&, CudaStream);
 template void scatter_add(const ScatterAdd<float>&, CudaStream);
 template void scatter_add(const ScatterAdd<BFloat16>&, CudaStream);
+template void scatter_add(const ScatterAdd<BFloat16, float>&, CudaStream);
 
 }  // namespace hstu::kernels
