@@ -42,6 +42,7 @@ inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
 
 inline RunOptions small_run(const Path& dataset) {
   RunOptions options;
+  options.device = "host";
   options.data.path = dataset;
   options.data.options.history_length = 10;
   options.data.options.strategy = HistoryStrategy::last_n;

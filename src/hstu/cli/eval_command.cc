@@ -14,6 +14,7 @@ namespace {
 struct EvalWords {
   Path run, predictions, data;
   std::int64_t checkpoint = -1;
+  std::string device;
   int threads = 0;
 };
 
@@ -29,6 +30,7 @@ void add_eval_command(CLI::App& app) {
   command->add_option(
       "--predictions", words->predictions,
       "write user, item, time, label, score and position of every sample as .npy into this new folder");
+  command->add_option("--device", words->device, "host, cuda, cuda:N or auto; default: the run's own");
   command->add_option("--threads", words->threads, "0: all cores")->check(CLI::NonNegativeNumber);
   command->footer(
       "Prints one JSON object, the fields of the run's eval lines.\nExample:\n  hstu eval run --predictions "
@@ -38,6 +40,7 @@ void add_eval_command(CLI::App& app) {
     const RunFolder folder = open_run_folder(words->run);
     RunOptions options = read_run_options(folder);
     if (!words->data.empty()) options.data.path = words->data;
+    if (!words->device.empty()) options.device = words->device;
     const Path checkpoint = find_checkpoint(folder.checkpoints(), words->checkpoint);
     Experiment experiment(options);
     const RunState state = load_run(Checkpoint(checkpoint), experiment);

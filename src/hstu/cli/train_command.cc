@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "hstu/base/faults.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/run/warm_start.h"
+#include "hstu/training/device_choice.h"
 #include "hstu/training/train.h"
 
 namespace hstu {
@@ -34,6 +36,13 @@ struct TrainWords {
   int threads = 0;
 };
 
+// Replaces "auto", so that a run continues on the kind of device on which it began.
+void settle_device(RunOptions& options) {
+  const DeviceChoice choice = choose_device(options.device);
+  options.device = to_string(choice.device);
+  tell("device: {} ({})\n", options.device, choice.why);
+}
+
 TrainRequest resume_request(const TrainWords& words) {
   if (!words.output.empty()) fail_usage("--resume continues a run in its own folder: leave out --output");
   if (words.resume != "latest" && !words.runs.empty())
@@ -49,6 +58,7 @@ TrainRequest resume_request(const TrainWords& words) {
   request.options =
       load_config<RunOptions>(words.config.empty() ? request.folder.config() : words.config, words.set);
   check_consistency(request.options);
+  settle_device(request.options);
   return request;
 }
 
@@ -64,6 +74,7 @@ TrainRequest new_request(const TrainWords& words) {
   if (!words.name_map.empty()) start.name_map = std::filesystem::absolute(words.name_map);
   check_consistency(request.options);
   read_manifest(request.options.data.path);  // a wrong path must not leave an empty run behind
+  settle_device(request.options);
   request.folder = create_run_folder(words.output, request.options);
   return request;
 }

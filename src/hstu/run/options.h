@@ -103,7 +103,7 @@ inline constexpr Choice<Precision> kPrecisions[] = {{"fp32", Precision::fp32}, {
 
 struct RunOptions {
   std::uint64_t seed = 1;
-  std::string device = "host";
+  std::string device = "auto";
   Precision precision = Precision::fp32;
   OnBadId on_bad_id = OnBadId::count;
   DataSection data;

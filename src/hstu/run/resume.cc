@@ -61,7 +61,9 @@ std::vector<ConfigDifference> changed_keys(const RunFolder& folder,
                                            const std::optional<Checkpoint>& checkpoint,
                                            const RunOptions& options,
                                            const std::vector<std::string>& allowed) {
-  const RunOptions before = checkpoint ? saved_options(*checkpoint) : read_run_options(folder);
+  RunOptions before = checkpoint ? saved_options(*checkpoint) : read_run_options(folder);
+  // A run records what "auto" chose; one without a record is from a version that knew the host alone.
+  if (before.device == "auto" && options.device == "host") before.device = "host";
   const ConfigFlattener::Values now = config_values(options);
   std::vector<ConfigDifference> changed = differences(config_values(before), now);
   check_differences(changed, allowed, now, (checkpoint ? checkpoint->path() : folder.path).string());

@@ -68,7 +68,6 @@ class Run {
 
  private:
   TrainResult train() {
-    tell("device: {} ({})\n", to_string(experiment_.device().device), experiment_.device().why);
     begin_log();
     fault_point("open");
     const bool evaluates_first = state_.step == 0 && request_.options.evaluation.at_start;
