@@ -145,6 +145,10 @@ constexpr CaseSize kStep{
 constexpr CaseSize kRagged{
     .samples = 33, .tokens_per_sample = 67, .width = 77, .hidden = 131, .heads = 3, .head_dim = 20};
 
+// Widths of whole copies of 16 bytes, which tensor cores take, that no tile divides.
+constexpr CaseSize kAligned{
+    .samples = 33, .tokens_per_sample = 67, .width = 72, .hidden = 136, .heads = 3, .head_dim = 24};
+
 TEST_F(OpsOnGpu, FloatAtSmallSizes) {
   expect_good({}, DType::f32);
 }
@@ -165,6 +169,10 @@ TEST_F(OpsOnGpu, BFloat16AddsToGradientsOfASecondUse) {
 }
 TEST_F(OpsOnGpu, BFloat16AtTheSizesOfAStep) {
   expect_good(kStep, DType::bf16);
+}
+TEST_F(OpsOnGpu, BFloat16OnTensorCoresAtWidthsThatNoTileDivides) {
+  expect_good(kAligned, DType::bf16);
+  expect_good(kAligned, DType::bf16, 2);
 }
 TEST_F(OpsOnGpu, BFloat16AtWidthsThatNoTileDivides) {
   expect_good(kRagged, DType::bf16);

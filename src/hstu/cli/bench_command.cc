@@ -2,6 +2,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/benchmark/data_benchmark.h"
+#include "hstu/benchmark/layer_benchmark.h"
 #include "hstu/benchmark/step_benchmark.h"
 #include "hstu/cli/commands.h"
 
@@ -11,6 +12,8 @@ void add_bench_command(CLI::App& app) {
   struct Words {
     StepBenchmarkOptions step;
     DataBenchmarkOptions data;
+    LayerBenchmarkOptions layer;
+    std::string precision = "bf16";
     int threads = 0;
   };
   auto words = std::make_shared<Words>();
@@ -40,6 +43,24 @@ void add_bench_command(CLI::App& app) {
   data->footer(
       "Example:\n  hstu bench data dataset --history 1000\n./dev bench data compares it with NumPy.");
   data->callback([words] { fmt::print("{}\n", benchmark_data(words->data).dump()); });
+  CLI::App* const layer = command->add_subcommand(
+      "layer", "Measure a stack of HSTU layers, forward and backward, by stage; one JSON line");
+  layer->add_option("--samples", words->layer.samples, "of the batch")->check(CLI::PositiveNumber);
+  layer->add_option("--tokens", words->layer.tokens, "of each sample")->check(CLI::PositiveNumber);
+  layer->add_option("--layers", words->layer.layers)->check(CLI::PositiveNumber);
+  layer->add_option("--heads", words->layer.heads)->check(CLI::PositiveNumber);
+  layer->add_option("--head-dim", words->layer.head_dim)->check(CLI::PositiveNumber);
+  layer->add_option("--dim", words->layer.dim, "width of the residual stream; 0: heads times head size")
+      ->check(CLI::NonNegativeNumber);
+  layer->add_option("--dropout", words->layer.dropout)->check(CLI::Range(0.0, 0.999));
+  layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(CLI::PositiveNumber);
+  layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");
+  layer->add_option("--precision", words->precision, "bf16 or fp32");
+  layer->footer("Example:\n  hstu bench layer --samples 32 --tokens 4099 --heads 4 --head-dim 256");
+  layer->callback([words] {
+    words->layer.precision = parse_word(kPrecisions, words->precision, "precision");
+    fmt::print("{}\n", benchmark_layer(words->layer).dump());
+  });
   add_attention_bench_command(*command);
 }
 

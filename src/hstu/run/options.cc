@@ -181,7 +181,8 @@ void describe(ConfigFields& f, IdsSection& o) {
 
 void describe(ConfigFields& f, RunOptions& o) {
   f.field("device", o.device,
-          "where the model computes: host, cuda, cuda:N, or auto: the first GPU, if there is one. A run keeps what "
+          "where the model computes: host, cuda, cuda:N, or auto: the first GPU, if there is one. A run "
+          "keeps what "
           "auto chose");
   f.choice("precision", o.precision, kPrecisions,
            "of what is computed for every token; parameters and sums are fp32. bf16 needs a GPU");

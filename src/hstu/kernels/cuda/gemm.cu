@@ -2,14 +2,15 @@
 // and a long k is cut along k, and the parts are added in ascending order, so that results do not depend on
 // when blocks run.
 #include "hstu/kernels/cuda/gemm.cuh"
-#include "hstu/kernels/cuda/launch.cuh"
+#include "hstu/kernels/cuda/gemm_mma.cuh"
+#include "hstu/kernels/cuda/gemm_tile.cuh"
 
 namespace hstu::kernels::cuda {
 namespace {
 
 inline constexpr int kTile = 64, kDepth = 16;  // of C; of k at a time
 inline constexpr int kEach = 4;                // rows and columns of a thread: 16 x 16 threads
-inline constexpr std::int64_t kFewTiles = 256, kShortest = 256;
+inline constexpr std::int64_t kWantedBlocks = 256, kShortest = 256;  // blocks; k of a part
 
 // A factor by its element (row, column) after the transposition.
 template <typename N>
@@ -25,29 +26,6 @@ View<Native<T>> view_of(const Factor<T>& factor) {
   if (factor.op == Op::none) return {native(factor.data), factor.stride, 1};
   return {native(factor.data), 1, factor.stride};
 }
-
-template <typename Out>
-struct Epilogue {
-  Out* c;
-  std::int64_t stride;
-  float alpha, beta;
-  const float* bias;
-  const Out* residual;
-
-  __device__ void put(std::int64_t row, std::int64_t column, float sum) const {
-    const std::int64_t at = row * stride + column;
-    float x = alpha * sum;
-    if (beta != 0) x += beta * to_float(c[at]);
-    if (bias != nullptr) x += bias[column];
-    if (residual != nullptr) x += to_float(residual[at]);
-    c[at] = from_float<Out>(x);
-  }
-};
-
-struct Extents {
-  std::int64_t m, n, k;
-  std::int64_t depth;  // of a part
-};
 
 // parts (gridDim.z, m, n): sums of each part of k; null: there is one part, which goes through the epilogue.
 template <typename N, typename Out>
@@ -96,40 +74,21 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-template <typename Out>
-__global__ void add_depth(std::int64_t count, Extents e, const float* parts, Epilogue<Out> epilogue) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= e.m * e.n) return;
-  float sum = 0;
-  for (std::int64_t part = 0; part < count; ++part) sum += parts[part * e.m * e.n + i];
-  epilogue.put(i / e.n, i % e.n, sum);
-}
-
 }  // namespace
 
 template <typename T, typename Out>
 void multiply(const Product<T, Out>& p, CudaStream stream) {
   const Gemm<T, Out>& g = p.gemm;
   if (g.m == 0 || g.n == 0) return;
-  const Epilogue<Native<Out>> epilogue{native(g.c), g.stride_c, g.alpha, g.beta, p.bias, native(p.residual)};
-  const std::int64_t rows = (g.m + kTile - 1) / kTile, columns = (g.n + kTile - 1) / kTile;
-  const std::int64_t wanted = std::max<std::int64_t>(1, kFewTiles / (rows * columns));
-  const std::int64_t depth =
-      std::max(kShortest, ((g.k + wanted - 1) / wanted + kDepth - 1) / kDepth * kDepth);
-  const std::int64_t parts = std::max<std::int64_t>(1, (g.k + depth - 1) / depth);
-  const Extents extents{g.m, g.n, g.k, depth};
-  const dim3 grid(blocks_for(g.m, kTile), static_cast<unsigned>(columns), static_cast<unsigned>(parts));
-  require(columns < 65536, "a product of {} columns is too wide for one kernel", g.n);
-  if (parts == 1) {
-    multiply_tiles<<<grid, 256, 0, stream.handle>>>(extents, view_of(g.a), view_of(g.b), epilogue, nullptr);
-  } else {
-    const Scratch<float> sums(stream, parts * g.m * g.n);
-    multiply_tiles<<<grid, 256, 0, stream.handle>>>(extents, view_of(g.a), view_of(g.b), epilogue,
-                                                    sums.data());
-    add_depth<<<blocks_for(g.m * g.n, kThreads), kThreads, 0, stream.handle>>>(parts, extents, sums.data(),
-                                                                               epilogue);
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (fits_tensor_cores(g)) return multiply_mma(p, stream);
   }
-  check_launch("gemm");
+  const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
+  const Parts parts = parts_of(g.k, tiles, kWantedBlocks, kShortest, kDepth);
+  run_in_parts(p, kTile, kTile, parts, stream, [&](dim3 grid, const Extents& extents, float* sums) {
+    multiply_tiles<<<grid, 256, 0, stream.handle>>>(extents, view_of(g.a), view_of(g.b), epilogue_of(p),
+                                                    sums);
+  });
 }
 
 template void multiply(const Product<float>&, CudaStream);

@@ -1,0 +1,29 @@
+// A stack of HSTU layers, forward and backward, by itself: what dominates a training step at long histories.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hstu/base/json.h"
+#include "hstu/run/options.h"
+
+namespace hstu {
+
+struct LayerBenchmarkOptions {
+  std::int64_t samples = 32, tokens = 4096;  // of the batch; of each sample
+  std::int64_t layers = 8, heads = 4, head_dim = 128;
+  std::int64_t dim = 0;  // of the residual stream; 0: heads * head_dim
+  double dropout = 0.1;
+  std::int64_t rounds = 7, warmup = 2;
+  std::string device = "auto";
+  Precision precision = Precision::bf16;
+};
+
+// Normally distributed activations. Gives {"device", "gpu", "samples", ... "forward_ms", "backward_ms",
+// "total_ms" (medians over rounds), "total_ms_min", "total_ms_max", "tflops", "share_of_peak" (null where the
+// GPU is not in the table of data sheets), "peak_gib", "stages": a list of {"stage", "forward_ms",
+// "backward_ms"} of one further round, the slowest first}. FLOPs count products and the visible pairs of
+// attention; the backward pass counts twice the products and 2.5 times the attention of the forward pass.
+Json benchmark_layer(const LayerBenchmarkOptions& options);
+
+}  // namespace hstu

@@ -1,0 +1,185 @@
+// mma.sync (m16n8k16) on tiles of 128 x 128, copied asynchronously in three stages of 32 deep. Each factor
+// may be stored either way; ldmatrix turns the tile round where that is needed.
+#include "hstu/kernels/cuda/gemm_mma.cuh"
+#include "hstu/kernels/cuda/gemm_tile.cuh"
+
+namespace hstu::kernels::cuda {
+namespace {
+
+using Element = __nv_bfloat16;
+
+inline constexpr int kTile = 128, kDepth = 32, kStages = 3, kChunk = 8;  // a chunk: 16 bytes
+inline constexpr int kTileElements = kTile * kDepth;
+inline constexpr int kWarpRows = 64, kWarpColumns = 32;  // 2 x 4 warps
+inline constexpr std::int64_t kWantedBlocks = 264, kShortest = 512;
+
+__device__ std::uint32_t shared_address(const void* p) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
+}
+// 16 bytes, of which those beyond `bytes` become zero and are not read.
+__device__ void copy_async(Element* to, const Element* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(bytes));
+}
+__device__ void commit_copies() {
+  asm volatile("cp.async.commit_group;");
+}
+template <int pending>
+__device__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending));
+}
+
+template <bool transpose>
+__device__ void load_matrices(std::uint32_t (&r)[4], const Element* row) {
+  if constexpr (transpose) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(row)));
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(row)));
+  }
+}
+__device__ void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// A factor as it is stored. `by_depth`: its rows run along k, so that row r of the tile is a row of memory;
+// otherwise a row of memory is one k, and the tile's rows run along it.
+struct Stored {
+  const Element* data;
+  std::int64_t stride, rows;
+};
+
+// The tile of rows [row0, row0 + 128) and k [k0, k0 + 32), zero beyond the ends. Chunks are permuted within
+// rows, so that the eight rows that ldmatrix reads at a time are in different banks.
+template <bool by_depth>
+__device__ Element* place(Element* tile, int row, int k) {  // k or row is a multiple of a chunk
+  if constexpr (by_depth)
+    return tile + row * kDepth + (((k / kChunk) ^ ((row >> 1) & 3)) * kChunk);
+  else
+    return tile + k * kTile + (((row / kChunk) ^ (k & 7)) * kChunk);
+}
+template <bool by_depth>
+__device__ void load_tile(Element* tile, const Stored& f, std::int64_t row0, std::int64_t k0,
+                          std::int64_t k_end) {
+#pragma unroll
+  for (int i = threadIdx.x; i < kTileElements / kChunk; i += kThreads) {
+    constexpr int kAcross = (by_depth ? kDepth : kTile) / kChunk;
+    const int row = by_depth ? i / kAcross : i % kAcross * kChunk;
+    const int k = by_depth ? i % kAcross * kChunk : i / kAcross;
+    const std::int64_t left = by_depth ? (row0 + row < f.rows ? k_end - (k0 + k) : 0)
+                                       : (k0 + k < k_end ? f.rows - (row0 + row) : 0);
+    const int bytes = static_cast<int>(max(std::int64_t{0}, min(left, std::int64_t{kChunk}))) * 2;
+    const std::int64_t at = by_depth ? (row0 + row) * f.stride + k0 + k : (k0 + k) * f.stride + row0 + row;
+    copy_async(place<by_depth>(tile, row, k), bytes > 0 ? f.data + at : f.data, bytes);
+  }
+}
+
+// Operands of one mma: 16 rows of A, 16 columns of B, each 16 deep from k on.
+template <bool by_depth>
+__device__ void load_a(std::uint32_t (&r)[4], Element* tile, int row, int k) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (by_depth)
+    load_matrices<false>(r, place<true>(tile, row + lane % 16, k + lane / 16 * 8));
+  else
+    load_matrices<true>(r, place<false>(tile, row + lane / 8 % 2 * 8, k + lane % 8 + lane / 16 * 8));
+}
+template <bool by_depth>
+__device__ void load_b(std::uint32_t (&r)[4], Element* tile, int column, int k) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (by_depth)
+    load_matrices<false>(r, place<true>(tile, column + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8));
+  else
+    load_matrices<true>(r, place<false>(tile, column + lane / 16 * 8, k + lane % 8 + lane / 8 % 2 * 8));
+}
+
+template <bool a_by_depth, bool b_by_depth, typename Out>
+__global__ void __launch_bounds__(kThreads)
+    mma_tiles(Extents e, Stored a, Stored b, Epilogue<Out> epilogue, float* parts) {
+  __shared__ __align__(16) Element tiles_a[kStages][kTileElements], tiles_b[kStages][kTileElements];
+  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * kTile,
+                     column0 = static_cast<std::int64_t>(blockIdx.y) * kTile;
+  const std::int64_t k_begin = blockIdx.z * e.depth, k_end = min(e.k, k_begin + e.depth);
+  const int steps = static_cast<int>((k_end - k_begin + kDepth - 1) / kDepth);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp_row = warp % 2 * kWarpRows, warp_column = warp / 2 * kWarpColumns;
+
+  const auto copy_stage = [&](int step) {
+    if (step < steps) {
+      const std::int64_t k0 = k_begin + static_cast<std::int64_t>(step) * kDepth;
+      load_tile<a_by_depth>(tiles_a[step % kStages], a, row0, k0, k_end);
+      load_tile<b_by_depth>(tiles_b[step % kStages], b, column0, k0, k_end);
+    }
+    commit_copies();
+  };
+  for (int step = 0; step < kStages - 1; ++step) copy_stage(step);
+
+  float sums[4][4][4] = {};  // 16 rows, 8 columns, as mma leaves them
+  for (int step = 0; step < steps; ++step) {
+    wait_for_copies<kStages - 2>();
+    __syncthreads();
+    copy_stage(step + kStages - 1);
+    Element* const tile_a = tiles_a[step % kStages];
+    Element* const tile_b = tiles_b[step % kStages];
+#pragma unroll
+    for (int k = 0; k < kDepth; k += 16) {
+      std::uint32_t x[4][4], y[2][4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) load_a<a_by_depth>(x[i], tile_a, warp_row + 16 * i, k);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) load_b<b_by_depth>(y[j], tile_b, warp_column + 16 * j, k);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          multiply_add(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+      }
+    }
+  }
+
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+#pragma unroll
+      for (int v = 0; v < 4; ++v) {
+        const std::int64_t row = row0 + warp_row + 16 * i + lane / 4 + v / 2 * 8;
+        const std::int64_t column = column0 + warp_column + 8 * j + lane % 4 * 2 + v % 2;
+        if (row >= e.m || column >= e.n) continue;
+        if (parts != nullptr)
+          parts[(blockIdx.z * e.m + row) * e.n + column] = sums[i][j][v];
+        else
+          epilogue.put(row, column, sums[i][j][v]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <typename Out>
+void multiply_mma(const Product<BFloat16, Out>& p, CudaStream stream) {
+  const Gemm<BFloat16, Out>& g = p.gemm;
+  const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
+  const Parts parts = parts_of(g.k, tiles, kWantedBlocks, kShortest, kDepth);
+  const Stored a{native(g.a.data), g.a.stride, g.m}, b{native(g.b.data), g.b.stride, g.n};
+  const bool a_by_depth = g.a.op == Op::none, b_by_depth = g.b.op == Op::transpose;
+  run_in_parts(p, kTile, kTile, parts, stream, [&](dim3 grid, const Extents& extents, float* sums) {
+    auto* const kernel =
+        a_by_depth
+            ? (b_by_depth ? mma_tiles<true, true, Native<Out>> : mma_tiles<true, false, Native<Out>>)
+            : (b_by_depth ? mma_tiles<false, true, Native<Out>> : mma_tiles<false, false, Native<Out>>);
+    kernel<<<grid, kThreads, 0, stream.handle>>>(extents, a, b, epilogue_of(p), sums);
+  });
+}
+
+template void multiply_mma(const Product<BFloat16>&, CudaStream);
+template void multiply_mma(const Product<BFloat16, float>&, CudaStream);
+
+}  // namespace hstu::kernels::cuda

@@ -1,0 +1,81 @@
+// What all kernels of products share: the extents, what follows the product, and sums over parts of k.
+#pragma once
+
+#include "hstu/kernels/cuda/gemm.cuh"
+#include "hstu/kernels/cuda/launch.cuh"
+
+namespace hstu::kernels::cuda {
+
+template <typename Out>
+struct Epilogue {
+  Out* c;
+  std::int64_t stride;
+  float alpha, beta;
+  const float* bias;
+  const Out* residual;
+
+  __device__ void put(std::int64_t row, std::int64_t column, float sum) const {
+    const std::int64_t at = row * stride + column;
+    float x = alpha * sum;
+    if (beta != 0) x += beta * to_float(c[at]);
+    if (bias != nullptr) x += bias[column];
+    if (residual != nullptr) x += to_float(residual[at]);
+    c[at] = from_float<Out>(x);
+  }
+};
+
+struct Extents {
+  std::int64_t m, n, k;
+  std::int64_t depth;  // of a part
+};
+
+template <typename T, typename Out>
+Epilogue<Native<Out>> epilogue_of(const Product<T, Out>& p) {
+  const Gemm<T, Out>& g = p.gemm;
+  return {native(g.c), g.stride_c, g.alpha, g.beta, p.bias, native(p.residual)};
+}
+
+template <typename Out>
+__global__ void add_depth(std::int64_t count, Extents e, const float* parts, Epilogue<Out> epilogue) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= e.m * e.n) return;
+  float sum = 0;
+  for (std::int64_t part = 0; part < count; ++part) sum += parts[part * e.m * e.n + i];
+  epilogue.put(i / e.n, i % e.n, sum);
+}
+
+// Cuts k into parts of a multiple of `step`, so that `tiles` times the parts are about `wanted` blocks; no
+// part is shorter than `shortest`.
+struct Parts {
+  std::int64_t count, depth;
+};
+inline Parts parts_of(std::int64_t k, std::int64_t tiles, std::int64_t wanted, std::int64_t shortest,
+                      std::int64_t step) {
+  const std::int64_t count = std::max<std::int64_t>(1, wanted / tiles);
+  const std::int64_t depth = std::max(shortest, ((k + count - 1) / count + step - 1) / step * step);
+  return {std::max<std::int64_t>(1, (k + depth - 1) / depth), depth};
+}
+
+// Calls launch(grid, extents, parts): with null where k is one part, otherwise with memory for the sums of
+// each part, which are then added in ascending order.
+template <typename T, typename Out, typename Launch>
+void run_in_parts(const Product<T, Out>& p, std::int64_t tile_rows, std::int64_t tile_columns,
+                  const Parts& parts, CudaStream stream, const Launch& launch) {
+  const Gemm<T, Out>& g = p.gemm;
+  const std::int64_t columns = (g.n + tile_columns - 1) / tile_columns;
+  require(columns < 65536, "a product of {} columns is too wide for one kernel", g.n);
+  const Extents extents{g.m, g.n, g.k, parts.depth};
+  const dim3 grid(blocks_for(g.m, tile_rows), static_cast<unsigned>(columns),
+                  static_cast<unsigned>(parts.count));
+  if (parts.count == 1) {
+    launch(grid, extents, static_cast<float*>(nullptr));
+  } else {
+    const Scratch<float> sums(stream, parts.count * g.m * g.n);
+    launch(grid, extents, sums.data());
+    add_depth<<<blocks_for(g.m * g.n, kThreads), kThreads, 0, stream.handle>>>(parts.count, extents,
+                                                                               sums.data(), epilogue_of(p));
+  }
+  check_launch("gemm");
+}
+
+}  // namespace hstu::kernels::cuda
