@@ -7,126 +7,119 @@ namespace {
 
 using namespace cuda;
 
-// Columns are taken in groups of 8, for which one call draws the factors of each third of cat; a width that
-// is no multiple of 8 has its factors drawn one by one, because its thirds begin within a group.
-inline constexpr std::int64_t kGroup = 8;
-
+// The factors of eight columns of each third of cat. One call draws those of a third where its groups begin
+// at a multiple of 8; otherwise they are drawn one by one.
 struct Factors {
   float u[kGroup], o[kGroup], y[kGroup];
 };
-__device__ void factors_of(const DropoutRows& dropout, std::uint64_t key, std::int64_t width, std::int64_t c0,
-                           Factors& f) {
+__device__ void draw(const DropoutRows& dropout, std::uint64_t key, std::int64_t width, std::int64_t c,
+                     Factors& f) {
   if (width % kGroup == 0) {
-    dropout.factors(key, c0 / kGroup, f.u);
-    dropout.factors(key, (width + c0) / kGroup, f.o);
-    dropout.factors(key, (2 * width + c0) / kGroup, f.y);
+    dropout.factors(key, c / kGroup, f.u);
+    dropout.factors(key, (width + c) / kGroup, f.o);
+    dropout.factors(key, (2 * width + c) / kGroup, f.y);
     return;
   }
   for (int i = 0; i < kGroup; ++i) {
-    f.u[i] = dropout.factor(key, c0 + i);
-    f.o[i] = dropout.factor(key, width + c0 + i);
-    f.y[i] = dropout.factor(key, 2 * width + c0 + i);
+    f.u[i] = dropout.factor(key, c + i);
+    f.o[i] = dropout.factor(key, width + c + i);
+    f.y[i] = dropout.factor(key, 2 * width + c + i);
   }
 }
 
 template <typename N>
-struct Rows {
-  std::int64_t rows, width;
+struct Forward {
+  std::int64_t width;
+  float epsilon;
   const N *u, *o;
   const float *weight, *bias;
-};
-
-template <typename N>
-__global__ void gate_rows(Rows<N> p, float epsilon, DropoutRows dropout, N* cat_rows, float* mean,
-                          float* rstd) {
-  const std::int64_t r = warp_row(), w = p.width;
-  if (r >= p.rows) return;
-  const N* const u = p.u + r * w;
-  const N* const o = p.o + r * w;
-  N* const cat = cat_rows + 3 * r * w;
-  const RowStatistics s = row_statistics(o, w, epsilon);
-  if (lane() == 0) mean[r] = s.mean, rstd[r] = s.rstd;
-  const std::uint64_t key = dropout.row(r);
-  for (std::int64_t c0 = kGroup * lane(); c0 < w; c0 += 32 * kGroup) {
-    Factors f;
-    factors_of(dropout, key, w, c0, f);
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      const std::int64_t c = c0 + i;
-      if (c >= w) break;
-      const float x = to_float(u[c]), activated = x * sigmoid(x), v = to_float(o[c]);
-      cat[c] = from_float<N>(f.u[i] * activated);
-      cat[w + c] = from_float<N>(f.o[i] * v);
-      cat[2 * w + c] = from_float<N>(f.y[i] * activated * ((v - s.mean) * s.rstd * p.weight[c] + p.bias[c]));
-    }
-  }
-}
-
-template <typename N>
-struct Gradients {
-  Rows<N> rows;
   DropoutRows dropout;
-  const float *mean, *rstd;
-  const N* dcat;  // (rows, 3 * width)
-};
+  Target<N> cat;
+  float *mean, *rstd;
 
-// The gradient of the normalised row at (r, c), before its factor is known: dy * silu(u).
-template <typename N>
-__device__ float normalised_gradient(const Gradients<N>& p, std::int64_t r, std::int64_t c, float factor) {
-  const std::int64_t w = p.rows.width;
-  const float x = to_float(p.rows.u[r * w + c]);
-  return to_float(p.dcat[3 * r * w + 2 * w + c]) * factor * x * sigmoid(x);
-}
-
-template <typename N>
-__global__ void gate_rows_backward(Gradients<N> p, Target<N> du, Target<N> d_o) {
-  const std::int64_t r = warp_row(), w = p.rows.width;
-  if (r >= p.rows.rows) return;
-  const N* const dcat = p.dcat + 3 * r * w;
-  const float mean = p.mean[r], rstd = p.rstd[r];
-  const std::uint64_t key = p.dropout.row(r);
-  float sum_g = 0, sum_gn = 0;
-  for (std::int64_t c0 = kGroup * lane(); c0 < w; c0 += 32 * kGroup) {
-    Factors f;
-    factors_of(p.dropout, key, w, c0, f);
+  __device__ void operator()(std::int64_t r) const {
+    const RowStatistics s = row_statistics(o + r * width, width, epsilon);
+    if (lane() == 0) mean[r] = s.mean, rstd[r] = s.rstd;
+    const std::uint64_t key = dropout.row(r);
+    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
+      Factors f;
+      draw(dropout, key, width, c, f);
+      float x[kGroup], v[kGroup], w[kGroup], b[kGroup], y[kGroup];
+      load_group(u + r * width, c, width, x);
+      load_group(o + r * width, c, width, v);
+      load_group(weight, c, width, w);
+      load_group(bias, c, width, b);
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      const std::int64_t c = c0 + i;
-      if (c >= w) break;
-      const float g = normalised_gradient(p, r, c, f.y[i]) * p.rows.weight[c];
-      sum_g += g;
-      sum_gn += g * (to_float(p.rows.o[r * w + c]) - mean) * rstd;
+      for (int i = 0; i < kGroup; ++i) {
+        const float activated = x[i] * sigmoid(x[i]);
+        y[i] = f.y[i] * activated * ((v[i] - s.mean) * s.rstd * w[i] + b[i]);
+        x[i] = f.u[i] * activated;
+        v[i] = f.o[i] * v[i];
+      }
+      put_group(cat, 3 * r * width, c, width, x);
+      put_group(cat, 3 * r * width + width, c, width, v);
+      put_group(cat, 3 * r * width + 2 * width, c, width, y);
     }
   }
-  const float average_g = warp_sum(sum_g) / static_cast<float>(w),
-              average_gn = warp_sum(sum_gn) / static_cast<float>(w);
-  for (std::int64_t c0 = kGroup * lane(); c0 < w; c0 += 32 * kGroup) {
+};
+
+template <typename N>
+struct Backward {
+  std::int64_t width;
+  const N *u, *o;
+  const float *weight, *bias, *mean, *rstd;
+  DropoutRows dropout;
+  const N* dcat;  // (rows, 3 * width)
+  Target<N> du, d_o;
+
+  __device__ void operator()(std::int64_t r, float* sums) const {
+    const N* const dcat_row = dcat + 3 * r * width;
+    const float m = mean[r], s = rstd[r];
+    const std::uint64_t key = dropout.row(r);
+    float x[kGroup], v[kGroup], w[kGroup], dy[kGroup];
+    float sum_g = 0, sum_gn = 0;
     Factors f;
-    factors_of(p.dropout, key, w, c0, f);
+    // dn, the gradient of the normalised row, is dy times silu(u).
+    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
+      draw(dropout, key, width, c, f);
+      load_group(u + r * width, c, width, x);
+      load_group(o + r * width, c, width, v);
+      load_group(weight, c, width, w);
+      load_group(dcat_row + 2 * width, c, width, dy);
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      const std::int64_t c = c0 + i;
-      if (c >= w) break;
-      const float x = to_float(p.rows.u[r * w + c]), s = sigmoid(x);
-      const float n = (to_float(p.rows.o[r * w + c]) - mean) * rstd;
-      const float dy = to_float(dcat[2 * w + c]) * f.y[i];
-      const float d_activated = to_float(dcat[c]) * f.u[i] + dy * (n * p.rows.weight[c] + p.rows.bias[c]);
-      if (du.to != nullptr) du.put(r * w + c, d_activated * s * (1 + x * (1 - s)));
-      if (d_o.to != nullptr) {
-        d_o.put(r * w + c, rstd * (dy * x * s * p.rows.weight[c] - average_g - n * average_gn) +
-                               to_float(dcat[w + c]) * f.o[i]);
+      for (int i = 0; i < kGroup; ++i) {
+        const float dn = dy[i] * f.y[i] * x[i] * sigmoid(x[i]), n = (v[i] - m) * s;
+        sum_g += dn * w[i];
+        sum_gn += dn * w[i] * n;
+        if (sums != nullptr && c + i < width) {
+          sums[c + i] += dn * n;
+          sums[width + c + i] += dn;
+        }
       }
     }
-  }
-}
-
-template <typename N>
-struct WeightTerm {
-  Gradients<N> p;
-  __device__ Pair operator()(std::int64_t r, std::int64_t c) const {
-    const std::int64_t w = p.rows.width;
-    const float dn = normalised_gradient(p, r, c, p.dropout.factor(p.dropout.row(r), 2 * w + c));
-    return {dn * (to_float(p.rows.o[r * w + c]) - p.mean[r]) * p.rstd[r], dn};
+    const float average_g = warp_sum(sum_g) / static_cast<float>(width),
+                average_gn = warp_sum(sum_gn) / static_cast<float>(width);
+    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
+      draw(dropout, key, width, c, f);
+      float b[kGroup], d_activated[kGroup], d_passed[kGroup];
+      load_group(u + r * width, c, width, x);
+      load_group(o + r * width, c, width, v);
+      load_group(weight, c, width, w);
+      load_group(bias, c, width, b);
+      load_group(dcat_row, c, width, d_activated);
+      load_group(dcat_row + width, c, width, d_passed);
+      load_group(dcat_row + 2 * width, c, width, dy);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) {
+        const float open = sigmoid(x[i]), n = (v[i] - m) * s, g = dy[i] * f.y[i];
+        const float reaches_silu = d_activated[i] * f.u[i] + g * (n * w[i] + b[i]);
+        const float dn = g * x[i] * open;
+        x[i] = reaches_silu * open * (1 + x[i] * (1 - open));
+        v[i] = s * (dn * w[i] - average_g - n * average_gn) + d_passed[i] * f.o[i];
+      }
+      put_group(du, r * width, c, width, x);
+      put_group(d_o, r * width, c, width, v);
+    }
   }
 };
 
@@ -134,25 +127,19 @@ struct WeightTerm {
 
 template <typename T>
 void gate(const GateForward<T>& p, CudaStream stream) {
-  if (p.rows == 0) return;
-  const Rows<Native<T>> rows{p.rows, p.width, native(p.u), native(p.o), p.weight, p.bias};
-  gate_rows<<<blocks_for(p.rows, kWarps), kThreads, 0, stream.handle>>>(
-      rows, p.epsilon, DropoutRows(p.dropout), native(p.cat), p.mean, p.rstd);
+  const Forward<Native<T>> body{
+      p.width,         p.epsilon, native(p.u), native(p.o), p.weight, p.bias, DropoutRows(p.dropout),
+      {native(p.cat)}, p.mean,    p.rstd};
+  for_each_row(p.rows, body, stream);
   check_launch("gate");
 }
 
 template <typename T>
 void gate_backward(const GateBackward<T>& p, CudaStream stream) {
-  const Gradients<Native<T>> in{{p.rows, p.width, native(p.u), native(p.o), p.weight, p.bias},
-                                DropoutRows(p.dropout),
-                                p.mean,
-                                p.rstd,
-                                native(p.dcat)};
-  if (p.rows > 0 && (p.du.to != nullptr || p.d_o.to != nullptr)) {
-    gate_rows_backward<<<blocks_for(p.rows, kWarps), kThreads, 0, stream.handle>>>(in, target(p.du),
-                                                                                   target(p.d_o));
-  }
-  sum_columns(p.rows, p.width, target(p.dweight), target(p.dbias), WeightTerm<Native<T>>{in}, stream);
+  const Backward<Native<T>> body{p.width,        native(p.u),  native(p.o),  p.weight,
+                                 p.bias,         p.mean,       p.rstd,       DropoutRows(p.dropout),
+                                 native(p.dcat), target(p.du), target(p.d_o)};
+  for_each_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
   check_launch("gate_backward");
 }
 

@@ -4,8 +4,7 @@
 
 #include "hstu/device/cuda_calls.h"
 #include "hstu/kernels/cuda/dropout.cuh"
-#include "hstu/kernels/cuda/launch.cuh"
-#include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/cuda/rows.cuh"
 #include "hstu/kernels/gather_sum.h"
 
 namespace hstu::kernels {
@@ -13,7 +12,6 @@ namespace {
 
 using namespace cuda;
 
-inline constexpr std::int64_t kGroup = 8;  // columns of a thread: those of one call of the generator
 inline constexpr int kMostSources = 8;
 
 template <typename N>
@@ -47,36 +45,33 @@ __global__ void gather(std::int64_t tokens, std::int64_t width, Sources<N> sourc
                        N* y) {
   const auto [t, c0] = place_of(width);
   if (t >= tokens) return;
-  const int columns = static_cast<int>(min(kGroup, width - c0));
-  float sum[kGroup] = {};
+  float sum[kGroup] = {}, v[kGroup];
   for (int s = 0; s < sources.count; ++s) {
     const Source<N>& source = sources.each[s];
     const std::int64_t row = source.index[t];
     if (row < 0) continue;
     if (row >= source.count) __trap();  // the host's kernel throws; here the stream fails
-    const N* const from = source.rows + row * width + c0;
+    load_group(source.rows + row * width, c0, width, v);
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      if (i < columns) sum[i] = fmaf(source.factor, to_float(from[i]), sum[i]);
-    }
+    for (int i = 0; i < kGroup; ++i) sum[i] = fmaf(source.factor, v[i], sum[i]);
   }
   float factors[kGroup];
   dropout.factors(dropout.row(t), c0 / kGroup, factors);
 #pragma unroll
-  for (int i = 0; i < kGroup; ++i) {
-    if (i < columns) y[t * width + c0 + i] = from_float<N>(sum[i] * factors[i]);
-  }
+  for (int i = 0; i < kGroup; ++i) sum[i] *= factors[i];
+  put_group(Target<N>{y}, t * width, c0, width, sum);
 }
 
 template <typename N>
 __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutRows dropout, N* y) {
   const auto [r, c0] = place_of(width);
   if (r >= rows) return;
-  const int columns = static_cast<int>(min(kGroup, width - c0));
-  float factors[kGroup];
+  float factors[kGroup], v[kGroup];
   dropout.factors(dropout.row(r), c0 / kGroup, factors);
-  for (int i = 0; i < columns; ++i)
-    y[r * width + c0 + i] = from_float<N>(to_float(x[r * width + c0 + i]) * factors[i]);
+  load_group(x + r * width, c0, width, v);
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) v[i] *= factors[i];
+  put_group(Target<N>{y}, r * width, c0, width, v);
 }
 
 // scatter_add: the tokens are sorted by row (stable, so that those of a row stay in ascending order) and cut

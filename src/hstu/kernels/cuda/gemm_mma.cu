@@ -65,21 +65,43 @@ __device__ Element* place(Element* tile, int row, int k) {  // k or row is a mul
   else
     return tile + k * kTile + (((row / kChunk) ^ (k & 7)) * kChunk);
 }
+
+// The chunks that one thread copies of each tile of a factor, tile after tile along k.
 template <bool by_depth>
-__device__ void load_tile(Element* tile, const Stored& f, std::int64_t row0, std::int64_t k0,
-                          std::int64_t k_end) {
-#pragma unroll
-  for (int i = threadIdx.x; i < kTileElements / kChunk; i += kThreads) {
+class TileCopy {
+ public:
+  __device__ TileCopy(const Stored& f, std::int64_t row0, std::int64_t k_begin)
+      : step_(by_depth ? kDepth : kDepth * f.stride) {
     constexpr int kAcross = (by_depth ? kDepth : kTile) / kChunk;
-    const int row = by_depth ? i / kAcross : i % kAcross * kChunk;
-    const int k = by_depth ? i % kAcross * kChunk : i / kAcross;
-    const std::int64_t left = by_depth ? (row0 + row < f.rows ? k_end - (k0 + k) : 0)
-                                       : (k0 + k < k_end ? f.rows - (row0 + row) : 0);
-    const int bytes = static_cast<int>(max(std::int64_t{0}, min(left, std::int64_t{kChunk}))) * 2;
-    const std::int64_t at = by_depth ? (row0 + row) * f.stride + k0 + k : (k0 + k) * f.stride + row0 + row;
-    copy_async(place<by_depth>(tile, row, k), bytes > 0 ? f.data + at : f.data, bytes);
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      const int i = static_cast<int>(threadIdx.x) + n * kThreads;
+      const int row = by_depth ? i / kAcross : i % kAcross * kChunk;
+      k_[n] = by_depth ? i % kAcross * kChunk : i / kAcross;
+      const std::int64_t left = f.rows - (row0 + row);
+      rows_[n] = static_cast<int>(max(std::int64_t{0}, min(left, std::int64_t{kChunk})));
+      const std::int64_t k = k_begin + k_[n];
+      from_[n] = f.data + (by_depth ? (row0 + row) * f.stride + k : k * f.stride + row0 + row);
+      to_[n] = static_cast<int>(place<by_depth>(nullptr, row, k_[n]) - static_cast<Element*>(nullptr));
+    }
   }
-}
+  // The next tile, of which `depth` are within the factor.
+  __device__ void next(Element* tile, int depth) {
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      const int elements =
+          by_depth ? (rows_[n] > 0 ? max(0, min(depth - k_[n], kChunk)) : 0) : (k_[n] < depth ? rows_[n] : 0);
+      copy_async(tile + to_[n], from_[n], 2 * elements);
+      from_[n] += step_;
+    }
+  }
+
+ private:
+  static constexpr int kEach = kTileElements / kChunk / kThreads;
+  std::int64_t step_;
+  const Element* from_[kEach];
+  int to_[kEach], k_[kEach], rows_[kEach];
+};
 
 // Operands of one mma: 16 rows of A, 16 columns of B, each 16 deep from k on.
 template <bool by_depth>
@@ -110,11 +132,13 @@ __global__ void __launch_bounds__(kThreads)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp % 2 * kWarpRows, warp_column = warp / 2 * kWarpColumns;
 
+  TileCopy<a_by_depth> copy_a(a, row0, k_begin);
+  TileCopy<b_by_depth> copy_b(b, column0, k_begin);
+  const int depth = static_cast<int>(k_end - k_begin);
   const auto copy_stage = [&](int step) {
     if (step < steps) {
-      const std::int64_t k0 = k_begin + static_cast<std::int64_t>(step) * kDepth;
-      load_tile<a_by_depth>(tiles_a[step % kStages], a, row0, k0, k_end);
-      load_tile<b_by_depth>(tiles_b[step % kStages], b, column0, k0, k_end);
+      copy_a.next(tiles_a[step % kStages], depth - step * kDepth);
+      copy_b.next(tiles_b[step % kStages], depth - step * kDepth);
     }
     commit_copies();
   };
@@ -148,14 +172,18 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
 #pragma unroll
-      for (int v = 0; v < 4; ++v) {
-        const std::int64_t row = row0 + warp_row + 16 * i + lane / 4 + v / 2 * 8;
-        const std::int64_t column = column0 + warp_column + 8 * j + lane % 4 * 2 + v % 2;
+      for (int half = 0; half < 2; ++half) {
+        const std::int64_t row = row0 + warp_row + 16 * i + lane / 4 + half * 8;
+        const std::int64_t column = column0 + warp_column + 8 * j + lane % 4 * 2;
         if (row >= e.m || column >= e.n) continue;
-        if (parts != nullptr)
-          parts[(blockIdx.z * e.m + row) * e.n + column] = sums[i][j][v];
-        else
-          epilogue.put(row, column, sums[i][j][v]);
+        const float x = sums[i][j][2 * half], y = sums[i][j][2 * half + 1];
+        if (parts == nullptr) {
+          epilogue.put_pair(row, column, e.n, x, y);
+        } else {
+          float* const part = parts + (blockIdx.z * e.m + row) * e.n + column;
+          part[0] = x;
+          if (column + 1 < e.n) part[1] = y;
+        }
       }
     }
   }

@@ -7,7 +7,8 @@
 namespace hstu::kernels::cuda {
 
 template <typename Out>
-struct Epilogue {
+class Epilogue {
+ public:
   Out* c;
   std::int64_t stride;
   float alpha, beta;
@@ -15,12 +16,32 @@ struct Epilogue {
   const Out* residual;
 
   __device__ void put(std::int64_t row, std::int64_t column, float sum) const {
+    c[row * stride + column] = from_float<Out>(result(row, column, sum));
+  }
+  // Columns `column`, even, and the next one, if there is one below n.
+  __device__ void put_pair(std::int64_t row, std::int64_t column, std::int64_t n, float first,
+                           float second) const {
+    Out* const at = c + row * stride + column;
+    if (column + 1 < n && reinterpret_cast<std::uintptr_t>(at) % (2 * sizeof(Out)) == 0) {
+      struct alignas(2 * sizeof(Out)) Pair {
+        Out first, second;
+      };
+      *reinterpret_cast<Pair*>(at) = {from_float<Out>(result(row, column, first)),
+                                      from_float<Out>(result(row, column + 1, second))};
+    } else {
+      put(row, column, first);
+      if (column + 1 < n) put(row, column + 1, second);
+    }
+  }
+
+ private:
+  __device__ float result(std::int64_t row, std::int64_t column, float sum) const {
     const std::int64_t at = row * stride + column;
     float x = alpha * sum;
     if (beta != 0) x += beta * to_float(c[at]);
     if (bias != nullptr) x += bias[column];
     if (residual != nullptr) x += to_float(residual[at]);
-    c[at] = from_float<Out>(x);
+    return x;
   }
 };
 

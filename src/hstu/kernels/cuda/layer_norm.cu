@@ -8,82 +8,107 @@ using namespace cuda;
 
 // y = layer_norm(x), or x * sigmoid(layer_norm(x)).
 template <bool swish, typename N>
-__global__ void norm_rows(std::int64_t rows, std::int64_t width, float epsilon, const N* x_rows,
-                          const float* weight, const float* bias, N* y_rows, float* mean, float* rstd) {
-  const std::int64_t r = warp_row();
-  if (r >= rows) return;
-  const N* const x = x_rows + r * width;
-  const RowStatistics s = row_statistics(x, width, epsilon);
-  if (lane() == 0) mean[r] = s.mean, rstd[r] = s.rstd;
-  for (std::int64_t c = lane(); c < width; c += 32) {
-    const float v = to_float(x[c]), n = (v - s.mean) * s.rstd * weight[c] + bias[c];
-    y_rows[r * width + c] = from_float<N>(swish ? v * sigmoid(n) : n);
-  }
-}
+struct Forward {
+  std::int64_t width;
+  float epsilon;
+  const N* x;
+  const float *weight, *bias;
+  Target<N> y;
+  float *mean, *rstd;
 
-template <typename N>
-struct Inputs {
-  std::int64_t rows, width;
+  __device__ void operator()(std::int64_t r) const {
+    const RowStatistics s = row_statistics(x + r * width, width, epsilon);
+    if (lane() == 0) mean[r] = s.mean, rstd[r] = s.rstd;
+    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
+      float v[kGroup], w[kGroup], b[kGroup];
+      load_group(x + r * width, c, width, v);
+      load_group(weight, c, width, w);
+      load_group(bias, c, width, b);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) {
+        const float n = (v[i] - s.mean) * s.rstd * w[i] + b[i];
+        v[i] = swish ? v[i] * sigmoid(n) : n;
+      }
+      put_group(y, r * width, c, width, v);
+    }
+  }
+};
+
+// What reaches eight elements of a row: dn, the gradient of the affine result; n, the normalised element;
+// gate, the part of dy that reaches x directly. All are 0 beyond the row.
+struct Elements {
+  float dn[kGroup], n[kGroup], gate[kGroup], weight[kGroup];
+};
+
+template <bool swish, typename N>
+struct Backward {
+  std::int64_t width;
   const N *x, *dy;
   const float *weight, *bias, *mean, *rstd;
-};
+  Target<N> dx;
 
-// What reaches element (r, c): dn, the gradient of the affine result; n, the normalised element; gate, the
-// part of dy that reaches x directly.
-struct Element {
-  float dn, n, gate;
-};
-template <bool swish, typename N>
-__device__ Element element(const Inputs<N>& p, std::int64_t r, std::int64_t c) {
-  const float v = to_float(p.x[r * p.width + c]), dy = to_float(p.dy[r * p.width + c]);
-  const float n = (v - p.mean[r]) * p.rstd[r];
-  if constexpr (!swish) return {dy, n, 0};
-  const float s = sigmoid(n * p.weight[c] + p.bias[c]);
-  return {dy * v * s * (1 - s), n, dy * s};
-}
-
-template <bool swish, typename N>
-__global__ void norm_rows_backward(Inputs<N> p, Target<N> dx) {
-  const std::int64_t r = warp_row();
-  if (r >= p.rows) return;
-  float sum_g = 0, sum_gn = 0;
-  for (std::int64_t c = lane(); c < p.width; c += 32) {
-    const Element e = element<swish>(p, r, c);
-    sum_g += e.dn * p.weight[c];
-    sum_gn += e.dn * p.weight[c] * e.n;
+  __device__ void elements(std::int64_t r, std::int64_t c, Elements& e) const {
+    float v[kGroup], g[kGroup], b[kGroup];
+    load_group(x + r * width, c, width, v);
+    load_group(dy + r * width, c, width, g);
+    load_group(weight, c, width, e.weight);
+    if constexpr (swish) load_group(bias, c, width, b);
+    const float m = mean[r], s = rstd[r];
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) {
+      e.n[i] = (v[i] - m) * s;
+      e.dn[i] = g[i], e.gate[i] = 0;
+      if constexpr (swish) {
+        const float open = sigmoid(e.n[i] * e.weight[i] + b[i]);
+        e.dn[i] = g[i] * v[i] * open * (1 - open);
+        e.gate[i] = g[i] * open;
+      }
+    }
   }
-  const float average_g = warp_sum(sum_g) / static_cast<float>(p.width),
-              average_gn = warp_sum(sum_gn) / static_cast<float>(p.width);
-  for (std::int64_t c = lane(); c < p.width; c += 32) {
-    const Element e = element<swish>(p, r, c);
-    dx.put(r * p.width + c, p.rstd[r] * (e.dn * p.weight[c] - average_g - e.n * average_gn) + e.gate);
-  }
-}
-
-template <bool swish, typename N>
-struct WeightTerm {
-  Inputs<N> p;
-  __device__ Pair operator()(std::int64_t r, std::int64_t c) const {
-    const Element e = element<swish>(p, r, c);
-    return {e.dn * e.n, e.dn};
+  __device__ void operator()(std::int64_t r, float* sums) const {
+    Elements e;
+    float sum_g = 0, sum_gn = 0;
+    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
+      elements(r, c, e);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) {
+        sum_g += e.dn[i] * e.weight[i];
+        sum_gn += e.dn[i] * e.weight[i] * e.n[i];
+        if (sums != nullptr && c + i < width) {
+          sums[c + i] += e.dn[i] * e.n[i];
+          sums[width + c + i] += e.dn[i];
+        }
+      }
+    }
+    if (dx.to == nullptr) return;
+    const float average_g = warp_sum(sum_g) / static_cast<float>(width),
+                average_gn = warp_sum(sum_gn) / static_cast<float>(width);
+    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
+      elements(r, c, e);
+      float result[kGroup];
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i)
+        result[i] = rstd[r] * (e.dn[i] * e.weight[i] - average_g - e.n[i] * average_gn) + e.gate[i];
+      put_group(dx, r * width, c, width, result);
+    }
   }
 };
 
 template <bool swish, typename T>
 void forward(const LayerNormForward<T>& p, CudaStream stream) {
-  if (p.rows == 0) return;
-  norm_rows<swish><<<blocks_for(p.rows, kWarps), kThreads, 0, stream.handle>>>(
-      p.rows, p.width, p.epsilon, native(p.x), p.weight, p.bias, native(p.y), p.mean, p.rstd);
+  using N = Native<T>;
+  const Forward<swish, N> body{p.width, p.epsilon,     native(p.x), p.weight,
+                               p.bias,  {native(p.y)}, p.mean,      p.rstd};
+  for_each_row(p.rows, body, stream);
   check_launch("layer_norm");
 }
 
 template <bool swish, typename T>
 void backward(const LayerNormBackward<T>& p, CudaStream stream) {
-  const Inputs<Native<T>> in{p.rows, p.width, native(p.x), native(p.dy), p.weight, p.bias, p.mean, p.rstd};
-  if (p.rows > 0 && p.dx.to != nullptr) {
-    norm_rows_backward<swish><<<blocks_for(p.rows, kWarps), kThreads, 0, stream.handle>>>(in, target(p.dx));
-  }
-  sum_columns(p.rows, p.width, target(p.dweight), target(p.dbias), WeightTerm<swish, Native<T>>{in}, stream);
+  using N = Native<T>;
+  const Backward<swish, N> body{p.width, native(p.x), native(p.dy), p.weight,
+                                p.bias,  p.mean,      p.rstd,       target(p.dx)};
+  for_each_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
   check_launch("layer_norm_backward");
 }
 

@@ -1,6 +1,6 @@
 #include "hstu/device/cuda_calls.h"
+#include "hstu/kernels/cuda/column_sums.cuh"
 #include "hstu/kernels/cuda/gemm.cuh"
-#include "hstu/kernels/cuda/rows.cuh"
 #include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/linear.h"
 
@@ -14,15 +14,6 @@ std::int64_t total_width(std::span<const ColumnRange> columns) {
   for (const ColumnRange& c : columns) n += c.end - c.begin;
   return n;
 }
-
-template <typename N>
-struct ColumnTerm {
-  const N* x;
-  std::int64_t stride;
-  __device__ Pair operator()(std::int64_t r, std::int64_t c) const {
-    return {to_float(x[r * stride + c]), 0};
-  }
-};
 
 }  // namespace
 
@@ -61,7 +52,7 @@ void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
     const std::int64_t width = c.end - c.begin;
     if (p.dbias.to != nullptr) {
       const Target<float> dbias{p.dbias.to + c.begin, p.dbias.accumulate || !all_columns};
-      sum_columns(p.rows, width, dbias, {}, ColumnTerm<Native<T>>{native(p.dy + at), n}, stream);
+      sum_columns(p.rows, width, native(p.dy + at), n, dbias, stream);
     }
     if (p.dweight.to != nullptr) {
       cuda::multiply(

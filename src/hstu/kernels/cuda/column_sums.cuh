@@ -1,0 +1,51 @@
+// Sums of the columns of a matrix, in a fixed order: gradients of biases.
+#pragma once
+
+#include "hstu/kernels/cuda/rows.cuh"
+
+namespace hstu::kernels::cuda {
+
+// partial (strips, width): the sums over each strip of rows; a thread has eight columns.
+template <typename N>
+__global__ void sum_strips(std::int64_t rows, std::int64_t width, std::int64_t stride, std::int64_t strip,
+                           const N* x, float* partial) {
+  const std::int64_t c = kGroup * (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
+  if (c >= width) return;
+  const std::int64_t begin = blockIdx.y * strip, end = min(rows, begin + strip);
+  float sum[kGroup] = {}, v[kGroup];
+#pragma unroll 4
+  for (std::int64_t r = begin; r < end; ++r) {
+    load_group(x + r * stride, c, width, v);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) sum[i] += v[i];
+  }
+  put_group(Target<float>{partial}, blockIdx.y * width, c, width, sum);
+}
+
+static __global__ void add_strips(std::int64_t strips, std::int64_t width, const float* partial,
+                                  Target<float> total) {
+  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (c >= width) return;
+  float sum = 0;
+  for (std::int64_t s = 0; s < strips; ++s) sum += partial[s * width + c];
+  total.put(c, sum);
+}
+
+// The sums of the columns of x (rows, width), whose rows are `stride` apart.
+template <typename N>
+void sum_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t stride, Target<float> total,
+                 CudaStream stream) {
+  if (width == 0) return;
+  constexpr std::int64_t kMostStrips = 512;
+  constexpr int kColumnThreads = 64;
+  const std::int64_t strip = std::max<std::int64_t>(16, (rows + kMostStrips - 1) / kMostStrips);
+  const std::int64_t strips = (rows + strip - 1) / strip;
+  const Scratch<float> partial(stream, strips * width);
+  if (strips > 0) {
+    const dim3 grid(blocks_for(width, kColumnThreads * kGroup), static_cast<unsigned>(strips));
+    sum_strips<<<grid, kColumnThreads, 0, stream.handle>>>(rows, width, stride, strip, x, partial.data());
+  }
+  add_strips<<<blocks_for(width, 64), 64, 0, stream.handle>>>(strips, width, partial.data(), total);
+}
+
+}  // namespace hstu::kernels::cuda
