@@ -91,9 +91,9 @@ struct Backward {
         const float dn = dy[i] * f.y[i] * x[i] * sigmoid(x[i]), n = (v[i] - m) * s;
         sum_g += dn * w[i];
         sum_gn += dn * w[i] * n;
-        if (sums != nullptr && c + i < width) {
-          sums[c + i] += dn * n;
-          sums[width + c + i] += dn;
+        if (sums != nullptr) {
+          sums[sum_slot(c) + 32 * i] += dn * n;
+          sums[padded(width) + sum_slot(c) + 32 * i] += dn;
         }
       }
     }

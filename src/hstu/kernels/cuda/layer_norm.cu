@@ -74,9 +74,9 @@ struct Backward {
       for (int i = 0; i < kGroup; ++i) {
         sum_g += e.dn[i] * e.weight[i];
         sum_gn += e.dn[i] * e.weight[i] * e.n[i];
-        if (sums != nullptr && c + i < width) {
-          sums[c + i] += e.dn[i] * e.n[i];
-          sums[width + c + i] += e.dn[i];
+        if (sums != nullptr) {
+          sums[sum_slot(c) + 32 * i] += e.dn[i] * e.n[i];
+          sums[padded(width) + sum_slot(c) + 32 * i] += e.dn[i];
         }
       }
     }

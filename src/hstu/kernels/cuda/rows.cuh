@@ -108,16 +108,24 @@ void for_each_row(std::int64_t rows, const Body& body, CudaStream stream) {
 inline constexpr std::int64_t kSumBlocks = 1056;  // a constant, so that the sums are the same on every GPU
 inline constexpr std::int64_t kSharedFloats = 12 * 1024;
 
-// partial (blocks, 2, width). body(row, sums) computes a row and adds to this warp's sums (2, width), of
-// which a lane touches its own columns alone; sums are null where nobody wants them.
+// Where a warp keeps a column's sum: the columns of a lane are 32 apart, so that lanes use different banks.
+__host__ __device__ inline std::int64_t sum_slot(std::int64_t column) {
+  return column / 256 * 256 + column % kGroup * 32 + column % 256 / kGroup;
+}
+__host__ __device__ inline std::int64_t padded(std::int64_t width) {
+  return (width + 255) / 256 * 256;
+}
+
+// partial (blocks, 2, width). body(row, sums) computes a row and adds to this warp's sums (2,
+// pitch) at sum_slot, of which a lane touches its own columns alone; sums are null where none are wanted.
 template <typename Body>
 __global__ void __launch_bounds__(kThreads)
-    each_row_with_sums(std::int64_t rows, std::int64_t width, Body body, float* partial) {
+    each_row_with_sums(std::int64_t rows, std::int64_t width, std::int64_t pitch, Body body, float* partial) {
   extern __shared__ float shared[];
   const int warps = blockDim.x / 32, warp = threadIdx.x / 32;
-  float* const sums = partial == nullptr ? nullptr : shared + warp * 2 * width;
+  float* const sums = partial == nullptr ? nullptr : shared + warp * 2 * pitch;
   if (sums != nullptr) {
-    for (std::int64_t i = threadIdx.x; i < warps * 2 * width; i += blockDim.x) shared[i] = 0;
+    for (std::int64_t i = threadIdx.x; i < warps * 2 * pitch; i += blockDim.x) shared[i] = 0;
     __syncthreads();
   }
   for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * warps + warp; r < rows;
@@ -128,7 +136,8 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   for (std::int64_t i = threadIdx.x; i < 2 * width; i += blockDim.x) {
     float sum = 0;
-    for (int w = 0; w < warps; ++w) sum += shared[w * 2 * width + i];
+    const std::int64_t slot = i < width ? sum_slot(i) : pitch + sum_slot(i - width);
+    for (int w = 0; w < warps; ++w) sum += shared[w * 2 * pitch + slot];
     partial[blockIdx.x * 2 * width + i] = sum;
   }
 }
@@ -147,17 +156,18 @@ static __global__ void add_blocks(std::int64_t blocks, std::int64_t width, const
 template <typename Body>
 void for_each_row_with_sums(std::int64_t rows, std::int64_t width, const Body& body, Target<float> first,
                             Target<float> second, CudaStream stream) {
-  require(2 * width <= kSharedFloats, "a norm of {} elements is too wide for a GPU: at most {}", width,
+  const std::int64_t pitch = padded(width);
+  require(2 * pitch <= kSharedFloats, "a norm of {} elements is too wide for a GPU: at most {}", width,
           kSharedFloats / 2);
   const bool wanted = first.to != nullptr || second.to != nullptr;
   const std::int64_t warps =
-      std::min<std::int64_t>(kWarps, kSharedFloats / std::max<std::int64_t>(1, 2 * width));
+      std::min<std::int64_t>(kWarps, kSharedFloats / std::max<std::int64_t>(1, 2 * pitch));
   const std::int64_t blocks = std::min(kSumBlocks, (rows + warps - 1) / warps);
   const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
   if (blocks > 0) {
-    const auto bytes = static_cast<std::size_t>(wanted ? warps * 2 * width : 0) * sizeof(float);
+    const auto bytes = static_cast<std::size_t>(wanted ? warps * 2 * pitch : 0) * sizeof(float);
     each_row_with_sums<<<static_cast<unsigned>(blocks), static_cast<unsigned>(32 * warps), bytes,
-                         stream.handle>>>(rows, width, body, wanted ? partial.data() : nullptr);
+                         stream.handle>>>(rows, width, pitch, body, wanted ? partial.data() : nullptr);
   }
   if (wanted && width > 0) {
     add_blocks<<<blocks_for(2 * width, 64), 64, 0, stream.handle>>>(blocks, width, partial.data(), first,
