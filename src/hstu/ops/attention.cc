@@ -36,16 +36,15 @@ const Number* list_of(const Tensor& list) {
 }
 
 template <typename T>
-inline constexpr AttentionType kType = AttentionType::fp32;
-template <>
-inline constexpr AttentionType kType<double> = AttentionType::fp64;
-template <>
-inline constexpr AttentionType kType<BFloat16> = AttentionType::bf16;
+constexpr AttentionType type_of() {
+  if constexpr (std::is_same_v<T, BFloat16>) return AttentionType::bf16;
+  return std::is_same_v<T, float> ? AttentionType::fp32 : AttentionType::fp64;
+}
 
 template <typename T>
 AttentionProblem problem_of(const AttentionShape& shape, const Variable& q, const Variable& vk) {
   AttentionProblem p;
-  p.type = kType<T>;
+  p.type = type_of<T>();
   p.samples = shape.offsets.size() - 1;
   p.tokens = vk.rows(), p.queries = q.rows();
   p.heads = shape.heads, p.head_dim = shape.head_dim;
@@ -61,24 +60,28 @@ AttentionProblem problem_of(const AttentionShape& shape, const Variable& q, cons
   return p;
 }
 
-void forward(const AttentionProblem& p, const AttentionRows& o, HostStream) {
-  attention_forward(p, kHost, o);
-}
-void forward(const AttentionProblem& p, const AttentionRows& o, CudaStream stream) {
-  const AttentionDevice device = cuda::attention_device();
-  const std::int64_t bytes = cuda::attention_workspace(p, choose_attention(p, device)).forward;
-  const Buffer scratch = stream.memory->allocate(bytes);
-  attention_forward(p, device, o, {scratch.data(), bytes}, stream.handle);
+template <typename DeviceStream>
+void forward(const AttentionProblem& p, const AttentionRows& o, DeviceStream stream) {
+  if constexpr (std::is_same_v<DeviceStream, HostStream>) {
+    attention_forward(p, kHost, o);
+  } else {
+    const AttentionDevice device = cuda::attention_device();
+    const std::int64_t bytes = cuda::attention_workspace(p, choose_attention(p, device)).forward;
+    const Buffer scratch = stream.memory->allocate(bytes);
+    attention_forward(p, device, o, {scratch.data(), bytes}, stream.handle);
+  }
 }
 
-void backward(const AttentionProblem& p, const AttentionGradients& gradients, HostStream) {
-  attention_backward(p, kHost, gradients);
-}
-void backward(const AttentionProblem& p, const AttentionGradients& gradients, CudaStream stream) {
-  const AttentionDevice device = cuda::attention_device();
-  const std::int64_t bytes = cuda::attention_workspace(p, choose_attention(p, device)).backward;
-  const Buffer scratch = stream.memory->allocate(bytes);
-  attention_backward(p, device, gradients, {scratch.data(), bytes}, stream.handle);
+template <typename DeviceStream>
+void backward(const AttentionProblem& p, const AttentionGradients& gradients, DeviceStream stream) {
+  if constexpr (std::is_same_v<DeviceStream, HostStream>) {
+    attention_backward(p, kHost, gradients);
+  } else {
+    const AttentionDevice device = cuda::attention_device();
+    const std::int64_t bytes = cuda::attention_workspace(p, choose_attention(p, device)).backward;
+    const Buffer scratch = stream.memory->allocate(bytes);
+    attention_backward(p, device, gradients, {scratch.data(), bytes}, stream.handle);
+  }
 }
 
 // Where a backward kernel writes a gradient: its slot or, because the kernels for tensor cores do not add to
