@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 Path next_free_folder(const Path& parent) {
   for (int n = 1;; ++n) {
-    const Path path = parent / std::to_string(n);
+    Path path = parent / std::to_string(n);
     if (!fs::exists(path)) return path;
   }
 }

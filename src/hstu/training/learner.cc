@@ -42,6 +42,7 @@ std::vector<std::span<const std::int64_t>> feature_ids(const Model& model, const
 
 std::vector<Variable> leaves_of(std::vector<Tensor> rows, const Context& compute) {
   std::vector<Variable> leaves;
+  leaves.reserve(rows.size());
   for (Tensor& tensor : rows)
     leaves.emplace_back(compute.device().is_host() ? std::move(tensor) : tensor.copy(compute));
   return leaves;

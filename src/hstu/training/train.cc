@@ -182,7 +182,7 @@ class Run {
     const bool due = evaluates_anyway || state_.evaluation_due || state_.step >= last_step_ ||
                      evaluation_cadence_.due(state_);
     if (due && evaluator_.has_samples() && state_.evaluated_at != state_.step) evaluate();
-    const auto end = reason_to_end();
+    auto end = reason_to_end();
     if (const auto reason = reason_to_save(end)) save(*reason, end.has_value());
     return end;
   }
@@ -210,7 +210,7 @@ class Run {
 
   std::optional<std::string> reason_to_end() const {
     if (state_.evaluation_due) return "interrupted";
-    if (const auto reason = finished()) return reason;
+    if (auto reason = finished()) return reason;
     if (stopped()) return "interrupted";
     return std::nullopt;
   }
