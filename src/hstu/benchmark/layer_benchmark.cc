@@ -143,8 +143,7 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
   const Device device = choose_device(o.device).device;
   if (device.is_host() && o.precision == Precision::bf16)
     fail_usage("bf16 needs a GPU: use --precision fp32");
-  make_current(device);
-  const Context context = device.is_host() ? host_context() : make_context(device);
+  const Context context = open_device(device);
   const Stack stack(o, context);
   std::vector<double> forward, backward, total;
   for (std::int64_t round = 0; round < o.warmup + o.rounds; ++round) {

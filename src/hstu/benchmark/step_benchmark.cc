@@ -74,10 +74,8 @@ Json benchmark_step(const StepBenchmarkOptions& options) {
   config.action_bits = {1, 2, 4};
   config.attributes = kAttributes;
   config.context = kContext;
-  const Device device = choose_device(options.device).device;
-  make_current(device);
   Learner learner(run, std::make_unique<Dlrmv4>(config, features(), run.seed),
-                  device.is_host() ? host_context() : make_context(device));
+                  open_device(choose_device(options.device).device));
   RandomStream random{derive_key(options.seed, "benchmark batches")};
   std::vector<Batch> batches(kBatches);
   LayoutScratch scratch;

@@ -15,6 +15,13 @@ struct ColumnRange {
   std::int64_t begin = 0, end = 0;
 };
 
+// The columns of all ranges together.
+inline std::int64_t total_width(std::span<const ColumnRange> columns) {
+  std::int64_t n = 0;
+  for (const ColumnRange& c : columns) n += c.end - c.begin;
+  return n;
+}
+
 // y (M, N) = x (M, K) W (K, N) + bias or residual, where W is the concatenation of ranges of the weight's
 // columns.
 template <typename T>
@@ -68,13 +75,39 @@ struct GroupedLinearBackward {
   Gradient<Accumulator<T>> dweight, dbias;  // (G, K, N), (G, N)
 };
 
-template <typename T>
-void grouped_linear(const GroupedLinearForward<T>& p, HostStream);
-template <typename T>
-void grouped_linear(const GroupedLinearForward<T>& p, CudaStream);
-template <typename T>
-void grouped_linear_backward(const GroupedLinearBackward<T>& p, HostStream);
-template <typename T>
-void grouped_linear_backward(const GroupedLinearBackward<T>& p, CudaStream);
+// Group by group, on any device.
+template <typename T, typename DeviceStream>
+void grouped_linear(const GroupedLinearForward<T>& p, DeviceStream stream) {
+  const ColumnRange all{0, p.out};
+  for (std::int64_t g = 0; g < p.groups; ++g) {
+    linear(LinearForward<T>{.rows = p.rows,
+                            .in = p.in,
+                            .weight_columns = p.out,
+                            .columns = {&all, 1},
+                            .x = p.x + g * p.rows * p.in,
+                            .weight = p.weight + g * p.in * p.out,
+                            .bias = p.bias + g * p.out,
+                            .y = p.y + g * p.rows * p.out},
+           stream);
+  }
+}
+
+template <typename T, typename DeviceStream>
+void grouped_linear_backward(const GroupedLinearBackward<T>& p, DeviceStream stream) {
+  const ColumnRange all{0, p.out};
+  for (std::int64_t g = 0; g < p.groups; ++g) {
+    linear_backward(LinearBackward<T>{.rows = p.rows,
+                                      .in = p.in,
+                                      .weight_columns = p.out,
+                                      .columns = {&all, 1},
+                                      .x = p.x + g * p.rows * p.in,
+                                      .weight = p.weight + g * p.in * p.out,
+                                      .dy = p.dy + g * p.rows * p.out,
+                                      .dx = p.dx + g * p.rows * p.in,
+                                      .dweight = p.dweight + g * p.in * p.out,
+                                      .dbias = p.dbias + g * p.out},
+                    stream);
+  }
+}
 
 }  // namespace hstu::kernels

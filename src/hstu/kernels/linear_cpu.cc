@@ -19,12 +19,6 @@ void fill_rows(T* y, std::int64_t rows, std::int64_t stride, const T* from, std:
   });
 }
 
-std::int64_t total_width(std::span<const ColumnRange> columns) {
-  std::int64_t n = 0;
-  for (const ColumnRange& c : columns) n += c.end - c.begin;
-  return n;
-}
-
 template <typename T>
 void bias_gradient(const LinearBackward<T>& p) {
   const std::int64_t n = total_width(p.columns);
@@ -98,47 +92,9 @@ void linear_backward(const LinearBackward<T>& p, HostStream stream) {
   pass_gradient(PassGradient<T>{p.rows * n, p.dy, p.dresidual}, stream);
 }
 
-template <typename T>
-void grouped_linear(const GroupedLinearForward<T>& p, HostStream stream) {
-  const ColumnRange all{0, p.out};
-  for (std::int64_t g = 0; g < p.groups; ++g) {
-    linear(LinearForward<T>{.rows = p.rows,
-                            .in = p.in,
-                            .weight_columns = p.out,
-                            .columns = {&all, 1},
-                            .x = p.x + g * p.rows * p.in,
-                            .weight = p.weight + g * p.in * p.out,
-                            .bias = p.bias + g * p.out,
-                            .y = p.y + g * p.rows * p.out},
-           stream);
-  }
-}
-
-template <typename T>
-void grouped_linear_backward(const GroupedLinearBackward<T>& p, HostStream stream) {
-  const ColumnRange all{0, p.out};
-  for (std::int64_t g = 0; g < p.groups; ++g) {
-    linear_backward(LinearBackward<T>{.rows = p.rows,
-                                      .in = p.in,
-                                      .weight_columns = p.out,
-                                      .columns = {&all, 1},
-                                      .x = p.x + g * p.rows * p.in,
-                                      .weight = p.weight + g * p.in * p.out,
-                                      .dy = p.dy + g * p.rows * p.out,
-                                      .dx = p.dx + g * p.rows * p.in,
-                                      .dweight = p.dweight + g * p.in * p.out,
-                                      .dbias = p.dbias + g * p.out},
-                    stream);
-  }
-}
-
 template void linear(const LinearForward<float>&, HostStream);
 template void linear(const LinearForward<double>&, HostStream);
 template void linear_backward(const LinearBackward<float>&, HostStream);
 template void linear_backward(const LinearBackward<double>&, HostStream);
-template void grouped_linear(const GroupedLinearForward<float>&, HostStream);
-template void grouped_linear(const GroupedLinearForward<double>&, HostStream);
-template void grouped_linear_backward(const GroupedLinearBackward<float>&, HostStream);
-template void grouped_linear_backward(const GroupedLinearBackward<double>&, HostStream);
 
 }  // namespace hstu::kernels

@@ -30,4 +30,10 @@ DeviceChoice choose_device(std::string_view word) {
   return {asked, automatic ? "the first GPU" : "as configured"};
 }
 
+Context open_device(Device device) {
+  if (device.is_host()) return host_context();
+  make_current(device);
+  return make_context(device);
+}
+
 }  // namespace hstu

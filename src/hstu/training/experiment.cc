@@ -15,12 +15,6 @@ DeviceChoice checked_device(const RunOptions& options) {
   return choice;
 }
 
-Context context_on(Device device) {
-  if (device.is_host()) return host_context();
-  make_current(device);
-  return make_context(device);
-}
-
 }  // namespace
 
 Experiment::Experiment(const RunOptions& options)
@@ -29,7 +23,7 @@ Experiment::Experiment(const RunOptions& options)
       anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
       samples_(dataset_, task_.data),
       device_(checked_device(options)),
-      learner_(options, std::move(task_.model), context_on(device_.device)) {
+      learner_(options, std::move(task_.model), open_device(device_.device)) {
   check_consistency(options);
 }
 

@@ -15,8 +15,6 @@ class DropoutRows {
         threshold_(static_cast<std::uint32_t>(std::lround(dropout.rate * 65536))),
         kept_(static_cast<float>(65536.0 / (65536.0 - threshold_))) {}
 
-  bool drops() const { return threshold_ != 0; }
-
   // The key of a row's factors.
   __device__ std::uint64_t row(std::int64_t r) const {
     return mix(key_ ^ static_cast<std::uint64_t>(row_names_ != nullptr ? row_names_[r] : r));

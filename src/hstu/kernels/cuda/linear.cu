@@ -5,17 +5,8 @@
 #include "hstu/kernels/linear.h"
 
 namespace hstu::kernels {
-namespace {
 
 using namespace cuda;
-
-std::int64_t total_width(std::span<const ColumnRange> columns) {
-  std::int64_t n = 0;
-  for (const ColumnRange& c : columns) n += c.end - c.begin;
-  return n;
-}
-
-}  // namespace
 
 template <typename T>
 void linear(const LinearForward<T>& p, CudaStream stream) {
@@ -82,47 +73,9 @@ void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
   pass_gradient(PassGradient<T>{p.rows * n, p.dy, p.dresidual}, stream);
 }
 
-template <typename T>
-void grouped_linear(const GroupedLinearForward<T>& p, CudaStream stream) {
-  const ColumnRange all{0, p.out};
-  for (std::int64_t g = 0; g < p.groups; ++g) {
-    linear(LinearForward<T>{.rows = p.rows,
-                            .in = p.in,
-                            .weight_columns = p.out,
-                            .columns = {&all, 1},
-                            .x = p.x + g * p.rows * p.in,
-                            .weight = p.weight + g * p.in * p.out,
-                            .bias = p.bias + g * p.out,
-                            .y = p.y + g * p.rows * p.out},
-           stream);
-  }
-}
-
-template <typename T>
-void grouped_linear_backward(const GroupedLinearBackward<T>& p, CudaStream stream) {
-  const ColumnRange all{0, p.out};
-  for (std::int64_t g = 0; g < p.groups; ++g) {
-    linear_backward(LinearBackward<T>{.rows = p.rows,
-                                      .in = p.in,
-                                      .weight_columns = p.out,
-                                      .columns = {&all, 1},
-                                      .x = p.x + g * p.rows * p.in,
-                                      .weight = p.weight + g * p.in * p.out,
-                                      .dy = p.dy + g * p.rows * p.out,
-                                      .dx = p.dx + g * p.rows * p.in,
-                                      .dweight = p.dweight + g * p.in * p.out,
-                                      .dbias = p.dbias + g * p.out},
-                    stream);
-  }
-}
-
 template void linear(const LinearForward<float>&, CudaStream);
 template void linear(const LinearForward<BFloat16>&, CudaStream);
 template void linear_backward(const LinearBackward<float>&, CudaStream);
 template void linear_backward(const LinearBackward<BFloat16>&, CudaStream);
-template void grouped_linear(const GroupedLinearForward<float>&, CudaStream);
-template void grouped_linear(const GroupedLinearForward<BFloat16>&, CudaStream);
-template void grouped_linear_backward(const GroupedLinearBackward<float>&, CudaStream);
-template void grouped_linear_backward(const GroupedLinearBackward<BFloat16>&, CudaStream);
 
 }  // namespace hstu::kernels
