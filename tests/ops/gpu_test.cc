@@ -148,6 +148,10 @@ constexpr CaseSize kRagged{
 constexpr CaseSize kAligned{
     .samples = 33, .tokens_per_sample = 67, .width = 72, .hidden = 136, .heads = 3, .head_dim = 24};
 
+// The same, with enough tiles for Hopper's own products.
+constexpr CaseSize kLarge{
+    .samples = 33, .tokens_per_sample = 127, .width = 264, .hidden = 520, .heads = 3, .head_dim = 24};
+
 TEST_F(OpsOnGpu, FloatAtSmallSizes) {
   expect_good({}, DType::f32);
 }
@@ -172,6 +176,10 @@ TEST_F(OpsOnGpu, BFloat16AtTheSizesOfAStep) {
 TEST_F(OpsOnGpu, BFloat16OnTensorCoresAtWidthsThatNoTileDivides) {
   expect_good(kAligned, DType::bf16);
   expect_good(kAligned, DType::bf16, 2);
+}
+TEST_F(OpsOnGpu, BFloat16InLargeProducts) {
+  expect_good(kLarge, DType::bf16);
+  expect_good(kLarge, DType::bf16, 2);
 }
 TEST_F(OpsOnGpu, BFloat16AtWidthsThatNoTileDivides) {
   expect_good(kRagged, DType::bf16);

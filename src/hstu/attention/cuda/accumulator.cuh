@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "hstu/attention/cuda/ptx.cuh"
 #include "hstu/attention/cuda/work.cuh"
+#include "hstu/device/cuda/ptx.cuh"
 
 namespace hstu::cuda {
 

@@ -8,7 +8,7 @@
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/mma.h"
 #include "hstu/attention/cuda/plain.h"
-#include "hstu/attention/cuda/tensor_map.h"
+#include "hstu/attention/cuda/row_map.h"
 #include "hstu/base/error.h"
 #include "hstu/device/cuda/check.h"
 

@@ -16,11 +16,12 @@
 
 #include "hstu/attention/cuda/accumulator.cuh"
 #include "hstu/attention/cuda/backward_sm90.h"
+#include "hstu/attention/cuda/box.cuh"
 #include "hstu/attention/cuda/fold_alpha.cuh"
 #include "hstu/attention/cuda/hand_out.cuh"
-#include "hstu/attention/cuda/launch.cuh"
 #include "hstu/attention/cuda/query_sums.cuh"
-#include "hstu/attention/cuda/wgmma.cuh"
+#include "hstu/device/cuda/launch.cuh"
+#include "hstu/device/cuda/wgmma.cuh"
 
 namespace hstu::cuda {
 

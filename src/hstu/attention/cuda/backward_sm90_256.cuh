@@ -15,10 +15,10 @@
 #include <type_traits>
 
 #include "hstu/attention/cuda/accumulator.cuh"
-#include "hstu/attention/cuda/launch.cuh"
 #include "hstu/attention/cuda/query_sums.cuh"
 #include "hstu/attention/cuda/tile_256.cuh"
-#include "hstu/attention/cuda/wgmma.cuh"
+#include "hstu/device/cuda/launch.cuh"
+#include "hstu/device/cuda/wgmma.cuh"
 
 namespace hstu::cuda {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "hstu/attention/cuda/ptx.cuh"
+#include "hstu/device/cuda/ptx.cuh"
 
 namespace hstu::cuda {
 

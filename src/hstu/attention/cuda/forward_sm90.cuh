@@ -12,8 +12,8 @@
 #include "hstu/attention/cuda/accumulator.cuh"
 #include "hstu/attention/cuda/fold_alpha.cuh"
 #include "hstu/attention/cuda/forward_tile.cuh"
-#include "hstu/attention/cuda/launch.cuh"
-#include "hstu/attention/cuda/wgmma.cuh"
+#include "hstu/device/cuda/launch.cuh"
+#include "hstu/device/cuda/wgmma.cuh"
 
 namespace hstu::cuda {
 

@@ -2,6 +2,7 @@
 // warpgroup, the plan of a tile; and the threads that copy.
 #pragma once
 
+#include "hstu/attention/cuda/box.cuh"
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/hand_out.cuh"
 

@@ -1,59 +1,14 @@
-// The tensor core instructions that every GPU has since Ampere: a warp multiplies 16 x 16 by 16 x 8 in
-// registers, which it fills from shared memory. And the two products of attention that use them: rows times
-// rows over the head, and weights times rows.
+// The two products of attention on mma.sync: rows times rows over the head, and weights times rows.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
-#include "hstu/attention/cuda/ptx.cuh"
 #include "hstu/attention/problem.h"
+#include "hstu/device/cuda/mma.cuh"
+#include "hstu/device/cuda/ptx.cuh"
 
 namespace hstu::cuda {
-
-// ---- instructions; addresses are of shared memory
-
-__device__ __forceinline__ void copy_or_zero(std::uint32_t to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-               "r"(there ? 16 : 0)
-               : "memory");
-}
-// Waits for the copies that this thread began.
-__device__ __forceinline__ void wait_for_copies() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
-// Four 8 x 8 matrices; lane l gives the address of row l % 8 of matrix l / 8.
-__device__ __forceinline__ void load_matrices(std::uint32_t (&to)[4], std::uint32_t row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(row)
-               : "memory");
-}
-__device__ __forceinline__ void load_transposed(std::uint32_t (&to)[4], std::uint32_t row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(row)
-               : "memory");
-}
-
-// d (16 x 8) += a (16 x 16) b (16 x 8).
-template <typename T>
-__device__ __forceinline__ void multiply_add(float* d, const std::uint32_t* a, std::uint32_t b0,
-                                             std::uint32_t b1) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>)
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
 
 // ---- rows of kD elements in shared memory
 //
@@ -76,7 +31,7 @@ __device__ __forceinline__ void load_rows(std::uint32_t to, const AttentionInput
   for (int r = 0; r < kRows; r += kStep) {
     const bool inside = row + r < there;
     copy_or_zero(to + (row + r) * (kD * 2) + ((piece ^ ((row + r) & 7)) * 16), inside ? from : rows.data,
-                 inside);
+                 inside ? 16 : 0);
     from += step;
   }
 }

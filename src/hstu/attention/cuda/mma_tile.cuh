@@ -3,10 +3,10 @@
 #pragma once
 
 #include "hstu/attention/cuda/accumulator.cuh"
-#include "hstu/attention/cuda/launch.cuh"
 #include "hstu/attention/cuda/mma.cuh"
 #include "hstu/attention/cuda/mma.h"
 #include "hstu/attention/cuda/work.cuh"
+#include "hstu/device/cuda/launch.cuh"
 
 namespace hstu::cuda {
 

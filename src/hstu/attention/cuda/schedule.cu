@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "hstu/attention/cuda/launch.cuh"
-#include "hstu/attention/cuda/ptx.cuh"
 #include "hstu/attention/cuda/schedule.h"
+#include "hstu/device/cuda/launch.cuh"
+#include "hstu/device/cuda/ptx.cuh"
 
 namespace hstu::cuda {
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "hstu/attention/cuda/backward_sm90.h"
+#include "hstu/attention/cuda/box.cuh"
 #include "hstu/attention/cuda/hand_out.cuh"
 #include "hstu/attention/cuda/query_sums.cuh"
 

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "hstu/attention/cuda/ptx.cuh"
+#include "hstu/attention/cuda/row_map.h"
 #include "hstu/attention/cuda/samples.h"
 #include "hstu/attention/cuda/schedule.h"
-#include "hstu/attention/cuda/tensor_map.h"
 #include "hstu/attention/mask.h"
+#include "hstu/device/cuda/ptx.cuh"
 
 namespace hstu::cuda {
 

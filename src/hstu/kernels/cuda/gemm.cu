@@ -3,6 +3,7 @@
 // when blocks run.
 #include "hstu/kernels/cuda/gemm.cuh"
 #include "hstu/kernels/cuda/gemm_mma.cuh"
+#include "hstu/kernels/cuda/gemm_sm90.cuh"
 #include "hstu/kernels/cuda/gemm_tile.cuh"
 
 namespace hstu::kernels::cuda {
@@ -81,11 +82,11 @@ void multiply(const Product<T, Out>& p, CudaStream stream) {
   const Gemm<T, Out>& g = p.gemm;
   if (g.m == 0 || g.n == 0) return;
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (fits_tensor_cores(g)) return multiply_mma(p, stream);
+    if (fits_tensor_cores(g)) return suits_sm90(p) ? multiply_sm90(p, stream) : multiply_mma(p, stream);
   }
   const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
   const Parts parts = parts_of(g.k, tiles, kWantedBlocks, kShortest, kDepth);
-  run_in_parts(p, kTile, kTile, parts, stream, [&](dim3 grid, const Extents& extents, float* sums) {
+  run_grid(p, kTile, kTile, parts, stream, [&](dim3 grid, const Extents& extents, float* sums) {
     multiply_tiles<<<grid, 256, 0, stream.handle>>>(extents, view_of(g.a), view_of(g.b), epilogue_of(p),
                                                     sums);
   });

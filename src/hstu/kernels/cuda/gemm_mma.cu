@@ -1,11 +1,13 @@
 // mma.sync (m16n8k16) on tiles of 128 x 128, copied asynchronously in three stages of 32 deep. Each factor
 // may be stored either way; ldmatrix turns the tile round where that is needed.
+#include "hstu/device/cuda/mma.cuh"
 #include "hstu/kernels/cuda/gemm_mma.cuh"
 #include "hstu/kernels/cuda/gemm_tile.cuh"
 
 namespace hstu::kernels::cuda {
 namespace {
 
+using namespace hstu::cuda;
 using Element = __nv_bfloat16;
 
 inline constexpr int kTile = 128, kDepth = 32, kStages = 3, kChunk = 8;  // a chunk: 16 bytes
@@ -13,40 +15,8 @@ inline constexpr int kTileElements = kTile * kDepth;
 inline constexpr int kWarpRows = 64, kWarpColumns = 32;  // 2 x 4 warps
 inline constexpr std::int64_t kWantedBlocks = 264, kShortest = 512;
 
-__device__ std::uint32_t shared_address(const void* p) {
+__device__ std::uint32_t address(const Element* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
-// 16 bytes, of which those beyond `bytes` become zero and are not read.
-__device__ void copy_async(Element* to, const Element* from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-               "r"(bytes));
-}
-__device__ void commit_copies() {
-  asm volatile("cp.async.commit_group;");
-}
-template <int pending>
-__device__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending));
-}
-
-template <bool transpose>
-__device__ void load_matrices(std::uint32_t (&r)[4], const Element* row) {
-  if constexpr (transpose) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(shared_address(row)));
-  } else {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(shared_address(row)));
-  }
-}
-__device__ void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // A factor as it is stored. `by_depth`: its rows run along k, so that row r of the tile is a row of memory;
@@ -91,7 +61,7 @@ class TileCopy {
     for (int n = 0; n < kEach; ++n) {
       const int elements =
           by_depth ? (rows_[n] > 0 ? max(0, min(depth - k_[n], kChunk)) : 0) : (k_[n] < depth ? rows_[n] : 0);
-      copy_async(tile + to_[n], from_[n], 2 * elements);
+      copy_or_zero(address(tile + to_[n]), from_[n], 2 * elements);
       from_[n] += step_;
     }
   }
@@ -108,17 +78,17 @@ template <bool by_depth>
 __device__ void load_a(std::uint32_t (&r)[4], Element* tile, int row, int k) {
   const int lane = threadIdx.x % 32;
   if constexpr (by_depth)
-    load_matrices<false>(r, place<true>(tile, row + lane % 16, k + lane / 16 * 8));
+    load_matrices(r, address(place<true>(tile, row + lane % 16, k + lane / 16 * 8)));
   else
-    load_matrices<true>(r, place<false>(tile, row + lane / 8 % 2 * 8, k + lane % 8 + lane / 16 * 8));
+    load_transposed(r, address(place<false>(tile, row + lane / 8 % 2 * 8, k + lane % 8 + lane / 16 * 8)));
 }
 template <bool by_depth>
 __device__ void load_b(std::uint32_t (&r)[4], Element* tile, int column, int k) {
   const int lane = threadIdx.x % 32;
   if constexpr (by_depth)
-    load_matrices<false>(r, place<true>(tile, column + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8));
+    load_matrices(r, address(place<true>(tile, column + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8)));
   else
-    load_matrices<true>(r, place<false>(tile, column + lane / 16 * 8, k + lane % 8 + lane / 8 % 2 * 8));
+    load_transposed(r, address(place<false>(tile, column + lane / 16 * 8, k + lane % 8 + lane / 8 % 2 * 8)));
 }
 
 template <bool a_by_depth, bool b_by_depth, typename Out>
@@ -146,7 +116,7 @@ __global__ void __launch_bounds__(kThreads)
 
   float sums[4][4][4] = {};  // 16 rows, 8 columns, as mma leaves them
   for (int step = 0; step < steps; ++step) {
-    wait_for_copies<kStages - 2>();
+    wait_for_copy_groups<kStages - 2>();
     __syncthreads();
     copy_stage(step + kStages - 1);
     Element* const tile_a = tiles_a[step % kStages];
@@ -162,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < 4; ++i) {
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          multiply_add(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+          multiply_add<Element>(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
       }
     }
   }
@@ -198,7 +168,7 @@ void multiply_mma(const Product<BFloat16, Out>& p, CudaStream stream) {
   const Parts parts = parts_of(g.k, tiles, kWantedBlocks, kShortest, kDepth);
   const Stored a{native(g.a.data), g.a.stride, g.m}, b{native(g.b.data), g.b.stride, g.n};
   const bool a_by_depth = g.a.op == Op::none, b_by_depth = g.b.op == Op::transpose;
-  run_in_parts(p, kTile, kTile, parts, stream, [&](dim3 grid, const Extents& extents, float* sums) {
+  run_grid(p, kTile, kTile, parts, stream, [&](dim3 grid, const Extents& extents, float* sums) {
     auto* const kernel =
         a_by_depth
             ? (b_by_depth ? mma_tiles<true, true, Native<Out>> : mma_tiles<true, false, Native<Out>>)

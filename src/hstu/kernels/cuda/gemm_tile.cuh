@@ -6,6 +6,11 @@
 
 namespace hstu::kernels::cuda {
 
+struct Extents {
+  std::int64_t m, n, k;
+  std::int64_t depth;  // of a part
+};
+
 template <typename Out>
 class Epilogue {
  public:
@@ -17,6 +22,18 @@ class Epilogue {
 
   __device__ void put(std::int64_t row, std::int64_t column, float sum) const {
     c[row * stride + column] = from_float<Out>(result(row, column, sum));
+  }
+  // The results of columns `column` and the next one of an element that lies on 4 or 8 bytes. Beyond the
+  // matrix: anything.
+  __device__ float2 results(const Extents& e, std::int64_t row, std::int64_t column, float2 sum) const {
+    if (row >= e.m || column >= e.n) return sum;
+    const std::int64_t at = row * stride + column;
+    float2 x{alpha * sum.x, alpha * sum.y};
+    const auto add = [&](float2 term, float factor) { x.x += factor * term.x, x.y += factor * term.y; };
+    if (beta != 0) add(pair(c + at), beta);
+    if (bias != nullptr) add(*reinterpret_cast<const float2*>(bias + column), 1);
+    if (residual != nullptr) add(pair(residual + at), 1);
+    return x;
   }
   // Columns `column`, even, and the next one, if there is one below n.
   __device__ void put_pair(std::int64_t row, std::int64_t column, std::int64_t n, float first,
@@ -35,6 +52,10 @@ class Epilogue {
   }
 
  private:
+  static __device__ float2 pair(const float* from) { return *reinterpret_cast<const float2*>(from); }
+  static __device__ float2 pair(const __nv_bfloat16* from) {
+    return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from));
+  }
   __device__ float result(std::int64_t row, std::int64_t column, float sum) const {
     const std::int64_t at = row * stride + column;
     float x = alpha * sum;
@@ -43,11 +64,6 @@ class Epilogue {
     if (residual != nullptr) x += to_float(residual[at]);
     return x;
   }
-};
-
-struct Extents {
-  std::int64_t m, n, k;
-  std::int64_t depth;  // of a part
 };
 
 template <typename T, typename Out>
@@ -77,26 +93,34 @@ inline Parts parts_of(std::int64_t k, std::int64_t tiles, std::int64_t wanted, s
   return {std::max<std::int64_t>(1, (k + depth - 1) / depth), depth};
 }
 
-// Calls launch(grid, extents, parts): with null where k is one part, otherwise with memory for the sums of
-// each part, which are then added in ascending order.
+// Calls launch(sums): with null where k is one part, otherwise with memory for the sums of each part, which
+// are then added in ascending order.
 template <typename T, typename Out, typename Launch>
-void run_in_parts(const Product<T, Out>& p, std::int64_t tile_rows, std::int64_t tile_columns,
-                  const Parts& parts, CudaStream stream, const Launch& launch) {
+void run_in_parts(const Product<T, Out>& p, const Parts& parts, CudaStream stream, const Launch& launch) {
+  const Gemm<T, Out>& g = p.gemm;
+  if (parts.count == 1) {
+    launch(static_cast<float*>(nullptr));
+  } else {
+    const Scratch<float> sums(stream, parts.count * g.m * g.n);
+    launch(sums.data());
+    add_depth<<<blocks_for(g.m * g.n, kThreads), kThreads, 0, stream.handle>>>(
+        parts.count, Extents{g.m, g.n, g.k, parts.depth}, sums.data(), epilogue_of(p));
+  }
+  check_launch("gemm");
+}
+
+// The same for a grid of a block for each tile and part: launch(grid, extents, sums).
+template <typename T, typename Out, typename Launch>
+void run_grid(const Product<T, Out>& p, std::int64_t tile_rows, std::int64_t tile_columns, const Parts& parts,
+              CudaStream stream, const Launch& launch) {
   const Gemm<T, Out>& g = p.gemm;
   const std::int64_t columns = (g.n + tile_columns - 1) / tile_columns;
   require(columns < 65536, "a product of {} columns is too wide for one kernel", g.n);
-  const Extents extents{g.m, g.n, g.k, parts.depth};
   const dim3 grid(blocks_for(g.m, tile_rows), static_cast<unsigned>(columns),
                   static_cast<unsigned>(parts.count));
-  if (parts.count == 1) {
-    launch(grid, extents, static_cast<float*>(nullptr));
-  } else {
-    const Scratch<float> sums(stream, parts.count * g.m * g.n);
-    launch(grid, extents, sums.data());
-    add_depth<<<blocks_for(g.m * g.n, kThreads), kThreads, 0, stream.handle>>>(parts.count, extents,
-                                                                               sums.data(), epilogue_of(p));
-  }
-  check_launch("gemm");
+  run_in_parts(p, parts, stream, [&](float* sums) {
+    launch(grid, Extents{g.m, g.n, g.k, parts.depth}, sums);
+  });
 }
 
 }  // namespace hstu::kernels::cuda

@@ -114,37 +114,39 @@ __device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// Copies a box of a row_map (tensor_map.h): rows from `row` on of the sample that ends at `sample_end`,
-// columns of 64 elements from `column` on, of one head.
-struct Box {
-  int x, column, head, sample_end;
-};
-__device__ __forceinline__ void load_box(std::uint32_t to, const CUtensorMap* map, const Box& box,
-                                         std::uint32_t barrier) {
+// Copies the box of a matrix_map (tensor_map.h) whose first element is (row, column).
+__device__ __forceinline__ void load_matrix_box(std::uint32_t to, const CUtensorMap* map, int column, int row,
+                                                std::uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to),
-      "l"(map), "r"(barrier), "r"(0), "r"(box.x), "r"(box.column), "r"(box.head), "r"(box.sample_end)
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
+      "l"(map), "r"(barrier), "r"(column), "r"(row)
       : "memory");
 }
 // The same to both blocks of a cluster of two, at the same address and barrier in each.
-__device__ __forceinline__ void load_box_to_both(std::uint32_t to, const CUtensorMap* map, const Box& box,
-                                                 std::uint32_t barrier) {
+__device__ __forceinline__ void load_matrix_box_to_both(std::uint32_t to, const CUtensorMap* map, int column,
+                                                        int row, std::uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
-      " [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(to),
-      "l"(map), "r"(barrier), "h"(static_cast<std::uint16_t>(3)), "r"(0), "r"(box.x), "r"(box.column),
-      "r"(box.head), "r"(box.sample_end)
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(to),
+      "l"(map), "r"(barrier), "h"(static_cast<std::uint16_t>(3)), "r"(column), "r"(row)
       : "memory");
 }
-// Stores the rows of a box from shared memory, except those beyond the end. `from` may be overwritten after
-// wait_for_stores.
-__device__ __forceinline__ void store_box(const CUtensorMap* map, const Box& box, std::uint32_t from) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(
-          map),
-      "r"(from), "r"(0), "r"(box.x), "r"(box.column), "r"(box.head), "r"(box.sample_end)
-      : "memory");
+// Stores a box from shared memory, except what is beyond the matrix. `from` may be overwritten after a wait
+// for its group.
+__device__ __forceinline__ void store_matrix_box(const CUtensorMap* map, int column, int row,
+                                                 std::uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
+               "r"(from), "r"(column), "r"(row)
+               : "memory");
+}
+__device__ __forceinline__ void commit_stores() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+// Until at most `kPending` of this thread's groups of stores have still to read shared memory.
+template <int kPending>
+__device__ __forceinline__ void wait_for_store_reads() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 __device__ __forceinline__ void wait_for_stores() {
   asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");

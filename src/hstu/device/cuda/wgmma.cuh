@@ -12,7 +12,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "hstu/attention/cuda/ptx.cuh"
+#include "hstu/device/cuda/ptx.cuh"
 
 namespace hstu::cuda {
 

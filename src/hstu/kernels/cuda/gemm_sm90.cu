@@ -1,0 +1,358 @@
+// Products on Hopper's tensor cores: wgmma on tiles of 128 x 256 that the tensor copy engine brings, 64 deep
+// at a time, in four stages. The blocks of a cluster of two compute tiles one above the other and load half
+// of the right factor each, for both. Two warpgroups compute 64 rows each; one warp of a third loads. Blocks
+// remain until all tiles are computed; neighbours in time share rows of the left factor in the L2 cache.
+#include "hstu/device/cuda/launch.cuh"
+#include "hstu/device/cuda/mma.cuh"
+#include "hstu/device/cuda/tensor_map.h"
+#include "hstu/device/cuda/wgmma.cuh"
+#include "hstu/kernels/cuda/gemm_sm90.cuh"
+#include "hstu/kernels/cuda/gemm_tile.cuh"
+
+namespace hstu::kernels::cuda {
+namespace {
+
+using namespace hstu::cuda;
+using Element = __nv_bfloat16;
+
+inline constexpr int kBlockRows = 128, kColumns = 256, kDepth = 64, kStages = 4, kCluster = 2;
+inline constexpr int kGroups = 2, kGroupThreads = 128, kGroupRows = kBlockRows / kGroups;  // that compute
+inline constexpr int kAllThreads = (kGroups + 1) * kGroupThreads;
+inline constexpr int kPairRows = kCluster * kBlockRows;
+inline constexpr std::int64_t kShortestPart = 512;
+
+inline constexpr int kBox = 64;                                // columns of a box: 128 bytes
+inline constexpr std::uint32_t kBoxBytes = kBox * kDepth * 2;  // 8 KiB
+inline constexpr std::uint32_t kBytesA = kBlockRows * kDepth * 2, kBytesB = kColumns * kDepth * 2;
+inline constexpr std::uint32_t kStageBytes = kBytesA + kBytesB;
+inline constexpr std::uint32_t kAddedBytes = kBlockRows * kColumns / 2 * 2;  // of half the columns
+inline constexpr std::uint32_t kStaged = kStages * kStageBytes;              // results on their way to memory
+inline constexpr std::uint32_t kBarriers = kStaged + kGroups * 2 * kBoxBytes;
+inline constexpr int kSharedBytes = kBarriers + 2 * kStages * 8 + 1024;  // aligned by the kernel
+
+template <typename Out>
+struct Arguments {
+  CUtensorMap a, b, c, added;  // c and added (a residual, or c itself): of bf16 results
+  Extents e;
+  int column_tiles, row_pairs, tiles;  // tiles: pairs of blocks, of all parts
+  bool adds;
+  Epilogue<Out> epilogue;
+  float* parts;  // null: k is one part
+};
+
+// One tile of a cluster: 256 rows from `row` on, 256 columns, a part of k.
+struct Tile {
+  int row, column, part, k, steps;
+};
+template <typename Out>
+__device__ Tile tile_of(const Arguments<Out>& p, int index) {
+  const int rest = index / p.column_tiles, part = rest / p.row_pairs;
+  const std::int64_t k = part * p.e.depth, end = min(p.e.k, k + p.e.depth);
+  return {rest % p.row_pairs * kPairRows, index % p.column_tiles * kColumns, part, static_cast<int>(k),
+          static_cast<int>((end - k + kDepth - 1) / kDepth)};
+}
+
+// A position in the ring of stages.
+class Turn {
+ public:
+  __device__ void next() {
+    if (++stage == kStages) stage = 0, parity ^= 1;
+  }
+  int stage = 0;
+  std::uint32_t parity = 0;
+};
+
+struct Shared {
+  std::uint32_t base;
+  __device__ std::uint32_t a(int stage) const { return base + stage * kStageBytes; }
+  __device__ std::uint32_t b(int stage) const { return a(stage) + kBytesA; }
+  __device__ std::uint32_t staged(int group, int buffer) const {
+    return base + kStaged + (2 * group + buffer) * kBoxBytes;
+  }
+  __device__ std::uint32_t full(int stage) const { return base + kBarriers + 8 * stage; }
+  __device__ std::uint32_t empty(int stage) const { return full(kStages + stage); }
+};
+
+// ---- the warp that loads
+
+// by_depth: the rows of the factor run along k, and a box is 64 deep; otherwise it is 64 rows of the product.
+template <bool a_by_depth, bool b_by_depth, typename Out>
+__device__ void load_tiles(const Arguments<Out>& p, const Shared& shared) {
+  const int rank = static_cast<int>(cluster_rank());
+  constexpr int kHalf = kColumns / kCluster;
+  Turn turn;
+  for (int index = blockIdx.x / kCluster; index < p.tiles; index += gridDim.x / kCluster) {
+    const Tile tile = tile_of(p, index);
+    const int row = tile.row + rank * kBlockRows, column = tile.column + rank * kHalf;
+    for (int step = 0; step < tile.steps; ++step, turn.next()) {
+      const int k = tile.k + step * kDepth;
+      const std::uint32_t full = shared.full(turn.stage), a = shared.a(turn.stage),
+                          b = shared.b(turn.stage) + rank * (kBytesB / kCluster);
+      barrier_wait_idle(shared.empty(turn.stage), turn.parity ^ 1);
+      barrier_expect(full, kStageBytes);
+      if constexpr (a_by_depth) {
+        load_matrix_box(a, &p.a, k, row, full);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kBlockRows / kBox; ++i)
+          load_matrix_box(a + i * kBoxBytes, &p.a, row + i * kBox, k, full);
+      }
+      if constexpr (b_by_depth) {
+        load_matrix_box_to_both(b, &p.b, k, column, full);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kHalf / kBox; ++i)
+          load_matrix_box_to_both(b + i * kBoxBytes, &p.b, column + i * kBox, k, full);
+      }
+    }
+    // What is added to the product comes through the same stages, 128 columns in each.
+    for (int half = 0; half < (p.adds ? 2 : 0); ++half, turn.next()) {
+      const std::uint32_t full = shared.full(turn.stage);
+      barrier_wait_idle(shared.empty(turn.stage), turn.parity ^ 1);
+      barrier_expect(full, kAddedBytes);
+#pragma unroll
+      for (int i = 0; i < kHalf / kBox; ++i)
+        load_matrix_box(shared.a(turn.stage) + i * kAddedBytes / 2, &p.added,
+                        tile.column + half * kHalf + i * kBox, row, full);
+    }
+  }
+}
+
+// ---- the warpgroups that compute
+
+// 64 x 256 sums of a group, element by element as wgmma leaves them: of pair (j, half), columns 8 j + 2 (lane
+// % 4) and the next, row 16 (warp) + lane / 4 + 8 half.
+using Sums = float[kColumns / 2];
+
+// All warps of both blocks have to be done with a stage before either block fills it again.
+__device__ void release(const Shared& shared, int stage) {
+  const int lane = threadIdx.x % 32;
+  if (lane < kCluster) barrier_arrive_peer(peer_address(shared.empty(stage), lane));
+}
+
+template <bool a_by_depth, bool b_by_depth>
+__device__ void multiply_tile(Sums& sums, const Tile& tile, const Shared& shared, int group, Turn& turn) {
+  int previous = 0;
+  for (int step = 0; step < tile.steps; ++step) {
+    barrier_wait(shared.full(turn.stage), turn.parity);
+    const std::uint32_t a = a_by_depth ? contiguous_k(shared.a(turn.stage) + group * kGroupRows * 128)
+                                       : contiguous_mn(shared.a(turn.stage) + group * kBoxBytes, kBoxBytes);
+    const std::uint32_t b =
+        b_by_depth ? contiguous_k(shared.b(turn.stage)) : contiguous_mn(shared.b(turn.stage), kBoxBytes);
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kDepth / 16; ++i)
+      Wgmma<Element, kColumns>::template ss<!a_by_depth, !b_by_depth>(
+          sums, descriptor(a + i * (a_by_depth ? 2 : 128)), descriptor(b + i * (b_by_depth ? 2 : 128)),
+          step > 0 || i > 0);
+    wgmma_commit();
+    if (step > 0) {
+      wgmma_wait<1>();
+      release(shared, previous);
+    }
+    previous = turn.stage;
+    turn.next();
+  }
+  wgmma_wait<0>();
+  release(shared, previous);
+}
+
+// Results in bf16 leave through shared memory, 64 columns at a time in two buffers.
+__device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, int column0,
+                      const Shared& shared, int group, Turn& turn) {
+  const int thread = threadIdx.x % kGroupThreads, lane = thread % 32;
+  const int row = thread / 32 * 16 + lane % 16;  // of the box, as stmatrix and ldmatrix take it
+  const std::uint32_t line = row * 128, swizzle = row & 7, chunk = lane / 16;
+  const float* const bias = p.epilogue.bias;
+#pragma unroll
+  for (int slice = 0; slice < kColumns / kBox; ++slice) {
+    const int column = column0 + slice * kBox;
+    const std::uint32_t to = shared.staged(group, slice % 2) + line;
+    const std::uint32_t added =
+        shared.a(turn.stage) + slice % 2 * (kAddedBytes / 2) + group * kBoxBytes + line;
+    if (p.adds && slice % 2 == 0) barrier_wait(shared.full(turn.stage), turn.parity);
+    if (thread == 0) wait_for_store_reads<1>();
+    named_barrier(1 + group, kGroupThreads);
+#pragma unroll
+    for (int pair = 0; pair < kBox / 16; ++pair) {
+      float x[8];  // of i: row 8 (i / 2 % 2), column 8 (i / 4) + i % 2
+#pragma unroll
+      for (int i = 0; i < 8; ++i) x[i] = sums[slice * 32 + pair * 8 + i];
+      if (bias != nullptr) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int at = min(column + pair * 16 + i * 8, static_cast<int>(p.e.n) - 8) + lane % 4 * 2;
+          const float2 b = *reinterpret_cast<const float2*>(bias + at);
+          x[4 * i] += b.x, x[4 * i + 1] += b.y, x[4 * i + 2] += b.x, x[4 * i + 3] += b.y;
+        }
+      }
+      const std::uint32_t offset = ((2 * pair + chunk) ^ swizzle) << 4;
+      if (p.adds) {
+        std::uint32_t r[4];
+        load_matrices(r, added + offset);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          x[2 * i] += __uint_as_float(r[i] << 16), x[2 * i + 1] += __uint_as_float(r[i] & 0xFFFF0000u);
+        }
+      }
+      store_matrices(to + offset, pack<Element>(x[0], x[1]), pack<Element>(x[2], x[3]),
+                     pack<Element>(x[4], x[5]), pack<Element>(x[6], x[7]));
+    }
+    if (p.adds && slice % 2 == 1) {
+      release(shared, turn.stage);
+      turn.next();
+    }
+    fence_async_proxy();
+    named_barrier(1 + group, kGroupThreads);
+    if (thread == 0) {
+      store_matrix_box(&p.c, column, row0, shared.staged(group, slice % 2));
+      commit_stores();
+    }
+  }
+}
+
+// Results in fp32, and the sums of a part, are stored directly: four threads fill a sector.
+__device__ void store(const Arguments<float>& p, const Sums& sums, int row0, int column0, int part) {
+  const int thread = threadIdx.x % kGroupThreads, warp = thread / 32, lane = thread % 32;
+#pragma unroll
+  for (int i = 0; i < kColumns / 4; ++i) {
+    const std::int64_t row = row0 + 16 * warp + lane / 4 + i % 2 * 8,
+                       column = column0 + i / 2 * 8 + lane % 4 * 2;
+    if (row >= p.e.m || column >= p.e.n) continue;
+    const float2 sum{sums[2 * i], sums[2 * i + 1]};
+    if (p.parts != nullptr)
+      *reinterpret_cast<float2*>(p.parts + (part * p.e.m + row) * p.e.n + column) = sum;
+    else
+      *reinterpret_cast<float2*>(p.epilogue.c + row * p.epilogue.stride + column) =
+          p.epilogue.results(p.e, row, column, sum);
+  }
+}
+
+template <bool a_by_depth, bool b_by_depth, typename Out>
+__device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int group) {
+  Turn turn;
+  Sums sums;
+  const int row_in_tile = static_cast<int>(cluster_rank()) * kBlockRows + group * kGroupRows;
+  for (int index = blockIdx.x / kCluster; index < p.tiles; index += gridDim.x / kCluster) {
+    const Tile tile = tile_of(p, index);
+    multiply_tile<a_by_depth, b_by_depth>(sums, tile, shared, group, turn);
+    if constexpr (std::is_same_v<Out, float>)
+      store(p, sums, tile.row + row_in_tile, tile.column, tile.part);
+    else
+      store(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn);
+  }
+  if (threadIdx.x % kGroupThreads == 0) wait_for_store_reads<0>();
+}
+
+template <bool a_by_depth, bool b_by_depth, typename Out>
+__global__ void __launch_bounds__(kAllThreads, 1) wgmma_tiles(const __grid_constant__ Arguments<Out> p) {
+  extern __shared__ char memory[];
+  const Shared shared{(shared_address(memory) + 1023) & ~1023u};
+  const int group = threadIdx.x / kGroupThreads;
+  if (threadIdx.x == 0) {
+    prefetch_map(&p.a);
+    prefetch_map(&p.b);
+    for (int stage = 0; stage < kStages; ++stage) {
+      barrier_init(shared.full(stage), 1);
+      barrier_init(shared.empty(stage), kCluster * kGroups * kGroupThreads / 32);
+    }
+    barrier_init_fence();
+  }
+  cluster_barrier();
+  wait_for_previous_launch();
+  if (group == kGroups) {
+    give_registers<40>();
+    if (threadIdx.x == kGroups * kGroupThreads) load_tiles<a_by_depth, b_by_depth>(p, shared);
+  } else {
+    take_registers<232>();
+    compute_tiles<a_by_depth, b_by_depth>(p, shared, group);
+  }
+  cluster_barrier();  // until the other block no longer writes here
+}
+
+struct Plan {
+  std::int64_t clusters, row_pairs, column_tiles;
+  Parts parts;
+  std::int64_t tiles() const { return row_pairs * column_tiles * parts.count; }
+};
+template <typename Out>
+Plan plan_of(const Gemm<BFloat16, Out>& g) {
+  int device = 0, multiprocessors = 0;
+  check_cuda(cudaGetDevice(&device), "gemm");
+  check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "gemm");
+  const std::int64_t clusters = multiprocessors / kCluster, row_pairs = (g.m + kPairRows - 1) / kPairRows,
+                     column_tiles = (g.n + kColumns - 1) / kColumns;
+  // Sums over tokens are cut where the tiles alone leave multiprocessors idle.
+  const Parts parts = std::is_same_v<Out, float>
+                          ? parts_of(g.k, row_pairs * column_tiles, clusters, kShortestPart, kDepth)
+                          : Parts{1, g.k};
+  return {clusters, row_pairs, column_tiles, parts};
+}
+
+// The forms that training has: x W and dy W^T into bf16, x^T dy into fp32.
+template <typename Out>
+auto* kernel_of(const Gemm<BFloat16, Out>& g) {
+  if constexpr (std::is_same_v<Out, float>)
+    return wgmma_tiles<false, false, float>;
+  else
+    return g.b.op == Op::transpose ? wgmma_tiles<true, true, Element> : wgmma_tiles<true, false, Element>;
+}
+
+}  // namespace
+
+template <typename Out>
+bool suits_sm90(const Product<BFloat16, Out>& p) {
+  const Gemm<BFloat16, Out>& g = p.gemm;
+  int device = 0, major = 0;
+  check_cuda(cudaGetDevice(&device), "gemm");
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "gemm");
+  if (major != 9) return false;
+  const bool form =
+      std::is_same_v<Out, float> ? g.a.op == Op::transpose && g.b.op == Op::none : g.a.op == Op::none;
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // coordinates are 32 bits
+  const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
+  // One matrix at most is added, with factor 1.
+  const bool sums =
+      g.alpha == 1 && (std::is_same_v<Out, float> || g.beta == 0 || (g.beta == 1 && p.residual == nullptr));
+  const bool stores =
+      aligned(g.c) && aligned(p.bias) && aligned(p.residual) && g.stride_c % 8 == 0 && g.n % 8 == 0;
+  if (!form || !sums || !stores || g.m > kMost || g.n > kMost || g.k > kMost) return false;
+  constexpr std::int64_t kFewest = 12;  // pairs of tiles; below, smaller tiles use more multiprocessors
+  const std::int64_t tiles = plan_of(g).tiles();
+  return tiles >= kFewest && tiles < (std::int64_t{1} << 30);
+}
+
+template <typename Out>
+void multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
+  const Gemm<BFloat16, Out>& g = p.gemm;
+  const Plan plan = plan_of(g);
+  const bool a_by_depth = g.a.op == Op::none, b_by_depth = g.b.op == Op::transpose;
+  Arguments<Native<Out>> arguments{.a = a_by_depth ? matrix_map(g.a.data, g.m, g.k, g.a.stride, kBlockRows)
+                                                   : matrix_map(g.a.data, g.k, g.m, g.a.stride, kDepth),
+                                   .b = b_by_depth
+                                            ? matrix_map(g.b.data, g.n, g.k, g.b.stride, kColumns / kCluster)
+                                            : matrix_map(g.b.data, g.k, g.n, g.b.stride, kDepth),
+                                   .e = {g.m, g.n, g.k, plan.parts.depth},
+                                   .column_tiles = static_cast<int>(plan.column_tiles),
+                                   .row_pairs = static_cast<int>(plan.row_pairs),
+                                   .tiles = static_cast<int>(plan.tiles()),
+                                   .epilogue = epilogue_of(p)};
+  if constexpr (!std::is_same_v<Out, float>) {
+    arguments.c = matrix_map(g.c, g.m, g.n, g.stride_c, kGroupRows);
+    arguments.adds = p.residual != nullptr || g.beta != 0;
+    arguments.added = matrix_map(p.residual != nullptr ? p.residual : g.c, g.m, g.n, g.stride_c, kBlockRows);
+  }
+  run_in_parts(p, plan.parts, stream, [&](float* sums) {
+    arguments.parts = sums;
+    const int clusters = static_cast<int>(std::min(plan.clusters, plan.tiles()));
+    launch_early(kernel_of(g), arguments, kCluster * clusters, kCluster, kAllThreads, kSharedBytes,
+                 stream.handle, "gemm");
+  });
+}
+
+template bool suits_sm90(const Product<BFloat16>&);
+template bool suits_sm90(const Product<BFloat16, float>&);
+template void multiply_sm90(const Product<BFloat16>&, CudaStream);
+template void multiply_sm90(const Product<BFloat16, float>&, CudaStream);
+
+}  // namespace hstu::kernels::cuda

@@ -1,0 +1,16 @@
+// Products in bfloat16 on Hopper's tensor cores.
+#pragma once
+
+#include "hstu/kernels/cuda/gemm.cuh"
+
+namespace hstu::kernels::cuda {
+
+// Whether the current device is a Hopper GPU and the product has a form and a size for which multiply_sm90 is
+// faster than multiply_mma. The product fits tensor cores (gemm_mma.cuh).
+template <typename Out>
+bool suits_sm90(const Product<BFloat16, Out>& p);
+
+template <typename Out>
+void multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream);
+
+}  // namespace hstu::kernels::cuda
