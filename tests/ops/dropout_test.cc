@@ -64,7 +64,7 @@ void expect_rows_alone_decide(const Op& op) {
 TEST(NamedDropout, OfTheGate) {
   const Variable ones(Tensor::from<float>({kWidth}, std::vector<float>(kWidth, 1.0f)));
   expect_rows_alone_decide([&](Tape& tape, const Variable& x, const ops::Dropout& dropout) {
-    return ops::gate(tape, x, x, ones, ones, 1e-5, dropout);
+    return ops::gate(tape, ops::GateForm::concat, x, x, ones, ones, 1e-5, dropout);
   });
 }
 

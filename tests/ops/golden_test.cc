@@ -56,7 +56,7 @@ TEST(GoldenOp, Gate) {
   Tape tape;
   const Variable u = g.variable("u_pre"), o = g.variable("o"), weight = g.variable("weight"),
                  bias = g.variable("bias");
-  const Variable cat = ops::gate(tape, u, o, weight, bias, g.scalar("eps"), {});
+  const Variable cat = ops::gate(tape, ops::GateForm::concat, u, o, weight, bias, g.scalar("eps"), {});
   tape.backward(cat, g.tensor("dcat"));
   expect_golden(cat.value(), g.tensor("cat"), "cat");
   expect_golden(u.gradient(), g.tensor("du_pre"), "du_pre");
@@ -76,17 +76,6 @@ Tensor columns(const Tensor& x, std::int64_t begin, std::int64_t end) {
   return y;
 }
 
-// [a, b] side by side.
-Tensor side_by_side(const Tensor& a, const Tensor& b) {
-  Tensor y = Tensor::empty({a.rows(), a.cols() + b.cols()}, DType::f64);
-  for (std::int64_t r = 0; r < a.rows(); ++r) {
-    std::copy_n(a.data<double>() + r * a.cols(), a.cols(), y.mutable_data<double>() + r * y.cols());
-    std::copy_n(b.data<double>() + r * b.cols(), b.cols(),
-                y.mutable_data<double>() + r * y.cols() + a.cols());
-  }
-  return y;
-}
-
 TEST(GoldenOp, Attention) {
   const Golden g("attention");
   const Tensor uvqk = g.tensor("uvqk");
@@ -98,13 +87,15 @@ TEST(GoldenOp, Attention) {
   shape.offsets = g.tensor("offsets");
   shape.sample_scale = g.tensor("scale");
   Tape tape;
-  const Variable q(columns(uvqk, 2 * w, 3 * w));
-  const Variable vk(side_by_side(columns(uvqk, w, 2 * w), columns(uvqk, 3 * w, 4 * w)));
-  const Variable o = ops::attention(tape, q, vk, shape);
+  const Variable all(uvqk);
+  const Variable o = ops::attention(tape, {all, 2 * w, w}, {all, 3 * w, w}, {all, w, w}, shape);
+  // Another operation gives the rest of the gradient.
+  all.gradient_columns({0, w});
   tape.backward(o, g.tensor("d_o"));
   expect_golden(o.value(), g.tensor("o"), "o");
-  expect_golden(q.gradient(), g.tensor("dq"), "dq");
-  expect_golden(vk.gradient(), side_by_side(g.tensor("dv"), g.tensor("dk")), "dvk");
+  expect_golden(columns(all.gradient(), 2 * w, 3 * w), g.tensor("dq"), "dq");
+  expect_golden(columns(all.gradient(), 3 * w, 4 * w), g.tensor("dk"), "dk");
+  expect_golden(columns(all.gradient(), w, 2 * w), g.tensor("dv"), "dv");
 }
 
 Tensor u8_tensor(const std::vector<std::uint8_t>& values) {

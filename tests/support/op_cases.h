@@ -125,15 +125,30 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                    }});
   cases.push_back(
       {"gate", {x({tokens, w}, 1), x({tokens, w}, 2), x({w}, 3), x({w}, 4)}, [](Tape& t, Inputs v) {
-         return ops::gate(t, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17, {}});
+         return ops::gate(t, ops::GateForm::concat, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17, {}});
+       }});
+  cases.push_back(
+      {"gate_product", {x({tokens, w}, 1), x({tokens, w}, 2), x({w}, 3), x({w}, 4)}, [](Tape& t, Inputs v) {
+         return ops::gate(t, ops::GateForm::product, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17, {}});
        }});
   for (const std::int64_t queries : {-1, 1}) {
     const JaggedShape jagged = jagged_shape(s, queries, type, context);
-    cases.push_back(
-        {queries < 0 ? "attention" : "attention_last_query",
-         {x({jagged.queries, w}, 1), x({jagged.tokens, 2 * w}, 2)},
-         [shape = jagged.attention](Tape& t, Inputs v) { return ops::attention(t, v[0], v[1], shape); }});
+    cases.push_back({queries < 0 ? "attention" : "attention_last_query",
+                     {x({jagged.queries, w}, 1), x({jagged.tokens, w}, 2), x({jagged.tokens, w}, 3)},
+                     [shape = jagged.attention](Tape& t, Inputs v) {
+                       return ops::attention(t, v[0], v[1], v[2], shape);
+                     }});
   }
+  // As in a layer: the operations read columns of one variable, and each gives a part of its gradient.
+  const JaggedShape every = jagged_shape(s, -1, type, context);
+  cases.push_back(
+      {"gated_attention",
+       {x({every.tokens, 4 * w}, 1), x({w}, 2), x({w}, 3)},
+       [shape = every.attention, w](Tape& t, Inputs v) {
+         const Variable uvqk = ops::multiply(t, v[0], v[0]);
+         const Variable o = ops::attention(t, {uvqk, 2 * w, w}, {uvqk, 3 * w, w}, {uvqk, w, w}, shape);
+         return ops::gate(t, ops::GateForm::concat, {uvqk, 0, w}, o, v[1], v[2], 1e-6, {});
+       }});
   const Tensor first = random_index(tokens, s.samples, 5).copy(context),
                second = random_index(tokens, 2, 6).copy(context),
                names = random_names(tokens, 7).copy(context);
@@ -161,7 +176,8 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
   const std::map<std::string, std::string> roles{{"linear", "aws"},          {"linear_columns", "aws"},
                                                  {"linear_residual", "awa"}, {"grouped_linear", "aws"},
                                                  {"layer_norm", "ass"},      {"swish_layer_norm", "ass"},
-                                                 {"gate", "aass"},           {"action_rows", "ww"}};
+                                                 {"gate", "aass"},           {"gate_product", "aass"},
+                                                 {"gated_attention", "ass"}, {"action_rows", "ww"}};
   for (OpCase& c : cases)
     c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
   return cases;

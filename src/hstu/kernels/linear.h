@@ -4,21 +4,17 @@
 #include <cstdint>
 #include <span>
 
+#include "hstu/base/column_range.h"
 #include "hstu/base/float16.h"
 #include "hstu/device/stream.h"
 #include "hstu/kernels/gradient.h"
 
 namespace hstu::kernels {
 
-// Columns [begin, end) of a weight matrix.
-struct ColumnRange {
-  std::int64_t begin = 0, end = 0;
-};
-
 // The columns of all ranges together.
 inline std::int64_t total_width(std::span<const ColumnRange> columns) {
   std::int64_t n = 0;
-  for (const ColumnRange& c : columns) n += c.end - c.begin;
+  for (const ColumnRange& c : columns) n += c.width();
   return n;
 }
 

@@ -30,15 +30,21 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
                                      kLayerEpsilon);                               // (T, D)
   const Variable zq = queries.defined() ? ops::gather_rows(tape, z, queries) : z;  // (Tq, D)
   const Variable xq = queries.defined() ? ops::gather_rows(tape, x, queries) : x;  // (Tq, D)
-  // The weight's columns are [U, V, Q, K].
+  // The weight's columns are [U, V, Q, K]. Where every token is a query, so are those of one product.
   const std::int64_t w = width_;
-  const Variable u = ops::linear_columns(tape, zq, weight, bias, {{0, w}});                      // (Tq, w)
-  const Variable q = ops::linear_columns(tape, zq, weight, bias, {{2 * w, 3 * w}});              // (Tq, w)
-  const Variable vk = ops::linear_columns(tape, z, weight, bias, {{w, 2 * w}, {3 * w, 4 * w}});  // (T, 2 w)
-  const Variable o = ops::attention(tape, q, vk, shape);                                         // (Tq, w)
-  const Variable cat = ops::gate(tape, u, o, Variable(output_norm_.weight), Variable(output_norm_.bias),
-                                 kLayerEpsilon, dropout);  // (Tq, 3 w)
-  return ops::linear_residual(tape, cat, ops::weight(tape, output_, type), xq);
+  Variable uq, vk;
+  std::int64_t v_at = 0, q_at = w, k_at = w;
+  if (queries.defined()) {
+    uq = ops::linear_columns(tape, zq, weight, bias, {{0, w}, {2 * w, 3 * w}});     // (Tq, 2 w)
+    vk = ops::linear_columns(tape, z, weight, bias, {{w, 2 * w}, {3 * w, 4 * w}});  // (T, 2 w)
+  } else {
+    uq = vk = ops::linear(tape, z, weight, bias);  // (T, 4 w)
+    v_at = w, q_at = 2 * w, k_at = 3 * w;
+  }
+  const Variable o = ops::attention(tape, {uq, q_at, w}, {vk, k_at, w}, {vk, v_at, w}, shape);  // (Tq, w)
+  const Variable y = ops::gate(tape, ops::GateForm::concat, {uq, 0, w}, o, Variable(output_norm_.weight),
+                               Variable(output_norm_.bias), kLayerEpsilon, dropout);  // (Tq, 3 w)
+  return ops::linear_residual(tape, y, ops::weight(tape, output_, type), xq);
 }
 
 }  // namespace hstu

@@ -1,7 +1,5 @@
 #include "hstu/ops/attention.h"
 
-#include <type_traits>
-
 #include "hstu/attention/attention.h"
 #include "hstu/attention/attention_cuda.h"
 #include "hstu/kernels/elementwise.h"
@@ -10,24 +8,8 @@
 namespace hstu::ops {
 namespace {
 
-// Rows of `columns` elements from column `first` on: AttentionInput of a const T, AttentionRows of a T.
-template <typename T>
-auto rows_at(const AttentionShape& shape, T* data, std::int64_t first, std::int64_t columns) {
-  using Rows = std::conditional_t<std::is_const_v<T>, AttentionInput, AttentionRows>;
-  return Rows{data == nullptr ? nullptr : data + first, columns, shape.head_dim};
-}
-template <typename T>
-auto queries_at(const AttentionShape& shape, T* q) {
-  return rows_at(shape, q, 0, shape.heads * shape.head_dim);
-}
-// A row has the values, then the keys.
-template <typename T>
-auto values_at(const AttentionShape& shape, T* vk) {
-  return rows_at(shape, vk, 0, 2 * shape.heads * shape.head_dim);
-}
-template <typename T>
-auto keys_at(const AttentionShape& shape, T* vk) {
-  return rows_at(shape, vk, shape.heads * shape.head_dim, 2 * shape.heads * shape.head_dim);
+AttentionInput rows_of(const AttentionShape& shape, const void* data, std::int64_t stride) {
+  return {data, stride, shape.head_dim};
 }
 
 template <typename Number>
@@ -42,15 +24,16 @@ constexpr AttentionType type_of() {
 }
 
 template <typename T>
-AttentionProblem problem_of(const AttentionShape& shape, const Variable& q, const Variable& vk) {
+AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const Columns& k,
+                            const Columns& v) {
   AttentionProblem p;
   p.type = type_of<T>();
   p.samples = shape.offsets.size() - 1;
-  p.tokens = vk.rows(), p.queries = q.rows();
+  p.tokens = k.rows(), p.queries = q.rows();
   p.heads = shape.heads, p.head_dim = shape.head_dim;
-  p.q = queries_at(shape, q.value().data<T>());
-  p.k = keys_at(shape, vk.value().data<T>());
-  p.v = values_at(shape, vk.value().data<T>());
+  p.q = rows_of(shape, q.data<T>(), q.stride());
+  p.k = rows_of(shape, k.data<T>(), k.stride());
+  p.v = rows_of(shape, v.data<T>(), v.stride());
   p.offsets = shape.offsets.data<std::int64_t>();
   p.query_offsets = list_of<std::int64_t>(shape.query_offsets);
   p.contexts = list_of<std::int32_t>(shape.contexts), p.targets = list_of<std::int32_t>(shape.targets);
@@ -84,32 +67,33 @@ void backward(const AttentionProblem& p, const AttentionGradients& gradients, De
   }
 }
 
-// Where a backward kernel writes a gradient: its slot or, because the kernels for tensor cores do not add to
-// what their outputs hold, memory that is added to the slot afterwards.
+// Where a backward kernel writes a gradient: its slot or, because the kernels for GPUs do not add to what
+// their outputs hold, memory that is added to the slot afterwards.
 template <typename T>
 class Written {
  public:
-  Written(const Variable& variable, const Context& context)
-      : context_(context), slot_(variable.gradient_slot(context)), tensor_(slot_.tensor) {
-    if (adds_afterwards()) tensor_ = Tensor::empty(slot_.tensor.shape(), slot_.tensor.dtype(), context);
+  Written(const Columns& x, const Context& context)
+      : slot_(gradient_of<T>(x, context)), size_(x.rows() * x.width()), stride_(x.stride()) {
+    if (context.device().is_host() || !slot_.accumulate) return;
+    require(x.width() == stride_, "attention: columns [{}, {}) are an operand twice", x.range.begin,
+            x.range.end);
+    apart_ = Tensor::empty({x.rows(), x.width()}, x.variable.value().dtype(), context);
   }
-  T* data() { return tensor_.template mutable_data<T>(); }
-  bool accumulate() const { return slot_.accumulate && !adds_afterwards(); }
+  AttentionRows rows(const AttentionShape& shape) {
+    return {apart_.defined() ? apart_.mutable_data<T>() : slot_.to, stride_, shape.head_dim};
+  }
+  bool accumulate() const { return slot_.accumulate && !apart_.defined(); }
   template <typename DeviceStream>
   void finish(DeviceStream stream) {
-    if (!adds_afterwards()) return;
-    kernels::pass_gradient(
-        kernels::PassGradient<T>{
-            .size = tensor_.size(), .dy = data(), .dx = {slot_.tensor.template mutable_data<T>(), true}},
-        stream);
+    if (!apart_.defined()) return;
+    kernels::pass_gradient(kernels::PassGradient<T>{.size = size_, .dy = apart_.data<T>(), .dx = slot_},
+                           stream);
   }
 
  private:
-  bool adds_afterwards() const { return slot_.accumulate && !context_.device().is_host(); }
-
-  const Context& context_;
-  GradientSlot slot_;
-  Tensor tensor_;
+  kernels::Gradient<T> slot_;
+  std::int64_t size_, stride_;
+  Tensor apart_;
 };
 
 void check_list(const char* name, const Tensor& list, std::int64_t count) {
@@ -117,44 +101,47 @@ void check_list(const char* name, const Tensor& list, std::int64_t count) {
           count, list.size());
 }
 
-void check_shape(const AttentionShape& shape, const Variable& q, const Variable& vk) {
+void check_shape(const AttentionShape& shape, const Columns& q, const Columns& k, const Columns& v) {
   require(shape.offsets.defined() && shape.offsets.size() > 0, "attention: expected offsets");
   const std::int64_t samples = shape.offsets.size() - 1, width = shape.heads * shape.head_dim;
   check_list("query_offsets", shape.query_offsets, samples + 1);
   check_list("sample_scale", shape.sample_scale, samples);
   check_list("contexts", shape.contexts, samples);
   check_list("targets", shape.targets, samples);
-  require(
-      q.cols() == width && vk.cols() == 2 * width && (shape.query_offsets.defined() || q.rows() == vk.rows()),
-      "attention: shapes {} and {} do not fit {} heads of {}", to_string(q.value().shape()),
-      to_string(vk.value().shape()), shape.heads, shape.head_dim);
+  require(q.width() == width && k.width() == width && v.width() == width && k.rows() == v.rows() &&
+              (shape.query_offsets.defined() || q.rows() == k.rows()),
+          "attention: {} x {}, {} x {} and {} x {} do not fit {} heads of {}", q.rows(), q.width(), k.rows(),
+          k.width(), v.rows(), v.width(), shape.heads, shape.head_dim);
 }
 
 }  // namespace
 
-Variable attention(Tape& tape, const Variable& q, const Variable& vk, const AttentionShape& shape) {
-  check_shape(shape, q, vk);
+Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns& v,
+                   const AttentionShape& shape) {
+  check_shape(shape, q, k, v);
   const Context& context = tape.context();
-  check_devices<Operation::attention>(context, q, vk, shape.offsets, shape.query_offsets, shape.sample_scale,
-                                      shape.contexts, shape.targets);
-  const DType type = q.value().dtype();
-  Tensor o = Tensor::empty({q.rows(), q.cols()}, type, context);
+  check_devices<Operation::attention>(context, q.variable, k.variable, v.variable, shape.offsets,
+                                      shape.query_offsets, shape.sample_scale, shape.contexts, shape.targets);
+  const DType type = q.variable.value().dtype();
+  Tensor o = Tensor::empty({q.rows(), q.width()}, type, context);
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
-    forward(problem_of<T>(shape, q, vk), queries_at(shape, o.mutable_data<T>()), stream);
+    forward(problem_of<T>(shape, q, k, v), {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
   });
-  return tape.record(o, {q, vk}, [=](const Tensor& d_o) {
+  return tape.record(o, {q.variable, k.variable, v.variable}, [=](const Tensor& d_o) {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
-      Written<T> dq(q, context), dvk(vk, context);
-      backward(problem_of<T>(shape, q, vk),
-               {.d_o = queries_at(shape, d_o.data<T>()),
-                .dq = queries_at(shape, dq.data()),
-                .dk = keys_at(shape, dvk.data()),
-                .dv = values_at(shape, dvk.data()),
+      Written<T> dq(q, context), dk(k, context), dv(v, context);
+      require(dk.accumulate() == dv.accumulate(), "attention: keys and values are used unequally often");
+      backward(problem_of<T>(shape, q, k, v),
+               {.d_o = rows_of(shape, d_o.data<T>(), q.width()),
+                .dq = dq.rows(shape),
+                .dk = dk.rows(shape),
+                .dv = dv.rows(shape),
                 .accumulate_dq = dq.accumulate(),
-                .accumulate_dkv = dvk.accumulate()},
+                .accumulate_dkv = dk.accumulate()},
                stream);
       dq.finish(stream);
-      dvk.finish(stream);
+      dk.finish(stream);
+      dv.finish(stream);
     });
   });
 }

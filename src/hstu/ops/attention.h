@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "hstu/attention/problem.h"
-#include "hstu/tensor/tape.h"
+#include "hstu/ops/columns.h"
 
 namespace hstu::ops {
 
@@ -22,7 +22,9 @@ struct AttentionShape {
   Tensor targets;                        // (B) i32 last tokens of each sample; undefined: none
 };
 
-// o (Tq, H * D) from q (Tq, H * D) and vk (T, 2 * H * D), the values and keys side by side.
-Variable attention(Tape& tape, const Variable& q, const Variable& vk, const AttentionShape& shape);
+// o (Tq, H * D) from q (Tq, H * D), k (T, H * D) and v (T, H * D). On a GPU, proper columns of a variable may
+// be an operand once.
+Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns& v,
+                   const AttentionShape& shape);
 
 }  // namespace hstu::ops

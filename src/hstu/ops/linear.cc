@@ -64,7 +64,7 @@ Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, c
   for (const ColumnRange& c : columns) {
     require(0 <= c.begin && c.begin <= c.end && c.end <= weight.cols(), "linear: columns [{}, {}) of {}",
             c.begin, c.end, weight.cols());
-    n += c.end - c.begin;
+    n += c.width();
   }
   return product(tape, x, weight, bias, {}, n, columns);
 }

@@ -8,8 +8,6 @@
 
 namespace hstu::ops {
 
-using kernels::ColumnRange;  // columns [begin, end) of a weight matrix
-
 // y (M, N) = x (M, K) weight (K, N) + bias (N); the bias may be undefined.
 Variable linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias);
 

@@ -18,10 +18,35 @@ Variable::Variable(const Parameter& parameter, Tensor value) : Variable(std::mov
 }
 
 GradientSlot Variable::gradient_slot(const Context& context) const {
+  require(state_->written.empty(), "a gradient of {} lacks columns", to_string(value().shape()));
   if (!state_->gradient.defined()) {
     state_->gradient = Tensor::empty(value().shape(), value().dtype(), context);
   }
   return {state_->gradient, std::exchange(state_->has_gradient, true)};
+}
+
+GradientSlot Variable::gradient_columns(ColumnRange columns, const Context& context) const {
+  if (state_->has_gradient || columns == ColumnRange{0, cols()}) return gradient_slot(context);
+  if (!state_->gradient.defined()) {
+    state_->gradient = Tensor::empty(value().shape(), value().dtype(), context);
+  }
+  std::vector<ColumnRange>& written = state_->written;
+  const bool again = std::find(written.begin(), written.end(), columns) != written.end();
+  if (!again) {
+    std::int64_t width = columns.width();
+    for (const ColumnRange& other : written) {
+      require(columns.end <= other.begin || other.end <= columns.begin,
+              "columns [{}, {}) and [{}, {}) of a gradient overlap", columns.begin, columns.end, other.begin,
+              other.end);
+      width += other.width();
+    }
+    written.push_back(columns);
+    if (width == cols()) {
+      state_->has_gradient = true;
+      written.clear();
+    }
+  }
+  return {state_->gradient, again};
 }
 
 bool Tape::any_needs_gradient(const std::vector<Variable>& inputs) {
@@ -61,6 +86,8 @@ void Tape::backward(const Variable& result, const Tensor& gradient) {
     const Step step = std::move(steps_.back());
     steps_.pop_back();
     if (step.result.has_gradient()) step.backward(step.result.state_->gradient);
+    require(step.result.state_->written.empty(), "a gradient of {} lacks columns",
+            to_string(step.result.value().shape()));
     settle(step);
   }
 }

@@ -8,13 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/base/column_range.h"
 #include "hstu/tensor/context.h"
 #include "hstu/tensor/parameter.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu {
 
-// Where a backward pass puts its result: added to `tensor` with `accumulate`, written over it without.
+// Where a backward pass puts its result: added to `tensor`, or to columns of it, with `accumulate`; written
+// over them without.
 struct GradientSlot {
   Tensor tensor;  // uninitialised while accumulate is false
   bool accumulate = false;
@@ -43,6 +45,10 @@ class Variable {
   // For a backward pass: the slot to write to, in memory of `context`. The first writer overwrites, later
   // ones add.
   GradientSlot gradient_slot(const Context& context = host_context()) const;
+  // The same for an operation that writes these columns alone. Others write the rest: a gradient of which
+  // some columns were written and others were not is a defect, and ranges are the same or have no column in
+  // common.
+  GradientSlot gradient_columns(ColumnRange columns, const Context& context = host_context()) const;
   // The gradient that arrived; undefined when none did.
   const Tensor& gradient() const { return state_->gradient; }
   bool has_gradient() const { return state_->has_gradient; }
@@ -53,6 +59,7 @@ class Variable {
     Tensor value, gradient;
     const Parameter* parameter = nullptr;
     bool needs_gradient = false, has_gradient = false;
+    std::vector<ColumnRange> written;  // of a gradient that has some of its columns
   };
   std::shared_ptr<State> state_;
 };

@@ -1,6 +1,7 @@
 // Sums of the columns of a matrix, in a fixed order: gradients of biases.
 #pragma once
 
+#include "hstu/kernels/cuda/add_partials.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
 
 namespace hstu::kernels::cuda {
@@ -22,15 +23,6 @@ __global__ void sum_strips(std::int64_t rows, std::int64_t width, std::int64_t s
   put_group(Target<float>{partial}, blockIdx.y * width, c, width, sum);
 }
 
-static __global__ void add_strips(std::int64_t strips, std::int64_t width, const float* partial,
-                                  Target<float> total) {
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (c >= width) return;
-  float sum = 0;
-  for (std::int64_t s = 0; s < strips; ++s) sum += partial[s * width + c];
-  total.put(c, sum);
-}
-
 // The sums of the columns of x (rows, width), whose rows are `stride` apart.
 template <typename N>
 void sum_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t stride, Target<float> total,
@@ -45,7 +37,7 @@ void sum_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t
     const dim3 grid(blocks_for(width, kColumnThreads * kGroup), static_cast<unsigned>(strips));
     sum_strips<<<grid, kColumnThreads, 0, stream.handle>>>(rows, width, stride, strip, x, partial.data());
   }
-  add_strips<<<blocks_for(width, 64), 64, 0, stream.handle>>>(strips, width, partial.data(), total);
+  add_partials(strips, width, partial.data(), width, total, stream);
 }
 
 }  // namespace hstu::kernels::cuda

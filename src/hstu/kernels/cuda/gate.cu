@@ -1,5 +1,5 @@
 #include "hstu/kernels/cuda/dropout.cuh"
-#include "hstu/kernels/cuda/rows.cuh"
+#include "hstu/kernels/cuda/norm_rows.cuh"
 #include "hstu/kernels/gate.h"
 
 namespace hstu::kernels {
@@ -7,139 +7,171 @@ namespace {
 
 using namespace cuda;
 
-// The factors of eight columns of each third of cat. One call draws those of a third where its groups begin
-// at a multiple of 8; otherwise they are drawn one by one.
-struct Factors {
-  float u[kGroup], o[kGroup], y[kGroup];
-};
-__device__ void draw(const DropoutRows& dropout, std::uint64_t key, std::int64_t width, std::int64_t c,
-                     Factors& f) {
-  if (width % kGroup == 0) {
-    dropout.factors(key, c / kGroup, f.u);
-    dropout.factors(key, (width + c) / kGroup, f.o);
-    dropout.factors(key, (2 * width + c) / kGroup, f.y);
-    return;
-  }
-  for (int i = 0; i < kGroup; ++i) {
-    f.u[i] = dropout.factor(key, c + i);
-    f.o[i] = dropout.factor(key, width + c + i);
-    f.y[i] = dropout.factor(key, 2 * width + c + i);
-  }
+constexpr bool is_concat(GateForm form) {
+  return form == GateForm::concat;
 }
 
-template <typename N>
+// The factors of eight columns from `column` on of a row of y. One call draws them where `column` is a
+// multiple of 8; otherwise they are drawn one by one.
+__device__ void draw(const DropoutRows& dropout, std::uint64_t key, std::int64_t column, float (&f)[kGroup]) {
+  if (column % kGroup == 0) return dropout.factors(key, column / kGroup, f);
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) f[i] = dropout.factor(key, column + i);
+}
+
+template <GateForm form, typename N>
 struct Forward {
-  std::int64_t width;
+  std::int64_t width, u_stride;
   float epsilon;
   const N *u, *o;
   const float *weight, *bias;
   DropoutRows dropout;
-  Target<N> cat;
+  Target<N> y;
   float *mean, *rstd;
 
+  template <int kGroups>
   __device__ void operator()(std::int64_t r) const {
-    const RowStatistics s = row_statistics(o + r * width, width, epsilon);
+    Row<kGroups> o_row, u_row;
+    load_row<kGroups>(o + r * width, width, o_row);
+    load_row<kGroups>(u + r * u_stride, width, u_row);
+    const RowStatistics s = row_statistics<kGroups>(o_row, width, epsilon);
     if (lane() == 0) mean[r] = s.mean, rstd[r] = s.rstd;
     const std::uint64_t key = dropout.row(r);
-    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
-      Factors f;
-      draw(dropout, key, width, c, f);
-      float x[kGroup], v[kGroup], w[kGroup], b[kGroup], y[kGroup];
-      load_group(u + r * width, c, width, x);
-      load_group(o + r * width, c, width, v);
+    const std::int64_t first = gate_parts(form) * r * width;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const std::int64_t c = column_of(g);
+      if (c >= width) break;
+      float w[kGroup], b[kGroup], f[kGroup], x[kGroup];
       load_group(weight, c, width, w);
       load_group(bias, c, width, b);
+      if constexpr (is_concat(form)) {
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        const float activated = x[i] * sigmoid(x[i]);
-        y[i] = f.y[i] * activated * ((v[i] - s.mean) * s.rstd * w[i] + b[i]);
-        x[i] = f.u[i] * activated;
-        v[i] = f.o[i] * v[i];
+        for (int i = 0; i < kGroup; ++i) u_row[g][i] *= sigmoid(u_row[g][i]);
+        draw(dropout, key, c, f);
+#pragma unroll
+        for (int i = 0; i < kGroup; ++i) x[i] = f[i] * u_row[g][i];
+        put_group(y, first, c, width, x);
+        draw(dropout, key, width + c, f);
+#pragma unroll
+        for (int i = 0; i < kGroup; ++i) x[i] = f[i] * o_row[g][i];
+        put_group(y, first + width, c, width, x);
       }
-      put_group(cat, 3 * r * width, c, width, x);
-      put_group(cat, 3 * r * width + width, c, width, v);
-      put_group(cat, 3 * r * width + 2 * width, c, width, y);
+      draw(dropout, key, (gate_parts(form) - 1) * width + c, f);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i)
+        x[i] = f[i] * u_row[g][i] * ((o_row[g][i] - s.mean) * s.rstd * w[i] + b[i]);
+      put_group(y, first + (gate_parts(form) - 1) * width, c, width, x);
     }
   }
 };
 
-template <typename N>
+template <GateForm form, typename N>
 struct Backward {
-  std::int64_t width;
+  std::int64_t width, u_stride, du_stride;
   const N *u, *o;
   const float *weight, *bias, *mean, *rstd;
   DropoutRows dropout;
-  const N* dcat;  // (rows, 3 * width)
+  const N* dy;  // (rows, parts * width)
   Target<N> du, d_o;
 
-  __device__ void operator()(std::int64_t r, float* sums) const {
-    const N* const dcat_row = dcat + 3 * r * width;
+  template <int kGroups>
+  __device__ void operator()(std::int64_t r, Row<kGroups>& dweight, Row<kGroups>& dbias) const {
+    const N* const dy_row = dy + gate_parts(form) * r * width;
+    const std::int64_t last = (gate_parts(form) - 1) * width;  // the part of the product
+    Row<kGroups> n, x, g;  // the normalised o, u, what reaches the product
+    load_row<kGroups>(o + r * width, width, n);
+    load_row<kGroups>(u + r * u_stride, width, x);
+    load_row<kGroups>(dy_row + last, width, g);
     const float m = mean[r], s = rstd[r];
     const std::uint64_t key = dropout.row(r);
-    float x[kGroup], v[kGroup], w[kGroup], dy[kGroup];
     float sum_g = 0, sum_gn = 0;
-    Factors f;
-    // dn, the gradient of the normalised row, is dy times silu(u).
-    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
-      draw(dropout, key, width, c, f);
-      load_group(u + r * width, c, width, x);
-      load_group(o + r * width, c, width, v);
+#pragma unroll
+    for (int k = 0; k < kGroups; ++k) {
+      const std::int64_t c = column_of(k);
+      if (c >= width) break;
+      float w[kGroup], f[kGroup];
       load_group(weight, c, width, w);
-      load_group(dcat_row + 2 * width, c, width, dy);
+      draw(dropout, key, last + c, f);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
-        const float dn = dy[i] * f.y[i] * x[i] * sigmoid(x[i]), n = (v[i] - m) * s;
+        g[k][i] *= f[i];
+        n[k][i] = (n[k][i] - m) * s;
+        const float dn = g[k][i] * activated(x[k][i]);
         sum_g += dn * w[i];
-        sum_gn += dn * w[i] * n;
-        if (sums != nullptr) {
-          sums[sum_slot(c) + 32 * i] += dn * n;
-          sums[padded(width) + sum_slot(c) + 32 * i] += dn;
-        }
+        sum_gn += dn * w[i] * n[k][i];
+        dweight[k][i] += dn * n[k][i];
+        dbias[k][i] += dn;
       }
     }
     const float average_g = warp_sum(sum_g) / static_cast<float>(width),
                 average_gn = warp_sum(sum_gn) / static_cast<float>(width);
-    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
-      draw(dropout, key, width, c, f);
-      float b[kGroup], d_activated[kGroup], d_passed[kGroup];
-      load_group(u + r * width, c, width, x);
-      load_group(o + r * width, c, width, v);
+#pragma unroll
+    for (int k = 0; k < kGroups; ++k) {
+      const std::int64_t c = column_of(k);
+      if (c >= width) break;
+      float w[kGroup], b[kGroup], f[kGroup], part[kGroup], result[kGroup];
       load_group(weight, c, width, w);
       load_group(bias, c, width, b);
-      load_group(dcat_row, c, width, d_activated);
-      load_group(dcat_row + width, c, width, d_passed);
-      load_group(dcat_row + 2 * width, c, width, dy);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
-        const float open = sigmoid(x[i]), n = (v[i] - m) * s, g = dy[i] * f.y[i];
-        const float reaches_silu = d_activated[i] * f.u[i] + g * (n * w[i] + b[i]);
-        const float dn = g * x[i] * open;
-        x[i] = reaches_silu * open * (1 + x[i] * (1 - open));
-        v[i] = s * (dn * w[i] - average_g - n * average_gn) + d_passed[i] * f.o[i];
+        const float dn = g[k][i] * activated(x[k][i]);
+        g[k][i] *= n[k][i] * w[i] + b[i];  // what reaches u through the product
+        n[k][i] = s * (dn * w[i] - average_g - n[k][i] * average_gn);
       }
-      put_group(du, r * width, c, width, x);
-      put_group(d_o, r * width, c, width, v);
+      if constexpr (is_concat(form)) {
+        load_group(dy_row, c, width, part);
+        draw(dropout, key, c, f);
+#pragma unroll
+        for (int i = 0; i < kGroup; ++i) {
+          const float open = sigmoid(x[k][i]);
+          result[i] = (part[i] * f[i] + g[k][i]) * open * (1 + x[k][i] * (1 - open));
+        }
+        load_group(dy_row + width, c, width, part);
+        draw(dropout, key, width + c, f);
+#pragma unroll
+        for (int i = 0; i < kGroup; ++i) n[k][i] += part[i] * f[i];
+        put_group(du, r * du_stride, c, width, result);
+      } else {
+        put_group(du, r * du_stride, c, width, g[k]);
+      }
+      put_group(d_o, r * width, c, width, n[k]);
     }
   }
+
+ private:
+  static __device__ float activated(float u) {
+    return is_concat(form) ? u * sigmoid(u) : u;
+  }
 };
+
+template <GateForm form, typename T>
+void forward(const GateForward<T>& p, CudaStream stream) {
+  const Forward<form, Native<T>> body{p.width,       p.u_stride, p.epsilon, native(p.u),
+                                      native(p.o),   p.weight,   p.bias,    DropoutRows(p.dropout),
+                                      {native(p.y)}, p.mean,     p.rstd};
+  for_each_norm_row(p.rows, p.width, body, stream);
+}
+template <GateForm form, typename T>
+void backward(const GateBackward<T>& p, CudaStream stream) {
+  const Backward<form, Native<T>> body{
+      p.width,      p.u_stride,   p.du_stride,  native(p.u), native(p.o),
+      p.weight,     p.bias,       p.mean,       p.rstd,      DropoutRows(p.dropout),
+      native(p.dy), target(p.du), target(p.d_o)};
+  for_each_norm_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
+}
 
 }  // namespace
 
 template <typename T>
 void gate(const GateForward<T>& p, CudaStream stream) {
-  const Forward<Native<T>> body{
-      p.width,         p.epsilon, native(p.u), native(p.o), p.weight, p.bias, DropoutRows(p.dropout),
-      {native(p.cat)}, p.mean,    p.rstd};
-  for_each_row(p.rows, body, stream);
+  is_concat(p.form) ? forward<GateForm::concat>(p, stream) : forward<GateForm::product>(p, stream);
   check_launch("gate");
 }
 
 template <typename T>
 void gate_backward(const GateBackward<T>& p, CudaStream stream) {
-  const Backward<Native<T>> body{p.width,        native(p.u),  native(p.o),  p.weight,
-                                 p.bias,         p.mean,       p.rstd,       DropoutRows(p.dropout),
-                                 native(p.dcat), target(p.du), target(p.d_o)};
-  for_each_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
+  is_concat(p.form) ? backward<GateForm::concat>(p, stream) : backward<GateForm::product>(p, stream);
   check_launch("gate_backward");
 }
 

@@ -1,4 +1,4 @@
-#include "hstu/kernels/cuda/rows.cuh"
+#include "hstu/kernels/cuda/norm_rows.cuh"
 #include "hstu/kernels/layer_norm.h"
 
 namespace hstu::kernels {
@@ -16,28 +16,26 @@ struct Forward {
   Target<N> y;
   float *mean, *rstd;
 
+  template <int kGroups>
   __device__ void operator()(std::int64_t r) const {
-    const RowStatistics s = row_statistics(x + r * width, width, epsilon);
+    Row<kGroups> v;
+    load_row<kGroups>(x + r * width, width, v);
+    const RowStatistics s = row_statistics<kGroups>(v, width, epsilon);
     if (lane() == 0) mean[r] = s.mean, rstd[r] = s.rstd;
-    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
-      float v[kGroup], w[kGroup], b[kGroup];
-      load_group(x + r * width, c, width, v);
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const std::int64_t c = column_of(g);
+      float w[kGroup], b[kGroup];
       load_group(weight, c, width, w);
       load_group(bias, c, width, b);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
-        const float n = (v[i] - s.mean) * s.rstd * w[i] + b[i];
-        v[i] = swish ? v[i] * sigmoid(n) : n;
+        const float n = (v[g][i] - s.mean) * s.rstd * w[i] + b[i];
+        v[g][i] = swish ? v[g][i] * sigmoid(n) : n;
       }
-      put_group(y, r * width, c, width, v);
+      put_group(y, r * width, c, width, v[g]);
     }
   }
-};
-
-// What reaches eight elements of a row: dn, the gradient of the affine result; n, the normalised element;
-// gate, the part of dy that reaches x directly. All are 0 beyond the row.
-struct Elements {
-  float dn[kGroup], n[kGroup], gate[kGroup], weight[kGroup];
 };
 
 template <bool swish, typename N>
@@ -47,49 +45,47 @@ struct Backward {
   const float *weight, *bias, *mean, *rstd;
   Target<N> dx;
 
-  __device__ void elements(std::int64_t r, std::int64_t c, Elements& e) const {
-    float v[kGroup], g[kGroup], b[kGroup];
-    load_group(x + r * width, c, width, v);
-    load_group(dy + r * width, c, width, g);
-    load_group(weight, c, width, e.weight);
-    if constexpr (swish) load_group(bias, c, width, b);
+  template <int kGroups>
+  __device__ void operator()(std::int64_t r, Row<kGroups>& dweight, Row<kGroups>& dbias) const {
+    Row<kGroups> n, g;                // the normalised x; what reaches it, times the weight
+    Row<swish ? kGroups : 1> direct;  // the part of dx that does not go through the norm
+    load_row<kGroups>(x + r * width, width, n);
+    load_row<kGroups>(dy + r * width, width, g);
     const float m = mean[r], s = rstd[r];
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      e.n[i] = (v[i] - m) * s;
-      e.dn[i] = g[i], e.gate[i] = 0;
-      if constexpr (swish) {
-        const float open = sigmoid(e.n[i] * e.weight[i] + b[i]);
-        e.dn[i] = g[i] * v[i] * open * (1 - open);
-        e.gate[i] = g[i] * open;
-      }
-    }
-  }
-  __device__ void operator()(std::int64_t r, float* sums) const {
-    Elements e;
     float sum_g = 0, sum_gn = 0;
-    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
-      elements(r, c, e);
+#pragma unroll
+    for (int k = 0; k < kGroups; ++k) {
+      const std::int64_t c = column_of(k);
+      float w[kGroup], b[kGroup];
+      load_group(weight, c, width, w);
+      if constexpr (swish) load_group(bias, c, width, b);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
-        sum_g += e.dn[i] * e.weight[i];
-        sum_gn += e.dn[i] * e.weight[i] * e.n[i];
-        if (sums != nullptr) {
-          sums[sum_slot(c) + 32 * i] += e.dn[i] * e.n[i];
-          sums[padded(width) + sum_slot(c) + 32 * i] += e.dn[i];
+        const float v = n[k][i];
+        n[k][i] = (v - m) * s;
+        if constexpr (swish) {
+          const float open = sigmoid(n[k][i] * w[i] + b[i]);
+          direct[k][i] = g[k][i] * open;
+          g[k][i] *= v * open * (1 - open);
         }
+        dweight[k][i] += g[k][i] * n[k][i];
+        dbias[k][i] += g[k][i];
+        g[k][i] *= w[i];
+        sum_g += g[k][i];
+        sum_gn += g[k][i] * n[k][i];
       }
     }
     if (dx.to == nullptr) return;
     const float average_g = warp_sum(sum_g) / static_cast<float>(width),
                 average_gn = warp_sum(sum_gn) / static_cast<float>(width);
-    for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
-      elements(r, c, e);
-      float result[kGroup];
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i)
-        result[i] = rstd[r] * (e.dn[i] * e.weight[i] - average_g - e.n[i] * average_gn) + e.gate[i];
-      put_group(dx, r * width, c, width, result);
+    for (int k = 0; k < kGroups; ++k) {
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) {
+        g[k][i] = s * (g[k][i] - average_g - n[k][i] * average_gn);
+        if constexpr (swish) g[k][i] += direct[k][i];
+      }
+      put_group(dx, r * width, column_of(k), width, g[k]);
     }
   }
 };
@@ -99,7 +95,7 @@ void forward(const LayerNormForward<T>& p, CudaStream stream) {
   using N = Native<T>;
   const Forward<swish, N> body{p.width, p.epsilon,     native(p.x), p.weight,
                                p.bias,  {native(p.y)}, p.mean,      p.rstd};
-  for_each_row(p.rows, body, stream);
+  for_each_norm_row(p.rows, p.width, body, stream);
   check_launch("layer_norm");
 }
 
@@ -108,7 +104,7 @@ void backward(const LayerNormBackward<T>& p, CudaStream stream) {
   using N = Native<T>;
   const Backward<swish, N> body{p.width, native(p.x), native(p.dy), p.weight,
                                 p.bias,  p.mean,      p.rstd,       target(p.dx)};
-  for_each_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
+  for_each_norm_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
   check_launch("layer_norm_backward");
 }
 

@@ -1,4 +1,4 @@
-// Rows that one warp computes, eight columns a lane at a time, and sums over rows in a fixed order.
+// Rows that one warp computes, eight columns a lane at a time.
 #pragma once
 
 #include "hstu/kernels/cuda/launch.cuh"
@@ -68,31 +68,6 @@ __device__ void put_group(const Target<N>& target, std::int64_t first, std::int6
   }
 }
 
-struct RowStatistics {
-  float mean, rstd;
-};
-
-// Of x (width), in two passes; every lane of the warp gets them.
-template <typename N>
-__device__ RowStatistics row_statistics(const N* x, std::int64_t width, float epsilon) {
-  float v[kGroup], sum = 0, squares = 0;
-  for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
-    load_group(x, c, width, v);
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i) sum += v[i];
-  }
-  const float mean = warp_sum(sum) / static_cast<float>(width);
-  for (std::int64_t c = kGroup * lane(); c < width; c += 32 * kGroup) {
-    load_group(x, c, width, v);
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      const float d = c + i < width ? v[i] - mean : 0.0f;
-      squares += d * d;
-    }
-  }
-  return {mean, rsqrtf(warp_sum(squares) / static_cast<float>(width) + epsilon)};
-}
-
 // Calls body(row) with each warp of the block on a row of its own.
 template <typename Body>
 __global__ void __launch_bounds__(kThreads) each_row(std::int64_t rows, Body body) {
@@ -102,77 +77,6 @@ __global__ void __launch_bounds__(kThreads) each_row(std::int64_t rows, Body bod
 template <typename Body>
 void for_each_row(std::int64_t rows, const Body& body, CudaStream stream) {
   if (rows > 0) each_row<<<blocks_for(rows, kWarps), kThreads, 0, stream.handle>>>(rows, body);
-}
-
-// Sums over rows for each column: of the weight's gradient, then of the bias's.
-inline constexpr std::int64_t kSumBlocks = 1056;  // a constant, so that the sums are the same on every GPU
-inline constexpr std::int64_t kSharedFloats = 12 * 1024;
-
-// Where a warp keeps a column's sum: the columns of a lane are 32 apart, so that lanes use different banks.
-__host__ __device__ inline std::int64_t sum_slot(std::int64_t column) {
-  return column / 256 * 256 + column % kGroup * 32 + column % 256 / kGroup;
-}
-__host__ __device__ inline std::int64_t padded(std::int64_t width) {
-  return (width + 255) / 256 * 256;
-}
-
-// partial (blocks, 2, width). body(row, sums) computes a row and adds to this warp's sums (2,
-// pitch) at sum_slot, of which a lane touches its own columns alone; sums are null where none are wanted.
-template <typename Body>
-__global__ void __launch_bounds__(kThreads)
-    each_row_with_sums(std::int64_t rows, std::int64_t width, std::int64_t pitch, Body body, float* partial) {
-  extern __shared__ float shared[];
-  const int warps = blockDim.x / 32, warp = threadIdx.x / 32;
-  float* const sums = partial == nullptr ? nullptr : shared + warp * 2 * pitch;
-  if (sums != nullptr) {
-    for (std::int64_t i = threadIdx.x; i < warps * 2 * pitch; i += blockDim.x) shared[i] = 0;
-    __syncthreads();
-  }
-  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * warps + warp; r < rows;
-       r += static_cast<std::int64_t>(gridDim.x) * warps) {
-    body(r, sums);
-  }
-  if (sums == nullptr) return;
-  __syncthreads();
-  for (std::int64_t i = threadIdx.x; i < 2 * width; i += blockDim.x) {
-    float sum = 0;
-    const std::int64_t slot = i < width ? sum_slot(i) : pitch + sum_slot(i - width);
-    for (int w = 0; w < warps; ++w) sum += shared[w * 2 * pitch + slot];
-    partial[blockIdx.x * 2 * width + i] = sum;
-  }
-}
-
-// The blocks' sums, in ascending order, to first (width) and second (width).
-static __global__ void add_blocks(std::int64_t blocks, std::int64_t width, const float* partial,
-                                  Target<float> first, Target<float> second) {
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (c >= 2 * width) return;
-  float sum = 0;
-  for (std::int64_t b = 0; b < blocks; ++b) sum += partial[b * 2 * width + c];
-  const Target<float>& target = c < width ? first : second;
-  if (target.to != nullptr) target.put(c < width ? c : c - width, sum);
-}
-
-template <typename Body>
-void for_each_row_with_sums(std::int64_t rows, std::int64_t width, const Body& body, Target<float> first,
-                            Target<float> second, CudaStream stream) {
-  const std::int64_t pitch = padded(width);
-  require(2 * pitch <= kSharedFloats, "a norm of {} elements is too wide for a GPU: at most {}", width,
-          kSharedFloats / 2);
-  const bool wanted = first.to != nullptr || second.to != nullptr;
-  const std::int64_t warps =
-      std::min<std::int64_t>(kWarps, kSharedFloats / std::max<std::int64_t>(1, 2 * pitch));
-  const std::int64_t blocks = std::min(kSumBlocks, (rows + warps - 1) / warps);
-  const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
-  if (blocks > 0) {
-    const auto bytes = static_cast<std::size_t>(wanted ? warps * 2 * pitch : 0) * sizeof(float);
-    each_row_with_sums<<<static_cast<unsigned>(blocks), static_cast<unsigned>(32 * warps), bytes,
-                         stream.handle>>>(rows, width, pitch, body, wanted ? partial.data() : nullptr);
-  }
-  if (wanted && width > 0) {
-    add_blocks<<<blocks_for(2 * width, 64), 64, 0, stream.handle>>>(blocks, width, partial.data(), first,
-                                                                    second);
-  }
 }
 
 }  // namespace hstu::kernels::cuda
