@@ -56,7 +56,7 @@ __global__ void gather(std::int64_t tokens, std::int64_t width, Sources<N> sourc
     for (int i = 0; i < kGroup; ++i) sum[i] = fmaf(source.factor, v[i], sum[i]);
   }
   float factors[kGroup];
-  dropout.factors(dropout.row(t), c0 / kGroup, factors);
+  dropout.factors(dropout.row(t), c0, factors);
 #pragma unroll
   for (int i = 0; i < kGroup; ++i) sum[i] *= factors[i];
   put_group(Target<N>{y}, t * width, c0, width, sum);
@@ -67,7 +67,7 @@ __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutR
   const auto [r, c0] = place_of(width);
   if (r >= rows) return;
   float factors[kGroup], v[kGroup];
-  dropout.factors(dropout.row(r), c0 / kGroup, factors);
+  dropout.factors(dropout.row(r), c0, factors);
   load_group(x + r * width, c0, width, v);
 #pragma unroll
   for (int i = 0; i < kGroup; ++i) v[i] *= factors[i];

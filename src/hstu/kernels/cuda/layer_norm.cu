@@ -95,7 +95,7 @@ void forward(const LayerNormForward<T>& p, CudaStream stream) {
   using N = Native<T>;
   const Forward<swish, N> body{p.width, p.epsilon,     native(p.x), p.weight,
                                p.bias,  {native(p.y)}, p.mean,      p.rstd};
-  for_each_norm_row(p.rows, p.width, body, stream);
+  for_each_norm_row<Native<T>>(p.rows, p.width, body, stream);
   check_launch("layer_norm");
 }
 
@@ -104,7 +104,7 @@ void backward(const LayerNormBackward<T>& p, CudaStream stream) {
   using N = Native<T>;
   const Backward<swish, N> body{p.width, native(p.x), native(p.dy), p.weight,
                                 p.bias,  p.mean,      p.rstd,       target(p.dx)};
-  for_each_norm_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
+  for_each_norm_row_with_sums<Native<T>>(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
   check_launch("layer_norm_backward");
 }
 

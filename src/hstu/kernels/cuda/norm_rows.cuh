@@ -3,6 +3,7 @@
 #pragma once
 
 #include "hstu/kernels/cuda/add_partials.cuh"
+#include "hstu/kernels/cuda/dropout.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
 
 namespace hstu::kernels::cuda {
@@ -22,6 +23,23 @@ template <int kGroups, typename N>
 __device__ void load_row(const N* row, std::int64_t width, Row<kGroups>& x) {
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) load_group(row, column_of(g), width, x[g]);
+}
+
+// A bit for each element of a row: bit 8 g + i is element (g, i).
+using RowBits = std::uint64_t;
+
+// Which of columns [first, first + width) dropout keeps. A loop, because a draw is long.
+template <int kGroups>
+__device__ RowBits kept_in_row(const DropoutRows& dropout, std::uint64_t row_key, std::int64_t first,
+                               std::int64_t width) {
+  RowBits bits = 0;
+#pragma unroll 1
+  for (int g = 0; g < kGroups && column_of(g) < width; ++g)
+    bits |= static_cast<RowBits>(dropout.kept(row_key, first + column_of(g))) << (kGroup * g);
+  return bits;
+}
+__device__ inline bool bit(RowBits bits, int g, int i) {
+  return bits >> (kGroup * g + i) & 1;
 }
 
 struct RowStatistics {
@@ -49,27 +67,30 @@ __device__ RowStatistics row_statistics(const Row<kGroups>& x, std::int64_t widt
   return {mean, rsqrtf(warp_sum(squares) / static_cast<float>(width) + epsilon)};
 }
 
-// Calls launch.operator()<kGroups>() with the fewest groups that hold a row.
-template <typename Launch>
+// Calls launch.operator()<kGroups>() with groups that hold a row of N: few where they are few, so that more
+// warps share a multiprocessor.
+template <typename N, typename Launch>
 void with_groups(std::int64_t width, const Launch& launch) {
   require(width <= kWidestRow, "a norm of {} elements is too wide for a GPU: at most {}", width, kWidestRow);
-  if (width <= kGroupColumns) return launch.template operator()<1>();
   if (width <= 2 * kGroupColumns) return launch.template operator()<2>();
-  if (width <= 4 * kGroupColumns) return launch.template operator()<4>();
+  if constexpr (sizeof(N) == 2) {
+    if (width <= 4 * kGroupColumns) return launch.template operator()<4>();
+  }
   launch.template operator()<8>();
 }
 
 template <int kGroups, typename Body>
-__global__ void __launch_bounds__(kThreads) each_norm_row(std::int64_t rows, Body body) {
+__global__ void __launch_bounds__(kThreads, kGroups <= 4 ? 2 : 1)
+    each_norm_row(std::int64_t rows, Body body) {
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (r < rows) body.template operator()<kGroups>(r);
 }
 
 // body.operator()<kGroups>(row) with each warp on a row of its own.
-template <typename Body>
+template <typename N, typename Body>
 void for_each_norm_row(std::int64_t rows, std::int64_t width, const Body& body, CudaStream stream) {
   if (rows == 0) return;
-  with_groups(width, [&]<int kGroups>() {
+  with_groups<N>(width, [&]<int kGroups>() {
     each_norm_row<kGroups><<<blocks_for(rows, kWarps), kThreads, 0, stream.handle>>>(rows, body);
   });
 }
@@ -110,14 +131,14 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // body.operator()<kGroups>(row, first, second) likewise; it adds to the sums of its columns.
-template <typename Body>
+template <typename N, typename Body>
 void for_each_norm_row_with_sums(std::int64_t rows, std::int64_t width, const Body& body, Target<float> first,
                                  Target<float> second, CudaStream stream) {
   const bool wanted = first.to != nullptr || second.to != nullptr;
   const std::int64_t blocks = std::min(kSumBlocks, (rows + kWarps - 1) / kWarps);
   const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
   if (blocks > 0) {
-    with_groups(width, [&]<int kGroups>() {
+    with_groups<N>(width, [&]<int kGroups>() {
       each_norm_row_with_sums<kGroups><<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(
           rows, width, body, wanted ? partial.data() : nullptr);
     });

@@ -17,6 +17,16 @@ __device__ inline std::int64_t lane() {
   return threadIdx.x % 32;
 }
 
+// The first `count` of eight elements, one by one. Calls, because inlined they are most of a kernel's code.
+template <typename N>
+__device__ __noinline__ void load_elements(const N* from, int count, float* x) {
+  for (int i = 0; i < kGroup; ++i) x[i] = i < count ? to_float(from[i]) : 0.0f;
+}
+template <typename N>
+__device__ __noinline__ void store_elements(N* to, int count, const float* x) {
+  for (int i = 0; i < count; ++i) to[i] = from_float<N>(x[i]);
+}
+
 // Elements [c, c + 8) of a row of `width`; zero beyond it. 16 bytes at a time where the address allows it.
 template <typename N>
 __device__ void load_group(const N* row, std::int64_t c, std::int64_t width, float (&x)[kGroup]) {
@@ -32,8 +42,10 @@ __device__ void load_group(const N* row, std::int64_t c, std::int64_t width, flo
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) x[i] = to_float(loaded.elements[i]);
   } else {
+    float apart[kGroup];  // so that x stays in registers
+    load_elements(at, static_cast<int>(max(std::int64_t{0}, min(width - c, kGroup))), apart);
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) x[i] = c + i < width ? to_float(at[i]) : 0.0f;
+    for (int i = 0; i < kGroup; ++i) x[i] = apart[i];
   }
 }
 
@@ -61,10 +73,10 @@ __device__ void put_group(const Target<N>& target, std::int64_t first, std::int6
 #pragma unroll
     for (int i = 0; i < kWords; ++i) reinterpret_cast<uint4*>(at)[i] = stored.words[i];
   } else {
+    float apart[kGroup];
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      if (c + i < width) at[i] = from_float<N>(x[i]);
-    }
+    for (int i = 0; i < kGroup; ++i) apart[i] = x[i];
+    store_elements(at, static_cast<int>(max(std::int64_t{0}, min(width - c, kGroup))), apart);
   }
 }
 
