@@ -1,5 +1,6 @@
 #include "hstu/model/hstu_layer.h"
 
+#include "hstu/model/stages.h"
 #include "hstu/ops/convert.h"
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
@@ -25,6 +26,7 @@ HstuLayer::HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLay
 Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& queries,
                                const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
   const DType type = x.value().dtype();
+  StageRange stage(tape, kNormUvqkStage);
   const Variable weight = ops::weight(tape, uvqk_.weight, type), bias(uvqk_.bias);
   const Variable z = ops::layer_norm(tape, x, Variable(input_norm_.weight), Variable(input_norm_.bias),
                                      kLayerEpsilon);                               // (T, D)
@@ -35,9 +37,12 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
   const Variable u = ops::linear_columns(tape, zq, weight, bias, {{0, w}});                      // (Tq, w)
   const Variable q = ops::linear_columns(tape, zq, weight, bias, {{2 * w, 3 * w}});              // (Tq, w)
   const Variable vk = ops::linear_columns(tape, z, weight, bias, {{w, 2 * w}, {3 * w, 4 * w}});  // (T, 2 w)
-  const Variable o = ops::attention(tape, q, vk, shape);                                         // (Tq, w)
+  stage.next(kAttentionStage);
+  const Variable o = ops::attention(tape, q, vk, shape);  // (Tq, w)
+  stage.next(kGateStage);
   const Variable cat = ops::gate(tape, u, o, Variable(output_norm_.weight), Variable(output_norm_.bias),
                                  kLayerEpsilon, dropout);  // (Tq, 3 w)
+  stage.next(kProjectionStage);
   return ops::linear_residual(tape, cat, ops::weight(tape, output_, type), xq);
 }
 
