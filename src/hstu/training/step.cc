@@ -46,9 +46,21 @@ std::string first_bad_input(const Learner& learner) {
 struct Gathered {
   explicit Gathered(std::size_t tables) : row_gradients(tables) {}
   RowGradients row_gradients;
+  std::int64_t row_bytes = 0;  // of the rows, and of their gradients
   std::vector<Tensor> losses;  // (1) each
   std::vector<Scores> scores;
 };
+
+// Tells the trace what the current stage reads and writes.
+void moves(const StepContext& context, std::int64_t bytes) {
+  if (context.compute.trace != nullptr) context.compute.trace->moves(bytes);
+}
+
+std::int64_t bytes_of(const std::vector<Variable>& rows) {
+  std::size_t bytes = 0;
+  for (const Variable& leaf : rows) bytes += leaf.value().bytes();
+  return static_cast<std::int64_t>(bytes);
+}
 
 // Forward and backward pass of one part. Adds the gradients of dense parameters to Parameter::gradient.
 void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSections& sections,
@@ -61,6 +73,8 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
     const TraceRange stage(context.compute, kEmbeddingStage);
     selection = learner.tables.select(feature_ids(*learner.model, batch), RowAccess::train);
     rows = leaves_of(learner.tables.gather(selection), context.compute);
+    const bool copied = !context.compute.device().is_host();
+    moves(context, (copied ? 4 : 2) * bytes_of(rows));
   }
   batch.copy_to(context.compute);
 
@@ -81,6 +95,7 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
     gathered.row_gradients.add(std::move(selection), std::move(gradients));
   }
   sections.leave();
+  gathered.row_bytes += bytes_of(rows);
   gathered.losses.push_back(loss.value());
   gathered.scores.push_back(scores_of(logits, batch));
   result.samples += batch.samples;
@@ -136,6 +151,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   {
     const TraceRange stage(context.compute, kOptimizerStage);
     result.gradient_norm = gradient_norm(parameters, context.compute);
+    moves(context, learner.model->parameters().count() * std::int64_t{sizeof(float)});
   }
 
   // 3. Refuse values that are not finite, before any update.
@@ -157,11 +173,13 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
     const TraceRange stage(context.compute, kOptimizerStage);
     learner.dense_optimizer.step(result.lr_dense,
                                  clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
+    moves(context, learner.dense_optimizer.step_bytes());
   }
   fault_point("step.middle");
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
     gathered.row_gradients.apply(learner.tables, result.lr_sparse);
+    moves(context, 3 * gathered.row_bytes);  // gradients and rows read, rows written
   }
   {
     const TraceRange stage(context.compute, kPredictionsStage);
