@@ -1,0 +1,59 @@
+#include "hstu/report/stage_drawing.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "hstu/base/text.h"
+#include "hstu/report/chart.h"
+
+namespace hstu {
+namespace {
+
+constexpr double kWidth = 1000, kLeft = 10, kRight = 10;  // user units of the drawing
+constexpr double kBarTop = 20, kBarHeight = 44, kNameTop = 110, kLineHeight = 20;
+constexpr double kNarrow = 110;  // a stage this wide has its name inside the bar
+
+std::string text_at(double x, double y, const char* anchor, const std::string& text) {
+  return fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y,
+                     anchor, escaped_html(text));
+}
+
+}  // namespace
+
+std::string stage_drawing(const std::vector<DrawnStage>& stages) {
+  double total = 0;
+  for (const DrawnStage& stage : stages) total += stage.ms;
+  if (total <= 0) return "";
+  const auto label = [&](const DrawnStage& stage) {
+    return fmt::format("{} {} ms, {:.1f} %", stage.name, short_number(stage.ms), 100 * stage.ms / total);
+  };
+  std::string bar, names;
+  double x = kLeft, y = kNameTop;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const double width = (kWidth - kLeft - kRight) * stages[s].ms / total;
+    bar += fmt::format(
+        "<rect class=\"mark s{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" "
+        "height=\"{}\"><title>{}</title></rect>\n",
+        s % 6, x, kBarTop, width, kBarHeight, escaped_html(label(stages[s])));
+    const double middle = x + width / 2;
+    if (width >= kNarrow) {
+      bar += text_at(middle, kBarTop + kBarHeight + 18, "middle", label(stages[s]));
+    } else if (stages[s].ms > 0) {
+      // Narrow stages are named below, on lines of their own, each with a line to its place.
+      const bool right = middle > kWidth / 2;
+      bar += fmt::format("<path class=\"leader\" d=\"M{0:.1f} {1} V{2:.1f} h{3}\"/>\n", middle,
+                         kBarTop + kBarHeight, y - 4, right ? -12 : 12);
+      names += text_at(middle + (right ? -16 : 16), y, right ? "end" : "start", label(stages[s]));
+      y += kLineHeight;
+    }
+    x += width;
+  }
+  return fmt::format(
+      "<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"stages of a step\">\n{}{}{}</svg>\n", kWidth,
+      std::max(y, kNameTop - 10),
+      text_at(kLeft, kBarTop - 6, "start", fmt::format("a step: {} ms", short_number(total))), bar, names);
+}
+
+}  // namespace hstu
