@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,31 +30,38 @@ std::string stage_drawing(const std::vector<DrawnStage>& stages) {
   const auto label = [&](const DrawnStage& stage) {
     return fmt::format("{} {} ms, {:.1f} %", stage.name, short_number(stage.ms), 100 * stage.ms / total);
   };
-  std::string bar, names;
-  double x = kLeft, y = kNameTop;
+  std::string text = text_at(kLeft, kBarTop - 6, "start", fmt::format("a step: {} ms", short_number(total)));
+  std::vector<std::pair<double, std::string>> left,
+      right;  // narrow stages: middle and label, by half of the bar
+  double x = kLeft;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const double width = (kWidth - kLeft - kRight) * stages[s].ms / total;
-    bar += fmt::format(
+    const double width = (kWidth - kLeft - kRight) * stages[s].ms / total, middle = x + width / 2;
+    text += fmt::format(
         "<rect class=\"mark s{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" "
         "height=\"{}\"><title>{}</title></rect>\n",
         s % 6, x, kBarTop, width, kBarHeight, escaped_html(label(stages[s])));
-    const double middle = x + width / 2;
-    if (width >= kNarrow) {
-      bar += text_at(middle, kBarTop + kBarHeight + 18, "middle", label(stages[s]));
-    } else if (stages[s].ms > 0) {
-      // Narrow stages are named below, on lines of their own, each with a line to its place.
-      const bool right = middle > kWidth / 2;
-      bar += fmt::format("<path class=\"leader\" d=\"M{0:.1f} {1} V{2:.1f} h{3}\"/>\n", middle,
-                         kBarTop + kBarHeight, y - 4, right ? -12 : 12);
-      names += text_at(middle + (right ? -16 : 16), y, right ? "end" : "start", label(stages[s]));
-      y += kLineHeight;
-    }
+    if (width >= kNarrow)
+      text += text_at(middle, kBarTop + kBarHeight + 18, "middle", label(stages[s]));
+    else if (stages[s].ms > 0)
+      (middle > kWidth / 2 ? right : left).emplace_back(middle, label(stages[s]));
     x += width;
   }
+  // Narrow stages are named below, each on a line of its own; in this order no leader crosses a name.
+  std::reverse(left.begin(), left.end());
+  double y = kNameTop;
+  const auto add_names = [&](const auto& narrow, double side, const char* anchor) {
+    for (const auto& [middle, name] : narrow) {
+      text += fmt::format("<path class=\"leader\" d=\"M{:.1f} {} V{:.1f} h{}\"/>\n", middle,
+                          kBarTop + kBarHeight, y - 4, 12 * side);
+      text += text_at(middle + 16 * side, y, anchor, name);
+      y += kLineHeight;
+    }
+  };
+  add_names(left, 1, "start");
+  add_names(right, -1, "end");
   return fmt::format(
-      "<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"stages of a step\">\n{}{}{}</svg>\n", kWidth,
-      std::max(y, kNameTop - 10),
-      text_at(kLeft, kBarTop - 6, "start", fmt::format("a step: {} ms", short_number(total))), bar, names);
+      "<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"stages of a step\">\n{}</svg>\n", kWidth,
+      std::max(y, kNameTop) - 10, text);
 }
 
 }  // namespace hstu
