@@ -25,7 +25,7 @@ def main():
     arguments = parser.parse_args()
 
     work = [f"--steps={arguments.steps}", f"--warmup={arguments.warmup}", f"--threads={arguments.threads}"]
-    programs = {"hstu": [str(ROOT / "build/hstu"), "bench", "step", *work]}
+    programs = {"hstu": [str(ROOT / "build/hstu"), "bench", "step", "--json", *work]}
     if subprocess.run([arguments.python, "-c", "import numpy, torch"], capture_output=True).returncode == 0:
         programs["pytorch"] = [arguments.python, str(ROOT / "tools/rival.py"), *work]
     else:

@@ -9,9 +9,10 @@
 namespace hstu {
 namespace {
 
-std::int64_t counted(const SampleMask& m) {
+// Of the queries from `first` on.
+std::int64_t counted(const SampleMask& m, int first = 0) {
   std::int64_t pairs = 0;
-  for (int i = 0; i < m.n; ++i)
+  for (int i = first; i < m.n; ++i)
     for (int j = 0; j < m.n; ++j) pairs += sees(m, i, j) ? 1 : 0;
   return pairs;
 }
@@ -25,6 +26,9 @@ TEST(VisiblePairs, AreWhatCountingPairByPairGives) {
     const SampleMask mask{n,        below(3) == 0 ? 0 : below(h + 1), h, 1 + below(40),
                           window(), below(2) == 0 ? 0 : window()};
     ASSERT_EQ(visible_pairs(mask), counted(mask)) << describe(mask);
+    const int queries = below(n + 1);
+    ASSERT_EQ(visible_pairs(mask, queries), counted(mask, n - queries))
+        << queries << " queries, " << describe(mask);
   }
 }
 

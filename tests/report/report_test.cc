@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hstu/base/error.h"
+#include "hstu/report/stage_drawing.h"
 
 namespace hstu {
 namespace {
@@ -62,6 +63,13 @@ TEST(RunMetrics, SecondsByStage) {
                                                    Pair("forward", 0.5), Pair("saving", 0.25)));
 }
 
+TEST(RunMetrics, AMeanStepByStageInItsOrder) {
+  EXPECT_THAT(RunMetrics(lines_of_a_run()).step_ms(),
+              ElementsAre(Pair("data wait", 0.0), Pair("row lookup", 0.0), Pair("forward", 25.0),
+                          Pair("backward", 50.0), Pair("update", 0.0)));
+  EXPECT_THAT(RunMetrics(std::vector<Json>{}).step_ms(), ElementsAre());
+}
+
 TEST(RunMetrics, ALineWithoutAnEvent) {
   EXPECT_THROW(RunMetrics(std::vector<Json>{Json{{"step", 1}}}), Error);
 }
@@ -91,6 +99,25 @@ TEST(Report, DrawsTheMetricsOfTraining) {
   EXPECT_THAT(page, HasSubstr("<h2>AUC of training samples, before the update</h2>"));
   EXPECT_THAT(page, HasSubstr("latest samples: 0.625 at 640"));
   EXPECT_THAT(page, HasSubstr("all training samples: 0.9 at 640"));
+}
+
+TEST(Report, DrawsTheStagesOfAStep) {
+  const std::string page =
+      report_html({.title = "run", .metrics = RunMetrics(lines_of_a_run()), .config = ""});
+  EXPECT_THAT(page, HasSubstr("<h2>The stages of a step</h2>"));
+  EXPECT_THAT(page, HasSubstr("a step: 75 ms"));
+}
+
+// 980 units for 100 ms: a stage of 10 ms is too narrow for its name, which is then below it.
+TEST(StageDrawing, DividesABarInTheOrderOfTheStages) {
+  const std::string svg = stage_drawing({{"row lookup", 10}, {"<forward>", 30}, {"backward", 60}});
+  EXPECT_THAT(svg, HasSubstr("<rect class=\"mark s0\" x=\"10.0\" y=\"20\" width=\"98.0\""));
+  EXPECT_THAT(svg, HasSubstr("<rect class=\"mark s1\" x=\"108.0\" y=\"20\" width=\"294.0\""));
+  EXPECT_THAT(svg, HasSubstr("<rect class=\"mark s2\" x=\"402.0\" y=\"20\" width=\"588.0\""));
+  EXPECT_THAT(svg, HasSubstr("<path class=\"leader\" d=\"M59.0 64 V106.0 h12\"/>"));
+  EXPECT_THAT(svg, HasSubstr("text-anchor=\"start\">row lookup 10 ms, 10.0 %</text>"));
+  EXPECT_THAT(svg, HasSubstr("text-anchor=\"middle\">&lt;forward&gt; 30 ms, 30.0 %</text>"));
+  EXPECT_EQ(stage_drawing({{"forward", 0}}), "");
 }
 
 TEST(Report, OfARunThatHasJustBegun) {

@@ -16,7 +16,9 @@ inline std::vector<Json> timeless_log(const Path& run) {
   for (Json line : read_json_lines(run / "metrics.jsonl")) {
     std::vector<std::string> times;
     for (const auto& [key, value] : line.items()) {
-      if (key.ends_with("_ms") || key.ends_with("_s")) times.push_back(key);
+      for (const char* unit : {"_ms", "_s", "tflops", "mfu"}) {
+        if (key.ends_with(unit)) times.push_back(key);
+      }
     }
     for (const std::string& key : times) line.erase(key);
     lines.push_back(std::move(line));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hstu/base/error.h"
+
 namespace hstu {
 namespace {
 
@@ -27,6 +29,19 @@ std::int64_t visible_pairs(const SampleMask& m) {
                                   targets / m.group * group_pairs(m.group, right) +
                                   group_pairs(targets % m.group, right);
   return of_contexts + of_history + of_targets;
+}
+
+std::int64_t visible_pairs(const SampleMask& m, std::int32_t queries) {
+  require(0 <= queries && queries <= m.n, "expected queries in [0, {}], found {}", m.n, queries);
+  if (queries == m.n) return visible_pairs(m);
+  std::int64_t pairs = 0;
+  for (std::int32_t i = m.n - queries; i < m.n; ++i) {
+    const Intervals keys = keys_of_query(m, i);
+    for (const std::int32_t length :
+         {smaller(keys.end0, m.n), smaller(keys.hi1, m.n) - larger(keys.lo1, 0), keys.hi2 - keys.lo2})
+      pairs += larger(0, length);
+  }
+  return pairs;
 }
 
 double conventional_pairs(const SampleMask& m) {

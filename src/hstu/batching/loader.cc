@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
@@ -23,7 +22,7 @@ Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSch
           "expected a rank in [0, {}), found {}", options.ranks, options.rank);
   for (int i = 0; i < options.ready; ++i) slots_.emplace_back(options.memory);
   for (int i = 0; i < options.workers; ++i) {
-    workers_.emplace_back([this, scratch = Scratch{builder.scratch(), {}, {}}](
+    workers_.emplace_back([this, scratch = Scratch{i, builder.scratch(), {}, {}}](
                               const std::stop_token& stop) mutable { work(stop, scratch); });
   }
 }
@@ -96,6 +95,8 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
   slot.failure = claimed.failure;
   if (slot.failure) return;
   try {
+    slot.loaded.worker = scratch.worker;
+    slot.loaded.build_begin = Clock::now();
     builder_.build(claimed.positions, scratch.samples, scratch.builder);
     slot.loaded.batch.clear();
     layout_.lay_out(scratch.samples, scratch.layout, slot.loaded.batch);
@@ -105,6 +106,7 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.cursor = claimed.job->cursor;
     slot.loaded.next = claimed.job->next;
     slot.loaded.window_end = claimed.job->window_end;
+    slot.loaded.build_end = Clock::now();
   } catch (...) {
     slot.failure = std::current_exception();
   }

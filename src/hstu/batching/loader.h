@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "hstu/base/clock.h"
 #include "hstu/batching/batch.h"
 #include "hstu/batching/batch_layout.h"
 #include "hstu/batching/sample_builder.h"
@@ -40,6 +41,8 @@ struct LoadedBatch {
   BatchCursor next;                 // the cursor at which a resumed run continues after it
   bool window_end = false;          // the last global batch of its window
   double data_wait_ms = 0;          // time that next() waited for this part
+  int worker = 0;                   // the thread that built it, from 0
+  Clock::time_point build_begin, build_end;
 };
 
 // Batches and their order depend only on the schedule, not on the number of workers. One thread calls next();
@@ -71,6 +74,7 @@ class Loader {
     std::exception_ptr failure;
   };
   struct Scratch {
+    int worker;
     SampleScratch builder;
     Samples samples;
     LayoutScratch layout;

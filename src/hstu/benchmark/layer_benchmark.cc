@@ -1,50 +1,20 @@
 #include "hstu/benchmark/layer_benchmark.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
-#include "hstu/device/gpu_specs.h"
+#include "hstu/benchmark/layer_needs.h"
+#include "hstu/benchmark/stage_table.h"
 #include "hstu/device/machine.h"
 #include "hstu/model/hstu_stack.h"
 #include "hstu/training/device_choice.h"
+#include "hstu/training/step_sections.h"
 
 namespace hstu {
 namespace {
-
-// The time of each operation on the stream: events before and after it.
-class StageClock final : public Trace {
- public:
-  explicit StageClock(const Stream& stream) : stream_(stream) {}
-  void begin(std::string_view operation) override {
-    ranges_.push_back({std::string(operation), mark(), Event()});
-  }
-  void end() override { ranges_.back().end = mark(); }
-
-  // Milliseconds by operation since the last call.
-  std::map<std::string, double> take() {
-    std::map<std::string, double> ms;
-    for (const Range& range : ranges_) ms[range.name] += range.end.milliseconds_since(range.begin);
-    ranges_.clear();
-    return ms;
-  }
-
- private:
-  struct Range {
-    std::string name;
-    Event begin, end;
-  };
-  Event mark() const {
-    Event event(stream_.device(), true);
-    event.record(stream_);
-    return event;
-  }
-  Stream stream_;
-  std::vector<Range> ranges_;
-};
 
 // A million normal numbers, again and again.
 Tensor activations(const Shape& shape, DType type, std::uint64_t seed, const Context& context) {
@@ -63,16 +33,25 @@ Tensor activations(const Shape& shape, DType type, std::uint64_t seed, const Con
   return context.device().is_host() ? x : x.copy(context);
 }
 
-struct Work {
-  double products = 0, attention = 0;  // FLOPs of a forward pass
-  double step() const { return 3 * products + 3.5 * attention; }
-};
-Work work_of(const LayerBenchmarkOptions& o) {
-  const double width = static_cast<double>(o.heads * o.head_dim), dim = static_cast<double>(o.dim);
-  const double samples = static_cast<double>(o.samples), tokens = static_cast<double>(o.tokens);
-  const double layers = static_cast<double>(o.layers);
-  return {layers * samples * tokens * 2 * (dim * 4 * width + 3 * width * dim),
-          layers * samples * tokens * (tokens + 1) / 2 * 4 * width};
+HstuStackConfig stack_config(const LayerBenchmarkOptions& o) {
+  return {o.layers, {o.dim, o.heads, o.head_dim}, o.dropout};
+}
+
+LayerFlops flops_of(const LayerBenchmarkOptions& o, const HstuStackConfig& stack) {
+  const auto tokens = static_cast<std::int32_t>(o.tokens);
+  const std::vector<SampleQueries> samples(static_cast<std::size_t>(o.samples),
+                                           {causal_mask(o.tokens), tokens});
+  return stack_flops(stack, samples).model;
+}
+
+NeedsByStage needs_of(const LayerBenchmarkOptions& o) {
+  NeedsByStage needs;
+  const std::int64_t tokens = o.samples * o.tokens, value_bytes = o.precision == Precision::bf16 ? 2 : 4;
+  HstuStackConfig layer = stack_config(o);
+  layer.layers = 1;
+  for (std::int64_t i = 0; i < o.layers; ++i)
+    add_layer_needs(layer.layer, tokens, tokens, value_bytes, flops_of(o, layer), needs);
+  return needs;
 }
 
 class Stack {
@@ -80,7 +59,7 @@ class Stack {
   Stack(const LayerBenchmarkOptions& o, Context context)
       : context_(std::move(context)),
         parameters_(1, DType::f32),
-        stack_(parameters_, "layers", {o.layers, {o.dim, o.heads, o.head_dim}, o.dropout}),
+        stack_(parameters_, "layers", stack_config(o)),
         scale_(1 / static_cast<double>(o.tokens)) {
     if (!context_.device().is_host()) parameters_.move_to(context_);
     const DType type = o.precision == Precision::bf16 ? DType::bf16 : DType::f32;
@@ -97,27 +76,26 @@ class Stack {
   struct Times {
     double forward_ms, backward_ms;
   };
-  Times run(std::int64_t step, StageClock* clock = nullptr, Json* stages = nullptr) const {
+  Times run(std::int64_t step, StageTimer* timer = nullptr) const {
     Context context = context_;
-    context.trace = clock;
+    if (timer != nullptr) context.trace = timer;
     Event begin(context.device(), true), middle(context.device(), true), end(context.device(), true);
     parameters_.clear_gradients(context.stream);
     context.stream.synchronize();
     begin.record(context.stream);
-    std::map<std::string, double> forward;
     {
       Tape tape(context);
       const StackRows wanted{{}, {}, rows_.names};
-      const Variable y = stack_(tape, Variable(x_), rows_, wanted, scale_, Draws(1, step), 0);
+      Variable y;
+      {
+        const TraceRange section(context, kForwardSection);
+        y = stack_(tape, Variable(x_), rows_, wanted, scale_, Draws(1, step), 0);
+      }
       middle.record(context.stream);
-      if (clock != nullptr) forward = clock->take();
+      const TraceRange section(context, kBackwardSection);
       tape.backward(y, dy_);
     }
     end.record(context.stream);
-    if (stages != nullptr) {
-      for (const auto& [stage, ms] : clock->take())
-        stages->push_back({{"stage", stage}, {"forward_ms", forward[stage]}, {"backward_ms", ms}});
-    }
     return {middle.milliseconds_since(begin), end.milliseconds_since(middle)};
   }
 
@@ -153,17 +131,16 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
     backward.push_back(times.backward_ms);
     total.push_back(times.forward_ms + times.backward_ms);
   }
-  StageClock clock(context.stream);
-  Json stages = Json::array();
-  stack.run(0, &clock, &stages);
-  std::sort(stages.begin(), stages.end(), [](const Json& a, const Json& b) {
-    const auto sum = [](const Json& x) {
-      return x["forward_ms"].get<double>() + x["backward_ms"].get<double>();
-    };
-    return sum(a) > sum(b);
-  });
-
-  const double tflops = work_of(o).step() / median(total) * 1e-9;
+  StageTimer timer(context.stream, 2, context.trace);
+  std::vector<StageSums> sums;
+  for (std::int64_t round = 0; round < 1 + o.rounds; ++round) {
+    stack.run(round, &timer);
+    const std::vector<StageTime> ranges = timer.take();
+    if (round > 0) add_stages(ranges, sums);  // the first makes the timer's events
+  }
+  const auto specs = specs_of(this_machine(), device);
+  const auto peak = peak_flops(device, o.precision);
+  const double tflops = static_cast<double>(flops_of(o, stack_config(o)).step()) / median(total) * 1e-9;
   Json json{{"device", to_string(device)},
             {"samples", o.samples},
             {"tokens", o.tokens},
@@ -179,17 +156,12 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
             {"total_ms_min", *std::min_element(total.begin(), total.end())},
             {"total_ms_max", *std::max_element(total.begin(), total.end())},
             {"tflops", tflops},
-            {"share_of_peak", nullptr},
+            {"share_of_peak", peak ? Json(tflops * 1e12 / *peak) : Json()},
             {"peak_gib", static_cast<double>(context.memory->figures().peak) / (1 << 30)},
-            {"stages", stages}};
-  const Machine machine = this_machine();
-  if (!device.is_host() && static_cast<std::size_t>(device.index) < machine.nvidia.gpus.size()) {
-    const Gpu& gpu = machine.nvidia.gpus[static_cast<std::size_t>(device.index)];
-    json["gpu"] = gpu.name;
-    if (const auto specs = gpu_specs(gpu.name, gpu.compute_capability)) {
-      json["share_of_peak"] = tflops * 1e12 / (o.precision == Precision::bf16 ? specs->bf16 : specs->fp32);
-    }
-  }
+            {"stages", stages_json(sums, o.rounds, needs_of(o), peak, specs)}};
+  const std::vector<Gpu> gpus = this_machine().nvidia.gpus;
+  const auto index = static_cast<std::size_t>(device.index);
+  if (!device.is_host() && index < gpus.size()) json["gpu"] = gpus[index].name;
   return json;
 }
 

@@ -21,9 +21,8 @@ struct LayerBenchmarkOptions {
 
 // Normally distributed activations. Gives {"device", "gpu", "samples", ... "forward_ms", "backward_ms",
 // "total_ms" (medians over rounds), "total_ms_min", "total_ms_max", "tflops", "share_of_peak" (null where the
-// GPU is not in the table of data sheets), "peak_gib", "stages": a list of {"stage", "forward_ms",
-// "backward_ms"} of one further round, the slowest first}. FLOPs count products and the visible pairs of
-// attention; the backward pass counts twice the products and 2.5 times the attention of the forward pass.
+// GPU is not in the table of data sheets), "peak_gib", "stages": the list of stage_table.h over as many
+// further rounds}. FLOPs are those of model/layer_flops.h.
 Json benchmark_layer(const LayerBenchmarkOptions& options);
 
 }  // namespace hstu

@@ -7,10 +7,12 @@
 
 #include "hstu/base/clock.h"
 #include "hstu/base/random.h"
+#include "hstu/benchmark/layer_needs.h"
 #include "hstu/device/machine.h"
 #include "hstu/model/dlrmv4.h"
 #include "hstu/training/device_choice.h"
 #include "hstu/training/step.h"
+#include "hstu/training/step_sections.h"
 
 namespace hstu {
 namespace {
@@ -65,6 +67,30 @@ SampleFeatures features() {
   return features;
 }
 
+// Of one step on this batch, of which every id of a feature occurs once in its list.
+NeedsByStage needs_of(const Learner& learner, const HstuStackConfig& stack, const Batch& batch) {
+  NeedsByStage needs;
+  std::vector<SampleQueries> samples;
+  const auto offsets = batch.values<std::int64_t>(dlrmv4::kOffsets);
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
+    samples.push_back({causal_mask(offsets[b + 1] - offsets[b]), 1});
+  for (std::int64_t i = 0; i < stack.layers; ++i) {
+    const bool is_last = i + 1 == stack.layers;
+    LayerFlops flops;
+    for (const auto& [mask, wanted] : samples)
+      flops += layer_flops(stack.layer, mask, is_last ? wanted : mask.n);
+    add_layer_needs(stack.layer, batch.tokens, is_last ? batch.samples : batch.tokens, sizeof(float), flops,
+                    needs);
+  }
+  std::int64_t rows = 0;
+  for (const auto& ids : feature_ids(*learner.model, batch)) rows += static_cast<std::int64_t>(ids.size());
+  // Lookup: a row is read and written. Update: its gradient and the row are read, the row is written.
+  needs[std::string(kEmbeddingStage)].least_bytes =
+      static_cast<double>(5 * rows * learner.model->embedding_dim()) * sizeof(float);
+  needs[std::string(kOptimizerStage)].least_bytes = static_cast<double>(learner.dense_optimizer.step_bytes());
+  return needs;
+}
+
 }  // namespace
 
 Json benchmark_step(const StepBenchmarkOptions& options) {
@@ -84,31 +110,64 @@ Json benchmark_step(const StepBenchmarkOptions& options) {
     batch.supervised = kBatch;
   }
 
+  const HstuStackConfig stack{
+      config.layers, {config.dim, config.heads, config.head_dim}, config.layer_dropout};
+  StageTimer timer(learner.compute.stream, 2, learner.compute.trace);
+  std::int64_t step = 0;
+  const auto train = [&](Trace* trace) {
+    Context compute = learner.compute;
+    if (trace != nullptr) compute.trace = trace;
+    Batch* part = &batches[static_cast<std::size_t>(step) % kBatches];
+    const StepContext context{.step = step, .draws = Draws(run.seed, step), .compute = compute};
+    ++step;
+    return train_step(learner, context, [&] { return std::exchange(part, nullptr); });
+  };
   std::vector<double> ms;
   std::int64_t tokens = 0;
-  for (std::int64_t step = 0; step < options.warmup + options.steps; ++step) {
+  StackFlops flops;
+  while (step < options.warmup + options.steps) {
     const Clock::time_point start = Clock::now();
-    Batch* part = &batches[static_cast<std::size_t>(step) % kBatches];
-    const StepResult result =
-        train_step(learner, {.step = step, .draws = Draws(run.seed, step), .compute = learner.compute},
-                   [&] { return std::exchange(part, nullptr); });
+    const StepResult result = train(nullptr);
     const double elapsed_ms = 1000 * seconds_since(start);
-    if (step < options.warmup) continue;
+    if (step <= options.warmup) continue;
     ms.push_back(elapsed_ms);
     tokens += result.tokens;
+    flops += result.flops;
   }
+  // Every batch once by stage, after a step that makes the timer's events.
+  std::vector<StageSums> sums;
+  NeedsByStage needs;
+  train(&timer);
+  timer.take();
+  for (std::size_t i = 0; i < kBatches; ++i) {
+    const Batch& batch = batches[static_cast<std::size_t>(step) % kBatches];
+    for (const auto& [stage, need] : needs_of(learner, stack, batch)) {
+      needs[stage].flops += need.flops / kBatches;
+      needs[stage].least_bytes += need.least_bytes / kBatches;
+    }
+    train(&timer);
+    add_stages(timer.take(), sums);
+  }
+  const Device device = learner.compute.device();
+  const auto peak = peak_flops(device, run.precision);
   std::sort(ms.begin(), ms.end());
   const auto quantile = [&](double q) {
     return ms[static_cast<std::size_t>(q * static_cast<double>(ms.size() - 1))];
   };
   const double mean_tokens = static_cast<double>(tokens) / static_cast<double>(ms.size());
+  const auto tflops = [&](const LayerFlops& all) {
+    return static_cast<double>(all.step()) / static_cast<double>(ms.size()) / quantile(0.5) * 1e-9;
+  };
   return {{"program", "hstu"},
           {"median_ms", quantile(0.5)},
           {"p10_ms", quantile(0.1)},
           {"p90_ms", quantile(0.9)},
           {"samples_per_s", 1000 * static_cast<double>(kBatch) / quantile(0.5)},
           {"tokens_per_s", 1000 * mean_tokens / quantile(0.5)},
-          {"peak_rss_mib", peak_rss_mib()}};
+          {"tflops", tflops(flops.model)},
+          {"computed_tflops", tflops(flops.computed)},
+          {"peak_rss_mib", peak_rss_mib()},
+          {"stages", stages_json(sums, kBatches, needs, peak, specs_of(this_machine(), device))}};
 }
 
 }  // namespace hstu

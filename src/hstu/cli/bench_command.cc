@@ -3,10 +3,41 @@
 #include "hstu/base/error.h"
 #include "hstu/benchmark/data_benchmark.h"
 #include "hstu/benchmark/layer_benchmark.h"
+#include "hstu/benchmark/stage_table.h"
 #include "hstu/benchmark/step_benchmark.h"
 #include "hstu/cli/commands.h"
 
 namespace hstu {
+
+namespace {
+
+double value_of(const Json& result, const char* key) {
+  return result.at(key).get<double>();
+}
+
+std::string step_text(const Json& result) {
+  return fmt::format(
+      "a step: {:.2f} ms ({:.2f} to {:.2f}), {:.0f} samples/s, {:.0f} tokens/s, {:.3g} TFLOP/s by the "
+      "published "
+      "formula, {:.3g} computed\n\n{}",
+      value_of(result, "median_ms"), value_of(result, "p10_ms"), value_of(result, "p90_ms"),
+      value_of(result, "samples_per_s"), value_of(result, "tokens_per_s"), value_of(result, "tflops"),
+      value_of(result, "computed_tflops"), stage_table(result.at("stages")));
+}
+
+std::string layer_text(const Json& result) {
+  const Json& share = result.at("share_of_peak");
+  return fmt::format(
+      "forward {:.2f} ms, backward {:.2f} ms, both {:.2f} ms ({:.2f} to {:.2f}), {:.4g} TFLOP/s{}, {:.1f} "
+      "GiB at the "
+      "peak\n\n{}",
+      value_of(result, "forward_ms"), value_of(result, "backward_ms"), value_of(result, "total_ms"),
+      value_of(result, "total_ms_min"), value_of(result, "total_ms_max"), value_of(result, "tflops"),
+      share.is_null() ? "" : fmt::format(" ({:.1f} % of the GPU's peak)", 100 * share.get<double>()),
+      value_of(result, "peak_gib"), stage_table(result.at("stages")));
+}
+
+}  // namespace
 
 void add_bench_command(CLI::App& app) {
   struct Words {
@@ -15,23 +46,28 @@ void add_bench_command(CLI::App& app) {
     LayerBenchmarkOptions layer;
     std::string precision = "bf16";
     int threads = 0;
+    bool json = false;
   };
   auto words = std::make_shared<Words>();
+  const auto add_json = [words](CLI::App& of) {
+    of.add_flag("--json", words->json, "one JSON line in place of the table");
+  };
   CLI::App* const command = app.add_subcommand("bench", "Measure parts of hstu on this machine");
   command->require_subcommand(1);
   CLI::App* const step = command->add_subcommand(
-      "step",
-      "Measure a training step of the laptop configuration (width 64, 2 layers, batch 32); one JSON line");
+      "step", "Measure a training step of the laptop configuration (width 64, 2 layers, batch 32), by stage");
   step->add_option("--steps", words->step.steps, "timed steps")->check(CLI::PositiveNumber);
   step->add_option("--warmup", words->step.warmup, "steps before the timed ones")
       ->check(CLI::NonNegativeNumber);
   step->add_option("--seed", words->step.seed, "seed of batches and model");
   step->add_option("--device", words->step.device, "host, cuda, cuda:N or auto");
   step->add_option("--threads", words->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+  add_json(*step);
   step->footer("Example:\n  hstu bench step --threads 2\n./dev bench cpu compares it with PyTorch.");
   step->callback([words] {
     use_threads(words->threads);
-    fmt::print("{}\n", benchmark_step(words->step).dump());
+    const Json result = benchmark_step(words->step);
+    fmt::print("{}\n", words->json ? result.dump() : step_text(result));
   });
   CLI::App* const data = command->add_subcommand(
       "data", "Measure opening a dataset, its first batch, and building batches on one core; one JSON line");
@@ -43,8 +79,8 @@ void add_bench_command(CLI::App& app) {
   data->footer(
       "Example:\n  hstu bench data dataset --history 1000\n./dev bench data compares it with NumPy.");
   data->callback([words] { fmt::print("{}\n", benchmark_data(words->data).dump()); });
-  CLI::App* const layer = command->add_subcommand(
-      "layer", "Measure a stack of HSTU layers, forward and backward, by stage; one JSON line");
+  CLI::App* const layer =
+      command->add_subcommand("layer", "Measure a stack of HSTU layers, forward and backward, by stage");
   layer->add_option("--samples", words->layer.samples, "of the batch")->check(CLI::PositiveNumber);
   layer->add_option("--tokens", words->layer.tokens, "of each sample")->check(CLI::PositiveNumber);
   layer->add_option("--layers", words->layer.layers)->check(CLI::PositiveNumber);
@@ -56,10 +92,12 @@ void add_bench_command(CLI::App& app) {
   layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(CLI::PositiveNumber);
   layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");
   layer->add_option("--precision", words->precision, "bf16 or fp32");
+  add_json(*layer);
   layer->footer("Example:\n  hstu bench layer --samples 32 --tokens 4099 --heads 4 --head-dim 256");
   layer->callback([words] {
     words->layer.precision = parse_word(kPrecisions, words->precision, "precision");
-    fmt::print("{}\n", benchmark_layer(words->layer).dump());
+    const Json result = benchmark_layer(words->layer);
+    fmt::print("{}\n", words->json ? result.dump() : layer_text(result));
   });
   add_attention_bench_command(*command);
 }

@@ -32,6 +32,7 @@ struct TrainWords {
   Path config, output, runs, warm_start, name_map;
   std::string resume;
   std::vector<std::string> set, allow_change, faults;
+  std::string profile;
   std::int64_t from_step = -1;
   int threads = 0;
 };
@@ -80,9 +81,11 @@ TrainRequest new_request(const TrainWords& words) {
 }
 
 TrainRequest request_of(const TrainWords& words) {
+  const auto profile = words.profile.empty() ? std::nullopt : std::optional(parse_profile(words.profile));
   TrainRequest request = words.resume.empty() ? new_request(words) : resume_request(words);
   request.version = version();
   request.stop = &stop_requested;
+  request.profile = profile;
   return request;
 }
 
@@ -137,6 +140,9 @@ void add_train_command(CLI::App& app) {
   command->add_option("--name-map", words->name_map,
                       "with --warm-start: a TOML file, [parameters] and [tables], this model's name = \"the "
                       "other's\"");
+  command->add_option("--profile", words->profile,
+                      "steps=FIRST:LAST: write the times of these steps to RUN/trace_FIRST_LAST.json, for "
+                      "ui.perfetto.dev");
   command->add_option("--threads", words->threads, "0: all cores")->check(CLI::NonNegativeNumber);
   command->add_option("--fault", words->faults)->allow_extra_args(false)->group("");  // docs/runs.md
   command->footer(
@@ -149,6 +155,7 @@ void add_train_command(CLI::App& app) {
       "Examples:\n"
       "  hstu train configs/movielens-100k.toml --set data.path=dataset --set seed=2 --output run\n"
       "  hstu train configs/quickstart.toml --set data.path=dataset --warm-start run --output run2\n"
+      "  hstu train configs/quickstart.toml --set data.path=dataset --output run --profile steps=50:55\n"
       "  hstu train --resume run\n"
       "  hstu train --resume latest --set training.epochs=3 --allow-change training.epochs");
   command->callback([words] {

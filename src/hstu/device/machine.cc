@@ -155,6 +155,13 @@ Machine this_machine() {
   return machine;
 }
 
+std::optional<GpuSpecs> specs_of(const Machine& machine, Device device) {
+  const auto index = static_cast<std::size_t>(device.index);
+  if (device.is_host() || index >= machine.nvidia.gpus.size()) return std::nullopt;
+  const Gpu& gpu = machine.nvidia.gpus[index];
+  return gpu_specs(gpu.name, gpu.compute_capability);
+}
+
 Json to_json(const Machine& machine) {
   Json gpus = Json::array();
   for (const Gpu& gpu : machine.nvidia.gpus) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "hstu/base/json.h"
+#include "hstu/device/device.h"
+#include "hstu/device/gpu_specs.h"
 #include "hstu/device/nvidia_driver.h"
 
 namespace hstu {
@@ -38,6 +40,9 @@ struct Machine {
 };
 
 Machine this_machine();
+// What the data sheet of this GPU says; none for the host, which has no published peak, and for GPUs that
+// gpu_specs does not have.
+std::optional<GpuSpecs> specs_of(const Machine& machine, Device device);
 Json to_json(const Machine& machine);
 
 // The text of Linux's /proc/cpuinfo.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hstu/loss/binary_cross_entropy.h"
+#include "hstu/model/stages.h"
 #include "hstu/ops/action_rows.h"
 #include "hstu/ops/cast.h"
 #include "hstu/ops/convert.h"
@@ -96,22 +97,35 @@ Dlrmv4::Rows Dlrmv4::by_kind(std::span<const Variable> rows) const {
 Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variable> all_rows,
                          const Draws& draws) const {
   const Rows rows = by_kind(all_rows);
-  const Variable x = sequence(tape, batch, rows, draws);  // (T, D)
+  StageRange stage(tape, kPreprocessorStage);
+  const Variable x = sequence(tape, batch, rows, draws);      // (T, D)
+  stage.next("");                                             // the layers name their own
+  const Variable last = encode_users(tape, x, batch, draws);  // (B, D)
+  stage.next(kHeadStage);
   // One row for each sample from here on: in the parameters' type, which costs nothing.
-  const Variable encoded =
-      ops::convert(tape, encode_users(tape, x, batch, draws), position_.value.dtype());  // (B, D)
-  const Variable user = postprocess(tape, encoded, batch);                               // (B, D)
-  const Variable candidate = encode_candidates(tape, batch, rows);                       // (B, D)
-  Variable h = ops::multiply(tape, user, candidate);                                     // (B, D)
-  h = ops::linear(tape, h, Variable(head_first_.weight), Variable(head_first_.bias));    // (B, head_hidden)
+  const Variable encoded = ops::convert(tape, last, position_.value.dtype());          // (B, D)
+  const Variable user = postprocess(tape, encoded, batch);                             // (B, D)
+  const Variable candidate = encode_candidates(tape, batch, rows);                     // (B, D)
+  Variable h = ops::multiply(tape, user, candidate);                                   // (B, D)
+  h = ops::linear(tape, h, Variable(head_first_.weight), Variable(head_first_.bias));  // (B, head_hidden)
   h = ops::swish_layer_norm(tape, h, Variable(head_swish_.weight), Variable(head_swish_.bias), kNormEpsilon);
   return ops::linear(tape, h, Variable(head_second_.weight), Variable(head_second_.bias));
 }
 
 Variable Dlrmv4::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
+  const StageRange stage(tape, kLossStage);
   const double factor = config_.loss_weight / static_cast<double>(batch.supervised);
   return loss::binary_cross_entropy(tape, logits, batch.tensor(kLabelColumn), batch.tensor(kRealColumn),
                                     factor);
+}
+
+// Causal, and the candidate is the last token.
+StackFlops Dlrmv4::flops(const Batch& batch) const {
+  const auto offsets = batch.values<std::int64_t>(dlrmv4::kOffsets);
+  std::vector<SampleQueries> samples;
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
+    samples.push_back({causal_mask(offsets[b + 1] - offsets[b]), 1});
+  return stack_flops(stack_.config(), samples);
 }
 
 // (C * B, D): row c * B + b is contextual feature c of sample b, each feature with a weight of its own.

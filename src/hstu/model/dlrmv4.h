@@ -29,6 +29,7 @@ class Dlrmv4 final : public Model {
                    const Draws& draws) const override;
   // loss_weight times the cross entropy.
   Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const override;
+  StackFlops flops(const Batch& batch) const override;
 
  private:
   // The looked-up rows by kind of feature.

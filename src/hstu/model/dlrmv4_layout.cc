@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hstu/model/draws.h"
+#include "hstu/model/layer_flops.h"
 
 namespace hstu {
 namespace {
@@ -51,10 +52,9 @@ void clock_features(std::int64_t time, double circle_constant, double* out) {
 }
 
 std::int64_t sequence_work(std::int64_t length, const Dlrmv4Config& config) {
-  const std::int64_t width = config.heads * config.head_dim;
-  const std::int64_t products = 2 * config.dim * 4 * width + 2 * 3 * width * config.dim;  // UVQK, output
-  const std::int64_t pairs = length * (length + 1) / 2;
-  return config.layers * (length * products + pairs * 4 * width);
+  const HstuLayerConfig layer{config.dim, config.heads, config.head_dim};
+  const SampleMask mask = causal_mask(length);
+  return config.layers * layer_flops(layer, mask, mask.n).forward();
 }
 
 void Dlrmv4Layout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const {

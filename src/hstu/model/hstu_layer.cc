@@ -1,5 +1,6 @@
 #include "hstu/model/hstu_layer.h"
 
+#include "hstu/model/stages.h"
 #include "hstu/ops/convert.h"
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
@@ -25,6 +26,7 @@ HstuLayer::HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLay
 Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& queries,
                                const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
   const DType type = x.value().dtype();
+  StageRange stage(tape, kNormUvqkStage);
   const Variable weight = ops::weight(tape, uvqk_.weight, type), bias(uvqk_.bias);
   const Variable z = ops::layer_norm(tape, x, Variable(input_norm_.weight), Variable(input_norm_.bias),
                                      kLayerEpsilon);                               // (T, D)
@@ -41,9 +43,12 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
     uq = vk = ops::linear(tape, z, weight, bias);  // (T, 4 w)
     v_at = w, q_at = 2 * w, k_at = 3 * w;
   }
+  stage.next(kAttentionStage);
   const Variable o = ops::attention(tape, {uq, q_at, w}, {vk, k_at, w}, {vk, v_at, w}, shape);  // (Tq, w)
+  stage.next(kGateStage);
   const Variable y = ops::gate(tape, ops::GateForm::concat, {uq, 0, w}, o, Variable(output_norm_.weight),
                                Variable(output_norm_.bias), kLayerEpsilon, dropout);  // (Tq, 3 w)
+  stage.next(kProjectionStage);
   return ops::linear_residual(tape, y, ops::weight(tape, output_, type), xq);
 }
 

@@ -34,6 +34,8 @@ class HstuStack {
   Variable operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted, double scale,
                       const Draws& draws, std::uint64_t first_place) const;
 
+  const HstuStackConfig& config() const { return config_; }
+
  private:
   HstuStackConfig config_;
   std::vector<HstuLayer> layers_;

@@ -10,6 +10,7 @@
 #include "hstu/batching/batch.h"
 #include "hstu/batching/batch_layout.h"
 #include "hstu/model/draws.h"
+#include "hstu/model/layer_flops.h"
 #include "hstu/model/parameters.h"
 
 namespace hstu {
@@ -36,6 +37,10 @@ class Model {
   // The sum of the losses of the batch's examples, divided by batch.supervised: one element. The loss of a
   // global batch is the sum over its parts and ranks.
   virtual Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const = 0;
+
+  // FLOPs of the layers for a batch that layout() laid out, from its lengths and masks. Zeros: the model does
+  // not count them, and reports have no figures made of them.
+  virtual StackFlops flops(const Batch& /*batch*/) const { return {}; }
 };
 
 }  // namespace hstu

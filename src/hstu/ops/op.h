@@ -69,22 +69,6 @@ void check_operations(Device device);
 [[noreturn]] void refuse(Operation operation, Device device, DType type);
 void check_device(Operation operation, const Context& context, const Tensor& operand);
 
-// A range of the context's trace.
-class TraceRange {
- public:
-  TraceRange(const Context& context, std::string_view name) : trace_(context.trace) {
-    if (trace_ != nullptr) trace_->begin(name);
-  }
-  ~TraceRange() {
-    if (trace_ != nullptr) trace_->end();
-  }
-  TraceRange(const TraceRange&) = delete;
-  TraceRange& operator=(const TraceRange&) = delete;
-
- private:
-  Trace* trace_;
-};
-
 // Calls body.template operator()<T>(stream) with the element type of `type` and the stream as its device's
 // type, which select the overload of the kernel.
 template <Operation operation, typename Body>

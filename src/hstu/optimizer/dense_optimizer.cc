@@ -87,4 +87,11 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
   });
 }
 
+std::int64_t DenseOptimizer::step_bytes() const {
+  std::size_t bytes = 0;
+  for (const Parameter* p : parameters_) bytes += 2 * p->value.bytes() + p->gradient.bytes();
+  for (const State& state : state_) bytes += 2 * state.tensor.bytes();
+  return static_cast<std::int64_t>(bytes);
+}
+
 }  // namespace hstu

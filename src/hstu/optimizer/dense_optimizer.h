@@ -42,6 +42,9 @@ class DenseOptimizer {
   // gradients unchanged.
   void step(double learning_rate, double gradient_scale = 1.0);
 
+  // Bytes that step() reads and writes: values, gradients and state.
+  std::int64_t step_bytes() const;
+
   // The state in checkpoints: named fp32 tensors, to be read or filled in place, and the number of updates.
   struct State {
     std::string name;  // "m.<parameter>" or "v.<parameter>"

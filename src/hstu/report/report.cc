@@ -9,6 +9,7 @@
 
 #include "hstu/base/text.h"
 #include "hstu/report/chart.h"
+#include "hstu/report/stage_drawing.h"
 #include "hstu/report/style.h"
 
 namespace hstu {
@@ -86,6 +87,16 @@ std::string charts(const RunMetrics& metrics) {
        "minutes since the run began",
        {metrics.curve_in_time("train", "samples_per_s", "samples/s")},
        true},
+      {"TFLOP/s by the published formula, and computed",
+       "minutes since the run began",
+       {metrics.curve_in_time("train", "tflops", "TFLOP/s"),
+        metrics.curve_in_time("train", "computed_tflops", "computed TFLOP/s")},
+       true},
+      {"utilisation of the GPU's peak",
+       "minutes since the run began",
+       {metrics.curve_in_time("train", "mfu", "MFU"),
+        metrics.curve_in_time("train", "computed_mfu", "computed")},
+       true},
       {"milliseconds of a step",
        "minutes since the run began",
        {metrics.curve_in_time("train", "data_wait_ms", "data wait"),
@@ -102,6 +113,13 @@ std::string charts(const RunMetrics& metrics) {
   std::string text = "<div class=\"charts\">";
   for (const Chart& chart : list) text += section(chart.title, to_svg(chart));
   return text + "</div>\n";
+}
+
+// Of an average step of the run.
+std::string step_drawing(const RunMetrics& metrics) {
+  std::vector<DrawnStage> stages;
+  for (const auto& [name, ms] : metrics.step_ms()) stages.push_back({name, ms});
+  return stage_drawing(stages);
 }
 
 std::string stages(const RunMetrics& metrics) {
@@ -186,6 +204,7 @@ std::string report_html(const ReportSource& source) {
   std::string body =
       metrics.last("train") == nullptr ? "<p>No step has been logged yet.</p>\n" : result(metrics);
   body += charts(metrics);
+  body += section("The stages of a step", step_drawing(metrics));
   body += section("Time by stage", stages(metrics));
   body += section("Embedding tables", tables(metrics));
   body += section("Ids outside their tables", bad_ids(metrics));

@@ -13,7 +13,8 @@ struct ReportSource {
   std::string config;  // the text of config.toml
 };
 
-// The page as text: result, curves of loss and AUC with the baseline, throughput, time by stage, table sizes,
+// The page as text: result, curves of loss and AUC with the baseline, throughput, the stages
+// of a step as a drawing, time by stage, table sizes,
 // bad ids, restarts, configuration. The page of a run without a train line says so.
 std::string report_html(const ReportSource& source);
 

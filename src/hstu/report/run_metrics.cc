@@ -66,17 +66,33 @@ Series RunMetrics::curve_in_time(std::string_view event, const std::string& key,
                     [&](const Json& line) { return (line.value("time_s", start) - start) / 60; });
 }
 
-std::vector<std::pair<std::string, double>> RunMetrics::stage_seconds() const {
-  std::vector<std::pair<std::string, double>> stages{
-      {"data wait", 0}, {"row lookup", 0}, {"forward", 0}, {"backward", 0}, {"update", 0}};
-  constexpr const char* kKeys[] = {"data_wait_ms", "lookup_ms", "forward_ms", "backward_ms", "update_ms"};
-  std::int64_t before = 0;
-  for (const Json* line : all("train")) {
-    const auto step = line->value("step", std::int64_t{0});
-    for (std::size_t s = 0; s < stages.size(); ++s)
-      stages[s].second += static_cast<double>(step - before) * line->value(kKeys[s], 0.0) / 1000;
-    before = step;
+std::vector<std::pair<std::string, double>> RunMetrics::step_ms() const {
+  constexpr std::pair<const char*, const char*> kStages[] = {{"data wait", "data_wait_ms"},
+                                                             {"row lookup", "lookup_ms"},
+                                                             {"forward", "forward_ms"},
+                                                             {"backward", "backward_ms"},
+                                                             {"update", "update_ms"}};
+  const auto lines = all("train");
+  const double steps = lines.empty() ? 0 : lines.back()->value("step", 0.0);
+  std::vector<std::pair<std::string, double>> stages;
+  if (steps <= 0) return stages;
+  for (const auto& [name, key] : kStages) {
+    double ms = 0, before = 0;
+    for (const Json* line : lines) {
+      const double step = line->value("step", 0.0);
+      ms += (step - before) * line->value(key, 0.0);
+      before = step;
+    }
+    stages.emplace_back(name, ms / steps);
   }
+  return stages;
+}
+
+std::vector<std::pair<std::string, double>> RunMetrics::stage_seconds() const {
+  std::vector<std::pair<std::string, double>> stages = step_ms();
+  const Json* const latest = last("train");
+  const double steps = latest == nullptr ? 0 : latest->value("step", 0.0);
+  for (auto& stage : stages) stage.second *= steps / 1000;
   const auto total = [&](std::string_view event, const char* key) {
     double sum = 0;
     for (const Json* line : all(event)) sum += line->value(key, 0.0);

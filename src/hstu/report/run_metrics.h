@@ -28,6 +28,8 @@ class RunMetrics {
   // The same over minutes since the start of the run.
   Series curve_in_time(std::string_view event, const std::string& key, const std::string& name) const;
 
+  // Mean milliseconds of a step by stage, in the order of the step, from the train lines; no line: empty.
+  std::vector<std::pair<std::string, double>> step_ms() const;
   // Seconds by stage over the whole run, longest first; the stages of steps come from the train lines' means.
   std::vector<std::pair<std::string, double>> stage_seconds() const;
 

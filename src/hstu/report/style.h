@@ -24,6 +24,7 @@ svg { width: 100%; display: block; } svg.key { width: 24px; height: 8px; display
 .line.s3 { stroke: var(--c3); } .line.s4 { stroke: var(--c4); } .line.s5 { stroke: var(--c5); }
 .mark.s0 { fill: var(--c0); } .mark.s1 { fill: var(--c1); } .mark.s2 { fill: var(--c2); }
 .mark.s3 { fill: var(--c3); } .mark.s4 { fill: var(--c4); } .mark.s5 { fill: var(--c5); }
+.leader { fill: none; stroke: var(--soft); }
 .legend { margin: .2rem 0 0 58px; color: var(--soft); font-size: .85rem; } .legend span { margin-right: 1.2em; }
 .legend b { color: var(--ink); font-variant-numeric: tabular-nums; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }

@@ -47,6 +47,7 @@ RunLog::RunLog(const Path& path, RunFacts facts, const MetricsSection& options, 
       start_s_(wall_clock()),
       total_samples_(total_samples),
       progress_("train", total_samples, "samples", samples),
+      throughput_(facts_.peak_flops),
       training_ms_(1000 * training_seconds) {
   const std::vector<Json> lines = read_json_lines(path);
   if (!lines.empty()) start_s_ = std::max(start_s_, lines.back().value("time_s", 0.0));
@@ -108,13 +109,8 @@ void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& 
 
 void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
                   const RunningMetrics& metrics, const std::function<LearnerCounts()>& counts) {
-  step_ms_ += step_ms;
-  wait_ms_ += wait_ms;
-  stages_ += result.stages;
+  throughput_.add(result, step_ms, wait_ms);
   training_ms_ += step_ms + wait_ms;
-  ++steps_;
-  samples_ += result.samples;
-  tokens_ += result.tokens;
   state.loss_sum += result.loss;
   ++state.loss_steps;
   const double loss = state.loss_sum / static_cast<double>(state.loss_steps);
@@ -122,9 +118,6 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
                                                   state.next.window, loss, last_auc_));
   if (state.step % every_steps_ != 0) return;
   const LearnerCounts now = counts();
-  const double seconds = (step_ms_ + wait_ms_) / 1000;
-  const auto steps = static_cast<double>(steps_);
-  const double samples_per_s = static_cast<double>(samples_) / seconds;
   const RankingMetrics window = metrics.window().metrics();
   Json line{{"event", "train"},
             {"step", state.step},
@@ -140,23 +133,12 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
             {"window_gauc", window.gauc},
             {"window_n", window.n}};
   add_lifetime(line, metrics.training());
-  line.update({{"table_rows", to_json(now.table_rows)},
-               {"bad_ids", to_json(now.bad_ids)},
-               {"step_ms", step_ms_ / steps},
-               {"data_wait_ms", wait_ms_ / steps},
-               {"lookup_ms", stages_.lookup_ms / steps},
-               {"forward_ms", stages_.forward_ms / steps},
-               {"backward_ms", stages_.backward_ms / steps},
-               {"update_ms", stages_.update_ms / steps},
-               {"samples_per_s", samples_per_s},
-               {"left_s", static_cast<double>(total_samples_ - state.samples) / samples_per_s},
-               {"tokens_per_s", static_cast<double>(tokens_) / seconds}});
+  line["table_rows"] = to_json(now.table_rows);
+  line["bad_ids"] = to_json(now.bad_ids);
+  throughput_.move_to(line, total_samples_ - state.samples);
   write(std::move(line));
   state.loss_sum = 0;
   state.loss_steps = 0;
-  step_ms_ = wait_ms_ = 0;
-  stages_ = {};
-  steps_ = samples_ = tokens_ = 0;
 }
 
 void RunLog::evaluation(const EvaluationResult& result, const RunState& state,

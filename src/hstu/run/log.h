@@ -1,6 +1,6 @@
 // metrics.jsonl: every number a run shows, one JSON object per line, in the order of docs/runs.md. Names of
-// fields that hold times end in _ms, _s or _per_s. Every line has time_s, seconds since 1970, which never
-// decreases from line to line.
+// fields that depend on times end in _ms, _s, _per_s, tflops or mfu. Every line has time_s, seconds since
+// 1970, which never decreases from line to line.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "hstu/run/results.h"
 #include "hstu/run/running_metrics.h"
 #include "hstu/run/state.h"
+#include "hstu/run/throughput.h"
 
 namespace hstu {
 
@@ -29,7 +30,8 @@ struct RunFacts {
   std::string config;   // resolved, as TOML
   std::string dataset;  // id
   std::uint64_t seed = 0;
-  std::string device;  // "host", "cuda:0"
+  std::string device;                // "host", "cuda:0"
+  std::optional<double> peak_flops;  // a second, of that device in the run's precision; no data sheet: empty
   struct Table {
     std::string name;
     std::int64_t rows = 0, dim = 0;
@@ -91,11 +93,8 @@ class RunLog {
   Clock::time_point start_ = Clock::now();
   std::int64_t total_samples_;
   Progress progress_;
-  // Sums of this process since the last train line.
-  double step_ms_ = 0, wait_ms_ = 0;
-  StageTimes stages_;
-  std::int64_t steps_ = 0, samples_ = 0, tokens_ = 0;
-  double training_ms_;  // of all steps
+  Throughput throughput_;  // of this process since the last train line
+  double training_ms_;     // of all steps
   std::string last_auc_;
 };
 

@@ -9,14 +9,15 @@
 
 #include "hstu/base/json.h"
 #include "hstu/metrics/ranking.h"
+#include "hstu/model/layer_flops.h"
 
 namespace hstu {
 
-// Time of a step by stage.
+// Time of a step by section: of the device's work on a GPU, between marks on its stream.
 struct StageTimes {
-  double lookup_ms = 0;  // of table rows
-  double forward_ms = 0, backward_ms = 0;
-  double update_ms = 0;  // clipping and both optimizers
+  double lookup_ms = 0;                    // of table rows; the copy of the batch
+  double forward_ms = 0, backward_ms = 0;  // backward: and the gradients of rows to the host
+  double update_ms = 0;                    // sums over ranks, checks, clipping, both optimizers, predictions
 
   StageTimes& operator+=(const StageTimes& other) {
     lookup_ms += other.lookup_ms;
@@ -33,6 +34,7 @@ struct StepResult {
   double lr_dense = 0, lr_sparse = 0;
   std::int64_t samples = 0;  // of this rank
   std::int64_t tokens = 0;   // of this rank's sequences: context, history, candidate
+  StackFlops flops;          // of this rank's samples; zeros: the model does not count them
   StageTimes stages;
   RankingSamples predictions;  // of the global batch, made before the update; groups are users
 };

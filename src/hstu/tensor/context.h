@@ -1,6 +1,7 @@
 // Context: where a pass puts its work and takes its memory. One object that is passed on, not a global.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -9,12 +10,17 @@
 
 namespace hstu {
 
-// Is told of the work that operations put on the stream; ranges nest. For profilers.
+// Is told of the work that is put on the stream, in ranges that nest: a pass ("forward"), a stage of the
+// model
+// ("attention", tape.h), an operation ("linear"). For profilers (stage_timer.h).
 class Trace {
  public:
   virtual ~Trace() = default;
-  virtual void begin(std::string_view operation) = 0;
+  // `name` is a literal.
+  virtual void begin(std::string_view name) = 0;
   virtual void end() = 0;
+  // The operands of an operation inside the current range: what it reads and writes if it touches each once.
+  virtual void moves(std::int64_t /*bytes*/) {}
 };
 
 struct Context {
@@ -24,6 +30,22 @@ struct Context {
 
   Device device() const { return stream.device(); }
   CudaStream cuda() const { return {stream.cuda(), memory.get()}; }  // of a GPU alone
+};
+
+// A range of the context's trace.
+class TraceRange {
+ public:
+  TraceRange(const Context& context, std::string_view name) : trace_(context.trace) {
+    if (trace_ != nullptr) trace_->begin(name);
+  }
+  ~TraceRange() {
+    if (trace_ != nullptr) trace_->end();
+  }
+  TraceRange(const TraceRange&) = delete;
+  TraceRange& operator=(const TraceRange&) = delete;
+
+ private:
+  Trace* trace_;
 };
 
 // The host: what is used where no context is named.

@@ -54,8 +54,44 @@ bool Tape::any_needs_gradient(const std::vector<Variable>& inputs) {
                      [](const Variable& input) { return input.defined() && input.needs_gradient(); });
 }
 
+// Every operand once: an estimate for operations that read some rows of an input, or none in one of the
+// passes.
+std::int64_t Tape::forward_bytes(const Variable& result, const std::vector<Variable>& inputs) {
+  std::size_t bytes = result.value().bytes();
+  for (const Variable& input : inputs) {
+    if (input.defined()) bytes += input.value().bytes();
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+// The result's gradient, and every input with the gradient that it gets.
+std::int64_t Tape::backward_bytes(const Variable& result, const std::vector<Variable>& inputs) {
+  std::size_t bytes = result.value().bytes();
+  for (const Variable& input : inputs) {
+    if (!input.defined()) continue;
+    bytes += input.value().bytes();
+    if (input.parameter() != nullptr)
+      bytes += input.gradient().bytes();
+    else if (input.needs_gradient())
+      bytes += input.value().bytes();
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+std::string_view Tape::enter_stage(std::string_view name) {
+  const std::string_view before = std::exchange(stage_, name);
+  if (context_.trace == nullptr || before == name) return before;
+  if (!before.empty()) context_.trace->end();
+  if (!name.empty()) context_.trace->begin(name);
+  return before;
+}
+
 void Tape::push(const Variable& result, const std::vector<Variable>& inputs, Backward backward) {
-  Step step{result, std::move(backward), {}};
+  Step step{.result = result,
+            .backward = std::move(backward),
+            .parameters = {},
+            .stage = stage_,
+            .bytes = context_.trace != nullptr ? backward_bytes(result, inputs) : 0};
   for (const Variable& input : inputs) {
     if (!input.defined() || input.parameter() == nullptr) continue;
     step.parameters.push_back(input.parameter());
@@ -82,10 +118,15 @@ void Tape::backward(const Variable& result) {
 void Tape::backward(const Variable& result, const Tensor& gradient) {
   require(recording_, "backward on a tape that did not record");
   result.gradient_slot(context_).tensor.copy_from(gradient.reshaped(result.value().shape()), context_.stream);
+  StageRange stage(*this, stage_);
   while (!steps_.empty()) {
     const Step step = std::move(steps_.back());
     steps_.pop_back();
-    if (step.result.has_gradient()) step.backward(step.result.state_->gradient);
+    if (step.result.has_gradient()) {
+      stage.next(step.stage);
+      if (context_.trace != nullptr) context_.trace->moves(step.bytes);
+      step.backward(step.result.state_->gradient);
+    }
     require(step.result.state_->written.empty(), "a gradient of {} lacks columns",
             to_string(step.result.value().shape()));
     settle(step);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -81,6 +82,7 @@ class Tape {
   template <typename Backward>
   Variable record(Tensor value, const std::vector<Variable>& inputs, Backward backward) {
     Variable result(std::move(value), recording_ && any_needs_gradient(inputs));
+    if (context_.trace != nullptr) context_.trace->moves(forward_bytes(result, inputs));
     if (result.needs_gradient()) push(result, inputs, std::move(backward));
     return result;
   }
@@ -97,14 +99,23 @@ class Tape {
   // the stream holds all work that makes it. The order follows the record, last use first.
   void on_final(std::function<void(const Parameter&)> callback) { on_final_ = std::move(callback); }
 
+  // Names the stage of the model to which the operations from now on belong, and returns the stage before.
+  // `name` is a literal; "": none. The context's trace sees a stage as a range, in both passes. See
+  // StageRange.
+  std::string_view enter_stage(std::string_view name);
+
  private:
   using Backward = std::function<void(Tensor& gradient)>;
   struct Step {
     Variable result;
     Backward backward;
     std::vector<const Parameter*> parameters;  // among the inputs
+    std::string_view stage;
+    std::int64_t bytes;  // that the backward pass moves; 0 without a trace
   };
   static bool any_needs_gradient(const std::vector<Variable>& inputs);
+  static std::int64_t forward_bytes(const Variable& result, const std::vector<Variable>& inputs);
+  static std::int64_t backward_bytes(const Variable& result, const std::vector<Variable>& inputs);
   void push(const Variable& result, const std::vector<Variable>& inputs, Backward backward);
   void settle(const Step& step);
 
@@ -113,6 +124,22 @@ class Tape {
   std::vector<Step> steps_;
   std::unordered_map<const Parameter*, std::int64_t> uses_;  // by the steps that are left
   std::function<void(const Parameter&)> on_final_;
+  std::string_view stage_;
+};
+
+// A stage of the model (Tape::enter_stage) until the end of the scope, then again the stage before.
+class StageRange {
+ public:
+  StageRange(Tape& tape, std::string_view name) : tape_(tape), before_(tape.enter_stage(name)) {}
+  ~StageRange() { tape_.enter_stage(before_); }
+  StageRange(const StageRange&) = delete;
+  StageRange& operator=(const StageRange&) = delete;
+
+  void next(std::string_view name) { tape_.enter_stage(name); }  // the stage that follows
+
+ private:
+  Tape& tape_;
+  std::string_view before_;
 };
 
 }  // namespace hstu

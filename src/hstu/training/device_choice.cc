@@ -3,6 +3,7 @@
 #include "hstu/base/error.h"
 #include "hstu/device/machine.h"
 #include "hstu/ops/op.h"
+#include "hstu/tensor/profiler_trace.h"
 
 namespace hstu {
 namespace {
@@ -31,9 +32,17 @@ DeviceChoice choose_device(std::string_view word) {
 }
 
 Context open_device(Device device) {
-  if (device.is_host()) return host_context();
-  make_current(device);
-  return make_context(device);
+  if (!device.is_host()) make_current(device);
+  Context context = device.is_host() ? host_context() : make_context(device);
+  context.trace = profiler_trace();
+  return context;
+}
+
+std::optional<double> peak_flops(Device device, Precision precision) {
+  if (device.is_host()) return std::nullopt;
+  const auto specs = specs_of(this_machine(), device);
+  if (!specs) return std::nullopt;
+  return precision == Precision::bf16 ? specs->bf16 : specs->fp32;
 }
 
 }  // namespace hstu

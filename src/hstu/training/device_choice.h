@@ -1,10 +1,12 @@
 // Where a configuration's model computes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "hstu/device/device.h"
+#include "hstu/run/options.h"
 #include "hstu/tensor/context.h"
 
 namespace hstu {
@@ -18,7 +20,13 @@ struct DeviceChoice {
 // runs them, otherwise the host. Throws UsageError for another word and Error for a GPU that cannot be used.
 DeviceChoice choose_device(std::string_view word);
 
-// The host's context, or a new one of a GPU, which becomes the current one of this thread.
+// The host's context, or a new one of a GPU, which becomes the current one of this thread. Ranges of its
+// trace show in NVIDIA's profilers, if hstu was built with CUDA.
 Context open_device(Device device);
+
+// FLOPs a second that `device` computes at most in this precision, from its data sheet: bf16 products of
+// tensor cores, or fp32 outside of them, as the kernels compute. None for the host and where there is no data
+// sheet.
+std::optional<double> peak_flops(Device device, Precision precision);
 
 }  // namespace hstu

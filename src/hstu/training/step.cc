@@ -5,28 +5,16 @@
 #include <string>
 #include <utility>
 
-#include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/finite.h"
 #include "hstu/embedding/row_gradients.h"
 #include "hstu/optimizer/clipping.h"
 #include "hstu/training/predictions.h"
+#include "hstu/training/step_sections.h"
 
 namespace hstu {
 namespace {
-
-// Milliseconds since the last call.
-class Stopwatch {
- public:
-  double lap() {
-    const Clock::time_point before = std::exchange(last_, Clock::now());
-    return 1000 * seconds_between(before, last_);
-  }
-
- private:
-  Clock::time_point last_ = Clock::now();
-};
 
 bool is_finite(const Tensor& tensor) {
   return first_not_finite(tensor.data<float>(), tensor.size()) == tensor.size();
@@ -58,37 +46,61 @@ std::string first_bad_input(const Learner& learner) {
 struct Gathered {
   explicit Gathered(std::size_t tables) : row_gradients(tables) {}
   RowGradients row_gradients;
+  std::int64_t row_bytes = 0;  // of the rows, and of their gradients
   std::vector<Tensor> losses;  // (1) each
   std::vector<Scores> scores;
 };
 
-// Forward and backward pass of one part. Adds the gradients of dense parameters to Parameter::gradient.
-void run_part(Learner& learner, const StepContext& context, Batch& batch, Stopwatch& watch,
-              Gathered& gathered, StepResult& result) {
-  learner.bad_ids.add(batch.bad_ids);
-  RowSelection selection = learner.tables.select(feature_ids(*learner.model, batch), RowAccess::train);
-  const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection), context.compute);
-  batch.copy_to(context.compute);
-  result.stages.lookup_ms += watch.lap();
+// Tells the trace what the current stage reads and writes.
+void moves(const StepContext& context, std::int64_t bytes) {
+  if (context.compute.trace != nullptr) context.compute.trace->moves(bytes);
+}
 
+std::int64_t bytes_of(const std::vector<Variable>& rows) {
+  std::size_t bytes = 0;
+  for (const Variable& leaf : rows) bytes += leaf.value().bytes();
+  return static_cast<std::int64_t>(bytes);
+}
+
+// Forward and backward pass of one part. Adds the gradients of dense parameters to Parameter::gradient.
+void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSections& sections,
+              Gathered& gathered, StepResult& result) {
+  sections.enter(kLookupSection);
+  learner.bad_ids.add(batch.bad_ids);
+  RowSelection selection;
+  std::vector<Variable> rows;
+  {
+    const TraceRange stage(context.compute, kEmbeddingStage);
+    selection = learner.tables.select(feature_ids(*learner.model, batch), RowAccess::train);
+    rows = leaves_of(learner.tables.gather(selection), context.compute);
+    const bool copied = !context.compute.device().is_host();
+    moves(context, (copied ? 4 : 2) * bytes_of(rows));
+  }
+  batch.copy_to(context.compute);
+
+  sections.enter(kForwardSection);
   Tape tape(context.compute);
   const Variable logits = learner.model->forward(tape, batch, rows, context.draws);
   const Variable loss = learner.model->loss(tape, logits, batch);
-  result.stages.forward_ms += watch.lap();
 
+  sections.enter(kBackwardSection);
   tape.backward(loss);
-  result.stages.backward_ms += watch.lap();
-
-  const Stream& stream = context.compute.stream;
-  std::vector<Tensor> gradients;
-  gradients.reserve(rows.size());
-  for (const Variable& leaf : rows)
-    gradients.push_back(leaf.has_gradient() ? leaf.gradient().to_host(stream) : Tensor());
-  gathered.row_gradients.add(std::move(selection), std::move(gradients));
+  {
+    const TraceRange stage(context.compute, kEmbeddingStage);
+    std::vector<Tensor> gradients;
+    gradients.reserve(rows.size());
+    for (const Variable& leaf : rows) {
+      gradients.push_back(leaf.has_gradient() ? leaf.gradient().to_host(context.compute.stream) : Tensor());
+    }
+    gathered.row_gradients.add(std::move(selection), std::move(gradients));
+  }
+  sections.leave();
+  gathered.row_bytes += bytes_of(rows);
   gathered.losses.push_back(loss.value());
   gathered.scores.push_back(scores_of(logits, batch));
   result.samples += batch.samples;
   result.tokens += batch.tokens;
+  result.flops += learner.model->flops(batch);
 }
 
 double sum_of_losses(const Gathered& gathered, const StepContext& context) {
@@ -122,7 +134,7 @@ RankingSamples predictions_of(const Gathered& gathered, const StepContext& conte
 StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part) {
   const RunOptions& options = learner.options;
   const NamedTensors parameters = learner.model->parameters().all();
-  Stopwatch watch;
+  StepSections sections(context.compute);
   StepResult result;
   result.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(context.step);
   result.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(context.step);
@@ -130,15 +142,17 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   // 1. Forward and backward passes, part by part.
   learner.model->parameters().clear_gradients(context.compute.stream);
   Gathered gathered(learner.tables.size());
-  while (Batch* const part = next_part()) {
-    watch.lap();  // excludes the wait for the part from the stages
-    run_part(learner, context, *part, watch, gathered, result);
-  }
+  while (Batch* const part = next_part()) run_part(learner, context, *part, sections, gathered, result);
+  sections.enter(kUpdateSection);
 
   // 2. Sums over the global batch. Every term is already divided by its number of supervised examples.
   sum_gradients_over_ranks(learner, gathered, context);
   result.loss = sum_of_losses(gathered, context);
-  result.gradient_norm = gradient_norm(parameters, context.compute);
+  {
+    const TraceRange stage(context.compute, kOptimizerStage);
+    result.gradient_norm = gradient_norm(parameters, context.compute);
+    moves(context, learner.model->parameters().count() * std::int64_t{sizeof(float)});
+  }
 
   // 3. Refuse values that are not finite, before any update.
   if (!std::isfinite(result.loss))
@@ -155,13 +169,23 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   }
 
   // 4. Update.
-  learner.dense_optimizer.step(result.lr_dense,
-                               clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
+  {
+    const TraceRange stage(context.compute, kOptimizerStage);
+    learner.dense_optimizer.step(result.lr_dense,
+                                 clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
+    moves(context, learner.dense_optimizer.step_bytes());
+  }
   fault_point("step.middle");
-  gathered.row_gradients.apply(learner.tables, result.lr_sparse);
-
-  result.predictions = predictions_of(gathered, context);
-  result.stages.update_ms = watch.lap();
+  {
+    const TraceRange stage(context.compute, kEmbeddingStage);
+    gathered.row_gradients.apply(learner.tables, result.lr_sparse);
+    moves(context, 3 * gathered.row_bytes);  // gradients and rows read, rows written
+  }
+  {
+    const TraceRange stage(context.compute, kPredictionsStage);
+    result.predictions = predictions_of(gathered, context);
+  }
+  result.stages = sections.times();
   return result;
 }
 

@@ -47,6 +47,8 @@ class Run {
         metrics_(request.options.metrics.window_samples),
         state_(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(), state_sections()) : first_state()),
         last_step_(last_step(experiment_)),
+        profiler_(request.profile, experiment_.learner().compute, request.folder.path, state_.step,
+                  last_step_),
         evaluator_(experiment_, request.folder.baseline()),
         evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
         record_(rewind()),
@@ -74,6 +76,7 @@ class Run {
     auto reason =
         evaluates_first || state_.evaluation_due || finished() ? settle(evaluates_first) : reason_to_end();
     if (!reason) reason = loop();
+    profiler_.finish();
     fault_point("end");
     log_.end(*reason, state_);
     return finish(*reason);
@@ -152,19 +155,22 @@ class Run {
       const Clock::time_point start = Clock::now();
       LoadedBatch* loaded = nullptr;  // the last part
       double wait_ms = 0;
+      const Context compute = profiler_.begin_step(state_.step + 1, experiment_.learner().compute);
       const auto next_part = [&]() -> Batch* {
         if (loaded != nullptr && loaded->last_part) return nullptr;
+        const TraceRange wait(compute, kDataWait);
         loaded = loader.next();
         require(loaded != nullptr, "the data ended at step {}, expected {} steps", state_.step, last_step_);
         wait_ms += loaded->data_wait_ms;
+        profiler_.add(*loaded);
         return &loaded->batch;
       };
-      const StepContext context{.step = state_.step,
-                                .draws = Draws(request_.options.seed, state_.step),
-                                .compute = experiment_.learner().compute};
+      const StepContext context{
+          .step = state_.step, .draws = Draws(request_.options.seed, state_.step), .compute = compute};
       const StepResult result = train_step(experiment_.learner(), context, next_part);
       fault_point("step.end");
       ++state_.step;
+      profiler_.end_step(state_.step, result);
       state_.samples += result.samples;
       state_.next = loaded->next;
       state_.window_end = loaded->window_end;
@@ -294,6 +300,7 @@ class Run {
   RunningMetrics metrics_;
   RunState state_;
   std::int64_t last_step_;
+  Profiler profiler_;
   Evaluator evaluator_;
   EvaluationCadence evaluation_cadence_;
   std::int64_t saved_at_ = -1;

@@ -10,6 +10,7 @@
 #include "hstu/run/folder.h"
 #include "hstu/run/options.h"
 #include "hstu/run/results.h"
+#include "hstu/training/profile.h"
 
 namespace hstu {
 
@@ -22,6 +23,8 @@ struct TrainRequest {
   bool resume = false;          // continue the folder's run
   std::int64_t from_step = -1;  // from this checkpoint; -1: the newest. Later ones are moved away
   std::vector<std::string> allowed_changes = {};  // keys of the configuration that may differ from the run's
+
+  std::optional<ProfileSteps> profile = {};  // writes a trace of these steps to the folder
 };
 
 struct TrainResult {

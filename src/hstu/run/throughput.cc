@@ -1,0 +1,38 @@
+#include "hstu/run/throughput.h"
+
+namespace hstu {
+
+void Throughput::add(const StepResult& result, double step_ms, double wait_ms) {
+  step_ms_ += step_ms;
+  wait_ms_ += wait_ms;
+  stages_ += result.stages;
+  flops_ += result.flops;
+  ++steps_;
+  samples_ += result.samples;
+  tokens_ += result.tokens;
+}
+
+void Throughput::move_to(Json& line, std::int64_t samples_left) {
+  const double seconds = (step_ms_ + wait_ms_) / 1000;
+  const auto steps = static_cast<double>(steps_);
+  const double samples_per_s = static_cast<double>(samples_) / seconds;
+  line.update({{"step_ms", step_ms_ / steps},
+               {"data_wait_ms", wait_ms_ / steps},
+               {"lookup_ms", stages_.lookup_ms / steps},
+               {"forward_ms", stages_.forward_ms / steps},
+               {"backward_ms", stages_.backward_ms / steps},
+               {"update_ms", stages_.update_ms / steps},
+               {"samples_per_s", samples_per_s},
+               {"left_s", static_cast<double>(samples_left) / samples_per_s},
+               {"tokens_per_s", static_cast<double>(tokens_) / seconds}});
+  const auto add = [&](const char* tflops, const char* share, const LayerFlops& flops) {
+    const double rate = static_cast<double>(flops.step()) / seconds;
+    if (rate > 0) line[tflops] = rate / 1e12;
+    if (rate > 0 && peak_) line[share] = rate / *peak_;
+  };
+  add("tflops", "mfu", flops_.model);
+  add("computed_tflops", "computed_mfu", flops_.computed);
+  *this = Throughput(peak_);
+}
+
+}  // namespace hstu

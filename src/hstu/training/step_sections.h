@@ -1,0 +1,42 @@
+// The sections of a training step: their times for the log, and their ranges in the context's trace.
+#pragma once
+
+#include <string_view>
+
+#include "hstu/run/results.h"
+#include "hstu/tensor/stage_timer.h"
+
+namespace hstu {
+
+inline constexpr std::string_view kLookupSection = "lookup";
+inline constexpr std::string_view kForwardSection = "forward";
+inline constexpr std::string_view kBackwardSection = "backward";
+inline constexpr std::string_view kUpdateSection = "update";
+
+// Stages that are not the model's (model/stages.h), inside the sections.
+inline constexpr std::string_view kEmbeddingStage =
+    "embedding";  // distinct ids, rows, their gradients and updates
+inline constexpr std::string_view kOptimizerStage =
+    "optimizer";  // of dense parameters: norm, clipping, update
+inline constexpr std::string_view kPredictionsStage = "predictions";
+
+class StepSections {
+ public:
+  explicit StepSections(const Context& context) : timer_(context.stream, 1, context.trace) {}
+  // Ends the last section if an error leaves the step inside it.
+  ~StepSections() { leave(); }
+  StepSections(const StepSections&) = delete;
+  StepSections& operator=(const StepSections&) = delete;
+
+  // Ends the section before, if any.
+  void enter(std::string_view section);
+  void leave();
+  // Ends the last section and waits until its work is done.
+  StageTimes times();
+
+ private:
+  StageTimer timer_;
+  bool inside_ = false;
+};
+
+}  // namespace hstu

@@ -1,0 +1,171 @@
+// The trace of --profile, read as a viewer reads it.
+#include "hstu/training/profile.h"
+
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "training/run_fixture.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::message_of;
+
+struct Range {
+  std::string name;
+  double begin, end;  // microseconds
+};
+// The ranges of each track, "process/thread", in the order of the file.
+std::map<std::string, std::vector<Range>> tracks_of(const Path& file) {
+  std::map<std::pair<int, int>, std::string> names;
+  std::map<int, std::string> processes;
+  std::map<std::string, std::vector<Range>> tracks;
+  const Json trace = Json::parse(read_file(file));
+  for (const Json& event : trace.at("traceEvents")) {
+    const int process = event.at("pid"), thread = event.at("tid");
+    if (event.at("name") == "process_name") processes[process] = event.at("args").at("name");
+    if (event.at("name") == "thread_name") {
+      names[{process, thread}] = processes.at(process) + "/" + event.at("args").at("name").get<std::string>();
+      tracks[names[{process, thread}]];
+    }
+    if (event.at("ph") != "X") continue;
+    const double begin = event.at("ts"), duration = event.at("dur");
+    EXPECT_GE(begin, 0);
+    EXPECT_GE(duration, 0);
+    tracks.at(names.at({process, thread})).push_back({event.at("name"), begin, begin + duration});
+  }
+  return tracks;
+}
+
+// Expects that every range is inside the last one that is still open, or begins after it: what a viewer can
+// draw.
+void expect_nesting(const std::string& track, const std::vector<Range>& ranges) {
+  constexpr double kHalfNanosecond = 0.0005;
+  std::vector<Range> open;
+  for (const Range& range : ranges) {
+    while (!open.empty() && range.begin >= open.back().end - kHalfNanosecond) open.pop_back();
+    if (open.empty()) {
+      open.push_back(range);
+      continue;
+    }
+    EXPECT_GE(range.begin, open.back().begin - kHalfNanosecond) << track << ": " << range.name;
+    EXPECT_LE(range.end, open.back().end + kHalfNanosecond)
+        << track << ": " << range.name << " in " << open.back().name;
+    open.push_back(range);
+  }
+}
+
+std::vector<std::string> names_of(const std::vector<Range>& ranges, const std::string& beginning = "") {
+  std::vector<std::string> names;
+  for (const Range& range : ranges) {
+    if (range.name.starts_with(beginning)) names.push_back(range.name);
+  }
+  return names;
+}
+
+class Profile : public testing::RunTest {
+ protected:
+  TrainResult profiled(const std::string& name, ProfileSteps steps, const std::atomic<bool>* stop = nullptr) {
+    return train({.options = options_,
+                  .folder = create_run_folder(folder_ / name, options_),
+                  .version = "test",
+                  .stop = stop,
+                  .profile = steps});
+  }
+  Path file(const std::string& run, const std::string& name) const { return folder_ / run / name; }
+};
+
+TEST_F(Profile, HasTheStepsAskedForOnTracksThatNest) {
+  profiled("run", {4, 6});
+  const auto tracks = tracks_of(file("run", "trace_4_6.json"));
+  for (const auto& [track, ranges] : tracks) expect_nesting(track, ranges);
+  const auto& steps = tracks.at("hstu/steps");
+  EXPECT_THAT(names_of(steps, "step "), ElementsAre("step 4", "step 5", "step 6"));
+  EXPECT_EQ(steps.front().begin, 0) << "what comes before is trimmed";
+  EXPECT_THAT(names_of({steps.begin(), steps.begin() + 6}),
+              ElementsAre("step 4", "data_wait", "lookup", "forward", "backward", "update"));
+  for (std::size_t i = 1; i < 6; ++i) EXPECT_LE(steps[i].end, steps[0].end);
+}
+
+TEST_F(Profile, HasTheStagesOfTheModelInTheOrderOfBothPasses) {
+  options_.model.layers = 2;
+  profiled("run", {2, 2});
+  const auto tracks = tracks_of(file("run", "trace_2_2.json"));
+  const std::set<std::string> stages{"preprocessor", "norm_uvqk", "attention", "gate",     "projection",
+                                     "head",         "loss",      "embedding", "optimizer"};
+  std::vector<std::string> found;
+  std::string section;
+  Range stage{"", 0, 0};
+  for (const Range& range : tracks.at("host/stages")) {
+    if (range.name == "forward" || range.name == "backward" || range.name == "update")
+      found.push_back(range.name + ":");
+    if (!stages.contains(range.name) || range.begin < stage.end)
+      continue;  // an operation of the same name is inside
+    stage = range;
+    found.push_back(range.name);
+  }
+  EXPECT_THAT(found,
+              ElementsAre("embedding", "forward:", "preprocessor", "norm_uvqk", "attention", "gate",
+                          "projection", "norm_uvqk", "attention", "gate", "projection", "head", "loss",  //
+                          "backward:", "loss", "head", "projection", "gate", "attention", "norm_uvqk",
+                          "projection", "gate", "attention", "norm_uvqk", "preprocessor", "embedding",  //
+                          "update:", "optimizer", "optimizer", "embedding"));
+}
+
+TEST_F(Profile, ShowsTheLoadersThreads) {
+  options_.data.workers = 2;
+  options_.training.epochs = 4;
+  profiled("run", {2, 30});
+  const auto tracks = tracks_of(file("run", "trace_2_30.json"));
+  std::size_t built = 0;
+  for (const auto& [track, ranges] : tracks) {
+    if (!track.starts_with("hstu/loader ")) continue;
+    built += ranges.size();
+    for (std::size_t i = 1; i < ranges.size(); ++i)
+      EXPECT_GE(ranges[i].begin, ranges[i - 1].end - 0.001) << track;
+  }
+  EXPECT_GE(built, 20u);
+}
+
+TEST_F(Profile, ChangesNeitherTheRunNorItsLog) {
+  run("plain");
+  profiled("profiled", {1, 5});
+  expect_same_run("plain", "profiled");
+}
+
+TEST_F(Profile, OfARunThatIsInterruptedHasTheStepsUntilThen) {
+  std::atomic<bool> stop = false;
+  at("step.end", 3, [&] { stop = true; });
+  EXPECT_EQ(profiled("run", {2, 9}, &stop).reason, "interrupted");
+  const auto tracks = tracks_of(file("run", "trace_2_9.json"));
+  EXPECT_THAT(names_of(tracks.at("hstu/steps"), "step "), ElementsAre("step 2", "step 3"));
+}
+
+TEST_F(Profile, OfStepsThatAreNotTrainedIsRefused) {
+  options_.training.max_steps = 10;
+  EXPECT_THAT(message_of<UsageError>([&] {
+                profiled("run", {8, 11});
+              }),
+              HasSubstr("--profile steps=8:11: this process trains the steps 1 to 10"));
+}
+
+TEST(ProfileSteps, AreReadFromTheirWords) {
+  const ProfileSteps steps = parse_profile("steps=50:55");
+  EXPECT_EQ(steps.first, 50);
+  EXPECT_EQ(steps.last, 55);
+  for (const char* words :
+       {"", "50:55", "steps=", "steps=5", "steps=0:3", "steps=6:5", "steps=1:2:3", "steps=1:x"}) {
+    EXPECT_THAT(message_of<UsageError>([&] { parse_profile(words); }),
+                HasSubstr("expected steps=FIRST:LAST with 1 <= FIRST <= LAST"))
+        << words;
+  }
+}
+
+}  // namespace
+}  // namespace hstu
