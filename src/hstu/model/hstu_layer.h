@@ -3,17 +3,28 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hstu/model/mlp.h"
 #include "hstu/ops/attention.h"
 #include "hstu/ops/dropout.h"
+#include "hstu/ops/linear.h"
 
 namespace hstu {
+
+// What follows the attention output o (Tq, H * head_dim), with the activated u:
+//   concatenated   [drop(u), drop(o), drop(layer_norm(o) * u)], with u alone activated (DLRMv4)
+//   multiplied     drop(layer_norm(o) * u), with u, v, q and k all activated (NVIDIA's recsys-examples, and
+//                  "Actions Speak Louder than Words", section 3)
+enum class LayerForm { concatenated, multiplied };
 
 struct HstuLayerConfig {
   std::int64_t dim = 0;       // D: width of the residual stream
   std::int64_t heads = 0;     // H
   std::int64_t head_dim = 0;  // width of a head's queries, keys and values
+  LayerForm form = LayerForm::concatenated;
+  double epsilon = 1e-6;  // of both layer norms
+  bool residual = true;   // false: the output is the projection alone
 };
 
 class HstuLayer {
@@ -28,11 +39,16 @@ class HstuLayer {
                       const ops::Dropout& dropout) const;
 
  private:
+  Variable project(Tape& tape, const Variable& z, const Variable& weight,
+                   const std::vector<ops::ColumnRange>& columns) const;
+  Variable gate(Tape& tape, const Variable& u, const Variable& o, const ops::Dropout& dropout) const;
+
+  HstuLayerConfig config_;
   std::int64_t width_;  // H * head_dim
   NormParameters input_norm_;
   LinearParameters uvqk_;
   NormParameters output_norm_;
-  const Parameter& output_;  // (3 * width, D)
+  const Parameter& output_;  // (width, D), or (3 * width, D) if the gate's parts are concatenated
 };
 
 }  // namespace hstu

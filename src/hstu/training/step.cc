@@ -86,7 +86,7 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, Stopwa
     gradients.push_back(leaf.has_gradient() ? leaf.gradient().to_host(stream) : Tensor());
   gathered.row_gradients.add(std::move(selection), std::move(gradients));
   gathered.losses.push_back(loss.value());
-  gathered.scores.push_back(scores_of(logits, batch));
+  gathered.scores.push_back(scores_of(*learner.model, logits, batch));
   result.samples += batch.samples;
   result.tokens += batch.tokens;
 }
@@ -111,9 +111,11 @@ void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, const StepCo
   gathered.row_gradients.merge(comm);
 }
 
-RankingSamples predictions_of(const Gathered& gathered, const StepContext& context) {
+// Of the first task.
+RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, const StepContext& context) {
   RankingSamples mine;
-  for (const Scores& scores : gathered.scores) add_predictions(scores, context.compute.stream, mine);
+  for (const Scores& scores : gathered.scores)
+    add_predictions(*learner.model, scores, context.compute.stream, std::span(&mine, 1));
   return gather(mine, context.comm);
 }
 
@@ -160,7 +162,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   fault_point("step.middle");
   gathered.row_gradients.apply(learner.tables, result.lr_sparse);
 
-  result.predictions = predictions_of(gathered, context);
+  result.predictions = predictions_of(learner, gathered, context);
   result.stages.update_ms = watch.lap();
   return result;
 }
