@@ -22,8 +22,9 @@ std::int64_t draw_zipf(RandomStream& random, double alpha) {
     const double u = 1 - random.uniform(), v = random.uniform();
     const double x = std::floor(std::pow(u, -1 / power));
     if (!(x >= 1 && x < kEnd)) continue;
-    const double t = std::pow(1 + 1 / x, power);
-    if (v * x * (t - 1) / (b - 1) <= t / b) return static_cast<std::int64_t>(x);
+    // t = (1 + 1 / x)^power; t - 1 directly, because 1 + 1 / x is 1 for x above 2^53, and all would be kept.
+    const double t_less_1 = std::expm1(power * std::log1p(1 / x));
+    if (v * x * t_less_1 / (b - 1) <= (1 + t_less_1) / b) return static_cast<std::int64_t>(x);
   }
 }
 
