@@ -61,8 +61,8 @@ std::int64_t add_user(const RandomOptions& o, std::int64_t user, Columns& c) {
   return length;
 }
 
-// Every event is rankable and in the one pool; its label is the column. The action "task0" exists because a
-// dataset names one; the model reads the column.
+// Every event is rankable and in the one pool. A model reads the column of labels; the action "last_task",
+// the highest bit of a label, is there because a dataset names an action as its label.
 std::string schema_text(const RandomOptions& o) {
   std::string text = R"(name = "random"
 files = ["events.parquet"]
