@@ -29,9 +29,7 @@ void use_ranking(RunOptions& options) {
 
 class TrainingRankingGr : public testing::RunTest {
  protected:
-  TrainingRankingGr() {
-    use_ranking(options_);
-  }
+  TrainingRankingGr() { use_ranking(options_); }
 };
 
 TEST_F(TrainingRankingGr, ExceedsTheBaseline) {
@@ -121,6 +119,23 @@ TEST_F(TrainingRankingGr, MicroBatchesOfTheLoaderHaveTheGlobalNumberOfLabels) {
     labels = 0;
   }
   EXPECT_GT(parts, 10);
+}
+
+// Each rank divides by the labels of all ranks before it computes, without a message.
+TEST_F(TrainingRankingGr, RanksOfTheLoaderHaveTheGlobalNumberOfLabels) {
+  Experiment experiment(options_);
+  std::vector<std::int64_t> labels(1000, 0), supervised(1000, 0);
+  for (int rank = 0; rank < 3; ++rank) {
+    Loader loader(experiment.samples(), experiment.learner().model->layout(), experiment.schedule({}),
+                  {.rank = rank, .ranks = 3});
+    for (std::size_t i = 0; LoadedBatch* const loaded = loader.next(); ++i) {
+      labels.at(i) += loaded->batch.tensor(ranking_gr::kExample).size();
+      EXPECT_TRUE(rank == 0 || supervised.at(i) == loaded->batch.supervised);
+      supervised.at(i) = loaded->batch.supervised;
+    }
+  }
+  EXPECT_EQ(labels, supervised);
+  EXPECT_GT(labels[0], 0);
 }
 
 TEST_F(TrainingRankingGr, OneClassOutOfSeveralTrains) {
