@@ -124,7 +124,8 @@ void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) cons
     }
     std::int64_t* const time = samples.history_time.data() + tokens;
     dataset_.time().visit([&](const auto* times) {
-      for (std::size_t i = 0; i < history.size(); ++i) time[i] = static_cast<std::int64_t>(times[history[i]]);
+      for (std::size_t i = 0; i < history.size(); ++i)
+        time[i] = +times[history[i]];  // + widens: an i1 is a number here, not a character
     });
     tokens = needed;
     samples.history_offsets[b + 1] = static_cast<std::int64_t>(tokens);
