@@ -10,8 +10,12 @@
 #include <vector>
 
 #include "hstu/base/random.h"
+#include "hstu/loss/multi_class_cross_entropy.h"
+#include "hstu/loss/multi_task_cross_entropy.h"
 #include "hstu/ops/action_rows.h"
+#include "hstu/ops/activation.h"
 #include "hstu/ops/attention.h"
+#include "hstu/ops/convert.h"
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
@@ -64,6 +68,17 @@ inline Tensor random_names(std::int64_t rows, std::uint64_t seed) {
   for (std::int64_t r = 0; r < rows; ++r)
     names.mutable_data<std::int64_t>()[r] = static_cast<std::int64_t>(random.bits());
   return names;
+}
+
+// Labels in [0, bound).
+inline Tensor random_labels(std::int64_t rows, std::int64_t bound, std::uint64_t seed) {
+  RandomStream random{seed};
+  Tensor labels = Tensor::empty({rows}, DType::i64);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    labels.mutable_data<std::int64_t>()[r] =
+        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound)));
+  }
+  return labels;
 }
 
 // Samples of 0, 1, 2, ... times the step, the last ones longest; queries are the last `queries` tokens, or
@@ -172,6 +187,28 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                bits = Tensor::from<std::uint8_t>({3}, {1, 2, 4}).copy(context);
   cases.push_back({"action_rows", {x({3, 4}, 1), x({1, 12}, 2)}, [actions, bits](Tape& t, Inputs v) {
                      return ops::action_rows(t, v[0], v[1], actions, bits);
+                   }});
+  for (const auto& [name, activation] : kernels::kActivations) {
+    cases.push_back({std::string(name), {x({tokens, n}, 1)}, [activation](Tape& t, Inputs v) {
+                       return ops::activate(t, v[0], activation);
+                     }});
+  }
+  cases.push_back({"dropout", {x({tokens, n}, 1)}, [names](Tape& t, Inputs v) {
+                     return ops::dropout(t, v[0], {0.25, 9, names});
+                   }});
+  cases.push_back({"l2_normalise", {x({tokens, h}, 1)}, [](Tape& t, Inputs v) {
+                     return ops::l2_normalise(t, v[0], 1e-6);
+                   }});
+  // The losses have the type of sums; as activations they can be added like the results of other cases.
+  const Tensor masks = random_labels(tokens, 1 << 3, 8).copy(context),
+               classes = random_labels(tokens, n, 9).copy(context);
+  cases.push_back({"multi_task_cross_entropy", {x({tokens, 3}, 1)}, [masks](Tape& t, Inputs v) {
+                     const Variable loss = loss::multi_task_cross_entropy(t, v[0], masks, 0.1);
+                     return ops::convert(t, loss, v[0].value().dtype());
+                   }});
+  cases.push_back({"multi_class_cross_entropy", {x({tokens, n}, 1)}, [classes](Tape& t, Inputs v) {
+                     const Variable loss = loss::multi_class_cross_entropy(t, v[0], classes, 0.1);
+                     return ops::convert(t, loss, v[0].value().dtype());
                    }});
   const std::map<std::string, std::string> roles{{"linear", "aws"},          {"linear_columns", "aws"},
                                                  {"linear_residual", "awa"}, {"grouped_linear", "aws"},

@@ -40,6 +40,30 @@ TEST_F(TrainingOnGpu, StepsAreTheHosts) {
   }
 }
 
+TEST_F(TrainingOnGpu, StepsOfTheSecondModelAreTheHosts) {
+  options_.model_kind = ModelKind::ranking_gr;
+  options_.ranking.dim = 24;  // unlike the rows
+  options_.ranking.embedding_dim = 8;
+  options_.ranking.head_dim = 8;
+  options_.ranking.head_hidden = {16};
+  for (const RankingHead head : {RankingHead::multi_task, RankingHead::multi_class}) {
+    options_.ranking.head = head;
+    options_.ranking.labels = {"positive", "negative"};
+    if (head == RankingHead::multi_class) options_.ranking.positive_classes = {"positive"};
+    options_.ranking.candidates = head == RankingHead::multi_class ? 2 : 0;
+    RunOptions on_host = options_;
+    on_host.device = "host";
+    Experiment host(on_host), gpu(options_);
+    const auto positions = host.anchors().training.first(48);
+    for (std::int64_t step = 0; step < 6; ++step) {
+      const std::span batch = std::span(positions).subspan(static_cast<std::size_t>(8 * step), 8);
+      const StepResult expected = step_on(host, batch, step), found = step_on(gpu, batch, step);
+      EXPECT_NEAR(found.loss, expected.loss, 1e-5 * expected.loss) << step;
+      EXPECT_NEAR(found.gradient_norm, expected.gradient_norm, 1e-4 * expected.gradient_norm) << step;
+    }
+  }
+}
+
 TEST_F(TrainingOnGpu, TwoRunsAndAResumedOneHaveTheSameBytes) {
   run("whole");
   EXPECT_EQ(log("whole", "run").front().at("device"), "cuda:0");

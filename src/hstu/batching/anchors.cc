@@ -1,6 +1,8 @@
 #include "hstu/batching/anchors.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -30,6 +32,28 @@ AnchorList clip(const Dataset& dataset, const AnchorIndex& index, const AnchorLi
     }
   }
   return clipped;
+}
+
+// Every stride-th position of each user in each window, counted back from the user's last; 0: only the last.
+AnchorList thin(const Dataset& dataset, const AnchorList& list, std::int64_t stride) {
+  AnchorList thinned;
+  for (std::int64_t w = 0; w < list.windows(); ++w) {
+    const AnchorList::Window window = list.window(w);
+    std::vector<std::int64_t> positions;
+    for (std::size_t begin = 0; begin < window.size();) {
+      const std::int64_t user = dataset.user_at(window[begin]);
+      const std::int64_t last_event = dataset.user_offsets()[static_cast<std::size_t>(user) + 1];
+      const std::size_t end = static_cast<std::size_t>(
+          std::lower_bound(window.begin() + static_cast<std::ptrdiff_t>(begin), window.end(), last_event) -
+          window.begin());
+      const std::size_t step = stride == 0 ? end - begin : static_cast<std::size_t>(stride);
+      for (std::size_t i = begin + (end - 1 - begin) % step; i < end; i += step)
+        positions.push_back(window[i]);
+      begin = end;
+    }
+    thinned.append(std::move(positions));
+  }
+  return thinned;
 }
 
 void check_split(const Anchors& anchors) {
@@ -66,6 +90,7 @@ Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const H
   anchors.evaluation =
       clip(dataset, index, held_out, evaluates && !resolved.in_time() ? kAlways : resolved.time_begin,
            evaluates ? resolved.time_end : kAlways);
+  if (options.anchor_stride != 1) anchors.training = thin(dataset, anchors.training, options.anchor_stride);
   check_split(anchors);
   return anchors;
 }

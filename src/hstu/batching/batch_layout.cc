@@ -97,4 +97,21 @@ void add_feature_columns(const Samples& samples, const SampleFeatures& features,
   }
 }
 
+void add_event_ids(const FeatureSpec& feature, std::span<const std::int64_t> ids, const Samples& samples,
+                   LayoutScratch& scratch, Batch& batch) {
+  scratch.index.resize(ids.size());
+  scratch.distinct.clear();
+  scratch.distinct.insert(ids, scratch.index.data());
+  add_copy(batch, ids_column(feature.name), scratch.distinct.in_order_of_appearance());
+  if (!any_bad(ids, feature.rows)) return;
+  count_bad(feature, samples, batch, [&](const auto& see) {
+    std::size_t event = 0;
+    for (std::size_t b = 0; b < static_cast<std::size_t>(samples.count); ++b) {
+      const auto events =
+          static_cast<std::size_t>(samples.history_offsets[b + 1] - samples.history_offsets[b] + 1);
+      for (std::size_t e = 0; e < events; ++e) see(b, ids[event++]);
+    }
+  });
+}
+
 }  // namespace hstu

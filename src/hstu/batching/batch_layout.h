@@ -58,4 +58,9 @@ void add_sample_columns(const Samples& samples, Batch& batch);
 void add_feature_columns(const Samples& samples, const SampleFeatures& features, LayoutScratch& scratch,
                          Batch& batch);
 
+// For a feature with an id at every event, ids (N) in the order of Samples::event_action: adds its distinct
+// ids, writes the row of each event's id to scratch.index (N), and counts bad ids.
+void add_event_ids(const FeatureSpec& feature, std::span<const std::int64_t> ids, const Samples& samples,
+                   LayoutScratch& scratch, Batch& batch);
+
 }  // namespace hstu

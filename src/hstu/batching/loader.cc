@@ -101,7 +101,7 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.batch.clear();
     layout_.lay_out(scratch.samples, scratch.layout, slot.loaded.batch);
     slot.loaded.global_samples = static_cast<std::int64_t>(claimed.job->positions.size());
-    slot.loaded.batch.supervised = slot.loaded.global_samples;
+    slot.loaded.batch.supervised = builder_.examples(claimed.job->positions, scratch.builder);
     slot.loaded.last_part = claimed.last_part;
     slot.loaded.cursor = claimed.job->cursor;
     slot.loaded.next = claimed.job->next;

@@ -29,16 +29,32 @@ struct ContextualFeature {
   bool hashed = true;
 };
 
+// What a model that predicts at several events of a sample reads of each event beside its item. The events of
+// a sample are its history, then the candidate.
+struct EventOptions {
+  bool wanted = false;              // false: Samples::event_action, event_label and the like stay empty
+  std::string action_column;        // context column of action ids; "": the event's action bits
+  std::string label_column;         // context column of labels; "": made of `labels`
+  std::vector<std::string> labels;  // actions: bit k of a label says that the event has action k
+  bool one_of = false;              // the label is the index of the first of `labels` that the event has
+  std::int64_t label_end = 0;       // labels are in [0, label_end)
+  std::int64_t candidates = 1;      // the last n events of a sample are scored; 0: all of them
+  std::int64_t tokens = 1;          // that the model makes of an event
+};
+
 struct DataOptions {
   std::int64_t history_length = 256;  // L
   HistoryStrategy strategy = HistoryStrategy::interleaved;
-  std::vector<std::string> pools;        // actions whose events enter histories; empty: as the dataset says
-  std::int64_t scan_limit = 20'000;      // a history comes from at most this many events before the anchor
-  std::int64_t max_sequence = 0;         // contextual tokens + history + candidate; 0: no limit
-  std::int64_t min_history = 0;          // events of any kind a user must have before an anchor
-  std::int64_t window_seconds = 86'400;  // training proceeds window by window in time; 0: one window
-  std::vector<std::string> attributes;   // of items, in the order of Samples::attributes
+  std::vector<std::string> pools;    // actions whose events enter histories; empty: as the dataset says
+  std::int64_t scan_limit = 20'000;  // a history comes from at most this many events before the anchor
+  std::int64_t max_sequence = 0;     // contextual tokens + history + candidate; 0: no limit
+  std::int64_t min_history = 0;      // events of any kind a user must have before an anchor
+  // Training uses every n-th anchor of a user in a window, counted back from the last; 0: only the last.
+  std::int64_t anchor_stride = 1;
+  std::int64_t window_seconds = 86'400;       // training proceeds window by window in time; 0: one window
+  std::vector<std::string> attributes;        // of items, in the order of Samples::attributes
   std::vector<ContextualFeature> contextual;  // in the order of Samples::context
+  EventOptions events;
 };
 
 // The hold-out for evaluation: at most one of windows, fraction and seconds, and in addition users. Training

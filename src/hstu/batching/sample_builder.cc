@@ -24,7 +24,8 @@ SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options)
     : dataset_(dataset),
       rule_(resolve_history(options, dataset.manifest())),
       features_(dataset, options.contextual),
-      label_bit_(dataset.manifest().label_bit()) {
+      label_bit_(dataset.manifest().label_bit()),
+      events_(dataset, options.events) {
   for (const std::string& name : options.attributes) attributes_.push_back(&dataset.attribute(name));
 }
 
@@ -48,7 +49,23 @@ void SampleBuilder::build(std::span<const std::int64_t> positions, Samples& samp
 std::int64_t SampleBuilder::most_tokens(std::int64_t position) const {
   const std::int64_t user = dataset_.user_at(position);
   const std::int64_t before = position - dataset_.user_offsets()[static_cast<std::size_t>(user)];
-  return static_cast<std::int64_t>(features_.size()) + std::min(before, rule_.longest) + 1;
+  return static_cast<std::int64_t>(features_.size()) +
+         events_.tokens() * (std::min(before, rule_.longest) + 1);
+}
+
+std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, SampleScratch& scratch) const {
+  if (!events_.wanted()) return static_cast<std::int64_t>(positions.size());
+  std::int64_t count = 0, user = 0;
+  for (const std::int64_t anchor : positions) {
+    user = find_user(dataset_, anchor, user);
+    const auto history =
+        scratch.gatherer.gather(dataset_.user_offsets()[static_cast<std::size_t>(user)], anchor);
+    const auto scored = events_.candidates(static_cast<std::int64_t>(history.size()) + 1) - 1;
+    for (const std::int64_t position : history.last(static_cast<std::size_t>(scored)))
+      count += events_.rankable(position) ? 1 : 0;
+    ++count;  // the anchor itself
+  }
+  return count;
 }
 
 // Everything but the items.
@@ -83,6 +100,10 @@ void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) cons
   samples.history_offsets.resize(count + 1);
   samples.candidate_item.resize(count);
   samples.history_offsets[0] = 0;
+  samples.event_action.clear();
+  samples.event_label.clear();
+  samples.event_rankable.clear();
+  samples.candidates.clear();
   const std::uint8_t* const actions = dataset_.action().data();
   std::size_t tokens = 0;
   for (std::size_t b = 0; b < count; ++b) {
@@ -103,15 +124,30 @@ void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) cons
     }
     std::int64_t* const time = samples.history_time.data() + tokens;
     dataset_.time().visit([&](const auto* times) {
-      for (std::size_t i = 0; i < history.size(); ++i) time[i] = static_cast<std::int64_t>(times[history[i]]);
+      for (std::size_t i = 0; i < history.size(); ++i)
+        time[i] = +times[history[i]];  // + widens: an i1 is a number here, not a character
     });
     tokens = needed;
     samples.history_offsets[b + 1] = static_cast<std::int64_t>(tokens);
     samples.candidate_item[b] = scratch.numbers.number(dataset_.item()[anchor]);
+    if (events_.wanted()) add_events(anchor, history, samples);
   }
   samples.history_item.resize(tokens);
   samples.history_action.resize(tokens);
   samples.history_time.resize(tokens);
+}
+
+void SampleBuilder::add_events(std::int64_t anchor, std::span<const std::int64_t> history,
+                               Samples& samples) const {
+  const auto add = [&](std::int64_t position) {
+    samples.event_action.push_back(events_.action(position));
+    samples.event_label.push_back(events_.label(position));
+    samples.event_rankable.push_back(events_.rankable(position) ? 1 : 0);
+  };
+  for (const std::int64_t position : history) add(position);
+  add(anchor);
+  samples.candidates.push_back(
+      static_cast<std::int32_t>(events_.candidates(static_cast<std::int64_t>(history.size()) + 1)));
 }
 
 // The distinct items in ascending order, and the columns that depend only on them.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/batching/event_values.h"
 #include "hstu/batching/features.h"
 #include "hstu/batching/history.h"
 #include "hstu/batching/item_numbers.h"
@@ -41,6 +42,9 @@ class SampleBuilder {
     return SampleScratch(HistoryGatherer(dataset_.action(), dataset_.pool_counts(), rule_));
   }
 
+  // The examples of the samples at `positions`: their number if only candidates are scored, otherwise the
+  // rankable ones among the events that are scored.
+  std::int64_t examples(std::span<const std::int64_t> positions, SampleScratch& scratch) const;
   // An upper bound of the tokens of the sample at `position` (contextual, history, candidate), computed
   // without gathering its history.
   std::int64_t most_tokens(std::int64_t position) const;
@@ -48,12 +52,13 @@ class SampleBuilder {
   std::int64_t longest_history() const { return rule_.longest; }
   // The maximum number of tokens of a sample: contextual, history, candidate.
   std::int64_t longest_sequence() const {
-    return static_cast<std::int64_t>(features_.size()) + rule_.longest + 1;
+    return static_cast<std::int64_t>(features_.size()) + events_.tokens() * (rule_.longest + 1);
   }
 
  private:
   void add_candidates(Samples& samples, SampleScratch& scratch) const;
   void add_histories(Samples& samples, SampleScratch& scratch) const;
+  void add_events(std::int64_t anchor, std::span<const std::int64_t> history, Samples& samples) const;
   void add_items(Samples& samples, SampleScratch& scratch) const;
 
   const Dataset& dataset_;
@@ -61,6 +66,7 @@ class SampleBuilder {
   ContextualFeatures features_;
   std::vector<const MappedColumn*> attributes_;
   std::uint8_t label_bit_;
+  EventValues events_;
 };
 
 }  // namespace hstu

@@ -21,6 +21,13 @@ struct Samples {
   std::vector<std::int64_t> user;            // (B) original user ids
   std::vector<std::int64_t> position;  // (B) flat position of the anchor in the dataset: the sample's name
 
+  // Filled for models that predict at several events of a sample (EventOptions). Event e of sample b has
+  // index history_offsets[b] + b + e: the history, then the candidate. N = T + B events.
+  std::vector<std::int64_t> event_action;    // (N) ids
+  std::vector<std::int64_t> event_label;     // (N)
+  std::vector<std::uint8_t> event_rankable;  // (N) 1: the event may be an example
+  std::vector<std::int32_t> candidates;      // (B) the last events that are scored
+
   // Every distinct item once, so that values that depend only on the item are computed once.
   std::vector<std::int64_t> items;                    // (I) original ids, ascending
   std::vector<std::vector<std::int64_t>> attributes;  // [attribute](I) ids, in the order of the configuration

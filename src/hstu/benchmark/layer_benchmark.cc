@@ -34,7 +34,7 @@ Tensor activations(const Shape& shape, DType type, std::uint64_t seed, const Con
 }
 
 HstuStackConfig stack_config(const LayerBenchmarkOptions& o) {
-  return {o.layers, {o.dim, o.heads, o.head_dim}, o.dropout};
+  return {o.layers, {o.dim, o.heads, o.head_dim, o.gate}, o.dropout};
 }
 
 LayerFlops flops_of(const LayerBenchmarkOptions& o, const HstuStackConfig& stack) {
@@ -148,6 +148,7 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
             {"heads", o.heads},
             {"head_dim", o.head_dim},
             {"dim", o.dim},
+            {"gate", word_of(kernels::kGateForms, o.gate)},
             {"dropout", o.dropout},
             {"precision", word_of(kPrecisions, o.precision)},
             {"forward_ms", median(forward)},

@@ -44,7 +44,7 @@ void add_bench_command(CLI::App& app) {
     StepBenchmarkOptions step;
     DataBenchmarkOptions data;
     LayerBenchmarkOptions layer;
-    std::string precision = "bf16";
+    std::string gate = "product", precision = "bf16";
     int threads = 0;
     bool json = false;
   };
@@ -88,6 +88,7 @@ void add_bench_command(CLI::App& app) {
   layer->add_option("--head-dim", words->layer.head_dim)->check(CLI::PositiveNumber);
   layer->add_option("--dim", words->layer.dim, "width of the residual stream; 0: heads times head size")
       ->check(CLI::NonNegativeNumber);
+  layer->add_option("--gate", words->gate, "product (NVIDIA's form) or concat (DLRMv4's)");
   layer->add_option("--dropout", words->layer.dropout)->check(CLI::Range(0.0, 0.999));
   layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(CLI::PositiveNumber);
   layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");
@@ -95,6 +96,7 @@ void add_bench_command(CLI::App& app) {
   add_json(*layer);
   layer->footer("Example:\n  hstu bench layer --samples 32 --tokens 4099 --heads 4 --head-dim 256");
   layer->callback([words] {
+    words->layer.gate = parse_word(kernels::kGateForms, words->gate, "gate");
     words->layer.precision = parse_word(kPrecisions, words->precision, "precision");
     const Json result = benchmark_layer(words->layer);
     fmt::print("{}\n", words->json ? result.dump() : layer_text(result));

@@ -14,7 +14,7 @@ namespace hstu {
 
 void add_events_commands(CLI::App& app) {
   app.add_subcommand("generate",
-                     "Generate synthetic events in Yambda's file format: hstu generate yambda --help");
+                     "Generate synthetic events: hstu generate yambda --help, hstu generate random --help");
   app.add_subcommand(
       "prepare",
       "Turn raw events into a dataset: hstu prepare yambda|movielens|parquet|mlcommons|index|verify --help");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "hstu/base/choice.h"
 #include "hstu/base/float16.h"
 #include "hstu/device/stream.h"
 #include "hstu/kernels/dropout.h"
@@ -16,6 +17,7 @@ enum class GateForm {
             // (DLRMv4)
   product,  // y = drop(u * layer_norm(o)), where u is already activated (NVIDIA)
 };
+inline constexpr Choice<GateForm> kGateForms[] = {{"concat", GateForm::concat}, {"product", GateForm::product}};
 // The width of y, in widths of u.
 constexpr std::int64_t gate_parts(GateForm form) {
   return form == GateForm::concat ? 3 : 1;

@@ -112,6 +112,19 @@ Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variabl
   return ops::linear(tape, h, Variable(head_second_.weight), Variable(head_second_.bias));
 }
 
+// A row for each sample.
+Examples Dlrmv4::examples(const Batch& batch) const {
+  const auto user = batch.values<std::int64_t>(kUserColumn),
+             position = batch.values<std::int64_t>(kPositionColumn);
+  Examples rows{{user.begin(), user.end()}, {position.begin(), position.end()}, {}};
+  for (const float label : batch.values<float>(kLabelColumn)) rows.label.push_back(label > 0.5f ? 1 : 0);
+  return rows;
+}
+
+double Dlrmv4::probability(std::span<const float> logits, std::size_t) const {
+  return 1 / (1 + std::exp(-static_cast<double>(logits[0])));
+}
+
 Variable Dlrmv4::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
   const StageRange stage(tape, kLossStage);
   const double factor = config_.loss_weight / static_cast<double>(batch.supervised);

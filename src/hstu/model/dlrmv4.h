@@ -27,6 +27,8 @@ class Dlrmv4 final : public Model {
 
   Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                    const Draws& draws) const override;
+  Examples examples(const Batch& batch) const override;
+  double probability(std::span<const float> logits, std::size_t task) const override;
   // loss_weight times the cross entropy.
   Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const override;
   StackFlops flops(const Batch& batch) const override;

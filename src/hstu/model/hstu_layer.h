@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hstu/model/mlp.h"
 #include "hstu/ops/attention.h"
 #include "hstu/ops/dropout.h"
+#include "hstu/ops/gate.h"
+#include "hstu/ops/linear.h"
 
 namespace hstu {
 
@@ -14,6 +17,9 @@ struct HstuLayerConfig {
   std::int64_t dim = 0;       // D: width of the residual stream
   std::int64_t heads = 0;     // H
   std::int64_t head_dim = 0;  // width of a head's queries, keys and values
+  ops::GateForm gate = ops::GateForm::concat;  // product: u, v, q and k are activated, not u alone
+  double epsilon = 1e-6;  // of both layer norms
+  bool residual = true;   // false: the output is the projection alone
 };
 
 class HstuLayer {
@@ -28,11 +34,15 @@ class HstuLayer {
                       const ops::Dropout& dropout) const;
 
  private:
+  Variable project(Tape& tape, const Variable& z, const Variable& weight,
+                   const std::vector<ColumnRange>& columns) const;
+
+  HstuLayerConfig config_;
   std::int64_t width_;  // H * head_dim
   NormParameters input_norm_;
   LinearParameters uvqk_;
   NormParameters output_norm_;
-  const Parameter& output_;  // (3 * width, D)
+  const Parameter& output_;  // (width, D), or (3 * width, D) if the gate's parts are concatenated
 };
 
 }  // namespace hstu

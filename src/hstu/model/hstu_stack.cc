@@ -10,13 +10,17 @@ HstuStack::HstuStack(ParameterSet& set, const std::string& prefix, const HstuSta
 }
 
 Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
-                               double scale, const Draws& draws, std::uint64_t first_place) const {
+                               double scale, const Draws& draws, std::uint64_t first_place,
+                               const StackMask& mask) const {
   ops::AttentionShape every;
   every.heads = config_.layer.heads;
   every.head_dim = config_.layer.head_dim;
   every.alpha = 1 / std::sqrt(static_cast<double>(config_.layer.head_dim));
   every.scale = scale;
   every.offsets = all.offsets;
+  every.mask = mask.mask;
+  every.contexts = mask.contexts;
+  every.targets = mask.targets;
   ops::AttentionShape last = every;
   last.query_offsets = wanted.offsets;
 

@@ -23,6 +23,13 @@ struct StackRows {
   Tensor names;    // (n) i64, token_name() of each
 };
 
+// Which tokens see which (attention/mask.h): causal without contexts and targets.
+struct StackMask {
+  AttentionMask mask;
+  Tensor contexts;  // (B) i32 first tokens of each sample; undefined: none
+  Tensor targets;   // (B) i32 last tokens of each sample; undefined: none
+};
+
 class HstuStack {
  public:
   // Adds PREFIX.0, PREFIX.1, ... to the set.
@@ -32,7 +39,7 @@ class HstuStack {
   // rows interact only in the attention. scale is the factor of silu(q . k / sqrt(head_dim)). Layer i draws
   // its dropout at place first_place + i.
   Variable operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted, double scale,
-                      const Draws& draws, std::uint64_t first_place) const;
+                      const Draws& draws, std::uint64_t first_place, const StackMask& mask = {}) const;
 
   const HstuStackConfig& config() const { return config_; }
 

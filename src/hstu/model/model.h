@@ -15,6 +15,12 @@
 
 namespace hstu {
 
+// What each row of a model's logits ranks. R rows, K tasks.
+struct Examples {
+  std::vector<std::int64_t> user, position;  // (R) original user ids; the anchor of the row's sample
+  std::vector<std::uint8_t> label;           // (R, K) 0 or 1
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -28,12 +34,16 @@ class Model {
   virtual std::int64_t embedding_dim() const = 0;
   // Lays out the batches that forward() reads; valid as long as the model.
   virtual const BatchLayout& layout() const = 0;
-  // The tasks, one per column of the logits.
+  // The tasks, each a yes-or-no question with its own metrics; the first is the run's metric.
   virtual std::vector<std::string> tasks() const = 0;
 
-  // Logits (B, tasks) from the rows of each feature's distinct ids, rows[f] (n_f, E).
+  // Logits (R, outputs) from the rows of each feature's distinct ids, rows[f] (n_f, E).
   virtual Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                            const Draws& draws) const = 0;
+  // The rows of the logits of a batch, as copies: the batch's memory is reused before the logits are read.
+  virtual Examples examples(const Batch& batch) const = 0;
+  // The probability of `task` from one row of logits (outputs).
+  virtual double probability(std::span<const float> logits, std::size_t task) const = 0;
   // The sum of the losses of the batch's examples, divided by batch.supervised: one element. The loss of a
   // global batch is the sum over its parts and ranks.
   virtual Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const = 0;

@@ -1,10 +1,10 @@
-// The dropout argument of ops (kernels/dropout.h states what is drawn).
+// Dropout, alone and as an argument of other ops (kernels/dropout.h states what is drawn).
 #pragma once
 
 #include <cstdint>
 
 #include "hstu/kernels/dropout.h"
-#include "hstu/tensor/tensor.h"
+#include "hstu/tensor/tape.h"
 
 namespace hstu::ops {
 
@@ -20,5 +20,8 @@ struct Dropout {
     return {rate, key, row_names.data<std::int64_t>()};
   }
 };
+
+// y (M, N) = x (M, N) times the factors of its elements, 0 or the scale of kept ones; x itself at rate 0.
+Variable dropout(Tape& tape, const Variable& x, const Dropout& dropout);
 
 }  // namespace hstu::ops

@@ -1,5 +1,6 @@
 #include "hstu/ops/norm.h"
 
+#include "hstu/kernels/l2_normalise.h"
 #include "hstu/kernels/layer_norm.h"
 #include "hstu/ops/op.h"
 
@@ -65,6 +66,37 @@ Variable swish_layer_norm(Tape& tape, const Variable& x, const Variable& weight,
       tape, x, weight, bias, epsilon,
       [](const auto& p, auto stream) { kernels::swish_layer_norm(p, stream); },
       [](const auto& p, auto stream) { kernels::swish_layer_norm_backward(p, stream); });
+}
+
+Variable l2_normalise(Tape& tape, const Variable& x, double epsilon) {
+  const Context& context = tape.context();
+  check_devices<Operation::l2_normalise>(context, x);
+  const std::int64_t m = x.rows(), n = x.cols();
+  const DType type = x.value().dtype();
+  Tensor y = Tensor::empty({m, n}, type, context), norm = Tensor::empty({m}, accumulator_of(type), context);
+  dispatch<Operation::l2_normalise>(context, type, [&]<typename T>(auto stream) {
+    using Sum = Accumulator<T>;
+    kernels::l2_normalise(kernels::L2Normalise<T>{.rows = m,
+                                                  .width = n,
+                                                  .epsilon = static_cast<Sum>(epsilon),
+                                                  .x = x.value().data<T>(),
+                                                  .y = y.mutable_data<T>(),
+                                                  .norm = norm.mutable_data<Sum>()},
+                          stream);
+  });
+  return tape.record(y, {x}, [=](const Tensor& dy) {
+    dispatch<Operation::l2_normalise>(context, type, [&]<typename T>(auto stream) {
+      using Sum = Accumulator<T>;
+      kernels::l2_normalise_backward(kernels::L2NormaliseBackward<T>{.rows = m,
+                                                                     .width = n,
+                                                                     .epsilon = static_cast<Sum>(epsilon),
+                                                                     .x = x.value().data<T>(),
+                                                                     .norm = norm.data<Sum>(),
+                                                                     .dy = dy.data<T>(),
+                                                                     .dx = gradient_of<T>(x, context)},
+                                     stream);
+    });
+  });
 }
 
 }  // namespace hstu::ops

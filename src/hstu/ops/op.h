@@ -27,6 +27,11 @@ enum class Operation {
   binary_cross_entropy,
   cast,
   convert,
+  activation,
+  dropout,
+  l2_normalise,
+  multi_task_cross_entropy,
+  multi_class_cross_entropy,
 };
 inline constexpr Choice<Operation> kOperations[] = {
     {"linear", Operation::linear},
@@ -44,6 +49,11 @@ inline constexpr Choice<Operation> kOperations[] = {
     {"binary_cross_entropy", Operation::binary_cross_entropy},
     {"cast", Operation::cast},
     {"convert", Operation::convert},
+    {"activation", Operation::activation},
+    {"dropout", Operation::dropout},
+    {"l2_normalise", Operation::l2_normalise},
+    {"multi_task_cross_entropy", Operation::multi_task_cross_entropy},
+    {"multi_class_cross_entropy", Operation::multi_class_cross_entropy},
 };
 constexpr std::string_view name_of(Operation operation) {
   for (const auto& [name, value] : kOperations) {

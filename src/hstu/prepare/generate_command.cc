@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "hstu/base/text.h"
+#include "hstu/prepare/generate_random_command.h"
 #include "hstu/synthetic/generate_yambda.h"
 
 namespace hstu {
@@ -40,7 +41,7 @@ void print_summary(const Truth& truth, const Path& output) {
 }  // namespace
 
 void add_generate_command(CLI::App& app) {
-  CLI::App* generate = app.add_subcommand("generate", "Write synthetic events with known probabilities");
+  CLI::App* generate = app.add_subcommand("generate", "Write synthetic events");
   generate->require_subcommand(1);
 
   CLI::App* yambda =
@@ -81,6 +82,8 @@ void add_generate_command(CLI::App& app) {
                    "Mean days until a user replaces one liked genre by another")
       ->capture_default_str();
   yambda->callback([options] { print_summary(generate_yambda(*options), options->output); });
+
+  add_generate_random_command(*generate);
 }
 
 }  // namespace hstu

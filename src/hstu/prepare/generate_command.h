@@ -1,12 +1,12 @@
-// The command line `generate yambda ...`.
+// The command lines `generate ...`.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace hstu {
 
-// Adds the subcommand `generate` with its own subcommand `yambda`; parsing it writes the events (its callback
-// runs generate_yambda, whose errors pass through).
+// Adds the subcommand `generate` with its own subcommands `yambda` and `random`; parsing one writes the
+// events (its callback runs generate_yambda or generate_random, whose errors pass through).
 void add_generate_command(CLI::App& app);
 
 }  // namespace hstu

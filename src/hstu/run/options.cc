@@ -1,5 +1,9 @@
 #include "hstu/run/options.h"
 
+#include <algorithm>
+
+#include "hstu/run/model_options.h"
+
 namespace hstu {
 
 void describe(ConfigFields& f, ContextualFeature& o) {
@@ -34,6 +38,10 @@ void describe(ConfigFields& f, DataSection& o) {
           "a history comes from this many events before the candidate, at most", rule::at_least(1));
   f.field("min_history", o.options.min_history,
           "events of any kind a user must have before a candidate counts", rule::at_least(0));
+  f.field("anchor_stride", o.options.anchor_stride,
+          "training uses every n-th candidate of a user in a window, counted back from the last: with a "
+          "model that predicts at every item, history_length + 1 uses each event once; 0: only the last",
+          rule::at_least(0));
   f.field("window_seconds", o.options.window_seconds, "training goes window by window in time; 0: one window",
           rule::at_least(0));
   f.field(
@@ -41,33 +49,6 @@ void describe(ConfigFields& f, DataSection& o) {
       "samples are shuffled inside runs of this fraction of a window; 0: in user order; 1: the whole window",
       rule::between(0, 1));
   f.field("workers", o.workers, "threads that prepare batches ahead of the training step", rule::at_least(1));
-}
-
-void describe(ConfigFields& f, Dlrmv4Config& o) {
-  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::at_least(1));
-  f.field("dim", o.dim, "width of the sequence model", rule::at_least(1));
-  f.field("layers", o.layers, "HSTU layers", rule::at_least(1));
-  f.field("heads", o.heads, "attention heads", rule::at_least(1));
-  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::at_least(1));
-  f.field("preprocessor_hidden", o.preprocessor_hidden,
-          "hidden width of the content, attribute and action MLPs", rule::at_least(1));
-  f.field("head_hidden", o.head_hidden, "hidden width of the item MLP and the head", rule::at_least(1));
-  f.field("action_dim", o.action_dim, "width of an action bit's embedding", rule::at_least(1));
-  f.field("positions", o.positions, "rows of the position table", rule::at_least(1));
-  f.field("time_buckets", o.time_buckets, "buckets of sqrt(minutes) between an event and the candidate",
-          rule::at_least(1));
-  f.field("max_sequence", o.max_sequence, "tokens of a sequence at most: context, history, candidate",
-          rule::at_least(2));
-  f.field("input_dropout", o.input_dropout, "rate on the token embeddings", rule::between(0, 0.999));
-  f.field("layer_dropout", o.layer_dropout, "rate before a layer's output projection",
-          rule::between(0, 0.999));
-  f.field("loss_weight", o.loss_weight, "factor of the mean cross entropy", rule::positive());
-  f.choice("attention_scale", o.attention_scale, kAttentionScales,
-           "attention is divided by max_sequence, or by the longest_in_batch (DLRMv4 reference)");
-  f.choice("query_time", o.query_time, kQueryTimes,
-           "the candidate token's time: the candidate's own, or that of the last_event (DLRMv4 reference)");
-  f.field("circle_constant", o.circle_constant, "of the clock features; the DLRMv4 reference uses 3.14",
-          rule::positive());
 }
 
 void describe(ConfigFields& f, TrainingSection& o) {
@@ -172,6 +153,23 @@ struct IdsSection {
   OnBadId& on_bad;
 };
 
+struct ModelSection {
+  ModelKind& kind;
+  Dlrmv4Config& dlrmv4;
+  RankingGrConfig& ranking;
+};
+
+// The keys of the other kind are unknown keys.
+void describe(ConfigFields& f, ModelSection& o) {
+  f.choice(
+      "kind", o.kind, kModelKinds,
+      "dlrmv4: MLPerf's DLRMv4; ranking_gr: RankingGR of NVIDIA's recsys-examples. Each has keys of its own");
+  if (o.kind == ModelKind::dlrmv4)
+    describe(f, o.dlrmv4);
+  else
+    describe(f, o.ranking);
+}
+
 void describe(ConfigFields& f, IdsSection& o) {
   f.choice("on_bad", o.on_bad, kOnBadId,
            "an id outside its table: count it and read zeros, or stop with an error");
@@ -189,7 +187,8 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.field("seed", o.seed, "of initial values, dropout and shuffles");
   f.section("data", o.data, "the prepared dataset and the samples made of it");
   f.section("features", o.features, "ids with embeddings");
-  f.section("model", o.model, "sizes of the ranking model");
+  ModelSection model{o.model_kind, o.model, o.ranking};
+  f.section("model", model, "the ranking model and its sizes");
   f.section("training", o.training, "the loop over the data");
   f.section("dense_optimizer", o.dense, "of weights and biases");
   f.section("sparse_optimizer", o.sparse, "of embedding rows");
@@ -201,34 +200,6 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.section("metrics", o.metrics, "what is reported");
   IdsSection ids{o.on_bad_id};
   f.section("ids", ids, "what to do with ids outside their tables");
-}
-
-void check_consistency(const RunOptions& o) {
-  const HoldoutOptions& h = o.evaluation.holdout;
-  const bool held_out =
-      h.windows > 0 || h.first_window >= 0 || h.fraction > 0 || h.seconds > 0 || h.train_user_fraction < 1;
-  const bool evaluates = o.evaluation.at_start || o.evaluation.every_windows > 0 ||
-                         o.evaluation.every_data_fraction > 0 || o.evaluation.target_auc > 0;
-  if (evaluates && !held_out) {
-    fail_usage(
-        "evaluation asks for scores, but nothing is held out: set one of evaluation.holdout_windows, "
-        "holdout_fraction, holdout_seconds, train_user_fraction");
-  }
-  if (o.evaluation.every_windows > 0 && o.evaluation.every_data_fraction > 0) {
-    fail_usage("evaluation.every_windows and evaluation.every_data_fraction contradict each other: set one");
-  }
-  const std::int64_t longest =
-      static_cast<std::int64_t>(o.features.context.size()) + o.data.options.history_length + 1;
-  if (longest > o.model.max_sequence) {
-    fail_usage(
-        "model.max_sequence = {} is too short for {} contextual tokens, a history of {} and the candidate: "
-        "raise it to {} or shorten data.history_length",
-        o.model.max_sequence, o.features.context.size(), o.data.options.history_length, longest);
-  }
-  if (!o.warm_start.name_map.empty() && o.warm_start.checkpoint.empty())
-    fail_usage("warm_start.name_map = \"{}\" renames nothing without warm_start.checkpoint (--warm-start)",
-               o.warm_start.name_map.string());
-  learning_rate(o.schedule, o.dense.learning_rate).validate();
 }
 
 LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base) {

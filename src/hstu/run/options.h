@@ -10,6 +10,7 @@
 #include "hstu/config/config.h"
 #include "hstu/embedding/row_optimizer.h"
 #include "hstu/model/dlrmv4_config.h"
+#include "hstu/model/ranking_gr_config.h"
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/optimizer/schedule.h"
 
@@ -101,6 +102,11 @@ struct MetricsSection {
 enum class Precision { fp32, bf16 };
 inline constexpr Choice<Precision> kPrecisions[] = {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
 
+// The models, by the names of their sources: MLPerf's DLRMv4, and RankingGR of NVIDIA's recsys-examples.
+enum class ModelKind { dlrmv4, ranking_gr };
+inline constexpr Choice<ModelKind> kModelKinds[] = {{"dlrmv4", ModelKind::dlrmv4},
+                                                    {"ranking_gr", ModelKind::ranking_gr}};
+
 struct RunOptions {
   std::uint64_t seed = 1;
   std::string device = "auto";
@@ -108,7 +114,10 @@ struct RunOptions {
   OnBadId on_bad_id = OnBadId::count;
   DataSection data;
   FeaturesSection features;
+  // [model]: the kind decides which of the two has the section's other keys.
+  ModelKind model_kind = ModelKind::dlrmv4;
   Dlrmv4Config model;
+  RankingGrConfig ranking;
   TrainingSection training;
   DenseOptimizerSection dense;
   SparseOptimizerSection sparse;

@@ -45,10 +45,11 @@ struct EvaluationResult {
   double seconds = 0;
   // Ids outside their table in the evaluated samples, by feature; features without such ids are omitted.
   std::map<std::string, std::int64_t> bad_ids;
+  std::map<std::string, RankingMetrics> tasks;  // each of the model's tasks; empty if it has only one
 };
 
-// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "bad_ids", as the
-// log and `hstu eval` report them.
+// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "bad_ids" and
+// "tasks", as the log and `hstu eval` report them.
 Json to_json(const EvaluationResult& result);
 
 // Converts the whole result except its time to the form in checkpoints, and back.

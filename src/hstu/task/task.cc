@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "hstu/base/error.h"
+#include "hstu/batching/history.h"
 #include "hstu/model/dlrmv4.h"
+#include "hstu/model/ranking_gr.h"
 
 namespace hstu {
 namespace {
@@ -51,7 +53,6 @@ SampleFeatures sample_features(const Dataset& dataset, const FeaturesSection& fe
 
 DataOptions data_options(const RunOptions& options) {
   DataOptions data = options.data.options;
-  data.max_sequence = options.model.max_sequence;
   for (const AttributeSection& a : options.features.attributes) data.attributes.push_back(a.name);
   data.contextual = options.features.context;
   return data;
@@ -72,12 +73,52 @@ Dlrmv4Config dlrmv4_config(const RunOptions& options, const Dataset& dataset) {
   return model;
 }
 
+Task dlrmv4_task(const RunOptions& options, const Dataset& dataset) {
+  DataOptions data = data_options(options);
+  data.max_sequence = options.model.max_sequence;
+  return {std::make_unique<Dlrmv4>(dlrmv4_config(options, dataset),
+                                   sample_features(dataset, options.features), options.seed),
+          data, data};
+}
+
+constexpr std::int64_t kActionMasks = 128;  // seven bits
+
+Task ranking_gr_task(const RunOptions& options, const Dataset& dataset) {
+  RankingGrConfig model = options.ranking;
+  const std::string& label = dataset.manifest().label;
+  if (model.labels.empty()) model.labels = {label};
+  DataOptions data = data_options(options);
+  const std::int64_t events = resolve_history(data, dataset.manifest()).longest + 1;
+  model.context = static_cast<std::int64_t>(options.features.context.size());
+  model.max_sequence = model.context + events * model.tokens_of_event();
+
+  FeatureSpec action{"action", model.action_rows};
+  if (action.rows == 0) {
+    action.rows = model.action_column.empty() ? kActionMasks : rows_for_key(dataset, model.action_column);
+  }
+  const bool one_of = model.head == RankingHead::multi_class;
+  const auto outputs = static_cast<std::int64_t>(model.labels.size());
+  data.events = {.wanted = true,
+                 .action_column = model.action_column,
+                 .label_column = model.label_column,
+                 .labels = model.labels,
+                 .one_of = one_of,
+                 .label_end = one_of ? outputs : std::int64_t{1} << outputs,
+                 .candidates = model.candidates,
+                 .tokens = model.tokens_of_event()};
+  DataOptions evaluation = data;
+  evaluation.events.candidates = 1;
+  const bool has_baseline = !one_of && model.label_column.empty() && model.labels.front() == label;
+  return {
+      std::make_unique<RankingGr>(model, sample_features(dataset, options.features), action, options.seed),
+      data, evaluation, has_baseline};
+}
+
 }  // namespace
 
 Task make_task(const RunOptions& options, const Dataset& dataset) {
-  return {std::make_unique<Dlrmv4>(dlrmv4_config(options, dataset),
-                                   sample_features(dataset, options.features), options.seed),
-          data_options(options)};
+  return options.model_kind == ModelKind::dlrmv4 ? dlrmv4_task(options, dataset)
+                                                 : ranking_gr_task(options, dataset);
 }
 
 }  // namespace hstu

@@ -13,7 +13,9 @@ namespace hstu {
 
 struct Task {
   std::unique_ptr<Model> model;
-  DataOptions data;  // of the samples
+  DataOptions data;          // of the samples that train
+  DataOptions evaluation;    // of those that are scored: their anchors alone, whatever training predicts
+  bool has_baseline = true;  // false: the first task is not the dataset's label, which the baseline predicts
 };
 
 // Throws UsageError where the configuration and the dataset do not fit.

@@ -32,10 +32,10 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
   order.batch_size =
       options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
   const AnchorList all(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
-  samples_.clear();
   Learner& learner = experiment_.learner();
+  samples_.assign(learner.model->tasks().size(), RankingSamples());
   bad_ids_ = BadIds(options.on_bad_id, learner.model->features());
-  Loader loader(experiment_.samples(), learner.model->layout(), BatchSchedule(all, order),
+  Loader loader(experiment_.evaluation_samples(), learner.model->layout(), BatchSchedule(all, order),
                 {.workers = static_cast<int>(options.data.workers),
                  .ready = 4,
                  .part_tokens = options.training.micro_batch_tokens,
@@ -49,12 +49,13 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
     const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection), learner.compute);
     Tape tape(learner.compute, false);
     const Variable logits = learner.model->forward(tape, batch, rows, Draws());
-    add_predictions(scores_of(logits, batch), tape.context().stream, samples_);
-    progress.advance_to(samples_.size());
+    add_predictions(*learner.model, scores_of(*learner.model, logits, batch), tape.context().stream,
+                    samples_);
+    progress.advance_to(samples_.front().size());
     fault_point("evaluation.batch");
     if (stop != nullptr && *stop) return false;
   }
-  samples_ = gather(samples_, comm);
+  for (RankingSamples& task : samples_) task = gather(task, comm);
   return true;
 }
 
@@ -62,16 +63,21 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   const Clock::time_point start = Clock::now();
   fault_point("evaluation.begin");
   if (!baseline_) {
-    baseline_ = baseline_metrics(experiment_.dataset(), experiment_.options().data.options,
-                                 experiment_.anchors().holdout, positions_, baseline_file_);
+    baseline_ = experiment_.has_baseline()
+                    ? baseline_metrics(experiment_.dataset(), experiment_.options().data.options,
+                                       experiment_.anchors().holdout, positions_, baseline_file_)
+                    : RankingMetrics();
   }
   Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
   if (!score(progress, stop, comm)) return std::nullopt;
   totals_ = LifetimeMetrics();
-  for (std::size_t i = 0; i < samples_.probabilities().size(); ++i) {
-    totals_.add(samples_.probabilities()[i], samples_.labels()[i] != 0);
-  }
-  EvaluationResult result{samples_.metrics(), *baseline_, totals_.auc.value(), seconds_since(start), {}};
+  const RankingSamples& first = samples_.front();
+  for (std::size_t i = 0; i < first.probabilities().size(); ++i)
+    totals_.add(first.probabilities()[i], first.labels()[i] != 0);
+  EvaluationResult result{first.metrics(), *baseline_, totals_.auc.value(), seconds_since(start), {}, {}};
+  const std::vector<std::string> tasks = experiment_.learner().model->tasks();
+  for (std::size_t k = 0; tasks.size() > 1 && k < tasks.size(); ++k)
+    result.tasks[tasks[k]] = samples_[k].metrics();
   for (const BadIds::Feature& feature : bad_ids_.features())
     if (feature.count > 0) result.bad_ids[feature.name] = feature.count;
   progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)
@@ -93,8 +99,13 @@ void Evaluator::write_predictions(const Path& folder) const {
   write_npy(staged.path() / "item.npy", item);
   write_npy(staged.path() / "time.npy", time);
   write_npy(staged.path() / "position.npy", positions_);
-  write_npy(staged.path() / "label.npy", samples_.labels());
-  write_npy(staged.path() / "score.npy", samples_.probabilities());
+  write_npy(staged.path() / "label.npy", samples_.front().labels());
+  write_npy(staged.path() / "score.npy", samples_.front().probabilities());
+  const std::vector<std::string> tasks = experiment_.learner().model->tasks();
+  for (std::size_t k = 1; k < tasks.size(); ++k) {
+    write_npy(staged.path() / fmt::format("label_{}.npy", k), samples_[k].labels());
+    write_npy(staged.path() / fmt::format("score_{}.npy", k), samples_[k].probabilities());
+  }
   staged.commit();
 }
 

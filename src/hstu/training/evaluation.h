@@ -35,7 +35,8 @@ class Evaluator {
   const LifetimeMetrics& totals() const { return totals_; }
 
   // Writes the samples of the last run(): user.npy, item.npy, time.npy, label.npy, score.npy (probabilities),
-  // position.npy (event in the dataset). Creates `folder`.
+  // position.npy (event in the dataset); for the other tasks of the model, in their order, label_1.npy,
+  // score_1.npy and so on. Creates `folder`.
   void write_predictions(const Path& folder) const;
 
  private:
@@ -46,8 +47,8 @@ class Evaluator {
   Path baseline_file_;
   std::vector<std::int64_t> positions_;
   std::optional<RankingMetrics> baseline_;
-  RankingSamples samples_;
-  BadIds bad_ids_;  // of the last run()
+  std::vector<RankingSamples> samples_;  // one per task
+  BadIds bad_ids_;                       // of the last run()
   LifetimeMetrics totals_;
 };
 

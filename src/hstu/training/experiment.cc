@@ -22,6 +22,7 @@ Experiment::Experiment(const RunOptions& options)
       task_(make_task(options, dataset_)),
       anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
       samples_(dataset_, task_.data),
+      evaluation_samples_(dataset_, task_.evaluation),
       device_(checked_device(options)),
       learner_(options, std::move(task_.model), open_device(device_.device)) {
   check_consistency(options);

@@ -22,7 +22,9 @@ class Experiment {
   const RunOptions& options() const { return learner_.options; }
   const Dataset& dataset() const { return dataset_; }
   const Anchors& anchors() const { return anchors_; }
-  const SampleBuilder& samples() const { return samples_; }
+  const SampleBuilder& samples() const { return samples_; }                        // of training
+  const SampleBuilder& evaluation_samples() const { return evaluation_samples_; }  // one example each
+  bool has_baseline() const { return task_.has_baseline; }
   const DeviceChoice& device() const { return device_; }
   Learner& learner() { return learner_; }
   const Learner& learner() const { return learner_; }
@@ -36,7 +38,7 @@ class Experiment {
   Dataset dataset_;
   Task task_;  // its model is moved to the learner
   Anchors anchors_;
-  SampleBuilder samples_;
+  SampleBuilder samples_, evaluation_samples_;
   DeviceChoice device_;
   Learner learner_;
 };

@@ -5,29 +5,32 @@
 #include "hstu/base/error.h"
 
 namespace hstu {
-namespace {
 
-template <typename T>
-std::vector<T> copy_of(std::span<const T> values) {
-  return {values.begin(), values.end()};
+Scores scores_of(const Model& model, const Variable& logits, const Batch& batch) {
+  return {logits.value(), model.examples(batch)};
 }
 
-}  // namespace
-
-Scores scores_of(const Variable& logits, const Batch& batch) {
-  return {logits.value(), copy_of(batch.values<std::int64_t>(kUserColumn)),
-          copy_of(batch.values<std::int64_t>(kPositionColumn)), copy_of(batch.values<float>(kLabelColumn))};
-}
-
-void add_predictions(const Scores& scores, const Stream& stream, RankingSamples& samples) {
+void add_predictions(const Model& model, const Scores& scores, const Stream& stream,
+                     std::span<RankingSamples> tasks) {
+  const Examples& examples = scores.examples;
+  const std::size_t rows = examples.user.size();
+  if (rows == 0) return;
   const Tensor logits = scores.logits.to_host(stream);
-  for (std::size_t b = 0; b < scores.user.size(); ++b) {
-    const double z = logits.data<float>()[b];
-    if (!std::isfinite(z)) {
-      throw NotFiniteError(
-          fmt::format("the score of user {} at event {} is {}", scores.user[b], scores.position[b], z));
+  const std::size_t outputs = static_cast<std::size_t>(logits.size()) / rows;
+  const std::size_t labels = examples.label.size() / rows;
+  require(tasks.size() <= labels, "expected at most {} tasks, found {}", labels, tasks.size());
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::span row(logits.data<float>() + r * outputs, outputs);
+    for (const float z : row) {
+      if (!std::isfinite(z)) {
+        throw NotFiniteError(
+            fmt::format("the score of user {} at event {} is {}", examples.user[r], examples.position[r], z));
+      }
     }
-    samples.add(static_cast<float>(1 / (1 + std::exp(-z))), scores.label[b] > 0.5f, scores.user[b]);
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+      tasks[k].add(static_cast<float>(model.probability(row, k)), examples.label[r * labels + k] != 0,
+                   examples.user[r]);
+    }
   }
 }
 

@@ -2,27 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hstu/batching/batch.h"
 #include "hstu/comm/communicator.h"
 #include "hstu/metrics/ranking.h"
+#include "hstu/model/model.h"
 #include "hstu/tensor/tape.h"
 
 namespace hstu {
 
-// The logits of one batch with copies of the columns that identify its samples: they are read after the
-// batch's memory may have been reused.
+// The logits of one batch and what they rank.
 struct Scores {
-  Tensor logits;                             // (B, 1) f32
-  std::vector<std::int64_t> user, position;  // (B)
-  std::vector<float> label;                  // (B)
+  Tensor logits;  // (R, outputs) f32
+  Examples examples;
 };
-Scores scores_of(const Variable& logits, const Batch& batch);
+Scores scores_of(const Model& model, const Variable& logits, const Batch& batch);
 
-// Adds sigmoid(logits) with the labels, grouped by user. Waits for `stream`, which computes the logits.
-// Throws NotFiniteError naming the first sample whose logit is NaN or infinite.
-void add_predictions(const Scores& scores, const Stream& stream, RankingSamples& samples);
+// Adds the model's probabilities with the labels, grouped by user, to the samples of its first tasks, as many
+// as `tasks` has. Waits for `stream`, which computes the logits. Throws NotFiniteError naming the first
+// example with a logit that is NaN or infinite.
+void add_predictions(const Model& model, const Scores& scores, const Stream& stream,
+                     std::span<RankingSamples> tasks);
 
 // The samples of all ranks, in the order of ranks.
 RankingSamples gather(const RankingSamples& samples, Communicator& comm);

@@ -97,7 +97,7 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
   sections.leave();
   gathered.row_bytes += bytes_of(rows);
   gathered.losses.push_back(loss.value());
-  gathered.scores.push_back(scores_of(logits, batch));
+  gathered.scores.push_back(scores_of(*learner.model, logits, batch));
   result.samples += batch.samples;
   result.tokens += batch.tokens;
   result.flops += learner.model->flops(batch);
@@ -123,9 +123,11 @@ void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, const StepCo
   gathered.row_gradients.merge(comm);
 }
 
-RankingSamples predictions_of(const Gathered& gathered, const StepContext& context) {
+// Of the first task.
+RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, const StepContext& context) {
   RankingSamples mine;
-  for (const Scores& scores : gathered.scores) add_predictions(scores, context.compute.stream, mine);
+  for (const Scores& scores : gathered.scores)
+    add_predictions(*learner.model, scores, context.compute.stream, std::span(&mine, 1));
   return gather(mine, context.comm);
 }
 
@@ -183,7 +185,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   }
   {
     const TraceRange stage(context.compute, kPredictionsStage);
-    result.predictions = predictions_of(gathered, context);
+    result.predictions = predictions_of(learner, gathered, context);
   }
   result.stages = sections.times();
   return result;

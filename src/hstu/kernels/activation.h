@@ -1,0 +1,46 @@
+// Activation functions, element by element.
+//
+//   relu   max(0, x); its derivative at 0 is 0
+//   gelu   x Phi(x) with the normal distribution function Phi, exact by erf (Hendrycks and Gimpel, 2016)
+//   silu   x sigmoid(x)
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/base/choice.h"
+#include "hstu/device/stream.h"
+#include "hstu/kernels/gradient.h"
+
+namespace hstu::kernels {
+
+enum class Activation { relu, gelu, silu };
+inline constexpr Choice<Activation> kActivations[] = {
+    {"relu", Activation::relu}, {"gelu", Activation::gelu}, {"silu", Activation::silu}};
+
+template <typename T>
+struct Activate {
+  std::int64_t size = 0;
+  Activation activation = Activation::relu;
+  const T* x = nullptr;  // (size)
+  T* y = nullptr;        // (size)
+};
+
+template <typename T>
+struct ActivateBackward {
+  std::int64_t size = 0;
+  Activation activation = Activation::relu;
+  const T* x = nullptr;   // (size) as in the forward pass
+  const T* dy = nullptr;  // (size)
+  Gradient<T> dx;         // (size)
+};
+
+template <typename T>
+void activate(const Activate<T>& p, HostStream);
+template <typename T>
+void activate(const Activate<T>& p, CudaStream);
+template <typename T>
+void activate_backward(const ActivateBackward<T>& p, HostStream);
+template <typename T>
+void activate_backward(const ActivateBackward<T>& p, CudaStream);
+
+}  // namespace hstu::kernels

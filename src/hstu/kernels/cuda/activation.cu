@@ -1,0 +1,77 @@
+#include "hstu/kernels/activation.h"
+#include "hstu/kernels/cuda/launch.cuh"
+#include "hstu/kernels/cuda/numbers.cuh"
+
+namespace hstu::kernels {
+namespace {
+
+using namespace cuda;
+
+constexpr float kInverseSqrt2 = 0.70710678118654752f, kInverseSqrt2Pi = 0.39894228040143268f;
+
+template <Activation activation>
+__device__ float function(float x) {
+  if constexpr (activation == Activation::relu) return x > 0 ? x : x * 0;  // NaN in, NaN out
+  if constexpr (activation == Activation::gelu) return x * 0.5f * (1 + erff(x * kInverseSqrt2));
+  return x * sigmoid(x);
+}
+
+template <Activation activation>
+__device__ float derivative(float x) {
+  if constexpr (activation == Activation::relu) return x > 0 ? 1.0f : 0.0f;
+  if constexpr (activation == Activation::gelu)
+    return 0.5f * (1 + erff(x * kInverseSqrt2)) + x * expf(-x * x / 2) * kInverseSqrt2Pi;
+  const float s = sigmoid(x);
+  return s * (1 + x * (1 - s));
+}
+
+template <Activation activation, typename N>
+__global__ void activate_elements(std::int64_t size, const N* x, Target<N> y) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < size) y.put(i, function<activation>(to_float(x[i])));
+}
+
+template <Activation activation, typename N>
+__global__ void differentiate_elements(std::int64_t size, const N* x, const N* dy, Target<N> dx) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < size) dx.put(i, to_float(dy[i]) * derivative<activation>(to_float(x[i])));
+}
+
+template <Activation activation, typename T>
+void forward(const Activate<T>& p, CudaStream stream) {
+  activate_elements<activation><<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(
+      p.size, native(p.x), Target<Native<T>>{native(p.y)});
+}
+
+template <Activation activation, typename T>
+void backward(const ActivateBackward<T>& p, CudaStream stream) {
+  differentiate_elements<activation><<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(
+      p.size, native(p.x), native(p.dy), target(p.dx));
+}
+
+}  // namespace
+
+template <typename T>
+void activate(const Activate<T>& p, CudaStream stream) {
+  if (p.size == 0) return;
+  if (p.activation == Activation::relu) forward<Activation::relu>(p, stream);
+  if (p.activation == Activation::gelu) forward<Activation::gelu>(p, stream);
+  if (p.activation == Activation::silu) forward<Activation::silu>(p, stream);
+  check_launch("activate");
+}
+
+template <typename T>
+void activate_backward(const ActivateBackward<T>& p, CudaStream stream) {
+  if (p.size == 0 || p.dx.to == nullptr) return;
+  if (p.activation == Activation::relu) backward<Activation::relu>(p, stream);
+  if (p.activation == Activation::gelu) backward<Activation::gelu>(p, stream);
+  if (p.activation == Activation::silu) backward<Activation::silu>(p, stream);
+  check_launch("activate_backward");
+}
+
+template void activate(const Activate<float>&, CudaStream);
+template void activate(const Activate<BFloat16>&, CudaStream);
+template void activate_backward(const ActivateBackward<float>&, CudaStream);
+template void activate_backward(const ActivateBackward<BFloat16>&, CudaStream);
+
+}  // namespace hstu::kernels

@@ -1,0 +1,69 @@
+#include "hstu/kernels/cuda/loss_sum.cuh"
+#include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/multi_class_cross_entropy.h"
+
+namespace hstu::kernels {
+namespace {
+
+using namespace cuda;
+
+// log(sum of e^z) of a row.
+template <typename N>
+__device__ double log_sum(const N* logits, std::int64_t classes) {
+  double largest = to_float(logits[0]);
+  for (std::int64_t c = 1; c < classes; ++c) {
+    const double z = to_float(logits[c]);
+    largest = z > largest ? z : largest;
+  }
+  double sum = 0;
+  for (std::int64_t c = 0; c < classes; ++c) sum += exp(static_cast<double>(to_float(logits[c])) - largest);
+  return largest + log(sum);
+}
+
+template <typename N>
+struct RowLoss {
+  std::int64_t classes;
+  const N* logits;
+  const std::int64_t* labels;
+
+  __device__ double operator()(std::int64_t r) const {
+    const N* const z = logits + r * classes;
+    return log_sum(z, classes) - static_cast<double>(to_float(z[labels[r]]));
+  }
+};
+
+template <typename N>
+__global__ void gradient(std::int64_t rows, std::int64_t classes, double factor, const N* logits,
+                         const std::int64_t* labels, const float* dloss, Target<N> dlogits) {
+  const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (r >= rows) return;
+  const double total = log_sum(logits + r * classes, classes), seed = *dloss * factor;
+  for (std::int64_t c = 0; c < classes; ++c) {
+    const std::int64_t i = r * classes + c;
+    const double probability = exp(static_cast<double>(to_float(logits[i])) - total);
+    dlogits.put(i, static_cast<float>(seed * (probability - (labels[r] == c ? 1 : 0))));
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void multi_class_cross_entropy(const MultiClassCrossEntropy<T>& p, CudaStream stream) {
+  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.classes, native(p.logits), p.labels}, p.loss, stream);
+  check_launch("multi_class_cross_entropy");
+}
+
+template <typename T>
+void multi_class_cross_entropy_backward(const MultiClassCrossEntropyBackward<T>& p, CudaStream stream) {
+  if (p.dlogits.to == nullptr || p.rows == 0) return;
+  gradient<<<blocks_for(p.rows, kThreads), kThreads, 0, stream.handle>>>(
+      p.rows, p.classes, p.factor, native(p.logits), p.labels, p.dloss, target(p.dlogits));
+  check_launch("multi_class_cross_entropy_backward");
+}
+
+template void multi_class_cross_entropy(const MultiClassCrossEntropy<float>&, CudaStream);
+template void multi_class_cross_entropy(const MultiClassCrossEntropy<BFloat16>&, CudaStream);
+template void multi_class_cross_entropy_backward(const MultiClassCrossEntropyBackward<float>&, CudaStream);
+template void multi_class_cross_entropy_backward(const MultiClassCrossEntropyBackward<BFloat16>&, CudaStream);
+
+}  // namespace hstu::kernels

@@ -1,0 +1,58 @@
+#include "hstu/kernels/cuda/loss_sum.cuh"
+#include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/multi_task_cross_entropy.h"
+
+namespace hstu::kernels {
+namespace {
+
+using namespace cuda;
+
+template <typename N>
+struct RowLoss {
+  std::int64_t tasks;
+  const N* logits;
+  const std::int64_t* labels;
+
+  __device__ double operator()(std::int64_t r) const {
+    double sum = 0;
+    for (std::int64_t k = 0; k < tasks; ++k) {
+      const double z = to_float(logits[r * tasks + k]);
+      sum += (z > 0 ? z : z * 0) - (((labels[r] >> k) & 1) != 0 ? z : 0) + log1p(exp(-fabs(z)));
+    }
+    return sum;
+  }
+};
+
+template <typename N>
+__global__ void gradient(std::int64_t size, std::int64_t tasks, double factor, const N* logits,
+                         const std::int64_t* labels, const float* dloss, Target<N> dlogits) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= size) return;
+  const double probability = 1 / (1 + exp(-static_cast<double>(to_float(logits[i]))));
+  const double label = static_cast<double>((labels[i / tasks] >> (i % tasks)) & 1);
+  dlogits.put(i, static_cast<float>(*dloss * factor * (probability - label)));
+}
+
+}  // namespace
+
+template <typename T>
+void multi_task_cross_entropy(const MultiTaskCrossEntropy<T>& p, CudaStream stream) {
+  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.tasks, native(p.logits), p.labels}, p.loss, stream);
+  check_launch("multi_task_cross_entropy");
+}
+
+template <typename T>
+void multi_task_cross_entropy_backward(const MultiTaskCrossEntropyBackward<T>& p, CudaStream stream) {
+  const std::int64_t size = p.rows * p.tasks;
+  if (p.dlogits.to == nullptr || size == 0) return;
+  gradient<<<blocks_for(size, kThreads), kThreads, 0, stream.handle>>>(
+      size, p.tasks, p.factor, native(p.logits), p.labels, p.dloss, target(p.dlogits));
+  check_launch("multi_task_cross_entropy_backward");
+}
+
+template void multi_task_cross_entropy(const MultiTaskCrossEntropy<float>&, CudaStream);
+template void multi_task_cross_entropy(const MultiTaskCrossEntropy<BFloat16>&, CudaStream);
+template void multi_task_cross_entropy_backward(const MultiTaskCrossEntropyBackward<float>&, CudaStream);
+template void multi_task_cross_entropy_backward(const MultiTaskCrossEntropyBackward<BFloat16>&, CudaStream);
+
+}  // namespace hstu::kernels

@@ -1,0 +1,56 @@
+#include <algorithm>
+#include <cmath>
+
+#include "hstu/base/threads.h"
+#include "hstu/kernels/multi_class_cross_entropy.h"
+#include "hstu/kernels/reduce.h"
+
+namespace hstu::kernels {
+namespace {
+
+// log(sum of e^z) of a row.
+template <typename T>
+double log_sum(const T* logits, std::int64_t classes) {
+  const double largest = *std::max_element(logits, logits + classes);
+  double sum = 0;
+  for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[c]) - largest);
+  return largest + std::log(sum);
+}
+
+}  // namespace
+
+template <typename T>
+void multi_class_cross_entropy(const MultiClassCrossEntropy<T>& p, HostStream) {
+  double total = 0;
+  sum_over_rows(p.rows, 1, Gradient<double>{&total}, [&](std::int64_t begin, std::int64_t end, double* sum) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const T* const z = p.logits + r * p.classes;
+      *sum += log_sum(z, p.classes) - static_cast<double>(z[p.labels[r]]);
+    }
+  });
+  *p.loss = static_cast<T>(p.factor * total);
+}
+
+template <typename T>
+void multi_class_cross_entropy_backward(const MultiClassCrossEntropyBackward<T>& p, HostStream) {
+  if (p.dlogits.to == nullptr) return;
+  const double seed = *p.dloss * p.factor;
+  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const double total = log_sum(p.logits + r * p.classes, p.classes);
+      for (std::int64_t c = 0; c < p.classes; ++c) {
+        const std::int64_t i = r * p.classes + c;
+        const double probability = std::exp(static_cast<double>(p.logits[i]) - total);
+        const T result = static_cast<T>(seed * (probability - (p.labels[r] == c ? 1 : 0)));
+        p.dlogits.to[i] = p.dlogits.accumulate ? p.dlogits.to[i] + result : result;
+      }
+    }
+  });
+}
+
+template void multi_class_cross_entropy(const MultiClassCrossEntropy<float>&, HostStream);
+template void multi_class_cross_entropy(const MultiClassCrossEntropy<double>&, HostStream);
+template void multi_class_cross_entropy_backward(const MultiClassCrossEntropyBackward<float>&, HostStream);
+template void multi_class_cross_entropy_backward(const MultiClassCrossEntropyBackward<double>&, HostStream);
+
+}  // namespace hstu::kernels

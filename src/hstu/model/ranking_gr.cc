@@ -1,0 +1,202 @@
+#include "hstu/model/ranking_gr.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "hstu/loss/multi_class_cross_entropy.h"
+#include "hstu/loss/multi_task_cross_entropy.h"
+#include "hstu/ops/convert.h"
+#include "hstu/ops/elementwise.h"
+#include "hstu/ops/gather_sum.h"
+#include "hstu/ops/norm.h"
+
+namespace hstu {
+namespace {
+
+// Places of draws.
+constexpr std::uint64_t kInputPlace = 0, kFirstLayerPlace = 1;
+constexpr double kRowEpsilon = 1e-6;  // the least norm that a row is divided by
+
+std::vector<ActivatedMlp> preprocessor(ParameterSet& set, const std::string& name,
+                                       const RankingGrConfig& config, bool used) {
+  std::vector<ActivatedMlp> mlp;
+  if (used && config.preprocessor_mlp) {
+    mlp.emplace_back(set, name, std::vector{config.embedding_dim, config.dim, config.dim},
+                     ops::Activation::relu);
+  }
+  return mlp;
+}
+
+std::vector<std::int64_t> head_widths(const RankingGrConfig& config) {
+  std::vector<std::int64_t> widths{config.dim};
+  widths.insert(widths.end(), config.head_hidden.begin(), config.head_hidden.end());
+  widths.push_back(static_cast<std::int64_t>(config.labels.size()));
+  return widths;
+}
+
+std::vector<std::uint8_t> positives(const RankingGrConfig& config) {
+  std::vector<std::uint8_t> flags;
+  for (const std::string& name : config.labels) {
+    const auto& wanted = config.positive_classes;
+    flags.push_back(std::find(wanted.begin(), wanted.end(), name) != wanted.end() ? 1 : 0);
+  }
+  return flags;
+}
+
+}  // namespace
+
+RankingGr::RankingGr(const RankingGrConfig& config, SampleFeatures features, FeatureSpec action,
+                     std::uint64_t seed, DType type)
+    : config_(config),
+      layout_(config, std::move(features), std::move(action)),
+      parameters_(derive_key(seed, "dense parameters"), type),
+      positive_(positives(config)),
+      compute_(type),
+      item_mlp_(preprocessor(parameters_, "preprocessor.item", config, true)),
+      context_mlp_(preprocessor(parameters_, "preprocessor.contextual", config, config.context > 0)),
+      position_(
+          parameters_.add("encoder.position", {config.positions, config.dim},
+                          Initializer::uniform(std::sqrt(1.0 / static_cast<double>(config.positions))))),
+      stack_(parameters_, "layers",
+             {config.layers,
+              {config.dim, config.heads, config.head_dim, ops::GateForm::product, config.norm_epsilon,
+               config.residual},
+              config.dropout}),
+      head_(parameters_, "head", head_widths(config), config.head_activation) {
+  require(!config.labels.empty() && config.max_sequence > 0, "ranking_gr: expected labels and a length");
+  require(config.preprocessor_mlp || config.embedding_dim == config.dim,
+          "ranking_gr: rows of {} do not fit tokens of {}", config.embedding_dim, config.dim);
+  require(layout_.sample_features().attributes.empty() &&
+              static_cast<std::int64_t>(layout_.sample_features().context.size()) == config.context,
+          "ranking_gr: expected {} contextual features and no attributes", config.context);
+}
+
+void RankingGr::move_to(const Context& context, DType compute) {
+  compute_ = compute;
+  parameters_.move_to(context);
+}
+
+std::vector<std::string> RankingGr::tasks() const {
+  std::vector<std::string> names;
+  if (is_multi_class()) names.emplace_back("positive");
+  names.insert(names.end(), config_.labels.begin(), config_.labels.end());
+  return names;
+}
+
+Variable RankingGr::forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
+                            const Draws& draws) const {
+  require(rows.size() == features().size(), "ranking_gr: expected rows of {} features, found {}",
+          features().size(), rows.size());
+  const Variable x = sequence(tape, batch, rows, draws);                                // (T, D)
+  const Variable candidates = encode(tape, x, batch, draws);                            // (Tq, D)
+  Variable y = ops::gather_rows(tape, candidates, batch.tensor(ranking_gr::kExample));  // (R, D)
+  y = head_(tape, ops::l2_normalise(tape, y, kRowEpsilon));                             // (R, outputs)
+  return ops::convert(tape, y, position_.value.dtype());
+}
+
+// (n, E) -> (n, D), in the type of tokens.
+Variable RankingGr::preprocess(Tape& tape, const std::vector<ActivatedMlp>& mlp, const Variable& rows) const {
+  const Variable x = ops::convert(tape, rows, compute_);
+  return mlp.empty() ? x : mlp.front()(tape, x);
+}
+
+// (T, D): the row of each token and its position.
+Variable RankingGr::sequence(Tape& tape, const Batch& batch, std::span<const Variable> rows,
+                             const Draws& draws) const {
+  const double scale = std::sqrt(static_cast<double>(config_.dim));
+  const auto context = static_cast<std::size_t>(config_.context);
+  std::vector<ops::GatherTerm> terms;
+  if (context > 0) {
+    std::vector<Variable> contextual;
+    for (const Variable& feature : rows.subspan(1, context))
+      contextual.push_back(preprocess(tape, context_mlp_, feature));
+    terms.push_back({ops::concat_rows(tape, contextual), batch.tensor(ranking_gr::kContext), scale});
+  }
+  terms.push_back({preprocess(tape, item_mlp_, rows[0]),
+                   batch.tensor(index_column(layout_.sample_features().item.name)), scale});
+  if (config_.actions) {
+    terms.push_back({preprocess(tape, item_mlp_, rows[1 + context]),
+                     batch.tensor(index_column(layout_.action().name)), scale});
+  }
+  terms.push_back({ops::weight(tape, position_, compute_), batch.tensor(ranking_gr::kPosition), 1});
+  return ops::gather_sum(tape, terms,
+                         draws.dropout(config_.dropout, kInputPlace, batch.tensor(ranking_gr::kTokenName)));
+}
+
+AttentionMask RankingGr::attention_mask() const {
+  AttentionMask mask;
+  mask.right = config_.causal ? 0 : -1;
+  mask.target_group = static_cast<std::int32_t>(config_.target_group);
+  return mask;
+}
+
+StackFlops RankingGr::flops(const Batch& batch) const {
+  const auto offsets = batch.values<std::int64_t>(ranking_gr::kOffsets),
+             queries = batch.values<std::int64_t>(ranking_gr::kQueryOffsets);
+  const auto contexts = batch.values<std::int32_t>(ranking_gr::kContexts),
+             targets = batch.values<std::int32_t>(ranking_gr::kTargets);
+  const AttentionMask mask = attention_mask();
+  std::vector<SampleQueries> samples;
+  samples.reserve(contexts.size());
+  for (std::size_t b = 0; b < contexts.size(); ++b) {
+    const auto tokens = static_cast<std::int32_t>(offsets[b + 1] - offsets[b]),
+               wanted = static_cast<std::int32_t>(queries[b + 1] - queries[b]);
+    samples.push_back(
+        {sample_mask(tokens, contexts[b], config_.candidates > 0 ? targets[b] : 0, mask.target_group, mask.left,
+                     mask.right),
+         wanted});
+  }
+  return stack_flops(stack_.config(), samples);
+}
+
+// (T, D) -> (Tq, D), the tokens of the candidates.
+Variable RankingGr::encode(Tape& tape, const Variable& x, const Batch& batch, const Draws& draws) const {
+  const StackRows all{{}, batch.tensor(ranking_gr::kOffsets), batch.tensor(ranking_gr::kTokenName)};
+  const StackRows candidates{batch.tensor(ranking_gr::kQuery), batch.tensor(ranking_gr::kQueryOffsets),
+                             batch.tensor(ranking_gr::kQueryName)};
+  StackMask mask{attention_mask(), {}, {}};
+  if (config_.context > 0 && config_.contextual_mask) mask.contexts = batch.tensor(ranking_gr::kContexts);
+  if (config_.candidates > 0) mask.targets = batch.tensor(ranking_gr::kTargets);
+  const std::int64_t divisor =
+      config_.attention_divisor > 0 ? config_.attention_divisor : config_.max_sequence;
+  return stack_(tape, x, all, candidates, 1.0 / static_cast<double>(divisor), draws, kFirstLayerPlace, mask);
+}
+
+Examples RankingGr::examples(const Batch& batch) const {
+  const auto user = batch.values<std::int64_t>(ranking_gr::kExampleUser),
+             position = batch.values<std::int64_t>(ranking_gr::kExampleAnchor),
+             label = batch.values<std::int64_t>(ranking_gr::kExampleLabel);
+  Examples rows{{user.begin(), user.end()}, {position.begin(), position.end()}, {}};
+  const std::size_t outputs = config_.labels.size();
+  rows.label.reserve(label.size() * (outputs + 1));
+  for (const std::int64_t y : label) {
+    if (is_multi_class()) rows.label.push_back(positive_[static_cast<std::size_t>(y)]);
+    for (std::size_t k = 0; k < outputs; ++k) {
+      const bool is_set = is_multi_class() ? y == static_cast<std::int64_t>(k) : ((y >> k) & 1) != 0;
+      rows.label.push_back(is_set ? 1 : 0);
+    }
+  }
+  return rows;
+}
+
+double RankingGr::probability(std::span<const float> logits, std::size_t task) const {
+  if (!is_multi_class()) return 1 / (1 + std::exp(-static_cast<double>(logits[task])));
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0, wanted = 0;
+  for (std::size_t c = 0; c < logits.size(); ++c) {
+    const double e = std::exp(static_cast<double>(logits[c]) - largest);
+    sum += e;
+    if (task == 0 ? positive_[c] != 0 : c + 1 == task) wanted += e;
+  }
+  return wanted / sum;
+}
+
+Variable RankingGr::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
+  const double factor = 1 / static_cast<double>(batch.supervised);
+  const Tensor labels = batch.tensor(ranking_gr::kExampleLabel);
+  return is_multi_class() ? loss::multi_class_cross_entropy(tape, logits, labels, factor)
+                          : loss::multi_task_cross_entropy(tape, logits, labels, factor);
+}
+
+}  // namespace hstu

@@ -1,0 +1,148 @@
+#include "hstu/model/ranking_gr_layout.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "hstu/model/draws.h"
+
+namespace hstu {
+namespace {
+
+std::int64_t events_of(const Samples& samples, std::size_t sample) {
+  return samples.history_offsets[sample + 1] - samples.history_offsets[sample] + 1;
+}
+
+}  // namespace
+
+std::int32_t ranking_position_row(std::int64_t n, std::int64_t history, std::int64_t positions) {
+  return static_cast<std::int32_t>(std::min({n, history, positions - 1}));
+}
+
+std::int64_t ranking_work(std::int64_t length, std::int64_t targets, const RankingGrConfig& config) {
+  const std::int64_t width = config.heads * config.head_dim, history = length - targets;
+  const std::int64_t contexts = config.contextual_mask ? config.context : 0, later = history - contexts;
+  const std::int64_t products = 2 * config.dim * 4 * width + 2 * width * config.dim;  // UVQK, output
+  const std::int64_t group = std::min(targets, config.target_group);
+  const std::int64_t pairs = contexts * history + later * contexts +
+                             (config.causal ? later * (later + 1) / 2 : later * later) + targets * history +
+                             targets * (group + 1) / 2;
+  return config.layers * (length * products + pairs * 4 * width);
+}
+
+std::vector<FeatureSpec> RankingGrLayout::features() const {
+  std::vector<FeatureSpec> all = features_.all();
+  if (config_.actions) all.push_back(action_);
+  return all;
+}
+
+void RankingGrLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const {
+  require(samples.candidates.size() == static_cast<std::size_t>(samples.count),
+          "ranking_gr: the samples have no labels of their events");
+  const std::int64_t n = samples.count, events = samples.history_offsets.back() + n;
+  batch.tokens = n * config_.context + events * config_.tokens_of_event();
+  batch.reserve(6 * Batch::column_bytes<std::int32_t>(batch.tokens) +
+                2 * Batch::column_bytes<std::int64_t>(batch.tokens) +
+                4 * Batch::column_bytes<std::int64_t>(events) +
+                Batch::column_bytes<std::int64_t>(static_cast<std::int64_t>(samples.items.size())) +
+                (12 + 2 * config_.context) * Batch::column_bytes<std::int64_t>(n + 1));
+  add_sample_columns(samples, batch);
+  add_feature_columns(samples, features_, scratch, batch);
+  if (config_.actions) add_event_ids(action_, samples.event_action, samples, scratch, batch);
+  add_tokens(samples, scratch, batch);
+  add_candidates(samples, batch);
+}
+
+void RankingGrLayout::add_tokens(const Samples& samples, const LayoutScratch& scratch, Batch& batch) const {
+  const std::int64_t n = samples.count, context = config_.context, per_event = config_.tokens_of_event();
+  // Columns are found by name only when all have been added: adding one may move the others.
+  const auto offsets = batch.add<std::int64_t>(ranking_gr::kOffsets, {n + 1});
+  const auto work = batch.add<std::int64_t>(kWorkColumn, {n});
+  const auto contexts = batch.add<std::int32_t>(ranking_gr::kContexts, {n});
+  const auto targets = batch.add<std::int32_t>(ranking_gr::kTargets, {n});
+  const auto item = batch.add<std::int32_t>(index_column(features_.item.name), {batch.tokens});
+  const auto action = batch.add<std::int32_t>(index_column(action_.name), {batch.tokens});
+  const auto context_row = batch.add<std::int32_t>(ranking_gr::kContext, {batch.tokens});
+  const auto position = batch.add<std::int32_t>(ranking_gr::kPosition, {batch.tokens});
+  const auto name = batch.add<std::int64_t>(ranking_gr::kTokenName, {batch.tokens});
+  std::vector<std::span<const std::int32_t>> row_of_feature;
+  std::vector<std::int32_t> first_row;
+  std::int32_t rows = 0;
+  for (const FeatureSpec& feature : features_.context) {
+    row_of_feature.push_back(batch.values<std::int32_t>(index_column(feature.name)));
+    first_row.push_back(rows);
+    rows += static_cast<std::int32_t>(batch.values<std::int64_t>(ids_column(feature.name)).size());
+  }
+  offsets[0] = 0;
+  std::size_t t = 0, event = 0;
+  for (std::int64_t b = 0; b < n; ++b) {
+    const auto sample = static_cast<std::size_t>(b);
+    const std::int64_t history = samples.history_offsets[sample], events = events_of(samples, sample);
+    const std::int64_t length = context + events * per_event;
+    targets[sample] =
+        config_.candidates > 0 ? static_cast<std::int32_t>(samples.candidates[sample] * per_event) : 0;
+    contexts[sample] = static_cast<std::int32_t>(config_.contextual_mask ? context : 0);
+    for (std::int64_t i = 0; i < length; ++i, ++t) {
+      item[t] = action[t] = context_row[t] = -1;
+      const std::int64_t e = (i - context) / per_event;  // event of the sample
+      if (i < context) {
+        const auto c = static_cast<std::size_t>(i);
+        context_row[t] = first_row[c] + row_of_feature[c][sample];
+      } else if ((i - context) % per_event == 1) {
+        action[t] = scratch.index[event + static_cast<std::size_t>(e)];
+      } else {
+        item[t] = e + 1 < events ? samples.history_item[static_cast<std::size_t>(history + e)]
+                                 : samples.candidate_item[sample];
+      }
+      position[t] = ranking_position_row(i, length - targets[sample], config_.positions);
+      name[t] = token_name(samples.position[sample], i);
+    }
+    event += static_cast<std::size_t>(events);
+    offsets[sample + 1] = static_cast<std::int64_t>(t);
+    work[sample] = ranking_work(length, targets[sample], config_);
+    batch.longest = std::max(batch.longest, length);
+  }
+}
+
+void RankingGrLayout::add_candidates(const Samples& samples, Batch& batch) const {
+  const std::int64_t n = samples.count, per_event = config_.tokens_of_event();
+  std::int64_t candidates = 0, examples = 0;
+  std::size_t event = 0;
+  for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
+    candidates += samples.candidates[b];
+    event += static_cast<std::size_t>(events_of(samples, b));
+    for (std::size_t e = event - static_cast<std::size_t>(samples.candidates[b]); e < event; ++e)
+      examples += samples.event_rankable[e];
+  }
+  const auto token = batch.add<std::int32_t>(ranking_gr::kQuery, {candidates * per_event});
+  const auto name = batch.add<std::int64_t>(ranking_gr::kQueryName, {candidates * per_event});
+  const auto offsets = batch.add<std::int64_t>(ranking_gr::kQueryOffsets, {n + 1});
+  const auto example = batch.add<std::int32_t>(ranking_gr::kExample, {examples});
+  const auto user = batch.add<std::int64_t>(ranking_gr::kExampleUser, {examples});
+  const auto position = batch.add<std::int64_t>(ranking_gr::kExampleAnchor, {examples});
+  const auto label = batch.add<std::int64_t>(ranking_gr::kExampleLabel, {examples});
+  const auto token_offsets = batch.values<std::int64_t>(ranking_gr::kOffsets);
+  const auto token_names = batch.values<std::int64_t>(ranking_gr::kTokenName);
+  offsets[0] = 0;
+  std::size_t q = 0, r = 0;
+  event = 0;
+  for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
+    event += static_cast<std::size_t>(events_of(samples, b));
+    const std::int64_t of_sample = samples.candidates[b];
+    std::int64_t t = token_offsets[b + 1] - of_sample * per_event;
+    for (std::size_t e = event - static_cast<std::size_t>(of_sample); e < event; ++e) {
+      if (samples.event_rankable[e] != 0) {
+        example[r] = static_cast<std::int32_t>(q);
+        user[r] = samples.user[b];
+        position[r] = samples.position[b];
+        label[r++] = samples.event_label[e];
+      }
+      for (std::int64_t i = 0; i < per_event; ++i, ++t, ++q) {
+        token[q] = static_cast<std::int32_t>(t);
+        name[q] = token_names[static_cast<std::size_t>(t)];
+      }
+    }
+    offsets[b + 1] = static_cast<std::int64_t>(q);
+  }
+}
+
+}  // namespace hstu

@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/run/options.h"
+
+namespace hstu {
+namespace {
+
+void check_ranking(const RunOptions& o) {
+  const RankingGrConfig& m = o.ranking;
+  if (!m.preprocessor_mlp && m.embedding_dim != m.dim) {
+    fail_usage(
+        "model.embedding_dim = {} and model.dim = {} differ without an MLP between them: set "
+        "model.preprocessor_mlp = true or make them equal",
+        m.embedding_dim, m.dim);
+  }
+  if (!o.features.attributes.empty()) {
+    fail_usage("features.attributes: the model ranking_gr has no item attributes: remove \"{}\"",
+               o.features.attributes.front().name);
+  }
+  if (!o.features.actions.empty())
+    fail_usage("features.actions: the model ranking_gr reads model.action_column: remove the key");
+  constexpr std::int64_t kLongest = std::int64_t{1} << 20;  // what token_name() distinguishes
+  const std::int64_t tokens = static_cast<std::int64_t>(o.features.context.size()) +
+                              m.tokens_of_event() * (o.data.options.history_length + 1);
+  if (tokens >= kLongest) {
+    fail_usage("data.history_length = {} makes sequences of {} tokens: shorten it to fewer than {}",
+               o.data.options.history_length, tokens, kLongest);
+  }
+  for (const ContextualFeature& feature : o.features.context) {
+    if (feature.name == "action" || feature.name == "item")
+      fail_usage("features.context: \"{}\" is the name of another table: use another name", feature.name);
+  }
+  if (m.labels.empty() && !m.label_column.empty())
+    fail_usage("model.labels is empty: name the tasks or classes of model.label_column = \"{}\"",
+               m.label_column);
+  if (m.head == RankingHead::multi_task && m.labels.size() > 62)
+    fail_usage("model.labels names {} tasks: at most 62", m.labels.size());
+  if (m.head == RankingHead::multi_class && (m.labels.size() < 2 || m.positive_classes.empty())) {
+    fail_usage(
+        "model.head = \"multi_class\" needs at least two model.labels, found {}, and model.positive_classes, "
+        "found {}",
+        m.labels.size(), m.positive_classes.size());
+  }
+  if (m.head == RankingHead::multi_task && !m.positive_classes.empty())
+    fail_usage("model.positive_classes has a meaning only with model.head = \"multi_class\"");
+  for (std::size_t i = 0; i < m.labels.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      if (m.labels[i] == m.labels[j]) fail_usage("model.labels names \"{}\" twice", m.labels[i]);
+  }
+  for (const std::string& name : m.positive_classes) {
+    if (std::find(m.labels.begin(), m.labels.end(), name) == m.labels.end())
+      fail_usage("model.positive_classes: \"{}\" is not in model.labels{}", name, suggestion(name, m.labels));
+  }
+}
+
+}  // namespace
+
+void check_consistency(const RunOptions& o) {
+  const HoldoutOptions& h = o.evaluation.holdout;
+  const bool held_out =
+      h.windows > 0 || h.first_window >= 0 || h.fraction > 0 || h.seconds > 0 || h.train_user_fraction < 1;
+  const bool evaluates = o.evaluation.at_start || o.evaluation.every_windows > 0 ||
+                         o.evaluation.every_data_fraction > 0 || o.evaluation.target_auc > 0;
+  if (evaluates && !held_out) {
+    fail_usage(
+        "evaluation asks for scores, but nothing is held out: set one of evaluation.holdout_windows, "
+        "holdout_fraction, holdout_seconds, train_user_fraction");
+  }
+  if (o.evaluation.every_windows > 0 && o.evaluation.every_data_fraction > 0) {
+    fail_usage("evaluation.every_windows and evaluation.every_data_fraction contradict each other: set one");
+  }
+  const std::int64_t longest =
+      static_cast<std::int64_t>(o.features.context.size()) + o.data.options.history_length + 1;
+  if (o.model_kind == ModelKind::ranking_gr) {
+    check_ranking(o);
+  } else if (longest > o.model.max_sequence) {
+    fail_usage(
+        "model.max_sequence = {} is too short for {} contextual tokens, a history of {} and the candidate: "
+        "raise it to {} or shorten data.history_length",
+        o.model.max_sequence, o.features.context.size(), o.data.options.history_length, longest);
+  }
+  if (!o.warm_start.name_map.empty() && o.warm_start.checkpoint.empty())
+    fail_usage("warm_start.name_map = \"{}\" renames nothing without warm_start.checkpoint (--warm-start)",
+               o.warm_start.name_map.string());
+  learning_rate(o.schedule, o.dense.learning_rate).validate();
+}
+
+}  // namespace hstu
