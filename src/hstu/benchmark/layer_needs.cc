@@ -27,8 +27,8 @@ void add(std::string_view stage, std::int64_t flops, std::int64_t bytes, NeedsBy
 
 void add_layer_needs(const HstuLayerConfig& layer, std::int64_t tokens, std::int64_t queries,
                      std::int64_t value_bytes, const LayerFlops& flops, NeedsByStage& needs) {
-  const std::int64_t dim = layer.dim, width = layer.heads * layer.head_dim, 
- gated = kernels::gate_parts(layer.gate) * width;
+  const std::int64_t dim = layer.dim, width = layer.heads * layer.head_dim,
+                     gated = kernels::gate_parts(layer.gate) * width;
   const std::int64_t uq = 2 * queries * width, vk = 2 * tokens * width, q = queries * width;
   const Traffic uvqk{.inputs = tokens * dim, .outputs = uq + vk, .weights = 4 * width * dim};
   const Traffic attention{.inputs = q + vk, .outputs = q, .weights = 0};

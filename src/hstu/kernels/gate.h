@@ -17,7 +17,8 @@ enum class GateForm {
             // (DLRMv4)
   product,  // y = drop(u * layer_norm(o)), where u is already activated (NVIDIA)
 };
-inline constexpr Choice<GateForm> kGateForms[] = {{"concat", GateForm::concat}, {"product", GateForm::product}};
+inline constexpr Choice<GateForm> kGateForms[] = {{"concat", GateForm::concat},
+                                                  {"product", GateForm::product}};
 // The width of y, in widths of u.
 constexpr std::int64_t gate_parts(GateForm form) {
   return form == GateForm::concat ? 3 : 1;

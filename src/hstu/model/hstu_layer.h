@@ -14,12 +14,12 @@
 namespace hstu {
 
 struct HstuLayerConfig {
-  std::int64_t dim = 0;       // D: width of the residual stream
-  std::int64_t heads = 0;     // H
-  std::int64_t head_dim = 0;  // width of a head's queries, keys and values
+  std::int64_t dim = 0;                        // D: width of the residual stream
+  std::int64_t heads = 0;                      // H
+  std::int64_t head_dim = 0;                   // width of a head's queries, keys and values
   ops::GateForm gate = ops::GateForm::concat;  // product: u, v, q and k are activated, not u alone
-  double epsilon = 1e-6;  // of both layer norms
-  bool residual = true;   // false: the output is the projection alone
+  double epsilon = 1e-6;                       // of both layer norms
+  bool residual = true;                        // false: the output is the projection alone
 };
 
 class HstuLayer {

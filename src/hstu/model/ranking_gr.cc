@@ -142,10 +142,9 @@ StackFlops RankingGr::flops(const Batch& batch) const {
   for (std::size_t b = 0; b < contexts.size(); ++b) {
     const auto tokens = static_cast<std::int32_t>(offsets[b + 1] - offsets[b]),
                wanted = static_cast<std::int32_t>(queries[b + 1] - queries[b]);
-    samples.push_back(
-        {sample_mask(tokens, contexts[b], config_.candidates > 0 ? targets[b] : 0, mask.target_group, mask.left,
-                     mask.right),
-         wanted});
+    samples.push_back({sample_mask(tokens, contexts[b], config_.candidates > 0 ? targets[b] : 0,
+                                   mask.target_group, mask.left, mask.right),
+                       wanted});
   }
   return stack_flops(stack_.config(), samples);
 }
