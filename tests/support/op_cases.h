@@ -126,6 +126,10 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
       {"linear_columns", {x({tokens, n}, 1), x({n, 4 * h}, 2), x({4 * h}, 3)}, [h](Tape& t, Inputs v) {
          return ops::linear_columns(t, v[0], v[1], v[2], {{h, 2 * h}, {3 * h, 4 * h}});
        }});
+  cases.push_back(
+      {"linear_silu", {x({tokens, n}, 1), x({n, 4 * h}, 2), x({4 * h}, 3)}, [h](Tape& t, Inputs v) {
+         return ops::linear_silu(t, v[0], v[1], v[2], {{0, h}, {2 * h, 3 * h}});
+       }});
   cases.push_back({"linear_residual",
                    {x({tokens, h}, 1), x({h, n}, 2), x({tokens, n}, 3)},
                    [](Tape& t, Inputs v) { return ops::linear_residual(t, v[0], v[1], v[2]); }});
@@ -210,11 +214,11 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      const Variable loss = loss::multi_class_cross_entropy(t, v[0], classes, 0.1);
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
-  const std::map<std::string, std::string> roles{{"linear", "aws"},          {"linear_columns", "aws"},
-                                                 {"linear_residual", "awa"}, {"grouped_linear", "aws"},
-                                                 {"layer_norm", "ass"},      {"swish_layer_norm", "ass"},
-                                                 {"gate", "aass"},           {"gate_product", "aass"},
-                                                 {"gated_attention", "ass"}, {"action_rows", "ww"}};
+  const std::map<std::string, std::string> roles{
+      {"linear", "aws"},           {"linear_silu", "aws"},    {"linear_columns", "aws"},
+      {"linear_residual", "awa"},  {"grouped_linear", "aws"}, {"layer_norm", "ass"},
+      {"swish_layer_norm", "ass"}, {"gate", "aass"},          {"gate_product", "aass"},
+      {"gated_attention", "ass"},  {"action_rows", "ww"}};
   for (OpCase& c : cases)
     c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
   return cases;

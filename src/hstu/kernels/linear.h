@@ -30,6 +30,7 @@ struct LinearForward {
   const Accumulator<T>* bias = nullptr;  // (weight_columns) or nullptr
   const T* residual = nullptr;           // (M, N) in place of the bias, or nullptr
   T* y = nullptr;                        // (M, N)
+  T* activated = nullptr;                // (M, N) silu(y), or nullptr
 };
 
 template <typename T>
@@ -38,10 +39,12 @@ struct LinearBackward {
   std::span<const ColumnRange> columns;
   const T *x = nullptr, *weight = nullptr;  // as in the forward pass
   const T* dy = nullptr;                    // (M, N)
-  Gradient<T> dx;                           // (M, K)
-  Gradient<Accumulator<T>> dweight;         // (K, weight_columns): 0 in unused columns
-  Gradient<Accumulator<T>> dbias;           // (weight_columns) likewise
-  Gradient<T> dresidual = {};               // (M, N), written after dx
+  const T* y = nullptr;              // (M, N) if dy is the gradient of silu(y), and nullptr otherwise; then
+  T* overwritten = nullptr;          // is dy itself, which becomes the gradient of y
+  Gradient<T> dx;                    // (M, K)
+  Gradient<Accumulator<T>> dweight;  // (K, weight_columns): 0 in unused columns
+  Gradient<Accumulator<T>> dbias;    // (weight_columns) likewise
+  Gradient<T> dresidual = {};        // (M, N), written after dx
 };
 
 template <typename T>

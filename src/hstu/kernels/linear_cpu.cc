@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "hstu/base/threads.h"
+#include "hstu/kernels/activation.h"
 #include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/gemm.h"
 #include "hstu/kernels/linear.h"
@@ -53,11 +54,14 @@ void linear(const LinearForward<T>& p, HostStream stream) {
          stream);
     at += width;
   }
+  if (p.activated != nullptr) activate(Activate<T>{p.rows * n, Activation::silu, p.y, p.activated}, stream);
 }
 
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, HostStream stream) {
   const std::int64_t n = total_width(p.columns);
+  if (p.y != nullptr)
+    activate_backward(ActivateBackward<T>{p.rows * n, Activation::silu, p.y, p.dy, {p.overwritten}}, stream);
   if (p.dbias.to != nullptr) bias_gradient(p);
   if (p.dweight.to != nullptr && !p.dweight.accumulate) {
     std::fill_n(p.dweight.to, p.in * p.weight_columns, T(0));

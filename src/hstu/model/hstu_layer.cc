@@ -1,7 +1,6 @@
 #include "hstu/model/hstu_layer.h"
 
 #include "hstu/model/stages.h"
-#include "hstu/ops/activation.h"
 #include "hstu/ops/convert.h"
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
@@ -52,8 +51,8 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
 // Columns of z W + b: (n, sum of widths), activated unless the gate does that.
 Variable HstuLayer::project(Tape& tape, const Variable& z, const Variable& weight,
                             const std::vector<ColumnRange>& columns) const {
-  const Variable y = ops::linear_columns(tape, z, weight, Variable(uvqk_.bias), columns);
-  return config_.gate == ops::GateForm::concat ? y : ops::activate(tape, y, ops::Activation::silu);
+  const auto project = config_.gate == ops::GateForm::concat ? ops::linear_columns : ops::linear_silu;
+  return project(tape, z, weight, Variable(uvqk_.bias), columns);
 }
 
 }  // namespace hstu

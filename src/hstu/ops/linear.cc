@@ -10,14 +10,17 @@ const T* data_or_null(const Variable& variable) {
   return variable.defined() ? variable.value().data<T>() : nullptr;
 }
 
-// y (M, N) = x times some columns of the weight + bias or residual; either may be undefined.
+// y (M, N) = x times some columns of the weight + bias or residual, either of which may be undefined; through
+// SiLU with `activate`.
 Variable product(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
-                 const Variable& residual, std::int64_t n, const std::vector<ColumnRange>& columns) {
+                 const Variable& residual, const std::vector<ColumnRange>& columns, bool activate = false) {
   const Context& context = tape.context();
   check_devices<Operation::linear>(context, x, weight, bias, residual);
-  const std::int64_t m = x.rows(), k = x.cols(), weight_columns = weight.cols();
+  const std::int64_t m = x.rows(), k = x.cols(), weight_columns = weight.cols(),
+                     n = kernels::total_width(columns);
   const DType type = x.value().dtype();
-  Tensor y = Tensor::empty({m, n}, type, context);
+  Tensor y = Tensor::empty({m, n}, type, context), activated;
+  if (activate) activated = Tensor::empty({m, n}, type, context);
   dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
     kernels::linear(kernels::LinearForward<T>{.rows = m,
                                               .in = k,
@@ -27,10 +30,13 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
                                               .weight = weight.value().data<T>(),
                                               .bias = data_or_null<Accumulator<T>>(bias),
                                               .residual = data_or_null<T>(residual),
-                                              .y = y.mutable_data<T>()},
+                                              .y = y.mutable_data<T>(),
+                                              .activated = activate ? activated.mutable_data<T>() : nullptr},
                     stream);
   });
-  return tape.record(y, {x, weight, bias, residual}, [=](const Tensor& dy) {
+  Tensor before;  // the activation, for the backward pass
+  if (activate) before = y;
+  return tape.record(activate ? activated : y, {x, weight, bias, residual}, [=](Tensor& dy) {
     dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
       kernels::linear_backward(
           kernels::LinearBackward<T>{.rows = m,
@@ -40,6 +46,8 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
                                      .x = x.value().data<T>(),
                                      .weight = weight.value().data<T>(),
                                      .dy = dy.data<T>(),
+                                     .y = before.defined() ? before.data<T>() : nullptr,
+                                     .overwritten = before.defined() ? dy.mutable_data<T>() : nullptr,
                                      .dx = gradient_of<T>(x, context),
                                      .dweight = gradient_of<Accumulator<T>>(weight, context),
                                      .dbias = gradient_of<Accumulator<T>>(bias, context),
@@ -47,6 +55,17 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
           stream);
     });
   });
+}
+
+void check_columns(const Variable& x, const Variable& weight, const Variable& bias,
+                   const std::vector<ColumnRange>& columns) {
+  require(weight.rows() == x.cols() && (!bias.defined() || bias.value().size() == weight.cols()),
+          "linear: expected a weight of {} rows and a bias of its columns, found {}", x.cols(),
+          to_string(weight.value().shape()));
+  for (const ColumnRange& c : columns) {
+    require(0 <= c.begin && c.begin <= c.end && c.end <= weight.cols(), "linear: columns [{}, {}) of {}",
+            c.begin, c.end, weight.cols());
+  }
 }
 
 }  // namespace
@@ -57,16 +76,14 @@ Variable linear(Tape& tape, const Variable& x, const Variable& weight, const Var
 
 Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
                         const std::vector<ColumnRange>& columns) {
-  require(weight.rows() == x.cols() && (!bias.defined() || bias.value().size() == weight.cols()),
-          "linear: expected a weight of {} rows and a bias of its columns, found {}", x.cols(),
-          to_string(weight.value().shape()));
-  std::int64_t n = 0;
-  for (const ColumnRange& c : columns) {
-    require(0 <= c.begin && c.begin <= c.end && c.end <= weight.cols(), "linear: columns [{}, {}) of {}",
-            c.begin, c.end, weight.cols());
-    n += c.width();
-  }
-  return product(tape, x, weight, bias, {}, n, columns);
+  check_columns(x, weight, bias, columns);
+  return product(tape, x, weight, bias, {}, columns);
+}
+
+Variable linear_silu(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+                     const std::vector<ColumnRange>& columns) {
+  check_columns(x, weight, bias, columns);
+  return product(tape, x, weight, bias, {}, columns, true);
 }
 
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual) {
@@ -74,7 +91,7 @@ Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, 
   require(weight.rows() == x.cols() && residual.rows() == x.rows() && residual.cols() == n,
           "linear_residual: shapes {}, {}, {} do not fit", to_string(x.value().shape()),
           to_string(weight.value().shape()), to_string(residual.value().shape()));
-  return product(tape, x, weight, {}, residual, n, {{0, n}});
+  return product(tape, x, weight, {}, residual, {{0, n}});
 }
 
 Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias) {

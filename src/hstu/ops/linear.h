@@ -15,6 +15,10 @@ Variable linear(Tape& tape, const Variable& x, const Variable& weight, const Var
 Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
                         const std::vector<ColumnRange>& columns);
 
+// The same through SiLU, element by element.
+Variable linear_silu(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+                     const std::vector<ColumnRange>& columns);
+
 // y (M, N) = residual (M, N) + x (M, K) weight (K, N).
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual);
 

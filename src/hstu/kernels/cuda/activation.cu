@@ -9,32 +9,31 @@ using namespace cuda;
 
 constexpr float kInverseSqrt2 = 0.70710678118654752f, kInverseSqrt2Pi = 0.39894228040143268f;
 
-template <Activation activation>
+template <Activation activation, typename N>
 __device__ float function(float x) {
   if constexpr (activation == Activation::relu) return x > 0 ? x : x * 0;  // NaN in, NaN out
   if constexpr (activation == Activation::gelu) return x * 0.5f * (1 + erff(x * kInverseSqrt2));
-  return x * sigmoid(x);
+  return silu_for<N>(x);
 }
 
-template <Activation activation>
+template <Activation activation, typename N>
 __device__ float derivative(float x) {
   if constexpr (activation == Activation::relu) return x > 0 ? 1.0f : 0.0f;
   if constexpr (activation == Activation::gelu)
     return 0.5f * (1 + erff(x * kInverseSqrt2)) + x * expf(-x * x / 2) * kInverseSqrt2Pi;
-  const float s = sigmoid(x);
-  return s * (1 + x * (1 - s));
+  return silu_derivative_for<N>(x);
 }
 
 template <Activation activation, typename N>
 __global__ void activate_elements(std::int64_t size, const N* x, Target<N> y) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < size) y.put(i, function<activation>(to_float(x[i])));
+  if (i < size) y.put(i, function<activation, N>(to_float(x[i])));
 }
 
 template <Activation activation, typename N>
 __global__ void differentiate_elements(std::int64_t size, const N* x, const N* dy, Target<N> dx) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < size) dx.put(i, to_float(dy[i]) * derivative<activation>(to_float(x[i])));
+  if (i < size) dx.put(i, to_float(dy[i]) * derivative<activation, N>(to_float(x[i])));
 }
 
 template <Activation activation, typename T>

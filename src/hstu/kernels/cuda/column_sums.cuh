@@ -6,36 +6,63 @@
 
 namespace hstu::kernels::cuda {
 
-// partial (strips, width): the sums over each strip of rows; a thread has eight columns.
+// The elements of a matrix, whose rows are `stride` apart, as they are.
 template <typename N>
-__global__ void sum_strips(std::int64_t rows, std::int64_t width, std::int64_t stride, std::int64_t strip,
-                           const N* x, float* partial) {
+struct Plain {
+  const N* x;
+  std::int64_t stride;
+  __device__ void load(std::int64_t r, std::int64_t c, std::int64_t width, float (&v)[kGroup]) const {
+    load_group(x + r * stride, c, width, v);
+  }
+};
+// dy silu'(y), which also replaces dy.
+template <typename N>
+struct ThroughSilu {
+  N* dy;
+  const N* y;
+  std::int64_t stride;
+  __device__ void load(std::int64_t r, std::int64_t c, std::int64_t width, float (&v)[kGroup]) const {
+    float z[kGroup];
+    load_group(y + r * stride, c, width, z);
+    load_group(dy + r * stride, c, width, v);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) v[i] *= silu_derivative_for<N>(z[i]);
+    put_group(Target<N>{dy}, r * stride, c, width, v);
+  }
+};
+
+// partial (strips, width) or null: the sums over each strip of rows; a thread has eight columns.
+template <typename Elements>
+__global__ void sum_strips(std::int64_t rows, std::int64_t width, std::int64_t strip, Elements elements,
+                           float* partial) {
   const std::int64_t c = kGroup * (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
   if (c >= width) return;
   const std::int64_t begin = blockIdx.y * strip, end = min(rows, begin + strip);
   float sum[kGroup] = {}, v[kGroup];
 #pragma unroll 4
   for (std::int64_t r = begin; r < end; ++r) {
-    load_group(x + r * stride, c, width, v);
+    elements.load(r, c, width, v);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) sum[i] += v[i];
   }
-  put_group(Target<float>{partial}, blockIdx.y * width, c, width, sum);
+  if (partial != nullptr) put_group(Target<float>{partial}, blockIdx.y * width, c, width, sum);
 }
 
-// The sums of the columns of x (rows, width), whose rows are `stride` apart.
-template <typename N>
-void sum_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t stride, Target<float> total,
+// The sums of the columns of `elements` (rows, width); without a target the elements are visited alone.
+template <typename Elements>
+void sum_columns(std::int64_t rows, std::int64_t width, const Elements& elements, Target<float> total,
                  CudaStream stream) {
   if (width == 0) return;
   constexpr std::int64_t kMostStrips = 512;
   constexpr int kColumnThreads = 64;
   const std::int64_t strip = std::max<std::int64_t>(16, (rows + kMostStrips - 1) / kMostStrips);
   const std::int64_t strips = (rows + strip - 1) / strip;
-  const Scratch<float> partial(stream, strips * width);
+  const bool wanted = total.to != nullptr;
+  const Scratch<float> partial(stream, wanted ? strips * width : 0);
   if (strips > 0) {
     const dim3 grid(blocks_for(width, kColumnThreads * kGroup), static_cast<unsigned>(strips));
-    sum_strips<<<grid, kColumnThreads, 0, stream.handle>>>(rows, width, stride, strip, x, partial.data());
+    sum_strips<<<grid, kColumnThreads, 0, stream.handle>>>(rows, width, strip, elements,
+                                                           wanted ? partial.data() : nullptr);
   }
   add_partials(strips, width, partial.data(), width, total, stream);
 }

@@ -47,7 +47,7 @@ struct Forward : Form<form> {
       if constexpr (kConcat) {
 #pragma unroll
         for (int i = 0; i < kGroup; ++i) {
-          u_row[g][i] *= sigmoid(u_row[g][i]);
+          u_row[g][i] *= sigmoid_for<N>(u_row[g][i]);
           x[i] = dropout.factor(bit(keep_u, g, i)) * u_row[g][i];
         }
         put_group(y, first, c, width, x);
@@ -124,7 +124,7 @@ struct Backward : Form<form> {
         load_group(dy_row, c, width, part);
 #pragma unroll
         for (int i = 0; i < kGroup; ++i) {
-          const float open = sigmoid(x[k][i]);
+          const float open = sigmoid_for<N>(x[k][i]);
           result[i] =
               (part[i] * dropout.factor(bit(keep_u, k, i)) + g[k][i]) * open * (1 + x[k][i] * (1 - open));
         }
@@ -141,7 +141,7 @@ struct Backward : Form<form> {
 
  private:
   static __device__ float activated(float u) {
-    return kConcat ? u * sigmoid(u) : u;
+    return kConcat ? u * sigmoid_for<N>(u) : u;
   }
 };
 

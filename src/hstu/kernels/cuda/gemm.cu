@@ -78,11 +78,19 @@ __global__ void __launch_bounds__(256)
 }  // namespace
 
 template <typename T, typename Out>
-void multiply(const Product<T, Out>& p, CudaStream stream) {
+bool multiply(const Product<T, Out>& p, CudaStream stream) {
   const Gemm<T, Out>& g = p.gemm;
-  if (g.m == 0 || g.n == 0) return;
+  const bool activated = p.activated == nullptr || g.m == 0;
+  if (g.m == 0 || g.n == 0) return activated;
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (fits_tensor_cores(g)) return suits_sm90(p) ? multiply_sm90(p, stream) : multiply_mma(p, stream);
+    if (fits_tensor_cores(g)) {
+      if (suits_sm90(p)) {
+        multiply_sm90(p, stream);
+        return true;
+      }
+      multiply_mma(p, stream);
+      return activated;
+    }
   }
   const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
   const Parts parts = parts_of(g.k, tiles, kWantedBlocks, kShortest, kDepth);
@@ -90,10 +98,11 @@ void multiply(const Product<T, Out>& p, CudaStream stream) {
     multiply_tiles<<<grid, 256, 0, stream.handle>>>(extents, view_of(g.a), view_of(g.b), epilogue_of(p),
                                                     sums);
   });
+  return activated;
 }
 
-template void multiply(const Product<float>&, CudaStream);
-template void multiply(const Product<BFloat16>&, CudaStream);
-template void multiply(const Product<BFloat16, float>&, CudaStream);
+template bool multiply(const Product<float>&, CudaStream);
+template bool multiply(const Product<BFloat16>&, CudaStream);
+template bool multiply(const Product<BFloat16, float>&, CudaStream);
 
 }  // namespace hstu::kernels::cuda

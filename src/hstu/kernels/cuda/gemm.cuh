@@ -12,9 +12,11 @@ struct Product {
   Gemm<T, Out> gemm;
   const float* bias = nullptr;    // (n) added to every row, or null
   const Out* residual = nullptr;  // (m, n) with the stride of C, or null
+  Out* activated = nullptr;       // (m, n) silu(C) with the stride of C, or null
 };
 
+// False if `activated` is wanted and left to the caller.
 template <typename T, typename Out>
-void multiply(const Product<T, Out>& p, CudaStream stream);
+bool multiply(const Product<T, Out>& p, CudaStream stream);
 
 }  // namespace hstu::kernels::cuda

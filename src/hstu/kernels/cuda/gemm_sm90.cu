@@ -32,10 +32,10 @@ inline constexpr int kSharedBytes = kBarriers + 2 * kStages * 8 + 1024;  // alig
 
 template <typename Out>
 struct Arguments {
-  CUtensorMap a, b, c, added;  // c and added (a residual, or c itself): of bf16 results
+  CUtensorMap a, b, c, added, activated;  // from c on of bf16 results; added: a residual, or c itself
   Extents e;
   int column_tiles, row_pairs, tiles;  // tiles: pairs of blocks, of all parts
-  bool adds;
+  bool adds, activates;
   Epilogue<Out> epilogue;
   float* parts;  // null: k is one part
 };
@@ -157,7 +157,16 @@ __device__ void multiply_tile(Sums& sums, const Tile& tile, const Shared& shared
   release(shared, previous);
 }
 
-// Results in bf16 leave through shared memory, 64 columns at a time in two buffers.
+// Two numbers in bf16.
+__device__ float low_half(std::uint32_t pair) {
+  return __uint_as_float(pair << 16);
+}
+__device__ float high_half(std::uint32_t pair) {
+  return __uint_as_float(pair & 0xFFFF0000u);
+}
+
+// Results in bf16 leave through shared memory, 64 columns at a time: in two buffers by turns, or the results
+// in one and their activation in the other.
 __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, int column0,
                       const Shared& shared, int group, Turn& turn) {
   const int thread = threadIdx.x % kGroupThreads, lane = thread % 32;
@@ -167,11 +176,12 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
 #pragma unroll
   for (int slice = 0; slice < kColumns / kBox; ++slice) {
     const int column = column0 + slice * kBox;
-    const std::uint32_t to = shared.staged(group, slice % 2) + line;
+    const std::uint32_t results = shared.staged(group, p.activates ? 0 : slice % 2),
+                        activated = shared.staged(group, 1);
     const std::uint32_t added =
         shared.a(turn.stage) + slice % 2 * (kAddedBytes / 2) + group * kBoxBytes + line;
     if (p.adds && slice % 2 == 0) barrier_wait(shared.full(turn.stage), turn.parity);
-    if (thread == 0) wait_for_store_reads<1>();
+    if (thread == 0) p.activates ? wait_for_store_reads<0>() : wait_for_store_reads<1>();
     named_barrier(1 + group, kGroupThreads);
 #pragma unroll
     for (int pair = 0; pair < kBox / 16; ++pair) {
@@ -192,11 +202,20 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
         load_matrices(r, added + offset);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          x[2 * i] += __uint_as_float(r[i] << 16), x[2 * i + 1] += __uint_as_float(r[i] & 0xFFFF0000u);
+          x[2 * i] += low_half(r[i]), x[2 * i + 1] += high_half(r[i]);
         }
       }
-      store_matrices(to + offset, pack<Element>(x[0], x[1]), pack<Element>(x[2], x[3]),
-                     pack<Element>(x[4], x[5]), pack<Element>(x[6], x[7]));
+      std::uint32_t packed[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) packed[i] = pack<Element>(x[2 * i], x[2 * i + 1]);
+      store_matrices(results + line + offset, packed[0], packed[1], packed[2], packed[3]);
+      if (p.activates) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)  // of the rounded results, which the backward pass reads
+          packed[i] =
+              pack<Element>(silu_for<Element>(low_half(packed[i])), silu_for<Element>(high_half(packed[i])));
+        store_matrices(activated + line + offset, packed[0], packed[1], packed[2], packed[3]);
+      }
     }
     if (p.adds && slice % 2 == 1) {
       release(shared, turn.stage);
@@ -205,7 +224,8 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
     fence_async_proxy();
     named_barrier(1 + group, kGroupThreads);
     if (thread == 0) {
-      store_matrix_box(&p.c, column, row0, shared.staged(group, slice % 2));
+      store_matrix_box(&p.c, column, row0, results);
+      if (p.activates) store_matrix_box(&p.activated, column, row0, activated);
       commit_stores();
     }
   }
@@ -314,8 +334,8 @@ bool suits_sm90(const Product<BFloat16, Out>& p) {
   // One matrix at most is added, with factor 1.
   const bool sums =
       g.alpha == 1 && (std::is_same_v<Out, float> || g.beta == 0 || (g.beta == 1 && p.residual == nullptr));
-  const bool stores =
-      aligned(g.c) && aligned(p.bias) && aligned(p.residual) && g.stride_c % 8 == 0 && g.n % 8 == 0;
+  const bool stores = aligned(g.c) && aligned(p.bias) && aligned(p.residual) && aligned(p.activated) &&
+                      g.stride_c % 8 == 0 && g.n % 8 == 0;
   if (!form || !sums || !stores || g.m > kMost || g.n > kMost || g.k > kMost) return false;
   constexpr std::int64_t kFewest = 12;  // pairs of tiles; below, smaller tiles use more multiprocessors
   const std::int64_t tiles = plan_of(g).tiles();
@@ -339,6 +359,9 @@ void multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
                                    .epilogue = epilogue_of(p)};
   if constexpr (!std::is_same_v<Out, float>) {
     arguments.c = matrix_map(g.c, g.m, g.n, g.stride_c, kGroupRows);
+    arguments.activates = p.activated != nullptr;
+    arguments.activated =
+        matrix_map(arguments.activates ? p.activated : g.c, g.m, g.n, g.stride_c, kGroupRows);
     arguments.adds = p.residual != nullptr || g.beta != 0;
     arguments.added = matrix_map(p.residual != nullptr ? p.residual : g.c, g.m, g.n, g.stride_c, kBlockRows);
   }

@@ -31,7 +31,7 @@ struct Forward {
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
         const float n = (v[g][i] - s.mean) * s.rstd * w[i] + b[i];
-        v[g][i] = swish ? v[g][i] * sigmoid(n) : n;
+        v[g][i] = swish ? v[g][i] * sigmoid_for<N>(n) : n;
       }
       put_group(y, r * width, c, width, v[g]);
     }
@@ -64,7 +64,7 @@ struct Backward {
         const float v = n[k][i];
         n[k][i] = (v - m) * s;
         if constexpr (swish) {
-          const float open = sigmoid(n[k][i] * w[i] + b[i]);
+          const float open = sigmoid_for<N>(n[k][i] * w[i] + b[i]);
           direct[k][i] = g[k][i] * open;
           g[k][i] *= v * open * (1 - open);
         }

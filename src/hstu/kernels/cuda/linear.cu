@@ -1,4 +1,5 @@
 #include "hstu/device/cuda_calls.h"
+#include "hstu/kernels/activation.h"
 #include "hstu/kernels/cuda/column_sums.cuh"
 #include "hstu/kernels/cuda/gemm.cuh"
 #include "hstu/kernels/elementwise.h"
@@ -11,21 +12,25 @@ using namespace cuda;
 template <typename T>
 void linear(const LinearForward<T>& p, CudaStream stream) {
   const std::int64_t n = total_width(p.columns);
+  bool activated = true;  // by the products
   std::int64_t at = 0;
   for (const ColumnRange& c : p.columns) {
     const std::int64_t width = c.end - c.begin;
-    cuda::multiply(Product<T>{.gemm = {.m = p.rows,
-                                       .n = width,
-                                       .k = p.in,
-                                       .a = {p.x, p.in},
-                                       .b = {p.weight + c.begin, p.weight_columns},
-                                       .c = p.y + at,
-                                       .stride_c = n},
-                              .bias = p.bias == nullptr ? nullptr : p.bias + c.begin,
-                              .residual = p.residual == nullptr ? nullptr : p.residual + at},
-                   stream);
+    const Product<T> product{.gemm = {.m = p.rows,
+                                      .n = width,
+                                      .k = p.in,
+                                      .a = {p.x, p.in},
+                                      .b = {p.weight + c.begin, p.weight_columns},
+                                      .c = p.y + at,
+                                      .stride_c = n},
+                             .bias = p.bias == nullptr ? nullptr : p.bias + c.begin,
+                             .residual = p.residual == nullptr ? nullptr : p.residual + at,
+                             .activated = p.activated == nullptr ? nullptr : p.activated + at};
+    activated = cuda::multiply(product, stream) && activated;
     at += width;
   }
+  if (p.activated != nullptr && !activated)
+    activate(Activate<T>{p.rows * n, Activation::silu, p.y, p.activated}, stream);
 }
 
 template <typename T>
@@ -41,10 +46,13 @@ void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
   std::int64_t at = 0;
   for (const ColumnRange& c : p.columns) {
     const std::int64_t width = c.end - c.begin;
-    if (p.dbias.to != nullptr) {
-      const Target<float> dbias{p.dbias.to + c.begin, p.dbias.accumulate || !all_columns};
-      sum_columns(p.rows, width, native(p.dy + at), n, dbias, stream);
-    }
+    const Target<float> dbias{p.dbias.to == nullptr ? nullptr : p.dbias.to + c.begin,
+                              p.dbias.accumulate || !all_columns};
+    if (p.y != nullptr)
+      sum_columns(p.rows, width, ThroughSilu<Native<T>>{native(p.overwritten + at), native(p.y + at), n},
+                  dbias, stream);
+    else if (dbias.to != nullptr)
+      sum_columns(p.rows, width, Plain<Native<T>>{native(p.dy + at), n}, dbias, stream);
     if (p.dweight.to != nullptr) {
       cuda::multiply(
           Product<T, float>{.gemm = {.m = p.in,

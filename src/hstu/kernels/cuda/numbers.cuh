@@ -55,5 +55,19 @@ Target<Native<T>> target(const Gradient<T>& gradient) {
 __device__ inline float sigmoid(float x) {
   return 1.0f / (1.0f + expf(-x));
 }
+// For rows of N: results in 16 bits do not need the last bits of an exponential.
+template <typename N>
+__device__ float sigmoid_for(float x) {
+  return sizeof(N) == 2 ? __fdividef(1.0f, 1.0f + __expf(-x)) : sigmoid(x);
+}
+template <typename N>
+__device__ float silu_for(float x) {
+  return x * sigmoid_for<N>(x);
+}
+template <typename N>
+__device__ float silu_derivative_for(float x) {
+  const float s = sigmoid_for<N>(x);
+  return s * (1 + x * (1 - s));
+}
 
 }  // namespace hstu::kernels::cuda
