@@ -34,7 +34,9 @@ Tensor activations(const Shape& shape, DType type, std::uint64_t seed, const Con
 }
 
 HstuStackConfig stack_config(const LayerBenchmarkOptions& o) {
-  return {o.layers, {o.dim, o.heads, o.head_dim, o.gate}, o.dropout};
+  return {o.layers,
+          {.dim = o.dim, .heads = o.heads, .head_dim = o.head_dim, .gate = o.gate, .recompute = o.recompute},
+          o.dropout};
 }
 
 LayerFlops flops_of(const LayerBenchmarkOptions& o, const HstuStackConfig& stack) {
@@ -149,6 +151,9 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
             {"head_dim", o.head_dim},
             {"dim", o.dim},
             {"gate", word_of(kernels::kGateForms, o.gate)},
+            {"recompute_norm", o.recompute.norm},
+            {"recompute_silu", o.recompute.silu},
+            {"recompute_gate", o.recompute.gate},
             {"dropout", o.dropout},
             {"precision", word_of(kPrecisions, o.precision)},
             {"forward_ms", median(forward)},

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hstu/base/json.h"
+#include "hstu/model/recompute.h"
 #include "hstu/ops/gate.h"
 #include "hstu/run/options.h"
 
@@ -15,6 +16,7 @@ struct LayerBenchmarkOptions {
   std::int64_t layers = 8, heads = 4, head_dim = 128;
   std::int64_t dim = 0;  // of the residual stream; 0: heads * head_dim
   ops::GateForm gate = ops::GateForm::product;
+  Recompute recompute = {};
   double dropout = 0.1;
   std::int64_t rounds = 7, warmup = 2;
   std::string device = "auto";

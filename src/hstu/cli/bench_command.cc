@@ -89,6 +89,9 @@ void add_bench_command(CLI::App& app) {
   layer->add_option("--dim", words->layer.dim, "width of the residual stream; 0: heads times head size")
       ->check(CLI::NonNegativeNumber);
   layer->add_option("--gate", words->gate, "product (NVIDIA's form) or concat (DLRMv4's)");
+  layer->add_flag("--recompute-norm", words->layer.recompute.norm, "keep no normalised inputs");
+  layer->add_flag("--recompute-silu", words->layer.recompute.silu, "keep no activated U, V, Q and K");
+  layer->add_flag("--recompute-gate", words->layer.recompute.gate, "keep no results of gates");
   layer->add_option("--dropout", words->layer.dropout)->check(CLI::Range(0.0, 0.999));
   layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(CLI::PositiveNumber);
   layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");

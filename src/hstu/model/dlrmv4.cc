@@ -75,7 +75,12 @@ Dlrmv4::Dlrmv4(const Dlrmv4Config& config, SampleFeatures features, std::uint64_
                               Initializer::xavier_uniform(config.head_hidden, 1))),
       additional_(additional(parameters_, config)),
       stack_(parameters_, "layers",
-             {config.layers, {config.dim, config.heads, config.head_dim}, config.layer_dropout}) {
+             {config.layers,
+              {.dim = config.dim,
+               .heads = config.heads,
+               .head_dim = config.head_dim,
+               .recompute = config.recompute},
+              config.layer_dropout}) {
   require(features_fit(config, layout_.features()),
           "expected features for {} attributes and {} contextual tokens", config.attributes, config.context);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hstu/base/choice.h"
+#include "hstu/model/recompute.h"
 
 namespace hstu {
 
@@ -38,6 +39,7 @@ struct Dlrmv4Config {
   std::int64_t max_sequence = 4096;        // N: longest sequence, including context and candidate
   double input_dropout = 0.2;
   double layer_dropout = 0.1;
+  Recompute recompute = {};  // of the layers
   double loss_weight = 1.0;  // factor of the mean loss (0.2 in DLRMv4)
 
   AttentionScale attention_scale = AttentionScale::max_sequence;

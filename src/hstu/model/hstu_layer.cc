@@ -43,9 +43,18 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
       ops::gate(tape, config_.gate, {uq, 0, w}, o, Variable(output_norm_.weight), Variable(output_norm_.bias),
                 config_.epsilon, dropout);  // (Tq, 3 w) or (Tq, w)
   stage.next(kProjectionStage);
-  if (!config_.residual) return ops::linear(tape, gated, ops::weight(tape, output_, type), {});
-  const Variable xq = queries.defined() ? ops::gather_rows(tape, x, queries) : x;  // (Tq, D)
-  return ops::linear_residual(tape, gated, ops::weight(tape, output_, type), xq);
+  const Variable projection = ops::weight(tape, output_, type);
+  Variable y;
+  if (config_.residual) {
+    const Variable xq = queries.defined() ? ops::gather_rows(tape, x, queries) : x;  // (Tq, D)
+    y = ops::linear_residual(tape, gated, projection, xq);
+  } else {
+    y = ops::linear(tape, gated, projection, {});
+  }
+  if (config_.recompute.norm) z.drop_value();
+  if (config_.recompute.silu) uq.drop_value(), vk.drop_value();
+  if (config_.recompute.gate) gated.drop_value();
+  return y;
 }
 
 // Columns of z W + b: (n, sum of widths), activated unless the gate does that.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hstu/model/mlp.h"
+#include "hstu/model/recompute.h"
 #include "hstu/ops/attention.h"
 #include "hstu/ops/dropout.h"
 #include "hstu/ops/gate.h"
@@ -20,6 +21,7 @@ struct HstuLayerConfig {
   ops::GateForm gate = ops::GateForm::concat;  // product: u, v, q and k are activated, not u alone
   double epsilon = 1e-6;                       // of both layer norms
   bool residual = true;                        // false: the output is the projection alone
+  Recompute recompute = {};
 };
 
 class HstuLayer {

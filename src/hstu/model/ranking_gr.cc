@@ -60,8 +60,13 @@ RankingGr::RankingGr(const RankingGrConfig& config, SampleFeatures features, Fea
                           Initializer::uniform(std::sqrt(1.0 / static_cast<double>(config.positions))))),
       stack_(parameters_, "layers",
              {config.layers,
-              {config.dim, config.heads, config.head_dim, ops::GateForm::product, config.norm_epsilon,
-               config.residual},
+              {.dim = config.dim,
+               .heads = config.heads,
+               .head_dim = config.head_dim,
+               .gate = ops::GateForm::product,
+               .epsilon = config.norm_epsilon,
+               .residual = config.residual,
+               .recompute = config.recompute},
               config.dropout}),
       head_(parameters_, "head", head_widths(config), config.head_activation) {
   require(!config.labels.empty() && config.max_sequence > 0, "ranking_gr: expected labels and a length");

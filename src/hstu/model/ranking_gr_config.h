@@ -7,6 +7,7 @@
 
 #include "hstu/base/choice.h"
 #include "hstu/kernels/activation.h"
+#include "hstu/model/recompute.h"
 
 namespace hstu {
 
@@ -30,6 +31,7 @@ struct RankingGrConfig {
   double dropout = 0.2;                // of the tokens, and in each layer after the gate
   double norm_epsilon = 1e-5;          // of the layers' norms
   bool residual = true;                // of the layers
+  Recompute recompute = {};            // of the layers
   bool causal = true;                  // false: history sees later history
   bool contextual_mask = true;         // false: contextual tokens are ordinary history
   std::int64_t candidates =

@@ -13,26 +13,29 @@ Variable gate(Tape& tape, GateForm form, const Columns& u, const Variable& o, co
   const Context& context = tape.context();
   check_devices<Operation::gate>(context, u.variable, o, weight, bias, dropout.row_names);
   const DType type = o.value().dtype(), statistics = accumulator_of(type);
-  Tensor y = Tensor::empty({m, kernels::gate_parts(form) * n}, type, context),
-         mean = Tensor::empty({m}, statistics, context), rstd = Tensor::empty({m}, statistics, context);
-  dispatch<Operation::gate>(context, type, [&]<typename T>(auto stream) {
-    using Sum = Accumulator<T>;
-    kernels::gate(kernels::GateForward<T>{.form = form,
-                                          .rows = m,
-                                          .width = n,
-                                          .epsilon = static_cast<Sum>(epsilon),
-                                          .u = u.data<T>(),
-                                          .u_stride = u.stride(),
-                                          .o = o.value().data<T>(),
-                                          .weight = weight.value().data<Sum>(),
-                                          .bias = bias.value().data<Sum>(),
-                                          .y = y.mutable_data<T>(),
-                                          .mean = mean.mutable_data<Sum>(),
-                                          .rstd = rstd.mutable_data<Sum>(),
-                                          .dropout = dropout.of_rows(m)},
-                  stream);
-  });
-  return tape.record(y, {u.variable, o, weight, bias}, [=](const Tensor& dy) {
+  Tensor mean = Tensor::empty({m}, statistics, context), rstd = Tensor::empty({m}, statistics, context);
+  auto compute = [=]() mutable {
+    Tensor y = Tensor::empty({m, kernels::gate_parts(form) * n}, type, context);
+    dispatch<Operation::gate>(context, type, [&]<typename T>(auto stream) {
+      using Sum = Accumulator<T>;
+      kernels::gate(kernels::GateForward<T>{.form = form,
+                                            .rows = m,
+                                            .width = n,
+                                            .epsilon = static_cast<Sum>(epsilon),
+                                            .u = u.data<T>(),
+                                            .u_stride = u.stride(),
+                                            .o = o.value().data<T>(),
+                                            .weight = weight.value().data<Sum>(),
+                                            .bias = bias.value().data<Sum>(),
+                                            .y = y.mutable_data<T>(),
+                                            .mean = mean.mutable_data<Sum>(),
+                                            .rstd = rstd.mutable_data<Sum>(),
+                                            .dropout = dropout.of_rows(m)},
+                    stream);
+    });
+    return y;
+  };
+  Variable y = tape.record(compute(), {u.variable, o, weight, bias}, [=](const Tensor& dy) {
     dispatch<Operation::gate>(context, type, [&]<typename T>(auto stream) {
       using Sum = Accumulator<T>;
       kernels::gate_backward(kernels::GateBackward<T>{.form = form,
@@ -55,6 +58,8 @@ Variable gate(Tape& tape, GateForm form, const Columns& u, const Variable& o, co
                              stream);
     });
   });
+  if (y.needs_gradient()) y.recomputed_by(compute);
+  return y;
 }
 
 }  // namespace hstu::ops

@@ -1,5 +1,6 @@
 #include "hstu/ops/linear.h"
 
+#include "hstu/kernels/activation.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
@@ -8,6 +9,15 @@ namespace {
 template <typename T>
 const T* data_or_null(const Variable& variable) {
   return variable.defined() ? variable.value().data<T>() : nullptr;
+}
+
+Tensor silu_of(const Tensor& x, const Context& context) {
+  Tensor y = Tensor::empty(x.shape(), x.dtype(), context);
+  dispatch<Operation::activation>(context, x.dtype(), [&]<typename T>(auto stream) {
+    kernels::activate(
+        kernels::Activate<T>{x.size(), kernels::Activation::silu, x.data<T>(), y.mutable_data<T>()}, stream);
+  });
+  return y;
 }
 
 // y (M, N) = x times some columns of the weight + bias or residual, either of which may be undefined; through
@@ -36,7 +46,7 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
   });
   Tensor before;  // the activation, for the backward pass
   if (activate) before = y;
-  return tape.record(activate ? activated : y, {x, weight, bias, residual}, [=](Tensor& dy) {
+  const Variable result = tape.record(activate ? activated : y, {x, weight, bias, residual}, [=](Tensor& dy) {
     dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
       kernels::linear_backward(
           kernels::LinearBackward<T>{.rows = m,
@@ -55,6 +65,8 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
           stream);
     });
   });
+  if (activate && result.needs_gradient()) result.recomputed_by([=] { return silu_of(before, context); });
+  return result;
 }
 
 void check_columns(const Variable& x, const Variable& weight, const Variable& bias,

@@ -17,22 +17,25 @@ Variable normalise(Tape& tape, const Variable& x, const Variable& weight, const 
   const Context& context = tape.context();
   check_devices<operation>(context, x, weight, bias);
   const DType type = x.value().dtype(), statistics = accumulator_of(type);
-  Tensor y = Tensor::empty({m, n}, type, context), mean = Tensor::empty({m}, statistics, context),
-         rstd = Tensor::empty({m}, statistics, context);
-  dispatch<operation>(context, type, [&]<typename T>(auto stream) {
-    using Sum = Accumulator<T>;
-    forward(kernels::LayerNormForward<T>{.rows = m,
-                                         .width = n,
-                                         .epsilon = static_cast<Sum>(epsilon),
-                                         .x = x.value().data<T>(),
-                                         .weight = weight.value().data<Sum>(),
-                                         .bias = bias.value().data<Sum>(),
-                                         .y = y.mutable_data<T>(),
-                                         .mean = mean.mutable_data<Sum>(),
-                                         .rstd = rstd.mutable_data<Sum>()},
-            stream);
-  });
-  return tape.record(y, {x, weight, bias}, [=](const Tensor& dy) {
+  Tensor mean = Tensor::empty({m}, statistics, context), rstd = Tensor::empty({m}, statistics, context);
+  auto compute = [=]() mutable {
+    Tensor y = Tensor::empty({m, n}, type, context);
+    dispatch<operation>(context, type, [&]<typename T>(auto stream) {
+      using Sum = Accumulator<T>;
+      forward(kernels::LayerNormForward<T>{.rows = m,
+                                           .width = n,
+                                           .epsilon = static_cast<Sum>(epsilon),
+                                           .x = x.value().data<T>(),
+                                           .weight = weight.value().data<Sum>(),
+                                           .bias = bias.value().data<Sum>(),
+                                           .y = y.mutable_data<T>(),
+                                           .mean = mean.mutable_data<Sum>(),
+                                           .rstd = rstd.mutable_data<Sum>()},
+              stream);
+    });
+    return y;
+  };
+  Variable y = tape.record(compute(), {x, weight, bias}, [=](const Tensor& dy) {
     dispatch<operation>(context, type, [&]<typename T>(auto stream) {
       using Sum = Accumulator<T>;
       backward(kernels::LayerNormBackward<T>{.rows = m,
@@ -49,6 +52,8 @@ Variable normalise(Tape& tape, const Variable& x, const Variable& weight, const 
                stream);
     });
   });
+  if (y.needs_gradient()) y.recomputed_by(compute);
+  return y;
 }
 
 }  // namespace

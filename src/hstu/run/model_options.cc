@@ -1,6 +1,15 @@
 #include "hstu/run/model_options.h"
 
 namespace hstu {
+namespace {
+
+// Less memory for more time; the results are the same bits.
+void describe_recompute(ConfigFields& f, Recompute& o) {
+  f.field("recompute_norm", o.norm, "the backward pass computes the layers' normalised inputs once more");
+  f.field("recompute_gate", o.gate, "the same of the gates' results");
+}
+
+}  // namespace
 
 void describe(ConfigFields& f, Dlrmv4Config& o) {
   f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::at_least(1));
@@ -27,6 +36,7 @@ void describe(ConfigFields& f, Dlrmv4Config& o) {
            "the candidate token's time: the candidate's own, or that of the last_event (DLRMv4 reference)");
   f.field("circle_constant", o.circle_constant, "of the clock features; the DLRMv4 reference uses 3.14",
           rule::positive());
+  describe_recompute(f, o.recompute);
 }
 
 void describe(ConfigFields& f, RankingGrConfig& o) {
@@ -70,6 +80,8 @@ void describe(ConfigFields& f, RankingGrConfig& o) {
           "context column of labels: bit k for task k, or the index of the class; \"\": labels are actions");
   f.field("positive_classes", o.positive_classes,
           "multi_class: labels whose joint probability the run's metrics are of");
+  describe_recompute(f, o.recompute);
+  f.field("recompute_silu", o.recompute.silu, "the same of the activated U, V, Q and K of the layers");
 }
 
 }  // namespace hstu

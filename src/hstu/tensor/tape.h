@@ -36,7 +36,10 @@ class Variable {
   static Variable constant(Tensor value) { return Variable(std::move(value), false); }
 
   bool defined() const { return state_ != nullptr; }
-  const Tensor& value() const { return state_->value; }
+  const Tensor& value() const {
+    if (!state_->value.defined() && state_->recompute) state_->value = state_->recompute();
+    return state_->value;
+  }
   std::int64_t rows() const { return value().rows(); }
   std::int64_t cols() const { return value().cols(); }
   bool needs_gradient() const { return state_->needs_gradient; }
@@ -50,6 +53,13 @@ class Variable {
   // some columns were written and others were not is a defect, and ranges are the same or have no column in
   // common.
   GradientSlot gradient_columns(ColumnRange columns, const Context& context = host_context()) const;
+  // For ops: how the value is computed once more, with the same bits, from what the backward pass keeps
+  // anyway.
+  void recomputed_by(std::function<Tensor()> recompute) const { state_->recompute = std::move(recompute); }
+  // Frees the value until it is read again, if its operation can recompute it.
+  void drop_value() const {
+    if (state_->recompute) state_->value = Tensor();
+  }
   // The gradient that arrived; undefined when none did.
   const Tensor& gradient() const { return state_->gradient; }
   bool has_gradient() const { return state_->has_gradient; }
@@ -58,6 +68,7 @@ class Variable {
   friend class Tape;
   struct State {
     Tensor value, gradient;
+    std::function<Tensor()> recompute;
     const Parameter* parameter = nullptr;
     bool needs_gradient = false, has_gradient = false;
     std::vector<ColumnRange> written;  // of a gradient that has some of its columns
