@@ -1,6 +1,5 @@
 #include "hstu/kernels/activation.h"
-#include "hstu/kernels/cuda/launch.cuh"
-#include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/cuda/rows.cuh"
 
 namespace hstu::kernels {
 namespace {
@@ -24,27 +23,43 @@ __device__ float derivative(float x) {
   return silu_derivative_for<N>(x);
 }
 
+// Eight elements a thread.
+__device__ std::int64_t first_of_thread() {
+  return kGroup * (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x);
+}
+
 template <Activation activation, typename N>
 __global__ void activate_elements(std::int64_t size, const N* x, Target<N> y) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < size) y.put(i, function<activation, N>(to_float(x[i])));
+  const std::int64_t c = first_of_thread();
+  if (c >= size) return;
+  float v[kGroup];
+  load_group(x, c, size, v);
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) v[i] = function<activation, N>(v[i]);
+  put_group(y, 0, c, size, v);
 }
 
 template <Activation activation, typename N>
 __global__ void differentiate_elements(std::int64_t size, const N* x, const N* dy, Target<N> dx) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < size) dx.put(i, to_float(dy[i]) * derivative<activation, N>(to_float(x[i])));
+  const std::int64_t c = first_of_thread();
+  if (c >= size) return;
+  float v[kGroup], g[kGroup];
+  load_group(x, c, size, v);
+  load_group(dy, c, size, g);
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) g[i] *= derivative<activation, N>(v[i]);
+  put_group(dx, 0, c, size, g);
 }
 
 template <Activation activation, typename T>
 void forward(const Activate<T>& p, CudaStream stream) {
-  activate_elements<activation><<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(
+  activate_elements<activation><<<blocks_for(p.size, kGroup * kThreads), kThreads, 0, stream.handle>>>(
       p.size, native(p.x), Target<Native<T>>{native(p.y)});
 }
 
 template <Activation activation, typename T>
 void backward(const ActivateBackward<T>& p, CudaStream stream) {
-  differentiate_elements<activation><<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(
+  differentiate_elements<activation><<<blocks_for(p.size, kGroup * kThreads), kThreads, 0, stream.handle>>>(
       p.size, native(p.x), native(p.dy), target(p.dx));
 }
 

@@ -11,9 +11,13 @@ template <typename N>
 struct Plain {
   const N* x;
   std::int64_t stride;
-  __device__ void load(std::int64_t r, std::int64_t c, std::int64_t width, float (&v)[kGroup]) const {
-    load_group(x + r * stride, c, width, v);
+  struct Loaded {
+    float v[kGroup];
+  };
+  __device__ void load(std::int64_t r, std::int64_t c, std::int64_t width, Loaded& e) const {
+    load_group(x + r * stride, c, width, e.v);
   }
+  __device__ void finish(std::int64_t, std::int64_t, std::int64_t, Loaded&) const {}
 };
 // dy silu'(y), which also replaces dy.
 template <typename N>
@@ -21,29 +25,43 @@ struct ThroughSilu {
   N* dy;
   const N* y;
   std::int64_t stride;
-  __device__ void load(std::int64_t r, std::int64_t c, std::int64_t width, float (&v)[kGroup]) const {
-    float z[kGroup];
-    load_group(y + r * stride, c, width, z);
-    load_group(dy + r * stride, c, width, v);
+  struct Loaded {
+    float v[kGroup], y[kGroup];
+  };
+  __device__ void load(std::int64_t r, std::int64_t c, std::int64_t width, Loaded& e) const {
+    load_group(dy + r * stride, c, width, e.v);
+    load_group(y + r * stride, c, width, e.y);
+  }
+  __device__ void finish(std::int64_t r, std::int64_t c, std::int64_t width, Loaded& e) const {
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) v[i] *= silu_derivative_for<N>(z[i]);
-    put_group(Target<N>{dy}, r * stride, c, width, v);
+    for (int i = 0; i < kGroup; ++i) e.v[i] *= silu_derivative_for<N>(e.y[i]);
+    put_group(Target<N>{dy}, r * stride, c, width, e.v);
   }
 };
 
-// partial (strips, width) or null: the sums over each strip of rows; a thread has eight columns.
+// partial (strips, width) or null: the sums over each strip of rows; a thread has eight columns, and loads
+// several rows before it uses the first.
 template <typename Elements>
 __global__ void sum_strips(std::int64_t rows, std::int64_t width, std::int64_t strip, Elements elements,
                            float* partial) {
+  constexpr int kAtOnce = 4;
   const std::int64_t c = kGroup * (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
   if (c >= width) return;
   const std::int64_t begin = blockIdx.y * strip, end = min(rows, begin + strip);
-  float sum[kGroup] = {}, v[kGroup];
-#pragma unroll 4
-  for (std::int64_t r = begin; r < end; ++r) {
-    elements.load(r, c, width, v);
+  float sum[kGroup] = {};
+  for (std::int64_t r = begin; r < end; r += kAtOnce) {
+    typename Elements::Loaded e[kAtOnce];
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) sum[i] += v[i];
+    for (int k = 0; k < kAtOnce; ++k) {
+      if (r + k < end) elements.load(r + k, c, width, e[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      if (r + k >= end) break;
+      elements.finish(r + k, c, width, e[k]);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) sum[i] += e[k].v[i];
+    }
   }
   if (partial != nullptr) put_group(Target<float>{partial}, blockIdx.y * width, c, width, sum);
 }

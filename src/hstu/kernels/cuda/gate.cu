@@ -25,42 +25,35 @@ struct Forward : Form<form> {
   Target<N> y;
   float *mean, *rstd;
 
-  template <int kGroups>
-  __device__ void operator()(std::int64_t r) const {
-    Row<kGroups> o_row, u_row;
-    load_row<kGroups>(o + r * width, width, o_row);
-    load_row<kGroups>(u + r * u_stride, width, u_row);
-    const RowStatistics s = row_statistics<kGroups>(o_row, width, epsilon);
-    if (lane() == 0) mean[r] = s.mean, rstd[r] = s.rstd;
+  __device__ void operator()(std::int64_t r, Team& team) const {
+    const std::int64_t c = team.column(), first = kParts * r * width;
+    float v[kGroup], x[kGroup], w[kGroup], b[kGroup], result[kGroup];
+    load_group(o + r * width, c, width, v);
+    load_group(u + r * u_stride, c, width, x);
+    load_group(weight, c, width, w);
+    load_group(bias, c, width, b);
+    const RowStatistics s = row_statistics(v, width, epsilon, team);
+    if (c == 0) mean[r] = s.mean, rstd[r] = s.rstd;
+    if (c >= width) return;
     const std::uint64_t key = dropout.row(r);
-    const RowBits keep_u = kConcat ? kept_in_row<kGroups>(dropout, key, 0, width) : 0,
-                  keep_o = kConcat ? kept_in_row<kGroups>(dropout, key, width, width) : 0,
-                  keep_y = kept_in_row<kGroups>(dropout, key, kProduct * width, width);
-    const std::int64_t first = kParts * r * width;
+    float f[kGroup];
+    if constexpr (kConcat) {
+      dropout.factors(key, c, f);
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      const std::int64_t c = column_of(g);
-      if (c >= width) break;
-      float w[kGroup], b[kGroup], x[kGroup];
-      load_group(weight, c, width, w);
-      load_group(bias, c, width, b);
-      if constexpr (kConcat) {
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) {
-          u_row[g][i] *= sigmoid_for<N>(u_row[g][i]);
-          x[i] = dropout.factor(bit(keep_u, g, i)) * u_row[g][i];
-        }
-        put_group(y, first, c, width, x);
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) x[i] = dropout.factor(bit(keep_o, g, i)) * o_row[g][i];
-        put_group(y, first + width, c, width, x);
+      for (int i = 0; i < kGroup; ++i) {
+        x[i] *= sigmoid_for<N>(x[i]);
+        result[i] = f[i] * x[i];
       }
+      put_group(y, first, c, width, result);
+      dropout.factors(key, width + c, f);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i)
-        x[i] =
-            dropout.factor(bit(keep_y, g, i)) * u_row[g][i] * ((o_row[g][i] - s.mean) * s.rstd * w[i] + b[i]);
-      put_group(y, first + kProduct * width, c, width, x);
+      for (int i = 0; i < kGroup; ++i) result[i] = f[i] * v[i];
+      put_group(y, first + width, c, width, result);
     }
+    dropout.factors(key, kProduct * width + c, f);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) result[i] = f[i] * x[i] * ((v[i] - s.mean) * s.rstd * w[i] + b[i]);
+    put_group(y, first + kProduct * width, c, width, result);
   }
 };
 
@@ -74,74 +67,63 @@ struct Backward : Form<form> {
   const N* dy;  // (rows, parts * width)
   Target<N> du, d_o;
 
-  template <int kGroups>
-  __device__ void operator()(std::int64_t r, Row<kGroups>& dweight, Row<kGroups>& dbias) const {
+  __device__ void operator()(std::int64_t r, Team& team, float (&dweight)[kGroup],
+                             float (&dbias)[kGroup]) const {
+    const std::int64_t c = team.column();
     const N* const dy_row = dy + kParts * r * width;
-    const std::int64_t last = kProduct * width;  // the part of the product
-    Row<kGroups> n, x, g;                        // the normalised o, u, what reaches the product
-    load_row<kGroups>(o + r * width, width, n);
-    load_row<kGroups>(u + r * u_stride, width, x);
-    load_row<kGroups>(dy_row + last, width, g);
+    float n[kGroup], x[kGroup], g[kGroup], w[kGroup],
+        b[kGroup];                               // n: the normalised o; g: what reaches the product
+    float through_u[kGroup], through_o[kGroup];  // the other parts of dy
+    load_group(o + r * width, c, width, n);
+    load_group(u + r * u_stride, c, width, x);
+    load_group(dy_row + kProduct * width, c, width, g);
+    if constexpr (kConcat) {
+      load_group(dy_row, c, width, through_u);
+      load_group(dy_row + width, c, width, through_o);
+    }
+    load_group(weight, c, width, w);
+    load_group(bias, c, width, b);
     const float m = mean[r], s = rstd[r];
     const std::uint64_t key = dropout.row(r);
-    const RowBits keep_u = kConcat ? kept_in_row<kGroups>(dropout, key, 0, width) : 0,
-                  keep_o = kConcat ? kept_in_row<kGroups>(dropout, key, width, width) : 0,
-                  keep_y = kept_in_row<kGroups>(dropout, key, last, width);
-    float sum_g = 0, sum_gn = 0;
+    float f[kGroup];
+    dropout.factors(key, kProduct * width + c, f);
+    float2 sums{0, 0};
 #pragma unroll
-    for (int k = 0; k < kGroups; ++k) {
-      const std::int64_t c = column_of(k);
-      if (c >= width) break;
-      float w[kGroup];
-      load_group(weight, c, width, w);
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        g[k][i] *= dropout.factor(bit(keep_y, k, i));
-        n[k][i] = (n[k][i] - m) * s;
-        const float dn = g[k][i] * activated(x[k][i]);
-        sum_g += dn * w[i];
-        sum_gn += dn * w[i] * n[k][i];
-        dweight[k][i] += dn * n[k][i];
-        dbias[k][i] += dn;
-      }
+    for (int i = 0; i < kGroup; ++i) {
+      g[i] *= f[i];
+      n[i] = (n[i] - m) * s;
+      const float dn = g[i] * activated(x[i]);
+      sums.x += dn * w[i];
+      sums.y += dn * w[i] * n[i];
+      dweight[i] += dn * n[i];
+      dbias[i] += dn;
     }
-    const float average_g = warp_sum(sum_g) / static_cast<float>(width),
-                average_gn = warp_sum(sum_gn) / static_cast<float>(width);
+    sums = team.sum(sums);
+    if (c >= width) return;
+    const float average_g = sums.x / static_cast<float>(width),
+                average_gn = sums.y / static_cast<float>(width);
+    float d_o_group[kGroup];
 #pragma unroll
-    for (int k = 0; k < kGroups; ++k) {
-      const std::int64_t c = column_of(k);
-      if (c >= width) break;
-      float w[kGroup], b[kGroup], part[kGroup], result[kGroup];
-      load_group(weight, c, width, w);
-      load_group(bias, c, width, b);
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        const float dn = g[k][i] * activated(x[k][i]);
-        g[k][i] *= n[k][i] * w[i] + b[i];  // what reaches u through the product
-        n[k][i] = s * (dn * w[i] - average_g - n[k][i] * average_gn);
-      }
-      if constexpr (kConcat) {
-        load_group(dy_row, c, width, part);
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) {
-          const float open = sigmoid_for<N>(x[k][i]);
-          result[i] =
-              (part[i] * dropout.factor(bit(keep_u, k, i)) + g[k][i]) * open * (1 + x[k][i] * (1 - open));
-        }
-        load_group(dy_row + width, c, width, part);
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) n[k][i] += part[i] * dropout.factor(bit(keep_o, k, i));
-        put_group(du, r * du_stride, c, width, result);
-      } else {
-        put_group(du, r * du_stride, c, width, g[k]);
-      }
-      put_group(d_o, r * width, c, width, n[k]);
+    for (int i = 0; i < kGroup; ++i) {
+      const float dn = g[i] * activated(x[i]);
+      g[i] *= n[i] * w[i] + b[i];  // what reaches u through the product
+      d_o_group[i] = s * (dn * w[i] - average_g - n[i] * average_gn);
     }
+    if constexpr (kConcat) {
+      dropout.factors(key, c, f);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) g[i] = (through_u[i] * f[i] + g[i]) * silu_derivative_for<N>(x[i]);
+      dropout.factors(key, width + c, f);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) d_o_group[i] += through_o[i] * f[i];
+    }
+    put_group(du, r * du_stride, c, width, g);
+    put_group(d_o, r * width, c, width, d_o_group);
   }
 
  private:
   static __device__ float activated(float u) {
-    return kConcat ? u * sigmoid_for<N>(u) : u;
+    return kConcat ? silu_for<N>(u) : u;
   }
 };
 
@@ -159,7 +141,7 @@ void forward(const GateForward<T>& p, CudaStream stream) {
                                       {native(p.y)},
                                       p.mean,
                                       p.rstd};
-  for_each_norm_row<Native<T>>(p.rows, p.width, body, stream);
+  for_each_norm_row(p.rows, p.width, body, stream);
 }
 template <GateForm form, typename T>
 void backward(const GateBackward<T>& p, CudaStream stream) {
@@ -177,7 +159,7 @@ void backward(const GateBackward<T>& p, CudaStream stream) {
                                        native(p.dy),
                                        target(p.du),
                                        target(p.d_o)};
-  for_each_norm_row_with_sums<Native<T>>(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
+  for_each_norm_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
 }
 
 }  // namespace
