@@ -43,4 +43,17 @@ void activate_backward(const ActivateBackward<T>& p, HostStream);
 template <typename T>
 void activate_backward(const ActivateBackward<T>& p, CudaStream);
 
+// y (rows, columns) = x, through SiLU from column `from` on.
+template <typename T>
+struct SiluColumns {
+  std::int64_t rows = 0, columns = 0, from = 0;
+  const T* x = nullptr;
+  T* y = nullptr;
+};
+
+template <typename T>
+void silu_columns(const SiluColumns<T>& p, HostStream);
+template <typename T>
+void silu_columns(const SiluColumns<T>& p, CudaStream);
+
 }  // namespace hstu::kernels

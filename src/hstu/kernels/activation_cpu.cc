@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "hstu/base/threads.h"
 #include "hstu/kernels/activation.h"
 #include "hstu/kernels/math.h"
+#include "hstu/kernels/reduce.h"
 
 namespace hstu::kernels {
 namespace {
@@ -64,6 +66,20 @@ void activate_backward(const ActivateBackward<T>& p, HostStream) {
   });
 }
 
+template <typename T>
+void silu_columns(const SiluColumns<T>& p, HostStream) {
+  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const T* const x = p.x + r * p.columns;
+      T* const y = p.y + r * p.columns;
+      std::copy_n(x, p.from, y);
+      for (std::int64_t c = p.from; c < p.columns; ++c) y[c] = silu(x[c]);
+    }
+  });
+}
+
+template void silu_columns(const SiluColumns<float>&, HostStream);
+template void silu_columns(const SiluColumns<double>&, HostStream);
 template void activate(const Activate<float>&, HostStream);
 template void activate(const Activate<double>&, HostStream);
 template void activate_backward(const ActivateBackward<float>&, HostStream);

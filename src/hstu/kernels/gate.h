@@ -15,7 +15,7 @@ namespace hstu::kernels {
 enum class GateForm {
   concat,   // y = [drop(silu(u)), drop(o), drop(silu(u) * layer_norm(o))] with three independent masks
             // (DLRMv4)
-  product,  // y = drop(u * layer_norm(o)), where u is already activated (NVIDIA)
+  product,  // y = drop(silu(u) * layer_norm(o)) (NVIDIA)
 };
 inline constexpr Choice<GateForm> kGateForms[] = {{"concat", GateForm::concat},
                                                   {"product", GateForm::product}};

@@ -25,7 +25,7 @@ template <typename T>
 void product_row(const GateForward<T>& p, RowStatistics<T> s, const T* u, const T* o, const T* f, T* y) {
 #pragma omp simd
   for (std::int64_t c = 0; c < p.width; ++c)
-    y[c] = f[c] * u[c] * ((o[c] - s.mean) * s.rstd * p.weight[c] + p.bias[c]);
+    y[c] = f[c] * silu(u[c]) * ((o[c] - s.mean) * s.rstd * p.weight[c] + p.bias[c]);
 }
 
 // du, and dn: the gradient of the normalised row.
@@ -49,10 +49,11 @@ void product_row_backward(const GateBackward<T>& p, RowStatistics<T> s, const T*
                           const T* f, T* du, T* dn) {
 #pragma omp simd
   for (std::int64_t c = 0; c < p.width; ++c) {
-    const T g = dy[c] * f[c];
-    const T result = g * ((o[c] - s.mean) * s.rstd * p.weight[c] + p.bias[c]);
+    const T open = sigmoid(u[c]), g = dy[c] * f[c];
+    const T d_activated = g * ((o[c] - s.mean) * s.rstd * p.weight[c] + p.bias[c]);
+    const T result = d_activated * open * (T(1) + u[c] * (T(1) - open));
     du[c] = p.du.accumulate ? du[c] + result : result;
-    dn[c] = g * u[c];
+    dn[c] = g * u[c] * open;
   }
 }
 

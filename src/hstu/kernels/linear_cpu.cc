@@ -6,6 +6,7 @@
 #include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/gemm.h"
 #include "hstu/kernels/linear.h"
+#include "hstu/kernels/math.h"
 #include "hstu/kernels/reduce.h"
 
 namespace hstu::kernels {
@@ -32,6 +33,20 @@ void bias_gradient(const LinearBackward<T>& p) {
   }
 }
 
+// dy becomes the gradient of y.
+template <typename T>
+void through_silu(const LinearBackward<T>& p) {
+  const std::int64_t n = total_width(p.columns);
+  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      for (std::int64_t c = r * n + p.silu_from; c < (r + 1) * n; ++c) {
+        const T s = sigmoid(p.y[c]);
+        p.overwritten[c] *= s * (T(1) + p.y[c] * (T(1) - s));
+      }
+    }
+  });
+}
+
 }  // namespace
 
 template <typename T>
@@ -54,14 +69,13 @@ void linear(const LinearForward<T>& p, HostStream stream) {
          stream);
     at += width;
   }
-  if (p.activated != nullptr) activate(Activate<T>{p.rows * n, Activation::silu, p.y, p.activated}, stream);
+  if (p.activated != nullptr) silu_columns(SiluColumns<T>{p.rows, n, p.silu_from, p.y, p.activated}, stream);
 }
 
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, HostStream stream) {
   const std::int64_t n = total_width(p.columns);
-  if (p.y != nullptr)
-    activate_backward(ActivateBackward<T>{p.rows * n, Activation::silu, p.y, p.dy, {p.overwritten}}, stream);
+  if (p.y != nullptr) through_silu(p);
   if (p.dbias.to != nullptr) bias_gradient(p);
   if (p.dweight.to != nullptr && !p.dweight.accumulate) {
     std::fill_n(p.dweight.to, p.in * p.weight_columns, T(0));

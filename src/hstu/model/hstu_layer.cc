@@ -30,10 +30,10 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
   Variable uq, vk;
   std::int64_t v_at = 0, q_at = w, k_at = w;
   if (queries.defined()) {
-    uq = project(tape, zq, weight, {{0, w}, {2 * w, 3 * w}});     // (Tq, 2 w)
-    vk = project(tape, z, weight, {{w, 2 * w}, {3 * w, 4 * w}});  // (T, 2 w)
+    uq = project(tape, zq, weight, {{0, w}, {2 * w, 3 * w}}, w);     // (Tq, 2 w)
+    vk = project(tape, z, weight, {{w, 2 * w}, {3 * w, 4 * w}}, 0);  // (T, 2 w)
   } else {
-    uq = vk = project(tape, z, weight, {{0, 4 * w}});  // (T, 4 w)
+    uq = vk = project(tape, z, weight, {{0, 4 * w}}, w);  // (T, 4 w)
     v_at = w, q_at = 2 * w, k_at = 3 * w;
   }
   stage.next(kAttentionStage);
@@ -57,11 +57,12 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
   return y;
 }
 
-// Columns of z W + b: (n, sum of widths), activated unless the gate does that.
+// Columns of z W + b: (n, sum of widths). The gate activates U; NVIDIA's form activates the others here.
 Variable HstuLayer::project(Tape& tape, const Variable& z, const Variable& weight,
-                            const std::vector<ColumnRange>& columns) const {
-  const auto project = config_.gate == ops::GateForm::concat ? ops::linear_columns : ops::linear_silu;
-  return project(tape, z, weight, Variable(uvqk_.bias), columns);
+                            const std::vector<ColumnRange>& columns, std::int64_t activated_from) const {
+  const Variable bias(uvqk_.bias);
+  if (config_.gate == ops::GateForm::concat) return ops::linear_columns(tape, z, weight, bias, columns);
+  return ops::linear_silu(tape, z, weight, bias, columns, activated_from);
 }
 
 }  // namespace hstu

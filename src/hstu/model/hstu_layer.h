@@ -18,7 +18,7 @@ struct HstuLayerConfig {
   std::int64_t dim = 0;                        // D: width of the residual stream
   std::int64_t heads = 0;                      // H
   std::int64_t head_dim = 0;                   // width of a head's queries, keys and values
-  ops::GateForm gate = ops::GateForm::concat;  // product: u, v, q and k are activated, not u alone
+  ops::GateForm gate = ops::GateForm::concat;  // product: v, q and k are activated too, not u alone
   double epsilon = 1e-6;                       // of both layer norms
   bool residual = true;                        // false: the output is the projection alone
   Recompute recompute = {};
@@ -37,7 +37,7 @@ class HstuLayer {
 
  private:
   Variable project(Tape& tape, const Variable& z, const Variable& weight,
-                   const std::vector<ColumnRange>& columns) const;
+                   const std::vector<ColumnRange>& columns, std::int64_t activated_from) const;
 
   HstuLayerConfig config_;
   std::int64_t width_;  // H * head_dim

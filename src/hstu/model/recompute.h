@@ -3,8 +3,8 @@
 namespace hstu {
 
 // What the backward pass of a layer computes once more, with the same bits, instead of keeping it: the
-// normalised input (T, D); the activated U, V, Q and K (T, 4 * H * head_dim), where they are activated; the
-// gate's result.
+// normalised input (T, D); U and the activated V, Q and K (T, 4 * H * head_dim), where they are activated;
+// the gate's result.
 struct Recompute {
   bool norm = false, silu = false, gate = false;
 };

@@ -11,19 +11,21 @@ const T* data_or_null(const Variable& variable) {
   return variable.defined() ? variable.value().data<T>() : nullptr;
 }
 
-Tensor silu_of(const Tensor& x, const Context& context) {
+Tensor silu_of(const Tensor& x, std::int64_t from, const Context& context) {
   Tensor y = Tensor::empty(x.shape(), x.dtype(), context);
   dispatch<Operation::activation>(context, x.dtype(), [&]<typename T>(auto stream) {
-    kernels::activate(
-        kernels::Activate<T>{x.size(), kernels::Activation::silu, x.data<T>(), y.mutable_data<T>()}, stream);
+    kernels::silu_columns(kernels::SiluColumns<T>{x.rows(), x.cols(), from, x.data<T>(), y.mutable_data<T>()},
+                          stream);
   });
   return y;
 }
 
-// y (M, N) = x times some columns of the weight + bias or residual, either of which may be undefined; through
-// SiLU with `activate`.
+// y (M, N) = x times some columns of the weight + bias or residual, either of which may be undefined;
+// through SiLU from column silu_from on, unless that is negative.
 Variable product(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
-                 const Variable& residual, const std::vector<ColumnRange>& columns, bool activate = false) {
+                 const Variable& residual, const std::vector<ColumnRange>& columns,
+                 std::int64_t silu_from = -1) {
+  const bool activate = silu_from >= 0;
   const Context& context = tape.context();
   check_devices<Operation::linear>(context, x, weight, bias, residual);
   const std::int64_t m = x.rows(), k = x.cols(), weight_columns = weight.cols(),
@@ -41,7 +43,8 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
                                               .bias = data_or_null<Accumulator<T>>(bias),
                                               .residual = data_or_null<T>(residual),
                                               .y = y.mutable_data<T>(),
-                                              .activated = activate ? activated.mutable_data<T>() : nullptr},
+                                              .activated = activate ? activated.mutable_data<T>() : nullptr,
+                                              .silu_from = silu_from},
                     stream);
   });
   Tensor before;  // the activation, for the backward pass
@@ -58,6 +61,7 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
                                      .dy = dy.data<T>(),
                                      .y = before.defined() ? before.data<T>() : nullptr,
                                      .overwritten = before.defined() ? dy.mutable_data<T>() : nullptr,
+                                     .silu_from = silu_from,
                                      .dx = gradient_of<T>(x, context),
                                      .dweight = gradient_of<Accumulator<T>>(weight, context),
                                      .dbias = gradient_of<Accumulator<T>>(bias, context),
@@ -65,7 +69,8 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
           stream);
     });
   });
-  if (activate && result.needs_gradient()) result.recomputed_by([=] { return silu_of(before, context); });
+  if (activate && result.needs_gradient())
+    result.recomputed_by([=] { return silu_of(before, silu_from, context); });
   return result;
 }
 
@@ -93,9 +98,11 @@ Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, c
 }
 
 Variable linear_silu(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
-                     const std::vector<ColumnRange>& columns) {
+                     const std::vector<ColumnRange>& columns, std::int64_t silu_from) {
   check_columns(x, weight, bias, columns);
-  return product(tape, x, weight, bias, {}, columns, true);
+  require(0 <= silu_from && silu_from <= kernels::total_width(columns), "linear_silu: from column {} of {}",
+          silu_from, kernels::total_width(columns));
+  return product(tape, x, weight, bias, {}, columns, silu_from);
 }
 
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual) {

@@ -51,6 +51,20 @@ __global__ void differentiate_elements(std::int64_t size, const N* x, const N* d
   put_group(dx, 0, c, size, g);
 }
 
+template <typename N>
+__global__ void silu_of_columns(std::int64_t rows, std::int64_t columns, std::int64_t from, const N* x,
+                                Target<N> y) {
+  const std::int64_t groups = (columns + kGroup - 1) / kGroup,
+                     i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x, r = i / groups,
+                     c = i % groups * kGroup;
+  if (r >= rows) return;
+  float v[kGroup];
+  load_group(x + r * columns, c, columns, v);
+#pragma unroll
+  for (int k = 0; k < kGroup; ++k) v[k] = c + k < from ? v[k] : silu_for<N>(v[k]);
+  put_group(y, r * columns, c, columns, v);
+}
+
 template <Activation activation, typename T>
 void forward(const Activate<T>& p, CudaStream stream) {
   activate_elements<activation><<<blocks_for(p.size, kGroup * kThreads), kThreads, 0, stream.handle>>>(
@@ -83,6 +97,17 @@ void activate_backward(const ActivateBackward<T>& p, CudaStream stream) {
   check_launch("activate_backward");
 }
 
+template <typename T>
+void silu_columns(const SiluColumns<T>& p, CudaStream stream) {
+  const std::int64_t groups = p.rows * ((p.columns + kGroup - 1) / kGroup);
+  if (groups == 0) return;
+  silu_of_columns<<<blocks_for(groups, kThreads), kThreads, 0, stream.handle>>>(
+      p.rows, p.columns, p.from, native(p.x), Target<Native<T>>{native(p.y)});
+  check_launch("silu_columns");
+}
+
+template void silu_columns(const SiluColumns<float>&, CudaStream);
+template void silu_columns(const SiluColumns<BFloat16>&, CudaStream);
 template void activate(const Activate<float>&, CudaStream);
 template void activate(const Activate<BFloat16>&, CudaStream);
 template void activate_backward(const ActivateBackward<float>&, CudaStream);

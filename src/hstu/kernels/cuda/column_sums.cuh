@@ -19,22 +19,23 @@ struct Plain {
   }
   __device__ void finish(std::int64_t, std::int64_t, std::int64_t, Loaded&) const {}
 };
-// dy silu'(y), which also replaces dy.
+// dy, times silu'(y) from column `from` on, which also replaces dy.
 template <typename N>
 struct ThroughSilu {
   N* dy;
   const N* y;
-  std::int64_t stride;
+  std::int64_t stride, from;
   struct Loaded {
     float v[kGroup], y[kGroup];
   };
   __device__ void load(std::int64_t r, std::int64_t c, std::int64_t width, Loaded& e) const {
     load_group(dy + r * stride, c, width, e.v);
-    load_group(y + r * stride, c, width, e.y);
+    if (c + kGroup > from) load_group(y + r * stride, c, width, e.y);
   }
   __device__ void finish(std::int64_t r, std::int64_t c, std::int64_t width, Loaded& e) const {
+    if (c + kGroup <= from) return;
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) e.v[i] *= silu_derivative_for<N>(e.y[i]);
+    for (int i = 0; i < kGroup; ++i) e.v[i] *= c + i < from ? 1.0f : silu_derivative_for<N>(e.y[i]);
     put_group(Target<N>{dy}, r * stride, c, width, e.v);
   }
 };

@@ -25,34 +25,38 @@ struct Forward : Form<form> {
   Target<N> y;
   float *mean, *rstd;
 
-  __device__ void operator()(std::int64_t r, Team& team) const {
+  struct Inputs {
+    Packed<N> o, u;
+    std::uint64_t key;  // of the row's dropout
+  };
+  __device__ Inputs load(std::int64_t r, std::int64_t c) const {
+    return {load_packed(o + r * width, c, width), load_packed(u + r * u_stride, c, width), dropout.row(r)};
+  }
+
+  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Inputs& inputs) const {
     const std::int64_t c = team.column(), first = kParts * r * width;
-    float v[kGroup], x[kGroup], w[kGroup], b[kGroup], result[kGroup];
-    load_group(o + r * width, c, width, v);
-    load_group(u + r * u_stride, c, width, x);
-    load_group(weight, c, width, w);
-    load_group(bias, c, width, b);
+    float v[kGroup], x[kGroup], f[kGroup], result[kGroup];
+    inputs.o.unpack(v);
     const RowStatistics s = row_statistics(v, width, epsilon, team);
     if (c == 0) mean[r] = s.mean, rstd[r] = s.rstd;
     if (c >= width) return;
-    const std::uint64_t key = dropout.row(r);
-    float f[kGroup];
-    if constexpr (kConcat) {
-      dropout.factors(key, c, f);
+    inputs.u.unpack(x);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        x[i] *= sigmoid_for<N>(x[i]);
-        result[i] = f[i] * x[i];
-      }
+    for (int i = 0; i < kGroup; ++i) x[i] = silu_for<N>(x[i]);
+    if constexpr (kConcat) {
+      dropout.factors(inputs.key, c, f);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) result[i] = f[i] * x[i];
       put_group(y, first, c, width, result);
-      dropout.factors(key, width + c, f);
+      dropout.factors(inputs.key, width + c, f);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) result[i] = f[i] * v[i];
       put_group(y, first + width, c, width, result);
     }
-    dropout.factors(key, kProduct * width + c, f);
+    dropout.factors(inputs.key, kProduct * width + c, f);
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) result[i] = f[i] * x[i] * ((v[i] - s.mean) * s.rstd * w[i] + b[i]);
+    for (int i = 0; i < kGroup; ++i)
+      result[i] = f[i] * x[i] * ((v[i] - s.mean) * s.rstd * affine.weight[i] + affine.bias[i]);
     put_group(y, first + kProduct * width, c, width, result);
   }
 };
@@ -67,34 +71,39 @@ struct Backward : Form<form> {
   const N* dy;  // (rows, parts * width)
   Target<N> du, d_o;
 
-  __device__ void operator()(std::int64_t r, Team& team, float (&dweight)[kGroup],
-                             float (&dbias)[kGroup]) const {
-    const std::int64_t c = team.column();
-    const N* const dy_row = dy + kParts * r * width;
-    float n[kGroup], x[kGroup], g[kGroup], w[kGroup],
-        b[kGroup];                               // n: the normalised o; g: what reaches the product
-    float through_u[kGroup], through_o[kGroup];  // the other parts of dy
-    load_group(o + r * width, c, width, n);
-    load_group(u + r * u_stride, c, width, x);
-    load_group(dy_row + kProduct * width, c, width, g);
+  struct Inputs {
+    Packed<N> o, u, through_product, through_u, through_o;  // the last three: the parts of dy
+    float mean, rstd;
+    std::uint64_t key;
+  };
+  __device__ Inputs load(std::int64_t r, std::int64_t c) const {
+    const N* const row = dy + kParts * r * width;
+    Inputs inputs{load_packed(o + r * width, c, width), load_packed(u + r * u_stride, c, width),
+                  load_packed(row + kProduct * width, c, width)};
     if constexpr (kConcat) {
-      load_group(dy_row, c, width, through_u);
-      load_group(dy_row + width, c, width, through_o);
+      inputs.through_u = load_packed(row, c, width);
+      inputs.through_o = load_packed(row + width, c, width);
     }
-    load_group(weight, c, width, w);
-    load_group(bias, c, width, b);
-    const float m = mean[r], s = rstd[r];
-    const std::uint64_t key = dropout.row(r);
-    float f[kGroup];
-    dropout.factors(key, kProduct * width + c, f);
+    inputs.mean = mean[r], inputs.rstd = rstd[r], inputs.key = dropout.row(r);
+    return inputs;
+  }
+
+  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Inputs& inputs,
+                             float (&dweight)[kGroup], float (&dbias)[kGroup]) const {
+    const std::int64_t c = team.column();
+    float n[kGroup], x[kGroup], g[kGroup], f[kGroup];  // n: the normalised o; g: what reaches the product
+    inputs.o.unpack(n);
+    inputs.u.unpack(x);
+    inputs.through_product.unpack(g);
+    dropout.factors(inputs.key, kProduct * width + c, f);
     float2 sums{0, 0};
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
       g[i] *= f[i];
-      n[i] = (n[i] - m) * s;
-      const float dn = g[i] * activated(x[i]);
-      sums.x += dn * w[i];
-      sums.y += dn * w[i] * n[i];
+      n[i] = (n[i] - inputs.mean) * inputs.rstd;
+      const float dn = g[i] * silu_for<N>(x[i]);
+      sums.x += dn * affine.weight[i];
+      sums.y += dn * affine.weight[i] * n[i];
       dweight[i] += dn * n[i];
       dbias[i] += dn;
     }
@@ -105,25 +114,25 @@ struct Backward : Form<form> {
     float d_o_group[kGroup];
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      const float dn = g[i] * activated(x[i]);
-      g[i] *= n[i] * w[i] + b[i];  // what reaches u through the product
-      d_o_group[i] = s * (dn * w[i] - average_g - n[i] * average_gn);
+      const float dn = g[i] * silu_for<N>(x[i]);
+      g[i] *= n[i] * affine.weight[i] + affine.bias[i];  // what reaches silu(u) through the product
+      d_o_group[i] = inputs.rstd * (dn * affine.weight[i] - average_g - n[i] * average_gn);
     }
     if constexpr (kConcat) {
-      dropout.factors(key, c, f);
+      float part[kGroup];
+      inputs.through_u.unpack(part);
+      dropout.factors(inputs.key, c, f);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) g[i] = (through_u[i] * f[i] + g[i]) * silu_derivative_for<N>(x[i]);
-      dropout.factors(key, width + c, f);
+      for (int i = 0; i < kGroup; ++i) g[i] += part[i] * f[i];
+      inputs.through_o.unpack(part);
+      dropout.factors(inputs.key, width + c, f);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) d_o_group[i] += through_o[i] * f[i];
+      for (int i = 0; i < kGroup; ++i) d_o_group[i] += part[i] * f[i];
     }
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) g[i] *= silu_derivative_for<N>(x[i]);
     put_group(du, r * du_stride, c, width, g);
     put_group(d_o, r * width, c, width, d_o_group);
-  }
-
- private:
-  static __device__ float activated(float u) {
-    return kConcat ? silu_for<N>(u) : u;
   }
 };
 

@@ -35,7 +35,8 @@ struct Arguments {
   CUtensorMap a, b, c, added, activated;  // from c on of bf16 results; added: a residual, or c itself
   Extents e;
   int column_tiles, row_pairs, tiles;  // tiles: pairs of blocks, of all parts
-  bool adds, activates;
+  bool adds;
+  int silu_from;  // a multiple of kBox: the columns whose activation is stored too; -1: none are activated
   Epilogue<Out> epilogue;
   float* parts;  // null: k is one part
 };
@@ -176,12 +177,13 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
 #pragma unroll
   for (int slice = 0; slice < kColumns / kBox; ++slice) {
     const int column = column0 + slice * kBox;
-    const std::uint32_t results = shared.staged(group, p.activates ? 0 : slice % 2),
+    const bool both = p.silu_from >= 0 && column >= p.silu_from;
+    const std::uint32_t results = shared.staged(group, p.silu_from >= 0 ? 0 : slice % 2),
                         activated = shared.staged(group, 1);
     const std::uint32_t added =
         shared.a(turn.stage) + slice % 2 * (kAddedBytes / 2) + group * kBoxBytes + line;
     if (p.adds && slice % 2 == 0) barrier_wait(shared.full(turn.stage), turn.parity);
-    if (thread == 0) p.activates ? wait_for_store_reads<0>() : wait_for_store_reads<1>();
+    if (thread == 0) p.silu_from >= 0 ? wait_for_store_reads<0>() : wait_for_store_reads<1>();
     named_barrier(1 + group, kGroupThreads);
 #pragma unroll
     for (int pair = 0; pair < kBox / 16; ++pair) {
@@ -209,7 +211,7 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
 #pragma unroll
       for (int i = 0; i < 4; ++i) packed[i] = pack<Element>(x[2 * i], x[2 * i + 1]);
       store_matrices(results + line + offset, packed[0], packed[1], packed[2], packed[3]);
-      if (p.activates) {
+      if (both) {
 #pragma unroll
         for (int i = 0; i < 4; ++i)  // of the rounded results, which the backward pass reads
           packed[i] =
@@ -224,8 +226,8 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
     fence_async_proxy();
     named_barrier(1 + group, kGroupThreads);
     if (thread == 0) {
-      store_matrix_box(&p.c, column, row0, results);
-      if (p.activates) store_matrix_box(&p.activated, column, row0, activated);
+      if (p.silu_from < 0 || both) store_matrix_box(&p.c, column, row0, results);
+      if (p.silu_from >= 0) store_matrix_box(&p.activated, column, row0, both ? activated : results);
       commit_stores();
     }
   }
@@ -336,7 +338,8 @@ bool suits_sm90(const Product<BFloat16, Out>& p) {
       g.alpha == 1 && (std::is_same_v<Out, float> || g.beta == 0 || (g.beta == 1 && p.residual == nullptr));
   const bool stores = aligned(g.c) && aligned(p.bias) && aligned(p.residual) && aligned(p.activated) &&
                       g.stride_c % 8 == 0 && g.n % 8 == 0;
-  if (!form || !sums || !stores || g.m > kMost || g.n > kMost || g.k > kMost) return false;
+  const bool activates = p.activated == nullptr || p.silu_from % kBox == 0;
+  if (!form || !sums || !stores || !activates || g.m > kMost || g.n > kMost || g.k > kMost) return false;
   constexpr std::int64_t kFewest = 12;  // pairs of tiles; below, smaller tiles use more multiprocessors
   const std::int64_t tiles = plan_of(g).tiles();
   return tiles >= kFewest && tiles < (std::int64_t{1} << 30);
@@ -359,9 +362,9 @@ void multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
                                    .epilogue = epilogue_of(p)};
   if constexpr (!std::is_same_v<Out, float>) {
     arguments.c = matrix_map(g.c, g.m, g.n, g.stride_c, kGroupRows);
-    arguments.activates = p.activated != nullptr;
+    arguments.silu_from = p.activated != nullptr ? static_cast<int>(p.silu_from) : -1;
     arguments.activated =
-        matrix_map(arguments.activates ? p.activated : g.c, g.m, g.n, g.stride_c, kGroupRows);
+        matrix_map(p.activated != nullptr ? p.activated : g.c, g.m, g.n, g.stride_c, kGroupRows);
     arguments.adds = p.residual != nullptr || g.beta != 0;
     arguments.added = matrix_map(p.residual != nullptr ? p.residual : g.c, g.m, g.n, g.stride_c, kBlockRows);
   }

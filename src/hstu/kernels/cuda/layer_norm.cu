@@ -16,17 +16,18 @@ struct Forward {
   Target<N> y;
   float *mean, *rstd;
 
-  __device__ void operator()(std::int64_t r, Team& team) const {
+  __device__ Packed<N> load(std::int64_t r, std::int64_t c) const {
+    return load_packed(x + r * width, c, width);
+  }
+  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Packed<N>& row) const {
     const std::int64_t c = team.column();
-    float v[kGroup], w[kGroup], b[kGroup];
-    load_group(x + r * width, c, width, v);
-    load_group(weight, c, width, w);
-    load_group(bias, c, width, b);
+    float v[kGroup];
+    row.unpack(v);
     const RowStatistics s = row_statistics(v, width, epsilon, team);
     if (c == 0) mean[r] = s.mean, rstd[r] = s.rstd;
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      const float n = (v[i] - s.mean) * s.rstd * w[i] + b[i];
+      const float n = (v[i] - s.mean) * s.rstd * affine.weight[i] + affine.bias[i];
       v[i] = swish ? v[i] * sigmoid_for<N>(n) : n;
     }
     put_group(y, r * width, c, width, v);
@@ -40,21 +41,25 @@ struct Backward {
   const float *weight, *bias, *mean, *rstd;
   Target<N> dx;
 
-  __device__ void operator()(std::int64_t r, Team& team, float (&dweight)[kGroup],
-                             float (&dbias)[kGroup]) const {
+  struct Inputs {
+    Packed<N> x, dy;
+    float mean, rstd;
+  };
+  __device__ Inputs load(std::int64_t r, std::int64_t c) const {
+    return {load_packed(x + r * width, c, width), load_packed(dy + r * width, c, width), mean[r], rstd[r]};
+  }
+  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Inputs& inputs,
+                             float (&dweight)[kGroup], float (&dbias)[kGroup]) const {
     const std::int64_t c = team.column();
-    float n[kGroup], g[kGroup], w[kGroup];  // the normalised x; what reaches it, times the weight
-    float direct[kGroup] = {};              // the part of dx that does not go through the norm
-    load_group(x + r * width, c, width, n);
-    load_group(dy + r * width, c, width, g);
-    load_group(weight, c, width, w);
-    const float m = mean[r], s = rstd[r];
+    const float m = inputs.mean, s = inputs.rstd;
+    float n[kGroup], g[kGroup];  // the normalised x; what reaches it, times the weight
+    float direct[kGroup] = {};   // the part of dx that does not go through the norm
+    inputs.x.unpack(n);
+    inputs.dy.unpack(g);
     if constexpr (swish) {
-      float b[kGroup];
-      load_group(bias, c, width, b);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
-        const float open = sigmoid_for<N>((n[i] - m) * s * w[i] + b[i]);
+        const float open = sigmoid_for<N>((n[i] - m) * s * affine.weight[i] + affine.bias[i]);
         direct[i] = g[i] * open;
         g[i] *= n[i] * open * (1 - open);
       }
@@ -65,7 +70,7 @@ struct Backward {
       n[i] = (n[i] - m) * s;
       dweight[i] += g[i] * n[i];
       dbias[i] += g[i];
-      g[i] *= w[i];
+      g[i] *= affine.weight[i];
       sums.x += g[i];
       sums.y += g[i] * n[i];
     }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "hstu/device/cuda_calls.h"
 #include "hstu/kernels/activation.h"
 #include "hstu/kernels/cuda/column_sums.cuh"
@@ -8,6 +10,15 @@
 namespace hstu::kernels {
 
 using namespace cuda;
+
+namespace {
+
+// A column of the result as one of a range of `width` columns.
+std::int64_t clamp(std::int64_t column, std::int64_t width) {
+  return std::clamp<std::int64_t>(column, 0, width);
+}
+
+}  // namespace
 
 template <typename T>
 void linear(const LinearForward<T>& p, CudaStream stream) {
@@ -25,12 +36,13 @@ void linear(const LinearForward<T>& p, CudaStream stream) {
                                       .stride_c = n},
                              .bias = p.bias == nullptr ? nullptr : p.bias + c.begin,
                              .residual = p.residual == nullptr ? nullptr : p.residual + at,
-                             .activated = p.activated == nullptr ? nullptr : p.activated + at};
+                             .activated = p.activated == nullptr ? nullptr : p.activated + at,
+                             .silu_from = clamp(p.silu_from - at, width)};
     activated = cuda::multiply(product, stream) && activated;
     at += width;
   }
   if (p.activated != nullptr && !activated)
-    activate(Activate<T>{p.rows * n, Activation::silu, p.y, p.activated}, stream);
+    silu_columns(SiluColumns<T>{p.rows, n, p.silu_from, p.y, p.activated}, stream);
 }
 
 template <typename T>
@@ -49,7 +61,9 @@ void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
     const Target<float> dbias{p.dbias.to == nullptr ? nullptr : p.dbias.to + c.begin,
                               p.dbias.accumulate || !all_columns};
     if (p.y != nullptr)
-      sum_columns(p.rows, width, ThroughSilu<Native<T>>{native(p.overwritten + at), native(p.y + at), n},
+      sum_columns(p.rows, width,
+                  ThroughSilu<Native<T>>{native(p.overwritten + at), native(p.y + at), n,
+                                         clamp(p.silu_from - at, width)},
                   dbias, stream);
     else if (dbias.to != nullptr)
       sum_columns(p.rows, width, Plain<Native<T>>{native(p.dy + at), n}, dbias, stream);

@@ -65,32 +65,63 @@ inline int warps_of(std::int64_t width) {
   return warps;
 }
 
-template <typename Body>
-__global__ void __launch_bounds__(kThreads) each_norm_row(std::int64_t rows, int warps, Body body) {
-  Team team(warps);
-  const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * team.count() + team.index();
-  if (r < rows) body(r, team);
+// A lane's part of the norm's weight and bias.
+struct Affine {
+  float weight[kGroup], bias[kGroup];
+
+  __device__ Affine(const float* w, const float* b, std::int64_t c, std::int64_t width) {
+    load_group(w, c, width, weight);
+    load_group(b, c, width, bias);
+  }
+};
+
+// What the kernels below call: inputs = body.load(row, column) reads what a lane needs of a row, and
+// body(row, team, affine, inputs) computes it. The next row is loaded first, so that loads and arithmetic
+// overlap.
+template <typename Body, typename Compute>
+__device__ void visit_rows(std::int64_t rows, const Team& team, const Body& body, const Compute& compute) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * team.count(), c = team.column();
+  std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * team.count() + team.index();
+  if (r >= rows) return;
+  auto next = body.load(r, c);
+  for (; r < rows; r += step) {
+    const auto inputs = next;
+    if (r + step < rows) next = body.load(r + step, c);
+    compute(r, inputs);
+  }
 }
 
-// body(row, team) with each team on a row of its own.
+// Blocks on a multiprocessor at a time, and on a GPU of 132 multiprocessors: constants, so that sums are the
+// same on every GPU.
+inline constexpr int kTogether = 3, kTogetherWithSums = 2;
+inline constexpr std::int64_t kNormBlocks = 132 * kTogether, kNormBlocksWithSums = 132 * kTogetherWithSums;
+
+template <typename Body>
+__global__ void __launch_bounds__(kThreads, kTogether)
+    each_norm_row(std::int64_t rows, std::int64_t width, int warps, Body body) {
+  Team team(warps);
+  const Affine affine(body.weight, body.bias, team.column(), width);
+  visit_rows(rows, team, body, [&](std::int64_t r, const auto& inputs) { body(r, team, affine, inputs); });
+}
+
 template <typename Body>
 void for_each_norm_row(std::int64_t rows, std::int64_t width, const Body& body, CudaStream stream) {
-  const int warps = warps_of(width);
-  if (rows > 0)
-    each_norm_row<<<blocks_for(rows, kWarps / warps), kThreads, 0, stream.handle>>>(rows, warps, body);
+  const int warps = warps_of(width), teams = kWarps / warps;
+  const std::int64_t blocks = std::min(kNormBlocks, (rows + teams - 1) / teams);
+  if (blocks > 0)
+    each_norm_row<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(rows, width, warps, body);
 }
 
-inline constexpr std::int64_t kSumBlocks = 528;  // a constant, so that the sums are the same on every GPU
-
-// partial (blocks, 2, width): the sums of this block's rows, which the body adds to first and second.
+// partial (blocks, 2, width): the sums of this block's rows, which body(row, team, affine, inputs, first,
+// second) adds to first and second.
 template <typename Body>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kTogetherWithSums)
     each_norm_row_with_sums(std::int64_t rows, std::int64_t width, int warps, Body body, float* partial) {
   Team team(warps);
+  const Affine affine(body.weight, body.bias, team.column(), width);
   float first[kGroup] = {}, second[kGroup] = {};
-  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * team.count() + team.index(); r < rows;
-       r += static_cast<std::int64_t>(gridDim.x) * team.count())
-    body(r, team, first, second);
+  visit_rows(rows, team, body,
+             [&](std::int64_t r, const auto& inputs) { body(r, team, affine, inputs, first, second); });
   if (partial == nullptr) return;
   __shared__ float sums[2][kGroup][kThreads];  // the lanes' columns of all teams
 #pragma unroll
@@ -105,13 +136,13 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// body(row, team, first, second) likewise; it adds to the sums of its columns.
 template <typename Body>
 void for_each_norm_row_with_sums(std::int64_t rows, std::int64_t width, const Body& body, Target<float> first,
                                  Target<float> second, CudaStream stream) {
   const int warps = warps_of(width);
   const bool wanted = first.to != nullptr || second.to != nullptr;
-  const std::int64_t teams = kWarps / warps, blocks = std::min(kSumBlocks, (rows + teams - 1) / teams);
+  const std::int64_t teams = kWarps / warps,
+                     blocks = std::min(kNormBlocksWithSums, (rows + teams - 1) / teams);
   const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
   if (blocks > 0) {
     each_norm_row_with_sums<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(

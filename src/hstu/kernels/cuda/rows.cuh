@@ -27,26 +27,40 @@ __device__ __noinline__ void store_elements(N* to, int count, const float* x) {
   for (int i = 0; i < count; ++i) to[i] = from_float<N>(x[i]);
 }
 
+// Eight elements as they are in memory, so that a thread can load the next ones long before it needs them.
+template <typename N>
+struct Packed {
+  static constexpr int kWords = kGroup * sizeof(N) / 16;
+  union {
+    uint4 words[kWords];
+    N elements[kGroup];
+  };
+  __device__ Packed() : words{} {}
+  __device__ void unpack(float (&x)[kGroup]) const {
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) x[i] = to_float(elements[i]);
+  }
+};
+
 // Elements [c, c + 8) of a row of `width`; zero beyond it. 16 bytes at a time where the address allows it.
 template <typename N>
-__device__ void load_group(const N* row, std::int64_t c, std::int64_t width, float (&x)[kGroup]) {
+__device__ Packed<N> load_packed(const N* row, std::int64_t c, std::int64_t width) {
   const N* const at = row + c;
+  Packed<N> packed;
   if (c + kGroup <= width && reinterpret_cast<std::uintptr_t>(at) % 16 == 0) {
-    constexpr int kWords = kGroup * sizeof(N) / 16;
-    union {
-      uint4 words[kWords];
-      N elements[kGroup];
-    } loaded;
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) loaded.words[i] = reinterpret_cast<const uint4*>(at)[i];
+    for (int i = 0; i < Packed<N>::kWords; ++i) packed.words[i] = reinterpret_cast<const uint4*>(at)[i];
+  } else if (c < width) {
+    float apart[kGroup];  // so that the others stay in registers
+    load_elements(at, static_cast<int>(min(width - c, kGroup)), apart);
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) x[i] = to_float(loaded.elements[i]);
-  } else {
-    float apart[kGroup];  // so that x stays in registers
-    load_elements(at, static_cast<int>(max(std::int64_t{0}, min(width - c, kGroup))), apart);
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i) x[i] = apart[i];
+    for (int i = 0; i < kGroup; ++i) packed.elements[i] = from_float<N>(apart[i]);
   }
+  return packed;
+}
+template <typename N>
+__device__ void load_group(const N* row, std::int64_t c, std::int64_t width, float (&x)[kGroup]) {
+  load_packed(row, c, width).unpack(x);
 }
 
 // The same elements from x, or added to by x. Nothing is written beyond the row, or without a target.
