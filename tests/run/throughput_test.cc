@@ -12,6 +12,7 @@ StepResult step_of(std::int64_t uvqk) {
   result.flops.model.uvqk = 2 * uvqk;
   result.flops.computed.uvqk = uvqk;
   result.stages.forward_ms = 3;
+  result.memory_peak = 3 << 20;
   return result;
 }
 
@@ -24,6 +25,7 @@ TEST(Throughput, IsThatOfTheStepsSinceTheLastLine) {
   EXPECT_EQ(line.at("step_ms"), 35);
   EXPECT_EQ(line.at("data_wait_ms"), 15);
   EXPECT_EQ(line.at("forward_ms"), 3);
+  EXPECT_EQ(line.at("memory_peak_mib"), 3);
   EXPECT_DOUBLE_EQ(line.at("samples_per_s").get<double>(), 80);
   EXPECT_DOUBLE_EQ(line.at("tokens_per_s").get<double>(), 2000);
   EXPECT_DOUBLE_EQ(line.at("left_s").get<double>(), 2);

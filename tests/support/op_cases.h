@@ -193,7 +193,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      return ops::action_rows(t, v[0], v[1], actions, bits);
                    }});
   for (const auto& [name, activation] : kernels::kActivations) {
-    cases.push_back({std::string(name), {x({tokens, n}, 1)}, [activation](Tape& t, Inputs v) {
+    cases.push_back({std::string(name), {x({tokens, n}, 1)}, [activation = activation](Tape& t, Inputs v) {
                        return ops::activate(t, v[0], activation);
                      }});
   }

@@ -153,5 +153,47 @@ TEST(TapeOnFinal, CountsAStepWithoutGradientAsDone) {
   EXPECT_EQ(of(p.gradient), 1);
 }
 
+TEST(Tape, OperationsGiveColumnsOfOneGradient) {
+  Tape tape;
+  const Variable x(Tensor::from<double>({1, 3}, {1, 2, 3}));
+  const auto product = [&](std::int64_t first, std::int64_t end, double factor) {
+    return tape.record(number(0), {x}, [=](const Tensor& dy) {
+      GradientSlot slot = x.gradient_columns({first, end});
+      for (std::int64_t c = first; c < end; ++c) {
+        double& to = slot.tensor.mutable_data<double>()[c];
+        to = factor * of(dy) + (slot.accumulate ? to : 0);
+      }
+    });
+  };
+  Sums sum{tape, {}};
+  tape.backward(sum("sum", {product(0, 2, 5), product(2, 3, 7), product(0, 2, 11)}));
+  EXPECT_TRUE(x.has_gradient());
+  EXPECT_THAT(std::vector<double>(x.gradient().data<double>(), x.gradient().data<double>() + 3),
+              ElementsAre(16, 16, 7));
+}
+
+TEST(Tape, AGradientThatLacksColumnsIsADefect) {
+  Tape tape;
+  Sums sum{tape, {}};
+  const Variable x(Tensor::from<double>({1, 3}, {1, 2, 3}));
+  const Variable y = tape.record(Tensor::from<double>({1, 3}, {1, 2, 3}), {x}, [](const Tensor&) {});
+  const Variable some = tape.record(number(0), {y}, [=](const Tensor&) { y.gradient_columns({0, 2}); });
+  EXPECT_THROW(tape.backward(sum("sum", {some})), InternalError);
+  x.gradient_columns({0, 2});
+  EXPECT_THROW(x.gradient_columns({1, 3}), InternalError);  // overlaps
+}
+
+TEST(Tape, ADroppedValueIsComputedWhenItIsReadAgain) {
+  const Variable kept(number(2)), dropped(number(3));
+  kept.drop_value();  // no operation can recompute it
+  EXPECT_EQ(of(kept.value()), 2);
+  int computed = 0;
+  dropped.recomputed_by([&] { return number(3 + ++computed); });
+  dropped.drop_value();
+  EXPECT_EQ(of(dropped.value()), 4);
+  EXPECT_EQ(of(dropped.value()), 4);
+  EXPECT_EQ(computed, 1);
+}
+
 }  // namespace
 }  // namespace hstu

@@ -7,6 +7,7 @@ void Throughput::add(const StepResult& result, double step_ms, double wait_ms) {
   wait_ms_ += wait_ms;
   stages_ += result.stages;
   flops_ += result.flops;
+  memory_peak_ = result.memory_peak;
   ++steps_;
   samples_ += result.samples;
   tokens_ += result.tokens;
@@ -24,7 +25,8 @@ void Throughput::move_to(Json& line, std::int64_t samples_left) {
                {"update_ms", stages_.update_ms / steps},
                {"samples_per_s", samples_per_s},
                {"left_s", static_cast<double>(samples_left) / samples_per_s},
-               {"tokens_per_s", static_cast<double>(tokens_) / seconds}});
+               {"tokens_per_s", static_cast<double>(tokens_) / seconds},
+               {"memory_peak_mib", static_cast<double>(memory_peak_) / (1 << 20)}});
   const auto add = [&](const char* tflops, const char* share, const LayerFlops& flops) {
     const double rate = static_cast<double>(flops.step()) / seconds;
     if (rate > 0) line[tflops] = rate / 1e12;

@@ -25,6 +25,7 @@ class Throughput {
   double step_ms_ = 0, wait_ms_ = 0;
   StageTimes stages_;
   StackFlops flops_;
+  std::int64_t memory_peak_ = 0;
   std::int64_t steps_ = 0, samples_ = 0, tokens_ = 0;
 };
 

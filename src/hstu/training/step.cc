@@ -188,6 +188,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
     result.predictions = predictions_of(learner, gathered, context);
   }
   result.stages = sections.times();
+  result.memory_peak = context.compute.memory->figures().peak;
   return result;
 }
 
