@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "hstu/base/random.h"
-#include "hstu/loss/multi_class_cross_entropy.h"
-#include "hstu/loss/multi_task_cross_entropy.h"
+#include "hstu/loss/cross_entropy.h"
 #include "hstu/ops/action_rows.h"
 #include "hstu/ops/activation.h"
 #include "hstu/ops/attention.h"

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "hstu/loss/multi_class_cross_entropy.h"
-#include "hstu/loss/multi_task_cross_entropy.h"
+#include "hstu/loss/cross_entropy.h"
 #include "hstu/ops/convert.h"
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/gather_sum.h"

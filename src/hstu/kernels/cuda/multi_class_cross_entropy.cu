@@ -1,6 +1,6 @@
+#include "hstu/kernels/cross_entropy.h"
 #include "hstu/kernels/cuda/loss_sum.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
-#include "hstu/kernels/multi_class_cross_entropy.h"
 
 namespace hstu::kernels {
 namespace {
@@ -48,22 +48,22 @@ __global__ void gradient(std::int64_t rows, std::int64_t classes, double factor,
 }  // namespace
 
 template <typename T>
-void multi_class_cross_entropy(const MultiClassCrossEntropy<T>& p, CudaStream stream) {
-  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.classes, native(p.logits), p.labels}, p.loss, stream);
+void multi_class_cross_entropy(const CrossEntropy<T>& p, CudaStream stream) {
+  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels}, p.loss, stream);
   check_launch("multi_class_cross_entropy");
 }
 
 template <typename T>
-void multi_class_cross_entropy_backward(const MultiClassCrossEntropyBackward<T>& p, CudaStream stream) {
+void multi_class_cross_entropy_backward(const CrossEntropyBackward<T>& p, CudaStream stream) {
   if (p.dlogits.to == nullptr || p.rows == 0) return;
   gradient<<<blocks_for(p.rows, kThreads), kThreads, 0, stream.handle>>>(
-      p.rows, p.classes, p.factor, native(p.logits), p.labels, p.dloss, target(p.dlogits));
+      p.rows, p.outputs, p.factor, native(p.logits), p.labels, p.dloss, target(p.dlogits));
   check_launch("multi_class_cross_entropy_backward");
 }
 
-template void multi_class_cross_entropy(const MultiClassCrossEntropy<float>&, CudaStream);
-template void multi_class_cross_entropy(const MultiClassCrossEntropy<BFloat16>&, CudaStream);
-template void multi_class_cross_entropy_backward(const MultiClassCrossEntropyBackward<float>&, CudaStream);
-template void multi_class_cross_entropy_backward(const MultiClassCrossEntropyBackward<BFloat16>&, CudaStream);
+template void multi_class_cross_entropy(const CrossEntropy<float>&, CudaStream);
+template void multi_class_cross_entropy(const CrossEntropy<BFloat16>&, CudaStream);
+template void multi_class_cross_entropy_backward(const CrossEntropyBackward<float>&, CudaStream);
+template void multi_class_cross_entropy_backward(const CrossEntropyBackward<BFloat16>&, CudaStream);
 
 }  // namespace hstu::kernels

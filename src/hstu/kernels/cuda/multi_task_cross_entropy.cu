@@ -1,6 +1,6 @@
+#include "hstu/kernels/cross_entropy.h"
 #include "hstu/kernels/cuda/loss_sum.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
-#include "hstu/kernels/multi_task_cross_entropy.h"
 
 namespace hstu::kernels {
 namespace {
@@ -36,23 +36,23 @@ __global__ void gradient(std::int64_t size, std::int64_t tasks, double factor, c
 }  // namespace
 
 template <typename T>
-void multi_task_cross_entropy(const MultiTaskCrossEntropy<T>& p, CudaStream stream) {
-  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.tasks, native(p.logits), p.labels}, p.loss, stream);
+void multi_task_cross_entropy(const CrossEntropy<T>& p, CudaStream stream) {
+  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels}, p.loss, stream);
   check_launch("multi_task_cross_entropy");
 }
 
 template <typename T>
-void multi_task_cross_entropy_backward(const MultiTaskCrossEntropyBackward<T>& p, CudaStream stream) {
-  const std::int64_t size = p.rows * p.tasks;
+void multi_task_cross_entropy_backward(const CrossEntropyBackward<T>& p, CudaStream stream) {
+  const std::int64_t size = p.rows * p.outputs;
   if (p.dlogits.to == nullptr || size == 0) return;
   gradient<<<blocks_for(size, kThreads), kThreads, 0, stream.handle>>>(
-      size, p.tasks, p.factor, native(p.logits), p.labels, p.dloss, target(p.dlogits));
+      size, p.outputs, p.factor, native(p.logits), p.labels, p.dloss, target(p.dlogits));
   check_launch("multi_task_cross_entropy_backward");
 }
 
-template void multi_task_cross_entropy(const MultiTaskCrossEntropy<float>&, CudaStream);
-template void multi_task_cross_entropy(const MultiTaskCrossEntropy<BFloat16>&, CudaStream);
-template void multi_task_cross_entropy_backward(const MultiTaskCrossEntropyBackward<float>&, CudaStream);
-template void multi_task_cross_entropy_backward(const MultiTaskCrossEntropyBackward<BFloat16>&, CudaStream);
+template void multi_task_cross_entropy(const CrossEntropy<float>&, CudaStream);
+template void multi_task_cross_entropy(const CrossEntropy<BFloat16>&, CudaStream);
+template void multi_task_cross_entropy_backward(const CrossEntropyBackward<float>&, CudaStream);
+template void multi_task_cross_entropy_backward(const CrossEntropyBackward<BFloat16>&, CudaStream);
 
 }  // namespace hstu::kernels
