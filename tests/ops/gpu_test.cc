@@ -118,10 +118,10 @@ class OpsOnGpu : public ::testing::Test {
   // In float: the error that the CPU form has in float, several times over because the GPU adds in another
   // order. In bfloat16: two units in the last place of the largest element.
   void expect_good(const CaseSize& size, DType type, int uses = 1) const {
+    const auto host_cases = testing::op_cases(DType::f32, size);
     for (const auto& [exact, device] : cases(size)) {
       SCOPED_TRACE(exact.name);
       const auto truth = run(exact, DType::f64, host_context(), uses), found = run(device, type, gpu_, uses);
-      const auto host_cases = testing::op_cases(DType::f32, size);
       const auto same = std::find_if(host_cases.begin(), host_cases.end(),
                                      [&, name = exact.name](const OpCase& c) { return c.name == name; });
       const auto host =
