@@ -6,21 +6,18 @@
 
 namespace hstu::kernels::cuda {
 
-// The elements of a matrix, whose rows are `stride` apart, as they are. load() only loads, so that several
-// rows are under way at a time; finish() gives the eight elements of a thread.
+// The elements of a matrix, whose rows are `stride` apart, as they are.
 template <typename N>
 struct Plain {
   const N* x;
   std::int64_t stride;
-
-  using Loaded = Packed<N>;
-  __device__ Loaded load(std::int64_t r, std::int64_t c, std::int64_t width) const {
-    return load_packed(x + r * stride, c, width);
+  struct Loaded {
+    float v[kGroup];
+  };
+  __device__ void load(std::int64_t r, std::int64_t c, std::int64_t width, Loaded& e) const {
+    load_group(x + r * stride, c, width, e.v);
   }
-  __device__ void finish(std::int64_t, std::int64_t, std::int64_t, const Loaded& loaded,
-                         float (&v)[kGroup]) const {
-    loaded.unpack(v);
-  }
+  __device__ void finish(std::int64_t, std::int64_t, std::int64_t, Loaded&) const {}
 };
 // dy, times silu'(y) from column `from` on, which also replaces dy.
 template <typename N>
@@ -28,28 +25,23 @@ struct ThroughSilu {
   N* dy;
   const N* y;
   std::int64_t stride, from;
-
   struct Loaded {
-    Packed<N> dy, y;
+    float v[kGroup], y[kGroup];
   };
-  __device__ Loaded load(std::int64_t r, std::int64_t c, std::int64_t width) const {
-    Loaded loaded{load_packed(dy + r * stride, c, width), {}};
-    if (c + kGroup > from) loaded.y = load_packed(y + r * stride, c, width);
-    return loaded;
+  __device__ void load(std::int64_t r, std::int64_t c, std::int64_t width, Loaded& e) const {
+    load_group(dy + r * stride, c, width, e.v);
+    if (c + kGroup > from) load_group(y + r * stride, c, width, e.y);
   }
-  __device__ void finish(std::int64_t r, std::int64_t c, std::int64_t width, const Loaded& loaded,
-                         float (&v)[kGroup]) const {
-    loaded.dy.unpack(v);
+  __device__ void finish(std::int64_t r, std::int64_t c, std::int64_t width, Loaded& e) const {
     if (c + kGroup <= from) return;
-    float z[kGroup];
-    loaded.y.unpack(z);
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) v[i] *= c + i < from ? 1.0f : silu_derivative_for<N>(z[i]);
-    put_group(Target<N>{dy}, r * stride, c, width, v);
+    for (int i = 0; i < kGroup; ++i) e.v[i] *= c + i < from ? 1.0f : silu_derivative_for<N>(e.y[i]);
+    put_group(Target<N>{dy}, r * stride, c, width, e.v);
   }
 };
 
-// partial (strips, width) or null: the sums over each strip of rows; a thread has eight columns.
+// partial (strips, width) or null: the sums over each strip of rows; a thread has eight columns, and loads
+// several rows before it uses the first.
 template <typename Elements>
 __global__ void sum_strips(std::int64_t rows, std::int64_t width, std::int64_t strip, Elements elements,
                            float* partial) {
@@ -57,19 +49,19 @@ __global__ void sum_strips(std::int64_t rows, std::int64_t width, std::int64_t s
   const std::int64_t c = kGroup * (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
   if (c >= width) return;
   const std::int64_t begin = blockIdx.y * strip, end = min(rows, begin + strip);
-  float sum[kGroup] = {}, v[kGroup];
+  float sum[kGroup] = {};
   for (std::int64_t r = begin; r < end; r += kAtOnce) {
-    typename Elements::Loaded loaded[kAtOnce];
+    typename Elements::Loaded e[kAtOnce];
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
-      if (r + k < end) loaded[k] = elements.load(r + k, c, width);
+      if (r + k < end) elements.load(r + k, c, width, e[k]);
     }
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
       if (r + k >= end) break;
-      elements.finish(r + k, c, width, loaded[k], v);
+      elements.finish(r + k, c, width, e[k]);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) sum[i] += v[i];
+      for (int i = 0; i < kGroup; ++i) sum[i] += e[k].v[i];
     }
   }
   if (partial != nullptr) put_group(Target<float>{partial}, blockIdx.y * width, c, width, sum);
