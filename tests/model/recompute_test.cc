@@ -1,4 +1,6 @@
 // Every choice of what the backward pass recomputes gives the bits of keeping everything.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "hstu/model/hstu_layer.h"
@@ -12,49 +14,79 @@ std::vector<std::byte> bytes_of(const Tensor& x, const Context& context) {
   return {host.raw(), host.raw() + host.bytes()};
 }
 
+Tensor to_bf16(const Tensor& x) {
+  Tensor y = Tensor::empty(x.shape(), DType::bf16);
+  std::transform(x.data<float>(), x.data<float>() + x.size(), y.mutable_data<BFloat16>(),
+                 [](float v) { return BFloat16(v); });
+  return y;
+}
+
+struct Case {
+  testing::CaseSize size;
+  DType type = DType::f32;  // of tokens
+  Context context = host_context();
+};
+
 // The layer's result, the gradients of its input and of its parameters.
-std::vector<std::vector<std::byte>> run(ops::GateForm gate, const Recompute& recompute, bool few_queries,
-                                        const Context& context) {
-  const testing::CaseSize size{.samples = 5, .tokens_per_sample = 9, .heads = 2, .head_dim = 8};
-  const testing::JaggedShape jagged = testing::jagged_shape(size, few_queries ? 2 : -1, DType::f32, context);
+std::vector<std::vector<std::byte>> run(const Case& c, ops::GateForm gate, const Recompute& recompute,
+                                        bool few_queries) {
+  const testing::JaggedShape jagged =
+      testing::jagged_shape(c.size, few_queries ? 2 : -1, DType::f32, c.context);
   ParameterSet parameters(3, DType::f32);
   const HstuLayer layer(parameters, "layer",
-                        {.dim = 12, .heads = 2, .head_dim = 8, .gate = gate, .recompute = recompute});
-  if (!context.device().is_host()) parameters.move_to(context);
+                        {.dim = c.size.width,
+                         .heads = c.size.heads,
+                         .head_dim = c.size.head_dim,
+                         .gate = gate,
+                         .recompute = recompute});
+  if (!c.context.device().is_host()) parameters.move_to(c.context);
   Tensor queries;
   if (few_queries) {
-    std::vector<std::int32_t> rows(static_cast<std::size_t>(jagged.queries), 1);
-    queries = ops::row_index(rows).copy(context);
+    const std::vector<std::int32_t> rows(static_cast<std::size_t>(jagged.queries), 1);
+    queries = ops::row_index(rows).copy(c.context);
   }
-  const Variable x(testing::random_tensor({jagged.tokens, 12}, DType::f32, 1).copy(context));
-  Tape tape(context);
+  const auto values = [&](const Shape& shape, std::uint64_t seed) {
+    const Tensor x = testing::random_tensor(shape, DType::f32, seed);
+    return (c.type == DType::bf16 ? to_bf16(x) : x).copy(c.context);
+  };
+  const Variable x(values({jagged.tokens, c.size.width}, 1));
+  Tape tape(c.context);
   const Variable y = layer(tape, x, queries, jagged.attention, {0.3, 5, {}});
-  tape.backward(y, testing::random_tensor(y.value().shape(), DType::f32, 2));
-  std::vector<std::vector<std::byte>> results{bytes_of(y.value(), context), bytes_of(x.gradient(), context)};
+  tape.backward(y, values(y.value().shape(), 2));
+  std::vector<std::vector<std::byte>> results{bytes_of(y.value(), c.context),
+                                              bytes_of(x.gradient(), c.context)};
   for (const Parameter* const parameter : parameters.all())
-    results.push_back(bytes_of(parameter->gradient, context));
+    results.push_back(bytes_of(parameter->gradient, c.context));
   return results;
 }
 
-void expect_the_same_bits(const Context& context) {
+void expect_the_same_bits(const Case& c) {
   for (const ops::GateForm gate : {ops::GateForm::concat, ops::GateForm::product}) {
     for (const bool few_queries : {false, true}) {
-      const auto kept = run(gate, {}, few_queries, context);
+      const auto kept = run(c, gate, {}, few_queries);
       for (int choice = 1; choice < 8; ++choice) {
         const Recompute recompute{(choice & 1) != 0, (choice & 2) != 0, (choice & 4) != 0};
-        EXPECT_EQ(run(gate, recompute, few_queries, context), kept) << choice << " " << few_queries;
+        EXPECT_EQ(run(c, gate, recompute, few_queries), kept) << choice << " " << few_queries;
       }
     }
   }
 }
 
+constexpr testing::CaseSize kSmall{
+    .samples = 5, .tokens_per_sample = 9, .width = 12, .heads = 2, .head_dim = 8};
+// Enough for the products that activate in their epilogue.
+constexpr testing::CaseSize kLarge{
+    .samples = 33, .tokens_per_sample = 65, .width = 128, .heads = 2, .head_dim = 64};
+
 TEST(Recompute, GivesTheSameBits) {
-  expect_the_same_bits(host_context());
+  expect_the_same_bits({kSmall});
 }
 
 TEST(Recompute, GivesTheSameBitsOnAGpu) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
-  expect_the_same_bits(make_context(Device::cuda(0)));
+  const Context gpu = make_context(Device::cuda(0));
+  expect_the_same_bits({kSmall, DType::f32, gpu});
+  expect_the_same_bits({kLarge, DType::bf16, gpu});
 }
 
 TEST(Recompute, FreesWhatIsRecomputed) {

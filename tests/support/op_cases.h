@@ -127,7 +127,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
        }});
   cases.push_back(
       {"linear_silu", {x({tokens, n}, 1), x({n, 4 * h}, 2), x({4 * h}, 3)}, [h](Tape& t, Inputs v) {
-         return ops::linear_silu(t, v[0], v[1], v[2], {{0, h}, {2 * h, 3 * h}}, h);
+         return ops::linear_silu(t, v[0], v[1], v[2], {{0, 2 * h}, {3 * h, 4 * h}}, h);
        }});
   cases.push_back({"linear_residual",
                    {x({tokens, h}, 1), x({h, n}, 2), x({tokens, n}, 3)},

@@ -36,7 +36,7 @@ struct Arguments {
   Extents e;
   int column_tiles, row_pairs, tiles;  // tiles: pairs of blocks, of all parts
   bool adds;
-  int silu_from;  // a multiple of kBox: the columns whose activation is stored too; -1: none are activated
+  int silu_from;  // a multiple of kBox: from this column on, `activated` is silu(c); -1: it is not stored
   Epilogue<Out> epilogue;
   float* parts;  // null: k is one part
 };
@@ -226,7 +226,7 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
     fence_async_proxy();
     named_barrier(1 + group, kGroupThreads);
     if (thread == 0) {
-      if (p.silu_from < 0 || both) store_matrix_box(&p.c, column, row0, results);
+      store_matrix_box(&p.c, column, row0, results);
       if (p.silu_from >= 0) store_matrix_box(&p.activated, column, row0, both ? activated : results);
       commit_stores();
     }
