@@ -49,7 +49,7 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
   });
   Tensor before;  // the activation, for the backward pass
   if (activate) before = y;
-  const Variable result = tape.record(activate ? activated : y, {x, weight, bias, residual}, [=](Tensor& dy) {
+  Variable result = tape.record(activate ? activated : y, {x, weight, bias, residual}, [=](Tensor& dy) {
     dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
       kernels::linear_backward(
           kernels::LinearBackward<T>{.rows = m,
