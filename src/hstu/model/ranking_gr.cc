@@ -57,16 +57,7 @@ RankingGr::RankingGr(const RankingGrConfig& config, SampleFeatures features, Fea
       position_(
           parameters_.add("encoder.position", {config.positions, config.dim},
                           Initializer::uniform(std::sqrt(1.0 / static_cast<double>(config.positions))))),
-      stack_(parameters_, "layers",
-             {config.layers,
-              {.dim = config.dim,
-               .heads = config.heads,
-               .head_dim = config.head_dim,
-               .gate = ops::GateForm::product,
-               .epsilon = config.norm_epsilon,
-               .residual = config.residual,
-               .recompute = config.recompute},
-              config.dropout}),
+      stack_(parameters_, "layers", {config.layers, ranking_layer(config), config.dropout}),
       head_(parameters_, "head", head_widths(config), config.head_activation) {
   require(!config.labels.empty() && config.max_sequence > 0, "ranking_gr: expected labels and a length");
   require(config.preprocessor_mlp || config.embedding_dim == config.dim,
@@ -128,27 +119,16 @@ Variable RankingGr::sequence(Tape& tape, const Batch& batch, std::span<const Var
                          draws.dropout(config_.dropout, kInputPlace, batch.tensor(ranking_gr::kTokenName)));
 }
 
-AttentionMask RankingGr::attention_mask() const {
-  AttentionMask mask;
-  mask.right = config_.causal ? 0 : -1;
-  mask.target_group = static_cast<std::int32_t>(config_.target_group);
-  return mask;
-}
-
 StackFlops RankingGr::flops(const Batch& batch) const {
   const auto offsets = batch.values<std::int64_t>(ranking_gr::kOffsets),
              queries = batch.values<std::int64_t>(ranking_gr::kQueryOffsets);
   const auto contexts = batch.values<std::int32_t>(ranking_gr::kContexts),
              targets = batch.values<std::int32_t>(ranking_gr::kTargets);
-  const AttentionMask mask = attention_mask();
   std::vector<SampleQueries> samples;
   samples.reserve(contexts.size());
   for (std::size_t b = 0; b < contexts.size(); ++b) {
-    const auto tokens = static_cast<std::int32_t>(offsets[b + 1] - offsets[b]),
-               wanted = static_cast<std::int32_t>(queries[b + 1] - queries[b]);
-    samples.push_back({sample_mask(tokens, contexts[b], config_.candidates > 0 ? targets[b] : 0,
-                                   mask.target_group, mask.left, mask.right),
-                       wanted});
+    samples.push_back({ranking_mask(config_, offsets[b + 1] - offsets[b], contexts[b], targets[b]),
+                       static_cast<std::int32_t>(queries[b + 1] - queries[b])});
   }
   return stack_flops(stack_.config(), samples);
 }
@@ -158,7 +138,7 @@ Variable RankingGr::encode(Tape& tape, const Variable& x, const Batch& batch, co
   const StackRows all{{}, batch.tensor(ranking_gr::kOffsets), batch.tensor(ranking_gr::kTokenName)};
   const StackRows candidates{batch.tensor(ranking_gr::kQuery), batch.tensor(ranking_gr::kQueryOffsets),
                              batch.tensor(ranking_gr::kQueryName)};
-  StackMask mask{attention_mask(), {}, {}};
+  StackMask mask{ranking_mask(config_), {}, {}};
   if (config_.context > 0 && config_.contextual_mask) mask.contexts = batch.tensor(ranking_gr::kContexts);
   if (config_.candidates > 0) mask.targets = batch.tensor(ranking_gr::kTargets);
   const std::int64_t divisor =

@@ -47,7 +47,6 @@ class RankingGr final : public Model {
   StackFlops flops(const Batch& batch) const override;
 
  private:
-  AttentionMask attention_mask() const;
   Variable sequence(Tape& tape, const Batch& batch, std::span<const Variable> rows, const Draws& draws) const;
   Variable encode(Tape& tape, const Variable& x, const Batch& batch, const Draws& draws) const;
   Variable preprocess(Tape& tape, const std::vector<ActivatedMlp>& mlp, const Variable& rows) const;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hstu/model/draws.h"
+#include "hstu/model/layer_flops.h"
 
 namespace hstu {
 namespace {
@@ -18,15 +19,25 @@ std::int32_t ranking_position_row(std::int64_t n, std::int64_t history, std::int
   return static_cast<std::int32_t>(std::min({n, history, positions - 1}));
 }
 
-std::int64_t ranking_work(std::int64_t length, std::int64_t targets, const RankingGrConfig& config) {
-  const std::int64_t width = config.heads * config.head_dim, history = length - targets;
-  const std::int64_t contexts = config.contextual_mask ? config.context : 0, later = history - contexts;
-  const std::int64_t products = 2 * config.dim * 4 * width + 2 * width * config.dim;  // UVQK, output
-  const std::int64_t group = std::min(targets, config.target_group);
-  const std::int64_t pairs = contexts * history + later * contexts +
-                             (config.causal ? later * (later + 1) / 2 : later * later) + targets * history +
-                             targets * (group + 1) / 2;
-  return config.layers * (length * products + pairs * 4 * width);
+HstuLayerConfig ranking_layer(const RankingGrConfig& config) {
+  return {.dim = config.dim,
+          .heads = config.heads,
+          .head_dim = config.head_dim,
+          .gate = ops::GateForm::product,
+          .epsilon = config.norm_epsilon,
+          .residual = config.residual,
+          .recompute = config.recompute};
+}
+
+AttentionMask ranking_mask(const RankingGrConfig& config) {
+  return {.right = config.causal ? 0 : -1, .target_group = static_cast<std::int32_t>(config.target_group)};
+}
+
+SampleMask ranking_mask(const RankingGrConfig& config, std::int64_t tokens, std::int32_t contexts,
+                        std::int32_t targets) {
+  const AttentionMask mask = ranking_mask(config);
+  return sample_mask(static_cast<std::int32_t>(tokens), contexts, targets, mask.target_group, mask.left,
+                     mask.right);
 }
 
 std::vector<FeatureSpec> RankingGrLayout::features() const {
@@ -72,6 +83,7 @@ void RankingGrLayout::add_tokens(const Samples& samples, const LayoutScratch& sc
     first_row.push_back(rows);
     rows += static_cast<std::int32_t>(batch.values<std::int64_t>(ids_column(feature.name)).size());
   }
+  const HstuLayerConfig layer = ranking_layer(config_);
   offsets[0] = 0;
   std::size_t t = 0, event = 0;
   for (std::int64_t b = 0; b < n; ++b) {
@@ -98,7 +110,8 @@ void RankingGrLayout::add_tokens(const Samples& samples, const LayoutScratch& sc
     }
     event += static_cast<std::size_t>(events);
     offsets[sample + 1] = static_cast<std::int64_t>(t);
-    work[sample] = ranking_work(length, targets[sample], config_);
+    const SampleMask mask = ranking_mask(config_, length, contexts[sample], targets[sample]);
+    work[sample] = config_.layers * layer_flops(layer, mask, mask.n).forward();
     batch.longest = std::max(batch.longest, length);
   }
 }

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <utility>
 
+#include "hstu/attention/mask.h"
 #include "hstu/batching/batch_layout.h"
+#include "hstu/model/hstu_layer.h"
 #include "hstu/model/ranking_gr_config.h"
 
 namespace hstu {
@@ -58,8 +60,11 @@ class RankingGrLayout final : public BatchLayout {
 // history, positions - 1). Without candidates `history` is the length of the sample.
 std::int32_t ranking_position_row(std::int64_t n, std::int64_t history, std::int64_t positions);
 
-// FLOPs of the layers' forward pass for one sequence of `length` tokens, `targets` of them candidates: matrix
-// products of each token, and attention's pairs.
-std::int64_t ranking_work(std::int64_t length, std::int64_t targets, const RankingGrConfig& config);
+// The layers, and which tokens see each other: in any sequence, and in one of `tokens` tokens of which the
+// first `contexts` are contextual and the last `targets` are candidates.
+HstuLayerConfig ranking_layer(const RankingGrConfig& config);
+AttentionMask ranking_mask(const RankingGrConfig& config);
+SampleMask ranking_mask(const RankingGrConfig& config, std::int64_t tokens, std::int32_t contexts,
+                        std::int32_t targets);
 
 }  // namespace hstu
