@@ -54,7 +54,7 @@ void linear(const LinearForward<T>& p, HostStream stream) {
   const std::int64_t n = total_width(p.columns);
   std::int64_t at = 0;
   for (const ColumnRange& c : p.columns) {
-    const std::int64_t width = c.end - c.begin;
+    const std::int64_t width = c.width();
     T* const y = p.y + at;
     if (p.bias != nullptr) fill_rows(y, p.rows, n, p.bias + c.begin, 0, width);
     if (p.residual != nullptr) fill_rows(y, p.rows, n, p.residual + at, n, width);
@@ -82,7 +82,7 @@ void linear_backward(const LinearBackward<T>& p, HostStream stream) {
   }
   std::int64_t at = 0;
   for (const ColumnRange& c : p.columns) {
-    const std::int64_t width = c.end - c.begin;
+    const std::int64_t width = c.width();
     if (p.dweight.to != nullptr) {
       gemm(Gemm<T, Accumulator<T>>{.m = p.in,
                                    .n = width,

@@ -84,10 +84,7 @@ bool multiply(const Product<T, Out>& p, CudaStream stream) {
   if (g.m == 0 || g.n == 0) return activated;
   if constexpr (std::is_same_v<T, BFloat16>) {
     if (fits_tensor_cores(g)) {
-      if (suits_sm90(p)) {
-        multiply_sm90(p, stream);
-        return true;
-      }
+      if (multiply_sm90(p, stream)) return true;
       multiply_mma(p, stream);
       return activated;
     }

@@ -293,14 +293,16 @@ __global__ void __launch_bounds__(kAllThreads, 1) wgmma_tiles(const __grid_const
 }
 
 struct Plan {
-  std::int64_t clusters, row_pairs, column_tiles;
+  std::int64_t clusters, row_pairs, column_tiles;  // clusters: 0 if the device is no Hopper GPU
   Parts parts;
   std::int64_t tiles() const { return row_pairs * column_tiles * parts.count; }
 };
 template <typename Out>
 Plan plan_of(const Gemm<BFloat16, Out>& g) {
-  int device = 0, multiprocessors = 0;
+  int device = 0, major = 0, multiprocessors = 0;
   check_cuda(cudaGetDevice(&device), "gemm");
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "gemm");
+  if (major != 9) return {};
   check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "gemm");
   const std::int64_t clusters = multiprocessors / kCluster, row_pairs = (g.m + kPairRows - 1) / kPairRows,
                      column_tiles = (g.n + kColumns - 1) / kColumns;
@@ -320,15 +322,10 @@ auto* kernel_of(const Gemm<BFloat16, Out>& g) {
     return g.b.op == Op::transpose ? wgmma_tiles<true, true, Element> : wgmma_tiles<true, false, Element>;
 }
 
-}  // namespace
-
 template <typename Out>
-bool suits_sm90(const Product<BFloat16, Out>& p) {
+bool suits(const Product<BFloat16, Out>& p, const Plan& plan) {
+  if (plan.clusters == 0) return false;
   const Gemm<BFloat16, Out>& g = p.gemm;
-  int device = 0, major = 0;
-  check_cuda(cudaGetDevice(&device), "gemm");
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "gemm");
-  if (major != 9) return false;
   const bool form =
       std::is_same_v<Out, float> ? g.a.op == Op::transpose && g.b.op == Op::none : g.a.op == Op::none;
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // coordinates are 32 bits
@@ -341,14 +338,16 @@ bool suits_sm90(const Product<BFloat16, Out>& p) {
   const bool activates = p.activated == nullptr || p.silu_from % kBox == 0;
   if (!form || !sums || !stores || !activates || g.m > kMost || g.n > kMost || g.k > kMost) return false;
   constexpr std::int64_t kFewest = 12;  // pairs of tiles; below, smaller tiles use more multiprocessors
-  const std::int64_t tiles = plan_of(g).tiles();
-  return tiles >= kFewest && tiles < (std::int64_t{1} << 30);
+  return plan.tiles() >= kFewest && plan.tiles() < (std::int64_t{1} << 30);
 }
 
+}  // namespace
+
 template <typename Out>
-void multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
+bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
   const Gemm<BFloat16, Out>& g = p.gemm;
   const Plan plan = plan_of(g);
+  if (!suits(p, plan)) return false;
   const bool a_by_depth = g.a.op == Op::none, b_by_depth = g.b.op == Op::transpose;
   Arguments<Native<Out>> arguments{.a = a_by_depth ? matrix_map(g.a.data, g.m, g.k, g.a.stride, kBlockRows)
                                                    : matrix_map(g.a.data, g.k, g.m, g.a.stride, kDepth),
@@ -374,11 +373,10 @@ void multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
     launch_early(kernel_of(g), arguments, kCluster * clusters, kCluster, kAllThreads, kSharedBytes,
                  stream.handle, "gemm");
   });
+  return true;
 }
 
-template bool suits_sm90(const Product<BFloat16>&);
-template bool suits_sm90(const Product<BFloat16, float>&);
-template void multiply_sm90(const Product<BFloat16>&, CudaStream);
-template void multiply_sm90(const Product<BFloat16, float>&, CudaStream);
+template bool multiply_sm90(const Product<BFloat16>&, CudaStream);
+template bool multiply_sm90(const Product<BFloat16, float>&, CudaStream);
 
 }  // namespace hstu::kernels::cuda

@@ -5,12 +5,9 @@
 
 namespace hstu::kernels::cuda {
 
-// Whether the current device is a Hopper GPU and the product has a form and a size for which multiply_sm90 is
-// faster than multiply_mma. The product fits tensor cores (gemm_mma.cuh).
+// Does nothing and returns false unless the current device is a Hopper GPU and the product has a form and a
+// size for which this is faster than multiply_mma. The product fits tensor cores (gemm_mma.cuh).
 template <typename Out>
-bool suits_sm90(const Product<BFloat16, Out>& p);
-
-template <typename Out>
-void multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream);
+bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream);
 
 }  // namespace hstu::kernels::cuda

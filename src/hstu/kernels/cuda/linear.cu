@@ -26,7 +26,7 @@ void linear(const LinearForward<T>& p, CudaStream stream) {
   bool activated = true;  // by the products
   std::int64_t at = 0;
   for (const ColumnRange& c : p.columns) {
-    const std::int64_t width = c.end - c.begin;
+    const std::int64_t width = c.width();
     const Product<T> product{.gemm = {.m = p.rows,
                                       .n = width,
                                       .k = p.in,
@@ -57,7 +57,7 @@ void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
   clear(p.dbias, p.weight_columns);
   std::int64_t at = 0;
   for (const ColumnRange& c : p.columns) {
-    const std::int64_t width = c.end - c.begin;
+    const std::int64_t width = c.width();
     const Target<float> dbias{p.dbias.to == nullptr ? nullptr : p.dbias.to + c.begin,
                               p.dbias.accumulate || !all_columns};
     if (p.y != nullptr)
