@@ -25,19 +25,31 @@ class TrainingOnGpu : public testing::RunTest {
   }
 };
 
+// Calls compare(step, result of a, result of b) for six steps of eight samples each.
+template <typename Compare>
+void for_each_step(Experiment& a, Experiment& b, const Compare& compare) {
+  const auto positions = a.anchors().training.first(48);
+  for (std::int64_t step = 0; step < 6; ++step) {
+    const std::span batch = std::span(positions).subspan(static_cast<std::size_t>(8 * step), 8);
+    const StepResult of_a = step_on(a, batch, step), of_b = step_on(b, batch, step);
+    compare(step, of_a, of_b);
+  }
+}
+
+void expect_same_step(std::int64_t step, const StepResult& expected, const StepResult& found) {
+  EXPECT_NEAR(found.loss, expected.loss, 1e-5 * expected.loss) << step;
+  EXPECT_NEAR(found.gradient_norm, expected.gradient_norm, 1e-4 * expected.gradient_norm) << step;
+}
+
 TEST_F(TrainingOnGpu, StepsAreTheHosts) {
   RunOptions on_host = options_;
   on_host.device = "host";
   Experiment host(on_host), gpu(options_);
-  const auto positions = host.anchors().training.first(48);
-  for (std::int64_t step = 0; step < 6; ++step) {
-    const std::span batch = std::span(positions).subspan(static_cast<std::size_t>(8 * step), 8);
-    const StepResult expected = step_on(host, batch, step), found = step_on(gpu, batch, step);
-    EXPECT_NEAR(found.loss, expected.loss, 1e-5 * expected.loss) << step;
-    EXPECT_NEAR(found.gradient_norm, expected.gradient_norm, 1e-4 * expected.gradient_norm) << step;
+  for_each_step(host, gpu, [](std::int64_t step, const StepResult& expected, const StepResult& found) {
+    expect_same_step(step, expected, found);
     for (std::size_t i = 0; i < 8; ++i)
       EXPECT_NEAR(found.predictions.probabilities()[i], expected.predictions.probabilities()[i], 1e-5);
-  }
+  });
 }
 
 TEST_F(TrainingOnGpu, StepsOfTheSecondModelAreTheHosts) {
@@ -54,13 +66,7 @@ TEST_F(TrainingOnGpu, StepsOfTheSecondModelAreTheHosts) {
     RunOptions on_host = options_;
     on_host.device = "host";
     Experiment host(on_host), gpu(options_);
-    const auto positions = host.anchors().training.first(48);
-    for (std::int64_t step = 0; step < 6; ++step) {
-      const std::span batch = std::span(positions).subspan(static_cast<std::size_t>(8 * step), 8);
-      const StepResult expected = step_on(host, batch, step), found = step_on(gpu, batch, step);
-      EXPECT_NEAR(found.loss, expected.loss, 1e-5 * expected.loss) << step;
-      EXPECT_NEAR(found.gradient_norm, expected.gradient_norm, 1e-4 * expected.gradient_norm) << step;
-    }
+    for_each_step(host, gpu, expect_same_step);
   }
 }
 
@@ -82,12 +88,9 @@ TEST_F(TrainingOnGpu, BFloat16FollowsFp32) {
   RunOptions in_fp32 = options_;
   options_.precision = Precision::bf16;
   Experiment exact(in_fp32), rounded(options_);
-  const auto positions = exact.anchors().training.first(48);
-  for (std::int64_t step = 0; step < 6; ++step) {
-    const std::span batch = std::span(positions).subspan(static_cast<std::size_t>(8 * step), 8);
-    const StepResult expected = step_on(exact, batch, step), found = step_on(rounded, batch, step);
+  for_each_step(exact, rounded, [](std::int64_t step, const StepResult& expected, const StepResult& found) {
     EXPECT_NEAR(found.loss, expected.loss, 0.01 * expected.loss) << step;
-  }
+  });
   run("whole");
   run("again");
   expect_same_run("whole", "again");
