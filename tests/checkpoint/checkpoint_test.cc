@@ -187,10 +187,9 @@ TEST(Checkpoint, OneWithAValueThatIsNotFiniteIsNeverWritten) {
       {"parameter head.bias", [&](Model& m) { m.list[1]->value.mutable_data<float>()[2] = nan; }},
       {"optimizer state v.head.weight",
        [&](Model& m) { m.optimizer.state()[1].tensor.mutable_data<float>()[11] = -inf; }},
-      {"the row of id 14 in embedding table item",
-       [&](Model& m) { const_cast<float*>(m.row(0, 14).values)[5] = inf; }},
+      {"the row of id 14 in embedding table item", [&](Model& m) { m.update(0, 14, 1.0f, 1e300); }},
       {"the optimizer's state of id 7 in embedding table user",
-       [&](Model& m) { const_cast<float*>(m.row(1, 7).state)[0] = nan; }}};
+       [&](Model& m) { m.update(1, 7, 1e30f, 0.01); }}};
   for (const auto& [what, spoil] : cases) {
     const TemporaryFolder folder;
     Model model;
@@ -216,7 +215,7 @@ TEST(Checkpoint, OneWithAValueThatIsNotFiniteIsRefusedAndAGoodOneIsOffered) {
   }
   spoil_file(paths[2], "tables/item.safetensors", "rows", 6 * 2 + 1);
   spoil_file(paths[1], "dense.safetensors", "head.bias", 0);
-  const std::int64_t id = model.tables[0].rows_by_id()[2].id;
+  const std::int64_t id = model.tables[0].places_by_id()[2].id;
   EXPECT_THAT(error_of([&] { Checkpoint{paths[2]}; }),
               AllOf(HasSubstr("tables/item.safetensors"), HasSubstr(fmt::format("\"rows\", id {}", id)),
                     HasSubstr("nan"), HasSubstr("step_00000001"), Not(HasSubstr("step_00000002"))));

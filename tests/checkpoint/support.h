@@ -127,10 +127,11 @@ struct Model {
     step = checkpoint.step();
   }
 
-  EmbeddingTable::Row row(std::size_t table, std::int64_t id) const {
-    for (const EmbeddingTable::Row& row : tables[table].rows_by_id())
-      if (row.id == id) return row;
-    throw InternalError("no such row");
+  // One update of a row by a gradient whose values are all `gradient`.
+  void update(std::size_t table, std::int64_t id, float gradient, double learning_rate) {
+    const std::vector<float> gradients(6, gradient);
+    tables[table].update(tables[table].slots(std::span(&id, 1), RowAccess::train), gradients.data(),
+                         learning_rate);
   }
 
   std::int64_t step = 0;

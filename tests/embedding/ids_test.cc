@@ -52,7 +52,7 @@ TEST(Unique, DuplicatesMakeOneUpdateWithTheSummedGradient) {
   const std::vector<float> sum{0.75f, 2.0f};
   apply_gradients(by_hand, Ids{7}, sum.data(), 0.1);
   EXPECT_EQ(eval_lookup(merged, {7}), eval_lookup(by_hand, {7}));
-  EXPECT_EQ(merged.rows_by_id()[0].state[0], (0.75f * 0.75f + 4.0f) / 2.0f);
+  EXPECT_EQ(rows_by_id(merged)[0].state[0], (0.75f * 0.75f + 4.0f) / 2.0f);
 }
 
 }  // namespace

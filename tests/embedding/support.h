@@ -8,10 +8,15 @@
 #include "hstu/base/random.h"
 #include "hstu/base/threads.h"
 #include "hstu/embedding/table.h"
+#include "hstu/tensor/tensor.h"
 
 namespace hstu::testing_embedding {
 
 using Ids = std::vector<std::int64_t>;
+
+inline Tensor tensor(const Ids& ids) {
+  return Tensor::from<std::int64_t>({static_cast<std::int64_t>(ids.size())}, ids);
+}
 
 inline Ids range(std::int64_t begin, std::int64_t end) {
   Ids ids(static_cast<std::size_t>(end - begin));
@@ -29,6 +34,22 @@ inline std::vector<float> eval_lookup(EmbeddingTable& table, const Ids& ids) {
   std::vector<float> out(ids.size() * static_cast<std::size_t>(table.config().dim), -7.0f);
   table.gather(ids, table.slots(ids, RowAccess::read), out.data());
   return out;
+}
+
+struct Row {
+  std::int64_t id;
+  std::vector<float> values, state;
+};
+// Every existing row by ascending id.
+inline std::vector<Row> rows_by_id(const EmbeddingTable& table) {
+  std::vector<Row> rows;
+  for (const EmbeddingTable::Place& place : table.places_by_id()) {
+    Row& row = rows.emplace_back(Row{place.id, {}, {}});
+    row.values.resize(static_cast<std::size_t>(table.config().dim));
+    row.state.resize(static_cast<std::size_t>(table.state_width()));
+    table.read(std::span(&place, 1), row.values.data(), row.state.data());
+  }
+  return rows;
 }
 
 // One update of the rows of `ids`, created where they do not exist.

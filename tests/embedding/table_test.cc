@@ -117,9 +117,9 @@ TEST(EmbeddingTable, GrowthKeepsValuesAndState) {
   const auto before = eval_lookup(table, early);
   const auto copy_state = [&] {
     std::vector<float> state;
-    for (const auto& row : table.rows_by_id())
+    for (const auto& row : rows_by_id(table))
       if (std::find(early.begin(), early.end(), row.id) != early.end())
-        state.insert(state.end(), row.state, row.state + table.state_width());
+        state.insert(state.end(), row.state.begin(), row.state.end());
     return state;
   };
   const auto state = copy_state();
@@ -140,16 +140,15 @@ TEST(EmbeddingTable, StateIsZeroAtBirthAndHasItsOwnPlace) {
       ASSERT_EQ(table.state_width(), width);
       const Ids all = range(0, 5000);
       const auto initial = train_lookup(table, all);
-      for (const auto& row : table.rows_by_id()) {
-        ASSERT_EQ(row.state == nullptr, width == 0);
+      for (const auto& row : rows_by_id(table)) {
         for (std::int64_t i = 0; i < width; ++i) ASSERT_EQ(row.state[i], 0.0f) << "row " << row.id;
       }
       // One row moves; every other value and state stays to the bit.
       const std::vector<float> ones(static_cast<std::size_t>(dim), 1.0f);
       apply_gradients(table, Ids{2500}, ones.data(), 0.5);
-      for (const auto& row : table.rows_by_id()) {
+      for (const auto& row : rows_by_id(table)) {
         const float* start = initial.data() + row.id * dim;
-        ASSERT_EQ(std::equal(row.values, row.values + dim, start), row.id != 2500);
+        ASSERT_EQ(std::equal(row.values.begin(), row.values.end(), start), row.id != 2500);
         for (std::int64_t i = 0; i < width; ++i)
           ASSERT_EQ(row.state[i] != 0.0f, row.id == 2500) << "row " << row.id << " state " << i;
       }
@@ -227,10 +226,10 @@ TEST(EmbeddingTable, RestoreBringsBackValuesAndState) {
   apply_gradients(table, ids, gradients.data(), 0.1);
   Ids saved;
   std::vector<float> values, state;
-  for (const auto& row : table.rows_by_id()) {
+  for (const auto& row : rows_by_id(table)) {
     saved.push_back(row.id);
-    values.insert(values.end(), row.values, row.values + 12);
-    state.insert(state.end(), row.state, row.state + 25);
+    values.insert(values.end(), row.values.begin(), row.values.end());
+    state.insert(state.end(), row.state.begin(), row.state.end());
   }
   EXPECT_EQ(saved, (Ids{3, 700, 4999}));
   EmbeddingTable again({"item", 5000, 12}, {.kind = RowOptimizerKind::adam}, 1);
@@ -260,7 +259,7 @@ TEST(EmbeddingTable, RefusesNamesAndSizesThatCannotBe) {
 TEST(TableSet, ServesAllTablesAtOnce) {
   TableSet tables({{"a", 100, 4}, {"b", 100, 4}, {"c", 100, 4}}, kSgd, 1);
   const Ids a{3, 500, 7}, b{3};  // 500 is outside: the null row
-  const std::vector<std::span<const std::int64_t>> ids{a, b, {}};
+  const std::vector<Tensor> ids{tensor(a), tensor(b), tensor({})};
   const RowSelection seen = tables.select(ids, RowAccess::read);
   const std::vector<Tensor> before = tables.gather(seen);
   EXPECT_EQ(tables.rows_alive(), 0);

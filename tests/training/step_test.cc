@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "embedding/support.h"
 #include "hstu/comm/thread_group.h"
 #include "hstu/training/evaluation.h"
 #include "training/small_dataset.h"
@@ -44,8 +45,8 @@ std::vector<float> knowledge(const Learner& learner) {
   for (const Parameter* p : learner.model->parameters().all())
     all.insert(all.end(), p->value.data<float>(), p->value.data<float>() + p->value.size());
   for (std::size_t t = 0; t < learner.tables.size(); ++t) {
-    for (const auto& row : learner.tables[t].rows_by_id())
-      all.insert(all.end(), row.values, row.values + learner.tables[t].config().dim);
+    for (const auto& row : testing_embedding::rows_by_id(learner.tables[t]))
+      all.insert(all.end(), row.values.begin(), row.values.end());
   }
   return all;
 }

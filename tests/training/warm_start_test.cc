@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "embedding/support.h"
 #include "training/run_fixture.h"
 
 namespace hstu {
@@ -53,8 +54,9 @@ TEST_F(WarmStart, TakesParametersAndRowsUnderAnotherSeedAndOptimizer) {
   const TableSet& tables = experiment.learner().tables;
   EXPECT_EQ(tables.rows_alive(), report.rows);
   EXPECT_EQ(tables.rows_alive(), source.learner().tables.rows_alive());
-  EXPECT_EQ(tables[0].rows_by_id()[0].values[0], source.learner().tables[0].rows_by_id()[0].values[0]);
-  EXPECT_EQ(tables[0].rows_by_id()[0].state[0], 0.0f) << "the optimizer's state is new";
+  EXPECT_EQ(testing_embedding::rows_by_id(tables[0])[0].values[0],
+            testing_embedding::rows_by_id(source.learner().tables[0])[0].values[0]);
+  EXPECT_EQ(testing_embedding::rows_by_id(tables[0])[0].state[0], 0.0f) << "the optimizer's state is new";
 }
 
 TEST_F(WarmStart, SaysWhatDidNotFitAndWhatWasRenamed) {

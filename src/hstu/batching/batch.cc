@@ -63,10 +63,16 @@ const Batch::Column& Batch::find(std::string_view name, DType type) const {
   return *column;
 }
 
-Tensor Batch::tensor(std::string_view name) const {
+Tensor Batch::host_tensor(std::string_view name) const {
   const Column* const column = find(name);
   require(column != nullptr, "batch: no column \"{}\"", name);
-  if (!copy_.defined()) return Tensor::view(column->shape, column->type, slab_.get() + column->offset, slab_);
+  return Tensor::view(column->shape, column->type, slab_.get() + column->offset, slab_);
+}
+
+Tensor Batch::tensor(std::string_view name) const {
+  if (!copy_.defined()) return host_tensor(name);
+  const Column* const column = find(name);
+  require(column != nullptr, "batch: no column \"{}\"", name);
   auto copy = std::make_shared<Tensor>(copy_);
   return Tensor::view(column->shape, column->type, copy->mutable_raw() + column->offset, copy,
                       copy_.device());

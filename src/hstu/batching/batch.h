@@ -82,6 +82,8 @@ class Batch {
   // The same as a tensor, for ops, on the device of the last copy_to(); it refers to the batch's memory:
   // valid until clear().
   Tensor tensor(std::string_view name) const;
+  // The same in host memory.
+  Tensor host_tensor(std::string_view name) const;
 
   // Copies the slab to the context's device, on its stream; values() still reads the host's. The slab must
   // not change until the copy on the stream is complete. Copies nothing if that device is the host.

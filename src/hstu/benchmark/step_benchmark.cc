@@ -83,7 +83,8 @@ NeedsByStage needs_of(const Learner& learner, const HstuStackConfig& stack, cons
                     needs);
   }
   std::int64_t rows = 0;
-  for (const auto& ids : feature_ids(*learner.model, batch)) rows += static_cast<std::int64_t>(ids.size());
+  for (const FeatureSpec& feature : learner.model->features())
+    rows += batch.host_tensor(ids_column(feature.name)).size();
   // Lookup: a row is read and written. Update: its gradient and the row are read, the row is written.
   needs[std::string(kEmbeddingStage)].least_bytes =
       static_cast<double>(5 * rows * learner.model->embedding_dim()) * sizeof(float);

@@ -96,14 +96,24 @@ void HostRowStore::update(std::span<const std::int64_t> slots, const float* grad
       });
 }
 
-std::vector<RowStore::Row> HostRowStore::export_rows() const {
-  std::vector<Row> rows;
-  rows.reserve(static_cast<std::size_t>(index_.size()));
-  index_.for_each([&](std::int64_t id, std::int64_t slot) {
-    rows.push_back({id, values_.row(slot), state_.row(slot)});
-  });
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.id < b.id; });
-  return rows;
+std::vector<RowStore::Place> HostRowStore::places_by_id() const {
+  std::vector<Place> places;
+  places.reserve(static_cast<std::size_t>(index_.size()));
+  index_.for_each([&](std::int64_t id, std::int64_t slot) { places.push_back({id, slot}); });
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.id < b.id; });
+  return places;
+}
+
+void HostRowStore::read(std::span<const std::int64_t> slots, float* values, float* state) const {
+  const std::int64_t dim = shape_.dim, width = shape_.state_width;
+  parallel_blocks(static_cast<std::int64_t>(slots.size()), row_grain(dim),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t i = begin; i < end; ++i) {
+                      if (values != nullptr) std::copy_n(values_.row(slots[i]), dim, values + i * dim);
+                      if (state != nullptr && width > 0)
+                        std::copy_n(state_.row(slots[i]), width, state + i * width);
+                    }
+                  });
 }
 
 void HostRowStore::import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) {

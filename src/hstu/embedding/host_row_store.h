@@ -26,7 +26,8 @@ class HostRowStore final : public RowStore {
               float* out) const override;
   void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
               double learning_rate) override;
-  std::vector<Row> export_rows() const override;
+  std::vector<Place> places_by_id() const override;
+  void read(std::span<const std::int64_t> slots, float* values, float* state) const override;
   void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) override;
 
  private:

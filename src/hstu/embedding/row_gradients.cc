@@ -1,70 +1,86 @@
 #include "hstu/embedding/row_gradients.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "hstu/base/error.h"
-#include "hstu/base/finite.h"
 #include "hstu/embedding/unique.h"
 
 namespace hstu {
+namespace {
+
+// The id of the row at `slot`.
+std::int64_t id_at(const EmbeddingTable& table, std::int64_t slot) {
+  for (const EmbeddingTable::Place& place : table.places_by_id())
+    if (place.slot == slot) return place.id;
+  return -1;
+}
+
+}  // namespace
+
 void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
   require(gradients.size() == tables_.size() && selection.tables.size() == tables_.size(),
           "expected gradients of {} tables, found {}", tables_.size(), gradients.size());
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    if (!gradients[t].defined()) continue;
-    auto& [ids, slots] = selection.tables[t];
-    tables_[t].push_back({{ids.begin(), ids.end()}, std::move(slots), std::move(gradients[t])});
-  }
+  for (auto& [ids, slots] : selection.tables) ids = ids.device().is_host() ? ids.copy() : Tensor();
+  parts_.push_back({std::move(selection), std::move(gradients)});
 }
 
 void RowGradients::merge(Communicator& comm) {
-  for (std::vector<Part>& parts : tables_) {
-    if (comm.size() == 1 && parts.size() <= 1) continue;
-    std::vector<std::int64_t> ids;
-    std::vector<float> gradients;
-    for (const Part& part : parts) {
-      const float* const rows = part.gradients.data<float>();
-      ids.insert(ids.end(), part.ids.begin(), part.ids.end());
-      gradients.insert(gradients.end(), rows, rows + part.gradients.size());
-    }
-    ids = comm.all_gather(std::span<const std::int64_t>(ids));
-    gradients = comm.all_gather(std::span<const float>(gradients));
-    parts.clear();
-    if (ids.empty()) continue;
-    const auto dim = static_cast<std::int64_t>(gradients.size() / ids.size());
-    UniqueIds distinct = unique(ids);
-    Tensor sums = Tensor::empty({static_cast<std::int64_t>(distinct.ids.size()), dim}, DType::f32);
-    sum_by_row(distinct, gradients.data(), dim, sums.mutable_data<float>());
-    parts.push_back({std::move(distinct.ids), {}, std::move(sums)});
+  if (comm.size() == 1 && parts_.size() <= 1) return;
+  if (!tables_.device().is_host()) {
+    check(comm.size() == 1, "tables in a GPU's memory do not take gradients of several ranks yet");
+    for (std::size_t p = 0; p < parts_.size(); ++p)
+      tables_.merge(parts_[p].selection, parts_[p].gradients, p == 0);
+    return;
   }
+  Part sums;
+  for (std::size_t t = 0; t < tables_.size(); ++t) sum(t, comm, sums);
+  parts_.clear();
+  parts_.push_back(std::move(sums));
 }
 
-void RowGradients::apply(TableSet& tables, double learning_rate) const {
-  RowSelection selection;
-  std::vector<Tensor> gradients;
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    require(tables_[t].size() <= 1, "expected merged gradients, found {} parts", tables_[t].size());
-    if (tables_[t].empty()) {
-      selection.tables.emplace_back();
-      gradients.emplace_back();
-      continue;
-    }
-    const Part& part = tables_[t].front();
-    const bool looked_up = part.slots.size() == part.ids.size();
-    selection.tables.push_back(
-        {part.ids, looked_up ? part.slots : tables[t].slots(part.ids, RowAccess::train)});
-    gradients.push_back(part.gradients);
+void RowGradients::sum(std::size_t t, Communicator& comm, Part& sums) const {
+  std::vector<std::int64_t> ids;
+  std::vector<float> gradients;
+  for (const Part& part : parts_) {
+    if (!part.gradients[t].defined()) continue;
+    const Tensor& names = part.selection.tables[t].ids;
+    const auto* const name = names.data<std::int64_t>();
+    const float* const rows = part.gradients[t].data<float>();
+    ids.insert(ids.end(), name, name + names.size());
+    gradients.insert(gradients.end(), rows, rows + part.gradients[t].size());
   }
-  tables.update(selection, gradients, learning_rate);
+  ids = comm.all_gather(std::span<const std::int64_t>(ids));
+  gradients = comm.all_gather(std::span<const float>(gradients));
+  if (ids.empty()) {
+    sums.selection.tables.emplace_back();
+    sums.gradients.emplace_back();
+    return;
+  }
+  const UniqueIds distinct = unique(ids);
+  const auto n = static_cast<std::int64_t>(distinct.ids.size());
+  const std::int64_t dim = tables_[t].config().dim;
+  Tensor rows = Tensor::empty({n, dim}, DType::f32), slots = Tensor::empty({n}, DType::i64);
+  sum_by_row(distinct, gradients.data(), dim, rows.mutable_data<float>());
+  tables_[t].find_slots(distinct.ids, RowAccess::train, slots.mutable_data<std::int64_t>());
+  sums.selection.tables.push_back({Tensor::from<std::int64_t>({n}, distinct.ids), std::move(slots)});
+  sums.gradients.push_back(std::move(rows));
+}
+
+void RowGradients::apply(double learning_rate) {
+  for (const Part& part : parts_) tables_.update(part.selection, part.gradients, learning_rate);
 }
 
 std::optional<RowGradients::BadGradient> RowGradients::first_bad() const {
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    for (const Part& part : tables_[t]) {
-      const std::int64_t place = first_not_finite(part.gradients.data<float>(), part.gradients.size());
-      if (place < part.gradients.size())
-        return BadGradient{t, part.ids[static_cast<std::size_t>(place / part.gradients.cols())]};
-    }
+  for (const Part& part : parts_) {
+    const std::optional<BadRow> bad = tables_.first_not_finite(part.gradients);
+    if (!bad) continue;
+    const auto& [ids, slots] = part.selection.tables[bad->table];
+    if (ids.defined()) return BadGradient{bad->table, ids.data<std::int64_t>()[bad->row]};
+    std::int64_t slot = 0;
+    copy_bytes(&slot, slots.row_range(bad->row, bad->row + 1).raw(), sizeof slot, tables_.stream());
+    tables_.stream().synchronize();
+    return BadGradient{bad->table, id_at(tables_[bad->table], slot)};
   }
   return std::nullopt;
 }

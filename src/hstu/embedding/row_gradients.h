@@ -1,10 +1,9 @@
 // RowGradients: gradients of table rows, gathered over the parts of a global batch and over ranks, and summed
-// by id for a single update.
+// by row for a single update.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "hstu/comm/communicator.h"
@@ -14,18 +13,19 @@ namespace hstu {
 
 class RowGradients {
  public:
-  explicit RowGradients(std::size_t tables) : tables_(tables) {}
+  // `tables` must outlive it.
+  explicit RowGradients(TableSet& tables) : tables_(tables) {}
 
-  // Adds the gradients (n_t, D) of one part's rows, one tensor per table; undefined: none. Copies the ids and
-  // keeps the tensors.
+  // Adds the gradients (n_t, D) of one part's rows, one tensor per table; undefined: none. Copies ids in host
+  // memory, which belong to the batch, and keeps the tensors.
   void add(RowSelection selection, std::vector<Tensor> gradients);
 
-  // Sums by id over all parts and ranks: parts in the order of add(), then ranks in their order, so every
-  // rank has the same bits. Does not change a single part on one rank.
+  // Sums by row over all parts and ranks: parts in the order of add(), then ranks in their order, so every
+  // rank has the same bits. Does not change a single part on one rank. Tables on a GPU: one rank.
   void merge(Communicator& comm);
 
   // After merge(): updates every row that has a gradient once. The tables of all ranks remain equal.
-  void apply(TableSet& tables, double learning_rate) const;
+  void apply(double learning_rate);
 
   // The first table with a gradient that is not finite, and the id; empty if all are finite.
   struct BadGradient {
@@ -36,11 +36,14 @@ class RowGradients {
 
  private:
   struct Part {
-    std::vector<std::int64_t> ids;    // (n)
-    std::vector<std::int64_t> slots;  // (n), or empty: not looked up
-    Tensor gradients;                 // (n, D)
+    RowSelection selection;
+    std::vector<Tensor> gradients;  // (n_t, D) each
   };
-  std::vector<std::vector<Part>> tables_;  // parts of each table; one after merge()
+  // The ids and sums of table t, over the parts and ranks.
+  void sum(std::size_t t, Communicator& comm, Part& sums) const;
+
+  TableSet& tables_;
+  std::vector<Part> parts_;  // host: one after merge()
 };
 
 }  // namespace hstu

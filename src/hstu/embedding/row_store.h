@@ -25,11 +25,10 @@ class RowStore {
   static constexpr std::int64_t kAbsent = -1;  // the row does not exist: it reads as its initial value
   static constexpr std::int64_t kNull = -2;    // the id is outside [0, V): it reads as zeros, without updates
 
-  // For checkpoints: one existing row.
-  struct Row {
+  // An existing row.
+  struct Place {
     std::int64_t id;
-    const float* values;  // (D)
-    const float* state;   // (state_width), nullptr if that is 0
+    std::int64_t slot;
   };
 
   virtual ~RowStore() = default;
@@ -52,8 +51,10 @@ class RowStore {
   virtual void update(std::span<const std::int64_t> slots, const float* gradients,
                       const RowOptimizer& optimizer, double learning_rate) = 0;
 
-  // Every existing row by ascending id. Pointers stay valid until the store changes.
-  virtual std::vector<Row> export_rows() const = 0;
+  // For checkpoints: every existing row by ascending id; valid until the store changes.
+  virtual std::vector<Place> places_by_id() const = 0;
+  // values (n, D) and state (n, state_width) of the existing rows at `slots` (n); null: not asked for.
+  virtual void read(std::span<const std::int64_t> slots, float* values, float* state) const = 0;
   // Fills an empty store: ids (n) distinct, values (n, D), state (n, state_width).
   virtual void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) = 0;
 };

@@ -1,11 +1,13 @@
 #include "hstu/embedding/table.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
+#include "hstu/embedding/device_rows.h"
 #include "hstu/embedding/host_row_store.h"
 
 namespace hstu {
@@ -28,23 +30,27 @@ void check_config(const TableConfig& config, const RowOptimizer& optimizer) {
   }
 }
 
+std::unique_ptr<RowStore> make_store(const RowShape& shape, const Context& where) {
+  if (where.device().is_host()) return std::make_unique<HostRowStore>(shape);
+  return cuda::make_row_store(shape, where);
+}
+
 }  // namespace
 
-EmbeddingTable::EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::uint64_t seed)
+EmbeddingTable::EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::uint64_t seed,
+                               const Context& where)
     : config_((check_config(config, optimizer), std::move(config))),
       optimizer_(optimizer),
       key_(derive_key(seed, "table:" + config_.name)),
-      store_(std::make_unique<HostRowStore>(
-          RowShape{config_.rows, config_.dim, state_width(), key_,
-                   static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.rows)))})) {}
+      store_(make_store({config_.rows, config_.dim, state_width(), key_,
+                         static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.rows)))},
+                        where)) {}
 
-std::vector<std::int64_t> EmbeddingTable::slots(std::span<const std::int64_t> ids, RowAccess access) {
-  std::vector<std::int64_t> slots(ids.size());
+void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots) {
   if (access == RowAccess::train)
-    store_->create_slots(ids, slots.data());
+    store_->create_slots(ids, slots);
   else
-    store_->find_slots(ids, slots.data());
-  return slots;
+    store_->find_slots(ids, slots);
 }
 
 void EmbeddingTable::update(std::span<const std::int64_t> slots, const float* gradients,
@@ -54,6 +60,12 @@ void EmbeddingTable::update(std::span<const std::int64_t> slots, const float* gr
   } catch (const InternalError& error) {
     throw InternalError(fmt::format("table \"{}\": {}", config_.name, error.what()));
   }
+}
+
+void EmbeddingTable::read(std::span<const Place> places, float* values, float* state) const {
+  std::vector<std::int64_t> slots(places.size());
+  std::transform(places.begin(), places.end(), slots.begin(), [](const Place& place) { return place.slot; });
+  store_->read(slots, values, state);
 }
 
 void EmbeddingTable::restore(std::span<const std::int64_t> ids, const float* values, const float* state) {

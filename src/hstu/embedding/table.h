@@ -9,6 +9,7 @@
 
 #include "hstu/embedding/row_optimizer.h"
 #include "hstu/embedding/row_store.h"
+#include "hstu/tensor/context.h"
 
 namespace hstu {
 
@@ -30,13 +31,19 @@ enum class RowAccess {
 // accesses.
 class EmbeddingTable {
  public:
-  using Row = RowStore::Row;
+  using Place = RowStore::Place;
 
-  // Throws UsageError for an invalid name, V or D.
-  EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::uint64_t seed);
+  // The rows are in the memory of `where`. Throws UsageError for an invalid name, V or D.
+  EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::uint64_t seed,
+                 const Context& where = host_context());
 
   // slots (n) of `ids` (n), for gather and update. They remain valid when rows are added.
-  std::vector<std::int64_t> slots(std::span<const std::int64_t> ids, RowAccess access);
+  void find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots);
+  std::vector<std::int64_t> slots(std::span<const std::int64_t> ids, RowAccess access) {
+    std::vector<std::int64_t> found(ids.size());
+    find_slots(ids, access, found.data());
+    return found;
+  }
 
   // out (n, D): the rows of `ids` (n) at `slots` (n).
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots, float* out) const {
@@ -55,12 +62,16 @@ class EmbeddingTable {
   std::int64_t bytes() const { return store_->bytes(); }  // memory taken by rows, state and index
   bool contains(std::int64_t id) const { return store_->contains(id); }
 
-  // For checkpoints: every existing row by ascending id. Pointers remain valid until the table changes.
-  std::vector<Row> rows_by_id() const { return store_->export_rows(); }
+  // For checkpoints: every existing row by ascending id; valid until the table changes.
+  std::vector<Place> places_by_id() const { return store_->places_by_id(); }
+  // values (n, D) and state (n, state_width) of the rows at `places` (n); null: not asked for.
+  void read(std::span<const Place> places, float* values, float* state) const;
 
   // Fills an empty table: ids (n) strictly ascending, values (n, D), state (n, state_width). Throws Error if
   // ids are out of order or outside [0, V).
   void restore(std::span<const std::int64_t> ids, const float* values, const float* state);
+
+  RowStore& store() { return *store_; }
 
  private:
   TableConfig config_;

@@ -1,5 +1,8 @@
 #include "hstu/embedding/table_section.h"
 
+#include <algorithm>
+#include <span>
+
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
 
@@ -7,7 +10,9 @@ namespace hstu {
 namespace {
 
 using nlohmann::json;
-using Rows = std::vector<EmbeddingTable::Row>;
+using Places = std::span<const EmbeddingTable::Place>;
+
+constexpr std::size_t kBlockRows = 1 << 14;  // copied out of a table at a time
 
 // What must agree between a table and the one saved: rows and key decide the values of rows not seen yet.
 json identity(const EmbeddingTable& table) {
@@ -19,33 +24,40 @@ json identity(const EmbeddingTable& table) {
           {"state_width", table.state_width()}};
 }
 
-void check_rows(const EmbeddingTable& table, const Rows& rows) {
-  const std::int64_t dim = table.config().dim, width = table.state_width();
-  const auto n = static_cast<std::int64_t>(rows.size());
-  const auto row = [&](std::int64_t i) -> const EmbeddingTable::Row& {
-    return rows[static_cast<std::size_t>(i)];
-  };
-  const std::int64_t bad = parallel_find(n, 256, [&](std::int64_t i) {
-    return !all_finite(row(i).values, dim) || !all_finite(row(i).state, width);
-  });
+void check_rows(const EmbeddingTable& table, Places places, const std::vector<float>& values,
+                std::int64_t width, const char* what) {
+  const auto n = static_cast<std::int64_t>(places.size());
+  const std::int64_t bad =
+      parallel_find(n, 256, [&](std::int64_t i) { return !all_finite(values.data() + i * width, width); });
   if (bad == n) return;
-  throw NotFiniteError(fmt::format("{} of id {} in embedding table {} is not finite",
-                                   all_finite(row(bad).values, dim) ? "the optimizer's state" : "the row",
-                                   row(bad).id, table.config().name));
+  throw NotFiniteError(fmt::format("{} of id {} in embedding table {} is not finite", what,
+                                   places[static_cast<std::size_t>(bad)].id, table.config().name));
+}
+
+// Checks and writes the values of all rows, or their state.
+void write_rows(const EmbeddingTable& table, Places all, bool state, SectionWriter& writer) {
+  const std::int64_t width = state ? table.state_width() : table.config().dim;
+  std::vector<float> values(std::min(kBlockRows, all.size()) * static_cast<std::size_t>(width));
+  for (std::size_t first = 0; first < all.size() && width > 0; first += kBlockRows) {
+    const Places places = all.subspan(first, std::min(kBlockRows, all.size() - first));
+    table.read(places, state ? nullptr : values.data(), state ? values.data() : nullptr);
+    check_rows(table, places, values, width, state ? "the optimizer's state" : "the row");
+    writer.write(values.data(), places.size() * static_cast<std::size_t>(width) * sizeof(float));
+  }
 }
 
 void save(const EmbeddingTable& table, SectionWriter& writer) {
-  const Rows rows = table.rows_by_id();
-  check_rows(table, rows);
-  const auto n = static_cast<std::int64_t>(rows.size());
-  const std::int64_t dim = table.config().dim, width = table.state_width();
+  const std::vector<EmbeddingTable::Place> places = table.places_by_id();
+  const auto n = static_cast<std::int64_t>(places.size());
   json description = identity(table);
   description["rows_alive"] = n;
   writer.describe(std::move(description));
-  writer.begin({{"ids", DType::i64, {n}}, {"rows", DType::f32, {n, dim}}, {"state", DType::f32, {n, width}}});
-  for (const auto& row : rows) writer.write(&row.id, sizeof row.id);
-  for (const auto& row : rows) writer.write(row.values, static_cast<std::size_t>(dim) * sizeof(float));
-  for (const auto& row : rows) writer.write(row.state, static_cast<std::size_t>(width) * sizeof(float));
+  writer.begin({{"ids", DType::i64, {n}},
+                {"rows", DType::f32, {n, table.config().dim}},
+                {"state", DType::f32, {n, table.state_width()}}});
+  for (const auto& place : places) writer.write(&place.id, sizeof place.id);
+  write_rows(table, places, false, writer);
+  write_rows(table, places, true, writer);
 }
 
 void load(EmbeddingTable& table, const SectionReader& reader) {

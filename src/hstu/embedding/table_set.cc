@@ -1,48 +1,113 @@
 #include "hstu/embedding/table_set.h"
 
+#include <utility>
+
 #include "hstu/base/error.h"
+#include "hstu/base/finite.h"
+#include "hstu/embedding/device_rows.h"
 
 namespace hstu {
+namespace {
 
-TableSet::TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed) {
+std::span<const std::int64_t> numbers(const Tensor& tensor) {
+  return {tensor.data<std::int64_t>(), static_cast<std::size_t>(tensor.size())};
+}
+
+}  // namespace
+
+TableSet::TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed,
+                   Context where)
+    : where_(std::move(where)) {
   for (const TableConfig& config : configs) {
     for (const auto& table : tables_)
       if (table->config().name == config.name)
         fail_usage("two embedding tables are called \"{}\"", config.name);
-    tables_.push_back(std::make_unique<EmbeddingTable>(config, optimizer, seed));
+    tables_.push_back(std::make_unique<EmbeddingTable>(config, optimizer, seed, where_));
   }
 }
 
-RowSelection TableSet::select(std::span<const std::span<const std::int64_t>> ids, RowAccess access) {
+RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access) {
   require(ids.size() == size(), "expected ids for {} tables, found {}", size(), ids.size());
   RowSelection selection;
-  for (std::size_t t = 0; t < size(); ++t)
-    selection.tables.push_back({ids[t], tables_[t]->slots(ids[t], access)});
+  std::vector<DeviceRows> lists;
+  for (std::size_t t = 0; t < size(); ++t) {
+    Tensor slots = Tensor::empty({ids[t].size()}, DType::i64, where_);
+    if (device().is_host())
+      tables_[t]->find_slots(numbers(ids[t]), access, slots.mutable_data<std::int64_t>());
+    else
+      lists.push_back({.store = &tables_[t]->store(), .ids = ids[t], .slots = slots, .values = {}});
+    selection.tables.push_back({ids[t], std::move(slots)});
+  }
+  if (access == RowAccess::train)
+    cuda::create_slots(lists);
+  else
+    cuda::find_slots(lists);
   return selection;
 }
 
 std::vector<Tensor> TableSet::gather(const RowSelection& selection) const {
   std::vector<Tensor> rows;
+  std::vector<DeviceRows> lists;
   for (std::size_t t = 0; t < size(); ++t) {
     const auto& [ids, slots] = selection.tables[t];
-    Tensor out = Tensor::empty({static_cast<std::int64_t>(ids.size()), tables_[t]->config().dim}, DType::f32);
-    tables_[t]->gather(ids, slots, out.mutable_data<float>());
+    Tensor out = Tensor::empty({ids.size(), tables_[t]->config().dim}, DType::f32, where_);
+    if (device().is_host())
+      tables_[t]->gather(numbers(ids), numbers(slots), out.mutable_data<float>());
+    else
+      lists.push_back({.store = &tables_[t]->store(), .ids = ids, .slots = slots, .values = out});
     rows.push_back(std::move(out));
   }
+  cuda::gather(lists);
   return rows;
 }
 
 void TableSet::update(const RowSelection& selection, std::span<const Tensor> gradients,
                       double learning_rate) {
   require(gradients.size() == size(), "expected gradients for {} tables, found {}", size(), gradients.size());
+  std::vector<DeviceRows> lists;
   for (std::size_t t = 0; t < size(); ++t) {
     if (!gradients[t].defined()) continue;
     const auto& [ids, slots] = selection.tables[t];
-    require(gradients[t].rows() == static_cast<std::int64_t>(ids.size()),
-            "table \"{}\": expected gradients of {} rows, found {}", tables_[t]->config().name, ids.size(),
-            gradients[t].rows());
-    tables_[t]->update(slots, gradients[t].data<float>(), learning_rate);
+    require(gradients[t].rows() == slots.size(), "table \"{}\": expected gradients of {} rows, found {}",
+            tables_[t]->config().name, slots.size(), gradients[t].rows());
+    if (device().is_host())
+      tables_[t]->update(numbers(slots), gradients[t].data<float>(), learning_rate);
+    else
+      lists.push_back({.store = &tables_[t]->store(), .ids = {}, .slots = slots, .values = gradients[t]});
   }
+  if (!lists.empty()) cuda::update(lists, tables_.front()->optimizer(), learning_rate);
+}
+
+std::optional<BadRow> TableSet::first_not_finite(std::span<const Tensor> gradients) const {
+  std::vector<DeviceRows> lists;
+  std::vector<std::size_t> table_of_list;
+  for (std::size_t t = 0; t < size(); ++t) {
+    const Tensor& rows = gradients[t];
+    if (!rows.defined()) continue;
+    if (device().is_host()) {
+      const std::int64_t place = hstu::first_not_finite(rows.data<float>(), rows.size());
+      if (place < rows.size()) return BadRow{t, place / rows.cols()};
+    } else {
+      lists.push_back({.store = &tables_[t]->store(), .ids = {}, .slots = {}, .values = rows});
+      table_of_list.push_back(t);
+    }
+  }
+  if (lists.empty()) return std::nullopt;
+  const std::optional<NotFiniteRow> bad = cuda::first_not_finite(lists);
+  if (!bad) return std::nullopt;
+  return BadRow{table_of_list[bad->list], bad->row};
+}
+
+void TableSet::merge(const RowSelection& selection, std::span<const Tensor> gradients, bool is_first_part) {
+  require(!device().is_host(), "merge is of tables on a GPU");
+  std::vector<DeviceRows> lists;
+  for (std::size_t t = 0; t < size(); ++t) {
+    lists.push_back({.store = &tables_[t]->store(), .ids = {}, .slots = {}, .values = {}});
+    if (!gradients[t].defined()) continue;
+    lists.back().slots = selection.tables[t].slots;
+    lists.back().values = gradients[t];
+  }
+  cuda::merge(lists, is_first_part);
 }
 
 std::int64_t TableSet::rows_alive() const {

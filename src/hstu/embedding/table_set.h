@@ -1,10 +1,11 @@
-// TableSet: the embedding tables of a model, in the order of its features, with three operations over all of
-// them: select rows, gather rows, update rows.
+// TableSet: the embedding tables of a model, in the order of its features, with operations over all of them:
+// select rows, gather rows, update rows.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,36 +14,52 @@
 
 namespace hstu {
 
-// The rows that one batch reads. `ids` belong to the caller and must outlive it.
+// The rows that one batch reads, on the device of the tables. `ids` belong to the caller and must outlive it.
 struct RowSelection {
   struct OfTable {
-    std::span<const std::int64_t> ids;  // (n) each once
-    std::vector<std::int64_t> slots;    // (n)
+    Tensor ids;    // (n) i64, each once
+    Tensor slots;  // (n) i64
   };
   std::vector<OfTable> tables;  // one per table
 };
 
+// The first row of gradients that has a value that is not finite.
+struct BadRow {
+  std::size_t table = 0;
+  std::int64_t row = 0;  // of the selection
+};
+
 class TableSet {
  public:
-  // Throws UsageError if two tables have the same name.
-  TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed);
+  // The rows are in the memory of `where`, and every tensor below is there. Throws UsageError if two tables
+  // have the same name.
+  TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed,
+           Context where = host_context());
 
-  // Looks up ids[t] (n_t, each once) in table t.
-  RowSelection select(std::span<const std::span<const std::int64_t>> ids, RowAccess access);
+  // Looks up ids[t] (n_t) i64, each once, in table t.
+  RowSelection select(std::span<const Tensor> ids, RowAccess access);
   // The selected rows: (n_t, D) in f32, one tensor per table.
   std::vector<Tensor> gather(const RowSelection& selection) const;
   // Updates the selected rows by gradients (n_t, D) in f32, one tensor per table; an undefined one leaves its
   // table unchanged. The rows must be selected with RowAccess::train.
   void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate);
 
+  std::optional<BadRow> first_not_finite(std::span<const Tensor> gradients) const;
+  // On a GPU: one call per part of a batch, in order. Adds the gradient of each row that an earlier part
+  // selected to the gradient there, and removes the row from this selection.
+  void merge(const RowSelection& selection, std::span<const Tensor> gradients, bool is_first_part);
+
   std::size_t size() const { return tables_.size(); }
   EmbeddingTable& operator[](std::size_t i) { return *tables_[i]; }
   const EmbeddingTable& operator[](std::size_t i) const { return *tables_[i]; }
+  Device device() const { return where_.device(); }
+  const Stream& stream() const { return where_.stream; }
 
   std::int64_t rows_alive() const;
   std::int64_t bytes() const;
 
  private:
+  Context where_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;
 };
 

@@ -22,7 +22,7 @@ Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, con
   every.contexts = mask.contexts;
   every.targets = mask.targets;
   ops::AttentionShape last = every;
-  last.query_offsets = wanted.offsets;
+  if (wanted.rows.defined()) last.query_offsets = wanted.offsets;
 
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool is_last = i + 1 == layers_.size();

@@ -121,7 +121,8 @@ Variable RankingGr::sequence(Tape& tape, const Batch& batch, std::span<const Var
 
 StackFlops RankingGr::flops(const Batch& batch) const {
   const auto offsets = batch.values<std::int64_t>(ranking_gr::kOffsets),
-             queries = batch.values<std::int64_t>(ranking_gr::kQueryOffsets);
+             queries =
+                 config_.candidates == 0 ? offsets : batch.values<std::int64_t>(ranking_gr::kQueryOffsets);
   const auto contexts = batch.values<std::int32_t>(ranking_gr::kContexts),
              targets = batch.values<std::int32_t>(ranking_gr::kTargets);
   std::vector<SampleQueries> samples;
@@ -136,8 +137,11 @@ StackFlops RankingGr::flops(const Batch& batch) const {
 // (T, D) -> (Tq, D), the tokens of the candidates.
 Variable RankingGr::encode(Tape& tape, const Variable& x, const Batch& batch, const Draws& draws) const {
   const StackRows all{{}, batch.tensor(ranking_gr::kOffsets), batch.tensor(ranking_gr::kTokenName)};
-  const StackRows candidates{batch.tensor(ranking_gr::kQuery), batch.tensor(ranking_gr::kQueryOffsets),
-                             batch.tensor(ranking_gr::kQueryName)};
+  StackRows candidates = all;
+  if (config_.candidates > 0) {
+    candidates = {batch.tensor(ranking_gr::kQuery), batch.tensor(ranking_gr::kQueryOffsets),
+                  batch.tensor(ranking_gr::kQueryName)};
+  }
   StackMask mask{ranking_mask(config_), {}, {}};
   if (config_.context > 0 && config_.contextual_mask) mask.contexts = batch.tensor(ranking_gr::kContexts);
   if (config_.candidates > 0) mask.targets = batch.tensor(ranking_gr::kTargets);

@@ -126,16 +126,21 @@ void RankingGrLayout::add_candidates(const Samples& samples, Batch& batch) const
     for (std::size_t e = event - static_cast<std::size_t>(samples.candidates[b]); e < event; ++e)
       examples += samples.event_rankable[e];
   }
-  const auto token = batch.add<std::int32_t>(ranking_gr::kQuery, {candidates * per_event});
-  const auto name = batch.add<std::int64_t>(ranking_gr::kQueryName, {candidates * per_event});
-  const auto offsets = batch.add<std::int64_t>(ranking_gr::kQueryOffsets, {n + 1});
+  const bool all = config_.candidates == 0;
+  std::span<std::int32_t> token;
+  std::span<std::int64_t> name, offsets;
+  if (!all) {
+    token = batch.add<std::int32_t>(ranking_gr::kQuery, {candidates * per_event});
+    name = batch.add<std::int64_t>(ranking_gr::kQueryName, {candidates * per_event});
+    offsets = batch.add<std::int64_t>(ranking_gr::kQueryOffsets, {n + 1});
+    offsets[0] = 0;
+  }
   const auto example = batch.add<std::int32_t>(ranking_gr::kExample, {examples});
   const auto user = batch.add<std::int64_t>(ranking_gr::kExampleUser, {examples});
   const auto position = batch.add<std::int64_t>(ranking_gr::kExampleAnchor, {examples});
   const auto label = batch.add<std::int64_t>(ranking_gr::kExampleLabel, {examples});
   const auto token_offsets = batch.values<std::int64_t>(ranking_gr::kOffsets);
   const auto token_names = batch.values<std::int64_t>(ranking_gr::kTokenName);
-  offsets[0] = 0;
   std::size_t q = 0, r = 0;
   event = 0;
   for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
@@ -144,17 +149,18 @@ void RankingGrLayout::add_candidates(const Samples& samples, Batch& batch) const
     std::int64_t t = token_offsets[b + 1] - of_sample * per_event;
     for (std::size_t e = event - static_cast<std::size_t>(of_sample); e < event; ++e) {
       if (samples.event_rankable[e] != 0) {
-        example[r] = static_cast<std::int32_t>(q);
+        example[r] = static_cast<std::int32_t>(all ? static_cast<std::size_t>(t) : q);
         user[r] = samples.user[b];
         position[r] = samples.position[b];
         label[r++] = samples.event_label[e];
       }
       for (std::int64_t i = 0; i < per_event; ++i, ++t, ++q) {
+        if (all) continue;
         token[q] = static_cast<std::int32_t>(t);
         name[q] = token_names[static_cast<std::size_t>(t)];
       }
     }
-    offsets[b + 1] = static_cast<std::int64_t>(q);
+    if (!all) offsets[b + 1] = static_cast<std::int64_t>(q);
   }
 }
 

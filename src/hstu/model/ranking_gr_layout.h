@@ -18,16 +18,17 @@ namespace hstu {
 // Columns in addition to those of every batch and of the features. The item's index is (T): the row of the
 // distinct items for each item token, -1 elsewhere.
 namespace ranking_gr {
-inline constexpr std::string_view kOffsets = "token.offsets";       // (B + 1) i64
-inline constexpr std::string_view kTokenName = "token.name";        // (T) i64, token_name()
-inline constexpr std::string_view kContext = "token.context";       // (T) i32, see below; -1 elsewhere
-inline constexpr std::string_view kPosition = "token.position";     // (T) i32, row of the position table
-inline constexpr std::string_view kContexts = "sample.contexts";    // (B) i32 contextual tokens
-inline constexpr std::string_view kTargets = "sample.targets";      // (B) i32 tokens of candidates
+inline constexpr std::string_view kOffsets = "token.offsets";     // (B + 1) i64
+inline constexpr std::string_view kTokenName = "token.name";      // (T) i64, token_name()
+inline constexpr std::string_view kContext = "token.context";     // (T) i32, see below; -1 elsewhere
+inline constexpr std::string_view kPosition = "token.position";   // (T) i32, row of the position table
+inline constexpr std::string_view kContexts = "sample.contexts";  // (B) i32 contextual tokens
+inline constexpr std::string_view kTargets = "sample.targets";    // (B) i32 tokens of candidates
+// The tokens that the last layer computes. None of these columns where every item is a candidate: all tokens.
 inline constexpr std::string_view kQuery = "query.token";           // (Tq) i32 the tokens of candidates
 inline constexpr std::string_view kQueryName = "query.name";        // (Tq) i64, their token_name()
 inline constexpr std::string_view kQueryOffsets = "query.offsets";  // (B + 1) i64
-inline constexpr std::string_view kExample = "example.query";       // (R) i32 row of kQuery: an item token
+inline constexpr std::string_view kExample = "example.query";       // (R) i32 an item token among those
 inline constexpr std::string_view kExampleUser = "example.user";    // (R) i64
 inline constexpr std::string_view kExampleAnchor =
     "example.position";                                             // (R) i64, sample.position of its sample

@@ -88,6 +88,12 @@ void describe(ConfigFields& f, SparseOptimizerSection& o) {
   f.field("beta2", o.beta2, "adam", rule::between(0, 0.9999999));
 }
 
+void describe(ConfigFields& f, TablesSection& o) {
+  f.choice("place", o.place, kTablePlaces,
+           "of the rows and their optimizer's state: in the memory of the training device, or on the host, "
+           "from where the rows of every batch are copied");
+}
+
 void describe(ConfigFields& f, ScheduleSection& o) {
   f.field("warmup_steps", o.warmup_steps, "rates rise linearly over this many steps", rule::at_least(0));
   f.field("warmup_start", o.warmup_start, "rate where they begin", rule::at_least(0));
@@ -192,6 +198,7 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.section("training", o.training, "the loop over the data");
   f.section("dense_optimizer", o.dense, "of weights and biases");
   f.section("sparse_optimizer", o.sparse, "of embedding rows");
+  f.section("tables", o.tables, "the embedding tables");
   f.section("schedule", o.schedule, "of both learning rates");
   f.section("evaluation", o.evaluation, "what is held out and when it is scored");
   f.section("checkpoint", o.checkpoint,

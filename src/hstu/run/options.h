@@ -50,6 +50,15 @@ struct DenseOptimizerSection {
 };
 
 // Shared by both optimizers; each has its own base rate.
+// Where the rows of tables and their optimizer's state are.
+enum class TablePlace { device, host };
+inline constexpr Choice<TablePlace> kTablePlaces[] = {{"device", TablePlace::device},
+                                                      {"host", TablePlace::host}};
+
+struct TablesSection {
+  TablePlace place = TablePlace::device;
+};
+
 struct ScheduleSection {
   std::int64_t warmup_steps = 0;
   double warmup_start = 0;
@@ -121,6 +130,7 @@ struct RunOptions {
   TrainingSection training;
   DenseOptimizerSection dense;
   SparseOptimizerSection sparse;
+  TablesSection tables;
   ScheduleSection schedule;
   EvaluationSection evaluation;
   CheckpointSection checkpoint;

@@ -45,8 +45,8 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
     Batch& batch = loaded->batch;
     batch.copy_to(learner.compute);
     bad_ids_.add(batch.bad_ids);
-    const RowSelection selection = learner.tables.select(feature_ids(*learner.model, batch), RowAccess::read);
-    const std::vector<Variable> rows = leaves_of(learner.tables.gather(selection), learner.compute);
+    const RowSelection selection = select_rows(learner, batch, RowAccess::read);
+    const std::vector<Variable> rows = leaves_of(learner.tables, selection, learner.compute);
     Tape tape(learner.compute, false);
     const Variable logits = learner.model->forward(tape, batch, rows, Draws());
     add_predictions(*learner.model, scores_of(*learner.model, logits, batch), tape.context().stream,

@@ -29,22 +29,26 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
     : options(run),
       compute(std::move(where)),
       model(moved(std::move(trained), compute, run.precision)),
-      tables(table_configs(*model), row_optimizer(run.sparse), run.seed),
+      tables(table_configs(*model), row_optimizer(run.sparse), run.seed,
+             run.tables.place == TablePlace::device ? compute : host_context()),
       dense_optimizer(model->parameters().all(), run.dense.config, compute),
       bad_ids(run.on_bad_id, model->features()) {}
 
-std::vector<std::span<const std::int64_t>> feature_ids(const Model& model, const Batch& batch) {
-  std::vector<std::span<const std::int64_t>> ids;
-  for (const FeatureSpec& feature : model.features())
-    ids.push_back(batch.values<std::int64_t>(ids_column(feature.name)));
-  return ids;
+RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access) {
+  const bool on_host = learner.tables.device().is_host();
+  std::vector<Tensor> ids;
+  for (const FeatureSpec& feature : learner.model->features()) {
+    const std::string column = ids_column(feature.name);
+    ids.push_back(on_host ? batch.host_tensor(column) : batch.tensor(column));
+  }
+  return learner.tables.select(ids, access);
 }
 
-std::vector<Variable> leaves_of(std::vector<Tensor> rows, const Context& compute) {
+std::vector<Variable> leaves_of(const TableSet& tables, const RowSelection& selection,
+                                const Context& compute) {
   std::vector<Variable> leaves;
-  leaves.reserve(rows.size());
-  for (Tensor& tensor : rows)
-    leaves.emplace_back(compute.device().is_host() ? std::move(tensor) : tensor.copy(compute));
+  for (Tensor& rows : tables.gather(selection))
+    leaves.emplace_back(tables.device() == compute.device() ? std::move(rows) : rows.copy(compute));
   return leaves;
 }
 

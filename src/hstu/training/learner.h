@@ -12,7 +12,7 @@
 namespace hstu {
 
 struct Learner {
-  // Moves the model to the device of `compute`. Rows of tables remain on the host.
+  // Moves the model to the device of `compute`. The tables are where options.tables places them.
   Learner(const RunOptions& options, std::unique_ptr<Model> model, Context compute = host_context());
 
   RunOptions options;
@@ -23,10 +23,11 @@ struct Learner {
   BadIds bad_ids;  // of training
 };
 
-// The distinct ids of each feature in a batch, in the order of the tables; views into the batch.
-std::vector<std::span<const std::int64_t>> feature_ids(const Model& model, const Batch& batch);
+// Selects the rows of a batch, whose copy must be on the device of the tables.
+RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access);
 
-// The rows of a batch as leaves of a tape on the device of `compute`, one variable per feature.
-std::vector<Variable> leaves_of(std::vector<Tensor> rows, const Context& compute);
+// The selected rows as leaves of a tape on the device of `compute`, one variable per feature.
+std::vector<Variable> leaves_of(const TableSet& tables, const RowSelection& selection,
+                                const Context& compute);
 
 }  // namespace hstu

@@ -28,9 +28,11 @@ std::string first_bad_input(const Learner& learner) {
   }
   for (std::size_t t = 0; t < learner.tables.size(); ++t) {
     const EmbeddingTable& table = learner.tables[t];
-    for (const EmbeddingTable::Row& row : table.rows_by_id()) {
-      if (!all_finite(row.values, table.config().dim))
-        return fmt::format("row {} of embedding table {}", row.id, table.config().name);
+    std::vector<float> row(static_cast<std::size_t>(table.config().dim));
+    for (const EmbeddingTable::Place& place : table.places_by_id()) {
+      table.read(std::span(&place, 1), row.data(), nullptr);
+      if (!all_finite(row.data(), table.config().dim))
+        return fmt::format("row {} of embedding table {}", place.id, table.config().name);
     }
   }
   return "an activation";
@@ -44,7 +46,7 @@ std::string first_bad_input(const Learner& learner) {
 
 // The results of a step's parts, read only after all parts have been computed.
 struct Gathered {
-  explicit Gathered(std::size_t tables) : row_gradients(tables) {}
+  explicit Gathered(TableSet& tables) : row_gradients(tables) {}
   RowGradients row_gradients;
   std::int64_t row_bytes = 0;  // of the rows, and of their gradients
   std::vector<Tensor> losses;  // (1) each
@@ -67,16 +69,16 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
               Gathered& gathered, StepResult& result) {
   sections.enter(kLookupSection);
   learner.bad_ids.add(batch.bad_ids);
+  batch.copy_to(context.compute);
+  const bool copied = learner.tables.device() != context.compute.device();
   RowSelection selection;
   std::vector<Variable> rows;
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
-    selection = learner.tables.select(feature_ids(*learner.model, batch), RowAccess::train);
-    rows = leaves_of(learner.tables.gather(selection), context.compute);
-    const bool copied = !context.compute.device().is_host();
+    selection = select_rows(learner, batch, RowAccess::train);
+    rows = leaves_of(learner.tables, selection, context.compute);
     moves(context, (copied ? 4 : 2) * bytes_of(rows));
   }
-  batch.copy_to(context.compute);
 
   sections.enter(kForwardSection);
   Tape tape(context.compute);
@@ -90,7 +92,10 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
     std::vector<Tensor> gradients;
     gradients.reserve(rows.size());
     for (const Variable& leaf : rows) {
-      gradients.push_back(leaf.has_gradient() ? leaf.gradient().to_host(context.compute.stream) : Tensor());
+      if (!leaf.has_gradient())
+        gradients.emplace_back();
+      else
+        gradients.push_back(copied ? leaf.gradient().to_host(context.compute.stream) : leaf.gradient());
     }
     gathered.row_gradients.add(std::move(selection), std::move(gradients));
   }
@@ -143,7 +148,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
 
   // 1. Forward and backward passes, part by part.
   learner.model->parameters().clear_gradients(context.compute.stream);
-  Gathered gathered(learner.tables.size());
+  Gathered gathered(learner.tables);
   while (Batch* const part = next_part()) run_part(learner, context, *part, sections, gathered, result);
   sections.enter(kUpdateSection);
 
@@ -180,7 +185,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   fault_point("step.middle");
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
-    gathered.row_gradients.apply(learner.tables, result.lr_sparse);
+    gathered.row_gradients.apply(result.lr_sparse);
     moves(context, 3 * gathered.row_bytes);  // gradients and rows read, rows written
   }
   {

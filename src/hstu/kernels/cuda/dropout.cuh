@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "hstu/device/cuda/random.cuh"
 #include "hstu/kernels/dropout.h"
 
 namespace hstu::kernels::cuda {
@@ -17,7 +18,7 @@ class DropoutRows {
 
   // The key of a row's factors.
   __device__ std::uint64_t row(std::int64_t r) const {
-    return mix(key_ ^ static_cast<std::uint64_t>(row_names_ != nullptr ? row_names_[r] : r));
+    return hstu::cuda::mix64(key_ ^ static_cast<std::uint64_t>(row_names_ != nullptr ? row_names_[r] : r));
   }
   // Whether columns `column` to `column` + 7 of the row with this key are kept, from the lowest bit on.
   // Cheaper by half where `column` is a multiple of 8.
@@ -42,32 +43,13 @@ class DropoutRows {
   // Of columns 8 n to 8 n + 7.
   __device__ std::uint32_t kept_of(std::uint64_t row_key, std::uint64_t n) const {
     std::uint32_t words[4], kept = 0;
-    philox(row_key, n, words);
+    hstu::cuda::philox(row_key, n, 0, words);
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       kept |= (words[w] & 0xffff) >= threshold_ ? 1u << (2 * w) : 0u;
       kept |= (words[w] >> 16) >= threshold_ ? 2u << (2 * w) : 0u;
     }
     return kept;
-  }
-  __device__ static std::uint64_t mix(std::uint64_t x) {  // mix64 of base/random.h
-    x += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-  }
-  __device__ static void philox(std::uint64_t key, std::uint64_t counter, std::uint32_t (&c)[4]) {
-    std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-    c[0] = static_cast<std::uint32_t>(counter), c[1] = static_cast<std::uint32_t>(counter >> 32);
-    c[2] = c[3] = 0;
-#pragma unroll
-    for (int round = 0; round < 10; ++round) {
-      const std::uint32_t low0 = 0xD2511F53u * c[0], high0 = __umulhi(0xD2511F53u, c[0]);
-      const std::uint32_t low1 = 0xCD9E8D57u * c[2], high1 = __umulhi(0xCD9E8D57u, c[2]);
-      c[0] = high1 ^ c[1] ^ k0, c[1] = low1, c[2] = high0 ^ c[3] ^ k1, c[3] = low0;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
   }
 
   std::uint64_t key_;

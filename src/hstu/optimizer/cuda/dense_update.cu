@@ -8,44 +8,98 @@
 namespace hstu::cuda {
 namespace {
 
-constexpr int kThreads = 256, kMostBlocks = 1024;
-constexpr int kSumThreads = 1024;
+constexpr int kThreads = 256;
+constexpr std::int64_t kChunk = 1 << 14;      // elements of a block
+constexpr std::size_t kMostParameters = 128;  // of one launch: they travel as its argument
 
-__global__ void update(DenseUpdate u) {
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  update_elements(u, first, u.end, static_cast<std::int64_t>(gridDim.x) * blockDim.x);
+template <typename T>
+struct Many {
+  T one[kMostParameters];
+};
+
+__global__ void update(const __grid_constant__ Many<DenseUpdate> all) {
+  const DenseUpdate& u = all.one[blockIdx.y];
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * kChunk;
+  update_elements(u, begin + threadIdx.x, begin + kChunk < u.end ? begin + kChunk : u.end, kThreads);
 }
 
-__global__ void sum_of_squares(FloatList list, double* result) {
-  __shared__ double sums[kSumThreads];
-  double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < list.size; i += kSumThreads)
-    sum += static_cast<double>(list.values[i]) * static_cast<double>(list.values[i]);
-  sums[threadIdx.x] = sum;
-  for (int half = kSumThreads / 2; half > 0; half /= 2) {
+// In double and in a fixed order: `size` terms by one block.
+template <typename Term>
+__device__ double sum(std::int64_t size, const Term& term) {
+  __shared__ double sums[kThreads];
+  double mine = 0;
+  for (std::int64_t i = threadIdx.x; i < size; i += kThreads) mine += term(i);
+  sums[threadIdx.x] = mine;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
   }
-  if (threadIdx.x == 0) *result = sums[0];
+  return sums[0];
+}
+
+// partial (lists, chunks).
+__global__ void squares_of_chunks(const __grid_constant__ Many<FloatList> lists, double* partial) {
+  const FloatList& list = lists.one[blockIdx.y];
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * kChunk;
+  if (begin >= list.size) return;
+  const double result = sum(begin + kChunk < list.size ? kChunk : list.size - begin, [&](std::int64_t i) {
+    const double x = list.values[begin + i];
+    return x * x;
+  });
+  if (threadIdx.x == 0) partial[blockIdx.y * static_cast<std::int64_t>(gridDim.x) + blockIdx.x] = result;
+}
+
+__global__ void sum_chunks(const __grid_constant__ Many<FloatList> lists, const double* partial,
+                           std::int64_t chunks, double* result) {
+  const std::int64_t mine = (lists.one[blockIdx.x].size + kChunk - 1) / kChunk;
+  const double total = sum(mine, [&](std::int64_t i) { return partial[blockIdx.x * chunks + i]; });
+  if (threadIdx.x == 0) result[blockIdx.x] = total;
+}
+
+std::int64_t size_of(const DenseUpdate& u) {
+  return u.end;
+}
+std::int64_t size_of(const FloatList& list) {
+  return list.size;
+}
+
+// launch(those, chunks of the largest, number of the first) for every kMostParameters.
+template <typename T, typename Launch>
+void for_many(std::span<const T> all, const Launch& launch) {
+  for (std::size_t first = 0; first < all.size(); first += kMostParameters) {
+    const auto some = all.subspan(first, std::min(kMostParameters, all.size() - first));
+    Many<T> argument{};
+    std::copy(some.begin(), some.end(), argument.one);
+    std::int64_t largest = 0;
+    for (const T& one : some) largest = std::max(largest, size_of(one));
+    launch(argument,
+           dim3(static_cast<unsigned>(std::max<std::int64_t>(1, (largest + kChunk - 1) / kChunk)),
+                static_cast<unsigned>(some.size())),
+           first);
+  }
 }
 
 }  // namespace
 
 void update_dense(std::span<const DenseUpdate> updates, CudaStream stream) {
-  for (const DenseUpdate& u : updates) {
-    if (u.end == 0) continue;
-    const auto blocks =
-        static_cast<int>(std::min<std::int64_t>(kMostBlocks, (u.end + kThreads - 1) / kThreads));
-    update<<<blocks, kThreads, 0, stream.handle>>>(u);
-  }
+  for_many(updates, [&](const Many<DenseUpdate>& some, dim3 blocks, std::size_t) {
+    update<<<blocks, kThreads, 0, stream.handle>>>(some);
+  });
   check_cuda(cudaGetLastError(), "updating dense parameters");
 }
 
 void sums_of_squares(std::span<const FloatList> lists, std::span<double> sums, CudaStream stream) {
-  const Buffer results = stream.memory->allocate(static_cast<std::int64_t>(lists.size() * sizeof(double)));
+  const auto doubles = [&](std::size_t n) {
+    return stream.memory->allocate(static_cast<std::int64_t>(n * sizeof(double)));
+  };
+  const Buffer results = doubles(lists.size());
   auto* const result = reinterpret_cast<double*>(results.data());
-  for (std::size_t i = 0; i < lists.size(); ++i)
-    sum_of_squares<<<1, kSumThreads, 0, stream.handle>>>(lists[i], result + i);
+  for_many(lists, [&](const Many<FloatList>& some, dim3 blocks, std::size_t first) {
+    const Buffer partials = doubles(std::size_t{blocks.x} * blocks.y);
+    auto* const partial = reinterpret_cast<double*>(partials.data());
+    squares_of_chunks<<<blocks, kThreads, 0, stream.handle>>>(some, partial);
+    sum_chunks<<<blocks.y, kThreads, 0, stream.handle>>>(some, partial, blocks.x, result + first);
+  });
   check_cuda(cudaGetLastError(), "summing squares of gradients");
   copy(sums.data(), result, lists.size() * sizeof(double), stream.handle);
   synchronize(stream.handle);

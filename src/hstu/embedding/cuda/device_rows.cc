@@ -1,0 +1,107 @@
+#include "hstu/embedding/device_rows.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "hstu/base/error.h"
+#include "hstu/device/stream.h"
+#include "hstu/embedding/cuda/device_row_store.h"
+
+namespace hstu::cuda {
+namespace {
+
+DeviceRowStore& store_of(const DeviceRows& rows) {
+  return static_cast<DeviceRowStore&>(*rows.store);
+}
+
+template <typename T>
+T* data_of(const Tensor& tensor) {
+  return tensor.defined() ? const_cast<T*>(tensor.data<T>()) : nullptr;
+}
+
+RowList list_of(const DeviceRows& rows, std::uint32_t number = 0) {
+  return {.table = store_of(rows).table(),
+          .size = rows.slots.defined()    ? rows.slots.size()
+                  : rows.values.defined() ? rows.values.rows()
+                                          : 0,
+          .ids = data_of<std::int64_t>(rows.ids),
+          .slots = data_of<std::int64_t>(rows.slots),
+          .values = data_of<float>(rows.values),
+          .state = nullptr,
+          .number = number};
+}
+
+std::vector<RowList> lists_of(std::span<const DeviceRows> rows) {
+  std::vector<RowList> lists;
+  lists.reserve(rows.size());
+  for (const DeviceRows& one : rows) lists.push_back(list_of(one));
+  return lists;
+}
+
+const Context& context_of(std::span<const DeviceRows> rows) {
+  return store_of(rows.front()).context();
+}
+
+}  // namespace
+
+std::unique_ptr<RowStore> make_row_store(const RowShape& shape, const Context& context) {
+  return std::make_unique<DeviceRowStore>(shape, context);
+}
+
+void find_slots(std::span<const DeviceRows> rows) {
+  if (rows.empty()) return;
+  find_rows(lists_of(rows), context_of(rows).stream.cuda());
+}
+
+void create_slots(std::span<const DeviceRows> rows) {
+  if (rows.empty()) return;
+  if (std::none_of(rows.begin(), rows.end(), [](const DeviceRows& one) { return one.slots.rows() > 0; }))
+    return;
+  std::vector<RowList> lists;
+  for (const DeviceRows& one : rows) {
+    DeviceRowStore& store = store_of(one);
+    store.reserve(one.slots.rows());
+    lists.push_back(list_of(one, store.next_number()));
+    store.created(store.number());
+  }
+  create_rows(lists, context_of(rows).stream.cuda());
+}
+
+void gather(std::span<const DeviceRows> rows) {
+  if (rows.empty()) return;
+  gather_rows(lists_of(rows), context_of(rows).stream.cuda());
+}
+
+void update(std::span<const DeviceRows> rows, const RowOptimizer& optimizer, double learning_rate) {
+  if (rows.empty()) return;
+  std::vector<RowList> lists;
+  for (const DeviceRows& one : rows) {
+    store_of(one).check_updates();
+    lists.push_back(list_of(one, store_of(one).next_number()));
+  }
+  update_rows(lists, optimizer, learning_rate, context_of(rows).stream.cuda());
+}
+
+void merge(std::span<const DeviceRows> rows, bool is_first_part) {
+  if (rows.empty()) return;
+  std::vector<RowList> lists;
+  for (const DeviceRows& one : rows) {
+    DeviceRowStore& store = store_of(one);
+    lists.push_back(list_of(one, is_first_part ? store.next_number() : store.number()));
+  }
+  merge_gradients(lists, context_of(rows).stream.cuda());
+}
+
+std::optional<NotFiniteRow> first_not_finite(std::span<const DeviceRows> rows) {
+  if (rows.empty()) return std::nullopt;
+  const Context& context = context_of(rows);
+  Tensor found = Tensor::empty({1}, DType::i64, context);
+  auto* const place = reinterpret_cast<std::uint64_t*>(found.mutable_data<std::int64_t>());
+  find_not_finite(lists_of(rows), place, context.stream.cuda());
+  const auto first = static_cast<std::uint64_t>(found.to_host(context.stream).data<std::int64_t>()[0]);
+  if (first == kAllFinite) return std::nullopt;
+  return NotFiniteRow{static_cast<std::size_t>(first >> 40),
+                      static_cast<std::int64_t>(first & ((std::uint64_t{1} << 40) - 1))};
+}
+
+}  // namespace hstu::cuda

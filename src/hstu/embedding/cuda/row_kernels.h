@@ -1,0 +1,92 @@
+// The work on rows in a GPU's memory. Each function is one launch for the lists of all tables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <cuda_runtime_api.h>
+
+#include "hstu/embedding/row_optimizer.h"
+
+namespace hstu::cuda {
+
+// A row is one record: this header, D values, the optimizer's state, padding to 16 bytes. Records are in
+// chunks of 2^shift with constant addresses, in order of slots.
+struct RowHeader {
+  std::int64_t id;
+  float* owner;         // the gradient that the others of this row are added to, where `stamp` is this merge
+  std::uint32_t stamp;  // the last update or merge that had this row
+  std::uint32_t unused[3];
+};
+static_assert(sizeof(RowHeader) == 32);
+
+// Open addressing with linear probing, as RowIndex.
+struct IndexEntry {
+  std::int64_t id;  // kNoId: empty
+  std::int64_t slot;
+};
+inline constexpr std::int64_t kNoId = -1;  // ids of rows are 0 .. V - 1
+inline constexpr int kFilled = 0xff;       // every byte of an empty entry
+
+// What the GPU tells the host without being asked: page-locked memory that kernels write.
+struct RowReport {
+  std::int64_t rows = 0;       // in use ...
+  std::uint32_t creation = 0;  // ... after this call of create()
+  std::uint32_t twice = 0;     // 1: an update had a row twice
+};
+
+struct RowTable {
+  IndexEntry* entries = nullptr;
+  std::int64_t mask = -1;  // number of entries - 1
+  std::byte* const* chunks = nullptr;
+  std::int64_t* rows = nullptr;  // in use
+  RowReport* report = nullptr;
+  std::int64_t record_bytes = 0;
+  int shift = 0;
+  float bound = 0;  // of initial values
+  std::int64_t nominal_rows = 0;
+  std::int64_t dim = 0, state_width = 0;
+  std::uint64_t key = 0;
+};
+
+// Rows of one table. A function reads what its comment names, the table, the size and, where it creates,
+// updates or merges, the number.
+struct RowList {
+  RowTable table;
+  std::int64_t size = 0;              // n
+  const std::int64_t* ids = nullptr;  // (n) each once
+  std::int64_t* slots = nullptr;      // (n)
+  float* values = nullptr;            // (n, D), or gradients
+  float* state = nullptr;             // (n, S)
+  std::uint32_t number = 0;           // of the call: never that of the call before
+};
+
+// slots of ids.
+void find_rows(std::span<const RowList> lists, cudaStream_t stream);
+// The same; missing rows are created with their initial values. The tables have room for all.
+void create_rows(std::span<const RowList> lists, cudaStream_t stream);
+// values: the rows at `slots`; initial values of `ids` where a row is absent, zeros for the null row.
+void gather_rows(std::span<const RowList> lists, cudaStream_t stream);
+// Updates the rows at `slots` (each once) by the gradients in `values`; skips negative slots.
+void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
+                 cudaStream_t stream);
+// Lists of one `number` are parts of one batch, merged in order: adds the gradient of a row that an earlier
+// list had to the gradient there, and sets the slot here to kMerged.
+inline constexpr std::int64_t kMerged = -3;
+void merge_gradients(std::span<const RowList> lists, cudaStream_t stream);
+
+// found (one): the first place of a value that is not finite, as list * 2^40 + row; kAllFinite if there is
+// none.
+inline constexpr std::uint64_t kAllFinite = ~std::uint64_t{0};
+void find_not_finite(std::span<const RowList> lists, std::uint64_t* found, cudaStream_t stream);
+
+// One list: ids (n) of slots 0 .. n - 1.
+void list_ids(const RowList& list, std::int64_t* ids, cudaStream_t stream);
+// One list: values and state of the rows at `slots`, read or written; null: not asked for.
+void read_rows(const RowList& list, cudaStream_t stream);
+void write_rows(const RowList& list, cudaStream_t stream);
+// Puts the entries of `from` (n of them, some empty) into the empty index of `table`.
+void rebuild_index(const IndexEntry* from, std::int64_t n, const RowTable& table, cudaStream_t stream);
+
+}  // namespace hstu::cuda

@@ -1,0 +1,46 @@
+// Rows in a GPU's memory: a RowStore per table, and the verbs over the stores of all tables, one launch each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "hstu/embedding/row_store.h"
+#include "hstu/tensor/tensor.h"
+
+namespace hstu {
+
+// Rows of one table in the GPU's memory: ids (n) i64, each once; slots (n) i64; values (n, D) f32: rows or
+// gradients. A verb needs only what it names.
+struct DeviceRows {
+  RowStore* store = nullptr;  // of cuda::make_row_store
+  Tensor ids, slots, values;
+};
+
+// The first row of gradients that has a value that is not finite.
+struct NotFiniteRow {
+  std::size_t list = 0;
+  std::int64_t row = 0;
+};
+
+// All but make_row_store put their work on the stores' stream. All throw Error in a build without CUDA.
+namespace cuda {
+
+// Rows in memory of the context's pool: a hash table and chunks with constant addresses, both of which grow.
+// Contents equal those of HostRowStore: the same rows to the bit until the first update, which rounds
+// differently. Growth waits for the stream; the other verbs do not.
+std::unique_ptr<RowStore> make_row_store(const RowShape& shape, const Context& context);
+
+void find_slots(std::span<const DeviceRows> lists);    // ids -> slots
+void create_slots(std::span<const DeviceRows> lists);  // ids -> slots
+void gather(std::span<const DeviceRows> lists);        // ids, slots -> values
+void update(std::span<const DeviceRows> lists, const RowOptimizer& optimizer, double learning_rate);
+// Adds the gradients of rows that an earlier part of the batch had to the gradients there, and removes them
+// here: their slots become negative. One call for each part, in order.
+void merge(std::span<const DeviceRows> lists, bool is_first_part);
+// Waits for the stream.
+std::optional<NotFiniteRow> first_not_finite(std::span<const DeviceRows> lists);
+
+}  // namespace cuda
+}  // namespace hstu

@@ -1,0 +1,40 @@
+// Stands in for cuda/ in a build without CUDA.
+#ifndef HSTU_WITH_CUDA
+
+#include "hstu/base/error.h"
+#include "hstu/embedding/device_rows.h"
+
+namespace hstu::cuda {
+namespace {
+
+[[noreturn]] void refuse() {
+  fail("this hstu was built without CUDA");
+}
+
+}  // namespace
+
+std::unique_ptr<RowStore> make_row_store(const RowShape&, const Context&) {
+  refuse();
+}
+void find_slots(std::span<const DeviceRows>) {
+  refuse();
+}
+void create_slots(std::span<const DeviceRows>) {
+  refuse();
+}
+void gather(std::span<const DeviceRows>) {
+  refuse();
+}
+void update(std::span<const DeviceRows>, const RowOptimizer&, double) {
+  refuse();
+}
+void merge(std::span<const DeviceRows>, bool) {
+  refuse();
+}
+std::optional<NotFiniteRow> first_not_finite(std::span<const DeviceRows>) {
+  refuse();
+}
+
+}  // namespace hstu::cuda
+
+#endif

@@ -1,0 +1,168 @@
+// Tables in a GPU's memory against those of the host: the same operations, the same contents.
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "embedding/support.h"
+#include "hstu/base/error.h"
+#include "hstu/embedding/row_gradients.h"
+#include "hstu/embedding/table_set.h"
+
+namespace hstu {
+namespace {
+
+using namespace testing_embedding;
+
+class TablesOnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+    gpu_ = make_context(Device::cuda(0));
+  }
+  Context gpu_;
+};
+
+void expect_equal_rows(const EmbeddingTable& host, const EmbeddingTable& gpu, float tolerance) {
+  const auto expected = rows_by_id(host), found = rows_by_id(gpu);
+  ASSERT_EQ(found.size(), expected.size());
+  const auto near = [&](const std::vector<float>& a, const std::vector<float>& b, std::int64_t id) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i)
+      ASSERT_NEAR(a[i], b[i], tolerance * (1 + std::abs(a[i]))) << "id " << id << ", value " << i;
+  };
+  for (std::size_t r = 0; r < found.size(); ++r) {
+    ASSERT_EQ(found[r].id, expected[r].id);
+    near(expected[r].values, found[r].values, found[r].id);
+    near(expected[r].state, found[r].state, found[r].id);
+  }
+}
+
+// Distinct ids, some of them outside the table.
+Ids some_ids(RandomStream& random, std::int64_t rows, std::size_t n) {
+  Ids ids;
+  for (std::size_t i = 0; i < n; ++i)
+    ids.push_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows + 4))) - 2);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+TEST_F(TablesOnGpu, HaveTheHostsRowsAfterAnyOperations) {
+  for (const RowOptimizerKind kind :
+       {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam}) {
+    for (const std::int64_t dim : {1, 6, 64, 300}) {
+      const TableConfig config{"item", 60'000, dim};
+      EmbeddingTable host(config, {.kind = kind}, 5), gpu(config, {.kind = kind}, 5, gpu_);
+      RandomStream random{.key = 7};
+      for (int step = 0; step < 12; ++step) {
+        const Ids ids = some_ids(random, config.rows, static_cast<std::size_t>(random.below(9000)));
+        EXPECT_EQ(eval_lookup(host, ids).size(), eval_lookup(gpu, ids).size());
+        const auto before = train_lookup(host, ids), found = train_lookup(gpu, ids);
+        for (std::size_t i = 0; i < before.size(); ++i)
+          ASSERT_NEAR(found[i], before[i], 2e-5f * (1 + std::abs(before[i]))) << step;
+        const auto gradients = random_values(ids.size() * static_cast<std::size_t>(dim), random.bits());
+        apply_gradients(host, ids, gradients.data(), 0.05);
+        apply_gradients(gpu, ids, gradients.data(), 0.05);
+        ASSERT_EQ(gpu.rows_alive(), host.rows_alive());
+      }
+      expect_equal_rows(host, gpu, 2e-5f);
+    }
+  }
+}
+
+TEST_F(TablesOnGpu, BeginWithTheHostsInitialValuesToTheBit) {
+  EmbeddingTable host({"item", 5000, 9}, {}, 1), gpu({"item", 5000, 9}, {}, 1, gpu_);
+  const Ids ids = range(-3, 5003);
+  EXPECT_EQ(eval_lookup(gpu, ids), eval_lookup(host, ids)) << "absent rows, and null rows";
+  EXPECT_EQ(gpu.rows_alive(), 0) << "evaluation makes no rows";
+  EXPECT_EQ(train_lookup(gpu, ids), train_lookup(host, ids));
+  EXPECT_EQ(gpu.rows_alive(), 5000);
+  EXPECT_TRUE(gpu.contains(0) && gpu.contains(4999) && !gpu.contains(5000));
+  expect_equal_rows(host, gpu, 0);
+}
+
+TEST_F(TablesOnGpu, KeepTheirRowsWhileTheyGrow) {
+  const TableConfig config{"item", 3'000'000, 128};  // a chunk holds 8,192 of these rows
+  EmbeddingTable gpu(config, {.kind = RowOptimizerKind::adam}, 1, gpu_);
+  const Ids early{0, 2'999'999, 777};
+  const auto gradients = random_values(3 * 128, 2);
+  apply_gradients(gpu, early, gradients.data(), 0.1);
+  const auto before = eval_lookup(gpu, early);
+  for (std::int64_t first = 1000; first < 200'000; first += 20'000)
+    train_lookup(gpu, range(first, first + 20'000));
+  EXPECT_EQ(gpu.rows_alive(), 200'003);
+  EXPECT_EQ(eval_lookup(gpu, early), before);
+  EXPECT_LT(gpu.bytes(), std::int64_t{400'000} * (32 + 4 * (3 * 128 + 4) + 64));
+}
+
+TEST_F(TablesOnGpu, AreRestoredFromTheHostsRows) {
+  const RowOptimizer adam{.kind = RowOptimizerKind::adam};
+  EmbeddingTable host({"item", 200'000, 5}, adam, 1), gpu({"item", 200'000, 5}, adam, 1, gpu_);
+  const Ids ids = range(10, 150'000);  // more than a block of rows
+  const auto gradients = random_values(ids.size() * 5, 3);
+  apply_gradients(host, ids, gradients.data(), 0.1);
+  std::vector<float> values(ids.size() * 5), state(ids.size() * 11);
+  host.read(host.places_by_id(), values.data(), state.data());
+  gpu.restore(ids, values.data(), state.data());
+  std::vector<float> values_there(values.size()), state_there(state.size());
+  gpu.read(gpu.places_by_id(), values_there.data(), state_there.data());
+  EXPECT_EQ(values_there, values);
+  EXPECT_EQ(state_there, state);
+}
+
+TEST_F(TablesOnGpu, RefuseARowThatIsTwiceInOneUpdate) {
+  EmbeddingTable gpu({"item", 100, 2}, {}, 1, gpu_);
+  train_lookup(gpu, {4, 5});
+  std::vector<std::int64_t> slots = gpu.slots(Ids{4, 5}, RowAccess::train);
+  slots.push_back(slots.front());
+  const std::vector<float> gradients(6, 1.0f);
+  EXPECT_THROW(gpu.update(slots, gradients.data(), 0.1), InternalError);
+}
+
+// Gradients of three tables and three parts of a batch that share rows.
+TEST_F(TablesOnGpu, MergeThePartsOfABatchAsTheHostDoes) {
+  const std::vector<TableConfig> configs{{"a", 1000, 12}, {"b", 50, 12}, {"c", 10'000, 12}};
+  TableSet host(configs, {}, 1), gpu(configs, {}, 1, gpu_);
+  RandomStream random{.key = 3};
+  for (int step = 0; step < 4; ++step) {
+    RowGradients of_host(host), of_gpu(gpu);
+    for (int part = 0; part < 3; ++part) {
+      std::vector<Tensor> ids, gradients, ids_there, gradients_there;
+      for (std::size_t t = 0; t < configs.size(); ++t) {
+        const Ids some = some_ids(random, configs[t].rows, t == 1 ? 60 : 700);
+        ids.push_back(tensor(some));
+        ids_there.push_back(ids.back().copy(gpu_));
+        const bool has_gradient = part != 1 || t != 2;
+        gradients.push_back(has_gradient ? Tensor::from<float>({ids.back().size(), 12},
+                                                               random_values(some.size() * 12, random.bits()))
+                                         : Tensor());
+        gradients_there.push_back(has_gradient ? gradients.back().copy(gpu_) : Tensor());
+      }
+      of_host.add(host.select(ids, RowAccess::train), gradients);
+      of_gpu.add(gpu.select(ids_there, RowAccess::train), gradients_there);
+    }
+    for (RowGradients* gradients : {&of_host, &of_gpu}) {
+      gradients->merge(one_rank());
+      EXPECT_FALSE(gradients->first_bad());
+      gradients->apply(0.1);
+    }
+  }
+  for (std::size_t t = 0; t < configs.size(); ++t) expect_equal_rows(host[t], gpu[t], 1e-5f);
+}
+
+TEST_F(TablesOnGpu, NameTheFirstGradientThatIsNotFinite) {
+  TableSet gpu({{"a", 100, 2}, {"b", 50, 2}}, {}, 1, gpu_);
+  RowGradients gradients(gpu);
+  const std::vector<Tensor> ids{tensor({1, 2}).copy(gpu_), tensor({4, 5, 6}).copy(gpu_)};
+  const Tensor good = Tensor::from<float>({2, 2}, {0, 1, 2, 3});
+  const Tensor bad = Tensor::from<float>({3, 2}, {0, 0, 0, INFINITY, NAN, 0});
+  gradients.add(gpu.select(ids, RowAccess::train), {good.copy(gpu_), bad.copy(gpu_)});
+  const auto found = gradients.first_bad();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->table, 1u);
+  EXPECT_EQ(found->id, 5);
+}
+
+}  // namespace
+}  // namespace hstu

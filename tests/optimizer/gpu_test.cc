@@ -1,0 +1,61 @@
+// The dense optimizer and the norm of gradients on a GPU against the host's.
+#include <gtest/gtest.h>
+
+#include "hstu/optimizer/clipping.h"
+#include "hstu/optimizer/dense_optimizer.h"
+#include "optimizer/support.h"
+
+namespace hstu {
+namespace {
+
+using namespace testing_optimizer;
+
+// More parameters than one launch takes, some of several chunks, one empty.
+constexpr int kParameters = 150;
+std::int64_t size_of_parameter(int i) {
+  return i % 50 == 0 ? 40'000 + i : i == 7 ? 0 : 3 * i;
+}
+
+TEST(OptimizerOnGpu, UpdatesAndNormsAreTheHosts) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Context gpu = make_context(Device::cuda(0));
+  Parameters on_host, on_gpu;
+  for (int i = 0; i < kParameters; ++i) {
+    const auto values = random_values(size_of_parameter(i), static_cast<std::uint64_t>(i));
+    for (Parameters* parameters : {&on_host, &on_gpu}) parameters->add(fmt::format("p{}", i), values);
+  }
+  for (Parameter* p : on_gpu.list()) p->value = p->value.copy(gpu), p->gradient = p->gradient.copy(gpu);
+  DenseOptimizer host(on_host.list(), {}), there(on_gpu.list(), {}, gpu);
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    for (std::size_t i = 0; i < kParameters; ++i) {
+      Parameter& p = *on_host.list()[i];
+      set_gradient(p, random_values(p.value.size(), 1000 * step + i));
+      on_gpu.list()[i]->gradient.copy_from(p.gradient, gpu.stream);
+    }
+    const double norm = gradient_norm(on_host.list(), host_context());
+    EXPECT_NEAR(gradient_norm(on_gpu.list(), gpu), norm, 1e-12 * norm);
+    host.step(0.01, 0.5);
+    there.step(0.01, 0.5);
+  }
+  for (std::size_t i = 0; i < kParameters; ++i) {
+    const auto expected = values_of(on_host.list()[i]->value),
+               found = values_of(on_gpu.list()[i]->value.to_host(gpu.stream));
+    for (std::size_t k = 0; k < expected.size(); ++k)
+      ASSERT_NEAR(found[k], expected[k], 2e-6) << "parameter " << i << ", element " << k;
+  }
+}
+
+TEST(OptimizerOnGpu, NamesTheGradientThatIsNotFinite) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Context gpu = make_context(Device::cuda(0));
+  Parameters parameters;
+  for (int i = 0; i < kParameters; ++i)
+    parameters.add(fmt::format("p{}", i), random_values(size_of_parameter(i), 1));
+  Tensor& gradient = parameters.list()[149]->gradient;
+  gradient.mutable_data<float>()[gradient.size() - 1] = INFINITY;
+  for (Parameter* p : parameters.list()) p->gradient = p->gradient.copy(gpu);
+  EXPECT_EQ(first_bad_gradient(parameters.list(), gpu), "p149");
+}
+
+}  // namespace
+}  // namespace hstu
