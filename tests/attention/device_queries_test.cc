@@ -1,4 +1,4 @@
-// Query offsets and accumulation in the plain kernels, and the check of lists in device memory. The tests
+// Query offsets and accumulation, and the check of lists in device memory. The tests
 // skip on machines without a GPU.
 #ifdef HSTU_WITH_CUDA
 
@@ -31,7 +31,9 @@ class DeviceProblem {
 
   AttentionProblem problem() {
     AttentionProblem p = host_.problem();
-    p.type = std::is_same_v<T, float> ? AttentionType::fp32 : AttentionType::bf16;
+    p.type = std::is_same_v<T, float>    ? AttentionType::fp32
+             : std::is_same_v<T, __half> ? AttentionType::fp16
+                                         : AttentionType::bf16;
     p.q.data = q_.as(), p.k.data = k_.as(), p.v.data = v_.as();
     p.offsets = offsets_.as<std::int64_t>();
     if (p.query_offsets != nullptr) p.query_offsets = query_offsets_.as<std::int64_t>();
@@ -80,7 +82,7 @@ void expect_near(const DeviceBytes& found, const std::vector<double>& expected, 
   EXPECT_LE(std::sqrt(error), kRounding<T> * std::sqrt(norm)) << what;
 }
 
-// The plain kernels against the CPU form in fp64. `added`: the gradients are added to this number.
+// The kernels against the CPU form in fp64. `added`: the gradients are added to this number.
 template <typename T>
 void expect_as_on_cpu(const HostShape& shape, float added = 0) {
   HostProblem<float> host(shape);
@@ -111,7 +113,8 @@ void expect_as_on_cpu(const HostShape& shape, float added = 0) {
   const AttentionRows of_queries = host.query_row_view(host.q), of_tokens = host.token_row_view(host.k);
   const AttentionProblem p = device.problem();
   const AttentionDevice gpu = cuda::attention_device();
-  ASSERT_EQ(choose_attention(p, gpu).forward, AttentionKernel::plain);
+  const bool is_few = p.query_offsets != nullptr && sizeof(T) == 2 && shape.gap == 8;
+  ASSERT_EQ(choose_attention(p, gpu).forward, is_few ? AttentionKernel::few_queries : AttentionKernel::plain);
   attention_forward(p, gpu, at(of_queries, found_o));
   attention_backward(p, gpu,
                      {.d_o = device.d_o(),
@@ -142,6 +145,18 @@ std::vector<HostShape> shapes() {
       {.lengths = {20, 30}, .queries = {0, 0}}};
 }
 
+// The same with rows that the kernels for few queries take.
+std::vector<HostShape> aligned_shapes() {
+  std::vector<HostShape> all;
+  for (const int head_dim : {8, 16, 64, 128, 256}) {
+    for (HostShape shape : shapes()) {
+      shape.head_dim = head_dim, shape.gap = 8;
+      all.push_back(shape);
+    }
+  }
+  return all;
+}
+
 class AttentionQueriesOnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -153,6 +168,11 @@ TEST_F(AttentionQueriesOnGpu, AreTheLastTokensOfEachSample) {
   for (const HostShape& shape : shapes()) {
     expect_as_on_cpu<float>(shape);
     expect_as_on_cpu<__nv_bfloat16>(shape);
+    expect_as_on_cpu<__half>(shape);
+  }
+  for (const HostShape& shape : aligned_shapes()) {
+    expect_as_on_cpu<__nv_bfloat16>(shape);
+    expect_as_on_cpu<__half>(shape);
   }
 }
 
@@ -162,6 +182,7 @@ TEST_F(AttentionQueriesOnGpu, GradientsAreAddedWhereThatIsAsked) {
     shape.queries.clear();
     expect_as_on_cpu<float>(shape, 2);
   }
+  for (const HostShape& shape : aligned_shapes()) expect_as_on_cpu<__nv_bfloat16>(shape, 2);
 }
 
 TEST_F(AttentionQueriesOnGpu, FastKernelsRefuseToAddBeforeTheyLaunch) {

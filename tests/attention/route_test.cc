@@ -137,16 +137,23 @@ TEST(AttentionRoute, TheHostComputesOnTheCpu) {
   EXPECT_EQ(to_string(AttentionKernel::cpu), "cpu");
 }
 
-TEST(AttentionRoute, QueryOffsetsGoToThePlainKernelsOnEveryGpu) {
+TEST(AttentionRoute, QueryOffsetsGoToTheKernelsForFewQueriesOnEveryGpu) {
   const std::vector<std::int64_t> query_offsets{0, 1, 2, 3, 4};
   AttentionProblem p = usual();
   p.query_offsets = query_offsets.data(), p.queries = 4;
-  for (const AttentionDevice device : {kHopper, kAmpere}) {
+  for (const AttentionDevice device : {kHopper, kAmpere, AttentionDevice{7, 5, 68}}) {
     const AttentionRoute route = choose_attention(p, device);
-    EXPECT_EQ(route.forward, AttentionKernel::plain);
-    EXPECT_EQ(route.backward, AttentionKernel::plain);
-    EXPECT_THAT(route.why, HasSubstr("query offsets"));
+    EXPECT_EQ(route.forward, AttentionKernel::few_queries);
+    EXPECT_EQ(route.backward, AttentionKernel::few_queries);
+    AttentionProblem other = p;
+    other.type = AttentionType::fp32;
+    EXPECT_EQ(choose_attention(other, device).forward, AttentionKernel::plain);
+    other = p;
+    other.head_dim = 40;
+    EXPECT_EQ(choose_attention(other, device).backward, AttentionKernel::plain);
+    EXPECT_THAT(choose_attention(other, device).why, HasSubstr("head size 40"));
   }
+  EXPECT_EQ(to_string(AttentionKernel::few_queries), "few_queries");
 }
 
 TEST(AttentionRoute, WhatTheDeviceDoesNotComputeIsRefusedWithFieldAndValue) {

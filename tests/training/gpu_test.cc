@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "training/gpu_activity.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
 
@@ -94,6 +95,26 @@ TEST_F(TrainingOnGpu, BFloat16FollowsFp32) {
   run("whole");
   run("again");
   expect_same_run("whole", "again");
+}
+
+// A step copies to the host what it reports and what it checks, and nothing else: the losses, the sums of
+// squares of the parameters' gradients, whether the rows' gradients are finite, and the logits.
+TEST_F(TrainingOnGpu, AStepHasNoHiddenCopyAndNeverWaitsForTheWholeDevice) {
+  Experiment gpu(options_);
+  const auto positions = gpu.anchors().training.first(48);
+  const auto step = [&](std::int64_t s) {
+    step_on(gpu, std::span(positions).subspan(static_cast<std::size_t>(8 * s), 8), s);
+  };
+  for (std::int64_t s = 0; s < 3; ++s) step(s);
+  std::string why;
+  const auto activity = testing::gpu_activity_of([&] { step(3); }, why);
+  if (!activity) GTEST_SKIP() << why;
+  EXPECT_GT(activity->kernels, 100);
+  EXPECT_EQ(activity->device_synchronisations, 0);
+  const auto parameters = static_cast<std::int64_t>(gpu.learner().model->parameters().all().size());
+  EXPECT_LE(activity->to_host.count, 4);
+  EXPECT_LE(activity->to_host.bytes, 8 * parameters + 8 + 4 + 8 * 4);
+  EXPECT_LE(activity->to_gpu.count, 2) << "the batch, and the gradient of the loss";
 }
 
 TEST_F(TrainingOnGpu, AnOverflowStopsBeforeAnythingIsSaved) {

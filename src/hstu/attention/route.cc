@@ -11,7 +11,6 @@ namespace {
 
 // Why the kernels for tensor cores cannot compute the problem; "" if they can.
 std::string not_for_tensor_cores(const AttentionProblem& p) {
-  if (p.query_offsets != nullptr) return "tensor cores do not take query offsets yet";
   if (p.type == AttentionType::fp32) return "fp32 has no tensor core route";
   if (p.head_dim != 32 && p.head_dim != 64 && p.head_dim != 128 && p.head_dim != 256)
     return fmt::format("head size {} is none of 32, 64, 128, 256", p.head_dim);
@@ -24,6 +23,17 @@ std::string not_for_tensor_cores(const AttentionProblem& p) {
 std::string too_long(const AttentionProblem& p, std::int64_t most) {
   const std::int64_t longest = p.longest > 0 ? p.longest : p.tokens;
   return longest <= most ? "" : fmt::format("a sample may have {} tokens, more than {}", longest, most);
+}
+
+// Why the kernels for few queries cannot compute a problem with query offsets; "" if they can.
+std::string not_for_few_queries(const AttentionProblem& p) {
+  if (p.type == AttentionType::fp32) return "query offsets in fp32";
+  if (!cuda::is_head_of_few_queries(p.head_dim))
+    return fmt::format("query offsets with head size {}, which is none of 8, 16, ... 256", p.head_dim);
+  for (const AttentionInput* rows : {&p.q, &p.k, &p.v}) {
+    if (!is_aligned(*rows)) return "q, k or v is not aligned to 16 bytes, or a stride is no multiple of 8";
+  }
+  return "";
 }
 
 // The same for the kernels for Hopper and for mma.sync, given that not_for_tensor_cores is "".
@@ -62,6 +72,11 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
     return {AttentionKernel::cpu, AttentionKernel::cpu, "the CPU form: the tensors are in host memory"};
   }
   check_attention_on_gpu(p);
+  if (p.query_offsets != nullptr) {
+    const std::string other = not_for_few_queries(p);
+    if (!other.empty()) return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + other};
+    return {AttentionKernel::few_queries, AttentionKernel::few_queries, "kernels for few queries"};
+  }
   const std::string neither = not_for_tensor_cores(p);
   if (!neither.empty()) return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + neither};
   const std::string no_hopper = not_hopper(p, device), no_mma = not_mma(p, device);
@@ -94,6 +109,8 @@ std::string to_string(AttentionKernel kernel) {
       return "hopper";
     case AttentionKernel::mma:
       return "mma";
+    case AttentionKernel::few_queries:
+      return "few_queries";
     case AttentionKernel::plain:
       return "plain";
   }

@@ -5,6 +5,7 @@
 
 #include "hstu/attention/attention_cuda.h"
 #include "hstu/attention/cuda/backward_sm90.h"
+#include "hstu/attention/cuda/few_queries.h"
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/mma.h"
 #include "hstu/attention/cuda/plain.h"
@@ -64,7 +65,8 @@ void check_gradients(const AttentionProblem& p, const AttentionGradients& g, Att
   check_vectors(kernel, "dk", g.dk);
   check_output(p, "dv", g.dv, p.tokens);
   check_vectors(kernel, "dv", g.dv);
-  check(kernel == AttentionKernel::plain || !(g.accumulate_dq || g.accumulate_dkv),
+  const bool adds = kernel == AttentionKernel::plain || kernel == AttentionKernel::few_queries;
+  check(adds || !(g.accumulate_dq || g.accumulate_dkv),
         "attention: the {} kernels overwrite gradients, they cannot add to them", to_string(kernel));
 }
 
@@ -255,6 +257,8 @@ void attention_forward(const AttentionProblem& p, const AttentionDevice& device,
     hopper_forward(p, device, route.forward_cluster, o, scratch.data, stream);
   else if (route.forward == AttentionKernel::mma)
     mma_forward(p, o, scratch.data, stream);
+  else if (route.forward == AttentionKernel::few_queries)
+    few_queries_forward(p, o, stream);
   else
     plain_forward(p, o, stream);
 }
@@ -269,6 +273,8 @@ void attention_backward(const AttentionProblem& p, const AttentionDevice& device
     hopper_backward(p, device, g, scratch.data, stream);
   else if (route.backward == AttentionKernel::mma)
     mma_backward(p, g, scratch.data, stream);
+  else if (route.backward == AttentionKernel::few_queries)
+    few_queries_backward(p, g, stream);
   else
     plain_backward(p, g, stream);
 }

@@ -1,6 +1,4 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "hstu/attention/cuda/jagged_rows.cuh"
 #include "hstu/attention/cuda/plain.h"
 #include "hstu/attention/cuda/samples.h"
 #include "hstu/device/cuda/check.h"
@@ -10,16 +8,6 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kPerLane = kPlainHeadDim / 32;
-
-template <typename T>
-struct Rows {
-  T* data;
-  std::int64_t row_stride, head_stride;
-};
-template <typename T>
-Rows<const T> rows_of(const AttentionInput& r) {
-  return {static_cast<const T*>(r.data), r.row_stride, r.head_stride};
-}
 
 struct Shape {
   Samples samples;
@@ -38,7 +26,7 @@ struct Fragment {
 template <typename T>
 __device__ Fragment load(const Rows<T>& rows, std::int64_t row, int head, int head_dim) {
   Fragment f;
-  const T* const at = rows.data + row * rows.row_stride + head * rows.head_stride;
+  const T* const at = rows.at(row, head);
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
     const int d = static_cast<int>(threadIdx.x % 32) + 32 * i;
@@ -46,20 +34,10 @@ __device__ Fragment load(const Rows<T>& rows, std::int64_t row, int head, int he
   }
   return f;
 }
-// Where results go; `accumulate`: they are added to what is there.
-template <typename T>
-struct Output {
-  Rows<T> rows;
-  bool accumulate;
-};
-template <typename T>
-Output<T> output_of(const AttentionRows& r, bool accumulate) {
-  return {{static_cast<T*>(r.data), r.row_stride, r.head_stride}, accumulate};
-}
 template <typename T>
 __device__ void store(const Output<T>& to, std::int64_t row, int head, int head_dim, const Fragment& f,
                       float scale) {
-  T* const at = to.rows.data + row * to.rows.row_stride + head * to.rows.head_stride;
+  T* const at = to.rows.at(row, head);
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
     const int d = static_cast<int>(threadIdx.x % 32) + 32 * i;
@@ -80,13 +58,8 @@ __device__ void add(Fragment& to, float factor, const Fragment& f) {
   for (int i = 0; i < kPerLane; ++i) to.x[i] = fmaf(factor, f.x[i], to.x[i]);
 }
 
-// silu(x) and its derivative.
-struct Silu {
-  float value, slope;
-};
 __device__ Silu silu(float x) {
-  const float sigma = 1.0f / (1.0f + expf(-x));
-  return {x * sigma, sigma * (1.0f + x * (1.0f - sigma))};
+  return silu_of(x, expf(-x));
 }
 
 // The row that this warp computes, and its sample. The sample's token i is row first_token + i of k and v,

@@ -1,8 +1,11 @@
-// A GPU's pool: the driver's stream-ordered allocator.
+// A GPU's pool: the driver's stream-ordered allocator, and lists of small blocks.
 #include "hstu/device/memory_pool.h"
 
 #include <algorithm>
+#include <bit>
+#include <map>
 #include <mutex>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -12,6 +15,22 @@
 namespace hstu::cuda {
 namespace {
 
+std::int64_t counted(std::int64_t bytes) {
+  return std::max<std::int64_t>(bytes, 256);
+}
+
+// The driver takes microseconds for a block: as long as a small kernel. Blocks up to this size are kept here.
+constexpr std::int64_t kKept = std::int64_t{1} << 20;
+
+// One of four sizes between powers of two, so that batches of slightly different length get the same blocks.
+std::int64_t rounded(std::int64_t bytes) {
+  const auto step =
+      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(counted(bytes) - 1)) / 4);
+  return (counted(bytes) + step - 1) / step * step;
+}
+
+// All work on a pool's memory is on its stream, so a block can be handed out again before the work of its
+// last owner is done.
 class CudaMemoryPool final : public MemoryPool {
  public:
   CudaMemoryPool(const Stream& stream, std::int64_t limit) : MemoryPool(stream, limit) {
@@ -25,42 +44,72 @@ class CudaMemoryPool final : public MemoryPool {
     check_cuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
                "setting up a memory pool");
   }
-  ~CudaMemoryPool() override { cudaMemPoolDestroy(pool_); }
+  ~CudaMemoryPool() override {
+    free_kept();
+    cudaMemPoolDestroy(pool_);
+  }
 
   void trim() override {
+    const std::scoped_lock lock(mutex_);
+    free_kept();
     stream().synchronize();  // frees that the stream has not reached yet count as in use
     check_cuda(cudaMemPoolTrimTo(pool_, 0), "trimming a memory pool");
   }
   MemoryFigures figures() const override {
-    return {attribute(cudaMemPoolAttrUsedMemCurrent), attribute(cudaMemPoolAttrUsedMemHigh),
-            attribute(cudaMemPoolAttrReservedMemCurrent)};
+    const std::scoped_lock lock(mutex_);
+    std::uint64_t reserved = 0;
+    check_cuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved),
+               "asking a memory pool");
+    return {in_use_, peak_, static_cast<std::int64_t>(reserved)};
   }
 
  private:
   Block acquire(std::int64_t bytes) override {
-    const std::int64_t size = std::max<std::int64_t>(bytes, 1);
     const std::scoped_lock lock(mutex_);
-    const std::int64_t in_use = attribute(cudaMemPoolAttrUsedMemCurrent);
-    if (limit() > 0 && in_use + size > limit()) refuse(bytes, in_use, "");
+    if (limit() > 0 && in_use_ + counted(bytes) > limit()) refuse(bytes, in_use_, "");
+    const bool is_kept = bytes <= kKept;
+    Block block{nullptr, is_kept ? rounded(bytes) : bytes};
+    std::vector<std::byte*>* const kept = is_kept ? &kept_[block.capacity] : nullptr;
+    if (kept != nullptr && !kept->empty()) {
+      block.data = kept->back();
+      kept->pop_back();
+    } else {
+      block.data = from_driver(bytes, block.capacity);
+    }
+    in_use_ += counted(bytes);
+    peak_ = std::max(peak_, in_use_);
+    return block;
+  }
+  void release(Block block, std::int64_t bytes) noexcept override {
+    const std::scoped_lock lock(mutex_);
+    in_use_ -= counted(bytes);
+    if (bytes <= kKept)
+      kept_[block.capacity].push_back(block.data);
+    else
+      cudaFreeAsync(block.data, stream().cuda());
+  }
+  std::byte* from_driver(std::int64_t bytes, std::int64_t capacity) {
     void* data = nullptr;
     const cudaError_t status =
-        cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(size), pool_, stream().cuda());
+        cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(capacity), pool_, stream().cuda());
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // or the next launch would report it
-      refuse(bytes, in_use, "and the GPU has no more");
+      refuse(bytes, in_use_, "and the GPU has no more");
     }
     check_cuda(status, "allocating GPU memory");
-    return {static_cast<std::byte*>(data), bytes};
+    return static_cast<std::byte*>(data);
   }
-  void release(Block block, std::int64_t) noexcept override { cudaFreeAsync(block.data, stream().cuda()); }
-  std::int64_t attribute(cudaMemPoolAttr name) const {
-    std::uint64_t value = 0;
-    check_cuda(cudaMemPoolGetAttribute(pool_, name, &value), "asking a memory pool");
-    return static_cast<std::int64_t>(value);
+  void free_kept() noexcept {
+    for (auto& [capacity, blocks] : kept_) {
+      for (std::byte* const data : blocks) cudaFreeAsync(data, stream().cuda());
+      blocks.clear();
+    }
   }
 
   cudaMemPool_t pool_ = nullptr;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::int64_t in_use_ = 0, peak_ = 0;
+  std::map<std::int64_t, std::vector<std::byte*>> kept_;  // unused blocks by capacity
 };
 
 }  // namespace

@@ -34,6 +34,16 @@ class DropoutRows {
   __device__ float factor(bool kept) const { return kept ? factor_ : 0.0f; }
   // Of columns `column` to `column` + 7.
   __device__ void factors(std::uint64_t row_key, std::int64_t column, float (&out)[8]) const {
+    if (column % 8 == 0) {
+      std::uint32_t words[4] = {};
+      if (threshold_ > 0) hstu::cuda::philox(row_key, static_cast<std::uint64_t>(column) / 8, 0, words);
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {  // the halves of a word, compared where they are
+        out[2 * w] = factor(words[w] << 16 >= threshold_ << 16);
+        out[2 * w + 1] = factor(words[w] >= threshold_ << 16);
+      }
+      return;
+    }
     const std::uint32_t bits = kept(row_key, column);
 #pragma unroll
     for (int i = 0; i < 8; ++i) out[i] = factor(bits >> i & 1);

@@ -17,6 +17,7 @@ struct Form {
 template <GateForm form, typename N>
 struct Forward : Form<form> {
   using Form<form>::kConcat, Form<form>::kParts, Form<form>::kProduct;
+  static constexpr int kAhead = 2;
   std::int64_t width, u_stride;
   float epsilon;
   const N *u, *o;
@@ -27,7 +28,7 @@ struct Forward : Form<form> {
 
   struct Inputs {
     Packed<N> o, u;
-    std::uint64_t key;  // of the row's dropout
+    std::uint64_t key = 0;  // of the row's dropout
   };
   __device__ Inputs load(std::int64_t r, std::int64_t c) const {
     return {load_packed(o + r * width, c, width), load_packed(u + r * u_stride, c, width), dropout.row(r)};
@@ -64,6 +65,7 @@ struct Forward : Form<form> {
 template <GateForm form, typename N>
 struct Backward : Form<form> {
   using Form<form>::kConcat, Form<form>::kParts, Form<form>::kProduct;
+  static constexpr int kAhead = kConcat ? 1 : 2;
   std::int64_t width, u_stride, du_stride;
   const N *u, *o;
   const float *weight, *bias, *mean, *rstd;
@@ -73,8 +75,8 @@ struct Backward : Form<form> {
 
   struct Inputs {
     Packed<N> o, u, through_product, through_u, through_o;  // the last three: the parts of dy
-    float mean, rstd;
-    std::uint64_t key;
+    float mean = 0, rstd = 0;
+    std::uint64_t key = 0;
   };
   __device__ Inputs load(std::int64_t r, std::int64_t c) const {
     const N* const row = dy + kParts * r * width;

@@ -75,12 +75,11 @@ __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutR
 }
 
 // scatter_add: the tokens are sorted by row (stable, so that those of a row stay in ascending order) and cut
-// into chunks of kChunk. A block adds up one chunk. A row whose tokens are within one chunk is finished
-// there; of a row that goes over the end of a chunk, every chunk leaves its part in `parts`, and the block of
-// the chunk in which the row begins adds them in order afterwards. So the sum has a fixed order without
-// atomics, whatever the lengths of the rows.
-inline constexpr std::int64_t kChunk = 64;
-inline constexpr int kColumns = 128;  // threads of a block
+// into chunks of kChunk. Threads with all its columns add up one chunk. A row whose tokens are within one
+// chunk is finished there; of a row that goes over the end of a chunk, every chunk leaves its part in
+// `parts`, and the threads of the chunk in which the row begins add them in order afterwards. So the sum has
+// a fixed order without atomics, whatever the lengths of the rows.
+inline constexpr int kChunk = 64;
 
 // The unsigned key of a token: its row; tokens without a row go behind all others.
 __global__ void sort_keys(std::int64_t tokens, const std::int32_t* index, std::uint32_t none,
@@ -102,48 +101,94 @@ struct Sorted {
   }
 };
 
+// A thread has eight columns of a chunk. blockDim.x threads have neighbouring columns, blockDim.y chunks.
+dim3 chunk_threads(std::int64_t width) {
+  unsigned x = 1;
+  while (x < kThreads && x * kGroup < width) x *= 2;
+  return {x, kThreads / x};
+}
+
 // parts (chunks, 2, width): of the row that comes in from the chunk before, and of the row that goes on into
 // the next one. A row that does both leaves its part in the first.
 template <typename N, typename Out>
-__global__ void add_chunks(Sorted sorted, std::int64_t width, const N* dy, float factor, Target<Out> rows,
-                           float* parts) {
-  const std::int64_t begin = blockIdx.x * kChunk, end = min(sorted.tokens, begin + kChunk);
-  for (std::int64_t c = threadIdx.x; c < width; c += kColumns) {
-    float sum = 0;
-    bool comes_in = sorted.continues(begin);
-    for (std::int64_t at = begin; at < end; ++at) {
-      const std::uint32_t row = sorted.key[at];
-      if (row == sorted.none) break;
-      sum = fmaf(factor, to_float(dy[std::int64_t{sorted.token[at]} * width + c]), sum);
-      if (at + 1 < end && sorted.continues(at + 1)) continue;
-      const bool goes_on = at + 1 == end && sorted.continues(end);
-      if (comes_in)
-        parts[2 * blockIdx.x * width + c] = sum;
-      else if (goes_on)
-        parts[(2 * blockIdx.x + 1) * width + c] = sum;
-      else
-        rows.put(std::int64_t{row} * width + c, sum);
-      sum = 0;
-      comes_in = false;
+__global__ void __launch_bounds__(kThreads)
+    add_chunks(Sorted sorted, std::int64_t width, const N* dy, float factor, Target<Out> rows, float* parts) {
+  constexpr int kAtOnce = 4;  // loads under way
+  const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y,
+                     begin = chunk * kChunk;
+  if (begin >= sorted.tokens) return;
+  const std::int64_t end = min(sorted.tokens, begin + kChunk);
+  const bool enters = sorted.continues(begin), leaves = sorted.continues(end);
+  for (std::int64_t c = kGroup * threadIdx.x; c < width; c += kGroup * blockDim.x) {
+    float sum[kGroup] = {};
+    bool comes_in = enters;
+    for (std::int64_t first = begin; first < end; first += kAtOnce) {
+      std::uint32_t key[kAtOnce + 1];
+      Packed<N> row[kAtOnce];
+#pragma unroll
+      for (int i = 0; i <= kAtOnce; ++i) key[i] = first + i < end ? sorted.key[first + i] : sorted.none;
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (key[i] != sorted.none)
+          row[i] = load_packed(dy + std::int64_t{sorted.token[first + i]} * width, c, width);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (key[i] == sorted.none) break;
+        float v[kGroup];
+        row[i].unpack(v);
+#pragma unroll
+        for (int e = 0; e < kGroup; ++e) sum[e] = fmaf(factor, v[e], sum[e]);
+        if (key[i + 1] == key[i]) continue;
+        if (comes_in)
+          put_group(Target<float>{parts}, 2 * chunk * width, c, width, sum);
+        else if (leaves && first + i + 1 == end)
+          put_group(Target<float>{parts}, (2 * chunk + 1) * width, c, width, sum);
+        else
+          put_group(rows, std::int64_t{key[i]} * width, c, width, sum);
+#pragma unroll
+        for (int e = 0; e < kGroup; ++e) sum[e] = 0;
+        comes_in = false;
+      }
     }
   }
 }
 
 template <typename N>
-__global__ void add_parts(Sorted sorted, std::int64_t width, Target<N> rows, const float* parts) {
-  const std::int64_t chunk = blockIdx.x, end = min(sorted.tokens, (chunk + 1) * kChunk);
-  if (!sorted.continues(end)) return;
+__global__ void __launch_bounds__(kThreads)
+    add_parts(Sorted sorted, std::int64_t width, Target<N> rows, const float* parts) {
+  constexpr int kAtOnce = 8;
+  const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y,
+                     begin = chunk * kChunk, end = min(sorted.tokens, begin + kChunk);
+  if (begin >= sorted.tokens || !sorted.continues(end)) return;
   const std::uint32_t row = sorted.key[end];
   if (row == sorted.none) return;
-  const std::int64_t begin = chunk * kChunk;
   if (sorted.key[begin] == row && sorted.continues(begin)) return;  // the row begins before this chunk
-  for (std::int64_t c = threadIdx.x; c < width; c += kColumns) {
-    float sum = parts[(2 * chunk + 1) * width + c];
-    for (std::int64_t next = chunk + 1; next * kChunk < sorted.tokens && sorted.key[next * kChunk] == row;
-         ++next) {
-      sum += parts[2 * next * width + c];
+  // The chunks after this one that begin within the row: [chunk + 1, last).
+  std::int64_t low = chunk + 1, last = (sorted.tokens + kChunk - 1) / kChunk;
+  while (last - low > 1) {
+    const std::int64_t middle = (low + last) / 2;
+    (sorted.key[middle * kChunk] == row ? low : last) = middle;
+  }
+  for (std::int64_t c = kGroup * threadIdx.x; c < width; c += kGroup * blockDim.x) {
+    float sum[kGroup];
+    load_group(parts + (2 * chunk + 1) * width, c, width, sum);
+    for (std::int64_t next = chunk + 1; next < last; next += kAtOnce) {
+      Packed<float> part[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (next + i < last) part[i] = load_packed(parts + 2 * (next + i) * width, c, width);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (next + i >= last) break;
+        float v[kGroup];
+        part[i].unpack(v);
+#pragma unroll
+        for (int e = 0; e < kGroup; ++e) sum[e] += v[e];
+      }
     }
-    rows.put(std::int64_t{row} * width + c, sum);
+    put_group(rows, std::int64_t{row} * width, c, width, sum);
   }
 }
 
@@ -205,9 +250,11 @@ void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const Sorted sorted{key.Current(), token.Current(), p.tokens, none};
   // What is there is added to, or zero.
   const Target<Native<Out>> rows = target(p.drows);
-  add_chunks<<<blocks_for(chunks, 1), kColumns, 0, stream.handle>>>(sorted, p.width, native(p.dy), p.factor,
-                                                                    rows, parts.data());
-  add_parts<<<blocks_for(chunks, 1), kColumns, 0, stream.handle>>>(sorted, p.width, rows, parts.data());
+  const dim3 threads = chunk_threads(p.width);
+  const unsigned blocks = blocks_for(chunks, static_cast<int>(threads.y));
+  add_chunks<<<blocks, threads, 0, stream.handle>>>(sorted, p.width, native(p.dy), p.factor, rows,
+                                                    parts.data());
+  add_parts<<<blocks, threads, 0, stream.handle>>>(sorted, p.width, rows, parts.data());
   check_launch("scatter_add");
 }
 

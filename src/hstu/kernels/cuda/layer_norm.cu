@@ -9,6 +9,7 @@ using namespace cuda;
 // y = layer_norm(x), or x * sigmoid(layer_norm(x)).
 template <bool swish, typename N>
 struct Forward {
+  static constexpr int kAhead = 2;
   std::int64_t width;
   float epsilon;
   const N* x;
@@ -36,6 +37,7 @@ struct Forward {
 
 template <bool swish, typename N>
 struct Backward {
+  static constexpr int kAhead = 2;
   std::int64_t width;
   const N *x, *dy;
   const float *weight, *bias, *mean, *rstd;
@@ -43,7 +45,7 @@ struct Backward {
 
   struct Inputs {
     Packed<N> x, dy;
-    float mean, rstd;
+    float mean = 0, rstd = 0;
   };
   __device__ Inputs load(std::int64_t r, std::int64_t c) const {
     return {load_packed(x + r * width, c, width), load_packed(dy + r * width, c, width), mean[r], rstd[r]};

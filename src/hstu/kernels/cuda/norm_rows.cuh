@@ -76,17 +76,23 @@ struct Affine {
 };
 
 // What the kernels below call: inputs = body.load(row, column) reads what a lane needs of a row, and
-// body(row, team, affine, inputs) computes it. The next row is loaded first, so that loads and arithmetic
-// overlap.
+// body(row, team, affine, inputs) computes it. The next Body::kAhead rows are loaded before, so that loads
+// and arithmetic overlap.
 template <typename Body, typename Compute>
 __device__ void visit_rows(std::int64_t rows, const Team& team, const Body& body, const Compute& compute) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * team.count(), c = team.column();
   std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * team.count() + team.index();
   if (r >= rows) return;
-  auto next = body.load(r, c);
+  decltype(body.load(r, c)) next[Body::kAhead];
+#pragma unroll
+  for (int i = 0; i < Body::kAhead; ++i) {
+    if (r + i * step < rows) next[i] = body.load(r + i * step, c);
+  }
   for (; r < rows; r += step) {
-    const auto inputs = next;
-    if (r + step < rows) next = body.load(r + step, c);
+    const auto inputs = next[0];
+#pragma unroll
+    for (int i = 0; i + 1 < Body::kAhead; ++i) next[i] = next[i + 1];
+    if (r + Body::kAhead * step < rows) next[Body::kAhead - 1] = body.load(r + Body::kAhead * step, c);
     compute(r, inputs);
   }
 }
