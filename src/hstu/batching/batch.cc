@@ -17,7 +17,7 @@ std::string index_column(std::string_view feature) {
 void Batch::clear() {
   columns_.clear();
   bad_ids.clear();
-  copy_ = {};
+  copied_ = false;
   used_ = samples = tokens = longest = supervised = 0;
 }
 
@@ -66,16 +66,19 @@ const Batch::Column& Batch::find(std::string_view name, DType type) const {
 Tensor Batch::tensor(std::string_view name) const {
   const Column* const column = find(name);
   require(column != nullptr, "batch: no column \"{}\"", name);
-  if (!copy_.defined()) return Tensor::view(column->shape, column->type, slab_.get() + column->offset, slab_);
+  if (!copied_) return Tensor::view(column->shape, column->type, slab_.get() + column->offset, slab_);
   auto copy = std::make_shared<Tensor>(copy_);
   return Tensor::view(column->shape, column->type, copy->mutable_raw() + column->offset, copy,
                       copy_.device());
 }
 
 void Batch::copy_to(const Context& context) {
-  copy_ = {};
-  if (context.device().is_host()) return;
-  copy_ = Tensor::empty({used_}, DType::u8, context);
+  copied_ = !context.device().is_host();
+  if (!copied_) return;
+  if (!copy_.defined() || copy_.device() != context.device() || copy_.size() < used_) {
+    copy_ = {};  // free for the new one
+    copy_ = Tensor::empty({capacity_}, DType::u8, context);
+  }
   copy_bytes(copy_.mutable_raw(), slab_.get(), static_cast<std::size_t>(used_), context.stream);
 }
 

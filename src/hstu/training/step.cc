@@ -76,7 +76,6 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
     const bool copied = !context.compute.device().is_host();
     moves(context, (copied ? 4 : 2) * bytes_of(rows));
   }
-  batch.copy_to(context.compute);
 
   sections.enter(kForwardSection);
   Tape tape(context.compute);

@@ -149,7 +149,8 @@ class Run {
                   experiment_.schedule(state_.next),
                   {.workers = workers,
                    .ready = 2 * workers + 2,
-                   .part_tokens = request_.options.training.micro_batch_tokens});
+                   .part_tokens = request_.options.training.micro_batch_tokens,
+                   .compute = experiment_.learner().compute.stream});
     while (true) {
       fault_point("step.begin");
       const Clock::time_point start = Clock::now();
