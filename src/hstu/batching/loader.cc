@@ -15,6 +15,18 @@ Context context_of_copies(Device device) {
 
 }  // namespace
 
+std::span<const std::int64_t> first_part(const SampleBuilder& builder, std::span<const std::int64_t> samples,
+                                         std::int64_t part_tokens) {
+  if (part_tokens == 0) return samples;
+  std::int64_t tokens = 0;
+  std::size_t count = 0;
+  for (; count < samples.size(); ++count) {
+    tokens += builder.most_tokens(samples[count]);
+    if (tokens > part_tokens && count > 0) break;
+  }
+  return samples.first(count);
+}
+
 Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSchedule schedule,
                const LoaderOptions& options)
     : builder_(builder),
@@ -65,7 +77,8 @@ Loader::Claim Loader::claim() {
       const std::size_t begin = n * rank / ranks, end = n * (rank + 1) / ranks;
       rest_ = job_->positions.subspan(begin, end - begin);
     }
-    claimed.positions = take_part();
+    claimed.positions = first_part(builder_, rest_, options_.part_tokens);
+    rest_ = rest_.subspan(claimed.positions.size());
     claimed.job = job_;
     claimed.last_part = rest_.empty();
     if (claimed.last_part) job_.reset();
@@ -73,20 +86,6 @@ Loader::Claim Loader::claim() {
     claimed.failure = std::current_exception();
   }
   return claimed;
-}
-
-std::span<const std::int64_t> Loader::take_part() {
-  std::size_t count = rest_.size();
-  if (options_.part_tokens > 0) {
-    std::int64_t tokens = 0;
-    for (count = 0; count < rest_.size(); ++count) {
-      tokens += builder_.most_tokens(rest_[count]);
-      if (tokens > options_.part_tokens && count > 0) break;
-    }
-  }
-  const auto part = rest_.first(count);
-  rest_ = rest_.subspan(count);
-  return part;
 }
 
 void Loader::work(const std::stop_token& stop, Scratch& scratch) {

@@ -36,6 +36,11 @@ struct LoaderOptions {
   BatchMemory* memory = nullptr;  // of the batches, outlives the loader; null: transfer_memory()
 };
 
+// The first part of `samples` (at least one, if there is one): as many as have at most part_tokens tokens by
+// most_tokens(); 0: all.
+std::span<const std::int64_t> first_part(const SampleBuilder& builder, std::span<const std::int64_t> samples,
+                                         std::int64_t part_tokens);
+
 // One part of a global batch. Every rank gets at least one part of each global batch; it may be empty.
 struct LoadedBatch {
   LoadedBatch(BatchMemory* memory, Device device) : batch(memory), copied(device), read(device) {}
@@ -92,8 +97,6 @@ class Loader {
   };
   void work(const std::stop_token& stop, Scratch& scratch);
   Claim claim();
-  // Removes the next part from rest_ and returns it.
-  std::span<const std::int64_t> take_part();
   void make(const Claim& claimed, Scratch& scratch, Slot& slot) const noexcept;
   LoadedBatch empty_batch() const;
   Slot& slot(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
