@@ -156,6 +156,34 @@ TEST_F(MemoryPlanTest, ABoundRefusesNothing) {
   EXPECT_THAT(to_text(plan, device), HasSubstr("it fits unless"));
 }
 
+TEST_F(MemoryPlanTest, AssumesFullBatchesWithoutADataset) {
+  options_.features.item_rows = 5'000;
+  options_.features.attributes = {{"artist_id", 70}};
+  options_.features.context.push_back({"crossed", {"user", "artist_id", "is_organic"}, 900, true});
+  options_.data.path = folder_ / "not_here";
+  for (const ModelKind kind : {ModelKind::dlrmv4, ModelKind::ranking_gr}) {
+    options_.model_kind = kind;
+    if (kind == ModelKind::ranking_gr) {
+      use_ranking_gr();
+      options_.features.attributes.clear();
+      options_.features.context.pop_back();
+      options_.ranking.label_column = "label";
+      options_.ranking.labels = {"task0", "task1"};
+    }
+    const MemoryPlan plan = plan_memory(options_, {});
+    EXPECT_EQ(plan.samples, 24);
+    const std::int64_t context = std::ssize(options_.features.context);
+    // max_sequence leaves room for one event less than a history has.
+    EXPECT_EQ(plan.tokens, kind == ModelKind::dlrmv4 ? 24 * 32 : 24 * (context + 2 * 31));
+    EXPECT_EQ(plan.tables[0].rows, 5'000);
+    EXPECT_TRUE(plan.tables[0].is_bound);
+    EXPECT_THAT(plan.assumption, HasSubstr("not_here"));
+  }
+  options_.training.micro_batch_tokens = 100;
+  EXPECT_LE(plan_memory(options_, {}).tokens, 100);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "not_here"));
+}
+
 TEST_F(MemoryPlanTest, AnUnknownGpuIsRefusedWithTheKnownOnes) {
   EXPECT_THAT(testing::message_of<UsageError>([&] { planned_gpu("voodoo"); }), HasSubstr("NVIDIA H200"));
 }

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/device/machine.h"
+#include "hstu/training/assumed_dataset.h"
 #include "hstu/training/dry_step.h"
 #include "hstu/training/experiment.h"
 #include "hstu/training/largest_part.h"
@@ -63,6 +66,21 @@ std::vector<MemoryPlan::Table> tables_of(const RunOptions& options, const Model&
                       .bytes = table_memory(rows, dim, state)});
   }
   return tables;
+}
+
+// What a plan without the run's dataset cannot know.
+void assume(const RunOptions& options, MemoryPlan& plan) {
+  const std::int64_t state = RowOptimizer{.kind = options.sparse.kind}.state_width(plan.embedding_dim);
+  for (MemoryPlan::Table& table : plan.tables) {
+    table.rows = table.nominal_rows;
+    table.is_bound = true;
+    table.bytes = table_memory(table.rows, plan.embedding_dim, state);
+  }
+  plan.source_of_part = "longest histories of distinct items";
+  plan.assumption = fmt::format(
+      "there is no dataset at \"{}\": the plan assumes full batches of the longest histories, and that all "
+      "rows occur; where the configuration gives no rows, as few as the batch has ids",
+      options.data.path.string());
 }
 
 // DenseOptimizer's tensors for each parameter.
@@ -123,7 +141,11 @@ PlannedDevice planned_gpu(const std::string& part_of_name) {
   return {std::string(gpu->name), {gpu->major, gpu->minor, gpu->multiprocessors}, gpu->memory_bytes};
 }
 
-MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device) {
+MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device) {
+  const bool is_here = std::filesystem::exists(asked.data.path / kManifestFile);
+  std::optional<AssumedDataset> assumed;
+  if (!is_here) assumed.emplace(asked);
+  const RunOptions& options = assumed ? assumed->options() : asked;
   const Dataset dataset(options.data.path);
   const Task task = make_task(options, dataset);
   const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
@@ -142,6 +164,7 @@ MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device) {
 
   MemoryPlan plan;
   plan.tables = tables_of(options, model, dataset.manifest(), anchors.training.size());
+  plan.embedding_dim = model.embedding_dim();
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
   plan.optimizer = plan.parameters * states_of(options.dense.config);
   plan.activations = step_memory(model, batch, device);
@@ -150,6 +173,7 @@ MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device) {
   plan.samples = static_cast<std::int64_t>(part.positions.size());
   plan.tokens = batch.tokens;
   plan.source_of_part = part.source;
+  if (assumed) assume(asked, plan);
   return plan;
 }
 
@@ -184,6 +208,7 @@ std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
   if (plan.table_bytes(true) > plan.table_bytes(false))
     add("total without bounds", plan.total(false), "tables with \"at most\" left out");
   std::string text = table(rows);
+  if (!plan.assumption.empty()) text += plan.assumption + "\n";
   if (device.memory_bytes > 0) {
     const bool certain = plan.total(false) <= usable_bytes(device),
                all = plan.total() <= usable_bytes(device);
@@ -215,6 +240,7 @@ Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
           {"samples", plan.samples},
           {"tokens", plan.tokens},
           {"source_of_part", plan.source_of_part},
+          {"assumption", plan.assumption.empty() ? Json() : Json(plan.assumption)},
           {"total", plan.total()},
           {"total_without_bounds", plan.total(false)},
           {"fits", device.memory_bytes == 0 || plan.total(false) <= usable_bytes(device)}};

@@ -21,11 +21,13 @@ struct MemoryPlan {
     std::int64_t bytes = 0;  // of `rows` rows, their optimizer state and their index
   };
   std::vector<Table> tables;
+  std::int64_t embedding_dim = 0;
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;  // bytes, of the dense parameters
   std::int64_t activations = 0;                               // bytes: step_memory() of the largest part
   std::int64_t batches = 0;                                   // bytes of all batches that are ready
   std::int64_t samples = 0, tokens = 0;                       // of the largest part
-  std::string source_of_part;                                 // one line for people
+  std::string assumption;      // a sentence for people if the run's dataset is not here
+  std::string source_of_part;  // one line for people
 
   std::int64_t table_bytes(bool bounds) const;  // with or without the tables of which a bound is known
   std::int64_t dense_bytes() const { return parameters + gradients + optimizer; }
@@ -50,7 +52,8 @@ PlannedDevice planned_gpu(const std::string& part_of_name);
 std::int64_t table_memory(std::int64_t rows, std::int64_t dim, std::int64_t state_width);
 
 // Opens the dataset, creates the model and makes a dry step of the largest part of the run's batches (of the
-// first million samples). Throws UsageError as Experiment does.
+// first million samples). Throws UsageError as Experiment does. Without a dataset, assumes one
+// (assumed_dataset.h).
 MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device);
 
 // Throws UsageError with the figures and what to change if the run cannot fit. Bounds do not count.
