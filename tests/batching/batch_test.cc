@@ -84,6 +84,25 @@ TEST(BatchOnGpu, TensorsAreInTheCopy) {
   EXPECT_EQ(batch.tensor("c").device(), Device::host());
 }
 
+TEST(BatchOnGpu, KeepsTheMemoryOfItsCopy) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Context context = make_context(Device::cuda(0));
+  Batch batch = two_columns();
+  batch.copy_to(context);
+  const std::int64_t used = context.memory->figures().in_use;
+  const auto* const first = batch.tensor("a").raw();
+  batch.clear();
+  batch.add<std::int32_t>("a", {3})[0] = 5;
+  batch.copy_to(context);
+  EXPECT_EQ(batch.tensor("a").raw(), first);
+  EXPECT_EQ(batch.tensor("a").to_host(context.stream).data<std::int32_t>()[0], 5);
+  batch.clear();
+  batch.add<float>("larger", {100'000})[99'999] = 8;
+  batch.copy_to(context);
+  EXPECT_EQ(batch.tensor("larger").to_host(context.stream).data<float>()[99'999], 8);
+  EXPECT_LE(context.memory->figures().in_use, used + 2 * 400'000);
+}
+
 TEST(Batch, ReservedColumnsDoNotMove) {
   Batch batch;
   batch.reserve(Batch::column_bytes<float>(100) + Batch::column_bytes<std::int64_t>(1000));

@@ -135,6 +135,15 @@ TEST_F(LoaderTest, TrainingAndEvaluationNeverMix) {
   for (const std::int64_t p : evaluation) EXPECT_EQ(evaluated.count(p), 3u);
 }
 
+TEST_F(LoaderTest, BatchesForTheHostAreReadWhereTheyWereBuilt) {
+  Loader loader(builder_, layout_, {anchors_.training, {.batch_size = 7}}, {.compute = Stream()});
+  for (int i = 0; i < 3; ++i) {
+    const Batch& batch = loader.next()->batch;
+    EXPECT_EQ(batch.tensor(kLabelColumn).raw(),
+              reinterpret_cast<const std::byte*>(batch.values<float>(kLabelColumn).data()));
+  }
+}
+
 // Memory that counts its allocations.
 class CountingMemory : public BatchMemory {
  public:
@@ -234,6 +243,81 @@ TEST_F(LoaderTest, DealsSlicesOfEveryBatchToTheRanks) {
 TEST_F(LoaderTest, RefusesToWorkWithoutWorkersOrRoom) {
   EXPECT_THROW(Loader(builder_, layout_, {anchors_.training, {}}, {.workers = 0}), UsageError);
   EXPECT_THROW(Loader(builder_, layout_, {anchors_.training, {}}, {.workers = 1, .ready = 0}), UsageError);
+}
+
+// The batches on the device, as a stream reads them that is late with its work.
+class LoaderOnGpu : public LoaderTest {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+    compute_ = make_context(Device::cuda(0));
+    late_ = Tensor::empty({kLateBytes}, DType::u8, compute_);
+  }
+
+  using Contents = decltype(small::contents(Batch()));
+  struct Read {
+    Contents expected;
+    std::vector<Tensor> found;  // copies of the columns on the device
+  };
+  // Puts the work of a step on the stream and returns before it has begun.
+  Read read(const Batch& batch) {
+    for (int i = 0; i < 8; ++i) late_.fill_zero(compute_.stream);  // milliseconds
+    Read read{small::contents(batch), {}};
+    for (const Batch::Column& column : batch.columns()) {
+      const Tensor values = batch.tensor(column.name);
+      EXPECT_EQ(values.device(), compute_.device());
+      read.found.push_back(values.copy(compute_));
+    }
+    return read;
+  }
+  void expect_equal(const Read& read) const {
+    ASSERT_EQ(read.found.size(), read.expected.size());
+    for (std::size_t i = 0; i < read.found.size(); ++i) {
+      const Tensor values = read.found[i].to_host(compute_.stream);
+      EXPECT_EQ(std::string(reinterpret_cast<const char*>(values.raw()), values.bytes()),
+                read.expected[i].second)
+          << read.expected[i].first;
+    }
+  }
+
+  static constexpr std::int64_t kLateBytes = std::int64_t{1} << 30;
+  Context compute_;
+  Tensor late_;
+};
+
+TEST_F(LoaderOnGpu, TensorsHaveTheBatchesValuesHoweverLateTheyAreRead) {
+  const ScheduleOptions schedule{.batch_size = 7, .epochs = 2, .shuffle_fraction = 1};
+  for (const int workers : {1, 4}) {
+    for (const int ready : {1, 3}) {
+      Loader loader(builder_, layout_, {anchors_.training, schedule},
+                    {.workers = workers, .ready = ready, .part_tokens = 60, .compute = compute_.stream});
+      std::vector<Read> all;
+      while (const auto* part = loader.next()) all.push_back(read(part->batch));
+      EXPECT_GT(all.size(), 20u);
+      for (const Read& part : all) expect_equal(part);
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, EndsEarlyWhileItsBatchesAreCopiedAndRead) {
+  const ScheduleOptions endless{.batch_size = 3, .epochs = 0, .shuffle_fraction = 1};
+  for (int taken = 0; taken < 4; ++taken) {
+    std::vector<Read> all;
+    {
+      Loader loader(builder_, layout_, {anchors_.training, endless},
+                    {.workers = 4, .ready = 2, .compute = compute_.stream});
+      for (int i = 0; i < taken; ++i) all.push_back(read(loader.next()->batch));
+    }
+    for (const Read& part : all) expect_equal(part);
+  }
+}
+
+TEST_F(LoaderOnGpu, AWorkersExceptionStandsInThePlaceOfItsBatch) {
+  const AnchorList broken({3, 4, 5, 6, dataset_.events(), 7, 8, 9}, std::vector<std::int64_t>{0, 8});
+  Loader loader(builder_, layout_, {broken, {.batch_size = 2}}, {.workers = 3, .compute = compute_.stream});
+  for (int i = 0; i < 2; ++i) expect_equal(read(loader.next()->batch));
+  EXPECT_THROW(loader.next(), InternalError);
+  EXPECT_THROW(loader.next(), InternalError);
 }
 
 }  // namespace

@@ -62,5 +62,17 @@ TEST(GpuSpecs, AreNoneWhereTheComputeCapabilityIsAnothers) {
   EXPECT_FALSE(gpu_specs("NVIDIA H200", ""));
 }
 
+TEST(GpuSpecs, AGpuIsFoundByAPartOfItsName) {
+  const auto h200 = find_gpu("h200");
+  ASSERT_TRUE(h200);
+  EXPECT_EQ(h200->name, "NVIDIA H200");
+  EXPECT_EQ(h200->major, 9);
+  EXPECT_EQ(h200->multiprocessors, 132);
+  EXPECT_EQ(h200->memory_bytes, std::int64_t{141} << 30);
+  EXPECT_EQ(find_gpu("RTX 5090")->major, 12);
+  EXPECT_FALSE(find_gpu("voodoo"));
+  EXPECT_NE(gpu_names().find("NVIDIA H100 NVL, "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace hstu

@@ -32,6 +32,7 @@ inline StepResult step_on_parts(Experiment& experiment,
   return train_step(experiment.learner(), context, [&]() -> Batch* {
     if (next == parts.size()) return nullptr;
     batch = batch_of(experiment, parts[next++], supervised);
+    batch.copy_to(context.compute);
     return &batch;
   });
 }

@@ -17,7 +17,7 @@ std::string index_column(std::string_view feature) {
 void Batch::clear() {
   columns_.clear();
   bad_ids.clear();
-  copy_ = {};
+  copied_ = false;
   used_ = samples = tokens = longest = supervised = 0;
 }
 
@@ -70,7 +70,7 @@ Tensor Batch::host_tensor(std::string_view name) const {
 }
 
 Tensor Batch::tensor(std::string_view name) const {
-  if (!copy_.defined()) return host_tensor(name);
+  if (!copied_) return host_tensor(name);
   const Column* const column = find(name);
   require(column != nullptr, "batch: no column \"{}\"", name);
   auto copy = std::make_shared<Tensor>(copy_);
@@ -79,9 +79,12 @@ Tensor Batch::tensor(std::string_view name) const {
 }
 
 void Batch::copy_to(const Context& context) {
-  copy_ = {};
-  if (context.device().is_host()) return;
-  copy_ = Tensor::empty({used_}, DType::u8, context);
+  copied_ = !context.device().is_host();
+  if (!copied_) return;
+  if (!copy_.defined() || copy_.device() != context.device() || copy_.size() < used_) {
+    copy_ = {};  // free for the new one
+    copy_ = Tensor::empty({capacity_}, DType::u8, context);
+  }
   copy_bytes(copy_.mutable_raw(), slab_.get(), static_cast<std::size_t>(used_), context.stream);
 }
 

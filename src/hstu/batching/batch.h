@@ -86,7 +86,9 @@ class Batch {
   Tensor host_tensor(std::string_view name) const;
 
   // Copies the slab to the context's device, on its stream; values() still reads the host's. The slab must
-  // not change until the copy on the stream is complete. Copies nothing if that device is the host.
+  // not change until the copy on the stream is complete. The memory of the copy is kept for the next one:
+  // what reads a copy on another stream must be ordered before the next by events. Copies nothing if that
+  // device is the host.
   void copy_to(const Context& context);
 
   const std::vector<Column>& columns() const { return columns_; }
@@ -105,7 +107,8 @@ class Batch {
 
   BatchMemory* memory_;
   std::shared_ptr<std::byte> slab_;
-  Tensor copy_;                           // of the slab, on another device; undefined: none
+  Tensor copy_;                           // memory for the slab on another device
+  bool copied_ = false;                   // the columns are in copy_ too
   std::int64_t capacity_ = 0, used_ = 0;  // bytes
   std::vector<Column> columns_;
 };

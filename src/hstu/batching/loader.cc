@@ -4,27 +4,63 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/device/pinned_memory.h"
 
 namespace hstu {
+namespace {
+
+Context context_of_copies(Device device) {
+  return device.is_host() ? host_context() : make_context(device);
+}
+
+}  // namespace
+
+std::span<const std::int64_t> first_part(const SampleBuilder& builder, std::span<const std::int64_t> samples,
+                                         std::int64_t part_tokens) {
+  if (part_tokens == 0) return samples;
+  std::int64_t tokens = 0;
+  std::size_t count = 0;
+  for (; count < samples.size(); ++count) {
+    tokens += builder.most_tokens(samples[count]);
+    if (tokens > part_tokens && count > 0) break;
+  }
+  return samples.first(count);
+}
 
 Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSchedule schedule,
                const LoaderOptions& options)
     : builder_(builder),
       layout_(layout),
       options_(options),
+      copies_(context_of_copies(options.compute.device())),
       schedule_(std::move(schedule)),
-      current_(options.memory) {
+      current_(empty_batch()) {
   if (options.workers < 1) fail_usage("loader workers: expected at least 1, found {}", options.workers);
   if (options.ready < 1) fail_usage("loader ready: expected at least 1, found {}", options.ready);
   if (options.part_tokens < 0)
     fail_usage("loader part_tokens: expected at least 0, found {}", options.part_tokens);
   require(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks,
           "expected a rank in [0, {}), found {}", options.ranks, options.rank);
-  for (int i = 0; i < options.ready; ++i) slots_.emplace_back(options.memory);
+  for (int i = 0; i < options.ready; ++i) slots_.emplace_back(empty_batch());
   for (int i = 0; i < options.workers; ++i) {
     workers_.emplace_back([this, scratch = Scratch{i, builder.scratch(), {}, {}}](
                               const std::stop_token& stop) mutable { work(stop, scratch); });
   }
+}
+
+Loader::~Loader() {
+  workers_.clear();  // stops and joins them
+  // Ordinary memory and the driver's know nothing of streams: what uses the batches ends first.
+  try {
+    copies_.stream.synchronize();
+    options_.compute.synchronize();
+  } catch (const Error&) {  // the device has failed, and runs nothing any more
+  }
+}
+
+LoadedBatch Loader::empty_batch() const {
+  const Device device = options_.compute.device();
+  return {options_.memory != nullptr ? options_.memory : transfer_memory(device), device};
 }
 
 // Parts are numbered in the order of the schedule. The first worker that reaches a window shuffles it here,
@@ -41,7 +77,8 @@ Loader::Claim Loader::claim() {
       const std::size_t begin = n * rank / ranks, end = n * (rank + 1) / ranks;
       rest_ = job_->positions.subspan(begin, end - begin);
     }
-    claimed.positions = take_part();
+    claimed.positions = first_part(builder_, rest_, options_.part_tokens);
+    rest_ = rest_.subspan(claimed.positions.size());
     claimed.job = job_;
     claimed.last_part = rest_.empty();
     if (claimed.last_part) job_.reset();
@@ -49,20 +86,6 @@ Loader::Claim Loader::claim() {
     claimed.failure = std::current_exception();
   }
   return claimed;
-}
-
-std::span<const std::int64_t> Loader::take_part() {
-  std::size_t count = rest_.size();
-  if (options_.part_tokens > 0) {
-    std::int64_t tokens = 0;
-    for (count = 0; count < rest_.size(); ++count) {
-      tokens += builder_.most_tokens(rest_[count]);
-      if (tokens > options_.part_tokens && count > 0) break;
-    }
-  }
-  const auto part = rest_.first(count);
-  rest_ = rest_.subspan(count);
-  return part;
 }
 
 void Loader::work(const std::stop_token& stop, Scratch& scratch) {
@@ -95,6 +118,8 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
   slot.failure = claimed.failure;
   if (slot.failure) return;
   try {
+    make_current(copies_.device());  // of this thread
+    slot.loaded.copied.synchronize();
     slot.loaded.worker = scratch.worker;
     slot.loaded.build_begin = Clock::now();
     builder_.build(claimed.positions, scratch.samples, scratch.builder);
@@ -106,6 +131,9 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.cursor = claimed.job->cursor;
     slot.loaded.next = claimed.job->next;
     slot.loaded.window_end = claimed.job->window_end;
+    copies_.stream.wait(slot.loaded.read);
+    slot.loaded.batch.copy_to(copies_);
+    slot.loaded.copied.record(copies_.stream);
     slot.loaded.build_end = Clock::now();
   } catch (...) {
     slot.failure = std::current_exception();
@@ -119,6 +147,8 @@ LoadedBatch* Loader::next() {
   changed_.wait(lock, [&] { return first.ready || batches_ == delivered_; });
   if (!first.ready) return nullptr;
   if (first.failure) std::rethrow_exception(first.failure);
+  current_.read.record(options_.compute);
+  options_.compute.wait(first.loaded.copied);
   std::swap(current_, first.loaded);
   first.ready = false;
   ++delivered_;

@@ -1,4 +1,5 @@
-// Prepares the next batches: worker threads build them ahead of the training step.
+// Prepares the next batches: worker threads build them ahead of the training step, and copy them to its
+// device.
 #pragma once
 
 #include <condition_variable>
@@ -11,6 +12,7 @@
 #include <span>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hstu/base/clock.h"
@@ -28,12 +30,20 @@ struct LoaderOptions {
   std::int64_t part_tokens = 0;
   // This rank's samples of a global batch of n: [n * rank / ranks, n * (rank + 1) / ranks). It may have none.
   int rank = 0, ranks = 1;
-  BatchMemory* memory = std::pmr::get_default_resource();  // of the batches; outlives the loader
+  // Where the batches are read. For a stream of a GPU each batch is built in page-locked memory and copied
+  // there on a stream of the loader's own, beside the work of `compute`.
+  Stream compute = {};
+  BatchMemory* memory = nullptr;  // of the batches, outlives the loader; null: transfer_memory()
 };
+
+// The first part of `samples` (at least one, if there is one): as many as have at most part_tokens tokens by
+// most_tokens(); 0: all.
+std::span<const std::int64_t> first_part(const SampleBuilder& builder, std::span<const std::int64_t> samples,
+                                         std::int64_t part_tokens);
 
 // One part of a global batch. Every rank gets at least one part of each global batch; it may be empty.
 struct LoadedBatch {
-  explicit LoadedBatch(BatchMemory* memory) : batch(memory) {}
+  LoadedBatch(BatchMemory* memory, Device device) : batch(memory), copied(device), read(device) {}
   Batch batch;
   bool last_part = true;            // of the global batch
   std::int64_t global_samples = 0;  // of the global batch: all parts of all ranks
@@ -43,25 +53,31 @@ struct LoadedBatch {
   double data_wait_ms = 0;          // time that next() waited for this part
   int worker = 0;                   // the thread that built it, from 0
   Clock::time_point build_begin, build_end;
+  // The loader's: the copy to the device is done, so its host memory may change; the work that reads the copy
+  // is done, so the copy's memory may change.
+  Event copied, read;
 };
 
 // Batches and their order depend only on the schedule, not on the number of workers. One thread calls next();
 // the builder, the layout and the schedule's anchors must outlive the loader. It may be destroyed early: the
-// destructor waits for the batches in progress and drops them. The memory of `ready` + 1 batches is reused:
-// after it has grown to the size of the batches, nothing is allocated for them.
+// destructor waits for the batches in progress, and for the work of `compute`, and drops them. The memory of
+// `ready` + 1 batches, and of their copies on the device, is reused: after it has grown to the size of the
+// batches, nothing is allocated for them.
 class Loader {
  public:
   // UsageError if a number is below its bound.
   Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSchedule schedule,
          const LoaderOptions& options = {});
+  ~Loader();
 
-  // The next part in order, null after the last; valid until the next call. An exception of a worker is
-  // thrown here in place of its batch, and again by every later call.
+  // The next part in order, null after the last; valid until the next call, also for what `compute` holds by
+  // then. Work put on `compute` from now on finds the batch's tensors on its device. An exception of a worker
+  // is thrown here in place of its batch, and again by every later call.
   LoadedBatch* next();
 
  private:
   struct Slot {
-    explicit Slot(BatchMemory* memory) : loaded(memory) {}
+    explicit Slot(LoadedBatch empty) : loaded(std::move(empty)) {}
     LoadedBatch loaded;
     bool ready = false;  // `loaded` or `failure` waits for next()
     std::exception_ptr failure;
@@ -81,14 +97,14 @@ class Loader {
   };
   void work(const std::stop_token& stop, Scratch& scratch);
   Claim claim();
-  // Removes the next part from rest_ and returns it.
-  std::span<const std::int64_t> take_part();
   void make(const Claim& claimed, Scratch& scratch, Slot& slot) const noexcept;
+  LoadedBatch empty_batch() const;
   Slot& slot(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
 
   const SampleBuilder& builder_;
   const BatchLayout& layout_;
   LoaderOptions options_;
+  Context copies_;  // the stream of the copies, and their memory
 
   std::mutex schedule_mutex_;  // the caller of next() never holds it together with mutex_
   BatchSchedule schedule_;

@@ -109,6 +109,7 @@ Json benchmark_step(const StepBenchmarkOptions& options) {
   for (Batch& batch : batches) {
     learner.model->layout().lay_out(random_samples(random), scratch, batch);
     batch.supervised = kBatch;
+    batch.copy_to(learner.compute);
   }
 
   const HstuStackConfig stack{

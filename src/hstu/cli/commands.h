@@ -7,6 +7,7 @@ namespace hstu {
 
 void add_train_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
+void add_plan_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_report_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);

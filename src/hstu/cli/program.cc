@@ -33,6 +33,7 @@ int dispatch(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::help);
   add_events_commands(app);
+  add_plan_command(app);
   add_train_command(app);
   add_eval_command(app);
   add_inspect_command(app);

@@ -1,13 +1,18 @@
 #include "hstu/device/gpu_specs.h"
 
+#include <cctype>
+
+#include "hstu/base/text.h"
+
 namespace hstu {
 namespace {
 
-// TFLOP/s, GB/s and MiB.
+// TFLOP/s, GB/s, MiB, GiB and multiprocessors.
 struct Row {
   std::string_view name, compute_capability;
   double bf16, fp16, tf32, fp32, fp8, bandwidth;
-  std::int64_t l2;
+  std::int64_t l2, memory;
+  int multiprocessors;
 };
 
 // Sources: NVIDIA's data sheets and architecture papers of Ampere (GA100, GA102), Ada, Hopper and Blackwell;
@@ -15,31 +20,56 @@ struct Row {
 // sum fp16 products in fp32 at half of their rate for sums in fp16; the former is the one that counts.
 // clang-format off
 constexpr Row kRows[] = {
-    //  name                                              capability   bf16   fp16   tf32   fp32    fp8    GB/s   L2
-    {"NVIDIA A100-PCIE-40GB",                                 "8.0",    312,   312,   156,  19.5,     0,   1555,  40},
-    {"NVIDIA A100-SXM4-40GB",                                 "8.0",    312,   312,   156,  19.5,     0,   1555,  40},
-    {"NVIDIA A100 80GB PCIe",                                 "8.0",    312,   312,   156,  19.5,     0,   1935,  40},
-    {"NVIDIA A100-SXM4-80GB",                                 "8.0",    312,   312,   156,  19.5,     0,   2039,  40},
-    {"NVIDIA A30",                                            "8.0",    165,   165,    82,  10.3,     0,    933,  24},
-    {"NVIDIA A10",                                            "8.6",    125,   125,  62.5,  31.2,     0,    600,   6},
-    {"NVIDIA GeForce RTX 3090",                               "8.6",   71.2,  71.2,  35.6,  35.6,     0,    936,   6},
-    {"NVIDIA GeForce RTX 4090",                               "8.9",  165.2, 165.2,  82.6,  82.6, 330.3,   1008,  72},
-    {"NVIDIA L4",                                             "8.9",    121,   121,    60,  30.3, 242.5,    300,  48},
-    {"NVIDIA L40S",                                           "8.9",  362.1, 362.1,   183,  91.6,   733,    864,  96},
-    {"NVIDIA H100 PCIe",                                      "9.0",  756.5, 756.5,   378,  51.2,  1513,   2039,  50},
-    {"NVIDIA H100 80GB HBM3",                                 "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   3352,  50},
-    {"NVIDIA H100 NVL",                                       "9.0",  835.5, 835.5, 417.5,    60,  1671,   3938,  60},
-    {"NVIDIA H200",                                           "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4800,  60},
-    {"NVIDIA GH200 120GB",                                    "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4000,  60},
-    {"NVIDIA GH200 480GB",                                    "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4000,  60},
-    {"NVIDIA GH200 144G HBM3e",                               "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4900,  60},
-    {"NVIDIA B200",                                          "10.0",   2250,  2250,  1125,    75,  4500,   7700, 126},
-    {"NVIDIA GeForce RTX 5090",                              "12.0",  209.5, 209.5, 104.8, 104.8,   419,   1792,  96},
-    {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition",    "12.0",  503.8, 503.8, 251.9,   126,  1008,   1792, 128},
+    //  name                                              capability   bf16   fp16   tf32   fp32    fp8    GB/s   L2   GiB   SMs
+    {"NVIDIA A100-PCIE-40GB",                                 "8.0",    312,   312,   156,  19.5,     0,   1555,  40,   40,  108},
+    {"NVIDIA A100-SXM4-40GB",                                 "8.0",    312,   312,   156,  19.5,     0,   1555,  40,   40,  108},
+    {"NVIDIA A100 80GB PCIe",                                 "8.0",    312,   312,   156,  19.5,     0,   1935,  40,   80,  108},
+    {"NVIDIA A100-SXM4-80GB",                                 "8.0",    312,   312,   156,  19.5,     0,   2039,  40,   80,  108},
+    {"NVIDIA A30",                                            "8.0",    165,   165,    82,  10.3,     0,    933,  24,   24,   56},
+    {"NVIDIA A10",                                            "8.6",    125,   125,  62.5,  31.2,     0,    600,   6,   24,   72},
+    {"NVIDIA GeForce RTX 3090",                               "8.6",   71.2,  71.2,  35.6,  35.6,     0,    936,   6,   24,   82},
+    {"NVIDIA GeForce RTX 4090",                               "8.9",  165.2, 165.2,  82.6,  82.6, 330.3,   1008,  72,   24,  128},
+    {"NVIDIA L4",                                             "8.9",    121,   121,    60,  30.3, 242.5,    300,  48,   24,   58},
+    {"NVIDIA L40S",                                           "8.9",  362.1, 362.1,   183,  91.6,   733,    864,  96,   48,  142},
+    {"NVIDIA H100 PCIe",                                      "9.0",  756.5, 756.5,   378,  51.2,  1513,   2039,  50,   80,  114},
+    {"NVIDIA H100 80GB HBM3",                                 "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   3352,  50,   80,  132},
+    {"NVIDIA H100 NVL",                                       "9.0",  835.5, 835.5, 417.5,    60,  1671,   3938,  60,   94,  132},
+    {"NVIDIA H200",                                           "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4800,  60,  141,  132},
+    {"NVIDIA GH200 120GB",                                    "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4000,  60,   96,  132},
+    {"NVIDIA GH200 480GB",                                    "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4000,  60,   96,  132},
+    {"NVIDIA GH200 144G HBM3e",                               "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4900,  60,  144,  132},
+    {"NVIDIA B200",                                          "10.0",   2250,  2250,  1125,    75,  4500,   7700, 126,  180,  148},
+    {"NVIDIA GeForce RTX 5090",                              "12.0",  209.5, 209.5, 104.8, 104.8,   419,   1792,  96,   32,  170},
+    {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition",    "12.0",  503.8, 503.8, 251.9,   126,  1008,   1792, 128,   96,  188},
 };
 // clang-format on
 
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
 }  // namespace
+
+std::optional<GpuModel> find_gpu(std::string_view part_of_name) {
+  for (const Row& row : kRows) {
+    if (lower(row.name).find(lower(part_of_name)) == std::string::npos) continue;
+    const std::size_t dot = row.compute_capability.find('.');
+    return GpuModel{.name = row.name,
+                    .major = *parse_number<int>(row.compute_capability.substr(0, dot)),
+                    .minor = *parse_number<int>(row.compute_capability.substr(dot + 1)),
+                    .multiprocessors = row.multiprocessors,
+                    .memory_bytes = row.memory << 30};
+  }
+  return std::nullopt;
+}
+
+std::string gpu_names() {
+  std::string names;
+  for (const Row& row : kRows) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
+}
 
 std::optional<GpuSpecs> gpu_specs(std::string_view name, std::string_view compute_capability) {
   for (const Row& row : kRows) {

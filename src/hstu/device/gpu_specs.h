@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace hstu {
@@ -19,6 +20,19 @@ struct GpuSpecs {
   double memory_bandwidth = 0;  // bytes a second
   std::int64_t l2_bytes = 0;
 };
+
+// A GPU that need not be here.
+struct GpuModel {
+  std::string_view name;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  std::int64_t memory_bytes = 0;  // of the data sheet; drivers report a little less
+};
+
+// The first of the table whose name contains these letters, capital or not.
+std::optional<GpuModel> find_gpu(std::string_view part_of_name);
+// All names of the table, separated by commas.
+std::string gpu_names();
 
 // The GPU of this name, as the driver gives it ("NVIDIA H100 PCIe"), and compute capability ("9.0"). None for
 // a name that the table does not have, for slices of a GPU ("... MIG 1g.10gb"), and where the capability is

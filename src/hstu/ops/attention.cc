@@ -43,13 +43,24 @@ AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const
   return p;
 }
 
+// Bytes of the scratch memory on a GPU.
+cuda::AttentionWorkspace workspace(const AttentionProblem& p, const AttentionDevice& device) {
+  return cuda::attention_workspace(p, choose_attention(p, device));
+}
+cuda::AttentionWorkspace workspace(const AttentionProblem& p, const DryDevice& device) {
+  if (device.is_host()) return {};
+  return workspace(p, AttentionDevice{device.major, device.minor, device.multiprocessors});
+}
+
 template <typename DeviceStream>
 void forward(const AttentionProblem& p, const AttentionRows& o, DeviceStream stream) {
   if constexpr (std::is_same_v<DeviceStream, HostStream>) {
     attention_forward(p, kHost, o);
+  } else if constexpr (std::is_same_v<DeviceStream, DryStream>) {
+    kernels::dry::take(stream, workspace(p, stream.device).forward);
   } else {
     const AttentionDevice device = cuda::attention_device();
-    const std::int64_t bytes = cuda::attention_workspace(p, choose_attention(p, device)).forward;
+    const std::int64_t bytes = workspace(p, device).forward;
     const Buffer scratch = stream.memory->allocate(bytes);
     attention_forward(p, device, o, {scratch.data(), bytes}, stream.handle);
   }
@@ -59,9 +70,11 @@ template <typename DeviceStream>
 void backward(const AttentionProblem& p, const AttentionGradients& gradients, DeviceStream stream) {
   if constexpr (std::is_same_v<DeviceStream, HostStream>) {
     attention_backward(p, kHost, gradients);
+  } else if constexpr (std::is_same_v<DeviceStream, DryStream>) {
+    kernels::dry::take(stream, workspace(p, stream.device).backward);
   } else {
     const AttentionDevice device = cuda::attention_device();
-    const std::int64_t bytes = cuda::attention_workspace(p, choose_attention(p, device)).backward;
+    const std::int64_t bytes = workspace(p, device).backward;
     const Buffer scratch = stream.memory->allocate(bytes);
     attention_backward(p, device, gradients, {scratch.data(), bytes}, stream.handle);
   }

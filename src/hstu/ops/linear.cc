@@ -50,22 +50,25 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
   Tensor before;  // the activation, for the backward pass
   if (activate) before = y;
   Variable result = tape.record(activate ? activated : y, {x, weight, bias, residual}, [=](Tensor& dy) {
+    // The residual's gradient is dy, which nothing reads after this operation.
+    const bool taken = residual.defined() && residual.needs_gradient() && residual.take_gradient(dy);
     dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
       kernels::linear_backward(
-          kernels::LinearBackward<T>{.rows = m,
-                                     .in = k,
-                                     .weight_columns = weight_columns,
-                                     .columns = columns,
-                                     .x = x.value().data<T>(),
-                                     .weight = weight.value().data<T>(),
-                                     .dy = dy.data<T>(),
-                                     .y = before.defined() ? before.data<T>() : nullptr,
-                                     .overwritten = before.defined() ? dy.mutable_data<T>() : nullptr,
-                                     .silu_from = silu_from,
-                                     .dx = gradient_of<T>(x, context),
-                                     .dweight = gradient_of<Accumulator<T>>(weight, context),
-                                     .dbias = gradient_of<Accumulator<T>>(bias, context),
-                                     .dresidual = gradient_of<T>(residual, context)},
+          kernels::LinearBackward<T>{
+              .rows = m,
+              .in = k,
+              .weight_columns = weight_columns,
+              .columns = columns,
+              .x = x.value().data<T>(),
+              .weight = weight.value().data<T>(),
+              .dy = dy.data<T>(),
+              .y = before.defined() ? before.data<T>() : nullptr,
+              .overwritten = before.defined() ? dy.mutable_data<T>() : nullptr,
+              .silu_from = silu_from,
+              .dx = gradient_of<T>(x, context),
+              .dweight = gradient_of<Accumulator<T>>(weight, context),
+              .dbias = gradient_of<Accumulator<T>>(bias, context),
+              .dresidual = taken ? kernels::Gradient<T>{} : gradient_of<T>(residual, context)},
           stream);
     });
   });

@@ -5,7 +5,9 @@
 #include <type_traits>
 
 #include "hstu/base/choice.h"
+#include "hstu/device/dry_memory_pool.h"
 #include "hstu/device/stream.h"
+#include "hstu/kernels/dry.h"
 #include "hstu/kernels/gradient.h"
 #include "hstu/tensor/tape.h"
 
@@ -80,11 +82,14 @@ void check_operations(Device device);
 void check_device(Operation operation, const Context& context, const Tensor& operand);
 
 // Calls body.template operator()<T>(stream) with the element type of `type` and the stream as its device's
-// type, which select the overload of the kernel.
+// type, which select the overload of the kernel. With the memory of a dry run it is a DryStream.
 template <Operation operation, typename Body>
 void dispatch(const Context& context, DType type, const Body& body) {
   const TraceRange range(context, name_of(operation));
-  if (context.device().is_host()) {
+  if (auto* const dry = dynamic_cast<DryMemoryPool*>(context.memory.get())) {
+    if (type == DType::f32) return body.template operator()<float>(dry->kernels());
+    if (type == DType::bf16) return body.template operator()<BFloat16>(dry->kernels());
+  } else if (context.device().is_host()) {
     if (type == DType::f32) return body.template operator()<float>(HostStream());
     if (type == DType::f64) return body.template operator()<double>(HostStream());
   } else if constexpr (has_cuda_kernel(operation)) {

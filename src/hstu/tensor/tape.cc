@@ -49,6 +49,13 @@ GradientSlot Variable::gradient_columns(ColumnRange columns, const Context& cont
   return {state_->gradient, again};
 }
 
+bool Variable::take_gradient(const Tensor& gradient) const {
+  if (state_->gradient.defined() || !state_->written.empty()) return false;
+  state_->gradient = gradient;
+  state_->has_gradient = true;
+  return true;
+}
+
 bool Tape::any_needs_gradient(const std::vector<Variable>& inputs) {
   return std::any_of(inputs.begin(), inputs.end(),
                      [](const Variable& input) { return input.defined() && input.needs_gradient(); });

@@ -60,6 +60,9 @@ class Variable {
   void drop_value() const {
     if (state_->recompute) state_->value = Tensor();
   }
+  // The first gradient to arrive may be the memory of one that its owner does not need any more. Returns
+  // whether it was taken: not if another has arrived before.
+  bool take_gradient(const Tensor& gradient) const;
   // The gradient that arrived; undefined when none did.
   const Tensor& gradient() const { return state_->gradient; }
   bool has_gradient() const { return state_->has_gradient; }

@@ -40,10 +40,10 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
                  .ready = 4,
                  .part_tokens = options.training.micro_batch_tokens,
                  .rank = comm.rank(),
-                 .ranks = comm.size()});
+                 .ranks = comm.size(),
+                 .compute = learner.compute.stream});
   while (LoadedBatch* const loaded = loader.next()) {
     Batch& batch = loaded->batch;
-    batch.copy_to(learner.compute);
     bad_ids_.add(batch.bad_ids);
     const RowSelection selection = select_rows(learner, batch, RowAccess::read);
     const std::vector<Variable> rows = leaves_of(learner.tables, selection, learner.compute);

@@ -28,16 +28,20 @@ Experiment::Experiment(const RunOptions& options)
   check_consistency(options);
 }
 
-BatchSchedule Experiment::schedule(BatchCursor start) const {
+BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anchors, BatchCursor start) {
   ScheduleOptions schedule;
-  schedule.batch_size = options().training.batch_size;
-  schedule.drop_last = options().training.drop_last;
-  schedule.epochs = options().training.epochs;
-  schedule.first_window = options().training.first_window;
-  schedule.windows = options().training.windows;
-  schedule.shuffle_fraction = options().data.shuffle_fraction;
-  schedule.seed = options().seed;
-  return {anchors_.training, schedule, start};
+  schedule.batch_size = options.training.batch_size;
+  schedule.drop_last = options.training.drop_last;
+  schedule.epochs = options.training.epochs;
+  schedule.first_window = options.training.first_window;
+  schedule.windows = options.training.windows;
+  schedule.shuffle_fraction = options.data.shuffle_fraction;
+  schedule.seed = options.seed;
+  return {anchors, schedule, start};
+}
+
+BatchSchedule Experiment::schedule(BatchCursor start) const {
+  return training_schedule(options(), anchors_.training, start);
 }
 
 std::int64_t Experiment::train_samples() const {

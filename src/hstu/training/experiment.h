@@ -13,6 +13,13 @@
 
 namespace hstu {
 
+// The training batches of a run from `start` onwards.
+BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anchors, BatchCursor start);
+// The batches that the loader of a run has ready at most.
+inline int training_batches_ready(const RunOptions& options) {
+  return 2 * static_cast<int>(options.data.workers) + 2;
+}
+
 class Experiment {
  public:
   // Opens the dataset, finds the anchors and creates the model. Throws UsageError if the configuration does

@@ -69,7 +69,6 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
               Gathered& gathered, StepResult& result) {
   sections.enter(kLookupSection);
   learner.bad_ids.add(batch.bad_ids);
-  batch.copy_to(context.compute);
   const bool copied = learner.tables.device() != context.compute.device();
   RowSelection selection;
   std::vector<Variable> rows;

@@ -15,6 +15,7 @@
 #include "hstu/run/state.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/evaluation.h"
+#include "hstu/training/memory_plan.h"
 #include "hstu/training/run_parts.h"
 #include "hstu/training/step.h"
 
@@ -33,6 +34,13 @@ std::int64_t total_samples(const Experiment& experiment, std::int64_t last_step)
   return std::min(experiment.train_samples(), last_step * experiment.options().training.batch_size);
 }
 
+// The options, whose training fits the memory of its device.
+const RunOptions& fitting(const RunOptions& options) {
+  const PlannedDevice device = planned_device(choose_device(options.device).device);
+  check_fits(plan_memory(options, device.device), device);
+  return options;
+}
+
 // One run: the experiment, its state, and the decisions when to evaluate, save and stop.
 class Run {
  public:
@@ -43,7 +51,7 @@ class Run {
         changed_(request.resume
                      ? changed_keys(request.folder, checkpoint_, request.options, request.allowed_changes)
                      : std::vector<ConfigDifference>{}),
-        experiment_(request.options),
+        experiment_(fitting(request.options)),
         metrics_(request.options.metrics.window_samples),
         state_(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(), state_sections()) : first_state()),
         last_step_(last_step(experiment_)),
@@ -144,12 +152,12 @@ class Run {
 
   // Trains until there is a reason to stop, and returns the reason.
   std::string loop() {
-    const int workers = static_cast<int>(request_.options.data.workers);
     Loader loader(experiment_.samples(), experiment_.learner().model->layout(),
                   experiment_.schedule(state_.next),
-                  {.workers = workers,
-                   .ready = 2 * workers + 2,
-                   .part_tokens = request_.options.training.micro_batch_tokens});
+                  {.workers = static_cast<int>(request_.options.data.workers),
+                   .ready = training_batches_ready(request_.options),
+                   .part_tokens = request_.options.training.micro_batch_tokens,
+                   .compute = experiment_.learner().compute.stream});
     while (true) {
       fault_point("step.begin");
       const Clock::time_point start = Clock::now();

@@ -5,18 +5,13 @@
 
 #include "hstu/base/error.h"
 #include "hstu/device/pinned_memory.h"
+#include "hstu/embedding/row_record.h"
 
 namespace hstu::cuda {
 namespace {
 
-constexpr std::int64_t kChunkBytes = std::int64_t{8} << 20;
-constexpr std::int64_t kLeastEntries = 1024;
 constexpr std::int64_t kBlockRows = 1 << 16;  // of imports
-
-std::int64_t record_bytes(const RowShape& shape) {
-  const std::int64_t floats = shape.dim + shape.state_width;
-  return static_cast<std::int64_t>(sizeof(RowHeader)) + (floats + 3) / 4 * 16;
-}
+static_assert(sizeof(RowHeader) == kRowHeaderBytes && sizeof(IndexEntry) == kIndexEntryBytes);
 
 std::shared_ptr<RowReport> new_report(Device device) {
   auto* const memory = transfer_memory(device);
@@ -49,10 +44,9 @@ DeviceRowStore::DeviceRowStore(const RowShape& shape, const Context& context)
     : shape_(shape),
       context_{context.stream, context.memory, nullptr},
       record_bytes_(record_bytes(shape)),
+      shift_(chunk_shift(shape)),
       rows_(Tensor::zeros({1}, DType::i64, context)),
-      report_(new_report(context.device())) {
-  while ((record_bytes_ << (shift_ + 1)) <= kChunkBytes && (std::int64_t{1} << shift_) < shape.rows) ++shift_;
-}
+      report_(new_report(context.device())) {}
 
 RowTable DeviceRowStore::table() const {
   return {.entries = reinterpret_cast<IndexEntry*>(const_cast<std::byte*>(entries_.raw())),
@@ -126,8 +120,7 @@ void DeviceRowStore::grow_records(std::int64_t rows) {
 }
 
 void DeviceRowStore::grow_index(std::int64_t rows) {
-  std::int64_t entries = std::max(index_size(), kLeastEntries);
-  while (entries < 2 * rows) entries *= 2;
+  const std::int64_t entries = std::max(index_size(), index_entries(rows));
   if (entries == index_size()) return;
   const std::int64_t before = index_size();
   const Tensor old = std::exchange(entries_, Tensor::empty({entries, 2}, DType::i64, context_));

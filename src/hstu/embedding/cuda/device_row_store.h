@@ -51,7 +51,7 @@ class DeviceRowStore final : public RowStore {
   RowShape shape_;
   Context context_;
   std::int64_t record_bytes_;
-  int shift_ = 0;  // a chunk holds 2^shift records
+  int shift_;  // a chunk holds 2^shift records
   std::vector<Tensor> records_;
   std::vector<std::byte*> chunk_addresses_;
   Tensor chunks_;             // chunk_addresses_ on the GPU

@@ -19,7 +19,6 @@ struct RowHeader {
   std::uint32_t stamp;  // the last update or merge that had this row
   std::uint32_t unused[3];
 };
-static_assert(sizeof(RowHeader) == 32);
 
 // Open addressing with linear probing, as RowIndex.
 struct IndexEntry {

@@ -1,0 +1,52 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hstu/cli/commands.h"
+#include "hstu/training/device_choice.h"
+#include "hstu/training/memory_plan.h"
+
+namespace hstu {
+namespace {
+
+struct PlanWords {
+  Path config;
+  std::vector<std::string> set;
+  std::string gpu;
+  bool json = false;
+};
+
+}  // namespace
+
+void add_plan_command(CLI::App& app) {
+  auto words = std::make_shared<PlanWords>();
+  CLI::App* const command = app.add_subcommand("plan", "Print the memory that training will need");
+  command->add_option("CONFIG", words->config, "a TOML file; hstu config lists every key")->required();
+  command->add_option("--set", words->set, "section.key=value, on top of the file; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--gpu", words->gpu,
+                      "a part of the name of a GPU that need not be here, for example h200; default: the "
+                      "configuration's device");
+  command->add_flag("--json", words->json, "print JSON");
+  command->footer(
+      "Makes a step without computing it, on the largest batch of the run, and counts its memory. A table "
+      "has\n"
+      "memory for the ids that occur. Where the dataset does not say how many those are, the plan gives a "
+      "bound.\n"
+      "hstu train refuses a run that does not fit, bounds aside.\n"
+      "Example:\n"
+      "  hstu plan configs/movielens-100k.toml --set data.path=dataset --set precision=bf16 --gpu h200");
+  command->callback([words] {
+    const auto options = load_config<RunOptions>(words->config, words->set);
+    check_consistency(options);
+    const PlannedDevice device =
+        words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu);
+    const MemoryPlan plan = plan_memory(options, device.device);
+    if (words->json)
+      fmt::print("{}\n", to_json(plan, device).dump(2));
+    else
+      fmt::print("{}", to_text(plan, device));
+  });
+}
+
+}  // namespace hstu

@@ -1,0 +1,17 @@
+// The memory of a step that is not made: the model's passes without kernels.
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/batching/batch.h"
+#include "hstu/device/dry_memory_pool.h"
+#include "hstu/model/model.h"
+
+namespace hstu {
+
+// The largest number of bytes that one part of a step has in memory at a time, on `device`: looked-up rows,
+// activations, their gradients, workspaces. Parameters, their gradients and the batch are not among them. The
+// model and the batch are on the host.
+std::int64_t step_memory(const Model& model, const Batch& batch, const DryDevice& device);
+
+}  // namespace hstu

@@ -1,0 +1,23 @@
+// The part of a run's batches that needs the most memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hstu/batching/sample_builder.h"
+#include "hstu/batching/schedule.h"
+
+namespace hstu {
+
+struct LargestPart {
+  std::vector<std::int64_t> positions;  // of its samples
+  std::string source;                   // where it was looked for, one line for people
+};
+
+// The part with the most tokens (SampleBuilder::most_tokens) among the first `steps` batches of the schedule,
+// and among the first million samples.
+LargestPart largest_part(BatchSchedule schedule, const SampleBuilder& samples, std::int64_t part_tokens,
+                         std::int64_t steps);
+
+}  // namespace hstu

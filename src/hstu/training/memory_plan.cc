@@ -1,0 +1,255 @@
+#include "hstu/training/memory_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/device/machine.h"
+#include "hstu/embedding/row_record.h"
+#include "hstu/training/assumed_dataset.h"
+#include "hstu/training/dry_step.h"
+#include "hstu/training/experiment.h"
+#include "hstu/training/largest_part.h"
+
+namespace hstu {
+namespace {
+
+// What the driver and the kernels' code take of a GPU, about: they are in no pool.
+constexpr std::int64_t kDriverBytes = std::int64_t{512} << 20;
+
+// The ids of a feature that can occur: those that the manifest counts, or a bound.
+struct Ids {
+  std::int64_t count = 0;
+  bool is_bound = false;
+};
+
+Ids ids_of(const ContextualFeature& feature, const Manifest& manifest, std::int64_t samples) {
+  if (feature.keys.size() == 1) {
+    if (feature.keys.front() == "user") return {manifest.counts.users};
+    if (feature.keys.front() == "item") return {manifest.counts.items};
+    if (feature.keys.front() == "hour") return {24};
+    if (feature.keys.front() == "weekday") return {7};
+  }
+  return {samples, true};  // one id for each sample
+}
+
+// In the order of Model::features(): item, attributes, context, the actions of some models.
+std::vector<Ids> ids_of_features(const RunOptions& options, const Manifest& manifest, std::size_t features,
+                                 std::int64_t samples) {
+  std::vector<Ids> ids{{manifest.counts.items}};
+  for (std::size_t a = 0; a < options.features.attributes.size(); ++a)
+    ids.push_back({manifest.counts.items, true});  // one for each item
+  for (const ContextualFeature& feature : options.features.context)
+    ids.push_back(ids_of(feature, manifest, samples));
+  while (ids.size() < features) ids.push_back({std::numeric_limits<std::int64_t>::max(), true});
+  return ids;
+}
+
+std::vector<MemoryPlan::Table> tables_of(const RunOptions& options, const Model& model,
+                                         const Manifest& manifest, std::int64_t samples, bool on_gpu) {
+  const std::vector<FeatureSpec> features = model.features();
+  const std::vector<Ids> ids = ids_of_features(options, manifest, features.size(), samples);
+  const std::int64_t dim = model.embedding_dim();
+  const std::int64_t state = RowOptimizer{.kind = options.sparse.kind}.state_width(dim);
+  std::vector<MemoryPlan::Table> tables;
+  for (std::size_t f = 0; f < features.size(); ++f) {
+    const std::int64_t rows = std::min(features[f].rows, ids[f].count);
+    tables.push_back({.name = features[f].name,
+                      .nominal_rows = features[f].rows,
+                      .rows = rows,
+                      .is_bound = ids[f].is_bound,
+                      .bytes = table_memory({features[f].rows, dim, state}, rows, on_gpu)});
+  }
+  return tables;
+}
+
+// What a plan without the run's dataset cannot know.
+void assume(const RunOptions& options, bool on_gpu, MemoryPlan& plan) {
+  const std::int64_t state = RowOptimizer{.kind = options.sparse.kind}.state_width(plan.embedding_dim);
+  for (MemoryPlan::Table& table : plan.tables) {
+    table.rows = table.nominal_rows;
+    table.is_bound = true;
+    table.bytes = table_memory({table.nominal_rows, plan.embedding_dim, state}, table.rows, on_gpu);
+  }
+  plan.source_of_part = "longest histories of distinct items";
+  plan.assumption = fmt::format(
+      "there is no dataset at \"{}\": the plan assumes full batches of the longest histories, and that all "
+      "rows occur; where the configuration gives no rows, as few as the batch has ids",
+      options.data.path.string());
+}
+
+// DenseOptimizer's tensors for each parameter.
+std::int64_t states_of(const DenseOptimizerConfig& config) {
+  if (config.kind != DenseOptimizerKind::sgd) return 2;
+  return config.momentum > 0 ? 1 : 0;
+}
+
+std::string gib(std::int64_t bytes) {
+  return human_bytes(static_cast<double>(bytes));
+}
+
+std::int64_t usable_bytes(const PlannedDevice& device) {
+  return device.device.is_host() ? device.memory_bytes : device.memory_bytes - kDriverBytes;
+}
+
+std::string advice(const MemoryPlan& plan) {
+  const std::int64_t tables = plan.table_bytes(false);
+  if (tables > plan.activations && tables > plan.dense_bytes())
+    return "The tables are the largest: set tables.place = \"host\", make embedding_dim smaller or give "
+           "features fewer rows";
+  if (plan.dense_bytes() > plan.activations) return "The parameters are the largest: make the model narrower";
+  return "Set training.micro_batch_tokens (parts of a batch one after the other, the same result) or "
+         "model.recompute_norm, model.recompute_gate and, for ranking_gr, model.recompute_silu; or make "
+         "training.batch_size smaller";
+}
+
+}  // namespace
+
+std::int64_t table_memory(const RowShape& shape, std::int64_t rows, bool on_gpu) {
+  if (rows == 0) return 0;
+  if (on_gpu) return table_bytes(shape, rows);
+  // An index of a power of two of entries, at most half of them used.
+  const auto entries = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(2 * rows)));
+  return rows * (shape.dim + shape.state_width) * std::int64_t{sizeof(float)} + entries * kIndexEntryBytes;
+}
+
+std::int64_t MemoryPlan::table_bytes(bool bounds) const {
+  if (tables_apart) return 0;
+  std::int64_t bytes = 0;
+  for (const Table& table : tables) bytes += bounds || !table.is_bound ? table.bytes : 0;
+  return bytes;
+}
+
+PlannedDevice planned_device(Device device) {
+  const Machine machine = this_machine();
+  if (device.is_host()) return {"the host", {}, machine.memory_bytes};
+  const auto index = static_cast<std::size_t>(device.index);
+  check(index < machine.nvidia.gpus.size(), "{}: the driver does not describe this GPU", to_string(device));
+  const Gpu& gpu = machine.nvidia.gpus[index];
+  const std::vector<std::string> version = split(gpu.compute_capability, '.');
+  return {gpu.name,
+          {parse_number<int>(version.front()).value_or(0), parse_number<int>(version.back()).value_or(0),
+           gpu.multiprocessors},
+          gpu.memory_bytes};
+}
+
+PlannedDevice planned_gpu(const std::string& part_of_name) {
+  const auto gpu = find_gpu(part_of_name);
+  if (!gpu) fail_usage("no GPU of the table has \"{}\" in its name; known: {}", part_of_name, gpu_names());
+  return {std::string(gpu->name), {gpu->major, gpu->minor, gpu->multiprocessors}, gpu->memory_bytes};
+}
+
+MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device) {
+  const bool is_here = std::filesystem::exists(asked.data.path / kManifestFile);
+  std::optional<AssumedDataset> assumed;
+  if (!is_here) assumed.emplace(asked);
+  const RunOptions& options = assumed ? assumed->options() : asked;
+  const Dataset dataset(options.data.path);
+  const Task task = make_task(options, dataset);
+  const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
+  const SampleBuilder samples(dataset, task.data);
+  Model& model = *task.model;
+  if (options.precision == Precision::bf16) model.move_to(host_context(), DType::bf16);
+
+  const std::int64_t most_steps =
+      options.training.max_steps > 0 ? options.training.max_steps : std::numeric_limits<std::int64_t>::max();
+  const LargestPart part = largest_part(training_schedule(options, anchors.training, {}), samples,
+                                        options.training.micro_batch_tokens, most_steps);
+  Batch batch;
+  LayoutScratch scratch;
+  model.layout().lay_out(samples.build(part.positions), scratch, batch);
+  batch.supervised = std::max<std::int64_t>(batch.samples, 1);
+
+  MemoryPlan plan;
+  const bool on_gpu = !device.is_host() && options.tables.place == TablePlace::device;
+  plan.tables_apart = !device.is_host() && !on_gpu;
+  plan.tables = tables_of(options, model, dataset.manifest(), anchors.training.size(), on_gpu);
+  plan.embedding_dim = model.embedding_dim();
+  plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
+  plan.optimizer = plan.parameters * states_of(options.dense.config);
+  plan.activations = step_memory(model, batch, device);
+  // The slabs have a quarter more than they need (Batch::reserve).
+  plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;
+  plan.samples = static_cast<std::int64_t>(part.positions.size());
+  plan.tokens = batch.tokens;
+  plan.source_of_part = part.source;
+  if (assumed) assume(asked, on_gpu, plan);
+  return plan;
+}
+
+void check_fits(const MemoryPlan& plan, const PlannedDevice& device) {
+  if (device.memory_bytes == 0 || plan.total(false) <= usable_bytes(device)) return;
+  fail_usage(
+      "{} has {}, and training needs {} at least: tables {}, parameters with gradients and optimizer {}, "
+      "activations of {} tokens {}, batches {}. {}. hstu plan prints the details",
+      device.name, gib(device.memory_bytes), gib(plan.total(false)), gib(plan.table_bytes(false)),
+      gib(plan.dense_bytes()), with_separators(plan.tokens), gib(plan.activations), gib(plan.batches),
+      advice(plan));
+}
+
+std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
+  std::vector<std::vector<std::string>> rows{{"memory", "bytes", "", "of"}};
+  const auto add = [&](const std::string& name, std::int64_t bytes, const std::string& of) {
+    rows.push_back({name, with_separators(bytes), gib(bytes), of});
+  };
+  for (const MemoryPlan::Table& table : plan.tables) {
+    add("table " + table.name, table.bytes,
+        fmt::format("{}{} rows of {}{}", table.is_bound ? "at most " : "", with_separators(table.rows),
+                    with_separators(table.nominal_rows), plan.tables_apart ? ", on the host" : ""));
+  }
+  add("parameters", plan.parameters, "");
+  add("gradients", plan.gradients, "");
+  add("optimizer", plan.optimizer, "of the parameters");
+  add("activations", plan.activations,
+      fmt::format("{} samples, {} tokens: {}", with_separators(plan.samples), with_separators(plan.tokens),
+                  plan.source_of_part));
+  add("batches", plan.batches, "ready before their step");
+  add("total", plan.total(), "");
+  if (plan.table_bytes(true) > plan.table_bytes(false))
+    add("total without bounds", plan.total(false), "tables with \"at most\" left out");
+  std::string text = table(rows);
+  if (!plan.assumption.empty()) text += plan.assumption + "\n";
+  if (device.memory_bytes > 0) {
+    const bool certain = plan.total(false) <= usable_bytes(device),
+               all = plan.total() <= usable_bytes(device);
+    text += fmt::format("{}: {}: {}\n", device.name, gib(device.memory_bytes),
+                        all       ? "it fits"
+                        : certain ? "it fits unless too many rows of the tables with \"at most\" occur"
+                                  : "it does not fit. " + advice(plan));
+  }
+  return text;
+}
+
+Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
+  Json tables = Json::array();
+  for (const MemoryPlan::Table& table : plan.tables) {
+    tables.push_back({{"name", table.name},
+                      {"nominal_rows", table.nominal_rows},
+                      {"rows", table.rows},
+                      {"rows_are_bound", table.is_bound},
+                      {"bytes", table.bytes}});
+  }
+  return {{"device", device.name},
+          {"device_bytes", device.memory_bytes},
+          {"tables", tables},
+          {"tables_on_host", plan.tables_apart},
+          {"parameters", plan.parameters},
+          {"gradients", plan.gradients},
+          {"optimizer", plan.optimizer},
+          {"activations", plan.activations},
+          {"batches", plan.batches},
+          {"samples", plan.samples},
+          {"tokens", plan.tokens},
+          {"source_of_part", plan.source_of_part},
+          {"assumption", plan.assumption.empty() ? Json() : Json(plan.assumption)},
+          {"total", plan.total()},
+          {"total_without_bounds", plan.total(false)},
+          {"fits", device.memory_bytes == 0 || plan.total(false) <= usable_bytes(device)}};
+}
+
+}  // namespace hstu

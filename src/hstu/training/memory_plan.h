@@ -1,0 +1,67 @@
+// How much memory a run will need, known before it begins.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hstu/base/json.h"
+#include "hstu/device/device.h"
+#include "hstu/device/dry_memory_pool.h"
+#include "hstu/embedding/row_store.h"
+#include "hstu/run/options.h"
+
+namespace hstu {
+
+struct MemoryPlan {
+  struct Table {
+    std::string name;
+    std::int64_t nominal_rows = 0;
+    std::int64_t rows = 0;   // that come to life at most
+    bool is_bound = false;   // `rows` is only a bound: how many ids occur is not known
+    std::int64_t bytes = 0;  // of `rows` rows, their optimizer state and their index
+  };
+  std::vector<Table> tables;
+  bool tables_apart = false;  // on the host, where a GPU trains: their bytes do not count
+  std::int64_t embedding_dim = 0;
+  std::int64_t parameters = 0, gradients = 0, optimizer = 0;  // bytes, of the dense parameters
+  std::int64_t activations = 0;                               // bytes: step_memory() of the largest part
+  std::int64_t batches = 0;                                   // bytes of all batches that are ready
+  std::int64_t samples = 0, tokens = 0;                       // of the largest part
+  std::string assumption;      // a sentence for people if the run's dataset is not here
+  std::string source_of_part;  // one line for people
+
+  std::int64_t table_bytes(bool bounds) const;  // with or without the tables of which a bound is known
+  std::int64_t dense_bytes() const { return parameters + gradients + optimizer; }
+  // Without bounds: what is needed in any case, if the rows of the other tables occur.
+  std::int64_t total(bool bounds = true) const {
+    return table_bytes(bounds) + dense_bytes() + activations + batches;
+  }
+};
+
+struct PlannedDevice {
+  std::string name;  // for people
+  DryDevice device;
+  std::int64_t memory_bytes = 0;  // 0: unknown
+};
+
+// The host or a GPU of this machine.
+PlannedDevice planned_device(Device device);
+// A GPU by a part of its name, "h100": one of gpu_specs.h. Throws UsageError listing them.
+PlannedDevice planned_gpu(const std::string& part_of_name);
+
+// Bytes of a table of `rows` rows in the memory of a GPU or of the host.
+std::int64_t table_memory(const RowShape& shape, std::int64_t rows, bool on_gpu);
+
+// Opens the dataset, creates the model and makes a dry step of the largest part of the run's batches (of the
+// first million samples). Throws UsageError as Experiment does. Without a dataset, assumes one
+// (assumed_dataset.h).
+MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device);
+
+// Throws UsageError with the figures and what to change if the run cannot fit. Bounds do not count.
+void check_fits(const MemoryPlan& plan, const PlannedDevice& device);
+
+std::string to_text(const MemoryPlan& plan, const PlannedDevice& device);
+Json to_json(const MemoryPlan& plan, const PlannedDevice& device);
+
+}  // namespace hstu

@@ -1,0 +1,243 @@
+// The plan's figures are those of a real step.
+#include "hstu/training/memory_plan.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/ops/op.h"
+#include "hstu/training/dry_step.h"
+#include "training/run_fixture.h"
+#include "training/step_on.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MemoryPlanTest : public testing::RunTest {
+ protected:
+  MemoryPlanTest() : RunTest(12, 40) {
+    options_.data.options.history_length = 30;
+    options_.model.max_sequence = 32;
+    options_.model.positions = 32;
+    options_.training.batch_size = 24;
+  }
+  void use_ranking_gr() {
+    options_.model_kind = ModelKind::ranking_gr;
+    options_.ranking.dim = options_.ranking.embedding_dim = 16;
+    options_.ranking.head_dim = 8;
+    options_.ranking.head_hidden = {16};
+  }
+};
+
+// The largest number of bytes that the passes have in a pool of their own; the kernels compute.
+std::int64_t measured(const Experiment& experiment, const Batch& batch) {
+  const Context context = make_context(Device::host());
+  const Model& model = *experiment.learner().model;
+  std::vector<Variable> rows;
+  for (const auto& ids : feature_ids(model, batch)) {
+    const Shape shape{static_cast<std::int64_t>(ids.size()), model.embedding_dim()};
+    rows.emplace_back(Tensor::zeros(shape, DType::f32, context));
+  }
+  Tape tape(context);
+  const Variable logits = model.forward(tape, batch, rows, Draws(1, 0));
+  const Variable loss = model.loss(tape, logits, batch);
+  tape.backward(loss);
+  return context.memory->figures().peak;
+}
+
+void expect_the_measured_bytes(const RunOptions& options) {
+  const Experiment experiment(options);
+  const auto positions = experiment.anchors().training.first(24);
+  const Batch batch = testing::batch_of(experiment, positions, 24);
+  EXPECT_EQ(step_memory(*experiment.learner().model, batch, {}), measured(experiment, batch));
+}
+
+TEST_F(MemoryPlanTest, ADryStepHasTheBytesOfARealOne) {
+  for (int choice = 0; choice < 4; ++choice) {
+    options_.model.recompute = {.norm = (choice & 1) != 0, .silu = false, .gate = (choice & 2) != 0};
+    expect_the_measured_bytes(options_);
+  }
+}
+
+TEST_F(MemoryPlanTest, ADryStepOfTheSecondModelHasTheBytesOfARealOne) {
+  use_ranking_gr();
+  for (int choice = 0; choice < 8; ++choice) {
+    options_.ranking.recompute = {
+        .norm = (choice & 1) != 0, .silu = (choice & 2) != 0, .gate = (choice & 4) != 0};
+    expect_the_measured_bytes(options_);
+  }
+}
+
+TEST_F(MemoryPlanTest, RecomputingNeedsLess) {
+  const auto planned = [&] { return plan_memory(options_, {}).activations; };
+  const std::int64_t all = planned();
+  options_.model.recompute = {.norm = true, .gate = true};
+  EXPECT_LT(planned(), all);
+}
+
+// Kernels for GPUs take scratch memory, and bfloat16 halves what is kept for every token.
+TEST_F(MemoryPlanTest, DependsOnTheDeviceAndThePrecision) {
+  options_.model.dim = options_.model.embedding_dim = 64;
+  options_.model.head_dim = 32;
+  const Experiment experiment(options_);
+  const DryDevice hopper = planned_gpu("h200").device;
+  EXPECT_EQ(hopper.major, 9);
+  if (!ops::has_cuda_kernel(ops::Operation::attention)) GTEST_SKIP() << "built without CUDA";
+  const std::int64_t fp32 = plan_memory(options_, hopper).activations;
+  EXPECT_GT(fp32, plan_memory(options_, {}).activations);
+  options_.precision = Precision::bf16;
+  EXPECT_LT(plan_memory(options_, hopper).activations, fp32);
+}
+
+TEST_F(MemoryPlanTest, TheLargestPartIsThatOfTheSchedule) {
+  const Experiment experiment(options_);
+  const auto largest = [&](const RunOptions& options) {
+    Loader loader(experiment.samples(), experiment.learner().model->layout(),
+                  training_schedule(options, experiment.anchors().training, {}),
+                  {.part_tokens = options.training.micro_batch_tokens});
+    std::int64_t tokens = 0;
+    while (const auto* part = loader.next()) tokens = std::max(tokens, part->batch.tokens);
+    return tokens;
+  };
+  EXPECT_EQ(plan_memory(options_, {}).tokens, largest(options_));
+  options_.training.micro_batch_tokens = 100;
+  EXPECT_EQ(plan_memory(options_, {}).tokens, largest(options_));
+  EXPECT_LE(largest(options_), 100);
+}
+
+TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
+  options_.features.item_rows = 1'000'000;
+  options_.features.context.push_back({"user_x_hour", {"user", "hour"}, 500, true});
+  const MemoryPlan plan = plan_memory(options_, {});
+  ASSERT_EQ(plan.tables.size(), 3u);
+  EXPECT_EQ(plan.tables[0].rows, 12);  // items of the dataset
+  EXPECT_EQ(plan.tables[0].nominal_rows, 1'000'000);
+  EXPECT_FALSE(plan.tables[0].is_bound);
+  EXPECT_EQ(plan.tables[1].rows, 12);  // users
+  EXPECT_TRUE(plan.tables[2].is_bound);
+  EXPECT_LE(plan.tables[2].rows, 500);
+  const RowShape shape{.rows = 12, .dim = 8, .state_width = 1};
+  EXPECT_EQ(plan.tables[0].bytes, table_memory(shape, 12, false));
+  EXPECT_EQ(table_memory(shape, 12, false), 12 * 9 * 4 + 32 * 16);
+  EXPECT_EQ(table_memory(shape, 12, true), 16 * (32 + 48) + 1024 * 16)
+      << "a chunk of 16 records" EXPECT_EQ(plan.total() - plan.total(false), plan.tables[2].bytes);
+}
+
+TEST_F(MemoryPlanTest, CountsParametersAndTheirOptimizer) {
+  const Experiment experiment(options_);
+  const MemoryPlan plan = plan_memory(options_, {});
+  EXPECT_EQ(plan.parameters, 4 * experiment.learner().model->parameters().count());
+  EXPECT_EQ(plan.gradients, plan.parameters);
+  const std::int64_t read_and_written = experiment.learner().dense_optimizer.step_bytes();
+  EXPECT_EQ(read_and_written, 3 * plan.parameters + 2 * plan.optimizer);
+}
+
+TEST_F(MemoryPlanTest, RefusesWhatDoesNotFitWithTheFigures) {
+  const MemoryPlan plan = plan_memory(options_, {});
+  PlannedDevice device{"a small GPU", {}, plan.total(false)};
+  EXPECT_NO_THROW(check_fits(plan, device));
+  device.memory_bytes -= 1;
+  const std::string message = testing::message_of<UsageError>([&] { check_fits(plan, device); });
+  EXPECT_THAT(message, HasSubstr("a small GPU has"));
+  EXPECT_THAT(message, HasSubstr("training.micro_batch_tokens"));
+  EXPECT_THAT(to_text(plan, device), HasSubstr("it does not fit"));
+  EXPECT_EQ(to_json(plan, device).at("fits"), false);
+  EXPECT_EQ(to_json(plan, device).at("total"), plan.total());
+}
+
+// Nothing is refused by a bound alone: which rows come to life is not known.
+TEST_F(MemoryPlanTest, ABoundRefusesNothing) {
+  MemoryPlan plan;
+  plan.tables.push_back({"crossed", 1000, 1000, true, 1'000'000});
+  plan.activations = 10;
+  const PlannedDevice device{"a small GPU", {}, 1000};
+  EXPECT_NO_THROW(check_fits(plan, device));
+  EXPECT_THAT(to_text(plan, device), HasSubstr("it fits unless"));
+}
+
+TEST_F(MemoryPlanTest, AssumesFullBatchesWithoutADataset) {
+  options_.features.item_rows = 5'000;
+  options_.features.attributes = {{"artist_id", 70}};
+  options_.features.context.push_back({"crossed", {"user", "artist_id", "is_organic"}, 900, true});
+  options_.data.path = folder_ / "not_here";
+  for (const ModelKind kind : {ModelKind::dlrmv4, ModelKind::ranking_gr}) {
+    options_.model_kind = kind;
+    if (kind == ModelKind::ranking_gr) {
+      use_ranking_gr();
+      options_.features.attributes.clear();
+      options_.features.context.pop_back();
+      options_.ranking.label_column = "label";
+      options_.ranking.labels = {"task0", "task1"};
+    }
+    const MemoryPlan plan = plan_memory(options_, {});
+    EXPECT_EQ(plan.samples, 24);
+    const std::int64_t context = std::ssize(options_.features.context);
+    // max_sequence leaves room for one event less than a history has.
+    EXPECT_EQ(plan.tokens, kind == ModelKind::dlrmv4 ? 24 * 32 : 24 * (context + 2 * 31));
+    EXPECT_EQ(plan.tables[0].rows, 5'000);
+    EXPECT_TRUE(plan.tables[0].is_bound);
+    EXPECT_THAT(plan.assumption, HasSubstr("not_here"));
+  }
+  options_.training.micro_batch_tokens = 100;
+  EXPECT_LE(plan_memory(options_, {}).tokens, 100);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "not_here"));
+}
+
+TEST_F(MemoryPlanTest, AnUnknownGpuIsRefusedWithTheKnownOnes) {
+  EXPECT_THAT(testing::message_of<UsageError>([&] { planned_gpu("voodoo"); }), HasSubstr("NVIDIA H200"));
+}
+
+// The pool of a step on the GPU has the planned bytes, parameters and optimizer included.
+class MemoryPlanOnGpu : public MemoryPlanTest {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+    options_.device = "cuda";
+    options_.data.options.history_length = 39;
+    options_.training.batch_size = 128;
+    options_.model.dim = options_.model.embedding_dim = 256;
+    options_.model.head_dim = 64;
+    options_.model.heads = 4;
+    options_.model.layers = 4;
+    options_.model.preprocessor_hidden = options_.model.head_hidden = 64;
+    options_.model.max_sequence = 64;
+  }
+  void expect_within_a_tenth() {
+    Experiment experiment(options_);
+    const auto positions = experiment.anchors().training.first(128);
+    const Batch batch = testing::batch_of(experiment, positions, 128);
+    // Of a model on the host, where a dry step reads the shapes of its parameters.
+    RunOptions on_host = options_;
+    on_host.device = "host";
+    on_host.precision = Precision::fp32;
+    const Experiment dry(on_host);
+    Model& model = *dry.learner().model;
+    if (options_.precision == Precision::bf16) model.move_to(host_context(), DType::bf16);
+    const std::int64_t planned = step_memory(model, batch, planned_device(Device::cuda(0)).device);
+    const auto dense = 4 * model.parameters().count() * std::int64_t{sizeof(float)};  // with Adam's state
+    const std::int64_t peak = testing::step_on(experiment, positions).memory_peak;
+    EXPECT_NEAR(static_cast<double>(planned + dense), static_cast<double>(peak),
+                0.1 * static_cast<double>(peak));
+  }
+};
+
+TEST_F(MemoryPlanOnGpu, AStepInFp32HasThePlannedPeak) {
+  expect_within_a_tenth();
+}
+
+TEST_F(MemoryPlanOnGpu, AStepInBFloat16HasThePlannedPeak) {
+  options_.precision = Precision::bf16;
+  expect_within_a_tenth();
+}
+
+TEST_F(MemoryPlanOnGpu, AStepThatRecomputesHasThePlannedPeak) {
+  options_.precision = Precision::bf16;
+  options_.model.recompute = {.norm = true, .gate = true};
+  expect_within_a_tenth();
+}
+
+}  // namespace
+}  // namespace hstu
