@@ -6,6 +6,7 @@
 #include <arrow/api.h>
 
 #include "hstu/base/error.h"
+#include "hstu/events/floor_divide.h"
 
 namespace hstu {
 namespace {
@@ -56,10 +57,6 @@ void check_unsigned_range(const arrow::Array& array, const std::string& place) {
     check(values.IsNull(i) || values.Value(i) <= kLargest, "{}: expected integers below 2^63, found {}",
           place, values.Value(i));
   }
-}
-
-std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
-  return value / divisor - (value % divisor < 0 ? 1 : 0);
 }
 
 void copy_seconds(const arrow::Array& array, std::vector<std::int64_t>& to) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hstu/base/error.h"
+#include "hstu/events/floor_divide.h"
 #include "hstu/events/raw_checks.h"
 
 namespace hstu {
@@ -18,11 +19,6 @@ std::int64_t units_per_second(TimeUnit unit) {
       return 1'000'000;
   }
   return 1;
-}
-
-// Rounds down, so that times before 1970 keep their order and distance.
-std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
-  return value / divisor - (value % divisor < 0 ? 1 : 0);
 }
 
 bool contains(const std::vector<std::string>& list, const std::string& word) {

@@ -14,7 +14,7 @@
 namespace hstu {
 namespace {
 
-struct Words {
+struct IndexWords {
   std::string dataset;
   AnchorRule rule;
   int threads = 0;
@@ -33,7 +33,7 @@ void print_summary(const AnchorIndex& index) {
   fmt::print("{}", table(rows));
 }
 
-void run(const Words& words) {
+void run(const IndexWords& words) {
   if (words.threads > 0) set_threads(words.threads);
   print_summary(open_anchor_index(Dataset(words.dataset), words.rule));
 }
@@ -58,7 +58,7 @@ void store_first_index(const Path& dataset, const AnchorRule& rule) {
 }
 
 void add_index_command(CLI::App& app) {
-  const auto words = std::make_shared<Words>();
+  const auto words = std::make_shared<IndexWords>();
   CLI::App* const command = app.add_subcommand("index", "Store another index of a dataset's anchors");
   command->footer(
       "Example:\n"

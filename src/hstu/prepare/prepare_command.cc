@@ -24,7 +24,7 @@ enum class Layout { hstu, mlcommons };
 constexpr Choice<Layout> kLayouts[] = {{"hstu", Layout::hstu}, {"mlcommons", Layout::mlcommons}};
 
 // The arguments of the user; each subcommand uses some of them.
-struct Words {
+struct PrepareWords {
   std::string input, output, schema, mappings;
   double positive_rating = 4;
   SplitRule split;
@@ -61,13 +61,13 @@ void print_summary(const Manifest& manifest, const std::string& output) {
   fmt::print("{}", table(rows));
 }
 
-PrepareOptions prepare_options(const Words& words) {
+PrepareOptions prepare_options(const PrepareWords& words) {
   if (words.threads > 0) set_threads(words.threads);
   set_parquet_threads(threads());
   return {.memory = static_cast<std::int64_t>(words.memory), .threads = threads()};
 }
 
-void run_mlcommons(const Words& words) {
+void run_mlcommons(const PrepareWords& words) {
   const MlcommonsOptions layout{.history_length = words.history_length,
                                 .min_history = words.anchors.min_history};
   const MlcommonsCounts counts =
@@ -79,14 +79,14 @@ void run_mlcommons(const Words& words) {
                           {"size", human_bytes(static_cast<double>(counts.bytes))}}));
 }
 
-void run(const Words& words, const Schema& schema) {
+void run(const PrepareWords& words, const Schema& schema) {
   const PrepareOptions options = prepare_options(words);
   print_summary(prepare(schema, words.input, words.output, options), words.output);
   store_first_index(words.output, words.anchors);
 }
 
 // `anchors`: the default rule of the index that is stored with the dataset.
-CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, const char* name,
+CLI::App* add_command(CLI::App& app, PrepareWords& words, const AnchorRule& anchors, const char* name,
                       const char* description, const char* example) {
   words.anchors = anchors;
   CLI::App* const command = app.add_subcommand(name, description);
@@ -107,7 +107,7 @@ CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, co
   return command;
 }
 
-void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
+void add_yambda(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command =
       add_command(app, *words, {.min_history = 4086, .window_seconds = 86'400, .users = {}}, "yambda",
                   "Yambda: multi_event.parquet and the catalogue's two mappings",
@@ -145,7 +145,7 @@ void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
   });
 }
 
-void add_movielens(CLI::App& app, const std::shared_ptr<Words>& words) {
+void add_movielens(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command = add_command(
       app, *words, {.min_history = 5, .window_seconds = 0, .users = {}}, "movielens",
       "MovieLens: ml-100k, ml-1m, ml-20m, ml-25m or ml-32m",
@@ -157,7 +157,7 @@ void add_movielens(CLI::App& app, const std::shared_ptr<Words>& words) {
   command->callback([words] { run(*words, movielens_schema(words->input, words->positive_rating)); });
 }
 
-void add_parquet(CLI::App& app, const std::shared_ptr<Words>& words) {
+void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command =
       add_command(app, *words, {}, "parquet", "Your own Parquet files, described by a small schema file",
                   "Example:\n"
@@ -185,7 +185,7 @@ void add_parquet(CLI::App& app, const std::shared_ptr<Words>& words) {
 }
 
 // A cache contains selected events and their anchors, so there is no split and no choice of index.
-void add_mlcommons(CLI::App& app, const std::shared_ptr<Words>& words) {
+void add_mlcommons(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command =
       app.add_subcommand("mlcommons", "MLCommons' prepared cache of Yambda, without copying it");
   command->footer(
@@ -212,10 +212,10 @@ void add_mlcommons(CLI::App& app, const std::shared_ptr<Words>& words) {
 }  // namespace
 
 void add_prepare_commands(CLI::App& app) {
-  add_yambda(app, std::make_shared<Words>());
-  add_movielens(app, std::make_shared<Words>());
-  add_parquet(app, std::make_shared<Words>());
-  add_mlcommons(app, std::make_shared<Words>());
+  add_yambda(app, std::make_shared<PrepareWords>());
+  add_movielens(app, std::make_shared<PrepareWords>());
+  add_parquet(app, std::make_shared<PrepareWords>());
+  add_mlcommons(app, std::make_shared<PrepareWords>());
   add_index_command(app);
   add_verify_command(app);
 }
