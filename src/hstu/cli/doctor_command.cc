@@ -13,7 +13,8 @@ namespace {
 #ifdef HSTU_WITH_CUDA
 constexpr const char* kGpuKernels = "in this program";
 #else
-constexpr const char* kGpuKernels = "not in this program; ./dev build --preset cuda builds build-cuda/hstu with them";
+constexpr const char* kGpuKernels =
+    "not in this program; ./dev build --preset cuda builds build-cuda/hstu with them";
 #endif
 
 std::string found(const std::optional<std::string>& path) {

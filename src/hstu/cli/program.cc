@@ -6,11 +6,13 @@
 #include <string_view>
 
 #include "hstu/base/error.h"
+#include "hstu/base/process.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/threads.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
 #include "hstu/device/machine.h"
+#include "hstu/kernels/blas_memory.h"
 
 namespace hstu {
 namespace {
@@ -57,6 +59,7 @@ int dispatch(int argc, char** argv) {
 
 void use_threads(int threads) {
   set_threads(threads > 0 ? threads : this_machine().usable_cores);
+  check_blas_memory(hstu::threads());
 }
 
 int run_program(int argc, char** argv) {
@@ -74,7 +77,7 @@ int run_program(int argc, char** argv) {
         stderr);
     return kFailed;
   } catch (const std::exception& error) {
-    tell("hstu: {}\n", error.what());
+    tell("hstu: {}\n", words_of(error));
     return kFailed;
   }
 }

@@ -6,6 +6,7 @@
 
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace hstu {
 namespace {
@@ -26,6 +27,12 @@ std::int64_t rounded(std::int64_t bytes) {
   if (bytes <= kSmallest) return kSmallest;
   const auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes - 1)) / 4);
   return (bytes + step - 1) / step * step;
+}
+
+// Of the whole machine: the system would grant more, and end the program when it is used.
+std::int64_t physical_memory() {
+  static const std::int64_t bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return bytes;
 }
 
 // nullptr when the system has no memory.
@@ -70,6 +77,9 @@ MemoryPool::Block HostMemoryPool::acquire(std::int64_t bytes) {
     const std::int64_t bound = 2 * peak + kSlack;
     free_until((limit() > 0 ? std::min(bound, limit()) : bound) - block.capacity);
     if (limit() > 0 && figures_.reserved + block.capacity > limit()) refuse(bytes, figures_.in_use, "");
+    if (figures_.reserved > physical_memory() - block.capacity) {
+      refuse(bytes, figures_.in_use, fmt::format("and this machine has {} bytes", physical_memory()).c_str());
+    }
     block.data = new_block(block.capacity);
     if (block.data == nullptr) refuse(bytes, figures_.in_use, "and the system has no more");
     figures_.reserved += block.capacity;

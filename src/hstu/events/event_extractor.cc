@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hstu/base/error.h"
+#include "hstu/base/text.h"
 #include "hstu/events/floor_divide.h"
 #include "hstu/events/raw_checks.h"
 
@@ -35,11 +36,23 @@ EventExtractor::EventExtractor(const Schema& schema) : schema_(schema) {
   }
   for (const Condition& condition : schema.rankable) use(condition.column);
   for (const AllowedTexts& allowed : schema.allowed_texts) use(allowed.column);
+  check_nullable();
   nullable_ = schema.null_as_zero;
   for (const AttributeRule& rule : schema.attributes) {
     if (!rule.file.empty() || contains(columns_, rule.value_column)) continue;
     use(rule.value_column);
     nullable_.push_back(rule.value_column);  // items without an attribute are allowed
+  }
+}
+
+void EventExtractor::check_nullable() const {
+  std::vector<std::string> known = columns_;
+  for (const AttributeRule& rule : schema_.attributes) known.push_back(rule.value_column);
+  for (const std::string& column : schema_.null_as_zero) {
+    if (!contains(known, column)) {
+      fail_usage("{}: null_as_zero: nothing uses a column \"{}\"{}", schema_.name, column,
+                 suggestion(column, known));
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "hstu/prepare/prepare_command.h"
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct PrepareWords {
   int threads = 0;
   std::uint64_t memory = std::uint64_t{2} << 30;
 };
+
+constexpr int kMostDays = 1'000'000;  // as in a schema file; also of minutes
 
 std::string share(std::int64_t part, std::int64_t whole) {
   const double percent = whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -121,11 +124,14 @@ void add_yambda(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       "folder of artist_item_mapping.parquet and album_item_mapping.parquet\n(default: INPUT, "
       "INPUT/shared_metadata, or the places of Yambda's layouts)");
   command->add_option("--train-days", words->split.train_days, "days kept before the gap")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostDays));
   command->add_option("--gap-minutes", words->split.gap_minutes, "minutes dropped between train and test")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostDays));
   command->add_option("--test-days", words->split.test_days, "days held out at the end")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostDays));
   command
       ->add_option("--layout", words->layout,
                    "hstu: a dataset for training; mlcommons: the sixteen files of MLCommons' cache and\n"
@@ -153,7 +159,11 @@ void add_movielens(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       "  hstu prepare movielens --input ml-100k --output datasets/movielens-100k\n\n"
       "Every rating is an event to rank; ratings of at least --positive-rating are the positives.");
   command->add_option("--positive-rating", words->positive_rating, "smallest rating that counts as positive")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check([](const std::string& word) {
+        const auto value = parse_number<double>(word);
+        return value && std::isfinite(*value) ? "" : "expected a finite number, found " + word;
+      });
   command->callback([words] { run(*words, movielens_schema(words->input, words->positive_rating)); });
 }
 

@@ -30,12 +30,14 @@ std::string stage_drawing(const std::vector<DrawnStage>& stages) {
   const auto label = [&](const DrawnStage& stage) {
     return fmt::format("{} {} ms, {:.1f} %", stage.name, short_number(stage.ms), 100 * stage.ms / total);
   };
-  std::string text = text_at(kLeftMargin, kBarTop - 6, "start", fmt::format("a step: {} ms", short_number(total)));
+  std::string text =
+      text_at(kLeftMargin, kBarTop - 6, "start", fmt::format("a step: {} ms", short_number(total)));
   std::vector<std::pair<double, std::string>> left,
       right;  // narrow stages: middle and label, by half of the bar
   double x = kLeftMargin;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const double width = (kDrawingWidth - kLeftMargin - kRightMargin) * stages[s].ms / total, middle = x + width / 2;
+    const double width = (kDrawingWidth - kLeftMargin - kRightMargin) * stages[s].ms / total,
+                 middle = x + width / 2;
     text += fmt::format(
         "<rect class=\"mark s{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" "
         "height=\"{}\"><title>{}</title></rect>\n",
@@ -60,8 +62,8 @@ std::string stage_drawing(const std::vector<DrawnStage>& stages) {
   add_names(left, 1, "start");
   add_names(right, -1, "end");
   return fmt::format(
-      "<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"stages of a step\">\n{}</svg>\n", kDrawingWidth,
-      std::max(y, kNameTop) - 10, text);
+      "<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"stages of a step\">\n{}</svg>\n",
+      kDrawingWidth, std::max(y, kNameTop) - 10, text);
 }
 
 }  // namespace hstu

@@ -143,7 +143,7 @@ class UserStory {
   void react(bool plus, double probability, double when) {
     const double u = random_.uniform();
     if (plus && u < kLikeRate * probability) {
-      opine(EventType::kLike, events_.back().item, when, liked_, 2);
+      opine(EventType::kLiked, events_.back().item, when, liked_, 2);
     } else if (!plus && u < kDislikeRate * (1 - probability)) {
       opine(EventType::kDislike, events_.back().item, when, disliked_, -2);
     } else if (u > 1 - kUnlikeRate) {
