@@ -70,8 +70,8 @@ TEST(RankingMetrics, EqualScikitLearn) {
 TEST(RankingMetrics, DoNotDependOnTheOrderOfSamples) {
   const DrawnGroups d = draw_groups(1, 500);
   const DrawnGroups reversed{{d.scores.rbegin(), d.scores.rend()},
-                       {d.labels.rbegin(), d.labels.rend()},
-                       {d.groups.rbegin(), d.groups.rend()}};
+                             {d.labels.rbegin(), d.labels.rend()},
+                             {d.groups.rbegin(), d.groups.rend()}};
   expect_same_bits(ranking_metrics(d.scores, d.labels, d.groups),
                    ranking_metrics(reversed.scores, reversed.labels, reversed.groups));
 }
