@@ -146,8 +146,10 @@ TEST(AttentionRoute, QueryOffsetsGoToTheKernelsForFewQueriesOnEveryGpu) {
     EXPECT_EQ(route.forward, AttentionKernel::few_queries);
     EXPECT_EQ(route.backward, AttentionKernel::few_queries);
     AttentionProblem other = p;
-    other.type = AttentionType::fp32;
-    EXPECT_EQ(choose_attention(other, device).forward, AttentionKernel::plain);
+    for (const AttentionType type : {AttentionType::fp32, AttentionType::fp16}) {
+      other.type = type;
+      EXPECT_EQ(choose_attention(other, device).forward, AttentionKernel::plain);
+    }
     other = p;
     other.head_dim = 40;
     EXPECT_EQ(choose_attention(other, device).backward, AttentionKernel::plain);

@@ -101,8 +101,8 @@ TEST_F(LoaderTest, AWorkersExceptionStandsInThePlaceOfItsBatch) {
     Loader loader(builder_, layout_, {broken, {.batch_size = 2}}, {.workers = workers, .ready = 3});
     EXPECT_EQ(positions_of(loader.next()->batch), (std::vector<std::int64_t>{3, 4}));
     EXPECT_EQ(positions_of(loader.next()->batch), (std::vector<std::int64_t>{5, 6}));
-    EXPECT_THROW(loader.next(), InternalError);
-    EXPECT_THROW(loader.next(), InternalError);
+    EXPECT_THROW(loader.next(), Error);
+    EXPECT_THROW(loader.next(), Error);
   }
 }
 

@@ -18,7 +18,7 @@ IntegerColumn column_of(const Values& values) {
 }
 
 template <typename T>
-Values read_column(const Path& file) {
+Values read_values(const Path& file) {
   const NpyColumn<T> column(file);
   return {column.values().begin(), column.values().end()};
 }
@@ -32,7 +32,7 @@ TEST(ColumnWriter, WidensWhatItHasWrittenWhenAValueDoesNotFit) {
     expected.insert(expected.end(), {value, 1});
   }
   const ColumnInfo info = writer.close();
-  EXPECT_EQ(read_column<std::int64_t>(file), expected);
+  EXPECT_EQ(read_values<std::int64_t>(file), expected);
   EXPECT_EQ(info, (ColumnInfo{.type = "<i8",
                               .count = 14,
                               .bytes = 128 + 14 * 8,
@@ -48,7 +48,7 @@ TEST(ColumnWriter, IsAsNarrowAsItsValuesWhateverTypeTheyComeIn) {
   writer.append(Values{1, 65'535});  // 8 bytes wide
   writer.append(std::vector<std::uint8_t>{9});
   EXPECT_EQ(writer.close().type, "<u2");
-  EXPECT_EQ(read_column<std::uint16_t>(file), (Values{1, 65'535, 9}));
+  EXPECT_EQ(read_values<std::uint16_t>(file), (Values{1, 65'535, 9}));
 }
 
 TEST(ColumnWriter, WidensMoreThanOneBlockOfElements) {
@@ -60,7 +60,7 @@ TEST(ColumnWriter, WidensMoreThanOneBlockOfElements) {
   writer.append(Values{1'000});
   values.push_back(1'000);
   EXPECT_EQ(writer.close().count, 100'001);
-  EXPECT_EQ(read_column<std::uint16_t>(file), values);
+  EXPECT_EQ(read_values<std::uint16_t>(file), values);
 }
 
 TEST(ColumnWriter, WritesAnEmptyColumnWithoutRange) {

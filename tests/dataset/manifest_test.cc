@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-Manifest example() {
+Manifest example_manifest() {
   Manifest manifest;
   manifest.name = "yambda";
   manifest.counts = {.events = 5, .users = 2, .items = 3, .rankable = 4, .positives = 2};
@@ -46,7 +46,7 @@ Manifest example() {
 // The error that the example gives after `alter` changed its JSON.
 template <typename Alter>
 std::string error_after(const Alter& alter) {
-  json text = json::parse(manifest_to_json(example()));
+  json text = json::parse(manifest_to_json(example_manifest()));
   alter(text);
   try {
     manifest_from_json(text.dump(), "D/manifest.json");
@@ -57,19 +57,19 @@ std::string error_after(const Alter& alter) {
 }
 
 TEST(Manifest, RoundTripsThroughJson) {
-  EXPECT_EQ(manifest_from_json(manifest_to_json(example()), "m"), example());
-  Manifest plain = example();
+  EXPECT_EQ(manifest_from_json(manifest_to_json(example_manifest()), "m"), example_manifest());
+  Manifest plain = example_manifest();
   plain.split.reset();
   plain.test_events.reset();
   EXPECT_EQ(manifest_from_json(manifest_to_json(plain), "m"), plain);
 }
 
 TEST(Manifest, KnowsTheBitsOfActions) {
-  EXPECT_EQ(example().action_bit("skip"), 4);
-  EXPECT_EQ(example().label_bit(), 1);
-  EXPECT_EQ(example().pool_bits(), 5);
+  EXPECT_EQ(example_manifest().action_bit("skip"), 4);
+  EXPECT_EQ(example_manifest().label_bit(), 1);
+  EXPECT_EQ(example_manifest().pool_bits(), 5);
   try {
-    example().action_bit("skipp");
+    example_manifest().action_bit("skipp");
     FAIL() << "an unknown action was accepted";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("did you mean \"skip\""));

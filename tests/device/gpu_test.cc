@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
 
 class OnGpu : public testing::Test {
  protected:
@@ -62,8 +62,8 @@ TEST_F(OnGpu, NumbersSurviveTheWayThereAndBackFromPinnedMemory) {
 TEST_F(OnGpu, AStreamWaitsForAnEventOfAnother) {
   const Stream first(gpu_), second(gpu_);
   const auto pool = MemoryPool::create(first);
-  const Buffer there = pool->allocate(64 * kMiB);
-  PinnedNumbers ones(gpu_, 16 * kMiB), back(gpu_, 16 * kMiB);
+  const Buffer there = pool->allocate(64 * kMebibyte);
+  PinnedNumbers ones(gpu_, 16 * kMebibyte), back(gpu_, 16 * kMebibyte);
   std::fill(ones.begin(), ones.end(), 1);
   Event copied(gpu_);
   EXPECT_TRUE(copied.reached());  // never recorded
@@ -79,10 +79,10 @@ TEST_F(OnGpu, AStreamWaitsForAnEventOfAnother) {
 TEST_F(OnGpu, TimedEventsMeasureTheWorkBetweenThem) {
   const Stream stream(gpu_);
   const auto pool = MemoryPool::create(stream);
-  const Buffer there = pool->allocate(256 * kMiB);
+  const Buffer there = pool->allocate(256 * kMebibyte);
   Event begin(gpu_, true), end(gpu_, true);
   begin.record(stream);
-  for (int i = 0; i < 10; ++i) set_zero(there.data(), static_cast<std::size_t>(256 * kMiB), stream);
+  for (int i = 0; i < 10; ++i) set_zero(there.data(), static_cast<std::size_t>(256 * kMebibyte), stream);
   end.record(stream);
   EXPECT_GT(end.milliseconds_since(begin), 0.1);  // 2.5 GiB: more than 25 TB/s otherwise
   Event untimed(gpu_);
@@ -95,14 +95,14 @@ TEST_F(OnGpu, ThePoolHandsOutFinishedMemoryAgainAndTrims) {
   const auto pool = MemoryPool::create(stream);
   std::int64_t reserved = 0;
   for (int i = 0; i < 20; ++i) {
-    const Buffer buffer = pool->allocate(100 * kMiB);
+    const Buffer buffer = pool->allocate(100 * kMebibyte);
     ASSERT_NE(buffer.data(), nullptr);
-    EXPECT_GE(pool->figures().in_use, 100 * kMiB);
+    EXPECT_GE(pool->figures().in_use, 100 * kMebibyte);
     if (i == 0) reserved = pool->figures().reserved;
   }
   EXPECT_EQ(pool->figures().reserved, reserved);
-  EXPECT_GE(pool->figures().peak, 100 * kMiB);
-  EXPECT_LT(pool->figures().peak, 200 * kMiB);
+  EXPECT_GE(pool->figures().peak, 100 * kMebibyte);
+  EXPECT_LT(pool->figures().peak, 200 * kMebibyte);
   const Buffer empty = pool->allocate(0);
   EXPECT_NE(empty.data(), nullptr);
   pool->trim();
@@ -111,25 +111,25 @@ TEST_F(OnGpu, ThePoolHandsOutFinishedMemoryAgainAndTrims) {
 
 TEST_F(OnGpu, TheLimitOfThePoolNamesTheBytes) {
   const Stream stream(gpu_);
-  const auto pool = MemoryPool::create(stream, 100 * kMiB);
-  const Buffer kept = pool->allocate(60 * kMiB);
+  const auto pool = MemoryPool::create(stream, 100 * kMebibyte);
+  const Buffer kept = pool->allocate(60 * kMebibyte);
   try {
-    pool->allocate(50 * kMiB);
+    pool->allocate(50 * kMebibyte);
     FAIL() << "no error";
   } catch (const OutOfMemory& error) {
     EXPECT_THAT(error.what(), HasSubstr("cuda:0"));
     EXPECT_THAT(error.what(), HasSubstr("52428800 bytes"));
     EXPECT_THAT(error.what(), HasSubstr("limit is 104857600 bytes"));
   }
-  EXPECT_NO_THROW(pool->allocate(40 * kMiB));
+  EXPECT_NO_THROW(pool->allocate(40 * kMebibyte));
 }
 
 TEST_F(OnGpu, MoreThanTheGpuHasIsOutOfMemoryAndHarmless) {
   const Stream stream(gpu_);
   const auto pool = MemoryPool::create(stream);
   EXPECT_THROW(pool->allocate(std::int64_t{1} << 46), OutOfMemory);
-  const Buffer buffer = pool->allocate(kMiB);
-  set_zero(buffer.data(), static_cast<std::size_t>(kMiB), stream);
+  const Buffer buffer = pool->allocate(kMebibyte);
+  set_zero(buffer.data(), static_cast<std::size_t>(kMebibyte), stream);
   EXPECT_NO_THROW(stream.synchronize());
 }
 
@@ -137,7 +137,7 @@ TEST_F(OnGpu, BuffersOutliveTheirPoolAndStream) {
   Buffer buffer;
   {
     const Stream stream(gpu_);
-    buffer = MemoryPool::create(stream)->allocate(kMiB);
+    buffer = MemoryPool::create(stream)->allocate(kMebibyte);
   }
   EXPECT_NE(buffer.data(), nullptr);
 }

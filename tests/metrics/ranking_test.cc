@@ -18,15 +18,15 @@ using Labels = std::vector<std::uint8_t>;
 using Scores = std::vector<float>;
 using Groups = std::vector<std::int64_t>;
 
-struct Drawn {
+struct DrawnGroups {
   Scores scores;
   Labels labels;
   Groups groups;
 };
 
-Drawn draw(std::uint64_t seed, int n) {
+DrawnGroups draw_groups(std::uint64_t seed, int n) {
   RandomStream random{derive_key(seed, "ranking test")};
-  Drawn drawn;
+  DrawnGroups drawn;
   for (int i = 0; i < n; ++i) {
     const bool positive = random.uniform() < 0.3;
     drawn.scores.push_back(static_cast<float>(0.7 * random.uniform() + (positive ? 0.3 : 0.0)));
@@ -68,16 +68,16 @@ TEST(RankingMetrics, EqualScikitLearn) {
 }
 
 TEST(RankingMetrics, DoNotDependOnTheOrderOfSamples) {
-  const Drawn d = draw(1, 500);
-  const Drawn reversed{{d.scores.rbegin(), d.scores.rend()},
-                       {d.labels.rbegin(), d.labels.rend()},
-                       {d.groups.rbegin(), d.groups.rend()}};
+  const DrawnGroups d = draw_groups(1, 500);
+  const DrawnGroups reversed{{d.scores.rbegin(), d.scores.rend()},
+                             {d.labels.rbegin(), d.labels.rend()},
+                             {d.groups.rbegin(), d.groups.rend()}};
   expect_same_bits(ranking_metrics(d.scores, d.labels, d.groups),
                    ranking_metrics(reversed.scores, reversed.labels, reversed.groups));
 }
 
 TEST(RankingMetrics, ComeBackFromJsonToTheBit) {
-  const Drawn d = draw(2, 300);
+  const DrawnGroups d = draw_groups(2, 300);
   const RankingMetrics one_class = ranking_metrics(Scores{0.2f}, Labels{0}, Groups{1});
   for (const RankingMetrics& metrics : {ranking_metrics(d.scores, d.labels, d.groups), one_class})
     expect_same_bits(ranking_metrics_from_json(Json::parse(to_json(metrics).dump())), metrics);
@@ -109,7 +109,7 @@ TEST(RankingMetrics, RefuseWhatIsNoProbability) {
 
 // The trap: metrics of parts added up or averaged. Samples are merged, then measured.
 TEST(RankingSamples, MergedPartsEqualTheWhole) {
-  const Drawn d = draw(2, 400);
+  const DrawnGroups d = draw_groups(2, 400);
   RankingSamples whole;
   std::vector<RankingSamples> parts(3);
   double mean_of_parts = 0;
@@ -128,7 +128,7 @@ TEST(RankingSamples, MergedPartsEqualTheWhole) {
 }
 
 TEST(RankingSamples, AWindowKeepsTheLastSamples) {
-  const Drawn d = draw(3, 257);
+  const DrawnGroups d = draw_groups(3, 257);
   RankingSamples window(50);
   for (std::size_t i = 0; i < d.scores.size(); ++i) {
     window.add(d.scores[i], d.labels[i] == 1, d.groups[i]);
@@ -151,7 +151,7 @@ TEST(RankingSamples, AWindowKeepsTheLastSamples) {
 }
 
 TEST(LifetimeMetrics, MergedPartsEqualTheWhole) {
-  const Drawn d = draw(4, 1000);
+  const DrawnGroups d = draw_groups(4, 1000);
   LifetimeMetrics whole, left, right;
   for (std::size_t i = 0; i < d.scores.size(); ++i) {
     whole.add(d.scores[i], d.labels[i] == 1);
@@ -165,7 +165,7 @@ TEST(LifetimeMetrics, MergedPartsEqualTheWhole) {
 }
 
 TEST(LifetimeMetrics, GoOnFromTheirState) {
-  const Drawn d = draw(5, 300);
+  const DrawnGroups d = draw_groups(5, 300);
   LifetimeMetrics whole, first;
   for (std::size_t i = 0; i < d.scores.size(); ++i) whole.add(d.scores[i], d.labels[i] == 1);
   for (std::size_t i = 0; i < 100; ++i) first.add(d.scores[i], d.labels[i] == 1);

@@ -35,7 +35,7 @@ TEST_P(Gradient, AgreesWithFiniteDifferences) {
   const Tensor weights = testing::random_tensor(y.value().shape(), DType::f64, 99);
   tape.backward(y, weights);
 
-  constexpr double kStep = 1e-5;
+  constexpr double kDifference = 1e-5;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     ASSERT_TRUE(inputs[i].has_gradient()) << "input " << i;
     for (std::int64_t e = 0; e < inputs[i].value().size(); ++e) {
@@ -47,7 +47,7 @@ TEST_P(Gradient, AgreesWithFiniteDifferences) {
         Tape forward(false);
         return weighted_sum(c.run(forward, moved).value(), weights);
       };
-      const double expected = (value_at(kStep) - value_at(-kStep)) / (2 * kStep);
+      const double expected = (value_at(kDifference) - value_at(-kDifference)) / (2 * kDifference);
       const double found = inputs[i].gradient().data<double>()[e];
       ASSERT_NEAR(found, expected, 1e-7 * (1 + std::abs(expected))) << "input " << i << " element " << e;
     }

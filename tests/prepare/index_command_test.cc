@@ -46,9 +46,9 @@ TEST_F(IndexCommand, StoresTheIndexItsWordsAskFor) {
 }
 
 TEST_F(IndexCommand, RulesThatMakeNoSenseAreRefused) {
-  EXPECT_THROW(run("--min-history -1"), UsageError);
+  EXPECT_THROW(run("--min-history -1"), CLI::ValidationError);
   EXPECT_THROW(run("--min-history 10"), UsageError);  // nobody has eleven events
-  EXPECT_THROW(run("--train-user-fraction 2"), UsageError);
+  EXPECT_THROW(run("--train-user-fraction 2"), CLI::ValidationError);
   EXPECT_TRUE(verify_anchor_indices(Dataset(data_)).empty());
 }
 

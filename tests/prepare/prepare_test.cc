@@ -16,7 +16,7 @@ namespace hstu {
 namespace {
 
 constexpr SplitRule kKeepAll{.test_days = 0};
-constexpr std::uint8_t kPlus = 1, kLike = 2, kSkip = 4;
+constexpr std::uint8_t kPlus = 1, kLiked = 2, kSkip = 4;
 
 template <typename T>
 std::vector<std::int64_t> column(const Path& file) {
@@ -39,14 +39,14 @@ TEST(PrepareYambda, GivesEveryEventItsActionBits) {
   const Manifest manifest = prepare(yambda_schema(input, kKeepAll), input, input / "ds");
   EXPECT_EQ(column<std::uint8_t>(input / "ds" / kActionFile),
             (Integers{kRankableBit | kPlus, kRankableBit | kSkip, kRankableBit | kSkip, kRankableBit | kPlus,
-                      kLike, 0, 0, 0}));
+                      kLiked, 0, 0, 0}));
   EXPECT_EQ(column<std::uint8_t>(input / "ds" / context_file("is_organic")),
             (Integers{1, 0, 1, 1, 0, 0, 0, 0}));
   EXPECT_EQ(manifest.counts,
             (EventCounts{.events = 8, .users = 1, .items = 6, .rankable = 4, .positives = 2}));
   EXPECT_EQ(manifest.split, std::nullopt);
   EXPECT_EQ(manifest.test_events, std::nullopt);
-  EXPECT_EQ(manifest.pool_bits(), kPlus | kLike | kSkip);
+  EXPECT_EQ(manifest.pool_bits(), kPlus | kLiked | kSkip);
   EXPECT_EQ(read_manifest(input / "ds"), manifest);
 }
 

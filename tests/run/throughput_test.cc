@@ -5,7 +5,7 @@
 namespace hstu {
 namespace {
 
-StepResult step_of(std::int64_t uvqk) {
+StepResult step_with(std::int64_t uvqk) {
   StepResult result;
   result.samples = 4;
   result.tokens = 100;
@@ -18,8 +18,8 @@ StepResult step_of(std::int64_t uvqk) {
 
 TEST(Throughput, IsThatOfTheStepsSinceTheLastLine) {
   Throughput throughput(2e12);
-  throughput.add(step_of(1'000'000'000), 40, 10);
-  throughput.add(step_of(3'000'000'000), 30, 20);
+  throughput.add(step_with(1'000'000'000), 40, 10);
+  throughput.add(step_with(3'000'000'000), 30, 20);
   Json line;
   throughput.move_to(line, 160);
   EXPECT_EQ(line.at("step_ms"), 35);
@@ -34,7 +34,7 @@ TEST(Throughput, IsThatOfTheStepsSinceTheLastLine) {
   EXPECT_DOUBLE_EQ(line.at("mfu").get<double>(), 0.12);
   EXPECT_DOUBLE_EQ(line.at("computed_tflops").get<double>(), 0.12);
   EXPECT_DOUBLE_EQ(line.at("computed_mfu").get<double>(), 0.06);
-  throughput.add(step_of(1'000'000'000), 50, 0);
+  throughput.add(step_with(1'000'000'000), 50, 0);
   throughput.move_to(line, 160);
   EXPECT_EQ(line.at("step_ms"), 50);
   EXPECT_DOUBLE_EQ(line.at("tflops").get<double>(), 0.12);
@@ -42,7 +42,7 @@ TEST(Throughput, IsThatOfTheStepsSinceTheLastLine) {
 
 TEST(Throughput, HasNoUtilisationWithoutAPublishedPeak) {
   Throughput throughput(std::nullopt);
-  throughput.add(step_of(1'000'000'000), 50, 0);
+  throughput.add(step_with(1'000'000'000), 50, 0);
   Json line;
   throughput.move_to(line, 0);
   EXPECT_TRUE(line.contains("tflops"));
@@ -52,7 +52,7 @@ TEST(Throughput, HasNoUtilisationWithoutAPublishedPeak) {
 
 TEST(Throughput, HasNoRateOfAModelThatDoesNotCount) {
   Throughput throughput(1e12);
-  throughput.add(step_of(0), 50, 0);
+  throughput.add(step_with(0), 50, 0);
   Json line;
   throughput.move_to(line, 0);
   EXPECT_FALSE(line.contains("tflops"));

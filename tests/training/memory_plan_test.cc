@@ -37,8 +37,8 @@ std::int64_t measured(const Experiment& experiment, const Batch& batch) {
   const Context context = make_context(Device::host());
   const Model& model = *experiment.learner().model;
   std::vector<Variable> rows;
-  for (const auto& ids : feature_ids(model, batch)) {
-    const Shape shape{static_cast<std::int64_t>(ids.size()), model.embedding_dim()};
+  for (const FeatureSpec& feature : model.features()) {
+    const Shape shape{batch.host_tensor(ids_column(feature.name)).size(), model.embedding_dim()};
     rows.emplace_back(Tensor::zeros(shape, DType::f32, context));
   }
   Tape tape(context);
@@ -123,7 +123,8 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   EXPECT_EQ(plan.tables[0].bytes, table_memory(shape, 12, false));
   EXPECT_EQ(table_memory(shape, 12, false), 12 * 9 * 4 + 32 * 16);
   EXPECT_EQ(table_memory(shape, 12, true), 16 * (32 + 48) + 1024 * 16)
-      << "a chunk of 16 records" EXPECT_EQ(plan.total() - plan.total(false), plan.tables[2].bytes);
+      << "a chunk of 16 records";
+  EXPECT_EQ(plan.total() - plan.total(false), plan.tables[2].bytes);
 }
 
 TEST_F(MemoryPlanTest, CountsParametersAndTheirOptimizer) {

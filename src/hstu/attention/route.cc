@@ -27,9 +27,9 @@ std::string too_long(const AttentionProblem& p, std::int64_t most) {
 
 // Why the kernels for few queries cannot compute a problem with query offsets; "" if they can.
 std::string not_for_few_queries(const AttentionProblem& p) {
-  if (p.type == AttentionType::fp32) return "query offsets in fp32";
+  if (p.type != AttentionType::bf16) return "query offsets in another type than bf16";
   if (!cuda::is_head_of_few_queries(p.head_dim))
-    return fmt::format("query offsets with head size {}, which is none of 8, 16, ... 256", p.head_dim);
+    return fmt::format("query offsets with head size {}, which is none of 32, 64, 128, 256", p.head_dim);
   for (const AttentionInput* rows : {&p.q, &p.k, &p.v}) {
     if (!is_aligned(*rows)) return "q, k or v is not aligned to 16 bytes, or a stride is no multiple of 8";
   }

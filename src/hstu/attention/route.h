@@ -21,7 +21,7 @@ enum class AttentionKernel {
   cpu,          // blocked loops and BLAS: the host
   hopper,       // wgmma, bulk copies: compute capability 9.0
   mma,          // mma.sync, no atomics: compute capability 8.0 and later
-  few_queries,  // 16-bit types with query offsets: bound by reading keys and values
+  few_queries,  // bf16 with query offsets: bound by reading keys and values
   plain,        // fp32 arithmetic on CUDA cores: everything else on GPUs
 };
 

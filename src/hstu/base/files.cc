@@ -16,6 +16,7 @@
 
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
+#include "hstu/base/mapped_ranges.h"
 #include "hstu/base/terminal.h"
 
 namespace hstu {
@@ -35,7 +36,7 @@ std::string reason(int error) {
 
 [[noreturn]] void fail_write(const Path& path, int error) {
   const std::string text = fmt::format("cannot write {}: {}", path.string(), reason(error));
-  if (error == ENOSPC || error == EDQUOT) throw DiskFullError(text);
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) throw DiskFullError(text);
   throw Error(text);
 }
 
@@ -45,11 +46,38 @@ int open_or_throw(const Path& path, int flags, const char* purpose) {
   return descriptor;
 }
 
+// Opens a file for reading; `info` becomes its properties. O_NONBLOCK: a pipe without a writer must not
+// block.
+int open_input(const Path& path, struct stat* info) {
+  const int descriptor = open_or_throw(path, O_RDONLY | O_NONBLOCK, "open");
+  const bool known = ::fstat(descriptor, info) == 0;
+  if (known && S_ISREG(info->st_mode)) return descriptor;
+  const int error = errno;
+  ::close(descriptor);
+  if (!known) fail("cannot read {}: {}", path.string(), reason(error));
+  fail("cannot read {}: it is a {}; write its content to a file first", path.string(),
+       S_ISDIR(info->st_mode)    ? "folder"
+       : S_ISFIFO(info->st_mode) ? "pipe"
+                                 : "device");
+}
+
 void sync_folder(const Path& folder) {
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;  // Some file systems do not let folders be opened; the rename itself is atomic.
   ::fsync(descriptor);
   ::close(descriptor);
+}
+
+// A rename would replace a device such as /dev/null.
+void check_output_file(const Path& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  using Kind = std::filesystem::file_type;
+  if (kind == Kind::regular || kind == Kind::not_found || kind == Kind::none) return;
+  fail("cannot write {}: it is a {}", path.string(),
+       kind == Kind::directory ? "folder"
+       : kind == Kind::fifo    ? "pipe"
+                               : "device");
 }
 
 void rename_or_throw(const Path& from, const Path& to) {
@@ -77,6 +105,11 @@ Path without_trailing_slash(const Path& path) {
 
 }  // namespace
 
+void check_input_file(const Path& path) {
+  struct stat info {};
+  ::close(open_input(path, &info));
+}
+
 std::string read_file(const Path& path) {
   const MappedFile file(path);
   const auto bytes = file.bytes();
@@ -84,6 +117,7 @@ std::string read_file(const Path& path) {
 }
 
 void write_file(const Path& path, std::string_view bytes) {
+  check_output_file(path);
   const Path temporary = path.string() + ".partial";
   OutputFile file(temporary);
   file.write(bytes);
@@ -92,7 +126,7 @@ void write_file(const Path& path, std::string_view bytes) {
 }
 
 void check_writable(const Path& path) {
-  if (std::filesystem::is_directory(path)) fail("cannot write {}: it is a folder", path.string());
+  check_output_file(path);
   const Path temporary = path.string() + ".partial";
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) fail("cannot write {}: {}", path.string(), reason(errno));
@@ -102,7 +136,8 @@ void check_writable(const Path& path) {
 
 std::string file_checksum(const Path& path) {
   // In blocks: a mapped file would count as memory of this process.
-  const int descriptor = open_or_throw(path, O_RDONLY, "open");
+  struct stat info {};
+  const int descriptor = open_input(path, &info);
   Checksum checksum;
   std::string block(kBufferBytes, '\0');
   ssize_t size = 0;
@@ -202,12 +237,8 @@ void PlacedFile::close() {
 }
 
 MappedFile::MappedFile(const Path& path) {
-  const int descriptor = open_or_throw(path, O_RDONLY, "open");
   struct stat info {};
-  if (::fstat(descriptor, &info) != 0 || S_ISDIR(info.st_mode)) {
-    ::close(descriptor);
-    fail("cannot read {}: {}", path.string(), S_ISDIR(info.st_mode) ? "it is a folder" : reason(errno));
-  }
+  const int descriptor = open_input(path, &info);
   size_ = static_cast<std::size_t>(info.st_size);
   if (size_ > 0) {
     void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
@@ -215,6 +246,7 @@ MappedFile::MappedFile(const Path& path) {
     ::close(descriptor);
     if (address == MAP_FAILED) fail("cannot map {}: {}", path.string(), reason(error));
     data_ = static_cast<const std::byte*>(address);
+    add_mapped_range(data_, size_, path.string());
   } else {
     ::close(descriptor);
   }
@@ -224,7 +256,9 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);  // NOLINT: munmap takes a void*.
+  if (data_ == nullptr) return;
+  remove_mapped_range(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);  // NOLINT: munmap takes a void*.
 }
 
 void release_mapped(const void* begin, std::size_t bytes) {

@@ -12,6 +12,10 @@ namespace hstu {
 
 using Path = std::filesystem::path;
 
+// Throws Error naming the path unless a file can be opened there that is a file: a pipe or a device never
+// ends, or blocks.
+void check_input_file(const Path& path);
+
 // Reads a whole file. Throws Error naming the file if it is missing or unreadable.
 std::string read_file(const Path& path);
 

@@ -12,6 +12,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
+#include "hstu/base/json_text.h"
 
 namespace hstu {
 namespace {
@@ -27,6 +28,7 @@ void for_each_line(std::string_view text, const Body& body) {
 }
 
 Json parse_line(std::string_view line, std::int64_t number, const Path& path) {
+  check_json_nesting(line, path);
   Json json = Json::parse(line, nullptr, false);
   check(json.is_object(), "{} line {}: expected a JSON object, found \"{}\"", path.string(), number,
         line.substr(0, 80));
@@ -47,7 +49,7 @@ void remove_incomplete_line(const Path& path) {
 }  // namespace
 
 JsonLinesWriter::JsonLinesWriter(Path path) : path_(std::move(path)) {
-  if (std::filesystem::exists(path_)) remove_incomplete_line(path_);
+  if (std::filesystem::is_regular_file(path_)) remove_incomplete_line(path_);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail("cannot open {} for appending: {}", path_.string(), std::strerror(errno));
   struct stat info {};

@@ -3,6 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "hstu/base/checksum.h"
+#include "hstu/base/json_text.h"
 #include "hstu/baseline/baseline.h"
 
 namespace hstu {
@@ -24,11 +26,16 @@ Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& 
           {"item_prior", kItemPrior}};
 }
 
+std::string checksum_of(const Json& file) {
+  return checksum(Json{{"of", file.at("of")}, {"metrics", file.at("metrics")}}.dump());
+}
+
 std::optional<RankingMetrics> read(const Path& file, const Json& subject) {
   try {
     if (file.empty() || !std::filesystem::exists(file)) return std::nullopt;
-    const Json json = Json::parse(read_file(file));
-    if (json.at("of") != subject) return std::nullopt;
+    const Json json = parse_json(read_file(file), file);
+    // Another subject, or a file that was altered: computed again.
+    if (json.at("of") != subject || json.at("checksum") != checksum_of(json)) return std::nullopt;
     return ranking_metrics_from_json(json.at("metrics"));
   } catch (const std::exception&) {
     return std::nullopt;
@@ -59,7 +66,9 @@ RankingMetrics baseline_metrics(const Dataset& dataset, const DataOptions& optio
   if (const auto known = read(file, of)) return *known;
   const RankingMetrics metrics = compute(dataset, holdout, positions);
   try {
-    if (!file.empty()) write_file(file, Json{{"of", of}, {"metrics", to_json(metrics)}}.dump(2) + "\n");
+    Json json{{"of", of}, {"metrics", to_json(metrics)}};
+    json["checksum"] = checksum_of(json);
+    if (!file.empty()) write_file(file, json.dump(2) + "\n");
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): hstu eval on a run that is read-only, a full disk
   }
   return metrics;

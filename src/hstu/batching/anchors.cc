@@ -25,7 +25,7 @@ AnchorList clip(const Dataset& dataset, const AnchorIndex& index, const AnchorLi
     } else {
       std::vector<std::int64_t> positions;
       for (const std::int64_t p : list.window(w)) {
-        const std::int64_t time = dataset.time()[p];
+        const std::int64_t time = dataset.time()[dataset.checked(p)];
         if (time >= begin && time < end) positions.push_back(p);
       }
       clipped.append(std::move(positions));

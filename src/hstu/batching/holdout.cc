@@ -49,7 +49,7 @@ std::int64_t time_before(const Dataset& dataset, const AnchorIndex& index, std::
     parallel_blocks(static_cast<std::int64_t>(positions.size()), kGrain,
                     [&](std::int64_t begin, std::int64_t end) {
                       for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-                        times[filled + i] = dataset.time()[positions[i]];
+                        times[filled + i] = dataset.time()[dataset.checked(positions[i])];
                       }
                     });
     filled += positions.size();

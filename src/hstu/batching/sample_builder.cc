@@ -79,9 +79,7 @@ void SampleBuilder::add_candidates(Samples& samples, SampleScratch& scratch) con
   scratch.user_starts.resize(count);
   std::int64_t user = 0;
   for (std::size_t b = 0; b < count; ++b) {
-    const std::int64_t position = samples.position[b];
-    require(position >= 0 && position < dataset_.events(), "expected a position in [0, {}), found {}",
-            dataset_.events(), position);
+    const std::int64_t position = dataset_.checked(samples.position[b]);
     user = find_user(dataset_, position, user);
     scratch.user_starts[b] = dataset_.user_offsets()[static_cast<std::size_t>(user)];
     samples.user[b] = dataset_.user_ids()[static_cast<std::size_t>(user)];

@@ -2,6 +2,7 @@
 
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
+#include "hstu/base/json_text.h"
 
 namespace hstu {
 namespace {
@@ -36,6 +37,7 @@ void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& man
 CheckpointManifest read_checkpoint_manifest(const Path& folder) {
   const Path path = folder / kManifestName;
   const std::string text = read_file(path);
+  check_json_nesting(text, path);
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   check(document.is_object() && document.value("format", json()) == kFormat,
         "{} is not the manifest of a checkpoint, or it is torn", path.string());
@@ -49,11 +51,14 @@ CheckpointManifest read_checkpoint_manifest(const Path& folder) {
                                 .tables = document.at("tables"),
                                 .files = {}};
     for (const auto& [name, file] : document.at("files").items()) {
+      const Path relative(name);
+      check(relative.is_relative() && relative.lexically_normal() == relative && *relative.begin() != "..",
+            "{}: files: \"{}\" is not a file of this folder", path.string(), name);
       manifest.files[name] = {file.at("bytes").get<std::uint64_t>(), file.at("checksum").get<std::string>()};
     }
     return manifest;
   } catch (const json::exception& error) {
-    fail("{} lacks what a manifest of version {} holds: {}", path.string(), kVersion, error.what());
+    fail("{} lacks what a manifest of version {} holds: {}", path.string(), kVersion, json_problem(error));
   }
 }
 

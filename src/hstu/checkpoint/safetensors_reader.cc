@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hstu/base/error.h"
+#include "hstu/base/json_text.h"
 #include "hstu/checkpoint/safetensors.h"
 #include "hstu/checkpoint/safetensors_dtype.h"
 
@@ -39,6 +40,7 @@ json parse_header(const Path& path, std::span<const std::byte> file, std::span<c
       twice = parsed.get<std::string>();
     return true;
   };
+  check_json_nesting({text, length}, path);
   json header = json::parse(text, text + length, watch, /*allow_exceptions=*/false);
   if (!header.is_object()) refuse(path, "its header is not a JSON object");
   if (!twice.empty()) refuse(path, fmt::format("tensor \"{}\" occurs twice in its header", twice));

@@ -61,7 +61,7 @@ void add_bench_command(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   step->add_option("--seed", words->step.seed, "seed of batches and model");
   step->add_option("--device", words->step.device, "host, cuda, cuda:N or auto");
-  step->add_option("--threads", words->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+  step->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   add_json(*step);
   step->footer("Example:\n  hstu bench step --threads 2\n./dev bench cpu compares it with PyTorch.");
   step->callback([words] {

@@ -28,6 +28,7 @@ struct ExitStatus {
 };
 inline constexpr int kInterrupted = 75;  // saved, can be resumed; EX_TEMPFAIL of sysexits.h
 
+inline constexpr int kMostThreads = 4096;
 // Uses `threads` threads, or all cores that this process may use if it is 0.
 void use_threads(int threads);
 

@@ -10,6 +10,13 @@
 namespace hstu {
 namespace {
 
+#ifdef HSTU_WITH_CUDA
+constexpr const char* kGpuKernels = "in this program";
+#else
+constexpr const char* kGpuKernels =
+    "not in this program; ./dev build --preset cuda builds build-cuda/hstu with them";
+#endif
+
 std::string found(const std::optional<std::string>& path) {
   return path ? *path : "not found";
 }
@@ -40,6 +47,7 @@ std::vector<std::vector<std::string>> report(const Machine& machine) {
     rows.push_back({"GPU, data sheet", specs_of(gpu)});
   }
   if (machine.nvidia.gpus.empty()) rows.push_back({"GPU", "none: " + machine.nvidia.problem});
+  rows.push_back({"GPU kernels", kGpuKernels});
   rows.push_back({"NVIDIA driver", machine.nvidia.version.value_or("not found")});
   rows.push_back({"mpirun", found(machine.mpirun)});
   rows.push_back({"libmpi", found(machine.libmpi)});

@@ -25,13 +25,14 @@ void add_eval_command(CLI::App& app) {
   CLI::App* const command =
       app.add_subcommand("eval", "Evaluate a run's checkpoint, exactly as training did");
   command->add_option("RUN", words->run, "folder of the run")->required();
-  command->add_option("--checkpoint", words->checkpoint, "of this step; default: the newest");
+  command->add_option("--checkpoint", words->checkpoint, "of this step; default: the newest")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
   command->add_option("--data", words->data, "the dataset, when it has moved since the run");
   command->add_option(
       "--predictions", words->predictions,
       "write user, item, time, label, score and position of every sample as .npy into this new folder");
   command->add_option("--device", words->device, "host, cuda, cuda:N or auto; default: the run's own");
-  command->add_option("--threads", words->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   command->footer(
       "Prints one JSON object, the fields of the run's eval lines.\nExample:\n  hstu eval run --predictions "
       "scores");

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "hstu/base/json.h"
+#include "hstu/base/json_text.h"
 #include "hstu/base/text.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/cli/commands.h"
@@ -13,14 +13,6 @@ namespace hstu {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
-
-Json read_json(const Path& path) {
-  try {
-    return Json::parse(read_file(path));
-  } catch (const nlohmann::json::exception& error) {
-    fail("{} is not JSON: {}", path.string(), error.what());
-  }
-}
 
 // Adds "outer.inner" rows for every number and word below `json`.
 void flatten(const Json& json, const std::string& name, Rows* rows) {
@@ -42,15 +34,17 @@ Json inspect(const Path& path) {
     json["config_hash"] = config_hash(to_toml(read_run_options(run)));
     for (const CheckpointEntry& entry : list_checkpoints(run.checkpoints()))
       json["checkpoints"].push_back(entry.step);
-    if (std::filesystem::exists(run.summary())) json["summary"] = read_json(run.summary());
+    if (std::filesystem::exists(run.summary()))
+      json["summary"] = parse_json(read_file(run.summary()), run.summary());
     return json;
   }
   if (!std::filesystem::exists(path / kManifestFile)) {
     fail_usage("{} is neither a dataset, a run nor a checkpoint: it has no {} and no config.toml",
                path.string(), kManifestFile);
   }
-  const Json manifest = read_json(path / kManifestFile);
-  const bool dataset = manifest.value("format", "") == "hstu-dataset";
+  const Json manifest = parse_json(read_file(path / kManifestFile), path / kManifestFile);
+  const bool dataset =
+      manifest.is_object() && manifest.contains("format") && manifest["format"] == "hstu-dataset";
   json["kind"] = dataset ? "dataset" : "checkpoint";
   if (dataset) {
     read_manifest(path);  // refuses what is torn

@@ -2,8 +2,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "hstu/base/process.h"
 #include "hstu/cli/program.h"
 
 // Waiting threads first spin. libgomp's default of milliseconds is right on an otherwise idle machine; with
@@ -15,6 +17,23 @@ static void wait_briefly(char** argv) {
   ::execv("/proc/self/exe", argv);  // if this fails, the default remains
 }
 
+// OpenBLAS maps a buffer in a constructor and repeats a refused request for ever; this runs before every
+// constructor.
+static void check_addresses() {
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  void* const memory =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    constexpr char kText[] =
+        "hstu: the system grants this program less than 256 MiB of addresses: raise ulimit -v\n";
+    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+    ::_exit(1);
+  }
+  ::munmap(memory, kBytes);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)() = check_addresses;
+
 int main(int argc, char** argv) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -25,6 +44,7 @@ int main(int argc, char** argv) {
     return 1;
   }
 #endif
+  hstu::prepare_process();
   wait_briefly(argv);
-  return hstu::run_program(argc, argv);
+  return hstu::finish_process(hstu::run_program(argc, argv));
 }

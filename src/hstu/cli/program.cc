@@ -6,11 +6,13 @@
 #include <string_view>
 
 #include "hstu/base/error.h"
+#include "hstu/base/process.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/threads.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
 #include "hstu/device/machine.h"
+#include "hstu/kernels/blas_memory.h"
 
 namespace hstu {
 namespace {
@@ -22,7 +24,7 @@ constexpr const char* kDescription =
     "\n"
     "From events to a result:\n"
     "  hstu generate yambda --users 500 --days 30 --items 3000 --seed 1 --output events\n"
-    "  hstu prepare yambda --input events --output dataset --test-days 0\n"
+    "  hstu prepare yambda --input events --output dataset --test-days 0 --min-history 0\n"
     "  hstu train configs/quickstart.toml --set data.path=dataset --output run\n"
     "  hstu eval run\n";
 
@@ -58,6 +60,7 @@ int dispatch(int argc, char** argv) {
 
 void use_threads(int threads) {
   set_threads(threads > 0 ? threads : this_machine().usable_cores);
+  check_blas_memory(hstu::threads());
 }
 
 int run_program(int argc, char** argv) {
@@ -75,7 +78,7 @@ int run_program(int argc, char** argv) {
         stderr);
     return kFailed;
   } catch (const std::exception& error) {
-    tell("hstu: {}\n", error.what());
+    tell("hstu: {}\n", words_of(error));
     return kFailed;
   }
 }

@@ -129,8 +129,10 @@ void add_train_command(CLI::App& app) {
   command->add_option("--resume", words->resume,
                       "continue this run from its newest checkpoint; \"latest\": from the one written last");
   command->add_option("--runs", words->runs, "the folder in which --resume latest looks; default: this one");
-  command->add_option("--from-step", words->from_step,
-                      "with --resume: go back to the checkpoint of this step; later ones are put aside");
+  command
+      ->add_option("--from-step", words->from_step,
+                   "with --resume: go back to the checkpoint of this step; later ones are put aside")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
   command
       ->add_option("--allow-change", words->allow_change,
                    "with --resume: keys, separated by commas, that may differ from the run's configuration")
@@ -143,7 +145,7 @@ void add_train_command(CLI::App& app) {
   command->add_option("--profile", words->profile,
                       "steps=FIRST:LAST: write the times of these steps to RUN/trace_FIRST_LAST.json, for "
                       "ui.perfetto.dev");
-  command->add_option("--threads", words->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   command->add_option("--fault", words->faults)->allow_extra_args(false)->group("");  // docs/runs.md
   command->footer(
       "RUN holds config.toml (resolved), metrics.jsonl, checkpoints/ and summary.json. Ctrl-C or SIGTERM "

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMaxWindows = 1 << 20;
 constexpr std::int64_t kBlocksPerThread = 2;  // of one round, so that a slow block does not delay the others
 
-enum List : std::size_t { kTrainingUsers, kHeldOutUsers, kLists };
+enum UserList : std::size_t { kTraining, kHeldOut, kUserLists };
 
 struct TimeSpan {
   std::int64_t min = std::numeric_limits<std::int64_t>::max();
@@ -105,7 +105,7 @@ void visit_anchors(const Dataset& dataset, const AnchorRule& rule, const T* time
                    std::int64_t first, std::int64_t end, const Visit& visit) {
   const std::uint8_t* const action = dataset.action().data();
   for_each_user(dataset, rule, first, end, [&](std::size_t user, const Candidates& candidates) {
-    const List list = rule.users.holds_out(dataset.user_ids()[user]) ? kHeldOutUsers : kTrainingUsers;
+    const UserList list = rule.users.holds_out(dataset.user_ids()[user]) ? kHeldOut : kTraining;
     for (std::int64_t p = candidates.first; p < candidates.end; ++p) {
       if (action[p] & kRankableBit) {
         visit(list, static_cast<std::size_t>(windows(static_cast<std::int64_t>(time[p]))), p);
@@ -116,9 +116,9 @@ void visit_anchors(const Dataset& dataset, const AnchorRule& rule, const T* time
 
 // One block's anchors, sorted by list and window.
 struct SortedBlock {
-  std::array<std::vector<std::int64_t>, kLists> positions;
-  std::array<std::vector<std::int64_t>, kLists> ends;    // (W) in `positions`, of each window
-  std::array<std::vector<std::int64_t>, kLists> places;  // (W) in the whole list, of each window's first
+  std::array<std::vector<std::int64_t>, kUserLists> positions;
+  std::array<std::vector<std::int64_t>, kUserLists> ends;    // (W) in `positions`, of each window
+  std::array<std::vector<std::int64_t>, kUserLists> places;  // (W) in the whole list, of each window's first
 };
 
 struct Anchor {
@@ -127,9 +127,9 @@ struct Anchor {
 };
 
 // Counting sort, stable in position.
-SortedBlock sort_block(const std::array<std::vector<Anchor>, kLists>& anchors, std::size_t windows) {
+SortedBlock sort_block(const std::array<std::vector<Anchor>, kUserLists>& anchors, std::size_t windows) {
   SortedBlock block;
-  for (const List list : {kTrainingUsers, kHeldOutUsers}) {
+  for (const UserList list : {kTraining, kHeldOut}) {
     std::vector<std::int64_t>& ends = block.ends[list];
     ends.assign(windows, 0);
     for (const Anchor& anchor : anchors[list]) ++ends[anchor.window];
@@ -143,7 +143,7 @@ SortedBlock sort_block(const std::array<std::vector<Anchor>, kLists>& anchors, s
   return block;
 }
 
-void put_block(const SortedBlock& block, List list, const PutPositions& put) {
+void put_block(const SortedBlock& block, UserList list, const PutPositions& put) {
   std::int64_t begin = 0;
   for (std::size_t w = 0; w < block.ends[list].size(); ++w) {
     const std::int64_t end = block.ends[list][w];
@@ -194,7 +194,7 @@ AnchorCounts AnchorBuilder::count() const {
   check_windows(rule_, span, windows);
 
   const std::vector<std::int64_t> zeros(static_cast<std::size_t>(windows.count()));
-  std::array<std::vector<std::int64_t>, kLists> counts{zeros, zeros};
+  std::array<std::vector<std::int64_t>, kUserLists> counts{zeros, zeros};
   std::mutex mutex;
   std::int64_t events = 0;
   Progress progress("counting anchors", dataset_.events(), "events");
@@ -203,12 +203,12 @@ AnchorCounts AnchorBuilder::count() const {
       for_each_user(dataset_, rule_, first, end, [&](std::size_t user, const Candidates& candidates) {
         check_chronology(dataset_, time, user, candidates);
       });
-      std::array<std::vector<std::int64_t>, kLists> local{zeros, zeros};
+      std::array<std::vector<std::int64_t>, kUserLists> local{zeros, zeros};
       visit_anchors(dataset_, rule_, time, windows, first, end,
-                    [&](List list, std::size_t window, std::int64_t) { ++local[list][window]; });
+                    [&](UserList list, std::size_t window, std::int64_t) { ++local[list][window]; });
       release_events(dataset_, first, end);
       const std::scoped_lock lock(mutex);
-      for (const List list : {kTrainingUsers, kHeldOutUsers}) {
+      for (const UserList list : {kTraining, kHeldOut}) {
         for (std::size_t w = 0; w < local[list].size(); ++w) counts[list][w] += local[list][w];
       }
       events += dataset_.user_offsets()[static_cast<std::size_t>(end)] -
@@ -219,8 +219,8 @@ AnchorCounts AnchorBuilder::count() const {
   progress.finish();
   return {.time_min = span.min,
           .time_max = span.max,
-          .training_users = running_sums(counts[kTrainingUsers]),
-          .held_out_users = running_sums(counts[kHeldOutUsers])};
+          .training_users = running_sums(counts[kTraining]),
+          .held_out_users = running_sums(counts[kHeldOut])};
 }
 
 // Rounds of a few blocks: each block is sorted separately, then the blocks get their places in order, then
@@ -229,7 +229,7 @@ void AnchorBuilder::place(const AnchorCounts& counts, const PutPositions& traini
                           const PutPositions& held_out_users) const {
   const Windows windows(rule_, {counts.time_min, counts.time_max});
   const auto window_count = static_cast<std::size_t>(windows.count());
-  std::array<std::vector<std::int64_t>, kLists> next{counts.training_users, counts.held_out_users};
+  std::array<std::vector<std::int64_t>, kUserLists> next{counts.training_users, counts.held_out_users};
   Progress progress("placing anchors", counts.training_users.back() + counts.held_out_users.back(),
                     "anchors");
   std::int64_t placed = 0;
@@ -242,9 +242,9 @@ void AnchorBuilder::place(const AnchorCounts& counts, const PutPositions& traini
     dataset_.time().visit([&](const auto* time) {
       parallel_blocks(count, 1, [&](std::int64_t i, std::int64_t) {
         const auto block = static_cast<std::size_t>(begin + i);
-        std::array<std::vector<Anchor>, kLists> anchors;
+        std::array<std::vector<Anchor>, kUserLists> anchors;
         visit_anchors(dataset_, rule_, time, windows, blocks_[block], blocks_[block + 1],
-                      [&](List list, std::size_t window, std::int64_t position) {
+                      [&](UserList list, std::size_t window, std::int64_t position) {
                         anchors[list].push_back({position, static_cast<std::uint32_t>(window)});
                       });
         release_events(dataset_, blocks_[block], blocks_[block + 1]);
@@ -252,7 +252,7 @@ void AnchorBuilder::place(const AnchorCounts& counts, const PutPositions& traini
       });
     });
     for (SortedBlock& block : sorted) {
-      for (const List list : {kTrainingUsers, kHeldOutUsers}) {
+      for (const UserList list : {kTraining, kHeldOut}) {
         block.places[list].assign(next[list].begin(), next[list].end() - 1);
         for (std::size_t w = 0; w < window_count; ++w) {
           next[list][w] += block.ends[list][w] - (w == 0 ? 0 : block.ends[list][w - 1]);
@@ -261,8 +261,8 @@ void AnchorBuilder::place(const AnchorCounts& counts, const PutPositions& traini
       }
     }
     parallel_blocks(count, 1, [&](std::int64_t i, std::int64_t) {
-      put_block(sorted[static_cast<std::size_t>(i)], kTrainingUsers, training_users);
-      put_block(sorted[static_cast<std::size_t>(i)], kHeldOutUsers, held_out_users);
+      put_block(sorted[static_cast<std::size_t>(i)], kTraining, training_users);
+      put_block(sorted[static_cast<std::size_t>(i)], kHeldOut, held_out_users);
     });
     progress.advance_to(placed);
   }

@@ -195,6 +195,8 @@ std::vector<std::string> verify_anchor_indices(const Dataset& dataset) {
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
     const AnchorManifest manifest = read_anchor_manifest(folder / name);
+    check(manifest.rule.name() == name, "{}: expected the index {}, found {}: the folder was renamed",
+          (folder / name / kManifestFile).string(), name, manifest.rule.name());
     read_anchor_index(dataset, manifest.rule);
     for (const auto& [file, checksum] : manifest.checksums) {
       const Path path = folder / name / file;

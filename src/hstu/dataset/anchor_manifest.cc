@@ -1,7 +1,7 @@
 #include "hstu/dataset/anchor_manifest.h"
 
 #include "hstu/base/error.h"
-#include "hstu/base/json.h"
+#include "hstu/base/json_text.h"
 
 namespace hstu {
 namespace {
@@ -27,7 +27,7 @@ std::string anchor_manifest_to_json(const AnchorManifest& manifest) {
 AnchorManifest read_anchor_manifest(const Path& folder) {
   const Path file = folder / kManifestFile;
   try {
-    const Json json = Json::parse(read_file(file));
+    const Json json = parse_json(read_file(file), file);
     const auto format = json.at("format").get<std::string>();
     const auto version = json.at("version").get<std::int64_t>();
     check(format == kFormat && version == kVersion, "expected {} version {}, found {} version {}", kFormat,
@@ -43,10 +43,15 @@ AnchorManifest read_anchor_manifest(const Path& folder) {
     check(manifest.rule.window_seconds >= 0 && manifest.time_min <= manifest.time_max,
           "window_seconds or time is out of range");
     manifest.checksums = json.at("checksums").get<std::map<std::string, std::string>>();
+    for (const ListFiles& files : {kTrainingUsers, kHeldOutUsers}) {
+      for (const char* name : {files.positions, files.offsets})
+        check(manifest.checksums.contains(name), "checksums: {} is missing", name);
+    }
+    check(manifest.checksums.size() == 4, "checksums: expected 4 files, found {}", manifest.checksums.size());
     return manifest;
   } catch (const std::exception& error) {
     fail("{}: not the manifest of an anchor index ({}); remove {}, and the next run builds it again",
-         file.string(), error.what(), folder.string());
+         file.string(), json_problem(error), folder.string());
   }
 }
 

@@ -111,7 +111,15 @@ const MappedColumn& Dataset::attribute(std::string_view name) const {
 
 std::int64_t Dataset::user_at(std::int64_t position) const {
   const auto offsets = user_offsets();
-  return std::upper_bound(offsets.begin(), offsets.end(), position) - offsets.begin() - 1;
+  return std::upper_bound(offsets.begin(), offsets.end(), checked(position)) - offsets.begin() - 1;
+}
+
+void Dataset::refuse_position(std::int64_t position) const {
+  fail(
+      "{}: anchors: expected positions in [0, {}), found {}: an index was altered; remove the folder "
+      "anchors, and the "
+      "next run builds it again",
+      folder_.string(), events(), position);
 }
 
 }  // namespace hstu

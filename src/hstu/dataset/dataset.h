@@ -37,10 +37,18 @@ class Dataset {
   const MappedColumn& context(std::string_view name) const;    // (N)
   const MappedColumn& attribute(std::string_view name) const;  // indexed by item id; see attribute_of
 
-  // Index u of the user of the event at `position`, which is in [0, N): a binary search.
+  // `position`, from a file, as an index of the columns. Throws Error, with what to do, unless it is in [0,
+  // N).
+  std::int64_t checked(std::int64_t position) const {
+    if (position < 0 || position >= events()) refuse_position(position);
+    return position;
+  }
+  // Index u of the user of the event at `position`: a binary search. Throws Error unless it is in [0, N).
   std::int64_t user_at(std::int64_t position) const;
 
  private:
+  [[noreturn]] void refuse_position(std::int64_t position) const;
+
   Path folder_;
   Manifest manifest_;
   NpyColumn<std::int64_t> user_ids_, user_offsets_;

@@ -25,7 +25,7 @@ std::uint8_t Manifest::action_bit(std::string_view action) const {
     if (candidate.name == action) return candidate.bit;
     known.push_back(candidate.name);
   }
-  fail("the dataset \"{}\" has no action \"{}\"{}", name, action, suggestion(action, known));
+  fail_usage("the dataset \"{}\" has no action \"{}\"{}", name, action, suggestion(action, known));
 }
 
 std::uint8_t Manifest::pool_bits() const {
@@ -45,6 +45,7 @@ std::string dataset_id(const std::map<std::string, ColumnInfo>& columns) {
 Manifest read_manifest(const Path& dataset) {
   const Path file = dataset / kManifestFile;
   if (!std::filesystem::exists(file)) {
+    if (dataset.empty()) fail_usage("data.path: expected the folder of a dataset, found \"\"");
     fail_usage("{} is not a dataset: it has no {}; create one with hstu prepare", dataset.string(),
                kManifestFile);
   }

@@ -3,16 +3,14 @@
 #include <bit>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "hstu/base/error.h"
+#include "hstu/base/json_text.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/pool_counts.h"
 
 namespace hstu {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "hstu-dataset";
 constexpr int kVersion = 2;
@@ -144,14 +142,20 @@ void check_consistency(const Manifest& manifest, const Path& source) {
         "{}: counts: expected positives <= rankable <= events, found {}, {}, {}", source.string(),
         counts.positives, counts.rankable, counts.events);
   for (const auto& [file, column] : manifest.columns) {
+    check(Path(file).filename() == file && file != "." && file != "..",
+          "{}: columns: \"{}\" is not the name of a file in this folder", source.string(), file);
     check(column.min.has_value() == column.max.has_value() && column.min <= column.max,
           "{}: columns: {}: expected min <= max, or null for both, found {} and {}", source.string(), file,
           optional_to_json(column.min).dump(), optional_to_json(column.max).dump());
   }
   check(manifest.time.min <= manifest.time.max, "{}: time: expected min <= max, found {} and {}",
         source.string(), manifest.time.min, manifest.time.max);
-  manifest.label_bit();
-  manifest.pool_bits();
+  try {
+    manifest.label_bit();
+    manifest.pool_bits();
+  } catch (const Error& error) {
+    fail("{}: label or pools: {}", source.string(), error.what());
+  }
   const std::string id = dataset_id(manifest.columns);
   check(manifest.id == id, "{}: id: expected {} from the columns' checksums, found {}: the file was altered",
         source.string(), id, manifest.id);
@@ -219,12 +223,7 @@ std::string manifest_to_json(const Manifest& manifest) {
 }
 
 Manifest manifest_from_json(std::string_view text, const Path& source) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    fail("{}: not valid JSON: {}", source.string(), error.what());
-  }
+  const Json json = parse_json(text, source);
   const Field root(json, source.string());
   const std::string format = root["format"].text();
   check(format == kFormat, "{}: format: expected \"{}\", found \"{}\"", source.string(), kFormat, format);

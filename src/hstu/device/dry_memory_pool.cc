@@ -4,30 +4,25 @@
 
 #include <sys/mman.h>
 
+#include "hstu/device/block_sizes.h"
+
 namespace hstu {
-namespace {
-
-std::int64_t counted(std::int64_t bytes) {
-  return std::max<std::int64_t>(bytes, 256);
-}
-
-}  // namespace
 
 MemoryPool::Block DryMemoryPool::acquire(std::int64_t bytes) {
-  void* const addresses = mmap(nullptr, static_cast<std::size_t>(counted(bytes)), PROT_READ | PROT_WRITE,
+  void* const addresses = mmap(nullptr, static_cast<std::size_t>(counted_bytes(bytes)), PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   const std::scoped_lock lock(mutex_);
   if (addresses == MAP_FAILED) refuse(bytes, figures_.in_use, "and the system reserves no more addresses");
-  figures_.in_use += counted(bytes);
+  figures_.in_use += counted_bytes(bytes);
   figures_.peak = std::max(figures_.peak, figures_.in_use);
   figures_.reserved = figures_.in_use;
   return {static_cast<std::byte*>(addresses), bytes};
 }
 
 void DryMemoryPool::release(Block block, std::int64_t bytes) noexcept {
-  munmap(block.data, static_cast<std::size_t>(counted(bytes)));
+  munmap(block.data, static_cast<std::size_t>(counted_bytes(bytes)));
   const std::scoped_lock lock(mutex_);
-  figures_.in_use -= counted(bytes);
+  figures_.in_use -= counted_bytes(bytes);
   figures_.reserved = figures_.in_use;
 }
 

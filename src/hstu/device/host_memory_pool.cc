@@ -1,31 +1,26 @@
 #include "hstu/device/host_memory_pool.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include "hstu/device/block_sizes.h"
 
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kSmallest = 256;
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kSlack = std::int64_t{64} << 20;
 // From this size on a block is mapped by itself, so that freeing it gives its pages back.
 constexpr std::int64_t kMapped = std::int64_t{1} << 20;
 
-std::int64_t counted(std::int64_t bytes) {
-  return std::max(bytes, kSmallest);
-}
-
-// Sizes are rounded up to one of four steps between powers of two, so that batches of slightly different
-// length fit into the same blocks; at most a quarter is wasted.
-std::int64_t rounded(std::int64_t bytes) {
-  if (bytes <= kSmallest) return kSmallest;
-  const auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes - 1)) / 4);
-  return (bytes + step - 1) / step * step;
+// Of the whole machine: the system would grant more, and end the program when it is used.
+std::int64_t physical_memory() {
+  static const std::int64_t bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return bytes;
 }
 
 // nullptr when the system has no memory.
@@ -59,17 +54,20 @@ HostMemoryPool::~HostMemoryPool() {
 MemoryPool::Block HostMemoryPool::acquire(std::int64_t bytes) {
   const std::scoped_lock lock(mutex_);
   Block block{nullptr, 0};
-  const auto fitting = free_.lower_bound(counted(bytes));
-  if (fitting != free_.end() && fitting->first <= 2 * counted(bytes)) {
+  const auto fitting = free_.lower_bound(counted_bytes(bytes));
+  if (fitting != free_.end() && fitting->first <= 2 * counted_bytes(bytes)) {
     block = {fitting->second.data, fitting->first};
     free_.erase(fitting);
     ASAN_UNPOISON_MEMORY_REGION(block.data, static_cast<std::size_t>(bytes));
   } else {
-    block.capacity = rounded(bytes);
-    const std::int64_t peak = std::max(figures_.peak, figures_.in_use + counted(bytes));
+    block.capacity = block_bytes(bytes);
+    const std::int64_t peak = std::max(figures_.peak, figures_.in_use + counted_bytes(bytes));
     const std::int64_t bound = 2 * peak + kSlack;
     free_until((limit() > 0 ? std::min(bound, limit()) : bound) - block.capacity);
     if (limit() > 0 && figures_.reserved + block.capacity > limit()) refuse(bytes, figures_.in_use, "");
+    if (figures_.reserved > physical_memory() - block.capacity) {
+      refuse(bytes, figures_.in_use, fmt::format("and this machine has {} bytes", physical_memory()).c_str());
+    }
     block.data = new_block(block.capacity);
     if (block.data == nullptr) refuse(bytes, figures_.in_use, "and the system has no more");
     figures_.reserved += block.capacity;
@@ -77,14 +75,14 @@ MemoryPool::Block HostMemoryPool::acquire(std::int64_t bytes) {
       ASAN_POISON_MEMORY_REGION(block.data + bytes, static_cast<std::size_t>(block.capacity - bytes));
     }
   }
-  figures_.in_use += counted(bytes);
+  figures_.in_use += counted_bytes(bytes);
   figures_.peak = std::max(figures_.peak, figures_.in_use);
   return block;
 }
 
 void HostMemoryPool::release(Block block, std::int64_t bytes) noexcept {
   const std::scoped_lock lock(mutex_);
-  figures_.in_use -= counted(bytes);
+  figures_.in_use -= counted_bytes(bytes);
   if (!reuse_) {
     figures_.reserved -= block.capacity;
     return free_block(block.data, block.capacity);

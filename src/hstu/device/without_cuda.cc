@@ -8,7 +8,9 @@ namespace hstu::cuda {
 namespace {
 
 [[noreturn]] void refuse() {
-  fail("this hstu was built without CUDA: build it where nvcc of CUDA 13 is installed, or use the host");
+  fail(
+      "this hstu was built without CUDA: ./dev build --preset cuda builds one with it (needs nvcc of CUDA "
+      "13), or use the host");
 }
 
 }  // namespace

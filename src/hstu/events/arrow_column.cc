@@ -1,11 +1,14 @@
 #include "hstu/events/arrow_column.h"
 
+#include <cmath>
 #include <limits>
 #include <string_view>
+#include <unordered_map>
 
 #include <arrow/api.h>
 
 #include "hstu/base/error.h"
+#include "hstu/events/floor_divide.h"
 
 namespace hstu {
 namespace {
@@ -58,10 +61,6 @@ void check_unsigned_range(const arrow::Array& array, const std::string& place) {
   }
 }
 
-std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
-  return value / divisor - (value % divisor < 0 ? 1 : 0);
-}
-
 void copy_seconds(const arrow::Array& array, std::vector<std::int64_t>& to) {
   copy_values<arrow::TimestampType>(array, to);
   std::int64_t divisor = 1;
@@ -107,10 +106,31 @@ void copy_dictionary(const arrow::Array& array, RawColumn& column) {
   column.texts = copy_texts_of_any(*dictionary.dictionary());
 }
 
+// Texts that came one by one: their distinct values, and the index of each.
+void copy_plain_texts(const arrow::Array& array, RawColumn& column) {
+  std::unordered_map<std::string, std::int64_t> known;
+  column.integers.reserve(static_cast<std::size_t>(array.length()));
+  for (const std::string& text : copy_texts_of_any(array)) {
+    const auto [entry, added] = known.emplace(text, static_cast<std::int64_t>(column.texts.size()));
+    if (added) column.texts.push_back(text);
+    column.integers.push_back(entry->second);
+  }
+}
+
 void copy_booleans(const arrow::Array& array, std::vector<std::int64_t>& to) {
   const auto& typed = static_cast<const arrow::BooleanArray&>(array);
   to.reserve(static_cast<std::size_t>(typed.length()));
   for (std::int64_t i = 0; i < typed.length(); ++i) to.push_back(typed.Value(i) ? 1 : 0);
+}
+
+// NaN is the null of other programs: no condition holds for it.
+void mark_nan(RawColumn& column) {
+  for (std::size_t i = 0; i < column.reals.size(); ++i) {
+    if (!std::isnan(column.reals[i])) continue;
+    column.nulls.resize(column.reals.size());
+    column.nulls[i] = 1;
+    column.reals[i] = 0;
+  }
 }
 
 void mark_nulls(const arrow::Array& array, RawColumn& column) {
@@ -132,8 +152,8 @@ void mark_nulls(const arrow::Array& array, RawColumn& column) {
 bool is_readable(const arrow::DataType& type) {
   if (type.id() == Type::DICTIONARY)
     return is_text(static_cast<const arrow::DictionaryType&>(type).value_type()->id());
-  return arrow::is_integer(type.id()) || type.id() == Type::BOOL || type.id() == Type::FLOAT ||
-         type.id() == Type::DOUBLE || type.id() == Type::TIMESTAMP;
+  return is_text(type.id()) || arrow::is_integer(type.id()) || type.id() == Type::BOOL ||
+         type.id() == Type::FLOAT || type.id() == Type::DOUBLE || type.id() == Type::TIMESTAMP;
 }
 
 RawColumn to_raw_column(const std::string& name, const arrow::Array& array, const std::string& place) {
@@ -148,6 +168,9 @@ RawColumn to_raw_column(const std::string& name, const arrow::Array& array, cons
   } else if (id == Type::DICTIONARY) {
     column.kind = RawColumn::Kind::kText;
     copy_dictionary(array, column);
+  } else if (is_text(id)) {
+    column.kind = RawColumn::Kind::kText;
+    copy_plain_texts(array, column);
   } else if (id == Type::TIMESTAMP) {
     column.kind = RawColumn::Kind::kSeconds;
     copy_seconds(array, column.integers);
@@ -159,6 +182,7 @@ RawColumn to_raw_column(const std::string& name, const arrow::Array& array, cons
     copy_integers(array, column.integers);
   }
   mark_nulls(array, column);
+  mark_nan(column);
   return column;
 }
 

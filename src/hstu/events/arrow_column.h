@@ -13,7 +13,7 @@ class DataType;
 
 namespace hstu {
 
-// Whether to_raw_column() can convert arrays of the type. Strings must come as dictionaries.
+// Whether to_raw_column() can convert arrays of the type.
 bool is_readable(const arrow::DataType& type);
 
 // `place` names file and column in errors. Throws Error if a value does not fit into 64 bits signed.

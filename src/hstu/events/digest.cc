@@ -17,6 +17,7 @@ std::string file_digest(const Path& path, Digest digest) {
   const EVP_MD* const kind = digest == Digest::kSha256 ? EVP_sha256() : EVP_md5();
   require(context && EVP_DigestInit_ex(context.get(), kind, nullptr) == 1,
           "OpenSSL does not support the digest");
+  check_input_file(path);
   std::ifstream file(path, std::ios::binary);
   check(file.is_open(), "cannot open {}", path.string());
   Progress progress("reading " + path.filename().string(),

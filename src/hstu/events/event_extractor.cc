@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/events/floor_divide.h"
 #include "hstu/events/raw_checks.h"
 
 namespace hstu {
@@ -20,11 +22,6 @@ std::int64_t units_per_second(TimeUnit unit) {
   return 1;
 }
 
-// Rounds down, so that times before 1970 keep their order and distance.
-std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
-  return value / divisor - (value % divisor < 0 ? 1 : 0);
-}
-
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
@@ -39,11 +36,23 @@ EventExtractor::EventExtractor(const Schema& schema) : schema_(schema) {
   }
   for (const Condition& condition : schema.rankable) use(condition.column);
   for (const AllowedTexts& allowed : schema.allowed_texts) use(allowed.column);
+  check_nullable();
   nullable_ = schema.null_as_zero;
   for (const AttributeRule& rule : schema.attributes) {
     if (!rule.file.empty() || contains(columns_, rule.value_column)) continue;
     use(rule.value_column);
     nullable_.push_back(rule.value_column);  // items without an attribute are allowed
+  }
+}
+
+void EventExtractor::check_nullable() const {
+  std::vector<std::string> known = columns_;
+  for (const AttributeRule& rule : schema_.attributes) known.push_back(rule.value_column);
+  for (const std::string& column : schema_.null_as_zero) {
+    if (!contains(known, column)) {
+      fail_usage("{}: null_as_zero: nothing uses a column \"{}\"{}", schema_.name, column,
+                 suggestion(column, known));
+    }
   }
 }
 

@@ -21,7 +21,7 @@ struct LogChunk {
 
 class EventExtractor {
  public:
-  // Keeps a reference to `schema`.
+  // Keeps a reference to `schema`. UsageError if null_as_zero names a column that no rule uses.
   explicit EventExtractor(const Schema& schema);
 
   // The columns of the event files that the schema uses, each once. Batches must have them in this order.
@@ -39,6 +39,7 @@ class EventExtractor {
  private:
   void use(const std::string& column);
   const RawColumn& find(const RawBatch& batch, const std::string& column) const;
+  void check_nullable() const;
   void check_columns(const RawBatch& batch) const;
   std::vector<std::uint8_t> matching(const RawBatch& batch, const std::vector<Condition>& conditions) const;
   void append_actions(const RawBatch& batch, std::vector<std::uint8_t>& action) const;

@@ -70,7 +70,7 @@ class MovieLensSource : public ColumnSource {
  public:
   MovieLensSource(Path path, const Format& format, std::span<const std::string> columns,
                   std::int64_t batch_rows)
-      : path_(std::move(path)), format_(format), batch_rows_(batch_rows), input_(path_) {
+      : path_(std::move(path)), format_(format), batch_rows_(batch_rows) {
     using Kind = RawColumn::Kind;
     const auto column = [](const char* name, const char* type, Kind kind) {
       RawColumn result;
@@ -88,8 +88,9 @@ class MovieLensSource : public ColumnSource {
     std::vector<std::string> names;
     for (const RawColumn& known : empty_) names.push_back(known.name);
     order_ = find_columns(path_, columns, names);
+    input_.open(path_);
     if (!input_) fail("cannot open {}: check the permissions", path_.string());
-    if (std::string header; format_.has_header && std::getline(input_, header)) line_ = 1;
+    if (std::string header; format_.has_header && read_line(header)) line_ = 1;
   }
 
   std::vector<std::int64_t> groups() const override { return {0}; }
@@ -103,7 +104,7 @@ class MovieLensSource : public ColumnSource {
     batch.file = path_.string();
     batch.first_row = rows_done_;
     batch.rows = 0;
-    for (std::string line; batch.rows < batch_rows_ && std::getline(input_, line); ++batch.rows) {
+    for (std::string line; batch.rows < batch_rows_ && read_line(line); ++batch.rows) {
       ++line_;
       if (!line.empty() && line.back() == '\r') line.pop_back();
       const bool good = format_.is_ratings ? parse_rating(line, columns) : parse_movie(line, columns);
@@ -117,6 +118,18 @@ class MovieLensSource : public ColumnSource {
   }
 
  private:
+  // False at the end of the file.
+  bool read_line(std::string& line) {
+    const bool read =
+        !input_.getline(line_bytes_.data(), static_cast<std::streamsize>(line_bytes_.size())).fail();
+    if (!read && input_.gcount() > 0 && !input_.eof()) {
+      fail("{}: line {}: it is longer than {} bytes: not a file of MovieLens", path_.string(), line_ + 1,
+           line_bytes_.size());
+    }
+    if (read) line = line_bytes_.data();
+    return read;
+  }
+
   bool parse_rating(std::string_view line, std::vector<RawColumn>& columns) const {
     std::int64_t user = 0, item = 0, time = 0;
     double rating = 0;
@@ -152,6 +165,7 @@ class MovieLensSource : public ColumnSource {
   Format format_;
   std::int64_t batch_rows_;
   std::ifstream input_;
+  std::vector<char> line_bytes_ = std::vector<char>(std::size_t{1} << 16);
   std::vector<RawColumn> empty_;    // every column of the file, without rows
   std::vector<std::size_t> order_;  // positions of the requested columns in `empty_`
   std::int64_t line_ = 0, rows_done_ = 0;

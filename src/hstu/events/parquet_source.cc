@@ -120,6 +120,8 @@ class ParquetSource : public ColumnSource {
     parquet::ReaderProperties reading(memory_pool());
     reading.enable_buffered_stream();
     reading.set_buffer_size(kStreamBytes);
+    reading.set_page_checksum_verification(true);
+    check_input_file(path_);
     auto file = value_or_fail(arrow::io::ReadableFile::Open(path_.string()), path_);
     auto parquet_reader = parquet::ParquetFileReader::Open(std::move(file), reading);
     metadata_ = parquet_reader->metadata();
@@ -128,7 +130,8 @@ class ParquetSource : public ColumnSource {
     properties.set_batch_size(options.batch_rows);
     properties.set_pre_buffer(false);  // it would load all row groups, that is, the whole file
     for (int leaf = 0; leaf < metadata().num_columns(); ++leaf) {
-      if (metadata().schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY) {
+      if (metadata().schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY &&
+          !is_delta(leaf)) {
         properties.set_read_dictionary(leaf, true);
       }
     }
@@ -136,11 +139,26 @@ class ParquetSource : public ColumnSource {
         parquet::arrow::FileReader::Make(memory_pool(), std::move(parquet_reader), properties), path_);
   }
 
+  // Arrow decodes texts in these encodings only as plain texts, not as a dictionary.
+  bool is_delta(int leaf) const {
+    for (int group = 0; group < metadata().num_row_groups(); ++group) {
+      const auto chunk = metadata().RowGroup(group)->ColumnChunk(leaf);
+      for (const parquet::Encoding::type encoding : chunk->encodings()) {
+        if (encoding == parquet::Encoding::DELTA_BYTE_ARRAY ||
+            encoding == parquet::Encoding::DELTA_LENGTH_BYTE_ARRAY)
+          return true;
+      }
+    }
+    return false;
+  }
+
   void find_leaves() {
     std::shared_ptr<arrow::Schema> schema;
     check_status(reader_->GetSchema(&schema), path_);
     find_columns(path_, columns_, schema->field_names());
     for (const std::string& name : columns_) {
+      if (schema->GetAllFieldIndices(name).size() > 1)
+        fail_usage("{}: the file has more than one column of this name", place(name));
       const arrow::DataType& type = *schema->GetFieldByName(name)->type();
       const int leaf = metadata().schema()->ColumnIndex(name);  // -1: the column is nested.
       if (leaf < 0 || !is_readable(type)) {

@@ -30,7 +30,7 @@ std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn
 void check_no_null(const RawBatch& batch, const RawColumn& column) {
   const auto found = std::find(column.nulls.begin(), column.nulls.end(), 1);
   if (found == column.nulls.end()) return;
-  fail("{}: expected a value, found null; to permit nulls, list the column in null_as_zero",
+  fail("{}: expected a value, found null or NaN; to permit them, list the column in null_as_zero",
        place_of_row(batch, column, column.nulls.begin(), found));
 }
 

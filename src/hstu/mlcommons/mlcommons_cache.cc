@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hstu/base/error.h"
-#include "hstu/base/json.h"
+#include "hstu/base/json_text.h"
 
 namespace hstu {
 namespace {
@@ -28,6 +28,11 @@ std::int64_t take_number(std::string_view& text) {
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return value;
+}
+
+// "anchor_ts_L4086.npy" for "positions_L4086.npy".
+std::string times_file(const std::string& positions) {
+  return "anchor_ts_" + positions.substr(std::string_view("positions_").size());
 }
 
 }  // namespace
@@ -64,20 +69,23 @@ MlcommonsCache::MlcommonsCache(const Path& folder, Unchecked) : folder_(std::fil
 void MlcommonsCache::read_store_meta() {
   const Path path = file("store_meta.json");
   try {
-    const Json json = Json::parse(read_file(path));
+    const Json json = parse_json(read_file(path), path);
     users_ = json.at("num_users").get<std::int64_t>();
     events_ = json.at("total_events").get<std::int64_t>();
   } catch (const nlohmann::json::exception& error) {
-    fail("{}: expected {{\"num_users\": ..., \"total_events\": ...}}: {}", path.string(), error.what());
+    fail("{}: expected {{\"num_users\": ..., \"total_events\": ...}}: {}", path.string(),
+         json_problem(error));
   }
   check(users_ > 0 && events_ > 0, "{}: expected users and events, found {} and {}", path.string(), users_,
         events_);
 }
 
-// positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. If there are several files, the one
-// with the largest min_history is used.
+// positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. A cache made with another min_history
+// than its history length has both files, and the anchors' times of the second alone. If there are several
+// files with times, the one with the largest min_history is used.
 void MlcommonsCache::find_positions() {
   min_history_ = -1;
+  std::string without_times;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     const std::string name = entry.path().filename().string();
     std::string_view rest = name;
@@ -89,12 +97,16 @@ void MlcommonsCache::find_positions() {
       min_history = take_number(rest);
     }
     if (rest != ".npy" || min_history <= min_history_) continue;
+    if (!std::filesystem::exists(file(times_file(name)))) {
+      without_times = times_file(name);
+      continue;
+    }
     min_history_ = min_history;
     positions_ = name;
   }
-  check(min_history_ >= 0, "{}: positions_L<history length>.npy is missing: copy the cache again",
-        folder_.string());
-  anchor_times_ = "anchor_ts_" + positions_.substr(std::string_view("positions_").size());
+  check(min_history_ >= 0, "{}: {} is missing: copy the cache again", folder_.string(),
+        without_times.empty() ? "positions_L<history length>.npy" : without_times);
+  anchor_times_ = times_file(positions_);
 }
 
 std::vector<CacheColumn> MlcommonsCache::columns() const {

@@ -11,12 +11,12 @@
 namespace hstu {
 namespace {
 
-struct Words {
+struct RandomWords {
   RandomOptions options;
   std::string lengths = "zipf", items = "uniform";
 };
 
-void run(Words& words) {
+void run(RandomWords& words) {
   RandomOptions& o = words.options;
   o.lengths.kind = parse_word(kDistributionKinds, words.lengths, "--lengths");
   o.items.kind = parse_word(kDistributionKinds, words.items, "--item-ids");
@@ -48,7 +48,7 @@ void add_generate_random_command(CLI::App& generate) {
       "P(z) ~ z^-alpha over z = 1, 2, ..., beginning at low; these three are clamped to [low, high]; "
       "bounded_zipf,\n"
       "the same within [low, high).");
-  const auto words = std::make_shared<Words>();
+  const auto words = std::make_shared<RandomWords>();
   RandomOptions& o = words->options;
   const auto add = [random](const char* name, auto& value, const char* meaning) {
     return random->add_option(name, value, meaning);

@@ -14,7 +14,7 @@
 namespace hstu {
 namespace {
 
-struct Words {
+struct IndexWords {
   std::string dataset;
   AnchorRule rule;
   int threads = 0;
@@ -33,7 +33,7 @@ void print_summary(const AnchorIndex& index) {
   fmt::print("{}", table(rows));
 }
 
-void run(const Words& words) {
+void run(const IndexWords& words) {
   if (words.threads > 0) set_threads(words.threads);
   print_summary(open_anchor_index(Dataset(words.dataset), words.rule));
 }
@@ -44,9 +44,11 @@ void add_anchor_options(CLI::App& command, AnchorRule& rule) {
   command
       .add_option("--min-history", rule.min_history,
                   "earlier events a user must have before an event becomes a sample")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
   command.add_option("--window-seconds", rule.window_seconds, "length of a training window; 0: one window")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
 }
 
 void store_first_index(const Path& dataset, const AnchorRule& rule) {
@@ -58,7 +60,7 @@ void store_first_index(const Path& dataset, const AnchorRule& rule) {
 }
 
 void add_index_command(CLI::App& app) {
-  const auto words = std::make_shared<Words>();
+  const auto words = std::make_shared<IndexWords>();
   CLI::App* const command = app.add_subcommand("index", "Store another index of a dataset's anchors");
   command->footer(
       "Example:\n"
@@ -73,7 +75,8 @@ void add_index_command(CLI::App& app) {
   command
       ->add_option("--train-user-fraction", words->rule.users.train_fraction,
                    "users whose hash is below this train, the others are held out")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
   command->add_option("--split-salt", words->rule.users.salt, "of that hash")->capture_default_str();
   command->add_option("--threads", words->threads, "threads (default: all cores)")
       ->check(CLI::Range(1, 4096));

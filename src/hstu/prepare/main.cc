@@ -1,13 +1,14 @@
 // hstu-prepare: raw events to datasets. `hstu prepare` and `hstu generate` start it; only it links Arrow.
-#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <malloc.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/process.h"
 #include "hstu/base/terminal.h"
 #include "hstu/prepare/clean_stop.h"
 #include "hstu/prepare/generate_command.h"
@@ -35,20 +36,22 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hstu::prepare_process();
   hstu::stop_cleanly_on_signals();
   // Freed large blocks are returned to the system, so that unused memory does not count. Without a fixed
   // threshold the C library would keep larger and larger blocks.
   constexpr int kLargeBlock = 1 << 17;
   mallopt(M_MMAP_THRESHOLD, kLargeBlock);
-  // A file that exceeds its size limit causes an error with a message instead of a signal.
-  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return run(argc, argv);
+    return hstu::finish_process(run(argc, argv));
   } catch (const hstu::UsageError& error) {
     hstu::tell("error: {}\n", error.what());
     return kWordsWrong;
+  } catch (const std::bad_alloc&) {
+    std::fputs("error: out of memory: use fewer --threads, or raise the limit (ulimit -v)\n", stderr);
+    return kRunFailed;
   } catch (const std::exception& error) {
-    hstu::tell("error: {}\n", error.what());
+    hstu::tell("error: {}\n", hstu::words_of(error));
     return kRunFailed;
   }
 }

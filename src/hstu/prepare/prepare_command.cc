@@ -1,5 +1,6 @@
 #include "hstu/prepare/prepare_command.h"
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ enum class Layout { hstu, mlcommons };
 constexpr Choice<Layout> kLayouts[] = {{"hstu", Layout::hstu}, {"mlcommons", Layout::mlcommons}};
 
 // The arguments of the user; each subcommand uses some of them.
-struct Words {
+struct PrepareWords {
   std::string input, output, schema, mappings;
   double positive_rating = 4;
   SplitRule split;
@@ -34,6 +35,8 @@ struct Words {
   int threads = 0;
   std::uint64_t memory = std::uint64_t{2} << 30;
 };
+
+constexpr int kMostDays = 1'000'000;  // as in a schema file; also of minutes
 
 std::string share(std::int64_t part, std::int64_t whole) {
   const double percent = whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -61,13 +64,13 @@ void print_summary(const Manifest& manifest, const std::string& output) {
   fmt::print("{}", table(rows));
 }
 
-PrepareOptions prepare_options(const Words& words) {
+PrepareOptions prepare_options(const PrepareWords& words) {
   if (words.threads > 0) set_threads(words.threads);
   set_parquet_threads(threads());
   return {.memory = static_cast<std::int64_t>(words.memory), .threads = threads()};
 }
 
-void run_mlcommons(const Words& words) {
+void run_mlcommons(const PrepareWords& words) {
   const MlcommonsOptions layout{.history_length = words.history_length,
                                 .min_history = words.anchors.min_history};
   const MlcommonsCounts counts =
@@ -79,14 +82,14 @@ void run_mlcommons(const Words& words) {
                           {"size", human_bytes(static_cast<double>(counts.bytes))}}));
 }
 
-void run(const Words& words, const Schema& schema) {
+void run(const PrepareWords& words, const Schema& schema) {
   const PrepareOptions options = prepare_options(words);
   print_summary(prepare(schema, words.input, words.output, options), words.output);
   store_first_index(words.output, words.anchors);
 }
 
 // `anchors`: the default rule of the index that is stored with the dataset.
-CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, const char* name,
+CLI::App* add_command(CLI::App& app, PrepareWords& words, const AnchorRule& anchors, const char* name,
                       const char* description, const char* example) {
   words.anchors = anchors;
   CLI::App* const command = app.add_subcommand(name, description);
@@ -107,7 +110,7 @@ CLI::App* add_command(CLI::App& app, Words& words, const AnchorRule& anchors, co
   return command;
 }
 
-void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
+void add_yambda(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command =
       add_command(app, *words, {.min_history = 4086, .window_seconds = 86'400, .users = {}}, "yambda",
                   "Yambda: multi_event.parquet and the catalogue's two mappings",
@@ -121,11 +124,14 @@ void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
       "folder of artist_item_mapping.parquet and album_item_mapping.parquet\n(default: INPUT, "
       "INPUT/shared_metadata, or the places of Yambda's layouts)");
   command->add_option("--train-days", words->split.train_days, "days kept before the gap")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostDays));
   command->add_option("--gap-minutes", words->split.gap_minutes, "minutes dropped between train and test")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostDays));
   command->add_option("--test-days", words->split.test_days, "days held out at the end")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostDays));
   command
       ->add_option("--layout", words->layout,
                    "hstu: a dataset for training; mlcommons: the sixteen files of MLCommons' cache and\n"
@@ -145,7 +151,7 @@ void add_yambda(CLI::App& app, const std::shared_ptr<Words>& words) {
   });
 }
 
-void add_movielens(CLI::App& app, const std::shared_ptr<Words>& words) {
+void add_movielens(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command = add_command(
       app, *words, {.min_history = 5, .window_seconds = 0, .users = {}}, "movielens",
       "MovieLens: ml-100k, ml-1m, ml-20m, ml-25m or ml-32m",
@@ -153,11 +159,15 @@ void add_movielens(CLI::App& app, const std::shared_ptr<Words>& words) {
       "  hstu prepare movielens --input ml-100k --output datasets/movielens-100k\n\n"
       "Every rating is an event to rank; ratings of at least --positive-rating are the positives.");
   command->add_option("--positive-rating", words->positive_rating, "smallest rating that counts as positive")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check([](const std::string& word) {
+        const auto value = parse_number<double>(word);
+        return value && std::isfinite(*value) ? "" : "expected a finite number, found " + word;
+      });
   command->callback([words] { run(*words, movielens_schema(words->input, words->positive_rating)); });
 }
 
-void add_parquet(CLI::App& app, const std::shared_ptr<Words>& words) {
+void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command =
       add_command(app, *words, {}, "parquet", "Your own Parquet files, described by a small schema file",
                   "Example:\n"
@@ -185,7 +195,7 @@ void add_parquet(CLI::App& app, const std::shared_ptr<Words>& words) {
 }
 
 // A cache contains selected events and their anchors, so there is no split and no choice of index.
-void add_mlcommons(CLI::App& app, const std::shared_ptr<Words>& words) {
+void add_mlcommons(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command =
       app.add_subcommand("mlcommons", "MLCommons' prepared cache of Yambda, without copying it");
   command->footer(
@@ -212,10 +222,10 @@ void add_mlcommons(CLI::App& app, const std::shared_ptr<Words>& words) {
 }  // namespace
 
 void add_prepare_commands(CLI::App& app) {
-  add_yambda(app, std::make_shared<Words>());
-  add_movielens(app, std::make_shared<Words>());
-  add_parquet(app, std::make_shared<Words>());
-  add_mlcommons(app, std::make_shared<Words>());
+  add_yambda(app, std::make_shared<PrepareWords>());
+  add_movielens(app, std::make_shared<PrepareWords>());
+  add_parquet(app, std::make_shared<PrepareWords>());
+  add_mlcommons(app, std::make_shared<PrepareWords>());
   add_index_command(app);
   add_verify_command(app);
 }

@@ -12,7 +12,7 @@
 namespace hstu {
 namespace {
 
-constexpr double kWidth = 1000, kLeft = 10, kRight = 10;  // user units of the drawing
+constexpr double kDrawingWidth = 1000, kLeftMargin = 10, kRightMargin = 10;  // user units of the drawing
 constexpr double kBarTop = 20, kBarHeight = 44, kNameTop = 110, kLineHeight = 20;
 constexpr double kNarrow = 110;  // a stage this wide has its name inside the bar
 
@@ -30,12 +30,14 @@ std::string stage_drawing(const std::vector<DrawnStage>& stages) {
   const auto label = [&](const DrawnStage& stage) {
     return fmt::format("{} {} ms, {:.1f} %", stage.name, short_number(stage.ms), 100 * stage.ms / total);
   };
-  std::string text = text_at(kLeft, kBarTop - 6, "start", fmt::format("a step: {} ms", short_number(total)));
+  std::string text =
+      text_at(kLeftMargin, kBarTop - 6, "start", fmt::format("a step: {} ms", short_number(total)));
   std::vector<std::pair<double, std::string>> left,
       right;  // narrow stages: middle and label, by half of the bar
-  double x = kLeft;
+  double x = kLeftMargin;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const double width = (kWidth - kLeft - kRight) * stages[s].ms / total, middle = x + width / 2;
+    const double width = (kDrawingWidth - kLeftMargin - kRightMargin) * stages[s].ms / total,
+                 middle = x + width / 2;
     text += fmt::format(
         "<rect class=\"mark s{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" "
         "height=\"{}\"><title>{}</title></rect>\n",
@@ -43,7 +45,7 @@ std::string stage_drawing(const std::vector<DrawnStage>& stages) {
     if (width >= kNarrow)
       text += text_at(middle, kBarTop + kBarHeight + 18, "middle", label(stages[s]));
     else if (stages[s].ms > 0)
-      (middle > kWidth / 2 ? right : left).emplace_back(middle, label(stages[s]));
+      (middle > kDrawingWidth / 2 ? right : left).emplace_back(middle, label(stages[s]));
     x += width;
   }
   // Narrow stages are named below, each on a line of its own; in this order no leader crosses a name.
@@ -60,8 +62,8 @@ std::string stage_drawing(const std::vector<DrawnStage>& stages) {
   add_names(left, 1, "start");
   add_names(right, -1, "end");
   return fmt::format(
-      "<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"stages of a step\">\n{}</svg>\n", kWidth,
-      std::max(y, kNameTop) - 10, text);
+      "<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"stages of a step\">\n{}</svg>\n",
+      kDrawingWidth, std::max(y, kNameTop) - 10, text);
 }
 
 }  // namespace hstu

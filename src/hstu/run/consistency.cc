@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <unistd.h>
+
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/run/options.h"
@@ -55,9 +57,33 @@ void check_ranking(const RunOptions& o) {
   }
 }
 
+// Refuses sizes whose weights alone exceed this machine's memory, before anything is allocated. `heads` and
+// the others are those of either kind of model; the layers' matrices U, V, Q, K and the output are counted,
+// four times each: values, gradients and two moments. Memory that other parts need is refused when they ask
+// for it.
+template <typename Config>
+void check_memory(const Config& o) {
+  const double weights = 5.0 * static_cast<double>(o.layers) * static_cast<double>(o.dim) *
+                         static_cast<double>(o.heads) * static_cast<double>(o.head_dim);
+  const double bytes = 4 * sizeof(float) * weights;
+  const double memory =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (bytes > memory) {
+    fail_usage(
+        "model: {} layers of width {} with {} heads of {} need {} for training, and this machine has {}: "
+        "lower "
+        "model.layers, dim, heads or head_dim",
+        o.layers, o.dim, o.heads, o.head_dim, human_bytes(bytes), human_bytes(memory));
+  }
+}
+
 }  // namespace
 
 void check_consistency(const RunOptions& o) {
+  if (o.model_kind == ModelKind::ranking_gr)
+    check_memory(o.ranking);
+  else
+    check_memory(o.model);
   const HoldoutOptions& h = o.evaluation.holdout;
   const bool held_out =
       h.windows > 0 || h.first_window >= 0 || h.fraction > 0 || h.seconds > 0 || h.train_user_fraction < 1;

@@ -3,6 +3,8 @@
 namespace hstu {
 namespace {
 
+constexpr double kMostWidth = 1 << 16, kMostTokens = 1 << 24;
+
 // Less memory for more time; the results are the same bits.
 void describe_recompute(ConfigFields& f, Recompute& o) {
   f.field("recompute_norm", o.norm, "the backward pass computes the layers' normalised inputs once more");
@@ -12,20 +14,21 @@ void describe_recompute(ConfigFields& f, Recompute& o) {
 }  // namespace
 
 void describe(ConfigFields& f, Dlrmv4Config& o) {
-  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::at_least(1));
-  f.field("dim", o.dim, "width of the sequence model", rule::at_least(1));
-  f.field("layers", o.layers, "HSTU layers", rule::at_least(1));
-  f.field("heads", o.heads, "attention heads", rule::at_least(1));
-  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::at_least(1));
+  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::between(1, kMostWidth));
+  f.field("dim", o.dim, "width of the sequence model", rule::between(1, kMostWidth));
+  f.field("layers", o.layers, "HSTU layers", rule::between(1, kMostWidth));
+  f.field("heads", o.heads, "attention heads", rule::between(1, kMostWidth));
+  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::between(1, kMostWidth));
   f.field("preprocessor_hidden", o.preprocessor_hidden,
-          "hidden width of the content, attribute and action MLPs", rule::at_least(1));
-  f.field("head_hidden", o.head_hidden, "hidden width of the item MLP and the head", rule::at_least(1));
-  f.field("action_dim", o.action_dim, "width of an action bit's embedding", rule::at_least(1));
-  f.field("positions", o.positions, "rows of the position table", rule::at_least(1));
+          "hidden width of the content, attribute and action MLPs", rule::between(1, kMostWidth));
+  f.field("head_hidden", o.head_hidden, "hidden width of the item MLP and the head",
+          rule::between(1, kMostWidth));
+  f.field("action_dim", o.action_dim, "width of an action bit's embedding", rule::between(1, kMostWidth));
+  f.field("positions", o.positions, "rows of the position table", rule::between(1, kMostTokens));
   f.field("time_buckets", o.time_buckets, "buckets of sqrt(minutes) between an event and the candidate",
-          rule::at_least(1));
+          rule::between(1, kMostTokens));
   f.field("max_sequence", o.max_sequence, "tokens of a sequence at most: context, history, candidate",
-          rule::at_least(2));
+          rule::between(2, kMostTokens));
   f.field("input_dropout", o.input_dropout, "rate on the token embeddings", rule::between(0, 0.999));
   f.field("layer_dropout", o.layer_dropout, "rate before a layer's output projection",
           rule::between(0, 0.999));
@@ -40,15 +43,15 @@ void describe(ConfigFields& f, Dlrmv4Config& o) {
 }
 
 void describe(ConfigFields& f, RankingGrConfig& o) {
-  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::at_least(1));
-  f.field("dim", o.dim, "width of the sequence model", rule::at_least(1));
-  f.field("layers", o.layers, "HSTU layers", rule::at_least(1));
-  f.field("heads", o.heads, "attention heads", rule::at_least(1));
-  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::at_least(1));
+  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::between(1, kMostWidth));
+  f.field("dim", o.dim, "width of the sequence model", rule::between(1, kMostWidth));
+  f.field("layers", o.layers, "HSTU layers", rule::between(1, kMostWidth));
+  f.field("heads", o.heads, "attention heads", rule::between(1, kMostWidth));
+  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::between(1, kMostWidth));
   f.field("preprocessor_mlp", o.preprocessor_mlp,
           "two linear layers from embedding_dim to dim: one MLP for items and actions, one for contextual "
           "features; false: rows are tokens, and both widths are equal");
-  f.field("positions", o.positions, "rows of the position table", rule::at_least(1));
+  f.field("positions", o.positions, "rows of the position table", rule::between(1, kMostTokens));
   f.field("attention_divisor", o.attention_divisor,
           "attention is divided by this; 0: by the tokens of the longest possible sequence",
           rule::at_least(0));
@@ -65,7 +68,7 @@ void describe(ConfigFields& f, RankingGrConfig& o) {
           rule::between(0, 1 << 19));
   f.field("target_group", o.target_group, "tokens of candidates (not items) that see each other",
           rule::between(1, 1 << 20));
-  f.field("head_hidden", o.head_hidden, "hidden widths of the head", rule::at_least(1));
+  f.field("head_hidden", o.head_hidden, "hidden widths of the head", rule::between(1, kMostWidth));
   f.choice("head_activation", o.head_activation, kernels::kActivations, "between the head's layers");
   f.field("actions", o.actions, "a token of the event's action follows each item");
   f.field("action_column", o.action_column, "context column of action ids; \"\": the event's action bits");

@@ -30,12 +30,13 @@ void describe(ConfigFields& f, FeaturesSection& o) {
 
 void describe(ConfigFields& f, DataSection& o) {
   f.field("path", o.path, "folder of the prepared dataset (hstu prepare)", rule::required());
-  f.field("history_length", o.options.history_length, "L: events of a history, at most", rule::at_least(1));
+  f.field("history_length", o.options.history_length, "L: events of a history, at most",
+          rule::between(1, 1 << 24));
   f.choice("history_strategy", o.options.strategy, kHistoryStrategies,
            "interleaved: the last L / pools events of every pool; last_n: the last L events of any pool");
   f.field("pools", o.options.pools, "actions whose events enter histories; []: as the dataset says");
   f.field("scan_limit", o.options.scan_limit,
-          "a history comes from this many events before the candidate, at most", rule::at_least(1));
+          "a history comes from this many events before the candidate, at most", rule::between(1, 1e12));
   f.field("min_history", o.options.min_history,
           "events of any kind a user must have before a candidate counts", rule::at_least(0));
   f.field("anchor_stride", o.options.anchor_stride,
@@ -48,17 +49,18 @@ void describe(ConfigFields& f, DataSection& o) {
       "shuffle_fraction", o.shuffle_fraction,
       "samples are shuffled inside runs of this fraction of a window; 0: in user order; 1: the whole window",
       rule::between(0, 1));
-  f.field("workers", o.workers, "threads that prepare batches ahead of the training step", rule::at_least(1));
+  f.field("workers", o.workers, "threads that prepare batches ahead of the training step",
+          rule::between(1, 1024));
 }
 
 void describe(ConfigFields& f, TrainingSection& o) {
-  f.field("batch_size", o.batch_size, "samples of a step, of all ranks together", rule::at_least(1));
+  f.field("batch_size", o.batch_size, "samples of a step, of all ranks together", rule::between(1, 1 << 24));
   f.field(
       "micro_batch_tokens", o.micro_batch_tokens,
       "tokens computed at once: a batch is cut into parts of at most this many, whose gradients are added "
       "up; 0: the whole batch",
       rule::at_least(0));
-  f.field("epochs", o.epochs, "passes over the training windows", rule::at_least(1));
+  f.field("epochs", o.epochs, "passes over the training windows", rule::between(1, 1e6));
   f.field("max_steps", o.max_steps, "stop after this many steps; 0: no limit", rule::at_least(0));
   f.field("first_window", o.first_window, "window to begin with", rule::at_least(0));
   f.field("windows", o.windows, "windows to train; 0: all", rule::at_least(0));

@@ -40,10 +40,10 @@ void write_mapping(const Path& path, const char* name, const Catalogue& catalogu
 
   ParquetFile file(
       path, arrow::schema({arrow::field("item_id", arrow::uint32()), arrow::field(name, arrow::uint32())}));
-  constexpr std::size_t kRowGroup = 1 << 20;
-  for (std::size_t begin = 0; begin < rows.size(); begin += kRowGroup) {
+  constexpr std::size_t kTableRowGroup = 1 << 20;
+  for (std::size_t begin = 0; begin < rows.size(); begin += kTableRowGroup) {
     std::vector<std::uint32_t> items, targets;
-    for (std::size_t i = begin; i < std::min(rows.size(), begin + kRowGroup); ++i) {
+    for (std::size_t i = begin; i < std::min(rows.size(), begin + kTableRowGroup); ++i) {
       items.push_back(rows[i].item_id);
       targets.push_back(rows[i].target);
     }

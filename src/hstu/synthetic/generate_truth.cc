@@ -56,7 +56,7 @@ void TruthKeeper::add_user(std::uint32_t uid, std::span<const GeneratedEvent> ev
         }
         break;
       }
-      case EventType::kLike:
+      case EventType::kLiked:
         ++counts_.like;
         break;
       case EventType::kDislike:

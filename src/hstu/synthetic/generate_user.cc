@@ -19,7 +19,7 @@ constexpr double kPause = 6;              // mean seconds between two listens
 constexpr std::uint32_t kResolution = 5;  // seconds
 // The next listen: a recent artist again or a new one, usually within the session's genre.
 constexpr double kReturn = 0.45, kSessionGenre = 0.95, kLikedSession = 0.5;
-constexpr double kLike = 0.052, kDislike = 0.026, kUnlike = 0.0040, kUndislike = 0.0012;
+constexpr double kLikeRate = 0.052, kDislikeRate = 0.026, kUnlikeRate = 0.0040, kUndislikeRate = 0.0012;
 
 // Listens in each hour of the day (percent of the busiest hour).
 constexpr std::array<int, 24> kRhythm{30, 20, 13, 9,  8,  12, 25, 45,  60, 65, 65, 68,
@@ -142,13 +142,13 @@ class UserStory {
   // Likes follow expected listens, dislikes expected skips. Some are withdrawn later.
   void react(bool plus, double probability, double when) {
     const double u = random_.uniform();
-    if (plus && u < kLike * probability) {
-      opine(EventType::kLike, events_.back().item, when, liked_, 2);
-    } else if (!plus && u < kDislike * (1 - probability)) {
+    if (plus && u < kLikeRate * probability) {
+      opine(EventType::kLiked, events_.back().item, when, liked_, 2);
+    } else if (!plus && u < kDislikeRate * (1 - probability)) {
       opine(EventType::kDislike, events_.back().item, when, disliked_, -2);
-    } else if (u > 1 - kUnlike) {
+    } else if (u > 1 - kUnlikeRate) {
       take_back(EventType::kUnlike, when, liked_);
-    } else if (u > 1 - kUnlike - kUndislike) {
+    } else if (u > 1 - kUnlikeRate - kUndislikeRate) {
       take_back(EventType::kUndislike, when, disliked_);
     }
   }

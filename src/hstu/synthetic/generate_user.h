@@ -11,10 +11,10 @@
 namespace hstu {
 
 // Events of one user and one timestamp are in this order, as in Yambda. The codes index kEventTypes.
-enum class EventType : std::uint8_t { kListen, kDislike, kLike, kUndislike, kUnlike };
+enum class EventType : std::uint8_t { kListen, kDislike, kLiked, kUndislike, kUnlike };
 inline constexpr Choice<EventType> kEventTypes[] = {{"listen", EventType::kListen},
                                                     {"dislike", EventType::kDislike},
-                                                    {"like", EventType::kLike},
+                                                    {"like", EventType::kLiked},
                                                     {"undislike", EventType::kUndislike},
                                                     {"unlike", EventType::kUnlike}};
 

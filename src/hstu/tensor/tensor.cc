@@ -13,6 +13,22 @@ std::int64_t product(Shape::const_iterator begin, Shape::const_iterator end) {
   return std::accumulate(begin, end, std::int64_t{1}, std::multiplies<>());
 }
 
+// The number of elements. Sizes come from configurations: their product may be more than any memory holds.
+std::int64_t elements_of(const Shape& shape) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // so that a number of bytes does not overflow either
+  for (const std::int64_t extent : shape)
+    require(extent >= 0, "expected extents >= 0, found {}", to_string(shape));
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    check(
+        extent == 0 || elements <= kMost / extent,
+        "a tensor of shape {} does not fit into any memory: make the model, the batch or the history smaller",
+        to_string(shape));
+    elements *= extent;
+  }
+  return elements;
+}
+
 }  // namespace
 
 std::string to_string(DType type) {
@@ -24,11 +40,9 @@ std::string to_string(const Shape& shape) {
 }
 
 Tensor Tensor::view(Shape shape, DType type, void* data, std::shared_ptr<const void> owner, Device device) {
-  for (const std::int64_t extent : shape)
-    require(extent >= 0, "expected extents >= 0, found {}", to_string(shape));
   require(owner != nullptr, "a view of memory needs its owner");
   Tensor tensor;
-  tensor.size_ = product(shape.begin(), shape.end());
+  tensor.size_ = elements_of(shape);
   tensor.shape_ = std::move(shape);
   tensor.dtype_ = type;
   tensor.device_ = device;
@@ -38,9 +52,7 @@ Tensor Tensor::view(Shape shape, DType type, void* data, std::shared_ptr<const v
 }
 
 Tensor Tensor::empty(Shape shape, DType type, const Context& context) {
-  for (const std::int64_t extent : shape)
-    require(extent >= 0, "expected extents >= 0, found {}", to_string(shape));
-  const std::int64_t elements = product(shape.begin(), shape.end());
+  const std::int64_t elements = elements_of(shape);
   auto buffer = std::make_shared<const Buffer>(
       context.memory->allocate(elements * static_cast<std::int64_t>(size_of(type))));
   std::byte* const data = buffer->data();

@@ -214,27 +214,16 @@ __global__ void __launch_bounds__(kThreads) of_keys(Problem<T> p, Output<T> dk, 
 
 // Calls body.template operator()<T, lanes of a row>().
 template <typename Body>
-void with_type(const AttentionProblem& p, const Body& body) {
-  const auto with_lanes = [&]<typename T>() {
-    switch (p.head_dim / kElements) {
-      case 1:
-        return body.template operator()<T, 1>();
-      case 2:
-        return body.template operator()<T, 2>();
-      case 4:
-        return body.template operator()<T, 4>();
-      case 8:
-        return body.template operator()<T, 8>();
-      case 16:
-        return body.template operator()<T, 16>();
-      default:
-        return body.template operator()<T, 32>();
-    }
-  };
-  if (p.type == AttentionType::bf16)
-    with_lanes.template operator()<__nv_bfloat16>();
+void with_lanes(const AttentionProblem& p, const Body& body) {
+  using T = __nv_bfloat16;
+  if (p.head_dim == 32)
+    body.template operator()<T, 4>();
+  else if (p.head_dim == 64)
+    body.template operator()<T, 8>();
+  else if (p.head_dim == 128)
+    body.template operator()<T, 16>();
   else
-    with_lanes.template operator()<__half>();
+    body.template operator()<T, 32>();
 }
 
 template <typename T>
@@ -252,7 +241,7 @@ dim3 blocks_of_queries(const AttentionProblem& p) {
 
 void few_queries_forward(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
   if (p.query_rows() == 0) return;
-  with_type(p, [&]<typename T, int kLanes>() {
+  with_lanes(p, [&]<typename T, int kLanes>() {
     of_queries<T, kLanes, false>
         <<<blocks_of_queries(p), kThreads, 0, stream>>>(problem_of<T>(p, {}), output_of<T>(o, false));
   });
@@ -260,7 +249,7 @@ void few_queries_forward(const AttentionProblem& p, const AttentionRows& o, cuda
 }
 
 void few_queries_backward(const AttentionProblem& p, const AttentionGradients& g, cudaStream_t stream) {
-  with_type(p, [&]<typename T, int kLanes>() {
+  with_lanes(p, [&]<typename T, int kLanes>() {
     const Problem<T> problem = problem_of<T>(p, g.d_o);
     if (p.query_rows() > 0) {
       of_queries<T, kLanes, true>

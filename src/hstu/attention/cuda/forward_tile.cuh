@@ -74,6 +74,7 @@ __device__ __forceinline__ void plan_forward(const Samples& samples, Work& w, st
     w.own_begin = own_begin, w.own_end = own_end;
     w.walk = BlockWalk(seen.any, Tile::kBlock);
     w.steps = w.walk.count();
+    w.leading = 0;
   }
   __syncwarp();
   const std::int32_t end = larger(seen.any.hi1, seen.any.hi2);

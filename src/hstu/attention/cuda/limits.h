@@ -10,9 +10,9 @@ inline constexpr int kTileBits = 20;  // of a tile's number in a schedule; the o
 inline constexpr std::int64_t kMostHeads = 1 << (32 - kTileBits);
 inline constexpr std::int64_t kLongestSample = 1 << 20;  // rows of a sample as the copy engine counts them
 
-// The head sizes of the kernels for few queries: 8 to 256 in powers of two.
+// The head sizes of the kernels for few queries: 32 to 256 in powers of two.
 inline bool is_head_of_few_queries(std::int64_t head_dim) {
-  return head_dim >= 8 && head_dim <= 256 && (head_dim & (head_dim - 1)) == 0;
+  return head_dim >= 32 && head_dim <= 256 && (head_dim & (head_dim - 1)) == 0;
 }
 
 }  // namespace hstu::cuda

@@ -2,7 +2,7 @@
 // which they were handed out: the first writes its part to memory, those between add theirs, and the last
 // adds the sum in memory to its own part and rounds. So there is no pass that writes zeros before or rounds
 // after, and a sum of one tile never goes through memory. All tiles of a head walk its queries in the same
-// direction, from the end: a tile that began earlier is ahead, and turns rarely wait.
+// direction, contexts first, then from the end: a tile that began earlier is ahead, and turns rarely wait.
 //
 // A tile waits only for tiles handed out before it, and every turn is reported independently of what follows:
 // the earliest incomplete tile can always continue. Tiles between wait for the first only, or for all before

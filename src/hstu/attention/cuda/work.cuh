@@ -21,15 +21,18 @@ struct alignas(16) Work {
   std::int32_t head;
   float scale;
   std::int32_t own_begin, own_end, steps;
-  std::int32_t first;  // ScheduleItem::first
+  std::int32_t first;    // ScheduleItem::first
+  std::int32_t leading;  // blocks at the beginning of the walk that come first
   BlockWalk walk;
   // For each warpgroup's 64 own rows: what all of them see, and in the forward pass an end of what any of
   // them sees, the first step that reaches below that end, and the first row.
   struct alignas(16) Group {
     std::int32_t full_lo, full_hi, end, first_step, begin;
   } groups[3];
-  // The block of a step: walks go from the end of the sample to its beginning.
-  __device__ __forceinline__ std::int32_t block(std::int32_t step) const { return walk[steps - 1 - step]; }
+  // The block of a step: walks go from the end of the sample to its beginning, after the `leading` blocks.
+  __device__ __forceinline__ std::int32_t block(std::int32_t step) const {
+    return walk[step < leading ? step : steps - 1 - (step - leading)];
+  }
 };
 inline constexpr std::int32_t kNoWork = -1;  // as `head`: nothing is left
 inline constexpr int kWorkSlots = 4;
@@ -114,6 +117,9 @@ __device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, s
     w.own_begin = own_begin, w.own_end = own_end;
     w.walk = BlockWalk(seen.any, 64);
     w.steps = w.walk.count();
+    // Contexts see all history, so that every tile adds to their dQ. As the last step of all tiles they would
+    // wait for the longest, which has the first turn.
+    w.leading = w.steps > 0 && w.walk[0] == 0 ? smaller(w.steps, (w.c + 63) / 64) : 0;
   }
   put_groups<2>(w, {seen.full_lo, seen.full_hi, w.n, 0, 0}, lane, [&](int g) { return own_begin + 64 * g; });
 }

@@ -2,32 +2,21 @@
 #include "hstu/device/memory_pool.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
+#include "hstu/device/block_sizes.h"
 #include "hstu/device/cuda/check.h"
 #include "hstu/device/cuda_calls.h"
 
 namespace hstu::cuda {
 namespace {
 
-std::int64_t counted(std::int64_t bytes) {
-  return std::max<std::int64_t>(bytes, 256);
-}
-
 // The driver takes microseconds for a block: as long as a small kernel. Blocks up to this size are kept here.
 constexpr std::int64_t kKept = std::int64_t{1} << 20;
-
-// One of four sizes between powers of two, so that batches of slightly different length get the same blocks.
-std::int64_t rounded(std::int64_t bytes) {
-  const auto step =
-      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(counted(bytes) - 1)) / 4);
-  return (counted(bytes) + step - 1) / step * step;
-}
 
 // All work on a pool's memory is on its stream, so a block can be handed out again before the work of its
 // last owner is done.
@@ -66,9 +55,9 @@ class CudaMemoryPool final : public MemoryPool {
  private:
   Block acquire(std::int64_t bytes) override {
     const std::scoped_lock lock(mutex_);
-    if (limit() > 0 && in_use_ + counted(bytes) > limit()) refuse(bytes, in_use_, "");
+    if (limit() > 0 && in_use_ + counted_bytes(bytes) > limit()) refuse(bytes, in_use_, "");
     const bool is_kept = bytes <= kKept;
-    Block block{nullptr, is_kept ? rounded(bytes) : bytes};
+    Block block{nullptr, is_kept ? block_bytes(bytes) : bytes};
     std::vector<std::byte*>* const kept = is_kept ? &kept_[block.capacity] : nullptr;
     if (kept != nullptr && !kept->empty()) {
       block.data = kept->back();
@@ -76,13 +65,13 @@ class CudaMemoryPool final : public MemoryPool {
     } else {
       block.data = from_driver(bytes, block.capacity);
     }
-    in_use_ += counted(bytes);
+    in_use_ += counted_bytes(bytes);
     peak_ = std::max(peak_, in_use_);
     return block;
   }
   void release(Block block, std::int64_t bytes) noexcept override {
     const std::scoped_lock lock(mutex_);
-    in_use_ -= counted(bytes);
+    in_use_ -= counted_bytes(bytes);
     if (bytes <= kKept)
       kept_[block.capacity].push_back(block.data);
     else

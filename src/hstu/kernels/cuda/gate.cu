@@ -17,7 +17,7 @@ struct Form {
 template <GateForm form, typename N>
 struct Forward : Form<form> {
   using Form<form>::kConcat, Form<form>::kParts, Form<form>::kProduct;
-  static constexpr int kRows = 2;
+  static constexpr int kAhead = 2;
   std::int64_t width, u_stride;
   float epsilon;
   const N *u, *o;
@@ -34,46 +34,38 @@ struct Forward : Form<form> {
     return {load_packed(o + r * width, c, width), load_packed(u + r * u_stride, c, width), dropout.row(r)};
   }
 
-  __device__ void operator()(const RowsAtOnce& at, Team& team, const Affine& affine,
-                             const Inputs (&inputs)[kRows]) const {
-    const std::int64_t c = team.column();
-    float v[kRows][kGroup];
+  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Inputs& inputs) const {
+    const std::int64_t c = team.column(), first = kParts * r * width;
+    float v[kGroup], x[kGroup], f[kGroup], result[kGroup];
+    inputs.o.unpack(v);
+    const RowStatistics s = row_statistics(v, width, epsilon, team);
+    if (c == 0) mean[r] = s.mean, rstd[r] = s.rstd;
+    if (c >= width) return;
+    inputs.u.unpack(x);
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) inputs[k].o.unpack(v[k]);
-    const RowStatistics<kRows> s = row_statistics(v, width, epsilon, team);
+    for (int i = 0; i < kGroup; ++i) x[i] = silu_for<N>(x[i]);
+    if constexpr (kConcat) {
+      dropout.factors(inputs.key, c, f);
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (!at.has(k)) break;
-      if (c == 0) mean[at[k]] = s.mean[k], rstd[at[k]] = s.rstd[k];
-      if (c >= width) continue;
-      const std::int64_t first = kParts * at[k] * width;
-      float x[kGroup], f[kGroup], result[kGroup];
-      inputs[k].u.unpack(x);
+      for (int i = 0; i < kGroup; ++i) result[i] = f[i] * x[i];
+      put_group(y, first, c, width, result);
+      dropout.factors(inputs.key, width + c, f);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) x[i] = silu_for<N>(x[i]);
-      if constexpr (kConcat) {
-        dropout.factors(inputs[k].key, c, f);
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) result[i] = f[i] * x[i];
-        put_group(y, first, c, width, result);
-        dropout.factors(inputs[k].key, width + c, f);
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) result[i] = f[i] * v[k][i];
-        put_group(y, first + width, c, width, result);
-      }
-      dropout.factors(inputs[k].key, kProduct * width + c, f);
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i)
-        result[i] = f[i] * x[i] * ((v[k][i] - s.mean[k]) * s.rstd[k] * affine.weight[i] + affine.bias[i]);
-      put_group(y, first + kProduct * width, c, width, result);
+      for (int i = 0; i < kGroup; ++i) result[i] = f[i] * v[i];
+      put_group(y, first + width, c, width, result);
     }
+    dropout.factors(inputs.key, kProduct * width + c, f);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i)
+      result[i] = f[i] * x[i] * ((v[i] - s.mean) * s.rstd * affine.weight[i] + affine.bias[i]);
+    put_group(y, first + kProduct * width, c, width, result);
   }
 };
 
 template <GateForm form, typename N>
 struct Backward : Form<form> {
   using Form<form>::kConcat, Form<form>::kParts, Form<form>::kProduct;
-  static constexpr int kRows = kConcat ? 1 : 2;  // two of the concatenation do not fit into registers
+  static constexpr int kAhead = kConcat ? 1 : 2;
   std::int64_t width, u_stride, du_stride;
   const N *u, *o;
   const float *weight, *bias, *mean, *rstd;
@@ -98,60 +90,51 @@ struct Backward : Form<form> {
     return inputs;
   }
 
-  __device__ void operator()(const RowsAtOnce& at, Team& team, const Affine& affine,
-                             const Inputs (&inputs)[kRows], float (&dweight)[kGroup],
-                             float (&dbias)[kGroup]) const {
+  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Inputs& inputs,
+                             float (&dweight)[kGroup], float (&dbias)[kGroup]) const {
     const std::int64_t c = team.column();
-    float n[kRows][kGroup], g[kRows][kGroup];  // the normalised o; what reaches the product
-    float sums[2 * kRows] = {}, x[kGroup], f[kGroup];
+    float n[kGroup], x[kGroup], g[kGroup], f[kGroup];  // n: the normalised o; g: what reaches the product
+    inputs.o.unpack(n);
+    inputs.u.unpack(x);
+    inputs.through_product.unpack(g);
+    dropout.factors(inputs.key, kProduct * width + c, f);
+    float2 sums{0, 0};
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      inputs[k].o.unpack(n[k]);
-      inputs[k].u.unpack(x);
-      inputs[k].through_product.unpack(g[k]);
-      dropout.factors(inputs[k].key, kProduct * width + c, f);
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        g[k][i] *= f[i];
-        n[k][i] = (n[k][i] - inputs[k].mean) * inputs[k].rstd;
-        const float dn = g[k][i] * silu_for<N>(x[i]);
-        sums[2 * k] += dn * affine.weight[i];
-        sums[2 * k + 1] += dn * affine.weight[i] * n[k][i];
-        dweight[i] += dn * n[k][i];
-        dbias[i] += dn;
-      }
+    for (int i = 0; i < kGroup; ++i) {
+      g[i] *= f[i];
+      n[i] = (n[i] - inputs.mean) * inputs.rstd;
+      const float dn = g[i] * silu_for<N>(x[i]);
+      sums.x += dn * affine.weight[i];
+      sums.y += dn * affine.weight[i] * n[i];
+      dweight[i] += dn * n[i];
+      dbias[i] += dn;
     }
-    team.sum(sums);
+    sums = team.sum(sums);
     if (c >= width) return;
+    const float average_g = sums.x / static_cast<float>(width),
+                average_gn = sums.y / static_cast<float>(width);
+    float d_o_group[kGroup];
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (!at.has(k)) break;
-      const float average_g = sums[2 * k] / static_cast<float>(width),
-                  average_gn = sums[2 * k + 1] / static_cast<float>(width);
-      float d_o_group[kGroup];
-      inputs[k].u.unpack(x);
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        const float dn = g[k][i] * silu_for<N>(x[i]);
-        g[k][i] *= n[k][i] * affine.weight[i] + affine.bias[i];  // what reaches silu(u) through the product
-        d_o_group[i] = inputs[k].rstd * (dn * affine.weight[i] - average_g - n[k][i] * average_gn);
-      }
-      if constexpr (kConcat) {
-        float part[kGroup];
-        inputs[k].through_u.unpack(part);
-        dropout.factors(inputs[k].key, c, f);
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) g[k][i] += part[i] * f[i];
-        inputs[k].through_o.unpack(part);
-        dropout.factors(inputs[k].key, width + c, f);
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) d_o_group[i] += part[i] * f[i];
-      }
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) g[k][i] *= silu_derivative_for<N>(x[i]);
-      put_group(du, at[k] * du_stride, c, width, g[k]);
-      put_group(d_o, at[k] * width, c, width, d_o_group);
+    for (int i = 0; i < kGroup; ++i) {
+      const float dn = g[i] * silu_for<N>(x[i]);
+      g[i] *= n[i] * affine.weight[i] + affine.bias[i];  // what reaches silu(u) through the product
+      d_o_group[i] = inputs.rstd * (dn * affine.weight[i] - average_g - n[i] * average_gn);
     }
+    if constexpr (kConcat) {
+      float part[kGroup];
+      inputs.through_u.unpack(part);
+      dropout.factors(inputs.key, c, f);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) g[i] += part[i] * f[i];
+      inputs.through_o.unpack(part);
+      dropout.factors(inputs.key, width + c, f);
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) d_o_group[i] += part[i] * f[i];
+    }
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) g[i] *= silu_derivative_for<N>(x[i]);
+    put_group(du, r * du_stride, c, width, g);
+    put_group(d_o, r * width, c, width, d_o_group);
   }
 };
 

@@ -9,7 +9,7 @@ using namespace cuda;
 // y = layer_norm(x), or x * sigmoid(layer_norm(x)).
 template <bool swish, typename N>
 struct Forward {
-  static constexpr int kRows = 2;
+  static constexpr int kAhead = 2;
   std::int64_t width;
   float epsilon;
   const N* x;
@@ -20,30 +20,24 @@ struct Forward {
   __device__ Packed<N> load(std::int64_t r, std::int64_t c) const {
     return load_packed(x + r * width, c, width);
   }
-  __device__ void operator()(const RowsAtOnce& at, Team& team, const Affine& affine,
-                             const Packed<N> (&row)[kRows]) const {
+  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Packed<N>& row) const {
     const std::int64_t c = team.column();
-    float v[kRows][kGroup];
+    float v[kGroup];
+    row.unpack(v);
+    const RowStatistics s = row_statistics(v, width, epsilon, team);
+    if (c == 0) mean[r] = s.mean, rstd[r] = s.rstd;
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) row[k].unpack(v[k]);
-    const RowStatistics<kRows> s = row_statistics(v, width, epsilon, team);
-#pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (!at.has(k)) break;
-      if (c == 0) mean[at[k]] = s.mean[k], rstd[at[k]] = s.rstd[k];
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        const float n = (v[k][i] - s.mean[k]) * s.rstd[k] * affine.weight[i] + affine.bias[i];
-        v[k][i] = swish ? v[k][i] * sigmoid_for<N>(n) : n;
-      }
-      put_group(y, at[k] * width, c, width, v[k]);
+    for (int i = 0; i < kGroup; ++i) {
+      const float n = (v[i] - s.mean) * s.rstd * affine.weight[i] + affine.bias[i];
+      v[i] = swish ? v[i] * sigmoid_for<N>(n) : n;
     }
+    put_group(y, r * width, c, width, v);
   }
 };
 
 template <bool swish, typename N>
 struct Backward {
-  static constexpr int kRows = 2;
+  static constexpr int kAhead = 2;
   std::int64_t width;
   const N *x, *dy;
   const float *weight, *bias, *mean, *rstd;
@@ -56,48 +50,39 @@ struct Backward {
   __device__ Inputs load(std::int64_t r, std::int64_t c) const {
     return {load_packed(x + r * width, c, width), load_packed(dy + r * width, c, width), mean[r], rstd[r]};
   }
-  __device__ void operator()(const RowsAtOnce& at, Team& team, const Affine& affine,
-                             const Inputs (&inputs)[kRows], float (&dweight)[kGroup],
-                             float (&dbias)[kGroup]) const {
+  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Inputs& inputs,
+                             float (&dweight)[kGroup], float (&dbias)[kGroup]) const {
     const std::int64_t c = team.column();
-    // The normalised x; what reaches it, times the weight; the part of dx that does not go through the norm.
-    float n[kRows][kGroup], g[kRows][kGroup], direct[kRows][kGroup] = {};
-    float sums[2 * kRows] = {};
-#pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      const float m = inputs[k].mean, s = inputs[k].rstd;
-      inputs[k].x.unpack(n[k]);
-      inputs[k].dy.unpack(g[k]);
-      if constexpr (swish) {
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) {
-          const float open = sigmoid_for<N>((n[k][i] - m) * s * affine.weight[i] + affine.bias[i]);
-          direct[k][i] = g[k][i] * open;
-          g[k][i] *= n[k][i] * open * (1 - open);
-        }
-      }
+    const float m = inputs.mean, s = inputs.rstd;
+    float n[kGroup], g[kGroup];  // the normalised x; what reaches it, times the weight
+    float direct[kGroup] = {};   // the part of dx that does not go through the norm
+    inputs.x.unpack(n);
+    inputs.dy.unpack(g);
+    if constexpr (swish) {
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
-        n[k][i] = (n[k][i] - m) * s;
-        dweight[i] += g[k][i] * n[k][i];
-        dbias[i] += g[k][i];
-        g[k][i] *= affine.weight[i];
-        sums[2 * k] += g[k][i];
-        sums[2 * k + 1] += g[k][i] * n[k][i];
+        const float open = sigmoid_for<N>((n[i] - m) * s * affine.weight[i] + affine.bias[i]);
+        direct[i] = g[i] * open;
+        g[i] *= n[i] * open * (1 - open);
       }
     }
-    if (dx.to == nullptr) return;  // all teams alike
-    team.sum(sums);
+    float2 sums{0, 0};
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (!at.has(k)) break;
-      const float average_g = sums[2 * k] / static_cast<float>(width),
-                  average_gn = sums[2 * k + 1] / static_cast<float>(width);
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i)
-        g[k][i] = inputs[k].rstd * (g[k][i] - average_g - n[k][i] * average_gn) + direct[k][i];
-      put_group(dx, at[k] * width, c, width, g[k]);
+    for (int i = 0; i < kGroup; ++i) {
+      n[i] = (n[i] - m) * s;
+      dweight[i] += g[i] * n[i];
+      dbias[i] += g[i];
+      g[i] *= affine.weight[i];
+      sums.x += g[i];
+      sums.y += g[i] * n[i];
     }
+    if (dx.to == nullptr) return;  // all teams alike
+    sums = team.sum(sums);
+    const float average_g = sums.x / static_cast<float>(width),
+                average_gn = sums.y / static_cast<float>(width);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) g[i] = s * (g[i] - average_g - n[i] * average_gn) + direct[i];
+    put_group(dx, r * width, c, width, g);
   }
 };
 

@@ -1,6 +1,5 @@
-// Rows of a normalisation in registers: a team of warps computes a few rows at a time, so that one waits for
-// its sums while another computes, and a lane has eight neighbouring elements of each. Sums over rows for
-// each column stay in registers too, and are added in a fixed order.
+// Rows of a normalisation in registers: a team of warps computes a row, and a lane has eight neighbouring
+// elements of it. Sums over rows for each column stay in registers too, and are added in a fixed order.
 #pragma once
 
 #include "hstu/device/cuda/ptx.cuh"
@@ -22,70 +21,41 @@ class Team {
   // The first of this lane's columns.
   __device__ int column() const { return threadIdx.x % (32 * warps_) * static_cast<int>(kGroup); }
 
-  // The sums over all lanes, in every lane, of each of kCount numbers.
-  template <int kCount>
-  __device__ void sum(float (&x)[kCount]) {
-    static_assert(kCount <= kMostSums);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) x[i] = warp_sum(x[i]);
-    if (warps_ == 1) return;
-    __shared__ float sums[2][kWarps][kMostSums];  // by turns, so that one barrier is enough
+  // The sums over all lanes, in every lane.
+  __device__ float2 sum(float2 x) {
+    x = {warp_sum(x.x), warp_sum(x.y)};
+    if (warps_ == 1) return x;
+    __shared__ float2 sums[2][kWarps];  // by turns, so that one barrier is enough
     const int first = index() * warps_;
-    if (lane() == 0) {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) sums[turn_][threadIdx.x / 32][i] = x[i];
-    }
+    if (lane() == 0) sums[turn_][threadIdx.x / 32] = x;
     hstu::cuda::named_barrier(1 + index(), 32 * warps_);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      x[i] = sums[turn_][first][i];
-      for (int w = 1; w < warps_; ++w) x[i] += sums[turn_][first + w][i];
-    }
+    x = sums[turn_][first];
+    for (int w = 1; w < warps_; ++w) x.x += sums[turn_][first + w].x, x.y += sums[turn_][first + w].y;
     turn_ ^= 1;
+    return x;
   }
 
  private:
-  static constexpr int kMostSums = 4;
   int warps_, turn_ = 0;
 };
 
-// The rows that a team computes at a time: first, first + step, ...
-struct RowsAtOnce {
-  std::int64_t first, step, end;
-  __device__ std::int64_t operator[](int i) const { return first + i * step; }
-  __device__ bool has(int i) const { return first + i * step < end; }
-};
-
-template <int kRows>
 struct RowStatistics {
-  float mean[kRows], rstd[kRows];
+  float mean, rstd;
 };
 
-// Of rows of `width`, of which this lane has x, zero beyond the row. In two passes.
-template <int kRows>
-__device__ RowStatistics<kRows> row_statistics(const float (&x)[kRows][kGroup], std::int64_t width,
-                                               float epsilon, Team& team) {
-  RowStatistics<kRows> s;
-  float sum[kRows] = {};
+// Of a row of `width`, of which this lane has x, zero beyond the row. In two passes.
+__device__ inline RowStatistics row_statistics(const float (&x)[kGroup], std::int64_t width, float epsilon,
+                                               Team& team) {
+  float sum = 0, squares = 0;
 #pragma unroll
-  for (int k = 0; k < kRows; ++k)
+  for (int i = 0; i < kGroup; ++i) sum += x[i];
+  const float mean = team.sum({sum, 0}).x / static_cast<float>(width);
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) sum[k] += x[k][i];
-  team.sum(sum);
-#pragma unroll
-  for (int k = 0; k < kRows; ++k) {
-    s.mean[k] = sum[k] / static_cast<float>(width);
-    sum[k] = 0;
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      const float d = team.column() + i < width ? x[k][i] - s.mean[k] : 0.0f;
-      sum[k] += d * d;
-    }
+  for (int i = 0; i < kGroup; ++i) {
+    const float d = team.column() + i < width ? x[i] - mean : 0.0f;
+    squares += d * d;
   }
-  team.sum(sum);
-#pragma unroll
-  for (int k = 0; k < kRows; ++k) s.rstd[k] = rsqrtf(sum[k] / static_cast<float>(width) + epsilon);
-  return s;
+  return {mean, rsqrtf(team.sum({squares, 0}).x / static_cast<float>(width) + epsilon)};
 }
 
 inline int warps_of(std::int64_t width) {
@@ -106,44 +76,38 @@ struct Affine {
 };
 
 // What the kernels below call: inputs = body.load(row, column) reads what a lane needs of a row, and
-// body(rows, team, affine, inputs) computes Body::kRows of them; inputs of a row that is not there are zero.
-// The next rows are loaded first, so that loads and arithmetic overlap.
+// body(row, team, affine, inputs) computes it. The next Body::kAhead rows are loaded before, so that loads
+// and arithmetic overlap.
 template <typename Body, typename Compute>
 __device__ void visit_rows(std::int64_t rows, const Team& team, const Body& body, const Compute& compute) {
-  using Inputs = decltype(body.load(0, 0));
-  const std::int64_t c = team.column(), step = static_cast<std::int64_t>(gridDim.x) * team.count();
-  RowsAtOnce at{static_cast<std::int64_t>(blockIdx.x) * team.count() + team.index(), step, rows};
-  constexpr int kRows = Body::kRows;
-  Inputs next[kRows];
-  const auto load = [&](const RowsAtOnce& from) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * team.count(), c = team.column();
+  std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * team.count() + team.index();
+  if (r >= rows) return;
+  decltype(body.load(r, c)) next[Body::kAhead];
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) next[k] = from.has(k) ? body.load(from[k], c) : Inputs();
-  };
-  load(at);
-  while (at.has(0)) {
-    Inputs inputs[kRows];
+  for (int i = 0; i < Body::kAhead; ++i) {
+    if (r + i * step < rows) next[i] = body.load(r + i * step, c);
+  }
+  for (; r < rows; r += step) {
+    const auto inputs = next[0];
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) inputs[k] = next[k];
-    RowsAtOnce after = at;
-    after.first += kRows * step;
-    load(after);
-    compute(at, inputs);
-    at = after;
+    for (int i = 0; i + 1 < Body::kAhead; ++i) next[i] = next[i + 1];
+    if (r + Body::kAhead * step < rows) next[Body::kAhead - 1] = body.load(r + Body::kAhead * step, c);
+    compute(r, inputs);
   }
 }
 
 // Blocks on a multiprocessor at a time, and on a GPU of 132 multiprocessors: constants, so that sums are the
 // same on every GPU.
-inline constexpr int kTogether = 2;
-inline constexpr std::int64_t kNormBlocks = 132 * kTogether;
+inline constexpr int kTogether = 3, kTogetherWithSums = 2;
+inline constexpr std::int64_t kNormBlocks = 132 * kTogether, kNormBlocksWithSums = 132 * kTogetherWithSums;
 
 template <typename Body>
 __global__ void __launch_bounds__(kThreads, kTogether)
     each_norm_row(std::int64_t rows, std::int64_t width, int warps, Body body) {
   Team team(warps);
   const Affine affine(body.weight, body.bias, team.column(), width);
-  visit_rows(rows, team, body,
-             [&](const RowsAtOnce& at, const auto& inputs) { body(at, team, affine, inputs); });
+  visit_rows(rows, team, body, [&](std::int64_t r, const auto& inputs) { body(r, team, affine, inputs); });
 }
 
 template <typename Body>
@@ -154,17 +118,16 @@ void for_each_norm_row(std::int64_t rows, std::int64_t width, const Body& body, 
     each_norm_row<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(rows, width, warps, body);
 }
 
-// partial (blocks, 2, width): the sums of this block's rows, which body(rows, team, affine, inputs, first,
+// partial (blocks, 2, width): the sums of this block's rows, which body(row, team, affine, inputs, first,
 // second) adds to first and second.
 template <typename Body>
-__global__ void __launch_bounds__(kThreads, kTogether)
+__global__ void __launch_bounds__(kThreads, kTogetherWithSums)
     each_norm_row_with_sums(std::int64_t rows, std::int64_t width, int warps, Body body, float* partial) {
   Team team(warps);
   const Affine affine(body.weight, body.bias, team.column(), width);
   float first[kGroup] = {}, second[kGroup] = {};
-  visit_rows(rows, team, body, [&](const RowsAtOnce& at, const auto& inputs) {
-    body(at, team, affine, inputs, first, second);
-  });
+  visit_rows(rows, team, body,
+             [&](std::int64_t r, const auto& inputs) { body(r, team, affine, inputs, first, second); });
   if (partial == nullptr) return;
   __shared__ float sums[2][kGroup][kThreads];  // the lanes' columns of all teams
 #pragma unroll
@@ -184,7 +147,8 @@ void for_each_norm_row_with_sums(std::int64_t rows, std::int64_t width, const Bo
                                  Target<float> second, CudaStream stream) {
   const int warps = warps_of(width);
   const bool wanted = first.to != nullptr || second.to != nullptr;
-  const std::int64_t teams = kWarps / warps, blocks = std::min(kNormBlocks, (rows + teams - 1) / teams);
+  const std::int64_t teams = kWarps / warps,
+                     blocks = std::min(kNormBlocksWithSums, (rows + teams - 1) / teams);
   const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
   if (blocks > 0) {
     each_norm_row_with_sums<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(

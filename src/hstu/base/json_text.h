@@ -1,0 +1,23 @@
+// JSON from files that anyone may have written.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "hstu/base/files.h"
+#include "hstu/base/json.h"
+
+namespace hstu {
+
+// Throws Error naming the file, if brackets are nested deeper than any file of hstu: copying and printing
+// such a value would exhaust the stack.
+void check_json_nesting(std::string_view text, const Path& file);
+
+// Throws Error naming the file and the first bad byte.
+Json parse_json(std::string_view text, const Path& file);
+
+// The words of an exception of nlohmann's JSON, without its prefix "[json.exception.out_of_range.403] ".
+std::string json_problem(const std::exception& error);
+
+}  // namespace hstu

@@ -1,0 +1,116 @@
+#include "hostile/parquet_inputs.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "events/parquet_files.h"
+
+namespace hstu {
+namespace {
+
+constexpr int kRows = 40;
+
+template <typename Value>
+std::vector<std::optional<Value>> rows(const std::function<Value(int)>& value) {
+  std::vector<std::optional<Value>> values;
+  for (int i = 0; i < kRows; ++i) values.push_back(value(i));
+  return values;
+}
+
+NamedArrays good_columns() {
+  return {{"user", array<arrow::Int64Type>(rows<std::int64_t>([](int i) { return i / 10; }))},
+          {"item", array<arrow::Int64Type>(rows<std::int64_t>([](int i) { return i % 7; }))},
+          {"at", array<arrow::Int64Type>(rows<std::int64_t>([](int i) { return 1'700'000'000 + 60 * i; }))},
+          {"kind", texts(rows<std::string>([](int i) { return i % 3 == 0 ? "buy" : "view"; }))},
+          {"seconds", array<arrow::DoubleType>(rows<double>([](int i) { return i; }))}};
+}
+
+void write_encoded(const Path& file, parquet::Encoding::type encoding) {
+  const NamedArrays columns = good_columns();
+  std::vector<std::shared_ptr<arrow::Field>> fields;
+  std::vector<Array> arrays;
+  for (const auto& [name, values] : columns) {
+    fields.push_back(arrow::field(name, values->type()));
+    arrays.push_back(values);
+  }
+  const auto output = arrow::io::FileOutputStream::Open(file.string()).ValueOrDie();
+  const auto properties =
+      parquet::WriterProperties::Builder().disable_dictionary("kind")->encoding("kind", encoding)->build();
+  const auto status = parquet::arrow::WriteTable(*arrow::Table::Make(arrow::schema(fields), arrays),
+                                                 arrow::default_memory_pool(), output, kRows, properties);
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_TRUE(output->Close().ok());
+}
+
+void write_with(const Path& file, std::size_t column, const std::string& name, const Array& values) {
+  NamedArrays columns = good_columns();
+  columns[column] = {name, values};
+  write_parquet(file, columns);
+}
+
+void write_with_another(const Path& file, const std::string& name, const Array& values) {
+  NamedArrays columns = good_columns();
+  columns.emplace_back(name, values);
+  write_parquet(file, columns);
+}
+
+using Writer = std::function<void(const Path&)>;
+
+const std::map<std::string, Writer>& writers() {
+  static const std::map<std::string, Writer> table = {
+      {"delta-texts", [](const Path& file) { write_encoded(file, parquet::Encoding::DELTA_BYTE_ARRAY); }},
+      {"delta-length-texts",
+       [](const Path& file) { write_encoded(file, parquet::Encoding::DELTA_LENGTH_BYTE_ARRAY); }},
+      {"plain-texts", [](const Path& file) { write_encoded(file, parquet::Encoding::PLAIN); }},
+      {"user-twice", [](const Path& file) { write_with_another(file, "user", good_columns()[0].second); }},
+      {"kind-twice", [](const Path& file) { write_with_another(file, "kind", good_columns()[3].second); }},
+      {"no-user", [](const Path& file) { write_with(file, 0, "usr", good_columns()[0].second); }},
+      {"text-users", [](const Path& file) { write_with(file, 0, "user", good_columns()[3].second); }},
+      {"real-users", [](const Path& file) { write_with(file, 0, "user", good_columns()[4].second); }},
+      {"text-times", [](const Path& file) { write_with(file, 2, "at", good_columns()[3].second); }},
+      {"negative-items",
+       [](const Path& file) {
+         write_with(file, 1, "item",
+                    array<arrow::Int64Type>(rows<std::int64_t>([](int i) { return i - 5; })));
+       }},
+      {"nan-seconds",
+       [](const Path& file) {
+         write_with(file, 4, "seconds", array<arrow::DoubleType>(rows<double>([](int i) {
+                      return i == 3 ? std::numeric_limits<double>::quiet_NaN() : i;
+                    })));
+       }},
+      {"null-seconds",
+       [](const Path& file) {
+         auto values = rows<double>([](int i) { return i; });
+         values[5].reset();
+         write_with(file, 4, "seconds", array<arrow::DoubleType>(values));
+       }},
+      {"wide-users",
+       [](const Path& file) {
+         write_with(file, 0, "user", array<arrow::UInt64Type>(rows<std::uint64_t>([](int) {
+                      return std::numeric_limits<std::uint64_t>::max();
+                    })));
+       }},
+      {"no-rows", [](const Path& file) {
+         NamedArrays columns = good_columns();
+         for (auto& [name, values] : columns) values = values->Slice(0, 0);
+         write_parquet(file, columns);
+       }}};
+  return table;
+}
+
+}  // namespace
+
+void write_good_parquet(const Path& file) {
+  write_parquet(file, good_columns());
+}
+
+void write_hostile_parquet(const std::string& name, const Path& file) {
+  const auto found = writers().find(name);
+  ASSERT_NE(found, writers().end()) << "no Parquet input is named " << name;
+  found->second(file);
+}
+
+}  // namespace hstu
