@@ -316,8 +316,8 @@ TEST_F(LoaderOnGpu, AWorkersExceptionStandsInThePlaceOfItsBatch) {
   const AnchorList broken({3, 4, 5, 6, dataset_.events(), 7, 8, 9}, std::vector<std::int64_t>{0, 8});
   Loader loader(builder_, layout_, {broken, {.batch_size = 2}}, {.workers = 3, .compute = compute_.stream});
   for (int i = 0; i < 2; ++i) expect_equal(read(loader.next()->batch));
-  EXPECT_THROW(loader.next(), InternalError);
-  EXPECT_THROW(loader.next(), InternalError);
+  EXPECT_THROW(loader.next(), Error);
+  EXPECT_THROW(loader.next(), Error);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ inline RankingGrConfig small_ranking(std::int64_t candidates = 0) {
   config.head_activation = kernels::Activation::gelu;
   config.labels = {"a", "b", "c"};
   config.context = 2;
+  config.contextual_mask = true;
   config.max_sequence = 2 + 2 * 5;
   return config;
 }

@@ -70,6 +70,32 @@ TEST_F(TrainingRankingGr, EvaluatingACheckpointRepeatsTheEndOfTraining) {
             evaluation_state(*result.evaluation));
 }
 
+// Silent trap: an evaluation of a model that sees the answers.
+TEST_F(TrainingRankingGr, MasksUnderWhichAnItemSeesItsOwnLabelAreRefused) {
+  const auto refusal = [&](const auto& change) {
+    RunOptions changed = options_;
+    changed.features.context = {{.name = "user", .keys = {"user"}}};
+    changed.ranking.layers = 2;
+    change(changed.ranking);
+    try {
+      check_consistency(changed);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  using Config = RankingGrConfig;
+  EXPECT_THAT(refusal([](Config& m) { m.contextual_mask = true; }), HasSubstr("sees its own label"));
+  EXPECT_THAT(refusal([](Config& m) { m.causal = false; }), HasSubstr("model.causal = false"));
+  EXPECT_THAT(refusal([](Config& m) { m.causal = false, m.candidates = 3, m.target_group = 2; }),
+              HasSubstr("target_group = 2"));
+  EXPECT_EQ(refusal([](Config&) {}), "");
+  EXPECT_EQ(refusal([](Config& m) { m.contextual_mask = true, m.allow_seen_labels = true; }), "");
+  EXPECT_EQ(refusal([](Config& m) { m.contextual_mask = true, m.candidates = 1; }), "");
+  EXPECT_EQ(refusal([](Config& m) { m.contextual_mask = true, m.actions = false; }), "");
+  EXPECT_EQ(refusal([](Config& m) { m.causal = false, m.candidates = 3; }), "");
+}
+
 // The loss of a global batch is divided once by all of its labels, which samples have unequally.
 TEST_F(TrainingRankingGr, TwoMicroBatchesMoveTheModelAsOneBatchDoes) {
   options_.dense.config.kind = DenseOptimizerKind::sgd;

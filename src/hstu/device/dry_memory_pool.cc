@@ -9,8 +9,8 @@
 namespace hstu {
 
 MemoryPool::Block DryMemoryPool::acquire(std::int64_t bytes) {
-  void* const addresses = mmap(nullptr, static_cast<std::size_t>(counted_bytes(bytes)), PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const addresses = mmap(nullptr, static_cast<std::size_t>(counted_bytes(bytes)),
+                               PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   const std::scoped_lock lock(mutex_);
   if (addresses == MAP_FAILED) refuse(bytes, figures_.in_use, "and the system reserves no more addresses");
   figures_.in_use += counted_bytes(bytes);

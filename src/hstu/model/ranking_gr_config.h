@@ -33,7 +33,8 @@ struct RankingGrConfig {
   bool residual = true;                // of the layers
   Recompute recompute = {};            // of the layers
   bool causal = true;                  // false: history sees later history
-  bool contextual_mask = true;         // false: contextual tokens are ordinary history
+  bool contextual_mask = false;        // contextual tokens see all history; false: they are its first tokens
+  bool allow_seen_labels = false;      // masks under which an item may see its own action
   std::int64_t candidates =
       0;  // labelled items, the last n of a sequence, apart from each other; 0: every item
   std::int64_t target_group = 1;  // tokens (not items) of candidates that see each other

@@ -9,7 +9,30 @@
 namespace hstu {
 namespace {
 
+// Refuses masks under which an item sees its own action, in training and in evaluation: directly, or in the
+// second layer through a contextual token that sees all history.
+void check_labels_are_unseen(const RunOptions& o) {
+  const RankingGrConfig& m = o.ranking;
+  if (!m.actions || m.allow_seen_labels) return;
+  constexpr const char* kAnyway =
+      "or, to measure speed on data without meaning, set model.allow_seen_labels = true";
+  if (m.candidates == 0 && m.contextual_mask && !o.features.context.empty() && m.layers > 1) {
+    fail_usage(
+        "model.contextual_mask = true with model.candidates = 0: contextual tokens see the actions of all "
+        "events, and items see them, so that every item sees its own label: set contextual_mask = false, or "
+        "candidates to 1 or more, {}",
+        kAnyway);
+  }
+  if (!m.causal && (m.candidates == 0 || m.target_group > 1)) {
+    fail_usage(
+        "model.causal = false with model.candidates = {} and target_group = {}: an item sees its own action, "
+        "and so its label: set causal = true, or target_group = 1 with candidates of 1 or more, {}",
+        m.candidates, m.target_group, kAnyway);
+  }
+}
+
 void check_ranking(const RunOptions& o) {
+  check_labels_are_unseen(o);
   const RankingGrConfig& m = o.ranking;
   if (!m.preprocessor_mlp && m.embedding_dim != m.dim) {
     fail_usage(

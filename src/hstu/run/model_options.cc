@@ -34,7 +34,9 @@ void describe(ConfigFields& f, Dlrmv4Config& o) {
           rule::between(0, 0.999));
   f.field("loss_weight", o.loss_weight, "factor of the mean cross entropy", rule::positive());
   f.choice("attention_scale", o.attention_scale, kAttentionScales,
-           "attention is divided by max_sequence, or by the longest_in_batch (DLRMv4 reference)");
+           "attention is divided by max_sequence, or by the longest_in_batch (DLRMv4 reference): of the "
+           "part, where "
+           "training.micro_batch_tokens divides a batch");
   f.choice("query_time", o.query_time, kQueryTimes,
            "the candidate token's time: the candidate's own, or that of the last_event (DLRMv4 reference)");
   f.field("circle_constant", o.circle_constant, "of the clock features; the DLRMv4 reference uses 3.14",
@@ -62,6 +64,9 @@ void describe(ConfigFields& f, RankingGrConfig& o) {
   f.field("causal", o.causal, "history does not see later history");
   f.field("contextual_mask", o.contextual_mask,
           "contextual tokens see the whole history; false: they are its first tokens");
+  f.field("allow_seen_labels", o.allow_seen_labels,
+          "take masks under which an item sees its own action, which tells its label: for measuring speed on "
+          "random data");
   f.field("candidates", o.candidates,
           "the last n items of a sequence are scored, each from the items before all of them; 0: every item, "
           "each from the items before it",

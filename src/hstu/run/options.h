@@ -49,7 +49,6 @@ struct DenseOptimizerSection {
   DenseOptimizerConfig config;
 };
 
-// Shared by both optimizers; each has its own base rate.
 // Where the rows of tables and their optimizer's state are.
 enum class TablePlace { device, host };
 inline constexpr Choice<TablePlace> kTablePlaces[] = {{"device", TablePlace::device},
@@ -59,6 +58,7 @@ struct TablesSection {
   TablePlace place = TablePlace::device;
 };
 
+// Shared by both optimizers; each has its own base rate.
 struct ScheduleSection {
   std::int64_t warmup_steps = 0;
   double warmup_start = 0;
