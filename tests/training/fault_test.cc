@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "hstu/base/checksum.h"
 #include "hstu/run/lock.h"
 #include "training/run_fixture.h"
 
@@ -117,9 +118,14 @@ TEST_F(Faults, TheBaselineIsScoredOnceForARun) {
   run("run");
   const RunFolder folder = open_run_folder(folder_ / "run");
   Json kept = Json::parse(read_file(folder.baseline()));
+  const double computed = kept["metrics"]["auc"];
   kept["metrics"]["auc"] = 0.125;
   write_file(folder.baseline(), kept.dump());
   Experiment experiment(options_);
+  EXPECT_EQ(Evaluator(experiment, folder.baseline()).run()->baseline.auc, computed)
+      << "a file that was altered was believed";
+  kept["checksum"] = checksum(Json{{"of", kept["of"]}, {"metrics", kept["metrics"]}}.dump());
+  write_file(folder.baseline(), kept.dump());
   EXPECT_EQ(Evaluator(experiment, folder.baseline()).run()->baseline.auc, 0.125) << "it was not read";
   EXPECT_NE(Evaluator(experiment).run()->baseline.auc, 0.125);
   options_.evaluation.holdout.fraction = 0.3;

@@ -5,13 +5,10 @@
 
 namespace hstu {
 
-// Of a number without another bound: sums of a few such numbers do not overflow.
-constexpr double kLargest = 1e15;
-
 std::string Rule::text() const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (!words.empty()) return fmt::format("one of {}", fmt::join(words, ", "));
-  if (low > -kInfinity && high < kLargest) return fmt::format("in [{}, {}]", low, high);
+  if (low > -kInfinity && high < kInfinity) return fmt::format("in [{}, {}]", low, high);
   if (low > -kInfinity) return fmt::format("{} {}", low_excluded ? ">" : ">=", low);
   return "";
 }
@@ -23,7 +20,7 @@ Rule positive() {
 }
 
 Rule at_least(double low) {
-  return {.low = low, .high = kLargest};
+  return {.low = low};
 }
 
 Rule between(double low, double high) {

@@ -64,6 +64,9 @@ void read_plain(const toml::node& node, const Rule& rule, T& target) {
                std::numeric_limits<T>::max(), value);
   }
   check_range(value, rule);
+  constexpr std::int64_t kLargest = 1'000'000'000'000'000;  // sums of a few such numbers do not overflow
+  if (std::is_same_v<T, std::int64_t> && (value > kLargest || value < -kLargest))
+    fail_usage("expected an integer in [{}, {}], found {}", -kLargest, kLargest, value);
   target = static_cast<T>(value);
 }
 
