@@ -38,10 +38,7 @@ RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access) {
       lists.push_back({.store = &tables_[t]->store(), .ids = ids[t], .slots = slots, .values = {}});
     selection.tables.push_back({ids[t], std::move(slots)});
   }
-  if (access == RowAccess::train)
-    cuda::create_slots(lists);
-  else
-    cuda::find_slots(lists);
+  if (!lists.empty()) access == RowAccess::train ? cuda::create_slots(lists) : cuda::find_slots(lists);
   return selection;
 }
 
@@ -57,7 +54,7 @@ std::vector<Tensor> TableSet::gather(const RowSelection& selection) const {
       lists.push_back({.store = &tables_[t]->store(), .ids = ids, .slots = slots, .values = out});
     rows.push_back(std::move(out));
   }
-  cuda::gather(lists);
+  if (!lists.empty()) cuda::gather(lists);
   return rows;
 }
 
