@@ -97,13 +97,23 @@ void DeviceRowStore::reserve(std::int64_t more) {
     context_.stream.synchronize();
     pending_ = 0;
     const std::int64_t now = read_of(report_->rows);
-    if (is_short(now)) {
-      // An eighth more, so that a growing table does not wait in every step.
-      grow_records(std::min(now + more + now / 8, shape_.rows));
-      grow_index(std::min(now + more, shape_.rows));
-    }
+    if (is_short(now)) grow(now, more);
   }
   pending_ += more;
+}
+
+void DeviceRowStore::grow(std::int64_t rows, std::int64_t more) {
+  try {
+    // An eighth more, so that a growing table does not wait in every step.
+    grow_records(std::min(rows + more + rows / 8, shape_.rows));
+    grow_index(std::min(rows + more, shape_.rows));
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(
+        fmt::format("{}: an embedding table of {} rows grows by up to {}: set tables.place = \"host\", make "
+                    "embedding_dim "
+                    "smaller or give features fewer rows",
+                    error.what(), rows, more));
+  }
 }
 
 void DeviceRowStore::grow_records(std::int64_t rows) {

@@ -45,6 +45,7 @@ class DeviceRowStore final : public RowStore {
   std::int64_t rows_at_most() const;
   std::int64_t capacity() const { return static_cast<std::int64_t>(chunk_addresses_.size()) << shift_; }
   std::int64_t index_size() const { return entries_.defined() ? entries_.rows() : 0; }
+  void grow(std::int64_t rows, std::int64_t more);
   void grow_records(std::int64_t rows);
   void grow_index(std::int64_t rows);
 
