@@ -15,6 +15,7 @@ constexpr int kRows = 40;
 template <typename Value>
 std::vector<std::optional<Value>> rows(const std::function<Value(int)>& value) {
   std::vector<std::optional<Value>> values;
+  values.reserve(kRows);
   for (int i = 0; i < kRows; ++i) values.push_back(value(i));
   return values;
 }
