@@ -35,6 +35,8 @@ Json parse_json(std::string_view text, const Path& file) {
     return Json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     fail("{}: byte {}: not JSON: the file is torn or was altered", file.string(), error.byte);
+  } catch (const nlohmann::json::exception&) {  // a number beyond a double
+    fail("{}: a number is too large: the file is torn or was altered", file.string());
   }
 }
 
