@@ -33,7 +33,7 @@ TEST(Dataset, ReadsWhatTheWriterWrote) {
   EXPECT_EQ(dataset.user_at(0), 0);
   EXPECT_EQ(dataset.user_at(1), 1);
   EXPECT_EQ(dataset.user_at(2), 1);
-  EXPECT_EQ(attribute_of(dataset.attribute("artist_id"), 7), 2);
+  EXPECT_EQ(dataset.attribute("artist_id").of(7), 2);
 }
 
 TEST(Dataset, ReadsWideIdsAndTimes) {
@@ -49,10 +49,10 @@ TEST(Dataset, ReadsWideIdsAndTimes) {
 TEST(Dataset, AnAttributeIsZeroForItemsItDoesNotReach) {
   const small::Data data = example();
   const Dataset dataset(data.folder);
-  const MappedColumn& artist = dataset.attribute("artist_id");
-  EXPECT_EQ(attribute_of(artist, artist.size() - 1), data.artist.back());
-  EXPECT_EQ(attribute_of(artist, artist.size()), 0);
-  EXPECT_EQ(attribute_of(artist, -1), 0);
+  const AttributeColumn& artist = dataset.attribute("artist_id");
+  EXPECT_EQ(artist.of(artist.values().size() - 1), data.artist.back());
+  EXPECT_EQ(artist.of(artist.values().size()), 0);
+  EXPECT_EQ(artist.of(-1), 0);
 }
 
 TEST(Dataset, RefusesAFolderWithoutManifest) {

@@ -138,7 +138,7 @@ TEST(LogStream, TakesTheLastAttributeInTheOrderOfTheLogAlsoWhenItSorts) {
   schema.pools = {"any"};
   schema.attributes = {{.name = "brand", .value_column = "brand", .file = "", .item_column = ""}};
   prepare(schema, input, input / "ds", {.memory = kLittle.memory, .threads = 3});
-  EXPECT_EQ(attribute_of(Dataset(input / "ds").attribute("brand"), 2), 1'999);
+  EXPECT_EQ(Dataset(input / "ds").attribute("brand").of(2), 1'999);
 }
 
 TEST(LogStream, RefusesAnAttributeThatTheMemoryCannotHold) {

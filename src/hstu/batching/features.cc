@@ -65,7 +65,8 @@ ContextualFeatures::Key ContextualFeatures::resolve(const Dataset& dataset, cons
   if (key == "hour") return {Source::hour};
   if (key == "weekday") return {Source::weekday};
   const Manifest& manifest = dataset.manifest();
-  if (contains(manifest.attributes, key)) return {Source::attribute, &dataset.attribute(key)};
+  if (contains(manifest.attributes, key))
+    return {.source = Source::attribute, .attribute = &dataset.attribute(key)};
   if (contains(manifest.context, key)) return {Source::context, &dataset.context(key)};
   std::vector<std::string> known{"user", "item", "hour", "weekday"};
   known.insert(known.end(), manifest.attributes.begin(), manifest.attributes.end());
@@ -84,7 +85,7 @@ std::int64_t ContextualFeatures::key_value(const Key& key, std::int64_t user, st
     case Source::weekday:
       return weekday(dataset_.time()[position]);
     case Source::attribute:
-      return attribute_of(*key.column, dataset_.item()[position]);
+      return key.attribute->of(dataset_.item()[position]);
     case Source::context:
       return (*key.column)[position];
   }

@@ -38,7 +38,8 @@ class ContextualFeatures {
   enum class Source { user, item, hour, weekday, attribute, context };
   struct Key {
     Source source;
-    const MappedColumn* column = nullptr;  // of an attribute or context key
+    const MappedColumn* column = nullptr;        // of a context key
+    const AttributeColumn* attribute = nullptr;  // of an attribute key
   };
   struct Feature {
     std::vector<Key> keys;

@@ -164,7 +164,7 @@ void SampleBuilder::add_items(Samples& samples, SampleScratch& scratch) const {
   for (std::size_t a = 0; a < attributes_.size(); ++a) {
     samples.attributes[a].resize(samples.items.size());
     for (std::size_t i = 0; i < samples.items.size(); ++i) {
-      samples.attributes[a][i] = attribute_of(*attributes_[a], samples.items[i]);
+      samples.attributes[a][i] = attributes_[a]->of(samples.items[i]);
     }
   }
 }

@@ -64,7 +64,7 @@ class SampleBuilder {
   const Dataset& dataset_;
   HistoryRule rule_;
   ContextualFeatures features_;
-  std::vector<const MappedColumn*> attributes_;
+  std::vector<const AttributeColumn*> attributes_;
   std::uint8_t label_bit_;
   EventValues events_;
 };

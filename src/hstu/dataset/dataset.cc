@@ -5,46 +5,10 @@
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
+#include "hstu/dataset/open_column.h"
 
 namespace hstu {
 namespace {
-
-// The file of a column, after comparing its size with the manifest: a truncated copy is detected before it is
-// mapped.
-Path column_file(const Path& folder, const Manifest& manifest, const std::string& file) {
-  const ColumnInfo& column = manifest.columns.at(file);
-  Path path = folder / file;
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);
-  check(!error, "{}: cannot be read ({}), although {} lists it: copy or prepare the dataset again",
-        path.string(), error.message(), kManifestFile);
-  check(static_cast<std::int64_t>(bytes) == column.bytes,
-        "{}: expected {} bytes (from {}), found {}: copy or prepare the dataset again", path.string(),
-        column.bytes, kManifestFile, bytes);
-  return path;
-}
-
-void expect_fit(const Path& path, const ColumnInfo& column, std::string_view type, std::int64_t count) {
-  check(type == column.type, "{}: expected elements of type {} (from {}), found {}", path.string(),
-        column.type, kManifestFile, type);
-  check(count == column.count, "{}: expected {} elements (from {}), found {}", path.string(), column.count,
-        kManifestFile, count);
-}
-
-template <typename T>
-NpyColumn<T> open_column(const Path& folder, const Manifest& manifest, const std::string& file) {
-  const Path path = column_file(folder, manifest, file);
-  NpyColumn<T> column(path);
-  expect_fit(path, manifest.columns.at(file), npy_type<T>(), column.size());
-  return column;
-}
-
-MappedColumn open_integers(const Path& folder, const Manifest& manifest, const std::string& file) {
-  const Path path = column_file(folder, manifest, file);
-  MappedColumn column(path);
-  expect_fit(path, manifest.columns.at(file), column.type(), column.size());
-  return column;
-}
 
 // Counts by block and action: the only file with two dimensions.
 MappedFile open_pool_counts(const Path& folder, const Manifest& manifest) {
@@ -60,8 +24,9 @@ MappedFile open_pool_counts(const Path& folder, const Manifest& manifest) {
   return file;
 }
 
-const MappedColumn& find_column(std::string_view name, const std::vector<std::string>& names,
-                                const std::vector<MappedColumn>& columns, std::string_view kind) {
+template <typename Column>
+const Column& find_column(std::string_view name, const std::vector<std::string>& names,
+                          const std::vector<Column>& columns, std::string_view kind) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
     fail_usage("the dataset has no {} \"{}\"{}", kind, name,
@@ -84,8 +49,12 @@ Dataset::Dataset(const Path& folder)
   for (const std::string& name : manifest_.context) {
     context_.push_back(open_integers(folder, manifest_, context_file(name)));
   }
+  if (manifest_.columns.contains(kItemIdsFile))
+    item_ids_.emplace(open_column<std::int64_t>(folder, manifest_, kItemIdsFile));
+  attributes_.reserve(manifest_.attributes.size());
   for (const std::string& name : manifest_.attributes) {
-    attributes_.push_back(open_integers(folder, manifest_, attribute_file(name)));
+    attributes_.emplace_back(open_integers(folder, manifest_, attribute_file(name)),
+                             item_ids_ ? std::optional(item_ids_->values()) : std::nullopt);
   }
   const auto offsets = user_offsets();
   check(offsets.front() == 0 && offsets.back() == events() && std::is_sorted(offsets.begin(), offsets.end()),
@@ -105,7 +74,7 @@ const MappedColumn& Dataset::context(std::string_view name) const {
   return find_column(name, manifest_.context, context_, "context column");
 }
 
-const MappedColumn& Dataset::attribute(std::string_view name) const {
+const AttributeColumn& Dataset::attribute(std::string_view name) const {
   return find_column(name, manifest_.attributes, attributes_, "item attribute");
 }
 

@@ -2,7 +2,9 @@
 // events, U users. A position is the index of an event in [0, N).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +16,27 @@
 #include "hstu/dataset/pool_counts.h"
 
 namespace hstu {
+
+// An attribute of items.
+class AttributeColumn {
+ public:
+  // `values` has the element of an item at the position that the item has in `items`, which ascend; without
+  // `items`, at the item's id. The items must outlive the column.
+  AttributeColumn(MappedColumn values, std::optional<std::span<const std::int64_t>> items)
+      : values_(std::move(values)), items_(items) {}
+
+  const MappedColumn& values() const { return values_; }
+  // 0 (unmapped) for items without an element.
+  std::int64_t of(std::int64_t item) const {
+    if (!items_) return item >= 0 && item < values_.size() ? values_[item] : 0;
+    const auto found = std::lower_bound(items_->begin(), items_->end(), item);
+    return found != items_->end() && *found == item ? values_[found - items_->begin()] : 0;
+  }
+
+ private:
+  MappedColumn values_;
+  std::optional<std::span<const std::int64_t>> items_;
+};
 
 class Dataset {
  public:
@@ -34,8 +57,8 @@ class Dataset {
   PoolCounts pool_counts() const;
 
   // Columns by name; UsageError with the nearest known name if the dataset has no such column.
-  const MappedColumn& context(std::string_view name) const;    // (N)
-  const MappedColumn& attribute(std::string_view name) const;  // indexed by item id; see attribute_of
+  const MappedColumn& context(std::string_view name) const;  // (N)
+  const AttributeColumn& attribute(std::string_view name) const;
 
   // `position`, from a file, as an index of the columns. Throws Error, with what to do, unless it is in [0,
   // N).
@@ -55,12 +78,9 @@ class Dataset {
   MappedColumn item_, time_;
   NpyColumn<std::uint8_t> action_;
   MappedFile pool_counts_;
-  std::vector<MappedColumn> context_, attributes_;  // in the order of the manifest
+  std::optional<NpyColumn<std::int64_t>> item_ids_;  // of attributes, if they are not indexed by item id
+  std::vector<MappedColumn> context_;                // in the order of the manifest
+  std::vector<AttributeColumn> attributes_;          // in the order of the manifest
 };
-
-// The attribute of an item; 0 (unmapped) for items beyond the end of the attribute's column.
-inline std::int64_t attribute_of(const MappedColumn& attribute, std::int64_t item) {
-  return item >= 0 && item < attribute.size() ? attribute[item] : 0;
-}
 
 }  // namespace hstu

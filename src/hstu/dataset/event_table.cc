@@ -3,7 +3,7 @@
 namespace hstu {
 
 std::int64_t EventTable::bytes() const {
-  std::int64_t sum = user.bytes() + time.bytes() + item.bytes() + size();
+  std::int64_t sum = user.bytes() + time.bytes() + nanoseconds.bytes() + item.bytes() + size();
   for (const IntegerColumn& column : context) sum += column.bytes();
   return sum;
 }
@@ -11,6 +11,7 @@ std::int64_t EventTable::bytes() const {
 void EventTable::keep(std::span<const std::uint8_t> mask) {
   user.keep(mask);
   time.keep(mask);
+  if (nanoseconds.size() > 0) nanoseconds.keep(mask);
   item.keep(mask);
   for (IntegerColumn& column : context) column.keep(mask);
   std::size_t kept = 0;
@@ -23,9 +24,11 @@ void EventTable::keep(std::span<const std::uint8_t> mask) {
 EventTable EventTable::gather(std::span<const std::uint32_t> rows) const {
   EventTable gathered{.user = user.gather(rows),
                       .time = time.gather(rows),
+                      .nanoseconds = IntegerColumn(),
                       .item = item.gather(rows),
                       .action = {},
                       .context = {}};
+  if (nanoseconds.size() > 0) gathered.nanoseconds = nanoseconds.gather(rows);
   gathered.action.reserve(rows.size());
   for (const std::uint32_t row : rows) gathered.action.push_back(action[row]);
   for (const IntegerColumn& column : context) gathered.context.push_back(column.gather(rows));

@@ -13,6 +13,7 @@ namespace hstu {
 struct EventTable {
   IntegerColumn user;                  // (N) original ids, not negative
   IntegerColumn time;                  // (N) seconds
+  IntegerColumn nanoseconds;           // (N) within the second, for the order alone; empty: all 0
   IntegerColumn item;                  // (N) original ids, not negative
   std::vector<std::uint8_t> action;    // (N) action bits, and kRankableBit
   std::vector<IntegerColumn> context;  // [context column](N)
@@ -32,7 +33,8 @@ class EventSink {
   virtual void append(EventTable events) = 0;
 };
 
-// An attribute of items: values[item id], 0 = unmapped; ids beyond the end are unmapped too.
+// An attribute of items: values[item id], or values[position of the item in item_ids.npy] if the dataset has
+// that file. 0 = unmapped; items beyond the end are unmapped too.
 struct ItemAttribute {
   std::string name;
   IntegerColumn values{IntegerColumn::Width::k4Bytes};

@@ -20,6 +20,7 @@ inline constexpr const char* kUserOffsetsFile =
 inline constexpr const char* kItemFile = "item.npy";            // (N) original item ids
 inline constexpr const char* kTimestampFile = "timestamp.npy";  // (N) seconds
 inline constexpr const char* kActionFile = "action.npy";        // (N) action bits and kRankableBit
+inline constexpr const char* kItemIdsFile = "item_ids.npy";     // ascending item ids; see ItemAttribute
 inline constexpr const char* kPoolCountsFile = "pool_counts.npy";  // (N / 256 + 1, actions); pool_counts.h
 
 // Bit 7 of an event's action: the event can be an anchor, i.e. an event to rank. The schema defines bits 0
@@ -80,7 +81,12 @@ struct Manifest {
   std::vector<std::string> context;           // names of the context columns
   std::vector<std::string> attributes;        // names of the item attributes
   std::map<std::string, ColumnInfo> columns;  // by file name
-  std::optional<EventCounts> test_events;     // events of the test interval, of users that have train events
+  // "user", "item": their ids are hashes of texts (names.h). The value: the number of texts whose id another
+  // text has; absent if it was not counted because the names were not kept.
+  std::map<std::string, std::optional<std::int64_t>> hashed;
+  // What has names: "user", "item", "attribute_NAME", "context_NAME" (names.h).
+  std::vector<std::string> names;
+  std::optional<EventCounts> test_events;  // events of the test interval, of users that have train events
 
   // The bit of a named action; Error with the nearest known name if there is no such action.
   std::uint8_t action_bit(std::string_view action) const;

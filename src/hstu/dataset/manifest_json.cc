@@ -7,6 +7,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/json_text.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/dataset/names.h"
 #include "hstu/dataset/pool_counts.h"
 
 namespace hstu {
@@ -54,6 +55,7 @@ class Field {
     return value;
   }
   bool is_null() const { return value_.is_null(); }
+  bool has(const std::string& key) const { return value_.is_object() && value_.contains(key); }
 
   std::vector<Field> elements() const {
     check(value_.is_array(), "{}: expected a list, found {}", place_, value_.type_name());
@@ -120,6 +122,18 @@ void expect_column(const Manifest& manifest, const std::string& file, std::int64
         file, count, found->second.count);
 }
 
+// The files of names, which names.h reads.
+void check_names(const Manifest& manifest, const Path& source) {
+  for (const std::string& of : manifest.names) {
+    const auto ids = manifest.columns.find(name_ids_file(of));
+    check(ids != manifest.columns.end() && manifest.columns.contains(names_file(of)),
+          "{}: names: the columns {} and {} are missing", source.string(), name_ids_file(of), names_file(of));
+    expect_column(manifest, name_offsets_file(of), ids->second.count + 1, source);
+    if (manifest.columns.contains(name_order_file(of)))
+      expect_column(manifest, name_order_file(of), ids->second.count, source);
+  }
+}
+
 // Checks that relate one field to another.
 void check_consistency(const Manifest& manifest, const Path& source) {
   const EventCounts& counts = manifest.counts;
@@ -134,10 +148,15 @@ void check_consistency(const Manifest& manifest, const Path& source) {
   for (const std::string& name : manifest.context) {
     expect_column(manifest, context_file(name), counts.events, source);
   }
+  const auto item_ids = manifest.columns.find(kItemIdsFile);
   for (const std::string& name : manifest.attributes) {
-    check(manifest.columns.contains(attribute_file(name)), "{}: columns: the column {} is missing",
-          source.string(), attribute_file(name));
+    const auto found = manifest.columns.find(attribute_file(name));
+    check(found != manifest.columns.end(), "{}: columns: the column {} is missing", source.string(),
+          attribute_file(name));
+    if (item_ids != manifest.columns.end())
+      expect_column(manifest, attribute_file(name), item_ids->second.count, source);
   }
+  check_names(manifest, source);
   check(counts.rankable <= counts.events && counts.positives <= counts.rankable,
         "{}: counts: expected positives <= rankable <= events, found {}, {}, {}", source.string(),
         counts.positives, counts.rankable, counts.events);
@@ -181,6 +200,12 @@ Manifest read_fields(const Field& root) {
   const Field columns = root["columns"];
   for (const std::string& file : columns.keys()) manifest.columns[file] = read_column(columns[file]);
   if (const Field test = root["test_events"]; !test.is_null()) manifest.test_events = read_counts(test);
+  if (root.has("hashed")) {
+    const Field hashed = root["hashed"];
+    for (const std::string& of : hashed.keys())
+      manifest.hashed[of] = hashed[of]["collisions"].optional_integer();
+  }
+  if (root.has("names")) manifest.names = root["names"].texts();
   return manifest;
 }
 
@@ -219,6 +244,10 @@ std::string manifest_to_json(const Manifest& manifest) {
                              {"max", optional_to_json(column.max)}};
   }
   json["test_events"] = manifest.test_events ? counts_to_json(*manifest.test_events) : Json(nullptr);
+  // Absent unless the log names ids by texts.
+  for (const auto& [of, collisions] : manifest.hashed)
+    json["hashed"][of] = {{"collisions", optional_to_json(collisions)}};
+  if (!manifest.names.empty()) json["names"] = manifest.names;
   return json.dump(2) + "\n";
 }
 

@@ -63,6 +63,12 @@ void DatasetWriter::append(EventTable events) {
   counter_.add(events);
 }
 
+void write_item_ids(const Path& folder, std::span<const std::int64_t> items, Manifest& manifest) {
+  ColumnWriter writer(folder / kItemIdsFile, Width::k8Bytes);
+  writer.append(items);
+  manifest.columns[kItemIdsFile] = writer.close();
+}
+
 void write_attributes(const Path& folder, std::span<const ItemAttribute> attributes, Manifest& manifest) {
   manifest.attributes.clear();
   for (const ItemAttribute& attribute : attributes) {

@@ -31,6 +31,9 @@ class UserBorders {
   std::optional<std::int64_t> last_;
 };
 
+// Describes item_ids.npy, whose order the attributes' elements have. `items` ascend.
+void write_item_ids(const Path& folder, std::span<const std::int64_t> items, Manifest& manifest);
+
 // A column for each attribute, named and described in `manifest`.
 void write_attributes(const Path& folder, std::span<const ItemAttribute> attributes, Manifest& manifest);
 
@@ -44,6 +47,9 @@ class DatasetWriter : public EventSink {
   DatasetWriter(Path folder, Manifest description, std::int64_t memory = std::int64_t{64} << 20);
   void append(EventTable events) override;
   std::int64_t events() const { return action_.count(); }
+  // For files that the caller writes into the folder and describes before finish().
+  const Path& folder() const { return folder_; }
+  Manifest& manifest() { return manifest_; }
   // Writes the attributes and finally the manifest, which it returns. `split` and `test_events` are copied
   // into the manifest. There must have been at least one event.
   Manifest finish(std::span<const ItemAttribute> attributes, const std::optional<TimeSplit>& split = {},

@@ -1,0 +1,98 @@
+#include "hstu/dataset/names.h"
+
+#include <algorithm>
+#include <limits>
+#include <ranges>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/dataset/open_column.h"
+
+namespace hstu {
+namespace {
+
+// A wrong word is reported before any file is opened.
+std::string checked_kind(const Path& dataset, const Manifest& manifest, std::string_view of) {
+  if (std::find(manifest.names.begin(), manifest.names.end(), of) == manifest.names.end()) {
+    fail_usage("{}: the dataset has no names of \"{}\"{}", dataset.string(), of,
+               manifest.names.empty()
+                   ? std::string("; it has none (keep_names in the schema keeps those of ids)")
+                   : suggestion(of, manifest.names));
+  }
+  return std::string(of);
+}
+
+}  // namespace
+
+std::int64_t id_of_text(std::string_view text) {
+  constexpr auto kIds = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return static_cast<std::int64_t>(XXH3_64bits(text.data(), text.size()) % kIds);
+}
+
+std::string names_file(std::string_view of) {
+  return fmt::format("names_{}.npy", of);
+}
+std::string name_ids_file(std::string_view of) {
+  return fmt::format("names_{}_ids.npy", of);
+}
+std::string name_offsets_file(std::string_view of) {
+  return fmt::format("names_{}_offsets.npy", of);
+}
+std::string name_order_file(std::string_view of) {
+  return fmt::format("names_{}_order.npy", of);
+}
+
+Names::Names(const Path& dataset, const Manifest& manifest, std::string_view of)
+    : path_(dataset / names_file(checked_kind(dataset, manifest, of))),
+      ids_(open_column<std::int64_t>(dataset, manifest, name_ids_file(of))),
+      offsets_(open_column<std::int64_t>(dataset, manifest, name_offsets_file(of))),
+      text_(open_column<std::uint8_t>(dataset, manifest, names_file(of))) {
+  if (const std::string order = name_order_file(of); manifest.columns.contains(order))
+    order_.emplace(open_integers(dataset, manifest, order));
+}
+
+std::string_view Names::name(std::int64_t row) const {
+  const std::int64_t begin = offsets_[row], end = offsets_[row + 1];
+  check(0 <= begin && begin <= end && end <= text_.size(),
+        "{}: name {}: expected bytes within [0, {}), found [{}, {}): copy or prepare the dataset again",
+        path_.string(), row, text_.size(), begin, end);
+  return {reinterpret_cast<const char*>(text_.values().data()) + begin,
+          static_cast<std::size_t>(end - begin)};
+}
+
+std::optional<std::int64_t> Names::row_of(std::int64_t id) const {
+  const auto ids = ids_.values();
+  const auto found = std::lower_bound(ids.begin(), ids.end(), id);
+  if (found == ids.end() || *found != id) return std::nullopt;
+  return found - ids.begin();
+}
+
+std::optional<std::string_view> Names::name_of(std::int64_t id) const {
+  const auto row = row_of(id);
+  return row ? std::optional(name(*row)) : std::nullopt;
+}
+
+std::optional<std::int64_t> Names::id_of(std::string_view wanted) const {
+  std::optional<std::int64_t> row;
+  if (!order_) {
+    row = row_of(id_of_text(wanted));
+  } else {
+    const auto at = [&](std::int64_t place) {
+      const std::int64_t r = (*order_)[place];
+      check(r >= 0 && r < size(), "{}: expected rows below {} in the order of names, found {}",
+            path_.string(), size(), r);
+      return r;
+    };
+    const auto places = std::views::iota(std::int64_t{0}, order_->size());
+    const auto found =
+        std::ranges::lower_bound(places, wanted, {}, [&](std::int64_t p) { return name(at(p)); });
+    if (found != places.end()) row = at(*found);
+  }
+  if (!row || name(*row) != wanted) return std::nullopt;
+  return id(*row);
+}
+
+}  // namespace hstu
