@@ -85,6 +85,43 @@ TEST(EventSorter, KeepsWideValuesAndWidthsThatDifferBetweenTables) {
   EXPECT_EQ(sorted(events, 10, 500, spilled).events, expected);
 }
 
+// Events of one user and a few seconds, in some tables to the nanosecond; the context is the full time.
+std::vector<EventTable> fine_tables() {
+  std::vector<EventTable> tables;
+  std::int64_t item = 0;
+  for (Event event : random_events(2'000)) {
+    if (item % 50 == 0) tables.emplace_back().context.resize(1);
+    EventTable& table = tables.back();
+    const bool fine = tables.size() % 3 != 0;
+    const std::int64_t nanoseconds = fine ? 1'000'000 * event.context : 0, user = event.user % 50;
+    const std::int64_t full = event.time * 1'000'000'000 + nanoseconds;
+    table.user.append(std::span(&user, 1));
+    table.time.append(std::span(&event.time, 1));
+    if (fine) table.nanoseconds.append(std::span(&nanoseconds, 1));
+    table.item.append(std::span(&item, 1));
+    table.action.push_back(1);
+    table.context[0].append(std::span(&full, 1));
+    ++item;
+  }
+  return tables;
+}
+
+TEST(EventSorter, OrdersWithinASecondInMemoryAndThroughRuns) {
+  for (const std::int64_t memory : {1 << 30, 20'000, 1}) {
+    EventSorter sorter(temporary_folder() / "spill", memory);
+    for (const EventTable& table : fine_tables()) {
+      EXPECT_FALSE(is_ordered(table));
+      sorter.append(ordered(table));
+      EXPECT_TRUE(is_ordered(ordered(table)));
+    }
+    EventList result;
+    sorter.merge_into(result, [](std::int64_t) {});
+    const auto place = [](const Event& e) { return std::tuple(e.user, e.context, e.item); };
+    ASSERT_EQ(result.events.size(), 2'000u);
+    EXPECT_TRUE(std::ranges::is_sorted(result.events, {}, place)) << memory;
+  }
+}
+
 TEST(EventSorter, RemovesItsFolder) {
   const Path folder = temporary_folder() / "spill";
   {

@@ -12,16 +12,18 @@ struct Cursor {
   EventSource* source = nullptr;
   EventTable table;
   std::int64_t row = 0;
+  bool fine = false;  // the table has nanoseconds
 };
 
 // The elements of the heap: the event at a cursor, and the cursor.
 struct Head {
   std::int64_t user, time;
-  std::size_t cursor;
+  std::uint32_t nanoseconds, cursor;
 
   bool operator<(const Head& other) const {
     if (user != other.user) return user < other.user;
     if (time != other.time) return time < other.time;
+    if (nanoseconds != other.nanoseconds) return nanoseconds < other.nanoseconds;
     return cursor < other.cursor;
   }
 };
@@ -29,10 +31,15 @@ struct Head {
 // Columns that grow by single values, before they become a table.
 struct Rows {
   std::vector<std::int64_t> user, time, item;
+  std::vector<std::int64_t> nanoseconds;  // up to the last event that has them
   std::vector<std::uint8_t> action;
   std::vector<std::vector<std::int64_t>> context;
 
   void add(const Head& head, const Cursor& from) {
+    if (from.fine) {
+      nanoseconds.resize(user.size());
+      nanoseconds.push_back(head.nanoseconds);
+    }
     user.push_back(head.user);
     time.push_back(head.time);
     item.push_back(from.table.item[from.row]);
@@ -46,6 +53,8 @@ struct Rows {
     table.user.append(user);
     table.time.append(time);
     table.item.append(item);
+    if (!nanoseconds.empty()) nanoseconds.resize(user.size());
+    table.nanoseconds.append(nanoseconds);
     table.action = std::move(action);
     table.context.resize(context.size());
     for (std::size_t c = 0; c < context.size(); ++c) {
@@ -55,6 +64,7 @@ struct Rows {
     user.clear();
     time.clear();
     item.clear();
+    nanoseconds.clear();
     action.clear();
     return table;
   }
@@ -89,14 +99,18 @@ class Merge {
  private:
   static bool refill(Cursor& cursor) {
     cursor.row = 0;
-    if (cursor.source->next(cursor.table)) return true;
-    cursor.table = EventTable();
-    return false;
+    const bool any = cursor.source->next(cursor.table);
+    if (!any) cursor.table = EventTable();
+    cursor.fine = cursor.table.nanoseconds.size() > 0;
+    return any;
   }
 
   Head head_of(std::size_t c) const {
     const Cursor& cursor = cursors_[c];
-    return {.user = cursor.table.user[cursor.row], .time = cursor.table.time[cursor.row], .cursor = c};
+    return {.user = cursor.table.user[cursor.row],
+            .time = cursor.table.time[cursor.row],
+            .nanoseconds = cursor.fine ? static_cast<std::uint32_t>(cursor.table.nanoseconds[cursor.row]) : 0,
+            .cursor = static_cast<std::uint32_t>(c)};
   }
 
   // std::priority_queue cannot replace its top, which would cost twice the comparisons.

@@ -24,6 +24,7 @@ void RunWriter::append(EventTable events) {
   };
   write(events.user);
   write(events.time);
+  write(events.nanoseconds);
   write(events.item);
   for (const IntegerColumn& column : events.context) write(column);
   file_.write(events.action.data(), events.action.size());
@@ -56,6 +57,7 @@ bool RunReader::next(EventTable& events) {
   };
   read_column(events.user);
   read_column(events.time);
+  read_column(events.nanoseconds);
   read_column(events.item);
   events.context.resize(static_cast<std::size_t>(columns));
   for (IntegerColumn& column : events.context) read_column(column);

@@ -1,4 +1,4 @@
-// Sorts any number of events by (user, time) in bounded memory: an external merge sort.
+// Sorts any number of events by (user, time to the nanosecond) in bounded memory: an external merge sort.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <tuple>
 #include <vector>
 
@@ -36,9 +35,38 @@ bool sort_packed(const std::vector<std::int64_t>& users, const std::vector<std::
   return true;
 }
 
+struct Key {
+  std::int64_t user, time, nanoseconds;
+  std::uint32_t row;
+  bool operator<(const Key& other) const {
+    return std::tie(user, time, nanoseconds, row) <
+           std::tie(other.user, other.time, other.nanoseconds, other.row);
+  }
+};
+
+std::vector<Key> keys_of(const EventTable& events) {
+  const std::vector<std::int64_t> users = events.user.integers(), times = events.time.integers();
+  std::vector<std::int64_t> nanoseconds = events.nanoseconds.integers();
+  nanoseconds.resize(users.size());
+  std::vector<Key> keys(users.size());
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    keys[i] = {users[i], times[i], nanoseconds[i], static_cast<std::uint32_t>(i)};
+  return keys;
+}
+
+void sort_by_keys(const EventTable& events, Rows& rows) {
+  std::vector<Key> keys = keys_of(events);
+  std::sort(keys.begin(), keys.end());
+  std::transform(keys.begin(), keys.end(), rows.begin(), [](const Key& key) { return key.row; });
+}
+
 }  // namespace
 
 bool is_ordered(const EventTable& events) {
+  if (events.nanoseconds.size() > 0) {
+    const std::vector<Key> keys = keys_of(events);
+    return std::is_sorted(keys.begin(), keys.end());
+  }
   return events.user.visit([&](const auto& users) {
     return events.time.visit([&](const auto& times) {
       for (std::size_t i = 1; i < users.size(); ++i) {
@@ -52,13 +80,8 @@ bool is_ordered(const EventTable& events) {
 EventTable ordered(const EventTable& events) {
   Rows rows(static_cast<std::size_t>(events.size()));
   if (rows.empty()) return events;
-  const std::vector<std::int64_t> users = events.user.integers(), times = events.time.integers();
-  if (!sort_packed(users, times, rows)) {
-    std::iota(rows.begin(), rows.end(), 0u);
-    std::sort(rows.begin(), rows.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tie(users[a], times[a], a) < std::tie(users[b], times[b], b);
-    });
-  }
+  if (events.nanoseconds.size() > 0 || !sort_packed(events.user.integers(), events.time.integers(), rows))
+    sort_by_keys(events, rows);
   return events.gather(rows);
 }
 

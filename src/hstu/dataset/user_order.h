@@ -1,5 +1,5 @@
 // The order of a dataset: all events of the first user by time, then those of the next user; events of equal
-// user and time in the order of the log.
+// user and time, to the nanosecond, in the order of the log.
 #pragma once
 
 #include "hstu/dataset/event_table.h"
