@@ -61,23 +61,64 @@ void check_unsigned_range(const arrow::Array& array, const std::string& place) {
   }
 }
 
-void copy_seconds(const arrow::Array& array, std::vector<std::int64_t>& to) {
-  copy_values<arrow::TimestampType>(array, to);
-  std::int64_t divisor = 1;
-  switch (static_cast<const arrow::TimestampType&>(*array.type()).unit()) {
+constexpr std::int64_t kSecondsPerDay = 86'400;
+
+std::int64_t per_second(arrow::TimeUnit::type unit) {
+  switch (unit) {
     case arrow::TimeUnit::SECOND:
-      return;
+      return 1;
     case arrow::TimeUnit::MILLI:
-      divisor = 1'000;
-      break;
+      return 1'000;
     case arrow::TimeUnit::MICRO:
-      divisor = 1'000'000;
-      break;
+      return 1'000'000;
     case arrow::TimeUnit::NANO:
-      divisor = 1'000'000'000;
       break;
   }
-  for (std::int64_t& value : to) value = floor_divide(value, divisor);
+  return 1'000'000'000;
+}
+
+// Timestamps with a time zone count from 1970 in UTC; so do, by assumption, those without.
+void copy_timestamps(const arrow::Array& array, RawColumn& column) {
+  copy_values<arrow::TimestampType>(array, column.integers);
+  const std::int64_t divisor = per_second(static_cast<const arrow::TimestampType&>(*array.type()).unit());
+  if (divisor == 1) return;
+  for (std::size_t i = 0; i < column.integers.size(); ++i) {
+    std::int64_t& value = column.integers[i];
+    const std::int64_t seconds = floor_divide(value, divisor), rest = value - seconds * divisor;
+    value = seconds;
+    if (rest == 0 || array.IsNull(static_cast<std::int64_t>(i))) continue;
+    column.nanoseconds.resize(column.integers.size());
+    column.nanoseconds[i] = rest * (per_second(arrow::TimeUnit::NANO) / divisor);
+  }
+}
+
+void copy_dates(const arrow::Array& array, std::vector<std::int64_t>& to) {
+  if (array.type_id() == Type::DATE32) {
+    copy_values<arrow::Date32Type>(array, to);
+    for (std::int64_t& value : to) value *= kSecondsPerDay;
+  } else {
+    copy_values<arrow::Date64Type>(array, to);
+    for (std::int64_t& value : to) value = floor_divide(value, 1'000);
+  }
+}
+
+// Decimals without places are integers; others are rounded to the nearest double.
+void copy_decimals(const arrow::Array& array, const std::string& place, RawColumn& column) {
+  const auto& values = static_cast<const arrow::Decimal128Array&>(array);
+  const std::int32_t scale = static_cast<const arrow::Decimal128Type&>(*array.type()).scale();
+  column.kind = scale == 0 ? RawColumn::Kind::kInteger : RawColumn::Kind::kReal;
+  for (std::int64_t i = 0; i < values.length(); ++i) {
+    const arrow::Decimal128 value =
+        values.IsNull(i) ? arrow::Decimal128() : arrow::Decimal128(values.GetValue(i));
+    if (scale != 0) {
+      column.reals.push_back(value.ToDouble(scale));
+      continue;
+    }
+    std::int64_t whole = 0;
+    check(value.ToInteger(&whole).ok(), "{}: expected integers of 64 bits, found {}", place,
+          value.ToIntegerString());
+    column.integers.push_back(whole);
+  }
 }
 
 template <typename StringArray>
@@ -106,15 +147,49 @@ void copy_dictionary(const arrow::Array& array, RawColumn& column) {
   column.texts = copy_texts_of_any(*dictionary.dictionary());
 }
 
-// Texts that came one by one: their distinct values, and the index of each.
-void copy_plain_texts(const arrow::Array& array, RawColumn& column) {
-  std::unordered_map<std::string, std::int64_t> known;
+template <typename StringArray>
+void find_texts(const arrow::Array& array, RawColumn& column) {
+  const auto& typed = static_cast<const StringArray&>(array);
+  std::unordered_map<std::string_view, std::int64_t> known;
   column.integers.reserve(static_cast<std::size_t>(array.length()));
-  for (const std::string& text : copy_texts_of_any(array)) {
+  for (std::int64_t i = 0; i < typed.length(); ++i) {
+    if (typed.IsNull(i)) {
+      column.integers.push_back(-1);
+      continue;
+    }
+    const std::string_view text = typed.GetView(i);
     const auto [entry, added] = known.emplace(text, static_cast<std::int64_t>(column.texts.size()));
-    if (added) column.texts.push_back(text);
+    if (added) column.texts.emplace_back(text);
     column.integers.push_back(entry->second);
   }
+}
+
+// Texts that came one by one: their distinct values, and the index of each.
+void copy_plain_texts(const arrow::Array& array, RawColumn& column) {
+  switch (array.type_id()) {
+    case Type::STRING:
+      return find_texts<arrow::StringArray>(array, column);
+    case Type::LARGE_STRING:
+      return find_texts<arrow::LargeStringArray>(array, column);
+    default:
+      return find_texts<arrow::StringViewArray>(array, column);
+  }
+}
+
+template <typename ListArray>
+std::shared_ptr<arrow::Array> first_of_each(const arrow::Array& array) {
+  const auto& lists = static_cast<const ListArray&>(array);
+  std::unique_ptr<arrow::ArrayBuilder> builder;
+  arrow::Status status = arrow::MakeBuilder(arrow::system_memory_pool(), lists.values()->type(), &builder);
+  for (std::int64_t i = 0; status.ok() && i < lists.length(); ++i) {
+    const bool any = lists.IsValid(i) && lists.value_length(i) > 0;
+    status = any ? builder->AppendArraySlice(*lists.values()->data(), lists.value_offset(i), 1)
+                 : builder->AppendNull();
+  }
+  std::shared_ptr<arrow::Array> result;
+  if (status.ok()) status = builder->Finish(&result);
+  check(status.ok(), "cannot take the first elements of lists: {}", status.message());
+  return result;
 }
 
 void copy_booleans(const arrow::Array& array, std::vector<std::int64_t>& to) {
@@ -149,11 +224,25 @@ void mark_nulls(const arrow::Array& array, RawColumn& column) {
 
 }  // namespace
 
+bool is_list(const arrow::DataType& type) {
+  return type.id() == Type::LIST || type.id() == Type::LARGE_LIST;
+}
+
+std::shared_ptr<arrow::Array> first_elements(const arrow::Array& array) {
+  return array.type_id() == Type::LIST ? first_of_each<arrow::ListArray>(array)
+                                       : first_of_each<arrow::LargeListArray>(array);
+}
+
+bool is_text_type(const arrow::DataType& type) {
+  return is_text(type.id()) || type.id() == Type::DICTIONARY;
+}
+
 bool is_readable(const arrow::DataType& type) {
   if (type.id() == Type::DICTIONARY)
     return is_text(static_cast<const arrow::DictionaryType&>(type).value_type()->id());
   return is_text(type.id()) || arrow::is_integer(type.id()) || type.id() == Type::BOOL ||
-         type.id() == Type::FLOAT || type.id() == Type::DOUBLE || type.id() == Type::TIMESTAMP;
+         type.id() == Type::FLOAT || type.id() == Type::DOUBLE || type.id() == Type::TIMESTAMP ||
+         type.id() == Type::DATE32 || type.id() == Type::DATE64 || type.id() == Type::DECIMAL128;
 }
 
 RawColumn to_raw_column(const std::string& name, const arrow::Array& array, const std::string& place) {
@@ -173,7 +262,12 @@ RawColumn to_raw_column(const std::string& name, const arrow::Array& array, cons
     copy_plain_texts(array, column);
   } else if (id == Type::TIMESTAMP) {
     column.kind = RawColumn::Kind::kSeconds;
-    copy_seconds(array, column.integers);
+    copy_timestamps(array, column);
+  } else if (id == Type::DATE32 || id == Type::DATE64) {
+    column.kind = RawColumn::Kind::kSeconds;
+    copy_dates(array, column.integers);
+  } else if (id == Type::DECIMAL128) {
+    copy_decimals(array, place, column);
   } else if (id == Type::BOOL) {
     copy_booleans(array, column.integers);
   } else {

@@ -16,6 +16,13 @@ namespace hstu {
 // Whether to_raw_column() can convert arrays of the type.
 bool is_readable(const arrow::DataType& type);
 
+// Whether arrays of the type become texts.
+bool is_text_type(const arrow::DataType& type);
+
+// Lists, and the first element of each; null for empty lists and null.
+bool is_list(const arrow::DataType& type);
+std::shared_ptr<arrow::Array> first_elements(const arrow::Array& lists);
+
 // `place` names file and column in errors. Throws Error if a value does not fit into 64 bits signed.
 RawColumn to_raw_column(const std::string& name, const arrow::Array& array, const std::string& place);
 

@@ -5,6 +5,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/events/csv_source.h"
 #include "hstu/events/movielens_source.h"
 #include "hstu/events/parquet_source.h"
 
@@ -18,7 +19,8 @@ std::int64_t ColumnSource::total_rows() const {
 std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns,
                                            const ReadOptions& options) {
   if (!std::filesystem::exists(file)) fail_usage("{}: the file does not exist", file.string());
-  if (is_movielens_file(file)) return open_movielens(file, columns, options);
+  if (options.csv && is_csv_file(file)) return open_csv(file, columns, *options.csv);
+  if (!options.csv && is_movielens_file(file)) return open_movielens(file, columns, options);
   return open_parquet(file, columns, options);
 }
 

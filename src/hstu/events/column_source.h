@@ -1,4 +1,4 @@
-// Typed columns, read from a file batch by batch: a Parquet file or one of MovieLens' text files.
+// Typed columns, read from a file batch by batch: Parquet, CSV or one of MovieLens' text files.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hstu/base/files.h"
+#include "hstu/events/csv_format.h"
 
 namespace hstu {
 
@@ -18,16 +19,17 @@ struct RawColumn {
     kInteger,  // `integers`: values; booleans are 0 and 1
     kReal,     // `reals`: values
     kText,     // `integers`: index into `texts`
-    kSeconds,  // `integers`: seconds, from a type with its own unit (Parquet's timestamps)
+    kSeconds,  // `integers`: seconds, from a type with its own unit (Parquet's timestamps and dates)
   };
 
   std::string name;
   std::string type_name;  // the file's name for it: "uint32", "dictionary<values=string, ...>"
   Kind kind = Kind::kInteger;
-  std::vector<std::int64_t> integers;  // (R)
-  std::vector<double> reals;           // (R)
-  std::vector<std::string> texts;      // the distinct texts; some may occur in no row
-  std::vector<std::uint8_t> nulls;     // (R) 1 = null; empty: no row is null
+  std::vector<std::int64_t> integers;     // (R)
+  std::vector<std::int64_t> nanoseconds;  // (R) of kSeconds: the rest of each time; empty: all 0
+  std::vector<double> reals;              // (R)
+  std::vector<std::string> texts;         // the distinct texts; some may occur in no row
+  std::vector<std::uint8_t> nulls;        // (R) 1 = null; empty: no row is null
 };
 
 struct RawBatch {
@@ -46,6 +48,8 @@ class ColumnSource {
   // The smallest and the largest value of a column in a group, as a column of two rows, if the file contains
   // them. `column` is an index into the requested columns.
   virtual std::optional<RawColumn> range(std::size_t column, std::size_t group) const = 0;
+  // Whether the batches have the column as texts.
+  virtual bool is_text(std::size_t column) const = 0;
   // Makes next() return the rows of this group only. Without this call it returns those of all groups.
   virtual void select(std::size_t group) = 0;
   // Fills `batch` with the next rows; false at the end. Throws Error naming the file if it is truncated.
@@ -59,9 +63,13 @@ class ColumnSource {
 struct ReadOptions {
   std::int64_t batch_rows = std::int64_t{1} << 16;
   bool threads = false;
+  std::optional<CsvFormat> csv =
+      {};  // of files that are neither Parquet nor MovieLens'; without: there are none
+  std::vector<std::string> lists = {};  // columns that may contain lists, whose first elements are read
 };
 
-// Opens `file` to read the named columns. *.parquet is Parquet; MovieLens' files are identified by name.
+// Opens `file` to read the named columns: CSV if it has such a name and a format is given, one of MovieLens'
+// files if it has such a name and no format is given, otherwise Parquet.
 // Throws UsageError naming a file or column that is missing (with the nearest existing column) or of an
 // unsupported type.
 std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns,

@@ -4,31 +4,56 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
-#include "hstu/events/floor_divide.h"
 #include "hstu/events/raw_checks.h"
 
 namespace hstu {
 namespace {
 
-std::int64_t units_per_second(TimeUnit unit) {
-  switch (unit) {
-    case TimeUnit::kSeconds:
-      return 1;
-    case TimeUnit::kMilliseconds:
-      return 1'000;
-    case TimeUnit::kMicroseconds:
-      return 1'000'000;
-  }
-  return 1;
-}
-
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
+// Columns of CSV that are compared with numbers and used for nothing else. Others are integers if the schema
+// says so, and texts otherwise.
+std::vector<std::string> number_columns(const Schema& schema) {
+  std::vector<std::string> others = {schema.user, schema.item, schema.time};
+  for (const ContextRule& rule : schema.context) others.push_back(rule.column);
+  for (const AttributeRule& rule : schema.attributes) others.push_back(rule.value_column);
+  for (const AllowedTexts& allowed : schema.allowed_texts) others.push_back(allowed.column);
+  std::vector<std::string> numbers;
+  const auto look = [&](const std::vector<Condition>& conditions) {
+    for (const Condition& condition : conditions) {
+      (parse_number<double>(condition.value) ? numbers : others).push_back(condition.column);
+    }
+  };
+  look(schema.rankable);
+  for (const ActionRule& rule : schema.actions) look(rule.when);
+  std::erase_if(numbers, [&](const std::string& column) { return contains(others, column); });
+  return numbers;
+}
+
 }  // namespace
 
-EventExtractor::EventExtractor(const Schema& schema) : schema_(schema) {
+ReadOptions event_options(const Schema& schema) {
+  ReadOptions options{.csv = schema.csv};
+  if (options.csv) options.csv->numbers = number_columns(schema);
+  for (const ContextRule& rule : schema.context) {
+    if (rule.list == ListRule::first) options.lists.push_back(rule.column);
+  }
+  for (const AttributeRule& rule : schema.attributes) {
+    if (rule.list == ListRule::first && rule.file.empty()) options.lists.push_back(rule.value_column);
+  }
+  return options;
+}
+
+ReadOptions mapping_options(const Schema& schema, const AttributeRule& rule) {
+  ReadOptions options{.csv = schema.csv};
+  if (options.csv) options.csv->columns.clear();  // those of event files
+  if (rule.list == ListRule::first) options.lists.push_back(rule.value_column);
+  return options;
+}
+
+EventExtractor::EventExtractor(const Schema& schema) : schema_(schema), options_(event_options(schema)) {
   for (const std::string* column : {&schema.user, &schema.time, &schema.item}) use(*column);
   for (const ContextRule& rule : schema.context) use(rule.column);
   for (const ActionRule& rule : schema.actions) {
@@ -66,13 +91,7 @@ const RawColumn& EventExtractor::find(const RawBatch& batch, const std::string& 
 }
 
 std::vector<std::int64_t> EventExtractor::seconds(const RawBatch& batch, const RawColumn& column) const {
-  if (column.kind == RawColumn::Kind::kSeconds) return column.integers;
-  const auto values = integers_of(batch, column, "time");
-  std::vector<std::int64_t> seconds(values.begin(), values.end());
-  const std::int64_t divisor = units_per_second(schema_.time_unit);
-  if (divisor == 1) return seconds;
-  for (std::int64_t& value : seconds) value = floor_divide(value, divisor);
-  return seconds;
+  return times_of(batch, column, schema_.time_unit).seconds;
 }
 
 void EventExtractor::check_columns(const RawBatch& batch) const {
@@ -105,31 +124,47 @@ void EventExtractor::append_actions(const RawBatch& batch, std::vector<std::uint
   set_bit(schema_.rankable, kRankableBit);
 }
 
+void EventExtractor::append_contexts(const RawBatch& batch, LogChunk& chunk) const {
+  for (const ContextRule& rule : schema_.context) {
+    chunk.context_texts.push_back(
+        append_values(batch, find(batch, rule.column), "context", chunk.events.context.emplace_back()));
+  }
+}
+
+void EventExtractor::append_attributes(const RawBatch& batch, const EventTimes& times,
+                                       LogChunk& chunk) const {
+  for (const AttributeRule& rule : schema_.attributes) {
+    if (!rule.file.empty()) continue;
+    const RawColumn& values = find(batch, rule.value_column);
+    chunk.attribute_texts.push_back(
+        append_values(batch, values, "attribute", chunk.attributes.emplace_back()));
+    if (!chunk.attribute_texts.back()) check_not_negative(batch, values, "attribute values");
+  }
+  if (chunk.attributes.empty()) return;
+  chunk.attribute_items = chunk.events.item;
+  chunk.attribute_times.reserve(times.seconds.size());
+  for (std::size_t i = 0; i < times.seconds.size(); ++i) {
+    chunk.attribute_times.push_back(
+        in_nanoseconds(times.seconds[i], times.nanoseconds.empty() ? 0 : times.nanoseconds[i]));
+  }
+}
+
 LogChunk EventExtractor::extract(const RawBatch& batch) const {
   check_columns(batch);
   LogChunk chunk;
   EventTable& events = chunk.events;
-  const RawColumn& user = find(batch, schema_.user);
-  const RawColumn& item = find(batch, schema_.item);
-  events.user.append(integers_of(batch, user, "user id"));
-  events.item.append(integers_of(batch, item, "item id"));
-  check_not_negative(batch, user, "user ids");
-  check_not_negative(batch, item, "item ids");
-  const std::vector<std::int64_t> times = seconds(batch, find(batch, schema_.time));
-  const auto [first, last] = std::minmax_element(times.begin(), times.end());
+  chunk.user_names = append_ids(batch, find(batch, schema_.user), "user id", events.user);
+  chunk.item_names = append_ids(batch, find(batch, schema_.item), "item id", events.item);
+  if (!contains(schema_.keep_names, "user")) chunk.user_names = {};
+  if (!contains(schema_.keep_names, "item")) chunk.item_names = {};
+  const EventTimes times = times_of(batch, find(batch, schema_.time), schema_.time_unit);
+  const auto [first, last] = std::minmax_element(times.seconds.begin(), times.seconds.end());
   chunk.time = {.min = *first, .max = *last};
-  events.time.append(times);
-  for (const ContextRule& rule : schema_.context) {
-    events.context.emplace_back().append(integers_of(batch, find(batch, rule.column), "context"));
-  }
+  events.time.append(times.seconds);
+  events.nanoseconds.append(times.nanoseconds);
+  append_contexts(batch, chunk);
   append_actions(batch, events.action);
-  for (const AttributeRule& rule : schema_.attributes) {
-    if (!rule.file.empty()) continue;
-    const RawColumn& values = find(batch, rule.value_column);
-    chunk.attributes.emplace_back().append(integers_of(batch, values, "attribute"));
-    check_not_negative(batch, values, "attribute values");
-  }
-  if (!chunk.attributes.empty()) chunk.attribute_items = events.item;
+  append_attributes(batch, times, chunk);
   return chunk;
 }
 

@@ -7,6 +7,7 @@
 #include "hstu/dataset/event_table.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/events/column_source.h"
+#include "hstu/events/raw_values.h"
 #include "hstu/events/schema.h"
 
 namespace hstu {
@@ -16,8 +17,17 @@ struct LogChunk {
   EventTable events;
   std::vector<IntegerColumn> attributes;  // of the events: values of attributes that the log itself contains
   IntegerColumn attribute_items;          // the events' items, if there are such attributes
-  TimeRange time;                         // of the events
+  std::vector<std::int64_t>
+      attribute_times;  // the events' times (in_nanoseconds), if there are such attributes
+  TimeRange time;       // of the events
+  // Of columns of texts: the events and attributes have the chunk's own codes.
+  std::vector<CodedTexts> context_texts, attribute_texts;
+  NamedIds user_names, item_names;  // of ids that are texts, if the schema keeps them
 };
+
+// How to read the schema's event files, and an attribute's mapping file.
+ReadOptions event_options(const Schema& schema);
+ReadOptions mapping_options(const Schema& schema, const AttributeRule& rule);
 
 class EventExtractor {
  public:
@@ -33,6 +43,8 @@ class EventExtractor {
   // column and row for a null, a negative id or a text that is not allowed. Thread-safe.
   LogChunk extract(const RawBatch& batch) const;
 
+  const ReadOptions& options() const { return options_; }
+
   // The times of a batch in seconds, from its time column.
   std::vector<std::int64_t> seconds(const RawBatch& batch, const RawColumn& column) const;
 
@@ -44,7 +56,11 @@ class EventExtractor {
   std::vector<std::uint8_t> matching(const RawBatch& batch, const std::vector<Condition>& conditions) const;
   void append_actions(const RawBatch& batch, std::vector<std::uint8_t>& action) const;
 
+  void append_contexts(const RawBatch& batch, LogChunk& chunk) const;
+  void append_attributes(const RawBatch& batch, const EventTimes& times, LogChunk& chunk) const;
+
   const Schema& schema_;
+  ReadOptions options_;
   std::vector<std::string> columns_;
   std::vector<std::string> nullable_;  // columns whose nulls count as 0
 };

@@ -60,7 +60,7 @@ class Survey {
       if (users->integers[0] < largest_user_) log_.unordered = true;
       largest_user_ = std::max(largest_user_, users->integers[1]);
     }
-    known_ = known_ && times.has_value();
+    known_ = known_ && times.has_value() && times->kind != RawColumn::Kind::kText;  // in the order of texts
     if (!known_) return;
     const RawBatch batch = range_batch(file, *times);
     last_time_ = std::max(last_time_, extractor_.seconds(batch, batch.columns[0]).back());
@@ -78,6 +78,31 @@ class Survey {
   std::int64_t last_time_ = std::numeric_limits<std::int64_t>::min();
 };
 
+// Ids, contexts and attributes are integers in all files or texts in all files: a text is never the same
+// value as an integer.
+void compare_types(const EventExtractor& extractor, LogFiles& log, std::size_t file,
+                   const ColumnSource& source) {
+  const Schema& schema = extractor.schema();
+  std::vector<std::string> names = {schema.user, schema.item};
+  for (const ContextRule& rule : schema.context) names.push_back(rule.column);
+  for (const AttributeRule& rule : schema.attributes) {
+    if (rule.file.empty()) names.push_back(rule.value_column);
+  }
+  const std::vector<std::string>& columns = extractor.columns();
+  for (const std::string& name : names) {
+    const auto position = std::find(columns.begin(), columns.end(), name) - columns.begin();
+    const bool text = source.is_text(static_cast<std::size_t>(position));
+    if (file == 0 && text) log.texts.insert(name);
+    if (text != log.texts.contains(name)) {
+      fail_usage(
+          "{}: column \"{}\": found {}, but {} in {}: write the files in one type; CSV has texts unless the "
+          "schema lists the column in integers",
+          log.files[file].string(), name, text ? "texts" : "integers", text ? "integers" : "texts",
+          log.files[0].string());
+    }
+  }
+}
+
 }  // namespace
 
 LogFiles find_log(const EventExtractor& extractor, const Path& input) {
@@ -85,7 +110,8 @@ LogFiles find_log(const EventExtractor& extractor, const Path& input) {
   log.files = matching_files(extractor.schema(), input);
   Survey survey(extractor, log);
   for (std::size_t file = 0; file < log.files.size(); ++file) {
-    const auto source = open_columns(log.files[file], extractor.columns());
+    const auto source = open_columns(log.files[file], extractor.columns(), extractor.options());
+    compare_types(extractor, log, file, *source);
     const std::vector<std::int64_t> groups = source->groups();
     for (std::size_t group = 0; group < groups.size(); ++group) {
       log.pieces.push_back({.file = file, .group = group});
@@ -100,11 +126,13 @@ LogFiles find_log(const EventExtractor& extractor, const Path& input) {
 
 std::int64_t find_last_time(const LogFiles& log, const EventExtractor& extractor) {
   const std::array columns = {extractor.schema().time};
+  ReadOptions options = extractor.options();
+  options.threads = true;
   Progress progress("looking for the last event", log.rows, "events");
   std::int64_t last = std::numeric_limits<std::int64_t>::min(), rows = 0;
   RawBatch batch;
   for (const Path& file : log.files) {
-    const auto source = open_columns(file, columns, {.threads = true});
+    const auto source = open_columns(file, columns, options);
     while (source->next(batch)) {
       for (const std::int64_t time : extractor.seconds(batch, batch.columns[0])) last = std::max(last, time);
       rows += batch.rows;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "hstu/base/files.h"
@@ -19,6 +21,7 @@ struct LogFiles {
   std::vector<Path> files;
   std::vector<LogPiece> pieces;  // in the order of the log
   std::int64_t rows = 0;         // 0: not known
+  std::set<std::string> texts;   // ids, contexts and attributes that are texts
   // From the statistics in the files:
   std::optional<std::int64_t> last_time;  // seconds; absent if a piece lacks it
   bool unordered = false;                 // a piece certainly has an earlier user than a piece before it

@@ -135,8 +135,9 @@ void read_log(const LogFiles& log, const EventExtractor& extractor, const LogRea
               const std::function<void(LogChunk&)>& refine, const std::function<void(LogChunk)>& consume) {
   const std::size_t threads = std::min(static_cast<std::size_t>(reading.threads), log.pieces.size());
   // Few large pieces: the columns of a piece are decoded in parallel.
-  const ReadOptions options{.batch_rows = reading.batch_rows,
-                            .threads = threads < static_cast<std::size_t>(reading.threads)};
+  ReadOptions options = extractor.options();
+  options.batch_rows = reading.batch_rows;
+  options.threads = threads < static_cast<std::size_t>(reading.threads);
   OrderedQueue queue(log.pieces.size(), reading.queue_bytes);
   std::atomic<std::size_t> next_piece{0};
   std::vector<std::jthread> readers;

@@ -1,8 +1,10 @@
 #include "hstu/events/log_stream.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -11,7 +13,6 @@
 #include "hstu/dataset/event_sorter.h"
 #include "hstu/dataset/time_split.h"
 #include "hstu/dataset/user_order.h"
-#include "hstu/events/item_attributes.h"
 #include "hstu/events/log_reader.h"
 
 namespace hstu {
@@ -23,19 +24,19 @@ struct OutOfOrder {};
 // Examines all chunks in the order of the log, including those whose events are dropped.
 class ChunkObserver {
  public:
-  ChunkObserver(const Schema& schema, std::int64_t memory, std::vector<ItemAttribute>& attributes)
-      : memory_(memory) {
-    for (std::size_t a = 0; a < schema.attributes.size(); ++a) {
-      if (schema.attributes[a].file.empty()) from_log_.push_back(&attributes[a]);
-    }
-  }
+  explicit ChunkObserver(StreamedLog& log, ItemAttributes& attributes) : log_(log), attributes_(attributes) {}
 
-  void see(const LogChunk& chunk) {
+  // Replaces the chunk's codes of contexts by those of the log.
+  void see(LogChunk& chunk) {
     time_.min = std::min(time_.min, chunk.time.min);
     time_.max = std::max(time_.max, chunk.time.max);
     events_ += chunk.events.size();
-    for (std::size_t a = 0; a < from_log_.size(); ++a) {
-      assign_attribute(chunk.attribute_items, chunk.attributes[a], memory_, *from_log_[a]);
+    attributes_.see(chunk, log_.split ? std::optional(log_.split->train_end) : std::nullopt);
+    for (const auto& [id, name] : chunk.user_names) log_.user_names->add(id, name);
+    for (const auto& [id, name] : chunk.item_names) log_.item_names->add(id, name);
+    for (std::size_t c = 0; c < log_.contexts.size(); ++c) {
+      if (chunk.context_texts[c])
+        translate(*chunk.context_texts[c], *log_.contexts[c], chunk.events.context[c]);
     }
   }
 
@@ -43,12 +44,48 @@ class ChunkObserver {
   const TimeRange& time() const { return time_; }
 
  private:
-  std::int64_t memory_;
-  std::vector<ItemAttribute*> from_log_;
+  // The events may be in another order than the texts, whose order decides about the codes.
+  static void translate(const std::vector<std::string>& texts, Vocabulary& vocabulary,
+                        IntegerColumn& column) {
+    std::vector<std::int64_t> own(texts.size() + 1);
+    std::iota(own.begin(), own.end(), 0);
+    const std::vector<std::int64_t> codes = vocabulary.translate(own, texts);
+    std::vector<std::int64_t> values = column.integers();
+    for (std::int64_t& value : values) value = codes[static_cast<std::size_t>(value)];
+    column = IntegerColumn();
+    column.append(values);
+  }
+
+  StreamedLog& log_;
+  ItemAttributes& attributes_;
   std::int64_t events_ = 0;
   TimeRange time_{.min = std::numeric_limits<std::int64_t>::max(),
                   .max = std::numeric_limits<std::int64_t>::min()};
 };
+
+// Where the names of a log are collected, and the vocabularies of its contexts.
+void open_names(const Schema& schema, const LogFiles& files, const Path& scratch,
+                const PrepareOptions& options, StreamedLog& log) {
+  log.hashed_users = files.texts.contains(schema.user);
+  log.hashed_items = files.texts.contains(schema.item);
+  for (const std::string& of : schema.keep_names) {
+    const bool user = of == "user";
+    if (!(user ? log.hashed_users : log.hashed_items)) {
+      fail_usage(
+          "{}: keep_names: the column \"{}\" contains integers, which are their own names: remove \"{}\"",
+          schema.name, user ? schema.user : schema.item, of);
+    }
+    (user ? log.user_names : log.item_names) =
+        std::make_unique<NameCollector>(scratch / (of + "-names.spill"), options.names());
+  }
+  for (const ContextRule& rule : schema.context) {
+    log.contexts.push_back(files.texts.contains(rule.column)
+                               ? std::optional<Vocabulary>(std::in_place,
+                                                           fmt::format("the context \"{}\"", rule.name),
+                                                           options.attribute())
+                               : std::nullopt);
+  }
+}
 
 // Detects the first event that should be before its predecessor.
 class OrderCheck {
@@ -60,10 +97,12 @@ class OrderCheck {
   }
 
  private:
-  using Place = std::pair<std::int64_t, std::int64_t>;  // user, time
-  static Place at(const EventTable& events, std::int64_t row) { return {events.user[row], events.time[row]}; }
+  using Place = std::array<std::int64_t, 3>;  // user, time, nanoseconds
+  static Place at(const EventTable& events, std::int64_t row) {
+    return {events.user[row], events.time[row], events.nanoseconds.size() > 0 ? events.nanoseconds[row] : 0};
+  }
 
-  Place last_{-1, 0};
+  Place last_{-1, 0, 0};
 };
 
 // Counts the events that reach the sink.
@@ -106,7 +145,9 @@ std::optional<TimeSplit> LogStream::split() const {
 std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
   const Schema& schema = extractor_.schema();
   StreamedLog result;
-  result.attributes = read_mappings(schema, input_, options_.attribute());
+  open_names(schema, log_, scratch_, options_, result);
+  ItemAttributes attributes(schema, result.hashed_items, options_.attribute());
+  attributes.read_mappings(input_);
   result.split = split();
 
   CountingSink train(sink);
@@ -116,7 +157,7 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
   if (result.split) splitter.emplace(*result.split, train, test);
   EventSink& first = splitter ? static_cast<EventSink&>(*splitter) : train;
 
-  ChunkObserver observer(schema, options_.attribute(), result.attributes);
+  ChunkObserver observer(result, attributes);
   OrderCheck order;
   EventSorter sorter(scratch_ / "sort.spill", options_.sorter());
   Progress progress(sort ? "reading and sorting" : "reading and writing", log_.rows, "events");
@@ -166,7 +207,7 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
           observer.time().min, observer.time().max, result.split->train_start, result.split->train_end);
     }
   }
-  equalize_lengths(result.attributes);
+  result.attributes = attributes.take();
   return result;
 }
 

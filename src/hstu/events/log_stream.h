@@ -2,14 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "hstu/dataset/event_table.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/dataset/names_writer.h"
 #include "hstu/events/event_extractor.h"
+#include "hstu/events/item_attributes.h"
 #include "hstu/events/log_files.h"
 #include "hstu/events/prepare_options.h"
+#include "hstu/events/text_codes.h"
 
 namespace hstu {
 
@@ -17,7 +21,10 @@ namespace hstu {
 struct StreamedLog {
   std::optional<TimeSplit> split;
   std::optional<EventCounts> test_events;
-  std::vector<ItemAttribute> attributes;  // of the schema, in its order, all equally long
+  ItemAttributes::Result attributes;
+  bool hashed_users = false, hashed_items = false;        // their ids are hashes of texts
+  std::unique_ptr<NameCollector> user_names, item_names;  // those that the schema keeps
+  std::vector<std::optional<Vocabulary>> contexts;        // of the schema, in its order; absent: integers
 };
 
 class LogStream {

@@ -95,6 +95,7 @@ class MovieLensSource : public ColumnSource {
 
   std::vector<std::int64_t> groups() const override { return {0}; }
   std::optional<RawColumn> range(std::size_t, std::size_t) const override { return std::nullopt; }
+  bool is_text(std::size_t) const override { return false; }
   void select(std::size_t) override {
     require(rows_done_ == 0, "{}: its only group has already been read", path_.string());
   }

@@ -1,5 +1,7 @@
 #include "hstu/events/parquet_source.h"
 
+#include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -17,6 +19,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kStreamBytes = std::int64_t{1} << 20;
+constexpr std::int64_t kBatchBytes = std::int64_t{8} << 20;  // of a batch's columns, about: texts may be long
 
 // The system's allocator: Arrow's other pools keep freed memory, several times the amount in use.
 arrow::MemoryPool* memory_pool() {
@@ -51,7 +54,7 @@ auto guarded(const Path& path, const Body& body) {
 class ParquetSource : public ColumnSource {
  public:
   ParquetSource(Path path, std::span<const std::string> columns, const ReadOptions& options)
-      : path_(std::move(path)), columns_(columns.begin(), columns.end()) {
+      : path_(std::move(path)), columns_(columns.begin(), columns.end()), lists_(options.lists) {
     guarded(path_, [&] {
       open(options);
       find_leaves();
@@ -83,6 +86,8 @@ class ParquetSource : public ColumnSource {
     });
   }
 
+  bool is_text(std::size_t column) const override { return is_text_[column]; }
+
   void select(std::size_t group) override {
     guarded(path_, [&] { start({static_cast<int>(group)}); });
     rows_done_ = 0;
@@ -102,7 +107,9 @@ class ParquetSource : public ColumnSource {
       batch.rows = record->num_rows();
       batch.columns.clear();
       for (const std::string& name : columns_) {
-        batch.columns.push_back(to_raw_column(name, *record->GetColumnByName(name), place(name)));
+        std::shared_ptr<arrow::Array> array = record->GetColumnByName(name);
+        if (is_list(*array->type())) array = first_elements(*array);
+        batch.columns.push_back(to_raw_column(name, *array, place(name)));
       }
       rows_done_ += batch.rows;
       return true;
@@ -127,16 +134,38 @@ class ParquetSource : public ColumnSource {
     metadata_ = parquet_reader->metadata();
 
     parquet::ArrowReaderProperties properties(options.threads);
-    properties.set_batch_size(options.batch_rows);
+    properties.set_batch_size(std::min(options.batch_rows, rows_that_fit()));
     properties.set_pre_buffer(false);  // it would load all row groups, that is, the whole file
     for (int leaf = 0; leaf < metadata().num_columns(); ++leaf) {
       if (metadata().schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY &&
-          !is_delta(leaf)) {
+          metadata().schema()->Column(leaf)->max_repetition_level() == 0 && !is_delta(leaf)) {
         properties.set_read_dictionary(leaf, true);
       }
     }
     reader_ = value_or_fail(
         parquet::arrow::FileReader::Make(memory_pool(), std::move(parquet_reader), properties), path_);
+  }
+
+  std::string root_of(int leaf) const {
+    return metadata().schema()->Column(leaf)->path()->ToDotVector().front();
+  }
+
+  // Rows of the widest row group that take kBatchBytes.
+  std::int64_t rows_that_fit() const {
+    std::vector<int> wanted;
+    for (int leaf = 0; leaf < metadata().num_columns(); ++leaf) {
+      if (std::find(columns_.begin(), columns_.end(), root_of(leaf)) != columns_.end())
+        wanted.push_back(leaf);
+    }
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (int group = 0; group < metadata().num_row_groups(); ++group) {
+      const auto rows = metadata().RowGroup(group);
+      std::int64_t bytes = rows->num_rows();
+      for (const int leaf : wanted)
+        bytes += std::max<std::int64_t>(0, rows->ColumnChunk(leaf)->total_uncompressed_size());
+      if (rows->num_rows() > 0) least = std::min(least, kBatchBytes / (bytes / rows->num_rows()));
+    }
+    return std::max<std::int64_t>(1, least);
   }
 
   // Arrow decodes texts in these encodings only as plain texts, not as a dictionary.
@@ -160,13 +189,35 @@ class ParquetSource : public ColumnSource {
       if (schema->GetAllFieldIndices(name).size() > 1)
         fail_usage("{}: the file has more than one column of this name", place(name));
       const arrow::DataType& type = *schema->GetFieldByName(name)->type();
-      const int leaf = metadata().schema()->ColumnIndex(name);  // -1: the column is nested.
-      if (leaf < 0 || !is_readable(type)) {
-        fail_usage("{}: expected integers, floats, booleans, strings or timestamps, found {}", place(name),
-                   type.ToString());
+      if (is_list(type)) {
+        add_list(name, type);
+        continue;
       }
+      const int leaf = metadata().schema()->ColumnIndex(name);  // -1: the column is nested.
+      if (leaf < 0 || !is_readable(type)) fail_unreadable(name, type);
       leaves_.push_back(leaf);
+      is_text_.push_back(is_text_type(type));
     }
+  }
+
+  [[noreturn]] void fail_unreadable(const std::string& name, const arrow::DataType& type) const {
+    fail_usage("{}: expected integers, decimals, floats, booleans, strings, dates or timestamps, found {}",
+               place(name), type.ToString());
+  }
+
+  void add_list(const std::string& name, const arrow::DataType& type) {
+    const arrow::DataType& element = *type.field(0)->type();
+    if (std::find(lists_.begin(), lists_.end(), name) == lists_.end()) {
+      fail_usage(
+          "{}: found {}: an item or event has one value of an attribute or context; list = \"first\" there "
+          "reads the first element of each list, and other columns cannot be lists",
+          place(name), type.ToString());
+    }
+    if (!is_readable(element)) fail_unreadable(name, type);
+    int leaf = 0;
+    while (root_of(leaf) != name) ++leaf;
+    leaves_.push_back(leaf);
+    is_text_.push_back(is_text_type(element));
   }
 
   void start_all() {
@@ -180,8 +231,9 @@ class ParquetSource : public ColumnSource {
   }
 
   Path path_;
-  std::vector<std::string> columns_;
+  std::vector<std::string> columns_, lists_;
   std::vector<int> leaves_;
+  std::vector<bool> is_text_;
   std::shared_ptr<parquet::FileMetaData> metadata_;
   std::unique_ptr<parquet::arrow::FileReader> reader_;
   std::unique_ptr<arrow::RecordBatchReader> batches_;

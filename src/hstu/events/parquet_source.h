@@ -1,4 +1,4 @@
-// Parquet files as typed columns, through Arrow. The only reader that uses Arrow.
+// Parquet files as typed columns, through Arrow. csv_source.h reads CSV.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,9 @@
 
 namespace hstu {
 
-// Reads integers of any width, booleans, floats, strings (plain or dictionary) and timestamps, nullable or
-// not. Throws UsageError for a missing column or any other type, Error for a truncated file.
+// Reads integers of any width, decimals, booleans, floats, strings (plain or dictionary), dates and
+// timestamps, nullable or not, and the first elements of lists of these in the columns that the options name.
+// Throws UsageError for a missing column or any other type, Error for a truncated file.
 std::unique_ptr<ColumnSource> open_parquet(const Path& file, std::span<const std::string> columns,
                                            const ReadOptions& options);
 

@@ -100,6 +100,12 @@ void validate(const Schema& schema, const std::string& source) {
                  *id);
     }
   }
+  for (const std::string& of : schema.keep_names) {
+    if (of != "user" && of != "item")
+      fail_usage(
+          "{}: keep_names: expected \"user\" or \"item\", found \"{}\"; attributes and contexts keep theirs",
+          source, of);
+  }
   if (schema.split) check_split(*schema.split, source);
 }
 

@@ -10,11 +10,10 @@
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/time_split.h"
 #include "hstu/events/condition.h"
+#include "hstu/events/csv_format.h"
+#include "hstu/events/event_times.h"
 
 namespace hstu {
-
-// Of integer time columns; Parquet's timestamps have their own unit.
-enum class TimeUnit { kSeconds, kMilliseconds, kMicroseconds };
 
 // An event has the action if every condition holds.
 struct ActionRule {
@@ -23,18 +22,23 @@ struct ActionRule {
   std::vector<Condition> when;
 };
 
-// The source of an attribute of items (artist, brand, ...). If an item has several values, the last row is
-// used.
+// What is read of a column of lists.
+enum class ListRule { refuse, first };
+
+// The source of an attribute of items (artist, brand, ...). If an item has several values, the last row of
+// a mapping file is used, and of the log the latest event that training may see.
 struct AttributeRule {
   std::string name;
   std::string value_column;
   std::string file;         // a mapping file, relative to the input folder; empty: the event files themselves
   std::string item_column;  // of the mapping file
+  ListRule list = ListRule::refuse;
 };
 
 struct ContextRule {
   std::string name;
   std::string column;
+  ListRule list = ListRule::refuse;
 };
 
 // The only texts that a column may hold.
@@ -57,6 +61,9 @@ struct Schema {
   std::vector<std::string> pools;         // actions
   std::vector<std::string> null_as_zero;  // columns that may contain nulls; they count as 0
   std::vector<AllowedTexts> allowed_texts;
+  std::vector<std::string> keep_names;  // "user", "item": keep the texts of ids that are hashes of texts
+  // Of files whose names end in .csv, .tsv, .csv.gz or .tsv.gz; absent: MovieLens' files are known by name.
+  std::optional<CsvFormat> csv;
   std::optional<SplitRule> split;
 };
 

@@ -7,8 +7,12 @@
 namespace hstu {
 namespace {
 
-constexpr Choice<TimeUnit> kTimeUnits[] = {
-    {"s", TimeUnit::kSeconds}, {"ms", TimeUnit::kMilliseconds}, {"us", TimeUnit::kMicroseconds}};
+constexpr Choice<TimeUnit> kTimeUnits[] = {{"s", TimeUnit::kSeconds},
+                                           {"ms", TimeUnit::kMilliseconds},
+                                           {"us", TimeUnit::kMicroseconds},
+                                           {"ns", TimeUnit::kNanoseconds}};
+
+constexpr Choice<ListRule> kLists[] = {{"refuse", ListRule::refuse}, {"first", ListRule::first}};
 
 void conditions(ConfigFields& fields, std::string_view name, std::vector<Condition>& list,
                 std::string_view doc, bool required) {
@@ -21,6 +25,11 @@ void conditions(ConfigFields& fields, std::string_view name, std::vector<Conditi
   list.clear();
   list.reserve(texts.size());
   for (const std::string& text : texts) list.push_back(parse_condition(text));
+}
+
+void check_delimiter(const std::string& text) {
+  if (text.size() > 1 || text == "\"" || text == "\n" || text == "\r")
+    fail_usage("expected one character such as \";\" or \"\\t\", found \"{}\"", text);
 }
 
 }  // namespace
@@ -38,11 +47,13 @@ static void describe(ConfigFields& fields, AttributeRule& o) {
   fields.field("column", o.value_column, "its column", rule::required());
   fields.field("file", o.file, "a mapping file with one row for every item; \"\": the event files");
   fields.field("item", o.item_column, "column of item ids in the mapping file");
+  fields.choice("list", o.list, kLists, "of a column of lists, the first element; refuse: it is an error");
 }
 
 static void describe(ConfigFields& fields, ContextRule& o) {
   fields.field("name", o.name, "of the context column in the dataset", rule::required());
   fields.field("column", o.column, "its column in the log; \"\": the name");
+  fields.choice("list", o.list, kLists, "of a column of lists, the first element; refuse: it is an error");
   if (o.column.empty()) o.column = o.name;
 }
 
@@ -61,10 +72,19 @@ static void describe(ConfigFields& fields, Schema& o) {
   fields.field("user", o.user, "column of user ids", rule::required());
   fields.field("item", o.item, "column of item ids", rule::required());
   fields.field("time", o.time, "column of times", rule::required());
-  fields.choice("time_unit", o.time_unit, kTimeUnits, "of an integer time column");
+  fields.choice("time_unit", o.time_unit, kTimeUnits, "of times that are numbers");
   fields.field("label", o.label, "the action that makes a rankable event a positive", rule::required());
   fields.field("pools", o.pools, "actions whose events form histories", rule::required());
   conditions(fields, "rankable", o.rankable, "conditions that an event to predict satisfies", false);
+  fields.field("keep_names", o.keep_names, "of ids that are texts, keep the texts: \"user\", \"item\"");
+  CsvFormat csv = o.csv.value_or(CsvFormat());
+  std::string delimiter = csv.delimiter == '\0' ? "" : std::string(1, csv.delimiter);
+  fields.field("delimiter", delimiter, "of CSV files; \"\": a tab in *.tsv, otherwise a comma",
+               rule::parsed_by([](const std::string& text) { check_delimiter(text); }));
+  fields.field("columns", csv.columns, "names of the columns of CSV files without a header");
+  fields.field("integers", csv.integers, "columns of CSV files that hold integers, not texts");
+  csv.delimiter = delimiter.empty() ? '\0' : delimiter.front();
+  o.csv = csv;
   fields.field("null_as_zero", o.null_as_zero, "columns where a null counts as 0");
   fields.field("allowed_texts", allowed, "the only texts that a column may hold");
   fields.sections("action", o.actions, "an action");

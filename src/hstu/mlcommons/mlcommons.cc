@@ -102,10 +102,8 @@ std::int64_t count_items(const Path& path, const ColumnInfo& info) {
 }
 
 std::vector<ItemAttribute> attributes_of(const Path& metadata) {
-  std::vector<ItemAttribute> attributes = read_mappings(yambda_schema(find_yambda_mappings(metadata), {}),
-                                                        metadata, PrepareOptions{}.attribute());
-  equalize_lengths(attributes);
-  return attributes;
+  return read_mappings(yambda_schema(find_yambda_mappings(metadata), {}), metadata,
+                       PrepareOptions{}.attribute());
 }
 
 // The cache lists anchors in ascending order; so does every window of the index.

@@ -25,6 +25,32 @@ void note_space(const Path& folder, std::int64_t needed) {
        folder.parent_path().string(), human_bytes(static_cast<double>(space.available)));
 }
 
+// The names of ids, if the schema keeps them; the manifest says whose ids are hashes.
+void write_ids(const char* of, bool hashed, NameCollector* names, const Path& folder, Manifest& manifest) {
+  if (!hashed) return;
+  std::optional<std::int64_t>& collisions = manifest.hashed[of];
+  if (names == nullptr) return;
+  collisions = names->write(folder, of, manifest);
+  if (*collisions > 0)
+    tell("warning: {} {} names have the same id as another name, and are one {} from now on\n", *collisions,
+         of, of);
+}
+
+// What a dataset has besides the columns of a log of integers.
+void write_names(const Schema& schema, const StreamedLog& log, const Path& folder, Manifest& manifest) {
+  write_ids("user", log.hashed_users, log.user_names.get(), folder, manifest);
+  write_ids("item", log.hashed_items, log.item_names.get(), folder, manifest);
+  for (std::size_t c = 0; c < schema.context.size(); ++c) {
+    if (log.contexts[c])
+      write_code_names(folder, "context_" + schema.context[c].name, log.contexts[c]->names(), manifest);
+  }
+  for (std::size_t a = 0; a < schema.attributes.size(); ++a) {
+    if (const auto& names = log.attributes.names[a])
+      write_code_names(folder, "attribute_" + schema.attributes[a].name, *names, manifest);
+  }
+  if (log.hashed_items && !schema.attributes.empty()) write_item_ids(folder, log.attributes.items, manifest);
+}
+
 // Streams the log into a new Sink without sorting or, if it is not in order, sorted into another Sink. An
 // event takes about `event_bytes` of columns. finish(sink, streamed) completes the output.
 template <typename MakeSink, typename Finish>
@@ -62,8 +88,9 @@ Manifest prepare(const Schema& schema, const Path& input, const Path& output, co
       [&](const Path& folder) {
         return std::make_unique<DatasetWriter>(folder, describe(schema), options.distinct());
       },
-      [](DatasetWriter& writer, const StreamedLog& log) {
-        return writer.finish(log.attributes, log.split, log.test_events);
+      [&](DatasetWriter& writer, const StreamedLog& log) {
+        write_names(schema, log, writer.folder(), writer.manifest());
+        return writer.finish(log.attributes.attributes, log.split, log.test_events);
       });
 }
 
