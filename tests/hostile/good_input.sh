@@ -47,6 +47,15 @@ name = "viewed"
 bit = 2
 when = ["kind = view", "seconds >= 5"]
 TOML
+mkdir csv
+{
+  echo user,item,at,kind,seconds,brand
+  for i in 1 2 3 4 5 6 7 8 9; do printf 'u%d,"item, %d",2024-05-01T00:00:0%d.5Z,%s,%d,b%d\n' $((i % 3)) $((i % 4)) "$i" "$([ $((i % 2)) = 0 ] && echo buy || echo view)" "$i" $((i % 2)); done
+} >csv/log.csv
+{
+  sed 's/\*.parquet/log.csv*/' schema.toml
+  printf '[[attribute]]\nname = "brand"\ncolumn = "brand"\n'
+} >csv.toml
 mkdir ml
 for i in 1 2 3 4 5 6 7 8 9; do printf '1\t%d\t%d\t%d\n' "$i" $((1 + i % 5)) $((880000000 + i)); done >ml/u.data
 for i in 1 2 3 4 5 6 7 8 9; do printf '%d|Film %d (1995)|01-Jan-1995\n' "$i" "$i"; done >ml/u.item

@@ -7,10 +7,10 @@
 namespace hstu {
 
 struct CsvFormat {
-  char delimiter = '\0';              // 0: a tab in *.tsv and *.tsv.gz, otherwise a comma
-  std::vector<std::string> columns;   // names, for files without a header
-  std::vector<std::string> integers;  // columns that hold integers
-  std::vector<std::string> numbers;   // columns that hold numbers; all others hold texts
+  char delimiter = '\0';                   // 0: a tab in *.tsv and *.tsv.gz, otherwise a comma
+  std::vector<std::string> columns = {};   // names, for files without a header
+  std::vector<std::string> integers = {};  // columns that hold integers
+  std::vector<std::string> numbers = {};   // columns that hold numbers; all others hold texts
 };
 
 }  // namespace hstu

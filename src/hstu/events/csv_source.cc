@@ -48,7 +48,8 @@ class CsvSource : public ColumnSource {
   std::vector<std::int64_t> groups() const override { return {0}; }
   std::optional<RawColumn> range(std::size_t, std::size_t) const override { return std::nullopt; }
   bool is_text(std::size_t column) const override {
-    return !names_column(format_.integers, columns_[column]) && !names_column(format_.numbers, columns_[column]);
+    return !names_column(format_.integers, columns_[column]) &&
+           !names_column(format_.numbers, columns_[column]);
   }
   void select(std::size_t) override {
     require(rows_done_ == 0, "{}: its only group has already been read", path_.string());
@@ -73,7 +74,7 @@ class CsvSource : public ColumnSource {
   using Reader = std::shared_ptr<arrow::csv::StreamingReader>;
 
   struct BadRow {
-    std::int64_t line, expected, found;
+    std::int64_t record, expected, found;  // record: from 1, the header included, blank lines not
     std::string text;
   };
 
@@ -94,7 +95,7 @@ class CsvSource : public ColumnSource {
   void check_status(const arrow::Status& status) const {
     if (status.ok()) return;
     if (bad_row_) {
-      fail("{}: line {}: expected {} fields, found {}: {}", path_.string(), bad_row_->line,
+      fail("{}: line {}: expected {} fields, found {}: {}", path_.string(), line_of(bad_row_->record),
            bad_row_->expected, bad_row_->found, bad_row_->text);
     }
     const std::string& reason = status.message();
@@ -103,7 +104,7 @@ class CsvSource : public ColumnSource {
            human_bytes(kBlockBytes));
     }
     if (reason.find("Empty CSV") != std::string::npos)
-      fail("{}: the file is empty: expected a line with the names of the columns", path_.string());
+      fail("{}: expected a first line with the names of the columns, found none", path_.string());
     fail("{}: cannot be read as {} (it is truncated, damaged or of another format): {}", path_.string(),
          is_gzip(path_) ? "CSV compressed by gzip" : "CSV", reason);
   }
@@ -114,16 +115,41 @@ class CsvSource : public ColumnSource {
     return std::move(result).ValueUnsafe();
   }
 
-  // No columns: all, to learn their names.
-  Reader start(const std::vector<std::string>& columns) {
+  std::shared_ptr<arrow::io::InputStream> open() const {
     check_input_file(path_);
     std::shared_ptr<arrow::io::InputStream> input =
         value_or_fail(arrow::io::ReadableFile::Open(path_.string(), arrow::system_memory_pool()));
-    if (is_gzip(path_)) {
-      codec_ = value_or_fail(arrow::util::Codec::Create(arrow::Compression::GZIP));
-      input = value_or_fail(
-          arrow::io::CompressedInputStream::Make(codec_.get(), input, arrow::system_memory_pool()));
+    if (!is_gzip(path_)) return input;
+    const auto codec = value_or_fail(arrow::util::Codec::Create(arrow::Compression::GZIP));
+    return value_or_fail(
+        arrow::io::CompressedInputStream::Make(codec.get(), input, arrow::system_memory_pool()));
+  }
+
+  // The line on which a record begins: quoted fields contain line breaks, and blank lines are no records. The
+  // file is read again, because Arrow counts records alone.
+  std::int64_t line_of(std::int64_t record) const {
+    const auto input = open();
+    std::int64_t line = 1, records = 0;
+    bool quoted = false, blank = true;
+    for (;;) {
+      const std::shared_ptr<arrow::Buffer> block = value_or_fail(input->Read(kBlockBytes));
+      if (block->size() == 0) return line;
+      for (const char c : std::string_view(*block)) {
+        if (c == '\n') {
+          ++line;
+          blank = !quoted;
+        } else if (c != '\r') {
+          if (blank && ++records == record) return line;
+          blank = false;
+          quoted = quoted != (c == '"');
+        }
+      }
     }
+  }
+
+  // No columns: all, to learn their names.
+  Reader start(const std::vector<std::string>& columns) {
+    const std::shared_ptr<arrow::io::InputStream> input = open();
     auto reading = arrow::csv::ReadOptions::Defaults();
     reading.use_threads = false;
     reading.block_size = kBlockBytes;
@@ -207,7 +233,6 @@ class CsvSource : public ColumnSource {
   Path path_;
   std::vector<std::string> columns_;
   CsvFormat format_;
-  std::unique_ptr<arrow::util::Codec> codec_;
   std::optional<BadRow> bad_row_;
   Reader reader_;
   std::int64_t rows_done_ = 0;

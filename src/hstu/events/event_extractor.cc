@@ -1,6 +1,7 @@
 #include "hstu/events/event_extractor.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -51,6 +52,22 @@ ReadOptions mapping_options(const Schema& schema, const AttributeRule& rule) {
   if (options.csv) options.csv->columns.clear();  // those of event files
   if (rule.list == ListRule::first) options.lists.push_back(rule.value_column);
   return options;
+}
+
+std::int64_t LogChunk::bytes() const {
+  constexpr std::int64_t kTextBytes = 32;  // of a text, besides its characters
+  std::int64_t sum = events.bytes() + attribute_items.bytes() + std::ssize(attribute_times) * 8;
+  for (const IntegerColumn& column : attributes) sum += column.bytes();
+  const auto add = [&](const std::string& text) { sum += kTextBytes + std::ssize(text); };
+  for (const auto* columns : {&context_texts, &attribute_texts}) {
+    for (const CodedTexts& texts : *columns) {
+      if (texts) std::for_each(texts->begin(), texts->end(), add);
+    }
+  }
+  for (const NamedIds* names : {&user_names, &item_names}) {
+    for (const auto& [id, name] : *names) add(name);
+  }
+  return sum;
 }
 
 EventExtractor::EventExtractor(const Schema& schema) : schema_(schema), options_(event_options(schema)) {

@@ -23,6 +23,8 @@ struct LogChunk {
   // Of columns of texts: the events and attributes have the chunk's own codes.
   std::vector<CodedTexts> context_texts, attribute_texts;
   NamedIds user_names, item_names;  // of ids that are texts, if the schema keeps them
+
+  std::int64_t bytes() const;  // approximately
 };
 
 // How to read the schema's event files, and an attribute's mapping file.

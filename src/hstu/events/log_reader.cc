@@ -22,7 +22,7 @@ class OrderedQueue {
 
   // False if the chunk is no longer needed.
   bool push(std::size_t piece, LogChunk chunk) {
-    const std::int64_t bytes = chunk.events.bytes();
+    const std::int64_t bytes = chunk.bytes();
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || piece == turn_ || room_ >= bytes; });
     if (stopped_) return false;
@@ -49,7 +49,7 @@ class OrderedQueue {
       if (!piece.chunks.empty()) {
         LogChunk chunk = std::move(piece.chunks.front());
         piece.chunks.pop_front();
-        room_ += chunk.events.bytes();
+        room_ += chunk.bytes();
         changed_.notify_all();
         return chunk;
       }

@@ -9,6 +9,7 @@
 
 #include "hstu/base/text.h"
 #include "hstu/prepare/generate_random_command.h"
+#include "hstu/prepare/generate_shop_command.h"
 #include "hstu/synthetic/generate_yambda.h"
 
 namespace hstu {
@@ -84,6 +85,7 @@ void add_generate_command(CLI::App& app) {
   yambda->callback([options] { print_summary(generate_yambda(*options), options->output); });
 
   add_generate_random_command(*generate);
+  add_generate_shop_command(*generate);
 }
 
 }  // namespace hstu

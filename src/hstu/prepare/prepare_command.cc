@@ -168,28 +168,31 @@ void add_movielens(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
 }
 
 void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
-  CLI::App* const command =
-      add_command(app, *words, {}, "parquet", "Your own Parquet files, described by a small schema file",
-                  "Example:\n"
-                  "  hstu prepare parquet --schema shop.toml --input logs --output datasets/shop\n\n"
-                  "where shop.toml says:\n"
-                  "  name = \"shop\"\n"
-                  "  files = [\"events-*.parquet\"]\n"
-                  "  user = \"customer_id\"\n"
-                  "  item = \"product_id\"\n"
-                  "  time = \"at\"\n"
-                  "  time_unit = \"ms\"\n"
-                  "  label = \"bought\"\n"
-                  "  pools = [\"bought\", \"viewed\"]\n"
-                  "  [[action]]\n"
-                  "  name = \"bought\"\n"
-                  "  bit = 1\n"
-                  "  when = [\"kind = purchase\"]\n"
-                  "  [[action]]\n"
-                  "  name = \"viewed\"\n"
-                  "  bit = 2\n"
-                  "  when = [\"kind = view\", \"seconds >= 5\"]\n\n"
-                  "docs/prepare.md explains every key.");
+  CLI::App* const command = add_command(
+      app, *words, {}, "parquet", "Your own Parquet or CSV files, described by a small schema file",
+      "Example:\n"
+      "  hstu prepare parquet --schema shop.toml --input logs --output datasets/shop\n\n"
+      "where shop.toml says:\n"
+      "  name = \"shop\"\n"
+      "  files = [\"events-*.parquet\"]\n"
+      "  user = \"customer_id\"\n"
+      "  item = \"product_id\"\n"
+      "  time = \"at\"\n"
+      "  time_unit = \"ms\"\n"
+      "  label = \"bought\"\n"
+      "  pools = [\"bought\", \"viewed\"]\n"
+      "  [[action]]\n"
+      "  name = \"bought\"\n"
+      "  bit = 1\n"
+      "  when = [\"kind = purchase\"]\n"
+      "  [[action]]\n"
+      "  name = \"viewed\"\n"
+      "  bit = 2\n"
+      "  when = [\"kind = view\", \"seconds >= 5\"]\n\n"
+      "Ids may be integers or texts such as UUIDs; texts are hashed, and keep_names = [\"item\"] keeps\n"
+      "them. CSV needs a header or columns = [...], and may be compressed: *.csv.gz. `hstu prepare csv`\n"
+      "is the same command. docs/own-data.md has an example, docs/prepare.md explains every key.");
+  command->alias("csv");
   command->add_option("--schema", words->schema, "what the columns mean (TOML)")->required();
   command->callback([words] { run(*words, read_schema(words->schema)); });
 }
