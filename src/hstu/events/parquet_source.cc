@@ -138,7 +138,8 @@ class ParquetSource : public ColumnSource {
     properties.set_pre_buffer(false);  // it would load all row groups, that is, the whole file
     for (int leaf = 0; leaf < metadata().num_columns(); ++leaf) {
       if (metadata().schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY &&
-          metadata().schema()->Column(leaf)->max_repetition_level() == 0 && !is_delta(leaf)) {
+          metadata().schema()->Column(leaf)->max_repetition_level() == 0 && !is_delta(leaf) &&
+          is_compact(leaf)) {
         properties.set_read_dictionary(leaf, true);
       }
     }
@@ -166,6 +167,16 @@ class ParquetSource : public ColumnSource {
       if (rows->num_rows() > 0) least = std::min(least, kBatchBytes / (bytes / rows->num_rows()));
     }
     return std::max<std::int64_t>(1, least);
+  }
+
+  // Few bytes for each row: a dictionary of few texts. Arrow would return that of many texts, such as UUIDs
+  // or descriptions, anew with every batch.
+  bool is_compact(int leaf) const {
+    constexpr std::int64_t kCodeBytes = 4;
+    std::int64_t bytes = 0;
+    for (int group = 0; group < metadata().num_row_groups(); ++group)
+      bytes += metadata().RowGroup(group)->ColumnChunk(leaf)->total_uncompressed_size();
+    return bytes < kCodeBytes * metadata().num_rows();
   }
 
   // Arrow decodes texts in these encodings only as plain texts, not as a dictionary.
