@@ -1,6 +1,9 @@
 // The subcommands of `hstu`, one file each. add_* declares options and help, and sets the callback.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <CLI/CLI.hpp>
 
 namespace hstu {
@@ -18,9 +21,9 @@ void add_config_command(CLI::App& app);
 // `prepare` and `generate` are in the separate program hstu-prepare, because only that one links Arrow;
 // they are declared here for --help.
 void add_events_commands(CLI::App& app);
-// For `hstu prepare` or `hstu generate`, starts hstu-prepare with the rest of argv; otherwise returns. Throws
-// Error if the program cannot be started.
-void hand_over_events_commands(char** argv);
+// For `hstu prepare` or `hstu generate`, and for the completion of their words, starts hstu-prepare with
+// `words`, those behind the program's name; otherwise returns. Throws Error if the program cannot be started.
+void hand_over_events_commands(const std::vector<std::string>& words);
 
 // Thrown by a command that has printed its messages, to end the program with this exit status.
 struct ExitStatus {

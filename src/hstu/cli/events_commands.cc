@@ -2,7 +2,6 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <unistd.h>
@@ -20,16 +19,21 @@ void add_events_commands(CLI::App& app) {
       "Turn raw events into a dataset: hstu prepare yambda|movielens|parquet|mlcommons|index|verify --help");
 }
 
-void hand_over_events_commands(char** argv) {
-  if (argv[0] == nullptr || argv[1] == nullptr) return;
-  const std::string_view word = argv[1];
+void hand_over_events_commands(const std::vector<std::string>& words) {
+  // "complete prepare" completes the word "prepare" itself, "complete prepare y" a word of hstu-prepare.
+  const bool completes = words.size() > 2 && words[0] == "complete";
+  if (words.empty()) return;
+  const std::string& word = words[completes ? 1 : 0];
   if (word != "prepare" && word != "generate") return;
   const std::string program =
       std::filesystem::read_symlink("/proc/self/exe").replace_filename("hstu-prepare");
-  std::vector<char*> words{argv[0]};
-  for (char** next = argv + (word == "prepare" ? 2 : 1); *next != nullptr; ++next) words.push_back(*next);
-  words.push_back(nullptr);
-  ::execv(program.c_str(), words.data());
+  std::vector<std::string> copy{"hstu"};
+  copy.insert(copy.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  argv.reserve(copy.size() + 1);
+  for (std::string& argument : copy) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  ::execv(program.c_str(), argv.data());
   fail("cannot start {}: {}. It must be in the folder of hstu: build it with ./dev build", program,
        std::strerror(errno));
 }

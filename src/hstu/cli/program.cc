@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <string_view>
+#include <string>
+#include <vector>
 
+#include "hstu/arguments/parse.h"
 #include "hstu/base/error.h"
 #include "hstu/base/process.h"
 #include "hstu/base/terminal.h"
@@ -19,6 +21,17 @@ namespace {
 
 constexpr int kFailed = 1, kUsage = 2;
 
+#ifdef HSTU_WITH_CUDA
+constexpr const char* kCuda = "with CUDA";
+#else
+constexpr const char* kCuda = "without CUDA";
+#endif
+#ifdef __clang__
+constexpr const char* kCompiler = "clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "GCC " __VERSION__;
+#endif
+
 constexpr const char* kDescription =
     "hstu trains HSTU generative recommenders from raw events to an evaluated model.\n"
     "\n"
@@ -26,14 +39,20 @@ constexpr const char* kDescription =
     "  hstu generate yambda --users 500 --days 30 --items 3000 --seed 1 --output events\n"
     "  hstu prepare yambda --input events --output dataset --test-days 0 --min-history 0\n"
     "  hstu train configs/quickstart.toml --set data.path=dataset --output run\n"
-    "  hstu eval run\n";
+    "  hstu eval run\n"
+    "\n"
+    "hstu help COMMAND describes a command.";
+
+std::string version_and_build() {
+  return fmt::format("hstu {}, built by {} {}", version(), kCompiler, kCuda);
+}
 
 int dispatch(int argc, char** argv) {
-  hand_over_events_commands(argv);
-  CLI::App app{kDescription};
-  app.set_version_flag("--version", version());
+  const std::vector<std::string> words = words_of_command_line(argc, argv);
+  hand_over_events_commands(words);
+  CLI::App app{kDescription, "hstu"};
+  app.set_version_flag("--version", version_and_build());
   app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::help);
   add_events_commands(app);
   add_plan_command(app);
   add_train_command(app);
@@ -43,17 +62,7 @@ int dispatch(int argc, char** argv) {
   add_config_command(app);
   add_bench_command(app);
   add_doctor_command(app);
-  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
-    return fmt::format(
-        "hstu: {}\nSee {} --help.\n", error.what(),
-        failed->get_subcommands().empty() ? "hstu" : "hstu " + failed->get_subcommands().front()->get_name());
-  });
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
-  }
-  return 0;
+  return parse_command_line(app, words, "hstu " + version());
 }
 
 }  // namespace

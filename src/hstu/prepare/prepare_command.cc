@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "hstu/arguments/size.h"
 #include "hstu/base/choice.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
@@ -105,8 +106,7 @@ CLI::App* add_command(CLI::App& app, PrepareWords& words, const AnchorRule& anch
       ->add_option("--memory", words.memory,
                    "memory of the whole program, such as 512MiB (default: 2GiB); an unsorted log that is\n"
                    "larger is sorted on disk, beside the output")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(PrepareOptions::kLeastMemory, std::int64_t{1} << 50));
+      ->transform(size_between(PrepareOptions::kLeastMemory, std::int64_t{1} << 50));
   return command;
 }
 

@@ -1,0 +1,97 @@
+#include "hstu/arguments/parse.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "hstu/arguments/completion.h"
+#include "hstu/arguments/manual.h"
+#include "hstu/arguments/tree.h"
+#include "hstu/base/terminal.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+constexpr int kWrongWords = 2;
+
+bool is_option(std::string_view word) {
+  return word.size() > 1 && word.front() == '-';
+}
+
+// The command that `words` name. Sets `unknown` to a word that stands where a command is expected and is
+// none: CLI11 would only say that one is missing.
+const CLI::App& named_command(const CLI::App& app, const std::vector<std::string>& words,
+                              std::string& unknown) {
+  const CLI::App* command = &app;
+  for (const std::string& word : words) {
+    if (commands_of(*command).empty() || is_option(word)) break;
+    const CLI::App* const next = command_of(*command, word);
+    if (next == nullptr) {
+      unknown = word;
+      break;
+    }
+    command = next;
+  }
+  return *command;
+}
+
+// What is wrong, in one line. A word that nothing takes explains an option that seems to be missing.
+std::string complaint(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error) {
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (code != CLI::ExitCodes::ExtrasError && code != CLI::ExitCodes::RequiredError) return error.what();
+  const std::vector<std::string> extra = app.remaining(true);
+  const auto option = std::find_if(extra.begin(), extra.end(), is_option);
+  if (option != extra.end()) {
+    const std::string word = option->substr(0, option->find('='));
+    return fmt::format("{} has no option \"{}\"{}", name_of(command), word,
+                       suggestion(word, options_of(command)));
+  }
+  if (!extra.empty()) return fmt::format("{}: unexpected argument \"{}\"", name_of(command), extra.front());
+  const std::vector<const CLI::App*> commands = commands_of(command);
+  if (commands.empty()) return error.what();
+  return fmt::format("{} needs a command: {}", name_of(command), fmt::join(names_of(commands), ", "));
+}
+
+int refuse(const CLI::App& command, const std::string& message) {
+  tell("hstu: {}\nSee {} --help.\n", message, name_of(command));
+  return kWrongWords;
+}
+
+}  // namespace
+
+std::vector<std::string> words_of_command_line(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (words.empty() || words.front() != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
+int parse_command_line(CLI::App& app, const std::vector<std::string>& words, const std::string& version) {
+  if (!words.empty() && words.front() == "complete") {
+    print_completions(app, {words.begin() + 1, words.end()});
+    return 0;
+  }
+  if (words.size() == 2 && words.front() == "--man") {
+    write_manual(app, words.back(), version);
+    return 0;
+  }
+  std::string unknown;
+  const CLI::App& command = named_command(app, words, unknown);
+  if (!unknown.empty()) {
+    return refuse(command, fmt::format("{} has no command \"{}\"{}", name_of(command), unknown,
+                                       suggestion(unknown, names_of(commands_of(command)))));
+  }
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes the last word first
+  } catch (const CLI::Success& success) {
+    app.exit(success);  // prints the help or the version
+  } catch (const CLI::ParseError& error) {
+    return refuse(command, complaint(app, command, error));
+  }
+  return 0;
+}
+
+}  // namespace hstu
