@@ -75,9 +75,10 @@ function(hstu_program name source)
   endif()
 endfunction()
 
-# hstu_test(FOLDER DEPENDS ...): the program test_FOLDER from tests/FOLDER/*.cc and *.c.
+# hstu_test(FOLDER DEPENDS ...): the program test_FOLDER from tests/FOLDER/*.cc and *.c. TOGETHER: ctest runs its tests in
+# one process, because they share what is slow to make.
 function(hstu_test name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cc
                                      ${PROJECT_SOURCE_DIR}/tests/${name}/*.c)
   if(sources)
@@ -100,6 +101,11 @@ function(hstu_test name)
       target_compile_options(test_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=fuzzer-no-link>)
     endif()
     target_link_libraries(test_${name} PRIVATE ${depends} GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+    if(ARG_TOGETHER)
+      add_test(NAME ${name} COMMAND test_${name})
+      set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+    else()
+      gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+    endif()
   endif()
 endfunction()

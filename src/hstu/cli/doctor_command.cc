@@ -4,6 +4,7 @@
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
+#include "hstu/cli/installed.h"
 #include "hstu/device/gpu_specs.h"
 #include "hstu/device/machine.h"
 
@@ -35,6 +36,8 @@ std::string specs_of(const Gpu& gpu) {
 std::vector<std::vector<std::string>> report(const Machine& machine) {
   std::vector<std::vector<std::string>> rows{{"what", "found"}};
   rows.push_back({"hstu", version()});
+  const std::optional<Path> configs = installed_configs();
+  rows.push_back({"configurations", configs ? configs->string() : "not installed"});
   rows.push_back(
       {"system", fmt::format("{}, kernel {}, {}", machine.system, machine.kernel, machine.architecture)});
   rows.push_back({"processor", fmt::format("{}, {} cores, {} usable", machine.cpu.model,

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "hstu/cli/commands.h"
+#include "hstu/cli/installed.h"
 #include "hstu/training/device_choice.h"
 #include "hstu/training/memory_plan.h"
 
@@ -37,7 +38,7 @@ void add_plan_command(CLI::App& app) {
       "Example:\n"
       "  hstu plan configs/movielens-100k.toml --set data.path=dataset --set precision=bf16 --gpu h200");
   command->callback([words] {
-    const auto options = load_config<RunOptions>(words->config, words->set);
+    const auto options = load_config<RunOptions>(find_config(words->config), words->set);
     check_consistency(options);
     const PlannedDevice device =
         words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu);

@@ -10,6 +10,7 @@
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
+#include "hstu/cli/installed.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/device_choice.h"
@@ -56,8 +57,8 @@ TrainRequest resume_request(const TrainWords& words) {
   request.allowed_changes = words.allow_change;
   request.folder = words.resume == "latest" ? latest_run(words.runs.empty() ? Path(".") : words.runs)
                                             : open_run_folder(words.resume);
-  request.options =
-      load_config<RunOptions>(words.config.empty() ? request.folder.config() : words.config, words.set);
+  request.options = load_config<RunOptions>(
+      words.config.empty() ? request.folder.config() : find_config(words.config), words.set);
   check_consistency(request.options);
   settle_device(request.options);
   return request;
@@ -69,7 +70,7 @@ TrainRequest new_request(const TrainWords& words) {
   if (words.from_step >= 0 || !words.allow_change.empty() || !words.runs.empty())
     fail_usage("--from-step, --allow-change and --runs go with --resume");
   TrainRequest request;
-  request.options = load_config<RunOptions>(words.config, words.set);
+  request.options = load_config<RunOptions>(find_config(words.config), words.set);
   WarmStartSection& start = request.options.warm_start;
   if (!words.warm_start.empty()) start.checkpoint = warm_start_checkpoint(words.warm_start);
   if (!words.name_map.empty()) start.name_map = std::filesystem::absolute(words.name_map);
@@ -122,7 +123,8 @@ void print_result(const TrainResult& result) {
 void add_train_command(CLI::App& app) {
   auto words = std::make_shared<TrainWords>();
   CLI::App* const command = app.add_subcommand("train", "Train a model as a configuration says");
-  command->add_option("CONFIG", words->config, "a TOML file; hstu config lists every key");
+  command->add_option("CONFIG", words->config,
+                      "a TOML file, or the name of an installed one; hstu config lists every key");
   command->add_option("--set", words->set, "section.key=value, on top of the file; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--output", words->output, "folder of the run, made by this command");

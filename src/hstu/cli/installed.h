@@ -1,0 +1,17 @@
+// What `./dev install` puts beside the program.
+#pragma once
+
+#include <optional>
+
+#include "hstu/base/files.h"
+
+namespace hstu {
+
+// PREFIX/share/hstu/configs of a program in PREFIX/bin; nullopt if there is no such folder.
+std::optional<Path> installed_configs();
+
+// The configuration that the user's word names. A bare name that is no file here, such as quickstart.toml,
+// names an installed configuration, which is then told; any other word is returned as it is.
+Path find_config(const Path& word);
+
+}  // namespace hstu
