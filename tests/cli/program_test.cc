@@ -166,11 +166,31 @@ TEST_F(Program, TrainsEvaluatesAndInspects) {
   }
   EXPECT_EQ(NpyColumn<std::uint8_t>(scores / "label.npy").size(), score.size());
 
-  EXPECT_THAT(run("inspect " + run_folder.string()).text, HasSubstr("baseline_auc"));
-  EXPECT_THAT(run("inspect " + (folder_ / "dataset").string()).text, HasSubstr("counts.events"));
+  EXPECT_THAT(
+      run("inspect " + run_folder.string()).text,
+      AllOf(HasSubstr("completed after 12 steps"), HasSubstr("baseline"), HasSubstr("max_steps = 12")));
+  EXPECT_THAT(run("inspect --all " + run_folder.string()).text, HasSubstr("baseline_auc"));
+  EXPECT_THAT(run("inspect " + (folder_ / "dataset").string()).text, HasSubstr("1,200"));
+  EXPECT_THAT(run("inspect --all " + (folder_ / "dataset").string()).text, HasSubstr("counts.events"));
   EXPECT_EQ(run("inspect --json " + (run_folder / "checkpoints/step_00000012").string()).exit_status, 0);
   EXPECT_EQ(run("inspect " + (run_folder / "checkpoints").string()).exit_status, 2);
   EXPECT_EQ(run(fmt::format("eval {} --checkpoint 5", run_folder.string())).exit_status, 2);
+}
+
+TEST_F(Program, ARunHoldsTheAbsolutePathOfItsDataset) {
+  const CommandResult trained = run_command(fmt::format("cd {0} && {1}/hstu {2} --set data.path=./dataset",
+                                                        folder_.string(), HSTU_PROGRAM_DIR, train_words()));
+  EXPECT_EQ(trained.exit_status, 0) << trained.text;
+  EXPECT_THAT(read_file(folder_ / "run/config.toml"),
+              HasSubstr(fmt::format("path = \"{}\"", (folder_ / "dataset").string())));
+}
+
+TEST_F(Program, ARunThatFailsBeforeItsFirstStepLeavesNoFolder) {
+  std::filesystem::remove(folder_ / "dataset/item.npy");
+  const CommandResult result = run(train_words());
+  EXPECT_EQ(result.exit_status, 1) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("item.npy"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
 }
 
 TEST_F(Program, ARefusedRunLeavesNoFolder) {

@@ -64,15 +64,18 @@ CommandResult run_in(const Path& folder, const std::string& command) {
 
 // Good input, made once: events, the dataset ds made of them, the trained run, its configuration c.toml,
 // schema.toml for Parquet and the log p/events.parquet, the MovieLens log ml.
+// A run holds the path of its dataset: what is made in `place` must be copied to there.
 class GoodInput {
  public:
-  GoodInput() : folder_(Path(testing::TempDir()) / fmt::format("hstu_hostile_good_{}", ::getpid())) {
+  explicit GoodInput(const Path& place) : folder_(place.string() + "_good") {
+    std::filesystem::remove_all(place);
     std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_ / "p");
-    write_good_parquet(folder_ / "p/events.parquet");
+    std::filesystem::create_directories(place / "p");
+    write_good_parquet(place / "p/events.parquet");
     const CommandResult made =
-        run_in(folder_, fmt::format("bash {}/tests/hostile/good_input.sh", HSTU_SOURCE_DIR));
+        run_in(place, fmt::format("bash {}/tests/hostile/good_input.sh", HSTU_SOURCE_DIR));
     EXPECT_EQ(made.exit_status, 0) << made.text;
+    std::filesystem::rename(place, folder_);
   }
   ~GoodInput() { std::filesystem::remove_all(folder_); }
   const Path& folder() const { return folder_; }
@@ -87,8 +90,8 @@ constexpr std::string_view kRawTexts[] = {
     "AddressSanitizer", "runtime error:",   "vector::",   "basic_string", "OpenBLAS", "Segmentation"};
 
 void check_row(const Row& row, const Path& folder) {
+  static const GoodInput good(folder);
   std::filesystem::remove_all(folder);
-  static const GoodInput good;
   std::filesystem::copy(
       good.folder(), folder,
       std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
@@ -114,7 +117,7 @@ TEST_P(Hostile, InputIsMetWithTheStatusAndTheWordsOfItsRow) {
   const Path file = Path(HSTU_SOURCE_DIR) / "tests/hostile/rows" / (GetParam() + ".rows");
   const std::vector<Row> rows = read_rows(file);
   ASSERT_FALSE(rows.empty());
-  const Path folder = Path(testing::TempDir()) / fmt::format("hstu_hostile_{}_{}", GetParam(), ::getpid());
+  const Path folder = Path(testing::TempDir()) / fmt::format("hstu_hostile_{}", ::getpid());
   for (const Row& row : rows) {
     SCOPED_TRACE(
         fmt::format("{} line {}: {} :: {}", file.filename().string(), row.line, row.input, row.command));

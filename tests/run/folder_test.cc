@@ -39,17 +39,24 @@ TEST(RunFolder, LatestIsTheRunWhoseLogWasWrittenLast) {
   }
 }
 
-TEST(RunFolder, ARunThatCouldNotBeginIsRemovedAndOneWithALogStays) {
+TEST(RunFolder, ARunWithoutAStepIsRemovedAndAnythingElseStays) {
   const Path folder = temporary_folder();
   const RunFolder refused = create_run_folder(folder / "refused", options_of_a_run());
+  write_file(refused.metrics(), "{\"event\":\"run\"}\n");
+  write_file(refused.path / "events.out.tfevents.1.host", "");
+  fs::create_directories(refused.checkpoints());
   discard_run_folder(refused);
   EXPECT_FALSE(fs::exists(refused.path));
+  EXPECT_THROW(open_run_folder(refused.path), UsageError);
   const RunFolder begun = create_run_folder(folder / "begun", options_of_a_run());
-  write_file(begun.metrics(), "{\"event\":\"run\"}\n");
+  fs::create_directories(begun.checkpoints() / "step_00000001");
   discard_run_folder(begun);
   EXPECT_EQ(read_run_options(open_run_folder(begun.path)).data.path, "dataset");
   EXPECT_THROW(create_run_folder(begun.path, options_of_a_run()), UsageError);
-  EXPECT_THROW(open_run_folder(folder / "refused"), UsageError);
+  const RunFolder shared = create_run_folder(folder / "shared", options_of_a_run());
+  write_file(shared.path / "notes.txt", "mine");
+  discard_run_folder(shared);
+  EXPECT_TRUE(fs::exists(shared.path / "notes.txt"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "hstu/base/text.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/cli/commands.h"
+#include "hstu/cli/inspect_views.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/run/folder.h"
 
@@ -23,6 +24,18 @@ void flatten(const Json& json, const std::string& name, Rows* rows) {
   } else {
     rows->push_back({name, json.is_string() ? json.get<std::string>() : json.dump()});
   }
+}
+
+std::string every_value(const Json& json) {
+  Rows rows{{"what", "value"}};
+  flatten(json, "", &rows);
+  return table(rows);
+}
+
+std::string view(const Json& json, const Path& path) {
+  const std::string kind = json["kind"];
+  if (kind == "run") return run_view(json, RunFolder{path});
+  return kind == "dataset" ? dataset_view(json) : checkpoint_view(json);
 }
 
 // The content of a folder, of whatever kind.
@@ -60,14 +73,16 @@ Json inspect(const Path& path) {
 void add_inspect_command(CLI::App& app) {
   struct Words {
     Path path;
-    bool json = false;
+    bool all = false, json = false;
   };
   auto words = std::make_shared<Words>();
   CLI::App* const command =
       app.add_subcommand("inspect", "Show what is inside a dataset, a run or a checkpoint");
   command->add_option("PATH", words->path, "the folder")->required();
-  command->add_flag("--json", words->json, "for programs");
+  command->add_flag("--all", words->all, "every value, checksums included, one on each line");
+  command->add_flag("--json", words->json, "every value, for programs");
   command->footer(
+      "A checkpoint is verified on the way: every byte is compared with its checksum.\n"
       "Examples:\n  hstu inspect dataset\n  hstu inspect run --json\n"
       "  hstu inspect run/checkpoints/step_00000100");
   command->callback([words] {
@@ -76,9 +91,7 @@ void add_inspect_command(CLI::App& app) {
       fmt::print("{}\n", json.dump(2));
       return;
     }
-    Rows rows{{"what", "value"}};
-    flatten(json, "", &rows);
-    fmt::print("{}", table(rows));
+    fmt::print("{}", words->all ? every_value(json) : view(json, words->path));
   });
 }
 

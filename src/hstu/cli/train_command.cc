@@ -45,6 +45,11 @@ void settle_device(RunOptions& options) {
   tell("device: {} ({})\n", options.device, choice.why);
 }
 
+// Makes the dataset's path absolute, so that the run can be continued and evaluated from any folder.
+void settle_dataset(RunOptions& options) {
+  options.data.path = std::filesystem::absolute(options.data.path).lexically_normal();
+}
+
 TrainRequest resume_request(const TrainWords& words) {
   if (!words.output.empty()) fail_usage("--resume continues a run in its own folder: leave out --output");
   if (words.resume != "latest" && !words.runs.empty())
@@ -60,6 +65,9 @@ TrainRequest resume_request(const TrainWords& words) {
   request.options = load_config<RunOptions>(
       words.config.empty() ? request.folder.config() : find_config(words.config), words.set);
   check_consistency(request.options);
+  // An older run may hold a relative path, which must not look like a change.
+  if (request.options.data.path != read_run_options(request.folder).data.path)
+    settle_dataset(request.options);
   settle_device(request.options);
   return request;
 }
@@ -75,6 +83,7 @@ TrainRequest new_request(const TrainWords& words) {
   if (!words.warm_start.empty()) start.checkpoint = warm_start_checkpoint(words.warm_start);
   if (!words.name_map.empty()) start.name_map = std::filesystem::absolute(words.name_map);
   check_consistency(request.options);
+  settle_dataset(request.options);
   read_manifest(request.options.data.path);  // a wrong path must not leave an empty run behind
   settle_device(request.options);
   request.folder = create_run_folder(words.output, request.options);
@@ -88,16 +97,6 @@ TrainRequest request_of(const TrainWords& words) {
   request.stop = &stop_requested;
   request.profile = profile;
   return request;
-}
-
-// A run that is refused leaves no folder behind.
-TrainResult train_or_discard(const TrainRequest& request) {
-  try {
-    return train(request);
-  } catch (const UsageError&) {
-    if (!request.resume) discard_run_folder(request.folder);
-    throw;
-  }
 }
 
 void print_result(const TrainResult& result) {
@@ -154,7 +153,8 @@ void add_train_command(CLI::App& app) {
       "finishes\n"
       "the step and saves; a second one ends at once. Whatever ended a run, --resume continues as if it had "
       "not\n"
-      "stopped. Exit status: 0 done, 1 failed, 2 refused before anything was changed, 75 interrupted and "
+      "stopped. A new run that fails before its first step leaves no folder. Exit status: 0 done, 1 failed, "
+      "2 refused before anything was changed, 75 interrupted and "
       "saved.\n"
       "Examples:\n"
       "  hstu train configs/movielens-100k.toml --set data.path=dataset --set seed=2 --output run\n"
@@ -168,7 +168,7 @@ void add_train_command(CLI::App& app) {
     std::signal(SIGTERM, request_stop);
     use_threads(words->threads);
     const TrainRequest request = request_of(*words);
-    const TrainResult result = train_or_discard(request);
+    const TrainResult result = train(request);
     print_result(result);
     if (result.reason != "interrupted") return;
     fmt::print("continue with: hstu train --resume {}\n", request.folder.path.string());

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 namespace hstu {
 
@@ -20,10 +21,16 @@ RunFolder create_run_folder(const Path& path, const RunOptions& options) {
 }
 
 void discard_run_folder(const RunFolder& folder) {
-  if (std::filesystem::exists(folder.metrics())) return;
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  for (const Path& file : {folder.config(), folder.lock()}) std::filesystem::remove(file, ignored);
-  std::filesystem::remove(folder.path, ignored);  // fails if the folder contains anything else
+  if (fs::exists(folder.checkpoints(), ignored) && !fs::is_empty(folder.checkpoints(), ignored)) return;
+  std::vector<Path> files{folder.config(), folder.metrics(), folder.baseline(), folder.lock(),
+                          folder.checkpoints()};
+  for (const auto& entry : fs::directory_iterator(folder.path, ignored)) {
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) files.push_back(entry.path());
+  }
+  for (const Path& file : files) fs::remove(file, ignored);
+  fs::remove(folder.path, ignored);  // fails if the folder contains anything else
 }
 
 RunFolder open_run_folder(const Path& path) {

@@ -21,7 +21,8 @@ struct RunFolder {
 // Creates the folder and the resolved configuration in it, atomically. UsageError if it already exists.
 RunFolder create_run_folder(const Path& path, const RunOptions& options);
 
-// Removes the folder of a run that could not start, i.e. that has no log.
+// Removes what a run that made no step has written: configuration, log, baseline. The folder stays if it
+// holds anything else.
 void discard_run_folder(const RunFolder& folder);
 
 // The folder and the configuration of an earlier run. UsageError if `path` is not a run.

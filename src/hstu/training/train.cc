@@ -44,8 +44,10 @@ const RunOptions& fitting(const RunOptions& options) {
 // One run: the experiment, its state, and the decisions when to evaluate, save and stop.
 class Run {
  public:
-  explicit Run(const TrainRequest& request)
+  // `stepped` is set after a step.
+  Run(const TrainRequest& request, bool& stepped)
       : request_(request),
+        stepped_(stepped),
         lock_(request.folder.lock()),
         checkpoint_(request.resume ? checkpoint_to_resume(request.folder, request.from_step) : std::nullopt),
         changed_(request.resume
@@ -178,6 +180,7 @@ class Run {
       const StepResult result = train_step(experiment_.learner(), context, next_part);
       fault_point("step.end");
       ++state_.step;
+      stepped_ = true;
       profiler_.end_step(state_.step, result);
       state_.samples += result.samples;
       state_.next = loaded->next;
@@ -300,6 +303,7 @@ class Run {
   }
 
   const TrainRequest& request_;
+  bool& stepped_;
   RunLock lock_;
   std::optional<Checkpoint> checkpoint_;  // to resume from
   std::vector<ConfigDifference> changed_;
@@ -322,7 +326,13 @@ class Run {
 }  // namespace
 
 TrainResult train(const TrainRequest& request) {
-  return Run(request).run();
+  bool stepped = request.resume;
+  try {
+    return Run(request, stepped).run();
+  } catch (...) {
+    if (!stepped) discard_run_folder(request.folder);
+    throw;
+  }
 }
 
 }  // namespace hstu

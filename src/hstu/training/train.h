@@ -36,8 +36,9 @@ struct TrainResult {
 
 // Trains to the end, the target or the signal. Leaves metrics.jsonl, checkpoints/ and summary.json in the
 // folder. A save that fails is reported and training continues; Error if the last one fails. Error naming
-// the newest good checkpoint if a number is NaN or infinite: such a number is never saved. UsageError, with
-// nothing changed, if another process trains this run or the configuration differs from the run's.
+// the newest good checkpoint if a number is NaN or infinite: such a number is never saved. A new run that
+// fails before its first step is complete leaves no folder. UsageError, with nothing changed, if another
+// process trains this run or the configuration differs from the run's.
 TrainResult train(const TrainRequest& request);
 
 }  // namespace hstu

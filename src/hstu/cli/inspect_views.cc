@@ -1,0 +1,174 @@
+#include "hstu/cli/inspect_views.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "hstu/base/json_lines.h"
+#include "hstu/base/text.h"
+#include "hstu/config/config_difference.h"
+#include "hstu/report/run_metrics.h"
+#include "hstu/report/sparkline.h"
+
+namespace hstu {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr std::size_t kColumns = 60;     // of a sparkline
+constexpr std::size_t kTextWidth = 100;  // of wrapped configuration
+constexpr std::size_t kMostListed = 10;  // tables, and steps of checkpoints
+
+// Rows without a header.
+std::string aligned(const Rows& rows) {
+  std::string text;
+  for (const auto& row : rows) text += fmt::format("{:<14} {}\n", row[0], row[1]);
+  return text;
+}
+
+std::string count_of(const Json& json, const char* key) {
+  return with_separators(json.value(key, std::int64_t{0}));
+}
+
+std::string number(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_number() ? fmt::format("{:.4f}", json[key].get<double>())
+                                                     : std::string("undefined");
+}
+
+std::string names(const Json& list) {
+  std::vector<std::string> words;
+  for (const Json& entry : list)
+    words.push_back(entry.is_object() ? entry.value("name", "") : entry.get<std::string>());
+  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
+}
+
+// Files of a manifest: "7 files, 2.4 MiB".
+std::string sizes(const Json& files) {
+  double bytes = 0;
+  for (const Json& file : files) bytes += file.value("bytes", 0.0);
+  return fmt::format("{} files, {}", files.size(), human_bytes(bytes));
+}
+
+void add_evaluation(const Json& model, double baseline_auc, double baseline_ne, Rows& rows) {
+  rows.push_back({"AUC, NE", fmt::format("{}, {}; baseline {:.4f}, {:.4f}", number(model, "auc"),
+                                         number(model, "ne"), baseline_auc, baseline_ne)});
+  rows.push_back(
+      {"evaluated", fmt::format("{} samples, {} positive, {} users with both", count_of(model, "n"),
+                                count_of(model, "n_pos"), count_of(model, "n_groups"))});
+}
+
+// "AUC  <curve>  0.7003 to 0.7592"
+void add_curve(const std::string& name, const Series& series, Rows& rows) {
+  if (series.y.empty()) return;
+  rows.push_back(
+      {name, fmt::format("{}  {:.4f} to {:.4f}, {} points", sparkline(series.y, kColumns), series.y.front(),
+                         series.y.back(), with_separators(static_cast<std::int64_t>(series.y.size())))});
+}
+
+std::string steps_of(const Json& checkpoints) {
+  std::vector<std::string> steps;
+  const std::size_t first = checkpoints.size() > kMostListed ? checkpoints.size() - kMostListed : 0;
+  if (first > 0) steps.push_back(fmt::format("{} earlier", first));
+  for (std::size_t i = first; i < checkpoints.size(); ++i) steps.push_back(checkpoints[i].dump());
+  return steps.empty() ? "none" : fmt::format("of step {}", fmt::join(steps, ", "));
+}
+
+// "training" and behind it the keys that differ from the defaults, in lines of at most kTextWidth.
+std::string configuration(const RunOptions& options) {
+  std::string text, section, line;
+  const auto end_line = [&] {
+    if (!line.empty()) text += line + "\n";
+    line.clear();
+  };
+  for (const ConfigDifference& difference :
+       differences(config_values(RunOptions{}), config_values(options))) {
+    const std::size_t dot = difference.key.rfind('.');
+    const std::string place = dot == std::string::npos ? "" : difference.key.substr(0, dot);
+    const std::string word = fmt::format(
+        "{} = {}", difference.key.substr(dot == std::string::npos ? 0 : dot + 1), difference.after);
+    if (place != section) end_line();
+    section = place;
+    if (line.size() + word.size() + 2 > kTextWidth) end_line();
+    line += line.empty() ? fmt::format("  {:<22} {}", place, word) : ", " + word;
+  }
+  end_line();
+  return text;
+}
+
+}  // namespace
+
+std::string dataset_view(const Json& json) {
+  const Json& counts = json["counts"];
+  const double days = (json["time"].value("max", 0.0) - json["time"].value("min", 0.0)) / 86400;
+  Rows rows{{"dataset", json.value("name", "")},
+            {"id", json.value("id", "")},
+            {"users", count_of(counts, "users")},
+            {"items", count_of(counts, "items")},
+            {"events", count_of(counts, "events")},
+            {"rankable", fmt::format("{}, {} positive ({})", count_of(counts, "rankable"),
+                                     count_of(counts, "positives"), json.value("label", ""))},
+            {"time", fmt::format("{} to {} s ({:.1f} days)", json["time"]["min"].dump(),
+                                 json["time"]["max"].dump(), days)},
+            {"actions", names(json["actions"])},
+            {"pools", names(json["pools"])},
+            {"attributes", names(json["attributes"])},
+            {"context", names(json["context"])},
+            {"columns", sizes(json["columns"])}};
+  if (json.contains("test_events") && !json["test_events"].is_null())
+    rows.push_back({"held out", count_of(json["test_events"], "events") + " events"});
+  return aligned(rows);
+}
+
+std::string run_view(const Json& json, const RunFolder& run) {
+  const RunOptions options = read_run_options(run);
+  Rows rows{{"run", run.path.string()},
+            {"dataset", options.data.path.string()},
+            {"checkpoints", steps_of(json.value("checkpoints", Json::array()))}};
+  if (json.contains("best_checkpoint")) rows.push_back({"best", "of step " + json["best_checkpoint"].dump()});
+  if (json.contains("summary")) {
+    const Json& summary = json["summary"];
+    rows.push_back({"ended", fmt::format("{} after {} steps, {} samples ({:.0f} samples/s)",
+                                         summary.value("reason", ""), count_of(summary, "step"),
+                                         count_of(summary, "samples"), summary.value("samples_per_s", 0.0))});
+    if (const Json eval = summary.value("eval", Json()); eval.is_object())
+      add_evaluation(eval, eval.value("baseline_auc", NAN), eval.value("baseline_ne", NAN), rows);
+  } else {
+    rows.push_back({"ended", "not yet"});
+  }
+  if (std::filesystem::exists(run.metrics())) {
+    const RunMetrics metrics(read_json_lines(run.metrics()));
+    add_curve("training loss", metrics.curve("train", "loss", ""), rows);
+    add_curve("AUC", metrics.curve("eval", "auc", ""), rows);
+    add_curve("NE", metrics.curve("eval", "ne", ""), rows);
+  }
+  return fmt::format("{}\nconfiguration, where it differs from the defaults:\n{}", aligned(rows),
+                     configuration(options));
+}
+
+std::string checkpoint_view(const Json& json) {
+  const Json& state = json["state"];
+  Rows rows{{"checkpoint", "every byte is as it was written"},
+            {"step", fmt::format("{}, {} samples; saved for {}", count_of(json, "step"),
+                                 count_of(state["run"], "samples"), state.value("reason", ""))},
+            {"dataset", state.value("dataset", "")},
+            {"size", sizes(json["files"])}};
+  if (const Json evaluation = state["run"].value("evaluation", Json()); evaluation.is_object()) {
+    add_evaluation(evaluation["model"], evaluation["baseline"].value("auc", NAN),
+                   evaluation["baseline"].value("ne", NAN), rows);
+    rows.push_back({"evaluated at", fmt::format("step {}", count_of(state["run"], "evaluated_at"))});
+  }
+  Rows tables{{"table", "rows", "in use", "width", "optimizer"}};
+  for (const Json& entry : json["tables"]) {
+    if (tables.size() > kMostListed) break;
+    tables.push_back({entry.value("name", ""), count_of(entry, "rows"), count_of(entry, "rows_alive"),
+                      count_of(entry, "dim"), entry.value("optimizer", "")});
+  }
+  std::string text = aligned(rows) + "\n" + table(tables);
+  if (json["tables"].size() > kMostListed)
+    text += fmt::format("and {} more\n", json["tables"].size() - kMostListed);
+  return text;
+}
+
+}  // namespace hstu
