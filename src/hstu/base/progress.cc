@@ -1,5 +1,6 @@
 #include "hstu/base/progress.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,25 @@
 #include "hstu/base/text.h"
 
 namespace hstu {
+
+std::string ProgressLine::text(int columns) const {
+  std::string line = fmt::format("{}: {} {}", stage, with_separators(done), unit);
+  if (total > 0) {
+    line += fmt::format(" of {} ({:.0f} %)", with_separators(total),
+                        100.0 * static_cast<double>(done) / static_cast<double>(total));
+  }
+  const std::string speed = fmt::format(", {} {}/s", with_separators(static_cast<std::int64_t>(rate)), unit);
+  const std::string left =
+      total > 0 && rate > 0
+          ? fmt::format(", {} left", human_duration(static_cast<double>(total - done) / rate))
+          : "";
+  const std::string end = detail.empty() ? "" : ", " + detail;
+  const auto width = static_cast<std::size_t>(columns);
+  const auto fits = [&](std::size_t size) { return columns <= 0 || size <= width; };
+  if (fits(line.size() + speed.size() + left.size() + end.size())) return line + speed + left + end;
+  line += fits(line.size() + left.size() + end.size()) ? left + end : end;
+  return line.substr(0, width);
+}
 
 Progress::Progress(std::string stage, std::int64_t total, std::string unit, std::int64_t done)
     : stage_(std::move(stage)),
@@ -40,18 +60,17 @@ void Progress::finish(const std::string& detail) {
 void Progress::print(const std::string& detail, bool last) {
   const double elapsed = seconds_since(start_);
   const double rate = elapsed > 0 ? static_cast<double>(done_ - first_) / elapsed : 0;
-  std::string line = fmt::format("{}: {} {}", stage_, with_separators(done_), unit_);
-  if (total_ > 0 && !last) {
-    line += fmt::format(" of {} ({:.0f} %)", with_separators(total_),
-                        100.0 * static_cast<double>(done_) / static_cast<double>(total_));
+  if (last) {
+    const std::string took = human_duration(elapsed) + (detail.empty() ? "" : ", " + detail);
+    tell("{}{}\n", terminal_ ? "\r\033[K" : "", ProgressLine{stage_, unit_, done_, 0, rate, took}.text());
+    return;
   }
-  line += fmt::format(", {} {}/s", with_separators(static_cast<std::int64_t>(rate)), unit_);
-  if (last) line += fmt::format(", {}", human_duration(elapsed));
-  if (!last && total_ > 0 && rate > 0) {
-    line += fmt::format(", {} left", human_duration(static_cast<double>(total_ - done_) / rate));
-  }
-  if (!detail.empty()) line += ", " + detail;
-  tell("{}{}{}", terminal_ ? "\r\033[K" : "", line, terminal_ && !last ? "" : "\n");
+  const ProgressLine line{stage_, unit_, done_, total_, rate, detail};
+  // One column stays free: a line as wide as the terminal would move the cursor to the next.
+  if (terminal_)
+    tell("\r\033[K{}", line.text(std::max(0, terminal_columns() - 1)));
+  else
+    tell("{}\n", line.text());
 }
 
 }  // namespace hstu

@@ -1,4 +1,5 @@
-// One progress line for long work: rewritten in place on a terminal; elsewhere, separate lines at intervals.
+// One progress line for long work: rewritten in place on a terminal, whose width it fits; elsewhere, separate
+// lines at intervals.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,18 @@
 #include "hstu/base/clock.h"
 
 namespace hstu {
+
+// What a progress line says.
+struct ProgressLine {
+  std::string stage, unit;
+  std::int64_t done = 0, total = 0;  // total <= 0: unknown
+  double rate = 0;                   // units a second
+  std::string detail;
+
+  // At most `columns` characters (0: any number). A narrow line first gives up the rate, then the time left,
+  // then its end.
+  std::string text(int columns = 0) const;
+};
 
 class Progress {
  public:

@@ -7,8 +7,16 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace hstu {
+
+// Columns of the terminal that is stderr; 0: stderr is no terminal, or does not know.
+inline int terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 // Writes the text to stderr without adding a line end.
 template <typename... Args>
