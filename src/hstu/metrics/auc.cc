@@ -1,42 +1,19 @@
 #include "hstu/metrics/auc.h"
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/metrics/scored_samples.h"
 
 namespace hstu {
 namespace {
 
 __extension__ using Wide = unsigned __int128;  // twice positives * negatives passes 64 bits near 3e9 of each
 
-struct Sample {
-  std::int64_t group;
-  double score;
-  bool positive;
-};
-
-template <typename Score>
-std::vector<Sample> checked_samples(std::span<const Score> scores, std::span<const std::uint8_t> labels,
-                                    std::span<const std::int64_t> groups) {
-  require(scores.size() == labels.size(), "AUC: expected as many labels as scores, found {} and {}",
-          labels.size(), scores.size());
-  require(groups.empty() || groups.size() == scores.size(),
-          "AUC: expected as many groups as scores, found {} and {}", groups.size(), scores.size());
-  std::vector<Sample> samples;
-  samples.reserve(scores.size());
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    check(!std::isnan(scores[i]), "AUC: expected numbers as scores, found nan at sample {}", i);
-    check(labels[i] <= 1, "AUC: expected labels 0 or 1, found {} at sample {}", labels[i], i);
-    samples.push_back({groups.empty() ? 0 : groups[i], static_cast<double>(scores[i]), labels[i] == 1});
-  }
-  return samples;
-}
-
 // Samples ascending by score. Counts in integers, so the value is exact except for the last division.
-std::optional<double> auc_of_sorted(std::span<const Sample> samples) {
+std::optional<double> auc_of_sorted(std::span<const ScoredSample> samples) {
   std::uint64_t positives = 0, negatives = 0;
   Wide twice_won = 0;  // a pair won counts 2, a tie 1
   for (std::size_t begin = 0; begin < samples.size();) {
@@ -56,9 +33,9 @@ std::optional<double> auc_of_sorted(std::span<const Sample> samples) {
 
 template <typename Score>
 std::optional<double> auc_of(std::span<const Score> scores, std::span<const std::uint8_t> labels) {
-  std::vector<Sample> samples = checked_samples(scores, labels, {});
+  std::vector<ScoredSample> samples = scored_samples(scores, labels, {});
   std::sort(samples.begin(), samples.end(),
-            [](const Sample& a, const Sample& b) { return a.score < b.score; });
+            [](const ScoredSample& a, const ScoredSample& b) { return a.score < b.score; });
   return auc_of_sorted(samples);
 }
 
@@ -67,8 +44,8 @@ GroupedAuc grouped_auc_of(std::span<const Score> scores, std::span<const std::ui
                           std::span<const std::int64_t> groups) {
   require(groups.size() == scores.size(), "GAUC: expected as many groups as scores, found {} and {}",
           groups.size(), scores.size());
-  std::vector<Sample> samples = checked_samples(scores, labels, groups);
-  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
+  std::vector<ScoredSample> samples = scored_samples(scores, labels, groups);
+  std::sort(samples.begin(), samples.end(), [](const ScoredSample& a, const ScoredSample& b) {
     return std::tie(a.group, a.score) < std::tie(b.group, b.score);
   });
   GroupedAuc result;
