@@ -30,8 +30,8 @@ std::vector<Tie> ties_of(std::span<const ScoredSample> list) {
   return ties;
 }
 
-// The sum over the tie's places of `total(places before the end) - total(places before the begin)`, shared
-// equally: what its positives are expected to get.
+// What the positives of a tie are expected to get, where the first n places of a list give total(n) together:
+// the tie's places are shared equally among its samples.
 template <typename Total>
 double expected_gain(const Tie& tie, const Total& total) {
   return static_cast<double>(tie.positives) * (total(tie.end) - total(tie.begin)) /
@@ -43,11 +43,11 @@ double expected_gain(const Tie& tie, const Total& total) {
 double expected_reciprocal_rank(const std::vector<Tie>& ties) {
   for (const Tie& tie : ties) {
     if (tie.positives == 0) continue;
-    const auto n = static_cast<double>(tie.size()), p = static_cast<double>(tie.positives);
-    double sum = 0, probability = p / n;
-    for (double j = 1; j <= n - p + 1; ++j) {
-      sum += probability / (static_cast<double>(tie.begin) + j);
-      probability *= (n - j - p + 1) / (n - j);
+    const std::size_t n = tie.size(), p = tie.positives;
+    double sum = 0, probability = static_cast<double>(p) / static_cast<double>(n);
+    for (std::size_t j = 1; j <= n - p + 1; ++j) {
+      sum += probability / static_cast<double>(tie.begin + j);
+      if (j < n) probability *= static_cast<double>(n - j - p + 1) / static_cast<double>(n - j);
     }
     return sum;
   }
