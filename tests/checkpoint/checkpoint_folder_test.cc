@@ -44,6 +44,20 @@ TEST(CheckpointFolder, PruningKeepsTheNewest) {
   EXPECT_THAT(steps_of(folder), ElementsAre(3, 4));
 }
 
+TEST(CheckpointFolder, PruningKeepsTheBest) {
+  const TemporaryFolder folder;
+  make(folder, {"step_00000001", "step_00000002", "step_00000003", "step_00000004"});
+  set_link(folder, kBestLink, folder / "step_00000002");
+  EXPECT_EQ(linked_checkpoint(folder, kBestLink)->step, 2);
+  prune_checkpoints(folder, 4, 1, 2);
+  EXPECT_THAT(steps_of(folder), ElementsAre(2, 4));
+  remove_link(folder, kBestLink);
+  EXPECT_FALSE(linked_checkpoint(folder, kBestLink));
+  EXPECT_NO_THROW(remove_link(folder, kBestLink)) << "there is none";
+  prune_checkpoints(folder, 4, 1);
+  EXPECT_THAT(steps_of(folder), ElementsAre(4));
+}
+
 TEST(CheckpointFolder, ClearsWhatInterruptedSavesLeft) {
   const TemporaryFolder folder;
   make(folder, {"step_00000001", "step_00000002.partial", "step_00000003.old", "step_123456789.new",
@@ -76,7 +90,7 @@ TEST(CheckpointFolder, CurrentLeadsToTheOneItWasSetTo) {
   const TemporaryFolder folder;
   make(folder, {"step_00000001", "step_00000002"});
   for (const char* name : {"step_00000001", "step_00000002"}) {
-    set_current(folder, folder / name);
+    set_link(folder, kCurrentLink, folder / name);
     EXPECT_EQ(fs::canonical(folder / "current"), fs::canonical(folder / name));
   }
   fs::rename(Path(folder), Path(folder).string() + "_moved");

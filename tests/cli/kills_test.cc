@@ -31,7 +31,7 @@ RunOptions busy_run(const Path& dataset) {
   options.features.item_rows = 10;
   options.evaluation.every_data_fraction = 0.2;
   options.evaluation.at_start = true;
-  options.checkpoint = {5, 4, 0, 1, 2};
+  options.checkpoint = {5, 4, 0, 1, 2, "auc"};
   options.metrics.every_steps = 2;
   options.metrics.tensorboard = true;
   return options;
@@ -93,7 +93,9 @@ class Kills : public ::testing::Test {
     EXPECT_EQ(testing::course(folder_ / name), testing::course(folder_ / "whole"));
     std::set<std::string> marks;
     for (const Json& line : testing::timeless_log(folder_ / name)) {
-      if (line.at("event") != "resume") continue;
+      // Step 0 has two restarts of its own: before its save, which the best evaluation asks for, and behind
+      // it.
+      if (line.at("event") != "resume" || line.at("step") == 0) continue;
       EXPECT_TRUE(marks.insert(line.at("step").dump()).second) << "two marks of one restart";
     }
     if (HasFailure()) ++differences_;

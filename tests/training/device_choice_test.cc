@@ -11,7 +11,7 @@ namespace {
 TEST(DeviceChoice, AutoIsTheFirstGpuOrSaysWhyNot) {
   const DeviceChoice choice = choose_device("auto");
   EXPECT_EQ(choice.device, cuda_device_count() > 0 ? Device::cuda(0) : Device::host());
-  EXPECT_THAT(choice.why, testing::StartsWith(cuda_device_count() > 0 ? "the first GPU" : "no GPU: "));
+  EXPECT_THAT(choice.why, ::testing::StartsWith(cuda_device_count() > 0 ? "the first GPU" : "no GPU: "));
 }
 
 TEST(DeviceChoice, WhatIsAskedForIsTakenOrRefused) {

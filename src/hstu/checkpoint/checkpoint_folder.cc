@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step_";
 constexpr std::string_view kOld = ".old";
-constexpr const char* kCurrent = "current";
 
 std::optional<std::int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -69,13 +68,29 @@ std::optional<CheckpointEntry> latest_checkpoint(const Path& folder) {
   return entries.back();
 }
 
-void set_current(const Path& folder, const Path& checkpoint) {
-  const Path current = folder / kCurrent, temporary = current.string() + ".partial";
+void set_link(const Path& folder, const char* name, const Path& checkpoint) {
+  const Path link = folder / name, temporary = link.string() + ".partial";
   std::error_code error;
   fs::remove(temporary, error);
   fs::create_symlink(checkpoint.filename(), temporary, error);
   if (error) fail("cannot create the link {}: {}", temporary.string(), error.message());
-  rename_folder(temporary, current);
+  rename_folder(temporary, link);
+}
+
+void remove_link(const Path& folder, const char* name) {
+  std::error_code error;
+  if (fs::is_symlink(folder / name, error)) fs::remove(folder / name, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail("cannot remove the link {}: {}", (folder / name).string(), error.message());
+}
+
+std::optional<CheckpointEntry> linked_checkpoint(const Path& folder, const char* name) {
+  std::error_code error;
+  const Path target = fs::read_symlink(folder / name, error);
+  if (error) return std::nullopt;
+  for (const CheckpointEntry& entry : list_checkpoints(folder))
+    if (entry.path.filename() == target) return entry;
+  return std::nullopt;
 }
 
 void clear_leftovers(const Path& folder) {
@@ -83,7 +98,8 @@ void clear_leftovers(const Path& folder) {
   std::vector<Path> leftovers;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string extension = entry.path().extension().string();
-    const bool ours = entry.path().stem() == kCurrent || step_of(entry.path().stem().string());
+    const Path stem = entry.path().stem();
+    const bool ours = stem == kCurrentLink || stem == kBestLink || step_of(stem.string());
     if (ours && (extension == ".partial" || extension == ".new" || extension == kOld))
       leftovers.push_back(entry.path());
   }
@@ -93,12 +109,13 @@ void clear_leftovers(const Path& folder) {
   }
 }
 
-void prune_checkpoints(const Path& folder, std::int64_t newest_step, std::int64_t keep) {
+void prune_checkpoints(const Path& folder, std::int64_t newest_step, std::int64_t keep,
+                       std::int64_t best_step) {
   if (keep <= 0) return;
   auto entries = list_checkpoints(folder);
   std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > newest_step; });
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < entries.size(); ++i)
-    remove_folder(entries[i].path);
+    if (entries[i].step != best_step) remove_folder(entries[i].path);
 }
 
 void replace_folder(const Path& replacement, const Path& path) {

@@ -13,8 +13,7 @@ namespace {
 
 struct EvalWords {
   Path run, predictions, data;
-  std::int64_t checkpoint = -1;
-  std::string device;
+  std::string checkpoint, device;
   int threads = 0;
 };
 
@@ -25,8 +24,7 @@ void add_eval_command(CLI::App& app) {
   CLI::App* const command =
       app.add_subcommand("eval", "Evaluate a run's checkpoint, exactly as training did");
   command->add_option("RUN", words->run, "folder of the run")->required();
-  command->add_option("--checkpoint", words->checkpoint, "of this step; default: the newest")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
+  command->add_option("--checkpoint", words->checkpoint, "of this step, or best; default: the newest");
   command->add_option("--data", words->data, "the dataset, when it has moved since the run");
   command->add_option(
       "--predictions", words->predictions,

@@ -47,6 +47,8 @@ Json inspect(const Path& path) {
     json["config_hash"] = config_hash(to_toml(read_run_options(run)));
     for (const CheckpointEntry& entry : list_checkpoints(run.checkpoints()))
       json["checkpoints"].push_back(entry.step);
+    if (const auto best = linked_checkpoint(run.checkpoints(), kBestLink))
+      json["best_checkpoint"] = best->step;
     if (std::filesystem::exists(run.summary()))
       json["summary"] = parse_json(read_file(run.summary()), run.summary());
     return json;

@@ -102,6 +102,10 @@ TrainRequest request_of(const TrainWords& words) {
 void print_result(const TrainResult& result) {
   fmt::print("{} after {} steps, {} samples ({:.0f} samples/s)\n", result.reason, result.steps,
              with_separators(result.samples), result.samples_per_s);
+  if (result.reason == "patience") {
+    fmt::print("stopped by patience: {} evaluations without an improvement of {}\n", result.best.stale,
+               result.best.metric);
+  }
   if (result.evaluation) {
     const auto cell = [](const std::optional<double>& value) {
       return value ? fmt::format("{:.4f}", *value) : std::string("undefined");
@@ -114,7 +118,15 @@ void print_result(const TrainResult& result) {
                        cell(baseline.gauc)}}));
     fmt::print("{} samples, {} positive, {} users with both\n", with_separators(model.n),
                with_separators(model.n_pos), with_separators(model.n_groups));
+    for (const auto& [name, value] : result.evaluation->lists) fmt::print("{} {}\n", name, cell(value));
   }
+  if (result.best.step >= 0) {
+    fmt::print("best {}: {:.4f} at step {}, kept as checkpoints/best\n", result.best.metric,
+               result.best.value.value_or(0), result.best.step);
+  } else if (!result.best.metric.empty()) {
+    fmt::print("no best checkpoint: no evaluation defined {}\n", result.best.metric);
+  }
+  tell("{}", result.warning);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/run/best_evaluation.h"
 #include "hstu/run/options.h"
 
 namespace hstu {
@@ -100,6 +101,24 @@ void check_memory(const Config& o) {
   }
 }
 
+// The metric of the best checkpoint and of patience is measured, and more than once.
+void check_best(const RunOptions& o, bool held_out) {
+  const std::string& best = o.checkpoint.best;
+  if (best.empty()) {
+    if (o.evaluation.patience > 0)
+      fail_usage("evaluation.patience = {} needs a metric: set checkpoint.best = \"auc\"",
+                 o.evaluation.patience);
+    return;
+  }
+  if (!held_out)
+    fail_usage("checkpoint.best = \"{}\", but nothing is held out: set evaluation.holdout_fraction", best);
+  const std::vector<std::int64_t>& cutoffs = o.evaluation.ranking_k;
+  const auto k = cutoff_of(best);
+  if (k ? std::find(cutoffs.begin(), cutoffs.end(), *k) == cutoffs.end() : best == "mrr" && cutoffs.empty())
+    fail_usage("checkpoint.best = \"{}\" is not measured: set evaluation.ranking_k = [{}]", best,
+               k.value_or(10));
+}
+
 }  // namespace
 
 void check_consistency(const RunOptions& o) {
@@ -120,6 +139,7 @@ void check_consistency(const RunOptions& o) {
   if (o.evaluation.every_windows > 0 && o.evaluation.every_data_fraction > 0) {
     fail_usage("evaluation.every_windows and evaluation.every_data_fraction contradict each other: set one");
   }
+  check_best(o, held_out);
   const std::int64_t longest =
       static_cast<std::int64_t>(o.features.context.size()) + o.data.options.history_length + 1;
   if (o.model_kind == ModelKind::ranking_gr) {

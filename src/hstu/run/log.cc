@@ -147,6 +147,7 @@ void RunLog::evaluation(const EvaluationResult& result, const RunState& state,
       {"event", "eval"}, {"step", state.step}, {"window", state.next.window}, {"samples", state.samples}};
   line.update(to_json(result));
   add_lifetime(line, metrics.evaluations());
+  if (!state.best.metric.empty()) line["best"] = to_json(state.best);
   line["eval_s"] = result.seconds;
   write(std::move(line));
   if (result.model.auc) last_auc_ = fmt::format(", AUC {:.4f}", *result.model.auc);
@@ -176,6 +177,7 @@ void RunLog::end(const std::string& reason, const RunState& state) {
          {"reason", reason},
          {"step", state.step},
          {"samples", state.samples},
+         {"best", to_json(state.best)},
          {"training_s", training_seconds()}});
   sync();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hstu/run/best_evaluation.h"
 #include "hstu/run/model_options.h"
 
 namespace hstu {
@@ -127,7 +128,15 @@ void describe(ConfigFields& f, EvaluationSection& o) {
           "no evaluation by either cadence before this fraction of an epoch's steps", rule::between(0, 1));
   f.field("target_auc", o.target_auc, "stop when an evaluation reaches this AUC; 0: never",
           rule::between(0, 1));
+  f.field("patience", o.patience,
+          "stop after this many evaluations in a row that do not improve checkpoint.best; 0: never",
+          rule::at_least(0));
+  f.field("min_delta", o.min_delta, "patience: a smaller improvement of the metric is none",
+          rule::at_least(0));
   f.field("max_samples", o.max_samples, "score the first samples only; 0: all", rule::at_least(0));
+  f.field("ranking_k", o.ranking_k,
+          "NDCG and recall at these places, and MRR, of the list of each user's held-out samples; []: not",
+          rule::between(1, 1e6));
 }
 
 void describe(ConfigFields& f, CheckpointSection& o) {
@@ -140,6 +149,10 @@ void describe(ConfigFields& f, CheckpointSection& o) {
   f.field("every_windows", o.every_windows, "save at the end of every so many training windows; 0: not",
           rule::at_least(0));
   f.field("keep", o.keep, "newest checkpoints to keep; 0: all", rule::at_least(0));
+  f.field("best", o.best,
+          "keep the checkpoint of the best evaluation too, by this metric: auc, gauc, gauc_mean, accuracy, "
+          "ne, log_loss, or with evaluation.ranking_k mrr, ndcg@K, recall@K; \"\": not",
+          rule::parsed_by(check_metric));
 }
 
 void describe(ConfigFields& f, WarmStartSection& o) {

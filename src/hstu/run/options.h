@@ -86,7 +86,10 @@ struct EvaluationSection {
   double every_data_fraction = 0;
   double skip_until_fraction = 0;
   double target_auc = 0;
+  std::int64_t patience = 0;
+  double min_delta = 0;
   std::int64_t max_samples = 0;
+  std::vector<std::int64_t> ranking_k = {};  // cutoffs of NDCG and recall; empty: no list metrics
 };
 
 struct CheckpointSection {
@@ -95,6 +98,7 @@ struct CheckpointSection {
   double every_seconds = 1800;
   std::int64_t every_windows = 0;
   std::int64_t keep = 2;
+  std::string best = {};  // a metric of run/best_evaluation.h; "": no best checkpoint is kept
 };
 
 struct WarmStartSection {

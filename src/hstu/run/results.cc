@@ -15,6 +15,7 @@ Json to_json(const EvaluationResult& result) {
   json["auc_binned"] = result.auc_binned;
   json["baseline_auc"] = result.baseline.auc;
   json["baseline_ne"] = result.baseline.ne;
+  for (const auto& [name, value] : result.lists) json[name] = value;
   add_parts(result, json);
   return json;
 }
@@ -23,6 +24,7 @@ Json evaluation_state(const EvaluationResult& result) {
   Json state{{"model", to_json(result.model)},
              {"baseline", to_json(result.baseline)},
              {"auc_binned", result.auc_binned}};
+  for (const auto& [name, value] : result.lists) state["lists"][name] = value;
   add_parts(result, state);
   return state;
 }
@@ -33,7 +35,12 @@ EvaluationResult evaluation_from_state(const Json& state) {
                           state.at("auc_binned").get<std::optional<double>>(),
                           0,
                           state.value("bad_ids", std::map<std::string, std::int64_t>()),
+                          {},
                           {}};
+  if (state.contains("lists")) {
+    for (const auto& [name, value] : state.at("lists").items())
+      result.lists[name] = value.get<std::optional<double>>();
+  }
   if (state.contains("tasks")) {
     for (const auto& [task, metrics] : state.at("tasks").items())
       result.tasks[task] = ranking_metrics_from_json(metrics);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hstu/base/json.h"
+#include "hstu/metrics/list_metrics.h"
 #include "hstu/metrics/ranking.h"
 #include "hstu/model/layer_flops.h"
 
@@ -47,10 +48,11 @@ struct EvaluationResult {
   // Ids outside their table in the evaluated samples, by feature; features without such ids are omitted.
   std::map<std::string, std::int64_t> bad_ids;
   std::map<std::string, RankingMetrics> tasks;  // each of the model's tasks; empty if it has only one
+  ListMetrics lists;  // of users' lists, at evaluation.ranking_k; empty if no k is given
 };
 
-// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "bad_ids" and
-// "tasks", as the log and `hstu eval` report them.
+// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "mrr", "ndcg@10" and
+// the like, "bad_ids" and "tasks", as the log and `hstu eval` report them.
 Json to_json(const EvaluationResult& result);
 
 // Converts the whole result except its time to the form in checkpoints, and back.

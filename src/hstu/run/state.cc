@@ -14,7 +14,8 @@ Json to_json(const RunState& state) {
           {"window_end", state.window_end},
           {"evaluation", state.evaluation ? evaluation_state(*state.evaluation) : Json()},
           {"evaluated_at", state.evaluated_at},
-          {"evaluation_due", state.evaluation_due}};
+          {"evaluation_due", state.evaluation_due},
+          {"best", to_json(state.best)}};
 }
 
 void read(const Json& json, RunState& state) {
@@ -29,6 +30,7 @@ void read(const Json& json, RunState& state) {
   if (!json.at("evaluation").is_null()) state.evaluation = evaluation_from_state(json.at("evaluation"));
   json.at("evaluated_at").get_to(state.evaluated_at);
   json.at("evaluation_due").get_to(state.evaluation_due);
+  state.best = best_evaluation_from_json(json.value("best", Json()));  // earlier versions lack it
 }
 
 // Descriptions in checkpoints are plain nlohmann::json.
@@ -80,6 +82,19 @@ Path find_checkpoint(const Path& checkpoints, std::int64_t step) {
   }
   fail_usage("there is no checkpoint of step {} in {}; there are: {}", step, checkpoints.string(),
              fmt::join(known, ", "));
+}
+
+Path find_checkpoint(const Path& checkpoints, const std::string& word) {
+  if (word.empty()) return find_checkpoint(checkpoints, -1);
+  if (word == kBestLink) {
+    const auto best = linked_checkpoint(checkpoints, kBestLink);
+    if (!best)
+      fail_usage("{} has no best checkpoint: train with checkpoint.best = \"auc\"", checkpoints.string());
+    return best->path;
+  }
+  const auto step = parse_number<std::int64_t>(word);
+  if (!step || *step < 0) fail_usage("--checkpoint {}: expected a step or best", word);
+  return find_checkpoint(checkpoints, *step);
 }
 
 }  // namespace hstu

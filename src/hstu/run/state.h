@@ -11,6 +11,7 @@
 #include "hstu/batching/schedule.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/dataset/dataset.h"
+#include "hstu/run/best_evaluation.h"
 #include "hstu/run/options.h"
 #include "hstu/run/results.h"
 
@@ -29,6 +30,7 @@ struct RunState {
   std::optional<EvaluationResult> evaluation;
   std::int64_t evaluated_at = -1;
   bool evaluation_due = false;  // at this step; it was interrupted
+  BestEvaluation best;          // of the evaluations so far
 };
 
 // What a checkpoint records of its run.
@@ -52,5 +54,7 @@ RunOptions saved_options(const Checkpoint& checkpoint);
 
 // The checkpoint of a step (-1: the newest) in RUN/checkpoints. UsageError listing the existing steps.
 Path find_checkpoint(const Path& checkpoints, std::int64_t step);
+// The checkpoint that --checkpoint names: a step, "best", or "" for the newest. UsageError for other words.
+Path find_checkpoint(const Path& checkpoints, const std::string& word);
 
 }  // namespace hstu

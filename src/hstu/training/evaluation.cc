@@ -74,10 +74,12 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   const RankingSamples& first = samples_.front();
   for (std::size_t i = 0; i < first.probabilities().size(); ++i)
     totals_.add(first.probabilities()[i], first.labels()[i] != 0);
-  EvaluationResult result{first.metrics(), *baseline_, totals_.auc.value(), seconds_since(start), {}, {}};
+  EvaluationResult result{first.metrics(), *baseline_, totals_.auc.value(), seconds_since(start), {}, {}, {}};
   const std::vector<std::string> tasks = experiment_.learner().model->tasks();
   for (std::size_t k = 0; tasks.size() > 1 && k < tasks.size(); ++k)
     result.tasks[tasks[k]] = samples_[k].metrics();
+  if (const auto& cutoffs = experiment_.options().evaluation.ranking_k; !cutoffs.empty())
+    result.lists = list_metrics(first.probabilities(), first.labels(), first.groups(), cutoffs);
   for (const BadIds::Feature& feature : bad_ids_.features())
     if (feature.count > 0) result.bad_ids[feature.name] = feature.count;
   progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)

@@ -8,6 +8,7 @@
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
 #include "hstu/batching/loader.h"
+#include "hstu/run/bad_id_warning.h"
 #include "hstu/run/cadence.h"
 #include "hstu/run/lock.h"
 #include "hstu/run/log.h"
@@ -55,7 +56,8 @@ class Run {
                      : std::vector<ConfigDifference>{}),
         experiment_(fitting(request.options)),
         metrics_(request.options.metrics.window_samples),
-        state_(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(), state_sections()) : first_state()),
+        state_(following(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(), state_sections())
+                                     : first_state())),
         last_step_(last_step(experiment_)),
         profiler_(request.profile, experiment_.learner().compute, request.folder.path, state_.step,
                   last_step_),
@@ -81,6 +83,11 @@ class Run {
  private:
   TrainResult train() {
     begin_log();
+    if (!evaluator_.has_samples()) {
+      tell(
+          "no evaluation: nothing is held out; evaluation.holdout_fraction = 0.1 holds out the latest tenth "
+          "(hstu config --template --for DATASET writes a whole configuration)\n");
+    }
     fault_point("open");
     const bool evaluates_first = state_.step == 0 && request_.options.evaluation.at_start;
     auto reason =
@@ -113,6 +120,16 @@ class Run {
     return {};
   }
 
+  // The state, whose best evaluation is one by the metric of the configuration.
+  RunState following(RunState state) const {
+    const std::string& metric = request_.options.checkpoint.best;
+    if (state.best.metric != metric) {
+      state.best = {};
+      state.best.metric = metric;
+    }
+    return state;
+  }
+
   std::vector<Section> state_sections() { return sections(experiment_.learner(), metrics_); }
 
   RunFacts facts() const {
@@ -139,6 +156,14 @@ class Run {
     if (!record.ended) rewind_log(folder.metrics(), *checkpoint_);
     tidy(checkpoint_->path());
     tell("continuing from {} (step {})\n", checkpoint_->path().string(), state_.step);
+    // --from-step may go back to a time whose best checkpoint was removed when a better one came.
+    if (state_.best.step >= 0 && !linked_checkpoint(folder.checkpoints(), kBestLink)) {
+      tell(
+          "WARNING: the best checkpoint of that time, of step {}, does not exist any more: none is the best "
+          "until "
+          "an evaluation is better\n",
+          state_.best.step);
+    }
     return record;
   }
 
@@ -210,6 +235,8 @@ class Run {
     if (!result) return;
     state_.evaluation = result;
     state_.evaluated_at = state_.step;
+    best_before_ = state_.best;
+    state_.best.add(*result, state_.step, request_.options.evaluation.min_delta);
     evaluated_since_save_ = true;
     metrics_.add_evaluation(evaluator_.totals());
     log_.evaluation(*result, state_, metrics_);
@@ -222,6 +249,8 @@ class Run {
     const bool evaluated = state_.evaluation && state_.evaluated_at == state_.step;
     if (target > 0 && evaluated && state_.evaluation->model.auc.value_or(0) >= target) return "target";
     if (state_.step >= last_step_) return "completed";
+    const std::int64_t patience = request_.options.evaluation.patience;
+    if (patience > 0 && evaluated && state_.best.stale >= patience) return "patience";
     return std::nullopt;
   }
 
@@ -239,6 +268,7 @@ class Run {
     if (end && *end != "interrupted") return "end_of_run";
     if (end && (saved || state_.step == 0)) return std::nullopt;  // a resume repeats what is not saved
     if (state_.evaluation_due) return "interrupted";
+    if (evaluated_since_save_ && state_.best.step == state_.step) return "best_evaluation";
     const auto reason = save_cadence_.due(state_, Clock::now());
     return !reason && end ? "interrupted" : reason;
   }
@@ -263,6 +293,11 @@ class Run {
           "the last save failed: {}. Everything after the newest checkpoint is lost; correct the cause, then "
           "continue with hstu train --resume {}",
           error.what(), request_.folder.path.string());
+      // The best checkpoint is one that exists.
+      if (state_.best.step == state_.step) {
+        state_.best.step = best_before_.step;
+        state_.best.value = best_before_.value;
+      }
       return;
     }
     saved_at_ = state_.step;
@@ -277,17 +312,34 @@ class Run {
     const Path checkpoints = request_.folder.checkpoints();
     try {
       fault_point("save.renamed");
-      set_current(checkpoints, newest);
+      set_link(checkpoints, kCurrentLink, newest);
+      link_best();
       fault_point("save.prune");
       clear_leftovers(checkpoints);
-      prune_checkpoints(checkpoints, state_.step, request_.options.checkpoint.keep);
+      prune_checkpoints(checkpoints, state_.step, request_.options.checkpoint.keep, state_.best.step);
     } catch (const Error& error) {
       tell("\nWARNING: {}\n", error.what());
     }
   }
 
+  void link_best() const {
+    const Path checkpoints = request_.folder.checkpoints();
+    const Path best = checkpoints / checkpoint_name(std::max<std::int64_t>(state_.best.step, 0));
+    if (state_.best.step >= 0 && std::filesystem::exists(best))
+      set_link(checkpoints, kBestLink, best);
+    else
+      remove_link(checkpoints, kBestLink);
+  }
+
   TrainResult finish(const std::string& reason) {
-    TrainResult result{reason, state_.step, state_.samples, 0, state_.evaluation};
+    const EvaluationResult* const last = state_.evaluation ? &*state_.evaluation : nullptr;
+    TrainResult result{reason,
+                       state_.step,
+                       state_.samples,
+                       0,
+                       state_.evaluation,
+                       state_.best,
+                       bad_id_warning(experiment_.learner().bad_ids.features(), last)};
     const std::int64_t samples = state_.samples - samples_without_time_;
     if (log_.training_seconds() > 0)
       result.samples_per_s = static_cast<double>(samples) / log_.training_seconds();
@@ -296,6 +348,7 @@ class Run {
                  {"samples", state_.samples},
                  {"samples_per_s", result.samples_per_s},
                  {"training_s", log_.training_seconds()},
+                 {"best", to_json(state_.best)},
                  {"eval", nullptr}};
     if (state_.evaluation) summary["eval"] = to_json(*state_.evaluation);
     write_file(request_.folder.summary(), summary.dump(2) + "\n");
@@ -317,6 +370,7 @@ class Run {
   EvaluationCadence evaluation_cadence_;
   std::int64_t saved_at_ = -1;
   bool evaluated_since_save_ = false;
+  BestEvaluation best_before_;  // before the last evaluation
   LogRecord record_;
   std::int64_t samples_without_time_ = record_.begun ? 0 : state_.samples;
   RunLog log_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hstu/run/best_evaluation.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/options.h"
 #include "hstu/run/results.h"
@@ -28,17 +29,19 @@ struct TrainRequest {
 };
 
 struct TrainResult {
-  std::string reason;  // "completed", "target" or "interrupted"
+  std::string reason;  // "completed", "target", "patience" or "interrupted"
   std::int64_t steps = 0, samples = 0;
   double samples_per_s = 0;                    // of training alone
   std::optional<EvaluationResult> evaluation;  // the last one
+  BestEvaluation best;                         // by checkpoint.best
+  std::string warning;                         // about ids outside their tables; "": there were none
 };
 
-// Trains to the end, the target or the signal. Leaves metrics.jsonl, checkpoints/ and summary.json in the
-// folder. A save that fails is reported and training continues; Error if the last one fails. Error naming
-// the newest good checkpoint if a number is NaN or infinite: such a number is never saved. A new run that
-// fails before its first step is complete leaves no folder. UsageError, with nothing changed, if another
-// process trains this run or the configuration differs from the run's.
+// Trains to the end, the target, the end of patience or the signal. Leaves metrics.jsonl, checkpoints/ and
+// summary.json in the folder. A save that fails is reported and training continues; Error if the last one
+// fails. Error naming the newest good checkpoint if a number is NaN or infinite: such a number is never
+// saved. A new run that fails before its first step is complete leaves no folder. UsageError, with nothing
+// changed, if another process trains this run or the configuration differs from the run's.
 TrainResult train(const TrainRequest& request);
 
 }  // namespace hstu

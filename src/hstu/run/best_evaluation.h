@@ -1,0 +1,43 @@
+// The best evaluation of a run by one metric, and the evaluations since it improved: what checkpoint.best and
+// evaluation.patience look at. docs/runs.md
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "hstu/base/json.h"
+#include "hstu/run/results.h"
+
+namespace hstu {
+
+// UsageError unless `name` is "", one of auc, gauc, gauc_mean, accuracy, ne, log_loss, mrr, or ndcg@K or
+// recall@K with K >= 1.
+void check_metric(const std::string& name);
+// The K of a metric with a cutoff.
+std::optional<std::int64_t> cutoff_of(const std::string& name);
+// False for ne and log_loss.
+bool larger_is_better(const std::string& name);
+// Empty if the samples do not define the metric, or the evaluation did not measure it.
+std::optional<double> metric_of(const EvaluationResult& result, const std::string& name);
+
+struct BestEvaluation {
+  std::string metric;           // "": none is compared, and the rest keeps its value
+  std::int64_t step = -1;       // of the best evaluation, of equal ones the first; -1: none so far
+  std::optional<double> value;  // of the metric, at that step
+  // For patience: the latest value that improved on its predecessor by more than min_delta, and the
+  // evaluations since then.
+  std::optional<double> reference;
+  std::int64_t stale = 0;
+
+  // An evaluation that does not define the metric changes nothing.
+  void add(const EvaluationResult& result, std::int64_t at_step, double min_delta);
+
+  bool operator==(const BestEvaluation&) const = default;
+};
+
+// {"metric", "step", "value", "reference", "stale"}, exact in every bit; null without a metric.
+Json to_json(const BestEvaluation& best);
+BestEvaluation best_evaluation_from_json(const Json& json);
+
+}  // namespace hstu
