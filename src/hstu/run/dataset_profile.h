@@ -1,0 +1,27 @@
+// What a dataset is like, as far as a configuration depends on it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hstu/dataset/dataset.h"
+
+namespace hstu {
+
+struct DatasetProfile {
+  Path path;
+  Manifest manifest;
+  std::int64_t median_events = 0, long_events = 0;  // events of a user: the median, and that of 9 users in 10
+  std::int64_t min_user_id = 0, max_user_id = 0;
+  // Of the dataset's anchor index, or a small one that leaves most users their events.
+  std::int64_t min_history = 0;
+  std::int64_t samples = 0;  // rankable events with min_history earlier ones; an estimate for large datasets
+  // Of the latest tenth of the samples: the share whose user has at least five earlier events before it.
+  double known_users = 0;
+};
+
+// Reads all users and the times of up to five million events. UsageError if the folder is not a dataset or
+// has no sample.
+DatasetProfile profile_dataset(const Path& path);
+
+}  // namespace hstu

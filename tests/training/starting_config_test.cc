@@ -1,0 +1,101 @@
+// Configurations made for a dataset train it as they are.
+#include "hstu/run/starting_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/training/memory_plan.h"
+#include "training/run_fixture.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// `at(user, n)`: the time of a user's n-th event.
+template <typename TimeOf>
+void write_events(const Path& folder, const TimeOf& time_of, std::int64_t user_step = 1,
+                  bool all_positive = false) {
+  Manifest description;
+  description.name = "with \"quotes\"";
+  description.actions = {{"positive", 1}, {"negative", 2}};
+  description.label = "positive";
+  description.pools = {"positive", "negative"};
+  EventTable table;
+  std::vector<std::int64_t> user, item, time;
+  RandomStream random{3};
+  for (std::int64_t u = 0; u < 30; ++u) {
+    for (std::int64_t n = 0; n < 20; ++n) {
+      user.push_back(u * user_step);
+      item.push_back(1 + static_cast<std::int64_t>(random.below(9)));
+      time.push_back(time_of(u, n));
+      table.action.push_back(
+          static_cast<std::uint8_t>((all_positive || random.below(2) == 0 ? 1 : 2) | kRankableBit));
+    }
+  }
+  table.user.append(user);
+  table.item.append(item);
+  table.time.append(time);
+  std::filesystem::create_directories(folder);
+  write_dataset(folder, description, table, {item_attribute("genre", {0, 1, 1, 2, 2, 3, 3, 4, 4, 5})});
+}
+
+class StartingConfigs : public ::testing::Test {
+ protected:
+  // Trains a few steps of the configuration and returns its text.
+  std::string train_as_it_is(const std::string& name) {
+    const std::string text = starting_config(profile_dataset(folder_ / name));
+    const RunOptions options =
+        parse_config<RunOptions>(text, name, std::vector<std::string>{"training.max_steps=3", "device=host"});
+    check_consistency(options);
+    plan_memory(options, planned_device(Device::host()).device);
+    const TrainResult result = train({.options = options,
+                                      .folder = create_run_folder(folder_ / (name + "_run"), options),
+                                      .version = "test"});
+    EXPECT_EQ(result.reason, "completed") << text;
+    EXPECT_EQ(result.steps, 3);
+    EXPECT_TRUE(result.evaluation) << "no evaluation";
+    EXPECT_EQ(result.warning, "");
+    return text;
+  }
+  Path folder_ = temporary_folder();
+};
+
+TEST_F(StartingConfigs, OfUsersThatComeBack) {
+  write_events(folder_ / "regulars", [](std::int64_t u, std::int64_t n) { return 1000 * n + u; });
+  const std::string text = train_as_it_is("regulars");
+  EXPECT_THAT(text, HasSubstr("600 events of 30 users and 9 items"));
+  EXPECT_THAT(text, HasSubstr("100 % of the latest samples"));
+  EXPECT_THAT(text, HasSubstr("keys = [\"user\"]\nhashed = false"));
+  EXPECT_THAT(text, HasSubstr("keys = [\"user\", \"genre\"]"));
+  EXPECT_THAT(text, HasSubstr("history_length = 32"));
+  EXPECT_THAT(text, HasSubstr("best = \"auc\""));
+}
+
+TEST_F(StartingConfigs, OfUsersThatComeOnce) {
+  write_events(folder_ / "guests", [](std::int64_t u, std::int64_t n) { return 1000 * u + n; });
+  const std::string text = train_as_it_is("guests");
+  EXPECT_THAT(text, HasSubstr("No feature identifies the user"));
+  EXPECT_THAT(text, Not(HasSubstr("[[features.context]]")));
+}
+
+TEST_F(StartingConfigs, OfHashedUsers) {
+  write_events(
+      folder_ / "hashed", [](std::int64_t u, std::int64_t n) { return 1000 * n + u; }, std::int64_t{1} << 57);
+  EXPECT_THAT(train_as_it_is("hashed"), HasSubstr("keys = [\"user\"]\nrows = 1024"));
+}
+
+TEST_F(StartingConfigs, OfOneTimeHoldOutUsers) {
+  write_events(folder_ / "instant", [](std::int64_t, std::int64_t) { return 7; });
+  EXPECT_THAT(train_as_it_is("instant"), HasSubstr("train_user_fraction = 0.9"));
+}
+
+TEST_F(StartingConfigs, OfOneClassFollowALossThatIsDefined) {
+  write_events(
+      folder_ / "positives", [](std::int64_t u, std::int64_t n) { return 1000 * n + u; }, 1, true);
+  EXPECT_THAT(train_as_it_is("positives"), HasSubstr("best = \"log_loss\""));
+}
+
+}  // namespace
+}  // namespace hstu
