@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hstu/base/error.h"
+#include "hstu/report/comparison.h"
 #include "hstu/report/stage_drawing.h"
 
 namespace hstu {
@@ -99,6 +100,35 @@ TEST(Report, DrawsTheMetricsOfTraining) {
   EXPECT_THAT(page, HasSubstr("<h2>AUC of training samples, before the update</h2>"));
   EXPECT_THAT(page, HasSubstr("latest samples: 0.625 at 640"));
   EXPECT_THAT(page, HasSubstr("all training samples: 0.9 at 640"));
+}
+
+TEST(Report, DrawsLossGaucAndListsOfEvaluations) {
+  std::vector<Json> lines = lines_of_a_run();
+  lines.push_back({{"event", "eval"},
+                   {"step", 20},
+                   {"samples", 640},
+                   {"log_loss", 0.55},
+                   {"gauc", 0.66},
+                   {"gauc_mean", 0.64},
+                   {"ndcg@10", 0.31}});
+  const std::string page = report_html({.title = "run", .metrics = RunMetrics(lines), .config = ""});
+  EXPECT_THAT(page, HasSubstr("<h2>log loss of the held-out samples</h2>"));
+  EXPECT_THAT(page, HasSubstr("model: 0.55 at 640"));
+  EXPECT_THAT(page, HasSubstr("users by their samples: 0.66 at 640"));
+  EXPECT_THAT(page, HasSubstr("users alike: 0.64 at 640"));
+  EXPECT_THAT(page, HasSubstr("ndcg@10: 0.31 at 640"));
+}
+
+TEST(Comparison, DrawsEveryRunInEveryChart) {
+  std::vector<NamedRun> runs;
+  for (int i = 0; i < 8; ++i)
+    runs.push_back({"run <" + std::to_string(i) + ">", RunMetrics(lines_of_a_run())});
+  const std::string page = comparison_html("a & b", {{"run", "AUC"}, {"run <0>", "0.71"}}, runs);
+  EXPECT_THAT(page, HasSubstr("<h1>a &amp; b</h1>"));
+  EXPECT_THAT(page, HasSubstr("<td>run &lt;0&gt;</td><td>0.71</td>"));
+  EXPECT_THAT(page, HasSubstr("run &lt;7&gt;: 0.71 at 320"));
+  EXPECT_THAT(page, HasSubstr("class=\"line s1 dotted\""));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
 }
 
 TEST(Report, DrawsTheStagesOfAStep) {

@@ -116,8 +116,7 @@ class Drawing {
     std::string points;
     for (std::size_t i = 0; i < series.x.size(); ++i)
       points += fmt::format("{:.1f},{:.1f} ", x_of(series.x[i]), y_of(series.y[i]));
-    text += fmt::format("<polyline class=\"line s{}{}\" points=\"{}\"/>\n", s % 6,
-                        series.dashed ? " dashed" : "", points);
+    text += fmt::format("<polyline class=\"{}\" points=\"{}\"/>\n", line_class(s), points);
     // Marks the points if they are few; a mark shows its numbers when the pointer is on it.
     if (series.dashed || series.x.size() > 60) return;
     for (std::size_t i = 0; i < series.x.size(); ++i) {
@@ -129,14 +128,19 @@ class Drawing {
     }
   }
 
+  // Six colours; the lines after them are dotted.
+  std::string line_class(std::size_t s) const {
+    return fmt::format("line s{}{}{}", s % 6, s >= 6 ? " dotted" : "", series_[s].dashed ? " dashed" : "");
+  }
+
   std::string legend() const {
     std::string text = "<p class=\"legend\">";
     for (std::size_t s = 0; s < series_.size(); ++s) {
       const Series& series = series_[s];
       text += fmt::format(
-          "<span><svg class=\"key\" viewBox=\"0 0 24 8\"><line class=\"line s{}{}\" x1=\"0\" x2=\"24\" "
+          "<span><svg class=\"key\" viewBox=\"0 0 24 8\"><line class=\"{}\" x1=\"0\" x2=\"24\" "
           "y1=\"4\" y2=\"4\"/></svg>{} <b>{:.4g}</b></span>",
-          s % 6, series.dashed ? " dashed" : "", escaped_html(series.name), series.y.back());
+          line_class(s), escaped_html(series.name), series.y.back());
     }
     return text + "</p>\n";
   }

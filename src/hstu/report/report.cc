@@ -9,28 +9,11 @@
 
 #include "hstu/base/text.h"
 #include "hstu/report/chart.h"
+#include "hstu/report/page.h"
 #include "hstu/report/stage_drawing.h"
-#include "hstu/report/style.h"
 
 namespace hstu {
 namespace {
-
-using Cells = std::vector<std::string>;
-
-// The first cell of a row is its header; text is escaped here.
-std::string html_table(const Cells& head, const std::vector<Cells>& rows) {
-  std::string text = "<table><tr>";
-  for (const std::string& cell : head) text += "<th>" + escaped_html(cell) + "</th>";
-  for (const Cells& row : rows) {
-    text += "</tr>\n<tr>";
-    for (const std::string& cell : row) text += "<td>" + escaped_html(cell) + "</td>";
-  }
-  return text + "</tr></table>\n";
-}
-
-std::string section(const std::string& title, const std::string& body) {
-  return body.empty() ? "" : fmt::format("<section><h2>{}</h2>\n{}</section>\n", escaped_html(title), body);
-}
 
 std::string number(const Json* line, const char* key, const char* format = "{:.4f}") {
   if (line == nullptr || !line->contains(key) || !(*line)[key].is_number()) return "-";
@@ -66,6 +49,18 @@ std::string result(const RunMetrics& metrics) {
   return text + "</div>\n";
 }
 
+// NDCG, MRR and recall, if the last evaluation measured them.
+std::vector<Series> list_curves(const RunMetrics& metrics) {
+  std::vector<Series> curves;
+  const Json* const eval = metrics.last("eval");
+  if (eval == nullptr) return curves;
+  for (const auto& [key, value] : eval->items()) {
+    if (key == "mrr" || key.starts_with("ndcg@") || key.starts_with("recall@"))
+      curves.push_back(metrics.curve("eval", key, key));
+  }
+  return curves;
+}
+
 std::string charts(const RunMetrics& metrics) {
   Series baseline = metrics.curve("eval", "baseline_auc", "baseline");
   baseline.dashed = true;
@@ -74,6 +69,12 @@ std::string charts(const RunMetrics& metrics) {
       {"AUC of the held-out samples",
        "samples",
        {metrics.curve("eval", "auc", "model"), std::move(baseline)}},
+      {"log loss of the held-out samples", "samples", {metrics.curve("eval", "log_loss", "model")}},
+      {"GAUC of the held-out samples",
+       "samples",
+       {metrics.curve("eval", "gauc", "users by their samples"),
+        metrics.curve("eval", "gauc_mean", "users alike")}},
+      {"held-out samples as lists of users", "samples", list_curves(metrics)},
       {"AUC of training samples, before the update",
        "samples",
        {metrics.curve("train", "window_auc", "latest samples"),
@@ -200,7 +201,6 @@ std::string origin(const RunMetrics& metrics) {
 
 std::string report_html(const ReportSource& source) {
   const RunMetrics& metrics = source.metrics;
-  const std::string title = escaped_html(source.title);
   std::string body =
       metrics.last("train") == nullptr ? "<p>No step has been logged yet.</p>\n" : result(metrics);
   body += charts(metrics);
@@ -212,11 +212,7 @@ std::string report_html(const ReportSource& source) {
   body += section("Restarts", restarts(metrics));
   body += section("Where it comes from", origin(metrics));
   body += section("Configuration", "<pre>" + escaped_html(source.config) + "</pre>\n");
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width\"><title>{0}</title>\n<style>{1}</style></head>\n"
-      "<body><h1>{0}</h1>\n{2}</body></html>\n",
-      title, kReportStyle, body);
+  return html_page(source.title, body);
 }
 
 }  // namespace hstu

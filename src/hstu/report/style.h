@@ -20,6 +20,7 @@ h1 { font-size: 1.5rem; margin: 0 0 1rem; } h2 { font-size: 1rem; margin: 1.6rem
 svg { width: 100%; display: block; } svg.key { width: 24px; height: 8px; display: inline-block; margin-right: .4em; }
 .grid { stroke: var(--rule); } .tick { fill: var(--soft); font: 12px system-ui, sans-serif; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; } .dashed { stroke-dasharray: 6 5; }
+.dotted { stroke-dasharray: 2 4; }
 .line.s0 { stroke: var(--c0); } .line.s1 { stroke: var(--c1); } .line.s2 { stroke: var(--c2); }
 .line.s3 { stroke: var(--c3); } .line.s4 { stroke: var(--c4); } .line.s5 { stroke: var(--c5); }
 .mark.s0 { fill: var(--c0); } .mark.s1 { fill: var(--c1); } .mark.s2 { fill: var(--c2); }

@@ -1,0 +1,22 @@
+// One self-contained HTML page about several runs: their table, and every curve of one kind in one chart.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hstu/report/page.h"
+#include "hstu/report/run_metrics.h"
+
+namespace hstu {
+
+struct NamedRun {
+  std::string name;
+  RunMetrics metrics;
+};
+
+// `table`: its first row is the header.
+std::string comparison_html(const std::string& title, const std::vector<Cells>& table,
+                            std::span<const NamedRun> runs);
+
+}  // namespace hstu

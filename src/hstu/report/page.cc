@@ -1,0 +1,32 @@
+#include "hstu/report/page.h"
+
+#include <fmt/format.h>
+
+#include "hstu/base/text.h"
+#include "hstu/report/style.h"
+
+namespace hstu {
+
+std::string html_table(const Cells& head, const std::vector<Cells>& rows) {
+  std::string text = "<table><tr>";
+  for (const std::string& cell : head) text += "<th>" + escaped_html(cell) + "</th>";
+  for (const Cells& row : rows) {
+    text += "</tr>\n<tr>";
+    for (const std::string& cell : row) text += "<td>" + escaped_html(cell) + "</td>";
+  }
+  return text + "</tr></table>\n";
+}
+
+std::string section(const std::string& title, const std::string& body) {
+  return body.empty() ? "" : fmt::format("<section><h2>{}</h2>\n{}</section>\n", escaped_html(title), body);
+}
+
+std::string html_page(const std::string& title, const std::string& body) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width\"><title>{0}</title>\n<style>{1}</style></head>\n"
+      "<body><h1>{0}</h1>\n{2}</body></html>\n",
+      escaped_html(title), kReportStyle, body);
+}
+
+}  // namespace hstu
