@@ -104,8 +104,8 @@ TEST_F(Program, AttentionBenchmarkRefusesPathsItCannotWriteBeforeItTimes) {
 }
 
 TEST_F(Program, EveryCommandTeachesWithAnExample) {
-  for (const char* command :
-       {"train", "plan", "eval", "inspect", "doctor", "config", "bench step", "bench attention"}) {
+  for (const char* command : {"train", "plan", "eval", "inspect", "compare", "sweep", "doctor", "config",
+                              "bench step", "bench attention"}) {
     const CommandResult result = run(fmt::format("{} --help", command));
     EXPECT_EQ(result.exit_status, 0) << command;
     EXPECT_THAT(result.text, HasSubstr("Example")) << command;
@@ -222,6 +222,72 @@ TEST_F(Program, GoesOnWithTheLatestRunAndWarmStartsAnother) {
   EXPECT_THAT(warm.text, HasSubstr("warm start from"));
   EXPECT_EQ(run(fmt::format("train --resume {0}/warm --warm-start {0}/run", folder_.string())).exit_status,
             2);
+}
+
+TEST_F(Program, WritesAConfigurationThatTrains) {
+  const Path made = folder_ / "made.toml";
+  const CommandResult written =
+      run(fmt::format("config --template --for {} > {}", (folder_ / "dataset").string(), made.string()));
+  EXPECT_EQ(written.exit_status, 0) << written.text;
+  EXPECT_EQ(run("plan " + made.string()).exit_status, 0);
+  const CommandResult trained = run(fmt::format("train {} --set training.max_steps=4 --output {}",
+                                                made.string(), (folder_ / "run").string()));
+  EXPECT_EQ(trained.exit_status, 0) << trained.text;
+  EXPECT_THAT(trained.text, AllOf(HasSubstr("completed after 4 steps"), HasSubstr("best auc: 0.")));
+  EXPECT_EQ(run("eval --checkpoint best " + (folder_ / "run").string()).exit_status, 0);
+  EXPECT_THAT(run("inspect " + (folder_ / "run").string()).text, HasSubstr("best_checkpoint"));
+}
+
+TEST_F(Program, SaysWhatIsNotSeenByThemselves) {
+  const CommandResult silent =
+      run(train_words("--set evaluation.holdout_fraction=0 --set features.item_rows=5"));
+  EXPECT_EQ(silent.exit_status, 0) << silent.text;
+  EXPECT_THAT(silent.text, HasSubstr("no evaluation: nothing is held out"));
+  EXPECT_THAT(silent.text,
+              AllOf(HasSubstr("WARNING: ids outside their tables"), HasSubstr("features.item_rows")));
+}
+
+TEST_F(Program, ASweepTrainsSkipsResumesAndReports) {
+  const Path output = folder_ / "sweep";
+  const std::string words = fmt::format(
+      "sweep {} --vary dense_optimizer.learning_rate=0.01,0.02 --seeds 2 --jobs 2 --threads 2 --set "
+      "training.max_steps=4 --output {}",
+      config().string(), output.string());
+  const CommandResult first = run(words);
+  EXPECT_EQ(first.exit_status, 0) << first.text;
+  EXPECT_THAT(first.text,
+              AllOf(HasSubstr("0 have ended, 4 to go; 2 at a time, 1 threads"), HasSubstr("2 of 2")));
+  const Path one = output / "dense_optimizer.learning_rate=0.02,seed=2";
+  EXPECT_TRUE(std::filesystem::exists(one / "summary.json"));
+  EXPECT_TRUE(std::filesystem::exists(output / "summary.html"));
+  const std::string lines = read_file(output / "summary.jsonl");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
+
+  // One run is gone, and one was killed before its end.
+  std::filesystem::remove_all(one);
+  const Path killed = output / "dense_optimizer.learning_rate=0.01,seed=1/metrics.jsonl";
+  const std::string log = read_file(killed);
+  write_file(killed, log.substr(0, log.rfind('\n', log.size() - 2) + 1));
+  const CommandResult again = run(words);
+  EXPECT_EQ(again.exit_status, 0) << again.text;
+  EXPECT_THAT(again.text, HasSubstr("2 have ended, 2 to go"));
+  EXPECT_TRUE(std::filesystem::exists(one / "summary.json"));
+
+  const CommandResult compared =
+      run(fmt::format("compare {}/dense* --output {}", output.string(), (folder_ / "all.html").string()));
+  EXPECT_EQ(compared.exit_status, 0) << compared.text;
+  EXPECT_THAT(compared.text, AllOf(HasSubstr("dense_optimizer.learning_rate"), HasSubstr("completed")));
+  EXPECT_THAT(read_file(folder_ / "all.html"), HasSubstr("AUC of the held-out samples"));
+}
+
+TEST_F(Program, ARunOfASweepThatFailsDoesNotStopTheOthers) {
+  const CommandResult result =
+      run(fmt::format("sweep {} --vary training.first_window=0,99 --set training.max_steps=2 --output {}",
+                      config().string(), (folder_ / "sweep").string()));
+  EXPECT_EQ(result.exit_status, 1) << result.text;
+  EXPECT_THAT(result.text, AllOf(HasSubstr("training.first_window=99,seed=1: FAILED with status 2: hstu: "),
+                                 HasSubstr("training.first_window=0,seed=1: completed"),
+                                 HasSubstr("1 of 2 runs failed"), HasSubstr("0 of 1")));
 }
 
 TEST_F(Program, RefusesATornCheckpointByName) {

@@ -59,6 +59,8 @@ int dispatch(int argc, char** argv) {
   add_eval_command(app);
   add_inspect_command(app);
   add_report_command(app);
+  add_compare_command(app);
+  add_sweep_command(app);
   add_config_command(app);
   add_bench_command(app);
   add_doctor_command(app);

@@ -1,0 +1,73 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/cli/commands.h"
+#include "hstu/run/run_outcome.h"
+
+namespace hstu {
+namespace {
+
+// A folder's name, or its whole path where two runs have the same.
+std::vector<std::string> names_of(const std::vector<Path>& paths) {
+  std::vector<std::string> names, whole;
+  names.reserve(paths.size());
+  whole.reserve(paths.size());
+  for (const Path& path : paths) {
+    whole.push_back(std::filesystem::absolute(path / "").lexically_normal().parent_path().string());
+    names.push_back(Path(whole.back()).filename().string());
+  }
+  std::vector<std::string> chosen = names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t j = 0; j < names.size(); ++j)
+      if (i != j && names[i] == names[j]) chosen[i] = whole[i];
+  }
+  return chosen;
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app) {
+  struct Words {
+    std::vector<Path> runs;
+    Path output;
+    bool json = false;
+  };
+  auto words = std::make_shared<Words>();
+  CLI::App* const command =
+      app.add_subcommand("compare", "Compare runs: what differs in their configurations, and their results");
+  command->add_option("RUN", words->runs, "folders of runs, finished or not")->required();
+  command->add_option("--output", words->output, "write one HTML page with the curves of all runs, too");
+  command->add_flag("--json", words->json, "print one JSON object for each run");
+  command->footer(
+      "\"best\" is the best of a run's evaluations by its checkpoint.best, or by AUC; the other metrics are "
+      "those "
+      "of\nits last evaluation.\nExamples:\n  hstu compare run run2\n  hstu compare sweep/* --output "
+      "sweep.html");
+  command->callback([words] {
+    std::vector<ComparedRun> runs;
+    runs.reserve(words->runs.size());
+    const std::vector<std::string> names = names_of(words->runs);
+    for (std::size_t i = 0; i < names.size(); ++i) runs.push_back(read_run(words->runs[i], names[i]));
+    const std::vector<Cells> rows = comparison_table(runs);
+    if (!words->output.empty()) {
+      std::vector<NamedRun> named;
+      named.reserve(runs.size());
+      for (const ComparedRun& run : runs) named.push_back(run.run);
+      write_file(words->output, comparison_html(fmt::format("{} runs", runs.size()), rows, named));
+    }
+    if (!words->json) {
+      fmt::print("{}", table(rows));
+      return;
+    }
+    for (const ComparedRun& run : runs) {
+      Json line{{"run", run.run.name}};
+      line.update(to_json(run.outcome));
+      fmt::print("{}\n", line.dump());
+    }
+  });
+}
+
+}  // namespace hstu
