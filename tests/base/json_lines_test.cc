@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/error.h"
+#include "temporary_folder.h"
 
 namespace hstu {
 namespace {
@@ -15,9 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 Path fresh(const std::string& name) {
-  const Path path = Path(testing::TempDir()) / ("json_lines_" + name);
-  std::filesystem::remove(path);
-  return path;
+  return temporary_folder() / name;
 }
 
 void append(const Path& path, const std::string& text) {

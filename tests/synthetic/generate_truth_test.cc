@@ -144,10 +144,9 @@ TEST(GenerateTruth, ScoresAreUndefinedWithoutBothClasses) {
   const Truth truth = keeper.finish();
   EXPECT_FALSE(truth.oracle.auc.has_value());
   EXPECT_FALSE(truth.oracle.ne.has_value());
-  const Path path = Path(testing::TempDir()) / "generate_truth_undefined.json";
+  const Path path = temporary_folder() / "truth.json";
   write_truth_json(path, options, truth);
   EXPECT_TRUE(Json::parse(read_file(path))["oracle"]["auc"].is_null());
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -10,10 +10,10 @@
 #include <arrow/io/file.h>
 #include <gtest/gtest.h>
 #include <parquet/arrow/reader.h>
-#include <unistd.h>
 
 #include "hstu/base/files.h"
 #include "hstu/synthetic/generate_yambda.h"
+#include "temporary_folder.h"
 
 namespace hstu {
 
@@ -29,7 +29,8 @@ inline GenerateOptions small_options(const Path& output, std::uint64_t seed = 1)
 
 // A folder name of this test's own that does not exist.
 inline Path fresh_folder(const std::string& name) {
-  const Path path = Path(testing::TempDir()) / ("generate_" + name);
+  Path path = TemporaryFolders::parent() / name;
+  std::filesystem::create_directories(TemporaryFolders::parent());
   std::filesystem::remove_all(path);
   return path;
 }
