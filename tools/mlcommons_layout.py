@@ -41,7 +41,11 @@ def write_layout(folder, events, history_length, min_history):
     for user in np.unique(uid):
         places = np.flatnonzero(uid == user)
         start[user], end[user] = places[0], places[-1] + 1
-    positions = np.flatnonzero((kind == 0) & (np.arange(len(uid)) - start[uid] >= min_history)).astype(np.int64)
+
+    def anchors(least):
+        return np.flatnonzero((kind == 0) & (np.arange(len(uid)) - start[uid] >= least)).astype(np.int64)
+
+    positions = anchors(min_history)
 
     cache = folder / f"hstu_cache_L{history_length}"
     cache.mkdir(parents=True)
@@ -59,6 +63,7 @@ def write_layout(folder, events, history_length, min_history):
         "user_start": start,
         "user_end": end,
         "unique_uids": np.unique(uid),
+        f"positions_L{history_length}": anchors(history_length),
         f"positions_{suffix}": positions,
         f"anchor_ts_{suffix}": time[positions],
     }

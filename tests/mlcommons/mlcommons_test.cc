@@ -21,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::int64_t kMinHistory = 6;
+constexpr std::int64_t kHistoryLength = 30, kMinHistory = 6;
 
 // A log in the order of users and times, with ties, gaps between user ids, and every kind of event.
 std::vector<YambdaEvent> random_log() {
@@ -43,12 +43,12 @@ std::vector<YambdaEvent> random_log() {
   return events;
 }
 
-// The sixteen files of the cache, as the reference lays them out.
+// The files of a cache whose min_history is not its history length, as the reference lays them out.
 void write_cache(const Path& folder, const std::vector<YambdaEvent>& events) {
   std::filesystem::create_directories(folder);
   const std::map<std::string, std::int64_t> codes{
       {"listen", 0}, {"like", 1}, {"dislike", 2}, {"unlike", 3}, {"undislike", 4}};
-  std::vector<std::int64_t> uid, item, time, type, users, positions, anchor_times;
+  std::vector<std::int64_t> uid, item, time, type, users, full_positions, positions, anchor_times;
   std::vector<float> ratio;
   std::vector<std::int8_t> organic;
   const std::int64_t ids = events.back().uid + 1;
@@ -70,6 +70,7 @@ void write_cache(const Path& folder, const std::vector<YambdaEvent>& events) {
     plus.append(listen && ratio.back() >= 50);
     like.append(event.event_type == "like");
     skip.append(listen && ratio.back() < 50);
+    if (listen && position - start[user] >= kHistoryLength) full_positions.push_back(position);
     if (listen && position - start[user] >= kMinHistory) {
       positions.push_back(position);
       anchor_times.push_back(event.timestamp);
@@ -87,6 +88,8 @@ void write_cache(const Path& folder, const std::vector<YambdaEvent>& events) {
   write_npy(folder / "unique_uids.npy", users);
   write_npy(folder / "user_start.npy", start);
   write_npy(folder / "user_end.npy", end);
+  // The reference writes the positions for min_history = history_length first, then those for its own.
+  write_npy(folder / "positions_L30.npy", full_positions);
   write_npy(folder / "positions_L30_m6.npy", positions);
   write_npy(folder / "anchor_ts_L30_m6.npy", anchor_times);
   write_file(folder / "store_meta.json",
@@ -170,6 +173,22 @@ TEST_F(Mlcommons, ColumnsAreLinkedAndVerified) {
   EXPECT_EQ(verify_anchor_indices(dataset), std::vector<std::string>{"m6_w86400"});
 }
 
+TEST_F(Mlcommons, ACacheOfHistoryLengthAloneHasTheAnchorsOfThatLength) {
+  std::filesystem::remove(cache_ / "positions_L30_m6.npy");
+  std::filesystem::remove(cache_ / "anchor_ts_L30_m6.npy");
+  const NpyColumn<std::int64_t> positions(cache_ / "positions_L30.npy");
+  std::vector<std::int64_t> times;
+  for (const std::int64_t p : positions.values())
+    times.push_back(log_[static_cast<std::size_t>(p)].timestamp);
+  write_npy(cache_ / "anchor_ts_L30.npy", times);
+  import();
+  EXPECT_EQ(verify_anchor_indices(Dataset(folder_ / "imported")), std::vector<std::string>{"m30_w86400"});
+}
+
+TEST_F(Mlcommons, ACacheOfAnotherMinHistoryVerifiesAsTheReferenceWritesIt) {
+  EXPECT_THAT(wrong(cache_), testing::IsEmpty());
+}
+
 TEST_F(Mlcommons, FilesThatAreMissingOrOfAnotherShapeAreNamed) {
   const auto moved = [&](const std::string& file) {
     std::filesystem::rename(cache_ / file, folder_ / "away");
@@ -183,6 +202,9 @@ TEST_F(Mlcommons, FilesThatAreMissingOrOfAnotherShapeAreNamed) {
                            "unique_uids.npy", "anchor_ts_L30_m6.npy"}) {
     EXPECT_THAT(moved(file), testing::AllOf(HasSubstr(file), HasSubstr("missing")));
   }
+  EXPECT_THAT(moved("positions_L30_m6.npy"),
+              testing::AllOf(HasSubstr("anchor_ts_L30.npy"), HasSubstr("missing")));
+  std::filesystem::remove(cache_ / "positions_L30.npy");
   EXPECT_THAT(moved("positions_L30_m6.npy"), testing::AllOf(HasSubstr("positions_L"), HasSubstr("missing")));
   write_npy(cache_ / "flat_event_types.npy", std::vector<std::int64_t>{0});
   EXPECT_THAT(error(), testing::AllOf(HasSubstr("flat_event_types.npy"), HasSubstr("elements, found 1")));

@@ -98,7 +98,8 @@ void MlcommonsCache::find_positions() {
     }
     if (rest != ".npy" || min_history <= min_history_) continue;
     if (!std::filesystem::exists(file(times_file(name)))) {
-      without_times = times_file(name);
+      // Beside positions_L30_m6.npy, positions_L30.npy needs no times.
+      if (without_times.empty() || name.find("_m") != std::string::npos) without_times = times_file(name);
       continue;
     }
     min_history_ = min_history;

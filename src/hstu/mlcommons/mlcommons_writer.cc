@@ -73,7 +73,10 @@ MlcommonsWriter::MlcommonsWriter(const Path& folder, const MlcommonsOptions& opt
       user_ends_(cache_ / "user_end.npy"),
       users_seen_(cache_ / "unique_uids.npy"),
       positions_(cache_ / fmt::format("positions_{}.npy", anchor_suffix(options))),
-      anchor_times_(cache_ / fmt::format("anchor_ts_{}.npy", anchor_suffix(options))) {}
+      anchor_times_(cache_ / fmt::format("anchor_ts_{}.npy", anchor_suffix(options))) {
+  if (options.min_history != options.history_length)
+    full_positions_.emplace(cache_ / fmt::format("positions_L{}.npy", options.history_length));
+}
 
 void MlcommonsWriter::append(EventTable events) {
   const std::vector<std::int64_t> users = events.user.integers(), items = events.item.integers(),
@@ -96,10 +99,12 @@ void MlcommonsWriter::append(EventTable events) {
     check(organic[i] == 0 || organic[i] == 1, "is_organic: expected 0 or 1, found {} (user {}, time {})",
           organic[i], users[i], times[i]);
     is_organic_.append(static_cast<std::int8_t>(organic[i]));
-    if (code == kListenCode && position_ - user_start_ >= options_.min_history) {
-      positions_.append(position_);
-      anchor_times_.append(times[i]);
-    }
+    if (code != kListenCode) continue;
+    const std::int64_t earlier = position_ - user_start_;
+    if (full_positions_ && earlier >= options_.history_length) full_positions_->append(position_);
+    if (earlier < options_.min_history) continue;
+    positions_.append(position_);
+    anchor_times_.append(times[i]);
   }
 }
 
@@ -150,6 +155,7 @@ MlcommonsCounts MlcommonsWriter::finish() {
   user_ends_.close();
   users_seen_.close();
   positions_.close();
+  if (full_positions_) full_positions_->close();
   anchor_times_.close();
   write_npy(folder_ / "item_popularity.npy", popularity_);
   write_file(cache_ / "store_meta.json",

@@ -1,5 +1,6 @@
-// Yambda's events in the folder layout that the MLCommons benchmark prepares: sixteen .npy columns ("HSTU
-// cache") and the popularity of items.
+// Yambda's events in the folder layout that the MLCommons benchmark prepares: the sixteen files of an "HSTU
+// cache" and the popularity of items. If min_history is not history_length, the reference has written the
+// positions for both, and the times for min_history alone: seventeen files.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,7 @@ class MlcommonsWriter : public EventSink {
   NpyWriter<bool> is_listen_plus_, is_like_, is_skip_;
   NpyWriter<std::int8_t> is_organic_;
   NpyWriter<std::int64_t> user_starts_, user_ends_, users_seen_, positions_, anchor_times_;
+  std::optional<NpyWriter<std::int64_t>> full_positions_;  // of anchors with history_length earlier events
 };
 
 }  // namespace hstu
