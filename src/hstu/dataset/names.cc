@@ -86,10 +86,15 @@ std::optional<std::int64_t> Names::id_of(std::string_view wanted) const {
             path_.string(), size(), r);
       return r;
     };
-    const auto places = std::views::iota(std::int64_t{0}, order_->size());
-    const auto found =
-        std::ranges::lower_bound(places, wanted, {}, [&](std::int64_t p) { return name(at(p)); });
-    if (found != places.end()) row = at(*found);
+    // The first name that is not below it. (clang 14 does not compile std::ranges::lower_bound of an iota.)
+    std::int64_t first = 0, count = order_->size();
+    while (count > 0) {
+      const std::int64_t half = count / 2;
+      const bool below = name(at(first + half)) < wanted;
+      if (below) first += half + 1;
+      count = below ? count - half - 1 : half;
+    }
+    if (first < order_->size()) row = at(first);
   }
   if (!row || name(*row) != wanted) return std::nullopt;
   return id(*row);

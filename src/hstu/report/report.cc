@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "hstu/base/error.h"
+#include "hstu/base/json_text.h"
 #include "hstu/base/text.h"
 #include "hstu/report/chart.h"
 #include "hstu/report/page.h"
@@ -199,7 +201,7 @@ std::string origin(const RunMetrics& metrics) {
 
 }  // namespace
 
-std::string report_html(const ReportSource& source) {
+std::string report_html(const ReportSource& source) try {
   const RunMetrics& metrics = source.metrics;
   std::string body =
       metrics.last("train") == nullptr ? "<p>No step has been logged yet.</p>\n" : result(metrics);
@@ -213,6 +215,8 @@ std::string report_html(const ReportSource& source) {
   body += section("Where it comes from", origin(metrics));
   body += section("Configuration", "<pre>" + escaped_html(source.config) + "</pre>\n");
   return html_page(source.title, body);
+} catch (const nlohmann::json::exception& error) {
+  fail("{}: metrics.jsonl: a line was altered: {}", source.title, json_problem(error));
 }
 
 }  // namespace hstu

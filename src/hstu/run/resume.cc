@@ -19,10 +19,25 @@ Path next_free_folder(const Path& parent) {
   }
 }
 
+// "" unless the line has a text under the key: a log that was altered may have anything.
+std::string text_of(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 bool is_own_line(const Json& line, const Checkpoint& checkpoint) {
-  return line.value("event", "") == "checkpoint" &&
-         line.value("step", std::int64_t{-1}) == checkpoint.step() &&
-         line.value("reason", "") == saved_reason(checkpoint);
+  const auto step = line.find("step");
+  return text_of(line, "event") == "checkpoint" && step != line.end() && step->is_number_integer() &&
+         *step == checkpoint.step() && text_of(line, "reason") == saved_reason(checkpoint);
+}
+
+double training_seconds_of(const Json& line, const Path& metrics) {
+  const auto seconds = line.find("training_s");
+  check(seconds != line.end() && seconds->is_number(),
+        "{}: the line of the save of step {} has no number training_s: it was altered. Move the file away to "
+        "continue with a new log",
+        metrics.string(), line.at("step").dump());
+  return seconds->get<double>();
 }
 
 // The line of a save precedes the rename of its checkpoint, so only a later line, other than
@@ -31,7 +46,7 @@ bool has_saved(const Path& metrics) {
   if (!fs::exists(metrics)) return false;
   bool saving = false;
   for (const Json& line : read_json_lines(metrics)) {
-    const std::string event = line.value("event", "");
+    const std::string event = text_of(line, "event");
     if (saving && event != "checkpoint_failed") return true;
     saving = event == "checkpoint";
   }
@@ -98,9 +113,9 @@ LogRecord read_log(const Path& metrics, const Checkpoint& checkpoint) {
   for (const Json& line : read_json_lines(metrics)) {
     if (is_own_line(line, checkpoint)) {
       record.begun = true;
-      line.at("training_s").get_to(record.training_seconds);
+      record.training_seconds = training_seconds_of(line, metrics);
     }
-    record.ended = line.value("event", "") == "end" && line.value("reason", "") != "interrupted";
+    record.ended = text_of(line, "event") == "end" && text_of(line, "reason") != "interrupted";
   }
   check(record.begun,
         "{} has no line of the save of step {} ({}): it was altered, or belongs to another run. Move it away "

@@ -40,6 +40,15 @@ Section state_section(RunState& state) {
           [&state](const SectionReader& reader) { read(Json::parse(reader.description().dump()), state); }};
 }
 
+// Checkpoints of other programs have other states.
+std::string text_in_state(const Checkpoint& checkpoint, const char* key) {
+  const auto found = checkpoint.state().find(key);
+  check(found != checkpoint.state().end() && found->is_string(),
+        "{}: state: expected a text \"{}\": it is not the checkpoint of a run", checkpoint.path().string(),
+        key);
+  return found->get<std::string>();
+}
+
 }  // namespace
 
 Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, const std::string& reason,
@@ -51,7 +60,7 @@ Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, 
 }
 
 RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vector<Section> sections) {
-  const auto id = checkpoint.state().at("dataset").get<std::string>();
+  const std::string id = text_in_state(checkpoint, "dataset");
   check(id == dataset.manifest().id,
         "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
         checkpoint.path().string(), id, dataset.folder().string(), dataset.manifest().id);
@@ -63,12 +72,11 @@ RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vec
 }
 
 std::string saved_reason(const Checkpoint& checkpoint) {
-  return checkpoint.state().at("reason").get<std::string>();
+  return text_in_state(checkpoint, "reason");
 }
 
 RunOptions saved_options(const Checkpoint& checkpoint) {
-  return parse_config<RunOptions>(checkpoint.state().at("config").get<std::string>(),
-                                  checkpoint.path().string());
+  return parse_config<RunOptions>(text_in_state(checkpoint, "config"), checkpoint.path().string());
 }
 
 Path find_checkpoint(const Path& checkpoints, std::int64_t step) {
