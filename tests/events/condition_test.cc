@@ -8,6 +8,10 @@
 namespace hstu {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+
 using Mask = std::vector<std::uint8_t>;
 
 RawColumn integers(std::vector<std::int64_t> values) {
@@ -46,6 +50,43 @@ TEST(Condition, ParsesEveryOperator) {
 TEST(Condition, RefusesWhatIsNoCondition) {
   for (const char* text : {"", "a", "a =", "= 1", "a ! 1"})
     EXPECT_THROW(parse_condition(text), UsageError) << text;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_condition(text);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Condition, PointsAtThePlaceThatItCannotRead) {
+  const auto points = [](const char* reason, const char* text, const char* caret) {
+    return AllOf(HasSubstr(reason), EndsWith(fmt::format("\n    {}\n    {}", text, caret)));
+  };
+  EXPECT_THAT(refusal("kind == view"), points("write = instead of ==", "kind == view", "     ^"));
+  EXPECT_THAT(refusal("kind => 5"), points("write >= instead of =>", "kind => 5", "     ^"));
+  EXPECT_THAT(refusal("kind <> x"), points("write != instead of <>", "kind <> x", "     ^"));
+  EXPECT_THAT(refusal("kind ! x"), points("expected one of", "kind ! x", "     ^"));
+  EXPECT_THAT(refusal("kind = 'view"), points("not closed", "kind = 'view", "       ^"));
+  EXPECT_THAT(refusal("kind = view'"), points("was not opened", "kind = view'", "           ^"));
+  EXPECT_THAT(refusal("kind = 'it's'"), points("closed quote", "kind = 'it's'", "           ^"));
+  EXPECT_THAT(refusal("'kind = view"), points("not closed", "'kind = view", "^"));
+  EXPECT_THAT(refusal("kind ="), points("a value is missing", "kind =", "      ^"));
+  EXPECT_THAT(refusal("= view"), points("a column is missing", "= view", "^"));
+  EXPECT_THAT(refusal("kind"), points("an operator is missing", "kind", "    ^"));
+  EXPECT_THAT(refusal("a >= 1 and b <= 2"),
+              points("further conditions", "a >= 1 and b <= 2", "             ^"));
+  EXPECT_THAT(refusal("größe == 5"), points("instead of ==", "größe == 5", "      ^"));
+}
+
+TEST(Condition, IsWrittenAsItIsRead) {
+  for (const char* text : {"kind = view", "a >= 4.5", "kind = ' add to cart '", "kind != 'a=b'",
+                           "'a < b' = 1", "q = '\"'", "q = \"'\"", "name = O'Brien", "kind = ''"}) {
+    EXPECT_EQ(to_string(parse_condition(text)), text);
+  }
+  EXPECT_EQ(to_string(parse_condition("  kind=\"view\" ")), "kind = view");
 }
 
 TEST(Condition, ComparesIntegers) {

@@ -164,7 +164,10 @@ struct ConfigReader::State {
   }
 
   void report(const std::string& path, std::string_view problem, const toml::node& node) {
-    problems.push_back(fmt::format("{}: {} ({})", path, problem, place(node.source())));
+    // The place ends the first line of a problem; further lines show text with a caret under it.
+    const std::string_view first = problem.substr(0, problem.find('\n'));
+    problems.push_back(
+        fmt::format("{}: {} ({}){}", path, first, place(node.source()), problem.substr(first.size())));
   }
 
   std::string unknown_key(const Section& section, const toml::key& key, const toml::node& node) const {

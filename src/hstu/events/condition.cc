@@ -3,29 +3,11 @@
 #include <optional>
 #include <vector>
 
-#include "hstu/base/choice.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
 namespace hstu {
 namespace {
-
-// Longer operators first: "<=" must not be read as "<".
-constexpr Choice<Comparison> kOperators[] = {{"!=", Comparison::kNotEqual}, {"<=", Comparison::kAtMost},
-                                             {">=", Comparison::kAtLeast},  {"=", Comparison::kEqual},
-                                             {"<", Comparison::kLess},      {">", Comparison::kMore}};
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
-std::string_view unquote(std::string_view text) {
-  const bool quoted =
-      text.size() >= 2 && text.front() == text.back() && (text.front() == '\'' || text.front() == '"');
-  return quoted ? text.substr(1, text.size() - 2) : text;
-}
 
 template <typename Element, typename Holds>
 void keep_where(std::span<const Element> values, std::span<std::uint8_t> mask, const Holds& holds) {
@@ -68,28 +50,6 @@ void compare_texts(const Condition& condition, const RawColumn& column, const st
 }
 
 }  // namespace
-
-Condition parse_condition(std::string_view text) {
-  const std::size_t at = text.find_first_of("!<>=");
-  if (at != std::string_view::npos) {
-    for (const Choice<Comparison>& candidate : kOperators) {
-      if (!text.substr(at).starts_with(candidate.word)) continue;
-      const std::string_view column = unquote(trim(text.substr(0, at)));
-      const std::string_view value = trim(text.substr(at + candidate.word.size()));
-      if (column.empty() || value.empty()) break;
-      return {
-          .column = std::string(column), .comparison = candidate.value, .value = std::string(unquote(value))};
-    }
-  }
-  fail_usage(
-      "expected a condition such as \"event_type = listen\" or \"rating >= 4\" (operators {}), found \"{}\"",
-      fmt::join(words_of(kOperators), " "), text);
-}
-
-std::string to_string(const Condition& condition) {
-  return fmt::format("{} {} {}", condition.column, word_of(kOperators, condition.comparison),
-                     condition.value);
-}
 
 void keep_matching(const Condition& condition, const RawColumn& column, const std::string& file,
                    std::span<std::uint8_t> mask) {

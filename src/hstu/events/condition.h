@@ -19,9 +19,12 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
-// Parses COLUMN OPERATOR VALUE with = != < <= > >=. Blanks around the parts are ignored; a value that begins
-// or ends with blanks must be quoted. UsageError for any other text.
+// Parses COLUMN OPERATOR VALUE with = != < <= > >=. Blanks around the parts are ignored; a column or value
+// that begins or ends with a blank or a quote, or contains a character of the operators, must be quoted
+// ('...' or
+// "..."). UsageError for any other text, with a caret under the place.
 Condition parse_condition(std::string_view text);
+// A text that parse_condition() reads as the same condition.
 std::string to_string(const Condition& condition);
 
 // Sets mask[r] to 0 for every row r that does not satisfy the condition. Texts support = and != only. A null
