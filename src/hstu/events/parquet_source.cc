@@ -21,9 +21,22 @@ namespace {
 constexpr std::int64_t kStreamBytes = std::int64_t{1} << 20;
 constexpr std::int64_t kBatchBytes = std::int64_t{8} << 20;  // of a batch's columns, about: texts may be long
 
+std::unique_ptr<arrow::CappedMemoryPool>& capped_pool() {
+  static std::unique_ptr<arrow::CappedMemoryPool> pool;
+  return pool;
+}
+
 // The system's allocator: Arrow's other pools keep freed memory, several times the amount in use.
 arrow::MemoryPool* memory_pool() {
-  return arrow::system_memory_pool();
+  return capped_pool() != nullptr ? capped_pool().get() : arrow::system_memory_pool();
+}
+
+[[noreturn]] void fail_memory(const Path& path) {
+  fail(
+      "{}: decoding it needs more memory than --memory allows: its pages or texts are too large, or it is "
+      "damaged; "
+      "increase --memory, or write the file again with smaller pages and row groups",
+      path.string());
 }
 
 [[noreturn]] void fail_torn(const Path& path, const std::string& reason) {
@@ -32,6 +45,7 @@ arrow::MemoryPool* memory_pool() {
 }
 
 void check_status(const arrow::Status& status, const Path& path) {
+  if (status.IsOutOfMemory()) fail_memory(path);
   if (!status.ok()) fail_torn(path, status.message());
 }
 
@@ -46,6 +60,9 @@ template <typename Body>
 auto guarded(const Path& path, const Body& body) {
   try {
     return body();
+  } catch (const parquet::ParquetStatusException& error) {
+    check_status(error.status(), path);
+    fail_torn(path, error.what());
   } catch (const parquet::ParquetException& error) {
     fail_torn(path, error.what());
   }
@@ -153,6 +170,7 @@ class ParquetSource : public ColumnSource {
 
   // Rows of the widest row group that take kBatchBytes.
   std::int64_t rows_that_fit() const {
+    constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // of a column that exists
     std::vector<int> wanted;
     for (int leaf = 0; leaf < metadata().num_columns(); ++leaf) {
       if (std::find(columns_.begin(), columns_.end(), root_of(leaf)) != columns_.end())
@@ -163,7 +181,7 @@ class ParquetSource : public ColumnSource {
       const auto rows = metadata().RowGroup(group);
       std::int64_t bytes = rows->num_rows();
       for (const int leaf : wanted)
-        bytes += std::max<std::int64_t>(0, rows->ColumnChunk(leaf)->total_uncompressed_size());
+        bytes += std::clamp<std::int64_t>(rows->ColumnChunk(leaf)->total_uncompressed_size(), 0, kMostBytes);
       if (rows->num_rows() > 0) least = std::min(least, kBatchBytes / (bytes / rows->num_rows()));
     }
     return std::max<std::int64_t>(1, least);
@@ -256,6 +274,10 @@ class ParquetSource : public ColumnSource {
 std::unique_ptr<ColumnSource> open_parquet(const Path& file, std::span<const std::string> columns,
                                            const ReadOptions& options) {
   return std::make_unique<ParquetSource>(file, columns, options);
+}
+
+void set_parquet_memory(std::int64_t bytes) {
+  capped_pool() = std::make_unique<arrow::CappedMemoryPool>(arrow::system_memory_pool(), bytes);
 }
 
 void set_parquet_threads(int threads) {

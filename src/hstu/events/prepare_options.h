@@ -22,6 +22,9 @@ struct PrepareOptions {
   int readers() const {
     return static_cast<int>(std::clamp<std::int64_t>(free() / 4 / kReader, 1, std::max(1, threads)));
   }
+  // Pages, decoded batches and dictionaries of all readers together. Files with large pages need more than
+  // kReader; the other shares are seldom in use while such a file is read.
+  std::int64_t decoding() const { return free() / 2; }
   // Chunks that wait for their turn: about one row group of a million events per reader.
   std::int64_t queue() const { return std::min(free() / 8, readers() * (std::int64_t{16} << 20)); }
   std::int64_t sorter() const { return free() / 3; }     // tables to be sorted
