@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,26 +150,22 @@ TEST(PrepareProgram, LeavesNothingWhenTheDiskIsFull) {
   EXPECT_EQ(run(movielens(folder, folder / "ds"), folder).exit_status, 0);
 }
 
-// The ratings come through a pipe that the test keeps open, so the program is caught at its work for certain.
-// Returns the program's wait status.
+// The ratings take seconds to read, and the signal comes as soon as the output appears. Returns the program's
+// wait status.
 int stop_at_work(const Path& folder, int signal) {
-  const Path pipe = folder / "u.data";
-  std::filesystem::remove(pipe);
-  EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const int writer =
-      ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);  // for reading too: nobody has to wait to open it
-  EXPECT_GE(writer, 0);
+  constexpr int kTimes = 1000;
+  const std::string block = read_file(write_ratings(folder) / "u.data");
+  OutputFile ratings(folder / "u.data");
+  for (int i = 0; i < kTimes; ++i) ratings.write(block);
+  ratings.flush();
   const pid_t child = start(movielens(folder, folder / "ds"), folder / "output.txt");
-  constexpr int kPatience = 3000;
+  constexpr int kPatience = 30'000;
   for (int i = 0; i < kPatience && !std::filesystem::exists(folder / "ds.partial"); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_TRUE(std::filesystem::exists(folder / "ds.partial"));
   ::kill(child, signal);
-  const int status = wait_for(child);
-  ::close(writer);
-  std::filesystem::remove(pipe);
-  return status;
+  return wait_for(child);
 }
 
 TEST(PrepareProgram, RefusesAnOutputThatAnotherRunIsMaking) {

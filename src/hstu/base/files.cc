@@ -281,10 +281,12 @@ StagedFolder::StagedFolder(const Path& final_path) : final_(without_trailing_sla
     std::filesystem::remove_all(staging_, error);
     ::close(std::exchange(lock_, -1));
   }
+  // A program that ends at this moment either sees the folder in the set or prevents it.
+  const std::scoped_lock lock(at_work().mutex);
+  check(!at_work().stopped, "{} is not created: the program is ending", final_.string());
   std::filesystem::create_directories(staging_, error);
   if (error) fail("cannot create the folder {}: {}", staging_.string(), error.message());
   lock_staging();
-  const std::scoped_lock lock(at_work().mutex);
   at_work().folders.insert(staging_);
 }
 

@@ -18,6 +18,10 @@ inline int threads() {
   return omp_get_max_threads();
 }
 
+// Throws Error unless the system starts threads() threads at the same time. OpenMP itself would end the
+// program with a message of its own, perhaps after hours of work.
+void check_threads_start();
+
 // The first exception of a parallel region, kept until the region has ended: no exception may leave one.
 class FirstException {
  public:

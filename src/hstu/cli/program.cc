@@ -72,6 +72,7 @@ int dispatch(int argc, char** argv) {
 void use_threads(int threads) {
   set_threads(threads > 0 ? threads : this_machine().usable_cores);
   check_blas_memory(hstu::threads());
+  check_threads_start();
 }
 
 int run_program(int argc, char** argv) {

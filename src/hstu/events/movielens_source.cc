@@ -88,6 +88,7 @@ class MovieLensSource : public ColumnSource {
     std::vector<std::string> names;
     for (const RawColumn& known : empty_) names.push_back(known.name);
     order_ = find_columns(path_, columns, names);
+    check_input_file(path_);
     input_.open(path_);
     if (!input_) fail("cannot open {}: check the permissions", path_.string());
     if (std::string header; format_.has_header && read_line(header)) line_ = 1;

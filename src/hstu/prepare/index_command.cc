@@ -35,6 +35,7 @@ void print_summary(const AnchorIndex& index) {
 
 void run(const IndexWords& words) {
   if (words.threads > 0) set_threads(words.threads);
+  check_threads_start();
   print_summary(open_anchor_index(Dataset(words.dataset), words.rule));
 }
 

@@ -45,21 +45,21 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   hstu::prepare_process();
-  hstu::stop_cleanly_on_signals();
   // Freed large blocks are returned to the system, so that unused memory does not count. Without a fixed
   // threshold the C library would keep larger and larger blocks.
   constexpr int kLargeBlock = 1 << 17;
   mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   try {
+    hstu::stop_cleanly_on_signals();
     return hstu::finish_process(run(argc, argv));
   } catch (const hstu::UsageError& error) {
-    hstu::tell("error: {}\n", error.what());
+    hstu::tell("hstu: {}\n", error.what());
     return kWordsWrong;
   } catch (const std::bad_alloc&) {
-    std::fputs("error: out of memory: use fewer --threads, or raise the limit (ulimit -v)\n", stderr);
+    std::fputs("hstu: out of memory: use fewer --threads, or raise the limit (ulimit -v)\n", stderr);
     return kRunFailed;
   } catch (const std::exception& error) {
-    hstu::tell("error: {}\n", hstu::words_of(error));
+    hstu::tell("hstu: {}\n", hstu::words_of(error));
     return kRunFailed;
   }
 }

@@ -145,7 +145,7 @@ void describe(ConfigFields& f, CheckpointSection& o) {
   f.field("every_steps", o.every_steps, "save after this many steps; 0: not", rule::at_least(0));
   f.field("every_seconds", o.every_seconds,
           "save when the last save is this long ago, whatever moved the system's clock; 0: not",
-          rule::at_least(0));
+          rule::between(0, 1e9));
   f.field("every_windows", o.every_windows, "save at the end of every so many training windows; 0: not",
           rule::at_least(0));
   f.field("keep", o.keep, "newest checkpoints to keep; 0: all", rule::at_least(0));

@@ -33,6 +33,7 @@ Truth generate_yambda(const GenerateOptions& options) {
   check_options(options);
   StagedFolder folder(options.output);
   if (options.threads > 0) set_threads(options.threads);
+  check_threads_start();
 
   const Catalogue catalogue(options);
   write_artist_mapping(folder.path() / "artist_item_mapping.parquet", catalogue);
