@@ -42,6 +42,7 @@ Schema yambda_schema(const Path& mappings, const SplitRule& split) {
   schema.files = {"multi_event.parquet"};
   schema.user = "uid";
   schema.time = "timestamp";
+  schema.relative_time = true;
   schema.item = "item_id";
   const Path folder = std::filesystem::absolute(mappings).lexically_normal();
   schema.attributes = {{.name = "artist_id",
@@ -82,6 +83,7 @@ Schema movielens_schema(const Path& input, double positive_rating) {
   schema.files = {ratings};
   schema.user = "user";
   schema.time = "timestamp";
+  schema.relative_time = true;  // seconds since 1970, as the format defines
   schema.item = "item";
   schema.actions = {
       {.name = "positive", .bit = 1, .when = all_of({fmt::format("rating >= {}", positive_rating)})},

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/events/calendar.h"
 #include "hstu/events/raw_checks.h"
 
 namespace hstu {
@@ -120,20 +122,31 @@ void EventExtractor::check_columns(const RawBatch& batch) const {
   }
 }
 
+void EventExtractor::check_years(const RawBatch& batch, const RawColumn& column,
+                                 std::span<const std::int64_t> seconds) const {
+  if (schema_.relative_time) return;
+  const auto [first, last] = std::minmax_element(seconds.begin(), seconds.end());
+  for (const auto& extreme : {first, last})
+    check_time_unit(batch, column, extreme - seconds.begin(), *extreme, word_of(schema_.time_unit));
+}
+
 std::vector<std::uint8_t> EventExtractor::matching(const RawBatch& batch,
-                                                   const std::vector<Condition>& conditions) const {
+                                                   const std::vector<Condition>& conditions,
+                                                   std::vector<std::int64_t>& matches) const {
   std::vector<std::uint8_t> mask(static_cast<std::size_t>(batch.rows), 1);
   for (const Condition& condition : conditions) {
     keep_matching(condition, find(batch, condition.column), batch.file, mask);
+    matches.push_back(std::reduce(mask.begin(), mask.end(), std::int64_t{0}));
   }
   return mask;
 }
 
-void EventExtractor::append_actions(const RawBatch& batch, std::vector<std::uint8_t>& action) const {
+void EventExtractor::append_actions(const RawBatch& batch, LogChunk& chunk) const {
+  std::vector<std::uint8_t>& action = chunk.events.action;
   const std::size_t first = action.size();
   action.resize(first + static_cast<std::size_t>(batch.rows));
   const auto set_bit = [&](const std::vector<Condition>& conditions, std::uint8_t bit) {
-    const std::vector<std::uint8_t> mask = matching(batch, conditions);
+    const std::vector<std::uint8_t> mask = matching(batch, conditions, chunk.matches.emplace_back());
     for (std::size_t r = 0; r < mask.size(); ++r)
       action[first + r] |= static_cast<std::uint8_t>(mask[r] * bit);
   };
@@ -170,17 +183,22 @@ LogChunk EventExtractor::extract(const RawBatch& batch) const {
   check_columns(batch);
   LogChunk chunk;
   EventTable& events = chunk.events;
-  chunk.user_names = append_ids(batch, find(batch, schema_.user), "user id", events.user);
-  chunk.item_names = append_ids(batch, find(batch, schema_.item), "item id", events.item);
+  const RawColumn &user = find(batch, schema_.user), &item = find(batch, schema_.item);
+  chunk.user_names = append_ids(batch, user, "user id", events.user);
+  chunk.item_names = append_ids(batch, item, "item id", events.item);
+  check_below(batch, user, schema_.user_rows, "user ids below user_rows");
+  check_below(batch, item, schema_.item_rows, "item ids below item_rows");
   if (!contains(schema_.keep_names, "user")) chunk.user_names = {};
   if (!contains(schema_.keep_names, "item")) chunk.item_names = {};
-  const EventTimes times = times_of(batch, find(batch, schema_.time), schema_.time_unit);
+  const RawColumn& time = find(batch, schema_.time);
+  const EventTimes times = times_of(batch, time, schema_.time_unit);
+  check_years(batch, time, times.seconds);
   const auto [first, last] = std::minmax_element(times.seconds.begin(), times.seconds.end());
   chunk.time = {.min = *first, .max = *last};
   events.time.append(times.seconds);
   events.nanoseconds.append(times.nanoseconds);
   append_contexts(batch, chunk);
-  append_actions(batch, events.action);
+  append_actions(batch, chunk);
   append_attributes(batch, times, chunk);
   return chunk;
 }

@@ -8,6 +8,7 @@
 #include "hstu/dataset/manifest.h"
 #include "hstu/events/column_source.h"
 #include "hstu/events/raw_values.h"
+#include "hstu/events/rule_matches.h"
 #include "hstu/events/schema.h"
 
 namespace hstu {
@@ -20,6 +21,7 @@ struct LogChunk {
   std::vector<std::int64_t>
       attribute_times;  // the events' times (in_nanoseconds), if there are such attributes
   TimeRange time;       // of the events
+  RuleMatches matches;  // of the events
   // Of columns of texts: the events and attributes have the chunk's own codes.
   std::vector<CodedTexts> context_texts, attribute_texts;
   NamedIds user_names, item_names;  // of ids that are texts, if the schema keeps them
@@ -42,7 +44,8 @@ class EventExtractor {
   const Schema& schema() const { return schema_; }
 
   // The events of a non-empty batch. UsageError for a column of the wrong type; Error naming file,
-  // column and row for a null, a negative id or a text that is not allowed. Thread-safe.
+  // column and row for a null, a negative id, an id beyond the declared rows or a text that is not allowed;
+  // UsageError for a time unit that another one would make plausible (calendar.h). Thread-safe.
   LogChunk extract(const RawBatch& batch) const;
 
   const ReadOptions& options() const { return options_; }
@@ -55,8 +58,11 @@ class EventExtractor {
   const RawColumn& find(const RawBatch& batch, const std::string& column) const;
   void check_nullable() const;
   void check_columns(const RawBatch& batch) const;
-  std::vector<std::uint8_t> matching(const RawBatch& batch, const std::vector<Condition>& conditions) const;
-  void append_actions(const RawBatch& batch, std::vector<std::uint8_t>& action) const;
+  void check_years(const RawBatch& batch, const RawColumn& column,
+                   std::span<const std::int64_t> seconds) const;
+  std::vector<std::uint8_t> matching(const RawBatch& batch, const std::vector<Condition>& conditions,
+                                     std::vector<std::int64_t>& matches) const;
+  void append_actions(const RawBatch& batch, LogChunk& chunk) const;
 
   void append_contexts(const RawBatch& batch, LogChunk& chunk) const;
   void append_attributes(const RawBatch& batch, const EventTimes& times, LogChunk& chunk) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <string_view>
 
 #include <glob.h>
@@ -23,6 +24,21 @@ std::string escaped(const Path& folder) {
   return text;
 }
 
+// A file that is read twice doubles its events.
+void check_once(const Schema& schema, const std::vector<Path>& files) {
+  std::map<Path, Path> seen;
+  for (const Path& file : files) {
+    std::error_code error;
+    const Path target = std::filesystem::canonical(file, error);
+    if (error) continue;  // opening it reports the reason
+    const auto [known, added] = seen.emplace(target, file);
+    if (!added) {
+      fail_usage("files = [\"{}\"]: {} would be read twice (the second time as {}): change the patterns",
+                 fmt::join(schema.files, "\", \""), known->second.string(), file.string());
+    }
+  }
+}
+
 std::vector<Path> matching_files(const Schema& schema, const Path& input) {
   std::vector<Path> files;
   for (const std::string& pattern : schema.files) {
@@ -32,6 +48,7 @@ std::vector<Path> matching_files(const Schema& schema, const Path& input) {
     ::globfree(&found);
     if (!any) fail_usage("{}: the file does not exist", (input / pattern).string());
   }
+  check_once(schema, files);
   return files;
 }
 

@@ -31,6 +31,7 @@ class ChunkObserver {
     time_.min = std::min(time_.min, chunk.time.min);
     time_.max = std::max(time_.max, chunk.time.max);
     events_ += chunk.events.size();
+    add_matches(chunk.matches, matches_);
     attributes_.see(chunk, log_.split ? std::optional(log_.split->train_end) : std::nullopt);
     for (const auto& [id, name] : chunk.user_names) log_.user_names->add(id, name);
     for (const auto& [id, name] : chunk.item_names) log_.item_names->add(id, name);
@@ -42,6 +43,7 @@ class ChunkObserver {
 
   std::int64_t events() const { return events_; }
   const TimeRange& time() const { return time_; }
+  const RuleMatches& matches() const { return matches_; }
 
  private:
   // The events may be in another order than the texts, whose order decides about the codes.
@@ -59,6 +61,7 @@ class ChunkObserver {
   StreamedLog& log_;
   ItemAttributes& attributes_;
   std::int64_t events_ = 0;
+  RuleMatches matches_;
   TimeRange time_{.min = std::numeric_limits<std::int64_t>::max(),
                   .max = std::numeric_limits<std::int64_t>::min()};
 };
@@ -207,6 +210,8 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
           observer.time().min, observer.time().max, result.split->train_start, result.split->train_end);
     }
   }
+  result.time = observer.time();
+  result.matches = observer.matches();
   result.attributes = attributes.take();
   return result;
 }

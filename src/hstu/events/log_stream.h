@@ -21,6 +21,8 @@ namespace hstu {
 struct StreamedLog {
   std::optional<TimeSplit> split;
   std::optional<EventCounts> test_events;
+  TimeRange time;       // of all events of the log, dropped ones included
+  RuleMatches matches;  // of all events of the log
   ItemAttributes::Result attributes;
   bool hashed_users = false, hashed_items = false;        // their ids are hashes of texts
   std::unique_ptr<NameCollector> user_names, item_names;  // those that the schema keeps
@@ -32,6 +34,7 @@ class LogStream {
   // Sorting spills into folders below `scratch`, which must exist and have enough space.
   LogStream(const EventExtractor& extractor, const Path& input, Path scratch, const PrepareOptions& options);
 
+  const std::vector<Path>& files() const { return log_.files; }
   // Whether the log is in another order according to the statistics of its files.
   bool unordered() const { return log_.unordered; }
   // The approximate space in bytes for sorting and for columns of `event_bytes` per event; 0 if the number of

@@ -42,6 +42,19 @@ void check_not_negative(const RawBatch& batch, const RawColumn& column, const ch
        *found);
 }
 
+void check_below(const RawBatch& batch, const RawColumn& column, std::int64_t rows, const char* role) {
+  if (rows == 0) return;
+  if (column.kind != RawColumn::Kind::kInteger)
+    fail_usage("{}: expected {} = {}, found {}, whose ids are hashes", place(batch, column), role, rows,
+               column.type_name);
+  const auto& values = column.integers;
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](std::int64_t value) { return value >= rows; });
+  if (found == values.end()) return;
+  fail("{}: expected {} = {}, found {}", place_of_row(batch, column, values.begin(), found), role, rows,
+       *found);
+}
+
 void check_texts(const RawBatch& batch, const RawColumn& column, std::span<const std::string> allowed) {
   if (column.kind != RawColumn::Kind::kText) {
     fail_usage("{}: expected strings, found {}", place(batch, column), column.type_name);

@@ -19,6 +19,10 @@ void check_no_null(const RawBatch& batch, const RawColumn& column);
 // Error naming the first row that is negative: ids count from 0.
 void check_not_negative(const RawBatch& batch, const RawColumn& column, const char* role);
 
+// Error naming the first row that is not below `rows`, the rows that the schema declares; 0: it declares
+// none. `role`: "item ids below item_rows".
+void check_below(const RawBatch& batch, const RawColumn& column, std::int64_t rows, const char* role);
+
 // Error naming the first row whose text is not among `allowed`.
 void check_texts(const RawBatch& batch, const RawColumn& column, std::span<const std::string> allowed);
 

@@ -53,6 +53,8 @@ struct Schema {
   std::vector<std::string> files;
   std::string user, time, item;  // columns
   TimeUnit time_unit = TimeUnit::kSeconds;
+  bool relative_time = false;  // times do not count from 1970, so their years say nothing about the unit
+  std::int64_t user_rows = 0, item_rows = 0;  // ids are below them; 0: not declared
   std::vector<AttributeRule> attributes;
   std::vector<ContextRule> context;
   std::vector<ActionRule> actions;
@@ -66,6 +68,9 @@ struct Schema {
   std::optional<CsvFormat> csv;
   std::optional<SplitRule> split;
 };
+
+// "s", "ms" or "us".
+std::string word_of(TimeUnit unit);
 
 // Throws UsageError naming a field of `schema` that contradicts another one; `source` names it in errors.
 void validate(const Schema& schema, const std::string& source);

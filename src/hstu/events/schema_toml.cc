@@ -73,6 +73,9 @@ static void describe(ConfigFields& fields, Schema& o) {
   fields.field("item", o.item, "column of item ids", rule::required());
   fields.field("time", o.time, "column of times", rule::required());
   fields.choice("time_unit", o.time_unit, kTimeUnits, "of times that are numbers");
+  fields.field("relative_time", o.relative_time, "times do not count from 1970; their years are not checked");
+  fields.field("user_rows", o.user_rows, "user ids are below it; 0: not declared", rule::at_least(0));
+  fields.field("item_rows", o.item_rows, "item ids are below it; 0: not declared", rule::at_least(0));
   fields.field("label", o.label, "the action that makes a rankable event a positive", rule::required());
   fields.field("pools", o.pools, "actions whose events form histories", rule::required());
   conditions(fields, "rankable", o.rankable, "conditions that an event to predict satisfies", false);
@@ -93,6 +96,10 @@ static void describe(ConfigFields& fields, Schema& o) {
   fields.optional_section("split", o.split, "the split in time; without it every event is kept");
   o.allowed_texts.clear();
   for (auto& [column, texts] : allowed) o.allowed_texts.push_back({column, std::move(texts)});
+}
+
+std::string word_of(TimeUnit unit) {
+  return word_of(kTimeUnits, unit);
 }
 
 Schema read_schema(const Path& file) {

@@ -9,6 +9,7 @@
 #include "hstu/dataset/writer.h"
 #include "hstu/events/event_extractor.h"
 #include "hstu/events/log_stream.h"
+#include "hstu/prepare/mistakes.h"
 
 namespace hstu {
 namespace {
@@ -52,7 +53,7 @@ void write_names(const Schema& schema, const StreamedLog& log, const Path& folde
 }
 
 // Streams the log into a new Sink without sorting or, if it is not in order, sorted into another Sink. An
-// event takes about `event_bytes` of columns. finish(sink, streamed) completes the output.
+// event takes about `event_bytes` of columns. finish(sink, streamed, log) completes the output.
 template <typename MakeSink, typename Finish>
 auto stream_into(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options,
                  std::int64_t event_bytes, const MakeSink& make_sink, const Finish& finish) {
@@ -66,7 +67,7 @@ auto stream_into(const Schema& schema, const Path& input, const Path& output, co
       note_space(staged.path(), log.expected_bytes(sort, event_bytes));
       auto sink = make_sink(staged.path());
       if (const auto streamed = log.run(sort, *sink)) {
-        auto result = finish(*sink, *streamed);
+        auto result = finish(*sink, *streamed, log);
         staged.commit();
         return result;
       }
@@ -88,9 +89,13 @@ Manifest prepare(const Schema& schema, const Path& input, const Path& output, co
       [&](const Path& folder) {
         return std::make_unique<DatasetWriter>(folder, describe(schema), options.distinct());
       },
-      [&](DatasetWriter& writer, const StreamedLog& log) {
-        write_names(schema, log, writer.folder(), writer.manifest());
-        return writer.finish(log.attributes.attributes, log.split, log.test_events);
+      [&](DatasetWriter& writer, const StreamedLog& streamed, const LogStream& log) {
+        write_names(schema, streamed, writer.folder(), writer.manifest());
+        Manifest manifest =
+            writer.finish(streamed.attributes.attributes, streamed.split, streamed.test_events);
+        for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, manifest))
+          tell("warning: {}\n", mistake);
+        return manifest;
       });
 }
 
@@ -101,7 +106,7 @@ MlcommonsCounts prepare_mlcommons(const Path& input, const Path& output, const S
       [&](const Path& folder) {
         return std::make_unique<MlcommonsWriter>(folder, layout, options.attribute());
       },
-      [](MlcommonsWriter& writer, const StreamedLog&) { return writer.finish(); });
+      [](MlcommonsWriter& writer, const StreamedLog&, const LogStream&) { return writer.finish(); });
 }
 
 }  // namespace hstu

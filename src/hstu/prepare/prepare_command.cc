@@ -1,5 +1,6 @@
 #include "hstu/prepare/prepare_command.h"
 
+#include <array>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -11,12 +12,13 @@
 #include "hstu/base/choice.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
-#include "hstu/dataset/writer.h"
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/events/parquet_source.h"
 #include "hstu/mlcommons/mlcommons.h"
 #include "hstu/prepare/index_command.h"
 #include "hstu/prepare/prepare.h"
+#include "hstu/prepare/suggestion.h"
+#include "hstu/prepare/summary.h"
 #include "hstu/prepare/verify_command.h"
 
 namespace hstu {
@@ -28,6 +30,7 @@ constexpr Choice<Layout> kLayouts[] = {{"hstu", Layout::hstu}, {"mlcommons", Lay
 // The arguments of the user; each subcommand uses some of them.
 struct PrepareWords {
   std::string input, output, schema, mappings;
+  std::vector<std::string> suggest;
   double positive_rating = 4;
   SplitRule split;
   AnchorRule anchors;
@@ -39,36 +42,13 @@ struct PrepareWords {
 
 constexpr int kMostDays = 1'000'000;  // as in a schema file; also of minutes
 
-std::string share(std::int64_t part, std::int64_t whole) {
-  const double percent = whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
-  return fmt::format("{} ({:.1f} %)", with_separators(part), percent);
-}
-
-void print_summary(const Manifest& manifest, const std::string& output) {
-  const EventCounts& counts = manifest.counts;
-  const auto bytes = static_cast<double>(dataset_bytes(manifest));
-  std::vector<std::vector<std::string>> rows = {
-      {"dataset", output},
-      {"users", with_separators(counts.users)},
-      {"items", with_separators(counts.items)},
-      {"events", with_separators(counts.events)},
-      {"rankable", share(counts.rankable, counts.events)},
-      {"positives", fmt::format("{} of the rankable", share(counts.positives, counts.rankable))},
-      {"time", fmt::format("{} to {} s ({:.1f} days)", manifest.time.min, manifest.time.max,
-                           static_cast<double>(manifest.time.max - manifest.time.min) / 86400)},
-      {"size", fmt::format("{}, {:.1f} bytes per event", human_bytes(bytes),
-                           bytes / static_cast<double>(counts.events))}};
-  if (manifest.test_events) {
-    rows.push_back({"held out", fmt::format("{} events of the test interval",
-                                            with_separators(manifest.test_events->events))});
-  }
-  fmt::print("{}", table(rows));
-}
-
 PrepareOptions prepare_options(const PrepareWords& words) {
   if (words.threads > 0) set_threads(words.threads);
+  check_threads_start();
   set_parquet_threads(threads());
-  return {.memory = static_cast<std::int64_t>(words.memory), .threads = threads()};
+  const PrepareOptions options{.memory = static_cast<std::int64_t>(words.memory), .threads = threads()};
+  set_parquet_memory(options.decoding());
+  return options;
 }
 
 void run_mlcommons(const PrepareWords& words) {
@@ -85,7 +65,8 @@ void run_mlcommons(const PrepareWords& words) {
 
 void run(const PrepareWords& words, const Schema& schema) {
   const PrepareOptions options = prepare_options(words);
-  print_summary(prepare(schema, words.input, words.output, options), words.output);
+  prepare(schema, words.input, words.output, options);
+  print_dataset_summary(words.output);
   store_first_index(words.output, words.anchors);
 }
 
@@ -191,10 +172,28 @@ void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       "  when = [\"kind = view\", \"seconds >= 5\"]\n\n"
       "Ids may be integers or texts such as UUIDs; texts are hashed, and keep_names = [\"item\"] keeps\n"
       "them. CSV needs a header or columns = [...], and may be compressed: *.csv.gz. `hstu prepare csv`\n"
-      "is the same command. docs/own-data.md has an example, docs/prepare.md explains every key.");
+      "is the same command. docs/own-data.md has an example, docs/prepare.md explains every key.\n"
+        "To begin with a guess from your files:\n"
+        "  hstu prepare parquet --suggest logs/events-*.parquet --output shop.toml");
   command->alias("csv");
-  command->add_option("--schema", words->schema, "what the columns mean (TOML)")->required();
-  command->callback([words] { run(*words, read_schema(words->schema)); });
+  CLI::Option* const schema = command->add_option("--schema", words->schema, "what the columns mean (TOML)");
+  CLI::Option* const input = command->get_option("--input")->required(false);
+  CLI::Option* const output = command->get_option("--output")->required(false);
+  command
+      ->add_option("--suggest", words->suggest,
+                   "instead of preparing, guess a schema from these files or folders and write it to\n"
+                   "--output (a file that does not exist yet; default: standard output)")
+      ->expected(1, -1)
+      ->excludes(schema)
+      ->excludes(input);
+  command->callback([words, required = std::array{schema, input, output}] {
+    if (!words->suggest.empty())
+      return write_suggestion({words->suggest.begin(), words->suggest.end()}, words->output);
+    for (const CLI::Option* option : required) {
+      if (option->count() == 0) throw CLI::RequiredError(option->get_name());
+    }
+    run(*words, read_schema(words->schema));
+  });
 }
 
 // A cache contains selected events and their anchors, so there is no split and no choice of index.
@@ -218,7 +217,9 @@ void add_mlcommons(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       ->check(CLI::Range(1, 4096));
   command->callback([words] {
     if (words->threads > 0) set_threads(words->threads);
-    print_summary(import_mlcommons(words->input, words->mappings, words->output), words->output);
+    check_threads_start();
+    import_mlcommons(words->input, words->mappings, words->output);
+    print_dataset_summary(words->output);
   });
 }
 

@@ -1,0 +1,35 @@
+// Years of times, by which a wrong time unit is noticed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "hstu/events/column_source.h"
+
+namespace hstu {
+
+// The year of a time in seconds since 1970.
+std::int64_t calendar_year(std::int64_t seconds);
+
+// "2023-11-14", of a time whose year is plausible.
+std::string calendar_date(std::int64_t seconds);
+
+// Logs are from the years 1990 to 2100.
+bool is_plausible_year(std::int64_t year);
+
+// The unit ("s", "ms", "us", "ns") in which `value` is a time of the years 1990 to 2100, and its year;
+// nothing if there is none. No value has two.
+struct FittingUnit {
+  std::string_view unit;
+  std::int64_t year = 0;
+};
+std::optional<FittingUnit> fitting_unit(std::int64_t value);
+
+// `seconds`: of row `row` of the column. UsageError naming file, column, value and year if the year
+// is not plausible and another unit than `unit` would make it so.
+void check_time_unit(const RawBatch& batch, const RawColumn& column, std::int64_t row, std::int64_t seconds,
+                     std::string_view unit);
+
+}  // namespace hstu

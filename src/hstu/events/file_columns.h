@@ -1,0 +1,20 @@
+// The columns of a file, before any of them is chosen.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hstu/base/files.h"
+
+namespace hstu {
+
+struct FileColumn {
+  std::string name, type_name;
+  bool readable = false;  // open_columns() reads it
+  bool operator==(const FileColumn&) const = default;
+};
+
+// In the order of the file. Throws Error naming the file if it is not whole.
+std::vector<FileColumn> list_columns(const Path& file);
+
+}  // namespace hstu

@@ -1,0 +1,64 @@
+#include "hstu/prepare/suggestion.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
+#include "hstu/events/file_columns.h"
+#include "hstu/events/schema_suggestion.h"
+
+namespace hstu {
+namespace {
+
+// The log of a folder: its largest Parquet file, and those with the same columns. Others are mappings.
+std::vector<Path> event_files_in(const Path& folder) {
+  std::vector<Path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".parquet") files.push_back(entry.path());
+  }
+  if (files.empty()) fail_usage("--suggest: {} contains no *.parquet: name the files", folder.string());
+  std::sort(files.begin(), files.end());
+  const auto size = [](const Path& file) {
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+    return error ? 0 : bytes;
+  };
+  const Path largest = *std::max_element(files.begin(), files.end(),
+                                         [&](const Path& a, const Path& b) { return size(a) < size(b); });
+  const std::vector<FileColumn> columns = list_columns(largest);
+  std::erase_if(files, [&](const Path& file) {
+    const bool other = list_columns(file) != columns;
+    if (other) tell("note: {} has other columns than {}: left out\n", file.string(), largest.string());
+    return other;
+  });
+  return files;
+}
+
+std::vector<Path> event_files(const std::vector<Path>& inputs) {
+  std::vector<Path> files;
+  for (const Path& input : inputs) {
+    if (!std::filesystem::exists(input)) fail_usage("--suggest: {} does not exist", input.string());
+    const bool folder = std::filesystem::is_directory(input);
+    const std::vector<Path> found = folder ? event_files_in(input) : std::vector<Path>{input};
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+}  // namespace
+
+void write_suggestion(const std::vector<Path>& inputs, const Path& output) {
+  if (!output.empty() && std::filesystem::exists(output))
+    fail_usage("--output: {} exists already, and nothing is overwritten", output.string());
+  const std::string text = suggest_schema(event_files(inputs));
+  if (output.empty()) {
+    fmt::print("{}", text);
+    return;
+  }
+  write_file(output, text);
+  tell("{} is a guess: read it and correct it before the next step, which stands in its first lines\n",
+       output.string());
+}
+
+}  // namespace hstu

@@ -1,0 +1,87 @@
+#include "hstu/prepare/summary.h"
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "hstu/base/text.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/dataset/writer.h"
+#include "hstu/events/calendar.h"
+
+namespace hstu {
+namespace {
+
+std::string share(std::int64_t part, std::int64_t whole) {
+  const double percent = whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+  return fmt::format("{} ({:.1f} %)", with_separators(part), percent);
+}
+
+// Events of an action: the last running count, and the events after it.
+std::int64_t count_action(const Dataset& dataset, std::size_t action) {
+  const PoolCounts counts = dataset.pool_counts();
+  const std::int64_t block = counts.blocks() - 1;
+  std::int64_t count = counts.before(block, static_cast<std::int64_t>(action));
+  const std::uint8_t bit = dataset.manifest().actions[action].bit;
+  for (const std::uint8_t event : dataset.action().subspan(static_cast<std::size_t>(block * kPoolBlock)))
+    count += (event & bit) != 0 ? 1 : 0;
+  return count;
+}
+
+std::string actions_text(const Dataset& dataset) {
+  std::vector<std::string> texts;
+  const Manifest& manifest = dataset.manifest();
+  for (std::size_t a = 0; a < manifest.actions.size(); ++a) {
+    texts.push_back(fmt::format("{} {}", manifest.actions[a].name,
+                                share(count_action(dataset, a), manifest.counts.events)));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// `kind`: "user" or "item"; hashes of texts have no meaningful range.
+std::string range_text(const Manifest& manifest, const char* kind, const char* file) {
+  if (manifest.hashed.contains(kind)) return "hashes of texts";
+  const ColumnInfo& column = manifest.columns.at(file);
+  return fmt::format("{} to {}", column.min.value_or(0), column.max.value_or(0));
+}
+
+// Dates too, if the times count from 1970.
+std::string time_text(const TimeRange& time) {
+  const double days = static_cast<double>(time.max - time.min) / 86400;
+  std::string dates;
+  if (is_plausible_year(calendar_year(time.min)) && is_plausible_year(calendar_year(time.max))) {
+    dates = fmt::format("{} to {}, ", calendar_date(time.min), calendar_date(time.max));
+  }
+  return fmt::format("{} to {} s ({}{:.1f} days)", time.min, time.max, dates, days);
+}
+
+}  // namespace
+
+void print_dataset_summary(const Path& folder) {
+  const Dataset dataset(folder);
+  const Manifest& manifest = dataset.manifest();
+  const EventCounts& counts = manifest.counts;
+  const auto bytes = static_cast<double>(dataset_bytes(manifest));
+  std::vector<std::vector<std::string>> rows = {
+      {"dataset", folder.string()},
+      {"users", with_separators(counts.users)},
+      {"items", with_separators(counts.items)},
+      {"events", with_separators(counts.events)},
+      {"actions", actions_text(dataset)},
+      {"rankable", share(counts.rankable, counts.events)},
+      {"positives", fmt::format("{} of the rankable", share(counts.positives, counts.rankable))},
+      {"ids", fmt::format("users {}, items {}", range_text(manifest, "user", kUserIdsFile),
+                          range_text(manifest, "item", kItemFile))},
+      {"time", time_text(manifest.time)},
+      {"size", fmt::format("{}, {:.1f} bytes per event", human_bytes(bytes),
+                           bytes / static_cast<double>(counts.events))}};
+  if (manifest.test_events) {
+    rows.push_back({"held out", fmt::format("{} events of the test interval",
+                                            with_separators(manifest.test_events->events))});
+  }
+  fmt::print("{}", table(rows));
+}
+
+}  // namespace hstu

@@ -1,0 +1,36 @@
+#include "hstu/events/calendar.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace hstu {
+namespace {
+
+TEST(Calendar, KnowsTheYearOfAnyTime) {
+  EXPECT_EQ(calendar_year(0), 1970);
+  EXPECT_EQ(calendar_year(-1), 1969);
+  EXPECT_EQ(calendar_year(631'151'999), 1989);
+  EXPECT_EQ(calendar_year(631'152'000), 1990);
+  EXPECT_EQ(calendar_year(4'133'980'799), 2100);
+  EXPECT_EQ(calendar_year(4'133'980'800), 2101);
+  EXPECT_EQ(calendar_date(1'700'000'000), "2023-11-14");
+  EXPECT_GT(calendar_year(std::numeric_limits<std::int64_t>::max()), 1'000'000);
+  EXPECT_LT(calendar_year(std::numeric_limits<std::int64_t>::min()), -1'000'000);
+}
+
+TEST(Calendar, FindsTheUnitOfATime) {
+  std::int64_t value = 1'700'000'000;
+  for (const char* unit : {"s", "ms", "us", "ns"}) {
+    const auto fitting = fitting_unit(value);
+    ASSERT_TRUE(fitting.has_value()) << unit;
+    EXPECT_EQ(fitting->unit, unit);
+    EXPECT_EQ(fitting->year, 2023);
+    value *= 1000;
+  }
+  for (const std::int64_t none : {std::int64_t{0}, std::int64_t{26'000'000}, std::int64_t{-5}})
+    EXPECT_FALSE(fitting_unit(none).has_value()) << none;
+}
+
+}  // namespace
+}  // namespace hstu
