@@ -1,0 +1,100 @@
+// The stored index of a dataset's anchors: its manifest and its four lists are rejected, or every position is
+// an event of the dataset.
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "fuzz/harness.h"
+#include "hstu/base/checksum.h"
+#include "hstu/base/npy.h"
+#include "hstu/dataset/anchor_index.h"
+#include "hstu/dataset/anchor_manifest.h"
+#include "hstu/dataset/writer.h"
+
+namespace {
+
+using namespace hstu;
+
+// Twelve events of three users, made once.
+const Path& dataset_folder() {
+  static const Path folder = [] {
+    const Path path = std::filesystem::temp_directory_path() / fmt::format("hstu_fuzz_ds_{}", ::getpid());
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directories(path);
+    Manifest description;
+    description.name = "small";
+    description.actions = {{.name = "any", .bit = 1}};
+    description.label = "any";
+    description.pools = {"any"};
+    EventTable events;
+    for (std::int64_t e = 0; e < 12; ++e) {
+      const std::array user{e / 4}, time{100'000 * (e % 4)}, item{e};
+      events.user.append(user);
+      events.time.append(time);
+      events.item.append(item);
+      events.action.push_back(kRankableBit | 1);
+    }
+    DatasetWriter writer(path, description);
+    writer.append(std::move(events));
+    writer.finish({});
+    return path;
+  }();
+  return folder;
+}
+
+// With the dataset, the rule and the checksums of the files, so that mutations of the rest pass these checks.
+std::string sealed(std::string_view text, const Path& folder, const Dataset& dataset,
+                   const AnchorRule& rule) {
+  auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::string(text);
+  json["dataset"] = dataset.manifest().id;
+  json["min_history"] = rule.min_history;
+  json["window_seconds"] = rule.window_seconds;
+  for (const ListFiles& files : {kTrainingUsers, kHeldOutUsers}) {
+    for (const char* name : {files.positions, files.offsets}) {
+      if (json.contains("checksums") && json["checksums"].is_object() &&
+          std::filesystem::exists(folder / name))
+        json["checksums"][name] = file_checksum(folder / name);
+    }
+  }
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+// Input: the manifest, then the elements of the four lists, each after a zero byte.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string_view rest = fuzz::text_of(data, size);
+  const auto take = [&rest] {
+    const std::string_view part = rest.substr(0, rest.find('\0'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    return part;
+  };
+  return fuzz::accept_or_refuse([&] {
+    const Dataset dataset(dataset_folder());
+    const AnchorRule rule{.min_history = 1, .window_seconds = 86'400, .users = {}};
+    const Path folder = dataset_folder() / kAnchorFolder / rule.name();
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    const std::string_view manifest = take();
+    for (const ListFiles& files : {kTrainingUsers, kHeldOutUsers}) {
+      for (const char* name : {files.positions, files.offsets}) {
+        std::vector<std::int64_t> elements;
+        for (const char c : take()) elements.push_back(static_cast<signed char>(c) - 'a');
+        const auto count = static_cast<std::int64_t>(elements.size());
+        std::string bytes = npy_header(npy_type<std::int64_t>(), std::span(&count, 1));
+        bytes.append(reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(std::int64_t));
+        fuzz::plain_file(folder / name, bytes);
+      }
+    }
+    fuzz::plain_file(folder / kManifestFile, sealed(manifest, folder, dataset, rule));
+    const auto index = read_anchor_index(dataset, rule);
+    if (!index) return;
+    for (std::int64_t w = 0; w < index->windows(); ++w) {
+      const auto training = index->training_users.window(w), held_out = index->held_out_users.window(w);
+      fuzz::touch(training.data(), training.size_bytes());
+      fuzz::touch(held_out.data(), held_out.size_bytes());
+    }
+    verify_anchor_indices(dataset);
+  });
+}
