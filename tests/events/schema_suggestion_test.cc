@@ -106,6 +106,26 @@ TEST_F(Suggestion, SaysThatALogWithoutActionsTrainsNothing) {
   EXPECT_THAT(text_, HasSubstr("a model needs negatives"));
 }
 
+TEST_F(Suggestion, GuessesTheTypesOfCsvFromTheirValues) {
+  std::string text = "visitor,sku,when,kind,price\n";
+  for (int i = 0; i < kRows; ++i) {
+    text += fmt::format("u-{},{},2023-11-14T12:{:02}:00,{},{}.5\n", i / 12, i % 37, i % 60,
+                        i % 4 == 0 ? "buy" : "view", i);
+  }
+  write_file(folder_ / "events.csv", text);
+  text_ = suggest_schema({folder_ / "events.csv"});
+  write_file(folder_ / "schema.toml", text_);
+  const Schema schema = read_schema(folder_ / "schema.toml");
+  EXPECT_EQ(schema.user, "visitor");
+  EXPECT_EQ(schema.item, "sku");
+  EXPECT_EQ(schema.time, "when");
+  EXPECT_EQ(schema.csv->integers, std::vector<std::string>{"sku"});
+  EXPECT_EQ(schema.label, "buy");
+  const Manifest manifest = prepare(schema, folder_, folder_ / "ds");
+  EXPECT_EQ(manifest.counts.events, kRows);
+  EXPECT_EQ(manifest.counts.positives, kRows / 4);
+}
+
 TEST_F(Suggestion, ReadsItsNamesWhateverTheyContain) {
   const Schema schema = suggested({{"user \"id\"", kUsers},
                                    {"item='x'", kItems},

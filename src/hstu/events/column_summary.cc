@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "hstu/events/csv_source.h"
+#include "hstu/events/typed_texts.h"
+
 namespace hstu {
 namespace {
 
@@ -88,7 +91,10 @@ std::vector<ColumnSummary> summarize_columns(const Path& file, std::span<const s
   RawBatch batch;
   std::vector<ColumnSummary> summaries;
   if (!source->next(batch)) batch.columns.clear();
-  for (const RawColumn& column : batch.columns) summaries.push_back(summarize(column));
+  for (const RawColumn& column : batch.columns) {
+    // Texts of Parquet are texts; those of CSV may be anything.
+    summaries.push_back(summarize(is_csv_file(file) ? typed(batch, column) : column));
+  }
   return summaries;
 }
 

@@ -25,7 +25,8 @@ struct ColumnSummary {
 
 ColumnSummary summarize(const RawColumn& column);
 
-// Of the first rows of a file, one batch, for the named columns.
+// Of the first rows of a file, one batch, for the named columns. The values of CSV files decide about their
+// kinds.
 std::vector<ColumnSummary> summarize_columns(const Path& file, std::span<const std::string> columns,
                                              const ReadOptions& options);
 

@@ -45,6 +45,9 @@ class CsvSource : public ColumnSource {
     }
   }
 
+  // Of all columns of the file.
+  std::vector<std::string> names() { return start({})->schema()->field_names(); }
+
   std::vector<std::int64_t> groups() const override { return {0}; }
   std::optional<RawColumn> range(std::size_t, std::size_t) const override { return std::nullopt; }
   bool is_text(std::size_t column) const override {
@@ -243,6 +246,10 @@ class CsvSource : public ColumnSource {
 bool is_csv_file(const Path& file) {
   const Path extension = (is_gzip(file) ? file.stem() : file).extension();
   return extension == ".csv" || extension == ".tsv";
+}
+
+std::vector<std::string> list_csv_columns(const Path& file, const CsvFormat& format) {
+  return CsvSource(file, {}, format).names();
 }
 
 std::unique_ptr<ColumnSource> open_csv(const Path& file, std::span<const std::string> columns,

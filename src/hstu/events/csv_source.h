@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "hstu/events/column_source.h"
 
@@ -11,6 +12,9 @@ namespace hstu {
 
 // Whether the name ends in .csv, .tsv, .csv.gz or .tsv.gz.
 bool is_csv_file(const Path& file);
+
+// The names in the first line, or those of `format`. Error if the file is not whole.
+std::vector<std::string> list_csv_columns(const Path& file, const CsvFormat& format);
 
 // Reads RFC 4180: fields may be quoted, and then contain delimiters, line breaks and doubled quotes. The
 // types follow from `format` alone, never from the values. An empty field without quotes is null. Throws

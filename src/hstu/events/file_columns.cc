@@ -1,5 +1,6 @@
 #include "hstu/events/file_columns.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/events/arrow_column.h"
+#include "hstu/events/csv_source.h"
 
 namespace hstu {
 namespace {
@@ -32,9 +34,15 @@ std::shared_ptr<arrow::Schema> read_arrow_schema(const Path& file) {
 }  // namespace
 
 std::vector<FileColumn> list_columns(const Path& file) {
+  std::vector<FileColumn> columns;
+  if (is_csv_file(file)) {
+    const std::vector<std::string> names = list_csv_columns(file, {});
+    for (const std::string& name : names)
+      columns.push_back({name, "text", std::count(names.begin(), names.end(), name) == 1});
+    return columns;
+  }
   check_input_file(file);
   const auto schema = read_arrow_schema(file);
-  std::vector<FileColumn> columns;
   for (const auto& field : schema->fields()) {
     const bool once = schema->GetAllFieldIndices(field->name()).size() == 1;
     columns.push_back({field->name(), field->type()->ToString(), once && is_readable(*field->type())});

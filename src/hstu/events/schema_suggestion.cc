@@ -7,6 +7,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/events/column_guess.h"
+#include "hstu/events/csv_source.h"
 #include "hstu/events/file_columns.h"
 
 namespace hstu {
@@ -96,7 +97,7 @@ class Suggestion {
  public:
   explicit Suggestion(const std::vector<Path>& files) : files_(files), folder_(common_folder(files)) {
     const std::vector<std::string> names = common_columns(files, remarks_);
-    columns_ = summarize_columns(files.front(), names, {});
+    columns_ = summarize_columns(files.front(), names, {.csv = CsvFormat()});
     if (columns_.empty()) fail_usage("{}: the file contains no rows to guess from", files.front().string());
   }
 
@@ -114,6 +115,7 @@ class Suggestion {
     write_id("user", *user);
     write_id("item", *item);
     write_time(*time);
+    if (is_csv_file(files_.front())) write_integers({user->column, item->column});
     write_label(actions);
     write_nulls(actions);
     for (const ActionRule& action : actions.actions) write_action(action);
@@ -149,6 +151,18 @@ class Suggestion {
     write_id("time", time);
     if (time.column->kind == RawColumn::Kind::kInteger) line(fmt::format("time_unit = \"{}\"", time.unit));
     if (time.relative) line("relative_time = true  # the times do not count from 1970");
+    line("");
+  }
+
+  // Ids of CSV files are texts unless the schema says otherwise.
+  void write_integers(const std::vector<const ColumnSummary*>& ids) {
+    std::vector<std::string> columns;
+    for (const ColumnSummary* id : ids) {
+      if (id->kind == RawColumn::Kind::kInteger) columns.push_back(id->name);
+    }
+    if (columns.empty()) return;
+    line(fmt::format("integers = {}  # columns of the CSV files that hold integers; others hold texts",
+                     quoted_list(columns)));
     line("");
   }
 

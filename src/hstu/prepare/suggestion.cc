@@ -5,19 +5,21 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
+#include "hstu/events/csv_source.h"
 #include "hstu/events/file_columns.h"
 #include "hstu/events/schema_suggestion.h"
 
 namespace hstu {
 namespace {
 
-// The log of a folder: its largest Parquet file, and those with the same columns. Others are mappings.
+// The log of a folder: its largest file, and those with the same columns. Others are mappings.
 std::vector<Path> event_files_in(const Path& folder) {
   std::vector<Path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".parquet") files.push_back(entry.path());
+    if (entry.path().extension() == ".parquet" || is_csv_file(entry.path())) files.push_back(entry.path());
   }
-  if (files.empty()) fail_usage("--suggest: {} contains no *.parquet: name the files", folder.string());
+  if (files.empty())
+    fail_usage("--suggest: {} contains no *.parquet and no *.csv: name the files", folder.string());
   std::sort(files.begin(), files.end());
   const auto size = [](const Path& file) {
     std::error_code error;
