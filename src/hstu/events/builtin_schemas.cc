@@ -100,4 +100,55 @@ Schema movielens_schema(const Path& input, double positive_rating) {
   return schema;
 }
 
+std::vector<std::string> kuairand_actions() {
+  return {"is_click", "is_like", "is_follow", "is_comment", "is_forward", "is_hate", "long_view"};
+}
+
+Schema kuairand_schema(const Path& input, const std::string& label) {
+  const std::string folder = std::filesystem::exists(input / "data") ? "data/" : "";
+  std::string variant;
+  for (const char* known : {"pure", "1k", "27k"}) {
+    // The logs of 27K have two parts.
+    const std::string log = fmt::format("{}log_standard_4_08_to_4_21_{}", folder, known);
+    if (!std::filesystem::exists(input / (log + ".csv")) &&
+        !std::filesystem::exists(input / (log + "_part1.csv")))
+      continue;
+    if (!variant.empty())
+      fail_usage("{} contains the logs of KuaiRand {} and {}: give each its own folder", input.string(),
+                 variant, known);
+    variant = known;
+  }
+  if (variant.empty()) {
+    fail_usage(
+        "{} contains no KuaiRand logs: expected log_standard_4_08_to_4_21_pure.csv, _1k.csv or "
+        "_27k_part1.csv, "
+        "there or in its folder data",
+        input.string());
+  }
+  Schema schema;
+  schema.name = "kuairand-" + variant;
+  schema.files = {fmt::format("{}log_standard_4_08_to_4_21_{}*.csv", folder, variant),
+                  fmt::format("{}log_standard_4_22_to_5_08_{}*.csv", folder, variant)};
+  schema.user = "user_id";
+  schema.time = "time_ms";
+  schema.time_unit = TimeUnit::kMilliseconds;
+  schema.item = "video_id";
+  schema.context = {{.name = "tab", .column = "tab"}};
+  unsigned bit = 1;
+  for (const std::string& action : kuairand_actions()) {
+    schema.actions.push_back(
+        {.name = action, .bit = static_cast<std::uint8_t>(bit), .when = all_of({action + " = 1"})});
+    bit *= 2;
+  }
+  schema.label = label;
+  schema.pools = kuairand_actions();
+  schema.csv.emplace().integers = {"user_id", "video_id", "tab", "author_id"};
+  const std::string videos = fmt::format("{}video_features_basic_{}.csv", folder, variant);
+  if (std::filesystem::exists(input / videos)) {
+    schema.attributes = {
+        {.name = "author_id", .value_column = "author_id", .file = videos, .item_column = "video_id"}};
+  }
+  return schema;
+}
+
 }  // namespace hstu

@@ -1,7 +1,9 @@
-// The schemas of Yambda and MovieLens, expressed like those of a user's schema file.
+// The schemas of Yambda, MovieLens and KuaiRand, expressed like those of a user's schema file.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "hstu/base/files.h"
 #include "hstu/events/schema.h"
@@ -22,5 +24,13 @@ Path find_yambda_mappings(const Path& input);
 // MovieLens: ml-100k, ml-1m, ml-20m, ml-25m or ml-32m, whichever is in `input`. A rating of at least
 // `positive_rating` is the positive action. UsageError if there is no ratings file.
 Schema movielens_schema(const Path& input, double positive_rating);
+
+// KuaiRand (kuairand.com): Pure, 1K or 27K, whichever is in `input` or in its folder data: the logs of the
+// standard policy, without those of the random one. `label`: one of the seven actions, is_click to long_view,
+// whose bits are those of NVIDIA's examples. UsageError if there are no logs, or those of several variants.
+Schema kuairand_schema(const Path& input, const std::string& label);
+
+// The actions' names, in the order of their bits.
+std::vector<std::string> kuairand_actions();
 
 }  // namespace hstu

@@ -31,6 +31,7 @@ constexpr Choice<Layout> kLayouts[] = {{"hstu", Layout::hstu}, {"mlcommons", Lay
 struct PrepareWords {
   std::string input, output, schema, mappings;
   std::vector<std::string> suggest;
+  std::string label;
   double positive_rating = 4;
   SplitRule split;
   AnchorRule anchors;
@@ -148,6 +149,20 @@ void add_movielens(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   command->callback([words] { run(*words, movielens_schema(words->input, words->positive_rating)); });
 }
 
+void add_kuairand(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
+  CLI::App* const command =
+      add_command(app, *words, {}, "kuairand", "KuaiRand: Pure, 1K or 27K",
+                  "Example:\n"
+                  "  hstu prepare kuairand --input KuaiRand-Pure --output datasets/kuairand-pure\n\n"
+                  "Every impression of the standard logs is an event to rank. A history consists of the "
+                  "events with an action.");
+  words->label = kuairand_actions().front();
+  command->add_option("--label", words->label, "the action that makes an impression a positive")
+      ->capture_default_str()
+      ->check(CLI::IsMember(kuairand_actions()));
+  command->callback([words] { run(*words, kuairand_schema(words->input, words->label)); });
+}
+
 void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command = add_command(
       app, *words, {}, "parquet", "Your own Parquet or CSV files, described by a small schema file",
@@ -228,6 +243,7 @@ void add_mlcommons(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
 void add_prepare_commands(CLI::App& app) {
   add_yambda(app, std::make_shared<PrepareWords>());
   add_movielens(app, std::make_shared<PrepareWords>());
+  add_kuairand(app, std::make_shared<PrepareWords>());
   add_parquet(app, std::make_shared<PrepareWords>());
   add_mlcommons(app, std::make_shared<PrepareWords>());
   add_index_command(app);

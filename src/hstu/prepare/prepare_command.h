@@ -1,4 +1,4 @@
-// The subcommands yambda, movielens, parquet, mlcommons and index of hstu-prepare.
+// The subcommands yambda, movielens, kuairand, parquet, mlcommons and index of hstu-prepare.
 #pragma once
 
 #include <CLI/CLI.hpp>
