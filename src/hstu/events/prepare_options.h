@@ -18,13 +18,15 @@ struct PrepareOptions {
   static constexpr std::int64_t kBatchRows = std::int64_t{1} << 16;
   static constexpr std::int64_t kReader = std::int64_t{24} << 20;
 
+  static constexpr std::int64_t kLeastDecoding = std::int64_t{80} << 20;
+
   std::int64_t free() const { return std::max<std::int64_t>(memory - kFixed, memory / 4); }
   int readers() const {
     return static_cast<int>(std::clamp<std::int64_t>(free() / 4 / kReader, 1, std::max(1, threads)));
   }
   // Pages, decoded batches and dictionaries of all readers together. Files with large pages need more than
   // kReader; the other shares are seldom in use while such a file is read.
-  std::int64_t decoding() const { return free() / 2; }
+  std::int64_t decoding() const { return std::max(free() / 2, kLeastDecoding); }
   // Chunks that wait for their turn: about one row group of a million events per reader.
   std::int64_t queue() const { return std::min(free() / 8, readers() * (std::int64_t{16} << 20)); }
   std::int64_t sorter() const { return free() / 3; }     // tables to be sorted
