@@ -188,8 +188,8 @@ void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       "Ids may be integers or texts such as UUIDs; texts are hashed, and keep_names = [\"item\"] keeps\n"
       "them. CSV needs a header or columns = [...], and may be compressed: *.csv.gz. `hstu prepare csv`\n"
       "is the same command. docs/own-data.md has an example, docs/prepare.md explains every key.\n"
-        "To begin with a guess from your files:\n"
-        "  hstu prepare parquet --suggest logs/events-*.parquet --output shop.toml");
+      "To begin with a guess from your files:\n"
+      "  hstu prepare parquet --suggest logs/events-*.parquet --output shop.toml");
   command->alias("csv");
   CLI::Option* const schema = command->add_option("--schema", words->schema, "what the columns mean (TOML)");
   CLI::Option* const input = command->get_option("--input")->required(false);
