@@ -70,19 +70,22 @@ std::optional<FittingUnit> fitting_unit(std::int64_t value) {
   return std::nullopt;
 }
 
-void check_time_unit(const RawBatch& batch, const RawColumn& column, std::int64_t row, std::int64_t seconds,
-                     std::string_view unit) {
+void check_time_unit(const RawBatch& batch, const RawColumn& column, std::int64_t first, std::int64_t last,
+                     std::int64_t seconds, std::string_view unit) {
   const std::int64_t year = calendar_year(seconds);
   if (is_plausible_year(year)) return;
-  const std::optional<std::int64_t> value = number_at(column, static_cast<std::size_t>(row));
-  const auto fitting = value ? fitting_unit(*value) : std::nullopt;
-  if (!fitting || fitting->unit == unit) return;
+  const auto earliest = number_at(column, static_cast<std::size_t>(first));
+  const auto value = number_at(column, static_cast<std::size_t>(last));
+  if (!earliest || !value) return;
+  const auto fitting = fitting_unit(*value), fitting_earliest = fitting_unit(*earliest);
+  if (!fitting || !fitting_earliest || fitting->unit != fitting_earliest->unit || fitting->unit == unit)
+    return;
   fail_usage(
       "{}: column \"{}\": row {} (counted from 0): with time_unit = \"{}\" the time {} is in the year {}, "
       "with "
       "time_unit = \"{}\" in {}: change time_unit, or set relative_time = true if times do not count from "
       "1970",
-      batch.file, column.name, batch.first_row + row, unit, *value, year, fitting->unit, fitting->year);
+      batch.file, column.name, batch.first_row + last, unit, *value, year, fitting->unit, fitting->year);
 }
 
 }  // namespace hstu

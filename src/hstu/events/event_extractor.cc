@@ -126,8 +126,8 @@ void EventExtractor::check_years(const RawBatch& batch, const RawColumn& column,
                                  std::span<const std::int64_t> seconds) const {
   if (schema_.relative_time) return;
   const auto [first, last] = std::minmax_element(seconds.begin(), seconds.end());
-  for (const auto& extreme : {first, last})
-    check_time_unit(batch, column, extreme - seconds.begin(), *extreme, word_of(schema_.time_unit));
+  check_time_unit(batch, column, first - seconds.begin(), last - seconds.begin(), *last,
+                  word_of(schema_.time_unit));
 }
 
 std::vector<std::uint8_t> EventExtractor::matching(const RawBatch& batch,
