@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 #include <fmt/format.h>
 #include <xxhash.h>
