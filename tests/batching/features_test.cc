@@ -87,7 +87,13 @@ TEST(ContextualFeatures, ComputeEveryKeyOfTheCandidate) {
       hashed_id(std::array<std::int64_t, 1>{77}, 1000),
       hashed_id(std::array<std::int64_t, 3>{77, data.album[13], 5}, 40'000'000)};
   ASSERT_EQ(features.size(), expected.size());
-  for (std::size_t f = 0; f < expected.size(); ++f) EXPECT_EQ(features.value(f, 77, 1), expected[f]) << f;
+  const Candidate anchor{.name = 1, .user = 77, .item = 13, .time = time};
+  const std::vector<std::int64_t> context{1};
+  const Candidate request{.is_anchor = false, .user = 77, .item = 13, .time = time, .context = context};
+  for (std::size_t f = 0; f < expected.size(); ++f) {
+    EXPECT_EQ(features.value(f, anchor), expected[f]) << f;
+    EXPECT_EQ(features.value(f, request), expected[f]) << f;
+  }
 }
 
 TEST(ContextualFeatures, RefuseWhatMakesNoId) {

@@ -19,8 +19,9 @@ std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
   return rest < 0 ? rest + b : rest;
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+// The index of `name`; the number of names if it is not there.
+std::size_t place_of(const std::string& name, const std::vector<std::string>& names) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
 }  // namespace
@@ -37,8 +38,8 @@ std::uint64_t hash_keys(std::span<const std::int64_t> keys) {
   return XXH64(keys.data(), keys.size_bytes(), 0);
 }
 
-ContextualFeatures::ContextualFeatures(const Dataset& dataset, const std::vector<ContextualFeature>& features)
-    : dataset_(dataset) {
+ContextualFeatures::ContextualFeatures(const Dataset& dataset,
+                                       const std::vector<ContextualFeature>& features) {
   for (const ContextualFeature& feature : features) {
     if (feature.keys.empty() || feature.keys.size() > kMaxKeys) {
       fail_usage("contextual feature \"{}\": expected 1 to {} keys, found {}", feature.name, kMaxKeys,
@@ -65,37 +66,38 @@ ContextualFeatures::Key ContextualFeatures::resolve(const Dataset& dataset, cons
   if (key == "hour") return {Source::hour};
   if (key == "weekday") return {Source::weekday};
   const Manifest& manifest = dataset.manifest();
-  if (contains(manifest.attributes, key))
+  if (place_of(key, manifest.attributes) < manifest.attributes.size())
     return {.source = Source::attribute, .attribute = &dataset.attribute(key)};
-  if (contains(manifest.context, key)) return {Source::context, &dataset.context(key)};
+  const std::size_t place = place_of(key, manifest.context);
+  if (place < manifest.context.size()) return {Source::context, &dataset.context(key), place};
   std::vector<std::string> known{"user", "item", "hour", "weekday"};
   known.insert(known.end(), manifest.attributes.begin(), manifest.attributes.end());
   known.insert(known.end(), manifest.context.begin(), manifest.context.end());
   fail_usage("contextual feature \"{}\": unknown key \"{}\"{}", feature.name, key, suggestion(key, known));
 }
 
-std::int64_t ContextualFeatures::key_value(const Key& key, std::int64_t user, std::int64_t position) const {
+std::int64_t ContextualFeatures::key_value(const Key& key, const Candidate& candidate) {
   switch (key.source) {
     case Source::user:
-      return user;
+      return candidate.user;
     case Source::item:
-      return dataset_.item()[position];
+      return candidate.item;
     case Source::hour:
-      return hour_of_day(dataset_.time()[position]);
+      return hour_of_day(candidate.time);
     case Source::weekday:
-      return weekday(dataset_.time()[position]);
+      return weekday(candidate.time);
     case Source::attribute:
-      return key.attribute->of(dataset_.item()[position]);
+      return key.attribute->of(candidate.item);
     case Source::context:
-      return (*key.column)[position];
+      return candidate.is_anchor ? (*key.column)[candidate.name] : candidate.context[key.place];
   }
   fail("unreachable");
 }
 
-std::int64_t ContextualFeatures::value(std::size_t feature, std::int64_t user, std::int64_t position) const {
+std::int64_t ContextualFeatures::value(std::size_t feature, const Candidate& candidate) const {
   const Feature& f = features_[feature];
   std::array<std::int64_t, kMaxKeys> values{};
-  for (std::size_t k = 0; k < f.keys.size(); ++k) values[k] = key_value(f.keys[k], user, position);
+  for (std::size_t k = 0; k < f.keys.size(); ++k) values[k] = key_value(f.keys[k], candidate);
   if (f.rows == 0) return values[0];
   return hashed_id(std::span<const std::int64_t>(values).first(f.keys.size()), f.rows);
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "hstu/batching/candidate.h"
 #include "hstu/batching/options.h"
 #include "hstu/dataset/dataset.h"
 
@@ -31,14 +32,15 @@ class ContextualFeatures {
   ContextualFeatures(const Dataset& dataset, const std::vector<ContextualFeature>& features);
 
   std::size_t size() const { return features_.size(); }
-  // The id of one feature for the candidate at `position` of the user with original id `user`.
-  std::int64_t value(std::size_t feature, std::int64_t user, std::int64_t position) const;
+  // The id of one feature for a candidate.
+  std::int64_t value(std::size_t feature, const Candidate& candidate) const;
 
  private:
   enum class Source { user, item, hour, weekday, attribute, context };
   struct Key {
     Source source;
     const MappedColumn* column = nullptr;        // of a context key
+    std::size_t place = 0;                       // of a context key in the manifest
     const AttributeColumn* attribute = nullptr;  // of an attribute key
   };
   struct Feature {
@@ -46,9 +48,8 @@ class ContextualFeatures {
     std::int64_t rows = 0;  // 0: the raw id
   };
   static Key resolve(const Dataset& dataset, const ContextualFeature& feature, const std::string& key);
-  std::int64_t key_value(const Key& key, std::int64_t user, std::int64_t position) const;
+  static std::int64_t key_value(const Key& key, const Candidate& candidate);
 
-  const Dataset& dataset_;
   std::vector<Feature> features_;
 };
 

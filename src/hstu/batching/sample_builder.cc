@@ -38,17 +38,46 @@ Samples SampleBuilder::build(std::span<const std::int64_t> positions) const {
 
 void SampleBuilder::build(std::span<const std::int64_t> positions, Samples& samples,
                           SampleScratch& scratch) const {
-  samples.count = static_cast<std::int64_t>(positions.size());
-  samples.position.assign(positions.begin(), positions.end());
+  find_candidates(positions, scratch.candidates);
+  build(scratch.candidates, samples, scratch);
+}
+
+void SampleBuilder::build(std::span<const Candidate> candidates, Samples& samples,
+                          SampleScratch& scratch) const {
+  samples.count = static_cast<std::int64_t>(candidates.size());
   scratch.numbers.clear();
-  add_candidates(samples, scratch);
-  add_histories(samples, scratch);
+  add_candidates(candidates, samples);
+  add_histories(candidates, samples, scratch);
   add_items(samples, scratch);
+}
+
+void SampleBuilder::find_candidates(std::span<const std::int64_t> positions,
+                                    std::vector<Candidate>& candidates) const {
+  candidates.resize(positions.size());
+  std::int64_t user = 0;
+  for (std::size_t b = 0; b < positions.size(); ++b) {
+    const std::int64_t position = dataset_.checked(positions[b]);
+    user = find_user(dataset_, position, user);
+    candidates[b] = {
+        .name = position,
+        .is_anchor = true,
+        .user = dataset_.user_ids()[static_cast<std::size_t>(user)],
+        .item = dataset_.item()[position],
+        .time = dataset_.time()[position],
+        .label = (dataset_.action()[static_cast<std::size_t>(position)] & label_bit_) != 0 ? 1.0f : 0.0f,
+        .history_begin = dataset_.user_offsets()[static_cast<std::size_t>(user)],
+        .history_end = position};
+  }
 }
 
 std::int64_t SampleBuilder::most_tokens(std::int64_t position) const {
   const std::int64_t user = dataset_.user_at(position);
-  const std::int64_t before = position - dataset_.user_offsets()[static_cast<std::size_t>(user)];
+  return most_tokens(
+      {.history_begin = dataset_.user_offsets()[static_cast<std::size_t>(user)], .history_end = position});
+}
+
+std::int64_t SampleBuilder::most_tokens(const Candidate& candidate) const {
+  const std::int64_t before = candidate.history_end - candidate.history_begin;
   return static_cast<std::int64_t>(features_.size()) +
          events_.tokens() * (std::min(before, rule_.longest) + 1);
 }
@@ -69,32 +98,28 @@ std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, Sa
 }
 
 // Everything but the items.
-void SampleBuilder::add_candidates(Samples& samples, SampleScratch& scratch) const {
-  const auto count = static_cast<std::size_t>(samples.count);
+void SampleBuilder::add_candidates(std::span<const Candidate> candidates, Samples& samples) const {
+  const std::size_t count = candidates.size();
+  samples.position.resize(count);
   samples.candidate_time.resize(count);
   samples.label.resize(count);
   samples.user.resize(count);
   samples.context.resize(features_.size());
   for (auto& ids : samples.context) ids.resize(count);
-  scratch.user_starts.resize(count);
-  std::int64_t user = 0;
   for (std::size_t b = 0; b < count; ++b) {
-    const std::int64_t position = dataset_.checked(samples.position[b]);
-    user = find_user(dataset_, position, user);
-    scratch.user_starts[b] = dataset_.user_offsets()[static_cast<std::size_t>(user)];
-    samples.user[b] = dataset_.user_ids()[static_cast<std::size_t>(user)];
-    samples.candidate_time[b] = dataset_.time()[position];
-    samples.label[b] =
-        (dataset_.action()[static_cast<std::size_t>(position)] & label_bit_) != 0 ? 1.0f : 0.0f;
-    for (std::size_t f = 0; f < features_.size(); ++f) {
-      samples.context[f][b] = features_.value(f, samples.user[b], position);
-    }
+    const Candidate& candidate = candidates[b];
+    samples.position[b] = candidate.name;
+    samples.user[b] = candidate.user;
+    samples.candidate_time[b] = candidate.time;
+    samples.label[b] = candidate.label;
+    for (std::size_t f = 0; f < features_.size(); ++f) samples.context[f][b] = features_.value(f, candidate);
   }
 }
 
 // Items get numbers in order of first appearance here.
-void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) const {
-  const auto count = static_cast<std::size_t>(samples.count);
+void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples& samples,
+                                  SampleScratch& scratch) const {
+  const std::size_t count = candidates.size();
   samples.history_offsets.resize(count + 1);
   samples.candidate_item.resize(count);
   samples.history_offsets[0] = 0;
@@ -105,8 +130,8 @@ void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) cons
   const std::uint8_t* const actions = dataset_.action().data();
   std::size_t tokens = 0;
   for (std::size_t b = 0; b < count; ++b) {
-    const std::int64_t anchor = samples.position[b];
-    const auto history = scratch.gatherer.gather(scratch.user_starts[b], anchor);
+    const Candidate& candidate = candidates[b];
+    const auto history = scratch.gatherer.gather(candidate.history_begin, candidate.history_end);
     // Sizes only grow here, so that elements are set to zero only once and not for each batch.
     const std::size_t needed = tokens + history.size();
     if (samples.history_item.size() < needed) {
@@ -114,7 +139,7 @@ void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) cons
       samples.history_action.resize(needed);
       samples.history_time.resize(needed);
     }
-    scratch.numbers.number(dataset_.item(), scratch.user_starts[b], history,
+    scratch.numbers.number(dataset_.item(), candidate.history_begin, history,
                            samples.history_item.data() + tokens);
     std::uint8_t* const action = samples.history_action.data() + tokens;
     for (std::size_t i = 0; i < history.size(); ++i) {
@@ -127,23 +152,32 @@ void SampleBuilder::add_histories(Samples& samples, SampleScratch& scratch) cons
     });
     tokens = needed;
     samples.history_offsets[b + 1] = static_cast<std::int64_t>(tokens);
-    samples.candidate_item[b] = scratch.numbers.number(dataset_.item()[anchor]);
-    if (events_.wanted()) add_events(anchor, history, samples);
+    samples.candidate_item[b] = scratch.numbers.number(candidate.item);
+    if (events_.wanted()) add_events(candidate, history, samples);
   }
   samples.history_item.resize(tokens);
   samples.history_action.resize(tokens);
   samples.history_time.resize(tokens);
 }
 
-void SampleBuilder::add_events(std::int64_t anchor, std::span<const std::int64_t> history,
+// A request has no action yet, and nothing reads it: no score depends on the last action of a sample. Of its
+// events it alone is an example, so that labels are not read.
+void SampleBuilder::add_events(const Candidate& candidate, std::span<const std::int64_t> history,
                                Samples& samples) const {
+  const bool anchor = candidate.is_anchor;
   const auto add = [&](std::int64_t position) {
     samples.event_action.push_back(events_.action(position));
-    samples.event_label.push_back(events_.label(position));
-    samples.event_rankable.push_back(events_.rankable(position) ? 1 : 0);
+    samples.event_label.push_back(anchor ? events_.label(position) : 0);
+    samples.event_rankable.push_back(anchor && events_.rankable(position) ? 1 : 0);
   };
   for (const std::int64_t position : history) add(position);
-  add(anchor);
+  if (anchor) {
+    add(candidate.name);
+  } else {
+    samples.event_action.push_back(0);
+    samples.event_label.push_back(0);
+    samples.event_rankable.push_back(1);
+  }
   samples.candidates.push_back(
       static_cast<std::int32_t>(events_.candidates(static_cast<std::int64_t>(history.size()) + 1)));
 }

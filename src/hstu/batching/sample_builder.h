@@ -1,4 +1,4 @@
-// Builds samples from the positions of anchors.
+// Builds samples from the positions of anchors, and from requests that are no events.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/batching/candidate.h"
 #include "hstu/batching/event_values.h"
 #include "hstu/batching/features.h"
 #include "hstu/batching/history.h"
@@ -22,8 +23,8 @@ struct SampleScratch {
   explicit SampleScratch(HistoryGatherer histories) : gatherer(std::move(histories)) {}
   HistoryGatherer gatherer;
   ItemNumbers numbers;
-  std::vector<std::int64_t> user_starts;  // (B)
-  std::vector<std::int32_t> place;        // [number of an item] index into Samples::items
+  std::vector<Candidate> candidates;  // (B) of anchors
+  std::vector<std::int32_t> place;    // [number of an item] index into Samples::items
 };
 
 // Samples are a pure function of (dataset, options, positions). Thread-safe if each thread has its own
@@ -38,6 +39,9 @@ class SampleBuilder {
   // reuses its memory.
   void build(std::span<const std::int64_t> positions, Samples& samples, SampleScratch& scratch) const;
   Samples build(std::span<const std::int64_t> positions) const;
+  // The same for candidates of any origin: the sample of an anchor's Candidate is the anchor's sample.
+  // Samples::position has their names.
+  void build(std::span<const Candidate> candidates, Samples& samples, SampleScratch& scratch) const;
   SampleScratch scratch() const {
     return SampleScratch(HistoryGatherer(dataset_.action(), dataset_.pool_counts(), rule_));
   }
@@ -48,6 +52,7 @@ class SampleBuilder {
   // An upper bound of the tokens of the sample at `position` (contextual, history, candidate), computed
   // without gathering its history.
   std::int64_t most_tokens(std::int64_t position) const;
+  std::int64_t most_tokens(const Candidate& candidate) const;
   // The maximum length of a history.
   std::int64_t longest_history() const { return rule_.longest; }
   // The maximum number of tokens of a sample: contextual, history, candidate.
@@ -56,9 +61,10 @@ class SampleBuilder {
   }
 
  private:
-  void add_candidates(Samples& samples, SampleScratch& scratch) const;
-  void add_histories(Samples& samples, SampleScratch& scratch) const;
-  void add_events(std::int64_t anchor, std::span<const std::int64_t> history, Samples& samples) const;
+  void find_candidates(std::span<const std::int64_t> positions, std::vector<Candidate>& candidates) const;
+  void add_candidates(std::span<const Candidate> candidates, Samples& samples) const;
+  void add_histories(std::span<const Candidate> candidates, Samples& samples, SampleScratch& scratch) const;
+  void add_events(const Candidate& candidate, std::span<const std::int64_t> history, Samples& samples) const;
   void add_items(Samples& samples, SampleScratch& scratch) const;
 
   const Dataset& dataset_;

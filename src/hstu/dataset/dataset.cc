@@ -83,6 +83,17 @@ std::int64_t Dataset::user_at(std::int64_t position) const {
   return std::upper_bound(offsets.begin(), offsets.end(), checked(position)) - offsets.begin() - 1;
 }
 
+Dataset::Events Dataset::events_before(std::int64_t user_id, std::int64_t time) const {
+  const auto ids = user_ids();
+  const auto user = std::lower_bound(ids.begin(), ids.end(), user_id);
+  if (user == ids.end() || *user != user_id) return {};
+  const auto offsets = user_offsets().subspan(static_cast<std::size_t>(user - ids.begin()), 2);
+  const std::int64_t end = time_.visit([&](const auto* times) {
+    return std::lower_bound(times + offsets[0], times + offsets[1], time) - times;
+  });
+  return {offsets[0], end};
+}
+
 void Dataset::refuse_position(std::int64_t position) const {
   fail(
       "{}: anchors: expected positions in [0, {}), found {}: an index was altered; remove the folder "

@@ -66,6 +66,12 @@ class Dataset {
     if (position < 0 || position >= events()) refuse_position(position);
     return position;
   }
+  // Positions [begin, end) of the events of the user with this original id before `time`; empty for a user
+  // without any.
+  struct Events {
+    std::int64_t begin = 0, end = 0;
+  };
+  Events events_before(std::int64_t user_id, std::int64_t time) const;
   // Index u of the user of the event at `position`: a binary search. Throws Error unless it is in [0, N).
   std::int64_t user_at(std::int64_t position) const;
 

@@ -1,0 +1,23 @@
+// The candidate of a sample: what a model may know of the event that it ranks, and where its history ends.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace hstu {
+
+struct Candidate {
+  // Of an anchor its position in the dataset; of a request, which is no event, a number of the caller's.
+  std::int64_t name = 0;
+  bool is_anchor = true;
+  std::int64_t user = 0, item = 0;  // original ids
+  std::int64_t time = 0;            // seconds
+  float label = 0;                  // of an anchor, 0 or 1
+  // The history is selected from the user's events at positions [history_begin, history_end) of the dataset.
+  std::int64_t history_begin = 0, history_end = 0;
+  // Of a request: its values of the dataset's context columns, in the manifest's order. An anchor's are in
+  // the columns.
+  std::span<const std::int64_t> context = {};
+};
+
+}  // namespace hstu
