@@ -4,6 +4,7 @@
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
 #include "hstu/run/folder.h"
+#include "hstu/run/other_data.h"
 #include "hstu/run/state.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/run_parts.h"
@@ -14,6 +15,7 @@ namespace {
 struct EvalWords {
   Path run, predictions, data;
   std::string checkpoint, device;
+  std::int64_t batch_size = 0;
   int threads = 0;
 };
 
@@ -22,28 +24,41 @@ struct EvalWords {
 void add_eval_command(CLI::App& app) {
   auto words = std::make_shared<EvalWords>();
   CLI::App* const command =
-      app.add_subcommand("eval", "Evaluate a run's checkpoint, exactly as training did");
+      app.add_subcommand("eval", "Evaluate a run's checkpoint, exactly as training did, or on other data");
   command->add_option("RUN", words->run, "folder of the run")->required();
   command->add_option("--checkpoint", words->checkpoint, "of this step, or best; default: the newest");
-  command->add_option("--data", words->data, "the dataset, when it has moved since the run");
+  command->add_option("--data", words->data,
+                      "the dataset, when it has moved since the run, or another one of the same schema");
+  command->add_option("--batch-size", words->batch_size, "samples of a batch; default: as in training")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command->add_option(
       "--predictions", words->predictions,
       "write user, item, time, label, score and position of every sample as .npy into this new folder");
   command->add_option("--device", words->device, "host, cuda, cuda:N or auto; default: the run's own");
   command->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   command->footer(
-      "Prints one JSON object, the fields of the run's eval lines.\nExample:\n  hstu eval run --predictions "
-      "scores");
+      "Prints one JSON object, the fields of the run's eval lines. On another dataset the hold-out follows "
+      "the\n"
+      "rule of the run's configuration, and the baseline is that dataset's.\n"
+      "Examples:\n  hstu eval run --predictions scores\n  hstu eval run --data next-week");
   command->callback([words] {
     use_threads(words->threads);
     const RunFolder folder = open_run_folder(words->run);
     RunOptions options = read_run_options(folder);
-    if (!words->data.empty()) options.data.path = words->data;
     if (!words->device.empty()) options.device = words->device;
-    const Path checkpoint = find_checkpoint(folder.checkpoints(), words->checkpoint);
-    Experiment experiment(options);
-    const RunState state = load_run(Checkpoint(checkpoint), experiment);
-    Evaluator evaluator(experiment, folder.baseline());
+    if (words->batch_size > 0) options.evaluation.batch_size = words->batch_size;
+    const Checkpoint checkpoint(find_checkpoint(folder.checkpoints(), words->checkpoint));
+    bool other_data = false;
+    if (!words->data.empty()) {
+      const Dataset data(words->data);
+      check_readable(checkpoint, options.data.path, data);
+      other_data = data.manifest().id != saved_dataset(checkpoint);
+      options.data.path = words->data;
+    }
+    Experiment experiment(with_table_rows(options, checkpoint));
+    const RunState state =
+        other_data ? load_run_for_other_data(checkpoint, experiment) : load_run(checkpoint, experiment);
+    Evaluator evaluator(experiment, other_data ? Path() : folder.baseline());
     if (!evaluator.has_samples()) {
       fail_usage(
           "the run holds nothing out: set one of evaluation.holdout_windows, holdout_fraction, "

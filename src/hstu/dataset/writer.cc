@@ -82,7 +82,6 @@ void write_attributes(const Path& folder, std::span<const ItemAttribute> attribu
 Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
                                const std::optional<TimeSplit>& split,
                                const std::optional<EventCounts>& test_events) {
-  require(events() > 0, "a dataset must have at least one event");
   Manifest manifest = manifest_;
   users_.close(manifest.columns);
   manifest.columns[kItemFile] = item_.close();
@@ -94,7 +93,7 @@ Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
   }
   write_attributes(folder_, attributes, manifest);
   const ColumnInfo& time = manifest.columns.at(kTimestampFile);
-  manifest.time = {.min = *time.min, .max = *time.max};
+  manifest.time = {.min = time.min.value_or(0), .max = time.max.value_or(0)};
   manifest.counts = counter_.counts();
   manifest.split = split;
   manifest.test_events = test_events;

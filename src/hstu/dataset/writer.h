@@ -51,7 +51,7 @@ class DatasetWriter : public EventSink {
   const Path& folder() const { return folder_; }
   Manifest& manifest() { return manifest_; }
   // Writes the attributes and finally the manifest, which it returns. `split` and `test_events` are copied
-  // into the manifest. There must have been at least one event.
+  // into the manifest. A dataset without events, which only describes columns, has a time of 0 to 0.
   Manifest finish(std::span<const ItemAttribute> attributes, const std::optional<TimeSplit>& split = {},
                   const std::optional<EventCounts>& test_events = {});
 

@@ -59,11 +59,7 @@ Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, 
                          before_rename);
 }
 
-RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vector<Section> sections) {
-  const std::string id = text_in_state(checkpoint, "dataset");
-  check(id == dataset.manifest().id,
-        "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
-        checkpoint.path().string(), id, dataset.folder().string(), dataset.manifest().id);
+RunState load_run(const Checkpoint& checkpoint, std::vector<Section> sections) {
   RunState state;
   sections.push_back(state_section(state));
   checkpoint.load(sections);
@@ -71,8 +67,20 @@ RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vec
   return state;
 }
 
+RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vector<Section> sections) {
+  const std::string id = saved_dataset(checkpoint);
+  check(id == dataset.manifest().id,
+        "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
+        checkpoint.path().string(), id, dataset.folder().string(), dataset.manifest().id);
+  return load_run(checkpoint, std::move(sections));
+}
+
 std::string saved_reason(const Checkpoint& checkpoint) {
   return text_in_state(checkpoint, "reason");
+}
+
+std::string saved_dataset(const Checkpoint& checkpoint) {
+  return text_in_state(checkpoint, "dataset");
 }
 
 RunOptions saved_options(const Checkpoint& checkpoint) {

@@ -44,12 +44,14 @@ struct RunOrigin {
 Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, const std::string& reason,
               std::vector<Section> sections, const std::function<void()>& before_rename = {});
 
-// Fills the sections from a checkpoint and returns the state. Throws Error if the checkpoint was made from
-// another dataset or its sections do not fit.
+// Fills the sections from a checkpoint and returns the state. Throws Error if its sections do not fit.
+RunState load_run(const Checkpoint& checkpoint, std::vector<Section> sections);
+// The same. Throws Error if the checkpoint was made from another dataset.
 RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vector<Section> sections);
 
-// The reason and the configuration that save_run wrote.
+// The reason, the id of the dataset and the configuration that save_run wrote.
 std::string saved_reason(const Checkpoint& checkpoint);
+std::string saved_dataset(const Checkpoint& checkpoint);
 RunOptions saved_options(const Checkpoint& checkpoint);
 
 // The checkpoint of a step (-1: the newest) in RUN/checkpoints. UsageError listing the existing steps.

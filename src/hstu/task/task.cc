@@ -27,7 +27,7 @@ std::int64_t rows_for_attribute(const Dataset& dataset, const std::string& name)
 
 // Rows for the ids of a feature that is not hashed.
 std::int64_t rows_for_key(const Dataset& dataset, const std::string& key) {
-  if (key == "user") return dataset.user_ids().back() + 1;
+  if (key == "user") return dataset.user_ids().empty() ? 1 : dataset.user_ids().back() + 1;
   if (key == "item") return rows_for(dataset, kItemFile);
   if (key == "hour") return 24;
   if (key == "weekday") return 7;

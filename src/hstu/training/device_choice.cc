@@ -31,6 +31,14 @@ DeviceChoice choose_device(std::string_view word) {
   return {asked, automatic ? "the first GPU" : "as configured"};
 }
 
+DeviceChoice choose_device(const RunOptions& options) {
+  DeviceChoice choice = choose_device(options.device);
+  if (options.precision == Precision::bf16 && choice.device.is_host())
+    fail_usage("precision = \"bf16\" needs a GPU, and device = \"{}\" is the host ({}): use fp32",
+               options.device, choice.why);
+  return choice;
+}
+
 Context open_device(Device device) {
   if (!device.is_host()) make_current(device);
   Context context = device.is_host() ? host_context() : make_context(device);

@@ -20,6 +20,9 @@ struct DeviceChoice {
 // runs them, otherwise the host. Throws UsageError for another word and Error for a GPU that cannot be used.
 DeviceChoice choose_device(std::string_view word);
 
+// The same for options.device. Throws UsageError for a precision that the device does not have.
+DeviceChoice choose_device(const RunOptions& options);
+
 // The host's context, or a new one of a GPU, which becomes the current one of this thread. Ranges of its
 // trace show in NVIDIA's profilers, if hstu was built with CUDA.
 Context open_device(Device device);

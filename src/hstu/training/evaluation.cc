@@ -45,12 +45,7 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
   while (LoadedBatch* const loaded = loader.next()) {
     Batch& batch = loaded->batch;
     bad_ids_.add(batch.bad_ids);
-    const RowSelection selection = select_rows(learner, batch, RowAccess::read);
-    const std::vector<Variable> rows = leaves_of(learner.tables, selection, learner.compute);
-    Tape tape(learner.compute, false);
-    const Variable logits = learner.model->forward(tape, batch, rows, Draws());
-    add_predictions(*learner.model, scores_of(*learner.model, logits, batch), tape.context().stream,
-                    samples_);
+    add_predictions(*learner.model, score_batch(learner, batch), learner.compute.stream, samples_);
     progress.advance_to(samples_.front().size());
     fault_point("evaluation.batch");
     if (stop != nullptr && *stop) return false;

@@ -2,20 +2,7 @@
 
 #include <utility>
 
-#include "hstu/base/error.h"
-
 namespace hstu {
-namespace {
-
-DeviceChoice checked_device(const RunOptions& options) {
-  DeviceChoice choice = choose_device(options.device);
-  if (options.precision == Precision::bf16 && choice.device.is_host())
-    fail_usage("precision = \"bf16\" needs a GPU, and device = \"{}\" is the host ({}): use fp32",
-               options.device, choice.why);
-  return choice;
-}
-
-}  // namespace
 
 Experiment::Experiment(const RunOptions& options)
     : dataset_(options.data.path),
@@ -23,7 +10,7 @@ Experiment::Experiment(const RunOptions& options)
       anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
       samples_(dataset_, task_.data),
       evaluation_samples_(dataset_, task_.evaluation),
-      device_(checked_device(options)),
+      device_(choose_device(options)),
       learner_(options, std::move(task_.model), open_device(device_.device)) {
   check_consistency(options);
 }

@@ -48,6 +48,11 @@ RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
   return load_run(checkpoint, experiment.dataset(), sections(experiment.learner(), unused));
 }
 
+RunState load_run_for_other_data(const Checkpoint& checkpoint, Experiment& experiment) {
+  RunningMetrics unused(experiment.options().metrics.window_samples);
+  return load_run(checkpoint, sections(experiment.learner(), unused));
+}
+
 RunFacts facts_of(const Experiment& experiment) {
   RunFacts facts;
   facts.config = to_toml(experiment.options());

@@ -18,6 +18,8 @@ std::vector<Section> sections(Learner& learner, RunningMetrics& metrics);
 // Fills the experiment from a checkpoint of a run, for callers that do not continue the run. Throws Error if
 // the checkpoint was made from another dataset or model.
 RunState load_run(const Checkpoint& checkpoint, Experiment& experiment);
+// The same for an experiment on any dataset that the model can read (check_readable in run/other_data.h).
+RunState load_run_for_other_data(const Checkpoint& checkpoint, Experiment& experiment);
 
 RunFacts facts_of(const Experiment& experiment);
 LearnerCounts counts_of(const Learner& learner);

@@ -1,0 +1,50 @@
+#include "hstu/dataset/same_schema.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+std::string words(const std::vector<ActionBit>& actions) {
+  std::vector<std::string> words;
+  words.reserve(actions.size());
+  for (const ActionBit& action : actions) words.push_back(fmt::format("{} = {}", action.name, action.bit));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string words(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The first of `wanted` that is not among `names`; null if all are.
+const std::string* missing(const std::vector<std::string>& wanted, const std::vector<std::string>& names) {
+  const auto absent = std::find_if(wanted.begin(), wanted.end(), [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) == names.end();
+  });
+  return absent == wanted.end() ? nullptr : &*absent;
+}
+
+}  // namespace
+
+void check_same_schema(const Manifest& known, const Path& known_folder, const Manifest& other,
+                       const Path& other_folder) {
+  const auto refuse = [&](const std::string& what, const std::string& expected, const std::string& found) {
+    fail_usage(
+        "{}: {}: expected {}, as in {} of the run, found {}: prepare it with the same schema as that dataset",
+        other_folder.string(), what, expected, known_folder.string(), found);
+  };
+  if (known.actions != other.actions)
+    refuse("actions and their bits", words(known.actions), words(other.actions));
+  if (known.label != other.label) refuse("label", known.label, other.label);
+  if (known.pools != other.pools) refuse("pools", words(known.pools), words(other.pools));
+  if (const std::string* const name = missing(known.context, other.context))
+    refuse("context columns", *name, words(other.context));
+  if (const std::string* const name = missing(known.attributes, other.attributes))
+    refuse("item attributes", *name, words(other.attributes));
+}
+
+}  // namespace hstu
