@@ -8,6 +8,7 @@
 #include "hstu/cli/commands.h"
 #include "hstu/cli/inspect_views.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/predict/model_folder.h"
 #include "hstu/run/folder.h"
 
 namespace hstu {
@@ -41,6 +42,11 @@ std::string view(const Json& json, const Path& path) {
 // The content of a folder, of whatever kind.
 Json inspect(const Path& path) {
   Json json;
+  if (is_export(path)) {
+    json["kind"] = "export";
+    json.update(parse_json(read_file(ExportFolder{path}.manifest()), ExportFolder{path}.manifest()));
+    return json;
+  }
   if (std::filesystem::exists(RunFolder{path}.config())) {
     const RunFolder run = open_run_folder(path);
     json["kind"] = "run";
@@ -79,7 +85,7 @@ void add_inspect_command(CLI::App& app) {
   };
   auto words = std::make_shared<Words>();
   CLI::App* const command =
-      app.add_subcommand("inspect", "Show what is inside a dataset, a run or a checkpoint");
+      app.add_subcommand("inspect", "Show what is inside a dataset, a run, a checkpoint or an export");
   command->add_option("PATH", words->path, "the folder")->required();
   command->add_flag("--all", words->all, "every value, checksums included, one on each line");
   command->add_flag("--json", words->json, "every value, for programs");

@@ -40,6 +40,7 @@ constexpr const char* kDescription =
     "  hstu prepare yambda --input events --output dataset --test-days 0 --min-history 0\n"
     "  hstu train configs/quickstart.toml --set data.path=dataset --output run\n"
     "  hstu eval run\n"
+    "  hstu predict run --requests requests.csv --output scores.csv\n"
     "\n"
     "hstu help COMMAND describes a command.";
 
@@ -57,6 +58,8 @@ int dispatch(int argc, char** argv) {
   add_plan_command(app);
   add_train_command(app);
   add_eval_command(app);
+  add_predict_command(app);
+  add_export_command(app);
   add_inspect_command(app);
   add_report_command(app);
   add_compare_command(app);

@@ -1,0 +1,78 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "hstu/cli/commands.h"
+#include "hstu/predict/predict.h"
+
+namespace hstu {
+namespace {
+
+struct PredictWords {
+  PredictOptions options;
+  std::vector<std::string> columns;
+  std::string time_unit = "s";
+  int threads = 0;
+};
+
+constexpr const char* kPredictHelp =
+    "FILE is CSV with a header line, or Parquet if its name ends in .parquet. Columns of requests: user, "
+    "time,\n"
+    "and item or candidates (a list such as \"12 7 31\"); request, if there is one, is an id that the "
+    "output\n"
+    "repeats; the context columns that the model reads. Of events: user, item, time, action (names with |\n"
+    "between them, or the sum of their bits). Of a catalogue: item. The output has request, user, item, "
+    "score,\n"
+    "and rank with --top.\n"
+    "\n"
+    "A history has the events of the user before the time of the request. Scores are those of hstu eval, to\n"
+    "the last bit. Prints one JSON object. docs/predict.md has the rest.\n"
+    "\n"
+    "Examples:\n"
+    "  hstu predict run --requests requests.csv --output scores.csv\n"
+    "  hstu predict run --requests users.csv --trained-items --top 10 --output top.csv\n"
+    "  hstu predict exported --events log.csv --columns user=uid,time=ts --requests requests.csv --output "
+    "s.csv";
+
+}  // namespace
+
+void add_predict_command(CLI::App& app) {
+  auto words = std::make_shared<PredictWords>();
+  PredictOptions& o = words->options;
+  CLI::App* const command = app.add_subcommand("predict", "Score requests with a trained model");
+  command->add_option("MODEL", o.model, "folder of a run, or one that hstu export wrote")->required();
+  command->add_option("--requests", o.requests, "table of requests")->required()->type_name("FILE");
+  command->add_option("--output", o.output, "table of scores, a new file")->required()->type_name("FILE");
+  command->add_option("--checkpoint", o.checkpoint, "of this step; default: the newest")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
+  command->add_option("--data", o.data, "dataset with the histories; default: the run's")->type_name("DIR");
+  command->add_option("--events", o.events, "table with the histories instead")->type_name("FILE");
+  command
+      ->add_option(
+          "--columns", words->columns,
+          "names of columns in these files, such as user=uid,time=ts; also request, item, candidates, "
+          "action")
+      ->delimiter(',');
+  command->add_option("--time-unit", words->time_unit, "of times: s, ms or us")->capture_default_str();
+  command->add_option("--catalogue", o.catalogue, "table of the items to score for every request")
+      ->type_name("FILE");
+  command->add_flag("--trained-items", o.trained_items, "score every item that training has seen");
+  command->add_option("--top", o.top, "write only the K highest scores of a request, with their ranks")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50));
+  command->add_option("--by", o.by, "task whose score ranks; default: the first")->type_name("TASK");
+  command->add_option("--batch-size", o.batch_size, "samples of a batch; default: as the run's evaluations")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+  command->add_option("--device", o.device, "host, cuda, cuda:N or auto; default: the run's own");
+  command->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
+  command->footer(kPredictHelp);
+  command->callback([words] {
+    use_threads(words->threads);
+    words->options.columns.rename(words->columns);
+    words->options.columns.time_step = parse_word(kTimeSteps, words->time_unit, "--time-unit");
+    fmt::print("{}\n", to_json(predict(words->options)).dump(2));
+  });
+}
+
+}  // namespace hstu

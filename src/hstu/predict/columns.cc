@@ -1,0 +1,69 @@
+#include "hstu/predict/columns.h"
+
+#include <map>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::string_view kSeparators = " ,";
+
+std::int64_t steps_per_second(TimeStep step) {
+  switch (step) {
+    case TimeStep::milliseconds:
+      return 1'000;
+    case TimeStep::microseconds:
+      return 1'000'000;
+    case TimeStep::seconds:
+      break;
+  }
+  return 1;
+}
+
+}  // namespace
+
+void ColumnNames::rename(const std::vector<std::string>& words) {
+  const std::map<std::string, std::string*> names{{"request", &request}, {"user", &user},
+                                                  {"time", &time},       {"item", &item},
+                                                  {"action", &action},   {"candidates", &candidates}};
+  std::vector<std::string> known;
+  for (const auto& [name, unused] : names) known.push_back(name);
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || equals + 1 == word.size())
+      fail_usage("--columns: expected words such as user=uid, found \"{}\"", word);
+    const std::string name = word.substr(0, equals);
+    const auto found = names.find(name);
+    if (found == names.end())
+      fail_usage("--columns: there is no column \"{}\"{}", name, suggestion(name, known));
+    *found->second = word.substr(equals + 1);
+  }
+}
+
+std::int64_t seconds_of(const CsvReader& rows, std::size_t column, TimeStep step) {
+  const std::int64_t time = rows.integer(column), steps = steps_per_second(step);
+  return time / steps - (time % steps < 0 ? 1 : 0);
+}
+
+void read_list(const CsvReader& rows, std::size_t column, std::vector<std::int64_t>& numbers) {
+  numbers.clear();
+  std::string_view rest = rows.field(column);
+  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
+  while (true) {
+    const std::size_t begin = rest.find_first_not_of(kSeparators);
+    if (begin == std::string_view::npos) break;
+    rest.remove_prefix(begin);
+    const std::string_view word = rest.substr(0, rest.find_first_of(kSeparators));
+    const auto number = parse_number<std::int64_t>(word);
+    if (!number) {
+      rows.refuse(column, fmt::format("expected whole numbers separated by spaces, found \"{}\"", word));
+    }
+    numbers.push_back(*number);
+    rest.remove_prefix(word.size());
+  }
+  if (numbers.empty()) rows.refuse(column, "the list has no candidates");
+}
+
+}  // namespace hstu

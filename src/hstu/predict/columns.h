@@ -1,0 +1,35 @@
+// The columns of tables with requests, events and items.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hstu/base/choice.h"
+#include "hstu/predict/csv_reader.h"
+
+namespace hstu {
+
+// Of integer times.
+enum class TimeStep { seconds, milliseconds, microseconds };
+inline constexpr Choice<TimeStep> kTimeSteps[] = {
+    {"s", TimeStep::seconds}, {"ms", TimeStep::milliseconds}, {"us", TimeStep::microseconds}};
+
+// The names of columns, for files in which they have others than these.
+struct ColumnNames {
+  std::string request = "request", user = "user", time = "time", item = "item", candidates = "candidates",
+              action = "action";
+  TimeStep time_step = TimeStep::seconds;
+
+  // Reads words "user=uid". Throws UsageError for other words and for names that are no column here.
+  void rename(const std::vector<std::string>& words);
+};
+
+// The time of the current row in seconds, rounded down.
+std::int64_t seconds_of(const CsvReader& rows, std::size_t column, TimeStep step);
+
+// The whole numbers of a list: separated by spaces or commas, with or without [ ] around them. Throws Error
+// naming line and column for anything else and for an empty list.
+void read_list(const CsvReader& rows, std::size_t column, std::vector<std::int64_t>& numbers);
+
+}  // namespace hstu

@@ -1,0 +1,137 @@
+#include "hstu/predict/event_file.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/progress.h"
+#include "hstu/base/text.h"
+#include "hstu/dataset/event_sorter.h"
+#include "hstu/dataset/user_order.h"
+#include "hstu/dataset/writer.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::size_t kTableEvents = std::size_t{1} << 16;
+constexpr std::int64_t kSorterBytes = std::int64_t{256} << 20;
+
+// The part of a manifest that does not depend on events.
+Manifest description_of(const Manifest& manifest) {
+  Manifest description;
+  description.name = manifest.name;
+  description.actions = manifest.actions;
+  description.label = manifest.label;
+  description.pools = manifest.pools;
+  description.context = manifest.context;
+  return description;
+}
+
+std::vector<ItemAttribute> attributes_of(const Dataset& dataset) {
+  constexpr std::int64_t kAttributeBlock = 1 << 16;
+  std::vector<ItemAttribute> attributes;
+  std::vector<std::int64_t> values;
+  for (const std::string& name : dataset.manifest().attributes) {
+    const MappedColumn& column = dataset.attribute(name);
+    attributes.emplace_back().name = name;
+    for (std::int64_t begin = 0; begin < column.size(); begin += kAttributeBlock) {
+      values.clear();
+      for (std::int64_t i = begin; i < std::min(begin + kAttributeBlock, column.size()); ++i)
+        values.push_back(column[i]);
+      attributes.back().values.append(values);
+    }
+  }
+  return attributes;
+}
+
+// "listen|like", or 5.
+std::uint8_t action_of(const CsvReader& rows, std::size_t column, const std::vector<ActionBit>& actions) {
+  const std::string_view text = rows.field(column);
+  if (const auto bits = parse_number<std::int64_t>(text)) {
+    std::int64_t known = 0;
+    for (const ActionBit& action : actions) known |= action.bit;
+    if ((*bits & ~known) != 0)
+      rows.refuse(column, fmt::format("expected a sum of bits of {}, found {}", known, *bits));
+    return static_cast<std::uint8_t>(*bits);
+  }
+  std::uint8_t mask = 0;
+  for (const std::string& name : split(text, '|')) {
+    const auto found = std::find_if(actions.begin(), actions.end(),
+                                    [&](const ActionBit& action) { return action.name == name; });
+    if (found == actions.end()) {
+      std::vector<std::string> known;
+      known.reserve(actions.size());
+      for (const ActionBit& action : actions) known.push_back(action.name);
+      rows.refuse(column, fmt::format("there is no action \"{}\"{}", name, suggestion(name, known)));
+    }
+    mask |= found->bit;
+  }
+  return mask;
+}
+
+// Rows as columns, until they make a table.
+struct RowBlock {
+  explicit RowBlock(std::size_t context) : values(context) {}
+
+  EventTable table() {
+    EventTable events;
+    events.user.append(user);
+    events.time.append(time);
+    events.item.append(item);
+    events.action = action;
+    for (const auto& column : values) events.context.emplace_back().append(column);
+    user.clear(), time.clear(), item.clear(), action.clear();
+    for (auto& column : values) column.clear();
+    return ordered(events);
+  }
+
+  std::vector<std::int64_t> user, time, item;
+  std::vector<std::uint8_t> action;
+  std::vector<std::vector<std::int64_t>> values;  // [context column]
+};
+
+}  // namespace
+
+void write_events(const Path& file, const ColumnNames& names, const Dataset& schema,
+                  const std::vector<bool>& needed, const Path& folder) {
+  const Manifest& manifest = schema.manifest();
+  CsvReader rows{ByteSource(file)};
+  const std::size_t user = rows.column(names.user), item = rows.column(names.item),
+                    time = rows.column(names.time), action = rows.column(names.action);
+  std::vector<std::size_t> context;
+  for (std::size_t c = 0; c < manifest.context.size(); ++c)
+    context.push_back(needed[c] ? rows.column(manifest.context[c]) : 0);
+  const auto not_negative = [&](std::size_t column) {
+    const std::int64_t id = rows.integer(column);
+    if (id < 0) rows.refuse(column, fmt::format("expected an id of at least 0, found {}", id));
+    return id;
+  };
+  EventSorter sorter(folder / "sort", kSorterBytes);
+  RowBlock block(context.size());
+  Progress progress("events", 0, "events");
+  while (rows.next()) {
+    block.user.push_back(not_negative(user));
+    block.item.push_back(not_negative(item));
+    block.time.push_back(seconds_of(rows, time, names.time_step));
+    block.action.push_back(action_of(rows, action, manifest.actions));
+    for (std::size_t c = 0; c < context.size(); ++c)
+      block.values[c].push_back(needed[c] ? rows.integer(context[c]) : 0);
+    if (block.action.size() < kTableEvents) continue;
+    sorter.append(block.table());
+    progress.advance_to(rows.rows());
+  }
+  check(rows.rows() > 0, "{}: there are no events below the header", file.string());
+  if (!block.action.empty()) sorter.append(block.table());
+  DatasetWriter writer(folder, description_of(manifest));
+  sorter.merge_into(writer, [](std::int64_t) {});
+  writer.finish(attributes_of(schema));
+  progress.advance_to(rows.rows());
+  progress.finish();
+}
+
+void write_schema(const Dataset& schema, const Path& folder) {
+  DatasetWriter(folder, description_of(schema.manifest())).finish(attributes_of(schema));
+}
+
+}  // namespace hstu

@@ -1,0 +1,99 @@
+#include "hstu/predict/export.h"
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hstu/base/error.h"
+#include "hstu/base/version.h"
+#include "hstu/embedding/table_section.h"
+#include "hstu/predict/event_file.h"
+#include "hstu/predict/model_folder.h"
+#include "hstu/run/state.h"
+#include "hstu/task/task.h"
+#include "hstu/training/learner.h"
+
+namespace hstu {
+namespace {
+
+constexpr int kVersion = 1;
+
+// The configuration of an export has no optimizer: plain SGD keeps no state beside a row.
+RunOptions exported(RunOptions options) {
+  options.data.path = "dataset";
+  options.sparse = {};
+  options.sparse.kind = RowOptimizerKind::sgd;
+  options.dense = {};
+  options.warm_start = {};
+  return options;
+}
+
+// The rows of the checkpoint without their optimizer's state.
+void copy_rows(const Checkpoint& checkpoint, EmbeddingTable& table) {
+  const SafetensorsFile file(checkpoint.file("tables/" + table.config().name));
+  const auto ids = file.column<std::int64_t>("ids");
+  const auto rows = file.values<float>("rows", {static_cast<std::int64_t>(ids.size()), table.config().dim});
+  table.restore(ids, rows.data(), nullptr);
+}
+
+void write_weights(const Checkpoint& checkpoint, Learner& learner, const Path& folder) {
+  const Section dense = parameters_section(learner.model->parameters().all());
+  dense.load(SectionReader(checkpoint.path(), dense.name, checkpoint.manifest()));
+  std::vector<Section> sections = table_sections(learner.tables);
+  for (std::size_t t = 0; t < learner.tables.size(); ++t) copy_rows(checkpoint, learner.tables[t]);
+  sections.push_back(dense);
+  const Path written = save_checkpoint(folder, checkpoint.step(), sections,
+                                       {{"dataset", saved_dataset(checkpoint)}, {"reason", "export"}});
+  std::filesystem::rename(written, ExportFolder{folder}.weights());
+}
+
+Json describe(const Checkpoint& checkpoint, const Dataset& dataset, const Learner& learner) {
+  Json json{{"format", kExportFormat},
+            {"version", kVersion},
+            {"program", version()},
+            {"step", checkpoint.step()},
+            {"dataset", {{"name", dataset.manifest().name}, {"id", dataset.manifest().id}}},
+            {"tasks", learner.model->tasks()}};
+  json["tables"] = Json::array();
+  for (std::size_t t = 0; t < learner.tables.size(); ++t) {
+    const EmbeddingTable& table = learner.tables[t];
+    json["tables"].push_back({{"name", table.config().name},
+                              {"rows", table.config().rows},
+                              {"width", table.config().dim},
+                              {"trained", table.rows_alive()}});
+  }
+  json["parameters"] = Json::array();
+  for (const Parameter* const parameter : learner.model->parameters().all())
+    json["parameters"].push_back({{"name", parameter->name}, {"shape", parameter->value.shape()}});
+  return json;
+}
+
+}  // namespace
+
+Json export_model(const ExportOptions& options) {
+  if (is_export(options.run)) fail_usage("{} is an export already: name a run", options.run.string());
+  ModelFolder run = open_model_folder(options.run, options.checkpoint);
+  if (!options.data.empty()) run.options.data.path = options.data;
+  const Dataset dataset(run.options.data.path);
+  if (dataset.manifest().id != saved_dataset(run.checkpoint)) {
+    fail_usage(
+        "{} is dataset {}, and the run was trained on {}: name that one by --data, because an export "
+        "contains its item attributes",
+        dataset.folder().string(), dataset.manifest().id, saved_dataset(run.checkpoint));
+  }
+  const RunOptions configuration = exported(run.options);
+  Learner learner(configuration, make_task(configuration, dataset).model);
+  StagedFolder staged(options.output);
+  const ExportFolder folder{staged.path()};
+  write_weights(run.checkpoint, learner, staged.path());
+  write_file(folder.config(), to_toml(configuration));
+  std::filesystem::create_directory(folder.dataset());
+  write_schema(dataset, folder.dataset());
+  Json manifest = describe(run.checkpoint, dataset, learner);
+  write_file(folder.manifest(), manifest.dump(2) + "\n");
+  staged.commit();
+  return manifest;
+}
+
+}  // namespace hstu

@@ -1,0 +1,21 @@
+// Writes what scoring needs of a run into one folder. docs/predict.md
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/base/files.h"
+#include "hstu/base/json.h"
+
+namespace hstu {
+
+struct ExportOptions {
+  Path run, output;
+  std::int64_t checkpoint = -1;  // of this step; -1: the newest
+  Path data;                     // the run's dataset, when it has moved
+};
+
+// Writes the folder options.output, which appears when it is complete, and returns its manifest. Throws
+// UsageError if it exists or the dataset is not the run's.
+Json export_model(const ExportOptions& options);
+
+}  // namespace hstu

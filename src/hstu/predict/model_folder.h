@@ -1,0 +1,35 @@
+// A trained model on disk, wherever it came from: the folder of a run, or what `hstu export` wrote.
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/base/files.h"
+#include "hstu/checkpoint/checkpoint.h"
+#include "hstu/run/options.h"
+
+namespace hstu {
+
+// The folders and files of an export. docs/predict.md
+struct ExportFolder {
+  Path path;
+
+  Path manifest() const { return path / "manifest.json"; }
+  Path config() const { return path / "model.toml"; }
+  Path weights() const { return path / "weights"; }  // a checkpoint without optimizer
+  Path dataset() const { return path / "dataset"; }  // without events: actions, columns, attributes
+};
+inline constexpr const char* kExportFormat = "hstu-export";
+
+bool is_export(const Path& path);
+
+struct ModelFolder {
+  RunOptions options;  // data.path is a dataset; the rows of all tables are given
+  Checkpoint checkpoint;
+  bool has_events = true;  // false: the dataset of an export only describes columns
+};
+
+// Opens a run at the checkpoint of `step` (-1: the newest), or an export. Throws UsageError if `path` is
+// neither, or is an export and `step` not that of its checkpoint.
+ModelFolder open_model_folder(const Path& path, std::int64_t step = -1);
+
+}  // namespace hstu

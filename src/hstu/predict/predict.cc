@@ -1,0 +1,239 @@
+#include "hstu/predict/predict.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "hstu/base/clock.h"
+#include "hstu/base/error.h"
+#include "hstu/base/progress.h"
+#include "hstu/base/terminal.h"
+#include "hstu/base/text.h"
+#include "hstu/predict/histories.h"
+#include "hstu/predict/request_reader.h"
+#include "hstu/predict/scorer.h"
+#include "hstu/predict/table_output.h"
+
+namespace hstu {
+namespace {
+
+// Refuses models that read what a request does not have, and says where a score depends on other requests.
+void check_model(const RunOptions& options) {
+  if (options.model_kind == ModelKind::ranking_gr && options.ranking.allow_seen_labels) {
+    fail_usage(
+        "the run has model.allow_seen_labels = true: its items may read their own actions, which a request "
+        "does not have; train without it");
+  }
+  if (options.model_kind == ModelKind::dlrmv4 &&
+      options.model.attention_scale == AttentionScale::longest_in_batch) {
+    tell(
+        "note: model.attention_scale = \"longest_in_batch\": a score depends on the other requests of its "
+        "batch\n");
+  }
+}
+
+std::size_t rank_by(const std::string& word, const std::vector<std::string>& tasks) {
+  if (word.empty()) return 0;
+  const auto found = std::find(tasks.begin(), tasks.end(), word);
+  if (found == tasks.end()) fail_usage("--by: the model has no task \"{}\"{}", word, suggestion(word, tasks));
+  return static_cast<std::size_t>(found - tasks.begin());
+}
+
+std::vector<std::string> output_columns(const std::vector<std::string>& tasks, bool ranks) {
+  std::vector<std::string> columns{"request", "user", "item"};
+  if (tasks.size() == 1) columns.emplace_back("score");
+  for (std::size_t k = 0; tasks.size() > 1 && k < tasks.size(); ++k) columns.push_back("score_" + tasks[k]);
+  if (ranks) columns.emplace_back("rank");
+  return columns;
+}
+
+// Gathers candidates of requests in batches, and writes the scores of each request together, in order.
+class Prediction {
+ public:
+  Prediction(const PredictOptions& options, const RunOptions& run, const Dataset& histories, Scorer& scorer,
+             std::vector<std::int64_t> catalogue)
+      : histories_(histories),
+        scorer_(scorer),
+        catalogue_(std::move(catalogue)),
+        top_(options.top),
+        by_(rank_by(options.by, scorer.tasks())),
+        batch_size_(options.batch_size > 0          ? options.batch_size
+                    : run.evaluation.batch_size > 0 ? run.evaluation.batch_size
+                                                    : run.training.batch_size),
+        batch_tokens_(run.training.micro_batch_tokens),
+        output_(options.output, output_columns(scorer.tasks(), options.top > 0)) {}
+
+  void add(Request request) {
+    open_.push_back({std::move(request), {}});
+    const Request& added = open_.back().request;
+    const Dataset::Events events = histories_.events_before(added.user, added.time);
+    if (events.begin == events.end) ++result_.without_history;
+    ++result_.requests;
+    for (const std::int64_t item : items_of(added)) {
+      const Candidate candidate{.name = added.number,
+                                .is_anchor = false,
+                                .user = added.user,
+                                .item = item,
+                                .time = added.time,
+                                .history_begin = events.begin,
+                                .history_end = events.end,
+                                .context = added.context};
+      if (!scorer_.is_trained(item)) ++result_.untrained_items;
+      const std::int64_t tokens = scorer_.most_tokens(candidate);
+      const bool full = static_cast<std::int64_t>(batch_.size()) == batch_size_ ||
+                        (batch_tokens_ > 0 && tokens_ + tokens > batch_tokens_);
+      if (full && !batch_.empty()) score_batch();
+      batch_.push_back(candidate);
+      tokens_ += tokens;
+    }
+  }
+
+  PredictResult finish() {
+    if (!batch_.empty()) score_batch();
+    output_.commit();
+    for (const BadIds::Feature& feature : scorer_.bad_ids().features())
+      if (feature.count > 0) result_.bad_ids[feature.name] = feature.count;
+    return result_;
+  }
+
+  std::int64_t scores() const { return result_.scores; }
+
+ private:
+  struct Open {
+    Request request;
+    std::vector<float> scores;  // (items, tasks), the first of them
+  };
+
+  const std::vector<std::int64_t>& items_of(const Request& request) const {
+    return catalogue_.empty() ? request.items : catalogue_;
+  }
+
+  void score_batch() {
+    const std::size_t tasks = scorer_.tasks().size();
+    const std::vector<float> scores = scorer_.score(batch_);
+    result_.scores += static_cast<std::int64_t>(batch_.size());
+    batch_.clear();
+    tokens_ = 0;
+    for (std::size_t begin = 0; begin < scores.size();) {
+      Open& first = open_.front();
+      const std::size_t wanted = items_of(first.request).size() * tasks - first.scores.size(),
+                        taken = std::min(wanted, scores.size() - begin);
+      const auto from = scores.begin() + static_cast<std::ptrdiff_t>(begin);
+      first.scores.insert(first.scores.end(), from, from + static_cast<std::ptrdiff_t>(taken));
+      begin += taken;
+      if (taken < wanted) break;
+      write(first);
+      open_.pop_front();  // requests are complete in their order
+    }
+  }
+
+  void write(const Open& open) {
+    const std::vector<std::int64_t>& items = items_of(open.request);
+    const std::size_t tasks = scorer_.tasks().size();
+    order_.resize(items.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::size_t rows = items.size();
+    if (top_ > 0) {
+      rows = std::min(rows, static_cast<std::size_t>(top_));
+      std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(rows), order_.end(),
+                        [&](std::size_t a, std::size_t b) {
+                          const float x = open.scores[a * tasks + by_], y = open.scores[b * tasks + by_];
+                          return x != y ? x > y : a < b;
+                        });
+    }
+    for (std::size_t r = 0; r < rows; ++r) {
+      const std::size_t i = order_[r];
+      output_.put(open.request.id);
+      output_.put(open.request.user);
+      output_.put(items[i]);
+      for (std::size_t k = 0; k < tasks; ++k) output_.put(open.scores[i * tasks + k]);
+      if (top_ > 0) output_.put(static_cast<std::int64_t>(r + 1));
+      output_.end_row();
+    }
+  }
+
+  const Dataset& histories_;
+  Scorer& scorer_;
+  std::vector<std::int64_t> catalogue_;
+  std::int64_t top_;
+  std::size_t by_;
+  std::int64_t batch_size_, batch_tokens_;
+  TableOutput output_;
+  std::deque<Open> open_;  // without all scores; the candidates in batch_ refer to their context
+  std::vector<Candidate> batch_;
+  std::int64_t tokens_ = 0;
+  std::vector<std::size_t> order_;
+  PredictResult result_;
+};
+
+std::vector<std::int64_t> catalogue_of(const PredictOptions& options, const Scorer& scorer) {
+  if (!options.catalogue.empty() && options.trained_items)
+    fail_usage("--catalogue and --trained-items both name the items to score: leave one of them out");
+  if (!options.catalogue.empty()) return read_catalogue(options.catalogue, options.columns);
+  if (!options.trained_items) return {};
+  check(!scorer.trained_items().empty(), "the model has seen no item: --trained-items has none to score");
+  return scorer.trained_items();
+}
+
+// What a reader of the scores must know.
+void tell_unknown(const PredictResult& result, const BadIds& bad_ids) {
+  if (result.without_history > 0) {
+    tell("{} of {} requests have no event of their user before their time: scored with an empty history\n",
+         with_separators(result.without_history), with_separators(result.requests));
+  }
+  if (result.untrained_items > 0) {
+    tell("{} of {} scores are of items that training has not seen: their rows have initial values\n",
+         with_separators(result.untrained_items), with_separators(result.scores));
+  }
+  for (const BadIds::Feature& feature : bad_ids.features()) {
+    if (feature.count == 0) continue;
+    tell("{} ids of {} are outside of [0, {}), the first is {}: read as rows of zeros\n",
+         with_separators(feature.count), feature.name, with_separators(feature.rows), feature.first_id);
+  }
+}
+
+}  // namespace
+
+PredictResult predict(const PredictOptions& options) {
+  ModelFolder model = open_model_folder(options.model, options.checkpoint);
+  if (!options.device.empty()) model.options.device = options.device;
+  check_model(model.options);
+  const Histories histories(model, options.data, options.events, options.columns,
+                            options.output.string() + ".events");
+  const Manifest& manifest = histories.dataset().manifest();
+  Scorer scorer(model.options, model.checkpoint, histories.dataset());
+  std::vector<std::int64_t> catalogue = catalogue_of(options, scorer);
+  RequestReader requests(options.requests, options.columns, manifest.context,
+                         context_of_requests(model.options, manifest), !catalogue.empty());
+  Prediction prediction(options, model.options, histories.dataset(), scorer, std::move(catalogue));
+  const Clock::time_point start = Clock::now();
+  Progress progress("predict", 0, "scores");
+  Request request;
+  while (requests.next(request)) {
+    prediction.add(std::move(request));
+    progress.advance_to(prediction.scores());
+    request = Request();
+  }
+  PredictResult result = prediction.finish();
+  result.seconds = seconds_since(start);
+  progress.advance_to(result.scores);
+  progress.finish(fmt::format("{} requests", with_separators(result.requests)));
+  tell_unknown(result, scorer.bad_ids());
+  return result;
+}
+
+Json to_json(const PredictResult& result) {
+  Json json{{"requests", result.requests},
+            {"scores", result.scores},
+            {"seconds", result.seconds},
+            {"scores_per_s", result.seconds > 0 ? static_cast<double>(result.scores) / result.seconds : 0},
+            {"without_history", result.without_history},
+            {"untrained_items", result.untrained_items}};
+  json["bad_ids"] = Json::object();
+  for (const auto& [feature, count] : result.bad_ids) json["bad_ids"][feature] = count;
+  return json;
+}
+
+}  // namespace hstu

@@ -1,0 +1,43 @@
+// Scores a table of requests with a trained model. docs/predict.md
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "hstu/base/json.h"
+#include "hstu/predict/columns.h"
+
+namespace hstu {
+
+struct PredictOptions {
+  Path model;                    // a run or an export
+  std::int64_t checkpoint = -1;  // of this step; -1: the newest
+  Path requests, output;
+  Path data;                   // a dataset with the histories; "": the run's
+  Path events;                 // a table with the histories instead
+  ColumnNames columns;         // of requests, events and catalogue
+  Path catalogue;              // a table of the items to score for every request
+  bool trained_items = false;  // score all items that training has seen
+  std::int64_t top = 0;  // keep the K highest scores of a request; 0: all, in the order of the candidates
+  std::string by;        // the task whose score ranks; "": the first
+  std::int64_t batch_size = 0;  // samples of a batch; 0: as evaluations of the run
+  std::string device;           // "": the run's own
+};
+
+struct PredictResult {
+  std::int64_t requests = 0, scores = 0;  // a score for each candidate of a request
+  double seconds = 0;
+  std::int64_t without_history = 0;             // requests of users without events before their time
+  std::int64_t untrained_items = 0;             // scores of items that training has not seen
+  std::map<std::string, std::int64_t> bad_ids;  // occurrences of ids outside their tables, by feature
+};
+
+// Writes the scores to options.output, which appears when it is complete; memory does not depend on the
+// number of requests. Throws UsageError for options, columns and schemas that do not fit, Error naming file,
+// line and column of a bad row.
+PredictResult predict(const PredictOptions& options);
+
+Json to_json(const PredictResult& result);
+
+}  // namespace hstu

@@ -1,0 +1,53 @@
+// Scores candidates with a trained model: the samples, batches and forward pass of an evaluation.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hstu/batching/sample_builder.h"
+#include "hstu/checkpoint/checkpoint.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/task/task.h"
+#include "hstu/training/device_choice.h"
+#include "hstu/training/learner.h"
+
+namespace hstu {
+
+class Scorer {
+ public:
+  // The model of `checkpoint`, without its optimizer's state, for histories from `dataset`, which must
+  // outlive it. Throws UsageError if the configuration and the dataset do not fit, Error if the checkpoint
+  // does not.
+  Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset);
+
+  // (candidates, tasks) probabilities, row by row; all in one batch.
+  std::vector<float> score(std::span<const Candidate> candidates);
+  // An upper bound of the tokens of a candidate's sample.
+  std::int64_t most_tokens(const Candidate& candidate) const { return samples_.most_tokens(candidate); }
+
+  const std::vector<std::string>& tasks() const { return tasks_; }
+  const BadIds& bad_ids() const { return bad_ids_; }
+  // Items that training has seen, ascending.
+  const std::vector<std::int64_t>& trained_items() const { return trained_items_; }
+  bool is_trained(std::int64_t item) const;
+
+ private:
+  Task task_;  // its model is moved to the learner
+  SampleBuilder samples_;
+  Learner learner_;
+  std::vector<std::string> tasks_;
+  BadIds bad_ids_;
+  std::vector<std::int64_t> trained_items_;
+  // Reused from batch to batch.
+  SampleScratch sample_scratch_;
+  Samples built_;
+  LayoutScratch layout_scratch_;
+  Batch batch_;
+};
+
+// Fills the learner's parameters and tables from a checkpoint. Throws Error if they do not fit.
+void load_model(const Checkpoint& checkpoint, Learner& learner);
+
+}  // namespace hstu
