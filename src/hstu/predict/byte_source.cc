@@ -16,10 +16,11 @@ bool is_parquet(const Path& path) {
   return path.extension() == ".parquet";
 }
 
-ByteSource::ByteSource(const Path& path) : name_(path.string()) {
+ByteSource::ByteSource(const Path& path, std::string_view time_unit) : name_(path.string()) {
   check_input_file(path);
   if (is_parquet(path)) {
-    const Converter converter = start_converter({"csv", path.string()}, Direction::from);
+    const Converter converter =
+        start_converter({"csv", path.string(), "--time-unit", std::string(time_unit)}, Direction::from);
     descriptor_ = converter.descriptor;
     converter_ = converter.process;
     return;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include <sys/types.h>
 
@@ -15,8 +16,9 @@ bool is_parquet(const Path& path);
 
 class ByteSource {
  public:
-  // Throws Error naming a file that cannot be read.
-  explicit ByteSource(const Path& path);
+  // Timestamps of Parquet are read in `time_unit`: s, ms or us. Throws Error naming a file that cannot be
+  // read.
+  explicit ByteSource(const Path& path, std::string_view time_unit = "s");
   ~ByteSource();
   ByteSource(ByteSource&& other) noexcept;
   ByteSource& operator=(ByteSource&&) = delete;

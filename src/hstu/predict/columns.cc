@@ -4,6 +4,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/dataset/names.h"
 
 namespace hstu {
 namespace {
@@ -47,8 +48,18 @@ std::int64_t seconds_of(const CsvReader& rows, std::size_t column, TimeStep step
   return time / steps - (time % steps < 0 ? 1 : 0);
 }
 
-void read_list(const CsvReader& rows, std::size_t column, std::vector<std::int64_t>& numbers) {
-  numbers.clear();
+std::int64_t read_id(const CsvReader& rows, std::size_t column, bool texts) {
+  if (!texts) return rows.integer(column);
+  if (rows.field(column).empty()) rows.refuse(column, "expected an id, found nothing");
+  return id_of_text(rows.field(column));
+}
+
+void read_item(const CsvReader& rows, std::size_t column, bool texts, Items& items) {
+  items.ids.push_back(read_id(rows, column, texts));
+  if (texts) items.texts.emplace_back(rows.field(column));
+}
+
+void read_items(const CsvReader& rows, std::size_t column, bool texts, Items& items) {
   std::string_view rest = rows.field(column);
   if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
   while (true) {
@@ -56,14 +67,18 @@ void read_list(const CsvReader& rows, std::size_t column, std::vector<std::int64
     if (begin == std::string_view::npos) break;
     rest.remove_prefix(begin);
     const std::string_view word = rest.substr(0, rest.find_first_of(kSeparators));
-    const auto number = parse_number<std::int64_t>(word);
-    if (!number) {
-      rows.refuse(column, fmt::format("expected whole numbers separated by spaces, found \"{}\"", word));
-    }
-    numbers.push_back(*number);
     rest.remove_prefix(word.size());
+    if (texts) {
+      items.ids.push_back(id_of_text(word));
+      items.texts.emplace_back(word);
+      continue;
+    }
+    const auto number = parse_number<std::int64_t>(word);
+    if (!number)
+      rows.refuse(column, fmt::format("expected whole numbers separated by spaces, found \"{}\"", word));
+    items.ids.push_back(*number);
   }
-  if (numbers.empty()) rows.refuse(column, "the list has no candidates");
+  if (items.ids.empty()) rows.refuse(column, "the list has no candidates");
 }
 
 }  // namespace hstu

@@ -28,8 +28,24 @@ struct ColumnNames {
 // The time of the current row in seconds, rounded down.
 std::int64_t seconds_of(const CsvReader& rows, std::size_t column, TimeStep step);
 
-// The whole numbers of a list: separated by spaces or commas, with or without [ ] around them. Throws Error
-// naming line and column for anything else and for an empty list.
-void read_list(const CsvReader& rows, std::size_t column, std::vector<std::int64_t>& numbers);
+// Items to score. Texts are those of the table where ids are hashes of texts; otherwise there are none.
+struct Items {
+  std::vector<std::int64_t> ids;
+  std::vector<std::string> texts;
+
+  void clear() {
+    ids.clear();
+    texts.clear();
+  }
+};
+
+// An id: a whole number, or a text, whose hash is the id (dataset/names.h). Throws Error naming line and
+// column for anything else.
+std::int64_t read_id(const CsvReader& rows, std::size_t column, bool texts);
+
+// Adds the item of a field, or the items of a list: separated by spaces or commas, with or without [ ] around
+// them. Throws Error naming line and column for anything else and for an empty list.
+void read_item(const CsvReader& rows, std::size_t column, bool texts, Items& items);
+void read_items(const CsvReader& rows, std::size_t column, bool texts, Items& items);
 
 }  // namespace hstu

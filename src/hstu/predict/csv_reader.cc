@@ -19,8 +19,7 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 CsvReader::CsvReader(ByteSource source) : source_(std::move(source)) {
   check(read_record(), "{}: expected a header line with the names of the columns, found nothing",
         source_.name());
-  for (std::string_view name : fields_) {
-    if (columns_.empty() && name.starts_with(kByteOrderMark)) name.remove_prefix(kByteOrderMark.size());
+  for (const std::string_view name : fields_) {
     if (name.empty()) refuse_line("a column has no name");
     if (has_column(name)) refuse_line(fmt::format("two columns are named \"{}\"", name));
     columns_.emplace_back(name);
@@ -101,6 +100,7 @@ bool CsvReader::read_record() {
   begin_ = next_;
   line_ = lines_read_ + 1;
   if (!read_line(begin_)) return false;
+  if (line_ == 1 && std::string_view(buffer_).starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
   fields_.clear();
   const std::string_view line(buffer_.data() + begin_, record_end_ - begin_);
   if (line.find('"') == std::string_view::npos) {

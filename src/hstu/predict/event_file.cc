@@ -28,21 +28,30 @@ Manifest description_of(const Manifest& manifest) {
   return description;
 }
 
-std::vector<ItemAttribute> attributes_of(const Dataset& dataset) {
-  constexpr std::int64_t kAttributeBlock = 1 << 16;
-  std::vector<ItemAttribute> attributes;
-  std::vector<std::int64_t> values;
-  for (const std::string& name : dataset.manifest().attributes) {
-    const MappedColumn& column = dataset.attribute(name);
-    attributes.emplace_back().name = name;
-    for (std::int64_t begin = 0; begin < column.size(); begin += kAttributeBlock) {
-      values.clear();
-      for (std::int64_t i = begin; i < std::min(begin + kAttributeBlock, column.size()); ++i)
-        values.push_back(column[i]);
-      attributes.back().values.append(values);
-    }
+// What belongs to items and not to events: attributes, and the names of ids and codes. Names of users stay
+// behind: a request has its user's.
+bool is_of_items(const std::string& file) {
+  return file == kItemIdsFile || file.starts_with("attribute_") ||
+         (file.starts_with("names_") && !file.starts_with("names_user"));
+}
+
+// Adds these columns to a dataset that was just written.
+void copy_item_columns(const Dataset& from, const Path& folder, Manifest manifest) {
+  const Manifest& source = from.manifest();
+  for (const auto& [file, column] : source.columns) {
+    if (!is_of_items(file)) continue;
+    std::error_code error;
+    std::filesystem::copy_file(from.folder() / file, folder / file, error);
+    check(!error, "cannot copy {} to {}: {}", (from.folder() / file).string(), folder.string(),
+          error.message());
+    manifest.columns[file] = column;
   }
-  return attributes;
+  manifest.attributes = source.attributes;
+  manifest.hashed = source.hashed;
+  manifest.names = source.names;
+  std::erase(manifest.names, "user");
+  manifest.id = dataset_id(manifest.columns);
+  write_file(folder / kManifestFile, manifest_to_json(manifest));
 }
 
 // "listen|like", or 5.
@@ -96,14 +105,15 @@ struct RowBlock {
 void write_events(const Path& file, const ColumnNames& names, const Dataset& schema,
                   const std::vector<bool>& needed, const Path& folder) {
   const Manifest& manifest = schema.manifest();
-  CsvReader rows{ByteSource(file)};
+  CsvReader rows{ByteSource(file, word_of(kTimeSteps, names.time_step))};
   const std::size_t user = rows.column(names.user), item = rows.column(names.item),
                     time = rows.column(names.time), action = rows.column(names.action);
   std::vector<std::size_t> context;
   for (std::size_t c = 0; c < manifest.context.size(); ++c)
     context.push_back(needed[c] ? rows.column(manifest.context[c]) : 0);
-  const auto not_negative = [&](std::size_t column) {
-    const std::int64_t id = rows.integer(column);
+  const bool user_texts = manifest.hashed.contains("user"), item_texts = manifest.hashed.contains("item");
+  const auto not_negative = [&](std::size_t column, bool texts) {
+    const std::int64_t id = read_id(rows, column, texts);
     if (id < 0) rows.refuse(column, fmt::format("expected an id of at least 0, found {}", id));
     return id;
   };
@@ -111,8 +121,8 @@ void write_events(const Path& file, const ColumnNames& names, const Dataset& sch
   RowBlock block(context.size());
   Progress progress("events", 0, "events");
   while (rows.next()) {
-    block.user.push_back(not_negative(user));
-    block.item.push_back(not_negative(item));
+    block.user.push_back(not_negative(user, user_texts));
+    block.item.push_back(not_negative(item, item_texts));
     block.time.push_back(seconds_of(rows, time, names.time_step));
     block.action.push_back(action_of(rows, action, manifest.actions));
     for (std::size_t c = 0; c < context.size(); ++c)
@@ -125,13 +135,13 @@ void write_events(const Path& file, const ColumnNames& names, const Dataset& sch
   if (!block.action.empty()) sorter.append(block.table());
   DatasetWriter writer(folder, description_of(manifest));
   sorter.merge_into(writer, [](std::int64_t) {});
-  writer.finish(attributes_of(schema));
+  copy_item_columns(schema, folder, writer.finish({}));
   progress.advance_to(rows.rows());
   progress.finish();
 }
 
 void write_schema(const Dataset& schema, const Path& folder) {
-  DatasetWriter(folder, description_of(schema.manifest())).finish(attributes_of(schema));
+  copy_item_columns(schema, folder, DatasetWriter(folder, description_of(schema.manifest())).finish({}));
 }
 
 }  // namespace hstu

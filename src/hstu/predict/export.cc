@@ -10,6 +10,7 @@
 #include "hstu/embedding/table_section.h"
 #include "hstu/predict/event_file.h"
 #include "hstu/predict/model_folder.h"
+#include "hstu/run/folder.h"
 #include "hstu/run/state.h"
 #include "hstu/task/task.h"
 #include "hstu/training/learner.h"
@@ -87,7 +88,9 @@ Json export_model(const ExportOptions& options) {
   StagedFolder staged(options.output);
   const ExportFolder folder{staged.path()};
   write_weights(run.checkpoint, learner, staged.path());
-  write_file(folder.config(), to_toml(configuration));
+  // As the run's configuration has the rows of tables: those of hashed ids are beyond what TOML may hold, and
+  // the weights have them all.
+  write_file(folder.config(), to_toml(exported(read_run_options(open_run_folder(options.run)))));
   std::filesystem::create_directory(folder.dataset());
   write_schema(dataset, folder.dataset());
   Json manifest = describe(run.checkpoint, dataset, learner);

@@ -11,7 +11,7 @@ namespace hstu {
 struct ExportOptions {
   Path run, output;
   std::int64_t checkpoint = -1;  // of this step; -1: the newest
-  Path data;                     // the run's dataset, when it has moved
+  Path data = {};                // the run's dataset, when it has moved
 };
 
 // Writes the folder options.output, which appears when it is complete, and returns its manifest. Throws

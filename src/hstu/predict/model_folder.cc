@@ -23,7 +23,7 @@ ModelFolder open_model_folder(const Path& path, std::int64_t step) {
       fail_usage("{} is an export of step {}, and has no checkpoint of step {}", path.string(),
                  checkpoint.step(), step);
     }
-    auto options = load_config<RunOptions>(folder.config());
+    RunOptions options = with_table_rows(load_config<RunOptions>(folder.config()), checkpoint);
     options.data.path = folder.dataset();
     return {std::move(options), std::move(checkpoint), false};
   }

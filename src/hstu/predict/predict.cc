@@ -41,11 +41,17 @@ std::size_t rank_by(const std::string& word, const std::vector<std::string>& tas
   return static_cast<std::size_t>(found - tasks.begin());
 }
 
-std::vector<std::string> output_columns(const std::vector<std::string>& tasks, bool ranks) {
-  std::vector<std::string> columns{"request", "user", "item"};
-  if (tasks.size() == 1) columns.emplace_back("score");
-  for (std::size_t k = 0; tasks.size() > 1 && k < tasks.size(); ++k) columns.push_back("score_" + tasks[k]);
-  if (ranks) columns.emplace_back("rank");
+std::vector<TableOutput::Column> output_columns(const std::vector<std::string>& tasks, bool ranks,
+                                                const Manifest& manifest) {
+  using Type = TableOutput::Type;
+  const auto id_type = [&](const char* of) {
+    return manifest.hashed.contains(of) ? Type::text : Type::integer;
+  };
+  std::vector<TableOutput::Column> columns{
+      {"request", Type::text}, {"user", id_type("user")}, {"item", id_type("item")}};
+  for (const std::string& task : tasks)
+    columns.push_back({tasks.size() == 1 ? "score" : "score_" + task, Type::real});
+  if (ranks) columns.push_back({"rank", Type::integer});
   return columns;
 }
 
@@ -53,7 +59,7 @@ std::vector<std::string> output_columns(const std::vector<std::string>& tasks, b
 class Prediction {
  public:
   Prediction(const PredictOptions& options, const RunOptions& run, const Dataset& histories, Scorer& scorer,
-             std::vector<std::int64_t> catalogue)
+             Items catalogue)
       : histories_(histories),
         scorer_(scorer),
         catalogue_(std::move(catalogue)),
@@ -63,7 +69,7 @@ class Prediction {
                     : run.evaluation.batch_size > 0 ? run.evaluation.batch_size
                                                     : run.training.batch_size),
         batch_tokens_(run.training.micro_batch_tokens),
-        output_(options.output, output_columns(scorer.tasks(), options.top > 0)) {}
+        output_(options.output, output_columns(scorer.tasks(), options.top > 0, histories.manifest())) {}
 
   void add(Request request) {
     open_.push_back({std::move(request), {}});
@@ -71,7 +77,7 @@ class Prediction {
     const Dataset::Events events = histories_.events_before(added.user, added.time);
     if (events.begin == events.end) ++result_.without_history;
     ++result_.requests;
-    for (const std::int64_t item : items_of(added)) {
+    for (const std::int64_t item : items_of(added).ids) {
       const Candidate candidate{.name = added.number,
                                 .is_anchor = false,
                                 .user = added.user,
@@ -106,8 +112,8 @@ class Prediction {
     std::vector<float> scores;  // (items, tasks), the first of them
   };
 
-  const std::vector<std::int64_t>& items_of(const Request& request) const {
-    return catalogue_.empty() ? request.items : catalogue_;
+  const Items& items_of(const Request& request) const {
+    return catalogue_.ids.empty() ? request.items : catalogue_;
   }
 
   void score_batch() {
@@ -118,7 +124,7 @@ class Prediction {
     tokens_ = 0;
     for (std::size_t begin = 0; begin < scores.size();) {
       Open& first = open_.front();
-      const std::size_t wanted = items_of(first.request).size() * tasks - first.scores.size(),
+      const std::size_t wanted = items_of(first.request).ids.size() * tasks - first.scores.size(),
                         taken = std::min(wanted, scores.size() - begin);
       const auto from = scores.begin() + static_cast<std::ptrdiff_t>(begin);
       first.scores.insert(first.scores.end(), from, from + static_cast<std::ptrdiff_t>(taken));
@@ -130,11 +136,11 @@ class Prediction {
   }
 
   void write(const Open& open) {
-    const std::vector<std::int64_t>& items = items_of(open.request);
+    const Items& items = items_of(open.request);
     const std::size_t tasks = scorer_.tasks().size();
-    order_.resize(items.size());
+    order_.resize(items.ids.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::size_t rows = items.size();
+    std::size_t rows = items.ids.size();
     if (top_ > 0) {
       rows = std::min(rows, static_cast<std::size_t>(top_));
       std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(rows), order_.end(),
@@ -146,8 +152,12 @@ class Prediction {
     for (std::size_t r = 0; r < rows; ++r) {
       const std::size_t i = order_[r];
       output_.put(open.request.id);
-      output_.put(open.request.user);
-      output_.put(items[i]);
+      output_.put(open.request.user_text);
+      if (items.texts.empty()) {
+        output_.put(items.ids[i]);
+      } else {
+        output_.put(items.texts[i]);
+      }
       for (std::size_t k = 0; k < tasks; ++k) output_.put(open.scores[i * tasks + k]);
       if (top_ > 0) output_.put(static_cast<std::int64_t>(r + 1));
       output_.end_row();
@@ -156,7 +166,7 @@ class Prediction {
 
   const Dataset& histories_;
   Scorer& scorer_;
-  std::vector<std::int64_t> catalogue_;
+  Items catalogue_;
   std::int64_t top_;
   std::size_t by_;
   std::int64_t batch_size_, batch_tokens_;
@@ -168,13 +178,26 @@ class Prediction {
   PredictResult result_;
 };
 
-std::vector<std::int64_t> catalogue_of(const PredictOptions& options, const Scorer& scorer) {
+// The items that training has seen, by their names if the dataset has them.
+Items trained_items(const Scorer& scorer, const Dataset& dataset) {
+  Items items{.ids = scorer.trained_items(), .texts = {}};
+  check(!items.ids.empty(), "the model has seen no item: --trained-items has none to score");
+  const auto& kinds = dataset.manifest().names;
+  if (std::find(kinds.begin(), kinds.end(), "item") == kinds.end()) return items;
+  const Names names(dataset.folder(), dataset.manifest(), "item");
+  items.texts.reserve(items.ids.size());
+  for (const std::int64_t id : items.ids)
+    items.texts.emplace_back(names.name_of(id).value_or(std::to_string(id)));
+  return items;
+}
+
+Items catalogue_of(const PredictOptions& options, const Scorer& scorer, const Dataset& dataset) {
   if (!options.catalogue.empty() && options.trained_items)
     fail_usage("--catalogue and --trained-items both name the items to score: leave one of them out");
-  if (!options.catalogue.empty()) return read_catalogue(options.catalogue, options.columns);
-  if (!options.trained_items) return {};
-  check(!scorer.trained_items().empty(), "the model has seen no item: --trained-items has none to score");
-  return scorer.trained_items();
+  if (!options.catalogue.empty()) {
+    return read_catalogue(options.catalogue, options.columns, dataset.manifest().hashed.contains("item"));
+  }
+  return options.trained_items ? trained_items(scorer, dataset) : Items();
 }
 
 // What a reader of the scores must know.
@@ -204,9 +227,9 @@ PredictResult predict(const PredictOptions& options) {
                             options.output.string() + ".events");
   const Manifest& manifest = histories.dataset().manifest();
   Scorer scorer(model.options, model.checkpoint, histories.dataset());
-  std::vector<std::int64_t> catalogue = catalogue_of(options, scorer);
-  RequestReader requests(options.requests, options.columns, manifest.context,
-                         context_of_requests(model.options, manifest), !catalogue.empty());
+  Items catalogue = catalogue_of(options, scorer, histories.dataset());
+  RequestReader requests(options.requests, options.columns, histories.dataset(),
+                         context_of_requests(model.options, manifest), !catalogue.ids.empty());
   Prediction prediction(options, model.options, histories.dataset(), scorer, std::move(catalogue));
   const Clock::time_point start = Clock::now();
   Progress progress("predict", 0, "scores");
@@ -220,6 +243,11 @@ PredictResult predict(const PredictOptions& options) {
   result.seconds = seconds_since(start);
   progress.advance_to(result.scores);
   progress.finish(fmt::format("{} requests", with_separators(result.requests)));
+  if (requests.unknown_texts() > 0) {
+    tell("{} values of context columns are texts that the dataset does not have: read as 0\n",
+         with_separators(requests.unknown_texts()));
+  }
+  result.unknown_texts = requests.unknown_texts();
   tell_unknown(result, scorer.bad_ids());
   return result;
 }
@@ -230,7 +258,8 @@ Json to_json(const PredictResult& result) {
             {"seconds", result.seconds},
             {"scores_per_s", result.seconds > 0 ? static_cast<double>(result.scores) / result.seconds : 0},
             {"without_history", result.without_history},
-            {"untrained_items", result.untrained_items}};
+            {"untrained_items", result.untrained_items},
+            {"unknown_texts", result.unknown_texts}};
   json["bad_ids"] = Json::object();
   for (const auto& [feature, count] : result.bad_ids) json["bad_ids"][feature] = count;
   return json;

@@ -11,18 +11,18 @@
 namespace hstu {
 
 struct PredictOptions {
-  Path model;                    // a run or an export
+  Path model = {};               // a run or an export
   std::int64_t checkpoint = -1;  // of this step; -1: the newest
-  Path requests, output;
-  Path data;                   // a dataset with the histories; "": the run's
-  Path events;                 // a table with the histories instead
-  ColumnNames columns;         // of requests, events and catalogue
-  Path catalogue;              // a table of the items to score for every request
+  Path requests = {}, output = {};
+  Path data = {};              // a dataset with the histories; "": the run's
+  Path events = {};            // a table with the histories instead
+  ColumnNames columns = {};    // of requests, events and catalogue
+  Path catalogue = {};         // a table of the items to score for every request
   bool trained_items = false;  // score all items that training has seen
   std::int64_t top = 0;  // keep the K highest scores of a request; 0: all, in the order of the candidates
-  std::string by;        // the task whose score ranks; "": the first
+  std::string by = {};   // the task whose score ranks; "": the first
   std::int64_t batch_size = 0;  // samples of a batch; 0: as evaluations of the run
-  std::string device;           // "": the run's own
+  std::string device = {};      // "": the run's own
 };
 
 struct PredictResult {
@@ -30,6 +30,7 @@ struct PredictResult {
   double seconds = 0;
   std::int64_t without_history = 0;             // requests of users without events before their time
   std::int64_t untrained_items = 0;             // scores of items that training has not seen
+  std::int64_t unknown_texts = 0;               // values of context columns that have no code
   std::map<std::string, std::int64_t> bad_ids;  // occurrences of ids outside their tables, by feature
 };
 

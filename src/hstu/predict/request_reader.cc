@@ -1,21 +1,24 @@
 #include "hstu/predict/request_reader.h"
 
-#include <utility>
+#include <algorithm>
+#include <string>
 
 #include "hstu/base/error.h"
 #include "hstu/batching/distinct_ids.h"
 
 namespace hstu {
 
-RequestReader::RequestReader(const Path& file, ColumnNames names, std::span<const std::string> context,
+RequestReader::RequestReader(const Path& file, const ColumnNames& names, const Dataset& dataset,
                              const std::vector<bool>& needed, bool catalogue)
-    : rows_(ByteSource(file)),
+    : rows_(ByteSource(file, word_of(kTimeSteps, names.time_step))),
       time_step_(names.time_step),
       user_(rows_.column(names.user)),
       time_(rows_.column(names.time)),
       request_(optional_column(names.request)),
       item_(optional_column(names.item)),
-      candidates_(optional_column(names.candidates)) {
+      candidates_(optional_column(names.candidates)),
+      user_texts_(dataset.manifest().hashed.contains("user")),
+      item_texts_(dataset.manifest().hashed.contains("item")) {
   const bool item = item_ != kNone, candidates = candidates_ != kNone;
   if (catalogue && (item || candidates)) {
     fail_usage("{}: its column \"{}\" and the catalogue both name the items to score: remove one of the two",
@@ -30,8 +33,15 @@ RequestReader::RequestReader(const Path& file, ColumnNames names, std::span<cons
         "columns, --catalogue a file of items",
         file.string(), names.item, names.candidates);
   }
-  for (std::size_t c = 0; c < context.size(); ++c)
-    context_.push_back(needed[c] ? rows_.column(context[c]) : kNone);
+  const Manifest& manifest = dataset.manifest();
+  context_.resize(manifest.context.size());
+  for (std::size_t c = 0; c < context_.size(); ++c) {
+    if (!needed[c]) continue;
+    context_[c].column = rows_.column(manifest.context[c]);
+    const std::string of = "context_" + manifest.context[c];
+    if (std::find(manifest.names.begin(), manifest.names.end(), of) != manifest.names.end())
+      context_[c].codes.emplace(dataset.folder(), manifest, of);
+  }
 }
 
 std::size_t RequestReader::optional_column(const std::string& name) const {
@@ -42,30 +52,38 @@ bool RequestReader::next(Request& request) {
   if (!rows_.next()) return false;
   request.number = rows_.rows();
   request.id = request_ == kNone ? std::to_string(request.number) : std::string(rows_.field(request_));
-  request.user = rows_.integer(user_);
+  request.user = read_id(rows_, user_, user_texts_);
+  request.user_text = rows_.field(user_);
   request.time = seconds_of(rows_, time_, time_step_);
   request.items.clear();
-  if (item_ != kNone) request.items.push_back(rows_.integer(item_));
-  if (candidates_ != kNone) read_list(rows_, candidates_, request.items);
+  if (item_ != kNone) read_item(rows_, item_, item_texts_, request.items);
+  if (candidates_ != kNone) read_items(rows_, candidates_, item_texts_, request.items);
   request.context.clear();
-  for (const std::size_t column : context_)
-    request.context.push_back(column == kNone ? 0 : rows_.integer(column));
+  for (const ContextColumn& context : context_) request.context.push_back(context_value(context));
   return true;
 }
 
-std::vector<std::int64_t> read_catalogue(const Path& file, const ColumnNames& names) {
-  CsvReader rows{ByteSource(file)};
+std::int64_t RequestReader::context_value(const ContextColumn& context) {
+  if (context.column == kNone) return 0;
+  if (!context.codes) return rows_.integer(context.column);
+  const auto code = context.codes->id_of(rows_.field(context.column));
+  if (!code) ++unknown_texts_;
+  return code.value_or(0);
+}
+
+Items read_catalogue(const Path& file, const ColumnNames& names, bool texts) {
+  CsvReader rows{ByteSource(file, word_of(kTimeSteps, names.time_step))};
   const std::size_t column = rows.column(names.item);
-  DistinctIds items;
+  DistinctIds seen;
+  Items items;
   while (rows.next()) {
-    const std::int64_t item = rows.integer(column);
-    if (items.find(item) != DistinctIds::kAbsent)
-      rows.refuse(column, fmt::format("the item {} occurs a second time", item));
-    items.insert(item);
+    read_item(rows, column, texts, items);
+    if (seen.find(items.ids.back()) != DistinctIds::kAbsent)
+      rows.refuse(column, fmt::format("the item {} occurs a second time", rows.field(column)));
+    seen.insert(items.ids.back());
   }
-  check(items.size() > 0, "{}: the catalogue has no items", file.string());
-  const auto all = items.in_order_of_appearance();
-  return {all.begin(), all.end()};
+  check(!items.ids.empty(), "{}: the catalogue has no items", file.string());
+  return items;
 }
 
 }  // namespace hstu

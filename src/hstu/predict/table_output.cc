@@ -15,20 +15,31 @@ namespace {
 
 constexpr std::size_t kFlushBytes = std::size_t{1} << 16;
 
+std::vector<std::string> converter_words(const Path& file, const std::vector<TableOutput::Column>& columns) {
+  std::vector<std::string> words{"from-csv", file.string()};
+  for (const TableOutput::Column& column : columns) {
+    words.emplace_back(column.type == TableOutput::Type::integer ? "--integers"
+                       : column.type == TableOutput::Type::real  ? "--reals"
+                                                                 : "--texts");
+    words.push_back(column.name);
+  }
+  return words;
+}
+
 }  // namespace
 
-TableOutput::TableOutput(Path path, const std::vector<std::string>& columns)
+TableOutput::TableOutput(Path path, const std::vector<Column>& columns)
     : path_(std::move(path)), staging_(path_.string() + ".partial") {
   if (std::filesystem::exists(std::filesystem::symlink_status(path_)))
     fail_usage("the output file {} already exists: choose another name or remove it first", path_.string());
   check_writable(path_);
   if (is_parquet(path_)) {
     std::signal(SIGPIPE, SIG_IGN);  // a converter that ends early is an error of the next write
-    converter_ = start_converter({"parquet-of-csv", staging_.string()}, Direction::to);
+    converter_ = start_converter(converter_words(staging_, columns), Direction::to);
   } else {
     file_.emplace(staging_);
   }
-  for (const std::string& column : columns) put(column);
+  for (const Column& column : columns) put(column.name);
   end_row();
 }
 

@@ -16,8 +16,13 @@ namespace hstu {
 // removes.
 class TableOutput {
  public:
+  enum class Type { integer, real, text };  // in Parquet
+  struct Column {
+    std::string name;
+    Type type;
+  };
   // Throws UsageError if the file exists, Error if it cannot be written.
-  TableOutput(Path path, const std::vector<std::string>& columns);
+  TableOutput(Path path, const std::vector<Column>& columns);
   ~TableOutput();
   TableOutput(const TableOutput&) = delete;
   TableOutput& operator=(const TableOutput&) = delete;

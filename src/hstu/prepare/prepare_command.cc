@@ -19,6 +19,7 @@
 #include "hstu/prepare/prepare.h"
 #include "hstu/prepare/suggestion.h"
 #include "hstu/prepare/summary.h"
+#include "hstu/prepare/table_command.h"
 #include "hstu/prepare/verify_command.h"
 
 namespace hstu {
@@ -248,6 +249,7 @@ void add_prepare_commands(CLI::App& app) {
   add_mlcommons(app, std::make_shared<PrepareWords>());
   add_index_command(app);
   add_verify_command(app);
+  add_table_commands(app);
 }
 
 }  // namespace hstu
