@@ -104,7 +104,8 @@ TEST_F(Program, AttentionBenchmarkRefusesPathsItCannotWriteBeforeItTimes) {
 }
 
 TEST_F(Program, EveryCommandTeachesWithAnExample) {
-  for (const char* command : {"train", "plan", "eval", "inspect", "compare", "sweep", "doctor", "config",
+  for (const char* command : {"train", "plan", "eval", "predict", "export", "inspect", "compare", "sweep",
+                              "doctor", "config",
                               "bench step", "bench attention"}) {
     const CommandResult result = run(fmt::format("{} --help", command));
     EXPECT_EQ(result.exit_status, 0) << command;

@@ -37,9 +37,8 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--device", words->device, "host, cuda, cuda:N or auto; default: the run's own");
   command->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   command->footer(
-      "Prints one JSON object, the fields of the run's eval lines. On another dataset the hold-out follows "
-      "the\n"
-      "rule of the run's configuration, and the baseline is that dataset's.\n"
+      "Prints one JSON object, the fields of the run's eval lines. On another dataset the hold-out\n"
+      "follows the rule of the run's configuration, and the baseline is that dataset's.\n"
       "Examples:\n  hstu eval run --predictions scores\n  hstu eval run --data next-week");
   command->callback([words] {
     use_threads(words->threads);

@@ -16,11 +16,10 @@ void add_export_command(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
   command->add_option("--data", options->data, "the run's dataset, when it has moved")->type_name("DIR");
   command->footer(
-      "The folder has the parameters and table rows as safetensors, the configuration and the item "
-      "attributes;\n"
-      "no optimizer and no events. hstu predict reads it without the run, its dataset or this machine, and "
-      "so\n"
-      "does examples/score_numpy.py. Prints its manifest. docs/predict.md describes the files.\n"
+      "The folder has the parameters and table rows as safetensors, the configuration and the item\n"
+      "attributes; no optimizer and no events. hstu predict reads it without the run, its dataset or this\n"
+      "machine, and so does examples/score_numpy.py. docs/predict.md describes the files.\n"
+      "Prints one JSON object.\n"
       "Example:\n  hstu export run --output exported");
   command->callback([options] { fmt::print("{}\n", export_model(*options).dump(2)); });
 }

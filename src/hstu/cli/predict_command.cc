@@ -18,23 +18,22 @@ struct PredictWords {
 };
 
 constexpr const char* kPredictHelp =
-    "FILE is CSV with a header line, or Parquet if its name ends in .parquet. Columns of requests: user, "
-    "time,\n"
-    "and item or candidates (a list such as \"12 7 31\"); request, if there is one, is an id that the "
-    "output\n"
-    "repeats; the context columns that the model reads. Of events: user, item, time, action (names with |\n"
-    "between them, or the sum of their bits). Of a catalogue: item. The output has request, user, item, "
-    "score,\n"
-    "and rank with --top.\n"
+    "FILE is CSV with a header line, or Parquet if its name ends in .parquet.\n"
     "\n"
-    "A history has the events of the user before the time of the request. Scores are those of hstu eval, to\n"
-    "the last bit. Prints one JSON object. docs/predict.md has the rest.\n"
+    "  requests   user, time, and item or candidates (a list such as \"12 7 31\");\n"
+    "             optional: request, an id that the output repeats;\n"
+    "             the context columns that the model reads\n"
+    "  events     user, item, time, action (names with | between them, or the sum of bits)\n"
+    "  catalogue  item\n"
+    "  output     request, user, item, score, and rank with --top\n"
+    "\n"
+    "A history has the events of the user before the time of the request. Scores are those of\n"
+    "hstu eval, to the last bit. Prints one JSON object. docs/predict.md has the rest.\n"
     "\n"
     "Examples:\n"
     "  hstu predict run --requests requests.csv --output scores.csv\n"
     "  hstu predict run --requests users.csv --trained-items --top 10 --output top.csv\n"
-    "  hstu predict exported --events log.csv --columns user=uid,time=ts --requests requests.csv --output "
-    "s.csv";
+    "  hstu predict exported --events log.csv --requests requests.csv --output scores.csv";
 
 }  // namespace
 

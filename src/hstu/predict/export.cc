@@ -96,6 +96,7 @@ Json export_model(const ExportOptions& options) {
   Json manifest = describe(run.checkpoint, dataset, learner);
   write_file(folder.manifest(), manifest.dump(2) + "\n");
   staged.commit();
+  manifest.erase("parameters");
   return manifest;
 }
 

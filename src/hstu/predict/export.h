@@ -14,8 +14,8 @@ struct ExportOptions {
   Path data = {};                // the run's dataset, when it has moved
 };
 
-// Writes the folder options.output, which appears when it is complete, and returns its manifest. Throws
-// UsageError if it exists or the dataset is not the run's.
+// Writes the folder options.output, which appears when it is complete. Returns its manifest without the
+// parameters. Throws UsageError if the folder exists or the dataset is not the run's.
 Json export_model(const ExportOptions& options);
 
 }  // namespace hstu
