@@ -49,6 +49,8 @@ TEST(SameSchema, NamesTheFirstDifference) {
               HasSubstr("context columns: expected page, as in mine of the run, found none"));
   EXPECT_THAT(difference([](Manifest& m) { m.attributes = {"colour"}; }),
               HasSubstr("item attributes: expected brand"));
+  EXPECT_THAT(difference([](Manifest& m) { m.hashed["item"] = 0; }),
+              HasSubstr("ids of items: expected numbers, as in mine of the run, found hashes of texts"));
 }
 
 }  // namespace

@@ -302,13 +302,13 @@ TEST_F(Predict, ParquetGoesThroughThePreparingProgram) {
   };
   prepare(
       fmt::format("from-csv {0}/requests.parquet --integers user,time <{0}/requests.csv", folder_.string()));
-  EXPECT_EQ(prepare(fmt::format("csv {}/requests.parquet", folder_.string())),
+  EXPECT_EQ(prepare(fmt::format("to-csv {}/requests.parquet", folder_.string())),
             read_file(folder_ / "requests.csv"));
   predict(request("want.csv"));
   PredictOptions options = request("scores.parquet");
   options.requests = folder_ / "requests.parquet";
   predict(options);
-  EXPECT_EQ(prepare(fmt::format("csv {}", options.output.string())), read_file(folder_ / "want.csv"));
+  EXPECT_EQ(prepare(fmt::format("to-csv {}", options.output.string())), read_file(folder_ / "want.csv"));
   write_file(options.requests, "PAR1 but no Parquet");
   options.output = folder_ / "again.parquet";
   EXPECT_NE(message([&] { predict(options); }), "");

@@ -16,7 +16,7 @@ void add_events_commands(CLI::App& app) {
                      "Generate synthetic events: hstu generate yambda --help, hstu generate random --help");
   app.add_subcommand("prepare",
                      "Turn raw events into a dataset: hstu prepare "
-                     "yambda|movielens|kuairand|parquet|mlcommons|index|verify|csv|from-csv --help");
+                     "yambda|movielens|kuairand|parquet|mlcommons|index|verify|to-csv|from-csv --help");
 }
 
 void hand_over_events_commands(const std::vector<std::string>& words) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/dataset/names.h"
 
 namespace hstu {
 namespace {
@@ -45,6 +46,22 @@ void check_same_schema(const Manifest& known, const Path& known_folder, const Ma
     refuse("context columns", *name, words(other.context));
   if (const std::string* const name = missing(known.attributes, other.attributes))
     refuse("item attributes", *name, words(other.attributes));
+  for (const char* of : {"user", "item"}) {
+    const auto kind = [of](const Manifest& manifest) {
+      return std::string(manifest.hashed.contains(of) ? "hashes of texts" : "numbers");
+    };
+    if (kind(known) != kind(other)) refuse(fmt::format("ids of {}s", of), kind(known), kind(other));
+  }
+  // Codes count the texts of one log: another log has other texts behind the same codes.
+  for (const std::string& of : known.names) {
+    if (of == "user" || of == "item") continue;
+    const auto checksum = [&](const Manifest& manifest) {
+      const auto column = manifest.columns.find(names_file(of));
+      return column == manifest.columns.end() ? std::string("none") : column->second.checksum;
+    };
+    if (checksum(known) != checksum(other))
+      refuse(fmt::format("texts behind the codes of {}", of), checksum(known), checksum(other));
+  }
 }
 
 }  // namespace hstu

@@ -7,7 +7,8 @@
 namespace hstu {
 
 // Throws UsageError naming the first difference and both folders unless `other` has the actions (names, bits
-// and order), the label and the pools of `known`, and all its context columns and item attributes.
+// and order), the label and the pools of `known`, all its context columns and item attributes, the same texts
+// behind the codes of text columns, and ids of the same kind.
 void check_same_schema(const Manifest& known, const Path& known_folder, const Manifest& other,
                        const Path& other_folder);
 

@@ -20,7 +20,7 @@ ByteSource::ByteSource(const Path& path, std::string_view time_unit) : name_(pat
   check_input_file(path);
   if (is_parquet(path)) {
     const Converter converter =
-        start_converter({"csv", path.string(), "--time-unit", std::string(time_unit)}, Direction::from);
+        start_converter({"to-csv", path.string(), "--time-unit", std::string(time_unit)}, Direction::from);
     descriptor_ = converter.descriptor;
     converter_ = converter.process;
     return;

@@ -13,15 +13,15 @@
 namespace hstu {
 namespace {
 
-void add_csv_command(CLI::App& app) {
+void add_to_csv_command(CLI::App& app) {
   struct Words {
     std::string file;
     std::int64_t time_steps = 1;
   };
   const auto words = std::make_shared<Words>();
-  CLI::App* const command = app.add_subcommand("csv", "Print a Parquet table as CSV");
+  CLI::App* const command = app.add_subcommand("to-csv", "Print a Parquet table as CSV");
   command->footer(
-      "Example:\n  hstu prepare csv requests.parquet | head\n\nhstu predict reads Parquet through it.");
+      "Example:\n  hstu prepare to-csv requests.parquet | head\n\nhstu predict reads Parquet through it.");
   command->add_option("FILE", words->file, "the Parquet file")->required();
   command->add_option("--time-unit", words->time_steps, "in which timestamps are printed: s, ms or us")
       ->transform(CLI::CheckedTransformer(
@@ -58,7 +58,7 @@ void add_from_csv_command(CLI::App& app) {
 }  // namespace
 
 void add_table_commands(CLI::App& app) {
-  add_csv_command(app);
+  add_to_csv_command(app);
   add_from_csv_command(app);
 }
 

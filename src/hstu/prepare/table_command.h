@@ -1,4 +1,4 @@
-// The subcommands csv and from-csv of hstu-prepare: tables that hstu predict reads and writes as Parquet.
+// The subcommands to-csv and from-csv of hstu-prepare: tables that hstu predict reads and writes as Parquet.
 #pragma once
 
 #include <CLI/CLI.hpp>
