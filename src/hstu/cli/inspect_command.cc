@@ -33,8 +33,15 @@ std::string every_value(const Json& json) {
   return table(rows);
 }
 
+// Without the parameters, which docs/model.md lists.
+std::string export_view(Json json) {
+  json.erase("parameters");
+  return every_value(json);
+}
+
 std::string view(const Json& json, const Path& path) {
   const std::string kind = json["kind"];
+  if (kind == "export") return export_view(json);
   if (kind == "run") return run_view(json, RunFolder{path});
   return kind == "dataset" ? dataset_view(json) : checkpoint_view(json);
 }
