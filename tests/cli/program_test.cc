@@ -105,8 +105,7 @@ TEST_F(Program, AttentionBenchmarkRefusesPathsItCannotWriteBeforeItTimes) {
 
 TEST_F(Program, EveryCommandTeachesWithAnExample) {
   for (const char* command : {"train", "plan", "eval", "predict", "export", "inspect", "compare", "sweep",
-                              "doctor", "config",
-                              "bench step", "bench attention"}) {
+                              "doctor", "config", "bench step", "bench attention"}) {
     const CommandResult result = run(fmt::format("{} --help", command));
     EXPECT_EQ(result.exit_status, 0) << command;
     EXPECT_THAT(result.text, HasSubstr("Example")) << command;

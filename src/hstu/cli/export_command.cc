@@ -12,8 +12,7 @@ void add_export_command(CLI::App& app) {
   CLI::App* const command = app.add_subcommand("export", "Write what scoring needs of a run into one folder");
   command->add_option("RUN", options->run, "folder of the run")->required();
   command->add_option("--output", options->output, "new folder")->required()->type_name("DIR");
-  command->add_option("--checkpoint", options->checkpoint, "of this step; default: the newest")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
+  command->add_option("--checkpoint", options->checkpoint, "of this step, or best; default: the newest");
   command->add_option("--data", options->data, "the run's dataset, when it has moved")->type_name("DIR");
   command->footer(
       "The folder has the parameters and table rows as safetensors, the configuration and the item\n"

@@ -44,8 +44,7 @@ void add_predict_command(CLI::App& app) {
   command->add_option("MODEL", o.model, "folder of a run, or one that hstu export wrote")->required();
   command->add_option("--requests", o.requests, "table of requests")->required()->type_name("FILE");
   command->add_option("--output", o.output, "table of scores, a new file")->required()->type_name("FILE");
-  command->add_option("--checkpoint", o.checkpoint, "of this step; default: the newest")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
+  command->add_option("--checkpoint", o.checkpoint, "of this step, or best; default: the newest");
   command->add_option("--data", o.data, "dataset with the histories; default: the run's")->type_name("DIR");
   command->add_option("--events", o.events, "table with the histories instead")->type_name("FILE");
   command

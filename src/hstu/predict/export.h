@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "hstu/base/files.h"
 #include "hstu/base/json.h"
@@ -10,8 +11,8 @@ namespace hstu {
 
 struct ExportOptions {
   Path run, output;
-  std::int64_t checkpoint = -1;  // of this step; -1: the newest
-  Path data = {};                // the run's dataset, when it has moved
+  std::string checkpoint;  // a step or "best"; "": the newest
+  Path data = {};          // the run's dataset, when it has moved
 };
 
 // Writes the folder options.output, which appears when it is complete. Returns its manifest without the

@@ -15,20 +15,19 @@ bool is_export(const Path& path) {
   return manifest.is_object() && manifest.contains("format") && manifest["format"] == kExportFormat;
 }
 
-ModelFolder open_model_folder(const Path& path, std::int64_t step) {
+ModelFolder open_model_folder(const Path& path, const std::string& wanted) {
   if (is_export(path)) {
     const ExportFolder folder{path};
     Checkpoint checkpoint(folder.weights());
-    if (step >= 0 && step != checkpoint.step()) {
-      fail_usage("{} is an export of step {}, and has no checkpoint of step {}", path.string(),
-                 checkpoint.step(), step);
-    }
+    if (!wanted.empty() && wanted != std::to_string(checkpoint.step()))
+      fail_usage("{} is an export of step {}, and has no checkpoint {}", path.string(), checkpoint.step(),
+                 wanted);
     RunOptions options = with_table_rows(load_config<RunOptions>(folder.config()), checkpoint);
     options.data.path = folder.dataset();
     return {std::move(options), std::move(checkpoint), false};
   }
   const RunFolder folder = open_run_folder(path);
-  Checkpoint checkpoint(find_checkpoint(folder.checkpoints(), step));
+  Checkpoint checkpoint(find_checkpoint(folder.checkpoints(), wanted));
   RunOptions options = with_table_rows(read_run_options(folder), checkpoint);
   return {std::move(options), std::move(checkpoint), true};
 }

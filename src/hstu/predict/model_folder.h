@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "hstu/base/files.h"
 #include "hstu/checkpoint/checkpoint.h"
@@ -28,8 +29,8 @@ struct ModelFolder {
   bool has_events = true;  // false: the dataset of an export only describes columns
 };
 
-// Opens a run at the checkpoint of `step` (-1: the newest), or an export. Throws UsageError if `path` is
-// neither, or is an export and `step` not that of its checkpoint.
-ModelFolder open_model_folder(const Path& path, std::int64_t step = -1);
+// Opens a run at a checkpoint (a step, "best", or "": the newest), or an export. Throws UsageError if `path`
+// is neither, or is an export and `checkpoint` not the step of its own.
+ModelFolder open_model_folder(const Path& path, const std::string& checkpoint = "");
 
 }  // namespace hstu

@@ -11,8 +11,8 @@
 namespace hstu {
 
 struct PredictOptions {
-  Path model = {};               // a run or an export
-  std::int64_t checkpoint = -1;  // of this step; -1: the newest
+  Path model = {};         // a run or an export
+  std::string checkpoint;  // a step or "best"; "": the newest
   Path requests = {}, output = {};
   Path data = {};              // a dataset with the histories; "": the run's
   Path events = {};            // a table with the histories instead
