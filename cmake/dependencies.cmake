@@ -39,6 +39,9 @@ add_library(crypto INTERFACE)
 target_include_directories(crypto SYSTEM INTERFACE ${OPENSSL_INCLUDE})
 target_link_libraries(crypto INTERFACE ${CRYPTO_STATIC} Threads::Threads ${CMAKE_DL_LIBS})
 
+# MPI for ranks on several machines; its part of hstu is a library that only ranks started by MPI load.
+find_package(MPI COMPONENTS C)
+
 # Arrow and Parquet from the pinned pyarrow wheel, unpacked by `./dev deps` (never imported by Python).
 set(HSTU_ARROW_ROOT ${PROJECT_SOURCE_DIR}/.deps/pyarrow CACHE PATH "Folder of an unpacked pyarrow wheel")
 file(GLOB ARROW_SO ${HSTU_ARROW_ROOT}/libarrow.so.*)

@@ -11,9 +11,11 @@
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
 #include "hstu/cli/installed.h"
+#include "hstu/cli/ranks.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/device_choice.h"
+#include "hstu/training/follower.h"
 #include "hstu/training/train.h"
 
 namespace hstu {
@@ -36,6 +38,7 @@ struct TrainWords {
   std::string profile;
   std::int64_t from_step = -1;
   int threads = 0;
+  RankWords ranks;
 };
 
 // Replaces "auto", so that a run continues on the kind of device on which it began.
@@ -90,9 +93,30 @@ TrainRequest new_request(const TrainWords& words) {
   return request;
 }
 
-TrainRequest request_of(const TrainWords& words) {
+// The request of a rank other than 0, which makes the folder of the run or chooses it.
+TrainRequest follower_request(const TrainWords& words, const Path& folder) {
+  TrainRequest request;
+  request.resume = !words.resume.empty();
+  request.folder = open_run_folder(folder);
+  request.options =
+      load_config<RunOptions>(words.config.empty() ? request.folder.config() : words.config, words.set);
+  if (!words.warm_start.empty())
+    request.options.warm_start.checkpoint = warm_start_checkpoint(words.warm_start);
+  if (!words.name_map.empty())
+    request.options.warm_start.name_map = std::filesystem::absolute(words.name_map);
+  settle_device(request.options);
+  return request;
+}
+
+TrainRequest request_of(const TrainWords& words, Communicator& comm) {
   const auto profile = words.profile.empty() ? std::nullopt : std::optional(parse_profile(words.profile));
-  TrainRequest request = words.resume.empty() ? new_request(words) : resume_request(words);
+  TrainRequest request;
+  if (comm.rank() == 0) request = words.resume.empty() ? new_request(words) : resume_request(words);
+  const Path folder = text_of_rank_0(request.folder.path, comm);
+  if (comm.rank() > 0) request = follower_request(words, folder);
+  if (comm.size() > 1 && request.options.device != "host")
+    fail_usage("several ranks train on the processors so far, and device = \"{}\": add --set device=host",
+               request.options.device);
   request.version = version();
   request.stop = &stop_requested;
   request.profile = profile;
@@ -129,6 +153,17 @@ void print_result(const TrainResult& result) {
   tell("{}", result.warning);
 }
 
+void train_as_rank(const TrainWords& words, Communicator& comm) {
+  const TrainRequest request = request_of(words, comm);
+  if (comm.rank() > 0) return follow(request, comm);
+  const TrainResult result = train(request, comm);
+  print_result(result);
+  if (result.reason != "interrupted") return;
+  fmt::print("continue with: hstu train --resume {}\n", request.folder.path.string());
+  std::fflush(stdout);
+  throw ExitStatus{kInterrupted};
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app) {
@@ -159,6 +194,7 @@ void add_train_command(CLI::App& app) {
                       "steps=FIRST:LAST: write the times of these steps to RUN/trace_FIRST_LAST.json, for "
                       "ui.perfetto.dev");
   command->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
+  add_rank_options(*command, words->ranks);
   command->add_option("--fault", words->faults)->allow_extra_args(false)->group("");  // docs/runs.md
   command->footer(
       "RUN holds config.toml (resolved), metrics.jsonl, checkpoints/ and summary.json. Ctrl-C or SIGTERM "
@@ -172,20 +208,16 @@ void add_train_command(CLI::App& app) {
       "  hstu train configs/movielens-100k.toml --set data.path=dataset --set seed=2 --output run\n"
       "  hstu train configs/quickstart.toml --set data.path=dataset --warm-start run --output run2\n"
       "  hstu train configs/quickstart.toml --set data.path=dataset --output run --profile steps=50:55\n"
+      "  hstu train configs/quickstart.toml --set data.path=dataset --output run --ranks 4\n"
       "  hstu train --resume run\n"
       "  hstu train --resume latest --set training.epochs=3 --allow-change training.epochs");
   command->callback([words] {
     if (!words->faults.empty()) watch_fault_points(parse_faults(words->faults));
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
-    use_threads(words->threads);
-    const TrainRequest request = request_of(*words);
-    const TrainResult result = train(request);
-    print_result(result);
-    if (result.reason != "interrupted") return;
-    fmt::print("continue with: hstu train --resume {}\n", request.folder.path.string());
-    std::fflush(stdout);
-    throw ExitStatus{kInterrupted};
+    const Group group = enter_group(words->ranks);
+    use_threads(threads_of_rank(words->threads, group));
+    as_rank(group, [&] { train_as_rank(*words, group.comm ? *group.comm : one_rank()); });
   });
 }
 

@@ -1,12 +1,14 @@
 #include "hstu/training/evaluation.h"
 
 #include <array>
+#include <utility>
 
 #include "hstu/base/clock.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
 #include "hstu/baseline/baseline_file.h"
 #include "hstu/batching/loader.h"
+#include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
 
 namespace hstu {
@@ -42,15 +44,21 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
                  .rank = comm.rank(),
                  .ranks = comm.size(),
                  .compute = learner.compute.stream});
+  // Of one global batch, whose samples then have the order of one rank.
+  std::vector<RankingSamples> mine(samples_.size());
+  std::vector<BadIdCount> bad_ids;
   while (LoadedBatch* const loaded = loader.next()) {
     Batch& batch = loaded->batch;
-    bad_ids_.add(batch.bad_ids);
-    add_predictions(*learner.model, score_batch(learner, batch), learner.compute.stream, samples_);
-    progress.advance_to(samples_.front().size());
+    bad_ids.insert(bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
+    add_predictions(*learner.model, score_batch(learner, batch), learner.compute.stream, mine);
     fault_point("evaluation.batch");
-    if (stop != nullptr && *stop) return false;
+    if (!loaded->last_part) continue;
+    for (std::size_t k = 0; k < samples_.size(); ++k)
+      samples_[k].merge(gather(std::exchange(mine[k], RankingSamples()), comm));
+    bad_ids_.add(gather(std::exchange(bad_ids, {}), comm));
+    progress.advance_to(samples_.front().size());
+    if (comm.sum<std::int64_t>(stop != nullptr && *stop ? 1 : 0) > 0) return false;
   }
-  for (RankingSamples& task : samples_) task = gather(task, comm);
   return true;
 }
 

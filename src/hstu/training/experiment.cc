@@ -31,6 +31,18 @@ BatchSchedule Experiment::schedule(BatchCursor start) const {
   return training_schedule(options(), anchors_.training, start);
 }
 
+std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm) {
+  const RunOptions& options = experiment.options();
+  Learner& learner = experiment.learner();
+  return std::make_unique<Loader>(experiment.samples(), learner.model->layout(), experiment.schedule(start),
+                                  LoaderOptions{.workers = static_cast<int>(options.data.workers),
+                                                .ready = training_batches_ready(options),
+                                                .part_tokens = options.training.micro_batch_tokens,
+                                                .rank = comm.rank(),
+                                                .ranks = comm.size(),
+                                                .compute = learner.compute.stream});
+}
+
 std::int64_t Experiment::train_samples() const {
   return options().training.epochs * schedule({}).samples_per_epoch();
 }

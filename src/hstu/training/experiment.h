@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "hstu/batching/anchors.h"
+#include "hstu/batching/loader.h"
 #include "hstu/batching/sample_builder.h"
 #include "hstu/batching/schedule.h"
+#include "hstu/comm/communicator.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/task/task.h"
 #include "hstu/training/device_choice.h"
@@ -49,5 +52,8 @@ class Experiment {
   DeviceChoice device_;
   Learner learner_;
 };
+
+// This rank's parts of the training batches from `start` onwards. The experiment must outlive it.
+std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm);
 
 }  // namespace hstu

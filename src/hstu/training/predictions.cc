@@ -55,14 +55,4 @@ void add_predictions(const Model& model, const Scores& scores, const Stream& str
   }
 }
 
-RankingSamples gather(const RankingSamples& samples, Communicator& comm) {
-  if (comm.size() == 1) return samples;
-  const std::vector<float> probabilities = comm.all_gather(samples.probabilities());
-  const std::vector<std::uint8_t> labels = comm.all_gather(samples.labels());
-  const std::vector<std::int64_t> users = comm.all_gather(samples.groups());
-  RankingSamples all;
-  for (std::size_t i = 0; i < probabilities.size(); ++i) all.add(probabilities[i], labels[i] != 0, users[i]);
-  return all;
-}
-
 }  // namespace hstu

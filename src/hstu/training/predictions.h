@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "hstu/batching/batch.h"
-#include "hstu/comm/communicator.h"
 #include "hstu/metrics/ranking.h"
 #include "hstu/model/model.h"
 #include "hstu/tensor/tape.h"
@@ -36,8 +35,5 @@ std::vector<float> probabilities_of(const Model& model, const Scores& scores, co
 // as `tasks` has. Waits and throws as probabilities_of.
 void add_predictions(const Model& model, const Scores& scores, const Stream& stream,
                      std::span<RankingSamples> tasks);
-
-// The samples of all ranks, in the order of ranks.
-RankingSamples gather(const RankingSamples& samples, Communicator& comm);
 
 }  // namespace hstu

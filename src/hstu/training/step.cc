@@ -10,6 +10,7 @@
 #include "hstu/base/finite.h"
 #include "hstu/embedding/row_gradients.h"
 #include "hstu/optimizer/clipping.h"
+#include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
 #include "hstu/training/step_sections.h"
 
@@ -50,6 +51,7 @@ struct Gathered {
   RowGradients row_gradients;
   std::int64_t row_bytes = 0;  // of the rows, and of their gradients
   std::vector<Tensor> losses;  // (1) each
+  std::vector<BadIdCount> bad_ids;
   std::vector<Scores> scores;
 };
 
@@ -68,7 +70,7 @@ std::int64_t bytes_of(const std::vector<Variable>& rows) {
 void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSections& sections,
               Gathered& gathered, StepResult& result) {
   sections.enter(kLookupSection);
-  learner.bad_ids.add(batch.bad_ids);
+  gathered.bad_ids.insert(gathered.bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
   const bool copied = learner.tables.device() != context.compute.device();
   RowSelection selection;
   std::vector<Variable> rows;
@@ -107,10 +109,10 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
   result.flops += learner.model->flops(batch);
 }
 
-double sum_of_losses(const Gathered& gathered, const StepContext& context) {
+double sum_of_losses(const Gathered& gathered, const Context& context) {
   double sum = 0;
-  for (const Tensor& loss : gathered.losses) sum += loss.to_host(context.compute.stream).data<float>()[0];
-  return context.comm.sum(sum);
+  for (const Tensor& loss : gathered.losses) sum += loss.to_host(context.stream).data<float>()[0];
+  return sum;
 }
 
 void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, const StepContext& context) {
@@ -153,7 +155,9 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
 
   // 2. Sums over the global batch. Every term is already divided by its number of supervised examples.
   sum_gradients_over_ranks(learner, gathered, context);
-  result.loss = sum_of_losses(gathered, context);
+  result.loss = sum_of_losses(gathered, context.compute);
+  sum_over_ranks(result, context.comm);
+  learner.bad_ids.add(gather(gathered.bad_ids, context.comm));
   {
     const TraceRange stage(context.compute, kOptimizerStage);
     result.gradient_norm = gradient_norm(parameters, context.compute);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
-#include "hstu/batching/loader.h"
 #include "hstu/run/bad_id_warning.h"
 #include "hstu/run/cadence.h"
 #include "hstu/run/lock.h"
@@ -19,6 +19,7 @@
 #include "hstu/training/memory_plan.h"
 #include "hstu/training/run_parts.h"
 #include "hstu/training/step.h"
+#include "hstu/training/turn.h"
 
 namespace hstu {
 namespace {
@@ -46,11 +47,14 @@ const RunOptions& fitting(const RunOptions& options) {
 class Run {
  public:
   // `stepped` is set after a step.
-  Run(const TrainRequest& request, bool& stepped)
+  Run(const TrainRequest& request, Communicator& comm, bool& stepped)
       : request_(request),
+        comm_(comm),
         stepped_(stepped),
         lock_(request.folder.lock()),
-        checkpoint_(request.resume ? checkpoint_to_resume(request.folder, request.from_step) : std::nullopt),
+        checkpoint_(same_checkpoint(
+            request.resume ? checkpoint_to_resume(request.folder, request.from_step) : std::nullopt,
+            request.folder, comm_)),
         changed_(request.resume
                      ? changed_keys(request.folder, checkpoint_, request.options, request.allowed_changes)
                      : std::vector<ConfigDifference>{}),
@@ -66,15 +70,20 @@ class Run {
         record_(rewind()),
         log_(request.folder.metrics(), facts(), request.options.metrics, state_.samples,
              total_samples(experiment_, last_step_), record_.training_seconds),
-        save_cadence_(request.options.checkpoint, Clock::now()) {}
+        save_cadence_(request.options.checkpoint, Clock::now()) {
+    check_agreement(experiment_, request.version, state_.step, comm_);
+  }
 
   TrainResult run() {
     if (record_.ended) {
       tell("{} has already ended: nothing is left to do\n", request_.folder.path.string());
+      announce(Turn::end, comm_);
       return finish(*finished());
     }
     try {
-      return train();
+      TrainResult result = train();
+      announce(Turn::end, comm_);
+      return result;
     } catch (const NotFiniteError& error) {
       fail_not_finite(error.what());
     }
@@ -179,13 +188,9 @@ class Run {
 
   // Trains until there is a reason to stop, and returns the reason.
   std::string loop() {
-    Loader loader(experiment_.samples(), experiment_.learner().model->layout(),
-                  experiment_.schedule(state_.next),
-                  {.workers = static_cast<int>(request_.options.data.workers),
-                   .ready = training_batches_ready(request_.options),
-                   .part_tokens = request_.options.training.micro_batch_tokens,
-                   .compute = experiment_.learner().compute.stream});
+    const std::unique_ptr<Loader> loader = training_loader(experiment_, state_.next, comm_);
     while (true) {
+      announce(Turn::step, comm_);
       fault_point("step.begin");
       const Clock::time_point start = Clock::now();
       LoadedBatch* loaded = nullptr;  // the last part
@@ -194,19 +199,22 @@ class Run {
       const auto next_part = [&]() -> Batch* {
         if (loaded != nullptr && loaded->last_part) return nullptr;
         const TraceRange wait(compute, kDataWait);
-        loaded = loader.next();
+        loaded = loader->next();
         require(loaded != nullptr, "the data ended at step {}, expected {} steps", state_.step, last_step_);
         wait_ms += loaded->data_wait_ms;
         profiler_.add(*loaded);
         return &loaded->batch;
       };
-      const StepContext context{
-          .step = state_.step, .draws = Draws(request_.options.seed, state_.step), .compute = compute};
+      const StepContext context{.step = state_.step,
+                                .draws = Draws(request_.options.seed, state_.step),
+                                .compute = compute,
+                                .comm = comm_};
       const StepResult result = train_step(experiment_.learner(), context, next_part);
       fault_point("step.end");
       ++state_.step;
       stepped_ = true;
       profiler_.end_step(state_.step, result);
+      others_stop_ = any_stops(request_.stop, comm_);
       state_.samples += result.samples;
       state_.next = loaded->next;
       state_.window_end = loaded->window_end;
@@ -230,7 +238,12 @@ class Run {
   }
 
   void evaluate() {
-    const auto result = stopped() ? std::nullopt : evaluator_.run(request_.stop);
+    std::optional<EvaluationResult> result;
+    if (!stopped()) {
+      announce(Turn::evaluate, comm_);
+      result = evaluator_.run(request_.stop, comm_);
+      others_stop_ = !result;
+    }
     state_.evaluation_due = !result.has_value();
     if (!result) return;
     state_.evaluation = result;
@@ -242,7 +255,7 @@ class Run {
     log_.evaluation(*result, state_, metrics_);
   }
 
-  bool stopped() const { return request_.stop != nullptr && *request_.stop; }
+  bool stopped() const { return others_stop_ || (request_.stop != nullptr && *request_.stop); }
 
   std::optional<std::string> finished() const {
     const double target = request_.options.evaluation.target_auc;
@@ -356,6 +369,7 @@ class Run {
   }
 
   const TrainRequest& request_;
+  Communicator& comm_;
   bool& stepped_;
   RunLock lock_;
   std::optional<Checkpoint> checkpoint_;  // to resume from
@@ -371,6 +385,7 @@ class Run {
   std::int64_t saved_at_ = -1;
   bool evaluated_since_save_ = false;
   BestEvaluation best_before_;  // before the last evaluation
+  bool others_stop_ = false;  // a rank got the signal to stop
   LogRecord record_;
   std::int64_t samples_without_time_ = record_.begun ? 0 : state_.samples;
   RunLog log_;
@@ -379,10 +394,10 @@ class Run {
 
 }  // namespace
 
-TrainResult train(const TrainRequest& request) {
+TrainResult train(const TrainRequest& request, Communicator& comm) {
   bool stepped = request.resume;
   try {
-    return Run(request, stepped).run();
+    return Run(request, comm, stepped).run();
   } catch (...) {
     if (!stepped) discard_run_folder(request.folder);
     throw;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hstu/comm/communicator.h"
 #include "hstu/run/best_evaluation.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/options.h"
@@ -41,7 +42,8 @@ struct TrainResult {
 // summary.json in the folder. A save that fails is reported and training continues; Error if the last one
 // fails. Error naming the newest good checkpoint if a number is NaN or infinite: such a number is never
 // saved. A new run that fails before its first step is complete leaves no folder. UsageError, with nothing
-// changed, if another process trains this run or the configuration differs from the run's.
-TrainResult train(const TrainRequest& request);
+// changed, if another process trains this run or the configuration differs from the run's. `comm`: a group
+// whose other ranks call follow() (follower.h) and share every batch; this is rank 0.
+TrainResult train(const TrainRequest& request, Communicator& comm = one_rank());
 
 }  // namespace hstu

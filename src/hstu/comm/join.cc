@@ -1,0 +1,100 @@
+#include "hstu/comm/join.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hstu/base/error.h"
+#include "hstu/comm/message_group.h"
+#include "hstu/comm/mpi_transport.h"
+#include "hstu/comm/tcp_transport.h"
+
+namespace hstu {
+namespace {
+
+std::optional<std::string> variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+int number(const char* name, int bound) {
+  const std::string text = variable(name).value_or("");
+  int value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value >= bound)
+    fail_usage("the launcher's variable {} is \"{}\", expected a number in [0, {})", name, text, bound);
+  return value;
+}
+
+constexpr int kMostRanks = 1 << 20, kMostPorts = 1 << 16;
+
+Group over_tcp(Meeting meeting, std::string launcher, int on_this_machine) {
+  if (meeting.ranks == 1) return {};
+  return {message_group(tcp_transport(std::move(meeting))), std::move(launcher), on_this_machine};
+}
+
+Group join_local(const std::string& join) {
+  int rank = 0, ranks = 0, port = 0, listener = 0;
+  unsigned long long token = 0;
+  if (std::sscanf(join.c_str(), "%d/%d/%d/%d/%llx", &rank, &ranks, &port, &listener, &token) != 5)
+    fail_usage("--join is given by hstu --ranks alone: leave it out");
+  return over_tcp({rank, ranks, "127.0.0.1", port, token, Socket(listener)}, "hstu --ranks", ranks);
+}
+
+Group join_torchrun() {
+  const int ranks = number("WORLD_SIZE", kMostRanks), port = number("MASTER_PORT", kMostPorts - 1) + 1;
+  const int local = variable("LOCAL_WORLD_SIZE") ? number("LOCAL_WORLD_SIZE", kMostRanks) : 1;
+  return over_tcp(
+      {number("RANK", ranks), ranks, *variable("MASTER_ADDR"), port, static_cast<std::uint64_t>(port), {}},
+      "torchrun", local);
+}
+
+// The first name of a list such as "node[07-09,12],other".
+std::string first_host(const std::string& hosts) {
+  const std::size_t bracket = hosts.find_first_of("[,");
+  if (bracket == std::string::npos || hosts[bracket] == ',') return hosts.substr(0, bracket);
+  const std::size_t end = hosts.find_first_of(",-]", bracket);
+  return hosts.substr(0, bracket) + hosts.substr(bracket + 1, end - bracket - 1);
+}
+
+Group join_slurm() {
+  const int ranks = number("SLURM_NTASKS", kMostRanks);
+  const int job = number("SLURM_JOB_ID", std::numeric_limits<int>::max());
+  const int port = 20000 + job % 20000;  // the same for all, and probably another one for other jobs
+  const std::string per_node = variable("SLURM_STEP_TASKS_PER_NODE").value_or("1");
+  return over_tcp({number("SLURM_PROCID", ranks),
+                   ranks,
+                   first_host(variable("SLURM_STEP_NODELIST").value_or("localhost")),
+                   port,
+                   static_cast<std::uint64_t>(job),
+                   {}},
+                  "SLURM", std::max(1, std::atoi(per_node.c_str())));
+}
+
+Group join_mpi() {
+  MpiRanks mpi = mpi_transport();
+  if (mpi.transport->size() == 1) return {};
+  return {message_group(std::move(mpi.transport)), "MPI", mpi.on_this_machine};
+}
+
+}  // namespace
+
+std::string join_argument(const LocalRank& local) {
+  return fmt::format("--join={}/{}/{}/{}/{:x}", local.rank, local.ranks, local.port, local.listener,
+                     local.token);
+}
+
+Group join_group(const std::string& join) {
+  if (!join.empty()) return join_local(join);
+  if (variable("OMPI_COMM_WORLD_SIZE") || variable("PMI_SIZE")) return join_mpi();
+  if (variable("RANK") && variable("WORLD_SIZE") && variable("MASTER_ADDR") && variable("MASTER_PORT"))
+    return join_torchrun();
+  if (variable("SLURM_PROCID") && variable("SLURM_STEP_ID") && variable("SLURM_NTASKS")) return join_slurm();
+  return {};
+}
+
+}  // namespace hstu

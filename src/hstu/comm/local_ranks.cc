@@ -1,0 +1,146 @@
+#include "hstu/comm/local_ranks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hstu/base/clock.h"
+#include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
+#include "hstu/comm/join.h"
+#include "hstu/comm/socket.h"
+
+namespace hstu {
+namespace {
+
+std::atomic<int> signals = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
+void count_signal(int /*signal*/) {
+  ++signals;
+}
+
+struct Child {
+  pid_t process = 0;  // 0: has ended
+  int status = 0;     // as waitpid gives it
+};
+
+// In the child: only calls that are safe after fork.
+[[noreturn]] void become(const char* program, char* const* arguments, pid_t parent) {
+  ::setpgid(0, 0);  // a Ctrl-C reaches the ranks through their parent alone
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  ::execv(program, arguments);
+  ::_exit(127);
+}
+
+pid_t start(const std::string& program, std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  check(child >= 0, "cannot start a process: {}: start fewer ranks", std::strerror(errno));
+  if (child == 0) become(program.c_str(), arguments.data(), parent);
+  return child;
+}
+
+void signal_all(const std::vector<Child>& children, int signal) {
+  for (const Child& child : children)
+    if (child.process > 0) ::kill(child.process, signal);
+}
+
+class Watch {
+ public:
+  explicit Watch(double grace_seconds) : grace_seconds_(grace_seconds) {}
+
+  void wait_for(std::vector<Child>& children) {
+    int passed_on = 0;
+    while (any_runs(children)) {
+      collect(children);
+      const int received = signals;
+      if (received > passed_on && received == 1) ::kill(children.front().process, SIGTERM);
+      if (received > std::max(passed_on, 1)) signal_all(children, SIGKILL);
+      passed_on = received;
+      if (failed_ && seconds_since(failed_at_) > grace_seconds_) signal_all(children, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+  // Of the whole group.
+  int status(const std::vector<Child>& children) const {
+    if (cause_ != 0) return cause_;
+    return WIFEXITED(children.front().status) ? WEXITSTATUS(children.front().status) : 1;
+  }
+
+ private:
+  static bool any_runs(const std::vector<Child>& children) {
+    return std::any_of(children.begin(), children.end(), [](const Child& c) { return c.process > 0; });
+  }
+
+  void collect(std::vector<Child>& children) {
+    for (std::size_t r = 0; r < children.size(); ++r) {
+      Child& child = children[r];
+      if (child.process == 0 || ::waitpid(child.process, &child.status, WNOHANG) != child.process) continue;
+      child.process = 0;
+      note_end(r, child.status);
+    }
+  }
+
+  void note_end(std::size_t rank, int status) {
+    constexpr int kInterrupted = 75;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    if (code == 0 || code == kInterrupted) return;
+    if (!failed_) failed_at_ = Clock::now();
+    failed_ = true;
+    if (cause_ != 0 || code == kLostRankStatus) return;
+    cause_ = code;
+    if (!WIFSIGNALED(status)) return;  // it has said why
+    const int signal = WTERMSIG(status);
+    tell(
+        "hstu: rank {} was killed by signal {} ({}){}: all ranks end; hstu train --resume RUN continues from "
+        "the "
+        "newest checkpoint\n",
+        rank, signal, ::strsignal(signal), signal == SIGKILL ? "; the machine may be out of memory" : "");
+  }
+
+  double grace_seconds_;
+  bool failed_ = false;
+  Clock::time_point failed_at_;
+  int cause_ = 0;  // status of the first rank that failed; 0: none
+};
+
+}  // namespace
+
+int run_local_ranks(int ranks, const std::string& program, const std::vector<std::string>& arguments,
+                    double grace_seconds) {
+  Listener listener = listen_on(0, true);
+  ::fcntl(listener.socket.descriptor(), F_SETFD, 0);  // rank 0 inherits it
+  std::random_device random;
+  const std::uint64_t token = (std::uint64_t{random()} << 32) | random();
+  std::signal(SIGINT, count_signal);
+  std::signal(SIGTERM, count_signal);
+  std::vector<Child> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<std::string> words = arguments;
+    words.push_back(
+        join_argument({rank, ranks, listener.port, rank == 0 ? listener.socket.descriptor() : -1, token}));
+    children.push_back({start(program, std::move(words)), 0});
+    if (rank == 0) ::fcntl(listener.socket.descriptor(), F_SETFD, FD_CLOEXEC);
+  }
+  listener.socket.close();
+  Watch watch(grace_seconds);
+  watch.wait_for(children);
+  return watch.status(children);
+}
+
+}  // namespace hstu

@@ -1,0 +1,146 @@
+#include "hstu/comm/socket.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+constexpr int kWaitingConnections = 1024;
+
+std::string reason() {
+  return std::strerror(errno);
+}
+
+int milliseconds_until(Deadline deadline) {
+  return static_cast<int>(std::max(0.0, 1000 * seconds_between(Clock::now(), deadline)));
+}
+
+// False at the deadline.
+bool wait_for(const Socket& socket, short events, Deadline deadline) {
+  pollfd waited{socket.descriptor(), events, 0};
+  return ::poll(&waited, 1, milliseconds_until(deadline)) == 1;
+}
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Addresses addresses_of(const std::string& host, int port) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found);
+  if (status != 0)
+    fail_usage("the host {} of rank 0 has no address: {}: correct the launcher's master address", host,
+               ::gai_strerror(status));
+  return {found, &::freeaddrinfo};
+}
+
+void set_blocking(const Socket& socket, bool blocking) {
+  const int flags = ::fcntl(socket.descriptor(), F_GETFL);
+  ::fcntl(socket.descriptor(), F_SETFL, blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+}
+
+}  // namespace
+
+void Socket::close() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+Listener listen_on(int port, bool loopback) {
+  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY);
+  if (::bind(socket.descriptor(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.descriptor(), kWaitingConnections) != 0)
+    fail_usage("rank 0 cannot listen on port {}: {}: give the launcher another master port", port, reason());
+  socklen_t size = sizeof address;
+  ::getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), &size);
+  return {std::move(socket), ntohs(address.sin_port)};
+}
+
+Socket connect_to(const std::string& host, int port, Deadline deadline) {
+  const Addresses addresses = addresses_of(host, port);
+  do {
+    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+      Socket socket(::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));
+      set_blocking(socket, false);
+      if (::connect(socket.descriptor(), a->ai_addr, a->ai_addrlen) != 0 &&
+          (errno != EINPROGRESS || !wait_for(socket, POLLOUT, deadline)))
+        continue;
+      int error = 0;
+      socklen_t size = sizeof error;
+      ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+      if (error == 0) return socket;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // rank 0 may not have started yet
+  } while (Clock::now() < deadline);
+  return {};
+}
+
+Socket accept_from(const Socket& listener, Deadline deadline, std::string* address) {
+  set_blocking(listener, false);
+  while (wait_for(listener, POLLIN, deadline)) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    Socket socket(::accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC));
+    if (!socket.is_open()) continue;
+    std::array<char, NI_MAXHOST> name{};
+    ::getnameinfo(reinterpret_cast<const sockaddr*>(&from), size, name.data(), name.size(), nullptr, 0,
+                  NI_NUMERICHOST);
+    *address = name.data();
+    set_blocking(socket, false);
+    return socket;
+  }
+  return {};
+}
+
+bool send_all(const Socket& socket, const void* data, std::size_t bytes, Deadline deadline) {
+  const auto* at = static_cast<const std::byte*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::send(socket.descriptor(), at, bytes, MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
+    if (n < 0 && !wait_for(socket, POLLOUT, deadline)) return false;
+    if (n > 0) at += n, bytes -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+bool receive_all(const Socket& socket, void* data, std::size_t bytes, Deadline deadline) {
+  auto* at = static_cast<std::byte*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::recv(socket.descriptor(), at, bytes, 0);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return false;
+    if (n < 0 && !wait_for(socket, POLLIN, deadline)) return false;
+    if (n > 0) at += n, bytes -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+void set_immediate(const Socket& socket) {
+  set_blocking(socket, false);
+  const int yes = 1;
+  ::setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+}
+
+}  // namespace hstu

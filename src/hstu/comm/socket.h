@@ -1,0 +1,55 @@
+// TCP sockets: open, connect, accept, and whole messages until a deadline.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "hstu/base/clock.h"
+
+namespace hstu {
+
+// Owns a descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  ~Socket() { close(); }
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+
+  bool is_open() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+  void close();
+
+ private:
+  int descriptor_ = -1;
+};
+
+struct Listener {
+  Socket socket;
+  int port = 0;
+};
+// Listens on `port` of every address of this machine, or of its loopback address alone; 0: any free port.
+// UsageError if the port is taken.
+Listener listen_on(int port, bool loopback);
+
+using Deadline = Clock::time_point;
+
+// Tries until the deadline; not open if nobody listened there. UsageError if the name has no address.
+Socket connect_to(const std::string& host, int port, Deadline deadline);
+// The next connection and the address it came from; not open at the deadline.
+Socket accept_from(const Socket& listener, Deadline deadline, std::string* address);
+
+// False at the deadline, or when the other side has ended.
+bool send_all(const Socket& socket, const void* data, std::size_t bytes, Deadline deadline);
+bool receive_all(const Socket& socket, void* data, std::size_t bytes, Deadline deadline);
+
+// From now on calls return at once, and small messages leave at once.
+void set_immediate(const Socket& socket);
+
+}  // namespace hstu

@@ -1,0 +1,83 @@
+#include "hstu/training/follower.h"
+
+#include <memory>
+#include <optional>
+
+#include "hstu/base/error.h"
+#include "hstu/run/state.h"
+#include "hstu/run/warm_start.h"
+#include "hstu/training/evaluation.h"
+#include "hstu/training/run_parts.h"
+#include "hstu/training/step.h"
+#include "hstu/training/turn.h"
+
+namespace hstu {
+namespace {
+
+class Follower {
+ public:
+  Follower(const TrainRequest& request, Communicator& comm)
+      : request_(request),
+        comm_(comm),
+        checkpoint_(same_checkpoint(std::nullopt, request.folder, comm_)),
+        experiment_(request.options),
+        metrics_(request.options.metrics.window_samples),
+        state_(first_state()),
+        evaluator_(experiment_, {}) {
+    check_agreement(experiment_, request.version, state_.step, comm_);
+  }
+
+  void run() {
+    for (Turn turn = next_turn(comm_); turn != Turn::end; turn = next_turn(comm_)) {
+      if (turn == Turn::step) step();
+      if (turn == Turn::evaluate) evaluator_.run(request_.stop, comm_);
+    }
+  }
+
+ private:
+  RunState first_state() {
+    if (checkpoint_)
+      return load_run(*checkpoint_, experiment_.dataset(), sections(experiment_.learner(), metrics_));
+    Learner& learner = experiment_.learner();
+    const WarmStartSection& section = request_.options.warm_start;
+    if (!section.checkpoint.empty())
+      warm_start(section, learner.model->parameters().all(), learner.tables, learner.compute.stream);
+    return {};
+  }
+
+  void step() {
+    if (!loader_) loader_ = training_loader(experiment_, state_.next, comm_);
+    bool last = false;
+    const auto next_part = [&]() -> Batch* {
+      if (last) return nullptr;
+      LoadedBatch* const loaded = loader_->next();
+      require(loaded != nullptr, "the data ended at step {} on rank {}", state_.step, comm_.rank());
+      last = loaded->last_part;
+      return &loaded->batch;
+    };
+    const StepContext context{.step = state_.step,
+                              .draws = Draws(request_.options.seed, state_.step),
+                              .compute = experiment_.learner().compute,
+                              .comm = comm_};
+    train_step(experiment_.learner(), context, next_part);
+    ++state_.step;
+    any_stops(request_.stop, comm_);
+  }
+
+  const TrainRequest& request_;
+  Communicator& comm_;
+  std::optional<Checkpoint> checkpoint_;
+  Experiment experiment_;
+  RunningMetrics metrics_;  // of rank 0; here only a part of the checkpoint
+  RunState state_;
+  Evaluator evaluator_;
+  std::unique_ptr<Loader> loader_;
+};
+
+}  // namespace
+
+void follow(const TrainRequest& request, Communicator& comm) {
+  Follower(request, comm).run();
+}
+
+}  // namespace hstu

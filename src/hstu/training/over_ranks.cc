@@ -1,0 +1,51 @@
+#include "hstu/training/over_ranks.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+
+#include "hstu/base/json.h"
+
+namespace hstu {
+
+void sum_over_ranks(StepResult& result, Communicator& comm) {
+  if (comm.size() == 1) return;
+  LayerFlops &model = result.flops.model, &computed = result.flops.computed;
+  const std::array counts{&result.samples,   &result.tokens, &model.uvqk,         &model.attention,
+                          &model.projection, &computed.uvqk, &computed.attention, &computed.projection};
+  std::array<std::int64_t, counts.size()> sums{};
+  for (std::size_t i = 0; i < counts.size(); ++i) sums[i] = *counts[i];
+  comm.all_reduce_sum(std::span<std::int64_t>(sums));
+  for (std::size_t i = 0; i < counts.size(); ++i) *counts[i] = sums[i];
+  result.loss = comm.sum(result.loss);
+}
+
+RankingSamples gather(const RankingSamples& samples, Communicator& comm) {
+  if (comm.size() == 1) return samples;
+  const std::vector<float> probabilities = comm.all_gather(samples.probabilities());
+  const std::vector<std::uint8_t> labels = comm.all_gather(samples.labels());
+  const std::vector<std::int64_t> users = comm.all_gather(samples.groups());
+  RankingSamples all;
+  for (std::size_t i = 0; i < probabilities.size(); ++i) all.add(probabilities[i], labels[i] != 0, users[i]);
+  return all;
+}
+
+std::vector<BadIdCount> gather(const std::vector<BadIdCount>& counts, Communicator& comm) {
+  const auto any = static_cast<std::int64_t>(counts.size());
+  if (comm.size() == 1 || comm.sum(any) == 0) return counts;
+  std::string mine;  // one JSON array a line, because names of features have no fixed size
+  for (const BadIdCount& c : counts)
+    mine += Json{c.feature, c.occurrences, c.first_id, c.first_user, c.first_position}.dump() + "\n";
+  const std::vector<char> all = comm.all_gather(std::span<const char>(mine));
+  std::vector<BadIdCount> gathered;
+  for (auto at = all.begin(); at != all.end();) {
+    const auto end = std::find(at, all.end(), '\n');
+    const Json c = Json::parse(at, end);
+    gathered.push_back({c[0], c[1], c[2], c[3], c[4]});
+    at = end + 1;
+  }
+  return gathered;
+}
+
+}  // namespace hstu

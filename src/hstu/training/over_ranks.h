@@ -1,0 +1,21 @@
+// What ranks share of a step or an evaluation besides gradients: counts, samples, bad ids. One rank: nothing
+// moves.
+#pragma once
+
+#include <vector>
+
+#include "hstu/batching/batch.h"
+#include "hstu/comm/communicator.h"
+#include "hstu/metrics/ranking.h"
+#include "hstu/run/results.h"
+
+namespace hstu {
+
+// The loss, samples, tokens and FLOPs of this rank become those of the global batch.
+void sum_over_ranks(StepResult& result, Communicator& comm);
+
+// The samples of all ranks, in the order of ranks.
+RankingSamples gather(const RankingSamples& samples, Communicator& comm);
+std::vector<BadIdCount> gather(const std::vector<BadIdCount>& counts, Communicator& comm);
+
+}  // namespace hstu

@@ -1,0 +1,71 @@
+#include "hstu/training/turn.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hstu/base/error.h"
+#include "hstu/base/json.h"
+#include "hstu/comm/transport.h"
+#include "hstu/run/resume.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kNone = -1;
+
+std::int64_t word_of_rank_0(std::int64_t word, Communicator& comm) {
+  comm.broadcast(std::span(&word, 1), 0);
+  return word;
+}
+
+}  // namespace
+
+void announce(Turn turn, Communicator& comm) {
+  word_of_rank_0(static_cast<std::int64_t>(turn), comm);
+}
+Turn next_turn(Communicator& comm) {
+  return static_cast<Turn>(word_of_rank_0(0, comm));
+}
+
+bool any_stops(const std::atomic<bool>* stop, Communicator& comm) {
+  return comm.sum<std::int64_t>(stop != nullptr && *stop ? 1 : 0) > 0;
+}
+
+std::optional<Checkpoint> same_checkpoint(std::optional<Checkpoint> of_rank_0, const RunFolder& folder,
+                                          Communicator& comm) {
+  const std::int64_t step = word_of_rank_0(of_rank_0 ? of_rank_0->step() : kNone, comm);
+  if (comm.rank() == 0 || step == kNone) return of_rank_0;
+  return checkpoint_to_resume(folder, step);
+}
+
+void check_agreement(const Experiment& experiment, const std::string& version, std::int64_t step,
+                     Communicator& comm) {
+  if (comm.size() == 1) return;
+  const Json facts{{"program version", version},
+                   {"configuration", config_hash(to_toml(experiment.options()))},
+                   {"dataset", experiment.dataset().manifest().id},
+                   {"device", experiment.device().device.is_host() ? "host" : "gpu"},
+                   {"step", step}};
+  const std::string mine = facts.dump() + "\n";
+  const std::vector<char> all = comm.all_gather(std::span<const char>(mine));
+  std::vector<Json> ranks;
+  for (auto at = all.begin(); at != all.end();) {
+    const auto end = std::find(at, all.end(), '\n');
+    ranks.push_back(Json::parse(at, end));
+    at = end + 1;
+  }
+  for (std::size_t r = 1; r < ranks.size(); ++r) {
+    for (const auto& [name, expected] : ranks.front().items()) {
+      if (ranks[r].at(name) == expected) continue;
+      if (comm.rank() > 0) throw EndedRank("the ranks disagree, as rank 0 reports");
+      fail_usage(
+          "rank {} has another {} than rank 0: {}, expected {}: start all ranks with the same program, "
+          "arguments and files",
+          r, name, ranks[r].at(name).dump(), expected.dump());
+    }
+  }
+}
+
+}  // namespace hstu

@@ -1,0 +1,101 @@
+// Whole runs over ranks: threads of this process take the places of processes.
+#include <cmath>
+
+#include "hstu/comm/thread_group.h"
+#include "hstu/comm/transport.h"
+#include "hstu/training/follower.h"
+#include "training/run_fixture.h"
+
+namespace hstu::testing {
+namespace {
+
+class RankedRun : public RunTest {
+ protected:
+  RankedRun() {
+    options_.training.batch_size = 7;
+    options_.training.max_steps = 12;
+  }
+
+  TrainRequest request(const std::string& name, bool resume) const {
+    return {.options = options_,
+            .folder = open_run_folder(folder_ / name),
+            .version = "test",
+            .resume = resume,
+            .allowed_changes = {"training.max_steps"}};
+  }
+  TrainResult run_on(int ranks, const std::string& name, bool resume = false) {
+    if (!resume) create_run_folder(folder_ / name, options_);
+    TrainResult result;
+    run_ranks(ranks, [&](Communicator& comm) {
+      if (comm.rank() > 0) return follow(request(name, resume), comm);
+      result = train(request(name, resume), comm);
+    });
+    return result;
+  }
+};
+
+TEST_F(RankedRun, EveryWorldSizeTrainsTheSameModel) {
+  const TrainResult alone = run("alone");
+  ASSERT_TRUE(alone.evaluation);
+  const std::vector<Json> expected = log("alone", "train");
+  for (const int ranks : {2, 3, 4, 7}) {
+    const std::string name = std::to_string(ranks);
+    const TrainResult result = run_on(ranks, name);
+    EXPECT_EQ(result.steps, alone.steps);
+    EXPECT_EQ(result.samples, alone.samples);
+    EXPECT_NEAR(*result.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+    EXPECT_EQ(result.evaluation->model.n, alone.evaluation->model.n);
+    const std::vector<Json> lines = log(name, "train");
+    ASSERT_EQ(lines.size(), expected.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_NEAR(lines[i].at("loss"), expected[i].at("loss").get<double>(), 1e-5);
+      EXPECT_EQ(lines[i].at("table_rows"), expected[i].at("table_rows"));
+      EXPECT_EQ(lines[i].at("bad_ids"), expected[i].at("bad_ids"));
+      EXPECT_EQ(lines[i].at("window_n"), expected[i].at("window_n"));
+    }
+  }
+}
+
+TEST_F(RankedRun, TheSameWorldSizeTwiceGivesTheSameBytes) {
+  run_on(3, "a");
+  run_on(3, "b");
+  expect_same_run("a", "b");
+}
+
+TEST_F(RankedRun, ResumesAtTheSameWorldSizeToTheBit) {
+  run_on(3, "whole");
+  options_.training.max_steps = 5;
+  run_on(3, "halves");
+  options_.training.max_steps = 12;
+  run_on(3, "halves", true);
+  EXPECT_EQ(newest_checkpoint(folder_ / "halves").at("dense.safetensors"),
+            newest_checkpoint(folder_ / "whole").at("dense.safetensors"));
+}
+
+TEST_F(RankedRun, ResumesAtAnotherWorldSize) {
+  const TrainResult whole = run_on(1, "whole");
+  options_.training.max_steps = 5;
+  run_on(4, "changed");
+  options_.training.max_steps = 12;
+  const TrainResult changed = run_on(2, "changed", true);
+  EXPECT_EQ(changed.samples, whole.samples);
+  EXPECT_NEAR(*changed.evaluation->model.ne, *whole.evaluation->model.ne, 1e-5);
+}
+
+TEST_F(RankedRun, ADisagreementNamesTheRankAndTheFact) {
+  create_run_folder(folder_ / "run", options_);
+  std::string message;
+  run_ranks(3, [&](Communicator& comm) {
+    TrainRequest mine{.options = options_, .folder = open_run_folder(folder_ / "run"), .version = "test"};
+    if (comm.rank() == 2) mine.options.seed = 99;
+    if (comm.rank() > 0) {
+      EXPECT_THROW(follow(mine, comm), EndedRank);
+    } else {
+      message = message_of<UsageError>([&] { train(mine, comm); });
+    }
+  });
+  EXPECT_NE(message.find("rank 2 has another configuration than rank 0"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace hstu::testing
