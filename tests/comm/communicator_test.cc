@@ -1,10 +1,13 @@
 #include "hstu/comm/communicator.h"
 
 #include <atomic>
+#include <functional>
 #include <mutex>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
+#include "comm/tcp_ranks.h"
 #include "hstu/base/random.h"
 #include "hstu/comm/thread_group.h"
 
@@ -20,14 +23,24 @@ Words part_of(int rank) {
   return part;
 }
 
-class Ranks : public ::testing::TestWithParam<int> {};
+enum class Form { threads, tcp };
+
+class Ranks : public ::testing::TestWithParam<std::tuple<Form, int>> {
+ protected:
+  static int ranks() { return std::get<1>(GetParam()); }
+  static void run_group(const std::function<void(Communicator&)>& body) {
+    if (std::get<0>(GetParam()) == Form::tcp)
+      run_tcp_ranks(ranks(), body);
+    else
+      run_ranks(ranks(), body);
+  }
+};
 
 TEST_P(Ranks, SumInTheOrderOfRanksOnEveryRank) {
-  const int ranks = GetParam();
   constexpr std::size_t kCount = 1001;
   // Kept in memory, or the compiler would fuse a product with the sum below.
   std::vector<std::vector<float>> terms;
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (int rank = 0; rank < ranks(); ++rank) {
     RandomStream random{static_cast<std::uint64_t>(rank)};
     terms.emplace_back();
     for (std::size_t i = 0; i < kCount; ++i)
@@ -37,37 +50,35 @@ TEST_P(Ranks, SumInTheOrderOfRanksOnEveryRank) {
   for (const std::vector<float>& of_rank : terms)
     for (std::size_t i = 0; i < kCount; ++i) expected[i] += of_rank[i];
   std::atomic<int> right = 0;
-  run_ranks(ranks, [&](Communicator& comm) {
+  run_group([&](Communicator& comm) {
     std::vector<float> values = terms[static_cast<std::size_t>(comm.rank())];
     comm.all_reduce_sum(std::span(values));
     right += values == expected ? 1 : 0;
   });
-  EXPECT_EQ(right, ranks);
+  EXPECT_EQ(right, ranks());
 }
 
 TEST_P(Ranks, GatherUnequalParts) {
-  const int ranks = GetParam();
   Words expected;
-  for (int rank = 0; rank < ranks; ++rank)
+  for (int rank = 0; rank < ranks(); ++rank)
     for (const std::int64_t x : part_of(rank)) expected.push_back(x);
   std::atomic<int> right = 0;
-  run_ranks(ranks, [&](Communicator& comm) {
+  run_group([&](Communicator& comm) {
     const Words mine = part_of(comm.rank());
     right += comm.all_gather(std::span<const std::int64_t>(mine)) == expected ? 1 : 0;
   });
-  EXPECT_EQ(right, ranks);
+  EXPECT_EQ(right, ranks());
 }
 
 // Rank r sends (r + s) % 3 elements to rank s.
 TEST_P(Ranks, ExchangeUnequalParts) {
-  const int ranks = GetParam();
   const auto message = [](int from, int to) {
     return Words(static_cast<std::size_t>((from + to) % 3), 1000 * from + to);
   };
   std::atomic<int> right = 0;
-  run_ranks(ranks, [&](Communicator& comm) {
+  run_group([&](Communicator& comm) {
     Words send, send_counts, expected, expected_counts, counts;
-    for (int other = 0; other < ranks; ++other) {
+    for (int other = 0; other < ranks(); ++other) {
       const Words to = message(comm.rank(), other), from = message(other, comm.rank());
       send.insert(send.end(), to.begin(), to.end());
       send_counts.push_back(static_cast<std::int64_t>(to.size()));
@@ -77,44 +88,48 @@ TEST_P(Ranks, ExchangeUnequalParts) {
     const Words received = comm.all_to_all(std::span<const std::int64_t>(send), send_counts, &counts);
     right += received == expected && counts == expected_counts ? 1 : 0;
   });
-  EXPECT_EQ(right, ranks);
+  EXPECT_EQ(right, ranks());
 }
 
 TEST_P(Ranks, BroadcastFromAnyRank) {
-  const int ranks = GetParam();
   std::atomic<int> right = 0;
-  run_ranks(ranks, [&](Communicator& comm) {
+  run_group([&](Communicator& comm) {
     bool all = true;
-    for (int root = 0; root < ranks; ++root) {
+    for (int root = 0; root < ranks(); ++root) {
       Words values(3, comm.rank());
       comm.broadcast(std::span(values), root);
       all = all && values == Words(3, root);
     }
     right += all ? 1 : 0;
   });
-  EXPECT_EQ(right, ranks);
+  EXPECT_EQ(right, ranks());
 }
 
 // Ranks that come to the collectives at very different times never see each other's next one.
 TEST_P(Ranks, StayInStepWhateverTheirDelays) {
-  const int ranks = GetParam();
   std::atomic<int> wrong = 0;
-  run_ranks(ranks, [&](Communicator& comm) {
+  run_group([&](Communicator& comm) {
     RandomStream random{static_cast<std::uint64_t>(comm.rank())};
     for (std::int64_t i = 0; i < 300; ++i) {
       for (std::uint64_t spins = random.below(2000); spins > 0; --spins)
         std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (comm.sum(i) != i * ranks) ++wrong;
+      if (comm.sum(i) != i * ranks()) ++wrong;
       const std::int64_t mine = i + comm.rank();
       const Words all = comm.all_gather(std::span<const std::int64_t>(&mine, 1));
-      if (all.front() != i || all.back() != i + ranks - 1) ++wrong;
+      if (all.front() != i || all.back() != i + ranks() - 1) ++wrong;
     }
   });
   EXPECT_EQ(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, Ranks, ::testing::Values(1, 2, 3, 7),
-                         [](const auto& instance) { return std::to_string(instance.param) + "Ranks"; });
+INSTANTIATE_TEST_SUITE_P(Groups, Ranks,
+                         ::testing::Combine(::testing::Values(Form::threads, Form::tcp),
+                                            ::testing::Values(1, 2, 3, 7)),
+                         [](const auto& instance) {
+                           return fmt::format("{}{}",
+                                              std::get<0>(instance.param) == Form::tcp ? "Tcp" : "Threads",
+                                              std::get<1>(instance.param));
+                         });
 
 TEST(OneRank, IsAGroupOfItself) {
   EXPECT_EQ(one_rank().size(), 1);

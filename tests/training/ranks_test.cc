@@ -56,6 +56,39 @@ TEST_F(RankedRun, EveryWorldSizeTrainsTheSameModel) {
   }
 }
 
+TEST_F(RankedRun, CopiesOfTablesTrainTheSameModelAsSplitOnes) {
+  const TrainResult alone = run("alone");
+  options_.tables.ranks = TableRanks::copy;
+  const TrainResult copies = run_on(3, "copies");
+  EXPECT_NEAR(*copies.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+}
+
+TEST_F(RankedRun, TheDivisionOfBatchesDoesNotMatter) {
+  const TrainResult alone = run("alone");
+  for (const Balance balance : {Balance::nvidia, Balance::none}) {
+    options_.training.balance = balance;
+    const TrainResult result = run_on(3, std::string(word_of(kBalances, balance)));
+    EXPECT_NEAR(*result.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+  }
+}
+
+TEST_F(RankedRun, PartsOfDifferentRanksNeedNotBeEqualInNumber) {
+  const TrainResult alone = run("alone");
+  options_.training.micro_batch_tokens = 40;
+  const TrainResult parts = run_on(3, "parts");
+  EXPECT_NEAR(*parts.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+}
+
+TEST_F(RankedRun, ACheckpointOfSplitTablesHasEveryRow) {
+  run("alone");
+  run_on(4, "split");
+  const auto alone = newest_checkpoint(folder_ / "alone"), split = newest_checkpoint(folder_ / "split");
+  for (const auto& [name, bytes] : alone) {
+    if (!name.starts_with("tables")) continue;
+    EXPECT_EQ(split.at(name).size(), bytes.size()) << name;
+  }
+}
+
 TEST_F(RankedRun, TheSameWorldSizeTwiceGivesTheSameBytes) {
   run_on(3, "a");
   run_on(3, "b");

@@ -63,24 +63,48 @@ LoadedBatch Loader::empty_batch() const {
   return {options_.memory != nullptr ? options_.memory : transfer_memory(device), device};
 }
 
+// Ranks whose samples are longer need more parts, and the others get as many, because tables that are split
+// over ranks are read together.
+void Loader::begin_batch(const BatchJob& job) {
+  std::vector<std::int64_t> tokens;
+  tokens.reserve(job.positions.size());
+  for (const std::int64_t position : job.positions) tokens.push_back(builder_.most_tokens(position));
+  const Partition parts = options_.partition && options_.ranks > 1
+                              ? options_.partition(tokens, options_.ranks)
+                              : contiguous_partition(tokens.size(), options_.ranks);
+  parts_left_ = 1;
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    std::vector<std::int64_t> positions;
+    positions.reserve(parts[rank].size());
+    for (const std::int32_t sample : parts[rank])
+      positions.push_back(job.positions[static_cast<std::size_t>(sample)]);
+    std::int64_t count = 0;
+    for (std::span<const std::int64_t> left = positions; !left.empty(); ++count)
+      left = left.subspan(first_part(builder_, left, options_.part_tokens).size());
+    parts_left_ = std::max(parts_left_, count);
+    if (rank == static_cast<std::size_t>(options_.rank))
+      of_rank_ = std::make_shared<const std::vector<std::int64_t>>(std::move(positions));
+  }
+  rest_ = *of_rank_;
+}
+
 // Parts are numbered in the order of the schedule. The first worker that reaches a window shuffles it here,
 // while batches of the previous window are still being built and read.
 Loader::Claim Loader::claim() {
   const std::scoped_lock lock(schedule_mutex_);
-  Claim claimed{.number = claimed_++, .job = {}, .positions = {}, .last_part = true, .failure = {}};
+  Claim claimed{
+      .number = claimed_++, .job = {}, .positions = {}, .of_rank = {}, .last_part = true, .failure = {}};
   try {
     if (!job_) {
       job_ = schedule_.next();
       if (!job_) return claimed;
-      const std::size_t n = job_->positions.size(), rank = static_cast<std::size_t>(options_.rank),
-                        ranks = static_cast<std::size_t>(options_.ranks);
-      const std::size_t begin = n * rank / ranks, end = n * (rank + 1) / ranks;
-      rest_ = job_->positions.subspan(begin, end - begin);
+      begin_batch(*job_);
     }
     claimed.positions = first_part(builder_, rest_, options_.part_tokens);
+    claimed.of_rank = of_rank_;
     rest_ = rest_.subspan(claimed.positions.size());
     claimed.job = job_;
-    claimed.last_part = rest_.empty();
+    claimed.last_part = --parts_left_ == 0;
     if (claimed.last_part) job_.reset();
   } catch (...) {
     claimed.failure = std::current_exception();

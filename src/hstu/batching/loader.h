@@ -5,7 +5,9 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <memory_resource>
 #include <mutex>
 #include <optional>
@@ -15,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/balance/partition.h"
 #include "hstu/base/clock.h"
 #include "hstu/batching/batch.h"
 #include "hstu/batching/batch_layout.h"
@@ -28,8 +31,10 @@ struct LoaderOptions {
   int ready = 4;    // maximum number of batches prepared ahead of next()
   // A global batch is divided into parts of at most this many tokens (but at least one sample); 0: one part.
   std::int64_t part_tokens = 0;
-  // This rank's samples of a global batch of n: [n * rank / ranks, n * (rank + 1) / ranks). It may have none.
+  // This rank's samples of a global batch, by `partition`: of the samples' most_tokens() in the order of the
+  // batch. Not set: contiguous_partition(). A rank may have none.
   int rank = 0, ranks = 1;
+  std::function<Partition(std::span<const std::int64_t> tokens, int ranks)> partition = {};
   // Where the batches are read. For a stream of a GPU each batch is built in page-locked memory and copied
   // there on a stream of the loader's own, beside the work of `compute`.
   Stream compute = {};
@@ -41,7 +46,8 @@ struct LoaderOptions {
 std::span<const std::int64_t> first_part(const SampleBuilder& builder, std::span<const std::int64_t> samples,
                                          std::int64_t part_tokens);
 
-// One part of a global batch. Every rank gets at least one part of each global batch; it may be empty.
+// One part of a global batch. Every rank gets the same number of parts of a global batch, at least one; they
+// may be empty.
 struct LoadedBatch {
   LoadedBatch(BatchMemory* memory, Device device) : batch(memory), copied(device), read(device) {}
   Batch batch;
@@ -85,7 +91,8 @@ class Loader {
   struct Claim {
     std::int64_t number = 0;  // of the part, from 0
     std::optional<BatchJob> job;
-    std::span<const std::int64_t> positions;  // of this part
+    std::span<const std::int64_t> positions;                   // of this part
+    std::shared_ptr<const std::vector<std::int64_t>> of_rank;  // what they are a part of
     bool last_part = true;
     std::exception_ptr failure;
   };
@@ -97,6 +104,7 @@ class Loader {
   };
   void work(const std::stop_token& stop, Scratch& scratch);
   Claim claim();
+  void begin_batch(const BatchJob& job);  // sets the three members above
   void make(const Claim& claimed, Scratch& scratch, Slot& slot) const noexcept;
   LoadedBatch empty_batch() const;
   Slot& slot(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
@@ -108,9 +116,11 @@ class Loader {
 
   std::mutex schedule_mutex_;  // the caller of next() never holds it together with mutex_
   BatchSchedule schedule_;
-  std::int64_t claimed_ = 0;            // parts claimed by workers
-  std::optional<BatchJob> job_;         // the global batch that parts are taken from
-  std::span<const std::int64_t> rest_;  // its samples that are in no part yet
+  std::int64_t claimed_ = 0;                                  // parts claimed by workers
+  std::optional<BatchJob> job_;                               // the global batch that parts are taken from
+  std::shared_ptr<const std::vector<std::int64_t>> of_rank_;  // this rank's samples of it
+  std::span<const std::int64_t> rest_;                        // those that are in no part yet
+  std::int64_t parts_left_ = 0;                               // of it, including those that are empty
 
   std::mutex mutex_;  // guards the following members except slots that are not ready, which a worker owns
   std::condition_variable_any changed_;

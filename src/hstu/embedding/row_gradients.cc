@@ -33,38 +33,53 @@ void RowGradients::merge(Communicator& comm) {
       tables_.merge(parts_[p].selection, parts_[p].gradients, p == 0);
     return;
   }
+  std::vector<RowsById> rows;
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    rows.push_back(rows_of(t));
+    if (tables_.is_split()) continue;
+    rows[t].ids = comm.all_gather(std::span<const std::int64_t>(rows[t].ids));
+    rows[t].values = comm.all_gather(std::span<const float>(rows[t].values));
+  }
+  if (tables_.is_split()) rows = send_to_owners(tables_, rows);
   Part sums;
-  for (std::size_t t = 0; t < tables_.size(); ++t) sum(t, comm, sums);
+  for (std::size_t t = 0; t < tables_.size(); ++t) add_sums(t, rows[t], sums);
   parts_.clear();
   parts_.push_back(std::move(sums));
 }
 
-void RowGradients::sum(std::size_t t, Communicator& comm, Part& sums) const {
-  std::vector<std::int64_t> ids;
-  std::vector<float> gradients;
+RowsById RowGradients::rows_of(std::size_t t) const {
+  RowsById rows;
   for (const Part& part : parts_) {
     if (!part.gradients[t].defined()) continue;
     const Tensor& names = part.selection.tables[t].ids;
     const auto* const name = names.data<std::int64_t>();
-    const float* const rows = part.gradients[t].data<float>();
-    ids.insert(ids.end(), name, name + names.size());
-    gradients.insert(gradients.end(), rows, rows + part.gradients[t].size());
+    const float* const values = part.gradients[t].data<float>();
+    rows.ids.insert(rows.ids.end(), name, name + names.size());
+    rows.values.insert(rows.values.end(), values, values + part.gradients[t].size());
   }
-  ids = comm.all_gather(std::span<const std::int64_t>(ids));
-  gradients = comm.all_gather(std::span<const float>(gradients));
-  if (ids.empty()) {
+  if (!tables_.is_split() || parts_.size() <= 1) return rows;
+  // A row travels once, however many parts have it.
+  const UniqueIds distinct = unique(rows.ids);
+  const std::int64_t dim = tables_[t].config().dim;
+  RowsById merged{distinct.ids, std::vector<float>(distinct.ids.size() * static_cast<std::size_t>(dim))};
+  sum_by_row(distinct, rows.values.data(), dim, merged.values.data());
+  return merged;
+}
+
+void RowGradients::add_sums(std::size_t t, const RowsById& rows, Part& sums) const {
+  if (rows.ids.empty()) {
     sums.selection.tables.emplace_back();
     sums.gradients.emplace_back();
     return;
   }
-  const UniqueIds distinct = unique(ids);
+  const UniqueIds distinct = unique(rows.ids);
   const auto n = static_cast<std::int64_t>(distinct.ids.size());
   const std::int64_t dim = tables_[t].config().dim;
-  Tensor rows = Tensor::empty({n, dim}, DType::f32), slots = Tensor::empty({n}, DType::i64);
-  sum_by_row(distinct, gradients.data(), dim, rows.mutable_data<float>());
+  Tensor values = Tensor::empty({n, dim}, DType::f32), slots = Tensor::empty({n}, DType::i64);
+  sum_by_row(distinct, rows.values.data(), dim, values.mutable_data<float>());
   tables_[t].find_slots(distinct.ids, RowAccess::train, slots.mutable_data<std::int64_t>());
   sums.selection.tables.push_back({Tensor::from<std::int64_t>({n}, distinct.ids), std::move(slots)});
-  sums.gradients.push_back(std::move(rows));
+  sums.gradients.push_back(std::move(values));
 }
 
 void RowGradients::apply(double learning_rate) {

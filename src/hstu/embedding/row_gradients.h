@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hstu/comm/communicator.h"
+#include "hstu/embedding/split_rows.h"
 #include "hstu/embedding/table_set.h"
 
 namespace hstu {
@@ -20,11 +21,12 @@ class RowGradients {
   // memory, which belong to the batch, and keeps the tensors.
   void add(RowSelection selection, std::vector<Tensor> gradients);
 
-  // Sums by row over all parts and ranks: parts in the order of add(), then ranks in their order, so every
-  // rank has the same bits. Does not change a single part on one rank. Tables on a GPU: one rank.
+  // Sums by row over all parts and ranks: parts in the order of add(), then ranks in their order. Tables that
+  // every rank has: all get all sums, with the same bits. Split tables: each rank gets the sums of its rows.
+  // Does not change a single part on one rank. Tables on a GPU: one rank.
   void merge(Communicator& comm);
 
-  // After merge(): updates every row that has a gradient once. The tables of all ranks remain equal.
+  // After merge(): updates every row that has a gradient once. Copies of all ranks remain equal.
   void apply(double learning_rate);
 
   // The first table with a gradient that is not finite, and the id; empty if all are finite.
@@ -39,8 +41,10 @@ class RowGradients {
     RowSelection selection;
     std::vector<Tensor> gradients;  // (n_t, D) each
   };
-  // The ids and sums of table t, over the parts and ranks.
-  void sum(std::size_t t, Communicator& comm, Part& sums) const;
+  // The ids and gradients of table t, of one part after another.
+  RowsById rows_of(std::size_t t) const;
+  // Appends the sums by row of table t.
+  void add_sums(std::size_t t, const RowsById& rows, Part& sums) const;
 
   TableSet& tables_;
   std::vector<Part> parts_;  // host: one after merge()

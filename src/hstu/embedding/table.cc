@@ -30,6 +30,11 @@ void check_config(const TableConfig& config, const RowOptimizer& optimizer) {
   }
 }
 
+void append_row(const float* rows, std::size_t row, std::int64_t width, std::vector<float>& to) {
+  const float* const from = rows + row * static_cast<std::size_t>(width);
+  to.insert(to.end(), from, from + width);
+}
+
 std::unique_ptr<RowStore> make_store(const RowShape& shape, const Context& where) {
   if (where.device().is_host()) return std::make_unique<HostRowStore>(shape);
   return cuda::make_row_store(shape, where);
@@ -76,7 +81,16 @@ void EmbeddingTable::restore(std::span<const std::int64_t> ids, const float* val
           "table \"{}\": expected ascending ids from 0 to {}, found id {} at row {}", config_.name,
           config_.rows - 1, ids[i], i);
   }
-  store_->import_rows(ids, values, state);
+  if (owners_.ranks == 1) return store_->import_rows(ids, values, state);
+  std::vector<std::int64_t> owned;
+  std::vector<float> owned_values, owned_state;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!owners_.owns(ids[i])) continue;
+    owned.push_back(ids[i]);
+    append_row(values, i, config_.dim, owned_values);
+    if (state != nullptr) append_row(state, i, state_width(), owned_state);
+  }
+  store_->import_rows(owned, owned_values.data(), state != nullptr ? owned_state.data() : nullptr);
 }
 
 }  // namespace hstu

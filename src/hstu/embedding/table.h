@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hstu/embedding/row_optimizer.h"
+#include "hstu/embedding/row_owners.h"
 #include "hstu/embedding/row_store.h"
 #include "hstu/tensor/context.h"
 
@@ -67,9 +68,12 @@ class EmbeddingTable {
   // values (n, D) and state (n, state_width) of the rows at `places` (n); null: not asked for.
   void read(std::span<const Place> places, float* values, float* state) const;
 
-  // Fills an empty table: ids (n) strictly ascending, values (n, D), state (n, state_width). Throws Error if
-  // ids are out of order or outside [0, V).
+  // Fills an empty table: ids (n) strictly ascending, values (n, D), state (n, state_width), without the rows
+  // that other ranks own. Throws Error if ids are out of order or outside [0, V).
   void restore(std::span<const std::int64_t> ids, const float* values, const float* state);
+
+  // The rows are split over ranks, and this is the part of one. All rows, without it.
+  void set_owners(const RowOwners& owners) { owners_ = owners; }
 
   RowStore& store() { return *store_; }
 
@@ -77,6 +81,7 @@ class EmbeddingTable {
   TableConfig config_;
   RowOptimizer optimizer_;
   std::uint64_t key_;
+  RowOwners owners_;
   std::unique_ptr<RowStore> store_;
 };
 

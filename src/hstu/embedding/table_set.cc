@@ -26,6 +26,15 @@ TableSet::TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimiz
   }
 }
 
+void TableSet::split_over(Communicator& comm) {
+  require(comm.size() > 1 && rows_alive() == 0, "expected several ranks and no rows");
+  if (!device().is_host())
+    fail_usage("tables in a GPU's memory are not split over ranks yet: tables.place = \"host\"");
+  comm_ = &comm;
+  owners_ = {comm.rank(), comm.size()};
+  for (const auto& table : tables_) table->set_owners(owners_);
+}
+
 RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access) {
   require(ids.size() == size(), "expected ids for {} tables, found {}", size(), ids.size());
   RowSelection selection;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "hstu/comm/communicator.h"
 #include "hstu/embedding/table.h"
 #include "hstu/tensor/tensor.h"
 
@@ -49,6 +50,13 @@ class TableSet {
   // selected to the gradient there, and removes the row from this selection.
   void merge(const RowSelection& selection, std::span<const Tensor> gradients, bool is_first_part);
 
+  // Before the first row: each rank holds the rows that owners() gives it, and split_rows.h moves them.
+  // `comm`, of more than one rank, must outlive the tables. Without it every rank has a copy of every row.
+  void split_over(Communicator& comm);
+  bool is_split() const { return comm_ != nullptr; }
+  const RowOwners& owners() const { return owners_; }
+  Communicator& comm() const { return *comm_; }  // of split tables
+
   std::size_t size() const { return tables_.size(); }
   EmbeddingTable& operator[](std::size_t i) { return *tables_[i]; }
   const EmbeddingTable& operator[](std::size_t i) const { return *tables_[i]; }
@@ -61,6 +69,8 @@ class TableSet {
  private:
   Context where_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;
+  RowOwners owners_;
+  Communicator* comm_ = nullptr;
 };
 
 }  // namespace hstu

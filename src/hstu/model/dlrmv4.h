@@ -31,6 +31,7 @@ class Dlrmv4 final : public Model {
   double probability(std::span<const float> logits, std::size_t task) const override;
   // loss_weight times the cross entropy.
   Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const override;
+  HstuStackConfig layers() const override { return stack_.config(); }
   StackFlops flops(const Batch& batch) const override;
 
  private:

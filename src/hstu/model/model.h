@@ -48,6 +48,8 @@ class Model {
   // global batch is the sum over its parts and ranks.
   virtual Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const = 0;
 
+  // The sizes of the HSTU layers, by which samples are balanced over ranks; no layers: by their tokens.
+  virtual HstuStackConfig layers() const { return {}; }
   // FLOPs of the layers for a batch that layout() laid out, from its lengths and masks. Zeros: the model does
   // not count them, and reports have no figures made of them.
   virtual StackFlops flops(const Batch& /*batch*/) const { return {}; }

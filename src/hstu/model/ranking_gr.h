@@ -44,6 +44,7 @@ class RankingGr final : public Model {
   double probability(std::span<const float> logits, std::size_t task) const override;
   // The sum of the losses over rows and tasks, divided by the number of labels (not labels times tasks).
   Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const override;
+  HstuStackConfig layers() const override { return stack_.config(); }
   StackFlops flops(const Batch& batch) const override;
 
  private:

@@ -56,6 +56,10 @@ void describe(ConfigFields& f, DataSection& o) {
 
 void describe(ConfigFields& f, TrainingSection& o) {
   f.field("batch_size", o.batch_size, "samples of a step, of all ranks together", rule::between(1, 1 << 24));
+  f.choice("balance", o.balance, kBalances,
+           "how several ranks divide a batch: even work by the layers' FLOPs; even work and the same number "
+           "of samples, "
+           "as NVIDIA's recsys-examples does; or slices (none)");
   f.field(
       "micro_batch_tokens", o.micro_batch_tokens,
       "tokens computed at once: a batch is cut into parts of at most this many, whose gradients are added "
@@ -92,6 +96,8 @@ void describe(ConfigFields& f, SparseOptimizerSection& o) {
 }
 
 void describe(ConfigFields& f, TablesSection& o) {
+  f.choice("ranks", o.ranks, kTableRanks,
+           "with several ranks: each row on one of them, or a copy of every row on each");
   f.choice("place", o.place, kTablePlaces,
            "of the rows and their optimizer's state: in the memory of the training device, or on the host, "
            "from where the rows of every batch are copied");

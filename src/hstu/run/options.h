@@ -54,8 +54,13 @@ enum class TablePlace { device, host };
 inline constexpr Choice<TablePlace> kTablePlaces[] = {{"device", TablePlace::device},
                                                       {"host", TablePlace::host}};
 
+enum class TableRanks { split, copy };
+inline constexpr Choice<TableRanks> kTableRanks[] = {{"split", TableRanks::split},
+                                                     {"copy", TableRanks::copy}};
+
 struct TablesSection {
   TablePlace place = TablePlace::device;
+  TableRanks ranks = TableRanks::split;
 };
 
 // Shared by both optimizers; each has its own base rate.
@@ -68,8 +73,13 @@ struct ScheduleSection {
   double final_fraction = 0;
 };
 
+enum class Balance { work, nvidia, none };
+inline constexpr Choice<Balance> kBalances[] = {
+    {"work", Balance::work}, {"nvidia", Balance::nvidia}, {"none", Balance::none}};
+
 struct TrainingSection {
   std::int64_t batch_size = 32;
+  Balance balance = Balance::work;
   std::int64_t micro_batch_tokens = 0;
   std::int64_t epochs = 1;
   std::int64_t max_steps = 0;

@@ -2,16 +2,19 @@
 
 #include <utility>
 
+#include "hstu/balance/work.h"
+#include "hstu/model/layer_flops.h"
+
 namespace hstu {
 
-Experiment::Experiment(const RunOptions& options)
+Experiment::Experiment(const RunOptions& options, Communicator& comm)
     : dataset_(options.data.path),
       task_(make_task(options, dataset_)),
       anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
       samples_(dataset_, task_.data),
       evaluation_samples_(dataset_, task_.evaluation),
       device_(choose_device(options)),
-      learner_(options, std::move(task_.model), open_device(device_.device)) {
+      learner_(options, std::move(task_.model), open_device(device_.device), comm) {
   check_consistency(options);
 }
 
@@ -31,15 +34,44 @@ BatchSchedule Experiment::schedule(BatchCursor start) const {
   return training_schedule(options(), anchors_.training, start);
 }
 
+namespace {
+
+// How the ranks divide a batch.
+Partition divide(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
+                 int ranks) {
+  const bool equal_sizes = balance == Balance::nvidia && tokens.size() % static_cast<std::size_t>(ranks) == 0;
+  std::vector<std::int64_t> work;
+  work.reserve(tokens.size());
+  for (const std::int64_t n : tokens) {
+    if (stack.layers == 0)
+      work.push_back(n);
+    else if (balance == Balance::nvidia)
+      work.push_back(nvidia_layer_work(stack.layer.heads, stack.layer.head_dim, n));
+    else
+      work.push_back(layer_flops(stack.layer, causal_mask(n), static_cast<std::int32_t>(n)).step());
+  }
+  return equal_sizes ? equal_size_partition(work, ranks) : balanced_partition(work, ranks);
+}
+
+}  // namespace
+
 std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm) {
   const RunOptions& options = experiment.options();
   Learner& learner = experiment.learner();
+  std::function<Partition(std::span<const std::int64_t>, int)> partition;
+  if (options.training.balance != Balance::none) {
+    partition = [balance = options.training.balance, stack = learner.model->layers()](
+                    std::span<const std::int64_t> tokens, int ranks) {
+      return divide(balance, stack, tokens, ranks);
+    };
+  }
   return std::make_unique<Loader>(experiment.samples(), learner.model->layout(), experiment.schedule(start),
                                   LoaderOptions{.workers = static_cast<int>(options.data.workers),
                                                 .ready = training_batches_ready(options),
                                                 .part_tokens = options.training.micro_batch_tokens,
                                                 .rank = comm.rank(),
                                                 .ranks = comm.size(),
+                                                .partition = std::move(partition),
                                                 .compute = learner.compute.stream});
 }
 

@@ -27,7 +27,7 @@ class Experiment {
  public:
   // Opens the dataset, finds the anchors and creates the model. Throws UsageError if the configuration does
   // not fit the dataset.
-  explicit Experiment(const RunOptions& options);
+  explicit Experiment(const RunOptions& options, Communicator& comm = one_rank());
 
   const RunOptions& options() const { return learner_.options; }
   const Dataset& dataset() const { return dataset_; }

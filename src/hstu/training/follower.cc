@@ -4,9 +4,11 @@
 #include <optional>
 
 #include "hstu/base/error.h"
+#include "hstu/embedding/saved_rows.h"
 #include "hstu/run/state.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/evaluation.h"
+#include "hstu/training/over_ranks.h"
 #include "hstu/training/run_parts.h"
 #include "hstu/training/step.h"
 #include "hstu/training/turn.h"
@@ -20,7 +22,7 @@ class Follower {
       : request_(request),
         comm_(comm),
         checkpoint_(same_checkpoint(std::nullopt, request.folder, comm_)),
-        experiment_(request.options),
+        experiment_(request.options, comm),
         metrics_(request.options.metrics.window_samples),
         state_(first_state()),
         evaluator_(experiment_, {}) {
@@ -31,6 +33,7 @@ class Follower {
     for (Turn turn = next_turn(comm_); turn != Turn::end; turn = next_turn(comm_)) {
       if (turn == Turn::step) step();
       if (turn == Turn::evaluate) evaluator_.run(request_.stop, comm_);
+      if (turn == Turn::save) serve_rows(experiment_.learner().tables);
     }
   }
 
@@ -62,6 +65,7 @@ class Follower {
     train_step(experiment_.learner(), context, next_part);
     ++state_.step;
     any_stops(request_.stop, comm_);
+    rows_alive(experiment_.learner().tables, comm_);
   }
 
   const TrainRequest& request_;

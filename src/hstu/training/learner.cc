@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "hstu/embedding/split_rows.h"
+
 namespace hstu {
 namespace {
 
@@ -25,14 +27,33 @@ std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& contex
 
 }  // namespace
 
-Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context where)
+Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context where, Communicator& comm)
     : options(run),
       compute(std::move(where)),
       model(moved(std::move(trained), compute, run.precision)),
       tables(table_configs(*model), row_optimizer(run.sparse), run.seed,
              run.tables.place == TablePlace::device ? compute : host_context()),
       dense_optimizer(model->parameters().all(), run.dense.config, compute),
-      bad_ids(run.on_bad_id, model->features()) {}
+      bad_ids(run.on_bad_id, model->features()) {
+  if (comm.size() > 1 && run.tables.ranks == TableRanks::split) tables.split_over(comm);
+}
+
+BatchRows rows_of(Learner& learner, const Batch& batch, RowAccess access) {
+  BatchRows rows;
+  if (!learner.tables.is_split()) {
+    rows.selection = select_rows(learner, batch, access);
+    rows.leaves = leaves_of(learner.tables, rows.selection, learner.compute);
+    return rows;
+  }
+  std::vector<Tensor> ids;
+  for (const FeatureSpec& feature : learner.model->features())
+    ids.push_back(batch.host_tensor(ids_column(feature.name)));
+  for (Tensor& values : fetch_rows(learner.tables, ids, access))
+    rows.leaves.emplace_back(learner.compute.device().is_host() ? std::move(values)
+                                                                : values.copy(learner.compute));
+  for (Tensor& of_table : ids) rows.selection.tables.push_back({std::move(of_table), Tensor()});
+  return rows;
+}
 
 RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access) {
   const bool on_host = learner.tables.device().is_host();

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "hstu/batching/bad_ids.h"
+#include "hstu/comm/communicator.h"
 #include "hstu/embedding/table_set.h"
 #include "hstu/model/model.h"
 #include "hstu/optimizer/dense_optimizer.h"
@@ -12,8 +13,10 @@
 namespace hstu {
 
 struct Learner {
-  // Moves the model to the device of `compute`. The tables are where options.tables places them.
-  Learner(const RunOptions& options, std::unique_ptr<Model> model, Context compute = host_context());
+  // Moves the model to the device of `compute`. The tables are where options.tables places them, split over
+  // the ranks of `comm` or a copy on each.
+  Learner(const RunOptions& options, std::unique_ptr<Model> model, Context compute = host_context(),
+          Communicator& comm = one_rank());
 
   RunOptions options;
   Context compute;
@@ -22,6 +25,14 @@ struct Learner {
   DenseOptimizer dense_optimizer;
   BadIds bad_ids;  // of training
 };
+
+// The rows of a batch: what RowGradients needs of them, and leaves of a tape on the device of `compute`, one
+// variable per feature. Split tables: all ranks call it together.
+struct BatchRows {
+  RowSelection selection;
+  std::vector<Variable> leaves;
+};
+BatchRows rows_of(Learner& learner, const Batch& batch, RowAccess access);
 
 // Selects the rows of a batch, whose copy must be on the device of the tables.
 RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access);

@@ -31,6 +31,13 @@ RankingSamples gather(const RankingSamples& samples, Communicator& comm) {
   return all;
 }
 
+std::vector<std::int64_t> rows_alive(const TableSet& tables, Communicator& comm) {
+  std::vector<std::int64_t> rows;
+  for (std::size_t t = 0; t < tables.size(); ++t) rows.push_back(tables[t].rows_alive());
+  if (tables.is_split()) comm.all_reduce_sum(std::span<std::int64_t>(rows));
+  return rows;
+}
+
 std::vector<BadIdCount> gather(const std::vector<BadIdCount>& counts, Communicator& comm) {
   const auto any = static_cast<std::int64_t>(counts.size());
   if (comm.size() == 1 || comm.sum(any) == 0) return counts;

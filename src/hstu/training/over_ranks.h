@@ -6,6 +6,7 @@
 
 #include "hstu/batching/batch.h"
 #include "hstu/comm/communicator.h"
+#include "hstu/embedding/table_set.h"
 #include "hstu/metrics/ranking.h"
 #include "hstu/run/results.h"
 
@@ -17,5 +18,8 @@ void sum_over_ranks(StepResult& result, Communicator& comm);
 // The samples of all ranks, in the order of ranks.
 RankingSamples gather(const RankingSamples& samples, Communicator& comm);
 std::vector<BadIdCount> gather(const std::vector<BadIdCount>& counts, Communicator& comm);
+
+// The rows of each table, counted once where they are split over ranks.
+std::vector<std::int64_t> rows_alive(const TableSet& tables, Communicator& comm);
 
 }  // namespace hstu

@@ -11,8 +11,7 @@ Scores scores_of(const Model& model, const Variable& logits, const Batch& batch)
 }
 
 Scores score_batch(Learner& learner, const Batch& batch) {
-  const RowSelection selection = select_rows(learner, batch, RowAccess::read);
-  const std::vector<Variable> rows = leaves_of(learner.tables, selection, learner.compute);
+  const std::vector<Variable> rows = rows_of(learner, batch, RowAccess::read).leaves;
   Tape tape(learner.compute, false);
   return scores_of(*learner.model, learner.model->forward(tape, batch, rows, Draws()), batch);
 }

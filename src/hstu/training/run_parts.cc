@@ -71,11 +71,11 @@ RunFacts facts_of(const Experiment& experiment) {
   return facts;
 }
 
-LearnerCounts counts_of(const Learner& learner) {
+LearnerCounts counts_of(const Learner& learner, std::span<const std::int64_t> table_rows) {
   LearnerCounts counts;
   const TableSet& tables = learner.tables;
   for (std::size_t t = 0; t < tables.size(); ++t)
-    counts.table_rows.emplace_back(tables[t].config().name, tables[t].rows_alive());
+    counts.table_rows.emplace_back(tables[t].config().name, table_rows[t]);
   for (const BadIds::Feature& feature : learner.bad_ids.features())
     if (feature.count > 0) counts.bad_ids.emplace_back(feature.name, feature.count);
   return counts;

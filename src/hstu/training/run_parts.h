@@ -1,6 +1,8 @@
 // The learner as sections of checkpoints and as facts and counts for the log.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hstu/checkpoint/section.h"
@@ -22,6 +24,7 @@ RunState load_run(const Checkpoint& checkpoint, Experiment& experiment);
 RunState load_run_for_other_data(const Checkpoint& checkpoint, Experiment& experiment);
 
 RunFacts facts_of(const Experiment& experiment);
-LearnerCounts counts_of(const Learner& learner);
+// `table_rows`: of each table, over all ranks.
+LearnerCounts counts_of(const Learner& learner, std::span<const std::int64_t> table_rows);
 
 }  // namespace hstu

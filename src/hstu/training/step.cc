@@ -72,12 +72,11 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
   sections.enter(kLookupSection);
   gathered.bad_ids.insert(gathered.bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
   const bool copied = learner.tables.device() != context.compute.device();
-  RowSelection selection;
-  std::vector<Variable> rows;
+  BatchRows looked_up;
+  const std::vector<Variable>& rows = looked_up.leaves;
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
-    selection = select_rows(learner, batch, RowAccess::train);
-    rows = leaves_of(learner.tables, selection, context.compute);
+    looked_up = rows_of(learner, batch, RowAccess::train);
     moves(context, (copied ? 4 : 2) * bytes_of(rows));
   }
 
@@ -98,7 +97,7 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
       else
         gradients.push_back(copied ? leaf.gradient().to_host(context.compute.stream) : leaf.gradient());
     }
-    gathered.row_gradients.add(std::move(selection), std::move(gradients));
+    gathered.row_gradients.add(std::move(looked_up.selection), std::move(gradients));
   }
   sections.leave();
   gathered.row_bytes += bytes_of(rows);

@@ -8,6 +8,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
+#include "hstu/embedding/saved_rows.h"
 #include "hstu/run/bad_id_warning.h"
 #include "hstu/run/cadence.h"
 #include "hstu/run/lock.h"
@@ -17,6 +18,7 @@
 #include "hstu/run/warm_start.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/memory_plan.h"
+#include "hstu/training/over_ranks.h"
 #include "hstu/training/run_parts.h"
 #include "hstu/training/step.h"
 #include "hstu/training/turn.h"
@@ -58,7 +60,7 @@ class Run {
         changed_(request.resume
                      ? changed_keys(request.folder, checkpoint_, request.options, request.allowed_changes)
                      : std::vector<ConfigDifference>{}),
-        experiment_(fitting(request.options)),
+        experiment_(fitting(request.options), comm),
         metrics_(request.options.metrics.window_samples),
         state_(following(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(), state_sections())
                                      : first_state())),
@@ -215,13 +217,14 @@ class Run {
       stepped_ = true;
       profiler_.end_step(state_.step, result);
       others_stop_ = any_stops(request_.stop, comm_);
+      const std::vector<std::int64_t> table_rows = rows_alive(experiment_.learner().tables, comm_);
       state_.samples += result.samples;
       state_.next = loaded->next;
       state_.window_end = loaded->window_end;
       if (loaded->window_end) ++state_.windows_done;
       metrics_.add_step(result.predictions);
       log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_, metrics_,
-                [this] { return counts_of(experiment_.learner()); });
+                [&] { return counts_of(experiment_.learner(), table_rows); });
       if (const auto reason = settle()) return *reason;
     }
   }
@@ -291,7 +294,9 @@ class Run {
     fault_point("save.begin");
     const Clock::time_point start = Clock::now();
     Path path;
+    announce(Turn::save, comm_);
     try {
+      const ServedRows served(experiment_.learner().tables);
       path = save_run(request_.folder.checkpoints(), origin(), state_, reason, state_sections(),
                       [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
     } catch (const InternalError&) {

@@ -1,0 +1,29 @@
+// Divides samples among ranks so that the ranks' sums of work are nearly equal. Every function is a pure
+// function of its arguments, so all ranks compute the same partition without a message.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hstu {
+
+// parts[r]: the samples (indices into `work`) of rank r, ascending. A rank may have none.
+using Partition = std::vector<std::vector<std::int32_t>>;
+
+// Of any number of samples each: the largest first, each to the rank with the least work so far; equal work
+// by index, equal ranks by number. O(n log n).
+Partition balanced_partition(std::span<const std::int64_t> work, int ranks);
+
+// Of the same number of samples each, by Karmarkar and Karp's differencing with the ties of NVIDIA's
+// recsys-examples, whose partitions it equals: rank 0 gets the most work. UsageError if work.size() is no
+// multiple of `ranks`.
+Partition equal_size_partition(std::span<const std::int64_t> work, int ranks);
+
+// The samples [n r / ranks, n (r + 1) / ranks) for rank r.
+Partition contiguous_partition(std::size_t samples, int ranks);
+
+// The largest sum of a rank's work, divided by the mean; 1 where there is no work.
+double imbalance(std::span<const std::int64_t> work, const Partition& partition);
+
+}  // namespace hstu
