@@ -53,6 +53,28 @@ void settle_dataset(RunOptions& options) {
   options.data.path = std::filesystem::absolute(options.data.path).lexically_normal();
 }
 
+RunOptions resume_options(const TrainWords& words, const RunFolder& folder) {
+  auto options =
+      load_config<RunOptions>(words.config.empty() ? folder.config() : find_config(words.config), words.set);
+  check_consistency(options);
+  // An older run may hold a relative path, which must not look like a change.
+  if (options.data.path != read_run_options(folder).data.path) settle_dataset(options);
+  settle_device(options);
+  return options;
+}
+
+RunOptions new_options(const TrainWords& words) {
+  auto options = load_config<RunOptions>(find_config(words.config), words.set);
+  WarmStartSection& start = options.warm_start;
+  if (!words.warm_start.empty()) start.checkpoint = warm_start_checkpoint(words.warm_start);
+  if (!words.name_map.empty()) start.name_map = std::filesystem::absolute(words.name_map);
+  check_consistency(options);
+  settle_dataset(options);
+  read_manifest(options.data.path);  // a wrong path must not leave an empty run behind
+  settle_device(options);
+  return options;
+}
+
 TrainRequest resume_request(const TrainWords& words) {
   if (!words.output.empty()) fail_usage("--resume continues a run in its own folder: leave out --output");
   if (words.resume != "latest" && !words.runs.empty())
@@ -65,13 +87,7 @@ TrainRequest resume_request(const TrainWords& words) {
   request.allowed_changes = words.allow_change;
   request.folder = words.resume == "latest" ? latest_run(words.runs.empty() ? Path(".") : words.runs)
                                             : open_run_folder(words.resume);
-  request.options = load_config<RunOptions>(
-      words.config.empty() ? request.folder.config() : find_config(words.config), words.set);
-  check_consistency(request.options);
-  // An older run may hold a relative path, which must not look like a change.
-  if (request.options.data.path != read_run_options(request.folder).data.path)
-    settle_dataset(request.options);
-  settle_device(request.options);
+  request.options = resume_options(words, request.folder);
   return request;
 }
 
@@ -81,14 +97,7 @@ TrainRequest new_request(const TrainWords& words) {
   if (words.from_step >= 0 || !words.allow_change.empty() || !words.runs.empty())
     fail_usage("--from-step, --allow-change and --runs go with --resume");
   TrainRequest request;
-  request.options = load_config<RunOptions>(find_config(words.config), words.set);
-  WarmStartSection& start = request.options.warm_start;
-  if (!words.warm_start.empty()) start.checkpoint = warm_start_checkpoint(words.warm_start);
-  if (!words.name_map.empty()) start.name_map = std::filesystem::absolute(words.name_map);
-  check_consistency(request.options);
-  settle_dataset(request.options);
-  read_manifest(request.options.data.path);  // a wrong path must not leave an empty run behind
-  settle_device(request.options);
+  request.options = new_options(words);
   request.folder = create_run_folder(words.output, request.options);
   return request;
 }
@@ -98,13 +107,7 @@ TrainRequest follower_request(const TrainWords& words, const Path& folder) {
   TrainRequest request;
   request.resume = !words.resume.empty();
   request.folder = open_run_folder(folder);
-  request.options =
-      load_config<RunOptions>(words.config.empty() ? request.folder.config() : words.config, words.set);
-  if (!words.warm_start.empty())
-    request.options.warm_start.checkpoint = warm_start_checkpoint(words.warm_start);
-  if (!words.name_map.empty())
-    request.options.warm_start.name_map = std::filesystem::absolute(words.name_map);
-  settle_device(request.options);
+  request.options = request.resume ? resume_options(words, request.folder) : new_options(words);
   return request;
 }
 

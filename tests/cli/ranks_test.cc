@@ -1,0 +1,158 @@
+// hstu train on several processes: launchers, killed ranks, signals.
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hstu/base/random.h"
+#include "hstu/comm/socket.h"
+#include "sanitizers.h"
+#include "training/run_files.h"
+#include "training/small_dataset.h"
+
+namespace hstu {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+const std::string kProgram = std::string(HSTU_PROGRAM_DIR) + "/hstu";
+
+class RankedProcesses : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = temporary_folder();
+    testing::write_small_dataset(folder_ / "dataset", 12, 24);
+    RunOptions options = testing::small_run(folder_ / "dataset");
+    options.training.batch_size = 7;
+    options.checkpoint.every_steps = 2;
+    options.metrics.every_steps = 2;
+    options.device = "host";
+    write_file(folder_ / "config.toml", to_toml(options));
+  }
+
+  // Begins or goes on with a run.
+  Words train(const std::string& name) const {
+    const Path run = folder_ / name;
+    if (fs::exists(run)) return {kProgram, "train", "--resume", run};
+    return {kProgram, "train", folder_ / "config.toml", "--output", run};
+  }
+  static Words with(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  pid_t start(Words words, const Words& environment = {}) const {
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    for (const std::string& variable : environment) ::putenv(::strdup(variable.c_str()));
+    (void)!std::freopen((folder_ / "terminal").c_str(), "a", stdout);
+    (void)!std::freopen((folder_ / "terminal").c_str(), "a", stderr);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  static int status_of(pid_t process) {
+    int status = 0;
+    ::waitpid(process, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  int run(const Words& words) const { return status_of(start(words)); }
+
+  // The processes that `launcher` has started so far, in the order of ranks.
+  static std::vector<pid_t> children_of(pid_t launcher) {
+    std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", launcher));
+    std::vector<pid_t> children;
+    for (pid_t child = 0; file >> child;) children.push_back(child);
+    return children;
+  }
+
+  std::string words_on_terminal() const { return read_file(folder_ / "terminal"); }
+  double final_ne(const std::string& name) const {
+    return Json::parse(read_file(folder_ / name / "summary.json")).at("eval").at("ne");
+  }
+  std::string dense(const std::string& name) const {
+    return testing::newest_checkpoint(folder_ / name).at("dense.safetensors");
+  }
+
+  Path folder_;
+};
+
+TEST_F(RankedProcesses, KilledRanksAndOtherWorldSizesTrainTheSameModel) {
+  ASSERT_EQ(run(train("alone")), 0);
+  RandomStream random{3};
+  for (int kill = 0; kill < (kSanitized ? 3 : 10); ++kill) {
+    const auto ranks = static_cast<std::size_t>(2 + kill % 3);
+    const pid_t launcher = start(with(train("killed"), {"--ranks", std::to_string(ranks)}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 + random.below(kSanitized ? 6000 : 900)));
+    const std::vector<pid_t> children = children_of(launcher);
+    if (!children.empty()) ::kill(children[random.below(children.size())], SIGKILL);
+    EXPECT_THAT(status_of(launcher), ::testing::AnyOf(0, 1)) << words_on_terminal();
+  }
+  ASSERT_EQ(run(with(train("killed"), {"--ranks", "2"})), 0) << words_on_terminal();
+  EXPECT_NEAR(final_ne("killed"), final_ne("alone"), 1e-5);
+  const auto samples = [&](const std::string& name) {
+    return Json::parse(read_file(folder_ / name / "summary.json")).at("samples");
+  };
+  EXPECT_EQ(samples("killed"), samples("alone"));
+}
+
+TEST_F(RankedProcesses, ALauncherNamesTheRankThatWasKilled) {
+  const pid_t launcher = start(with(train("run"), {"--ranks", "3", "--set", "training.epochs=100000"}));
+  while (children_of(launcher).size() < 3) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ::kill(children_of(launcher)[1], SIGKILL);
+  EXPECT_EQ(status_of(launcher), 1);
+  EXPECT_THAT(words_on_terminal(), HasSubstr("rank 1 was killed by signal 9"));
+}
+
+TEST_F(RankedProcesses, ASignalToAnyRankSavesAndEndsAll) {
+  const pid_t launcher = start(with(train("run"), {"--ranks", "2", "--set", "training.epochs=100000"}));
+  while (!fs::exists(folder_ / "run" / "checkpoints" / "current"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ::kill(children_of(launcher).at(1), SIGTERM);
+  EXPECT_EQ(status_of(launcher), 75) << words_on_terminal();
+  EXPECT_THAT(words_on_terminal(), HasSubstr("interrupted after"));
+}
+
+TEST_F(RankedProcesses, AnErrorOfTheConfigurationIsReportedOnce) {
+  EXPECT_EQ(run(with(train("run"), {"--ranks", "3", "--set", "data.path=nowhere"})), 2);
+  const std::string words = words_on_terminal();
+  EXPECT_NE(words.find("nowhere"), std::string::npos);
+  EXPECT_EQ(words.find("nowhere"), words.rfind("nowhere")) << words;
+}
+
+TEST_F(RankedProcesses, TorchrunsVariablesGiveTheBitsOfRanks) {
+  ASSERT_EQ(run(with(train("ranks"), {"--ranks", "2"})), 0);
+  const int port = listen_on(0, true).port;
+  const auto variables = [&](int rank) -> Words {
+    return {fmt::format("RANK={}", rank), "WORLD_SIZE=2", "MASTER_ADDR=localhost",
+            fmt::format("MASTER_PORT={}", port - 1), "LOCAL_WORLD_SIZE=2"};
+  };
+  const Words command = train("torchrun");
+  const pid_t first = start(command, variables(0)), second = start(command, variables(1));
+  EXPECT_EQ(status_of(first), 0) << words_on_terminal();
+  EXPECT_EQ(status_of(second), 0) << words_on_terminal();
+  EXPECT_EQ(dense("torchrun"), dense("ranks"));
+}
+
+TEST_F(RankedProcesses, MpiGivesTheBitsOfRanks) {
+  if (!fs::exists(std::string(HSTU_PROGRAM_DIR) + "/libhstu_mpi.so") ||
+      std::system("mpirun --version >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "MPI is not installed";
+  ASSERT_EQ(run(with(train("ranks"), {"--ranks", "2"})), 0);
+  EXPECT_EQ(run(with({"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"}, train("mpi"))), 0)
+      << words_on_terminal();
+  EXPECT_EQ(dense("mpi"), dense("ranks"));
+}
+
+}  // namespace
+}  // namespace hstu
