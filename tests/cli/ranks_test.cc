@@ -108,7 +108,8 @@ TEST_F(RankedProcesses, KilledRanksAndOtherWorldSizesTrainTheSameModel) {
 
 TEST_F(RankedProcesses, ALauncherNamesTheRankThatWasKilled) {
   const pid_t launcher = start(with(train("run"), {"--ranks", "3", "--set", "training.epochs=100000"}));
-  while (children_of(launcher).size() < 3) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  while (!fs::exists(folder_ / "run" / "metrics.jsonl"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ::kill(children_of(launcher)[1], SIGKILL);
   EXPECT_EQ(status_of(launcher), 1);
   EXPECT_THAT(words_on_terminal(), HasSubstr("rank 1 was killed by signal 9"));

@@ -390,7 +390,7 @@ class Run {
   std::int64_t saved_at_ = -1;
   bool evaluated_since_save_ = false;
   BestEvaluation best_before_;  // before the last evaluation
-  bool others_stop_ = false;  // a rank got the signal to stop
+  bool others_stop_ = false;    // a rank got the signal to stop
   LogRecord record_;
   std::int64_t samples_without_time_ = record_.begun ? 0 : state_.samples;
   RunLog log_;
