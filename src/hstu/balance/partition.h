@@ -26,4 +26,10 @@ Partition contiguous_partition(std::size_t samples, int ranks);
 // The largest sum of a rank's work, divided by the mean; 1 where there is no work.
 double imbalance(std::span<const std::int64_t> work, const Partition& partition);
 
+// A partition, and how even the work of the ranks is.
+struct Division {
+  Partition parts;
+  double imbalance = 1, imbalance_of_slices = 1;  // of `parts`, and of contiguous_partition()
+};
+
 }  // namespace hstu

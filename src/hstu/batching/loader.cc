@@ -69,9 +69,14 @@ void Loader::begin_batch(const BatchJob& job) {
   std::vector<std::int64_t> tokens;
   tokens.reserve(job.positions.size());
   for (const std::int64_t position : job.positions) tokens.push_back(builder_.most_tokens(position));
-  const Partition parts = options_.partition && options_.ranks > 1
-                              ? options_.partition(tokens, options_.ranks)
-                              : contiguous_partition(tokens.size(), options_.ranks);
+  Division division;
+  if (options_.divide && options_.ranks > 1)
+    division = options_.divide(tokens, options_.ranks);
+  else
+    division.parts = contiguous_partition(tokens.size(), options_.ranks);
+  const Partition& parts = division.parts;
+  imbalance_ = division.imbalance;
+  imbalance_of_slices_ = division.imbalance_of_slices;
   parts_left_ = 1;
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     std::vector<std::int64_t> positions;
@@ -102,6 +107,8 @@ Loader::Claim Loader::claim() {
     }
     claimed.positions = first_part(builder_, rest_, options_.part_tokens);
     claimed.of_rank = of_rank_;
+    claimed.imbalance = imbalance_;
+    claimed.imbalance_of_slices = imbalance_of_slices_;
     rest_ = rest_.subspan(claimed.positions.size());
     claimed.job = job_;
     claimed.last_part = --parts_left_ == 0;
@@ -155,6 +162,8 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.cursor = claimed.job->cursor;
     slot.loaded.next = claimed.job->next;
     slot.loaded.window_end = claimed.job->window_end;
+    slot.loaded.imbalance = claimed.imbalance;
+    slot.loaded.imbalance_of_slices = claimed.imbalance_of_slices;
     copies_.stream.wait(slot.loaded.read);
     slot.loaded.batch.copy_to(copies_);
     slot.loaded.copied.record(copies_.stream);

@@ -31,10 +31,10 @@ struct LoaderOptions {
   int ready = 4;    // maximum number of batches prepared ahead of next()
   // A global batch is divided into parts of at most this many tokens (but at least one sample); 0: one part.
   std::int64_t part_tokens = 0;
-  // This rank's samples of a global batch, by `partition`: of the samples' most_tokens() in the order of the
+  // This rank's samples of a global batch, by `divide`: of the samples' most_tokens() in the order of the
   // batch. Not set: contiguous_partition(). A rank may have none.
   int rank = 0, ranks = 1;
-  std::function<Partition(std::span<const std::int64_t> tokens, int ranks)> partition = {};
+  std::function<Division(std::span<const std::int64_t> tokens, int ranks)> divide = {};
   // Where the batches are read. For a stream of a GPU each batch is built in page-locked memory and copied
   // there on a stream of the loader's own, beside the work of `compute`.
   Stream compute = {};
@@ -56,8 +56,10 @@ struct LoadedBatch {
   BatchCursor cursor;               // of this global batch
   BatchCursor next;                 // the cursor at which a resumed run continues after it
   bool window_end = false;          // the last global batch of its window
-  double data_wait_ms = 0;          // time that next() waited for this part
-  int worker = 0;                   // the thread that built it, from 0
+  // Of the ranks' work in the global batch, as divided and in slices (balance/partition.h).
+  double imbalance = 1, imbalance_of_slices = 1;
+  double data_wait_ms = 0;  // time that next() waited for this part
+  int worker = 0;           // the thread that built it, from 0
   Clock::time_point build_begin, build_end;
   // The loader's: the copy to the device is done, so its host memory may change; the work that reads the copy
   // is done, so the copy's memory may change.
@@ -91,7 +93,8 @@ class Loader {
   struct Claim {
     std::int64_t number = 0;  // of the part, from 0
     std::optional<BatchJob> job;
-    std::span<const std::int64_t> positions;                   // of this part
+    std::span<const std::int64_t> positions;  // of this part
+    double imbalance = 1, imbalance_of_slices = 1;
     std::shared_ptr<const std::vector<std::int64_t>> of_rank;  // what they are a part of
     bool last_part = true;
     std::exception_ptr failure;
@@ -104,7 +107,7 @@ class Loader {
   };
   void work(const std::stop_token& stop, Scratch& scratch);
   Claim claim();
-  void begin_batch(const BatchJob& job);  // sets the three members above
+  void begin_batch(const BatchJob& job);  // sets the members above
   void make(const Claim& claimed, Scratch& scratch, Slot& slot) const noexcept;
   LoadedBatch empty_batch() const;
   Slot& slot(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
@@ -120,7 +123,8 @@ class Loader {
   std::optional<BatchJob> job_;                               // the global batch that parts are taken from
   std::shared_ptr<const std::vector<std::int64_t>> of_rank_;  // this rank's samples of it
   std::span<const std::int64_t> rest_;                        // those that are in no part yet
-  std::int64_t parts_left_ = 0;                               // of it, including those that are empty
+  double imbalance_ = 1, imbalance_of_slices_ = 1;
+  std::int64_t parts_left_ = 0;  // of it, including those that are empty
 
   std::mutex mutex_;  // guards the following members except slots that are not ready, which a worker owns
   std::condition_variable_any changed_;

@@ -133,6 +133,8 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
             {"window_gauc", window.gauc},
             {"window_n", window.n}};
   add_lifetime(line, metrics.training());
+  if (result.imbalance) line["work_max_over_mean"] = *result.imbalance;
+  if (result.imbalance_of_slices) line["work_max_over_mean_of_slices"] = *result.imbalance_of_slices;
   line["table_rows"] = to_json(now.table_rows);
   line["bad_ids"] = to_json(now.bad_ids);
   throughput_.move_to(line, total_samples_ - state.samples);

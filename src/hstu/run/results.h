@@ -33,9 +33,11 @@ struct StepResult {
   double loss = 0;           // of the global batch: mean cross entropy times model.loss_weight
   double gradient_norm = 0;  // of the dense parameters, before clipping
   double lr_dense = 0, lr_sparse = 0;
-  std::int64_t samples = 0;      // of the global batch, and so are the next two
-  std::int64_t tokens = 0;       // of the sequences: context, history, candidate
-  StackFlops flops;              // zeros: the model does not count them
+  std::int64_t samples = 0;  // of the global batch, and so are the next two
+  std::int64_t tokens = 0;   // of the sequences: context, history, candidate
+  StackFlops flops;          // zeros: the model does not count them
+  // Of the ranks' work, as divided and in slices: the most over the mean. One rank: none.
+  std::optional<double> imbalance, imbalance_of_slices;
   std::int64_t memory_peak = 0;  // bytes: the most that the passes' pool has handed out since it was made
   StageTimes stages;
   RankingSamples predictions;  // of the global batch, made before the update; groups are users

@@ -1,5 +1,6 @@
 #include "hstu/training/experiment.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "hstu/balance/work.h"
@@ -37,8 +38,8 @@ BatchSchedule Experiment::schedule(BatchCursor start) const {
 namespace {
 
 // How the ranks divide a batch.
-Partition divide(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
-                 int ranks) {
+Division divide(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
+                int ranks) {
   const bool equal_sizes = balance == Balance::nvidia && tokens.size() % static_cast<std::size_t>(ranks) == 0;
   std::vector<std::int64_t> work;
   work.reserve(tokens.size());
@@ -50,7 +51,11 @@ Partition divide(Balance balance, const HstuStackConfig& stack, std::span<const 
     else
       work.push_back(layer_flops(stack.layer, causal_mask(n), static_cast<std::int32_t>(n)).step());
   }
-  return equal_sizes ? equal_size_partition(work, ranks) : balanced_partition(work, ranks);
+  Division division;
+  division.parts = equal_sizes ? equal_size_partition(work, ranks) : balanced_partition(work, ranks);
+  division.imbalance = imbalance(work, division.parts);
+  division.imbalance_of_slices = imbalance(work, contiguous_partition(work.size(), ranks));
+  return division;
 }
 
 }  // namespace
@@ -58,10 +63,10 @@ Partition divide(Balance balance, const HstuStackConfig& stack, std::span<const 
 std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm) {
   const RunOptions& options = experiment.options();
   Learner& learner = experiment.learner();
-  std::function<Partition(std::span<const std::int64_t>, int)> partition;
+  std::function<Division(std::span<const std::int64_t>, int)> division;
   if (options.training.balance != Balance::none) {
-    partition = [balance = options.training.balance, stack = learner.model->layers()](
-                    std::span<const std::int64_t> tokens, int ranks) {
+    division = [balance = options.training.balance, stack = learner.model->layers()](
+                   std::span<const std::int64_t> tokens, int ranks) {
       return divide(balance, stack, tokens, ranks);
     };
   }
@@ -71,12 +76,22 @@ std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor star
                                                 .part_tokens = options.training.micro_batch_tokens,
                                                 .rank = comm.rank(),
                                                 .ranks = comm.size(),
-                                                .partition = std::move(partition),
+                                                .divide = std::move(division),
                                                 .compute = learner.compute.stream});
 }
 
 std::int64_t Experiment::train_samples() const {
   return options().training.epochs * schedule({}).samples_per_epoch();
+}
+
+std::int64_t Experiment::last_step() const {
+  const TrainingSection& training = options().training;
+  const std::int64_t all = training.epochs * schedule({}).batches_per_epoch();
+  return training.max_steps > 0 ? std::min(training.max_steps, all) : all;
+}
+
+std::int64_t Experiment::samples_until(std::int64_t step) const {
+  return std::min(train_samples(), step * options().training.batch_size);
 }
 
 }  // namespace hstu

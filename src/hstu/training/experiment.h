@@ -43,6 +43,10 @@ class Experiment {
   BatchSchedule schedule(BatchCursor start) const;
   // The samples of the whole run, ignoring training.max_steps.
   std::int64_t train_samples() const;
+  // The number of the last step of the run.
+  std::int64_t last_step() const;
+  // The samples of the steps up to `step`; an estimate if some of their batches are not full.
+  std::int64_t samples_until(std::int64_t step) const;
 
  private:
   Dataset dataset_;

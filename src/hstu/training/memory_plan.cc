@@ -12,6 +12,7 @@
 #include "hstu/device/machine.h"
 #include "hstu/embedding/row_record.h"
 #include "hstu/training/assumed_dataset.h"
+#include "hstu/training/device_choice.h"
 #include "hstu/training/dry_step.h"
 #include "hstu/training/experiment.h"
 #include "hstu/training/largest_part.h"
@@ -250,6 +251,12 @@ Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
           {"total", plan.total()},
           {"total_without_bounds", plan.total(false)},
           {"fits", device.memory_bytes == 0 || plan.total(false) <= usable_bytes(device)}};
+}
+
+const RunOptions& fitting(const RunOptions& options) {
+  const PlannedDevice device = planned_device(choose_device(options.device).device);
+  check_fits(plan_memory(options, device.device), device);
+  return options;
 }
 
 }  // namespace hstu

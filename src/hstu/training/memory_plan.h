@@ -61,6 +61,9 @@ MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device);
 // Throws UsageError with the figures and what to change if the run cannot fit. Bounds do not count.
 void check_fits(const MemoryPlan& plan, const PlannedDevice& device);
 
+// The options, after a check that a run of them fits the device that they name.
+const RunOptions& fitting(const RunOptions& options);
+
 std::string to_text(const MemoryPlan& plan, const PlannedDevice& device);
 Json to_json(const MemoryPlan& plan, const PlannedDevice& device);
 

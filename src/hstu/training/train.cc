@@ -26,25 +26,6 @@
 namespace hstu {
 namespace {
 
-// The number of the last step.
-std::int64_t last_step(const Experiment& experiment) {
-  const TrainingSection& training = experiment.options().training;
-  const std::int64_t all = training.epochs * experiment.schedule({}).batches_per_epoch();
-  return training.max_steps > 0 ? std::min(training.max_steps, all) : all;
-}
-
-// The samples of all steps; an estimate if training.max_steps ends the run early.
-std::int64_t total_samples(const Experiment& experiment, std::int64_t last_step) {
-  return std::min(experiment.train_samples(), last_step * experiment.options().training.batch_size);
-}
-
-// The options, whose training fits the memory of its device.
-const RunOptions& fitting(const RunOptions& options) {
-  const PlannedDevice device = planned_device(choose_device(options.device).device);
-  check_fits(plan_memory(options, device.device), device);
-  return options;
-}
-
 // One run: the experiment, its state, and the decisions when to evaluate, save and stop.
 class Run {
  public:
@@ -64,14 +45,14 @@ class Run {
         metrics_(request.options.metrics.window_samples),
         state_(following(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(), state_sections())
                                      : first_state())),
-        last_step_(last_step(experiment_)),
+        last_step_(experiment_.last_step()),
         profiler_(request.profile, experiment_.learner().compute, request.folder.path, state_.step,
                   last_step_),
         evaluator_(experiment_, request.folder.baseline()),
         evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
         record_(rewind()),
         log_(request.folder.metrics(), facts(), request.options.metrics, state_.samples,
-             total_samples(experiment_, last_step_), record_.training_seconds),
+             experiment_.samples_until(last_step_), record_.training_seconds),
         save_cadence_(request.options.checkpoint, Clock::now()) {
     check_agreement(experiment_, request.version, state_.step, comm_);
   }
@@ -211,7 +192,11 @@ class Run {
                                 .draws = Draws(request_.options.seed, state_.step),
                                 .compute = compute,
                                 .comm = comm_};
-      const StepResult result = train_step(experiment_.learner(), context, next_part);
+      StepResult result = train_step(experiment_.learner(), context, next_part);
+      if (comm_.size() > 1) {
+        result.imbalance = loaded->imbalance;
+        result.imbalance_of_slices = loaded->imbalance_of_slices;
+      }
       fault_point("step.end");
       ++state_.step;
       stepped_ = true;
