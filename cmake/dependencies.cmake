@@ -18,13 +18,6 @@ target_include_directories(fmt SYSTEM INTERFACE ${FMT_INCLUDE})
 # fmt 9 takes nvcc for a compiler without constexpr, which its C++20 parts then miss.
 target_compile_definitions(fmt INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 
-# OpenBLAS in its OpenMP form, statically: one thread pool, and a program that runs on any machine.
-find_library(OPENBLAS_STATIC NAMES libopenblas.a PATH_SUFFIXES openblas-openmp REQUIRED)
-find_path(CBLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES openblas-openmp ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp REQUIRED)
-add_library(openblas INTERFACE)
-target_include_directories(openblas SYSTEM INTERFACE ${CBLAS_INCLUDE})
-target_link_libraries(openblas INTERFACE ${OPENBLAS_STATIC} OpenMP::OpenMP_CXX)
-
 find_path(XXHASH_INCLUDE NAMES xxhash.h REQUIRED)
 find_library(XXHASH_STATIC NAMES libxxhash.a REQUIRED)
 add_library(xxhash INTERFACE)

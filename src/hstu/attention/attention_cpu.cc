@@ -1,5 +1,6 @@
-// One task per (sample, head): blocks of queries against blocks of keys, each block product through BLAS. A
-// thread keeps one or two blocks of scores. Blocks that no query sees are not computed.
+// One task per (sample, head): its keys and values are packed once for the products, then blocks of queries
+// meet blocks of keys. A thread keeps one or two blocks of scores. Blocks that no query sees are not
+// computed.
 #include "hstu/attention/attention_cpu.h"
 
 #include <algorithm>
@@ -13,16 +14,17 @@
 #include "hstu/attention/mask.h"
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
-#include "hstu/kernels/gemm.h"
-#include "hstu/kernels/math.h"
+#include "hstu/kernels/loops.h"
+#include "hstu/kernels/scratch.h"
 
 namespace hstu::cpu {
 namespace {
 
-using kernels::Op;
+using kernels::Scratch;
 
-constexpr std::int64_t kQueryBlock = 64;
+constexpr std::int64_t kQueryBlock = 48;
 constexpr std::int64_t kKeyBlock = 256;
+static_assert(kKeyBlock % kernels::kPackedColumns == 0);
 
 // A matrix whose rows are `stride` elements apart.
 template <typename T>
@@ -33,21 +35,64 @@ struct Matrix {
   operator Matrix<const T>() const { return {data, stride}; }
 };
 
-// C (m, n) = alpha * op(A) (m, k) * op(B) (k, n) + beta * C.
+// The rows of a matrix, or its columns, packed as the second factor of a product.
 template <typename T>
-void multiply(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha,
-              const std::type_identity_t<Matrix<const T>>& a, const std::type_identity_t<Matrix<const T>>& b,
-              T beta, const Matrix<T>& c) {
-  kernels::gemm(kernels::Gemm<T>{.m = m,
-                                 .n = n,
-                                 .k = k,
-                                 .alpha = alpha,
-                                 .a = {a.data, a.stride, op_a},
-                                 .b = {b.data, b.stride, op_b},
-                                 .beta = beta,
-                                 .c = c.data,
-                                 .stride_c = c.stride},
-                HostStream());
+class Packed {
+ public:
+  Packed(std::int64_t rows, std::int64_t columns)
+      : rows_(rows), columns_(columns), data_(kernels::packed_size(rows, columns)) {}
+  // `from` is (rows, columns), or (columns, rows) if transposed.
+  void fill(const Matrix<const T>& from, bool transposed) {
+    kernels::loops<T>().pack({.k = rows_,
+                              .n = columns_,
+                              .b = from.data,
+                              .stride = from.stride,
+                              .transposed = transposed,
+                              .packed = data_.data()});
+  }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  const T* from_column(std::int64_t column) const { return data_.data() + column * rows_; }
+
+ private:
+  std::int64_t rows_, columns_;
+  Scratch<T> data_;
+};
+
+// C (m, n) = A (m, k) B, with columns [column, column + n) of B, column a multiple of kPackedColumns.
+template <typename T>
+void multiply_columns(std::int64_t m, std::int64_t n, const Matrix<const T>& a, const Packed<T>& b,
+                      std::int64_t column, const Matrix<T>& c) {
+  kernels::loops<T>().multiply({.m = m,
+                                .n = n,
+                                .k = b.rows(),
+                                .a = a.data,
+                                .a_stride = a.stride,
+                                .b = b.from_column(column),
+                                .packed_rows = b.rows(),
+                                .packed_columns = b.columns() - column,
+                                .c = c.data,
+                                .c_stride = c.stride});
+}
+
+// C (m, n) = or += A (m, k) B, or that of A (k, m) transposed, with rows [row, row + k) of B.
+template <typename T>
+void multiply_rows(std::int64_t m, std::int64_t k, const Matrix<T>& a, bool transposed, const Packed<T>& b,
+                   std::int64_t row, bool accumulate, const Matrix<T>& c) {
+  kernels::loops<T>().multiply({.m = m,
+                                .n = b.columns(),
+                                .k = k,
+                                .a = a.data,
+                                .a_stride = a.stride,
+                                .a_transposed = transposed,
+                                .b = b.from_column(0),
+                                .packed_rows = b.rows(),
+                                .packed_columns = b.columns(),
+                                .first_row = row,
+                                .start = accumulate ? c.data : nullptr,
+                                .start_stride = c.stride,
+                                .c = c.data,
+                                .c_stride = c.stride});
 }
 
 // One head of one sample.
@@ -104,7 +149,7 @@ struct Block {
 };
 
 // Calls body(block) for the blocks that hold a pair of which the query sees the key: the part of a block of
-// kKeyBlock keys from the first to the last key that any of the queries sees.
+// kKeyBlock keys from about the first to the last key that any of the queries sees.
 template <typename T, typename Body>
 void for_each_block(const Slice<T>& s, const Body& body) {
   for (std::int64_t q0 = 0; q0 < s.queries; q0 += kQueryBlock) {
@@ -119,6 +164,7 @@ void for_each_block(const Slice<T>& s, const Body& body) {
         lo = std::min(lo, std::max<std::int64_t>(begin, from));
         hi = std::max(hi, std::min<std::int64_t>(end, to));
       }
+      lo = lo / kernels::kPackedColumns * kernels::kPackedColumns;
       body(Block{q0, rows, lo, hi - lo, step == 0, keys.full_lo <= lo && hi <= keys.full_hi});
     }
   }
@@ -140,28 +186,6 @@ void for_each_run(const Slice<T>& s, const Block& b, std::int64_t row, const See
   if (done < b.cols) unseen(done, b.cols);
 }
 
-// The two loops over scores are functions of their own: inlined into the loops over blocks they lack vector
-// registers and are 12 % slower.
-//
-// scores x become scale * silu(x).
-template <typename T>
-[[gnu::noinline]] void activate(T* scores, std::int64_t count, T scale) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) scores[i] = kernels::silu(scores[i]) * scale;
-}
-
-// The same, and gradients of the activations become gradients of the scores.
-template <typename T>
-[[gnu::noinline]] void activate_and_slope(T* scores, T* gradients, std::int64_t count, T scale) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T x = scores[i];
-    const T sigma = kernels::sigmoid(x);
-    scores[i] = x * sigma * scale;
-    gradients[i] *= sigma * (T(1) + x * (T(1) - sigma)) * scale;
-  }
-}
-
 // body(sample, head) in parallel, longest samples first so that threads finish together. A task owns its rows
 // of the outputs, so the result does not depend on the number of threads.
 template <typename Body>
@@ -176,35 +200,45 @@ void for_each_slice(const AttentionProblem& p, const Body& body) {
   });
 }
 
+// The elements of a block of scores.
 template <typename T>
-std::vector<T> block_of(const Slice<T>& s) {
-  return std::vector<T>(
-      static_cast<std::size_t>(std::min(kQueryBlock, s.queries) * std::min(kKeyBlock, s.tokens)));
+std::int64_t block_size(const Slice<T>& s) {
+  return std::min(kQueryBlock, s.queries) * std::min(kKeyBlock, s.tokens);
+}
+
+// Calls seen(at, count) for the runs of scores of a block that are wanted, and unseen(at, count) for the
+// others.
+template <typename T, typename Seen, typename Unseen>
+void for_each_score(const Slice<T>& s, const Block& b, const Seen& seen, const Unseen& unseen) {
+  if (b.is_full) return seen(0, b.rows * b.cols);
+  for (std::int64_t r = 0; r < b.rows; ++r) {
+    const std::int64_t row = r * b.cols;
+    for_each_run(
+        s, b, r, [&](std::int64_t begin, std::int64_t end) { seen(row + begin, end - begin); },
+        [&](std::int64_t begin, std::int64_t end) { unseen(row + begin, end - begin); });
+  }
 }
 
 template <typename T>
 void forward(const AttentionProblem& p, const AttentionRows& output) {
   const T alpha = static_cast<T>(p.alpha);
+  const kernels::Loops<T>& loops = kernels::loops<T>();
   for_each_slice(p, [&](std::int64_t sample, std::int64_t head) {
     const Slice<T> s(p, sample, head);
     if (s.queries == 0) return;
-    const Matrix<const T> q = s.of_queries(p.q), k = s.of_tokens(p.k), v = s.of_tokens(p.v);
+    const Matrix<const T> q = s.of_queries(p.q);
     const Matrix<T> o = s.of_queries(output);
-    std::vector<T> scores = block_of(s);
+    Packed<T> keys(p.head_dim, s.tokens), values(s.tokens, p.head_dim);
+    keys.fill(s.of_tokens(p.k), true);
+    values.fill(s.of_tokens(p.v), false);
+    const Scratch<T> scores(block_size(s));
     for_each_block(s, [&](const Block& b) {
       const Matrix<T> a{scores.data(), b.cols};
-      multiply(Op::none, Op::transpose, b.rows, b.cols, p.head_dim, alpha, q.from(b.q0), k.from(b.k0), T(0),
-               a);
-      if (b.is_full) activate(a.data, b.rows * b.cols, s.scale);
-      for (std::int64_t r = 0; r < b.rows && !b.is_full; ++r) {
-        T* const row = a.from(r).data;
-        for_each_run(
-            s, b, r,
-            [&](std::int64_t begin, std::int64_t end) { activate(row + begin, end - begin, s.scale); },
-            [&](std::int64_t begin, std::int64_t end) { std::fill(row + begin, row + end, T(0)); });
-      }
-      multiply(Op::none, Op::none, b.rows, p.head_dim, b.cols, T(1), a, v.from(b.k0), T(!b.is_first),
-               o.from(b.q0));
+      multiply_columns(b.rows, b.cols, q.from(b.q0), keys, b.k0, a);
+      for_each_score(
+          s, b, [&](std::int64_t at, std::int64_t n) { loops.scaled_silu(a.data + at, n, alpha, s.scale); },
+          [&](std::int64_t at, std::int64_t n) { std::fill_n(a.data + at, n, T(0)); });
+      multiply_rows(b.rows, b.cols, a, false, values, b.k0, !b.is_first, o.from(b.q0));
     });
   });
 }
@@ -212,10 +246,10 @@ void forward(const AttentionProblem& p, const AttentionRows& output) {
 template <typename T>
 void backward(const AttentionProblem& p, const AttentionGradients& g) {
   const T alpha = static_cast<T>(p.alpha);
+  const kernels::Loops<T>& loops = kernels::loops<T>();
   for_each_slice(p, [&](std::int64_t sample, std::int64_t head) {
     const Slice<T> s(p, sample, head);
     if (s.tokens == 0) return;
-    const Matrix<const T> k = s.of_tokens(p.k), v = s.of_tokens(p.v);
     const Matrix<T> dk = s.of_tokens(g.dk), dv = s.of_tokens(g.dv);
     for (std::int64_t t = 0; t < s.tokens && !g.accumulate_dkv; ++t) {
       std::fill_n(dv.from(t).data, p.head_dim, T(0));
@@ -224,39 +258,36 @@ void backward(const AttentionProblem& p, const AttentionGradients& g) {
     if (s.queries == 0) return;
     const Matrix<const T> q = s.of_queries(p.q), d_o = s.of_queries(g.d_o);
     const Matrix<T> dq = s.of_queries(g.dq);
-    std::vector<T> scores = block_of(s), slopes = block_of(s);
+    Packed<T> k_columns(p.head_dim, s.tokens), v_columns(p.head_dim, s.tokens), k_rows(s.tokens, p.head_dim);
+    k_columns.fill(s.of_tokens(p.k), true);
+    v_columns.fill(s.of_tokens(p.v), true);
+    k_rows.fill(s.of_tokens(p.k), false);
+    const Scratch<T> scores(block_size(s)), slopes(block_size(s));
     for_each_block(s, [&](const Block& b) {
       const Matrix<T> a{scores.data(), b.cols}, ds{slopes.data(), b.cols};
-      multiply(Op::none, Op::transpose, b.rows, b.cols, p.head_dim, alpha, q.from(b.q0), k.from(b.k0), T(0),
-               a);
-      multiply(Op::none, Op::transpose, b.rows, b.cols, p.head_dim, T(1), d_o.from(b.q0), v.from(b.k0), T(0),
-               ds);
-      if (b.is_full) activate_and_slope(a.data, ds.data, b.rows * b.cols, s.scale);
-      for (std::int64_t r = 0; r < b.rows && !b.is_full; ++r) {
-        T* const a_row = a.from(r).data;
-        T* const ds_row = ds.from(r).data;
-        for_each_run(
-            s, b, r,
-            [&](std::int64_t begin, std::int64_t end) {
-              activate_and_slope(a_row + begin, ds_row + begin, end - begin, s.scale);
-            },
-            [&](std::int64_t begin, std::int64_t end) {
-              std::fill(a_row + begin, a_row + end, T(0));
-              std::fill(ds_row + begin, ds_row + end, T(0));
-            });
-      }
-      multiply(Op::transpose, Op::none, b.cols, p.head_dim, b.rows, T(1), a, d_o.from(b.q0), T(1),
-               dv.from(b.k0));
-      multiply(Op::transpose, Op::none, b.cols, p.head_dim, b.rows, alpha, ds, q.from(b.q0), T(1),
-               dk.from(b.k0));
-      multiply(Op::none, Op::none, b.rows, p.head_dim, b.cols, alpha, ds, k.from(b.k0),
-               T(!b.is_first || g.accumulate_dq), dq.from(b.q0));
+      multiply_columns(b.rows, b.cols, q.from(b.q0), k_columns, b.k0, a);
+      multiply_columns(b.rows, b.cols, d_o.from(b.q0), v_columns, b.k0, ds);
+      for_each_score(
+          s, b,
+          [&](std::int64_t at, std::int64_t n) {
+            loops.scaled_silu_backward(a.data + at, ds.data + at, n, alpha, s.scale);
+          },
+          [&](std::int64_t at, std::int64_t n) {
+            std::fill_n(a.data + at, n, T(0));
+            std::fill_n(ds.data + at, n, T(0));
+          });
+      Packed<T> q_rows(b.rows, p.head_dim), d_o_rows(b.rows, p.head_dim);
+      q_rows.fill(q.from(b.q0), false);
+      d_o_rows.fill(d_o.from(b.q0), false);
+      multiply_rows(b.cols, b.rows, a, true, d_o_rows, 0, true, dv.from(b.k0));
+      multiply_rows(b.cols, b.rows, ds, true, q_rows, 0, true, dk.from(b.k0));
+      multiply_rows(b.rows, b.cols, ds, false, k_rows, b.k0, !b.is_first || g.accumulate_dq, dq.from(b.q0));
     });
   });
 }
 
-// BLAS takes no rows that overlap.
-void check_blas(const AttentionProblem& p, const char* name, const AttentionInput& rows, std::int64_t count) {
+// Rows that overlap have no gradients of their own.
+void check_rows(const AttentionProblem& p, const char* name, const AttentionInput& rows, std::int64_t count) {
   check(count <= 1 || rows.row_stride >= p.head_dim,
         "attention: {}: the CPU needs a row stride of at least the head size {}, found {}", name, p.head_dim,
         rows.row_stride);
@@ -266,16 +297,16 @@ void check_blas(const AttentionProblem& p, const char* name, const AttentionInpu
 bool check_inputs(const AttentionProblem& p) {
   check_attention(p);
   check_offsets(p);
-  check_blas(p, "q", p.q, p.query_rows());
-  check_blas(p, "k", p.k, p.tokens);
-  check_blas(p, "v", p.v, p.tokens);
+  check_rows(p, "q", p.q, p.query_rows());
+  check_rows(p, "k", p.k, p.tokens);
+  check_rows(p, "v", p.v, p.tokens);
   return p.samples > 0 && p.tokens > 0;
 }
 
 void check_output_rows(const AttentionProblem& p, const char* name, const AttentionRows& rows,
                        std::int64_t count) {
   check_output(p, name, rows, count);
-  check_blas(p, name, rows, count);
+  check_rows(p, name, rows, count);
 }
 
 }  // namespace
@@ -288,7 +319,7 @@ void attention_forward(const AttentionProblem& p, const AttentionRows& o) {
 
 void attention_backward(const AttentionProblem& p, const AttentionGradients& g) {
   if (!check_inputs(p)) return;
-  check_blas(p, "d_o", g.d_o, p.query_rows());
+  check_rows(p, "d_o", g.d_o, p.query_rows());
   check_output_rows(p, "dq", g.dq, p.query_rows());
   check_output_rows(p, "dk", g.dk, p.tokens);
   check_output_rows(p, "dv", g.dv, p.tokens);

@@ -18,7 +18,7 @@ struct AttentionDevice {
 inline constexpr AttentionDevice kHost{};
 
 enum class AttentionKernel {
-  cpu,          // blocked loops and BLAS: the host
+  cpu,          // blocked loops: the host
   hopper,       // wgmma, bulk copies: compute capability 9.0
   mma,          // mma.sync, no atomics: compute capability 8.0 and later
   few_queries,  // bf16 with query offsets: bound by reading keys and values

@@ -37,7 +37,7 @@ constexpr double to_unit_double(std::uint32_t high, std::uint32_t low) {
 }
 
 // splitmix64 of `x`: one well-mixed 64-bit value.
-constexpr std::uint64_t mix64(std::uint64_t x) {
+[[gnu::always_inline]] constexpr std::uint64_t mix64(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;

@@ -6,6 +6,7 @@
 #include "hstu/benchmark/stage_table.h"
 #include "hstu/benchmark/step_benchmark.h"
 #include "hstu/cli/commands.h"
+#include "hstu/kernels/loops.h"
 
 namespace hstu {
 
@@ -44,7 +45,7 @@ void add_bench_command(CLI::App& app) {
     StepBenchmarkOptions step;
     DataBenchmarkOptions data;
     LayerBenchmarkOptions layer;
-    std::string gate = "product", precision = "bf16";
+    std::string gate = "product", precision = "bf16", loops;
     int threads = 0;
     bool json = false;
   };
@@ -62,10 +63,15 @@ void add_bench_command(CLI::App& app) {
   step->add_option("--seed", words->step.seed, "seed of batches and model");
   step->add_option("--device", words->step.device, "host, cuda, cuda:N or auto");
   step->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
+  step->add_option("--loops", words->loops,
+                   "instruction set of the loops on the CPU: baseline or avx512 (default: the last that the "
+                   "processor has)");
   add_json(*step);
   step->footer("Example:\n  hstu bench step --threads 2\n./dev bench cpu compares it with PyTorch.");
   step->callback([words] {
     use_threads(words->threads);
+    if (!words->loops.empty())
+      kernels::use_instruction_set(parse_word(kernels::kInstructionSets, words->loops, "loops"));
     const Json result = benchmark_step(words->step);
     fmt::print("{}\n", words->json ? result.dump() : step_text(result));
   });

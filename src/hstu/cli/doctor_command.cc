@@ -7,6 +7,7 @@
 #include "hstu/cli/installed.h"
 #include "hstu/device/gpu_specs.h"
 #include "hstu/device/machine.h"
+#include "hstu/kernels/loops.h"
 
 namespace hstu {
 namespace {
@@ -56,7 +57,9 @@ std::vector<std::vector<std::string>> report(const Machine& machine) {
   rows.push_back({"libmpi", found(machine.libmpi)});
   rows.push_back({"libnccl", found(machine.libnccl)});
   rows.push_back(
-      {"training", "CPU: matrix products by OpenBLAS (OpenMP, static), own kernels for AVX2 and FMA"});
+      {"loops on the CPU",
+       fmt::format("{}: vectors of {} bytes", word_of(kernels::kInstructionSets, kernels::instruction_set()),
+                   kernels::loops<float>().vector_bytes)});
   return rows;
 }
 

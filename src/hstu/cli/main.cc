@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "hstu/base/process.h"
@@ -16,23 +15,6 @@ static void wait_briefly(char** argv) {
   ::setenv("GOMP_SPINCOUNT", "1000", 1);
   ::execv("/proc/self/exe", argv);  // if this fails, the default remains
 }
-
-// OpenBLAS maps a buffer in a constructor and repeats a refused request for ever; this runs before every
-// constructor.
-static void check_addresses() {
-  constexpr std::size_t kBytes = std::size_t{256} << 20;
-  void* const memory =
-      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    constexpr char kText[] =
-        "hstu: the system grants this program less than 256 MiB of addresses: raise ulimit -v\n";
-    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
-    ::_exit(1);
-  }
-  ::munmap(memory, kBytes);
-}
-
-__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)() = check_addresses;
 
 int main(int argc, char** argv) {
 #if defined(__x86_64__)

@@ -14,7 +14,6 @@
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
 #include "hstu/device/machine.h"
-#include "hstu/kernels/blas_memory.h"
 
 namespace hstu {
 namespace {
@@ -74,7 +73,6 @@ int dispatch(int argc, char** argv) {
 
 void use_threads(int threads) {
   set_threads(threads > 0 ? threads : this_machine().usable_cores);
-  check_blas_memory(hstu::threads());
   check_threads_start();
 }
 

@@ -4,6 +4,7 @@
 
 #include "hstu/base/threads.h"
 #include "hstu/kernels/activation.h"
+#include "hstu/kernels/loops.h"
 #include "hstu/kernels/math.h"
 #include "hstu/kernels/reduce.h"
 
@@ -73,7 +74,7 @@ void silu_columns(const SiluColumns<T>& p, HostStream) {
       const T* const x = p.x + r * p.columns;
       T* const y = p.y + r * p.columns;
       std::copy_n(x, p.from, y);
-      for (std::int64_t c = p.from; c < p.columns; ++c) y[c] = silu(x[c]);
+      loops<T>().silu(x + p.from, y + p.from, p.columns - p.from);
     }
   });
 }

@@ -1,84 +1,11 @@
-#include <algorithm>
-#include <cmath>
-
-#include "hstu/base/random.h"
 #include "hstu/kernels/dropout.h"
+#include "hstu/kernels/loops.h"
 
 namespace hstu::kernels {
-namespace {
-
-constexpr std::int64_t kElements = 8;  // of one Philox call
-
-// The words of the calls `counter` .. `counter + lanes - 1`, computed side by side: word w of call l at
-// words[w][l].
-template <std::int64_t lanes>
-void philox_lanes(std::uint64_t key, std::uint64_t counter, std::uint32_t (&words)[4][lanes]) {
-  std::uint32_t c0[lanes], c1[lanes], c2[lanes], c3[lanes];
-  for (std::int64_t l = 0; l < lanes; ++l) {
-    const std::uint64_t c = counter + static_cast<std::uint64_t>(l);
-    c0[l] = static_cast<std::uint32_t>(c);
-    c1[l] = static_cast<std::uint32_t>(c >> 32);
-    c2[l] = c3[l] = 0;
-  }
-  auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-#pragma omp simd
-    for (std::int64_t l = 0; l < lanes; ++l) {
-      const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c0[l];
-      const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * c2[l];
-      c0[l] = static_cast<std::uint32_t>(p1 >> 32) ^ c1[l] ^ k0;
-      c1[l] = static_cast<std::uint32_t>(p1);
-      c2[l] = static_cast<std::uint32_t>(p0 >> 32) ^ c3[l] ^ k1;
-      c3[l] = static_cast<std::uint32_t>(p0);
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  std::copy_n(c0, lanes, words[0]);
-  std::copy_n(c1, lanes, words[1]);
-  std::copy_n(c2, lanes, words[2]);
-  std::copy_n(c3, lanes, words[3]);
-}
-
-// The factors of elements [8 counter, 8 counter + n), n at most 8 lanes.
-template <std::int64_t lanes, typename T>
-void draw(std::uint64_t key, std::uint64_t counter, std::uint32_t threshold, T kept, std::int64_t n,
-          T* factors) {
-  std::uint32_t words[4][lanes];
-  philox_lanes(key, counter, words);
-  T block[lanes][kElements];
-  for (int w = 0; w < 4; ++w) {
-    for (std::int64_t l = 0; l < lanes; ++l) {
-      block[l][2 * w] = (words[w][l] & 0xffff) >= threshold ? kept : T(0);
-      block[l][2 * w + 1] = (words[w][l] >> 16) >= threshold ? kept : T(0);
-    }
-  }
-  std::copy_n(&block[0][0], n, factors);
-}
-
-}  // namespace
 
 template <typename T>
 void dropout_factors(const Dropout& dropout, std::int64_t row, std::int64_t width, T* factors) {
-  const auto threshold = static_cast<std::uint32_t>(std::lround(dropout.rate * 65536));
-  if (threshold == 0) {
-    std::fill_n(factors, width, T(1));
-    return;
-  }
-  const T kept = T(65536.0 / (65536.0 - threshold));
-  const auto name = static_cast<std::uint64_t>(dropout.row_names != nullptr ? dropout.row_names[row] : row);
-  const std::uint64_t key = mix64(dropout.key ^ name);
-  constexpr std::int64_t kWide = 16, kNarrow = 8;  // calls computed side by side
-  for (std::int64_t at = 0; at < width;) {
-    const auto counter = static_cast<std::uint64_t>(at / kElements);
-    const bool narrow = width - at <= kNarrow * kElements;
-    const std::int64_t n = std::min(width - at, kWide * kElements);
-    if (narrow)
-      draw<kNarrow>(key, counter, threshold, kept, n, factors + at);
-    else
-      draw<kWide>(key, counter, threshold, kept, n, factors + at);
-    at += n;
-  }
+  loops<T>().dropout_factors(dropout, row, width, factors);
 }
 
 template void dropout_factors(const Dropout&, std::int64_t, std::int64_t, float*);

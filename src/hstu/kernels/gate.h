@@ -20,7 +20,7 @@ enum class GateForm {
 inline constexpr Choice<GateForm> kGateForms[] = {{"concat", GateForm::concat},
                                                   {"product", GateForm::product}};
 // The width of y, in widths of u.
-constexpr std::int64_t gate_parts(GateForm form) {
+[[gnu::always_inline]] constexpr std::int64_t gate_parts(GateForm form) {
   return form == GateForm::concat ? 3 : 1;
 }
 

@@ -30,8 +30,18 @@ struct Gemm {
   std::int64_t stride_c = 0;
 };
 
-// Through BLAS, for float and double. Inside a parallel region the product runs on the calling thread.
+// On the host, for float and double.
 template <typename T, typename Out>
 void gemm(const Gemm<T, Out>& p, HostStream);
+
+// A matrix (m, n) of rows `stride` apart (0: one row for all), or 0 everywhere.
+template <typename T>
+struct Start {
+  const T* rows = nullptr;
+  std::int64_t stride = 0;
+};
+// The same with `start`, which may be C, in place of beta * C.
+template <typename T>
+void gemm_onto(const Gemm<T>& p, const Start<T>& start);
 
 }  // namespace hstu::kernels

@@ -6,20 +6,11 @@
 #include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/gemm.h"
 #include "hstu/kernels/linear.h"
-#include "hstu/kernels/math.h"
+#include "hstu/kernels/loops.h"
 #include "hstu/kernels/reduce.h"
 
 namespace hstu::kernels {
 namespace {
-
-// Row r of y (rows, width; `stride` apart) = from + r * from_stride.
-template <typename T>
-void fill_rows(T* y, std::int64_t rows, std::int64_t stride, const T* from, std::int64_t from_stride,
-               std::int64_t width) {
-  parallel_blocks(rows, 1024, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) std::copy_n(from + r * from_stride, width, y + r * stride);
-  });
-}
 
 template <typename T>
 void bias_gradient(const LinearBackward<T>& p) {
@@ -39,10 +30,8 @@ void through_silu(const LinearBackward<T>& p) {
   const std::int64_t n = total_width(p.columns);
   parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      for (std::int64_t c = r * n + p.silu_from; c < (r + 1) * n; ++c) {
-        const T s = sigmoid(p.y[c]);
-        p.overwritten[c] *= s * (T(1) + p.y[c] * (T(1) - s));
-      }
+      const std::int64_t at = r * n + p.silu_from;
+      loops<T>().silu_backward(p.y + at, p.overwritten + at, n - p.silu_from);
     }
   });
 }
@@ -55,18 +44,17 @@ void linear(const LinearForward<T>& p, HostStream stream) {
   std::int64_t at = 0;
   for (const ColumnRange& c : p.columns) {
     const std::int64_t width = c.width();
-    T* const y = p.y + at;
-    if (p.bias != nullptr) fill_rows(y, p.rows, n, p.bias + c.begin, 0, width);
-    if (p.residual != nullptr) fill_rows(y, p.rows, n, p.residual + at, n, width);
-    gemm(Gemm<T>{.m = p.rows,
-                 .n = width,
-                 .k = p.in,
-                 .a = {p.x, p.in},
-                 .b = {p.weight + c.begin, p.weight_columns},
-                 .beta = T(p.bias != nullptr || p.residual != nullptr),
-                 .c = y,
-                 .stride_c = n},
-         stream);
+    Start<T> start;
+    if (p.bias != nullptr) start = {p.bias + c.begin, 0};
+    if (p.residual != nullptr) start = {p.residual + at, n};
+    gemm_onto(Gemm<T>{.m = p.rows,
+                      .n = width,
+                      .k = p.in,
+                      .a = {p.x, p.in},
+                      .b = {p.weight + c.begin, p.weight_columns},
+                      .c = p.y + at,
+                      .stride_c = n},
+              start);
     at += width;
   }
   if (p.activated != nullptr) silu_columns(SiluColumns<T>{p.rows, n, p.silu_from, p.y, p.activated}, stream);

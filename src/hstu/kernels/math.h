@@ -1,18 +1,18 @@
-// Elementwise functions that compilers can vectorise: no branches, no library calls in float.
+// Elementwise functions that compilers can vectorise: no branches, no library calls in float. They are always
+// inlined and call no inline function of the standard library, as files of several instruction sets need it
+// (loops/table.cc).
 #pragma once
 
-#include <bit>
-#include <cmath>
 #include <cstdint>
 
 namespace hstu::kernels {
 
 // e^x. In float: a polynomial of degree 6 on [-ln2/2, ln2/2], relative error below 2e-7, NaN in NaN out,
 // saturating to 0 and to about 2^127 beyond the range of float. In double: the library's.
-inline double exp(double x) {
-  return std::exp(x);
+[[gnu::always_inline]] inline double exp(double x) {
+  return __builtin_exp(x);
 }
-inline float exp(float x) {
+[[gnu::always_inline]] inline float exp(float x) {
   constexpr float kLow = -87.0f, kHigh = 88.0f;
   x = x < kLow ? kLow : x;
   x = x > kHigh ? kHigh : x;
@@ -26,17 +26,18 @@ inline float exp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound);
-  return p * std::bit_cast<float>((exponent + 127) << 23);
+  const std::int32_t exponent =
+      __builtin_bit_cast(std::int32_t, shifted) - __builtin_bit_cast(std::int32_t, kRound);
+  return p * __builtin_bit_cast(float, (exponent + 127) << 23);
 }
 
 template <typename T>
-inline T sigmoid(T x) {
+[[gnu::always_inline]] inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
 template <typename T>
-inline T silu(T x) {
+[[gnu::always_inline]] inline T silu(T x) {
   return x * sigmoid(x);
 }
 

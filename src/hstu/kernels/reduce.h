@@ -7,6 +7,7 @@
 
 #include "hstu/base/threads.h"
 #include "hstu/kernels/gradient.h"
+#include "hstu/kernels/loops.h"
 
 namespace hstu::kernels {
 
@@ -32,9 +33,7 @@ void sum_over_rows(std::int64_t rows, std::int64_t width, const Gradient<T>& tot
 template <typename T>
 void column_sums(const T* x, std::int64_t rows, std::int64_t n, const Gradient<T>& total) {
   sum_over_rows(rows, n, total, [&](std::int64_t begin, std::int64_t end, T* sums) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      for (std::int64_t c = 0; c < n; ++c) sums[c] += x[r * n + c];
-    }
+    loops<T>().column_sums(x + begin * n, end - begin, n, sums);
   });
 }
 
