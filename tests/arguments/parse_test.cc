@@ -33,7 +33,7 @@ struct Tool {
     CLI::App* const bench = app.add_subcommand("bench", "Measure");
     bench->require_subcommand(1);
     bench->add_subcommand("step", "A step");
-    bench->add_subcommand("data", "The data");
+    bench->add_subcommand("data", "The data")->alias("input");
   }
   CLI::App app{"tool does things\n\nand more", "tool"};
   std::string config, output;
@@ -136,6 +136,10 @@ TEST(Manual, EscapesWhatRoffWouldRead) {
   EXPECT_THAT(page, HasSubstr("\n\\&.hidden\n"));
   EXPECT_THAT(page, HasSubstr("\\fB\\-\\-output\\fR \\fITEXT\\fR"));
   EXPECT_THAT(page, Not(HasSubstr("secret")));
+}
+
+TEST(Parse, AnAliasIsACommand) {
+  EXPECT_EQ(run({"bench", "input"}).status, 0);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::vector<std::string> names_of(const std::vector<const CLI::App*>& commands) 
 
 const CLI::App* command_of(const CLI::App& app, std::string_view name) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (command->get_name() == name) return command;
+    if (command->check_name(std::string(name))) return command;  // or an alias
   return nullptr;
 }
 

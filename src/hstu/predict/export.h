@@ -11,7 +11,7 @@ namespace hstu {
 
 struct ExportOptions {
   Path run, output;
-  std::string checkpoint;  // a step or "best"; "": the newest
+  std::string checkpoint = {};  // a step or "best"; "": the newest
   Path data = {};          // the run's dataset, when it has moved
 };
 
