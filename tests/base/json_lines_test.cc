@@ -99,7 +99,7 @@ TEST(JsonLines, AnAlteredLineIsNamed) {
     read_json_lines(path);
     FAIL() << "an altered line was accepted";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("json_lines_altered.jsonl line 2: expected a JSON object"));
+    EXPECT_THAT(error.what(), HasSubstr("altered.jsonl line 2: expected a JSON object"));
   }
 }
 
@@ -112,7 +112,7 @@ TEST(JsonLines, AFullDiskIsNamed) {
     writer.write({{"step", 1}});
     FAIL() << "a full disk went unnoticed";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("json_lines_full.jsonl: No space left on device"));
+    EXPECT_THAT(error.what(), HasSubstr("full.jsonl: No space left on device"));
   }
 }
 

@@ -235,7 +235,7 @@ TEST_F(Program, WritesAConfigurationThatTrains) {
   EXPECT_EQ(trained.exit_status, 0) << trained.text;
   EXPECT_THAT(trained.text, AllOf(HasSubstr("completed after 4 steps"), HasSubstr("best auc: 0.")));
   EXPECT_EQ(run("eval --checkpoint best " + (folder_ / "run").string()).exit_status, 0);
-  EXPECT_THAT(run("inspect " + (folder_ / "run").string()).text, HasSubstr("best_checkpoint"));
+  EXPECT_THAT(run("inspect " + (folder_ / "run").string()).text, HasSubstr("best           of step 4"));
 }
 
 TEST_F(Program, SaysWhatIsNotSeenByThemselves) {

@@ -50,6 +50,7 @@ void settle_device(RunOptions& options) {
 
 // Makes the dataset's path absolute, so that the run can be continued and evaluated from any folder.
 void settle_dataset(RunOptions& options) {
+  if (options.data.path.empty()) return;  // read_manifest() reports it
   options.data.path = std::filesystem::absolute(options.data.path).lexically_normal();
 }
 
