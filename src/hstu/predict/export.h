@@ -12,7 +12,7 @@ namespace hstu {
 struct ExportOptions {
   Path run, output;
   std::string checkpoint = {};  // a step or "best"; "": the newest
-  Path data = {};          // the run's dataset, when it has moved
+  Path data = {};               // the run's dataset, when it has moved
 };
 
 // Writes the folder options.output, which appears when it is complete. Returns its manifest without the

@@ -11,7 +11,7 @@
 namespace hstu {
 
 struct PredictOptions {
-  Path model = {};         // a run or an export
+  Path model = {};              // a run or an export
   std::string checkpoint = {};  // a step or "best"; "": the newest
   Path requests = {}, output = {};
   Path data = {};              // a dataset with the histories; "": the run's
