@@ -35,7 +35,7 @@ constexpr const char* kDescription =
     "hstu trains HSTU generative recommenders from raw events to an evaluated model.\n"
     "\n"
     "From events to a result:\n"
-    "  hstu generate yambda --users 500 --days 30 --items 1000 --seed 1 --output events\n"
+    "  hstu generate yambda --users 500 --days 42 --items 1000 --seed 1 --output events\n"
     "  hstu prepare yambda --input events --output dataset --test-days 0 --min-history 0\n"
     "  hstu train configs/quickstart.toml --set data.path=dataset --output run\n"
     "  hstu eval run\n"

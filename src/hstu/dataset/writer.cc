@@ -6,11 +6,11 @@
 
 namespace hstu {
 
-using Width = IntegerColumn::Width;
+using ColumnWidth = IntegerColumn::Width;
 
 UserBorders::UserBorders(const Path& folder, std::int64_t first)
-    : ids_(folder / kUserIdsFile, Width::k8Bytes),
-      offsets_(folder / kUserOffsetsFile, Width::k8Bytes),
+    : ids_(folder / kUserIdsFile, ColumnWidth::k8Bytes),
+      offsets_(folder / kUserOffsetsFile, ColumnWidth::k8Bytes),
       position_(first) {}
 
 void UserBorders::append(const IntegerColumn& users) {
@@ -41,13 +41,13 @@ DatasetWriter::DatasetWriter(Path folder, Manifest description, std::int64_t mem
     : folder_(std::move(folder)),
       manifest_(std::move(description)),
       users_(folder_),
-      item_(folder_ / kItemFile, Width::k4Bytes),
-      time_(folder_ / kTimestampFile, Width::k4Bytes),
-      action_(folder_ / kActionFile, Width::k1Byte),
+      item_(folder_ / kItemFile, ColumnWidth::k4Bytes),
+      time_(folder_ / kTimestampFile, ColumnWidth::k4Bytes),
+      action_(folder_ / kActionFile, ColumnWidth::k1Byte),
       pools_(folder_, manifest_.actions),
       counter_(manifest_.label_bit(), folder_ / "items.spill", memory) {
   for (const std::string& name : manifest_.context) {
-    context_.emplace_back(folder_ / context_file(name), Width::k1Byte);
+    context_.emplace_back(folder_ / context_file(name), ColumnWidth::k1Byte);
   }
 }
 
@@ -64,7 +64,7 @@ void DatasetWriter::append(EventTable events) {
 }
 
 void write_item_ids(const Path& folder, std::span<const std::int64_t> items, Manifest& manifest) {
-  ColumnWriter writer(folder / kItemIdsFile, Width::k8Bytes);
+  ColumnWriter writer(folder / kItemIdsFile, ColumnWidth::k8Bytes);
   writer.append(items);
   manifest.columns[kItemIdsFile] = writer.close();
 }
@@ -72,7 +72,7 @@ void write_item_ids(const Path& folder, std::span<const std::int64_t> items, Man
 void write_attributes(const Path& folder, std::span<const ItemAttribute> attributes, Manifest& manifest) {
   manifest.attributes.clear();
   for (const ItemAttribute& attribute : attributes) {
-    ColumnWriter writer(folder / attribute_file(attribute.name), Width::k4Bytes);
+    ColumnWriter writer(folder / attribute_file(attribute.name), ColumnWidth::k4Bytes);
     writer.append(attribute.values);
     manifest.columns[attribute_file(attribute.name)] = writer.close();
     manifest.attributes.push_back(attribute.name);

@@ -37,16 +37,16 @@ void BinnedAuc::merge(const BinnedAuc& other) {
 }
 
 std::optional<double> BinnedAuc::value() const {
-  __extension__ using Wide = unsigned __int128;
-  Wide twice_won = 0;  // a pair won counts 2, a tie 1
+  __extension__ using Sum128 = unsigned __int128;
+  Sum128 twice_won = 0;  // a pair won counts 2, a tie 1
   std::uint64_t below = 0, seen_positives = 0;
   for (std::size_t b = 0; b < positives_.size(); ++b) {
-    twice_won += Wide{positives_[b]} * (2 * below + negatives_[b]);
+    twice_won += Sum128{positives_[b]} * (2 * below + negatives_[b]);
     below += negatives_[b];
     seen_positives += positives_[b];
   }
   if (below == 0 || seen_positives == 0) return std::nullopt;
-  return static_cast<double>(twice_won) / static_cast<double>(2 * Wide{seen_positives} * below);
+  return static_cast<double>(twice_won) / static_cast<double>(2 * Sum128{seen_positives} * below);
 }
 
 }  // namespace hstu
