@@ -34,7 +34,10 @@ int milliseconds_until(Deadline deadline) {
 // False at the deadline.
 bool wait_for(const Socket& socket, short events, Deadline deadline) {
   pollfd waited{socket.descriptor(), events, 0};
-  return ::poll(&waited, 1, milliseconds_until(deadline)) == 1;
+  int ready = 0;
+  do ready = ::poll(&waited, 1, milliseconds_until(deadline));
+  while (ready < 0 && errno == EINTR);
+  return ready == 1;
 }
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
