@@ -79,7 +79,7 @@ TEST(JsonLines, AnIncompleteLastLineIsRemovedBeforeAppending) {
 TEST(JsonLines, AFileOfOneIncompleteLineBecomesEmpty) {
   const Path path = fresh("only_torn.jsonl");
   append(path, "{\"ev");
-  JsonLinesWriter{path};
+  { const JsonLinesWriter opened(path); }
   EXPECT_EQ(std::filesystem::file_size(path), 0u);
 }
 
