@@ -1,6 +1,11 @@
 // The commands of docs/own-data.md, as they are printed there.
+#include <algorithm>
+#include <cstdlib>
 #include <sstream>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +14,6 @@
 
 namespace hstu {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The lines of fenced blocks that start hstu.
 std::vector<std::string> commands_of(const Path& document) {
