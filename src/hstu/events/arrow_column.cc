@@ -84,8 +84,8 @@ void copy_timestamps(const arrow::Array& array, RawColumn& column) {
   if (divisor == 1) return;
   for (std::size_t i = 0; i < column.integers.size(); ++i) {
     std::int64_t& value = column.integers[i];
-    const std::int64_t seconds = floor_divide(value, divisor), rest = value - seconds * divisor;
-    value = seconds;
+    const std::int64_t remainder = value % divisor, rest = remainder < 0 ? remainder + divisor : remainder;
+    value = floor_divide(value, divisor);
     if (rest == 0 || array.IsNull(static_cast<std::int64_t>(i))) continue;
     column.nanoseconds.resize(column.integers.size());
     column.nanoseconds[i] = rest * (per_second(arrow::TimeUnit::NANO) / divisor);
