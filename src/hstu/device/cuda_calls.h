@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 struct CUstream_st;
 struct CUevent_st;
@@ -18,6 +19,7 @@ class Stream;
 namespace cuda {
 
 int device_count();  // 0 without CUDA
+std::string bus_address(int device);
 void make_current(int device);
 
 std::shared_ptr<CUstream_st> new_stream(int device);

@@ -28,6 +28,10 @@ int cuda_device_count() {
   return cuda::device_count();
 }
 
+std::string bus_address(Device device) {
+  return cuda::bus_address(device.index);
+}
+
 void make_current(Device device) {
   if (!device.is_host()) cuda::make_current(device.index);
 }

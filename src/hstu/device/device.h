@@ -24,6 +24,9 @@ Device parse_device(std::string_view text);
 // Number of GPUs that this process can use: 0 in a build without CUDA and on a machine without a driver.
 int cuda_device_count();
 
+// "0000:1b:00.0": the place of a GPU in its machine, whatever number this process gives it.
+std::string bus_address(Device device);
+
 // Kernels and allocations of the calling thread go to `device` from now on: a thread that works on a GPU
 // calls it once. Nothing happens for the host. Throws Error when the GPU cannot be used.
 void make_current(Device device);

@@ -188,6 +188,10 @@ Json to_json(const Machine& machine) {
           {"libnccl", machine.libnccl}};
 }
 
+std::string this_boot() {
+  return std::string(trimmed(read_stream("/proc/sys/kernel/random/boot_id")));
+}
+
 std::int64_t peak_rss_mib() {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);

@@ -48,6 +48,9 @@ Json to_json(const Machine& machine);
 // The text of Linux's /proc/cpuinfo.
 Cpu parse_cpuinfo(std::string_view text);
 
+// A name for this machine until it starts again: equal for all processes on it, in containers too.
+std::string this_boot();
+
 // The largest resident size that this process has had, MiB.
 std::int64_t peak_rss_mib();
 

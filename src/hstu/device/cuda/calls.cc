@@ -14,6 +14,12 @@ int device_count() {
   return 0;
 }
 
+std::string bus_address(int device) {
+  char address[32] = "";
+  check_cuda(cudaDeviceGetPCIBusId(address, sizeof address, device), "asking where a GPU is");
+  return address;
+}
+
 void make_current(int device) {
   check_cuda(cudaSetDevice(device), "choosing a GPU");
 }

@@ -1,0 +1,24 @@
+#include "hstu/comm/device_transport.h"
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+
+void DeviceTransport::exchange(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
+                               const Stream& stream) {
+  std::vector<DeviceMessage> to_others, from_others, to_itself, from_itself;
+  for (const DeviceMessage& message : sends)
+    if (message.bytes > 0) (message.rank == rank() ? to_itself : to_others).push_back(message);
+  for (const DeviceMessage& message : receives)
+    if (message.bytes > 0) (message.rank == rank() ? from_itself : from_others).push_back(message);
+  require(to_itself.size() == from_itself.size(), "rank {} sends itself {} messages and receives {}", rank(),
+          to_itself.size(), from_itself.size());
+  if (!to_others.empty() || !from_others.empty()) move(to_others, from_others, stream);
+  for (std::size_t i = 0; i < to_itself.size(); ++i) {
+    require(to_itself[i].bytes == from_itself[i].bytes, "rank {} sends itself {} bytes and receives {}",
+            rank(), to_itself[i].bytes, from_itself[i].bytes);
+    copy_bytes(from_itself[i].data, to_itself[i].data, static_cast<std::size_t>(to_itself[i].bytes), stream);
+  }
+}
+
+}  // namespace hstu

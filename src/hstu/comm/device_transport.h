@@ -1,0 +1,56 @@
+// DeviceTransport: messages between the GPUs of a group of ranks, one GPU a rank. They are work on a stream,
+// like kernels: nothing here waits for the GPU, except where messages go through the host's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hstu/comm/communicator.h"
+#include "hstu/device/stream.h"
+
+namespace hstu {
+
+struct DeviceMessage {
+  int rank = 0;               // where it goes to, or comes from
+  std::byte* data = nullptr;  // in the memory of this rank's GPU
+  std::int64_t bytes = 0;
+};
+
+class DeviceTransport {
+ public:
+  virtual ~DeviceTransport() = default;
+
+  virtual int rank() const = 0;  // 0 .. size() - 1
+  virtual int size() const = 0;
+  virtual std::string name() const = 0;  // for people: "NCCL 2.27.3"
+
+  // Sends and receives all of these. All ranks call it together and in the same order, always with the same
+  // stream. The messages of one rank to another arrive in the order of `sends`, and each must be received
+  // with its size. Memory that is received into must not be sent.
+  void exchange(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
+                const Stream& stream);
+
+ protected:
+  // The messages to and from other ranks, none of them empty.
+  virtual void move(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
+                    const Stream& stream) = 0;
+};
+
+// Through NCCL, which is loaded when it is first needed: libnccl.so.2 from the places where the system looks
+// for libraries. UsageError naming what is missing. All ranks of `comm` call it together; `device` is this
+// rank's alone.
+std::unique_ptr<DeviceTransport> nccl_transport(Communicator& comm, Device device);
+
+// Through the host's memory and `comm`, which must outlive it: slow, and the specification of the other one.
+std::unique_ptr<DeviceTransport> staged_transport(Communicator& comm);
+
+// values (n) on the GPU of `stream` become their sums over all ranks, added in the order of ranks: every rank
+// gets the same bits, on every run and through every transport. Takes scratch memory of n floats from
+// `memory`.
+void all_reduce_sum(float* values, std::int64_t n, DeviceTransport& ranks, MemoryPool& memory);
+
+}  // namespace hstu
