@@ -1,38 +1,11 @@
-// Whole runs over ranks: threads of this process take the places of processes.
+// Whole runs over ranks on processors.
 #include <cmath>
 
-#include "hstu/comm/thread_group.h"
 #include "hstu/comm/transport.h"
-#include "hstu/training/follower.h"
-#include "training/run_fixture.h"
+#include "training/ranked_run.h"
 
 namespace hstu::testing {
 namespace {
-
-class RankedRun : public RunTest {
- protected:
-  RankedRun() {
-    options_.training.batch_size = 7;
-    options_.training.max_steps = 12;
-  }
-
-  TrainRequest request(const std::string& name, bool resume) const {
-    return {.options = options_,
-            .folder = open_run_folder(folder_ / name),
-            .version = "test",
-            .resume = resume,
-            .allowed_changes = {"training.max_steps"}};
-  }
-  TrainResult run_on(int ranks, const std::string& name, bool resume = false) {
-    if (!resume) create_run_folder(folder_ / name, options_);
-    TrainResult result;
-    run_ranks(ranks, [&](Communicator& comm) {
-      if (comm.rank() > 0) return follow(request(name, resume), comm);
-      result = train(request(name, resume), comm);
-    });
-    return result;
-  }
-};
 
 TEST_F(RankedRun, EveryWorldSizeTrainsTheSameModel) {
   const TrainResult alone = run("alone");
@@ -69,6 +42,11 @@ TEST_F(RankedRun, TheDivisionOfBatchesDoesNotMatter) {
     options_.training.balance = balance;
     const TrainResult result = run_on(3, std::string(word_of(kBalances, balance)));
     EXPECT_NEAR(*result.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+    for (const Json& line : log(std::string(word_of(kBalances, balance)), "train")) {
+      EXPECT_GT(line.at("work_max_over_mean_of_slices"), 1.0);
+      const double before = line.at("work_max_over_mean_of_slices"), after = line.at("work_max_over_mean");
+      EXPECT_TRUE(balance == Balance::none ? after == before : after <= before);
+    }
   }
 }
 

@@ -35,6 +35,8 @@ struct LoaderOptions {
   // batch. Not set: contiguous_partition(). A rank may have none.
   int rank = 0, ranks = 1;
   std::function<Division(std::span<const std::int64_t> tokens, int ranks)> divide = {};
+  // Adds columns to every batch, on the thread that builds it, before it is copied.
+  std::function<void(Batch&)> finish = {};
   // Where the batches are read. For a stream of a GPU each batch is built in page-locked memory and copied
   // there on a stream of the loader's own, beside the work of `compute`.
   Stream compute = {};

@@ -41,10 +41,11 @@ struct TrainWords {
   RankWords ranks;
 };
 
-// Replaces "auto", so that a run continues on the kind of device on which it began.
+// Replaces "auto", so that a run continues on the kind of device on which it began. Which GPU "cuda" is, each
+// rank finds out by itself.
 void settle_device(RunOptions& options) {
   const DeviceChoice choice = choose_device(options.device);
-  options.device = to_string(choice.device);
+  if (options.device == "auto") options.device = choice.device.is_host() ? "host" : "cuda";
   tell("device: {} ({})\n", options.device, choice.why);
 }
 
@@ -118,9 +119,6 @@ TrainRequest request_of(const TrainWords& words, Communicator& comm) {
   if (comm.rank() == 0) request = words.resume.empty() ? new_request(words) : resume_request(words);
   const Path folder = text_of_rank_0(request.folder.path, comm);
   if (comm.rank() > 0) request = follower_request(words, folder);
-  if (comm.size() > 1 && request.options.device != "host")
-    fail_usage("several ranks train on the processors so far, and device = \"{}\": add --set device=host",
-               request.options.device);
   request.version = version();
   request.stop = &stop_requested;
   request.profile = profile;

@@ -19,8 +19,14 @@ std::int64_t id_at(const EmbeddingTable& table, std::int64_t slot) {
 }  // namespace
 
 void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
-  require(gradients.size() == tables_.size() && selection.tables.size() == tables_.size(),
+  require(gradients.size() == tables_.size() && (selection.sent || selection.tables.size() == tables_.size()),
           "expected gradients of {} tables, found {}", tables_.size(), gradients.size());
+  if (tables_.gpus() != nullptr) {
+    for (Part& part : selection.sent ? send_gradients(tables_, *selection.sent, gradients)
+                                     : gather_gradients(tables_, selection, gradients))
+      parts_.push_back(std::move(part));
+    return;
+  }
   for (auto& [ids, slots] : selection.tables) ids = ids.device().is_host() ? ids.copy() : Tensor();
   parts_.push_back({std::move(selection), std::move(gradients)});
 }
@@ -28,7 +34,8 @@ void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
 void RowGradients::merge(Communicator& comm) {
   if (comm.size() == 1 && parts_.size() <= 1) return;
   if (!tables_.device().is_host()) {
-    check(comm.size() == 1, "tables in a GPU's memory do not take gradients of several ranks yet");
+    // What other ranks have sent is among the parts.
+    require(comm.size() == 1 || tables_.gpus() != nullptr, "tables on GPUs are not shared over the ranks");
     for (std::size_t p = 0; p < parts_.size(); ++p)
       tables_.merge(parts_[p].selection, parts_[p].gradients, p == 0);
     return;

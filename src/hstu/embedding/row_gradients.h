@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hstu/comm/communicator.h"
+#include "hstu/embedding/device_ranks.h"
 #include "hstu/embedding/split_rows.h"
 #include "hstu/embedding/table_set.h"
 
@@ -18,12 +19,13 @@ class RowGradients {
   explicit RowGradients(TableSet& tables) : tables_(tables) {}
 
   // Adds the gradients (n_t, D) of one part's rows, one tensor per table; undefined: none. Copies ids in host
-  // memory, which belong to the batch, and keeps the tensors.
+  // memory, which belong to the batch, and keeps the tensors. Tables on the GPUs of several ranks: all ranks
+  // call it together, and the gradients travel to the ranks that have the rows.
   void add(RowSelection selection, std::vector<Tensor> gradients);
 
-  // Sums by row over all parts and ranks: parts in the order of add(), then ranks in their order. Tables that
-  // every rank has: all get all sums, with the same bits. Split tables: each rank gets the sums of its rows.
-  // Does not change a single part on one rank. Tables on a GPU: one rank.
+  // Sums by row over all parts and ranks, in an order that depends on nothing else. Tables that every rank
+  // has: all get all sums, with the same bits. Split tables: each rank gets the sums of its rows. Does not
+  // change a single part on one rank.
   void merge(Communicator& comm);
 
   // After merge(): updates every row that has a gradient once. Copies of all ranks remain equal.
@@ -37,17 +39,14 @@ class RowGradients {
   std::optional<BadGradient> first_bad() const;
 
  private:
-  struct Part {
-    RowSelection selection;
-    std::vector<Tensor> gradients;  // (n_t, D) each
-  };
+  using Part = OwnedGradients;
   // The ids and gradients of table t, of one part after another.
   RowsById rows_of(std::size_t t) const;
   // Appends the sums by row of table t.
   void add_sums(std::size_t t, const RowsById& rows, Part& sums) const;
 
   TableSet& tables_;
-  std::vector<Part> parts_;  // host: one after merge()
+  std::vector<Part> parts_;  // host: one after merge(); GPUs: one for each part of each rank
 };
 
 }  // namespace hstu

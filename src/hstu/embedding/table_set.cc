@@ -26,28 +26,38 @@ TableSet::TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimiz
   }
 }
 
-void TableSet::split_over(Communicator& comm) {
+void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, bool split, WireTypes wire) {
   require(comm.size() > 1 && rows_alive() == 0, "expected several ranks and no rows");
-  if (!device().is_host())
-    fail_usage("tables in a GPU's memory are not split over ranks yet: tables.place = \"host\"");
+  require(device().is_host() == (gpus == nullptr),
+          "expected a transport between GPUs for rows on GPUs alone");
   comm_ = &comm;
+  gpus_ = gpus;
+  wire_ = wire;
+  beyond_wire_ = Tensor::zeros({1}, DType::i64, where_);
+  if (!split) return;
   owners_ = {comm.rank(), comm.size()};
   for (const auto& table : tables_) table->set_owners(owners_);
 }
 
-RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access) {
-  require(ids.size() == size(), "expected ids for {} tables, found {}", size(), ids.size());
-  RowSelection selection;
+void TableSet::find_slots(std::span<const Tensor> ids, RowAccess access, std::span<Tensor> slots) {
+  require(ids.size() == size() && slots.size() == size(), "expected ids for {} tables, found {}", size(),
+          ids.size());
   std::vector<DeviceRows> lists;
   for (std::size_t t = 0; t < size(); ++t) {
-    Tensor slots = Tensor::empty({ids[t].size()}, DType::i64, where_);
     if (device().is_host())
-      tables_[t]->find_slots(numbers(ids[t]), access, slots.mutable_data<std::int64_t>());
+      tables_[t]->find_slots(numbers(ids[t]), access, slots[t].mutable_data<std::int64_t>());
     else
-      lists.push_back({.store = &tables_[t]->store(), .ids = ids[t], .slots = slots, .values = {}});
-    selection.tables.push_back({ids[t], std::move(slots)});
+      lists.push_back({.store = &tables_[t]->store(), .ids = ids[t], .slots = slots[t], .values = {}});
   }
   if (!lists.empty()) access == RowAccess::train ? cuda::create_slots(lists) : cuda::find_slots(lists);
+}
+
+RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access) {
+  std::vector<Tensor> slots;
+  for (const Tensor& of_table : ids) slots.push_back(Tensor::empty({of_table.size()}, DType::i64, where_));
+  find_slots(ids, access, slots);
+  RowSelection selection;
+  for (std::size_t t = 0; t < size(); ++t) selection.tables.push_back({ids[t], std::move(slots[t])});
   return selection;
 }
 
@@ -114,6 +124,10 @@ void TableSet::merge(const RowSelection& selection, std::span<const Tensor> grad
     lists.back().values = gradients[t];
   }
   cuda::merge(lists, is_first_part);
+}
+
+std::int64_t TableSet::values_beyond_wire() const {
+  return beyond_wire_.defined() ? beyond_wire_.to_host(stream()).data<std::int64_t>()[0] : 0;
 }
 
 std::int64_t TableSet::rows_alive() const {

@@ -10,18 +10,27 @@
 #include <vector>
 
 #include "hstu/comm/communicator.h"
+#include "hstu/comm/device_transport.h"
 #include "hstu/embedding/table.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu {
 
 // The rows that one batch reads, on the device of the tables. `ids` belong to the caller and must outlive it.
+struct SentRows;
 struct RowSelection {
   struct OfTable {
     Tensor ids;    // (n) i64, each once
     Tensor slots;  // (n) i64
   };
   std::vector<OfTable> tables;  // one per table
+  std::shared_ptr<const SentRows>
+      sent;  // in place of slots: rows that other ranks' GPUs have (device_ranks.h)
+};
+
+// In which rows of split tables on GPUs travel: f32, bf16 or f16.
+struct WireTypes {
+  DType rows = DType::f32, gradients = DType::f32;
 };
 
 // The first row of gradients that has a value that is not finite.
@@ -39,6 +48,8 @@ class TableSet {
 
   // Looks up ids[t] (n_t) i64, each once, in table t.
   RowSelection select(std::span<const Tensor> ids, RowAccess access);
+  // The same into slots[t] (n_t) i64.
+  void find_slots(std::span<const Tensor> ids, RowAccess access, std::span<Tensor> slots);
   // The selected rows: (n_t, D) in f32, one tensor per table.
   std::vector<Tensor> gather(const RowSelection& selection) const;
   // Updates the selected rows by gradients (n_t, D) in f32, one tensor per table; an undefined one leaves its
@@ -50,18 +61,27 @@ class TableSet {
   // selected to the gradient there, and removes the row from this selection.
   void merge(const RowSelection& selection, std::span<const Tensor> gradients, bool is_first_part);
 
-  // Before the first row: each rank holds the rows that owners() gives it, and split_rows.h moves them.
-  // `comm`, of more than one rank, must outlive the tables. Without it every rank has a copy of every row.
-  void split_over(Communicator& comm);
-  bool is_split() const { return comm_ != nullptr; }
+  // Before the first row: the ranks of `comm`, which are several, share the tables; `gpus` joins the GPUs
+  // that hold them (null: they are on the host). Both must outlive the tables. Split tables: each rank holds
+  // the rows that owners() gives it, and split_rows.h or device_ranks.h moves them. Otherwise every rank has
+  // a copy of every row.
+  void share_over(Communicator& comm, DeviceTransport* gpus, bool split, WireTypes wire = {});
+  bool is_split() const { return owners_.ranks > 1; }
   const RowOwners& owners() const { return owners_; }
-  Communicator& comm() const { return *comm_; }  // of split tables
+  Communicator& comm() const { return *comm_; }
+  DeviceTransport* gpus() const { return gpus_; }
+  const WireTypes& wire() const { return wire_; }
+  // Values of rows and gradients that this rank has sent and that the type of the wire could not hold: (1)
+  // i64 on the tables' device, and on the host.
+  Tensor wire_counter() const { return beyond_wire_; }
+  std::int64_t values_beyond_wire() const;
 
   std::size_t size() const { return tables_.size(); }
   EmbeddingTable& operator[](std::size_t i) { return *tables_[i]; }
   const EmbeddingTable& operator[](std::size_t i) const { return *tables_[i]; }
   Device device() const { return where_.device(); }
   const Stream& stream() const { return where_.stream; }
+  const Context& context() const { return where_; }
 
   std::int64_t rows_alive() const;
   std::int64_t bytes() const;
@@ -70,7 +90,10 @@ class TableSet {
   Context where_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;
   RowOwners owners_;
-  Communicator* comm_ = nullptr;
+  Communicator* comm_ = &one_rank();
+  DeviceTransport* gpus_ = nullptr;
+  WireTypes wire_;
+  Tensor beyond_wire_;
 };
 
 }  // namespace hstu

@@ -3,6 +3,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/embedding/device_rows.h"
+#include "hstu/embedding/wire_rows.h"
 
 namespace hstu::cuda {
 namespace {
@@ -32,6 +33,12 @@ void merge(std::span<const DeviceRows>, bool) {
   refuse();
 }
 std::optional<NotFiniteRow> first_not_finite(std::span<const DeviceRows>) {
+  refuse();
+}
+void to_wire(std::span<const WireRows>, Tensor, const Stream&) {
+  refuse();
+}
+void from_wire(std::span<const WireRows>, const Stream&) {
   refuse();
 }
 

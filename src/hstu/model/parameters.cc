@@ -45,13 +45,25 @@ std::int64_t ParameterSet::count() const {
 }
 
 void ParameterSet::clear_gradients(const Stream& stream) const {
+  if (gradients_.defined()) {
+    Tensor all = gradients_;
+    return all.fill_zero(stream);
+  }
   for (const auto& parameter : parameters_) parameter->gradient.fill_zero(stream);
 }
 
 void ParameterSet::move_to(const Context& context) {
+  constexpr std::int64_t kAlignment = 64;  // elements: 256 bytes in fp32
+  const auto padded = [](std::int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; };
+  std::int64_t size = 0;
+  for (const auto& parameter : parameters_) size += padded(parameter->value.size());
+  gradients_ = Tensor::zeros({size}, type_, context);
+  std::int64_t at = 0;
   for (const auto& parameter : parameters_) {
+    const std::int64_t n = parameter->value.size();
     parameter->value = parameter->value.copy(context);
-    parameter->gradient = parameter->gradient.copy(context);
+    parameter->gradient = gradients_.row_range(at, at + n).reshaped(parameter->value.shape());
+    at += padded(n);
   }
 }
 

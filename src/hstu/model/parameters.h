@@ -34,14 +34,17 @@ class ParameterSet {
   NamedTensors all() const;
   std::int64_t count() const;  // number of values
   void clear_gradients(const Stream& stream = {}) const;
-  // Moves values and gradients to the context's device.
+  // Moves values and gradients to the context's device, a GPU.
   void move_to(const Context& context);
+  // After move_to(): all gradients as one tensor (n); what is between them is 0.
+  const Tensor& gradients() const { return gradients_; }
   const Parameter& find(const std::string& name) const;
 
  private:
   std::uint64_t seed_;
   DType type_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
+  Tensor gradients_;
 };
 
 }  // namespace hstu

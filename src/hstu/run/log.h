@@ -45,8 +45,9 @@ struct RunFacts {
 // Counts by name in a train line.
 struct LearnerCounts {
   using ByName = std::vector<std::pair<std::string, std::int64_t>>;
-  ByName table_rows;  // rows that exist, by table
-  ByName bad_ids;     // ids outside their table, by feature
+  ByName table_rows;             // rows that exist, by table
+  ByName bad_ids;                // ids outside their table, by feature
+  std::int64_t beyond_wire = 0;  // values that became infinite between ranks
 };
 
 class RunLog {

@@ -98,9 +98,19 @@ void describe(ConfigFields& f, SparseOptimizerSection& o) {
 void describe(ConfigFields& f, TablesSection& o) {
   f.choice("ranks", o.ranks, kTableRanks,
            "with several ranks: each row on one of them, or a copy of every row on each");
+  f.choice("wire_rows", o.wire_rows, kWireTypes,
+           "split tables on GPUs: the type in which rows travel to the ranks that read them");
+  f.choice("wire_gradients", o.wire_gradients, kWireTypes,
+           "split tables on GPUs: the type in which gradients travel to the ranks that have the rows");
   f.choice("place", o.place, kTablePlaces,
            "of the rows and their optimizer's state: in the memory of the training device, or on the host, "
            "from where the rows of every batch are copied");
+}
+
+void describe(ConfigFields& f, RanksSection& o) {
+  f.choice(
+      "gpu_messages", o.gpu_messages, kGpuMessages,
+      "between the GPUs of several ranks: through NCCL, or through the memory of the host, which is slow");
 }
 
 void describe(ConfigFields& f, ScheduleSection& o) {
@@ -220,6 +230,7 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.section("dense_optimizer", o.dense, "of weights and biases");
   f.section("sparse_optimizer", o.sparse, "of embedding rows");
   f.section("tables", o.tables, "the embedding tables");
+  f.section("ranks", o.ranks, "the processes that share a run");
   f.section("schedule", o.schedule, "of both learning rates");
   f.section("evaluation", o.evaluation, "what is held out and when it is scored");
   f.section("checkpoint", o.checkpoint,

@@ -58,9 +58,23 @@ enum class TableRanks { split, copy };
 inline constexpr Choice<TableRanks> kTableRanks[] = {{"split", TableRanks::split},
                                                      {"copy", TableRanks::copy}};
 
+// The type in which rows travel between the GPUs of several ranks.
+inline constexpr Choice<DType> kWireTypes[] = {
+    {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}};
+
 struct TablesSection {
   TablePlace place = TablePlace::device;
   TableRanks ranks = TableRanks::split;
+  DType wire_rows = DType::f32, wire_gradients = DType::f32;
+};
+
+// How GPUs of several ranks send each other rows and gradients.
+enum class GpuMessages { nccl, host };
+inline constexpr Choice<GpuMessages> kGpuMessages[] = {{"nccl", GpuMessages::nccl},
+                                                       {"host", GpuMessages::host}};
+
+struct RanksSection {
+  GpuMessages gpu_messages = GpuMessages::nccl;
 };
 
 // Shared by both optimizers; each has its own base rate.
@@ -145,6 +159,7 @@ struct RunOptions {
   DenseOptimizerSection dense;
   SparseOptimizerSection sparse;
   TablesSection tables;
+  RanksSection ranks;
   ScheduleSection schedule;
   EvaluationSection evaluation;
   CheckpointSection checkpoint;

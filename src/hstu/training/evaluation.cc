@@ -10,6 +10,7 @@
 #include "hstu/batching/loader.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
+#include "hstu/training/routes.h"
 
 namespace hstu {
 namespace {
@@ -43,6 +44,7 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
                  .part_tokens = options.training.micro_batch_tokens,
                  .rank = comm.rank(),
                  .ranks = comm.size(),
+                 .finish = with_routes(learner),
                  .compute = learner.compute.stream});
   // Of one global batch, whose samples then have the order of one rank.
   std::vector<RankingSamples> mine(samples_.size());

@@ -5,6 +5,8 @@
 
 #include "hstu/balance/work.h"
 #include "hstu/model/layer_flops.h"
+#include "hstu/training/rank_device.h"
+#include "hstu/training/routes.h"
 
 namespace hstu {
 
@@ -14,7 +16,7 @@ Experiment::Experiment(const RunOptions& options, Communicator& comm)
       anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
       samples_(dataset_, task_.data),
       evaluation_samples_(dataset_, task_.evaluation),
-      device_(choose_device(options)),
+      device_(choose_device(options, comm)),
       learner_(options, std::move(task_.model), open_device(device_.device), comm) {
   check_consistency(options);
 }
@@ -40,6 +42,7 @@ namespace {
 // How the ranks divide a batch.
 Division divide(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
                 int ranks) {
+  const Partition slices = contiguous_partition(tokens.size(), ranks);
   const bool equal_sizes = balance == Balance::nvidia && tokens.size() % static_cast<std::size_t>(ranks) == 0;
   std::vector<std::int64_t> work;
   work.reserve(tokens.size());
@@ -52,9 +55,11 @@ Division divide(Balance balance, const HstuStackConfig& stack, std::span<const s
       work.push_back(layer_flops(stack.layer, causal_mask(n), static_cast<std::int32_t>(n)).step());
   }
   Division division;
-  division.parts = equal_sizes ? equal_size_partition(work, ranks) : balanced_partition(work, ranks);
+  division.parts = balance == Balance::none ? slices
+                   : equal_sizes            ? equal_size_partition(work, ranks)
+                                            : balanced_partition(work, ranks);
   division.imbalance = imbalance(work, division.parts);
-  division.imbalance_of_slices = imbalance(work, contiguous_partition(work.size(), ranks));
+  division.imbalance_of_slices = imbalance(work, slices);
   return division;
 }
 
@@ -63,20 +68,18 @@ Division divide(Balance balance, const HstuStackConfig& stack, std::span<const s
 std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm) {
   const RunOptions& options = experiment.options();
   Learner& learner = experiment.learner();
-  std::function<Division(std::span<const std::int64_t>, int)> division;
-  if (options.training.balance != Balance::none) {
-    division = [balance = options.training.balance, stack = learner.model->layers()](
-                   std::span<const std::int64_t> tokens, int ranks) {
-      return divide(balance, stack, tokens, ranks);
-    };
-  }
+  const auto division = [balance = options.training.balance, stack = learner.model->layers()](
+                            std::span<const std::int64_t> tokens, int ranks) {
+    return divide(balance, stack, tokens, ranks);
+  };
   return std::make_unique<Loader>(experiment.samples(), learner.model->layout(), experiment.schedule(start),
                                   LoaderOptions{.workers = static_cast<int>(options.data.workers),
                                                 .ready = training_batches_ready(options),
                                                 .part_tokens = options.training.micro_batch_tokens,
                                                 .rank = comm.rank(),
                                                 .ranks = comm.size(),
-                                                .divide = std::move(division),
+                                                .divide = division,
+                                                .finish = with_routes(learner),
                                                 .compute = learner.compute.stream});
 }
 

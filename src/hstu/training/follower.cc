@@ -8,7 +8,6 @@
 #include "hstu/run/state.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/evaluation.h"
-#include "hstu/training/over_ranks.h"
 #include "hstu/training/run_parts.h"
 #include "hstu/training/step.h"
 #include "hstu/training/turn.h"
@@ -65,7 +64,7 @@ class Follower {
     train_step(experiment_.learner(), context, next_part);
     ++state_.step;
     any_stops(request_.stop, comm_);
-    rows_alive(experiment_.learner().tables, comm_);
+    if (state_.step % request_.options.metrics.every_steps == 0) counts_of(experiment_.learner(), comm_);
   }
 
   const TrainRequest& request_;

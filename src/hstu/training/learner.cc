@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "hstu/embedding/split_rows.h"
+#include "hstu/training/rank_device.h"
+#include "hstu/training/routes.h"
 
 namespace hstu {
 namespace {
@@ -31,11 +33,21 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
     : options(run),
       compute(std::move(where)),
       model(moved(std::move(trained), compute, run.precision)),
+      gpus(gpu_transport(run, compute.device(), comm)),
       tables(table_configs(*model), row_optimizer(run.sparse), run.seed,
              run.tables.place == TablePlace::device ? compute : host_context()),
       dense_optimizer(model->parameters().all(), run.dense.config, compute),
       bad_ids(run.on_bad_id, model->features()) {
-  if (comm.size() > 1 && run.tables.ranks == TableRanks::split) tables.split_over(comm);
+  if (comm.size() == 1) return;
+  const bool split = run.tables.ranks == TableRanks::split;
+  const bool exact = run.tables.wire_rows == DType::f32 && run.tables.wire_gradients == DType::f32;
+  if (!exact && (tables.device().is_host() || !split)) {
+    fail_usage(
+        "tables.wire_rows and tables.wire_gradients are for split tables in the memory of GPUs: set both to "
+        "\"fp32\", or tables.ranks = \"split\" and tables.place = \"device\" on a GPU");
+  }
+  tables.share_over(comm, tables.device().is_host() ? nullptr : gpus.get(), split,
+                    {run.tables.wire_rows, run.tables.wire_gradients});
 }
 
 BatchRows rows_of(Learner& learner, const Batch& batch, RowAccess access) {
@@ -43,6 +55,12 @@ BatchRows rows_of(Learner& learner, const Batch& batch, RowAccess access) {
   if (!learner.tables.is_split()) {
     rows.selection = select_rows(learner, batch, access);
     rows.leaves = leaves_of(learner.tables, rows.selection, learner.compute);
+    return rows;
+  }
+  if (learner.tables.gpus() != nullptr) {
+    FetchedRows fetched = fetch_rows(learner.tables, routes_of(learner.model->features(), batch), access);
+    for (Tensor& values : fetched.rows) rows.leaves.emplace_back(std::move(values));
+    rows.selection.sent = std::move(fetched.sent);
     return rows;
   }
   std::vector<Tensor> ids;

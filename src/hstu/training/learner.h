@@ -21,7 +21,8 @@ struct Learner {
   RunOptions options;
   Context compute;
   std::unique_ptr<Model> model;
-  TableSet tables;  // one per feature, in the order of Model::features()
+  std::unique_ptr<DeviceTransport> gpus;  // of the ranks; null: one rank, or ranks on processors
+  TableSet tables;                        // one per feature, in the order of Model::features()
   DenseOptimizer dense_optimizer;
   BadIds bad_ids;  // of training
 };

@@ -71,9 +71,11 @@ RunFacts facts_of(const Experiment& experiment) {
   return facts;
 }
 
-LearnerCounts counts_of(const Learner& learner, std::span<const std::int64_t> table_rows) {
+LearnerCounts counts_of(const Learner& learner, Communicator& comm) {
   LearnerCounts counts;
   const TableSet& tables = learner.tables;
+  const std::vector<std::int64_t> table_rows = rows_alive(tables, comm);
+  counts.beyond_wire = comm.sum(tables.values_beyond_wire());
   for (std::size_t t = 0; t < tables.size(); ++t)
     counts.table_rows.emplace_back(tables[t].config().name, table_rows[t]);
   for (const BadIds::Feature& feature : learner.bad_ids.features())

@@ -1,8 +1,6 @@
 // The learner as sections of checkpoints and as facts and counts for the log.
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <vector>
 
 #include "hstu/checkpoint/section.h"
@@ -24,7 +22,7 @@ RunState load_run(const Checkpoint& checkpoint, Experiment& experiment);
 RunState load_run_for_other_data(const Checkpoint& checkpoint, Experiment& experiment);
 
 RunFacts facts_of(const Experiment& experiment);
-// `table_rows`: of each table, over all ranks.
-LearnerCounts counts_of(const Learner& learner, std::span<const std::int64_t> table_rows);
+// Of all ranks, which call it together.
+LearnerCounts counts_of(const Learner& learner, Communicator& comm);
 
 }  // namespace hstu

@@ -116,13 +116,14 @@ double sum_of_losses(const Gathered& gathered, const Context& context) {
 
 void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, const StepContext& context) {
   Communicator& comm = context.comm;
-  const Stream& stream = context.compute.stream;
-  if (comm.size() > 1) {
+  if (learner.gpus != nullptr) {
+    Tensor all = learner.model->parameters().gradients();
+    all_reduce_sum(all.mutable_data<float>(), all.size(), *learner.gpus, *context.compute.memory);
+  } else if (comm.size() > 1) {
     for (Parameter* parameter : learner.model->parameters().all()) {
-      Tensor gradient = parameter->gradient.to_host(stream);  // the gradient itself on the host
+      Tensor& gradient = parameter->gradient;
       comm.all_reduce_sum(
           std::span(gradient.mutable_data<float>(), static_cast<std::size_t>(gradient.size())));
-      if (!parameter->gradient.device().is_host()) parameter->gradient.copy_from(gradient, stream);
     }
   }
   gathered.row_gradients.merge(comm);

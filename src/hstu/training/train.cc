@@ -127,6 +127,7 @@ class Run {
   RunFacts facts() const {
     RunFacts facts = facts_of(experiment_);
     facts.version = request_.version;
+    if (facts.peak_flops) *facts.peak_flops *= comm_.size();  // as the FLOPs of its lines are of all ranks
     facts.warm_start = warm_start_;
     return facts;
   }
@@ -202,14 +203,13 @@ class Run {
       stepped_ = true;
       profiler_.end_step(state_.step, result);
       others_stop_ = any_stops(request_.stop, comm_);
-      const std::vector<std::int64_t> table_rows = rows_alive(experiment_.learner().tables, comm_);
       state_.samples += result.samples;
       state_.next = loaded->next;
       state_.window_end = loaded->window_end;
       if (loaded->window_end) ++state_.windows_done;
       metrics_.add_step(result.predictions);
       log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_, metrics_,
-                [&] { return counts_of(experiment_.learner(), table_rows); });
+                [&] { return counts_of(experiment_.learner(), comm_); });
       if (const auto reason = settle()) return *reason;
     }
   }

@@ -1,0 +1,28 @@
+// Rows of tables in a GPU's memory on their way to other ranks and back: in another order and in another
+// type.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "hstu/tensor/tensor.h"
+
+namespace hstu {
+
+struct WireRows {
+  Tensor rows;    // (n, D) f32
+  Tensor places;  // (n) i32, each once: row places[i] travels as row i; undefined: in their order
+  Tensor wire;    // (n, D) f32, bf16 or f16, one type for all lists
+};
+
+// All put their work on the stream: one launch for all lists. All throw Error in a build without CUDA.
+namespace cuda {
+
+// rows -> wire. Values are rounded to nearest; beyond (1) i64: adds the number of finite values that the type
+// of the wire cannot hold, which become infinite there.
+void to_wire(std::span<const WireRows> lists, Tensor beyond, const Stream& stream);
+// wire -> rows
+void from_wire(std::span<const WireRows> lists, const Stream& stream);
+
+}  // namespace cuda
+}  // namespace hstu

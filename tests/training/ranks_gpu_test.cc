@@ -1,0 +1,103 @@
+// Whole runs over ranks on GPUs: one after another on one GPU with messages through the host, and each on a
+// GPU of its own with NCCL where there are two.
+#include "hstu/device/device.h"
+#include "training/ranked_run.h"
+
+namespace hstu::testing {
+namespace {
+
+class RankedRunOnGpus : public RankedRun {
+ protected:
+  RankedRunOnGpus() {
+    options_.device = "cuda";
+    options_.ranks.gpu_messages = GpuMessages::host;
+  }
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  }
+  void expect_the_model_of_one_rank(const TrainResult& result, const TrainResult& alone) {
+    EXPECT_EQ(result.steps, alone.steps);
+    EXPECT_EQ(result.samples, alone.samples);
+    EXPECT_NEAR(*result.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+  }
+};
+
+TEST_F(RankedRunOnGpus, EveryWorldSizeTrainsTheSameModel) {
+  const TrainResult alone = run("alone");
+  ASSERT_TRUE(alone.evaluation);
+  const std::vector<Json> expected = log("alone", "train");
+  for (const int ranks : {2, 3}) {
+    const std::string name = std::to_string(ranks);
+    expect_the_model_of_one_rank(run_on(ranks, name), alone);
+    const std::vector<Json> lines = log(name, "train");
+    ASSERT_EQ(lines.size(), expected.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_NEAR(lines[i].at("loss"), expected[i].at("loss").get<double>(), 1e-5);
+      EXPECT_EQ(lines[i].at("table_rows"), expected[i].at("table_rows"));
+    }
+  }
+}
+
+TEST_F(RankedRunOnGpus, CopiesPartsAndTablesOnTheHostTrainTheSameModel) {
+  const TrainResult alone = run("alone");
+  options_.tables.ranks = TableRanks::copy;
+  expect_the_model_of_one_rank(run_on(2, "copies"), alone);
+  options_.training.micro_batch_tokens = 40;
+  expect_the_model_of_one_rank(run_on(2, "parts of copies"), alone);
+  options_.tables.ranks = TableRanks::split;
+  expect_the_model_of_one_rank(run_on(3, "parts"), alone);
+  options_.tables.place = TablePlace::host;
+  expect_the_model_of_one_rank(run_on(2, "host"), alone);
+}
+
+TEST_F(RankedRunOnGpus, TheSameWorldSizeGivesTheSameBytesAndResumes) {
+  run_on(2, "a");
+  run_on(2, "b");
+  expect_same_run("a", "b");
+  options_.training.max_steps = 5;
+  run_on(2, "halves");
+  options_.training.max_steps = 12;
+  run_on(2, "halves", true);
+  EXPECT_EQ(newest_checkpoint(folder_ / "halves").at("dense.safetensors"),
+            newest_checkpoint(folder_ / "a").at("dense.safetensors"));
+  const TrainResult alone = run("alone");
+  expect_the_model_of_one_rank(alone, run_on(1, "halves", true));
+}
+
+TEST_F(RankedRunOnGpus, NcclGivesTheBitsOfMessagesThroughTheHost) {
+  if (cuda_device_count() < 2) GTEST_SKIP() << "needs two GPUs";
+  for (const TableRanks tables : {TableRanks::split, TableRanks::copy}) {
+    options_.tables.ranks = tables;
+    const std::string name(word_of(kTableRanks, tables));
+    options_.ranks.gpu_messages = GpuMessages::host;
+    run_on(2, name + " host");
+    options_.ranks.gpu_messages = GpuMessages::nccl;
+    run_on(2, name + " nccl");
+    const auto expected = newest_checkpoint(folder_ / (name + " host"));
+    const auto found = newest_checkpoint(folder_ / (name + " nccl"));
+    for (const auto& [file, bytes] : expected) {
+      if (!file.ends_with(".safetensors")) continue;
+      EXPECT_EQ(found.at(file), bytes) << name << " " << file;
+    }
+  }
+}
+
+TEST_F(RankedRunOnGpus, RowsMayTravelInSixteenBits) {
+  const TrainResult alone = run("alone");
+  for (const auto& [word, type] : kWireTypes) {
+    options_.tables.wire_rows = options_.tables.wire_gradients = type;
+    const TrainResult result = run_on(2, std::string(word));
+    EXPECT_NEAR(*result.evaluation->model.ne, *alone.evaluation->model.ne, type == DType::f32 ? 1e-5 : 0.02);
+    for (const Json& line : log(std::string(word), "train")) EXPECT_FALSE(line.contains("beyond_wire"));
+  }
+}
+
+TEST_F(RankedRunOnGpus, TwoRanksOnOneGpuAreRefusedByName) {
+  options_.device = "cuda:0";
+  options_.ranks.gpu_messages = GpuMessages::nccl;
+  EXPECT_NE(message_of<UsageError>([&] { run_on(2, "run"); }).find("ranks 0 and 1 use the same GPU"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace hstu::testing
