@@ -29,9 +29,11 @@ TEST(MessageGroup, ALargeSumHasTheOrderOfRanks) {
 
 TEST(MessageGroup, NamesTheRankThatDoesNotAnswer) {
   std::string message;
+  ::testing::internal::CaptureStderr();
   run_tcp_ranks(3,
                 [&](Communicator& comm) {
                   if (comm.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(2));
+                  comm.enter(16, "lookup");
                   try {
                     comm.barrier();
                   } catch (const LostRank& error) {
@@ -39,7 +41,11 @@ TEST(MessageGroup, NamesTheRankThatDoesNotAnswer) {
                   }
                 },
                 {.warn_seconds = 0.2, .give_up_seconds = 1});
-  EXPECT_THAT(message, HasSubstr("rank 0 of 3 has waited 1 s in all-gather 1 for rank 1"));
+  EXPECT_THAT(message,
+              HasSubstr("rank 0 of 3 has waited 1 s for rank 1 in barrier 1 of step 17, stage lookup"));
+  const std::string notices = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(notices, HasSubstr("gives up after 1 s. Stack:\n  "));
+  EXPECT_THAT(notices, HasSubstr("rank 2 of 3 has waited"));
 }
 
 TEST(MessageGroup, ARankThatEndsIsNoticedAtOnce) {

@@ -17,6 +17,7 @@
 #include "hstu/training/device_choice.h"
 #include "hstu/training/follower.h"
 #include "hstu/training/train.h"
+#include "hstu/training/turn.h"
 
 namespace hstu {
 namespace {
@@ -119,6 +120,7 @@ TrainRequest request_of(const TrainWords& words, Communicator& comm) {
   if (comm.rank() == 0) request = words.resume.empty() ? new_request(words) : resume_request(words);
   const Path folder = text_of_rank_0(request.folder.path, comm);
   if (comm.rank() > 0) request = follower_request(words, folder);
+  comm.set_patience(patience_of(request.options.ranks));
   request.version = version();
   request.stop = &stop_requested;
   request.profile = profile;

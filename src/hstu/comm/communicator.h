@@ -1,14 +1,15 @@
 // Communicator: the collectives of a group of ranks. Every rank of the group calls the same collectives in
 // the same order with matching sizes; a call returns when this rank's part is complete.
 //
-// Forms: one rank (nothing to exchange) and the threads of one process (thread_group.h), which is how every
-// sum over ranks is tested.
+// Forms: one rank (nothing to exchange), the threads of one process (thread_group.h), which is how every sum
+// over ranks is tested, and processes (message_group.h). One thread of a rank uses its communicator.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "hstu/base/error.h"
@@ -32,6 +33,29 @@ constexpr CommType comm_type_of<std::int64_t>() {
   return CommType::i64;
 }
 
+// How long a rank waits for others that make no progress.
+struct Patience {
+  double warn_seconds = 60;      // then it says on stderr what it waits for
+  double give_up_seconds = 600;  // then it throws LostRank (transport.h)
+};
+
+// What a rank does, for the words of one that waits.
+struct Activity {
+  std::int64_t step = -1;            // of training, from 0; -1: none yet
+  std::string_view stage = "start";  // a literal
+  std::string_view collective = "";  // the one under way, or the last
+  std::int64_t collectives = 0;      // so far, this one included; equal on all ranks
+};
+
+// Is told of the collectives of a rank, for profiles.
+class CollectiveTrace {
+ public:
+  virtual ~CollectiveTrace() = default;
+  // `name` is a literal. `bytes`: what this rank gives to the collective.
+  virtual void begin(std::string_view name, std::int64_t bytes) = 0;
+  virtual void end() = 0;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -39,10 +63,23 @@ class Communicator {
   virtual int rank() const = 0;  // 0 .. size() - 1
   virtual int size() const = 0;
 
+  // Of the following collectives. Groups that cannot lose a rank ignore it.
+  virtual void set_patience(const Patience& /*patience*/) {}
+  // What the following collectives belong to. `stage` is a literal.
+  void enter(std::string_view stage) { activity_.stage = stage; }
+  void enter(std::int64_t step, std::string_view stage) {
+    activity_.step = step;
+    activity_.stage = stage;
+  }
+  const Activity& activity() const { return activity_; }
+  // Is told of the following collectives; null: nobody.
+  void set_trace(CollectiveTrace* trace) { trace_ = trace; }
+
   // values[i] becomes the sum of values[i] over all ranks, added in the order of ranks in T: every rank gets
   // the same bits on every run.
   template <typename T>
   void all_reduce_sum(std::span<T> values) {
+    const Collective all_reduce(*this, "all-reduce", values.size_bytes());
     reduce(values.data(), values.size(), comm_type_of<T>());
   }
   template <typename T>
@@ -54,6 +91,7 @@ class Communicator {
   // The parts of all ranks one after another, in the order of ranks. Parts may differ in size and be empty.
   template <typename T>
   std::vector<T> all_gather(std::span<const T> mine) {
+    const Collective all_gather(*this, "all-gather", mine.size_bytes());
     const std::vector<std::int64_t> bytes = gather_sizes(static_cast<std::int64_t>(mine.size_bytes()));
     std::vector<T> all(sum_of(bytes) / sizeof(T));
     gather(mine.data(), bytes, all.data());
@@ -71,6 +109,7 @@ class Communicator {
     require(static_cast<int>(send_bytes.size()) == size() && sum_of(send_bytes) == send.size_bytes(),
             "all_to_all: expected {} counts that add to {} elements, found {} counts", size(), send.size(),
             send_counts.size());
+    const Collective all_to_all(*this, "all-to-all", send.size_bytes());
     const std::vector<std::int64_t> receive_bytes = exchange_sizes(send_bytes);
     std::vector<T> received(sum_of(receive_bytes) / sizeof(T));
     exchange(send.data(), send_bytes, received.data(), receive_bytes);
@@ -85,11 +124,15 @@ class Communicator {
   // `values` of rank `root` overwrite those of every rank.
   template <typename T>
   void broadcast(std::span<T> values, int root) {
+    const Collective broadcast(*this, "broadcast", rank() == root ? values.size_bytes() : 0);
     send_from(root, values.data(), values.size_bytes());
   }
 
   // Returns when every rank has called it.
-  virtual void barrier() = 0;
+  void barrier() {
+    const Collective barrier(*this, "barrier", 0);
+    meet();
+  }
 
  protected:
   // Sizes are in bytes but for reduce, which counts elements.
@@ -101,11 +144,33 @@ class Communicator {
   virtual void exchange(const void* send, std::span<const std::int64_t> send_bytes, void* receive,
                         std::span<const std::int64_t> receive_bytes) = 0;
   virtual void send_from(int root, void* data, std::size_t bytes) = 0;
+  virtual void meet() = 0;
 
  private:
+  // One collective, until the end of the scope.
+  class Collective {
+   public:
+    Collective(Communicator& comm, std::string_view name, std::size_t bytes) : trace_(comm.trace_) {
+      comm.activity_.collective = name;
+      ++comm.activity_.collectives;
+      if (trace_ != nullptr) trace_->begin(name, static_cast<std::int64_t>(bytes));
+    }
+    ~Collective() {
+      if (trace_ != nullptr) trace_->end();
+    }
+    Collective(const Collective&) = delete;
+    Collective& operator=(const Collective&) = delete;
+
+   private:
+    CollectiveTrace* trace_;
+  };
+
   static std::size_t sum_of(std::span<const std::int64_t> bytes) {
     return static_cast<std::size_t>(std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}));
   }
+
+  Activity activity_;
+  CollectiveTrace* trace_ = nullptr;
 };
 
 // The group of one rank. Stateless: one object serves the whole process.

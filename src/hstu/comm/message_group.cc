@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/stack.h"
 #include "hstu/base/terminal.h"
 
 namespace hstu {
@@ -40,7 +41,7 @@ class MessageGroup final : public Communicator {
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
-  void barrier() override { gather_sizes(0); }
+  void set_patience(const Patience& patience) override { patience_ = patience; }
 
  protected:
   void reduce(void* values, std::size_t count, CommType type) override {
@@ -79,7 +80,7 @@ class MessageGroup final : public Communicator {
       if (r != me()) transport_->send(static_cast<int>(r), mine, static_cast<std::size_t>(bytes[me()]));
       to += bytes[r];
     }
-    wait("all-gather");
+    wait();
   }
 
   std::vector<std::int64_t> exchange_sizes(std::span<const std::int64_t> send) override {
@@ -99,15 +100,17 @@ class MessageGroup final : public Communicator {
       from += send_bytes[r];
       to += receive_bytes[r];
     }
-    wait("all-to-all");
+    wait();
   }
 
   void send_from(int root, void* data, std::size_t bytes) override {
     for (int r = 0; r < size() && rank() == root; ++r)
       if (r != root) transport_->send(r, data, bytes);
     if (rank() != root) transport_->receive(root, data, bytes);
-    wait("broadcast");
+    wait();
   }
+
+  void meet() override { gather_sizes(0); }
 
  private:
   std::size_t ranks() const { return static_cast<std::size_t>(size()); }
@@ -122,8 +125,7 @@ class MessageGroup final : public Communicator {
       std::memcpy(to, mine, count);
   }
 
-  void wait(const char* collective) {
-    ++collectives_;
+  void wait() {
     Clock::time_point moved = Clock::now();
     std::uint64_t bytes = transport_->bytes_moved();
     bool warned = false;
@@ -133,20 +135,27 @@ class MessageGroup final : public Communicator {
         moved = Clock::now();
       }
       const double seconds = seconds_since(moved);
-      if (seconds < patience_.warn_seconds) continue;
-      const std::string words =
-          fmt::format("rank {} of {} has waited {:.0f} s in {} {} for rank {}", rank(), size(), seconds,
-                      collective, collectives_, fmt::join(transport_->waiting_for(), ", "));
-      if (seconds >= patience_.give_up_seconds)
-        throw LostRank(fmt::format("{}: it has ended, hangs or was stopped", words));
-      if (!warned) report("\nWARNING: {}; gives up after {:.0f} s\n", words, patience_.give_up_seconds);
+      if (seconds >= patience_.give_up_seconds) {
+        throw LostRank(
+            fmt::format("{}: it has ended, hangs or was stopped. If it only takes long, raise ranks.timeout",
+                        words_of_wait(seconds)));
+      }
+      if (warned || seconds < patience_.warn_seconds) continue;
+      report("\nWARNING: {}; gives up after {:.0f} s. Stack:\n{}", words_of_wait(seconds),
+             patience_.give_up_seconds, stack_of_this_thread());
       warned = true;
     }
   }
 
+  std::string words_of_wait(double seconds) const {
+    const Activity& now = activity();
+    return fmt::format("rank {} of {} has waited {:.0f} s for rank {} in {} {}{}, stage {}", rank(), size(),
+                       seconds, fmt::join(transport_->waiting_for(), ", "), now.collective, now.collectives,
+                       now.step < 0 ? "" : fmt::format(" of step {}", now.step + 1), now.stage);
+  }
+
   std::unique_ptr<Transport> transport_;
   Patience patience_;
-  std::uint64_t collectives_ = 0;  // so far; equal on all ranks
 };
 
 }  // namespace

@@ -12,11 +12,7 @@
 
 namespace hstu {
 
-struct Patience {
-  double warn_seconds = 60;      // without progress: names the ranks waited for on stderr
-  double give_up_seconds = 600;  // without progress: throws LostRank
-};
-
+// Throws LostRank if another rank ends, or makes no progress as long as `patience` says.
 std::unique_ptr<Communicator> message_group(std::unique_ptr<Transport> transport, Patience patience = {});
 
 }  // namespace hstu

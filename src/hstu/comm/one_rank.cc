@@ -9,7 +9,6 @@ class OneRank final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void barrier() override {}
 
  protected:
   void reduce(void*, std::size_t, CommType) override {}
@@ -25,6 +24,7 @@ class OneRank final : public Communicator {
     copy(send, bytes, receive);
   }
   void send_from(int, void*, std::size_t) override {}
+  void meet() override {}
 
  private:
   static void copy(const void* from, std::span<const std::int64_t> bytes, void* to) {

@@ -58,7 +58,6 @@ class ThreadRank final : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(shared_.posts.size()); }
-  void barrier() override { shared_.wait(); }
 
  protected:
   // Each rank adds one slice up, and hands the sums to all when nobody reads the terms any more.
@@ -111,6 +110,8 @@ class ThreadRank final : public Communicator {
     if (rank_ != root && bytes > 0) std::memcpy(data, from, bytes);
     shared_.wait();
   }
+
+  void meet() override { shared_.wait(); }
 
  private:
   // Shows the others what this rank brings, and returns when all have done so.

@@ -108,6 +108,9 @@ void describe(ConfigFields& f, TablesSection& o) {
 }
 
 void describe(ConfigFields& f, RanksSection& o) {
+  f.field("timeout", o.timeout,
+          "seconds that a rank waits for another one that makes no progress; then all end",
+          rule::between(1, 1e6));
   f.choice(
       "gpu_messages", o.gpu_messages, kGpuMessages,
       "between the GPUs of several ranks: through NCCL, or through the memory of the host, which is slow");

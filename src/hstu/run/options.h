@@ -74,6 +74,7 @@ inline constexpr Choice<GpuMessages> kGpuMessages[] = {{"nccl", GpuMessages::ncc
                                                        {"host", GpuMessages::host}};
 
 struct RanksSection {
+  double timeout = 600;  // seconds
   GpuMessages gpu_messages = GpuMessages::nccl;
 };
 

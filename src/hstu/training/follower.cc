@@ -32,7 +32,10 @@ class Follower {
     for (Turn turn = next_turn(comm_); turn != Turn::end; turn = next_turn(comm_)) {
       if (turn == Turn::step) step();
       if (turn == Turn::evaluate) evaluator_.run(request_.stop, comm_);
-      if (turn == Turn::save) serve_rows(experiment_.learner().tables);
+      if (turn == Turn::save) {
+        comm_.enter("save");
+        serve_rows(experiment_.learner().tables);
+      }
     }
   }
 

@@ -71,6 +71,7 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
               Gathered& gathered, StepResult& result) {
   sections.enter(kLookupSection);
   gathered.bad_ids.insert(gathered.bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
+  context.comm.enter(context.step, kLookupSection);
   const bool copied = learner.tables.device() != context.compute.device();
   BatchRows looked_up;
   const std::vector<Variable>& rows = looked_up.leaves;
@@ -116,6 +117,7 @@ double sum_of_losses(const Gathered& gathered, const Context& context) {
 
 void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, const StepContext& context) {
   Communicator& comm = context.comm;
+  comm.enter("dense gradients");
   if (learner.gpus != nullptr) {
     Tensor all = learner.model->parameters().gradients();
     all_reduce_sum(all.mutable_data<float>(), all.size(), *learner.gpus, *context.compute.memory);
@@ -126,6 +128,7 @@ void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, const StepCo
           std::span(gradient.mutable_data<float>(), static_cast<std::size_t>(gradient.size())));
     }
   }
+  comm.enter("row gradients");
   gathered.row_gradients.merge(comm);
 }
 
@@ -134,6 +137,7 @@ RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, 
   RankingSamples mine;
   for (const Scores& scores : gathered.scores)
     add_predictions(*learner.model, scores, context.compute.stream, std::span(&mine, 1));
+  context.comm.enter(kPredictionsStage);
   return gather(mine, context.comm);
 }
 
@@ -156,6 +160,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   // 2. Sums over the global batch. Every term is already divided by its number of supervised examples.
   sum_gradients_over_ranks(learner, gathered, context);
   result.loss = sum_of_losses(gathered, context.compute);
+  context.comm.enter("counts");
   sum_over_ranks(result, context.comm);
   learner.bad_ids.add(gather(gathered.bad_ids, context.comm));
   {

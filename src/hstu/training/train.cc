@@ -280,6 +280,7 @@ class Run {
     const Clock::time_point start = Clock::now();
     Path path;
     announce(Turn::save, comm_);
+    comm_.enter("save");
     try {
       const ServedRows served(experiment_.learner().tables);
       path = save_run(request_.folder.checkpoints(), origin(), state_, reason, state_sections(),

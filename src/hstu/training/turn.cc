@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hstu/base/error.h"
@@ -14,6 +15,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kNone = -1;
+constexpr std::string_view kTurnStage = "decision of rank 0";
 
 std::int64_t word_of_rank_0(std::int64_t word, Communicator& comm) {
   comm.broadcast(std::span(&word, 1), 0);
@@ -22,14 +24,22 @@ std::int64_t word_of_rank_0(std::int64_t word, Communicator& comm) {
 
 }  // namespace
 
+Patience patience_of(const RanksSection& ranks) {
+  return {.warn_seconds = std::min(Patience().warn_seconds, ranks.timeout / 2),
+          .give_up_seconds = ranks.timeout};
+}
+
 void announce(Turn turn, Communicator& comm) {
+  comm.enter(kTurnStage);
   word_of_rank_0(static_cast<std::int64_t>(turn), comm);
 }
 Turn next_turn(Communicator& comm) {
+  comm.enter(kTurnStage);
   return static_cast<Turn>(word_of_rank_0(0, comm));
 }
 
 bool any_stops(const std::atomic<bool>* stop, Communicator& comm) {
+  comm.enter("signals");
   return comm.sum<std::int64_t>(stop != nullptr && *stop ? 1 : 0) > 0;
 }
 
@@ -43,6 +53,7 @@ std::optional<Checkpoint> same_checkpoint(std::optional<Checkpoint> of_rank_0, c
 void check_agreement(const Experiment& experiment, const std::string& version, std::int64_t step,
                      Communicator& comm) {
   if (comm.size() == 1) return;
+  comm.enter("agreement");
   const Json facts{{"program version", version},
                    {"configuration", config_hash(to_toml(experiment.options()))},
                    {"dataset", experiment.dataset().manifest().id},

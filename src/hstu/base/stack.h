@@ -1,0 +1,12 @@
+// The calls that led to a place, for messages about processes that do not go on.
+#pragma once
+
+#include <string>
+
+namespace hstu {
+
+// One line a call, the innermost first: "  hstu::train_step(...) + 0x1c4", and "  hstu + 0x2f310" for a
+// function whose name the program does not keep (addr2line -Cfe hstu 0x2f310 names it).
+std::string stack_of_this_thread();
+
+}  // namespace hstu
