@@ -38,10 +38,12 @@ Group over_tcp(Meeting meeting, std::string launcher, int on_this_machine) {
 }
 
 Group join_local(const std::string& join) {
-  int rank = 0, ranks = 0, port = 0, listener = 0;
+  int rank = 0, ranks = 0, port = 0, listener = 0, joining = 0;
   unsigned long long token = 0;
-  if (std::sscanf(join.c_str(), "%d/%d/%d/%d/%llx", &rank, &ranks, &port, &listener, &token) != 5)
+  if (std::sscanf(join.c_str(), "%d/%d/%d/%d/%d/%llx", &rank, &ranks, &port, &listener, &joining, &token) !=
+      6)
     fail_usage("--join is given by hstu --ranks alone: leave it out");
+  const Socket until_joined(joining);
   return over_tcp({rank, ranks, "127.0.0.1", port, token, Socket(listener)}, "hstu --ranks", ranks);
 }
 
@@ -84,8 +86,8 @@ Group join_mpi() {
 }  // namespace
 
 std::string join_argument(const LocalRank& local) {
-  return fmt::format("--join={}/{}/{}/{}/{:x}", local.rank, local.ranks, local.port, local.listener,
-                     local.token);
+  return fmt::format("--join={}/{}/{}/{}/{}/{:x}", local.rank, local.ranks, local.port, local.listener,
+                     local.joining, local.token);
 }
 
 Group join_group(const std::string& join) {

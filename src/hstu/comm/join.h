@@ -14,6 +14,7 @@ struct LocalRank {
   int rank = 0, ranks = 1;
   int port = 0;       // of this machine's loopback address
   int listener = -1;  // rank 0: the descriptor that listens on it
+  int joining = -1;   // a descriptor that the rank closes when it has met all others
   std::uint64_t token = 0;
 };
 std::string join_argument(const LocalRank& local);  // "--join=..."
