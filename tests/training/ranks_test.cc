@@ -1,7 +1,9 @@
 // Whole runs over ranks on processors.
+#include <array>
 #include <cmath>
 
 #include "hstu/comm/transport.h"
+#include "hstu/training/evaluation.h"
 #include "training/ranked_run.h"
 
 namespace hstu::testing {
@@ -91,6 +93,20 @@ TEST_F(RankedRun, ResumesAtAnotherWorldSize) {
   const TrainResult changed = run_on(2, "changed", true);
   EXPECT_EQ(changed.samples, whole.samples);
   EXPECT_NEAR(*changed.evaluation->model.ne, *whole.evaluation->model.ne, 1e-5);
+}
+
+TEST_F(RankedRun, TheBaselineIsComputedByRank0Alone) {
+  create_run_folder(folder_ / "run", options_);
+  std::array<std::int64_t, 3> baseline{}, model{};
+  run_ranks(3, [&](Communicator& comm) {
+    Experiment experiment(options_, comm);
+    const auto result = Evaluator(experiment).run(nullptr, comm);
+    baseline[static_cast<std::size_t>(comm.rank())] = result->baseline.n;
+    model[static_cast<std::size_t>(comm.rank())] = result->model.n;
+  });
+  EXPECT_GT(baseline[0], 0);
+  EXPECT_EQ(baseline[1] + baseline[2], 0);
+  EXPECT_EQ(model, (std::array{baseline[0], baseline[0], baseline[0]}));
 }
 
 TEST_F(RankedRun, ADisagreementNamesTheRankAndTheFact) {

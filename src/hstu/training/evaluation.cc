@@ -66,8 +66,9 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
 
 std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Communicator& comm) {
   const Clock::time_point start = Clock::now();
+  comm.enter("evaluation");
   fault_point("evaluation.begin");
-  if (!baseline_) {
+  if (!baseline_ && comm.rank() == 0) {
     baseline_ = experiment_.has_baseline()
                     ? baseline_metrics(experiment_.dataset(), experiment_.options().data.options,
                                        experiment_.anchors().holdout, positions_, baseline_file_)
@@ -79,7 +80,13 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   const RankingSamples& first = samples_.front();
   for (std::size_t i = 0; i < first.probabilities().size(); ++i)
     totals_.add(first.probabilities()[i], first.labels()[i] != 0);
-  EvaluationResult result{first.metrics(), *baseline_, totals_.auc.value(), seconds_since(start), {}, {}, {}};
+  EvaluationResult result{first.metrics(),
+                          baseline_.value_or(RankingMetrics()),
+                          totals_.auc.value(),
+                          seconds_since(start),
+                          {},
+                          {},
+                          {}};
   const std::vector<std::string> tasks = experiment_.learner().model->tasks();
   for (std::size_t k = 0; tasks.size() > 1 && k < tasks.size(); ++k)
     result.tasks[tasks[k]] = samples_[k].metrics();
