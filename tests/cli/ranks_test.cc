@@ -115,6 +115,39 @@ TEST_F(RankedProcesses, ALauncherNamesTheRankThatWasKilled) {
   EXPECT_THAT(words_on_terminal(), HasSubstr("rank 1 was killed by signal 9"));
 }
 
+TEST_F(RankedProcesses, AStoppedRankIsNamedAndEndsAll) {
+  const pid_t launcher = start(
+      with(train("run"), {"--ranks", "3", "--set", "training.epochs=100000", "--set", "ranks.timeout=2"}));
+  while (!fs::exists(folder_ / "run" / "checkpoints" / "current"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ::kill(children_of(launcher)[1], SIGSTOP);
+  EXPECT_EQ(status_of(launcher), 1);
+  const std::string words = words_on_terminal();
+  // In a collective of all; or rank 0 asks rank 1 for rows to save, and rank 2 waits for rank 0.
+  EXPECT_THAT(words,
+              ::testing::ContainsRegex("rank 0 of 3 has waited 1 s for rank 1 in .* of step [0-9]+, stage "));
+  EXPECT_THAT(words, ::testing::ContainsRegex("rank 2 of 3 has waited 1 s for rank [01] in "));
+  EXPECT_THAT(words, HasSubstr("  hstu::as_rank("));
+  EXPECT_THAT(words, HasSubstr("it has ended, hangs or was stopped"));
+}
+
+TEST_F(RankedProcesses, ARankThatRunsOutOfMemoryEndsAll) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need more addresses than this limit leaves";
+  const int port = listen_on(0, true).port;
+  const auto variables = [&](int rank) -> Words {
+    return {fmt::format("RANK={}", rank), "WORLD_SIZE=2", "MASTER_ADDR=localhost",
+            fmt::format("MASTER_PORT={}", port - 1)};
+  };
+  const Words command =
+      with(train("run"), {"--threads", "1", "--set", "model.head_hidden=65536", "--set", "model.dim=256"});
+  const Words limited = with({"sh", "-c", "ulimit -v 200000; exec \"$0\" \"$@\""}, command);
+  const pid_t first = start(command, variables(0)), second = start(limited, variables(1));
+  EXPECT_EQ(status_of(second), 1);
+  EXPECT_EQ(status_of(first), 76);
+  EXPECT_THAT(words_on_terminal(), ::testing::ContainsRegex("hstu: rank 1: .*memory"));
+  EXPECT_THAT(words_on_terminal(), HasSubstr("hstu: rank 0: rank 1 has ended"));
+}
+
 TEST_F(RankedProcesses, ASignalToAnyRankSavesAndEndsAll) {
   const pid_t launcher = start(with(train("run"), {"--ranks", "2", "--set", "training.epochs=100000"}));
   while (!fs::exists(folder_ / "run" / "checkpoints" / "current"))

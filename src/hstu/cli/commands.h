@@ -35,6 +35,9 @@ struct ExitStatus {
 };
 inline constexpr int kInterrupted = 75;  // saved, can be resumed; EX_TEMPFAIL of sysexits.h
 
+inline constexpr const char* kOutOfMemory =
+    "out of memory: decrease training.batch_size, data.history_length or the tables' width";
+
 inline constexpr int kMostThreads = 4096;
 // Uses `threads` threads, or all cores that this process may use if it is 0.
 void use_threads(int threads);

@@ -86,9 +86,7 @@ int run_program(int argc, char** argv) {
     return kUsage;
   } catch (const std::bad_alloc&) {
     // Allocates no memory and throws nothing.
-    std::fputs(
-        "hstu: out of memory: decrease training.batch_size, data.history_length or the tables' width\n",
-        stderr);
+    std::fprintf(stderr, "hstu: %s\n", kOutOfMemory);
     return kFailed;
   } catch (const std::exception& error) {
     tell("hstu: {}\n", words_of(error));

@@ -1,8 +1,10 @@
 #include "hstu/cli/ranks.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -62,6 +64,11 @@ void as_rank(const Group& group, const std::function<void()>& body) {
     // hstu --ranks says which rank ended first, and that rank says why.
     if (group.launcher != "hstu --ranks") report("hstu: {}\n", error.what());
     throw ExitStatus{kLostRankStatus};
+  } catch (const std::bad_alloc&) {
+    if (group.comm->rank() == 0) throw;
+    // Allocates no memory and throws nothing.
+    std::fprintf(stderr, "hstu: rank %d: %s\n", group.comm->rank(), kOutOfMemory);
+    throw ExitStatus{1};
   } catch (const std::exception& error) {
     if (group.comm->rank() == 0) throw;
     report("hstu: rank {}: {}\n", group.comm->rank(), words_of(error));
