@@ -1,0 +1,201 @@
+// The gradients of one step for any number of ranks, division of the batch and place of table rows: in fp64,
+// where only a mistake can make a difference of 1e-12, and as train_step() applies them in fp32.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "embedding/support.h"
+#include "hstu/comm/thread_group.h"
+#include "hstu/model/dlrmv4.h"
+#include "hstu/training/experiment.h"
+#include "hstu/training/step.h"
+#include "training/small_dataset.h"
+
+namespace hstu {
+namespace {
+
+// By the name of a parameter, or of a table and an id.
+using Vectors = std::map<std::string, std::vector<double>>;
+
+template <typename T>
+std::vector<double> in_fp64(const T* values, std::int64_t n) {
+  return {values, values + n};
+}
+
+void add(const std::vector<double>& terms, std::vector<double>& sums) {
+  sums.resize(std::max(sums.size(), terms.size()));
+  for (std::size_t i = 0; i < terms.size(); ++i) sums[i] += terms[i];
+}
+
+std::string name_of_row(const Learner& learner, std::size_t t, std::int64_t id) {
+  return fmt::format("{}[{}]", learner.tables[t].config().name, id);
+}
+
+// The sums over all ranks; every rank has all parameters, and some of the rows.
+void sum_over_ranks(const Learner& learner, Vectors& dense, Vectors& rows, Communicator& comm) {
+  for (auto& [name, values] : dense) comm.all_reduce_sum(std::span(values));
+  const Vectors mine = std::exchange(rows, {});
+  for (std::size_t t = 0; t < learner.tables.size(); ++t) {
+    const auto dim = static_cast<std::size_t>(learner.tables[t].config().dim);
+    for (std::int64_t id = 0; id < learner.tables[t].config().rows; ++id) {
+      const auto found = mine.find(name_of_row(learner, t, id));
+      const std::vector<double> none, &row = found == mine.end() ? none : found->second;
+      const std::vector<double> all = comm.all_gather(std::span<const double>(row));
+      for (std::size_t at = 0; at < all.size(); at += dim)
+        add({all.begin() + static_cast<std::ptrdiff_t>(at),
+             all.begin() + static_cast<std::ptrdiff_t>(at + dim)},
+            rows[name_of_row(learner, t, id)]);
+    }
+  }
+}
+
+class GradientsOverRanks : public ::testing::Test {
+ protected:
+  GradientsOverRanks() {
+    testing::write_small_dataset(folder_ / "data");
+    options_ = testing::small_run(folder_ / "data");
+    options_.model.input_dropout = options_.model.layer_dropout = 0.3;
+    options_.training.batch_size = 28;
+    options_.dense.config.kind = DenseOptimizerKind::sgd;
+    options_.sparse.kind = RowOptimizerKind::sgd;
+    options_.dense.learning_rate = options_.sparse.learning_rate = 1;
+    options_.dense.max_gradient_norm = 0;
+  }
+
+  // Of the first batch, by the model in fp64 with the learner's parameters and rows, summed over ranks.
+  Vectors gradients(Experiment& experiment, Communicator& comm) const {
+    Learner& learner = experiment.learner();
+    Dlrmv4Config config = options_.model;
+    config.action_bits = {1, 2};
+    config.context = 1;
+    const std::vector<FeatureSpec> features = learner.model->features();
+    const Dlrmv4 model(config, SampleFeatures(features[0], {}, {features[1]}), options_.seed, DType::f64);
+    for (Parameter* p : model.parameters().all()) {
+      const Tensor& from = learner.model->parameters().find(p->name).value;
+      std::copy_n(from.data<float>(), from.size(), p->value.mutable_data<double>());
+    }
+    Vectors dense, rows;
+    const auto loader = training_loader(experiment, {}, comm);
+    for (bool last = false; !last;) {
+      const LoadedBatch& part = *loader->next();
+      last = part.last_part;
+      std::vector<Variable> leaves;
+      const BatchRows looked_up = rows_of(learner, part.batch, RowAccess::train);
+      for (const Variable& leaf : looked_up.leaves) {
+        Tensor values = Tensor::empty(leaf.value().shape(), DType::f64);
+        std::copy_n(leaf.value().data<float>(), values.size(), values.mutable_data<double>());
+        leaves.emplace_back(std::move(values));
+      }
+      Tape tape;
+      tape.backward(
+          model.loss(tape, model.forward(tape, part.batch, leaves, Draws(options_.seed, 0)), part.batch));
+      for (std::size_t t = 0; t < leaves.size(); ++t) {
+        if (!leaves[t].has_gradient()) continue;
+        const Tensor& ids = looked_up.selection.tables[t].ids;
+        const std::int64_t dim = model.embedding_dim();
+        for (std::int64_t i = 0; i < ids.size(); ++i)
+          add(in_fp64(leaves[t].gradient().data<double>() + i * dim, dim),
+              rows[name_of_row(learner, t, ids.data<std::int64_t>()[i])]);
+      }
+    }
+    for (const Parameter* p : model.parameters().all())
+      dense[p->name] = in_fp64(p->gradient.data<double>(), p->gradient.size());
+    sum_over_ranks(learner, dense, rows, comm);
+    dense.merge(rows);
+    return dense;
+  }
+
+  static void step(Experiment& experiment, Communicator& comm) {
+    Learner& learner = experiment.learner();
+    const auto loader = training_loader(experiment, {}, comm);
+    bool last = false;
+    const StepContext context{
+        .draws = Draws(experiment.options().seed, 0), .compute = learner.compute, .comm = comm};
+    train_step(learner, context, [&]() -> Batch* {
+      if (last) return nullptr;
+      LoadedBatch* const part = loader->next();
+      last = part->last_part;
+      return &part->batch;
+    });
+  }
+
+  Path folder_ = temporary_folder();
+  RunOptions options_;
+};
+
+// Every parameter, and the rows that this rank has.
+Vectors knowledge(const Learner& learner) {
+  Vectors all;
+  for (const Parameter* p : learner.model->parameters().all())
+    all[p->name] = in_fp64(p->value.data<float>(), p->value.size());
+  for (std::size_t t = 0; t < learner.tables.size(); ++t) {
+    for (const auto& row : testing_embedding::rows_by_id(learner.tables[t]))
+      all[name_of_row(learner, t, row.id)] = {row.values.begin(), row.values.end()};
+  }
+  return all;
+}
+
+double largest(const std::vector<double>& values) {
+  double most = 0;
+  for (const double x : values) most = std::max(most, std::abs(x));
+  return most;
+}
+
+// Relative to the largest value of the parameter or row.
+void expect_equal(const Vectors& found, const Vectors& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [name, values] : expected) {
+    ASSERT_EQ(found.at(name).size(), values.size()) << name;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(found.at(name)[i], values[i], 1e-12 * largest(values)) << name << " " << i;
+  }
+}
+
+// With SGD at rate 1: after = before - gradient.
+void expect_updated(const Vectors& before, const Vectors& after, const Vectors& gradients) {
+  for (const auto& [name, values] : after) {
+    const std::vector<double>&gradient = gradients.at(name), &old = before.at(name);
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+      ASSERT_NEAR(values[i], old[i] - gradient[i], 2e-7 * std::abs(old[i]) + 2e-5 * largest(gradient))
+          << name;
+  }
+}
+
+TEST_F(GradientsOverRanks, AreThoseOfOneRank) {
+  Experiment alone(options_);
+  const Vectors expected = gradients(alone, one_rank());
+  const Vectors before = knowledge(alone.learner());  // a row's first value depends on its id alone
+  for (const std::string row : {"item[3]", "user[5]"}) ASSERT_GT(largest(expected.at(row)), 1e-6) << row;
+  for (const int ranks : {1, 2, 3, 4, 7}) {
+    for (const Balance balance : {Balance::work, Balance::nvidia, Balance::none}) {
+      for (const TableRanks tables : {TableRanks::split, TableRanks::copy}) {
+        SCOPED_TRACE(fmt::format("{} ranks, {}, {}", ranks, word_of(kBalances, balance),
+                                 word_of(kTableRanks, tables)));
+        options_.training.balance = balance;
+        options_.tables.ranks = tables;
+        std::mutex mutex;
+        Vectors rows;  // of all ranks
+        run_ranks(ranks, [&](Communicator& comm) {
+          Experiment mine(options_, comm);
+          const Vectors found = gradients(mine, comm);
+          step(mine, comm);
+          const Vectors after = knowledge(mine.learner());
+          const std::scoped_lock lock(mutex);
+          expect_equal(found, expected);
+          expect_updated(before, after, expected);
+          rows.insert(after.begin(), after.end());
+        });
+        EXPECT_EQ(rows.size(), expected.size());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hstu
