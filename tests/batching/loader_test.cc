@@ -240,6 +240,37 @@ TEST_F(LoaderTest, DealsSlicesOfEveryBatchToTheRanks) {
   for (const auto& loader : loaders) EXPECT_FALSE(loader->next());
 }
 
+// Each piece is divided among the ranks like a batch of its size.
+TEST_F(LoaderTest, PiecesOfABatchAreDividedAsBatches) {
+  const ScheduleOptions small{.batch_size = 7, .epochs = 2, .shuffle_fraction = 1, .seed = 5};
+  ScheduleOptions large = small;
+  large.batch_size = 21;
+  for (const int rank : {0, 1}) {
+    Loader batches(builder_, layout_, {anchors_.training, small},
+                   {.part_tokens = 40, .rank = rank, .ranks = 2});
+    Loader pieces(builder_, layout_, {anchors_.training, large},
+                  {.piece_samples = 7, .part_tokens = 40, .rank = rank, .ranks = 2});
+    BatchSchedule expected(anchors_.training, large);
+    std::int64_t left = 0, ends = 0;
+    while (const auto* part = batches.next()) {
+      const auto* found = pieces.next();
+      ASSERT_TRUE(found);
+      EXPECT_EQ(positions_of(found->batch), positions_of(part->batch));
+      if (left == 0) left = static_cast<std::int64_t>(expected.next()->positions.size());
+      EXPECT_GE(found->batch.supervised, part->batch.supervised);
+      if (!part->last_part) {
+        EXPECT_FALSE(found->last_part);
+        continue;
+      }
+      left -= part->global_samples;
+      EXPECT_EQ(found->last_part, left == 0);
+      ends += found->last_part ? 1 : 0;
+    }
+    EXPECT_FALSE(pieces.next());
+    EXPECT_EQ(ends, 2 * expected.batches_per_epoch());
+  }
+}
+
 TEST_F(LoaderTest, RefusesToWorkWithoutWorkersOrRoom) {
   EXPECT_THROW(Loader(builder_, layout_, {anchors_.training, {}}, {.workers = 0}), UsageError);
   EXPECT_THROW(Loader(builder_, layout_, {anchors_.training, {}}, {.workers = 1, .ready = 0}), UsageError);

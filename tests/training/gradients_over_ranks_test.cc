@@ -66,6 +66,7 @@ class GradientsOverRanks : public ::testing::Test {
     options_.sparse.kind = RowOptimizerKind::sgd;
     options_.dense.learning_rate = options_.sparse.learning_rate = 1;
     options_.dense.max_gradient_norm = 0;
+    one_batch_ = options_;
   }
 
   // Of the first batch, by the model in fp64 with the learner's parameters and rows, summed over ranks.
@@ -125,8 +126,11 @@ class GradientsOverRanks : public ::testing::Test {
     });
   }
 
+  // A step by `options_` on so many ranks has the gradients of a step by `one_batch_` on one.
+  void expect_those_of_one_rank(int ranks) const;
+
   Path folder_ = temporary_folder();
-  RunOptions options_;
+  RunOptions options_, one_batch_;
 };
 
 // Every parameter, and the rows that this rank has.
@@ -167,11 +171,27 @@ void expect_updated(const Vectors& before, const Vectors& after, const Vectors& 
   }
 }
 
-TEST_F(GradientsOverRanks, AreThoseOfOneRank) {
-  Experiment alone(options_);
+void GradientsOverRanks::expect_those_of_one_rank(int ranks) const {
+  Experiment alone(one_batch_);
   const Vectors expected = gradients(alone, one_rank());
   const Vectors before = knowledge(alone.learner());  // a row's first value depends on its id alone
   for (const std::string row : {"item[3]", "user[5]"}) ASSERT_GT(largest(expected.at(row)), 1e-6) << row;
+  std::mutex mutex;
+  Vectors rows;  // of all ranks
+  run_ranks(ranks, [&](Communicator& comm) {
+    Experiment mine(options_, comm);
+    const Vectors found = gradients(mine, comm);
+    step(mine, comm);
+    const Vectors after = knowledge(mine.learner());
+    const std::scoped_lock lock(mutex);
+    expect_equal(found, expected);
+    expect_updated(before, after, expected);
+    rows.insert(after.begin(), after.end());
+  });
+  EXPECT_EQ(rows.size(), expected.size());
+}
+
+TEST_F(GradientsOverRanks, AreThoseOfOneRank) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (const Balance balance : {Balance::work, Balance::nvidia, Balance::none}) {
       for (const TableRanks tables : {TableRanks::split, TableRanks::copy}) {
@@ -179,22 +199,18 @@ TEST_F(GradientsOverRanks, AreThoseOfOneRank) {
                                  word_of(kTableRanks, tables)));
         options_.training.balance = balance;
         options_.tables.ranks = tables;
-        std::mutex mutex;
-        Vectors rows;  // of all ranks
-        run_ranks(ranks, [&](Communicator& comm) {
-          Experiment mine(options_, comm);
-          const Vectors found = gradients(mine, comm);
-          step(mine, comm);
-          const Vectors after = knowledge(mine.learner());
-          const std::scoped_lock lock(mutex);
-          expect_equal(found, expected);
-          expect_updated(before, after, expected);
-          rows.insert(after.begin(), after.end());
-        });
-        EXPECT_EQ(rows.size(), expected.size());
+        expect_those_of_one_rank(ranks);
       }
     }
   }
+}
+
+TEST_F(GradientsOverRanks, AreThoseOfAccumulatedBatches) {
+  options_.training.batch_size = 8;
+  options_.training.accumulate = 4;
+  ASSERT_EQ(options_.training.samples_of_step(), 32);
+  one_batch_.training.batch_size = 32;
+  for (const int ranks : {1, 3}) expect_those_of_one_rank(ranks);
 }
 
 }  // namespace

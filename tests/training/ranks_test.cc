@@ -59,6 +59,19 @@ TEST_F(RankedRun, PartsOfDifferentRanksNeedNotBeEqualInNumber) {
   EXPECT_NEAR(*parts.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
 }
 
+TEST_F(RankedRun, AccumulatedBatchesTrainAsOneLargeBatch) {
+  options_.training.batch_size = 12;
+  const TrainResult large = run("large");
+  options_.training.batch_size = 4;
+  options_.training.accumulate = 3;
+  for (const int ranks : {1, 3}) {
+    const TrainResult found = run_on(ranks, fmt::format("accumulated{}", ranks));
+    EXPECT_EQ(found.steps, large.steps);
+    EXPECT_EQ(found.samples, large.samples);
+    EXPECT_NEAR(*found.evaluation->model.ne, *large.evaluation->model.ne, 1e-5);
+  }
+}
+
 TEST_F(RankedRun, ACheckpointOfSplitTablesHasEveryRow) {
   run("alone");
   run_on(4, "split");

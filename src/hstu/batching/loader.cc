@@ -37,6 +37,8 @@ Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSch
       current_(empty_batch()) {
   if (options.workers < 1) fail_usage("loader workers: expected at least 1, found {}", options.workers);
   if (options.ready < 1) fail_usage("loader ready: expected at least 1, found {}", options.ready);
+  if (options.piece_samples < 0)
+    fail_usage("loader piece_samples: expected at least 0, found {}", options.piece_samples);
   if (options.part_tokens < 0)
     fail_usage("loader part_tokens: expected at least 0, found {}", options.part_tokens);
   require(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks,
@@ -65,24 +67,29 @@ LoadedBatch Loader::empty_batch() const {
 
 // Ranks whose samples are longer need more parts, and the others get as many, because tables that are split
 // over ranks are read together.
-void Loader::begin_batch(const BatchJob& job) {
+void Loader::begin_piece() {
+  const std::size_t most =
+      options_.piece_samples > 0 ? static_cast<std::size_t>(options_.piece_samples) : rest_of_batch_.size();
+  const std::span piece = rest_of_batch_.first(std::min(most, rest_of_batch_.size()));
+  rest_of_batch_ = rest_of_batch_.subspan(piece.size());
   std::vector<std::int64_t> tokens;
-  tokens.reserve(job.positions.size());
-  for (const std::int64_t position : job.positions) tokens.push_back(builder_.most_tokens(position));
+  tokens.reserve(piece.size());
+  for (const std::int64_t position : piece) tokens.push_back(builder_.most_tokens(position));
   Division division;
   if (options_.divide && options_.ranks > 1)
     division = options_.divide(tokens, options_.ranks);
   else
     division.parts = contiguous_partition(tokens.size(), options_.ranks);
   const Partition& parts = division.parts;
-  imbalance_ = division.imbalance;
-  imbalance_of_slices_ = division.imbalance_of_slices;
+  ++pieces_;
+  imbalances_ += division.imbalance;
+  imbalances_of_slices_ += division.imbalance_of_slices;
   parts_left_ = 1;
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     std::vector<std::int64_t> positions;
     positions.reserve(parts[rank].size());
     for (const std::int32_t sample : parts[rank])
-      positions.push_back(job.positions[static_cast<std::size_t>(sample)]);
+      positions.push_back(piece[static_cast<std::size_t>(sample)]);
     std::int64_t count = 0;
     for (std::span<const std::int64_t> left = positions; !left.empty(); ++count)
       left = left.subspan(first_part(builder_, left, options_.part_tokens).size());
@@ -103,15 +110,18 @@ Loader::Claim Loader::claim() {
     if (!job_) {
       job_ = schedule_.next();
       if (!job_) return claimed;
-      begin_batch(*job_);
+      rest_of_batch_ = job_->positions;
+      pieces_ = 0;
+      imbalances_ = imbalances_of_slices_ = 0;
     }
+    if (parts_left_ == 0) begin_piece();
     claimed.positions = first_part(builder_, rest_, options_.part_tokens);
     claimed.of_rank = of_rank_;
-    claimed.imbalance = imbalance_;
-    claimed.imbalance_of_slices = imbalance_of_slices_;
+    claimed.imbalance = imbalances_ / static_cast<double>(pieces_);
+    claimed.imbalance_of_slices = imbalances_of_slices_ / static_cast<double>(pieces_);
     rest_ = rest_.subspan(claimed.positions.size());
     claimed.job = job_;
-    claimed.last_part = --parts_left_ == 0;
+    claimed.last_part = --parts_left_ == 0 && rest_of_batch_.empty();
     if (claimed.last_part) job_.reset();
   } catch (...) {
     claimed.failure = std::current_exception();

@@ -29,10 +29,13 @@ namespace hstu {
 struct LoaderOptions {
   int workers = 2;  // threads that build batches
   int ready = 4;    // maximum number of batches prepared ahead of next()
-  // A global batch is divided into parts of at most this many tokens (but at least one sample); 0: one part.
+  // A global batch is computed in pieces of at most this many samples of all ranks together; 0: one piece.
+  std::int64_t piece_samples = 0;
+  // A rank's samples of a piece are divided into parts of at most this many tokens (but at least one sample);
+  // 0: one part.
   std::int64_t part_tokens = 0;
-  // This rank's samples of a global batch, by `divide`: of the samples' most_tokens() in the order of the
-  // batch. Not set: contiguous_partition(). A rank may have none.
+  // This rank's samples of a piece, by `divide`: of the samples' most_tokens() in the order of the batch. Not
+  // set: contiguous_partition(). A rank may have none.
   int rank = 0, ranks = 1;
   std::function<Division(std::span<const std::int64_t> tokens, int ranks)> divide = {};
   // Adds columns to every batch, on the thread that builds it, before it is copied.
@@ -58,7 +61,8 @@ struct LoadedBatch {
   BatchCursor cursor;               // of this global batch
   BatchCursor next;                 // the cursor at which a resumed run continues after it
   bool window_end = false;          // the last global batch of its window
-  // Of the ranks' work in the global batch, as divided and in slices (balance/partition.h).
+  // Of the ranks' work in the global batch, as divided and in slices (balance/partition.h): the mean over its
+  // pieces so far.
   double imbalance = 1, imbalance_of_slices = 1;
   double data_wait_ms = 0;  // time that next() waited for this part
   int worker = 0;           // the thread that built it, from 0
@@ -109,7 +113,7 @@ class Loader {
   };
   void work(const std::stop_token& stop, Scratch& scratch);
   Claim claim();
-  void begin_batch(const BatchJob& job);  // sets the members above
+  void begin_piece();  // the next one of job_: sets the members below
   void make(const Claim& claimed, Scratch& scratch, Slot& slot) const noexcept;
   LoadedBatch empty_batch() const;
   Slot& slot(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
@@ -123,10 +127,12 @@ class Loader {
   BatchSchedule schedule_;
   std::int64_t claimed_ = 0;                                  // parts claimed by workers
   std::optional<BatchJob> job_;                               // the global batch that parts are taken from
-  std::shared_ptr<const std::vector<std::int64_t>> of_rank_;  // this rank's samples of it
+  std::span<const std::int64_t> rest_of_batch_;               // its samples that are in no piece yet
+  std::shared_ptr<const std::vector<std::int64_t>> of_rank_;  // this rank's samples of the piece
   std::span<const std::int64_t> rest_;                        // those that are in no part yet
-  double imbalance_ = 1, imbalance_of_slices_ = 1;
-  std::int64_t parts_left_ = 0;  // of it, including those that are empty
+  std::int64_t parts_left_ = 0;                               // of the piece, including those that are empty
+  std::int64_t pieces_ = 0;                                   // of the batch so far
+  double imbalances_ = 0, imbalances_of_slices_ = 0;          // their sums over these
 
   std::mutex mutex_;  // guards the following members except slots that are not ready, which a worker owns
   std::condition_variable_any changed_;

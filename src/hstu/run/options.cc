@@ -55,7 +55,14 @@ void describe(ConfigFields& f, DataSection& o) {
 }
 
 void describe(ConfigFields& f, TrainingSection& o) {
-  f.field("batch_size", o.batch_size, "samples of a step, of all ranks together", rule::between(1, 1 << 24));
+  f.field("batch_size", o.batch_size,
+          "samples computed together, by all ranks; a step has batch_size x accumulate of them",
+          rule::between(1, 1 << 24));
+  f.field(
+      "accumulate", o.accumulate,
+      "batches of a step, computed one after another: their gradients make one update, that of a batch as "
+      "large as all of them",
+      rule::between(1, 1 << 20));
   f.choice("balance", o.balance, kBalances,
            "how several ranks divide a batch: even work by the layers' FLOPs; even work and the same number "
            "of samples, "

@@ -94,6 +94,7 @@ inline constexpr Choice<Balance> kBalances[] = {
 
 struct TrainingSection {
   std::int64_t batch_size = 32;
+  std::int64_t accumulate = 1;
   Balance balance = Balance::work;
   std::int64_t micro_batch_tokens = 0;
   std::int64_t epochs = 1;
@@ -101,6 +102,8 @@ struct TrainingSection {
   std::int64_t first_window = 0;
   std::int64_t windows = 0;
   bool drop_last = false;
+
+  std::int64_t samples_of_step() const { return batch_size * accumulate; }
 };
 
 struct EvaluationSection {

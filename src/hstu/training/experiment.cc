@@ -23,7 +23,7 @@ Experiment::Experiment(const RunOptions& options, Communicator& comm)
 
 BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anchors, BatchCursor start) {
   ScheduleOptions schedule;
-  schedule.batch_size = options.training.batch_size;
+  schedule.batch_size = options.training.samples_of_step();
   schedule.drop_last = options.training.drop_last;
   schedule.epochs = options.training.epochs;
   schedule.first_window = options.training.first_window;
@@ -75,6 +75,7 @@ std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor star
   return std::make_unique<Loader>(experiment.samples(), learner.model->layout(), experiment.schedule(start),
                                   LoaderOptions{.workers = static_cast<int>(options.data.workers),
                                                 .ready = training_batches_ready(options),
+                                                .piece_samples = options.training.batch_size,
                                                 .part_tokens = options.training.micro_batch_tokens,
                                                 .rank = comm.rank(),
                                                 .ranks = comm.size(),
@@ -94,7 +95,7 @@ std::int64_t Experiment::last_step() const {
 }
 
 std::int64_t Experiment::samples_until(std::int64_t step) const {
-  return std::min(train_samples(), step * options().training.batch_size);
+  return std::min(train_samples(), step * options().training.samples_of_step());
 }
 
 }  // namespace hstu

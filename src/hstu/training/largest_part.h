@@ -7,6 +7,7 @@
 
 #include "hstu/batching/sample_builder.h"
 #include "hstu/batching/schedule.h"
+#include "hstu/run/options.h"
 
 namespace hstu {
 
@@ -17,7 +18,7 @@ struct LargestPart {
 
 // The part with the most tokens (SampleBuilder::most_tokens) among the first `steps` batches of the schedule,
 // and among the first million samples.
-LargestPart largest_part(BatchSchedule schedule, const SampleBuilder& samples, std::int64_t part_tokens,
-                         std::int64_t steps);
+LargestPart largest_part(BatchSchedule schedule, const SampleBuilder& samples,
+                         const TrainingSection& training, std::int64_t steps);
 
 }  // namespace hstu

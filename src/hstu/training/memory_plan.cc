@@ -159,8 +159,8 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device) {
 
   const std::int64_t most_steps =
       options.training.max_steps > 0 ? options.training.max_steps : std::numeric_limits<std::int64_t>::max();
-  const LargestPart part = largest_part(training_schedule(options, anchors.training, {}), samples,
-                                        options.training.micro_batch_tokens, most_steps);
+  const LargestPart part =
+      largest_part(training_schedule(options, anchors.training, {}), samples, options.training, most_steps);
   Batch batch;
   LayoutScratch scratch;
   model.layout().lay_out(samples.build(part.positions), scratch, batch);
