@@ -1,11 +1,14 @@
 // The trace of --profile, read as a viewer reads it.
 #include "hstu/training/profile.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include <gmock/gmock.h>
 
+#include "hstu/comm/thread_group.h"
+#include "hstu/training/follower.h"
 #include "training/run_fixture.h"
 
 namespace hstu {
@@ -145,6 +148,36 @@ TEST_F(Profile, OfARunThatIsInterruptedHasTheStepsUntilThen) {
   EXPECT_EQ(profiled("run", {2, 9}, &stop).reason, "interrupted");
   const auto tracks = tracks_of(file("run", "trace_2_9.json"));
   EXPECT_THAT(names_of(tracks.at("hstu/steps"), "step "), ElementsAre("step 2", "step 3"));
+}
+
+TEST_F(Profile, OfSeveralRanksHasTheTracksOfAll) {
+  create_run_folder(folder_ / "run", options_);
+  run_ranks(3, [&](Communicator& comm) {
+    const TrainRequest request{.options = options_,
+                               .folder = open_run_folder(folder_ / "run"),
+                               .version = "test",
+                               .profile = ProfileSteps{3, 4}};
+    if (comm.rank() > 0) return follow(request, comm);
+    train(request, comm);
+  });
+  const auto tracks = tracks_of(file("run", "trace_3_4.json"));
+  const std::vector<std::string> collectives = names_of(tracks.at("rank 0/collectives"));
+  EXPECT_THAT(collectives, Contains("all-to-all"));
+  EXPECT_THAT(collectives, Contains("all-reduce"));
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string process = fmt::format("rank {}/", rank);
+    EXPECT_THAT(names_of(tracks.at(process + "steps"), "step "), ElementsAre("step 3", "step 4"));
+    EXPECT_THAT(names_of(tracks.at(process + "host stages")), Contains("attention"));
+    EXPECT_EQ(names_of(tracks.at(process + "collectives")), collectives);
+    // No rank leaves the first all-to-all before the last one has come to it.
+    const auto first_of = [&](int of) {
+      const auto& ranges = tracks.at(fmt::format("rank {}/collectives", of));
+      return *std::find_if(ranges.begin(), ranges.end(),
+                           [](const Range& r) { return r.name == "all-to-all"; });
+    };
+    for (int other = 0; other < 3; ++other) EXPECT_GE(first_of(rank).end, first_of(other).begin);
+  }
+  for (const auto& [track, ranges] : tracks) expect_nesting(track, ranges);
 }
 
 TEST_F(Profile, OfStepsThatAreNotTrainedIsRefused) {

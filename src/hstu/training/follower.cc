@@ -26,11 +26,14 @@ class Follower {
         state_(first_state()),
         evaluator_(experiment_, {}) {
     check_agreement(experiment_, request.version, state_.step, comm_);
+    profiler_.emplace(request.profile, experiment_.learner().compute, Path(), state_.step,
+                      experiment_.last_step(), comm_);  // rank 0 has found the steps right
   }
 
   void run() {
     for (Turn turn = next_turn(comm_); turn != Turn::end; turn = next_turn(comm_)) {
       if (turn == Turn::step) step();
+      if (turn == Turn::profile) profiler_->finish();
       if (turn == Turn::evaluate) evaluator_.run(request_.stop, comm_);
       if (turn == Turn::save) {
         comm_.enter("save");
@@ -53,19 +56,23 @@ class Follower {
   void step() {
     if (!loader_) loader_ = training_loader(experiment_, state_.next, comm_);
     bool last = false;
+    const Context compute = profiler_->begin_step(state_.step + 1, experiment_.learner().compute);
     const auto next_part = [&]() -> Batch* {
       if (last) return nullptr;
+      const TraceRange wait(compute, kDataWait);
       LoadedBatch* const loaded = loader_->next();
       require(loaded != nullptr, "the data ended at step {} on rank {}", state_.step, comm_.rank());
       last = loaded->last_part;
+      profiler_->add(*loaded);
       return &loaded->batch;
     };
     const StepContext context{.step = state_.step,
                               .draws = Draws(request_.options.seed, state_.step),
-                              .compute = experiment_.learner().compute,
+                              .compute = compute,
                               .comm = comm_};
-    train_step(experiment_.learner(), context, next_part);
+    const StepResult result = train_step(experiment_.learner(), context, next_part);
     ++state_.step;
+    profiler_->end_step(state_.step, result);
     any_stops(request_.stop, comm_);
     if (state_.step % request_.options.metrics.every_steps == 0) counts_of(experiment_.learner(), comm_);
   }
@@ -78,6 +85,7 @@ class Follower {
   RunState state_;
   Evaluator evaluator_;
   std::unique_ptr<Loader> loader_;
+  std::optional<Profiler> profiler_;
 };
 
 }  // namespace

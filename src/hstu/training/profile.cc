@@ -6,6 +6,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
+#include "hstu/training/turn.h"
 
 namespace hstu {
 
@@ -24,8 +25,8 @@ ProfileSteps parse_profile(const std::string& text) {
 }
 
 Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, Path folder, std::int64_t done,
-                   std::int64_t run_steps)
-    : steps_(steps), device_(compute.device()) {
+                   std::int64_t run_steps, Communicator& comm)
+    : steps_(steps), device_(compute.device()), comm_(comm), collectives_(comm) {
   if (!steps_) return;
   if (steps_->first <= done || steps_->last > run_steps) {
     fail_usage("--profile steps={}:{}: this process trains the steps {} to {}: name steps among them",
@@ -34,6 +35,7 @@ Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, Pa
   path_ = std::move(folder) / fmt::format("trace_{}_{}.json", steps_->first, steps_->last);
   step_track_ = {.process = "hstu", .thread = "steps", .events = {}};
   device_track_ = {.process = to_string(device_), .thread = "stages", .events = {}};
+  collective_track_ = {.process = "hstu", .thread = "collectives", .events = {}};
 }
 
 bool Profiler::measures(std::int64_t step) const {
@@ -47,6 +49,7 @@ Context Profiler::begin_step(std::int64_t step, const Context& compute) {
   timer_->restart();
   step_begin_ = timer_->origin();
   if (step == steps_->first) start_ = step_begin_;
+  if (comm_.size() > 1 && step >= steps_->first) comm_.set_trace(&collectives_);
   context.trace = &*timer_;
   return context;
 }
@@ -69,6 +72,9 @@ void Profiler::end_step(std::int64_t step, const StepResult& result) {
   const std::vector<StageTime> ranges = timer_->take();
   if (step < steps_->first) return;
   recorded_ = step;
+  comm_.set_trace(nullptr);
+  for (TraceEvent& collective : collectives_.take(start_))
+    collective_track_.events.push_back(std::move(collective));
   step_track_.events.push_back({.name = fmt::format("step {}", step),
                                 .begin_ms = begin_ms,
                                 .end_ms = end_ms,
@@ -83,7 +89,6 @@ void Profiler::end_step(std::int64_t step, const StepResult& result) {
       device_track_.events.push_back(
           {name, begin_ms + range.begin_ms, begin_ms + range.end_ms, std::move(bytes)});
   }
-  if (step == steps_->last) finish();
 }
 
 void Profiler::finish() {
@@ -91,15 +96,22 @@ void Profiler::finish() {
   std::vector<TraceTrack> tracks{std::move(step_track_)};
   for (auto& [worker, track] : loader_tracks_) tracks.push_back(std::move(track));
   tracks.push_back(std::move(device_track_));
+  if (comm_.size() > 1) {
+    tracks.push_back(std::move(collective_track_));
+    if (comm_.rank() == 0) announce(Turn::profile, comm_);
+    tracks = gather_tracks(tracks, start_, comm_);
+  }
+  const std::int64_t first = steps_->first;
+  steps_.reset();
+  timer_.reset();
+  if (comm_.rank() > 0) return;
   try {
     write_file(path_, trace_events_json(tracks));
-    tell("\nprofile: steps {} to {} are in {}: open it at ui.perfetto.dev\n", steps_->first, recorded_,
+    tell("\nprofile: steps {} to {} are in {}: open it at ui.perfetto.dev\n", first, recorded_,
          path_.string());
   } catch (const Error& error) {
     tell("\nWARNING: the profile is lost: {}\n", error.what());
   }
-  steps_.reset();
-  timer_.reset();
 }
 
 }  // namespace hstu

@@ -13,6 +13,7 @@
 #include "hstu/report/trace_events.h"
 #include "hstu/run/results.h"
 #include "hstu/tensor/stage_timer.h"
+#include "hstu/training/profile_over_ranks.h"
 
 namespace hstu {
 
@@ -28,22 +29,26 @@ inline constexpr std::string_view kDataWait = "data_wait";
 
 // Collects the tracks of a profile: process "hstu" with the thread of the steps and the threads of the
 // loader, by the clock; process "host" or "cuda:N" with the stages and operations of the device, by marks on
-// its stream. Measures one step before the first as well and leaves it out: it makes the marks.
+// its stream. Measures one step before the first as well and leaves it out: it makes the marks. Several
+// ranks: each has a Profiler, with one more thread for its collectives, and rank 0 writes the tracks of all.
 class Profiler {
  public:
   // Writes FOLDER/trace_FIRST_LAST.json. Without `steps` it does nothing. Throws UsageError if a step is not
-  // after `done`, the number of steps already trained, or not before the end of the run.
+  // after `done`, the number of steps already trained, or not before the end of the run. `comm` must outlive
+  // it.
   Profiler(std::optional<ProfileSteps> steps, const Context& compute, Path folder, std::int64_t done,
-           std::int64_t run_steps);
+           std::int64_t run_steps, Communicator& comm);
 
   // Before the step waits for its batch; `step` from 1. The context of the step is `compute` with the trace
   // that measures, or as it is.
   Context begin_step(std::int64_t step, const Context& compute);
   // A part of the step's batch.
   void add(const LoadedBatch& part);
-  // After a step. Writes the file after the last one.
   void end_step(std::int64_t step, const StepResult& result);
-  // The run ends here: writes what there is, if it is not written. A failure is reported, and ends no run.
+  // True after the last step, until finish().
+  bool is_complete() const { return steps_ && recorded_ == steps_->last; }
+  // Writes what there is, if it is not written. A failure is reported, and ends no run. On rank 0 it
+  // announces Turn::profile first if there is anything; the other ranks call it in that turn.
   void finish();
 
  private:
@@ -58,6 +63,9 @@ class Profiler {
   std::int64_t recorded_ = 0;  // the last step in the tracks
   TraceTrack step_track_, device_track_;
   std::map<int, TraceTrack> loader_tracks_;
+  Communicator& comm_;
+  CollectiveTimes collectives_;
+  TraceTrack collective_track_;
 };
 
 }  // namespace hstu

@@ -47,7 +47,7 @@ class Run {
                                      : first_state())),
         last_step_(experiment_.last_step()),
         profiler_(request.profile, experiment_.learner().compute, request.folder.path, state_.step,
-                  last_step_),
+                  last_step_, comm_),
         evaluator_(experiment_, request.folder.baseline()),
         evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
         record_(rewind()),
@@ -210,6 +210,7 @@ class Run {
       metrics_.add_step(result.predictions);
       log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_, metrics_,
                 [&] { return counts_of(experiment_.learner(), comm_); });
+      if (profiler_.is_complete()) profiler_.finish();
       if (const auto reason = settle()) return *reason;
     }
   }

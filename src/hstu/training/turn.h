@@ -15,7 +15,7 @@ namespace hstu {
 // The time that ranks wait for each other: a notice after 60 s, or after half of a shorter timeout.
 Patience patience_of(const RanksSection& ranks);
 
-enum class Turn : std::int64_t { step, evaluate, save, end };
+enum class Turn : std::int64_t { step, profile, evaluate, save, end };
 
 void announce(Turn turn, Communicator& comm);  // by rank 0
 Turn next_turn(Communicator& comm);            // by every other rank, which waits for it
