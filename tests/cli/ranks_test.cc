@@ -178,6 +178,31 @@ TEST_F(RankedProcesses, TorchrunsVariablesGiveTheBitsOfRanks) {
   EXPECT_EQ(dense("torchrun"), dense("ranks"));
 }
 
+// The first steps: later ones multiply differences of rounding (docs/ranks.md has the whole run).
+TEST_F(RankedProcesses, MovieLensTrainsTheSameModelOnAnyNumberOfRanks) {
+  const char* const data = std::getenv("HSTU_TEST_DATA");
+  if (data == nullptr) GTEST_SKIP() << "set HSTU_TEST_DATA to a folder that contains ml-100k/";
+  const Path dataset = folder_ / "ml";
+  ASSERT_EQ(run({kProgram, "prepare", "movielens", "--input", Path(data) / "ml-100k", "--output", dataset}),
+            0)
+      << words_on_terminal();
+  const auto train_on = [&](const std::string& ranks, const std::string& name) {
+    const std::string config = std::string(HSTU_SOURCE_DIR) + "/configs/movielens-100k.toml";
+    EXPECT_EQ(run({kProgram, "train", config, "--set", "data.path=" + dataset.string(), "--set",
+                   "device=host", "--set", "training.max_steps=60", "--set", "evaluation.max_samples=2000",
+                   "--ranks", ranks, "--output", folder_ / name}),
+              0)
+        << words_on_terminal();
+    return Json::parse(read_file(folder_ / name / "summary.json")).at("eval").at("auc").get<double>();
+  };
+  const double alone = train_on("1", "ml1");
+  EXPECT_GT(alone, 0.6);
+  EXPECT_NEAR(train_on("2", "ml2"), alone, 1e-4);
+  EXPECT_NEAR(train_on("4", "ml4"), alone, 1e-4);
+  train_on("2", "ml2_again");
+  EXPECT_EQ(testing::newest_checkpoint(folder_ / "ml2"), testing::newest_checkpoint(folder_ / "ml2_again"));
+}
+
 TEST_F(RankedProcesses, MpiGivesTheBitsOfRanks) {
   if (kSanitized) GTEST_SKIP() << "MPI's own leaks would be reported";
   if (!fs::exists(std::string(HSTU_PROGRAM_DIR) + "/libhstu_mpi.so") ||
