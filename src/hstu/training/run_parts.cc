@@ -4,6 +4,7 @@
 
 #include "hstu/embedding/table_section.h"
 #include "hstu/optimizer/optimizer_section.h"
+#include "hstu/training/over_ranks.h"
 
 namespace hstu {
 namespace {
