@@ -6,6 +6,7 @@
 #include "hstu/cli/installed.h"
 #include "hstu/training/device_choice.h"
 #include "hstu/training/memory_plan.h"
+#include "hstu/training/rank_plan.h"
 
 namespace hstu {
 namespace {
@@ -14,6 +15,7 @@ struct PlanWords {
   Path config;
   std::vector<std::string> set;
   std::string gpu;
+  int ranks = 1;
   bool json = false;
 };
 
@@ -28,6 +30,12 @@ void add_plan_command(CLI::App& app) {
   command->add_option("--gpu", words->gpu,
                       "a part of the name of a GPU that need not be here, for example h200; default: the "
                       "configuration's device");
+  command
+      ->add_option(
+          "--ranks", words->ranks,
+          "print how even the work of so many ranks will be and what they send each other; they need "
+          "not be here, the dataset must")
+      ->check(CLI::Range(1, 1 << 20));
   command->add_flag("--json", words->json, "print JSON");
   command->footer(
       "Makes a step without computing it, on the largest batch of the run, and counts its memory. A table "
@@ -36,10 +44,16 @@ void add_plan_command(CLI::App& app) {
       "bound.\n"
       "hstu train refuses a run that does not fit, bounds aside.\n"
       "Example:\n"
-      "  hstu plan configs/movielens-100k.toml --set data.path=dataset --set precision=bf16 --gpu h200");
+      "  hstu plan configs/movielens-100k.toml --set data.path=dataset --set precision=bf16 --gpu h200\n"
+      "  hstu plan configs/movielens-100k.toml --set data.path=dataset --ranks 16");
   command->callback([words] {
     const auto options = load_config<RunOptions>(find_config(words->config), words->set);
     check_consistency(options);
+    if (words->ranks > 1) {
+      const RankPlan plan = plan_ranks(options, words->ranks);
+      fmt::print("{}", words->json ? to_json(plan).dump(2) + "\n" : to_text(plan));
+      return;
+    }
     const PlannedDevice device =
         words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu);
     const MemoryPlan plan = plan_memory(options, device.device);

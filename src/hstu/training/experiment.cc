@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "hstu/balance/work.h"
-#include "hstu/model/layer_flops.h"
+#include "hstu/training/division.h"
 #include "hstu/training/rank_device.h"
 #include "hstu/training/routes.h"
 
@@ -37,40 +36,12 @@ BatchSchedule Experiment::schedule(BatchCursor start) const {
   return training_schedule(options(), anchors_.training, start);
 }
 
-namespace {
-
-// How the ranks divide a batch.
-Division divide(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
-                int ranks) {
-  const Partition slices = contiguous_partition(tokens.size(), ranks);
-  const bool equal_sizes = balance == Balance::nvidia && tokens.size() % static_cast<std::size_t>(ranks) == 0;
-  std::vector<std::int64_t> work;
-  work.reserve(tokens.size());
-  for (const std::int64_t n : tokens) {
-    if (stack.layers == 0)
-      work.push_back(n);
-    else if (balance == Balance::nvidia)
-      work.push_back(nvidia_layer_work(stack.layer.heads, stack.layer.head_dim, n));
-    else
-      work.push_back(layer_flops(stack.layer, causal_mask(n), static_cast<std::int32_t>(n)).step());
-  }
-  Division division;
-  division.parts = balance == Balance::none ? slices
-                   : equal_sizes            ? equal_size_partition(work, ranks)
-                                            : balanced_partition(work, ranks);
-  division.imbalance = imbalance(work, division.parts);
-  division.imbalance_of_slices = imbalance(work, slices);
-  return division;
-}
-
-}  // namespace
-
 std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm) {
   const RunOptions& options = experiment.options();
   Learner& learner = experiment.learner();
   const auto division = [balance = options.training.balance, stack = learner.model->layers()](
                             std::span<const std::int64_t> tokens, int ranks) {
-    return divide(balance, stack, tokens, ranks);
+    return divide_batch(balance, stack, tokens, ranks);
   };
   return std::make_unique<Loader>(experiment.samples(), learner.model->layout(), experiment.schedule(start),
                                   LoaderOptions{.workers = static_cast<int>(options.data.workers),

@@ -1,0 +1,143 @@
+#include "hstu/training/rank_plan.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "hstu/base/clock.h"
+#include "hstu/base/text.h"
+#include "hstu/batching/anchors.h"
+#include "hstu/task/task.h"
+#include "hstu/training/division.h"
+#include "hstu/training/experiment.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kMostSamples = 100'000;
+
+// The distinct ids of all features of one rank's part.
+class IdsOfPart {
+ public:
+  IdsOfPart(const Model& model, const SampleBuilder& samples) : model_(model), samples_(samples) {}
+  std::int64_t operator()(std::span<const std::int64_t> positions) {
+    batch_.clear();
+    model_.layout().lay_out(samples_.build(positions), scratch_, batch_);
+    std::int64_t ids = 0;
+    for (const FeatureSpec& feature : model_.features())
+      ids += batch_.host_tensor(ids_column(feature.name)).size();
+    return ids;
+  }
+
+ private:
+  const Model& model_;
+  const SampleBuilder& samples_;
+  LayoutScratch scratch_;
+  Batch batch_;
+};
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+RankPlan plan_ranks(const RunOptions& options, int ranks) {
+  const Dataset dataset(options.data.path);
+  const Task task = make_task(options, dataset);
+  const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
+  const SampleBuilder samples(dataset, task.data);
+  const Model& model = *task.model;
+  BatchSchedule schedule = training_schedule(options, anchors.training, {});
+  IdsOfPart distinct_ids(model, samples);
+
+  RankPlan plan;
+  plan.ranks = ranks;
+  plan.split = options.tables.ranks == TableRanks::split;
+  std::vector<double> division_ms;
+  double imbalances = 0, imbalances_of_slices = 0, all_ids = 0, most_over_mean = 0;
+  const auto divide = [&](std::span<const std::int64_t> batch) {
+    if (plan.batches > 0 && std::ssize(batch) < options.training.batch_size) return;  // the end of a window
+    std::vector<std::int64_t> tokens;
+    for (const std::int64_t position : batch) tokens.push_back(samples.most_tokens(position));
+    const Clock::time_point start = Clock::now();
+    const Division division = divide_batch(options.training.balance, model.layers(), tokens, ranks);
+    division_ms.push_back(1000 * seconds_since(start));
+    imbalances += division.imbalance;
+    imbalances_of_slices += division.imbalance_of_slices;
+    double sum = 0, most = 0;
+    for (const auto& part : division.parts) {
+      std::vector<std::int64_t> positions;
+      for (const std::int32_t sample : part) positions.push_back(batch[static_cast<std::size_t>(sample)]);
+      const auto ids = static_cast<double>(distinct_ids(positions));
+      sum += ids;
+      most = std::max(most, ids);
+    }
+    all_ids += sum;
+    most_over_mean += sum > 0 ? most * ranks / sum : 1;
+    ++plan.batches;
+    plan.samples += static_cast<std::int64_t>(batch.size());
+  };
+  const auto piece = static_cast<std::size_t>(options.training.batch_size);
+  while (plan.samples < kMostSamples) {
+    const auto job = schedule.next();
+    if (!job || job->cursor.epoch > 0) break;
+    for (std::span rest = job->positions; !rest.empty(); rest = rest.subspan(std::min(piece, rest.size())))
+      divide(rest.first(std::min(piece, rest.size())));
+  }
+  const auto batches = static_cast<double>(std::max<std::int64_t>(plan.batches, 1));
+  plan.imbalance = imbalances / batches;
+  plan.imbalance_of_slices = imbalances_of_slices / batches;
+  plan.most_ids_over_mean = most_over_mean / batches;
+  plan.division_ms = median(std::move(division_ms));
+  // A rank keeps its own part of what it exchanges; of copies it sends its gradients to every other rank.
+  const double others = ranks - 1, leaves = others / ranks, ids = all_ids / batches / ranks;
+  const double id_bytes = sizeof(std::int64_t),
+               row_bytes = sizeof(float) * static_cast<double>(model.embedding_dim());
+  plan.dense = 2 * leaves * sizeof(float) * static_cast<double>(model.parameters().count());
+  plan.ids = plan.split ? leaves * ids * id_bytes : 0;
+  plan.rows = plan.split ? leaves * ids * row_bytes : 0;
+  plan.row_gradients = (plan.split ? leaves : others) * ids * (id_bytes + row_bytes);
+  return plan;
+}
+
+std::string to_text(const RankPlan& plan) {
+  std::vector<std::vector<std::string>> rows{{fmt::format("{} ranks", plan.ranks), "", "of"}};
+  rows.push_back(
+      {"work, largest over mean", fmt::format("{:.3f}", plan.imbalance),
+       fmt::format("{} batches, {} samples", with_separators(plan.batches), with_separators(plan.samples))});
+  rows.push_back({"the same in slices", fmt::format("{:.3f}", plan.imbalance_of_slices), ""});
+  rows.push_back({"division", fmt::format("{:.2f} ms", plan.division_ms), "one batch, beside the steps"});
+  const auto bytes = [&](const char* name, double n, const char* of) {
+    rows.push_back({name, human_bytes(n), of});
+  };
+  bytes("dense gradients", plan.dense, "sent by a rank for each batch: all-reduce");
+  if (plan.split) {
+    bytes("ids", plan.ids, "all-to-all");
+    bytes("rows", plan.rows, "all-to-all");
+    rows.push_back(
+        {"ids, largest over mean", fmt::format("{:.3f}", plan.most_ids_over_mean), "of the ranks"});
+  }
+  bytes("row gradients", plan.row_gradients, plan.split ? "all-to-all, with ids" : "all-gather, with ids");
+  bytes("total sent", plan.bytes(), "by a rank for each batch");
+  return table(rows);
+}
+
+Json to_json(const RankPlan& plan) {
+  return {{"ranks", plan.ranks},
+          {"batches", plan.batches},
+          {"samples", plan.samples},
+          {"work_max_over_mean", plan.imbalance},
+          {"work_max_over_mean_of_slices", plan.imbalance_of_slices},
+          {"division_ms", plan.division_ms},
+          {"ids_max_over_mean", plan.most_ids_over_mean},
+          {"sent_bytes",
+           {{"dense_gradients", plan.dense},
+            {"ids", plan.ids},
+            {"rows", plan.rows},
+            {"row_gradients", plan.row_gradients}}}};
+}
+
+}  // namespace hstu
