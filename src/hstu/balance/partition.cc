@@ -1,9 +1,7 @@
 #include "hstu/balance/partition.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
-#include <queue>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -89,6 +87,23 @@ State pop(std::vector<State>& heap) {
   return first;
 }
 
+using Load = std::pair<std::int64_t, std::int32_t>;  // work so far, rank
+
+// Adds to the least load of a heap, and restores the heap: half of what taking it out and putting it in
+// costs.
+void add_to_first(std::vector<Load>& heap, std::int64_t work) {
+  Load moved = heap.front();
+  moved.first += work;
+  std::size_t at = 0;
+  for (std::size_t child = 1; child < heap.size(); child = 2 * at + 1) {
+    if (child + 1 < heap.size() && heap[child + 1] < heap[child]) ++child;
+    if (moved < heap[child]) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = moved;
+}
+
 }  // namespace
 
 Partition balanced_partition(std::span<const std::int64_t> work, int ranks) {
@@ -96,17 +111,20 @@ Partition balanced_partition(std::span<const std::int64_t> work, int ranks) {
   order.reserve(work.size());
   for (std::size_t i = 0; i < work.size(); ++i) order.emplace_back(-work[i], static_cast<std::int32_t>(i));
   std::sort(order.begin(), order.end());
-  using Load = std::pair<std::int64_t, std::int32_t>;  // work so far, rank
-  std::priority_queue<Load, std::vector<Load>, std::greater<>> least;
-  for (int r = 0; r < ranks; ++r) least.emplace(0, r);
-  Partition parts(static_cast<std::size_t>(ranks));
+  std::vector<Load> least;  // a heap
+  for (int r = 0; r < ranks; ++r) least.emplace_back(0, r);
+  std::vector<std::int32_t> rank_of(work.size());
+  std::vector<std::size_t> counts(static_cast<std::size_t>(ranks));
   for (const auto& [less, sample] : order) {
-    const auto [load, rank] = least.top();
-    least.pop();
-    parts[static_cast<std::size_t>(rank)].push_back(sample);
-    least.emplace(load - less, rank);
+    const std::int32_t rank = least.front().second;
+    rank_of[static_cast<std::size_t>(sample)] = rank;
+    ++counts[static_cast<std::size_t>(rank)];
+    add_to_first(least, -less);
   }
-  for (auto& part : parts) std::sort(part.begin(), part.end());
+  Partition parts(static_cast<std::size_t>(ranks));
+  for (std::size_t r = 0; r < parts.size(); ++r) parts[r].reserve(counts[r]);
+  for (std::size_t i = 0; i < rank_of.size(); ++i)
+    parts[static_cast<std::size_t>(rank_of[i])].push_back(static_cast<std::int32_t>(i));
   return parts;
 }
 
