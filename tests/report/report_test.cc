@@ -131,6 +131,17 @@ TEST(Comparison, DrawsEveryRunInEveryChart) {
   EXPECT_THAT(page, Not(HasSubstr("<script")));
 }
 
+TEST(Report, DrawsTheWorkOfRanksAsDividedAndInSlices) {
+  std::vector<Json> lines = lines_of_a_run();
+  const auto page = [&] { return report_html({.title = "run", .metrics = RunMetrics(lines), .config = ""}); };
+  EXPECT_THAT(page(), Not(HasSubstr("work of the ranks")));
+  lines.back()["work_max_over_mean"] = 1.02;
+  lines.back()["work_max_over_mean_of_slices"] = 1.61;
+  EXPECT_THAT(page(), HasSubstr("<h2>work of the ranks: the largest over the mean</h2>"));
+  EXPECT_THAT(page(), HasSubstr("as divided: 1.02 at 640"));
+  EXPECT_THAT(page(), HasSubstr("in slices: 1.61 at 640"));
+}
+
 TEST(Report, DrawsTheStagesOfAStep) {
   const std::string page =
       report_html({.title = "run", .metrics = RunMetrics(lines_of_a_run()), .config = ""});
