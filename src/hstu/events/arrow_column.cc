@@ -61,26 +61,12 @@ void check_unsigned_range(const arrow::Array& array, const std::string& place) {
   }
 }
 
-constexpr std::int64_t kSecondsPerDay = 86'400;
-
-std::int64_t per_second(arrow::TimeUnit::type unit) {
-  switch (unit) {
-    case arrow::TimeUnit::SECOND:
-      return 1;
-    case arrow::TimeUnit::MILLI:
-      return 1'000;
-    case arrow::TimeUnit::MICRO:
-      return 1'000'000;
-    case arrow::TimeUnit::NANO:
-      break;
-  }
-  return 1'000'000'000;
-}
+constexpr std::int64_t kSecondsPerDay = 86'400, kNanosecondsPerSecond = 1'000'000'000;
 
 // Timestamps with a time zone count from 1970 in UTC; so do, by assumption, those without.
 void copy_timestamps(const arrow::Array& array, RawColumn& column) {
   copy_values<arrow::TimestampType>(array, column.integers);
-  const std::int64_t divisor = per_second(static_cast<const arrow::TimestampType&>(*array.type()).unit());
+  const std::int64_t divisor = units_per_second(*array.type());
   if (divisor == 1) return;
   for (std::size_t i = 0; i < column.integers.size(); ++i) {
     std::int64_t& value = column.integers[i];
@@ -88,7 +74,7 @@ void copy_timestamps(const arrow::Array& array, RawColumn& column) {
     value = floor_divide(value, divisor);
     if (rest == 0 || array.IsNull(static_cast<std::int64_t>(i))) continue;
     column.nanoseconds.resize(column.integers.size());
-    column.nanoseconds[i] = rest * (per_second(arrow::TimeUnit::NANO) / divisor);
+    column.nanoseconds[i] = rest * (kNanosecondsPerSecond / divisor);
   }
 }
 
@@ -223,6 +209,20 @@ void mark_nulls(const arrow::Array& array, RawColumn& column) {
 }
 
 }  // namespace
+
+std::int64_t units_per_second(const arrow::DataType& timestamp) {
+  switch (static_cast<const arrow::TimestampType&>(timestamp).unit()) {
+    case arrow::TimeUnit::SECOND:
+      return 1;
+    case arrow::TimeUnit::MILLI:
+      return 1'000;
+    case arrow::TimeUnit::MICRO:
+      return 1'000'000;
+    case arrow::TimeUnit::NANO:
+      break;
+  }
+  return kNanosecondsPerSecond;
+}
 
 bool is_list(const arrow::DataType& type) {
   return type.id() == Type::LIST || type.id() == Type::LARGE_LIST;

@@ -1,6 +1,7 @@
 // One Arrow array as a RawColumn.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,9 @@ bool is_readable(const arrow::DataType& type);
 
 // Whether arrays of the type become texts.
 bool is_text_type(const arrow::DataType& type);
+
+// Of an Arrow timestamp: 1 to 10^9.
+std::int64_t units_per_second(const arrow::DataType& timestamp);
 
 // Lists, and the first element of each; null for empty lists and null.
 bool is_list(const arrow::DataType& type);

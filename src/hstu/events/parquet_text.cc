@@ -66,20 +66,6 @@ bool is_printable(const arrow::DataType& type) {
   }
 }
 
-std::int64_t units_per_second(const arrow::DataType& type) {
-  switch (static_cast<const arrow::TimestampType&>(type).unit()) {
-    case arrow::TimeUnit::SECOND:
-      return 1;
-    case arrow::TimeUnit::MILLI:
-      return 1'000;
-    case arrow::TimeUnit::MICRO:
-      return 1'000'000;
-    case arrow::TimeUnit::NANO:
-      break;
-  }
-  return 1'000'000'000;
-}
-
 // Appends values of arrays as text without quotes.
 class ValueText {
  public:
