@@ -5,8 +5,6 @@
 #include <span>
 #include <string>
 
-#include "hstu/base/json.h"
-
 namespace hstu {
 
 void sum_over_ranks(StepResult& result, Communicator& comm) {
@@ -38,20 +36,28 @@ std::vector<std::int64_t> rows_alive(const TableSet& tables, Communicator& comm)
   return rows;
 }
 
+std::vector<Json> gather(const std::vector<Json>& values, Communicator& comm) {
+  std::string mine;
+  for (const Json& value : values) mine += value.dump() + "\n";
+  const std::vector<char> all = comm.all_gather(std::span<const char>(mine));
+  std::vector<Json> gathered;
+  for (auto at = all.begin(); at != all.end();) {
+    const auto end = std::find(at, all.end(), '\n');
+    gathered.push_back(Json::parse(at, end));
+    at = end + 1;
+  }
+  return gathered;
+}
+
 std::vector<BadIdCount> gather(const std::vector<BadIdCount>& counts, Communicator& comm) {
   const auto any = static_cast<std::int64_t>(counts.size());
   if (comm.size() == 1 || comm.sum(any) == 0) return counts;
-  std::string mine;  // one JSON array a line, because names of features have no fixed size
+  std::vector<Json> mine;
+  mine.reserve(counts.size());
   for (const BadIdCount& c : counts)
-    mine += Json{c.feature, c.occurrences, c.first_id, c.first_user, c.first_position}.dump() + "\n";
-  const std::vector<char> all = comm.all_gather(std::span<const char>(mine));
+    mine.push_back({c.feature, c.occurrences, c.first_id, c.first_user, c.first_position});
   std::vector<BadIdCount> gathered;
-  for (auto at = all.begin(); at != all.end();) {
-    const auto end = std::find(at, all.end(), '\n');
-    const Json c = Json::parse(at, end);
-    gathered.push_back({c[0], c[1], c[2], c[3], c[4]});
-    at = end + 1;
-  }
+  for (const Json& c : gather(mine, comm)) gathered.push_back({c[0], c[1], c[2], c[3], c[4]});
   return gathered;
 }
 

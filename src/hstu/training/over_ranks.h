@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "hstu/base/json.h"
 #include "hstu/batching/batch.h"
 #include "hstu/comm/communicator.h"
 #include "hstu/embedding/table_set.h"
@@ -15,8 +16,9 @@ namespace hstu {
 // The loss, samples, tokens and FLOPs of this rank become those of the global batch.
 void sum_over_ranks(StepResult& result, Communicator& comm);
 
-// The samples of all ranks, in the order of ranks.
+// The samples, the values and the counts of all ranks, in the order of ranks.
 RankingSamples gather(const RankingSamples& samples, Communicator& comm);
+std::vector<Json> gather(const std::vector<Json>& values, Communicator& comm);
 std::vector<BadIdCount> gather(const std::vector<BadIdCount>& counts, Communicator& comm);
 
 // The rows of each table, counted once where they are split over ranks.

@@ -1,15 +1,14 @@
 #include "hstu/training/turn.h"
 
-#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hstu/base/error.h"
-#include "hstu/base/json.h"
 #include "hstu/comm/transport.h"
 #include "hstu/run/resume.h"
+#include "hstu/training/over_ranks.h"
 
 namespace hstu {
 namespace {
@@ -59,14 +58,7 @@ void check_agreement(const Experiment& experiment, const std::string& version, s
                    {"dataset", experiment.dataset().manifest().id},
                    {"device", experiment.device().device.is_host() ? "host" : "gpu"},
                    {"step", step}};
-  const std::string mine = facts.dump() + "\n";
-  const std::vector<char> all = comm.all_gather(std::span<const char>(mine));
-  std::vector<Json> ranks;
-  for (auto at = all.begin(); at != all.end();) {
-    const auto end = std::find(at, all.end(), '\n');
-    ranks.push_back(Json::parse(at, end));
-    at = end + 1;
-  }
+  const std::vector<Json> ranks = gather(std::vector{facts}, comm);
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     for (const auto& [name, expected] : ranks.front().items()) {
       if (ranks[r].at(name) == expected) continue;
