@@ -72,14 +72,15 @@ void Loader::begin_piece() {
       options_.piece_samples > 0 ? static_cast<std::size_t>(options_.piece_samples) : rest_of_batch_.size();
   const std::span piece = rest_of_batch_.first(std::min(most, rest_of_batch_.size()));
   rest_of_batch_ = rest_of_batch_.subspan(piece.size());
-  std::vector<std::int64_t> tokens;
-  tokens.reserve(piece.size());
-  for (const std::int64_t position : piece) tokens.push_back(builder_.most_tokens(position));
   Division division;
-  if (options_.divide && options_.ranks > 1)
+  if (options_.divide && options_.ranks > 1) {
+    std::vector<std::int64_t> tokens;
+    tokens.reserve(piece.size());
+    for (const std::int64_t position : piece) tokens.push_back(builder_.most_tokens(position));
     division = options_.divide(tokens, options_.ranks);
-  else
-    division.parts = contiguous_partition(tokens.size(), options_.ranks);
+  } else {
+    division.parts = contiguous_partition(piece.size(), options_.ranks);
+  }
   const Partition& parts = division.parts;
   ++pieces_;
   imbalances_ += division.imbalance;
