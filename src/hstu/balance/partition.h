@@ -11,8 +11,8 @@ namespace hstu {
 // parts[r]: the samples (indices into `work`) of rank r, ascending. A rank may have none.
 using Partition = std::vector<std::vector<std::int32_t>>;
 
-// Of any number of samples each: the largest first, each to the rank with the least work so far; equal work
-// by index, equal ranks by number. O(n log n).
+// Of any number of samples each. Takes the samples by descending work (of equal work, the lower index first)
+// and gives each to the rank with the least work so far (of equal work, the lower rank). O(n log n).
 Partition balanced_partition(std::span<const std::int64_t> work, int ranks);
 
 // Of the same number of samples each, by Karmarkar and Karp's differencing with the ties of NVIDIA's

@@ -43,9 +43,8 @@ void add_compare_command(CLI::App& app) {
   command->add_flag("--json", words->json, "print one JSON object for each run");
   command->footer(
       "\"best\" is the best of a run's evaluations by its checkpoint.best, or by AUC; the other metrics are "
-      "those "
-      "of\nits last evaluation.\nExamples:\n  hstu compare run run2\n  hstu compare sweep/* --output "
-      "sweep.html");
+      "those\nof its last evaluation.\n"
+      "Examples:\n  hstu compare run run2\n  hstu compare sweep/* --output sweep.html");
   command->callback([words] {
     std::vector<ComparedRun> runs;
     runs.reserve(words->runs.size());

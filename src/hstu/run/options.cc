@@ -65,8 +65,7 @@ void describe(ConfigFields& f, TrainingSection& o) {
       rule::between(1, 1 << 20));
   f.choice("balance", o.balance, kBalances,
            "how several ranks divide a batch: even work by the layers' FLOPs; even work and the same number "
-           "of samples, "
-           "as NVIDIA's recsys-examples does; or slices (none)");
+           "of samples, as NVIDIA's recsys-examples does; or slices (none)");
   f.field(
       "micro_batch_tokens", o.micro_batch_tokens,
       "tokens computed at once: a batch is cut into parts of at most this many, whose gradients are added "
