@@ -1,4 +1,4 @@
-# Completion of hstu in bash: the program itself says how a word can go on (hstu complete WORDS...). Where it expects a
+# Completion of hstu in bash: the program itself says how a word can continue (hstu complete WORDS...). Where it expects a
 # value, bash offers files.
 _hstu() {
   local IFS=$'\n'

@@ -1,4 +1,4 @@
-# Completion of hstu in fish: the program itself says how a word can go on (hstu complete WORDS...). Where it expects a
+# Completion of hstu in fish: the program itself says how a word can continue (hstu complete WORDS...). Where it expects a
 # value, fish offers files.
 function __hstu_complete
     set -l words (commandline -opc) (commandline -ct)

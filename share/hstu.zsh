@@ -1,5 +1,5 @@
 #compdef hstu
-# Completion of hstu in zsh: the program itself says how a word can go on (hstu complete WORDS...). Where it expects a
+# Completion of hstu in zsh: the program itself says how a word can continue (hstu complete WORDS...). Where it expects a
 # value, zsh offers files.
 local -a found
 found=(${(f)"$($words[1] complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})

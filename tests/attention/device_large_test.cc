@@ -49,7 +49,7 @@ TEST_P(LargeAttentionOnGpu, ElementsBeyondTwoToThe31) {
   DeviceBatch<__nv_bfloat16> device(host);
   device.run();
   if (HasFatalFailure()) return;
-  std::size_t beyond = 0;  // the first sample of which all elements lie beyond
+  std::size_t beyond = 0;  // the first sample of which all elements are beyond
   while (host.offsets()[beyond] * host.width() < kMost) ++beyond;
   ASSERT_LT(beyond + 5, host.samples());
   std::vector<SampledRow> rows = choose_rows(host, beyond, host.samples(), 6);

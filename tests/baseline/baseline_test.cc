@@ -18,7 +18,7 @@ double logit(double p) {
   return std::log(p / (1 - p));
 }
 
-// (score, probability) of one anchor, by counting the whole log anew.
+// (score, probability) of one anchor, by counting the whole log again.
 std::pair<double, double> expected_score(const Data& data, const Holdout& holdout, std::int64_t anchor) {
   double n = 0, positives = 0, item_n = 0, item_positives = 0, user_n = 0, user_positives = 0;
   for (const small::Event& e : data.events) {

@@ -33,7 +33,7 @@ std::size_t occurrences(const std::string& text, const std::string& word) {
   return count;
 }
 
-// "" when every element is closed in order, attributes are quoted and no & or < stands alone; else what is
+// "" when every element is closed in order, attributes are quoted and no & or < is alone; else what is
 // not.
 std::string not_well_formed(const std::string& xml) {
   static const std::regex tag(R"re(<(/?)([a-z]+)((\s+[A-Za-z:-]+="[^"<&]*")*)\s*(/?)>)re");

@@ -45,7 +45,7 @@ class Kills : public ::testing::Test {
     write_file(folder_ / "config.toml", to_toml(busy_run(folder_ / "dataset")));
   }
 
-  // Starts or goes on with a run; kills it `after` that time when that is not negative. Gives waitpid's
+  // Starts or continues a run; kills it `after` that time when that is not negative. Gives waitpid's
   // status.
   int hstu(const std::string& name, std::vector<std::string> words, std::chrono::microseconds after) {
     const Path run = folder_ / name;
@@ -160,7 +160,7 @@ TEST_F(Kills, TheSecondSignalEndsAtOnce) {
                           std::chrono::microseconds(-1));
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
-  EXPECT_EQ(hstu("run", {}, std::chrono::microseconds(-1)), 0) << "and the run goes on all the same";
+  EXPECT_EQ(hstu("run", {}, std::chrono::microseconds(-1)), 0) << "and the run continues all the same";
 }
 
 }  // namespace

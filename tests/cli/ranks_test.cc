@@ -38,7 +38,7 @@ class RankedProcesses : public ::testing::Test {
     write_file(folder_ / "config.toml", to_toml(options));
   }
 
-  // Begins or goes on with a run.
+  // Begins or continues a run.
   Words train(const std::string& name) const {
     const Path run = folder_ / name;
     if (fs::exists(run)) return {kProgram, "train", "--resume", run};

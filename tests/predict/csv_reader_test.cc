@@ -75,8 +75,8 @@ TEST_F(Csv, MistakesAreNamedWithFileAndLine) {
               HasSubstr("t.csv line 3: expected 2 fields, one for each column, found 1"));
   EXPECT_THAT(complaint("a,b\n1,2\n\n"), HasSubstr("line 3: expected 2 fields"));
   EXPECT_THAT(complaint("a,b\n1,\"2\n\n"), HasSubstr("line 2: a quote is never closed"));
-  EXPECT_THAT(complaint("a,b\n1,2\"3\"\n"), HasSubstr("line 2: a quote stands inside a field"));
-  EXPECT_THAT(complaint("a,b\n1,\"2\"3\n"), HasSubstr("line 2: a quoted field goes on"));
+  EXPECT_THAT(complaint("a,b\n1,2\"3\"\n"), HasSubstr("line 2: a quote is inside a field"));
+  EXPECT_THAT(complaint("a,b\n1,\"2\"3\n"), HasSubstr("line 2: a quoted field continues"));
   EXPECT_THAT(complaint("a,b\n\"1\n\n\",2\n3\n"), HasSubstr("line 5: expected 2 fields"));
   EXPECT_THAT(complaint("a\n" + std::string((std::size_t{65} << 20), '1')),
               HasSubstr("longer than 64.0 MiB"));

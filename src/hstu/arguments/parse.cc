@@ -20,7 +20,7 @@ bool is_option(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }
 
-// The command that `words` name. Sets `unknown` to a word that stands where a command is expected and is
+// The command that `words` name. Sets `unknown` to a word that is where a command is expected and is
 // none: CLI11 would only say that one is missing.
 const CLI::App& named_command(const CLI::App& app, const std::vector<std::string>& words,
                               std::string& unknown) {

@@ -11,7 +11,7 @@ namespace hstu {
 std::optional<Path> installed_configs();
 
 // The configuration that the user's word names. A bare name that is no file here, such as quickstart.toml,
-// names an installed configuration, which is then told; any other word is returned as it is.
+// names an installed configuration, which is then printed; any other word is returned as it is.
 Path find_config(const Path& word);
 
 }  // namespace hstu

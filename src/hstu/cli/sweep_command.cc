@@ -55,7 +55,7 @@ class Sweep {
     });
     const bool interrupted = std::any_of(statuses_.begin(), statuses_.end(),
                                          [](const auto& entry) { return entry.second == kInterrupted; });
-    if (!all_started || interrupted) tell("interrupted: the same command goes on\n");
+    if (!all_started || interrupted) tell("interrupted: the same command continues\n");
     if (failed > 0) {
       tell("{} of {} runs failed; their messages are in {}. The same command tries them again\n", failed,
            results_.size(), (output_ / "logs").string());
@@ -168,7 +168,8 @@ void add_sweep_command(CLI::App& app) {
       "DIR holds one plain run for each setting and seed, what each printed in logs/, summary.jsonl and\n"
       "summary.html. The same command again resumes runs that were interrupted or failed, and skips those "
       "that\n"
-      "have ended. Exit status: 0 all ended, 1 a run failed (the others go on), 75 interrupted and saved.\n"
+      "have ended. Exit status: 0 all ended, 1 a run failed (the others continue), 75 interrupted and "
+      "saved.\n"
       "Example:\n"
       "  hstu sweep config.toml --vary dense_optimizer.learning_rate=3e-4,1e-3 --vary model.layers=2,3 "
       "--seeds 3\n"

@@ -1,4 +1,4 @@
-// Stands in for cuda/ in a build without CUDA.
+// Takes the place of cuda/ in a build without CUDA.
 #ifndef HSTU_WITH_CUDA
 
 #include "hstu/base/error.h"

@@ -1,4 +1,4 @@
-// Division of times, which may lie before 1970.
+// Division of times, which may be before 1970.
 #pragma once
 
 #include <cstdint>

@@ -188,7 +188,7 @@ class ParquetSource : public ColumnSource {
   }
 
   // Few bytes for each row: a dictionary of few texts. Arrow would return that of many texts, such as UUIDs
-  // or descriptions, anew with every batch.
+  // or descriptions, again for every batch.
   bool is_compact(int leaf) const {
     constexpr std::int64_t kCodeBytes = 4;
     std::int64_t bytes = 0;

@@ -120,7 +120,7 @@ void CsvReader::split_plain(std::string_view rest) {
   }
 }
 
-// Fields in quotes may contain line ends: the record then goes on with the next line.
+// Fields in quotes may contain line ends: the record then continues on the next line.
 void CsvReader::split_quoted() {
   const auto quotes = [&] {
     return std::count(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
@@ -152,11 +152,11 @@ void CsvReader::split_quoted() {
       const std::size_t end = std::min(record.find(',', at), record.size());
       fields_.push_back(record.substr(at, end - at));
       if (fields_.back().find('"') != std::string_view::npos)
-        refuse_line("a quote stands inside a field that has none around it");
+        refuse_line("a quote is inside a field that has none around it");
       at = end;
     }
     if (at == record.size()) return;
-    if (record[at] != ',') refuse_line("a quoted field goes on behind its closing quote");
+    if (record[at] != ',') refuse_line("a quoted field continues behind its closing quote");
     ++at;
   }
 }

@@ -59,7 +59,7 @@ void write_suggestion(const std::vector<Path>& inputs, const Path& output) {
     return;
   }
   write_file(output, text);
-  tell("{} is a guess: read it and correct it before the next step, which stands in its first lines\n",
+  tell("{} is a guess: read and correct it, then run the next step, which its first lines contain\n",
        output.string());
 }
 

@@ -64,9 +64,10 @@ void describe(ConfigFields& f, RankingGrConfig& o) {
   f.field("causal", o.causal, "history does not see later history");
   f.field("contextual_mask", o.contextual_mask,
           "contextual tokens see the whole history; false: they are its first tokens");
-  f.field("allow_seen_labels", o.allow_seen_labels,
-          "take masks under which an item sees its own action, which tells its label: for measuring speed on "
-          "random data");
+  f.field(
+      "allow_seen_labels", o.allow_seen_labels,
+      "take masks under which an item sees its own action, which reveals its label: for measuring speed on "
+      "random data");
   f.field("candidates", o.candidates,
           "the last n items of a sequence are scored, each from the items before all of them; 0: every item, "
           "each from the items before it",

@@ -55,7 +55,7 @@ struct Gathered {
   std::vector<Scores> scores;
 };
 
-// Tells the trace what the current stage reads and writes.
+// Reports to the trace what the current stage reads and writes.
 void moves(const StepContext& context, std::int64_t bytes) {
   if (context.compute.trace != nullptr) context.compute.trace->moves(bytes);
 }

@@ -94,7 +94,7 @@ __global__ void look_up(const __grid_constant__ Lists lists) {
   list.slots[i] = slot;
 }
 
-// Gives new rows their initial values, and tells the host how many rows there are.
+// Gives new rows their initial values, and reports to the host how many rows there are.
 __global__ void begin_rows(const __grid_constant__ Lists lists) {
   const RowList& list = lists.list[blockIdx.y];
   if (blockIdx.x == 0 && threadIdx.x == 0) {

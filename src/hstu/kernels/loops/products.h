@@ -42,7 +42,7 @@ template <typename T, bool transposed, int R, int V>
   Vector<T> sum[R][V];
   const bool whole = column + V * kLanes<T> <= p.n;
   const std::int64_t columns = whole ? V * kLanes<T> : p.n - column;
-  T edge[R][V * kLanes<T>];  // stands in for C where the tile is wider
+  T edge[R][V * kLanes<T>];  // takes the place of C where the tile is wider
   // The rows of A that the next tile reads for the first time, and the lines of C, arrive while the sums
   // grow.
   for (int r = 0; r < R; ++r) {
