@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include <arrow/api.h>
@@ -13,7 +14,9 @@
 #include <parquet/statistics.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/text.h"
 #include "hstu/events/arrow_column.h"
+#include "hstu/events/parquet_pages.h"
 
 namespace hstu {
 namespace {
@@ -31,13 +34,7 @@ arrow::MemoryPool* memory_pool() {
   return capped_pool() != nullptr ? capped_pool().get() : arrow::system_memory_pool();
 }
 
-[[noreturn]] void fail_memory(const Path& path) {
-  fail(
-      "{}: decoding it needs more memory than --memory allows: its pages or texts are too large, or it is "
-      "damaged; "
-      "increase --memory, or write the file again with smaller pages and row groups",
-      path.string());
-}
+struct OutOfDecodingMemory {};
 
 [[noreturn]] void fail_torn(const Path& path, const std::string& reason) {
   fail("{}: cannot be read as Parquet (it is truncated, damaged or of another format): {}", path.string(),
@@ -45,7 +42,7 @@ arrow::MemoryPool* memory_pool() {
 }
 
 void check_status(const arrow::Status& status, const Path& path) {
-  if (status.IsOutOfMemory()) fail_memory(path);
+  if (status.IsOutOfMemory()) throw OutOfDecodingMemory();
   if (!status.ok()) fail_torn(path, status.message());
 }
 
@@ -57,7 +54,7 @@ T value_or_fail(arrow::Result<T> result, const Path& path) {
 
 // Parquet throws where Arrow returns a status; both become Error with the file's name.
 template <typename Body>
-auto guarded(const Path& path, const Body& body) {
+auto as_status(const Path& path, const Body& body) {
   try {
     return body();
   } catch (const parquet::ParquetStatusException& error) {
@@ -72,7 +69,7 @@ class ParquetSource : public ColumnSource {
  public:
   ParquetSource(Path path, std::span<const std::string> columns, const ReadOptions& options)
       : path_(std::move(path)), columns_(columns.begin(), columns.end()), lists_(options.lists) {
-    guarded(path_, [&] {
+    guarded([&] {
       open(options);
       find_leaves();
     });
@@ -87,7 +84,7 @@ class ParquetSource : public ColumnSource {
   }
 
   std::optional<RawColumn> range(std::size_t column, std::size_t group) const override {
-    return guarded(path_, [&]() -> std::optional<RawColumn> {
+    return guarded([&]() -> std::optional<RawColumn> {
       const auto chunk = metadata().RowGroup(static_cast<int>(group))->ColumnChunk(leaves_[column]);
       const std::shared_ptr<parquet::Statistics> statistics =
           chunk->is_stats_set() ? chunk->statistics() : nullptr;
@@ -106,7 +103,7 @@ class ParquetSource : public ColumnSource {
   bool is_text(std::size_t column) const override { return is_text_[column]; }
 
   void select(std::size_t group) override {
-    guarded(path_, [&] { start({static_cast<int>(group)}); });
+    guarded([&] { start({static_cast<int>(group)}); });
     rows_done_ = 0;
     for (int before = 0; before < static_cast<int>(group); ++before) {
       rows_done_ += metadata().RowGroup(before)->num_rows();
@@ -114,7 +111,7 @@ class ParquetSource : public ColumnSource {
   }
 
   bool next(RawBatch& batch) override {
-    return guarded(path_, [&] {
+    return guarded([&] {
       if (batches_ == nullptr) start_all();
       std::shared_ptr<arrow::RecordBatch> record;
       check_status(batches_->ReadNext(&record), path_);
@@ -135,6 +132,44 @@ class ParquetSource : public ColumnSource {
 
  private:
   const parquet::FileMetaData& metadata() const { return *metadata_; }
+
+  template <typename Body>
+  std::invoke_result_t<Body> guarded(const Body& body) const {
+    try {
+      return as_status(path_, body);
+    } catch (const OutOfDecodingMemory&) {
+      fail_memory();
+    }
+  }
+
+  // Names what takes most: a page is decoded as a whole, whatever the size of a batch.
+  [[noreturn]] void fail_memory() const {
+    if (metadata_ == nullptr)
+      fail("{}: its footer needs more memory than --memory allows: increase --memory, or it is damaged",
+           path_.string());
+    const auto file = value_or_fail(arrow::io::ReadableFile::Open(path_.string()), path_);
+    std::int64_t largest = 0;
+    std::string column;
+    for (int group = 0; group < metadata().num_row_groups(); ++group) {
+      for (const int leaf : leaves_) {
+        const auto chunk = metadata().RowGroup(group)->ColumnChunk(leaf);
+        const std::int64_t begin = chunk->has_dictionary_page()
+                                       ? std::min(chunk->dictionary_page_offset(), chunk->data_page_offset())
+                                       : chunk->data_page_offset();
+        const std::int64_t page = largest_page(*file, begin, begin + chunk->total_compressed_size());
+        if (page <= largest) continue;
+        largest = page;
+        column = root_of(leaf);
+      }
+    }
+    fail(
+        "{}: decoding it needs more memory than --memory allows: its largest page, of column \"{}\", takes "
+        "{}; "
+        "increase --memory, or write the file again with smaller pages and row groups (pyarrow: "
+        "data_page_size, row_group_size)",
+        path_.string(), column, human_bytes(static_cast<double>(largest)));
+  }
+
   std::string place(const std::string& column) const {
     return fmt::format("{}: column \"{}\"", path_.string(), column);
   }
