@@ -160,8 +160,11 @@ void describe(ConfigFields& f, EvaluationSection& o) {
           rule::at_least(0));
   f.field("max_samples", o.max_samples, "score the first samples only; 0: all", rule::at_least(0));
   f.field("ranking_k", o.ranking_k,
-          "NDCG and recall at these places, and MRR, of the list of each user's held-out samples; []: not",
+          "NDCG and recall at these places, and MRR, of lists of held-out samples; []: not",
           rule::between(1, 1e6));
+  f.field("ranking_list", o.ranking_list,
+          "what a list contains: user: a user's samples; time: those of them with one time; or a context "
+          "column of the dataset, such as a request or session: those with one value");
 }
 
 void describe(ConfigFields& f, CheckpointSection& o) {

@@ -118,6 +118,7 @@ struct EvaluationSection {
   double min_delta = 0;
   std::int64_t max_samples = 0;
   std::vector<std::int64_t> ranking_k = {};  // cutoffs of NDCG and recall; empty: no list metrics
+  std::string ranking_list = "user";         // or "time", or a context column (training/ranked_lists.h)
 };
 
 struct CheckpointSection {

@@ -10,6 +10,7 @@
 #include "hstu/batching/loader.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
+#include "hstu/training/ranked_lists.h"
 #include "hstu/training/routes.h"
 
 namespace hstu {
@@ -27,7 +28,11 @@ std::vector<std::int64_t> evaluation_positions(const Experiment& experiment) {
 Evaluator::Evaluator(Experiment& experiment, Path baseline)
     : experiment_(experiment),
       baseline_file_(std::move(baseline)),
-      positions_(evaluation_positions(experiment)) {}
+      positions_(evaluation_positions(experiment)) {
+  const EvaluationSection& options = experiment.options().evaluation;
+  if (!options.ranking_k.empty())
+    lists_ = ranked_lists(experiment.dataset(), positions_, options.ranking_list);
+}
 
 bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communicator& comm) {
   const RunOptions& options = experiment_.options();
@@ -91,7 +96,7 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   for (std::size_t k = 0; tasks.size() > 1 && k < tasks.size(); ++k)
     result.tasks[tasks[k]] = samples_[k].metrics();
   if (const auto& cutoffs = experiment_.options().evaluation.ranking_k; !cutoffs.empty())
-    result.lists = list_metrics(first.probabilities(), first.labels(), first.groups(), cutoffs);
+    result.lists = list_metrics(first.probabilities(), first.labels(), lists_, cutoffs);
   for (const BadIds::Feature& feature : bad_ids_.features())
     if (feature.count > 0) result.bad_ids[feature.name] = feature.count;
   progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)

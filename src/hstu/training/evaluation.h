@@ -45,7 +45,7 @@ class Evaluator {
 
   Experiment& experiment_;
   Path baseline_file_;
-  std::vector<std::int64_t> positions_;
+  std::vector<std::int64_t> positions_, lists_;  // lists_: of each, if lists are measured
   std::optional<RankingMetrics> baseline_;
   std::vector<RankingSamples> samples_;  // one per task
   BadIds bad_ids_;                       // of the last run()

@@ -1,0 +1,70 @@
+#include "hstu/training/ranked_lists.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "temporary_folder.h"
+#include "training/run_fixture.h"
+#include "write_dataset.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::HasSubstr;
+using Lists = std::vector<std::int64_t>;
+
+// User 3 saw two pages at time 10 and one at time 20; user 5 one at each of times 10 and 20, of one session.
+Dataset pages() {
+  const Path folder = temporary_folder() / "pages";
+  Manifest description;
+  description.name = "pages";
+  description.actions = {{"positive", 1}, {"negative", 2}};
+  description.label = "positive";
+  description.pools = {"positive"};
+  description.context = {"session"};
+  EventTable table;
+  table.user.append(Lists{3, 3, 3, 3, 5, 5});
+  table.time.append(Lists{10, 10, 10, 20, 10, 20});
+  table.item.append(Lists{1, 2, 3, 4, 5, 6});
+  table.action.assign(6, 1 | kRankableBit);
+  table.context.emplace_back().append(Lists{7, 8, 7, 8, 8, 8});
+  std::filesystem::create_directories(folder);
+  write_dataset(folder, description, table);
+  return Dataset(folder);
+}
+
+TEST(RankedLists, AreOfOneUserAndOneTimeOrOneValue) {
+  const Dataset dataset = pages();
+  const Lists all{0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(ranked_lists(dataset, all, "user"), (Lists{0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(ranked_lists(dataset, all, "time"), (Lists{0, 0, 0, 1, 2, 3}));
+  EXPECT_EQ(ranked_lists(dataset, all, "session"), (Lists{0, 1, 0, 1, 2, 2}));
+  EXPECT_EQ(ranked_lists(dataset, Lists{2, 3, 5}, "time"), (Lists{0, 1, 2})) << "of some events";
+}
+
+TEST(RankedLists, OfNoColumnAreRefused) {
+  const Dataset dataset = pages();
+  EXPECT_THAT(testing::message_of<UsageError>([&] { ranked_lists(dataset, {}, "sesion"); }),
+              HasSubstr("evaluation.ranking_list = \"sesion\": expected one of session, user, time"));
+}
+
+class EvaluatedLists : public testing::RunTest {
+ protected:
+  EvaluatedLists() : RunTest(12, 24) {
+    options_.training.max_steps = 3;
+    options_.evaluation.at_start = true;
+    options_.evaluation.ranking_k = {3};
+  }
+};
+
+TEST_F(EvaluatedLists, FollowTheConfiguration) {
+  run("users");
+  EXPECT_TRUE(log("users", "eval").front().at("ndcg@3").is_number());
+  options_.evaluation.ranking_list = "time";
+  run("times");
+  EXPECT_TRUE(log("times", "eval").front().at("ndcg@3").is_null()) << "every list has one sample";
+  EXPECT_EQ(log("times", "eval").front().at("auc"), log("users", "eval").front().at("auc"));
+}
+
+}  // namespace
+}  // namespace hstu
