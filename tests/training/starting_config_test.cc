@@ -13,9 +13,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// `at(user, n)`: the time of a user's n-th event.
+// `at(user, n)`: the time of a user's n-th event. Ids of users and genres are multiples of `id_step`.
 template <typename TimeOf>
-void write_events(const Path& folder, const TimeOf& time_of, std::int64_t user_step = 1,
+void write_events(const Path& folder, const TimeOf& time_of, std::int64_t id_step = 1,
                   bool all_positive = false) {
   Manifest description;
   description.name = "with \"quotes\"";
@@ -27,7 +27,7 @@ void write_events(const Path& folder, const TimeOf& time_of, std::int64_t user_s
   RandomStream random{3};
   for (std::int64_t u = 0; u < 30; ++u) {
     for (std::int64_t n = 0; n < 20; ++n) {
-      user.push_back(u * user_step);
+      user.push_back(u * id_step);
       item.push_back(1 + static_cast<std::int64_t>(random.below(9)));
       time.push_back(time_of(u, n));
       table.action.push_back(
@@ -38,7 +38,9 @@ void write_events(const Path& folder, const TimeOf& time_of, std::int64_t user_s
   table.item.append(item);
   table.time.append(time);
   std::filesystem::create_directories(folder);
-  write_dataset(folder, description, table, {item_attribute("genre", {0, 1, 1, 2, 2, 3, 3, 4, 4, 5})});
+  std::vector<std::int64_t> genres{0, 1, 1, 2, 2, 3, 3, 4, 4, 5};
+  for (std::int64_t& genre : genres) genre *= id_step;
+  write_dataset(folder, description, table, {item_attribute("genre", genres)});
 }
 
 class StartingConfigs : public ::testing::Test {
@@ -80,10 +82,12 @@ TEST_F(StartingConfigs, OfUsersThatComeOnce) {
   EXPECT_THAT(text, Not(HasSubstr("[[features.context]]")));
 }
 
-TEST_F(StartingConfigs, OfHashedUsers) {
+TEST_F(StartingConfigs, OfHashedIdsHaveARowForEach) {
   write_events(
       folder_ / "hashed", [](std::int64_t u, std::int64_t n) { return 1000 * n + u; }, std::int64_t{1} << 57);
-  EXPECT_THAT(train_as_it_is("hashed"), HasSubstr("keys = [\"user\"]\nrows = 1024"));
+  const std::string text = train_as_it_is("hashed");
+  EXPECT_THAT(text, HasSubstr("[[features.attributes]]\nname = \"genre\""));
+  EXPECT_THAT(text, HasSubstr("keys = [\"user\"]\nhashed = false"));
 }
 
 TEST_F(StartingConfigs, OfOneTimeHoldOutUsers) {

@@ -101,7 +101,6 @@ DatasetProfile profile_dataset(const Path& path) {
   profile.path = path;
   profile.manifest = dataset.manifest();
   profile.min_user_id = dataset.user_ids().front();
-  profile.max_user_id = dataset.user_ids().back();
   add_event_counts(dataset, profile);
   const std::int64_t few = std::min<std::int64_t>(5, profile.median_events / 4);
   const std::int64_t indexed = indexed_min_history(path).value_or(few);

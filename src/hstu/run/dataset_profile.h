@@ -12,7 +12,7 @@ struct DatasetProfile {
   Path path;
   Manifest manifest;
   std::int64_t median_events = 0, long_events = 0;  // events of a user: the median, and that of 9 users in 10
-  std::int64_t min_user_id = 0, max_user_id = 0;
+  std::int64_t min_user_id = 0;
   // Of the dataset's anchor index, or a small one that leaves most users their events.
   std::int64_t min_history = 0;
   std::int64_t samples = 0;  // rankable events with min_history earlier ones; an estimate for large datasets

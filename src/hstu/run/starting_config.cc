@@ -27,14 +27,13 @@ constexpr Scale kScales[] = {
     {500'000, 64, 2, 2, 128, 128, 64, 5, 0.2, 0.5,
      "A small dataset: a narrow model with dropout, several epochs, each half of one evaluated."},
     {20'000'000, 128, 3, 4, 256, 256, 256, 2, 0.1, 0.25,
-     "A medium dataset: two epochs; a GPU makes larger sizes worth a try."},
+     "A medium dataset: two epochs, for a GPU. A CPU takes days: begin there with the sizes and the number of "
+     "steps of docs/own-data.md."},
     {std::numeric_limits<std::int64_t>::max(), 256, 4, 4, 512, 512, 1024, 1, 0.1, 0.1,
      "A large dataset: one epoch, for a GPU; try it first with training.max_steps."}};
 
 constexpr std::int64_t kDay = 86'400;
-constexpr std::int64_t kMostTableRows = std::int64_t{1}
-                                        << 40;  // larger ids are hashes: their tables are hashed
-constexpr double kMostEvaluated = 200'000;      // samples of an evaluation, about
+constexpr double kMostEvaluated = 200'000;  // samples of an evaluation, about
 constexpr std::size_t kMostAttributes = 8;
 
 std::int64_t power_of_two(std::int64_t least) {
@@ -125,15 +124,10 @@ class StartingConfig {
     line("shuffle_fraction = 1.0\n");
   }
 
-  bool has_rows(const std::string& file) const {
-    const ColumnInfo& column = p_.manifest.columns.at(file);
-    return column.max && *column.max < kMostTableRows;
-  }
-
   void features() {
     std::vector<std::string> attributes;
     for (const std::string& name : p_.manifest.attributes)
-      if (attributes.size() < kMostAttributes && has_rows(attribute_file(name))) attributes.push_back(name);
+      if (attributes.size() < kMostAttributes) attributes.push_back(name);
     if (!attributes.empty()) comment("Every attribute of an item is an embedding added to the item's own.");
     for (const std::string& name : attributes)
       line("[[features.attributes]]\nname = {}\n", toml_quoted(name));
@@ -165,7 +159,7 @@ class StartingConfig {
   }
 
   void user_feature() {
-    if (p_.min_user_id >= 0 && p_.max_user_id < kMostTableRows)
+    if (p_.min_user_id >= 0)  // also of names hashed to 63 bits: a table has rows only for ids that occur
       line("[[features.context]]\nname = \"user\"\nkeys = [\"user\"]\nhashed = false\n");
     else
       context({"user"}, 4 * p_.manifest.counts.users);
