@@ -116,17 +116,17 @@ TEST_F(RankedProcesses, ALauncherNamesTheRankThatWasKilled) {
 }
 
 TEST_F(RankedProcesses, AStoppedRankIsNamedAndEndsAll) {
-  const pid_t launcher = start(
-      with(train("run"), {"--ranks", "3", "--set", "training.epochs=100000", "--set", "ranks.timeout=2"}));
+  const pid_t launcher = start(with(train("run"), {"--ranks", "3", "--set", "training.epochs=100000", "--set",
+                                                   kSanitized ? "ranks.timeout=30" : "ranks.timeout=4"}));
   while (!fs::exists(folder_ / "run" / "checkpoints" / "current"))
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ::kill(children_of(launcher)[1], SIGSTOP);
   EXPECT_EQ(status_of(launcher), 1);
   const std::string words = words_on_terminal();
-  // In a collective of all; or rank 0 asks rank 1 for rows to save, and rank 2 waits for rank 0.
-  EXPECT_THAT(words,
-              ::testing::ContainsRegex("rank 0 of 3 has waited 1 s for rank 1 in .* of step [0-9]+, stage "));
-  EXPECT_THAT(words, ::testing::ContainsRegex("rank 2 of 3 has waited 1 s for rank [01] in "));
+  // The other one may be a collective ahead and wait for both, or wait for rank 0, which asks rank 1 for rows
+  // to save.
+  EXPECT_THAT(words, ::testing::ContainsRegex(
+                         "rank [02] of 3 has waited [0-9]+ s for rank 1 in .* of step [0-9]+, stage "));
   EXPECT_THAT(words, HasSubstr("  hstu::as_rank("));
   EXPECT_THAT(words, HasSubstr("it has ended, hangs or was stopped"));
 }
@@ -140,7 +140,7 @@ TEST_F(RankedProcesses, ARankThatRunsOutOfMemoryEndsAll) {
   };
   const Words command =
       with(train("run"), {"--threads", "1", "--set", "model.head_hidden=65536", "--set", "model.dim=256"});
-  const Words limited = with({"sh", "-c", "ulimit -v 200000; exec \"$0\" \"$@\""}, command);
+  const Words limited = with({"sh", "-c", "ulimit -v 300000; exec \"$0\" \"$@\""}, command);
   const pid_t first = start(command, variables(0)), second = start(limited, variables(1));
   EXPECT_EQ(status_of(second), 1);
   EXPECT_EQ(status_of(first), 76);
