@@ -136,7 +136,7 @@ TEST_F(LoaderTest, TrainingAndEvaluationNeverMix) {
 }
 
 TEST_F(LoaderTest, BatchesForTheHostAreReadWhereTheyWereBuilt) {
-  Loader loader(builder_, layout_, {anchors_.training, {.batch_size = 7}}, {.compute = Stream()});
+  Loader loader(builder_, layout_, {anchors_.training, {.batch_size = 7}}, {.readers = {Stream()}});
   for (int i = 0; i < 3; ++i) {
     const Batch& batch = loader.next()->batch;
     EXPECT_EQ(batch.tensor(kLabelColumn).raw(),
@@ -321,7 +321,7 @@ TEST_F(LoaderOnGpu, TensorsHaveTheBatchesValuesHoweverLateTheyAreRead) {
   for (const int workers : {1, 4}) {
     for (const int ready : {1, 3}) {
       Loader loader(builder_, layout_, {anchors_.training, schedule},
-                    {.workers = workers, .ready = ready, .part_tokens = 60, .compute = compute_.stream});
+                    {.workers = workers, .ready = ready, .part_tokens = 60, .readers = {compute_.stream}});
       std::vector<Read> all;
       while (const auto* part = loader.next()) all.push_back(read(part->batch));
       EXPECT_GT(all.size(), 20u);
@@ -336,7 +336,7 @@ TEST_F(LoaderOnGpu, EndsEarlyWhileItsBatchesAreCopiedAndRead) {
     std::vector<Read> all;
     {
       Loader loader(builder_, layout_, {anchors_.training, endless},
-                    {.workers = 4, .ready = 2, .compute = compute_.stream});
+                    {.workers = 4, .ready = 2, .readers = {compute_.stream}});
       for (int i = 0; i < taken; ++i) all.push_back(read(loader.next()->batch));
     }
     for (const Read& part : all) expect_equal(part);
@@ -345,7 +345,7 @@ TEST_F(LoaderOnGpu, EndsEarlyWhileItsBatchesAreCopiedAndRead) {
 
 TEST_F(LoaderOnGpu, AWorkersExceptionStandsInThePlaceOfItsBatch) {
   const AnchorList broken({3, 4, 5, 6, dataset_.events(), 7, 8, 9}, std::vector<std::int64_t>{0, 8});
-  Loader loader(builder_, layout_, {broken, {.batch_size = 2}}, {.workers = 3, .compute = compute_.stream});
+  Loader loader(builder_, layout_, {broken, {.batch_size = 2}}, {.workers = 3, .readers = {compute_.stream}});
   for (int i = 0; i < 2; ++i) expect_equal(read(loader.next()->batch));
   EXPECT_THROW(loader.next(), Error);
   EXPECT_THROW(loader.next(), Error);

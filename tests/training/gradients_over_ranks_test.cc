@@ -87,7 +87,7 @@ class GradientsOverRanks : public ::testing::Test {
       const LoadedBatch& part = *loader->next();
       last = part.last_part;
       std::vector<Variable> leaves;
-      const BatchRows looked_up = rows_of(learner, part.batch, RowAccess::train);
+      const BatchRows looked_up = look_up(learner, part.batch, RowAccess::train);
       for (const Variable& leaf : looked_up.leaves) {
         Tensor values = Tensor::empty(leaf.value().shape(), DType::f64);
         std::copy_n(leaf.value().data<float>(), values.size(), values.mutable_data<double>());

@@ -1,6 +1,7 @@
 // Steps on batches that a test chooses.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -24,13 +25,14 @@ inline StepResult step_on_parts(Experiment& experiment,
                                 std::int64_t supervised, std::int64_t step = 0,
                                 Communicator& comm = one_rank()) {
   std::size_t next = 0;
-  Batch batch;
+  std::array<Batch, 2> batches;  // a part is valid until the call after the next
   const StepContext context{.step = step,
                             .draws = Draws(experiment.options().seed, step),
                             .compute = experiment.learner().compute,
                             .comm = comm};
   return train_step(experiment.learner(), context, [&]() -> Batch* {
     if (next == parts.size()) return nullptr;
+    Batch& batch = batches[next % 2];
     batch = batch_of(experiment, parts[next++], supervised);
     batch.copy_to(context.compute);
     return &batch;

@@ -32,9 +32,9 @@ Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSch
     : builder_(builder),
       layout_(layout),
       options_(options),
-      copies_(context_of_copies(options.compute.device())),
+      copies_(context_of_copies(options.readers.front().device())),
       schedule_(std::move(schedule)),
-      current_(empty_batch()) {
+      current_{empty_batch(), empty_batch()} {
   if (options.workers < 1) fail_usage("loader workers: expected at least 1, found {}", options.workers);
   if (options.ready < 1) fail_usage("loader ready: expected at least 1, found {}", options.ready);
   if (options.piece_samples < 0)
@@ -55,14 +55,15 @@ Loader::~Loader() {
   // Ordinary memory and the driver's know nothing of streams: what uses the batches ends first.
   try {
     copies_.stream.synchronize();
-    options_.compute.synchronize();
+    for (const Stream& reader : options_.readers) reader.synchronize();
   } catch (const Error&) {  // the device has failed, and runs nothing any more
   }
 }
 
 LoadedBatch Loader::empty_batch() const {
-  const Device device = options_.compute.device();
-  return {options_.memory != nullptr ? options_.memory : transfer_memory(device), device};
+  BatchMemory* const memory =
+      options_.memory != nullptr ? options_.memory : transfer_memory(options_.readers.front().device());
+  return {memory, options_.readers};
 }
 
 // Ranks whose samples are longer need more parts, and the others get as many, because tables that are split
@@ -176,7 +177,7 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.window_end = claimed.job->window_end;
     slot.loaded.imbalance = claimed.imbalance;
     slot.loaded.imbalance_of_slices = claimed.imbalance_of_slices;
-    copies_.stream.wait(slot.loaded.read);
+    for (const Event& read : slot.loaded.read) copies_.stream.wait(read);
     slot.loaded.batch.copy_to(copies_);
     slot.loaded.copied.record(copies_.stream);
     slot.loaded.build_end = Clock::now();
@@ -192,15 +193,19 @@ LoadedBatch* Loader::next() {
   changed_.wait(lock, [&] { return first.ready || batches_ == delivered_; });
   if (!first.ready) return nullptr;
   if (first.failure) std::rethrow_exception(first.failure);
-  current_.read.record(options_.compute);
-  options_.compute.wait(first.loaded.copied);
-  std::swap(current_, first.loaded);
+  LoadedBatch& current = current_[turn_];
+  turn_ = 1 - turn_;
+  for (std::size_t i = 0; i < options_.readers.size(); ++i) {
+    current.read[i].record(options_.readers[i]);
+    options_.readers[i].wait(first.loaded.copied);
+  }
+  std::swap(current, first.loaded);
   first.ready = false;
   ++delivered_;
   changed_.notify_all();
   lock.unlock();
-  current_.data_wait_ms = 1000 * seconds_since(start);
-  return &current_;
+  current.data_wait_ms = 1000 * seconds_since(start);
+  return &current;
 }
 
 }  // namespace hstu

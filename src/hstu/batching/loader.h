@@ -2,6 +2,7 @@
 // device.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -40,9 +41,9 @@ struct LoaderOptions {
   std::function<Division(std::span<const std::int64_t> tokens, int ranks)> divide = {};
   // Adds columns to every batch, on the thread that builds it, before it is copied.
   std::function<void(Batch&)> finish = {};
-  // Where the batches are read. For a stream of a GPU each batch is built in page-locked memory and copied
-  // there on a stream of the loader's own, beside the work of `compute`.
-  Stream compute = {};
+  // Where the batches are read. For streams of a GPU each batch is built in page-locked memory and copied
+  // there on a stream of the loader's own, beside their work.
+  std::vector<Stream> readers = {Stream()};
   BatchMemory* memory = nullptr;  // of the batches, outlives the loader; null: transfer_memory()
 };
 
@@ -54,7 +55,10 @@ std::span<const std::int64_t> first_part(const SampleBuilder& builder, std::span
 // One part of a global batch. Every rank gets the same number of parts of a global batch, at least one; they
 // may be empty.
 struct LoadedBatch {
-  LoadedBatch(BatchMemory* memory, Device device) : batch(memory), copied(device), read(device) {}
+  LoadedBatch(BatchMemory* memory, const std::vector<Stream>& readers)
+      : batch(memory),
+        copied(readers.front().device()),
+        read(readers.size(), Event(readers.front().device())) {}
   Batch batch;
   bool last_part = true;            // of the global batch
   std::int64_t global_samples = 0;  // of the global batch: all parts of all ranks
@@ -67,15 +71,16 @@ struct LoadedBatch {
   double data_wait_ms = 0;  // time that next() waited for this part
   int worker = 0;           // the thread that built it, from 0
   Clock::time_point build_begin, build_end;
-  // The loader's: the copy to the device is done, so its host memory may change; the work that reads the copy
-  // is done, so the copy's memory may change.
-  Event copied, read;
+  // The loader's: the copy to the device is done, so its host memory may change; the work of each reader on
+  // the copy is done, so the copy's memory may change.
+  Event copied;
+  std::vector<Event> read;
 };
 
 // Batches and their order depend only on the schedule, not on the number of workers. One thread calls next();
 // the builder, the layout and the schedule's anchors must outlive the loader. It may be destroyed early: the
-// destructor waits for the batches in progress, and for the work of `compute`, and drops them. The memory of
-// `ready` + 1 batches, and of their copies on the device, is reused: after it has grown to the size of the
+// destructor waits for the batches in progress, and for the work of the readers, and drops them. The memory
+// of `ready` + 2 batches, and of their copies on the device, is reused: after it has grown to the size of the
 // batches, nothing is allocated for them.
 class Loader {
  public:
@@ -84,9 +89,9 @@ class Loader {
          const LoaderOptions& options = {});
   ~Loader();
 
-  // The next part in order, null after the last; valid until the next call, also for what `compute` holds by
-  // then. Work put on `compute` from now on finds the batch's tensors on its device. An exception of a worker
-  // is thrown here in place of its batch, and again by every later call.
+  // The next part in order, null after the last; valid until the call after the next, also for what the
+  // readers hold by then. Work put on the readers from now on finds the batch's tensors on its device. An
+  // exception of a worker is thrown here in place of its batch, and again by every later call.
   LoadedBatch* next();
 
  private:
@@ -140,7 +145,10 @@ class Loader {
   std::int64_t delivered_ = 0;                                       // parts returned by next()
   std::int64_t batches_ = std::numeric_limits<std::int64_t>::max();  // set when a worker reaches the end
 
-  LoadedBatch current_;  // returned by next(); the following call swaps its memory with that of a slot
+  // Returned by the last two calls of next(), which takes turns; the next but one swaps its memory with that
+  // of a slot.
+  std::array<LoadedBatch, 2> current_;
+  std::size_t turn_ = 0;
   std::vector<std::jthread> workers_;  // last: stopped and joined before the other members are destroyed
 };
 

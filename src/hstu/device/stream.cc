@@ -21,6 +21,13 @@ void Stream::wait(const Event& event) const {
     event.synchronize();
 }
 
+void Stream::wait(const Stream& other) const {
+  if (handle_ == other.handle_) return;
+  Event now(other.device());
+  now.record(other);
+  wait(now);
+}
+
 Event::Event(Device device, bool timed)
     : device_(device),
       timed_(timed),

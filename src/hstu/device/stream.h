@@ -37,6 +37,8 @@ class Stream {
   void synchronize() const;
   // Work put on this stream from now on starts after `event` was reached.
   void wait(const Event& event) const;
+  // The same for all that `other`, of the same device, holds now.
+  void wait(const Stream& other) const;
 
  private:
   Device device_;

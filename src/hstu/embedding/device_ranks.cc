@@ -70,18 +70,19 @@ Tensor part_of(const Tensor& tensor, const Counts& counts, std::size_t r) {
   return tensor.row_range(begin, begin + counts[r]);
 }
 
-// Ids of one rank are distinct, those of several need not be: ranks come one after another.
+// Ids of one rank are distinct, those of several need not be.
 std::vector<Tensor> slots_of(TableSet& tables, const std::vector<Tensor>& ids,
                              const std::vector<Counts>& counts, RowAccess access) {
   std::vector<Tensor> slots = new_tensors(tables, counts, DType::i64, false);
-  for (std::size_t r = 0; r < counts.front().size(); ++r) {
-    std::vector<Tensor> of_rank, found;
+  const std::size_t ranks = counts.front().size();
+  std::vector<Tensor> by_rank, found;
+  for (std::size_t r = 0; r < ranks; ++r) {
     for (std::size_t t = 0; t < tables.size(); ++t) {
-      of_rank.push_back(part_of(ids[t], counts[t], r));
+      by_rank.push_back(part_of(ids[t], counts[t], r));
       found.push_back(part_of(slots[t], counts[t], r));
     }
-    tables.find_slots(of_rank, access, found);
   }
+  tables.find_slots(by_rank, access, found, ranks);
   return slots;
 }
 

@@ -32,9 +32,10 @@ namespace cuda {
 // differently. Growth waits for the stream; the other verbs do not.
 std::unique_ptr<RowStore> make_row_store(const RowShape& shape, const Context& context);
 
-void find_slots(std::span<const DeviceRows> lists);    // ids -> slots
-void create_slots(std::span<const DeviceRows> lists);  // ids -> slots
-void gather(std::span<const DeviceRows> lists);        // ids, slots -> values
+void find_slots(std::span<const DeviceRows> lists);  // ids -> slots
+// ids -> slots. The lists are `groups` equal groups, one after another: each id is once in a group.
+void create_slots(std::span<const DeviceRows> lists, std::size_t groups = 1);
+void gather(std::span<const DeviceRows> lists);  // ids, slots -> values
 void update(std::span<const DeviceRows> lists, const RowOptimizer& optimizer, double learning_rate);
 // Adds the gradients of rows that an earlier part of the batch had to the gradients there, and removes them
 // here: their slots become negative. One call for each part, in order.

@@ -25,6 +25,7 @@ void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
     for (Part& part : selection.sent ? send_gradients(tables_, *selection.sent, gradients)
                                      : gather_gradients(tables_, selection, gradients))
       parts_.push_back(std::move(part));
+    sent_.insert(sent_.end(), gradients.begin(), gradients.end());
     return;
   }
   for (auto& [ids, slots] : selection.tables) ids = ids.device().is_host() ? ids.copy() : Tensor();

@@ -46,7 +46,8 @@ class RowGradients {
   void add_sums(std::size_t t, const RowsById& rows, Part& sums) const;
 
   TableSet& tables_;
-  std::vector<Part> parts_;  // host: one after merge(); GPUs: one for each part of each rank
+  std::vector<Tensor> sent_;  // gradients that tables_.stream() may still read
+  std::vector<Part> parts_;   // host: one after merge(); GPUs: one for each part of each rank
 };
 
 }  // namespace hstu

@@ -39,17 +39,20 @@ void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, bool split,
   for (const auto& table : tables_) table->set_owners(owners_);
 }
 
-void TableSet::find_slots(std::span<const Tensor> ids, RowAccess access, std::span<Tensor> slots) {
-  require(ids.size() == size() && slots.size() == size(), "expected ids for {} tables, found {}", size(),
-          ids.size());
+void TableSet::find_slots(std::span<const Tensor> ids, RowAccess access, std::span<Tensor> slots,
+                          std::size_t groups) {
+  require(ids.size() == groups * size() && slots.size() == ids.size(), "expected {} lists of ids, found {}",
+          groups * size(), ids.size());
   std::vector<DeviceRows> lists;
-  for (std::size_t t = 0; t < size(); ++t) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    EmbeddingTable& table = *tables_[i % size()];
     if (device().is_host())
-      tables_[t]->find_slots(numbers(ids[t]), access, slots[t].mutable_data<std::int64_t>());
+      table.find_slots(numbers(ids[i]), access, slots[i].mutable_data<std::int64_t>());
     else
-      lists.push_back({.store = &tables_[t]->store(), .ids = ids[t], .slots = slots[t], .values = {}});
+      lists.push_back({.store = &table.store(), .ids = ids[i], .slots = slots[i], .values = {}});
   }
-  if (!lists.empty()) access == RowAccess::train ? cuda::create_slots(lists) : cuda::find_slots(lists);
+  if (lists.empty()) return;
+  access == RowAccess::train ? cuda::create_slots(lists, groups) : cuda::find_slots(lists);
 }
 
 RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access) {

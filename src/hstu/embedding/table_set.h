@@ -48,8 +48,10 @@ class TableSet {
 
   // Looks up ids[t] (n_t) i64, each once, in table t.
   RowSelection select(std::span<const Tensor> ids, RowAccess access);
-  // The same into slots[t] (n_t) i64.
-  void find_slots(std::span<const Tensor> ids, RowAccess access, std::span<Tensor> slots);
+  // The same into slots[t] (n_t) i64, for `groups` groups of size() lists, one after another: an id is once
+  // in a list, and may be in several groups.
+  void find_slots(std::span<const Tensor> ids, RowAccess access, std::span<Tensor> slots,
+                  std::size_t groups = 1);
   // The selected rows: (n_t, D) in f32, one tensor per table.
   std::vector<Tensor> gather(const RowSelection& selection) const;
   // Updates the selected rows by gradients (n_t, D) in f32, one tensor per table; an undefined one leaves its

@@ -20,7 +20,7 @@ std::unique_ptr<RowStore> make_row_store(const RowShape&, const Context&) {
 void find_slots(std::span<const DeviceRows>) {
   refuse();
 }
-void create_slots(std::span<const DeviceRows>) {
+void create_slots(std::span<const DeviceRows>, std::size_t) {
   refuse();
 }
 void gather(std::span<const DeviceRows>) {

@@ -50,7 +50,7 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
                  .rank = comm.rank(),
                  .ranks = comm.size(),
                  .finish = with_routes(learner),
-                 .compute = learner.compute.stream});
+                 .readers = learner.streams()});
   // Of one global batch, whose samples then have the order of one rank.
   std::vector<RankingSamples> mine(samples_.size());
   std::vector<BadIdCount> bad_ids;

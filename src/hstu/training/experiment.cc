@@ -52,7 +52,7 @@ std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor star
                                                 .ranks = comm.size(),
                                                 .divide = division,
                                                 .finish = with_routes(learner),
-                                                .compute = learner.compute.stream});
+                                                .readers = learner.streams()});
 }
 
 std::int64_t Experiment::train_samples() const {

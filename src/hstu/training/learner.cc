@@ -20,6 +20,11 @@ std::vector<TableConfig> table_configs(const Model& model) {
   return configs;
 }
 
+// A stream and memory beside those of the model.
+Context context_of_tables(Device device) {
+  return device.is_host() ? host_context() : make_context(device);
+}
+
 // Parameters move before anything refers to their memory.
 std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& context, Precision precision) {
   if (!context.device().is_host())
@@ -35,7 +40,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       model(moved(std::move(trained), compute, run.precision)),
       gpus(gpu_transport(run, compute.device(), comm)),
       tables(table_configs(*model), row_optimizer(run.sparse), run.seed,
-             run.tables.place == TablePlace::device ? compute : host_context()),
+             run.tables.place == TablePlace::device ? context_of_tables(compute.device()) : host_context()),
       dense_optimizer(model->parameters().all(), run.dense.config, compute),
       bad_ids(run.on_bad_id, model->features()) {
   if (comm.size() == 1) return;
@@ -50,26 +55,47 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
                     {run.tables.wire_rows, run.tables.wire_gradients});
 }
 
-BatchRows rows_of(Learner& learner, const Batch& batch, RowAccess access) {
+namespace {
+
+// The rows of split tables: those that other ranks have too.
+BatchRows fetch(Learner& learner, const Batch& batch, RowAccess access) {
   BatchRows rows;
-  if (!learner.tables.is_split()) {
-    rows.selection = select_rows(learner, batch, access);
-    rows.leaves = leaves_of(learner.tables, rows.selection, learner.compute);
-    return rows;
-  }
+  const std::vector<FeatureSpec> features = learner.model->features();
   if (learner.tables.gpus() != nullptr) {
-    FetchedRows fetched = fetch_rows(learner.tables, routes_of(learner.model->features(), batch), access);
+    FetchedRows fetched = fetch_rows(learner.tables, routes_of(features, batch), access);
     for (Tensor& values : fetched.rows) rows.leaves.emplace_back(std::move(values));
     rows.selection.sent = std::move(fetched.sent);
     return rows;
   }
   std::vector<Tensor> ids;
-  for (const FeatureSpec& feature : learner.model->features())
-    ids.push_back(batch.host_tensor(ids_column(feature.name)));
+  for (const FeatureSpec& feature : features) ids.push_back(batch.host_tensor(ids_column(feature.name)));
   for (Tensor& values : fetch_rows(learner.tables, ids, access))
     rows.leaves.emplace_back(learner.compute.device().is_host() ? std::move(values)
                                                                 : values.copy(learner.compute));
   for (Tensor& of_table : ids) rows.selection.tables.push_back({std::move(of_table), Tensor()});
+  return rows;
+}
+
+}  // namespace
+
+std::vector<Stream> Learner::streams() const {
+  if (tables.device().is_host()) return {compute.stream};
+  return {compute.stream, tables.stream()};
+}
+
+BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
+  const TableSet& tables = learner.tables;
+  // The memory of leaves that the model has done with may be used again.
+  if (!tables.device().is_host()) tables.stream().wait(learner.compute.stream);
+  BatchRows rows;
+  if (tables.is_split()) {
+    rows = fetch(learner, batch, access);
+  } else {
+    rows.selection = select_rows(learner, batch, access);
+    rows.leaves = leaves_of(tables, rows.selection, learner.compute);
+  }
+  rows.ready = Event(tables.device());
+  rows.ready.record(tables.stream());
   return rows;
 }
 

@@ -18,6 +18,9 @@ struct Learner {
   Learner(const RunOptions& options, std::unique_ptr<Model> model, Context compute = host_context(),
           Communicator& comm = one_rank());
 
+  // The streams that read batches: of the model and of the tables.
+  std::vector<Stream> streams() const;
+
   RunOptions options;
   Context compute;
   std::unique_ptr<Model> model;
@@ -28,12 +31,15 @@ struct Learner {
 };
 
 // The rows of a batch: what RowGradients needs of them, and leaves of a tape on the device of `compute`, one
-// variable per feature. Split tables: all ranks call it together.
+// variable per feature.
 struct BatchRows {
   RowSelection selection;
   std::vector<Variable> leaves;
+  Event ready;  // the leaves: work that reads them waits for it
 };
-BatchRows rows_of(Learner& learner, const Batch& batch, RowAccess access);
+// Tables on a GPU work on a stream of their own, beside the model: this one looks rows up while the model
+// computes on what `compute` holds already. Tables that ranks share: all ranks call it together.
+BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access);
 
 // Selects the rows of a batch, whose copy must be on the device of the tables.
 RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access);

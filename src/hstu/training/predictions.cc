@@ -11,9 +11,10 @@ Scores scores_of(const Model& model, const Variable& logits, const Batch& batch)
 }
 
 Scores score_batch(Learner& learner, const Batch& batch) {
-  const std::vector<Variable> rows = rows_of(learner, batch, RowAccess::read).leaves;
+  const BatchRows rows = look_up(learner, batch, RowAccess::read);
+  learner.compute.stream.wait(rows.ready);
   Tape tape(learner.compute, false);
-  return scores_of(*learner.model, learner.model->forward(tape, batch, rows, Draws()), batch);
+  return scores_of(*learner.model, learner.model->forward(tape, batch, rows.leaves, Draws()), batch);
 }
 
 std::vector<float> probabilities_of(const Model& model, const Scores& scores, const Stream& stream,

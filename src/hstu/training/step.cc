@@ -66,19 +66,34 @@ std::int64_t bytes_of(const std::vector<Variable>& rows) {
   return static_cast<std::int64_t>(bytes);
 }
 
-// Forward and backward pass of one part. Adds the gradients of dense parameters to Parameter::gradient.
-void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSections& sections,
-              Gathered& gathered, StepResult& result) {
+// Looks up the rows of the next part; none after the last.
+struct Part {
+  Batch* batch = nullptr;
+  BatchRows rows;
+};
+Part begin_part(Learner& learner, const StepContext& context, const NextPart& next_part,
+                StepSections& sections) {
+  Part part;
+  part.batch = next_part();
+  if (part.batch == nullptr) return part;
   sections.enter(kLookupSection);
-  gathered.bad_ids.insert(gathered.bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
   context.comm.enter(context.step, kLookupSection);
+  const TraceRange stage(context.compute, kEmbeddingStage);
+  part.rows = look_up(learner, *part.batch, RowAccess::train);
   const bool copied = learner.tables.device() != context.compute.device();
-  BatchRows looked_up;
-  const std::vector<Variable>& rows = looked_up.leaves;
-  {
+  moves(context, (copied ? 4 : 2) * bytes_of(part.rows.leaves));
+  return part;
+}
+
+// Forward and backward pass of one part. Adds the gradients of dense parameters to Parameter::gradient.
+void run_part(Learner& learner, const StepContext& context, Part part, StepSections& sections,
+              Gathered& gathered, StepResult& result) {
+  const Batch& batch = *part.batch;
+  const std::vector<Variable>& rows = part.rows.leaves;
+  gathered.bad_ids.insert(gathered.bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
+  if (!learner.tables.device().is_host()) {
     const TraceRange stage(context.compute, kEmbeddingStage);
-    looked_up = rows_of(learner, batch, RowAccess::train);
-    moves(context, (copied ? 4 : 2) * bytes_of(rows));
+    context.compute.stream.wait(part.rows.ready);
   }
 
   sections.enter(kForwardSection);
@@ -90,6 +105,7 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
   tape.backward(loss);
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
+    const bool copied = learner.tables.device() != context.compute.device();
     std::vector<Tensor> gradients;
     gradients.reserve(rows.size());
     for (const Variable& leaf : rows) {
@@ -98,7 +114,8 @@ void run_part(Learner& learner, const StepContext& context, Batch& batch, StepSe
       else
         gradients.push_back(copied ? leaf.gradient().to_host(context.compute.stream) : leaf.gradient());
     }
-    gathered.row_gradients.add(std::move(looked_up.selection), std::move(gradients));
+    if (!copied) learner.tables.stream().wait(context.compute.stream);
+    gathered.row_gradients.add(std::move(part.rows.selection), std::move(gradients));
   }
   sections.leave();
   gathered.row_bytes += bytes_of(rows);
@@ -154,7 +171,11 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   // 1. Forward and backward passes, part by part.
   learner.model->parameters().clear_gradients(context.compute.stream);
   Gathered gathered(learner.tables);
-  while (Batch* const part = next_part()) run_part(learner, context, *part, sections, gathered, result);
+  for (Part part = begin_part(learner, context, next_part, sections); part.batch != nullptr;) {
+    Part following = begin_part(learner, context, next_part, sections);  // beside the computation of this one
+    run_part(learner, context, std::move(part), sections, gathered, result);
+    part = std::move(following);
+  }
   sections.enter(kUpdateSection);
 
   // 2. Sums over the global batch. Every term is already divided by its number of supervised examples.
@@ -195,6 +216,8 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
     const TraceRange stage(context.compute, kEmbeddingStage);
     gathered.row_gradients.apply(result.lr_sparse);
     moves(context, 3 * gathered.row_bytes);  // gradients and rows read, rows written
+    // The memory of gradients may be used again.
+    if (!learner.tables.device().is_host()) context.compute.stream.wait(learner.tables.stream());
   }
   {
     const TraceRange stage(context.compute, kPredictionsStage);
@@ -202,6 +225,8 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   }
   result.stages = sections.times();
   result.memory_peak = context.compute.memory->figures().peak;
+  if (learner.tables.context().memory != context.compute.memory)
+    result.memory_peak += learner.tables.context().memory->figures().peak;
   return result;
 }
 

@@ -12,8 +12,8 @@
 
 namespace hstu {
 
-// Returns the next part of the global batch, whose tensors are on the step's device, valid until the next
-// call; null after the last.
+// Returns the next part of the global batch, whose tensors are on the step's device, valid until the call
+// after the next; null after the last.
 using NextPart = std::function<Batch*()>;
 
 // One update by a global batch that comes in parts. The result equals that of one large batch up to rounding,

@@ -94,7 +94,7 @@ void DeviceRowStore::reserve(std::int64_t more) {
     return needed > capacity() || 2 * needed > index_size();
   };
   if (is_short(rows_at_most())) {
-    context_.stream.synchronize();
+    created_.synchronize();  // not the stream, which may wait for the model
     pending_ = 0;
     const std::int64_t now = read_of(report_->rows);
     if (is_short(now)) grow(now, more);
@@ -159,7 +159,7 @@ void DeviceRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_
                      .slots = found.mutable_data<std::int64_t>(),
                      .number = number};
   create_rows(std::span(&list, 1), context_.stream.cuda());
-  if (there.rows() > 0) created(number);
+  if (there.rows() > 0) created(number, Event());  // the download below waits
   download(found, slots, context_.stream);
 }
 

@@ -37,7 +37,11 @@ class DeviceRowStore final : public RowStore {
   // A number for a creation, update or merge, never that of the one before.
   std::uint32_t next_number() { return ++number_; }
   std::uint32_t number() const { return number_; }
-  void created(std::uint32_t number) { last_creation_ = number; }
+  // `when`: the creation with this number is on the stream before it.
+  void created(std::uint32_t number, Event when) {
+    last_creation_ = number;
+    created_ = std::move(when);
+  }
   // Throws InternalError if an update that has ended had a row twice.
   void check_updates() const;
 
@@ -60,6 +64,7 @@ class DeviceRowStore final : public RowStore {
   Tensor rows_;               // (1) rows in use
   std::int64_t pending_ = 0;  // ids of creations that the report does not count yet
   std::uint32_t number_ = 0, last_creation_ = 0;
+  Event created_;
   std::shared_ptr<RowReport> report_;
 };
 

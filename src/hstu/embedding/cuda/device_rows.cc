@@ -53,18 +53,26 @@ void find_slots(std::span<const DeviceRows> rows) {
   find_rows(lists_of(rows), context_of(rows).stream.cuda());
 }
 
-void create_slots(std::span<const DeviceRows> rows) {
-  if (rows.empty()) return;
+void create_slots(std::span<const DeviceRows> rows, std::size_t groups) {
   if (std::none_of(rows.begin(), rows.end(), [](const DeviceRows& one) { return one.slots.rows() > 0; }))
     return;
-  std::vector<RowList> lists;
-  for (const DeviceRows& one : rows) {
-    DeviceRowStore& store = store_of(one);
-    store.reserve(one.slots.rows());
-    lists.push_back(list_of(one, store.next_number()));
-    store.created(store.number());
+  const std::size_t tables = rows.size() / groups;
+  // Room for all groups at once: the host waits for a creation where the room may not do.
+  for (std::size_t t = 0; t < tables; ++t) {
+    std::int64_t more = 0;
+    for (std::size_t g = 0; g < groups; ++g) more += rows[g * tables + t].slots.rows();
+    store_of(rows[t]).reserve(more);
   }
-  create_rows(lists, context_of(rows).stream.cuda());
+  const Stream& stream = context_of(rows).stream;
+  for (std::size_t g = 0; g < groups; ++g) {
+    std::vector<RowList> lists;
+    for (const DeviceRows& one : rows.subspan(g * tables, tables))
+      lists.push_back(list_of(one, store_of(one).next_number()));
+    create_rows(lists, stream.cuda());
+  }
+  Event created(stream.device());
+  created.record(stream);
+  for (const DeviceRows& one : rows.first(tables)) store_of(one).created(store_of(one).number(), created);
 }
 
 void gather(std::span<const DeviceRows> rows) {

@@ -207,12 +207,12 @@ __global__ void merge(const __grid_constant__ Lists lists) {
   RowHeader* const record = record_of(list.table, slot);
   float* const gradient = list.values + i * dim;
   const bool had = record->stamp == list.number;
-  float* const owner = record->owner;
   __syncwarp();
   if (!had) {
     if (lane() == 0) record->stamp = list.number, record->owner = gradient;
     return;
   }
+  float* const owner = record->owner;
   for (std::int64_t c = lane(); c < dim; c += 32) owner[c] += gradient[c];
   if (lane() == 0) list.slots[i] = kMerged;
 }
