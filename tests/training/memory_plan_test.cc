@@ -121,7 +121,7 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   EXPECT_LE(plan.tables[2].rows, 500);
   const RowShape shape{.rows = 12, .dim = 8, .state_width = 1};
   EXPECT_EQ(plan.tables[0].bytes, table_memory(shape, 12, false));
-  EXPECT_EQ(table_memory(shape, 12, false), 12 * 9 * 4 + 32 * 16);
+  EXPECT_EQ(table_memory(shape, 12, false), 12 * (9 * 4 + 24) + 64 * 8);
   EXPECT_EQ(table_memory(shape, 12, true), 16 * (32 + 48) + 1024 * 16) << "a chunk of 16 records";
   EXPECT_EQ(plan.total() - plan.total(false), plan.tables[2].bytes);
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "hstu/embedding/initial_value.h"
 #include "hstu/embedding/row_optimizer.h"
 
 namespace hstu {
@@ -17,6 +18,7 @@ struct RowShape {
   std::int64_t state_width = 0;  // floats of optimizer state per row
   std::uint64_t key = 0;         // of the initial values (initial_value.h)
   float bound = 0;
+  InitialValue initial = {};
 };
 
 class RowStore {

@@ -35,8 +35,22 @@ void append_row(const float* rows, std::size_t row, std::int64_t width, std::vec
   to.insert(to.end(), from, from + width);
 }
 
-std::unique_ptr<RowStore> make_store(const RowShape& shape, const Context& where) {
+// Refuses what tables in a GPU's memory do not do yet.
+void check_for_gpu(const TableConfig& config) {
+  const char* const what = config.limits.capacity > 0         ? "capacity or memory"
+                           : config.limits.admit_after > 0    ? "admit"
+                           : config.limits.ttl > 0            ? "ttl"
+                           : config.initial != InitialValue{} ? "initial"
+                           : config.optimizer                 ? "optimizer"
+                                                              : nullptr;
+  if (what == nullptr) return;
+  fail_usage("tables.{}: {} is not possible in a GPU's memory yet: set tables.place = \"host\"", config.name,
+             what);
+}
+
+std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
   if (where.device().is_host()) return std::make_unique<HostRowStore>(shape);
+  check_for_gpu(config);
   return cuda::make_row_store(shape, where);
 }
 
@@ -46,13 +60,21 @@ EmbeddingTable::EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::
                                const Context& where)
     : config_((check_config(config, optimizer), std::move(config))),
       optimizer_(optimizer),
-      key_(derive_key(seed, "table:" + config_.name)),
-      store_(make_store({config_.rows, config_.dim, state_width(), key_,
-                         static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.rows)))},
-                        where)) {}
+      key_(derive_key(seed, "table:" + config_.name)) {
+  if (config_.optimizer) optimizer_.kind = *config_.optimizer;
+  const RowShape shape{.rows = config_.rows,
+                       .dim = config_.dim,
+                       .state_width = state_width(),
+                       .key = key_,
+                       .bound = initial_bound(config_.initial, config_.rows, config_.dim),
+                       .initial = config_.initial};
+  store_ = make_store(config_, shape, where);
+  if (config_.limits.any())
+    keeper_ = std::make_unique<RowKeeper>(dynamic_cast<HostRowStore&>(*store_), config_.limits);
+}
 
 void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots) {
-  if (access == RowAccess::train)
+  if (access == RowAccess::train && (keeper_ == nullptr || keeper_->creates_at_lookup()))
     store_->create_slots(ids, slots);
   else
     store_->find_slots(ids, slots);
@@ -91,6 +113,35 @@ void EmbeddingTable::restore(std::span<const std::int64_t> ids, const float* val
     if (state != nullptr) append_row(state, i, state_width(), owned_state);
   }
   store_->import_rows(owned, owned_values.data(), state != nullptr ? owned_state.data() : nullptr);
+}
+
+void EmbeddingTable::read_history(std::span<const Place> places, std::int64_t* seen,
+                                  std::int64_t* scores) const {
+  const auto& rows = dynamic_cast<const HostRowStore&>(*store_);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const HostRow& row = rows.row(places[i].slot);
+    seen[i] = row.seen;
+    scores[i] = row.score;
+  }
+}
+
+void EmbeddingTable::restore_history(const RowKeeper::State& state, std::span<const std::int64_t> ids,
+                                     std::span<const std::int64_t> seen, std::span<const std::int64_t> scores,
+                                     std::span<const std::int64_t> waiting_ids,
+                                     std::span<const std::int64_t> waiting_counts) {
+  std::vector<std::int64_t> owned, their_seen, their_scores, waiting, their_counts;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!owners_.owns(ids[i])) continue;
+    owned.push_back(ids[i]);
+    their_seen.push_back(seen[i]);
+    their_scores.push_back(scores[i]);
+  }
+  for (std::size_t i = 0; i < waiting_ids.size(); ++i) {
+    if (!owners_.owns(waiting_ids[i])) continue;
+    waiting.push_back(waiting_ids[i]);
+    their_counts.push_back(waiting_counts[i]);
+  }
+  keeper_->restore(state, slots(owned, RowAccess::read), their_seen, their_scores, waiting, their_counts);
 }
 
 }  // namespace hstu

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "hstu/embedding/row_keeper.h"
 #include "hstu/embedding/row_optimizer.h"
 #include "hstu/embedding/row_owners.h"
 #include "hstu/embedding/row_store.h"
@@ -18,18 +20,20 @@ struct TableConfig {
   std::string name;       // letters, digits, '_', '-' and '.': it names a file of the checkpoint
   std::int64_t rows = 0;  // V: ids are 0 .. V - 1
   std::int64_t dim = 0;   // D
+  RowLimits limits = {};
+  InitialValue initial = {};
+  std::optional<RowOptimizerKind> optimizer = {};  // empty: that of the other tables
 };
 
 // Whether a lookup creates missing rows.
 enum class RowAccess {
-  train,  // creates a missing row, with the value that evaluation read before
+  train,  // creates a missing row, with the value that evaluation read before, unless ids wait for one
   read,   // creates nothing
 };
 
-// The initial value of a row is uniform(-1/sqrt(V), 1/sqrt(V)) from (seed, table name, id, column). An id
-// outside [0, V) selects the null row: it reads as zeros, takes no gradient and is not stored (batching
-// counts such ids by feature). Every result is the same for any number of threads and any order of first
-// accesses.
+// The initial value of a row (initial_value.h) comes from (seed, table name, id, column). An id outside [0,
+// V) selects the null row: it reads as zeros, takes no gradient and is not stored (batching counts such ids
+// by feature). Every result is the same for any number of threads and any order of first accesses.
 class EmbeddingTable {
  public:
   using Place = RowStore::Place;
@@ -60,7 +64,8 @@ class EmbeddingTable {
   std::uint64_t key() const { return key_; }  // of the initial values
   std::int64_t state_width() const { return optimizer_.state_width(config_.dim); }
   std::int64_t rows_alive() const { return store_->rows(); }
-  std::int64_t bytes() const { return store_->bytes(); }  // memory taken by rows, state and index
+  // Memory taken by rows, state, index and waiting ids.
+  std::int64_t bytes() const { return store_->bytes() + (keeper_ ? keeper_->bytes() : 0); }
   bool contains(std::int64_t id) const { return store_->contains(id); }
 
   // For checkpoints: every existing row by ascending id; valid until the table changes.
@@ -71,6 +76,18 @@ class EmbeddingTable {
   // Fills an empty table: ids (n) strictly ascending, values (n, D), state (n, state_width), without the rows
   // that other ranks own. Throws Error if ids are out of order or outside [0, V).
   void restore(std::span<const std::int64_t> ids, const float* values, const float* state);
+
+  // Of a table with limits, else null. The end of a step is in row_visits.h.
+  RowKeeper* keeper() { return keeper_.get(); }
+  const RowKeeper* keeper() const { return keeper_.get(); }
+  // What a checkpoint has of a table with limits beside its rows: of the rows at `places` (n), seen (n) and
+  // scores (n).
+  void read_history(std::span<const Place> places, std::int64_t* seen, std::int64_t* scores) const;
+  // After restore() of the same ids. Without the rows and the waiting ids that other ranks own.
+  void restore_history(const RowKeeper::State& state, std::span<const std::int64_t> ids,
+                       std::span<const std::int64_t> seen, std::span<const std::int64_t> scores,
+                       std::span<const std::int64_t> waiting_ids,
+                       std::span<const std::int64_t> waiting_counts);
 
   // The rows are split over ranks, and this is the part of one. All rows, without it.
   void set_owners(const RowOwners& owners) { owners_ = owners; }
@@ -83,6 +100,7 @@ class EmbeddingTable {
   std::uint64_t key_;
   RowOwners owners_;
   std::unique_ptr<RowStore> store_;
+  std::unique_ptr<RowKeeper> keeper_;  // of a table with limits, whose store is a HostRowStore
 };
 
 }  // namespace hstu

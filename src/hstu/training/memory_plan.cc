@@ -1,7 +1,6 @@
 #include "hstu/training/memory_plan.h"
 
 #include <algorithm>
-#include <bit>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -10,6 +9,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/device/machine.h"
+#include "hstu/embedding/host_row_store.h"
 #include "hstu/embedding/row_record.h"
 #include "hstu/training/assumed_dataset.h"
 #include "hstu/training/device_choice.h"
@@ -114,9 +114,7 @@ std::string advice(const MemoryPlan& plan) {
 std::int64_t table_memory(const RowShape& shape, std::int64_t rows, bool on_gpu) {
   if (rows == 0) return 0;
   if (on_gpu) return table_bytes(shape, rows);
-  // An index of a power of two of entries, at most half of them used.
-  const auto entries = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(2 * rows)));
-  return rows * (shape.dim + shape.state_width) * std::int64_t{sizeof(float)} + entries * kIndexEntryBytes;
+  return host_table_bytes(shape, rows);
 }
 
 std::int64_t MemoryPlan::table_bytes(bool bounds) const {

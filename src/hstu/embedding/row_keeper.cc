@@ -1,0 +1,203 @@
+#include "hstu/embedding/row_keeper.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "hstu/base/error.h"
+#include "hstu/base/threads.h"
+#include "hstu/embedding/row_score.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kCellsOfLife = 64;
+constexpr std::int64_t kGrain = 4096;
+constexpr std::size_t kPrefetchDistance = 8;
+
+}  // namespace
+
+RowKeeper::RowKeeper(HostRowStore& rows, const RowLimits& limits)
+    : rows_(rows), limits_(limits), lowest_(rows, limits.evict == Evict::lru) {
+  rows_.take_created();
+}
+
+std::int64_t RowKeeper::cell_of(std::int64_t time) const {
+  const std::int64_t width = std::max<std::int64_t>(1, limits_.ttl / kCellsOfLife);
+  return time / width - (time % width < 0 ? 1 : 0);
+}
+
+std::int64_t RowKeeper::score_after(std::int64_t score, std::int64_t occurrences) const {
+  switch (limits_.evict) {
+    case Evict::lfu:
+      return score + occurrences;
+    case Evict::lru_lfu:
+      return add_decayed(score, occurrences, step_ / limits_.half_life);
+    case Evict::step:
+      return score > 0 ? score : step_;
+    default:
+      return 0;
+  }
+}
+
+void RowKeeper::begin_end(std::int64_t time) {
+  lowest_.put_back(leaving_);
+  leaving_.clear();
+  ++step_;
+  require(step_ < HostRow::kNew, "expected fewer than 2^32 - 1 steps");
+  time_ = step_ == 1 ? time : std::max(time_, time);
+  if (limits_.ttl == 0) return;
+  const std::int64_t cell = cell_of(time_);
+  // Rows from before the first step count as seen in its cell.
+  cell_began_ = history_.empty() || history_.back().first != cell;
+  if (cell_began_) history_.emplace_back(cell, history_.empty() ? 0 : step_);
+}
+
+void RowKeeper::visit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
+                      std::span<const std::int64_t> slots) {
+  std::vector<std::int64_t> found;
+  if (slots.size() != ids.size()) {
+    found.resize(ids.size());
+    rows_.find_slots(ids, found.data());
+    slots = found;
+  }
+  std::mutex mutex;
+  std::vector<std::size_t> absent;
+  parallel_blocks(static_cast<std::int64_t>(ids.size()), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    RowCounts counts;
+    std::vector<std::size_t> missing;
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      if (i + kPrefetchDistance < static_cast<std::size_t>(end) && slots[i + kPrefetchDistance] >= 0)
+        __builtin_prefetch(&rows_.row(slots[i + kPrefetchDistance]), 1);
+      if (slots[i] == RowStore::kNull) continue;
+      if (slots[i] < 0) {
+        missing.push_back(i);
+        continue;
+      }
+      HostRow& row = rows_.row(slots[i]);
+      if (row.seen == HostRow::kNew) {
+        ++counts.misses;
+        ++counts.inserted;
+      } else {
+        ++counts.hits;
+      }
+      row.seen = static_cast<std::uint32_t>(step_);
+      row.score = score_after(row.score, occurrences[i]);
+    }
+    const std::scoped_lock lock(mutex);
+    counts_.hits += counts.hits;
+    counts_.misses += counts.misses + static_cast<std::int64_t>(missing.size());
+    counts_.inserted += counts.inserted;
+    absent.insert(absent.end(), missing.begin(), missing.end());
+  });
+  std::sort(absent.begin(), absent.end());
+  std::vector<std::int64_t> absent_ids, their_occurrences;
+  for (const std::size_t i : absent) {
+    absent_ids.push_back(ids[i]);
+    their_occurrences.push_back(occurrences[i]);
+  }
+  if (limits_.admit_after > 0) admit(absent_ids, their_occurrences);
+}
+
+void RowKeeper::admit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences) {
+  std::vector<std::int64_t> admitted, totals;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::int64_t total = waiting_.add(ids[i], occurrences[i], limits_.admit_after);
+    if (total < limits_.admit_after) continue;
+    admitted.push_back(ids[i]);
+    totals.push_back(total);
+  }
+  std::vector<std::int64_t> slots(admitted.size());
+  rows_.create_slots(admitted, slots.data());
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    HostRow& row = rows_.row(slots[i]);
+    row.seen = static_cast<std::uint32_t>(step_);
+    row.score = score_after(0, totals[i]);
+  }
+  counts_.admitted += static_cast<std::int64_t>(admitted.size());
+  counts_.inserted += static_cast<std::int64_t>(admitted.size());
+}
+
+void RowKeeper::expire() {
+  // The new rows of the step before; this step's are busy.
+  if (limits_.evict != Evict::never)
+    for (const RowStore::Place& place : created_)
+      if (rows_.row(place.slot).id == place.id) lowest_.add(place.slot);
+  created_.clear();
+  std::vector<RowStore::Place> gone;
+  for (const std::int64_t slot : rows_.take_created()) {
+    if (rows_.row(slot).seen == HostRow::kNew)
+      gone.push_back({rows_.row(slot).id, slot});
+    else
+      created_.push_back({rows_.row(slot).id, slot});
+  }
+  rows_.remove(gone);
+  if (limits_.ttl == 0 || !cell_began_) return;
+  const std::int64_t width = std::max<std::int64_t>(1, limits_.ttl / kCellsOfLife);
+  const std::int64_t oldest = history_.back().first - (limits_.ttl + width - 1) / width;
+  while (history_.front().first < oldest) history_.pop_front();
+  const auto first = static_cast<std::uint32_t>(history_.front().second);
+  gone.clear();
+  for (std::int64_t slot = 0; slot < rows_.slots(); ++slot) {
+    const HostRow& row = rows_.row(slot);
+    if (row.id != HostRow::kNoId && row.seen < first) gone.push_back({row.id, slot});
+  }
+  rows_.remove(gone);
+  counts_.expired += static_cast<std::int64_t>(gone.size());
+}
+
+std::vector<RowKeeper::Leaving> RowKeeper::first_to_leave(std::int64_t count) {
+  if (limits_.evict == Evict::never) {
+    for (const RowStore::Place& place : created_)
+      leaving_.push_back({.order = {-place.id, 0}, .slot = static_cast<std::uint32_t>(place.slot)});
+    std::sort(leaving_.begin(), leaving_.end(),
+              [](const auto& a, const auto& b) { return a.order < b.order; });
+    if (static_cast<std::int64_t>(leaving_.size()) > count) leaving_.resize(static_cast<std::size_t>(count));
+  } else {
+    leaving_ = lowest_.take(count, static_cast<std::uint32_t>(step_));
+  }
+  std::vector<Leaving> leaving;
+  leaving.reserve(leaving_.size());
+  for (const LowestRows::Row& row : leaving_)
+    leaving.push_back({row.busy ? 1 : 0, row.order.score, row.order.id});
+  return leaving;
+}
+
+void RowKeeper::drop(std::int64_t count) {
+  std::vector<RowStore::Place> gone;
+  gone.reserve(static_cast<std::size_t>(count));
+  for (const LowestRows::Row& row : std::span(leaving_).first(static_cast<std::size_t>(count)))
+    gone.push_back({rows_.row(row.slot).id, row.slot});
+  rows_.remove(gone);
+  if (limits_.evict == Evict::never) {
+    counts_.refused += count;
+    counts_.inserted -= count;
+    leaving_.clear();
+    return;
+  }
+  counts_.evicted += count;
+  leaving_.erase(leaving_.begin(), leaving_.begin() + count);
+}
+
+RowKeeper::State RowKeeper::state() const {
+  return {step_, time_, {history_.begin(), history_.end()}, counts_};
+}
+
+void RowKeeper::restore(const State& state, std::span<const std::int64_t> slots,
+                        std::span<const std::int64_t> seen, std::span<const std::int64_t> scores,
+                        std::span<const std::int64_t> waiting_ids,
+                        std::span<const std::int64_t> waiting_counts) {
+  step_ = state.step;
+  time_ = state.time;
+  history_.assign(state.history.begin(), state.history.end());
+  counts_ = state.counts;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    HostRow& row = rows_.row(slots[i]);
+    row.seen = static_cast<std::uint32_t>(seen[i]);
+    row.score = scores[i];
+  }
+  for (std::size_t i = 0; i < waiting_ids.size(); ++i)
+    waiting_.add(waiting_ids[i], waiting_counts[i], limits_.admit_after);
+  rows_.take_created();
+}
+
+}  // namespace hstu

@@ -1,0 +1,53 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "embedding/support.h"
+#include "hstu/embedding/row_score.h"
+#include "support/table_walk.h"
+
+namespace hstu {
+namespace {
+
+using testing_embedding::TableWalk;
+
+struct WalkCase {
+  Evict evict;
+  std::int64_t capacity, admit_after, ttl;
+};
+
+class LimitedTable : public testing::TestWithParam<WalkCase> {};
+
+TEST_P(LimitedTable, AgreesWithTheContractOverRandomSteps) {
+  const WalkCase& c = GetParam();
+  const RowLimits limits{
+      .capacity = c.capacity, .evict = c.evict, .half_life = 40, .admit_after = c.admit_after, .ttl = c.ttl};
+  RowCounts counts;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    RandomStream random{.key = 1000 + seed};
+    TableWalk walk(limits, 300, [&](std::int64_t bound) {
+      return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound)));
+    });
+    for (int step = 0; step < 500; ++step)
+      ASSERT_NO_THROW(walk.step()) << "seed " << seed << " step " << step;
+    counts = walk.counts();
+  }
+  // The walk went through what it is about.
+  EXPECT_GT(counts.hits, 0);
+  EXPECT_EQ(counts.evicted > 0, c.capacity > 0 && c.evict != Evict::never);
+  EXPECT_EQ(counts.refused > 0, c.capacity > 0 && c.evict == Evict::never);
+  EXPECT_EQ(counts.admitted > 0, c.admit_after > 0);
+  EXPECT_EQ(counts.expired > 0, c.ttl > 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, LimitedTable,
+                         testing::Values(WalkCase{Evict::lru, 50, 0, 0}, WalkCase{Evict::lfu, 50, 0, 0},
+                                         WalkCase{Evict::step, 50, 0, 0}, WalkCase{Evict::lru_lfu, 50, 0, 0},
+                                         WalkCase{Evict::never, 50, 0, 0}, WalkCase{Evict::lru, 5, 0, 0},
+                                         WalkCase{Evict::lfu, 5, 3, 0}, WalkCase{Evict::lru, 50, 3, 0},
+                                         WalkCase{Evict::never, 50, 4, 0}, WalkCase{Evict::never, 0, 3, 0},
+                                         WalkCase{Evict::never, 0, 0, 300}, WalkCase{Evict::lfu, 120, 2, 700},
+                                         WalkCase{Evict::never, 120, 2, 700},
+                                         WalkCase{Evict::lru_lfu, 50, 0, 500}));
+
+}  // namespace
+}  // namespace hstu
