@@ -31,6 +31,11 @@ Rule parsed_by(void (*parse)(const std::string&)) {
   return {.parse = parse};
 }
 
+Rule or_integer(Rule rule) {
+  rule.or_integer = true;
+  return rule;
+}
+
 Rule required(Rule rule) {
   rule.required = true;
   return rule;

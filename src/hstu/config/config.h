@@ -49,6 +49,7 @@ namespace hstu {
 // The values that are allowed; for a list, those of each element.
 struct Rule {
   bool required = false;
+  bool or_integer = false;  // for a string: an integer may be written without quotes
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool low_excluded = false;
   std::vector<std::string> words = {};          // when not empty: the only values allowed
@@ -63,6 +64,7 @@ Rule at_least(double low);                          // >= low
 Rule between(double low, double high);              // in [low, high]
 Rule parsed_by(void (*parse)(const std::string&));  // throws UsageError
 Rule required(Rule rule = {});                      // no default: the file must have the key
+Rule or_integer(Rule rule);
 }  // namespace rule
 
 // A table whose keys are the user's own: [allowed_texts] kind = ["view", "buy"].
@@ -116,6 +118,21 @@ class ConfigFields {
     options = std::move(value);
   }
 
+  // [SECTION.NAME] for names that are the user's own: every section of the file that nothing described so
+  // far. `example` is the name in the reference page.
+  template <typename T>
+  void named_sections(std::map<std::string, T>& sections, std::string_view example, std::string_view doc) {
+    std::vector<std::string> names;
+    for (const auto& [name, options] : sections) names.push_back(name);
+    for (const std::string& name : section_names(std::move(names), example)) {
+      T unused;
+      T& options = name == example ? unused : sections[name];
+      enter(name, doc);
+      describe(*this, options);
+      leave();
+    }
+  }
+
   // [[name]], any number of times. A list in the file replaces the default list.
   template <typename T>
   void sections(std::string_view name, std::vector<T>& list, std::string_view doc) {
@@ -133,6 +150,11 @@ class ConfigFields {
   virtual void leave() = 0;
   // Enters the section and returns true if it is to be described; `present`: the options have a value.
   virtual bool enter_optional(std::string_view name, bool present, std::string_view doc);
+  // The sections that named_sections() visits; `present`: those that the options have.
+  virtual std::vector<std::string> section_names(std::vector<std::string> present,
+                                                 std::string_view /*example*/) {
+    return present;
+  }
   // Returns the number of elements that the list must have, or nothing to visit its `size` elements.
   virtual std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
                                                 std::string_view doc) = 0;
@@ -154,6 +176,7 @@ class ConfigReader final : public ConfigFields {
   void enter(std::string_view name, std::string_view doc) override;
   void leave() override;
   bool enter_optional(std::string_view name, bool present, std::string_view doc) override;
+  std::vector<std::string> section_names(std::vector<std::string> present, std::string_view example) override;
   std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
                                         std::string_view doc) override;
   void enter_element(std::string_view name, std::size_t index) override;
@@ -194,6 +217,10 @@ class ConfigReference final : public ConfigFields {
   void enter(std::string_view name, std::string_view doc) override;
   void leave() override;
   bool enter_optional(std::string_view name, bool present, std::string_view doc) override;
+  std::vector<std::string> section_names(std::vector<std::string> /*present*/,
+                                         std::string_view example) override {
+    return {std::string(example)};
+  }
   std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
                                         std::string_view doc) override;
   void enter_element(std::string_view name, std::size_t index) override;

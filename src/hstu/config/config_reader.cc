@@ -34,6 +34,11 @@ void check_range(T value, const Rule& rule) {
 // A string from --set is the text as typed, so that a name like 2024-01-01 needs no quotes.
 void read_value(const toml::node& node, const Rule& rule, std::string& target) {
   const bool typed = is_override(node.source()) && node.is_value();
+  if (rule.or_integer && node.is_integer() && !typed) {
+    target = std::to_string(node.as_integer()->get());
+    if (rule.parse != nullptr) rule.parse(target);
+    return;
+  }
   if (!node.is_string() && !typed) fail_type("a string", node);
   std::string text =
       expand_environment(node.is_string() ? node.as_string()->get() : override_text(node.source()));
@@ -232,6 +237,20 @@ bool ConfigReader::enter_optional(std::string_view name, bool /*present*/, std::
 
 void ConfigReader::leave() {
   state_->open.pop_back();
+}
+
+std::vector<std::string> ConfigReader::section_names(std::vector<std::string> present,
+                                                     std::string_view /*example*/) {
+  const State::Section& section = state_->current();
+  if (section.table == nullptr) return present;
+  for (const auto& [key, node] : *section.table) {
+    const std::string name(key.str());
+    const auto is_in = [&](const std::vector<std::string>& list) {
+      return std::find(list.begin(), list.end(), name) != list.end();
+    };
+    if (node.is_table() && !is_in(section.known) && !is_in(present)) present.push_back(name);
+  }
+  return present;
 }
 
 std::optional<std::size_t> ConfigReader::enter_list(std::string_view name, std::size_t /*size*/,
