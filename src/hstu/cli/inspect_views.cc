@@ -168,6 +168,17 @@ std::string checkpoint_view(const Json& json) {
   std::string text = aligned(rows) + "\n" + table(tables);
   if (json["tables"].size() > kMostListed)
     text += fmt::format("and {} more\n", json["tables"].size() - kMostListed);
+  Rows limits{{"table", "capacity", "evict", "inserted", "admitted", "waiting", "refused", "evicted",
+               "expired", "hits", "misses"}};
+  for (const Json& entry : json["tables"]) {
+    if (!entry.contains("limits") || limits.size() > kMostListed) continue;
+    const Json &of_table = entry["limits"], &counts = of_table["counts"];
+    limits.push_back({entry.value("name", ""), count_of(of_table, "capacity"), of_table.value("evict", ""),
+                      count_of(counts, "inserted"), count_of(counts, "admitted"),
+                      count_of(of_table, "waiting"), count_of(counts, "refused"), count_of(counts, "evicted"),
+                      count_of(counts, "expired"), count_of(counts, "hits"), count_of(counts, "misses")});
+  }
+  if (limits.size() > 1) text += "\n" + table(limits);
   return text;
 }
 

@@ -55,9 +55,8 @@ RowVisits::Visits RowVisits::of_all_ranks(Visits mine, Communicator& comm) const
 }
 
 void RowVisits::end_step(Communicator& comm, std::int64_t time) {
-  bool any = false;
-  for (std::size_t t = 0; t < tables_.size(); ++t) any = any || tables_[t].keeper() != nullptr;
-  if (!any) return;
+  if (!tables_.any_limits()) return;
+  comm.enter("limits of tables");
   if (comm.size() > 1) time = greatest(time, comm);
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     EmbeddingTable& table = tables_[t];

@@ -24,6 +24,13 @@ std::vector<std::int64_t> ids_of(Places places) {
   return ids;
 }
 
+std::vector<std::int64_t> history_of(const EmbeddingTable& table, Places places) {
+  std::vector<std::int64_t> seen(places.size()), scores(places.size()), both;
+  table.read_history(places, seen.data(), scores.data());
+  for (std::size_t i = 0; i < places.size(); ++i) both.insert(both.end(), {seen[i], scores[i]});
+  return both;
+}
+
 class WholeTable final : public SavedRows {
  public:
   explicit WholeTable(const EmbeddingTable& table)
@@ -32,6 +39,12 @@ class WholeTable final : public SavedRows {
   void read(std::size_t first, std::size_t count, bool state, float* out) override {
     read_places(table_, Places(places_).subspan(first, count), state, out);
   }
+  void read_history(std::size_t first, std::size_t count, std::int64_t* out) override {
+    const auto history = history_of(table_, Places(places_).subspan(first, count));
+    std::copy(history.begin(), history.end(), out);
+  }
+  WaitingIds::List waiting() override { return table_.keeper()->waiting().by_id(); }
+  RowCounts counts() override { return table_.keeper()->counts(); }
 
  private:
   const EmbeddingTable& table_;
@@ -41,9 +54,9 @@ class WholeTable final : public SavedRows {
 
 // What rank 0 asks of the others.
 struct Question {
-  enum Kind : std::int64_t { ids, rows, state, done };
+  enum Kind : std::int64_t { ids, rows, state, history, waiting, counts, done };
   std::int64_t kind = done, table = 0;
-  std::int64_t low = 0, high = 0;  // rows and state: of the ids in [low, high)
+  std::int64_t low = 0, high = 0;  // rows, state and history: of the ids in [low, high)
 };
 
 Question asked(Question question, Communicator& comm) {
@@ -70,19 +83,34 @@ class PartOfTable {
     return to_rank_0(std::span<const std::int64_t>(mine), comm);
   }
   std::vector<float> send_rows(const Question& question, Communicator& comm) const {
-    const auto at = [&](std::int64_t id) {
-      return std::lower_bound(places_.begin(), places_.end(), id,
-                              [](const auto& place, std::int64_t bound) { return place.id < bound; });
-    };
     const bool state = question.kind == Question::state;
-    const Places mine(at(question.low), at(question.high));
+    const Places mine = asked_for(question);
     std::vector<float> values(mine.size() *
                               static_cast<std::size_t>(state ? table_.state_width() : table_.config().dim));
     read_places(table_, mine, state, values.data());
     return to_rank_0(std::span<const float>(values), comm);
   }
+  std::vector<std::int64_t> send_history(const Question& question, Communicator& comm) const {
+    const std::vector<std::int64_t> mine = history_of(table_, asked_for(question));
+    return to_rank_0(std::span<const std::int64_t>(mine), comm);
+  }
+  // Pairs of an id and its count.
+  std::vector<std::int64_t> send_waiting(Communicator& comm) const {
+    const WaitingIds::List list = table_.keeper()->waiting().by_id();
+    std::vector<std::int64_t> mine;
+    for (std::size_t i = 0; i < list.ids.size(); ++i) mine.insert(mine.end(), {list.ids[i], list.counts[i]});
+    return to_rank_0(std::span<const std::int64_t>(mine), comm);
+  }
 
  private:
+  Places asked_for(const Question& question) const {
+    const auto at = [&](std::int64_t id) {
+      return std::lower_bound(places_.begin(), places_.end(), id,
+                              [](const auto& place, std::int64_t bound) { return place.id < bound; });
+    };
+    return {at(question.low), at(question.high)};
+  }
+
   const EmbeddingTable& table_;
   std::vector<EmbeddingTable::Place> places_;
 };
@@ -109,7 +137,38 @@ class SplitTable final : public SavedRows {
     const auto width = static_cast<std::size_t>(state ? table.state_width() : table.config().dim);
     require(values.size() == count * width, "table {}: expected {} values, found {}", table.config().name,
             count * width, values.size());
-    // Rank by rank, each by ascending id: the k-th row of a rank is that of the k-th id that it owns.
+    in_order_of_ids(values, first, count, width, out);
+  }
+  void read_history(std::size_t first, std::size_t count, std::int64_t* out) override {
+    if (count == 0) return;
+    const Question question{Question::history, static_cast<std::int64_t>(t_), ids_[first],
+                            ids_[first + count - 1] + 1};
+    ask(question);
+    in_order_of_ids(mine_.send_history(question, tables_.comm()), first, count, 2, out);
+  }
+  WaitingIds::List waiting() override {
+    ask({Question::waiting, static_cast<std::int64_t>(t_)});
+    const std::vector<std::int64_t> pairs = mine_.send_waiting(tables_.comm());
+    std::vector<std::pair<std::int64_t, std::int64_t>> sorted;
+    for (std::size_t i = 0; i < pairs.size(); i += 2) sorted.emplace_back(pairs[i], pairs[i + 1]);
+    std::sort(sorted.begin(), sorted.end());
+    WaitingIds::List list;
+    for (const auto& [id, count] : sorted) {
+      list.ids.push_back(id);
+      list.counts.push_back(count);
+    }
+    return list;
+  }
+  RowCounts counts() override {
+    ask({Question::counts, static_cast<std::int64_t>(t_)});
+    return sum_over_ranks(tables_[t_].keeper()->counts(), tables_.comm());
+  }
+
+ private:
+  // From rank by rank, each by ascending id: the k-th row of a rank is that of the k-th id that it owns.
+  template <typename T>
+  void in_order_of_ids(const std::vector<T>& values, std::size_t first, std::size_t count, std::size_t width,
+                       T* out) const {
     std::vector<std::size_t> next(static_cast<std::size_t>(tables_.owners().ranks), 0);
     for (std::size_t i = 0; i < count; ++i) ++next[owner(first + i)];
     std::size_t begin = 0;
@@ -117,8 +176,6 @@ class SplitTable final : public SavedRows {
     for (std::size_t i = 0; i < count; ++i)
       std::copy_n(values.data() + next[owner(first + i)]++ * width, width, out + i * width);
   }
-
- private:
   void ask(const Question& question) const { asked(question, tables_.comm()); }
   std::size_t owner(std::size_t i) const { return static_cast<std::size_t>(tables_.owners().owner(ids_[i])); }
 
@@ -130,6 +187,16 @@ class SplitTable final : public SavedRows {
 
 }  // namespace
 
+RowCounts sum_over_ranks(RowCounts counts, Communicator& comm) {
+  std::array<std::int64_t*, 7> all{&counts.inserted, &counts.admitted, &counts.refused, &counts.evicted,
+                                   &counts.expired,  &counts.hits,     &counts.misses};
+  std::array<std::int64_t, 7> sums{};
+  for (std::size_t i = 0; i < all.size(); ++i) sums[i] = *all[i];
+  comm.all_reduce_sum(std::span<std::int64_t>(sums));
+  for (std::size_t i = 0; i < all.size(); ++i) *all[i] = sums[i];
+  return counts;
+}
+
 std::unique_ptr<SavedRows> saved_rows(const TableSet& tables, std::size_t t) {
   if (tables.is_split()) return std::make_unique<SplitTable>(tables, t);
   return std::make_unique<WholeTable>(tables[t]);
@@ -140,10 +207,12 @@ void serve_rows(const TableSet& tables) {
   std::unique_ptr<PartOfTable> part;
   Communicator& comm = tables.comm();
   for (Question q = asked({}, comm); q.kind != Question::done; q = asked({}, comm)) {
-    if (q.kind != Question::ids) {
-      part->send_rows(q, comm);
-      continue;
-    }
+    if (q.kind == Question::rows || q.kind == Question::state) part->send_rows(q, comm);
+    if (q.kind == Question::history) part->send_history(q, comm);
+    if (q.kind == Question::waiting) part->send_waiting(comm);
+    if (q.kind == Question::counts)
+      sum_over_ranks(tables[static_cast<std::size_t>(q.table)].keeper()->counts(), comm);
+    if (q.kind != Question::ids) continue;
     part = std::make_unique<PartOfTable>(tables[static_cast<std::size_t>(q.table)]);
     part->send_ids(comm);
   }

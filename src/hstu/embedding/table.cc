@@ -141,7 +141,9 @@ void EmbeddingTable::restore_history(const RowKeeper::State& state, std::span<co
     waiting.push_back(waiting_ids[i]);
     their_counts.push_back(waiting_counts[i]);
   }
-  keeper_->restore(state, slots(owned, RowAccess::read), their_seen, their_scores, waiting, their_counts);
+  RowKeeper::State mine = state;
+  if (owners_.rank != 0) mine.counts = {};  // those of a split table are added up
+  keeper_->restore(mine, slots(owned, RowAccess::read), their_seen, their_scores, waiting, their_counts);
 }
 
 }  // namespace hstu

@@ -8,6 +8,8 @@
 
 namespace hstu {
 
+nlohmann::json to_json(const RowCounts& counts);
+
 // One section "tables/NAME" per table, in their order: the existing rows, by ascending id. Loading refuses a
 // table of another size, seed or optimizer; the table must be empty. `tables` must outlive the sections.
 //

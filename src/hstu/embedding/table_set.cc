@@ -1,5 +1,6 @@
 #include "hstu/embedding/table_set.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -137,6 +138,10 @@ std::int64_t TableSet::rows_alive() const {
   std::int64_t rows = 0;
   for (const auto& table : tables_) rows += table->rows_alive();
   return rows;
+}
+
+bool TableSet::any_limits() const {
+  return std::any_of(tables_.begin(), tables_.end(), [](const auto& t) { return t->keeper() != nullptr; });
 }
 
 std::int64_t TableSet::bytes() const {

@@ -87,6 +87,7 @@ class TableSet {
 
   std::int64_t rows_alive() const;
   std::int64_t bytes() const;
+  bool any_limits() const;
 
  private:
   Context where_;

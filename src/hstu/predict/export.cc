@@ -25,6 +25,12 @@ RunOptions exported(RunOptions options) {
   options.data.path = "dataset";
   options.sparse = {};
   options.sparse.kind = RowOptimizerKind::sgd;
+  // Scoring needs no limits, but the initial values of ids without a row.
+  for (auto& [name, table] : options.tables.by_name) {
+    TableSection kept;
+    kept.initial = table.initial;
+    table = kept;
+  }
   options.dense = {};
   options.warm_start = {};
   return options;

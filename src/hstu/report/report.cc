@@ -158,6 +158,26 @@ std::string tables(const RunMetrics& metrics) {
   return html_table({"table", "rows in use", "rows at most", "width", "values"}, rows);
 }
 
+// What happened to the rows of tables with limits, until the latest train line.
+std::string limits(const RunMetrics& metrics) {
+  const Json* const line = metrics.last("train");
+  if (line == nullptr || !line->contains("tables")) return "";
+  const auto number = [](const Json& table, const char* name) {
+    return with_separators(table.value(name, std::int64_t{0}));
+  };
+  std::vector<Cells> rows;
+  for (const auto& [name, t] : (*line)["tables"].items()) {
+    const double hits = t.value("hits", 0.0), all = hits + t.value("misses", 0.0);
+    rows.push_back({name, number(t, "capacity"), fmt::format("{:.1f} %", 100 * t.value("load", 0.0)),
+                    number(t, "inserted"), number(t, "admitted"), number(t, "waiting"), number(t, "refused"),
+                    number(t, "evicted"), number(t, "expired"),
+                    all > 0 ? fmt::format("{:.1f} %", 100 * hits / all) : ""});
+  }
+  return html_table({"table", "capacity", "full", "inserted", "admitted", "waiting", "refused", "evicted",
+                     "expired", "ids with a row"},
+                    rows);
+}
+
 std::string bad_ids(const RunMetrics& metrics) {
   const Json* const line = metrics.last("train");
   if (line == nullptr) return "";
@@ -212,7 +232,7 @@ std::string report_html(const ReportSource& source) try {
   body += charts(metrics);
   body += section("The stages of a step", step_drawing(metrics));
   body += section("Time by stage", stages(metrics));
-  body += section("Embedding tables", tables(metrics));
+  body += section("Embedding tables", tables(metrics) + limits(metrics));
   body += section("Ids outside their tables", bad_ids(metrics));
   body += section("Evaluations", evaluations(metrics));
   body += section("Restarts", restarts(metrics));

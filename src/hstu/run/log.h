@@ -45,6 +45,8 @@ struct RunFacts {
 // Counts by name in a train line.
 struct LearnerCounts {
   using ByName = std::vector<std::pair<std::string, std::int64_t>>;
+  // By table with limits: capacity, load and what happened to its rows.
+  Json tables = Json::object();
   ByName table_rows;             // rows that exist, by table
   ByName bad_ids;                // ids outside their table, by feature
   std::int64_t beyond_wire = 0;  // values that became infinite between ranks

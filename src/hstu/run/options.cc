@@ -4,6 +4,7 @@
 
 #include "hstu/run/best_evaluation.h"
 #include "hstu/run/model_options.h"
+#include "hstu/run/table_options.h"
 
 namespace hstu {
 
@@ -101,6 +102,46 @@ void describe(ConfigFields& f, SparseOptimizerSection& o) {
   f.field("beta2", o.beta2, "adam", rule::between(0, 0.9999999));
 }
 
+namespace {
+
+struct AdmitKeys {
+  std::int64_t& after;
+};
+
+void describe(ConfigFields& f, AdmitKeys& o) {
+  f.field("after", o.after, "occurrences of an id in training before it gets a row; 0: at once",
+          rule::between(0, 1e9));
+}
+
+}  // namespace
+
+void describe(ConfigFields& f, InitialValue& o) {
+  f.choice("kind", o.kind, kInitialKinds, "the distribution of a new row's values");
+  f.field("bound", o.bound, "uniform: from -bound to bound; 0: 1 / sqrt(rows)", rule::at_least(0));
+  f.field("mean", o.mean, "normal, truncated_normal");
+  f.field("deviation", o.deviation, "normal; truncated_normal, which ends at two deviations",
+          rule::at_least(0));
+  f.field("value", o.value, "constant");
+}
+
+void describe(ConfigFields& f, TableSection& o) {
+  f.field("capacity", o.capacity,
+          "rows of all ranks after a step, at most: 1000000, \"200M\"; \"\": no limit",
+          rule::or_integer(rule::parsed_by(check_rows)));
+  f.field("memory", o.memory, "in place of capacity: as many rows as take \"48GiB\"; \"\": no limit",
+          rule::or_integer(rule::parsed_by(check_bytes)));
+  f.choice("evict", o.evict, kEvictions, "which rows leave a table that is full (docs/tables.md)");
+  f.field("half_life", o.half_life, "lru+lfu: steps after which an occurrence counts half",
+          rule::between(1, 1e9));
+  AdmitKeys admit{o.admit_after};
+  f.section("admit", admit, "which ids get a row");
+  f.field("ttl", o.ttl, "rows not seen for so long in event time leave: \"12h\", \"30d\"; \"\": they remain",
+          rule::or_integer(rule::parsed_by(check_duration)));
+  f.field("optimizer", o.optimizer, "rowwise_adagrad, sgd or adam; \"\": sparse_optimizer.kind",
+          rule::parsed_by(check_row_optimizer));
+  f.section("initial", o.initial, "the value of a new row");
+}
+
 void describe(ConfigFields& f, TablesSection& o) {
   f.choice("ranks", o.ranks, kTableRanks,
            "with several ranks: each row on one of them, or a copy of every row on each");
@@ -111,6 +152,7 @@ void describe(ConfigFields& f, TablesSection& o) {
   f.choice("place", o.place, kTablePlaces,
            "of the rows and their optimizer's state: in the memory of the training device, or on the host, "
            "from where the rows of every batch are copied");
+  f.named_sections(o.by_name, "NAME", "the table of one feature: item, an attribute, a contextual feature");
 }
 
 void describe(ConfigFields& f, RanksSection& o) {

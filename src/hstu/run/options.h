@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "hstu/batching/bad_ids.h"
 #include "hstu/batching/options.h"
 #include "hstu/config/config.h"
+#include "hstu/embedding/initial_value.h"
+#include "hstu/embedding/row_limits.h"
 #include "hstu/embedding/row_optimizer.h"
 #include "hstu/model/dlrmv4_config.h"
 #include "hstu/model/ranking_gr_config.h"
@@ -62,10 +65,22 @@ inline constexpr Choice<TableRanks> kTableRanks[] = {{"split", TableRanks::split
 inline constexpr Choice<DType> kWireTypes[] = {
     {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}};
 
+// [tables.NAME]; run/table_options.h reads the texts.
+struct TableSection {
+  std::string capacity = {}, memory = {};
+  Evict evict = Evict::never;
+  std::int64_t half_life = 1000;
+  std::int64_t admit_after = 0;
+  std::string ttl = {};
+  std::string optimizer = {};  // "": sparse_optimizer.kind
+  InitialValue initial = {};
+};
+
 struct TablesSection {
   TablePlace place = TablePlace::device;
   TableRanks ranks = TableRanks::split;
   DType wire_rows = DType::f32, wire_gradients = DType::f32;
+  std::map<std::string, TableSection> by_name;
 };
 
 // How GPUs of several ranks send each other rows and gradients.

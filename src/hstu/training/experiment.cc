@@ -18,6 +18,7 @@ Experiment::Experiment(const RunOptions& options, Communicator& comm)
       device_(choose_device(options, comm)),
       learner_(options, std::move(task_.model), open_device(device_.device), comm) {
   check_consistency(options);
+  learner_.event_times = &dataset_.time();
 }
 
 BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anchors, BatchCursor start) {

@@ -1,8 +1,10 @@
 #include "hstu/training/learner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "hstu/embedding/split_rows.h"
+#include "hstu/run/table_options.h"
 #include "hstu/training/rank_device.h"
 #include "hstu/training/routes.h"
 
@@ -13,11 +15,10 @@ RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
   return {section.kind, section.epsilon, section.beta1, section.beta2};
 }
 
-std::vector<TableConfig> table_configs(const Model& model) {
-  std::vector<TableConfig> configs;
-  for (const FeatureSpec& feature : model.features())
-    configs.push_back({feature.name, feature.rows, model.embedding_dim()});
-  return configs;
+std::vector<TableConfig> table_configs(const RunOptions& options, const Model& model) {
+  std::vector<TableOfFeature> features;
+  for (const FeatureSpec& feature : model.features()) features.push_back({feature.name, feature.rows});
+  return table_configs(options, features, model.embedding_dim());
 }
 
 // A stream and memory beside those of the model.
@@ -39,7 +40,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       compute(std::move(where)),
       model(moved(std::move(trained), compute, run.precision)),
       gpus(gpu_transport(run, compute.device(), comm)),
-      tables(table_configs(*model), row_optimizer(run.sparse), run.seed,
+      tables(table_configs(run, *model), row_optimizer(run.sparse), run.seed,
              run.tables.place == TablePlace::device ? context_of_tables(compute.device()) : host_context()),
       dense_optimizer(model->parameters().all(), run.dense.config, compute),
       bad_ids(run.on_bad_id, model->features()) {
@@ -97,6 +98,30 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
   rows.ready = Event(tables.device());
   rows.ready.record(tables.stream());
   return rows;
+}
+
+void count_visits(const Learner& learner, const Batch& batch, const RowSelection& selection,
+                  RowVisits& visits) {
+  const std::vector<FeatureSpec> features = learner.model->features();
+  std::vector<std::int64_t> of_items;
+  for (std::size_t t = 0; t < features.size(); ++t) {
+    const auto ids = batch.values<std::int64_t>(ids_column(features[t].name));
+    const auto index = batch.values<std::int32_t>(index_column(features[t].name));
+    const auto& attributes = learner.options.features.attributes;
+    const bool of_item = std::any_of(attributes.begin(), attributes.end(), [&](const auto& attribute) {
+      return attribute.name == features[t].name;
+    });
+    std::vector<std::int64_t> occurrences(ids.size(), 0);
+    for (std::size_t i = 0; i < index.size(); ++i)
+      if (index[i] >= 0) occurrences[static_cast<std::size_t>(index[i])] += of_item ? of_items[i] : 1;
+    if (learner.tables[t].keeper() != nullptr) {
+      const Tensor slots = selection.tables.size() == features.size() ? selection.tables[t].slots : Tensor();
+      visits.add(t, ids, occurrences,
+                 slots.defined() ? std::span(slots.data<std::int64_t>(), ids.size())
+                                 : std::span<const std::int64_t>());
+    }
+    if (t == 0) of_items = std::move(occurrences);
+  }
 }
 
 RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access) {

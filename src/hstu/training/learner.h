@@ -5,6 +5,8 @@
 
 #include "hstu/batching/bad_ids.h"
 #include "hstu/comm/communicator.h"
+#include "hstu/dataset/mapped_column.h"
+#include "hstu/embedding/row_visits.h"
 #include "hstu/embedding/table_set.h"
 #include "hstu/model/model.h"
 #include "hstu/optimizer/dense_optimizer.h"
@@ -27,7 +29,8 @@ struct Learner {
   std::unique_ptr<DeviceTransport> gpus;  // of the ranks; null: one rank, or ranks on processors
   TableSet tables;                        // one per feature, in the order of Model::features()
   DenseOptimizer dense_optimizer;
-  BadIds bad_ids;  // of training
+  BadIds bad_ids;                             // of training
+  const MappedColumn* event_times = nullptr;  // of the dataset, in seconds; null: tables have no time
 };
 
 // The rows of a batch: what RowGradients needs of them, and leaves of a tape on the device of `compute`, one
@@ -40,6 +43,11 @@ struct BatchRows {
 // Tables on a GPU work on a stream of their own, beside the model: this one looks rows up while the model
 // computes on what `compute` holds already. Tables that ranks share: all ranks call it together.
 BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access);
+
+// Adds the occurrences of the batch's ids, by token: those of an item's attributes are those of the item.
+// `selection`: of this batch, on the host, or without slots.
+void count_visits(const Learner& learner, const Batch& batch, const RowSelection& selection,
+                  RowVisits& visits);
 
 // Selects the rows of a batch, whose copy must be on the device of the tables.
 RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access);

@@ -11,6 +11,7 @@
 #include "hstu/device/machine.h"
 #include "hstu/embedding/host_row_store.h"
 #include "hstu/embedding/row_record.h"
+#include "hstu/run/table_options.h"
 #include "hstu/training/assumed_dataset.h"
 #include "hstu/training/device_choice.h"
 #include "hstu/training/dry_step.h"
@@ -51,31 +52,46 @@ std::vector<Ids> ids_of_features(const RunOptions& options, const Manifest& mani
   return ids;
 }
 
+struct PlannedTable {
+  RowShape shape;
+  std::int64_t capacity = 0;  // 0: none
+  std::int64_t rows_of(std::int64_t rows) const { return capacity > 0 ? std::min(rows, capacity) : rows; }
+};
+
+PlannedTable planned_table(const RunOptions& options, const std::string& name, std::int64_t rows,
+                           std::int64_t dim) {
+  RunOptions of_table = options;
+  std::erase_if(of_table.tables.by_name, [&](const auto& section) { return section.first != name; });
+  const TableConfig config = table_configs(of_table, {{name, rows}}, dim).front();
+  const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
+  return {{.rows = rows, .dim = dim, .state_width = optimizer.state_width(dim)}, config.limits.capacity};
+}
+
 std::vector<MemoryPlan::Table> tables_of(const RunOptions& options, const Model& model,
                                          const Manifest& manifest, std::int64_t samples, bool on_gpu) {
   const std::vector<FeatureSpec> features = model.features();
   const std::vector<Ids> ids = ids_of_features(options, manifest, features.size(), samples);
   const std::int64_t dim = model.embedding_dim();
-  const std::int64_t state = RowOptimizer{.kind = options.sparse.kind}.state_width(dim);
   std::vector<MemoryPlan::Table> tables;
   for (std::size_t f = 0; f < features.size(); ++f) {
-    const std::int64_t rows = std::min(features[f].rows, ids[f].count);
+    const PlannedTable table = planned_table(options, features[f].name, features[f].rows, dim);
+    const std::int64_t rows = table.rows_of(std::min(features[f].rows, ids[f].count));
     tables.push_back({.name = features[f].name,
                       .nominal_rows = features[f].rows,
                       .rows = rows,
                       .is_bound = ids[f].is_bound,
-                      .bytes = table_memory({features[f].rows, dim, state}, rows, on_gpu)});
+                      .bytes = table_memory(table.shape, rows, on_gpu)});
   }
   return tables;
 }
 
 // What a plan without the run's dataset cannot know.
 void assume(const RunOptions& options, bool on_gpu, MemoryPlan& plan) {
-  const std::int64_t state = RowOptimizer{.kind = options.sparse.kind}.state_width(plan.embedding_dim);
   for (MemoryPlan::Table& table : plan.tables) {
-    table.rows = table.nominal_rows;
+    const PlannedTable planned = planned_table(options, table.name, table.nominal_rows, plan.embedding_dim);
+    table.rows = planned.rows_of(table.nominal_rows);
     table.is_bound = true;
-    table.bytes = table_memory({table.nominal_rows, plan.embedding_dim, state}, table.rows, on_gpu);
+    table.bytes = table_memory(planned.shape, table.rows, on_gpu);
   }
   plan.source_of_part = "longest histories of distinct items";
   plan.assumption = fmt::format(

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "hstu/embedding/saved_rows.h"
 #include "hstu/embedding/table_section.h"
 #include "hstu/optimizer/optimizer_section.h"
 #include "hstu/training/over_ranks.h"
@@ -79,6 +80,20 @@ LearnerCounts counts_of(const Learner& learner, Communicator& comm) {
   counts.beyond_wire = comm.sum(tables.values_beyond_wire());
   for (std::size_t t = 0; t < tables.size(); ++t)
     counts.table_rows.emplace_back(tables[t].config().name, table_rows[t]);
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const RowKeeper* const keeper = tables[t].keeper();
+    if (keeper == nullptr) continue;
+    const bool split = tables.is_split();
+    const RowCounts of_rows = split ? sum_over_ranks(keeper->counts(), comm) : keeper->counts();
+    const std::int64_t waiting = keeper->waiting().size();
+    Json& table = counts.tables[tables[t].config().name] = to_json(of_rows);
+    table["rows"] = table_rows[t];
+    table["waiting"] = split ? comm.sum(waiting) : waiting;
+    if (const std::int64_t capacity = keeper->limits().capacity; capacity > 0) {
+      table["capacity"] = capacity;
+      table["load"] = static_cast<double>(table_rows[t]) / static_cast<double>(capacity);
+    }
+  }
   for (const BadIds::Feature& feature : learner.bad_ids.features())
     if (feature.count > 0) counts.bad_ids.emplace_back(feature.name, feature.count);
   return counts;

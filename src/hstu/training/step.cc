@@ -1,6 +1,8 @@
 #include "hstu/training/step.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "hstu/base/faults.h"
 #include "hstu/base/finite.h"
 #include "hstu/embedding/row_gradients.h"
+#include "hstu/embedding/row_visits.h"
 #include "hstu/optimizer/clipping.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
@@ -45,12 +48,24 @@ std::string first_bad_input(const Learner& learner) {
                                    first_bad_input(learner)));
 }
 
+constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
+
+std::int64_t latest_time(const Learner& learner, const Batch& batch) {
+  std::int64_t time = kNoTime;
+  if (learner.event_times == nullptr) return time;
+  for (const std::int64_t position : batch.values<std::int64_t>(kPositionColumn))
+    time = std::max(time, (*learner.event_times)[position]);
+  return time;
+}
+
 // The results of a step's parts, read only after all parts have been computed.
 struct Gathered {
-  explicit Gathered(TableSet& tables) : row_gradients(tables) {}
+  explicit Gathered(TableSet& tables) : row_gradients(tables), visits(tables) {}
   RowGradients row_gradients;
-  std::int64_t row_bytes = 0;  // of the rows, and of their gradients
-  std::vector<Tensor> losses;  // (1) each
+  RowVisits visits;
+  std::int64_t time = kNoTime;  // of the latest sample
+  std::int64_t row_bytes = 0;   // of the rows, and of their gradients
+  std::vector<Tensor> losses;   // (1) each
   std::vector<BadIdCount> bad_ids;
   std::vector<Scores> scores;
 };
@@ -115,6 +130,10 @@ void run_part(Learner& learner, const StepContext& context, Part part, StepSecti
         gradients.push_back(copied ? leaf.gradient().to_host(context.compute.stream) : leaf.gradient());
     }
     if (!copied) learner.tables.stream().wait(context.compute.stream);
+    if (learner.tables.any_limits()) {
+      count_visits(learner, batch, part.rows.selection, gathered.visits);
+      gathered.time = std::max(gathered.time, latest_time(learner, batch));
+    }
     gathered.row_gradients.add(std::move(part.rows.selection), std::move(gradients));
   }
   sections.leave();
@@ -215,6 +234,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
     gathered.row_gradients.apply(result.lr_sparse);
+    gathered.visits.end_step(context.comm, gathered.time);
     moves(context, 3 * gathered.row_bytes);  // gradients and rows read, rows written
     // The memory of gradients may be used again.
     if (!learner.tables.device().is_host()) context.compute.stream.wait(learner.tables.stream());

@@ -1,0 +1,112 @@
+#include "hstu/run/table_options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/embedding/host_row_store.h"
+
+namespace hstu {
+namespace {
+
+struct Unit {
+  std::string_view word;
+  double factor;
+};
+constexpr Unit kThousands[] = {{"", 1}, {"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}};
+constexpr Unit kBytes[] = {{"", 1},         {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
+                           {"TiB", 0x1p40}, {"kB", 1e3}, {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}};
+constexpr Unit kDurations[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+
+std::int64_t parse(const std::string& text, std::span<const Unit> units, const char* expected) {
+  if (text.empty()) return 0;
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto number = parse_number<double>(text.substr(0, end));
+  for (const Unit& unit : units) {
+    if (!number || unit.word != std::string_view(text).substr(end)) continue;
+    const double value = *number * unit.factor;
+    if (value >= 1 && value <= 1e15) return std::llround(value);
+  }
+  fail_usage("expected {}, found \"{}\"", expected, text);
+}
+
+const TableSection& section_of(const RunOptions& options, const std::string& name) {
+  static const TableSection kNone;
+  const auto found = options.tables.by_name.find(name);
+  return found == options.tables.by_name.end() ? kNone : found->second;
+}
+
+RowLimits limits_of(const std::string& name, const TableSection& section, const RowShape& shape) {
+  const auto key = [&](const char* of) { return fmt::format("tables.{}.{}", name, of); };
+  if (!section.capacity.empty() && !section.memory.empty())
+    fail_usage("{} = \"{}\" and memory = \"{}\" are two limits of one table: set one of them",
+               key("capacity"), section.capacity, section.memory);
+  RowLimits limits{.capacity = parse_rows(section.capacity),
+                   .evict = section.evict,
+                   .half_life = section.half_life,
+                   .admit_after = section.admit_after,
+                   .ttl = parse_duration(section.ttl)};
+  if (!section.memory.empty()) {
+    constexpr std::int64_t kRows = 1000;
+    limits.capacity = parse_bytes(section.memory) * kRows / host_table_bytes(shape, kRows);
+    if (limits.capacity < 1)
+      fail_usage("{} = \"{}\" is less than one row: {} bytes", key("memory"), section.memory,
+                 host_table_bytes(shape, kRows) / kRows);
+  }
+  if (limits.evict != Evict::never && limits.capacity == 0)
+    fail_usage("{} = \"{}\" has no effect without a limit: set {}", key("evict"),
+               word_of(kEvictions, limits.evict), key("capacity"));
+  return limits;
+}
+
+}  // namespace
+
+std::int64_t parse_rows(const std::string& text) {
+  return parse(text, kThousands, "a number of rows such as 5000, \"20k\" or \"200M\"");
+}
+std::int64_t parse_bytes(const std::string& text) {
+  return parse(text, kBytes, "a size such as \"512MiB\" or \"48GiB\"");
+}
+std::int64_t parse_duration(const std::string& text) {
+  return parse(text, kDurations, "a duration such as \"90s\", \"12h\" or \"30d\"");
+}
+
+void check_rows(const std::string& text) {
+  parse_rows(text);
+}
+void check_bytes(const std::string& text) {
+  parse_bytes(text);
+}
+void check_duration(const std::string& text) {
+  parse_duration(text);
+}
+void check_row_optimizer(const std::string& text) {
+  if (!text.empty()) parse_word(kRowOptimizers, text, "optimizer");
+}
+
+std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<TableOfFeature>& features,
+                                       std::int64_t dim) {
+  std::vector<std::string> names;
+  for (const TableOfFeature& feature : features) names.push_back(feature.name);
+  for (const auto& [name, section] : options.tables.by_name) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      fail_usage("[tables.{}]: the model has no table \"{}\"{}", name, name, suggestion(name, names));
+  }
+  std::vector<TableConfig> configs;
+  for (const TableOfFeature& feature : features) {
+    const TableSection& section = section_of(options, feature.name);
+    TableConfig config{.name = feature.name, .rows = feature.rows, .dim = dim, .initial = section.initial};
+    if (!section.optimizer.empty())
+      config.optimizer = parse_word(kRowOptimizers, section.optimizer, "optimizer");
+    const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
+    config.limits = limits_of(feature.name, section,
+                              {.rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim)});
+    configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+}  // namespace hstu

@@ -1,0 +1,127 @@
+// Runs whose tables forget rows.
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "hstu/checkpoint/checkpoint.h"
+#include "training/ranked_run.h"
+
+namespace hstu::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class LimitedRun : public RankedRun {
+ protected:
+  LimitedRun() {
+    options_.metrics.every_steps = 3;
+    options_.checkpoint = {.every_steps = 3, .every_seconds = 0, .keep = 0};
+    options_.tables.by_name["item"] = {.capacity = "6", .evict = Evict::lfu, .admit_after = 3};
+    options_.tables.by_name["user"] = {.capacity = "9", .evict = Evict::lru, .ttl = "2000s"};
+  }
+
+  // Everything but values that ranks round differently: ids, scores, steps and waiting ids of a table.
+  std::string lives(const std::string& run, const std::string& table) const {
+    const Checkpoint checkpoint(find_checkpoint(folder_ / run / "checkpoints", -1));
+    const SafetensorsFile file(checkpoint.file("tables/" + table));
+    std::string text;
+    for (const char* name : {"ids", "waiting_ids", "waiting_counts"})
+      text += fmt::format("{}: {}\n", name, fmt::join(file.column<std::int64_t>(name), " "));
+    const auto n = static_cast<std::int64_t>(file.column<std::int64_t>("ids").size());
+    return text + fmt::format("history: {}", fmt::join(file.values<std::int64_t>("history", {n, 2}), " "));
+  }
+};
+
+TEST_F(LimitedRun, HasItsCountsInTheLogAndNeverMoreRowsThanItsCapacity) {
+  run("run");
+  const std::vector<Json> lines = log("run", "train");
+  ASSERT_FALSE(lines.empty());
+  for (const Json& line : lines) {
+    EXPECT_LE(line.at("tables").at("item").at("rows"), 6);
+    EXPECT_LE(line.at("tables").at("user").at("rows"), 9);
+    EXPECT_EQ(line.at("tables").size(), 2u) << "tables without limits have no such counts";
+  }
+  const Json item = lines.back().at("tables").at("item"), user = lines.back().at("tables").at("user");
+  EXPECT_EQ(item.at("rows"),
+            item.at("inserted").get<std::int64_t>() - item.at("evicted").get<std::int64_t>());
+  EXPECT_GT(item.at("admitted"), 0);
+  EXPECT_GT(item.at("evicted"), 0);
+  EXPECT_GT(user.at("evicted"), 0);
+  EXPECT_EQ(user.at("load"), user.at("rows").get<double>() / 9);
+}
+
+TEST_F(LimitedRun, ContinuesToTheBitAfterInterruptions) {
+  run("whole");
+  int n = 0;
+  for (const int step : {1, 4, 5, 9}) {
+    const std::string name = "parts" + std::to_string(n++);
+    std::atomic<bool> stop = false;
+    at("step.end", step, [&] { stop = true; });
+    EXPECT_EQ(run(name, &stop).reason, "interrupted");
+    watch_fault_points({});
+    EXPECT_EQ(resume(name).reason, "completed");
+    expect_same_run("whole", name);
+  }
+}
+
+TEST_F(LimitedRun, KeepsTheSameRowsOnAnyNumberOfRanksAndInParts) {
+  run("alone");
+  const std::vector<Json> expected = log("alone", "train");
+  const auto expect_same = [&](const std::string& name) {
+    EXPECT_EQ(lives(name, "item"), lives("alone", "item")) << name;
+    EXPECT_EQ(lives(name, "user"), lives("alone", "user")) << name;
+    const std::vector<Json> lines = log(name, "train");
+    ASSERT_EQ(lines.size(), expected.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i].at("tables"), expected[i].at("tables"));
+  };
+  for (const int ranks : {2, 3}) {
+    options_.tables.ranks = TableRanks::split;
+    run_on(ranks, "split" + std::to_string(ranks));
+    expect_same("split" + std::to_string(ranks));
+    options_.tables.ranks = TableRanks::copy;
+    run_on(ranks, "copy" + std::to_string(ranks));
+    expect_same("copy" + std::to_string(ranks));
+  }
+  options_.tables.ranks = TableRanks::split;
+  options_.training.micro_batch_tokens = 40;
+  run("parts");
+  expect_same("parts");
+}
+
+TEST_F(LimitedRun, ContinuesOnAnotherNumberOfRanks) {
+  run("alone");
+  const std::int64_t steps = options_.training.max_steps;
+  options_.training.max_steps = 6;
+  run_on(3, "changed");
+  options_.training.max_steps = steps;
+  run_on(2, "changed", true);
+  EXPECT_EQ(lives("changed", "item"), lives("alone", "item"));
+  EXPECT_EQ(lives("changed", "user"), lives("alone", "user"));
+  EXPECT_EQ(log("changed", "train").back().at("tables"), log("alone", "train").back().at("tables"));
+}
+
+TEST_F(LimitedRun, TakesAnotherCapacityWhenItIsAllowed) {
+  options_.training.max_steps = 6;
+  run("run");
+  options_.training.max_steps = 9;
+  options_.tables.by_name["item"].capacity = "2";
+  resume("run", -1, {"training.max_steps", "tables.item.capacity"});
+  EXPECT_EQ(log("run", "train").back().at("tables").at("item").at("rows"), 2);
+}
+
+TEST_F(LimitedRun, RefusesTablesThatDoNotExistAndLimitsThatContradictEachOther) {
+  const auto message = [&](const std::string& name, const TableSection& section) {
+    RunOptions options = options_;
+    options.tables.by_name[name] = section;
+    return message_of<UsageError>([&] { const Experiment experiment(options); });
+  };
+  EXPECT_THAT(message("itme", {.capacity = "5"}), AllOf(HasSubstr("[tables.itme]"), HasSubstr("\"item\"?")));
+  EXPECT_THAT(message("item", {.evict = Evict::lru}),
+              AllOf(HasSubstr("tables.item.evict = \"lru\""), HasSubstr("set tables.item.capacity")));
+  EXPECT_THAT(message("item", {.capacity = "5", .memory = "1GiB"}), HasSubstr("set one of them"));
+  EXPECT_THAT(message("item", {.memory = "3"}), HasSubstr("less than one row"));
+}
+
+}  // namespace
+}  // namespace hstu::testing
