@@ -2,6 +2,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/benchmark/data_benchmark.h"
+#include "hstu/benchmark/embedding_benchmark.h"
 #include "hstu/benchmark/layer_benchmark.h"
 #include "hstu/benchmark/stage_table.h"
 #include "hstu/benchmark/step_benchmark.h"
@@ -45,6 +46,8 @@ void add_bench_command(CLI::App& app) {
     StepBenchmarkOptions step;
     DataBenchmarkOptions data;
     LayerBenchmarkOptions layer;
+    EmbeddingBenchmarkOptions embedding;
+    std::string evict = "lru";
     std::string gate = "product", precision = "bf16", loops;
     int threads = 0;
     bool json = false;
@@ -109,6 +112,32 @@ void add_bench_command(CLI::App& app) {
     words->layer.precision = parse_word(kPrecisions, words->precision, "precision");
     const Json result = benchmark_layer(words->layer);
     fmt::print("{}\n", words->json ? result.dump() : layer_text(result));
+  });
+  CLI::App* const embedding = command->add_subcommand(
+      "embedding", "Measure embedding tables on the host, with and without limits; one JSON line");
+  embedding->add_option("--tables", words->embedding.tables)->check(CLI::Range(1, 10'000));
+  embedding->add_option("--ids", words->embedding.ids, "of a step, over all tables")
+      ->check(CLI::PositiveNumber);
+  embedding->add_option("--dim", words->embedding.dim, "values of a row")->check(CLI::Range(1, 1 << 16));
+  embedding->add_option("--rows", words->embedding.rows, "distinct ids of a table, at most")
+      ->check(CLI::PositiveNumber);
+  embedding->add_option("--capacity", words->embedding.capacity, "rows of a table; 0: no limit")
+      ->check(CLI::NonNegativeNumber);
+  embedding->add_option("--evict", words->evict, "never, lru, lfu, step or lru+lfu");
+  embedding->add_option("--admit-after", words->embedding.admit_after, "occurrences before an id has a row")
+      ->check(CLI::NonNegativeNumber);
+  embedding->add_option("--power", words->embedding.power, "of the power law of the ids")
+      ->check(CLI::Range(0.0, 4.0));
+  embedding->add_option("--steps", words->embedding.steps, "timed steps")->check(CLI::PositiveNumber);
+  embedding->add_option("--warmup", words->embedding.warmup, "steps before the timed ones")
+      ->check(CLI::NonNegativeNumber);
+  embedding->add_option("--seed", words->embedding.seed, "of ids and initial values");
+  embedding->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
+  embedding->footer("Example:\n  hstu bench embedding --capacity 100000 --evict lfu");
+  embedding->callback([words] {
+    use_threads(words->threads);
+    words->embedding.evict = parse_word(kEvictions, words->evict, "evict");
+    fmt::print("{}\n", benchmark_embedding(words->embedding).dump());
   });
   add_attention_bench_command(*command);
 }
