@@ -50,7 +50,7 @@ struct EvaluationResult {
   // Ids outside their table in the evaluated samples, by feature; features without such ids are omitted.
   std::map<std::string, std::int64_t> bad_ids;
   std::map<std::string, RankingMetrics> tasks;  // each of the model's tasks; empty if it has only one
-  ListMetrics lists;  // at evaluation.ranking_k; empty if no k is given
+  ListMetrics lists;                            // at evaluation.ranking_k; empty if no k is given
 };
 
 // {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "mrr", "ndcg@10" and

@@ -27,7 +27,8 @@ constexpr Scale kScales[] = {
     {500'000, 64, 2, 2, 128, 128, 64, 5, 0.2, 0.5,
      "A small dataset: a narrow model with dropout, several epochs, each half of one evaluated."},
     {20'000'000, 128, 3, 4, 256, 256, 256, 2, 0.1, 0.25,
-     "A medium dataset: two epochs, for a GPU. A CPU takes days: begin there with the sizes and the number of "
+     "A medium dataset: two epochs, for a GPU. A CPU takes days: begin there with the sizes and the number "
+     "of "
      "steps of docs/own-data.md."},
     {std::numeric_limits<std::int64_t>::max(), 256, 4, 4, 512, 512, 1024, 1, 0.1, 0.1,
      "A large dataset: one epoch, for a GPU; try it first with training.max_steps."}};
