@@ -43,7 +43,7 @@ struct Patience {
 struct Activity {
   std::int64_t step = -1;            // of training, from 0; -1: none yet
   std::string_view stage = "start";  // a literal
-  std::string_view collective = "";  // the one under way, or the last
+  std::string_view collective;       // the one under way, or the last
   std::int64_t collectives = 0;      // so far, this one included; equal on all ranks
 };
 

@@ -123,6 +123,7 @@ class ConfigFields {
   template <typename T>
   void named_sections(std::map<std::string, T>& sections, std::string_view example, std::string_view doc) {
     std::vector<std::string> names;
+    names.reserve(sections.size());
     for (const auto& [name, options] : sections) names.push_back(name);
     for (const std::string& name : section_names(std::move(names), example)) {
       T unused;

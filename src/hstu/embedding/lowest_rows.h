@@ -21,7 +21,7 @@ namespace hstu {
 struct RowOrder {
   std::int64_t score = 0;
   std::int64_t id = 0;
-  auto operator<=>(const RowOrder&) const = default;
+  auto operator<=>(const RowOrder&) const = default;  // NOLINT: it sees a 0 that is not there
 };
 
 class LowestRows {

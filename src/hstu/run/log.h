@@ -25,7 +25,7 @@
 namespace hstu {
 
 // The content of a run's first line.
-struct RunFacts {
+struct RunFacts {       // NOLINT(bugprone-exception-escape): moving Json checks an invariant
   std::string version;  // of the program
   std::string config;   // resolved, as TOML
   std::string dataset;  // id

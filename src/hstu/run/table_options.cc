@@ -90,6 +90,7 @@ void check_row_optimizer(const std::string& text) {
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<TableOfFeature>& features,
                                        std::int64_t dim) {
   std::vector<std::string> names;
+  names.reserve(features.size());
   for (const TableOfFeature& feature : features) names.push_back(feature.name);
   for (const auto& [name, section] : options.tables.by_name) {
     if (std::find(names.begin(), names.end(), name) == names.end())

@@ -69,6 +69,7 @@ BatchRows fetch(Learner& learner, const Batch& batch, RowAccess access) {
     return rows;
   }
   std::vector<Tensor> ids;
+  ids.reserve(features.size());
   for (const FeatureSpec& feature : features) ids.push_back(batch.host_tensor(ids_column(feature.name)));
   for (Tensor& values : fetch_rows(learner.tables, ids, access))
     rows.leaves.emplace_back(learner.compute.device().is_host() ? std::move(values)
