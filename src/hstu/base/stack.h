@@ -1,4 +1,4 @@
-// The calls that led to a place, for messages about processes that do not go on.
+// The calls that led to a place, for messages about processes that wait.
 #pragma once
 
 #include <string>

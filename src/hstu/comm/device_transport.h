@@ -48,7 +48,7 @@ std::unique_ptr<DeviceTransport> nccl_transport(Communicator& comm, Device devic
 // Through the host's memory and `comm`, which must outlive it: slow, and the specification of the other one.
 std::unique_ptr<DeviceTransport> staged_transport(Communicator& comm);
 
-// values (n) on the GPU of `stream` become their sums over all ranks, added in the order of ranks: every rank
+// values (n) on the GPU of `memory` become their sums over all ranks, added in the order of ranks: every rank
 // gets the same bits, on every run and through every transport. Takes scratch memory of n floats from
 // `memory`.
 void all_reduce_sum(float* values, std::int64_t n, DeviceTransport& ranks, MemoryPool& memory);
