@@ -19,7 +19,7 @@ TEST(LowestRows, AreThoseOfASortOfAllRows) {
   for (const std::int64_t scores : {1, 3, 1'000'000}) {
     for (const int n : {1, 3}) {
       const Threads threads(n);
-      HostRowStore store({.rows = 10 * kRows, .dim = 1, .state_width = 0});
+      RowDirectory store(10 * kRows);
       std::vector<std::int64_t> slots(kRows);
       RandomStream random{.key = static_cast<std::uint64_t>(scores)};
       const auto draw = [&](std::int64_t bound) {
@@ -77,7 +77,7 @@ TEST(LowestRows, AreThoseOfASortOfAllRows) {
 }
 
 TEST(LowestRows, OfABusyStepComeLast) {
-  HostRowStore store({.rows = 10, .dim = 1, .state_width = 0});
+  RowDirectory store(10);
   std::vector<std::int64_t> slots(4);
   store.create_slots(Ids{1, 2, 3, 4}, slots.data());
   for (const std::int64_t slot : slots) store.row(slot).seen = store.row(slot).id <= 2 ? 9 : 8;

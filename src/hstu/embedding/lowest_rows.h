@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "hstu/embedding/host_row_store.h"
+#include "hstu/embedding/row_directory.h"
 
 namespace hstu {
 
@@ -33,7 +33,7 @@ class LowestRows {
   };
 
   // `rows` must outlive it. `by_step`: the score is HostRow::seen, else HostRow::score. No row is kNew.
-  LowestRows(const HostRowStore& rows, bool by_step) : rows_(rows), by_step_(by_step) {}
+  LowestRows(const RowDirectory& rows, bool by_step) : rows_(rows), by_step_(by_step) {}
 
   // Gives up the lowest rows, `count` or all: ascending those not seen in step `busy`, and where
   // these are too few, ascending those that were. The caller removes them from the store, or puts them back.
@@ -55,7 +55,7 @@ class LowestRows {
   bool empty() const { return next_ == sorted_.size() && heap_.empty(); }
   Row pop();
 
-  const HostRowStore& rows_;
+  const RowDirectory& rows_;
   bool by_step_;
   RowOrder threshold_{-1, -1};  // every row at or below it is in one of these two
   std::vector<Row> sorted_;     // of the last scan, ascending, from next_

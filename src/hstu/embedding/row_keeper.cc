@@ -16,8 +16,8 @@ constexpr std::size_t kPrefetchDistance = 8;
 
 }  // namespace
 
-RowKeeper::RowKeeper(HostRowStore& rows, const RowLimits& limits)
-    : rows_(rows), limits_(limits), lowest_(rows, limits.evict == Evict::lru) {
+RowKeeper::RowKeeper(RowStore& store, const RowLimits& limits)
+    : store_(store), rows_(*store.directory()), limits_(limits), lowest_(rows_, limits.evict == Evict::lru) {
   rows_.take_created();
 }
 
@@ -107,7 +107,7 @@ void RowKeeper::admit(std::span<const std::int64_t> ids, std::span<const std::in
     totals.push_back(total);
   }
   std::vector<std::int64_t> slots(admitted.size());
-  rows_.create_slots(admitted, slots.data());
+  store_.create_slots(admitted, slots.data());
   for (std::size_t i = 0; i < slots.size(); ++i) {
     HostRow& row = rows_.row(slots[i]);
     row.seen = static_cast<std::uint32_t>(step_);

@@ -31,8 +31,8 @@ struct RowCounts {
 class RowKeeper {
  public:
   // The end of a step, in this order: begin_end, visit (any number of times, each id once in total), expire,
-  // first_to_leave and drop. `rows` must outlive it.
-  RowKeeper(HostRowStore& rows, const RowLimits& limits);
+  // first_to_leave and drop. `store` has a directory, and must outlive it.
+  RowKeeper(RowStore& store, const RowLimits& limits);
 
   const RowLimits& limits() const { return limits_; }
   // Whether a training lookup creates rows. If not, an id gets its row from visit().
@@ -76,7 +76,8 @@ class RowKeeper {
   std::int64_t score_after(std::int64_t score, std::int64_t occurrences) const;
   void admit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences);
 
-  HostRowStore& rows_;
+  RowStore& store_;
+  RowDirectory& rows_;  // of the store
   RowLimits limits_;
   LowestRows lowest_;
   WaitingIds waiting_;

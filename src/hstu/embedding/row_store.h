@@ -21,6 +21,8 @@ struct RowShape {
   InitialValue initial = {};
 };
 
+class RowDirectory;
+
 class RowStore {
  public:
   // Slots without storage.
@@ -59,6 +61,9 @@ class RowStore {
   virtual void read(std::span<const std::int64_t> slots, float* values, float* state) const = 0;
   // Fills an empty store: ids (n) distinct, values (n, D), state (n, state_width).
   virtual void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) = 0;
+
+  // Of a store whose slots the host assigns, which a table with limits needs; else null.
+  virtual RowDirectory* directory() { return nullptr; }
 };
 
 }  // namespace hstu

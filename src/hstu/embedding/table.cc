@@ -69,8 +69,7 @@ EmbeddingTable::EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::
                        .bound = initial_bound(config_.initial, config_.rows, config_.dim),
                        .initial = config_.initial};
   store_ = make_store(config_, shape, where);
-  if (config_.limits.any())
-    keeper_ = std::make_unique<RowKeeper>(dynamic_cast<HostRowStore&>(*store_), config_.limits);
+  if (config_.limits.any()) keeper_ = std::make_unique<RowKeeper>(*store_, config_.limits);
 }
 
 void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots) {
@@ -117,7 +116,7 @@ void EmbeddingTable::restore(std::span<const std::int64_t> ids, const float* val
 
 void EmbeddingTable::read_history(std::span<const Place> places, std::int64_t* seen,
                                   std::int64_t* scores) const {
-  const auto& rows = dynamic_cast<const HostRowStore&>(*store_);
+  const RowDirectory& rows = *store_->directory();
   for (std::size_t i = 0; i < places.size(); ++i) {
     const HostRow& row = rows.row(places[i].slot);
     seen[i] = row.seen;

@@ -100,7 +100,7 @@ class EmbeddingTable {
   std::uint64_t key_;
   RowOwners owners_;
   std::unique_ptr<RowStore> store_;
-  std::unique_ptr<RowKeeper> keeper_;  // of a table with limits, whose store is a HostRowStore
+  std::unique_ptr<RowKeeper> keeper_;  // of a table with limits
 };
 
 }  // namespace hstu

@@ -1,0 +1,89 @@
+#include "hstu/embedding/row_directory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hstu/base/threads.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kPrefetchDistance = 8;
+constexpr std::int64_t kIndexGrain = 4096;  // ids a block
+
+std::uint64_t hash_of(std::int64_t id) {
+  return mix64(static_cast<std::uint64_t>(id));
+}
+
+}  // namespace
+
+std::int64_t RowDirectory::bytes() const {
+  return heads_.bytes() + index_.bytes() +
+         static_cast<std::int64_t>(free_.capacity() * sizeof(std::uint32_t));
+}
+
+void RowDirectory::find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const {
+  static_assert(SlotIndex::kAbsent == RowStore::kAbsent);
+  parallel_blocks(static_cast<std::int64_t>(ids.size()), kIndexGrain,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t i = begin; i < end; ++i) {
+                      if (i + 2 * kPrefetchDistance < end)
+                        index_.prefetch(hash_of(ids[i + 2 * kPrefetchDistance]));
+                      if (i + kPrefetchDistance < end) {
+                        const std::int64_t likely = index_.likely(hash_of(ids[i + kPrefetchDistance]));
+                        if (likely >= 0) __builtin_prefetch(&heads_[likely]);
+                      }
+                      slots[i] = find(ids[i]);
+                    }
+                  });
+}
+
+std::vector<std::int64_t> RowDirectory::create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) {
+  find_slots(ids, slots);
+  // Insertion is serial, in the order of the ids, so that slots do not depend on the number of threads.
+  std::vector<std::int64_t> created;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (slots[i] != RowStore::kAbsent) continue;
+    if (!created.empty() && (slots[i] = find(ids[i])) != RowStore::kAbsent) continue;  // it occurs twice
+    if (free_.empty()) {
+      slots[i] = slots_++;
+      heads_.grow(slots_);
+    } else {
+      slots[i] = free_.back();
+      free_.pop_back();
+    }
+    index_.insert(hash_of(ids[i]), slots[i]);
+    heads_[slots[i]] = {.id = ids[i]};
+    created.push_back(slots[i]);
+  }
+  if (records_created_) created_.insert(created_.end(), created.begin(), created.end());
+  return created;
+}
+
+void RowDirectory::remove(std::span<const Place> rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i + kPrefetchDistance < rows.size()) {
+      index_.prefetch(hash_of(rows[i + kPrefetchDistance].id));
+      __builtin_prefetch(&heads_[rows[i + kPrefetchDistance].slot], 1);
+    }
+    index_.erase(hash_of(rows[i].id), rows[i].slot);
+    heads_[rows[i].slot] = {};
+    free_.push_back(static_cast<std::uint32_t>(rows[i].slot));
+  }
+}
+
+std::vector<std::int64_t> RowDirectory::take_created() {
+  records_created_ = true;
+  return std::exchange(created_, {});
+}
+
+std::vector<RowDirectory::Place> RowDirectory::places_by_id() const {
+  std::vector<Place> places;
+  places.reserve(static_cast<std::size_t>(rows()));
+  for (std::int64_t slot = 0; slot < slots_; ++slot)
+    if (heads_[slot].id != HostRow::kNoId) places.push_back({heads_[slot].id, slot});
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.id < b.id; });
+  return places;
+}
+
+}  // namespace hstu
