@@ -1,5 +1,6 @@
 """Writes a tiny log in the MLCommons layout with NumPy alone, from the published description of the layout, and prints
-the SHA-256 of every file: the golden values of tests/mlcommons/mlcommons_writer_test.cc.
+the SHA-256 of every file: the golden values of tests/mlcommons/mlcommons_writer_test.cc. The tables that are Parquet there
+are CSV here, as `hstu prepare to-csv` prints them.
 
     python tools/mlcommons_layout.py > tests/golden/mlcommons_layout.sha256
 """
@@ -13,7 +14,7 @@ import tempfile
 import numpy as np
 
 TYPES = ["listen", "like", "dislike", "unlike", "undislike"]  # the codes 0 ... 4
-TEST_SECONDS, GAP_SECONDS, TRAIN_SECONDS = 86_400, 1_800, 300 * 86_400
+TEST_SECONDS, GAP_SECONDS, TRAIN_SECONDS, SESSION_GAP_SECONDS = 86_400, 1_800, 300 * 86_400, 1_800
 
 
 def log(count):
@@ -22,12 +23,71 @@ def log(count):
     for i in range(count):
         kind = TYPES[(i * 7 + i // 5) % 5] if i % 3 == 0 else "listen"
         ratio = (i * 37) % 130 if kind == "listen" and i % 11 != 0 else None
-        events.append((2 + 3 * (i // 50), (i % 50 // 2) * 30_005, (i * i) % 97, kind, ratio, i % 4 == 1))
+        length = 100 + i % 200 if kind == "listen" else None
+        events.append((2 + 3 * (i // 50), (i % 50 // 2) * 30_005, (i * i) % 97, kind, ratio, i % 4 == 1, length))
     return events
 
 
+def csv(rows):
+    """Lists with blanks between their elements; nothing for None."""
+
+    def text(value):
+        if isinstance(value, list):
+            return " ".join(text(element) for element in value)
+        return "" if value is None else str(int(value)) if not isinstance(value, str) else value
+
+    return "".join(",".join(text(value) for value in row) + "\n" for row in rows)
+
+
+def write_tables(folder, events, train, train_end):
+    last = max(event[1] for event in events)
+    sessions = []  # uid, session_id, then lists
+    for user, time, item, kind, ratio, organic, length in train:
+        new_user = not sessions or sessions[-1][0] != user
+        if new_user or time - sessions[-1][3][-1] > SESSION_GAP_SECONDS:
+            sessions.append((user, 0 if new_user else sessions[-1][1] + 1, [], [], [], [], [], []))
+        for values, value in zip(sessions[-1][2:], (item, time, TYPES.index(kind), organic, ratio, length)):
+            values.append(value)
+    index = {}
+    for user, session, items, *_ in sessions:
+        ids, lengths, ends = index.setdefault(user, ([], [], []))
+        ids.append(session)
+        lengths.append(len(items))
+        ends.append(sum(lengths))
+    users = set(index)
+    test_start = last - TEST_SECONDS
+    test = [event for event in events if test_start <= event[1] < last and event[0] in users]
+
+    names = "uid session_id item_ids timestamps event_types is_organic played_ratio_pct track_length_seconds".split()
+    (folder / "train_sessions.csv").write_text(csv([names, *sessions]))
+    names = "uid session_ids session_lens session_offsets".split()
+    (folder / "session_index.csv").write_text(csv([names, *((user, *lists) for user, lists in index.items())]))
+    names = "uid timestamp item_id is_organic played_ratio_pct track_length_seconds event_type".split()
+    rows = [(user, time, item, organic, ratio, length, TYPES.index(kind))
+            for user, time, item, kind, ratio, organic, length in test]
+    (folder / "test_events.csv").write_text(csv([names, *rows]))
+    meta = {
+        "size": "5b",
+        "t_min": min(event[1] for event in events),
+        "t_max": last,
+        "train_start": train_end - TRAIN_SECONDS,
+        "train_end": train_end,
+        "test_start": test_start,
+        "test_end": last,
+        "train_days": TRAIN_SECONDS // 86_400,
+        "gap_minutes": GAP_SECONDS // 60,
+        "test_days": TEST_SECONDS // 86_400,
+        "session_gap_seconds": SESSION_GAP_SECONDS,
+        "num_train_events": len(train),
+        "num_test_events": len(test),
+        "num_sessions": len(sessions),
+        "num_users": len(users),
+    }
+    (folder / "split_meta.json").write_text(json.dumps(meta, indent=2))
+
+
 def write_layout(folder, events, history_length, min_history):
-    last = max(time for _, time, *_ in events)
+    last = max(event[1] for event in events)
     train_end = last - TEST_SECONDS - GAP_SECONDS
     train = [event for event in events if train_end - TRAIN_SECONDS <= event[1] < train_end]
 
@@ -71,6 +131,7 @@ def write_layout(folder, events, history_length, min_history):
         np.save(cache / f"{name}.npy", values)
     (cache / "store_meta.json").write_text(json.dumps({"num_users": len(np.unique(uid)), "total_events": len(uid)}))
     (cache / "_READY").touch()
+    write_tables(folder, events, train, train_end)
     np.save(folder / "item_popularity.npy", np.bincount(item).astype(np.int64))
 
 

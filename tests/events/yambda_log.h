@@ -14,6 +14,7 @@ struct YambdaEvent {
   std::string event_type;
   std::optional<std::int64_t> played_ratio_pct = std::nullopt;
   std::int64_t is_organic = 0;
+  std::optional<std::int64_t> track_length_seconds = std::nullopt;
 };
 
 template <typename ArrowType, typename Field>
@@ -30,12 +31,14 @@ Array field_array(const std::vector<YambdaEvent>& events, Field YambdaEvent::*fi
 inline NamedArrays yambda_columns(const std::vector<YambdaEvent>& events) {
   std::vector<std::optional<std::string>> types;
   for (const YambdaEvent& event : events) types.emplace_back(event.event_type);
-  return {{"uid", field_array<arrow::UInt32Type>(events, &YambdaEvent::uid)},
-          {"timestamp", field_array<arrow::UInt32Type>(events, &YambdaEvent::timestamp)},
-          {"item_id", field_array<arrow::UInt32Type>(events, &YambdaEvent::item_id)},
-          {"is_organic", field_array<arrow::UInt8Type>(events, &YambdaEvent::is_organic)},
-          {"played_ratio_pct", field_array<arrow::UInt16Type>(events, &YambdaEvent::played_ratio_pct)},
-          {"event_type", dictionary(types)}};
+  return {
+      {"uid", field_array<arrow::UInt32Type>(events, &YambdaEvent::uid)},
+      {"timestamp", field_array<arrow::UInt32Type>(events, &YambdaEvent::timestamp)},
+      {"item_id", field_array<arrow::UInt32Type>(events, &YambdaEvent::item_id)},
+      {"is_organic", field_array<arrow::UInt8Type>(events, &YambdaEvent::is_organic)},
+      {"played_ratio_pct", field_array<arrow::UInt16Type>(events, &YambdaEvent::played_ratio_pct)},
+      {"track_length_seconds", field_array<arrow::UInt32Type>(events, &YambdaEvent::track_length_seconds)},
+      {"event_type", dictionary(types)}};
 }
 
 inline void write_mappings(const Path& folder) {

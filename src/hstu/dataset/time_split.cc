@@ -20,7 +20,7 @@ TimeSplit split_boundaries(std::int64_t last, const SplitRule& rule) {
   return split;
 }
 
-TimeSplitter::TimeSplitter(const TimeSplit& split, EventSink& train, EventCounter& test)
+TimeSplitter::TimeSplitter(const TimeSplit& split, EventSink& train, EventSink& test)
     : split_(split), train_(train), test_(test) {}
 
 void TimeSplitter::append(EventTable events) {
@@ -38,7 +38,7 @@ void TimeSplitter::append(EventTable events) {
       tests.push_back(static_cast<std::uint32_t>(i));
     }
   }
-  if (!tests.empty()) test_.add(events.gather(tests));
+  if (!tests.empty()) test_.append(events.gather(tests));
   if (trains == 0) return;
   if (trains < size) events.keep(is_train);
   train_.append(std::move(events));

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "hstu/dataset/event_counter.h"
 #include "hstu/dataset/event_table.h"
 #include "hstu/dataset/manifest.h"
 
@@ -22,17 +21,17 @@ struct SplitRule {
 // neither.
 TimeSplit split_boundaries(std::int64_t last, const SplitRule& rule);
 
-// Forwards the train events of a log, and counts the test events of users that have train events.
+// Forwards the train events of a log, and the test events of users that have train events.
 class TimeSplitter : public EventSink {
  public:
-  // `test` counts the test events; both arguments must outlive the splitter.
-  TimeSplitter(const TimeSplit& split, EventSink& train, EventCounter& test);
+  // Both sinks must outlive the splitter.
+  TimeSplitter(const TimeSplit& split, EventSink& train, EventSink& test);
   void append(EventTable events) override;
 
  private:
   TimeSplit split_;
   EventSink& train_;
-  EventCounter& test_;
+  EventSink& test_;
   std::optional<std::int64_t> last_train_user_;  // Train events of a user come before the test events.
 };
 

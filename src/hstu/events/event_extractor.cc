@@ -156,8 +156,12 @@ void EventExtractor::append_actions(const RawBatch& batch, LogChunk& chunk) cons
 
 void EventExtractor::append_contexts(const RawBatch& batch, LogChunk& chunk) const {
   for (const ContextRule& rule : schema_.context) {
-    chunk.context_texts.push_back(
-        append_values(batch, find(batch, rule.column), "context", chunk.events.context.emplace_back()));
+    const RawColumn& column = find(batch, rule.column);
+    IntegerColumn& values = chunk.events.context.emplace_back();
+    chunk.context_texts.push_back(append_values(batch, column, "context", values));
+    if (rule.null_value == 0) continue;
+    for (std::size_t r = 0; r < column.nulls.size(); ++r)
+      if (column.nulls[r]) values.set(static_cast<std::int64_t>(r), rule.null_value);
   }
 }
 

@@ -123,6 +123,20 @@ class CountingSink : public EventSink {
   std::int64_t events_ = 0;
 };
 
+// Counts test events, and passes them on if somebody wants them.
+class TestSink : public EventSink {
+ public:
+  TestSink(EventCounter& counter, EventSink* sink) : counter_(counter), sink_(sink) {}
+  void append(EventTable events) override {
+    counter_.add(events);
+    if (sink_ != nullptr) sink_->append(std::move(events));
+  }
+
+ private:
+  EventCounter& counter_;
+  EventSink* sink_;
+};
+
 }  // namespace
 
 LogStream::LogStream(const EventExtractor& extractor, const Path& input, Path scratch,
@@ -145,7 +159,7 @@ std::optional<TimeSplit> LogStream::split() const {
   return split_boundaries(log_.last_time ? *log_.last_time : find_last_time(log_, extractor_), *rule);
 }
 
-std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
+std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink, EventSink* test) const {
   const Schema& schema = extractor_.schema();
   StreamedLog result;
   open_names(schema, log_, scratch_, options_, result);
@@ -155,9 +169,10 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
 
   CountingSink train(sink);
   std::uint8_t label_bit = describe(schema).label_bit();
-  EventCounter test(label_bit, scratch_ / "test.spill", options_.distinct());
+  EventCounter test_counter(label_bit, scratch_ / "test.spill", options_.distinct());
+  TestSink test_sink(test_counter, test);
   std::optional<TimeSplitter> splitter;
-  if (result.split) splitter.emplace(*result.split, train, test);
+  if (result.split) splitter.emplace(*result.split, train, test_sink);
   EventSink& first = splitter ? static_cast<EventSink&>(*splitter) : train;
 
   ChunkObserver observer(result, attributes);
@@ -202,7 +217,7 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink) const {
           "the "
           "files again, because wrong statistics lead to a wrong split",
           input_.string(), result.split->test_end, observer.time().max);
-    result.test_events = test.counts();
+    result.test_events = test_counter.counts();
     if (train.events() == 0) {
       fail_usage(
           "no event is left to train on: the log spans [{}, {}] seconds, and the train interval is [{}, {}); "

@@ -41,10 +41,10 @@ class LogStream {
   // events is not known.
   std::int64_t expected_bytes(bool sort, std::int64_t event_bytes) const;
 
-  // Passes the train events to `sink`, in the order of the log or sorted. Returns nothing if they were not to
-  // be sorted and are in another order; `sink` must then be discarded. UsageError if there is no train event,
-  // Error if the log is empty or damaged.
-  std::optional<StreamedLog> run(bool sort, EventSink& sink) const;
+  // Passes the train events to `sink`, in the order of the log or sorted, and the test events of their users
+  // to `test`. Returns nothing if they were not to be sorted and are in another order; the sinks must then be
+  // discarded. UsageError if there is no train event, Error if the log is empty or damaged.
+  std::optional<StreamedLog> run(bool sort, EventSink& sink, EventSink* test = nullptr) const;
 
  private:
   std::optional<TimeSplit> split() const;

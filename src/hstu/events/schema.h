@@ -39,6 +39,7 @@ struct ContextRule {
   std::string name;
   std::string column;
   ListRule list = ListRule::refuse;
+  std::int64_t null_value = 0;  // of an event without a value, if the column may have nulls
 };
 
 // The only texts that a column may hold.

@@ -31,6 +31,7 @@ constexpr PublishedFile kCacheFiles[] = {
 };
 
 constexpr PublishedFile kMetadataFiles[] = {
+    {"split_meta.json", Digest::kMd5, "175984de3aadf6137922c4c30a09d69c"},
     {"item_popularity.npy", Digest::kMd5, "6a586fcf43109e34837f68d73213c01d"},
     {"artist_item_mapping.parquet", Digest::kMd5, "a7fa1226d16d2867eb7ca43f395091d0"},
     {"album_item_mapping.parquet", Digest::kMd5, "40a37753824093fa6d5c89a50c7c5191"},

@@ -18,7 +18,7 @@ struct PublishedFile {
 inline constexpr std::int64_t kPublishedEvents = 4'763'272'693;
 
 std::span<const PublishedFile> published_cache_files();  // in hstu_cache_L4086
-// item_popularity.npy beside the cache, and the catalogue's two mappings.
+// split_meta.json and item_popularity.npy beside the cache, and the catalogue's two mappings.
 std::span<const PublishedFile> published_metadata_files();
 
 }  // namespace hstu

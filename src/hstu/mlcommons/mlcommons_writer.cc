@@ -1,7 +1,7 @@
 #include "hstu/mlcommons/mlcommons_writer.h"
 
-#include <array>
-#include <bit>
+#include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,14 +14,45 @@ namespace {
 
 // In addition to those of yambda_schema.
 constexpr std::uint8_t kDislike = 8, kUnlike = 16, kUndislike = 32;
-enum EventCode : std::int64_t { kListenCode, kLikeCode, kDislikeCode, kUnlikeCode, kUndislikeCode };
-enum Context : std::size_t { kOrganic, kPlayedRatio };
+enum EventCode : std::uint8_t { kListenCode, kLikeCode, kDislikeCode, kUnlikeCode, kUndislikeCode };
+enum Context : std::size_t { kOrganic, kPlayedRatio, kTrackSeconds };
+constexpr std::int64_t kNoValue = std::numeric_limits<std::uint32_t>::max();  // as a length, 136 years
 
 EventCode code_of(std::uint8_t action) {
   if (action & (kListenPlus | kSkip)) return kListenCode;
   if (action & kLike) return kLikeCode;
   if (action & kDislike) return kDislikeCode;
   return action & kUnlike ? kUnlikeCode : kUndislikeCode;
+}
+
+// Events with the types of the reference. Error naming the first value that they cannot hold.
+std::vector<MlcommonsEvent> typed(const EventTable& events) {
+  std::vector<MlcommonsEvent> result(static_cast<std::size_t>(events.size()));
+  std::int64_t row = 0;
+  const auto number = [&]<typename T>(const char* column, const IntegerColumn& values, T& to) {
+    const std::int64_t value = values[row];
+    check(std::in_range<T>(value),
+          "{}: the layout has {} bits for it, which cannot hold {} (user {}, time {})", column, 8 * sizeof(T),
+          value, events.user[row], events.time[row]);
+    to = static_cast<T>(value);
+  };
+  const auto optional = [&]<typename T>(const char* column, const IntegerColumn& values,
+                                        std::optional<T>& to) {
+    if (values[row] != kNoValue) number(column, values, to.emplace());
+  };
+  for (MlcommonsEvent& event : result) {
+    number("uid", events.user, event.user);
+    number("item_id", events.item, event.item);
+    number("timestamp", events.time, event.time);
+    number("is_organic", events.context[kOrganic], event.organic);
+    check(event.organic <= 1, "is_organic: expected 0 or 1, found {} (user {}, time {})", event.organic,
+          event.user, event.time);
+    optional("played_ratio_pct", events.context[kPlayedRatio], event.played_ratio);
+    optional("track_length_seconds", events.context[kTrackSeconds], event.track_seconds);
+    event.type = code_of(events.action[static_cast<std::size_t>(row)]);
+    ++row;
+  }
+  return result;
 }
 
 Path made(const Path& folder) {
@@ -46,7 +77,9 @@ Schema mlcommons_schema(const Path& input, const SplitRule& split) {
         {.name = name, .bit = bit, .when = {parse_condition(std::string("event_type = ") + name)}});
   }
   schema.context = {{.name = "is_organic", .column = "is_organic"},
-                    {.name = "played_ratio", .column = "played_ratio_pct"}};
+                    {.name = "played_ratio", .column = "played_ratio_pct", .null_value = kNoValue},
+                    {.name = "track_seconds", .column = "track_length_seconds", .null_value = kNoValue}};
+  schema.null_as_zero.emplace_back("track_length_seconds");
   schema.attributes.clear();  // the layout uses the original mappings
   return schema;
 }
@@ -73,39 +106,46 @@ MlcommonsWriter::MlcommonsWriter(const Path& folder, const MlcommonsOptions& opt
       user_ends_(cache_ / "user_end.npy"),
       users_seen_(cache_ / "unique_uids.npy"),
       positions_(cache_ / fmt::format("positions_{}.npy", anchor_suffix(options))),
-      anchor_times_(cache_ / fmt::format("anchor_ts_{}.npy", anchor_suffix(options))) {
+      anchor_times_(cache_ / fmt::format("anchor_ts_{}.npy", anchor_suffix(options))),
+      sessions_(folder),
+      test_(folder) {
   if (options.min_history != options.history_length)
     full_positions_.emplace(cache_ / fmt::format("positions_L{}.npy", options.history_length));
 }
 
 void MlcommonsWriter::append(EventTable events) {
-  const std::vector<std::int64_t> users = events.user.integers(), items = events.item.integers(),
-                                  times = events.time.integers(),
-                                  organic = events.context[kOrganic].integers(),
-                                  ratios = events.context[kPlayedRatio].integers();
-  uid_.append(users);
-  item_.append(items);
-  time_.append(times);
-  for (std::size_t i = 0; i < users.size(); ++i, ++position_) {
-    if (users[i] != user_) add_user(users[i]);
-    count_item(items[i]);
+  uid_.append(events.user.integers());
+  item_.append(events.item.integers());
+  time_.append(events.time.integers());
+  const std::vector<MlcommonsEvent> rows = typed(events);
+  for (std::size_t i = 0; i < rows.size(); ++i, ++position_) {
+    const MlcommonsEvent& event = rows[i];
+    if (event.user != user_) add_user(event.user);
+    sessions_.append(event);
+    count_item(event.item);
     const std::uint8_t action = events.action[i];
-    const EventCode code = code_of(action);
-    type_.append(code);
-    ratio_.append(static_cast<float>(ratios[i]));
+    type_.append(event.type);
+    ratio_.append(event.played_ratio.value_or(0));
     is_listen_plus_.append((action & kListenPlus) != 0);
     is_like_.append((action & kLike) != 0);
     is_skip_.append((action & kSkip) != 0);
-    check(organic[i] == 0 || organic[i] == 1, "is_organic: expected 0 or 1, found {} (user {}, time {})",
-          organic[i], users[i], times[i]);
-    is_organic_.append(static_cast<std::int8_t>(organic[i]));
-    if (code != kListenCode) continue;
+    is_organic_.append(static_cast<std::int8_t>(event.organic));
+    if (event.type != kListenCode) continue;
     const std::int64_t earlier = position_ - user_start_;
     if (full_positions_ && earlier >= options_.history_length) full_positions_->append(position_);
     if (earlier < options_.min_history) continue;
     positions_.append(position_);
-    anchor_times_.append(times[i]);
+    anchor_times_.append(event.time);
   }
+}
+
+void MlcommonsWriter::TestSink::append(EventTable events) {
+  for (const MlcommonsEvent& event : typed(events)) file_.append(event);
+}
+
+std::int64_t MlcommonsWriter::TestSink::close() {
+  file_.close();
+  return file_.events();
 }
 
 void MlcommonsWriter::end_user() {
@@ -140,7 +180,7 @@ void MlcommonsWriter::count_item(std::int64_t item) {
   ++popularity_[static_cast<std::size_t>(item)];
 }
 
-MlcommonsCounts MlcommonsWriter::finish() {
+MlcommonsCounts MlcommonsWriter::finish(const MlcommonsSplit& split) {
   end_user();
   uid_.close();
   item_.close();
@@ -158,10 +198,16 @@ MlcommonsCounts MlcommonsWriter::finish() {
   if (full_positions_) full_positions_->close();
   anchor_times_.close();
   write_npy(folder_ / "item_popularity.npy", popularity_);
+  sessions_.close();
+  MlcommonsCounts counts{.events = position_,
+                         .users = users_,
+                         .anchors = positions_.count(),
+                         .sessions = sessions_.sessions(),
+                         .test_events = test_.close()};
+  write_file(folder_ / "split_meta.json", mlcommons_split_json(split, counts));
   write_file(cache_ / "store_meta.json",
              fmt::format("{{\"num_users\": {}, \"total_events\": {}}}", users_, position_));
   write_file(cache_ / "_READY", "");
-  MlcommonsCounts counts{.events = position_, .users = users_, .anchors = positions_.count()};
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
     if (entry.is_regular_file()) counts.bytes += static_cast<std::int64_t>(entry.file_size());
   }

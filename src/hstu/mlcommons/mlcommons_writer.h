@@ -1,6 +1,7 @@
-// Yambda's events in the folder layout that the MLCommons benchmark prepares: the sixteen files of an "HSTU
-// cache" and the popularity of items. If min_history is not history_length, the reference has written the
-// positions for both, and the times for min_history alone: seventeen files.
+// Yambda's events as the MLCommons benchmark prepares them: train_sessions.parquet, session_index.parquet,
+// test_events.parquet, item_popularity.npy, split_meta.json and the sixteen files of an "HSTU cache". If
+// min_history is not history_length, the reference has written the positions for both, and the times for
+// min_history alone: seventeen files.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "hstu/base/npy.h"
 #include "hstu/dataset/event_table.h"
 #include "hstu/events/schema.h"
+#include "hstu/mlcommons/mlcommons_tables.h"
 
 namespace hstu {
 
@@ -20,29 +22,37 @@ struct MlcommonsOptions {
   std::int64_t min_history = 4086;  // earlier events of any kind that an anchor's user must have
 };
 
-// Yambda's schema, extended for the layout: every type of event has a bit, and played_ratio_pct is a
-// context column in addition to is_organic.
+// Yambda's schema, extended for the layout: every type of event has a bit, and played_ratio_pct and
+// track_length_seconds are context columns in addition to is_organic.
 Schema mlcommons_schema(const Path& input, const SplitRule& split);
 
 // "hstu_cache_L4086".
 std::string mlcommons_cache_folder(const MlcommonsOptions& options);
 
-struct MlcommonsCounts {
-  std::int64_t events = 0, users = 0, anchors = 0, bytes = 0;
-};
-
 // Writes events of mlcommons_schema(), which arrive in order of (user, time). The bytes equal NumPy's
-// (format 1.0). Memory: 8 bytes per item id, at most `memory`. Error naming a file that cannot be written.
+// (format 1.0). Memory: 8 bytes per item id, at most `memory`. Error naming a file that cannot be written, or
+// a value that the reference's types cannot hold.
 class MlcommonsWriter : public EventSink {
  public:
   // Creates OUTPUT/hstu_cache_L.../; `folder` must exist.
   MlcommonsWriter(const Path& folder, const MlcommonsOptions& options, std::int64_t memory);
   void append(EventTable events) override;
+  // Receives the events of the test interval.
+  EventSink& test_events() { return test_; }
   // Closes all files; _READY is written last.
-  MlcommonsCounts finish();
+  MlcommonsCounts finish(const MlcommonsSplit& split);
 
  private:
-  struct Row;
+  class TestSink : public EventSink {
+   public:
+    explicit TestSink(const Path& folder) : file_(folder) {}
+    void append(EventTable events) override;
+    std::int64_t close();
+
+   private:
+    MlcommonsTestEvents file_;
+  };
+
   void add_user(std::int64_t user);
   void end_user();
   void count_item(std::int64_t item);
@@ -59,6 +69,8 @@ class MlcommonsWriter : public EventSink {
   NpyWriter<std::int8_t> is_organic_;
   NpyWriter<std::int64_t> user_starts_, user_ends_, users_seen_, positions_, anchor_times_;
   std::optional<NpyWriter<std::int64_t>> full_positions_;  // of anchors with history_length earlier events
+  MlcommonsSessions sessions_;
+  TestSink test_;
 };
 
 }  // namespace hstu

@@ -61,7 +61,9 @@ void run_mlcommons(const PrepareWords& words) {
   fmt::print("{}", table({{"cache", (Path(words.output) / mlcommons_cache_folder(layout)).string()},
                           {"users", with_separators(counts.users)},
                           {"events", with_separators(counts.events)},
+                          {"sessions", with_separators(counts.sessions)},
                           {"anchors", with_separators(counts.anchors)},
+                          {"test", with_separators(counts.test_events) + " events"},
                           {"size", human_bytes(static_cast<double>(counts.bytes))}}));
 }
 
@@ -116,9 +118,10 @@ void add_yambda(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       ->capture_default_str()
       ->check(CLI::Range(0, kMostDays));
   command
-      ->add_option("--layout", words->layout,
-                   "hstu: a dataset for training; mlcommons: the sixteen files of MLCommons' cache and\n"
-                   "item_popularity.npy, byte for byte, in OUTPUT/hstu_cache_L<--history-length>")
+      ->add_option(
+          "--layout", words->layout,
+          "hstu: a dataset for training; mlcommons: the files of MLCommons' own preparation in OUTPUT,\n"
+          "its cache in OUTPUT/hstu_cache_L<--history-length>")
       ->capture_default_str()
       ->check(CLI::IsMember(words_of(kLayouts)));
   command

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "hstu/base/files.h"
+#include "hstu/events/parquet_file.h"
 #include "hstu/synthetic/generate_catalogue.h"
-#include "hstu/synthetic/generate_parquet.h"
 #include "hstu/synthetic/generate_truth.h"
 #include "hstu/synthetic/generate_user.h"
 

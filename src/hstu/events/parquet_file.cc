@@ -1,4 +1,4 @@
-#include "hstu/synthetic/generate_parquet.h"
+#include "hstu/events/parquet_file.h"
 
 #include <utility>
 
