@@ -7,6 +7,7 @@
 #include "embedding/support.h"
 #include "hstu/base/error.h"
 #include "hstu/embedding/row_gradients.h"
+#include "hstu/embedding/row_visits.h"
 #include "hstu/embedding/table_set.h"
 
 namespace hstu {
@@ -36,16 +37,6 @@ void expect_equal_rows(const EmbeddingTable& host, const EmbeddingTable& gpu, fl
     near(expected[r].values, found[r].values, found[r].id);
     near(expected[r].state, found[r].state, found[r].id);
   }
-}
-
-// Distinct ids, some of them outside the table.
-Ids some_ids(RandomStream& random, std::int64_t rows, std::size_t n) {
-  Ids ids;
-  for (std::size_t i = 0; i < n; ++i)
-    ids.push_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows + 4))) - 2);
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  return ids;
 }
 
 TEST_F(TablesOnGpu, HaveTheHostsRowsAfterAnyOperations) {
@@ -149,6 +140,95 @@ TEST_F(TablesOnGpu, MergeThePartsOfABatchAsTheHostDoes) {
     }
   }
   for (std::size_t t = 0; t < configs.size(); ++t) expect_equal_rows(host[t], gpu[t], 1e-5f);
+}
+
+// Two tables of which the second has a limit: on the host, on the GPU, and behind caches that are far too
+// small for the table, with parts of a batch that share rows, prefetches, and evaluation of more rows than a
+// cache holds.
+TEST_F(TablesOnGpu, KeepTheHostsRowsWithinLimitsAndTheSameBitsBehindCaches) {
+  const RowOptimizer adam{.kind = RowOptimizerKind::adam};
+  std::vector<TableConfig> configs{{"a", 20'000, 20}, {"b", 20'000, 20}};
+  configs[1].limits = {.capacity = 700, .evict = Evict::lfu};
+  TableSet host(configs, adam, 1), gpu(configs, adam, 1, gpu_);
+  configs[0].cache_rows = configs[1].cache_rows = 900;
+  TableSet cached(configs, adam, 1, gpu_);
+  const std::vector<TableSet*> all{&host, &gpu, &cached};
+  RandomStream random{.key = 9};
+  const auto draw = [&](std::size_t n) {
+    std::vector<Tensor> ids;
+    for (const TableConfig& config : configs)
+      ids.push_back(tensor(some_ids(random, random.below(2) == 0 ? config.rows : config.rows / 20, n)));
+    return ids;
+  };
+  const auto select = [&](TableSet& tables, const std::vector<Tensor>& ids, RowAccess access) {
+    std::vector<Tensor> there;
+    for (const Tensor& of_table : ids)
+      there.push_back(tables.device().is_host() ? of_table : of_table.copy(gpu_));
+    return tables.select(there, access, ids);
+  };
+  std::vector<Tensor> next = draw(300);
+  for (int step = 0; step < 60; ++step) {
+    const std::vector<std::vector<Tensor>> parts{next, draw(200), draw(300)};
+    std::vector<std::vector<Tensor>> gradients;
+    for (const auto& ids : parts) {
+      gradients.emplace_back();
+      for (const Tensor& of_table : ids)
+        gradients.back().push_back(Tensor::from<float>(
+            {of_table.size(), 20},
+            random_values(static_cast<std::size_t>(of_table.size()) * 20, random.bits())));
+    }
+    next = draw(300);
+    const std::vector<Tensor> evaluated = draw(3000);
+    std::vector<std::vector<float>> seen;
+    for (TableSet* const tables : all) {
+      RowGradients sums(*tables);
+      RowVisits visits(*tables);
+      seen.emplace_back();
+      const auto look = [&](const RowSelection& selection) {
+        for (const Tensor& rows : tables->gather(selection)) {
+          const Tensor here = rows.to_host(tables->stream());
+          seen.back().insert(seen.back().end(), here.data<float>(), here.data<float>() + here.size());
+        }
+      };
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        RowSelection selection = select(*tables, parts[p], RowAccess::train);
+        look(selection);
+        for (std::size_t t = 0; t < configs.size(); ++t) {
+          const Tensor& ids = parts[p][t];
+          const std::vector<std::int64_t> once(static_cast<std::size_t>(ids.size()), 1);
+          visits.add(t, std::span(ids.data<std::int64_t>(), once.size()), once);
+        }
+        std::vector<Tensor> there;
+        for (const Tensor& of_table : gradients[p]) there.push_back(of_table.copy(tables->context()));
+        sums.add(std::move(selection), std::move(there));
+      }
+      if (step % 3 != 0) tables->prefetch(next);
+      sums.merge(one_rank());
+      sums.apply(0.1);
+      visits.end_step(one_rank(), step);
+      tables->end_step();
+      if (step % 7 == 0) look(select(*tables, evaluated, RowAccess::read));
+    }
+    ASSERT_EQ(seen[2], seen[1]) << "step " << step;
+    ASSERT_EQ(seen[1].size(), seen[0].size());
+    for (std::size_t i = 0; i < seen[0].size(); ++i)
+      ASSERT_NEAR(seen[1][i], seen[0][i], 2e-4f * (1 + std::abs(seen[0][i]))) << "step " << step;
+  }
+  for (std::size_t t = 0; t < configs.size(); ++t) {
+    expect_equal_rows(host[t], gpu[t], 2e-4f);
+    expect_equal_rows(gpu[t], cached[t], 0);
+  }
+  EXPECT_GT(host[1].keeper()->counts().evicted, 1000);
+  EXPECT_GT(cached[0].placed()->counts().prefetched, 1000);
+  EXPECT_GT(cached[0].placed()->counts().bytes_out, 1'000'000);
+}
+
+TEST_F(TablesOnGpu, BeginWithAConstantAsTheHostDoes) {
+  TableConfig config{"item", 5000, 9};
+  config.initial = {.kind = InitialKind::constant, .value = 0.25};
+  EmbeddingTable host(config, {}, 1), gpu(config, {}, 1, gpu_);
+  EXPECT_EQ(train_lookup(gpu, range(0, 10)), train_lookup(host, range(0, 10)));
+  EXPECT_EQ(eval_lookup(gpu, range(5, 30)), eval_lookup(host, range(5, 30)));
 }
 
 TEST_F(TablesOnGpu, NameTheFirstGradientThatIsNotFinite) {

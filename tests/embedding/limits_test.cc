@@ -17,26 +17,45 @@ struct WalkCase {
 
 class LimitedTable : public testing::TestWithParam<WalkCase> {};
 
-TEST_P(LimitedTable, AgreesWithTheContractOverRandomSteps) {
-  const WalkCase& c = GetParam();
+// Walks with several seeds. Gives the counts of the last.
+RowCounts walk_over_random_steps(const WalkCase& c, std::int64_t cache_rows, const Context& where,
+                                 int steps) {
   const RowLimits limits{
       .capacity = c.capacity, .evict = c.evict, .half_life = 40, .admit_after = c.admit_after, .ttl = c.ttl};
   RowCounts counts;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     RandomStream random{.key = 1000 + seed};
-    TableWalk walk(limits, 300, [&](std::int64_t bound) {
+    const auto draw = [&](std::int64_t bound) {
       return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound)));
-    });
-    for (int step = 0; step < 500; ++step)
-      ASSERT_NO_THROW(walk.step()) << "seed " << seed << " step " << step;
+    };
+    TableWalk walk(limits, 300, draw, cache_rows, where);
+    for (int step = 0; step < steps; ++step)
+      EXPECT_NO_THROW(walk.step()) << "seed " << seed << " step " << step;
     counts = walk.counts();
   }
+  return counts;
+}
+
+TEST_P(LimitedTable, AgreesWithTheContractOverRandomSteps) {
+  const WalkCase& c = GetParam();
+  const RowCounts counts = walk_over_random_steps(c, 0, host_context(), 500);
   // The walk went through what it is about.
   EXPECT_GT(counts.hits, 0);
   EXPECT_EQ(counts.evicted > 0, c.capacity > 0 && c.evict != Evict::never);
   EXPECT_EQ(counts.refused > 0, c.capacity > 0 && c.evict == Evict::never);
   EXPECT_EQ(counts.admitted > 0, c.admit_after > 0);
   EXPECT_EQ(counts.expired > 0, c.ttl > 0);
+}
+
+// A step reads 70 rows at most, and the table has up to 300.
+TEST_P(LimitedTable, AgreesWithTheContractBehindACacheOfOneStep) {
+  walk_over_random_steps(GetParam(), 70, host_context(), 500);
+}
+
+TEST_P(LimitedTable, AgreesWithTheContractOnAGpu) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  walk_over_random_steps(GetParam(), 0, make_context(Device::cuda(0)), 40);
+  walk_over_random_steps(GetParam(), 70, make_context(Device::cuda(0)), 40);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, LimitedTable,

@@ -1,6 +1,7 @@
 // What the tests of embedding tables share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -21,6 +22,16 @@ inline Tensor tensor(const Ids& ids) {
 inline Ids range(std::int64_t begin, std::int64_t end) {
   Ids ids(static_cast<std::size_t>(end - begin));
   std::iota(ids.begin(), ids.end(), begin);
+  return ids;
+}
+
+// Distinct ids, some of them outside the table.
+inline Ids some_ids(RandomStream& random, std::int64_t rows, std::size_t n) {
+  Ids ids;
+  for (std::size_t i = 0; i < n; ++i)
+    ids.push_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows + 4))) - 2);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 

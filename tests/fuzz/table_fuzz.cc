@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                          .admit_after = next(5),
                          .ttl = 64 * next(12)};
   if (!limits.any()) limits.capacity = 10;
-  hstu::testing_embedding::TableWalk walk(limits, 100, next);
+  const std::int64_t cache_rows = next(2) * 70;  // none, or room for the largest step
+  hstu::testing_embedding::TableWalk walk(limits, 100, next, cache_rows);
   for (int step = 0; step < 24 && at < size; ++step) walk.step();  // an InternalError ends the program
   return 0;
 }

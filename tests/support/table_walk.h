@@ -23,14 +23,18 @@ using Numbers = std::function<std::int64_t(std::int64_t bound)>;
 
 class TableWalk {
  public:
-  TableWalk(const RowLimits& limits, std::int64_t ids, Numbers numbers)
+  // The rows are in the memory of `where`, behind a cache of `cache_rows` if these are not 0.
+  TableWalk(const RowLimits& limits, std::int64_t ids, Numbers numbers, std::int64_t cache_rows = 0,
+            Context where = host_context())
       : numbers_(std::move(numbers)),
+        where_(std::move(where)),
         config_{.name = "t",
                 .rows = ids,
                 .dim = 1,
                 .limits = limits,
-                .initial = {.kind = InitialKind::constant, .value = 1.0}},
-        tables_(std::make_unique<TableSet>(std::vector{config_}, RowOptimizer{}, 1)),
+                .initial = {.kind = InitialKind::constant, .value = 1.0},
+                .cache_rows = cache_rows},
+        tables_(std::make_unique<TableSet>(std::vector{config_}, RowOptimizer{}, 1, where_)),
         model_(ids, limits) {}
 
   // A step of one to three parts, sometimes with lookups whose step never ends, or a save and a load.
@@ -56,7 +60,9 @@ class TableWalk {
     if (numbers_(16) == 0) look_up_and_forget();
     time_ += numbers_(8) == 0 ? numbers_(400) : numbers_(4);
     const std::int64_t time = time_ - numbers_(3);
+    if (numbers_(2) == 0) prefetch();
     visits.end_step(one_rank(), time);
+    tables_->end_step();
     model_.step(seen, time, kRate);
     if (numbers_(32) == 0) reload();
     compare();
@@ -103,6 +109,14 @@ class TableWalk {
     }
   }
 
+  // Of ids that the next step may read, or not.
+  void prefetch() {
+    std::set<std::int64_t> distinct;
+    for (std::int64_t i = numbers_(24); i > 0; --i) distinct.insert(draw_id());
+    const std::vector<std::int64_t> ids(distinct.begin(), distinct.end());
+    tables_->prefetch(std::vector{Tensor::from<std::int64_t>({static_cast<std::int64_t>(ids.size())}, ids)});
+  }
+
   // A forward pass without its step.
   void look_up_and_forget() {
     std::vector<std::int64_t> ids{draw_id()};
@@ -119,7 +133,7 @@ class TableWalk {
     table().read_history(places, seen.data(), scores.data());
     const WaitingIds::List waiting = table().keeper()->waiting().by_id();
     const RowKeeper::State keeper = table().keeper()->state();
-    tables_ = std::make_unique<TableSet>(std::vector{config_}, RowOptimizer{}, 1);
+    tables_ = std::make_unique<TableSet>(std::vector{config_}, RowOptimizer{}, 1, where_);
     table().restore(ids, values.data(), state.data());
     table().restore_history(keeper, ids, seen, scores, waiting.ids, waiting.counts);
   }
@@ -158,6 +172,7 @@ class TableWalk {
   }
 
   Numbers numbers_;
+  Context where_;
   TableConfig config_;
   std::unique_ptr<TableSet> tables_;
   TableModel model_;

@@ -10,13 +10,13 @@
 
 namespace hstu::testing {
 
-// The log without fields that hold times, and memory, which is that of the process.
+// The log without fields that hold times, and memory and caches, which are those of the process.
 inline std::vector<Json> timeless_log(const Path& run) {
   std::vector<Json> lines;
   for (Json line : read_json_lines(run / "metrics.jsonl")) {
     std::vector<std::string> times;
     for (const auto& [key, value] : line.items()) {
-      for (const char* unit : {"_ms", "_s", "tflops", "mfu", "_mib"}) {
+      for (const char* unit : {"_ms", "_s", "tflops", "mfu", "_mib", "caches"}) {
         if (key.ends_with(unit)) times.push_back(key);
       }
     }

@@ -208,4 +208,10 @@ LoadedBatch* Loader::next() {
   return &current;
 }
 
+const Batch* Loader::later() {
+  const std::scoped_lock lock(mutex_);
+  const Slot& first = slot(delivered_);
+  return first.ready && !first.failure ? &first.loaded.batch : nullptr;
+}
+
 }  // namespace hstu

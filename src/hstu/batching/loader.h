@@ -93,6 +93,9 @@ class Loader {
   // readers hold by then. Work put on the readers from now on finds the batch's tensors on its device. An
   // exception of a worker is thrown here in place of its batch, and again by every later call.
   LoadedBatch* next();
+  // The part that the next call of next() will return, if it is built, to read its columns in host memory
+  // until that call; else null.
+  const Batch* later();
 
  private:
   struct Slot {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "hstu/embedding/row_lines.h"
 #include "hstu/embedding/row_store.h"
 #include "hstu/tensor/tensor.h"
 
@@ -31,6 +32,8 @@ namespace cuda {
 // Contents equal those of HostRowStore: the same rows to the bit until the first update, which rounds
 // differently. Growth waits for the stream; the other verbs do not.
 std::unique_ptr<RowStore> make_row_store(const RowShape& shape, const Context& context);
+// Records in memory of the context's pool, whose places the host assigns.
+std::unique_ptr<RowLines> make_row_lines(const RowShape& shape, const Context& context);
 
 void find_slots(std::span<const DeviceRows> lists);  // ids -> slots
 // ids -> slots. The lists are `groups` equal groups, one after another: each id is once in a group.

@@ -7,14 +7,6 @@
 #include "hstu/embedding/initial_value.h"
 
 namespace hstu {
-namespace {
-
-// Ids a block of work on whole rows: about 64 KiB of row data.
-std::int64_t row_grain(std::int64_t dim) {
-  return std::max<std::int64_t>(16, 16384 / dim);
-}
-
-}  // namespace
 
 void HostRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) {
   const std::vector<std::int64_t> created = directory_.create_slots(ids, slots);

@@ -28,7 +28,10 @@ void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
     sent_.insert(sent_.end(), gradients.begin(), gradients.end());
     return;
   }
-  for (auto& [ids, slots] : selection.tables) ids = ids.device().is_host() ? ids.copy() : Tensor();
+  for (RowSelection::OfTable& of : selection.tables) {
+    const Tensor host_ids = of.host_ids.defined() ? of.host_ids : of.ids;
+    of.ids = host_ids.device().is_host() ? host_ids.copy() : Tensor();
+  }
   parts_.push_back({std::move(selection), std::move(gradients)});
 }
 
@@ -86,7 +89,8 @@ void RowGradients::add_sums(std::size_t t, const RowsById& rows, Part& sums) con
   Tensor values = Tensor::empty({n, dim}, DType::f32), slots = Tensor::empty({n}, DType::i64);
   sum_by_row(distinct, rows.values.data(), dim, values.mutable_data<float>());
   tables_[t].find_slots(distinct.ids, RowAccess::train, slots.mutable_data<std::int64_t>());
-  sums.selection.tables.push_back({Tensor::from<std::int64_t>({n}, distinct.ids), std::move(slots)});
+  sums.selection.tables.push_back(
+      {.ids = Tensor::from<std::int64_t>({n}, distinct.ids), .slots = std::move(slots)});
   sums.gradients.push_back(std::move(values));
 }
 
@@ -98,7 +102,8 @@ std::optional<RowGradients::BadGradient> RowGradients::first_bad() const {
   for (const Part& part : parts_) {
     const std::optional<BadRow> bad = tables_.first_not_finite(part.gradients);
     if (!bad) continue;
-    const auto& [ids, slots] = part.selection.tables[bad->table];
+    const Tensor &ids = part.selection.tables[bad->table].ids,
+                 &slots = part.selection.tables[bad->table].slots;
     if (ids.defined()) return BadGradient{bad->table, ids.data<std::int64_t>()[bad->row]};
     std::int64_t slot = 0;
     copy_bytes(&slot, slots.row_range(bad->row, bad->row + 1).raw(), sizeof slot, tables_.stream());

@@ -2,12 +2,18 @@
 // existing rows take memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
 namespace hstu {
+
+// Rows a block of work of one thread: about 64 KiB of rows of `width` floats.
+constexpr std::int64_t row_grain(std::int64_t width) {
+  return std::max<std::int64_t>(16, 16384 / width);
+}
 
 class RowStorage {
  public:

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "hstu/base/error.h"
 #include "hstu/embedding/initial_value.h"
 #include "hstu/embedding/row_optimizer.h"
 
@@ -22,6 +23,16 @@ struct RowShape {
 };
 
 class RowDirectory;
+class RowLines;
+
+// A step reads more rows of a table than its cache has room for.
+class CacheTooSmall : public UsageError {
+ public:
+  CacheTooSmall(std::int64_t step_rows, std::int64_t room)
+      : UsageError(fmt::format("a step reads {} rows, and the cache has room for {}", step_rows, room)),
+        rows(step_rows) {}
+  std::int64_t rows;  // that would do, for what the step has read so far
+};
 
 class RowStore {
  public:
@@ -46,6 +57,10 @@ class RowStore {
   virtual void find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const = 0;
   virtual void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) = 0;
 
+  // The rows at `slots` (n; negative ones are ignored) will be read and updated in this step: a store of
+  // several tiers brings them to the fastest. Throws CacheTooSmall if the rows of the step do not fit there.
+  virtual void use(std::span<const std::int64_t> /*slots*/) {}
+
   // out (n, D): the rows of `ids` (n) at `slots` (n).
   virtual void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
                       float* out) const = 0;
@@ -64,6 +79,8 @@ class RowStore {
 
   // Of a store whose slots the host assigns, which a table with limits needs; else null.
   virtual RowDirectory* directory() { return nullptr; }
+  // Of a store in the memory of a GPU; else null.
+  virtual RowLines* lines() { return nullptr; }
 };
 
 }  // namespace hstu

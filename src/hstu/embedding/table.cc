@@ -7,8 +7,10 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
+#include "hstu/base/text.h"
 #include "hstu/embedding/device_rows.h"
 #include "hstu/embedding/host_row_store.h"
+#include "hstu/embedding/row_record.h"
 
 namespace hstu {
 namespace {
@@ -37,20 +39,22 @@ void append_row(const float* rows, std::size_t row, std::int64_t width, std::vec
 
 // Refuses what tables in a GPU's memory do not do yet.
 void check_for_gpu(const TableConfig& config) {
-  const char* const what = config.limits.capacity > 0         ? "capacity or memory"
-                           : config.limits.admit_after > 0    ? "admit"
-                           : config.limits.ttl > 0            ? "ttl"
-                           : config.initial != InitialValue{} ? "initial"
-                           : config.optimizer                 ? "optimizer"
-                                                              : nullptr;
+  const InitialKind kind = config.initial.kind;
+  const char* const what = kind == InitialKind::normal || kind == InitialKind::truncated_normal
+                               ? "initial.kind = \"normal\" or \"truncated_normal\""
+                           : config.optimizer ? "optimizer"
+                                              : nullptr;
   if (what == nullptr) return;
   fail_usage("tables.{}: {} is not possible in a GPU's memory yet: set tables.place = \"host\"", config.name,
              what);
 }
 
 std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
-  if (where.device().is_host()) return std::make_unique<HostRowStore>(shape);
-  check_for_gpu(config);
+  const bool on_host = where.device().is_host();
+  if (!on_host) check_for_gpu(config);
+  if (config.cache_rows > 0 || (!on_host && config.limits.any()))
+    return std::make_unique<PlacedRowStore>(shape, where, config.cache_rows);
+  if (on_host) return std::make_unique<HostRowStore>(shape);
   return cuda::make_row_store(shape, where);
 }
 
@@ -69,6 +73,7 @@ EmbeddingTable::EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::
                        .bound = initial_bound(config_.initial, config_.rows, config_.dim),
                        .initial = config_.initial};
   store_ = make_store(config_, shape, where);
+  placed_ = dynamic_cast<PlacedRowStore*>(store_.get());
   if (config_.limits.any()) keeper_ = std::make_unique<RowKeeper>(*store_, config_.limits);
 }
 
@@ -77,6 +82,14 @@ void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess acc
     store_->create_slots(ids, slots);
   else
     store_->find_slots(ids, slots);
+  if (access == RowAccess::read) return;
+  try {
+    store_->use(std::span(slots, ids.size()));
+  } catch (const CacheTooSmall& error) {
+    const std::int64_t row = (config_.dim + state_width()) * std::int64_t{sizeof(float)} + kRowHeaderBytes;
+    fail_usage("tables.{}: {}: set device_memory to {} at least, or make the batch smaller", config_.name,
+               error.what(), human_bytes(static_cast<double>(error.rows * row)));
+  }
 }
 
 void EmbeddingTable::update(std::span<const std::int64_t> slots, const float* gradients,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "hstu/embedding/placed_row_store.h"
 #include "hstu/embedding/row_keeper.h"
 #include "hstu/embedding/row_optimizer.h"
 #include "hstu/embedding/row_owners.h"
@@ -23,6 +24,9 @@ struct TableConfig {
   RowLimits limits = {};
   InitialValue initial = {};
   std::optional<RowOptimizerKind> optimizer = {};  // empty: that of the other tables
+  // 0: every row is in the memory of the tables. Else all rows are in host memory, and a cache there has
+  // room for so many.
+  std::int64_t cache_rows = 0;
 };
 
 // Whether a lookup creates missing rows.
@@ -93,6 +97,9 @@ class EmbeddingTable {
   void set_owners(const RowOwners& owners) { owners_ = owners; }
 
   RowStore& store() { return *store_; }
+  // The store of a table whose rows the host places on a device (placed_row_store.h); else null.
+  PlacedRowStore* placed() { return placed_; }
+  const PlacedRowStore* placed() const { return placed_; }
 
  private:
   TableConfig config_;
@@ -100,6 +107,7 @@ class EmbeddingTable {
   std::uint64_t key_;
   RowOwners owners_;
   std::unique_ptr<RowStore> store_;
+  PlacedRowStore* placed_ = nullptr;   // store_, if it is one
   std::unique_ptr<RowKeeper> keeper_;  // of a table with limits
 };
 

@@ -6,6 +6,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
 #include "hstu/embedding/device_rows.h"
+#include "hstu/embedding/wire_rows.h"
 
 namespace hstu {
 namespace {
@@ -18,7 +19,7 @@ std::span<const std::int64_t> numbers(const Tensor& tensor) {
 
 TableSet::TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed,
                    Context where)
-    : where_(std::move(where)) {
+    : where_(std::move(where)), uploads_(where_.stream, 4) {
   for (const TableConfig& config : configs) {
     for (const auto& table : tables_)
       if (table->config().name == config.name)
@@ -31,6 +32,15 @@ void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, bool split,
   require(comm.size() > 1 && rows_alive() == 0, "expected several ranks and no rows");
   require(device().is_host() == (gpus == nullptr),
           "expected a transport between GPUs for rows on GPUs alone");
+  for (const auto& table : tables_) {
+    if (!device().is_host() && table->placed() != nullptr) {
+      fail_usage(
+          "tables.{}: limits and caches in the memory of several GPUs are not possible yet: set tables.place "
+          "= "
+          "\"host\", or train on one GPU",
+          table->config().name);
+    }
+  }
   comm_ = &comm;
   gpus_ = gpus;
   wire_ = wire;
@@ -56,28 +66,83 @@ void TableSet::find_slots(std::span<const Tensor> ids, RowAccess access, std::sp
   access == RowAccess::train ? cuda::create_slots(lists, groups) : cuda::find_slots(lists);
 }
 
-RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access) {
-  std::vector<Tensor> slots;
-  for (const Tensor& of_table : ids) slots.push_back(Tensor::empty({of_table.size()}, DType::i64, where_));
-  find_slots(ids, access, slots);
+// The host looks up the ids; the GPU gets lines, and rows that are in host memory.
+RowSelection::OfTable TableSet::place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
+                                      RowAccess access) {
+  const PlacedRowStore& store = *table.placed();
+  const std::int64_t n = host_ids.size();
+  RowSelection::OfTable found{.ids = ids,
+                              .slots = Tensor::empty({n}, DType::i64, where_),
+                              .host_ids = host_ids,
+                              .host_slots = Tensor::empty({n}, DType::i64)};
+  table.find_slots(numbers(host_ids), access, found.host_slots.mutable_data<std::int64_t>());
+  auto* const lines = uploads_.next<std::int64_t>(n);
+  const std::span<const std::int64_t> slots = numbers(found.host_slots);
+  store.lines_of(slots, lines);
+  copy_bytes(found.slots.mutable_raw(), lines, found.slots.bytes(), where_.stream);
+  uploads_.in_use();
+  if (access == RowAccess::train || !store.has_cache()) return found;
+  std::vector<std::int64_t> below;
+  std::vector<std::int32_t> places;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (lines[i] != PlacedRowStore::kElsewhere) continue;
+    below.push_back(slots[static_cast<std::size_t>(i)]);
+    places.push_back(static_cast<std::int32_t>(i));
+  }
+  const auto m = static_cast<std::int64_t>(below.size());
+  found.below = Tensor::empty({m, table.config().dim}, DType::f32, where_);
+  found.places_below = Tensor::empty({m}, DType::i32, where_);
+  auto* const rows = uploads_.next<float>(found.below.size());
+  store.read_below(below, rows);
+  copy_bytes(found.below.mutable_raw(), rows, found.below.bytes(), where_.stream);
+  uploads_.in_use();
+  auto* const block = uploads_.next<std::int32_t>(m);
+  std::copy(places.begin(), places.end(), block);
+  copy_bytes(found.places_below.mutable_raw(), block, found.places_below.bytes(), where_.stream);
+  uploads_.in_use();
+  return found;
+}
+
+RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access,
+                              std::span<const Tensor> host_ids) {
   RowSelection selection;
-  for (std::size_t t = 0; t < size(); ++t) selection.tables.push_back({ids[t], std::move(slots[t])});
+  std::vector<DeviceRows> lists;
+  for (std::size_t t = 0; t < size(); ++t) {
+    EmbeddingTable& table = *tables_[t];
+    if (!device().is_host() && table.placed() != nullptr) {
+      require(t < host_ids.size(), "expected the ids of table \"{}\" in host memory", table.config().name);
+      selection.tables.push_back(place(table, ids[t], host_ids[t], access));
+      continue;
+    }
+    Tensor slots = Tensor::empty({ids[t].size()}, DType::i64, where_);
+    selection.tables.push_back({.ids = ids[t], .slots = slots});
+    if (device().is_host()) {
+      table.find_slots(numbers(ids[t]), access, slots.mutable_data<std::int64_t>());
+      selection.tables.back().host_slots = slots;
+    } else {
+      lists.push_back({.store = &table.store(), .ids = ids[t], .slots = slots, .values = {}});
+    }
+  }
+  if (!lists.empty()) access == RowAccess::train ? cuda::create_slots(lists) : cuda::find_slots(lists);
   return selection;
 }
 
 std::vector<Tensor> TableSet::gather(const RowSelection& selection) const {
   std::vector<Tensor> rows;
   std::vector<DeviceRows> lists;
+  std::vector<WireRows> below;
   for (std::size_t t = 0; t < size(); ++t) {
-    const auto& [ids, slots] = selection.tables[t];
-    Tensor out = Tensor::empty({ids.size(), tables_[t]->config().dim}, DType::f32, where_);
+    const RowSelection::OfTable& of = selection.tables[t];
+    Tensor out = Tensor::empty({of.ids.size(), tables_[t]->config().dim}, DType::f32, where_);
     if (device().is_host())
-      tables_[t]->gather(numbers(ids), numbers(slots), out.mutable_data<float>());
+      tables_[t]->gather(numbers(of.ids), numbers(of.slots), out.mutable_data<float>());
     else
-      lists.push_back({.store = &tables_[t]->store(), .ids = ids, .slots = slots, .values = out});
+      lists.push_back({.store = &tables_[t]->store(), .ids = of.ids, .slots = of.slots, .values = out});
+    if (of.below.defined()) below.push_back({out, of.places_below, of.below});
     rows.push_back(std::move(out));
   }
   if (!lists.empty()) cuda::gather(lists);
+  if (!below.empty()) cuda::from_wire(below, stream());
   return rows;
 }
 
@@ -87,7 +152,7 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
   std::vector<DeviceRows> lists;
   for (std::size_t t = 0; t < size(); ++t) {
     if (!gradients[t].defined()) continue;
-    const auto& [ids, slots] = selection.tables[t];
+    const Tensor& slots = selection.tables[t].slots;
     require(gradients[t].rows() == slots.size(), "table \"{}\": expected gradients of {} rows, found {}",
             tables_[t]->config().name, slots.size(), gradients[t].rows());
     if (device().is_host())
@@ -96,6 +161,16 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
       lists.push_back({.store = &tables_[t]->store(), .ids = {}, .slots = slots, .values = gradients[t]});
   }
   if (!lists.empty()) cuda::update(lists, tables_.front()->optimizer(), learning_rate);
+}
+
+void TableSet::prefetch(std::span<const Tensor> ids) {
+  for (std::size_t t = 0; t < size(); ++t)
+    if (PlacedRowStore* const store = tables_[t]->placed()) store->prefetch(numbers(ids[t]));
+}
+
+void TableSet::end_step() {
+  for (const auto& table : tables_)
+    if (PlacedRowStore* const store = table->placed()) store->end_step();
 }
 
 std::optional<BadRow> TableSet::first_not_finite(std::span<const Tensor> gradients) const {

@@ -21,7 +21,12 @@ struct SentRows;
 struct RowSelection {
   struct OfTable {
     Tensor ids;    // (n) i64, each once
-    Tensor slots;  // (n) i64
+    Tensor slots;  // (n) i64; of a placed table on a GPU: lines (row_lines.h)
+    // Of a table whose ids the host looks up, in host memory: ids, those of the caller; slots.
+    Tensor host_ids = {}, host_slots = {};
+    // Of a placed table in evaluation: rows (m, D) f32 that come from below its cache, and their places (m)
+    // i32 among the ids.
+    Tensor below = {}, places_below = {};
   };
   std::vector<OfTable> tables;  // one per table
   std::shared_ptr<const SentRows>
@@ -46,8 +51,9 @@ class TableSet {
   TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed,
            Context where = host_context());
 
-  // Looks up ids[t] (n_t) i64, each once, in table t.
-  RowSelection select(std::span<const Tensor> ids, RowAccess access);
+  // Looks up ids[t] (n_t) i64, each once, in table t. `host_ids`: the same in host memory, which placed
+  // tables on a GPU need.
+  RowSelection select(std::span<const Tensor> ids, RowAccess access, std::span<const Tensor> host_ids = {});
   // The same into slots[t] (n_t) i64, for `groups` groups of size() lists, one after another: an id is once
   // in a list, and may be in several groups.
   void find_slots(std::span<const Tensor> ids, RowAccess access, std::span<Tensor> slots,
@@ -57,6 +63,12 @@ class TableSet {
   // Updates the selected rows by gradients (n_t, D) in f32, one tensor per table; an undefined one leaves its
   // table unchanged. The rows must be selected with RowAccess::train.
   void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate);
+
+  // Tables behind a cache: brings rows of ids[t] (n_t) i64 in host memory into it, where there is room beside
+  // the rows of this step, while the device computes. Changes no result.
+  void prefetch(std::span<const Tensor> ids);
+  // After the update of a step: the rows that it has selected may leave caches.
+  void end_step();
 
   std::optional<BadRow> first_not_finite(std::span<const Tensor> gradients) const;
   // On a GPU: one call per part of a batch, in order. Adds the gradient of each row that an earlier part
@@ -90,7 +102,11 @@ class TableSet {
   bool any_limits() const;
 
  private:
+  RowSelection::OfTable place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
+                              RowAccess access);
+
   Context where_;
+  TransferBlocks uploads_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;
   RowOwners owners_;
   Communicator* comm_ = &one_rank();

@@ -11,8 +11,8 @@ namespace hstu {
 
 struct WireRows {
   Tensor rows;    // (n, D) f32
-  Tensor places;  // (n) i32, each once: row places[i] travels as row i; undefined: in their order
-  Tensor wire;    // (n, D) f32, bf16 or f16, one type for all lists
+  Tensor places;  // (m) i32, each once: row places[i] travels as row i; undefined: all, in their order
+  Tensor wire;    // (m, D) f32, bf16 or f16, one type for all lists
 };
 
 // All put their work on the stream: one launch for all lists. All throw Error in a build without CUDA.

@@ -17,6 +17,9 @@ namespace {
 std::unique_ptr<RowStore> make_row_store(const RowShape&, const Context&) {
   refuse();
 }
+std::unique_ptr<RowLines> make_row_lines(const RowShape&, const Context&) {
+  refuse();
+}
 void find_slots(std::span<const DeviceRows>) {
   refuse();
 }

@@ -178,6 +178,23 @@ std::string limits(const RunMetrics& metrics) {
                     rows);
 }
 
+// What went through the caches of tables, until the latest train line.
+std::string caches(const RunMetrics& metrics) {
+  const Json* const line = metrics.last("train");
+  if (line == nullptr || !line->contains("caches")) return "";
+  std::vector<Cells> rows;
+  for (const auto& [name, c] : (*line)["caches"].items()) {
+    const double hits = c.value("hits", 0.0), all = hits + c.value("misses", 0.0);
+    rows.push_back({name, with_separators(c.value("rows", std::int64_t{0})),
+                    all > 0 ? fmt::format("{:.1f} %", 100 * hits / all) : "",
+                    with_separators(c.value("prefetched", std::int64_t{0})),
+                    human_bytes(c.value("bytes_in", 0.0)), human_bytes(c.value("bytes_out", 0.0))});
+  }
+  return html_table({"cache of table", "rows", "rows that were there", "came before their step",
+                     "to the device", "to the host"},
+                    rows);
+}
+
 std::string bad_ids(const RunMetrics& metrics) {
   const Json* const line = metrics.last("train");
   if (line == nullptr) return "";
@@ -232,7 +249,7 @@ std::string report_html(const ReportSource& source) try {
   body += charts(metrics);
   body += section("The stages of a step", step_drawing(metrics));
   body += section("Time by stage", stages(metrics));
-  body += section("Embedding tables", tables(metrics) + limits(metrics));
+  body += section("Embedding tables", tables(metrics) + limits(metrics) + caches(metrics));
   body += section("Ids outside their tables", bad_ids(metrics));
   body += section("Evaluations", evaluations(metrics));
   body += section("Restarts", restarts(metrics));

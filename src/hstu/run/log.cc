@@ -137,6 +137,7 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
   if (result.imbalance_of_slices) line["work_max_over_mean_of_slices"] = *result.imbalance_of_slices;
   line["table_rows"] = to_json(now.table_rows);
   if (!now.tables.empty()) line["tables"] = now.tables;
+  if (!now.caches.empty()) line["caches"] = now.caches;
   line["bad_ids"] = to_json(now.bad_ids);
   if (now.beyond_wire > 0) line["beyond_wire"] = now.beyond_wire;
   throughput_.move_to(line, total_samples_ - state.samples);

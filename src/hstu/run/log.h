@@ -47,6 +47,8 @@ struct LearnerCounts {
   using ByName = std::vector<std::pair<std::string, std::int64_t>>;
   // By table with limits: capacity, load and what happened to its rows.
   Json tables = Json::object();
+  // By table behind a cache: what went through the cache since this process began.
+  Json caches = Json::object();
   ByName table_rows;             // rows that exist, by table
   ByName bad_ids;                // ids outside their table, by feature
   std::int64_t beyond_wire = 0;  // values that became infinite between ranks

@@ -130,6 +130,11 @@ void describe(ConfigFields& f, TableSection& o) {
           rule::or_integer(rule::parsed_by(check_rows)));
   f.field("memory", o.memory, "in place of capacity: as many rows as take \"48GiB\"; \"\": no limit",
           rule::or_integer(rule::parsed_by(check_bytes)));
+  f.field(
+      "device_memory", o.device_memory,
+      "all rows are on the host, and a cache of \"8GiB\" in the training device's memory has those in use; "
+      "\"\": no cache",
+      rule::or_integer(rule::parsed_by(check_bytes)));
   f.choice("evict", o.evict, kEvictions, "which rows leave a table that is full (docs/tables.md)");
   f.field("half_life", o.half_life, "lru+lfu: steps after which an occurrence counts half",
           rule::between(1, 1e9));

@@ -68,6 +68,7 @@ inline constexpr Choice<DType> kWireTypes[] = {
 // [tables.NAME]; run/table_options.h reads the texts.
 struct TableSection {
   std::string capacity = {}, memory = {};
+  std::string device_memory = {};
   Evict evict = Evict::never;
   std::int64_t half_life = 1000;
   std::int64_t admit_after = 0;

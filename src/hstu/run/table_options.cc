@@ -8,6 +8,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/embedding/host_row_store.h"
+#include "hstu/embedding/row_record.h"
 
 namespace hstu {
 namespace {
@@ -62,6 +63,21 @@ RowLimits limits_of(const std::string& name, const TableSection& section, const 
   return limits;
 }
 
+std::int64_t cache_rows_of(const std::string& name, const TableSection& section, const RowShape& shape,
+                           TablePlace place) {
+  if (section.device_memory.empty()) return 0;
+  if (place == TablePlace::host)
+    fail_usage(
+        "tables.{}.device_memory = \"{}\" is a cache in a GPU's memory, and tables.place = \"host\" uses "
+        "none: set tables.place = \"device\", or leave device_memory out",
+        name, section.device_memory);
+  const std::int64_t rows = parse_bytes(section.device_memory) / record_bytes(shape);
+  if (rows < 1)
+    fail_usage("tables.{}.device_memory = \"{}\" is less than one row: {} bytes", name, section.device_memory,
+               record_bytes(shape));
+  return std::min(rows, shape.rows);
+}
+
 }  // namespace
 
 std::int64_t parse_rows(const std::string& text) {
@@ -103,8 +119,9 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     if (!section.optimizer.empty())
       config.optimizer = parse_word(kRowOptimizers, section.optimizer, "optimizer");
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
-    config.limits = limits_of(feature.name, section,
-                              {.rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim)});
+    const RowShape shape{.rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
+    config.limits = limits_of(feature.name, section, shape);
+    config.cache_rows = cache_rows_of(feature.name, section, shape, options.tables.place);
     configs.push_back(std::move(config));
   }
   return configs;

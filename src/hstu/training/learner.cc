@@ -58,6 +58,13 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
 
 namespace {
 
+std::vector<Tensor> host_ids_of(const Learner& learner, const Batch& batch) {
+  std::vector<Tensor> ids;
+  for (const FeatureSpec& feature : learner.model->features())
+    ids.push_back(batch.host_tensor(ids_column(feature.name)));
+  return ids;
+}
+
 // The rows of split tables: those that other ranks have too.
 BatchRows fetch(Learner& learner, const Batch& batch, RowAccess access) {
   BatchRows rows;
@@ -68,13 +75,11 @@ BatchRows fetch(Learner& learner, const Batch& batch, RowAccess access) {
     rows.selection.sent = std::move(fetched.sent);
     return rows;
   }
-  std::vector<Tensor> ids;
-  ids.reserve(features.size());
-  for (const FeatureSpec& feature : features) ids.push_back(batch.host_tensor(ids_column(feature.name)));
+  std::vector<Tensor> ids = host_ids_of(learner, batch);
   for (Tensor& values : fetch_rows(learner.tables, ids, access))
     rows.leaves.emplace_back(learner.compute.device().is_host() ? std::move(values)
                                                                 : values.copy(learner.compute));
-  for (Tensor& of_table : ids) rows.selection.tables.push_back({std::move(of_table), Tensor()});
+  for (Tensor& of_table : ids) rows.selection.tables.push_back({.ids = std::move(of_table), .slots = {}});
   return rows;
 }
 
@@ -116,7 +121,8 @@ void count_visits(const Learner& learner, const Batch& batch, const RowSelection
     for (std::size_t i = 0; i < index.size(); ++i)
       if (index[i] >= 0) occurrences[static_cast<std::size_t>(index[i])] += of_item ? of_items[i] : 1;
     if (learner.tables[t].keeper() != nullptr) {
-      const Tensor slots = selection.tables.size() == features.size() ? selection.tables[t].slots : Tensor();
+      const Tensor slots =
+          selection.tables.size() == features.size() ? selection.tables[t].host_slots : Tensor();
       visits.add(t, ids, occurrences,
                  slots.defined() ? std::span(slots.data<std::int64_t>(), ids.size())
                                  : std::span<const std::int64_t>());
@@ -125,14 +131,17 @@ void count_visits(const Learner& learner, const Batch& batch, const RowSelection
   }
 }
 
+void prefetch_rows(Learner& learner, const Batch& batch) {
+  if (!learner.tables.is_split()) learner.tables.prefetch(host_ids_of(learner, batch));
+}
+
 RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access) {
   const bool on_host = learner.tables.device().is_host();
+  const std::vector<Tensor> host_ids = host_ids_of(learner, batch);
   std::vector<Tensor> ids;
-  for (const FeatureSpec& feature : learner.model->features()) {
-    const std::string column = ids_column(feature.name);
-    ids.push_back(on_host ? batch.host_tensor(column) : batch.tensor(column));
-  }
-  return learner.tables.select(ids, access);
+  for (const FeatureSpec& feature : learner.model->features())
+    ids.push_back(on_host ? host_ids[ids.size()] : batch.tensor(ids_column(feature.name)));
+  return learner.tables.select(ids, access, host_ids);
 }
 
 std::vector<Variable> leaves_of(const TableSet& tables, const RowSelection& selection,

@@ -45,9 +45,13 @@ struct BatchRows {
 BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access);
 
 // Adds the occurrences of the batch's ids, by token: those of an item's attributes are those of the item.
-// `selection`: of this batch, on the host, or without slots.
+// `selection`: of this batch.
 void count_visits(const Learner& learner, const Batch& batch, const RowSelection& selection,
                   RowVisits& visits);
+
+// Brings the rows of a batch that a later step will read into the caches of tables, beside what the model
+// computes. Changes no result.
+void prefetch_rows(Learner& learner, const Batch& batch);
 
 // Selects the rows of a batch, whose copy must be on the device of the tables.
 RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access);

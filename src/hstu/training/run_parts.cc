@@ -94,6 +94,14 @@ LearnerCounts counts_of(const Learner& learner, Communicator& comm) {
       table["load"] = static_cast<double>(table_rows[t]) / static_cast<double>(capacity);
     }
   }
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const PlacedRowStore* const store = tables[t].placed();
+    if (store == nullptr || !store->has_cache()) continue;
+    const CacheCounts c = store->counts();
+    counts.caches[tables[t].config().name] = {{"rows", c.lines},        {"hits", c.hits},
+                                              {"misses", c.misses},     {"prefetched", c.prefetched},
+                                              {"bytes_in", c.bytes_in}, {"bytes_out", c.bytes_out}};
+  }
   for (const BadIds::Feature& feature : learner.bad_ids.features())
     if (feature.count > 0) counts.bad_ids.emplace_back(feature.name, feature.count);
   return counts;

@@ -100,9 +100,10 @@ Part begin_part(Learner& learner, const StepContext& context, const NextPart& ne
   return part;
 }
 
-// Forward and backward pass of one part. Adds the gradients of dense parameters to Parameter::gradient.
-void run_part(Learner& learner, const StepContext& context, Part part, StepSections& sections,
-              Gathered& gathered, StepResult& result) {
+// Forward and backward pass of one part. The rows of `later`, if any, come into caches beside it. Adds the
+// gradients of dense parameters to Parameter::gradient.
+void run_part(Learner& learner, const StepContext& context, Part part, const Batch* later,
+              StepSections& sections, Gathered& gathered, StepResult& result) {
   const Batch& batch = *part.batch;
   const std::vector<Variable>& rows = part.rows.leaves;
   gathered.bad_ids.insert(gathered.bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
@@ -120,6 +121,8 @@ void run_part(Learner& learner, const StepContext& context, Part part, StepSecti
   tape.backward(loss);
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
+    // Before the tables' stream waits for the gradients.
+    if (later != nullptr) prefetch_rows(learner, *later);
     const bool copied = learner.tables.device() != context.compute.device();
     std::vector<Tensor> gradients;
     gradients.reserve(rows.size());
@@ -179,7 +182,8 @@ RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, 
 
 }  // namespace
 
-StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part) {
+StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part,
+                      const LaterPart& later_part) {
   const RunOptions& options = learner.options;
   const NamedTensors parameters = learner.model->parameters().all();
   StepSections sections(context.compute);
@@ -192,7 +196,9 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   Gathered gathered(learner.tables);
   for (Part part = begin_part(learner, context, next_part, sections); part.batch != nullptr;) {
     Part following = begin_part(learner, context, next_part, sections);  // beside the computation of this one
-    run_part(learner, context, std::move(part), sections, gathered, result);
+    const bool is_last = following.batch == nullptr;
+    run_part(learner, context, std::move(part), is_last && later_part ? later_part() : nullptr, sections,
+             gathered, result);
     part = std::move(following);
   }
   sections.enter(kUpdateSection);
@@ -235,6 +241,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
     const TraceRange stage(context.compute, kEmbeddingStage);
     gathered.row_gradients.apply(result.lr_sparse);
     gathered.visits.end_step(context.comm, gathered.time);
+    learner.tables.end_step();
     moves(context, 3 * gathered.row_bytes);  // gradients and rows read, rows written
     // The memory of gradients may be used again.
     if (!learner.tables.device().is_host()) context.compute.stream.wait(learner.tables.stream());

@@ -16,9 +16,14 @@ namespace hstu {
 // after the next; null after the last.
 using NextPart = std::function<Batch*()>;
 
+// Returns the first part of the next global batch, which may be in host memory alone, if it is known already;
+// else null.
+using LaterPart = std::function<const Batch*()>;
+
 // One update by a global batch that comes in parts. The result equals that of one large batch up to rounding,
 // for any division into parts and ranks. Throws NotFiniteError naming the step and the first bad tensor if
 // the loss or a gradient, of parameters or of rows, is NaN or infinite; nothing is updated then.
-StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part);
+StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part,
+                      const LaterPart& later_part = {});
 
 }  // namespace hstu

@@ -193,7 +193,8 @@ class Run {
                                 .draws = Draws(request_.options.seed, state_.step),
                                 .compute = compute,
                                 .comm = comm_};
-      StepResult result = train_step(experiment_.learner(), context, next_part);
+      StepResult result =
+          train_step(experiment_.learner(), context, next_part, [&] { return loader->later(); });
       if (comm_.size() > 1) {
         result.imbalance = loaded->imbalance;
         result.imbalance_of_slices = loaded->imbalance_of_slices;

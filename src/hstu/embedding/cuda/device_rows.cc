@@ -10,8 +10,13 @@
 namespace hstu::cuda {
 namespace {
 
+// Of lists whose ids the GPU looks up.
 DeviceRowStore& store_of(const DeviceRows& rows) {
   return static_cast<DeviceRowStore&>(*rows.store);
+}
+
+DeviceRecords& records_of(const DeviceRows& rows) {
+  return static_cast<DeviceRecords&>(*rows.store->lines());
 }
 
 template <typename T>
@@ -19,27 +24,26 @@ T* data_of(const Tensor& tensor) {
   return tensor.defined() ? const_cast<T*>(tensor.data<T>()) : nullptr;
 }
 
-RowList list_of(const DeviceRows& rows, std::uint32_t number = 0) {
-  return {.table = store_of(rows).table(),
+RowList list_of(const DeviceRows& rows, const RowTable& table, std::uint32_t number = 0) {
+  return {.table = table,
           .size = rows.slots.defined()    ? rows.slots.size()
                   : rows.values.defined() ? rows.values.rows()
                                           : 0,
           .ids = data_of<std::int64_t>(rows.ids),
           .slots = data_of<std::int64_t>(rows.slots),
           .values = data_of<float>(rows.values),
-          .state = nullptr,
           .number = number};
 }
 
 std::vector<RowList> lists_of(std::span<const DeviceRows> rows) {
   std::vector<RowList> lists;
   lists.reserve(rows.size());
-  for (const DeviceRows& one : rows) lists.push_back(list_of(one));
+  for (const DeviceRows& one : rows) lists.push_back(list_of(one, records_of(one).table()));
   return lists;
 }
 
 const Context& context_of(std::span<const DeviceRows> rows) {
-  return store_of(rows.front()).context();
+  return records_of(rows.front()).context();
 }
 
 }  // namespace
@@ -50,7 +54,9 @@ std::unique_ptr<RowStore> make_row_store(const RowShape& shape, const Context& c
 
 void find_slots(std::span<const DeviceRows> rows) {
   if (rows.empty()) return;
-  find_rows(lists_of(rows), context_of(rows).stream.cuda());
+  std::vector<RowList> lists;
+  for (const DeviceRows& one : rows) lists.push_back(list_of(one, store_of(one).table()));
+  find_rows(lists, context_of(rows).stream.cuda());
 }
 
 void create_slots(std::span<const DeviceRows> rows, std::size_t groups) {
@@ -67,12 +73,12 @@ void create_slots(std::span<const DeviceRows> rows, std::size_t groups) {
   for (std::size_t g = 0; g < groups; ++g) {
     std::vector<RowList> lists;
     for (const DeviceRows& one : rows.subspan(g * tables, tables))
-      lists.push_back(list_of(one, store_of(one).next_number()));
+      lists.push_back(list_of(one, store_of(one).table(), records_of(one).next_number()));
     create_rows(lists, stream.cuda());
   }
   Event created(stream.device());
   created.record(stream);
-  for (const DeviceRows& one : rows.first(tables)) store_of(one).created(store_of(one).number(), created);
+  for (const DeviceRows& one : rows.first(tables)) store_of(one).created(records_of(one).number(), created);
 }
 
 void gather(std::span<const DeviceRows> rows) {
@@ -84,8 +90,9 @@ void update(std::span<const DeviceRows> rows, const RowOptimizer& optimizer, dou
   if (rows.empty()) return;
   std::vector<RowList> lists;
   for (const DeviceRows& one : rows) {
-    store_of(one).check_updates();
-    lists.push_back(list_of(one, store_of(one).next_number()));
+    DeviceRecords& records = records_of(one);
+    records.check_updates();
+    lists.push_back(list_of(one, records.table(), records.next_number()));
   }
   update_rows(lists, optimizer, learning_rate, context_of(rows).stream.cuda());
 }
@@ -94,8 +101,8 @@ void merge(std::span<const DeviceRows> rows, bool is_first_part) {
   if (rows.empty()) return;
   std::vector<RowList> lists;
   for (const DeviceRows& one : rows) {
-    DeviceRowStore& store = store_of(one);
-    lists.push_back(list_of(one, is_first_part ? store.next_number() : store.number()));
+    DeviceRecords& records = records_of(one);
+    lists.push_back(list_of(one, records.table(), is_first_part ? records.next_number() : records.number()));
   }
   merge_gradients(lists, context_of(rows).stream.cuda());
 }

@@ -57,7 +57,7 @@ __device__ void initial(const RowTable& t, std::int64_t id, std::int64_t column,
   philox(t.key, static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(column / 4), words);
 #pragma unroll
   for (int w = 0; w < 4; ++w)
-    out[w] = (2.0f * (static_cast<float>(words[w] >> 8) * 0x1p-24f) - 1.0f) * t.bound;
+    out[w] = (2.0f * (static_cast<float>(words[w] >> 8) * 0x1p-24f) - 1.0f) * t.bound + t.middle;
 }
 
 __device__ float sum_of_warp(float x) {
@@ -94,8 +94,19 @@ __global__ void look_up(const __grid_constant__ Lists lists) {
   list.slots[i] = slot;
 }
 
+__device__ void begin(const RowTable& t, RowHeader* record) {
+  float* const row = values_of(record);
+  const std::int64_t dim = t.dim, width = dim + t.state_width;
+  for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
+    float x[4];
+    initial(t, record->id, c, x);
+    for (int w = 0; w < 4 && c + w < dim; ++w) row[c + w] = x[w];
+  }
+  for (std::int64_t c = dim + lane(); c < width; c += 32) row[c] = 0;
+}
+
 // Gives new rows their initial values, and reports to the host how many rows there are.
-__global__ void begin_rows(const __grid_constant__ Lists lists) {
+__global__ void begin_created(const __grid_constant__ Lists lists) {
   const RowList& list = lists.list[blockIdx.y];
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     list.table.report->rows = *list.table.rows;
@@ -109,15 +120,16 @@ __global__ void begin_rows(const __grid_constant__ Lists lists) {
   RowHeader* const record = record_of(list.table, slot);
   const bool is_new = record->stamp == list.number;
   __syncwarp();
-  if (!is_new) return;
-  float* const row = values_of(record);
-  const std::int64_t dim = list.table.dim, width = dim + list.table.state_width;
-  for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
-    float x[4];
-    initial(list.table, record->id, c, x);
-    for (int w = 0; w < 4 && c + w < dim; ++w) row[c + w] = x[w];
-  }
-  for (std::int64_t c = dim + lane(); c < width; c += 32) row[c] = 0;
+  if (is_new) begin(list.table, record);
+}
+
+__global__ void begin_named(const __grid_constant__ RowList list) {
+  std::int64_t i;
+  if (!row_of_warp(list, i)) return;
+  RowHeader* const record = record_of(list.table, list.slots[i]);
+  if (lane() == 0) record->id = list.ids[i];
+  __syncwarp();
+  begin(list.table, record);
 }
 
 __global__ void gather(const __grid_constant__ Lists lists) {
@@ -239,13 +251,10 @@ template <bool kWrite>
 __global__ void transfer(const __grid_constant__ RowList list) {
   std::int64_t i;
   if (!row_of_warp(list, i)) return;
-  const std::int64_t dim = list.table.dim, width = list.table.state_width;
-  float* const row = values_of(record_of(list.table, list.slots[i]));
-  const auto move = [](float* mine, float* theirs, std::int64_t n) {
-    for (std::int64_t c = lane(); c < n; c += 32) kWrite ? mine[c] = theirs[c] : theirs[c] = mine[c];
-  };
-  if (list.values != nullptr) move(row, list.values + i * dim, dim);
-  if (list.state != nullptr) move(row + dim, list.state + i * width, width);
+  const std::int64_t width = list.table.dim + list.table.state_width;
+  float* const mine = values_of(record_of(list.table, list.slots[i]));
+  float* const theirs = list.values + i * width;
+  for (std::int64_t c = lane(); c < width; c += 32) kWrite ? mine[c] = theirs[c] : theirs[c] = mine[c];
 }
 
 __global__ void reinsert(const IndexEntry* from, std::int64_t n, const RowTable table) {
@@ -285,7 +294,7 @@ void create_rows(std::span<const RowList> lists, cudaStream_t stream) {
     look_up<true><<<blocks, kThreads, 0, stream>>>(some);
   });
   for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
-    begin_rows<<<blocks, kThreads, 0, stream>>>(some);
+    begin_created<<<blocks, kThreads, 0, stream>>>(some);
   });
 }
 
@@ -321,6 +330,12 @@ void list_ids(const RowList& list, std::int64_t* ids, cudaStream_t stream) {
   if (list.size == 0) return;
   copy_ids<<<blocks_of(list.size, kThreads), kThreads, 0, stream>>>(list.table, list.size, ids);
   check_cuda(cudaGetLastError(), "listing the ids of rows");
+}
+
+void begin_rows(const RowList& list, cudaStream_t stream) {
+  if (list.size == 0) return;
+  begin_named<<<blocks_of(list.size, kWarps), kThreads, 0, stream>>>(list);
+  check_cuda(cudaGetLastError(), "beginning rows");
 }
 
 void read_rows(const RowList& list, cudaStream_t stream) {

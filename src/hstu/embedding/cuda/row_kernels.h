@@ -43,7 +43,7 @@ struct RowTable {
   RowReport* report = nullptr;
   std::int64_t record_bytes = 0;
   int shift = 0;
-  float bound = 0;  // of initial values
+  float bound = 0, middle = 0;  // of initial values
   std::int64_t nominal_rows = 0;
   std::int64_t dim = 0, state_width = 0;
   std::uint64_t key = 0;
@@ -57,7 +57,6 @@ struct RowList {
   const std::int64_t* ids = nullptr;  // (n) each once
   std::int64_t* slots = nullptr;      // (n)
   float* values = nullptr;            // (n, D), or gradients
-  float* state = nullptr;             // (n, S)
   std::uint32_t number = 0;           // of the call: never that of the call before
 };
 
@@ -82,7 +81,9 @@ void find_not_finite(std::span<const RowList> lists, std::uint64_t* found, cudaS
 
 // One list: ids (n) of slots 0 .. n - 1.
 void list_ids(const RowList& list, std::int64_t* ids, cudaStream_t stream);
-// One list: values and state of the rows at `slots`, read or written; null: not asked for.
+// One list: gives the rows at `slots` the initial values of `ids`.
+void begin_rows(const RowList& list, cudaStream_t stream);
+// One list: values (n, D + state_width) are the rows at `slots` with their state, read or written.
 void read_rows(const RowList& list, cudaStream_t stream);
 void write_rows(const RowList& list, cudaStream_t stream);
 // Puts the entries of `from` (n of them, some empty) into the empty index of `table`.

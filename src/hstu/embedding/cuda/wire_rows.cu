@@ -74,8 +74,8 @@ void launch(std::span<const WireRows> lists, unsigned long long* beyond, const S
       const WireRows& w = part[k];
       some.list[k] = {const_cast<float*>(w.rows.data<float>()),
                       w.places.defined() ? w.places.data<std::int32_t>() : nullptr,
-                      const_cast<std::byte*>(w.wire.raw()), w.rows.rows(), w.rows.cols()};
-      longest = std::max(longest, w.rows.rows());
+                      const_cast<std::byte*>(w.wire.raw()), w.wire.rows(), w.rows.cols()};
+      longest = std::max(longest, w.wire.rows());
     }
     if (longest == 0) continue;
     const dim3 blocks(static_cast<unsigned>((longest + kWarps - 1) / kWarps),

@@ -6,6 +6,21 @@
 
 namespace hstu::kernels::cuda {
 
+// Eight columns of a row from c on. kWhole: every group of a row is whole and at a multiple of 16 bytes, so
+// that nothing keeps the compiler from having several loads under way.
+template <bool kWhole, typename N>
+__device__ Packed<N> load_columns(const N* row, std::int64_t c, std::int64_t width) {
+  if constexpr (!kWhole) return load_packed(row, c, width);
+  Packed<N> packed;
+#pragma unroll
+  for (int i = 0; i < Packed<N>::kWords; ++i) packed.words[i] = reinterpret_cast<const uint4*>(row + c)[i];
+  return packed;
+}
+template <typename N>
+bool is_whole(const N* x, std::int64_t stride, std::int64_t width) {
+  return reinterpret_cast<std::uintptr_t>(x) % 16 == 0 && stride % kGroup == 0 && width % kGroup == 0;
+}
+
 // The elements of a matrix, whose rows are `stride` apart, as they are.
 template <typename N>
 struct Plain {
@@ -15,9 +30,8 @@ struct Plain {
   bool whole(std::int64_t width) const { return is_whole(x, stride, width); }
   template <bool kWhole>
   __device__ Loaded load(std::int64_t r, std::int64_t c, std::int64_t width) const {
-    return load_packed<kWhole>(x + r * stride, c, width);
+    return load_columns<kWhole>(x + r * stride, c, width);
   }
-  template <bool kWhole>
   __device__ void finish(std::int64_t, std::int64_t, std::int64_t, const Loaded& e,
                          float (&v)[kGroup]) const {
     e.unpack(v);
@@ -36,11 +50,10 @@ struct ThroughSilu {
   template <bool kWhole>
   __device__ Loaded load(std::int64_t r, std::int64_t c, std::int64_t width) const {
     Loaded e;
-    e.dy = load_packed<kWhole>(dy + r * stride, c, width);
-    if (c + kGroup > from) e.y = load_packed<kWhole>(y + r * stride, c, width);
+    e.dy = load_columns<kWhole>(dy + r * stride, c, width);
+    if (c + kGroup > from) e.y = load_columns<kWhole>(y + r * stride, c, width);
     return e;
   }
-  template <bool kWhole>
   __device__ void finish(std::int64_t r, std::int64_t c, std::int64_t width, const Loaded& e,
                          float (&v)[kGroup]) const {
     e.dy.unpack(v);
@@ -49,7 +62,7 @@ struct ThroughSilu {
     e.y.unpack(before);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) v[i] *= c + i < from ? 1.0f : silu_derivative_for<N>(before[i]);
-    put_group<kWhole>(Target<N>{dy}, r * stride, c, width, v);
+    put_group(Target<N>{dy}, r * stride, c, width, v);
   }
 };
 
@@ -65,7 +78,7 @@ __global__ void sum_strips(std::int64_t rows, std::int64_t width, std::int64_t s
   float sum[kGroup] = {};
   const auto add = [&](std::int64_t r, const typename Elements::Loaded& e) {
     float v[kGroup];
-    elements.template finish<kWhole>(r, c, width, e, v);
+    elements.finish(r, c, width, e, v);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) sum[i] += v[i];
   };

@@ -166,56 +166,25 @@ __device__ float high_half(std::uint32_t pair) {
   return __uint_as_float(pair & 0xFFFF0000u);
 }
 
-// Results in bf16 leave through shared memory, 64 columns at a time, in two buffers by turns. Where their
-// activation is stored too, it takes the turn after them: it is computed while they leave.
-class Leave {
- public:
-  __device__ Leave(const Shared& shared, int group)
-      : shared_(shared), group_(group), thread_(threadIdx.x % kGroupThreads), lane_(thread_ % 32) {}
-
-  // The line of a box that stmatrix and ldmatrix take from this thread, and the place of 16 columns in it.
-  __device__ std::uint32_t offset(int pair) const {
-    const int row = thread_ / 32 * 16 + lane_ % 16;
-    return row * 128 + (((2 * pair + lane_ / 16) ^ (row & 7)) << 4);
-  }
-  // Until the buffer of this turn is free.
-  __device__ void begin() const {
-    if (thread_ == 0) wait_for_store_reads<1>();
-    named_barrier(1 + group_, kGroupThreads);
-  }
-  __device__ void put(int pair, const std::uint32_t* packed) const {
-    store_matrices(buffer() + offset(pair), packed[0], packed[1], packed[2], packed[3]);
-  }
-  // Stores the buffer as a box of each map that is not null.
-  __device__ void end(const CUtensorMap* map, const CUtensorMap* another, int column, int row) {
-    fence_async_proxy();
-    named_barrier(1 + group_, kGroupThreads);
-    if (thread_ == 0) {
-      store_matrix_box(map, column, row, buffer());
-      if (another != nullptr) store_matrix_box(another, column, row, buffer());
-      commit_stores();
-    }
-    turn_ ^= 1;
-  }
-
- private:
-  __device__ std::uint32_t buffer() const { return shared_.staged(group_, turn_); }
-
-  const Shared& shared_;
-  int group_, thread_, lane_, turn_ = 0;
-};
-
+// Results in bf16 leave through shared memory, 64 columns at a time: in two buffers by turns, or the results
+// in one and their activation in the other.
 __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, int column0,
-                      const Shared& shared, int group, Turn& turn, Leave& leave) {
-  const int lane = threadIdx.x % 32;
+                      const Shared& shared, int group, Turn& turn) {
+  const int thread = threadIdx.x % kGroupThreads, lane = thread % 32;
+  const int row = thread / 32 * 16 + lane % 16;  // of the box, as stmatrix and ldmatrix take it
+  const std::uint32_t line = row * 128, swizzle = row & 7, chunk = lane / 16;
   const float* const bias = p.epilogue.bias;
 #pragma unroll
   for (int slice = 0; slice < kColumns / kBox; ++slice) {
     const int column = column0 + slice * kBox;
-    const std::uint32_t added = shared.a(turn.stage) + slice % 2 * (kAddedBytes / 2) + group * kBoxBytes;
+    const bool both = p.silu_from >= 0 && column >= p.silu_from;
+    const std::uint32_t results = shared.staged(group, p.silu_from >= 0 ? 0 : slice % 2),
+                        activated = shared.staged(group, 1);
+    const std::uint32_t added =
+        shared.a(turn.stage) + slice % 2 * (kAddedBytes / 2) + group * kBoxBytes + line;
     if (p.adds && slice % 2 == 0) barrier_wait(shared.full(turn.stage), turn.parity);
-    leave.begin();
-    std::uint32_t packed[kBox / 16][4];
+    if (thread == 0) p.silu_from >= 0 ? wait_for_store_reads<0>() : wait_for_store_reads<1>();
+    named_barrier(1 + group, kGroupThreads);
 #pragma unroll
     for (int pair = 0; pair < kBox / 16; ++pair) {
       float x[8];  // of i: row 8 (i / 2 % 2), column 8 (i / 4) + i % 2
@@ -229,36 +198,38 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
           x[4 * i] += b.x, x[4 * i + 1] += b.y, x[4 * i + 2] += b.x, x[4 * i + 3] += b.y;
         }
       }
+      const std::uint32_t offset = ((2 * pair + chunk) ^ swizzle) << 4;
       if (p.adds) {
         std::uint32_t r[4];
-        load_matrices(r, added + leave.offset(pair));
+        load_matrices(r, added + offset);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           x[2 * i] += low_half(r[i]), x[2 * i + 1] += high_half(r[i]);
         }
       }
+      std::uint32_t packed[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) packed[pair][i] = pack<Element>(x[2 * i], x[2 * i + 1]);
-      leave.put(pair, packed[pair]);
+      for (int i = 0; i < 4; ++i) packed[i] = pack<Element>(x[2 * i], x[2 * i + 1]);
+      store_matrices(results + line + offset, packed[0], packed[1], packed[2], packed[3]);
+      if (both) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)  // of the rounded results, which the backward pass reads
+          packed[i] =
+              pack<Element>(silu_for<Element>(low_half(packed[i])), silu_for<Element>(high_half(packed[i])));
+        store_matrices(activated + line + offset, packed[0], packed[1], packed[2], packed[3]);
+      }
     }
     if (p.adds && slice % 2 == 1) {
       release(shared, turn.stage);
       turn.next();
     }
-    const bool activates = p.silu_from >= 0 && column >= p.silu_from;
-    leave.end(&p.c, p.silu_from >= 0 && !activates ? &p.activated : nullptr, column, row0);
-    if (!activates) continue;
-    leave.begin();
-#pragma unroll
-    for (int pair = 0; pair < kBox / 16; ++pair) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {  // of the rounded results, which the backward pass reads
-        const float2 y = fast_silu({low_half(packed[pair][i]), high_half(packed[pair][i])});
-        packed[pair][i] = pack<Element>(y.x, y.y);
-      }
-      leave.put(pair, packed[pair]);
+    fence_async_proxy();
+    named_barrier(1 + group, kGroupThreads);
+    if (thread == 0) {
+      store_matrix_box(&p.c, column, row0, results);
+      if (p.silu_from >= 0) store_matrix_box(&p.activated, column, row0, both ? activated : results);
+      commit_stores();
     }
-    leave.end(&p.activated, nullptr, column, row0);
   }
 }
 
@@ -282,7 +253,6 @@ __device__ void store(const Arguments<float>& p, const Sums& sums, int row0, int
 template <bool a_by_depth, bool b_by_depth, typename Out>
 __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int group) {
   Turn turn;
-  Leave leave(shared, group);
   Sums sums;
   const int row_in_tile = static_cast<int>(cluster_rank()) * kBlockRows + group * kGroupRows;
   for (int index = blockIdx.x / kCluster; index < p.tiles; index += gridDim.x / kCluster) {
@@ -291,7 +261,7 @@ __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int
     if constexpr (std::is_same_v<Out, float>)
       store(p, sums, tile.row + row_in_tile, tile.column, tile.part);
     else
-      store(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn, leave);
+      store(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn);
   }
   if (threadIdx.x % kGroupThreads == 0) wait_for_store_reads<0>();
 }

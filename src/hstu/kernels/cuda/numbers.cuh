@@ -55,33 +55,14 @@ Target<Native<T>> target(const Gradient<T>& gradient) {
 __device__ inline float sigmoid(float x) {
   return 1.0f / (1.0f + expf(-x));
 }
-// 1 + e^-x to about 2^-22, denormals as zero.
-__device__ inline float one_and_exp_of_minus(float x) {
-  float e;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(-1.4426950408889634f * x));
-  return 1.0f + e;
-}
-__device__ inline float fast_reciprocal(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 // For rows of N: results in 16 bits do not need the last bits of an exponential.
 template <typename N>
 __device__ float sigmoid_for(float x) {
-  return sizeof(N) == 2 ? fast_reciprocal(one_and_exp_of_minus(x)) : sigmoid(x);
+  return sizeof(N) == 2 ? __fdividef(1.0f, 1.0f + __expf(-x)) : sigmoid(x);
 }
 template <typename N>
 __device__ float silu_for(float x) {
   return x * sigmoid_for<N>(x);
-}
-// Of both, for 16 bits, with one reciprocal of the product of the denominators. Numbers below -41 count as
-// -41, so that the product is finite: the result is -7e-17, where it would be between that and zero.
-__device__ inline float2 fast_silu(float2 x) {
-  asm("max.NaN.f32 %0, %0, %1;" : "+f"(x.x) : "f"(-41.0f));
-  asm("max.NaN.f32 %0, %0, %1;" : "+f"(x.y) : "f"(-41.0f));
-  const float a = one_and_exp_of_minus(x.x), b = one_and_exp_of_minus(x.y), r = fast_reciprocal(a * b);
-  return {x.x * (r * b), x.y * (r * a)};
 }
 template <typename N>
 __device__ float silu_derivative_for(float x) {

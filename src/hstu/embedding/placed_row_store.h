@@ -1,0 +1,92 @@
+// PlacedRowStore: the host knows the rows of a table (RowDirectory) and where each of them is. Either every
+// row is in the memory of a device, its slot being its line there; or all rows are in host memory, and a
+// cache in the device's memory has those that are in use (docs/tables.md, decision 43). Rows are read and
+// updated on the device alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "hstu/device/transfer_blocks.h"
+#include "hstu/embedding/row_cache.h"
+#include "hstu/embedding/row_directory.h"
+#include "hstu/embedding/row_lines.h"
+#include "hstu/embedding/row_storage.h"
+
+namespace hstu {
+
+// Of a cache, since it was made. Rows are counted once a step.
+struct CacheCounts {
+  std::int64_t lines = 0;             // room for so many rows
+  std::int64_t hits = 0, misses = 0;  // rows that were there when a step looked them up, and that were not
+  std::int64_t prefetched = 0;        // rows that came before their step
+  std::int64_t bytes_in = 0, bytes_out = 0;  // rows and state, to and from the device
+};
+
+class PlacedRowStore final : public RowStore {
+ public:
+  // `cache_lines`: rows that the cache holds; 0: no cache, every row is on the device.
+  PlacedRowStore(const RowShape& shape, const Context& where, std::int64_t cache_lines);
+
+  std::int64_t rows() const override { return directory_.rows(); }
+  std::int64_t bytes() const override;
+  bool contains(std::int64_t id) const override { return directory_.find(id) >= 0; }
+  void find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const override {
+    directory_.find_slots(ids, slots);
+  }
+  void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
+  void use(std::span<const std::int64_t> slots) override;
+  // Slots that are updated have been used in this step.
+  void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
+              float* out) const override;
+  void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
+              double learning_rate) override;
+  std::vector<Place> places_by_id() const override { return directory_.places_by_id(); }
+  void read(std::span<const std::int64_t> slots, float* values, float* state) const override;
+  void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) override;
+  RowDirectory* directory() override { return &directory_; }
+  RowLines* lines() override { return lines_.get(); }
+
+  // lines (n) of `slots` (n), which may be the same memory; kElsewhere for rows that are in host memory,
+  // kAbsent for those that have their initial value alone.
+  static constexpr std::int64_t kElsewhere = -4;
+  void lines_of(std::span<const std::int64_t> slots, std::int64_t* lines) const;
+  // values (m, D) of those that are in host memory, into transfer_memory() or other host memory.
+  void read_below(std::span<const std::int64_t> slots, float* values) const;
+
+  bool has_cache() const { return cache_.has_value(); }
+  // Brings rows of `ids` that exist into the cache, where there is room, while the device computes.
+  void prefetch(std::span<const std::int64_t> ids);
+  // After the updates of a step: rows that it has used may leave the cache.
+  void end_step();
+  CacheCounts counts() const;
+
+ private:
+  void grow_lines();
+  void move(const RowCache::Moves& moves) const;
+  void settle() const;
+  void flush() const;
+  std::int64_t width() const { return shape_.dim + shape_.state_width; }
+
+  RowShape shape_;
+  RowDirectory directory_;
+  std::unique_ptr<RowLines> lines_;
+  std::int64_t room_ = 0;  // lines, without a cache
+  // Reading a checkpoint writes changed lines back, which changes what is where, and no row.
+  mutable std::optional<RowCache> cache_;
+  mutable RowStorage below_;  // of a cache: all rows with their state, by slot
+  mutable TransferBlocks in_, out_;
+  // Rows on their way from lines to `below_`.
+  struct Leaving {
+    std::vector<std::int64_t> slots;
+    const float* rows = nullptr;
+    Event arrived;
+  };
+  mutable std::optional<Leaving> leaving_;
+  mutable std::int64_t bytes_in_ = 0, bytes_out_ = 0;
+};
+
+}  // namespace hstu

@@ -1,0 +1,156 @@
+#include "hstu/embedding/row_cache.h"
+
+#include <limits>
+#include <mutex>
+
+#include "hstu/base/error.h"
+#include "hstu/base/threads.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kGrain = 4096;
+constexpr std::int64_t kPrefetchDistance = 8;
+
+}  // namespace
+
+RowCache::RowCache(const RowDirectory& rows, std::int64_t lines)
+    : rows_(rows), lines_(static_cast<std::size_t>(lines)) {
+  require(lines > 0 && lines < std::numeric_limits<std::int32_t>::max(),
+          "expected 1 to 2^31 - 2 lines, found {}", lines);
+  for (std::int64_t line = lines - 1; line >= 0; --line) free_.push_back(static_cast<std::int32_t>(line));
+}
+
+std::int64_t RowCache::bytes() const {
+  return static_cast<std::int64_t>(lines_.capacity() * sizeof(Line) +
+                                   (line_of_.capacity() + free_.capacity()) * sizeof(std::int32_t));
+}
+
+void RowCache::add(std::span<const std::int64_t> slots, std::int32_t where) {
+  if (static_cast<std::int64_t>(line_of_.size()) < rows_.slots())
+    line_of_.resize(static_cast<std::size_t>(rows_.slots()), kNowhere);
+  for (const std::int64_t slot : slots) {
+    std::int32_t& line = line_of_[static_cast<std::size_t>(slot)];
+    if (line >= 0) {  // of a row that was removed
+      Line& old = lines_[static_cast<std::size_t>(line)];
+      if (is_pinned(old)) --pinned_;
+      old = {};
+      free_.push_back(line);
+    }
+    line = where;
+  }
+}
+
+std::int32_t RowCache::take_line(Moves& moves) {
+  if (!free_.empty()) {
+    const std::int32_t line = free_.back();
+    free_.pop_back();
+    return line;
+  }
+  if (pinned_ == lines()) return -1;
+  while (true) {
+    Line& line = lines_[static_cast<std::size_t>(hand_)];
+    const auto found = static_cast<std::int32_t>(hand_);
+    hand_ = hand_ + 1 == lines() ? 0 : hand_ + 1;
+    if (is_pinned(line)) continue;
+    if (line.recent) {
+      line.recent = false;
+      continue;
+    }
+    // A row that was removed goes nowhere.
+    const bool lives = rows_.row(line.slot).id != HostRow::kNoId;
+    if (line.changed && lives) moves.out.push_back({line.slot, found});
+    line_of_[static_cast<std::size_t>(line.slot)] = kBelow;
+    return found;
+  }
+}
+
+void RowCache::place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool changed) {
+  lines_[static_cast<std::size_t>(line)] = {static_cast<std::int32_t>(slot), pin, changed, true};
+  line_of_[static_cast<std::size_t>(slot)] = line;
+  ++pinned_;
+}
+
+RowCache::Moves RowCache::use(std::span<const std::int64_t> slots) {
+  const std::uint32_t pin = 2 * step_ + 1;
+  std::mutex mutex;
+  std::vector<std::int64_t> missing;
+  parallel_blocks(static_cast<std::int64_t>(slots.size()), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t> mine;
+    std::int64_t hits = 0, pinned = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (i + 2 * kPrefetchDistance < end && slots[i + 2 * kPrefetchDistance] >= 0)
+        __builtin_prefetch(&line_of_[static_cast<std::size_t>(slots[i + 2 * kPrefetchDistance])]);
+      if (i + kPrefetchDistance < end && slots[i + kPrefetchDistance] >= 0) {
+        const std::int32_t ahead = line_of(slots[i + kPrefetchDistance]);
+        if (ahead >= 0) __builtin_prefetch(&lines_[static_cast<std::size_t>(ahead)], 1);
+      }
+      if (slots[i] < 0) continue;
+      const std::int32_t at = line_of(slots[i]);
+      if (at < 0) {
+        mine.push_back(slots[i]);
+        continue;
+      }
+      Line& line = lines_[static_cast<std::size_t>(at)];
+      if (line.pin != pin) ++hits;
+      if (!is_pinned(line)) ++pinned;
+      line.pin = pin;
+      line.changed = line.recent = true;
+    }
+    const std::scoped_lock lock(mutex);
+    hits_ += hits;
+    pinned_ += pinned;
+    missing.insert(missing.end(), mine.begin(), mine.end());
+  });
+  const auto more = static_cast<std::int64_t>(missing.size());
+  if (pinned_ + more > lines()) throw CacheTooSmall(pinned_ + more, lines());
+  Moves moves;
+  for (const std::int64_t slot : missing) {
+    const bool is_below = line_of(slot) == kBelow;
+    const std::int32_t line = take_line(moves);
+    (is_below ? moves.in : moves.begin).push_back({slot, line});
+    place(slot, line, pin, true);
+  }
+  misses_ += static_cast<std::int64_t>(moves.in.size());
+  return moves;
+}
+
+RowCache::Moves RowCache::prefetch(std::span<const std::int64_t> slots) {
+  Moves moves;
+  const std::uint32_t pin = 2 * (step_ + 1);
+  std::vector<std::int64_t> missing;
+  for (const std::int64_t slot : slots) {
+    if (slot < 0) continue;
+    const std::int32_t at = line_of(slot);
+    if (at == kBelow) missing.push_back(slot);
+    if (at < 0) continue;
+    // A row of this step stays pinned as such; another one must not leave for those that come.
+    Line& line = lines_[static_cast<std::size_t>(at)];
+    line.recent = true;
+    if (is_pinned(line)) continue;
+    line.pin = pin;
+    ++pinned_;
+  }
+  for (const std::int64_t slot : missing) {
+    const std::int32_t line = take_line(moves);
+    if (line < 0) break;
+    moves.in.push_back({slot, line});
+    place(slot, line, pin, false);
+  }
+  prefetched_ += static_cast<std::int64_t>(moves.in.size());
+  return moves;
+}
+
+RowCache::Moves RowCache::flush() {
+  Moves moves;
+  for (std::size_t at = 0; at < lines_.size(); ++at) {
+    Line& line = lines_[at];
+    if (!line.changed) continue;
+    line.changed = line.pin == 2 * step_ + 1;  // those of a step that has not ended change again
+    if (rows_.row(line.slot).id != HostRow::kNoId)
+      moves.out.push_back({line.slot, static_cast<std::int64_t>(at)});
+  }
+  return moves;
+}
+
+}  // namespace hstu

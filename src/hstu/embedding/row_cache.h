@@ -1,0 +1,80 @@
+// RowCache: which rows of a table are in a cache of a fixed number of lines, and which leave it for others.
+// It moves nothing itself: it says what is to be moved. Rows that a step has looked up stay until it ends,
+// and those prefetched for the next step stay until it begins.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hstu/embedding/row_directory.h"
+
+namespace hstu {
+
+class RowCache {
+ public:
+  // Where a row is that has no line.
+  static constexpr std::int32_t kBelow = -1;    // in the memory below the cache
+  static constexpr std::int32_t kNowhere = -2;  // it has only its initial value
+
+  // `rows` must outlive it. Fewer than 2^31 lines.
+  RowCache(const RowDirectory& rows, std::int64_t lines);
+
+  std::int64_t lines() const { return static_cast<std::int64_t>(lines_.size()); }
+  std::int64_t bytes() const;
+  // The line of the row at `slot`, kBelow or kNowhere.
+  std::int32_t line_of(std::int64_t slot) const { return line_of_[static_cast<std::size_t>(slot)]; }
+
+  // New rows at `slots`, kNowhere; or rows that are in the memory below.
+  void add(std::span<const std::int64_t> slots, std::int32_t where);
+
+  struct Move {
+    std::int64_t slot, line;
+  };
+  struct Moves {
+    std::vector<Move> out;    // first: from lines to the memory below
+    std::vector<Move> in;     // from the memory below to lines
+    std::vector<Move> begin;  // rows that were nowhere
+  };
+  // Gives lines to the rows at `slots` (n, each once; negative ones are ignored), which will change in this
+  // step. Throws CacheTooSmall if the rows of the step do not fit.
+  Moves use(std::span<const std::int64_t> slots);
+  // Gives lines to rows that are below, as far as there is room beside the rows of this step.
+  Moves prefetch(std::span<const std::int64_t> slots);
+  // Ends the step.
+  void end_step() {
+    ++step_;
+    pinned_ = 0;
+  }
+  // All rows whose lines have changed since they came: out. They keep their lines.
+  Moves flush();
+
+  // Distinct rows of steps that had a line when they were looked up, and that had to be waited for; rows
+  // prefetched.
+  std::int64_t hits() const { return hits_; }
+  std::int64_t misses() const { return misses_; }
+  std::int64_t prefetched() const { return prefetched_; }
+
+ private:
+  struct Line {
+    std::int32_t slot = -1;  // -1: free
+    std::uint32_t pin = 0;   // 2 s + 1: looked up in step s; 2 s: prefetched for step s
+    bool changed = false;    // the row differs from that in the memory below
+    bool recent = false;     // used since the hand passed
+  };
+  bool is_pinned(const Line& line) const { return line.pin > 2 * step_; }
+  // A line for another row, or -1: all are pinned.
+  std::int32_t take_line(Moves& moves);
+  void place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool changed);
+
+  const RowDirectory& rows_;
+  std::vector<Line> lines_;
+  std::vector<std::int32_t> line_of_;  // by slot
+  std::vector<std::int32_t> free_;
+  std::int64_t hand_ = 0;  // of the clock (second chance)
+  std::uint32_t step_ = 1;
+  std::int64_t pinned_ = 0;  // lines
+  std::int64_t hits_ = 0, misses_ = 0, prefetched_ = 0;
+};
+
+}  // namespace hstu

@@ -1,0 +1,128 @@
+// Rows in host memory behind a cache: the same rows as without it, whatever comes and goes.
+#include "hstu/embedding/row_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "embedding/support.h"
+#include "hstu/base/error.h"
+#include "hstu/embedding/placed_row_store.h"
+#include "hstu/embedding/table_set.h"
+
+namespace hstu {
+namespace {
+
+using namespace testing_embedding;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Ids next_ids(RandomStream& random, std::int64_t rows) {
+  return some_ids(random, random.below(3) == 0 ? rows : rows / 20, 60);
+}
+
+// Thousands of steps of two parts through a cache that holds little more than one of them; prefetched rows
+// that the step before still updates, prefetches that were wrong, evaluation and checkpoints in between.
+TEST(RowCache, ChangesNoBitOverThousandsOfSteps) {
+  for (const RowOptimizerKind kind :
+       {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam}) {
+    TableConfig config{"item", 2000, 6};
+    EmbeddingTable plain(config, {.kind = kind}, 5);
+    config.cache_rows = 125;
+    TableSet cached({config}, {.kind = kind}, 5);
+    EmbeddingTable& table = cached[0];
+    RandomStream random{.key = 3};
+    Ids next = next_ids(random, config.rows);
+    for (int step = 0; step < 2000; ++step) {
+      for (const Ids& ids : {next, next_ids(random, config.rows)}) {
+        ASSERT_EQ(train_lookup(table, ids), train_lookup(plain, ids)) << step;
+        const auto gradients = random_values(ids.size() * 6, random.bits());
+        if (random.below(8) == 0) {
+          const Ids read = some_ids(random, config.rows, 400);
+          ASSERT_EQ(eval_lookup(table, read), eval_lookup(plain, read)) << step;
+        }
+        apply_gradients(table, ids, gradients.data(), 0.05);
+        apply_gradients(plain, ids, gradients.data(), 0.05);
+      }
+      next = next_ids(random, config.rows);
+      if (random.below(8) != 0) {
+        const Ids expected = random.below(8) == 0 ? next_ids(random, config.rows) : next;
+        cached.prefetch(std::vector{tensor(expected)});
+      }
+      cached.end_step();
+      if (step % 300 == 0 || step == 1999) {
+        const auto expected = rows_by_id(plain), found = rows_by_id(table);
+        ASSERT_EQ(found.size(), expected.size());
+        for (std::size_t r = 0; r < found.size(); ++r) {
+          ASSERT_EQ(found[r].id, expected[r].id);
+          ASSERT_EQ(found[r].values, expected[r].values) << step;
+          ASSERT_EQ(found[r].state, expected[r].state) << step;
+        }
+      }
+    }
+    const CacheCounts counts = table.placed()->counts();
+    EXPECT_GT(counts.prefetched, 10'000);
+    EXPECT_GT(counts.misses, 1000);
+    EXPECT_GT(counts.hits, 10'000);
+    const std::int64_t row_bytes = (config.dim + table.state_width()) * 4;
+    EXPECT_EQ(counts.bytes_in, (counts.misses + counts.prefetched) * row_bytes);
+  }
+}
+
+TEST(RowCache, HoldsTheRowsOfAStepUntilItEndsAndRefusesMore) {
+  TableConfig config{"item", 1000, 4};
+  config.cache_rows = 100;
+  TableSet tables({config}, {}, 1);
+  train_lookup(tables[0], range(0, 60));
+  try {
+    train_lookup(tables[0], range(50, 110));
+    FAIL() << "110 rows in a cache of 100";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("tables.item: a step reads 110 rows"),
+                                    HasSubstr("room for 100"), HasSubstr("device_memory")));
+  }
+  tables.end_step();
+  train_lookup(tables[0], range(50, 110));
+}
+
+// Lookups without updates would otherwise fill the cache with rows that may not leave.
+TEST(RowCache, ReleasesTheRowsOfStepsThatUpdateNothing) {
+  TableConfig config{"item", 1000, 4};
+  config.cache_rows = 10;
+  TableSet tables({config}, {}, 1);
+  for (std::int64_t step = 0; step < 100; ++step) {
+    train_lookup(tables[0], range(10 * step, 10 * step + 10));
+    tables.end_step();
+  }
+  EXPECT_EQ(tables.rows_alive(), 1000);
+}
+
+TEST(RowCache, EvaluatesMoreRowsThanItHolds) {
+  TableConfig config{"item", 1000, 4};
+  EmbeddingTable plain(config, {}, 1);
+  config.cache_rows = 10;
+  TableSet tables({config}, {}, 1);
+  const auto gradients = random_values(40, 1);
+  for (std::int64_t step = 0; step < 50; ++step) {
+    apply_gradients(tables[0], range(10 * step, 10 * step + 10), gradients.data(), 0.1);
+    apply_gradients(plain, range(10 * step, 10 * step + 10), gradients.data(), 0.1);
+    tables.end_step();
+  }
+  EXPECT_EQ(eval_lookup(tables[0], range(-2, 1002)), eval_lookup(plain, range(-2, 1002)));
+}
+
+TEST(RowCache, PrefetchesNoMoreThanThereIsRoomFor) {
+  RowDirectory rows(1000);
+  RowCache cache(rows, 100);
+  std::vector<std::int64_t> slots(200);
+  rows.create_slots(range(0, 200), slots.data());
+  cache.add(slots, RowCache::kBelow);
+  cache.use(std::span(slots).first(80));
+  EXPECT_EQ(cache.prefetch(std::span(slots).subspan(60, 140)).in.size(), 20u);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_GE(cache.line_of(slots[i]), 0);
+  cache.end_step();
+  EXPECT_EQ(cache.use(std::span(slots).subspan(60, 40)).in.size(), 0u) << "they have come";
+  EXPECT_EQ(cache.hits(), 40);
+}
+
+}  // namespace
+}  // namespace hstu
