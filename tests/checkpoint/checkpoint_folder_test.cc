@@ -37,16 +37,46 @@ TEST(CheckpointFolder, ListsByStepAndIgnoresWhatIsNoCheckpoint) {
   EXPECT_EQ(latest_checkpoint(folder)->path, folder / "step_123456789");
 }
 
+// A checkpoint that continues that of step `base`, or a whole one.
+void save(const Path& folder, std::int64_t step, std::int64_t base = -1) {
+  std::optional<CheckpointBase> link;
+  if (base >= 0) {
+    const Path path = folder / checkpoint_name(base);
+    link = {{path, read_checkpoint_manifest(path)}, 1};
+  }
+  save_checkpoint(folder, step, {}, nlohmann::json::object(), {}, link);
+}
+
 TEST(CheckpointFolder, PruningKeepsTheNewest) {
   const TemporaryFolder folder;
-  make(folder, {"step_00000001", "step_00000002", "step_00000003", "step_00000004"});
+  for (const int step : {1, 2, 3, 4}) save(folder, step);
   prune_checkpoints(folder, 4, 2);
   EXPECT_THAT(steps_of(folder), ElementsAre(3, 4));
 }
 
+TEST(CheckpointFolder, PruningKeepsWhatTheOthersContinue) {
+  const TemporaryFolder folder;
+  for (const int step : {1, 2, 5}) save(folder, step);
+  save(folder, 3, 2);
+  save(folder, 4, 1);
+  save(folder, 6, 5);
+  save(folder, 7, 5);
+  prune_checkpoints(folder, 7, 1, 4);
+  EXPECT_THAT(steps_of(folder), ElementsAre(1, 4, 5, 7));
+}
+
+TEST(CheckpointFolder, PruningRemovesNothingWhereAKeptManifestCannotBeRead) {
+  const TemporaryFolder folder;
+  for (const int step : {1, 2}) save(folder, step);
+  save(folder, 3, 1);
+  fs::resize_file(folder / "step_00000003" / "manifest.json", 40);
+  EXPECT_THROW(prune_checkpoints(folder, 3, 1), Error);
+  EXPECT_THAT(steps_of(folder), ElementsAre(1, 2, 3));
+}
+
 TEST(CheckpointFolder, PruningKeepsTheBest) {
   const TemporaryFolder folder;
-  make(folder, {"step_00000001", "step_00000002", "step_00000003", "step_00000004"});
+  for (const int step : {1, 2, 3, 4}) save(folder, step);
   set_link(folder, kBestLink, folder / "step_00000002");
   EXPECT_EQ(linked_checkpoint(folder, kBestLink)->step, 2);
   prune_checkpoints(folder, 4, 1, 2);
@@ -74,7 +104,7 @@ TEST(CheckpointFolder, ClearsWhatInterruptedSavesLeft) {
 
 TEST(CheckpointFolder, PruningNeverTouchesTheOneJustWrittenNorLaterOnes) {
   const TemporaryFolder folder;
-  make(folder, {"step_00000001", "step_00000002", "step_00000008", "step_00000009"});
+  for (const int step : {1, 2, 8, 9}) save(folder, step);
   prune_checkpoints(folder, 2, 1);
   EXPECT_THAT(steps_of(folder), ElementsAre(2, 8, 9));
 }

@@ -24,14 +24,17 @@ namespace fs = std::filesystem;
 
 constexpr int kKills = kSanitized ? 6 : 25;  // each start takes seconds under a sanitizer
 
-// Some 27 steps in 3 windows; ids outside their table; saves by three cadences, pruning, evaluations.
+// Some 27 steps in 3 windows; ids outside their table; saves by three cadences, pruning, evaluations; tables
+// that admit, evict and forget; checkpoints of changes.
 RunOptions busy_run(const Path& dataset) {
   RunOptions options = testing::small_run(dataset);
   options.training.batch_size = 8;
   options.features.item_rows = 10;
   options.evaluation.every_data_fraction = 0.2;
   options.evaluation.at_start = true;
-  options.checkpoint = {5, 4, 0, 1, 2, "auc"};
+  options.checkpoint = {5, 4, 0, 1, 2, "auc", true, 3};
+  options.tables.by_name["item"] = {.capacity = "6", .evict = Evict::lru_lfu, .admit_after = 4};
+  options.tables.by_name["user"] = {.capacity = "9", .evict = Evict::lru, .ttl = "2000s"};
   options.metrics.every_steps = 2;
   options.metrics.tensorboard = true;
   return options;
@@ -111,6 +114,12 @@ TEST_F(Kills, AnyNumberOfKillsChangesNeitherTheLastCheckpointNorTheLog) {
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(hstu("whole", {}, std::chrono::microseconds(-1)), 0) << read_file(folder_ / "terminal");
   const auto whole = std::chrono::steady_clock::now() - start;
+  Json tables;
+  for (const Json& line : testing::timeless_log(folder_ / "whole"))
+    if (line.at("event") == "train") tables = line.at("tables");
+  EXPECT_GT(tables["item"]["admitted"], 0);
+  EXPECT_GT(tables["item"]["evicted"], 0);
+  EXPECT_GT(tables["user"]["evicted"], 0);
   int kills = 0, runs = 0;
   while (kills < kKills) {
     const std::string name = fmt::format("run{}", runs++);

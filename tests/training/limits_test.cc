@@ -24,7 +24,7 @@ class LimitedRun : public RankedRun {
   // Everything but values that ranks round differently: ids, scores, steps and waiting ids of a table.
   std::string lives(const std::string& run, const std::string& table) const {
     const Checkpoint checkpoint(find_checkpoint(folder_ / run / "checkpoints", -1));
-    const SafetensorsFile file(checkpoint.file("tables/" + table));
+    const SafetensorsFile file = checkpoint.section("tables/" + table).file();
     std::string text;
     for (const char* name : {"ids", "waiting_ids", "waiting_counts"})
       text += fmt::format("{}: {}\n", name, fmt::join(file.column<std::int64_t>(name), " "));

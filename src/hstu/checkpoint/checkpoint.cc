@@ -14,13 +14,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What the checkpoint at `path` continues, read and checked. Null: it is whole.
+std::shared_ptr<const CheckpointLayer> base_of(const Path& path, const CheckpointManifest& manifest) {
+  if (!manifest.base) return nullptr;
+  const Path base = path.parent_path() / checkpoint_name(manifest.base->step);
+  try {
+    CheckpointLayer layer{base, read_checkpoint_manifest(base)};
+    check(layer.manifest.identity() == manifest.base->checksum, "{} is another checkpoint of that step",
+          base.string());
+    verify_checkpoint(base, layer.manifest);
+    return std::make_shared<const CheckpointLayer>(std::move(layer));
+  } catch (const Error& error) {
+    fail(
+        "{} has only what changed in tables since step {}, and the checkpoint of that step cannot be used: "
+        "{}",
+        path.string(), manifest.base->step, error.what());
+  }
+}
+
 // The newest other good checkpoint of the same folder.
 std::optional<CheckpointEntry> neighbour_of(const Path& path) {
   auto entries = list_checkpoints(path.parent_path().empty() ? Path(".") : path.parent_path());
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     if (entry->path.filename() == path.filename()) continue;
     try {
-      verify_checkpoint(entry->path, read_checkpoint_manifest(entry->path));
+      const CheckpointManifest manifest = read_checkpoint_manifest(entry->path);
+      verify_checkpoint(entry->path, manifest);
+      base_of(entry->path, manifest);
       return *entry;
     } catch (const Error&) {
       continue;
@@ -32,7 +52,8 @@ std::optional<CheckpointEntry> neighbour_of(const Path& path) {
 }  // namespace
 
 Path save_checkpoint(const Path& folder, std::int64_t step, std::span<const Section> sections,
-                     const nlohmann::json& state, const std::function<void()>& before_rename) {
+                     const nlohmann::json& state, const std::function<void()>& before_rename,
+                     const std::optional<CheckpointBase>& base) {
   Path path = folder / checkpoint_name(step);
   const bool replaces = fs::exists(path);
   const Path target = replaces ? Path(path.string() + ".new") : path;
@@ -42,8 +63,10 @@ Path save_checkpoint(const Path& folder, std::int64_t step, std::span<const Sect
   }
   StagedFolder staged(target);
   CheckpointManifest manifest{.step = step, .state = state, .tables = nlohmann::json::array(), .files = {}};
+  const CheckpointLayer* const layer = base ? &base->layer : nullptr;
+  if (base) manifest.base = {layer->manifest.step, layer->manifest.identity(), base->increments};
   for (const Section& section : sections) {
-    SectionWriter writer(staged.path(), section.name, manifest);
+    SectionWriter writer(staged.path(), section.name, manifest, layer);
     section.save(writer);
     writer.close();
   }
@@ -56,15 +79,17 @@ Path save_checkpoint(const Path& folder, std::int64_t step, std::span<const Sect
   return path;
 }
 
-Checkpoint::Checkpoint(Path path) : path_(std::move(path)) {
-  if (path_.filename().empty()) path_ = path_.parent_path();  // "step_00000042/"
+Checkpoint::Checkpoint(Path path) {
+  if (path.filename().empty()) path = path.parent_path();  // "step_00000042/"
   std::error_code ignored;
-  if (fs::is_symlink(path_, ignored) && fs::exists(path_)) path_ = fs::canonical(path_);  // "current"
+  if (fs::is_symlink(path, ignored) && fs::exists(path)) path = fs::canonical(path);  // "current"
+  layer_.path = std::move(path);
   try {
-    manifest_ = read_checkpoint_manifest(path_);
-    verify_checkpoint(path_, manifest_);
+    layer_.manifest = read_checkpoint_manifest(layer_.path);
+    verify_checkpoint(layer_.path, layer_.manifest);
+    base_ = base_of(layer_.path, layer_.manifest);
   } catch (const Error& error) {
-    const auto other = neighbour_of(path_);
+    const auto other = neighbour_of(layer_.path);
     fail("{}{}", error.what(),
          other ? fmt::format("; {0} is good: use step {1} (hstu train --from-step {1}, hstu eval "
                              "--checkpoint {1})",
@@ -77,12 +102,12 @@ void Checkpoint::load(std::span<const Section> sections) const {
   std::set<std::string> files;
   for (const Section& section : sections) {
     files.insert(section_file(section.name));
-    if (section.may_be_absent && !SectionReader::exists(section.name, manifest_)) continue;
-    section.load(SectionReader(path_, section.name, manifest_));
+    if (section.may_be_absent && !has(section.name)) continue;
+    section.load(this->section(section.name));
   }
-  for (const auto& [name, file] : manifest_.files) {
+  for (const auto& [name, file] : layer_.manifest.files) {
     check(files.contains(name), "{}: {} belongs to nothing in this model: the configuration changed",
-          path_.string(), name);
+          path().string(), name);
   }
 }
 

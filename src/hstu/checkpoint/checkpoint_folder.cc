@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -10,6 +11,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
+#include "hstu/checkpoint/manifest.h"
 
 namespace hstu {
 namespace {
@@ -113,9 +115,17 @@ void prune_checkpoints(const Path& folder, std::int64_t newest_step, std::int64_
                        std::int64_t best_step) {
   if (keep <= 0) return;
   auto entries = list_checkpoints(folder);
-  std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > newest_step; });
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < entries.size(); ++i)
-    if (entries[i].step != best_step) remove_folder(entries[i].path);
+  std::set<std::int64_t> kept;
+  std::int64_t newest = 0;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    const bool later = entry->step > newest_step;
+    if (!later && newest++ >= keep && entry->step != best_step) continue;
+    kept.insert(entry->step);
+    if (!fs::exists(entry->path / kManifestName)) continue;
+    if (const auto base = read_checkpoint_manifest(entry->path).base) kept.insert(base->step);
+  }
+  for (const CheckpointEntry& entry : entries)
+    if (!kept.contains(entry.step)) remove_folder(entry.path);
 }
 
 void replace_folder(const Path& replacement, const Path& path) {

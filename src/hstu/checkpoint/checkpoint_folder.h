@@ -38,8 +38,9 @@ std::optional<CheckpointEntry> linked_checkpoint(const Path& folder, const char*
 // Removes the folders and links that interrupted saves and removals left.
 void clear_leftovers(const Path& folder);
 
-// Removes all but the `keep` newest checkpoints with steps up to `newest_step`, and the one of `best_step`
-// (-1: none). Later steps belong to another course of the run and are not touched. keep <= 0 keeps all
+// Removes all but the `keep` newest checkpoints with steps up to `newest_step`, the one of `best_step` (-1:
+// none), and those that these continue. Throws Error, with nothing removed, if the manifest of one of them
+// cannot be read. Later steps belong to another course of the run and are not touched. keep <= 0 keeps all
 // checkpoints. Call it after the checkpoint of `newest_step` is complete.
 void prune_checkpoints(const Path& folder, std::int64_t newest_step, std::int64_t keep,
                        std::int64_t best_step = -1);

@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kFormat = "hstu-checkpoint";
-constexpr int kVersion = 1;
+constexpr int kVersion = 1, kVersionWithBase = 2;  // programs that know no base refuse the second
 
 // The exact text of a manifest file: the document with its own checksum.
 std::string sealed_text(json document) {
@@ -21,16 +21,28 @@ std::string sealed_text(json document) {
 
 }  // namespace
 
-void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& manifest) {
+std::string CheckpointManifest::identity() const {
+  const auto source = state.find("source");
+  return source == state.end() ? checksum : source->at("checksum").get<std::string>();
+}
+
+void write_checkpoint_manifest(const Path& folder, CheckpointManifest& manifest) {
   json files = json::object();
   for (const auto& [name, file] : manifest.files)
     files[name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
-  const json document = {{"format", kFormat},       {"version", kVersion},       {"step", manifest.step},
-                         {"state", manifest.state}, {"tables", manifest.tables}, {"files", files}};
+  json document = {{"format", kFormat},         {"version", manifest.base ? kVersionWithBase : kVersion},
+                   {"step", manifest.step},     {"state", manifest.state},
+                   {"tables", manifest.tables}, {"files", files}};
+  if (manifest.base) {
+    document["base"] = {{"step", manifest.base->step},
+                        {"checksum", manifest.base->checksum},
+                        {"increments", manifest.base->increments}};
+  }
   const std::string text = sealed_text(document);
   // NaN would be read back as null, without an error.
   require(json::parse(text)["state"] == manifest.state,
           "the state of a checkpoint holds a NaN or an infinity");
+  manifest.checksum = json::parse(text)["checksum"];
   write_file(folder / kManifestName, text);
 }
 
@@ -41,9 +53,10 @@ CheckpointManifest read_checkpoint_manifest(const Path& folder) {
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   check(document.is_object() && document.value("format", json()) == kFormat,
         "{} is not the manifest of a checkpoint, or it is torn", path.string());
-  check(document.value("version", json()) == kVersion,
-        "{}: expected version {}, found {}: use the hstu that wrote it", path.string(), kVersion,
-        document.value("version", json()).dump());
+  const json version = document.value("version", json());
+  check(version == kVersion || version == kVersionWithBase,
+        "{}: expected version {} or {}, found {}: use the hstu that wrote it", path.string(), kVersion,
+        kVersionWithBase, version.dump());
   check(sealed_text(document) == text, "{} was altered after it was written", path.string());
   try {
     CheckpointManifest manifest{.step = document.at("step").get<std::int64_t>(),
@@ -56,9 +69,17 @@ CheckpointManifest read_checkpoint_manifest(const Path& folder) {
             "{}: files: \"{}\" is not a file of this folder", path.string(), name);
       manifest.files[name] = {file.at("bytes").get<std::uint64_t>(), file.at("checksum").get<std::string>()};
     }
+    if (version == kVersionWithBase) {
+      const json& base = document.at("base");
+      manifest.base = {base.at("step").get<std::int64_t>(), base.at("checksum").get<std::string>(),
+                       base.at("increments").get<std::int64_t>()};
+    }
+    manifest.checksum = document.at("checksum").get<std::string>();
+    manifest.identity();  // which may lack what it needs
     return manifest;
   } catch (const json::exception& error) {
-    fail("{} lacks what a manifest of version {} holds: {}", path.string(), kVersion, json_problem(error));
+    fail("{} lacks what a manifest of version {} holds: {}", path.string(), version.dump(),
+         json_problem(error));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -18,15 +19,34 @@ struct ManifestFile {
   std::string checksum;  // XXH3-128, 32 hexadecimal digits
 };
 
+// The checkpoint that another one continues.
+struct CheckpointLink {
+  std::int64_t step = 0;
+  std::string checksum;         // identity() of its manifest
+  std::int64_t increments = 0;  // saves since then, with this one, without those of interruptions
+};
+
 struct CheckpointManifest {  // NOLINT(bugprone-exception-escape): a move of nlohmann::json throws nothing
   std::int64_t step = 0;
   nlohmann::json state;                       // values of the caller; descriptions of sections by name
   nlohmann::json tables;                      // array: descriptions of the sections "tables/..."
   std::map<std::string, ManifestFile> files;  // by path relative to the checkpoint, "/" between parts
+  std::optional<CheckpointLink> base = {};    // its tables have only what changed since this one
+  std::string checksum = {};                  // of the manifest; written last, and read
+
+  // What a link names: the checksum, or the one of the checkpoint that an export was made from.
+  std::string identity() const;
 };
 
-// Writes folder/manifest.json. Throws InternalError if `state` holds a value that JSON lacks (NaN, infinity).
-void write_checkpoint_manifest(const Path& folder, const CheckpointManifest& manifest);
+// A checkpoint's folder and its manifest.
+struct CheckpointLayer {  // NOLINT(bugprone-exception-escape): as above
+  Path path;
+  CheckpointManifest manifest;
+};
+
+// Writes folder/manifest.json and sets `manifest.checksum`. Throws InternalError if `state` holds a value
+// that JSON lacks (NaN, infinity).
+void write_checkpoint_manifest(const Path& folder, CheckpointManifest& manifest);
 
 // Reads folder/manifest.json. Throws Error naming the file if it is missing, torn, altered in any byte or of
 // another version.

@@ -33,8 +33,14 @@ std::string section_file(const std::string& name) {
   return name + ".safetensors";
 }
 
-SectionWriter::SectionWriter(Path folder, std::string name, CheckpointManifest& manifest)
-    : folder_(std::move(folder)), name_(std::move(name)), manifest_(manifest) {}
+SectionWriter::SectionWriter(Path folder, std::string name, CheckpointManifest& manifest,
+                             const CheckpointLayer* base)
+    : folder_(std::move(folder)), name_(std::move(name)), manifest_(manifest), base_(base) {}
+
+std::optional<SectionReader> SectionWriter::base() const {
+  if (base_ == nullptr || !SectionReader::exists(name_, base_->manifest)) return std::nullopt;
+  return SectionReader(base_->path, name_, base_->manifest);
+}
 
 void SectionWriter::describe(json description) {
   if (table_of(name_).empty()) {
@@ -65,10 +71,16 @@ void SectionWriter::close() {
   fault_point("save.file");
 }
 
-SectionReader::SectionReader(Path folder, std::string name, const CheckpointManifest& manifest)
-    : folder_(std::move(folder)), name_(std::move(name)), manifest_(manifest) {
-  check(exists(name_, manifest_), "{}: expected \"{}\", found none: it is of another model", folder_.string(),
+SectionReader::SectionReader(Path folder, std::string name, const CheckpointManifest& manifest,
+                             const CheckpointLayer* base)
+    : folder_(std::move(folder)), name_(std::move(name)), manifest_(&manifest), base_(base) {
+  check(exists(name_, manifest), "{}: expected \"{}\", found none: it is of another model", folder_.string(),
         name_);
+}
+
+std::optional<SectionReader> SectionReader::base() const {
+  if (base_ == nullptr || !exists(name_, base_->manifest)) return std::nullopt;
+  return SectionReader(base_->path, name_, base_->manifest);
 }
 
 const json* SectionReader::find_description(const std::string& name, const CheckpointManifest& manifest) {
@@ -84,7 +96,7 @@ bool SectionReader::exists(const std::string& name, const CheckpointManifest& ma
 }
 
 const json& SectionReader::description() const {
-  const json* const description = find_description(name_, manifest_);
+  const json* const description = find_description(name_, *manifest_);
   check(description != nullptr, "{}: the manifest does not describe \"{}\"", folder_.string(), name_);
   return *description;
 }

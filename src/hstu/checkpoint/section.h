@@ -16,33 +16,15 @@
 
 namespace hstu {
 
-// Writes the content of one section: a description, a file of tensors, or both.
-class SectionWriter {
- public:
-  // `folder`: of the checkpoint. Records what is written in `manifest`, which must outlive this object.
-  SectionWriter(Path folder, std::string name, CheckpointManifest& manifest);
-
-  // Small values, kept in the manifest. At most once.
-  void describe(nlohmann::json description);
-  // Opens the section's file. Data must follow in the order of `tensors`. At most once.
-  void begin(const std::vector<TensorSpec>& tensors);
-  void write(const void* data, std::size_t bytes);
-  void write(const Tensor& tensor) { write(tensor.raw(), tensor.bytes()); }
-  // Closes the file. Throws InternalError if the bytes written are fewer or more than the tensors hold.
-  void close();
-
- private:
-  Path folder_;
-  std::string name_;
-  CheckpointManifest& manifest_;
-  std::optional<SafetensorsWriter> file_;
-};
-
 // Reads the content of one section.
 class SectionReader {
  public:
-  // Throws Error if the checkpoint has no section of this name.
-  SectionReader(Path folder, std::string name, const CheckpointManifest& manifest);
+  // Throws Error if the checkpoint has no section of this name. `base`: of the checkpoint, if it has one.
+  SectionReader(Path folder, std::string name, const CheckpointManifest& manifest,
+                const CheckpointLayer* base = nullptr);
+
+  // The same section of the base; none: this one is whole.
+  std::optional<SectionReader> base() const;
 
   const Path& folder() const { return folder_; }  // of the checkpoint, for messages
   // The argument of describe(). Throws Error if the section has no description.
@@ -57,7 +39,36 @@ class SectionReader {
 
   Path folder_;
   std::string name_;
-  const CheckpointManifest& manifest_;
+  const CheckpointManifest* manifest_;
+  const CheckpointLayer* base_;
+};
+
+// Writes the content of one section: a description, a file of tensors, or both.
+class SectionWriter {
+ public:
+  // `folder`: of the checkpoint. Records what is written in `manifest`, which must outlive this object.
+  // `base`: see save_checkpoint.
+  SectionWriter(Path folder, std::string name, CheckpointManifest& manifest,
+                const CheckpointLayer* base = nullptr);
+
+  // The same section of the base, of which this one may keep the changes alone; none: it must be whole.
+  std::optional<SectionReader> base() const;
+
+  // Small values, kept in the manifest. At most once.
+  void describe(nlohmann::json description);
+  // Opens the section's file. Data must follow in the order of `tensors`. At most once.
+  void begin(const std::vector<TensorSpec>& tensors);
+  void write(const void* data, std::size_t bytes);
+  void write(const Tensor& tensor) { write(tensor.raw(), tensor.bytes()); }
+  // Closes the file. Throws InternalError if the bytes written are fewer or more than the tensors hold.
+  void close();
+
+ private:
+  Path folder_;
+  std::string name_;
+  CheckpointManifest& manifest_;
+  const CheckpointLayer* base_;
+  std::optional<SafetensorsWriter> file_;
 };
 
 std::string section_file(const std::string& name);  // relative to the checkpoint: "dense.safetensors"

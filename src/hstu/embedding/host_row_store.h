@@ -35,6 +35,10 @@ class HostRowStore final : public RowStore {
   void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
               double learning_rate) override;
   std::vector<Place> places_by_id() const override { return directory_.places_by_id(); }
+  std::int64_t begin_changes() override { return directory_.begin_changes(); }
+  std::vector<Place> changed_by_id(std::int64_t since) const override {
+    return directory_.changed_by_id(since);
+  }
   void read(std::span<const std::int64_t> slots, float* values, float* state) const override;
   void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) override;
   RowDirectory* directory() override { return &directory_; }

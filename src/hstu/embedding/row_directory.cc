@@ -53,7 +53,7 @@ std::vector<std::int64_t> RowDirectory::create_slots(std::span<const std::int64_
       free_.pop_back();
     }
     index_.insert(hash_of(ids[i]), slots[i]);
-    heads_[slots[i]] = {.id = ids[i]};
+    heads_[slots[i]] = {.id = ids[i], .updated = updates_};
     created.push_back(slots[i]);
   }
   if (records_created_) created_.insert(created_.end(), created.begin(), created.end());
@@ -77,11 +77,12 @@ std::vector<std::int64_t> RowDirectory::take_created() {
   return std::exchange(created_, {});
 }
 
-std::vector<RowDirectory::Place> RowDirectory::places_by_id() const {
+std::vector<RowDirectory::Place> RowDirectory::changed_by_id(std::int64_t since) const {
   std::vector<Place> places;
-  places.reserve(static_cast<std::size_t>(rows()));
+  if (since < 0) places.reserve(static_cast<std::size_t>(rows()));
   for (std::int64_t slot = 0; slot < slots_; ++slot)
-    if (heads_[slot].id != HostRow::kNoId) places.push_back({heads_[slot].id, slot});
+    if (heads_[slot].id != HostRow::kNoId && std::int64_t{heads_[slot].updated} > since)
+      places.push_back({heads_[slot].id, slot});
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.id < b.id; });
   return places;
 }

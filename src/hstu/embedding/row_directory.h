@@ -23,7 +23,7 @@ struct HostRow {
   std::int64_t id = kNoId;
   std::int64_t score = 0;
   std::uint32_t seen = kNew;  // the last step that trained the row; kNew: its first one has not ended
-  std::uint32_t updated = 0;  // number of the last update of the row
+  std::uint32_t updated = 0;  // number of the last update, creation or visit of the row
 };
 
 // Every result is the same for any number of threads and any order of first touches.
@@ -60,7 +60,7 @@ class RowDirectory {
   const HostRow& row(std::int64_t slot) const { return heads_[slot]; }
   // The slots of the rows that create_slots() added since the last call, which begins the record of them.
   std::vector<std::int64_t> take_created();
-  std::vector<Place> places_by_id() const;
+  std::vector<Place> places_by_id() const { return changed_by_id(-1); }
 
   // A number for an update; marks a row as updated by it. False: that update had the row before. Threads may
   // mark at the same time.
@@ -68,6 +68,10 @@ class RowDirectory {
   bool mark_updated(std::int64_t slot, std::uint32_t update) {
     return std::atomic_ref(heads_[slot].updated).exchange(update, std::memory_order_relaxed) != update;
   }
+  // RowStore::begin_changes() and changed_by_id(); touch() makes a row one of those that changed.
+  std::int64_t begin_changes() { return updates_++; }
+  std::vector<Place> changed_by_id(std::int64_t since) const;
+  void touch(HostRow& row) const { row.updated = updates_; }
 
  private:
   std::int64_t ids_;

@@ -82,6 +82,7 @@ void RowKeeper::visit(std::span<const std::int64_t> ids, std::span<const std::in
       }
       row.seen = static_cast<std::uint32_t>(step_);
       row.score = score_after(row.score, occurrences[i]);
+      rows_.touch(row);
     }
     const std::scoped_lock lock(mutex);
     counts_.hits += counts.hits;

@@ -72,9 +72,14 @@ class RowStore {
 
   // For checkpoints: every existing row by ascending id; valid until the store changes.
   virtual std::vector<Place> places_by_id() const = 0;
+  // For checkpoints that keep changes alone. begin_changes() gives a number, and changed_by_id() the rows
+  // that were created, updated or visited (row_keeper.h) after the call that gave it. A store that does not
+  // follow changes gives every row.
+  virtual std::int64_t begin_changes() { return -1; }
+  virtual std::vector<Place> changed_by_id(std::int64_t since) const;
   // values (n, D) and state (n, state_width) of the existing rows at `slots` (n); null: not asked for.
   virtual void read(std::span<const std::int64_t> slots, float* values, float* state) const = 0;
-  // Fills an empty store: ids (n) distinct, values (n, D), state (n, state_width).
+  // Adds rows: ids (n) distinct, without a row so far, values (n, D), state (n, state_width).
   virtual void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) = 0;
 
   // Of a store whose slots the host assigns, which a table with limits needs; else null.
@@ -82,5 +87,9 @@ class RowStore {
   // Of a store in the memory of a GPU; else null.
   virtual RowLines* lines() { return nullptr; }
 };
+
+inline std::vector<RowStore::Place> RowStore::changed_by_id(std::int64_t) const {
+  return places_by_id();
+}
 
 }  // namespace hstu

@@ -31,11 +31,16 @@ std::vector<std::int64_t> history_of(const EmbeddingTable& table, Places places)
   return both;
 }
 
+std::vector<EmbeddingTable::Place> places_of(const EmbeddingTable& table, RowsToSave which) {
+  return which == RowsToSave::all ? table.places_by_id() : table.changed_by_id();
+}
+
 class WholeTable final : public SavedRows {
  public:
-  explicit WholeTable(const EmbeddingTable& table)
-      : table_(table), places_(table.places_by_id()), ids_(ids_of(places_)) {}
+  WholeTable(const EmbeddingTable& table, RowsToSave which)
+      : table_(table), places_(places_of(table, which)), ids_(ids_of(places_)) {}
   std::span<const std::int64_t> ids() const override { return ids_; }
+  std::vector<std::int64_t> all_ids() override { return ids_of(table_.places_by_id()); }
   void read(std::size_t first, std::size_t count, bool state, float* out) override {
     read_places(table_, Places(places_).subspan(first, count), state, out);
   }
@@ -54,9 +59,11 @@ class WholeTable final : public SavedRows {
 
 // What rank 0 asks of the others.
 struct Question {
-  enum Kind : std::int64_t { ids, rows, state, history, waiting, counts, done };
+  enum Kind : std::int64_t { ids, all_ids, rows, state, history, waiting, counts, done };
   std::int64_t kind = done, table = 0;
-  std::int64_t low = 0, high = 0;  // rows, state and history: of the ids in [low, high)
+  // rows, state and history: of the ids in [low, high). ids: `low` is RowsToSave. done: 1 in `low` begins
+  // changes.
+  std::int64_t low = 0, high = 0;
 };
 
 Question asked(Question question, Communicator& comm) {
@@ -76,11 +83,12 @@ std::vector<T> to_rank_0(std::span<const T> mine, Communicator& comm) {
 // One rank's part of a split table.
 class PartOfTable {
  public:
-  explicit PartOfTable(const EmbeddingTable& table) : table_(table), places_(table.places_by_id()) {}
+  PartOfTable(const EmbeddingTable& table, RowsToSave which)
+      : table_(table), places_(places_of(table, which)) {}
 
-  std::vector<std::int64_t> send_ids(Communicator& comm) const {
-    const std::vector<std::int64_t> mine = ids_of(places_);
-    return to_rank_0(std::span<const std::int64_t>(mine), comm);
+  std::vector<std::int64_t> send_ids(Communicator& comm) const { return send_ids_of(places_, comm); }
+  std::vector<std::int64_t> send_all_ids(Communicator& comm) const {
+    return send_ids_of(table_.places_by_id(), comm);
   }
   std::vector<float> send_rows(const Question& question, Communicator& comm) const {
     const bool state = question.kind == Question::state;
@@ -103,6 +111,10 @@ class PartOfTable {
   }
 
  private:
+  static std::vector<std::int64_t> send_ids_of(Places places, Communicator& comm) {
+    const std::vector<std::int64_t> mine = ids_of(places);
+    return to_rank_0(std::span<const std::int64_t>(mine), comm);
+  }
   Places asked_for(const Question& question) const {
     const auto at = [&](std::int64_t id) {
       return std::lower_bound(places_.begin(), places_.end(), id,
@@ -118,14 +130,22 @@ class PartOfTable {
 // Rank 0's view.
 class SplitTable final : public SavedRows {
  public:
-  SplitTable(const TableSet& tables, std::size_t t)
+  SplitTable(const TableSet& tables, std::size_t t, RowsToSave which)
       : tables_(tables),
         t_(t),
-        mine_((ask({Question::ids, static_cast<std::int64_t>(t)}), tables[t])),
+        mine_(
+            (ask({Question::ids, static_cast<std::int64_t>(t), static_cast<std::int64_t>(which)}), tables[t]),
+            which),
         ids_(mine_.send_ids(tables.comm())) {
     std::sort(ids_.begin(), ids_.end());
   }
   std::span<const std::int64_t> ids() const override { return ids_; }
+  std::vector<std::int64_t> all_ids() override {
+    ask({Question::all_ids, static_cast<std::int64_t>(t_)});
+    std::vector<std::int64_t> all = mine_.send_all_ids(tables_.comm());
+    std::sort(all.begin(), all.end());
+    return all;
+  }
 
   void read(std::size_t first, std::size_t count, bool state, float* out) override {
     if (count == 0) return;
@@ -197,31 +217,35 @@ RowCounts sum_over_ranks(RowCounts counts, Communicator& comm) {
   return counts;
 }
 
-std::unique_ptr<SavedRows> saved_rows(const TableSet& tables, std::size_t t) {
-  if (tables.is_split()) return std::make_unique<SplitTable>(tables, t);
-  return std::make_unique<WholeTable>(tables[t]);
+std::unique_ptr<SavedRows> saved_rows(const TableSet& tables, std::size_t t, RowsToSave which) {
+  if (tables.is_split()) return std::make_unique<SplitTable>(tables, t, which);
+  return std::make_unique<WholeTable>(tables[t], which);
 }
 
-void serve_rows(const TableSet& tables) {
+void serve_rows(TableSet& tables) {
   if (!tables.is_split()) return;
   std::unique_ptr<PartOfTable> part;
   Communicator& comm = tables.comm();
-  for (Question q = asked({}, comm); q.kind != Question::done; q = asked({}, comm)) {
+  Question q = asked({}, comm);
+  for (; q.kind != Question::done; q = asked({}, comm)) {
+    const EmbeddingTable& table = tables[static_cast<std::size_t>(q.table)];
     if (q.kind == Question::rows || q.kind == Question::state) part->send_rows(q, comm);
     if (q.kind == Question::history) part->send_history(q, comm);
     if (q.kind == Question::waiting) part->send_waiting(comm);
-    if (q.kind == Question::counts)
-      sum_over_ranks(tables[static_cast<std::size_t>(q.table)].keeper()->counts(), comm);
+    if (q.kind == Question::counts) sum_over_ranks(table.keeper()->counts(), comm);
+    if (q.kind == Question::all_ids) part->send_all_ids(comm);
     if (q.kind != Question::ids) continue;
-    part = std::make_unique<PartOfTable>(tables[static_cast<std::size_t>(q.table)]);
+    part = std::make_unique<PartOfTable>(table, static_cast<RowsToSave>(q.low));
     part->send_ids(comm);
   }
+  if (q.low == 1) tables.begin_changes();
 }
 
 ServedRows::~ServedRows() {
+  if (begins_changes_) tables_.begin_changes();
   if (!tables_.is_split()) return;
   try {
-    asked({}, tables_.comm());
+    asked({.low = begins_changes_ ? 1 : 0}, tables_.comm());
   } catch (const Error&) {  // a rank has ended: the next collective reports it
   }
 }

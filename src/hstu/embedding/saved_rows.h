@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "hstu/embedding/table_set.h"
 
@@ -14,6 +15,8 @@ class SavedRows {
  public:
   virtual ~SavedRows() = default;
   virtual std::span<const std::int64_t> ids() const = 0;  // (n) ascending
+  // Of every row, also where ids() are those of changed rows.
+  virtual std::vector<std::int64_t> all_ids() = 0;
   // The values (count, D), or the optimizer's state (count, state_width), of rows `first` .. `first + count`
   // - 1.
   virtual void read(std::size_t first, std::size_t count, bool state, float* out) = 0;
@@ -24,10 +27,12 @@ class SavedRows {
   virtual RowCounts counts() = 0;
 };
 
-// Of table t. The table must not change while it is read. Split tables: rank 0 calls this, and every other
-// rank is in serve_rows(), which ends with the ServedRows of rank 0.
-std::unique_ptr<SavedRows> saved_rows(const TableSet& tables, std::size_t t);
-void serve_rows(const TableSet& tables);
+// Of table t: all rows, or those of EmbeddingTable::changed_by_id(). The table must not change while it is
+// read. Split tables: rank 0 calls this, and every other rank is in serve_rows(), which ends with the
+// ServedRows of rank 0.
+enum class RowsToSave : std::int64_t { all, changed };
+std::unique_ptr<SavedRows> saved_rows(const TableSet& tables, std::size_t t, RowsToSave which);
+void serve_rows(TableSet& tables);
 
 // All ranks call it together.
 RowCounts sum_over_ranks(RowCounts counts, Communicator& comm);
@@ -35,13 +40,16 @@ RowCounts sum_over_ranks(RowCounts counts, Communicator& comm);
 // Ends serve_rows() on the other ranks when it is destroyed, also after an error.
 class ServedRows {
  public:
-  explicit ServedRows(const TableSet& tables) : tables_(tables) {}
+  explicit ServedRows(TableSet& tables) : tables_(tables) {}
   ~ServedRows();
+  // TableSet::begin_changes() on all ranks: every row has been saved.
+  void begin_changes() { begins_changes_ = true; }
   ServedRows(const ServedRows&) = delete;
   ServedRows& operator=(const ServedRows&) = delete;
 
  private:
-  const TableSet& tables_;
+  TableSet& tables_;
+  bool begins_changes_ = false;
 };
 
 }  // namespace hstu

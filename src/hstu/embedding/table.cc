@@ -108,8 +108,6 @@ void EmbeddingTable::read(std::span<const Place> places, float* values, float* s
 }
 
 void EmbeddingTable::restore(std::span<const std::int64_t> ids, const float* values, const float* state) {
-  require(rows_alive() == 0, "table \"{}\": expected an empty table, found {} rows", config_.name,
-          rows_alive());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     check(ids[i] >= 0 && ids[i] < config_.rows && (i == 0 || ids[i - 1] < ids[i]),
           "table \"{}\": expected ascending ids from 0 to {}, found id {} at row {}", config_.name,

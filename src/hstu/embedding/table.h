@@ -74,11 +74,14 @@ class EmbeddingTable {
 
   // For checkpoints: every existing row by ascending id; valid until the table changes.
   std::vector<Place> places_by_id() const { return store_->places_by_id(); }
+  // Those that were created, updated or visited after the last begin_changes(); all, before the first one.
+  std::vector<Place> changed_by_id() const { return store_->changed_by_id(changes_); }
+  void begin_changes() { changes_ = store_->begin_changes(); }
   // values (n, D) and state (n, state_width) of the rows at `places` (n); null: not asked for.
   void read(std::span<const Place> places, float* values, float* state) const;
 
-  // Fills an empty table: ids (n) strictly ascending, values (n, D), state (n, state_width), without the rows
-  // that other ranks own. Throws Error if ids are out of order or outside [0, V).
+  // Adds rows: ids (n) strictly ascending, without rows so far, values (n, D), state (n, state_width);
+  // without those that other ranks own. Throws Error if ids are out of order or outside [0, V).
   void restore(std::span<const std::int64_t> ids, const float* values, const float* state);
 
   // Of a table with limits, else null. The end of a step is in row_visits.h.
@@ -106,6 +109,7 @@ class EmbeddingTable {
   RowOptimizer optimizer_;
   std::uint64_t key_;
   RowOwners owners_;
+  std::int64_t changes_ = -1;  // of RowStore::begin_changes()
   std::unique_ptr<RowStore> store_;
   PlacedRowStore* placed_ = nullptr;   // store_, if it is one
   std::unique_ptr<RowKeeper> keeper_;  // of a table with limits

@@ -1,12 +1,14 @@
 #include "hstu/embedding/table_section.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <span>
 
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
 #include "hstu/embedding/saved_rows.h"
+#include "hstu/embedding/saved_table.h"
 
 namespace hstu {
 namespace {
@@ -84,15 +86,54 @@ void write_limits(SavedRows& rows, const WaitingIds::List& waiting, SectionWrite
   writer.write(waiting.counts.data(), waiting.counts.size() * sizeof(std::int64_t));
 }
 
+// Whether a section of changes may follow the section `before`: scores have a meaning for one eviction alone.
+bool continues(const json& before, const json& now) {
+  const auto eviction = [](const json& of) { return of.contains("limits") ? of["limits"]["evict"] : json(); };
+  return identity_of(before) == identity_of(now) && eviction(before) == eviction(now);
+}
+
+// The rows of `before` that do not exist any more, and the number of rows now.
+struct Alive {
+  std::vector<std::int64_t> gone;
+  std::int64_t rows = 0;
+};
+Alive compare(std::span<const std::int64_t> before, bool rows_may_leave, SavedRows& changed) {
+  Alive alive;
+  if (rows_may_leave) {
+    const std::vector<std::int64_t> now = changed.all_ids();
+    std::set_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(alive.gone));
+    alive.rows = static_cast<std::int64_t>(now.size());
+  } else {
+    std::vector<std::int64_t> all;
+    const std::span<const std::int64_t> ids = changed.ids();
+    std::set_union(before.begin(), before.end(), ids.begin(), ids.end(), std::back_inserter(all));
+    alive.rows = static_cast<std::int64_t>(all.size());
+  }
+  return alive;
+}
+
 void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
   const EmbeddingTable& table = tables[t];
-  const std::unique_ptr<SavedRows> rows = saved_rows(tables, t);
-  const auto n = static_cast<std::int64_t>(rows->ids().size());
+  const RowKeeper* const keeper = table.keeper();
   json description = identity(table);
-  description["rows_alive"] = n;
+  if (keeper != nullptr) description["limits"] = {{"evict", word_of(kEvictions, keeper->limits().evict)}};
+  const auto base = writer.base();
+  const bool is_increment = base && continues(base->description(), description);
+  const std::unique_ptr<SavedRows> rows =
+      saved_rows(tables, t, is_increment ? RowsToSave::changed : RowsToSave::all);
+  const auto n = static_cast<std::int64_t>(rows->ids().size());
   std::vector<TensorSpec> tensors{{"ids", DType::i64, {n}}};  // 64-bit numbers first, which aligns them
+  Alive alive{{}, n};
+  if (is_increment) {
+    const SafetensorsFile before = base->file();
+    alive = compare(before.column<std::int64_t>("ids"), keeper != nullptr, *rows);
+    const auto gone = static_cast<std::int64_t>(alive.gone.size());
+    description["increment"] = {{"rows", n}, {"gone", gone}};
+    tensors.push_back({"gone", DType::i64, {gone}});
+  }
+  description["rows_alive"] = alive.rows;
   WaitingIds::List waiting;
-  if (const RowKeeper* const keeper = table.keeper()) {
+  if (keeper != nullptr) {
     waiting = rows->waiting();
     const auto m = static_cast<std::int64_t>(waiting.ids.size());
     description["limits"] = limits_of(*keeper, rows->counts(), waiting.ids.size());
@@ -105,48 +146,37 @@ void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
   writer.describe(std::move(description));
   writer.begin(tensors);
   writer.write(rows->ids().data(), rows->ids().size_bytes());
-  if (table.keeper() != nullptr) write_limits(*rows, waiting, writer);
+  writer.write(alive.gone.data(), alive.gone.size() * sizeof(std::int64_t));
+  if (keeper != nullptr) write_limits(*rows, waiting, writer);
   write_rows(table, *rows, false, writer);
   write_rows(table, *rows, true, writer);
 }
 
 // Of a table without limits nothing; scores have a meaning for the eviction that counted them alone.
-void load_limits(EmbeddingTable& table, const json& limits, const SafetensorsFile& file,
-                 std::span<const std::int64_t> ids) {
-  RowKeeper& keeper = *table.keeper();
-  const bool same = limits.at("evict") == word_of(kEvictions, keeper.limits().evict);
-  const auto n = static_cast<std::int64_t>(ids.size());
-  const auto m = limits.at("waiting").get<std::int64_t>();
-  const auto history = file.values<std::int64_t>("history", {n, 2});
+void load_limits(EmbeddingTable& table, const SavedTable& saved) {
+  const json& limits = saved.description().at("limits");
+  const bool same = limits.at("evict") == word_of(kEvictions, table.keeper()->limits().evict);
   std::vector<std::int64_t> seen, scores;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    seen.push_back(history[2 * i]);
-    scores.push_back(same ? history[2 * i + 1] : 0);
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    seen.push_back(saved.history(i)[0]);
+    scores.push_back(same ? saved.history(i)[1] : 0);
   }
   RowKeeper::State state;
   state.step = limits.at("step").get<std::int64_t>();
   state.time = limits.at("time").get<std::int64_t>();
   state.history = limits.at("history").get<decltype(state.history)>();
   state.counts = counts_of(limits.at("counts"));
-  table.restore_history(state, ids, seen, scores, file.values<std::int64_t>("waiting_ids", {m}),
-                        file.values<std::int64_t>("waiting_counts", {m}));
+  table.restore_history(state, saved.ids(), seen, scores, saved.waiting_ids(), saved.waiting_counts());
 }
 
 void load(EmbeddingTable& table, const SectionReader& reader) {
-  json saved = reader.description();
-  const auto n = saved.at("rows_alive").get<std::int64_t>();
-  saved.erase("rows_alive");
-  const json limits = saved.value("limits", json());
-  saved.erase("limits");
-  const json expected = identity(table);
-  check(saved == expected,
+  const json expected = identity(table), found = identity_of(reader.description());
+  check(found == expected,
         "{}: embedding table {}: expected {}, found {}: the configuration or the seed changed",
-        reader.folder().string(), table.config().name, expected.dump(), saved.dump());
-  const SafetensorsFile file = reader.file();
-  const auto ids = file.values<std::int64_t>("ids", {n});
-  table.restore(ids, file.values<float>("rows", {n, table.config().dim}).data(),
-                file.values<float>("state", {n, table.state_width()}).data());
-  if (table.keeper() != nullptr && limits.is_object()) load_limits(table, limits, file, ids);
+        reader.folder().string(), table.config().name, expected.dump(), found.dump());
+  const SavedTable saved(reader);
+  restore_rows(table, saved, true);
+  if (table.keeper() != nullptr && saved.description().contains("limits")) load_limits(table, saved);
 }
 
 }  // namespace
@@ -155,6 +185,31 @@ json to_json(const RowCounts& counts) {
   return {{"inserted", counts.inserted}, {"admitted", counts.admitted}, {"refused", counts.refused},
           {"evicted", counts.evicted},   {"expired", counts.expired},   {"hits", counts.hits},
           {"misses", counts.misses}};
+}
+
+void restore_rows(EmbeddingTable& table, const SavedTable& saved, bool with_state) {
+  const auto width = static_cast<std::size_t>(table.state_width());
+  std::vector<std::int64_t> ids;
+  std::vector<float> rows, state;
+  for (const bool changed : {false, true}) {
+    for (std::size_t i = 0; i <= saved.size(); ++i) {
+      if (ids.size() == kBlockRows || (i == saved.size() && !ids.empty())) {
+        table.restore(ids, rows.data(), state.data());
+        ids.clear();
+        rows.clear();
+        state.clear();
+      }
+      if (i == saved.size() || saved.is_changed(i) != changed || saved.ids()[i] >= table.config().rows)
+        continue;
+      ids.push_back(saved.ids()[i]);
+      rows.insert(rows.end(), saved.row(i).begin(), saved.row(i).end());
+      if (with_state)
+        state.insert(state.end(), saved.state(i).begin(), saved.state(i).end());
+      else
+        state.resize(state.size() + width, 0.0f);
+    }
+    if (!changed) table.begin_changes();
+  }
 }
 
 std::vector<Section> table_sections(TableSet& tables) {

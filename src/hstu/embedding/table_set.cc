@@ -219,6 +219,10 @@ bool TableSet::any_limits() const {
   return std::any_of(tables_.begin(), tables_.end(), [](const auto& t) { return t->keeper() != nullptr; });
 }
 
+void TableSet::begin_changes() {
+  for (const auto& table : tables_) table->begin_changes();
+}
+
 std::int64_t TableSet::bytes() const {
   std::int64_t bytes = 0;
   for (const auto& table : tables_) bytes += table->bytes();

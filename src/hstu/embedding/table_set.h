@@ -100,6 +100,8 @@ class TableSet {
   std::int64_t rows_alive() const;
   std::int64_t bytes() const;
   bool any_limits() const;
+  // For checkpoints that keep changes alone: EmbeddingTable::begin_changes() of all tables.
+  void begin_changes();
 
  private:
   RowSelection::OfTable place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,

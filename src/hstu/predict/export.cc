@@ -38,15 +38,12 @@ RunOptions exported(RunOptions options) {
 
 // The rows of the checkpoint without their optimizer's state.
 void copy_rows(const Checkpoint& checkpoint, EmbeddingTable& table) {
-  const SafetensorsFile file(checkpoint.file("tables/" + table.config().name));
-  const auto ids = file.column<std::int64_t>("ids");
-  const auto rows = file.values<float>("rows", {static_cast<std::int64_t>(ids.size()), table.config().dim});
-  table.restore(ids, rows.data(), nullptr);
+  restore_rows(table, SavedTable(checkpoint.section("tables/" + table.config().name)), false);
 }
 
 void write_weights(const Checkpoint& checkpoint, Learner& learner, const Path& folder) {
   const Section dense = parameters_section(learner.model->parameters().all());
-  dense.load(SectionReader(checkpoint.path(), dense.name, checkpoint.manifest()));
+  dense.load(checkpoint.section(dense.name));
   std::vector<Section> sections = table_sections(learner.tables);
   for (std::size_t t = 0; t < learner.tables.size(); ++t) copy_rows(checkpoint, learner.tables[t]);
   sections.push_back(dense);

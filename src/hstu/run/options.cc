@@ -228,6 +228,11 @@ void describe(ConfigFields& f, CheckpointSection& o) {
           "keep the checkpoint of the best evaluation too, by this metric: auc, gauc, gauc_mean, accuracy, "
           "ne, log_loss, or with evaluation.ranking_k mrr, ndcg@K, recall@K; \"\": not",
           rule::parsed_by(check_metric));
+  f.field(
+      "incremental", o.incremental,
+      "save only those rows of tables that changed since the last whole checkpoint, which is kept as long "
+      "as one needs it");
+  f.field("full_every", o.full_every, "incremental: every so many saves are whole", rule::between(1, 1e6));
 }
 
 void describe(ConfigFields& f, WarmStartSection& o) {

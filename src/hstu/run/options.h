@@ -144,6 +144,8 @@ struct CheckpointSection {
   std::int64_t every_windows = 0;
   std::int64_t keep = 2;
   std::string best = {};  // a metric of run/best_evaluation.h; "": no best checkpoint is kept
+  bool incremental = false;
+  std::int64_t full_every = 10;  // incremental: saves
 };
 
 struct WarmStartSection {

@@ -1,5 +1,7 @@
 #include "hstu/run/state.h"
 
+#include <algorithm>
+
 #include "hstu/base/text.h"
 
 namespace hstu {
@@ -52,11 +54,12 @@ std::string text_in_state(const Checkpoint& checkpoint, const char* key) {
 }  // namespace
 
 Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, const std::string& reason,
-              std::vector<Section> sections, const std::function<void()>& before_rename) {
+              std::vector<Section> sections, const std::function<void()>& before_rename,
+              const std::optional<CheckpointBase>& base) {
   sections.push_back(state_section(state));
   return save_checkpoint(checkpoints, state.step, sections,
                          {{"dataset", origin.dataset}, {"config", origin.config}, {"reason", reason}},
-                         before_rename);
+                         before_rename, base);
 }
 
 RunState load_run(const Checkpoint& checkpoint, std::vector<Section> sections) {
@@ -85,6 +88,14 @@ std::string saved_dataset(const Checkpoint& checkpoint) {
 
 RunOptions saved_options(const Checkpoint& checkpoint) {
   return parse_config<RunOptions>(text_in_state(checkpoint, "config"), checkpoint.path().string());
+}
+
+void link_best(const Path& checkpoints, const BestEvaluation& best) {
+  const Path path = checkpoints / checkpoint_name(std::max<std::int64_t>(best.step, 0));
+  if (best.step >= 0 && std::filesystem::exists(path))
+    set_link(checkpoints, kBestLink, path);
+  else
+    remove_link(checkpoints, kBestLink);
 }
 
 Path find_checkpoint(const Path& checkpoints, std::int64_t step) {

@@ -40,9 +40,10 @@ struct RunOrigin {
 };
 
 // Writes RUN/checkpoints/step_N with `sections` and the state. `reason` distinguishes two saves of one step.
-// `before_rename`: see save_checkpoint.
+// `before_rename`, `base`: see save_checkpoint.
 Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, const std::string& reason,
-              std::vector<Section> sections, const std::function<void()>& before_rename = {});
+              std::vector<Section> sections, const std::function<void()>& before_rename = {},
+              const std::optional<CheckpointBase>& base = std::nullopt);
 
 // Fills the sections from a checkpoint and returns the state. Throws Error if its sections do not fit.
 RunState load_run(const Checkpoint& checkpoint, std::vector<Section> sections);
@@ -53,6 +54,9 @@ RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vec
 std::string saved_reason(const Checkpoint& checkpoint);
 std::string saved_dataset(const Checkpoint& checkpoint);
 RunOptions saved_options(const Checkpoint& checkpoint);
+
+// Points the link `best` to the checkpoint of the best evaluation, or removes it where there is none.
+void link_best(const Path& checkpoints, const BestEvaluation& best);
 
 // The checkpoint of a step (-1: the newest) in RUN/checkpoints. UsageError listing the existing steps.
 Path find_checkpoint(const Path& checkpoints, std::int64_t step);

@@ -7,8 +7,8 @@
 
 #include "hstu/base/text.h"
 #include "hstu/checkpoint/checkpoint.h"
-#include "hstu/checkpoint/safetensors.h"
 #include "hstu/config/config_source.h"
+#include "hstu/embedding/table_section.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/state.h"
 
@@ -101,7 +101,11 @@ class Pairing {
 
 void take_parameters(WarmStartReport& report, const Names& names, const Checkpoint& checkpoint,
                      const NamedTensors& parameters, const Stream& stream) {
-  const SafetensorsFile file(checkpoint.file("dense"));
+  if (!checkpoint.has("dense")) {  // an export of tables
+    for (const Parameter* p : parameters) report.initial.push_back(p->name);
+    return;
+  }
+  const SafetensorsFile file = checkpoint.section("dense").file();
   std::vector<std::string> mine, theirs;
   std::map<std::string, TensorSpec> specs;
   for (const Parameter* p : parameters) mine.push_back(p->name);
@@ -121,17 +125,6 @@ void take_parameters(WarmStartReport& report, const Names& names, const Checkpoi
   }
 }
 
-// Takes the rows with ids in this table's range; their optimizer state is zero.
-void take_rows(WarmStartReport& report, const SafetensorsFile& file, std::int64_t n, EmbeddingTable& table) {
-  const std::int64_t dim = table.config().dim;
-  auto ids = file.values<std::int64_t>("ids", {n});
-  ids = ids.first(
-      static_cast<std::size_t>(std::lower_bound(ids.begin(), ids.end(), table.config().rows) - ids.begin()));
-  const std::vector<float> state(ids.size() * static_cast<std::size_t>(table.state_width()), 0.0f);
-  table.restore(ids, file.values<float>("rows", {n, dim}).data(), state.data());
-  report.rows += static_cast<std::int64_t>(ids.size());
-}
-
 void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& checkpoint,
                  TableSet& tables) {
   std::vector<std::string> mine, theirs;
@@ -147,8 +140,10 @@ void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& 
     pairing.pair(table.config().name, [&](const std::string& name) -> std::string {
       const auto dim = saved.at(name).at("dim").get<std::int64_t>();
       if (dim != table.config().dim) return fmt::format("width {} there, {} here", dim, table.config().dim);
-      const SafetensorsFile file(checkpoint.file("tables/" + name));
-      take_rows(report, file, saved.at(name).at("rows_alive").get<std::int64_t>(), table);
+      const SavedTable rows(checkpoint.section("tables/" + name));
+      restore_rows(table, rows, false);
+      const auto ids = rows.ids();
+      report.rows += std::lower_bound(ids.begin(), ids.end(), table.config().rows) - ids.begin();
       return "";
     });
   }

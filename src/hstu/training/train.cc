@@ -10,6 +10,7 @@
 #include "hstu/base/terminal.h"
 #include "hstu/embedding/saved_rows.h"
 #include "hstu/run/bad_id_warning.h"
+#include "hstu/run/base_cadence.h"
 #include "hstu/run/cadence.h"
 #include "hstu/run/lock.h"
 #include "hstu/run/log.h"
@@ -53,7 +54,8 @@ class Run {
         record_(rewind()),
         log_(request.folder.metrics(), facts(), request.options.metrics, state_.samples,
              experiment_.samples_until(last_step_), record_.training_seconds),
-        save_cadence_(request.options.checkpoint, Clock::now()) {
+        save_cadence_(request.options.checkpoint, Clock::now()),
+        bases_(request.options.checkpoint, checkpoint_) {
     check_agreement(experiment_, request.version, state_.step, comm_);
   }
 
@@ -281,12 +283,16 @@ class Run {
     fault_point("save.begin");
     const Clock::time_point start = Clock::now();
     Path path;
+    const std::optional<CheckpointBase> base = bases_.base_of(state_.step, reason);
     announce(Turn::save, comm_);
     comm_.enter("save");
     try {
-      const ServedRows served(experiment_.learner().tables);
-      path = save_run(request_.folder.checkpoints(), origin(), state_, reason, state_sections(),
-                      [&] { log_.checkpoint(state_, reason, seconds_since(start)); });
+      ServedRows served(experiment_.learner().tables);
+      path = save_run(
+          request_.folder.checkpoints(), origin(), state_, reason, state_sections(),
+          [&] { log_.checkpoint(state_, reason, seconds_since(start)); }, base);
+      if (!base) served.begin_changes();
+      bases_.saved(path, base);
     } catch (const InternalError&) {
       throw;
     } catch (const NotFiniteError& error) {
@@ -319,22 +325,13 @@ class Run {
     try {
       fault_point("save.renamed");
       set_link(checkpoints, kCurrentLink, newest);
-      link_best();
+      link_best(checkpoints, state_.best);
       fault_point("save.prune");
       clear_leftovers(checkpoints);
       prune_checkpoints(checkpoints, state_.step, request_.options.checkpoint.keep, state_.best.step);
     } catch (const Error& error) {
       tell("\nWARNING: {}\n", error.what());
     }
-  }
-
-  void link_best() const {
-    const Path checkpoints = request_.folder.checkpoints();
-    const Path best = checkpoints / checkpoint_name(std::max<std::int64_t>(state_.best.step, 0));
-    if (state_.best.step >= 0 && std::filesystem::exists(best))
-      set_link(checkpoints, kBestLink, best);
-    else
-      remove_link(checkpoints, kBestLink);
   }
 
   TrainResult finish(const std::string& reason) {
@@ -383,6 +380,7 @@ class Run {
   std::int64_t samples_without_time_ = record_.begun ? 0 : state_.samples;
   RunLog log_;
   SaveCadence save_cadence_;
+  BaseCadence bases_;
 };
 
 }  // namespace

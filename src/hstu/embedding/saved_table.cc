@@ -1,0 +1,91 @@
+#include "hstu/embedding/saved_table.h"
+
+#include <string>
+#include <utility>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+
+nlohmann::json identity_of(nlohmann::json description) {
+  for (const char* varying : {"rows_alive", "limits", "increment"}) description.erase(varying);
+  return description;
+}
+
+SavedTable::Layer::Layer(const SectionReader& section)
+    : folder(section.folder()), description(section.description()), file(section.file()) {
+  const auto dim = description.at("dim").get<std::int64_t>();
+  const std::int64_t width = description.value("state_width", std::int64_t{0});
+  ids = file.column<std::int64_t>("ids");
+  const auto n = static_cast<std::int64_t>(ids.size());
+  rows = file.values<float>("rows", {n, dim});
+  if (width > 0) state = file.values<float>("state", {n, width});
+  if (description.contains("limits")) history = file.values<std::int64_t>("history", {n, 2});
+  if (description.contains("increment")) gone = file.column<std::int64_t>("gone");
+  const auto check_ascending = [&](std::span<const std::int64_t> list, const char* name) {
+    for (std::size_t i = 1; i < list.size(); ++i)
+      check(list[i - 1] < list[i], "{}: table {}: expected ascending {}, found {} after {}", folder.string(),
+            description.at("name").dump(), name, list[i], list[i - 1]);
+  };
+  check_ascending(ids, "ids");
+  check_ascending(gone, "ids of rows that are gone");
+}
+
+SavedTable::SavedTable(const SectionReader& section) {
+  if (section.description().contains("increment")) {
+    const auto base = section.base();
+    check(base.has_value(), "{}: table {} has only changes, and what they change is not known",
+          section.folder().string(), section.description().at("name").dump());
+    layers_.push_back(std::make_unique<Layer>(*base));
+    apply(section);
+  } else {
+    layers_.push_back(std::make_unique<Layer>(section));
+  }
+  dim_ = description().at("dim").get<std::int64_t>();
+  state_width_ = description().value("state_width", std::int64_t{0});
+}
+
+void SavedTable::apply(const SectionReader& section) {
+  auto layer = std::make_unique<Layer>(section);
+  const nlohmann::json expected = identity_of(description()), found = identity_of(layer->description);
+  check(expected == found && description().contains("limits") == layer->description.contains("limits"),
+        "{}: expected the table {}, found {}: it continues another run", section.folder().string(),
+        expected.dump(), found.dump());
+  merge(*layer);
+  layers_.push_back(std::move(layer));
+  const auto alive = description().at("rows_alive").get<std::size_t>();
+  check(size() == alive, "{}: table {}: expected {} rows after its changes, found {}",
+        section.folder().string(), description().at("name").dump(), alive, size());
+}
+
+// Both lists ascend.
+void SavedTable::merge(const Layer& changes) {
+  const auto new_layer = static_cast<std::uint32_t>(layers_.size());
+  const std::span<const std::int64_t> before = ids();
+  std::vector<std::int64_t> merged;
+  std::vector<Place> places;
+  merged.reserve(before.size() + changes.ids.size());
+  places.reserve(before.size() + changes.ids.size());
+  std::size_t old = 0, fresh = 0, gone = 0;
+  while (old < before.size() || fresh < changes.ids.size()) {
+    if (fresh < changes.ids.size() && (old == before.size() || changes.ids[fresh] <= before[old])) {
+      if (old < before.size() && changes.ids[fresh] == before[old]) ++old;
+      merged.push_back(changes.ids[fresh]);
+      places.push_back({new_layer, fresh++});
+    } else if (gone < changes.gone.size() && changes.gone[gone] == before[old]) {
+      ++gone;
+      ++old;
+    } else {
+      merged.push_back(before[old]);
+      places.push_back(is_merged_ ? places_[old] : Place{0, old});
+      ++old;
+    }
+  }
+  check(gone == changes.gone.size(), "{}: table {}: the row of id {} is gone, and had not been there",
+        changes.folder.string(), changes.description.at("name").dump(), changes.gone[gone]);
+  is_merged_ = true;
+  ids_ = std::move(merged);
+  places_ = std::move(places);
+}
+
+}  // namespace hstu
