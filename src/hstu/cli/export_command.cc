@@ -2,16 +2,45 @@
 
 #include <fmt/format.h>
 
+#include "hstu/base/error.h"
 #include "hstu/cli/commands.h"
 #include "hstu/predict/export.h"
+#include "hstu/run/table_files.h"
 
 namespace hstu {
+namespace {
+
+CLI::App* add_tables_command(CLI::App& of_export) {
+  auto options = std::make_shared<TableExportOptions>();
+  CLI::App* const command =
+      of_export.add_subcommand("tables", "Write rows of tables, all or those that changed");
+  command->add_option("RUN", options->run, "folder of the run")->required();
+  command->add_option("--output", options->output, "new folder")->required()->type_name("DIR");
+  command
+      ->add_option("--since", options->since,
+                   "only rows that were changed, created or removed since the checkpoint of this step")
+      ->type_name("STEP")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--checkpoint", options->checkpoint, "of this step, or best; default: the newest");
+  command->footer(
+      "The folder has a file of safetensors for each table (ids, rows, and with --since the ids that are\n"
+      "gone), and a manifest that says which checkpoint it is of and which one it follows. hstu import "
+      "joins\n"
+      "them. Prints one JSON object. docs/tables.md describes the files.\n"
+      "Examples:\n"
+      "  hstu export tables run --output full\n"
+      "  hstu export tables run --since 20000 --output changes");
+  command->callback([options] { fmt::print("{}\n", export_tables(*options).dump(2)); });
+  return command;
+}
+
+}  // namespace
 
 void add_export_command(CLI::App& app) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* const command = app.add_subcommand("export", "Write what scoring needs of a run into one folder");
-  command->add_option("RUN", options->run, "folder of the run")->required();
-  command->add_option("--output", options->output, "new folder")->required()->type_name("DIR");
+  command->add_option("RUN", options->run, "folder of the run");
+  command->add_option("--output", options->output, "new folder")->type_name("DIR");
   command->add_option("--checkpoint", options->checkpoint, "of this step, or best; default: the newest");
   command->add_option("--data", options->data, "the run's dataset, when it has moved")->type_name("DIR");
   command->footer(
@@ -20,7 +49,13 @@ void add_export_command(CLI::App& app) {
       "machine, and so does examples/score_numpy.py. docs/predict.md describes the files.\n"
       "Prints one JSON object.\n"
       "Example:\n  hstu export run --output exported");
-  command->callback([options] { fmt::print("{}\n", export_model(*options).dump(2)); });
+  CLI::App* const tables = add_tables_command(*command);
+  command->callback([options, tables] {
+    if (tables->parsed()) return;
+    if (options->run.empty()) fail_usage("RUN is required");
+    if (options->output.empty()) fail_usage("--output is required");
+    fmt::print("{}\n", export_model(*options).dump(2));
+  });
 }
 
 }  // namespace hstu

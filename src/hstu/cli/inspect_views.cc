@@ -149,15 +149,18 @@ std::string run_view(const Json& json, const RunFolder& run) {
 
 std::string checkpoint_view(const Json& json) {
   const Json& state = json["state"];
+  const Json run = state.value("run", Json::object());  // an export of tables has none
   Rows rows{{"checkpoint", "every byte is as it was written"},
             {"step", fmt::format("{}, {} samples; saved for {}", count_of(json, "step"),
-                                 count_of(state["run"], "samples"), state.value("reason", ""))},
+                                 count_of(run, "samples"), state.value("reason", ""))},
             {"dataset", state.value("dataset", "")},
             {"size", sizes(json["files"])}};
-  if (const Json evaluation = state["run"].value("evaluation", Json()); evaluation.is_object()) {
+  if (json.contains("base"))
+    rows.push_back({"changes", fmt::format("of tables since step {}", count_of(json["base"], "step"))});
+  if (const Json evaluation = run.value("evaluation", Json()); evaluation.is_object()) {
     add_evaluation(evaluation["model"], evaluation["baseline"].value("auc", NAN),
                    evaluation["baseline"].value("ne", NAN), rows);
-    rows.push_back({"evaluated at", fmt::format("step {}", count_of(state["run"], "evaluated_at"))});
+    rows.push_back({"evaluated at", fmt::format("step {}", count_of(run, "evaluated_at"))});
   }
   Rows tables{{"table", "rows", "in use", "width", "optimizer"}};
   for (const Json& entry : json["tables"]) {

@@ -1,0 +1,266 @@
+#include "hstu/run/table_files.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/finite.h"
+#include "hstu/base/npy.h"
+#include "hstu/checkpoint/checkpoint.h"
+#include "hstu/checkpoint/verify.h"
+#include "hstu/embedding/saved_table.h"
+#include "hstu/run/folder.h"
+#include "hstu/run/state.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::size_t kBlockRows = 1 << 14;
+
+std::string section_of(const std::string& table) {
+  return "tables/" + table;
+}
+
+// One table as it is written. row(i) gives the values of the row of ids[i].
+template <typename Row>
+void write_table(SectionWriter& writer, const nlohmann::json& description,
+                 const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& gone,
+                 const Row& row) {
+  const auto n = static_cast<std::int64_t>(ids.size());
+  std::vector<TensorSpec> tensors{{"ids", DType::i64, {n}}};
+  if (description.contains("increment"))
+    tensors.push_back({"gone", DType::i64, {static_cast<std::int64_t>(gone.size())}});
+  tensors.push_back({"rows", DType::f32, {n, description.at("dim").get<std::int64_t>()}});
+  writer.describe(description);
+  writer.begin(tensors);
+  writer.write(ids.data(), ids.size() * sizeof(std::int64_t));
+  writer.write(gone.data(), gone.size() * sizeof(std::int64_t));
+  std::vector<float> block;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::span<const float> values = row(i);
+    block.insert(block.end(), values.begin(), values.end());
+    if (i + 1 < ids.size() && (i + 1) % kBlockRows != 0) continue;
+    writer.write(block.data(), block.size() * sizeof(float));
+    block.clear();
+  }
+  writer.close();
+}
+
+nlohmann::json exported(const SavedTable& table) {
+  nlohmann::json description = identity_of(table.description());
+  for (const char* of_training : {"optimizer", "state_width"}) description.erase(of_training);
+  description["rows_alive"] = table.size();
+  return description;
+}
+
+void write_whole(const Path& folder, const std::string& name, const SavedTable& table,
+                 CheckpointManifest& manifest) {
+  SectionWriter writer(folder, section_of(name), manifest);
+  write_table(writer, exported(table), {table.ids().begin(), table.ids().end()}, {},
+              [&](std::size_t i) { return table.row(i); });
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+void write_changes(const Path& folder, const std::string& name, const SavedTable& before,
+                   const SavedTable& now, CheckpointManifest& manifest) {
+  std::vector<std::size_t> rows;
+  std::vector<std::int64_t> ids, gone;
+  std::size_t old = 0;
+  for (std::size_t i = 0; i <= now.size(); ++i) {
+    for (; old < before.size() && (i == now.size() || before.ids()[old] < now.ids()[i]); ++old)
+      gone.push_back(before.ids()[old]);
+    if (i == now.size()) break;
+    const bool had = old < before.size() && before.ids()[old] == now.ids()[i];
+    if (had && same_bits(before.row(old++), now.row(i))) continue;
+    rows.push_back(i);
+    ids.push_back(now.ids()[i]);
+  }
+  nlohmann::json description = exported(now);
+  description["increment"] = {{"rows", ids.size()}, {"gone", gone.size()}};
+  SectionWriter writer(folder, section_of(name), manifest);
+  write_table(writer, description, ids, gone, [&](std::size_t i) { return now.row(rows[i]); });
+}
+
+Json summary_of(const CheckpointManifest& manifest) {
+  Json json{{"step", manifest.step}};
+  if (manifest.base) json["since"] = manifest.base->step;
+  json["tables"] = Json::array();
+  for (const auto& table : manifest.tables) {
+    Json entry{{"name", table.at("name")}, {"rows", table.at("rows_alive").get<std::int64_t>()}};
+    if (table.contains("increment")) {
+      entry["changed"] = table.at("increment").at("rows").get<std::int64_t>();
+      entry["gone"] = table.at("increment").at("gone").get<std::int64_t>();
+    }
+    json["tables"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+Json finish(StagedFolder& staged, CheckpointManifest& manifest) {
+  write_checkpoint_manifest(staged.path(), manifest);
+  staged.commit();
+  return summary_of(manifest);
+}
+
+// An export on disk, every byte and value checked.
+CheckpointLayer open_export(const Path& path) {
+  CheckpointLayer layer{path, read_checkpoint_manifest(path)};
+  check(layer.manifest.state.contains("source"), "{} is not an export of hstu export tables", path.string());
+  verify_checkpoint(path, layer.manifest);
+  return layer;
+}
+
+void check_follows(const CheckpointLayer& last, const CheckpointLayer& next) {
+  const auto& base = next.manifest.base;
+  check(base.has_value(), "{} has every row: name it first, and then the exports that follow it",
+        next.path.string());
+  check(base->step == last.manifest.step,
+        "{} has the changes since step {}, and {} before it ends at step {}: the export from step {} to step "
+        "{} "
+        "is missing, or the order is wrong",
+        next.path.string(), base->step, last.path.string(), last.manifest.step,
+        std::min(base->step, last.manifest.step), std::max(base->step, last.manifest.step));
+  check(base->checksum == last.manifest.identity(),
+        "{} has the changes since another checkpoint of step {} than that of {}: they are of two runs, or "
+        "the run "
+        "went back",
+        next.path.string(), base->step, last.path.string());
+}
+
+template <typename T>
+std::vector<T> elements(std::span<const std::byte> bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::copy_n(bytes.data(), values.size() * sizeof(T), reinterpret_cast<std::byte*>(values.data()));
+  return values;
+}
+template <typename To, typename From>
+std::vector<To> converted(std::span<const std::byte> bytes) {
+  const std::vector<From> values = elements<From>(bytes);
+  return {values.begin(), values.end()};
+}
+
+// The elements of a .npy file of `dimensions` dimensions and one of two types.
+template <typename T, typename Other>
+std::vector<T> read_npy(const Path& path, std::size_t dimensions, std::vector<std::int64_t>& shape) {
+  const MappedFile file(path);
+  const NpyHeader header = parse_npy_header(file.bytes(), path);
+  check(header.shape.size() == dimensions, "{}: expected {} dimensions, found {}", path.string(), dimensions,
+        header.shape.size());
+  shape = header.shape;
+  const auto data = file.bytes().subspan(header.data_offset);
+  if (header.type == npy_type<T>()) return elements<T>(data);
+  check(header.type == npy_type<Other>(), "{}: expected elements of type {} or {}, found {}", path.string(),
+        npy_type<T>(), npy_type<Other>(), header.type);
+  return converted<T, Other>(data);
+}
+
+void write_npy_rows(const Path& folder, const NpyRows& from, CheckpointManifest& manifest) {
+  std::vector<std::int64_t> shape, count;
+  const std::vector<float> rows = read_npy<float, double>(from.rows, 2, shape);
+  const std::vector<std::int64_t> ids = read_npy<std::int64_t, std::int32_t>(from.ids, 1, count);
+  check(shape[0] == count[0], "{} has {} rows, and {} has {} ids", from.rows.string(), shape[0],
+        from.ids.string(), count[0]);
+  check(shape[1] >= 1, "{}: expected rows of at least 1 value", from.rows.string());
+  const auto dim = static_cast<std::size_t>(shape[1]);
+  std::vector<std::size_t> order(ids.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return ids[a] < ids[b]; });
+  std::vector<std::int64_t> sorted;
+  for (const std::size_t i : order) {
+    check(ids[i] >= 0, "{}: id {} of row {} is negative", from.ids.string(), ids[i], i);
+    check(sorted.empty() || sorted.back() != ids[i], "{}: id {} occurs twice, the second time in row {}",
+          from.ids.string(), ids[i], i);
+    check(all_finite(rows.data() + i * dim, shape[1]), "{}: row {} (id {}) has a value that is not finite",
+          from.rows.string(), i, ids[i]);
+    sorted.push_back(ids[i]);
+  }
+  const nlohmann::json description{{"name", from.table},
+                                   {"rows", sorted.empty() ? 0 : sorted.back() + 1},
+                                   {"dim", shape[1]},
+                                   {"rows_alive", sorted.size()}};
+  SectionWriter writer(folder, section_of(from.table), manifest);
+  write_table(writer, description, sorted, {},
+              [&](std::size_t i) { return std::span(rows).subspan(order[i] * dim, dim); });
+}
+
+}  // namespace
+
+Json export_tables(const TableExportOptions& options) {
+  const Path checkpoints = open_run_folder(options.run).checkpoints();
+  const Checkpoint now(find_checkpoint(checkpoints, options.checkpoint));
+  std::optional<Checkpoint> before;
+  if (options.since >= 0) {
+    if (options.since >= now.step())
+      fail_usage("--since {}: expected a step before {}, that of the checkpoint", options.since, now.step());
+    before.emplace(find_checkpoint(checkpoints, options.since));
+  }
+  StagedFolder staged(options.output);
+  CheckpointManifest manifest{
+      .step = now.step(),
+      .state = {{"reason", "export of tables"},
+                {"dataset", saved_dataset(now)},
+                {"source", {{"step", now.step()}, {"checksum", now.manifest().identity()}}}},
+      .tables = nlohmann::json::array(),
+      .files = {}};
+  if (before) manifest.base = {before->step(), before->manifest().identity(), 1};
+  for (const auto& table : now.manifest().tables) {
+    const auto name = table.at("name").get<std::string>();
+    const SavedTable rows(now.section(section_of(name)));
+    if (before)
+      write_changes(staged.path(), name, SavedTable(before->section(section_of(name))), rows, manifest);
+    else
+      write_whole(staged.path(), name, rows, manifest);
+  }
+  return finish(staged, manifest);
+}
+
+Json join_exports(const std::vector<Path>& exports, const Path& output) {
+  require(!exports.empty(), "expected an export");
+  std::vector<CheckpointLayer> chain;
+  for (const Path& path : exports) {
+    chain.push_back(open_export(path));
+    if (chain.size() > 1) {
+      check_follows(chain[chain.size() - 2], chain.back());
+    } else if (const auto& base = chain.front().manifest.base) {
+      fail(
+          "{} has only the changes since step {}: name before it the exports that it follows, the first of "
+          "which "
+          "has every row",
+          path.string(), base->step);
+    }
+  }
+  StagedFolder staged(output);
+  CheckpointManifest manifest{.step = chain.back().manifest.step,
+                              .state = chain.back().manifest.state,
+                              .tables = nlohmann::json::array(),
+                              .files = {}};
+  for (const auto& table : chain.back().manifest.tables) {
+    const auto name = table.at("name").get<std::string>();
+    const auto section = [&](const CheckpointLayer& layer) {
+      return SectionReader(layer.path, section_of(name), layer.manifest);
+    };
+    SavedTable rows(section(chain.front()));
+    for (std::size_t i = 1; i < chain.size(); ++i) rows.apply(section(chain[i]));
+    write_whole(staged.path(), name, rows, manifest);
+  }
+  return finish(staged, manifest);
+}
+
+Json import_npy(const std::vector<NpyRows>& tables, const Path& output) {
+  StagedFolder staged(output);
+  CheckpointManifest manifest{.step = 0,
+                              .state = {{"reason", "rows from NumPy"}, {"dataset", ""}},
+                              .tables = nlohmann::json::array(),
+                              .files = {}};
+  for (const NpyRows& table : tables) write_npy_rows(staged.path(), table, manifest);
+  return finish(staged, manifest);
+}
+
+}  // namespace hstu

@@ -1,0 +1,174 @@
+// Exports of table rows, whole and of changes, joined, and rows from NumPy.
+#include "hstu/run/table_files.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+
+#include "hstu/base/npy.h"
+#include "hstu/checkpoint/checkpoint.h"
+#include "hstu/embedding/saved_table.h"
+#include "hstu/run/warm_start.h"
+#include "training/run_fixture.h"
+
+namespace hstu::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TableFiles : public RunTest {
+ protected:
+  TableFiles() {
+    options_.training.batch_size = 7;
+    options_.training.max_steps = 12;
+    options_.checkpoint = {.every_steps = 2, .every_seconds = 0, .keep = 0};
+    options_.tables.by_name["item"] = {.capacity = "6", .evict = Evict::lru};
+  }
+
+  Json export_of(const std::string& run, std::int64_t step, std::int64_t since, const std::string& name) {
+    return export_tables(
+        {.run = folder_ / run, .output = folder_ / name, .checkpoint = std::to_string(step), .since = since});
+  }
+  Json join(const std::vector<std::string>& names, const std::string& output) {
+    std::vector<Path> paths;
+    for (const std::string& name : names) paths.push_back(folder_ / name);
+    return join_exports(paths, folder_ / output);
+  }
+  std::map<std::string, std::string> files_of(const std::string& name) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / name))
+      if (entry.is_regular_file())
+        files[entry.path().lexically_relative(folder_ / name)] = read_file(entry.path());
+    return files;
+  }
+  void run_with_exports() {
+    run("run");
+    export_of("run", 2, -1, "full");
+    export_of("run", 4, 2, "to4");
+    export_of("run", 8, 4, "to8");
+    export_of("run", 12, 8, "to12");
+  }
+};
+
+TEST_F(TableFiles, AWholeExportAndItsChangesGiveTheTrainersRowsToTheBit) {
+  run_with_exports();
+  const Json changes = export_of("run", 8, 2, "changes");
+  EXPECT_EQ(changes.at("since"), 2);
+  std::int64_t gone = 0;
+  for (const Json& table : changes.at("tables")) gone += table.at("gone").get<std::int64_t>();
+  EXPECT_GT(gone, 0);
+
+  join({"full", "to4", "to8", "to12"}, "joined");
+  export_of("run", 12, -1, "last");
+  EXPECT_EQ(files_of("joined"), files_of("last"));
+  // Whatever the steps are cut into, and from what was joined before.
+  join({"full", "changes"}, "some");
+  join({"some", "to12"}, "rest");
+  EXPECT_EQ(files_of("rest"), files_of("last"));
+
+  const Checkpoint trained(folder_ / "run" / "checkpoints" / "step_00000012"), read(folder_ / "joined");
+  for (const auto& table : trained.manifest().tables) {
+    const std::string name = "tables/" + table.at("name").get<std::string>();
+    const SavedTable theirs(trained.section(name)), ours(read.section(name));
+    ASSERT_TRUE(std::ranges::equal(theirs.ids(), ours.ids()));
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      EXPECT_TRUE(std::ranges::equal(theirs.row(i), ours.row(i))) << name << " " << ours.ids()[i];
+  }
+}
+
+TEST_F(TableFiles, RunsWithIncrementalCheckpointsGiveTheSameExports) {
+  run_with_exports();
+  options_.checkpoint.incremental = true;
+  options_.checkpoint.full_every = 3;
+  run("changes");
+  export_of("changes", 8, 4, "other");
+  const auto expected = files_of("to8"), found = files_of("other");
+  for (const char* file : {"tables/item.safetensors", "tables/user.safetensors"})
+    EXPECT_EQ(expected.at(file), found.at(file));
+}
+
+TEST_F(TableFiles, NamesTheExportThatIsMissingOrOutOfOrder) {
+  run_with_exports();
+  const auto refused = [&](const std::vector<std::string>& names) {
+    return message_of([&] { join(names, "joined"); });
+  };
+  EXPECT_THAT(refused({"full", "to8"}), AllOf(HasSubstr("to8 has the changes since step 4"),
+                                              HasSubstr("from step 2 to step 4 is missing")));
+  EXPECT_THAT(refused({"full", "to8", "to4"}), HasSubstr("the order is wrong"));
+  EXPECT_THAT(refused({"to4", "to8"}), HasSubstr("has only the changes since step 2"));
+  EXPECT_THAT(refused({"full", "to4", "full"}), HasSubstr("has every row: name it first"));
+  EXPECT_THAT(refused({"run/checkpoints/step_00000002"}), HasSubstr("is not an export"));
+  EXPECT_THAT(message_of([&] { Checkpoint(folder_ / "to4"); }), HasSubstr("only what changed"))
+      << "changes are not taken for all rows";
+  options_.seed = 2;
+  run("other");
+  export_of("other", 4, 2, "stranger");
+  EXPECT_THAT(refused({"full", "stranger"}), HasSubstr("another checkpoint of step 2"));
+  fs::resize_file(folder_ / "to4" / "tables" / "item.safetensors", 50);
+  EXPECT_THAT(refused({"full", "to4", "to8"}), AllOf(HasSubstr("to4"), HasSubstr("item.safetensors")));
+  EXPECT_FALSE(fs::exists(folder_ / "joined"));
+  EXPECT_THAT(message_of<UsageError>([&] { export_of("run", 4, 4, "none"); }), HasSubstr("a step before 4"));
+  EXPECT_THAT(message_of<UsageError>([&] { export_of("run", 4, 3, "none"); }),
+              HasSubstr("no checkpoint of step 3"));
+}
+
+class NpyTables : public TableFiles {
+ protected:
+  void write_rows(std::vector<float> values, const std::vector<std::int64_t>& ids) {
+    const std::vector<std::int64_t> shape{static_cast<std::int64_t>(ids.size()), 8};
+    std::string bytes = npy_header("<f4", shape);
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    write_file(folder_ / "rows.npy", bytes);
+    write_npy(folder_ / "ids.npy", ids);
+  }
+  Json import_as(const std::string& name) {
+    return import_npy({{"item", folder_ / "rows.npy", folder_ / "ids.npy"}}, folder_ / name);
+  }
+};
+
+TEST_F(NpyTables, ARunBeginsWithRowsFromNumPy) {
+  std::vector<float> values(3 * 8);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 16;
+  write_rows(values, {5, 0, 2});
+  EXPECT_EQ(import_as("vectors").at("tables")[0].at("rows"), 3);
+  Experiment experiment(options_);
+  TableSet& tables = experiment.learner().tables;
+  const WarmStartReport report = warm_start({.checkpoint = folder_ / "vectors", .name_map = {}},
+                                            experiment.learner().model->parameters().all(), tables);
+  EXPECT_THAT(report.matched, ElementsAre("table item"));
+  EXPECT_EQ(report.rows, 3);
+  for (const auto& [id, row] : std::map<std::int64_t, std::size_t>{{5, 0}, {0, 1}, {2, 2}}) {
+    std::vector<float> found(8);
+    const std::int64_t wanted = id;
+    const auto slots = tables[0].slots(std::span(&wanted, 1), RowAccess::read);
+    EXPECT_GE(slots[0], 0);
+    tables[0].gather(std::span(&wanted, 1), slots, found.data());
+    EXPECT_TRUE(
+        std::equal(found.begin(), found.end(), values.begin() + static_cast<std::ptrdiff_t>(row * 8)));
+  }
+}
+
+TEST_F(NpyTables, NamesIdsAndValuesThatCannotBeRows) {
+  std::vector<float> values(3 * 8, 1.0f);
+  const auto refused = [&](const std::vector<std::int64_t>& ids) {
+    write_rows(values, ids);
+    return message_of([&] { import_as("vectors"); });
+  };
+  EXPECT_THAT(refused({5, 0, 5}),
+              AllOf(HasSubstr("ids.npy"), HasSubstr("id 5 occurs twice"), HasSubstr("row 2")));
+  EXPECT_THAT(refused({5, -1, 3}), HasSubstr("id -1 of row 1 is negative"));
+  write_rows(values, {1, 2, 3});
+  write_npy(folder_ / "ids.npy", std::vector<std::int64_t>{1, 2});
+  EXPECT_THAT(message_of([&] { import_as("vectors"); }), HasSubstr("3 rows"));
+  write_npy(folder_ / "ids.npy", std::vector<float>{1, 2, 3});
+  EXPECT_THAT(message_of([&] { import_as("vectors"); }), HasSubstr("expected elements of type <i8 or <i4"));
+  values[9] = NAN;
+  EXPECT_THAT(refused({1, 2, 3}), AllOf(HasSubstr("rows.npy"), HasSubstr("row 1 (id 2)")));
+  EXPECT_FALSE(fs::exists(folder_ / "vectors"));
+}
+
+}  // namespace
+}  // namespace hstu::testing
