@@ -3,6 +3,7 @@
 #include "hstu/base/error.h"
 #include "hstu/benchmark/data_benchmark.h"
 #include "hstu/benchmark/embedding_benchmark.h"
+#include "hstu/benchmark/embedding_suite.h"
 #include "hstu/benchmark/layer_benchmark.h"
 #include "hstu/benchmark/stage_table.h"
 #include "hstu/benchmark/step_benchmark.h"
@@ -47,6 +48,7 @@ void add_bench_command(CLI::App& app) {
     DataBenchmarkOptions data;
     LayerBenchmarkOptions layer;
     EmbeddingBenchmarkOptions embedding;
+    EmbeddingSuiteOptions suite;
     std::string evict = "lru";
     std::string gate = "product", precision = "bf16", loops;
     int threads = 0;
@@ -138,6 +140,36 @@ void add_bench_command(CLI::App& app) {
     use_threads(words->threads);
     words->embedding.evict = parse_word(kEvictions, words->evict, "evict");
     fmt::print("{}\n", benchmark_embedding(words->embedding).dump());
+  });
+  CLI::App* const suite = command->add_subcommand(
+      "embedding-suite",
+      "Measure embedding tables as NVIDIA's benchmark of DynamicEmb does: rows on the device, "
+      "behind a cache, and on the host");
+  suite->add_option("--device", words->suite.device, "host, cuda, cuda:N or auto");
+  suite
+      ->add_option("--cases", words->suite.cases, fmt::format("{}", fmt::join(embedding_suite_cases(), ", ")))
+      ->delimiter(',');
+  suite->add_option("--tables", words->suite.tables)->check(CLI::Range(1, 10'000));
+  suite->add_option("--ids", words->suite.ids, "of a step, over all tables")->check(CLI::PositiveNumber);
+  suite->add_option("--dim", words->suite.dim, "values of a row")->check(CLI::Range(1, 1 << 16));
+  suite
+      ->add_option("--device-rows", words->suite.device_rows,
+                   "ids of all tables, where rows are on the device")
+      ->check(CLI::PositiveNumber);
+  suite->add_option("--host-rows", words->suite.host_rows, "ids of all tables in the other cases")
+      ->check(CLI::PositiveNumber);
+  suite->add_option("--batches", words->suite.batches, "different ones; three passes over them")
+      ->check(CLI::PositiveNumber);
+  suite->add_option("--power", words->suite.power, "of the power law of the ids")
+      ->check(CLI::Range(0.0, 4.0));
+  suite->add_option("--seed", words->suite.seed, "of ids and initial values");
+  suite->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
+  add_json(*suite);
+  suite->footer("Example:\n  hstu bench embedding-suite --cases device_adam,cache_0.8_adam");
+  suite->callback([words] {
+    use_threads(words->threads);
+    const Json result = benchmark_embedding_suite(words->suite);
+    fmt::print("{}\n", words->json ? result.dump() : embedding_suite_text(result));
   });
   add_attention_bench_command(*command);
 }
