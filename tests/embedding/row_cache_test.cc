@@ -117,10 +117,10 @@ TEST(RowCache, PrefetchesNoMoreThanThereIsRoomFor) {
   rows.create_slots(range(0, 200), slots.data());
   cache.add(slots, RowCache::kBelow);
   cache.use(std::span(slots).first(80));
-  EXPECT_EQ(cache.prefetch(std::span(slots).subspan(60, 140)).in.size(), 20u);
+  EXPECT_EQ(cache.prefetch(std::span(slots).subspan(60, 140)).moves.size(), 20u);
   for (std::size_t i = 0; i < 100; ++i) EXPECT_GE(cache.line_of(slots[i]), 0);
   cache.end_step();
-  EXPECT_EQ(cache.use(std::span(slots).subspan(60, 40)).in.size(), 0u) << "they have come";
+  EXPECT_EQ(cache.use(std::span(slots).subspan(60, 40)).moves.size(), 0u) << "they have come";
   EXPECT_EQ(cache.hits(), 40);
 }
 

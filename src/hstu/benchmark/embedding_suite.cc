@@ -40,11 +40,13 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// Of one table: distinct ids (n), in host memory and on the device, and the row of each id of the step.
-struct TableIds {
-  Tensor ids, there, index;
+// Distinct ids (n) by table, in host memory and on the device. The rows of all tables are one after another,
+// and `index` has the row of each id.
+struct StepIds {
+  std::vector<Tensor> ids, there;
+  Tensor index;
+  std::int64_t distinct = 0;
 };
-using StepIds = std::vector<TableIds>;
 
 struct SuiteIds {
   std::vector<StepIds> steps;
@@ -77,15 +79,20 @@ SuiteIds draw_all(const EmbeddingSuiteOptions& o, std::int64_t rows, const Conte
         unique(draw_ids(o, rows, at / o.tables, at % o.tables));
   });
   std::int64_t sum = 0;
-  for (auto& of_step : distinct) {
+  for (const auto& of_step : distinct) {
     StepIds& step = drawn.steps.emplace_back();
+    std::vector<std::int32_t> index;
     for (const UniqueIds& of_table : of_step) {
-      const auto n = static_cast<std::int64_t>(of_table.ids.size());
-      sum += n;
-      Tensor ids = Tensor::from<std::int64_t>({n}, of_table.ids);
-      step.push_back({ids, ids.copy(context), ops::row_index(of_table.index).copy(context)});
-      context.stream.synchronize();  // host memory may end
+      step.ids.push_back(Tensor::from<std::int64_t>({std::ssize(of_table.ids)}, of_table.ids));
+      step.there.push_back(step.ids.back().copy(context));
+      for (const std::int32_t row : of_table.index)
+        index.push_back(static_cast<std::int32_t>(step.distinct) + row);
+      step.distinct += std::ssize(of_table.ids);
     }
+    const Tensor place = ops::row_index(index);
+    step.index = place.copy(context);
+    context.stream.synchronize();  // host memory may end
+    sum += step.distinct;
   }
   drawn.distinct = static_cast<double>(sum) / static_cast<double>(o.batches);
   for (std::size_t t = 0; t < tables; ++t) {
@@ -114,8 +121,8 @@ class CaseRun {
         timer_(context.stream),
         tables_(configs(), {.kind = c.optimizer}, o.seed, c.on_host ? host_context() : context) {
     compute_.trace = &timer_;
-    // The gradients of all ids of a table, the same in every step.
-    const std::int64_t tokens = drawn.steps.front().front().index.size();
+    // The gradients of all ids, the same in every step.
+    const std::int64_t tokens = drawn.steps.front().index.size();
     RandomStream random{.key = 1};
     std::vector<float> values(static_cast<std::size_t>(tokens * o.dim));
     for (float& value : values) value = static_cast<float>(random.uniform()) - 0.5f;
@@ -134,11 +141,8 @@ class CaseRun {
     std::vector<double> evaluate_ms;
     for (const StepIds& step : drawn_.steps) {
       const Clock::time_point start = Clock::now();
-      const std::vector<Variable> rows = look_up(step, RowAccess::read);
-      for (std::size_t t = 0; t < rows.size(); ++t) {
-        Tape tape(compute_, false);
-        ops::gather_rows(tape, rows[t], step[t].index);
-      }
+      Tape tape(compute_, false);
+      ops::gather_rows(tape, look_up(step, RowAccess::read), step.index);
       compute_.stream.synchronize();
       evaluate_ms.push_back(1000 * seconds_since(start));
     }
@@ -189,47 +193,47 @@ class CaseRun {
     return sum;
   }
 
-  std::vector<Variable> look_up(const StepIds& step, RowAccess access) {
-    std::vector<Tensor> ids, there;
-    for (const TableIds& of_table : step) {
-      ids.push_back(of_table.ids);
-      there.push_back(case_.on_host ? of_table.ids : of_table.there);
+  // The part of each table.
+  std::vector<Tensor> parts_of(const StepIds& step, const Tensor& rows) const {
+    std::vector<Tensor> parts;
+    std::int64_t at = 0;
+    for (const Tensor& ids : step.ids) {
+      parts.push_back(rows.row_range(at, at + ids.size()));
+      at += ids.size();
     }
+    return parts;
+  }
+
+  Variable look_up(const StepIds& step, RowAccess access) {
     {
       const TraceRange stage(compute_, "lookup");
-      selection_ = tables_.select(there, access, ids);
+      selection_ = tables_.select(case_.on_host ? step.ids : step.there, access, step.ids);
     }
     const TraceRange stage(compute_, "gather");
-    std::vector<Variable> rows;
-    for (Tensor& values : tables_.gather(selection_))
-      rows.emplace_back(case_.on_host ? values.copy(compute_) : std::move(values));
-    return rows;
+    Tensor rows = Tensor::empty({step.distinct, o_.dim}, DType::f32, tables_.context());
+    std::vector<Tensor> parts = parts_of(step, rows);
+    tables_.gather(selection_, parts);
+    return Variable(case_.on_host ? rows.copy(compute_) : std::move(rows));
   }
 
   void train(std::size_t s) {
     const StepIds& step = drawn_.steps[s];
     const Clock::time_point start = Clock::now();
-    const std::vector<Variable> rows = look_up(step, RowAccess::train);
-    std::vector<Tape> tapes;
-    std::vector<Variable> expanded;
+    const Variable rows = look_up(step, RowAccess::train);
+    Tape tape(compute_);
+    Variable expanded;
     {
       const TraceRange stage(compute_, "expand");
-      for (std::size_t t = 0; t < rows.size(); ++t) {
-        tapes.emplace_back(compute_);
-        expanded.push_back(ops::gather_rows(tapes.back(), rows[t], step[t].index));
-      }
+      expanded = ops::gather_rows(tape, rows, step.index);
     }
     {
       const TraceRange stage(compute_, "reduce");
-      for (std::size_t t = 0; t < rows.size(); ++t) tapes[t].backward(expanded[t], gradient_);
+      tape.backward(expanded, gradient_);
     }
     {
       const TraceRange stage(compute_, "update");
-      std::vector<Tensor> gradients;
-      for (const Variable& of_table : rows)
-        gradients.push_back(case_.on_host ? of_table.gradient().to_host(compute_.stream)
-                                          : of_table.gradient());
-      tables_.update(selection_, gradients, 0.1);
+      const Tensor gradient = case_.on_host ? rows.gradient().to_host(compute_.stream) : rows.gradient();
+      tables_.update(selection_, parts_of(step, gradient), 0.1);
       tables_.end_step();
     }
     compute_.stream.synchronize();
@@ -238,9 +242,7 @@ class CaseRun {
       if (time.depth == 0) stages_[std::string(time.name)].push_back(time.ms());
     if (!case_.prefetches) return;
     const Clock::time_point begin = Clock::now();
-    std::vector<Tensor> ids;
-    for (const TableIds& of_table : drawn_.steps[(s + 1) % drawn_.steps.size()]) ids.push_back(of_table.ids);
-    tables_.prefetch(ids);
+    tables_.prefetch(drawn_.steps[(s + 1) % drawn_.steps.size()].ids);
     compute_.stream.synchronize();
     prefetch_ms_.push_back(1000 * seconds_since(begin));
   }

@@ -18,25 +18,32 @@ class HostRowLines final : public RowLines {
   void grow(std::int64_t lines) override { rows_.grow(lines); }
 
   void begin(std::span<const std::int64_t> lines, std::span<const std::int64_t> ids) override {
-    for_each(lines, [&](std::size_t i) {
+    for_rows(lines.size(), [&](std::size_t i) {
       float* const row = rows_.row(lines[i]);
       initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, shape_.dim, row);
       std::fill_n(row + shape_.dim, shape_.state_width, 0.0f);
     });
   }
   void write(std::span<const std::int64_t> lines, const float* rows) override {
-    for_each(lines, [&](std::size_t i) {
+    for_rows(lines.size(), [&](std::size_t i) {
       std::copy_n(rows + static_cast<std::int64_t>(i) * rows_.width(), rows_.width(), rows_.row(lines[i]));
     });
   }
   void read(std::span<const std::int64_t> lines, float* rows) const override {
-    for_each(lines, [&](std::size_t i) {
+    for_rows(lines.size(), [&](std::size_t i) {
       std::copy_n(rows_.row(lines[i]), rows_.width(), rows + static_cast<std::int64_t>(i) * rows_.width());
+    });
+  }
+  void exchange(std::span<const Exchange> rows) override {
+    for_rows(rows.size(), [&](std::size_t i) {
+      float* const row = rows_.row(rows[i].line);
+      if (rows[i].out != nullptr) std::copy_n(row, rows_.width(), rows[i].out);
+      if (rows[i].in != nullptr) std::copy_n(rows[i].in, rows_.width(), row);
     });
   }
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
               float* out) const override {
-    for_each(lines, [&](std::size_t i) {
+    for_rows(lines.size(), [&](std::size_t i) {
       float* const to = out + static_cast<std::int64_t>(i) * shape_.dim;
       if (lines[i] >= 0)
         std::copy_n(rows_.row(lines[i]), shape_.dim, to);
@@ -48,7 +55,7 @@ class HostRowLines final : public RowLines {
   }
   void update(std::span<const std::int64_t> lines, const float* gradients, const RowOptimizer& optimizer,
               double learning_rate) override {
-    for_each(lines, [&](std::size_t i) {
+    for_rows(lines.size(), [&](std::size_t i) {
       if (lines[i] < 0) return;
       float* const row = rows_.row(lines[i]);
       optimizer.update(learning_rate, shape_.dim, gradients + static_cast<std::int64_t>(i) * shape_.dim, row,
@@ -58,8 +65,8 @@ class HostRowLines final : public RowLines {
 
  private:
   template <typename Body>
-  void for_each(std::span<const std::int64_t> lines, const Body& body) const {
-    parallel_blocks(static_cast<std::int64_t>(lines.size()), row_grain(rows_.width()),
+  void for_rows(std::size_t n, const Body& body) const {
+    parallel_blocks(static_cast<std::int64_t>(n), row_grain(rows_.width()),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
                     });

@@ -5,6 +5,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
+#include "hstu/device/pinned_memory.h"
 
 namespace hstu {
 namespace {
@@ -17,12 +18,8 @@ void for_rows(std::size_t n, std::int64_t width, const Body& body) {
   });
 }
 
-std::vector<std::int64_t> lines_of_moves(const std::vector<RowCache::Move>& moves) {
-  std::vector<std::int64_t> lines;
-  lines.reserve(moves.size());
-  for (const RowCache::Move& move : moves) lines.push_back(move.line);
-  return lines;
-}
+constexpr std::int64_t kPinnedChunk = std::int64_t{32}
+                                      << 20;  // page-locked memory is slow to get in small pieces
 
 }  // namespace
 
@@ -30,9 +27,10 @@ PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, std:
     : shape_(shape),
       directory_(shape.rows),
       lines_(make_row_lines(shape, where)),
-      below_(cache_lines > 0 ? width() : 0),
-      in_(where.stream),
-      out_(where.stream, 2) {
+      below_(cache_lines > 0 ? below_width(shape) : 0, transfer_memory(where.device()),
+             std::min(kPinnedChunk, shape.rows * below_width(shape) * std::int64_t{sizeof(float)})),
+      moved_(where.device()),
+      blocks_(where.stream) {
   if (cache_lines == 0) return;
   cache_.emplace(directory_, cache_lines);
   lines_->grow(cache_lines);
@@ -75,45 +73,36 @@ void PlacedRowStore::end_step() {
   if (cache_) cache_->end_step();
 }
 
-// Rows that have left lines arrive in host memory before anyone reads them there.
+// Rows that have left lines arrive in host memory before the host reads them there.
 void PlacedRowStore::settle() const {
-  if (!leaving_) return;
-  leaving_->arrived.synchronize();
-  below_.grow(directory_.slots());
-  for_rows(leaving_->slots.size(), width(), [&](std::size_t i) {
-    std::copy_n(leaving_->rows + static_cast<std::int64_t>(i) * width(), width(),
-                below_.row(leaving_->slots[i]));
-  });
-  leaving_.reset();
+  moved_.synchronize();
 }
 
 void PlacedRowStore::move(const RowCache::Moves& moves) const {
-  settle();
-  const auto bytes_of = [&](std::size_t rows) {
-    return static_cast<std::int64_t>(rows * sizeof(float)) * width();
-  };
-  if (!moves.out.empty()) {
-    auto* const rows = out_.next<float>(static_cast<std::int64_t>(moves.out.size()) * width());
-    lines_->read(lines_of_moves(moves.out), rows);
-    leaving_.emplace(Leaving{{}, rows, out_.in_use()});
-    for (const RowCache::Move& move : moves.out) leaving_->slots.push_back(move.slot);
-    bytes_out_ += bytes_of(moves.out.size());
+  below_.grow(directory_.slots());
+  std::vector<RowLines::Exchange> rows;
+  rows.reserve(moves.moves.size());
+  std::int64_t in = 0, out = 0;
+  for (const RowCache::Move& move : moves.moves) {
+    rows.push_back({move.line, move.out < 0 ? nullptr : below_.row(move.out),
+                    move.in < 0 ? nullptr : below_.row(move.in)});
+    in += move.in < 0 ? 0 : 1;
+    out += move.out < 0 ? 0 : 1;
   }
-  if (!moves.in.empty()) {
-    auto* const rows = in_.next<float>(static_cast<std::int64_t>(moves.in.size()) * width());
-    for_rows(moves.in.size(), width(), [&](std::size_t i) {
-      std::copy_n(below_.row(moves.in[i].slot), width(), rows + static_cast<std::int64_t>(i) * width());
-    });
-    lines_->write(lines_of_moves(moves.in), rows);
-    in_.in_use();
-    bytes_in_ += bytes_of(moves.in.size());
+  const std::int64_t row_bytes = width() * std::int64_t{sizeof(float)};
+  bytes_in_ += in * row_bytes;
+  bytes_out_ += out * row_bytes;
+  if (!rows.empty()) {
+    lines_->exchange(rows);
+    moved_.record(lines_->context().stream);
   }
-  if (!moves.begin.empty()) {
-    std::vector<std::int64_t> ids;
-    ids.reserve(moves.begin.size());
-    for (const RowCache::Move& move : moves.begin) ids.push_back(directory_.row(move.slot).id);
-    lines_->begin(lines_of_moves(moves.begin), ids);
+  if (moves.begin.empty()) return;
+  std::vector<std::int64_t> lines, ids;
+  for (const RowCache::Begin& begin : moves.begin) {
+    lines.push_back(begin.line);
+    ids.push_back(directory_.row(begin.slot).id);
   }
+  lines_->begin(lines, ids);
 }
 
 void PlacedRowStore::flush() const {
@@ -169,7 +158,7 @@ void PlacedRowStore::update(std::span<const std::int64_t> slots, const float* gr
 }
 
 void PlacedRowStore::read(std::span<const std::int64_t> slots, float* values, float* state) const {
-  if (!cache_) return read_parts(*lines_, shape_, slots, out_, values, state);
+  if (!cache_) return read_parts(*lines_, shape_, slots, blocks_, values, state);
   flush();
   for_rows(slots.size(), width(), [&](std::size_t i) {
     const auto at = static_cast<std::int64_t>(i);
@@ -194,7 +183,7 @@ void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float*
   for (const std::int64_t slot : slots) directory_.row(slot).seen = 0;
   if (!cache_) {
     grow_lines();
-    return write_parts(*lines_, shape_, slots, in_, values, state);
+    return write_parts(*lines_, shape_, slots, blocks_, values, state);
   }
   cache_->add(slots, RowCache::kBelow);
   below_.grow(directory_.slots());

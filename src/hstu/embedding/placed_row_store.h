@@ -78,14 +78,8 @@ class PlacedRowStore final : public RowStore {
   // Reading a checkpoint writes changed lines back, which changes what is where, and no row.
   mutable std::optional<RowCache> cache_;
   mutable RowStorage below_;  // of a cache: all rows with their state, by slot
-  mutable TransferBlocks in_, out_;
-  // Rows on their way from lines to `below_`.
-  struct Leaving {
-    std::vector<std::int64_t> slots;
-    const float* rows = nullptr;
-    Event arrived;
-  };
-  mutable std::optional<Leaving> leaving_;
+  mutable Event moved_;       // the last rows have arrived there
+  mutable TransferBlocks blocks_;
   mutable std::int64_t bytes_in_ = 0, bytes_out_ = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kGrain = 4096;
+constexpr std::int64_t kGrain = 1024;
 constexpr std::int64_t kPrefetchDistance = 8;
 
 }  // namespace
@@ -59,10 +59,16 @@ std::int32_t RowCache::take_line(Moves& moves) {
     }
     // A row that was removed goes nowhere.
     const bool lives = rows_.row(line.slot).id != HostRow::kNoId;
-    if (line.changed && lives) moves.out.push_back({line.slot, found});
+    if (line.changed && lives) moves.moves.push_back({found, line.slot, -1});
     line_of_[static_cast<std::size_t>(line.slot)] = kBelow;
     return found;
   }
+}
+
+// From the memory below to a line of take_line().
+void RowCache::bring(std::int64_t slot, std::int32_t line, Moves& moves) {
+  if (moves.moves.empty() || moves.moves.back().line != line) moves.moves.push_back({line, -1, -1});
+  moves.moves.back().in = slot;
 }
 
 void RowCache::place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool changed) {
@@ -108,10 +114,13 @@ RowCache::Moves RowCache::use(std::span<const std::int64_t> slots) {
   for (const std::int64_t slot : missing) {
     const bool is_below = line_of(slot) == kBelow;
     const std::int32_t line = take_line(moves);
-    (is_below ? moves.in : moves.begin).push_back({slot, line});
+    if (is_below)
+      bring(slot, line, moves);
+    else
+      moves.begin.push_back({line, slot});
+    misses_ += is_below ? 1 : 0;
     place(slot, line, pin, true);
   }
-  misses_ += static_cast<std::int64_t>(moves.in.size());
   return moves;
 }
 
@@ -134,10 +143,10 @@ RowCache::Moves RowCache::prefetch(std::span<const std::int64_t> slots) {
   for (const std::int64_t slot : missing) {
     const std::int32_t line = take_line(moves);
     if (line < 0) break;
-    moves.in.push_back({slot, line});
+    bring(slot, line, moves);
     place(slot, line, pin, false);
+    ++prefetched_;
   }
-  prefetched_ += static_cast<std::int64_t>(moves.in.size());
   return moves;
 }
 
@@ -148,7 +157,7 @@ RowCache::Moves RowCache::flush() {
     if (!line.changed) continue;
     line.changed = line.pin == 2 * step_ + 1;  // those of a step that has not ended change again
     if (rows_.row(line.slot).id != HostRow::kNoId)
-      moves.out.push_back({line.slot, static_cast<std::int64_t>(at)});
+      moves.moves.push_back({static_cast<std::int64_t>(at), line.slot, -1});
   }
   return moves;
 }

@@ -28,13 +28,16 @@ class RowCache {
   // New rows at `slots`, kNowhere; or rows that are in the memory below.
   void add(std::span<const std::int64_t> slots, std::int32_t where);
 
+  // The row of a line goes to slot `out` of the memory below, then that of slot `in` comes; -1: none.
   struct Move {
-    std::int64_t slot, line;
+    std::int64_t line, out, in;
+  };
+  struct Begin {
+    std::int64_t line, slot;
   };
   struct Moves {
-    std::vector<Move> out;    // first: from lines to the memory below
-    std::vector<Move> in;     // from the memory below to lines
-    std::vector<Move> begin;  // rows that were nowhere
+    std::vector<Move> moves;   // each line once
+    std::vector<Begin> begin;  // after them: rows that were nowhere
   };
   // Gives lines to the rows at `slots` (n, each once; negative ones are ignored), which will change in this
   // step. Throws CacheTooSmall if the rows of the step do not fit.
@@ -65,6 +68,7 @@ class RowCache {
   bool is_pinned(const Line& line) const { return line.pin > 2 * step_; }
   // A line for another row, or -1: all are pinned.
   std::int32_t take_line(Moves& moves);
+  void bring(std::int64_t slot, std::int32_t line, Moves& moves);
   void place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool changed);
 
   const RowDirectory& rows_;

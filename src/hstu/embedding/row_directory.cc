@@ -9,7 +9,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kPrefetchDistance = 8;
-constexpr std::int64_t kIndexGrain = 4096;  // ids a block
+constexpr std::int64_t kIndexGrain = 1024;  // ids a block
 
 std::uint64_t hash_of(std::int64_t id) {
   return mix64(static_cast<std::uint64_t>(id));

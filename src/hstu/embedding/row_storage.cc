@@ -9,15 +9,15 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kChunkBytes = std::int64_t{1} << 20;
 constexpr std::int64_t kAlignment = 64;
 
 }  // namespace
 
-RowStorage::RowStorage(std::int64_t width) : width_(width) {
+RowStorage::RowStorage(std::int64_t width, std::pmr::memory_resource* memory, std::int64_t chunk_bytes)
+    : width_(width), memory_(memory) {
   require(width >= 0, "expected a width >= 0, found {}", width);
   const std::int64_t row_bytes = width * static_cast<std::int64_t>(sizeof(float));
-  while (row_bytes > 0 && (row_bytes << (shift_ + 1)) <= kChunkBytes) ++shift_;
+  while (row_bytes > 0 && (row_bytes << (shift_ + 1)) <= chunk_bytes) ++shift_;
   mask_ = (std::int64_t{1} << shift_) - 1;
 }
 
@@ -30,6 +30,8 @@ void RowStorage::grow(std::int64_t rows) {
   if (width_ == 0) return;
   const std::size_t existing = chunks_.size(), needed = chunk_of(rows + mask_);
   const auto bytes = static_cast<std::size_t>(chunk_bytes());
+  while (memory_ != nullptr && chunks_.size() < needed)
+    chunks_.emplace_back(static_cast<float*>(memory_->allocate(bytes)), Free{memory_, bytes});
   while (chunks_.size() < needed) {
     void* memory = std::aligned_alloc(kAlignment, bytes);
     check(memory != nullptr,
@@ -37,6 +39,7 @@ void RowStorage::grow(std::int64_t rows) {
           human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(this->bytes())));
     chunks_.emplace_back(static_cast<float*>(memory));
   }
+  if (memory_ != nullptr) return;
   // By all threads, because most of the time goes into the kernel's first touch of each page.
   parallel_blocks(static_cast<std::int64_t>(needed - existing), 1, [&](std::int64_t begin, std::int64_t) {
     std::memset(chunks_[existing + static_cast<std::size_t>(begin)].get(), 0, bytes);

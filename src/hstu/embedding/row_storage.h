@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <memory_resource>
 #include <vector>
 
 namespace hstu {
@@ -17,7 +18,9 @@ constexpr std::int64_t row_grain(std::int64_t width) {
 
 class RowStorage {
  public:
-  explicit RowStorage(std::int64_t width);
+  // Without `memory` rows begin as zeros in ordinary memory; from `memory` they begin with any values.
+  explicit RowStorage(std::int64_t width, std::pmr::memory_resource* memory = nullptr,
+                      std::int64_t chunk_bytes = std::int64_t{1} << 20);
 
   // Creates the missing rows of [0, rows), filled with zeros. Throws Error if memory is exhausted.
   void grow(std::int64_t rows);
@@ -35,12 +38,20 @@ class RowStorage {
 
  private:
   struct Free {
-    void operator()(float* memory) const { std::free(memory); }  // NOLINT: the counterpart of aligned_alloc.
+    std::pmr::memory_resource* from = nullptr;
+    std::size_t bytes = 0;
+    void operator()(float* memory) const {
+      if (from != nullptr)
+        from->deallocate(memory, bytes);
+      else
+        std::free(memory);  // NOLINT: the counterpart of aligned_alloc.
+    }
   };
   std::size_t chunk_of(std::int64_t slot) const { return static_cast<std::size_t>(slot >> shift_); }
   std::int64_t chunk_bytes() const;
 
   std::int64_t width_;
+  std::pmr::memory_resource* memory_;
   int shift_ = 0;  // a chunk holds 2^shift_ rows
   std::int64_t mask_ = 0;
   std::vector<std::unique_ptr<float[], Free>> chunks_;

@@ -129,21 +129,27 @@ RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access,
 
 std::vector<Tensor> TableSet::gather(const RowSelection& selection) const {
   std::vector<Tensor> rows;
+  for (std::size_t t = 0; t < size(); ++t)
+    rows.push_back(
+        Tensor::empty({selection.tables[t].ids.size(), tables_[t]->config().dim}, DType::f32, where_));
+  gather(selection, rows);
+  return rows;
+}
+
+void TableSet::gather(const RowSelection& selection, std::span<Tensor> rows) const {
   std::vector<DeviceRows> lists;
   std::vector<WireRows> below;
   for (std::size_t t = 0; t < size(); ++t) {
     const RowSelection::OfTable& of = selection.tables[t];
-    Tensor out = Tensor::empty({of.ids.size(), tables_[t]->config().dim}, DType::f32, where_);
+    Tensor& out = rows[t];
     if (device().is_host())
       tables_[t]->gather(numbers(of.ids), numbers(of.slots), out.mutable_data<float>());
     else
       lists.push_back({.store = &tables_[t]->store(), .ids = of.ids, .slots = of.slots, .values = out});
     if (of.below.defined()) below.push_back({out, of.places_below, of.below});
-    rows.push_back(std::move(out));
   }
   if (!lists.empty()) cuda::gather(lists);
   if (!below.empty()) cuda::from_wire(below, stream());
-  return rows;
 }
 
 void TableSet::update(const RowSelection& selection, std::span<const Tensor> gradients,

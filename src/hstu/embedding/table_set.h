@@ -60,6 +60,7 @@ class TableSet {
                   std::size_t groups = 1);
   // The selected rows: (n_t, D) in f32, one tensor per table.
   std::vector<Tensor> gather(const RowSelection& selection) const;
+  void gather(const RowSelection& selection, std::span<Tensor> rows) const;
   // Updates the selected rows by gradients (n_t, D) in f32, one tensor per table; an undefined one leaves its
   // table unchanged. The rows must be selected with RowAccess::train.
   void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate);

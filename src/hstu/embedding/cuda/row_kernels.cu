@@ -1,28 +1,11 @@
 #include <algorithm>
-#include <cmath>
 
-#include "hstu/device/cuda/check.h"
 #include "hstu/device/cuda/random.cuh"
-#include "hstu/embedding/cuda/row_kernels.h"
+#include "hstu/embedding/cuda/row_kernels.cuh"
 #include "hstu/embedding/row_store.h"
 
 namespace hstu::cuda {
 namespace {
-
-constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr std::size_t kMostLists = 64;  // of one launch: they travel as its argument
-
-struct Lists {
-  RowList list[kMostLists];
-};
-
-__device__ RowHeader* record_of(const RowTable& t, std::int64_t slot) {
-  std::byte* const chunk = t.chunks[slot >> t.shift];
-  return reinterpret_cast<RowHeader*>(chunk + (slot & ((std::int64_t{1} << t.shift) - 1)) * t.record_bytes);
-}
-__device__ float* values_of(RowHeader* record) {
-  return reinterpret_cast<float*>(record + 1);
-}
 
 __device__ std::int64_t home_of(const RowTable& t, std::int64_t id) {
   return static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(id))) & t.mask;
@@ -58,21 +41,6 @@ __device__ void initial(const RowTable& t, std::int64_t id, std::int64_t column,
 #pragma unroll
   for (int w = 0; w < 4; ++w)
     out[w] = (2.0f * (static_cast<float>(words[w] >> 8) * 0x1p-24f) - 1.0f) * t.bound + t.middle;
-}
-
-__device__ float sum_of_warp(float x) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
-  return x;
-}
-
-// The row of this warp; false: none.
-__device__ bool row_of_warp(const RowList& list, std::int64_t& row) {
-  row = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  return row < list.size;
-}
-__device__ int lane() {
-  return static_cast<int>(threadIdx.x % 32);
 }
 
 template <bool kCreate>
@@ -151,64 +119,6 @@ __global__ void gather(const __grid_constant__ Lists lists) {
   }
 }
 
-// The numbers of one update, as row_optimizer.cc computes them.
-struct Numbers {
-  RowOptimizerKind kind;
-  double lr, epsilon, beta1, beta2;
-};
-
-__device__ void update_adagrad(const Numbers& u, std::int64_t dim, const float* gradient, float* row,
-                               float* state) {
-  float squares = 0;
-  for (std::int64_t c = lane(); c < dim; c += 32) squares += gradient[c] * gradient[c];
-  const float sum = state[0] + sum_of_warp(squares) / static_cast<float>(dim);
-  __syncwarp();
-  if (lane() == 0) state[0] = sum;
-  const auto rate = static_cast<float>(u.lr / (sqrt(static_cast<double>(sum)) + u.epsilon));
-  for (std::int64_t c = lane(); c < dim; c += 32) row[c] -= rate * gradient[c];
-}
-
-__device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gradient, float* row,
-                            float* state) {
-  float* const m = state;
-  float* const v = state + dim;
-  const float updates = state[2 * dim] + 1.0f;
-  __syncwarp();
-  if (lane() == 0) state[2 * dim] = updates;
-  const double t = updates;
-  const auto beta1 = static_cast<float>(u.beta1), rest1 = static_cast<float>(1.0 - u.beta1);
-  const auto beta2 = static_cast<float>(u.beta2), rest2 = static_cast<float>(1.0 - u.beta2);
-  const auto rate = static_cast<float>(u.lr / (1.0 - pow(u.beta1, t)));
-  const auto root = static_cast<float>(1.0 / sqrt(1.0 - pow(u.beta2, t)));
-  const auto epsilon = static_cast<float>(u.epsilon);
-  for (std::int64_t c = lane(); c < dim; c += 32) {
-    const float g = gradient[c];
-    m[c] = beta1 * m[c] + rest1 * g;
-    v[c] = beta2 * v[c] + rest2 * g * g;
-    row[c] -= rate * m[c] / (sqrtf(v[c]) * root + epsilon);
-  }
-}
-
-__global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
-  const RowList& list = lists.list[blockIdx.y];
-  std::int64_t i;
-  if (!row_of_warp(list, i)) return;
-  const std::int64_t slot = list.slots[i], dim = list.table.dim;
-  if (slot < 0) return;
-  RowHeader* const record = record_of(list.table, slot);
-  if (lane() == 0 && atomicExch(&record->stamp, list.number) == list.number) list.table.report->twice = 1;
-  float* const row = values_of(record);
-  const float* const gradient = list.values + i * dim;
-  if (u.kind == RowOptimizerKind::rowwise_adagrad) {
-    update_adagrad(u, dim, gradient, row, row + dim);
-  } else if (u.kind == RowOptimizerKind::adam) {
-    update_adam(u, dim, gradient, row, row + dim);
-  } else {
-    const auto rate = static_cast<float>(u.lr);
-    for (std::int64_t c = lane(); c < dim; c += 32) row[c] -= rate * gradient[c];
-  }
-}
-
 // A list has a row once, so no two warps of a launch touch one record.
 __global__ void merge(const __grid_constant__ Lists lists) {
   const RowList& list = lists.list[blockIdx.y];
@@ -257,28 +167,33 @@ __global__ void transfer(const __grid_constant__ RowList list) {
   for (std::int64_t c = lane(); c < width; c += 32) kWrite ? mine[c] = theirs[c] : theirs[c] = mine[c];
 }
 
+// A warp exchanges a row. Reads from the host are under way while others write there: the link carries both.
+__global__ void exchange(const RowTable table, const RowLines::Exchange* rows, std::int64_t n) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (i >= n) return;
+  const RowLines::Exchange row = rows[i];
+  auto* const mine = reinterpret_cast<float4*>(values_of(record_of(table, row.line)));
+  auto* const out = reinterpret_cast<float4*>(row.out);
+  const auto* const in = reinterpret_cast<const float4*>(row.in);
+  const std::int64_t quads = (table.dim + table.state_width + 3) / 4;
+  constexpr int kAtOnce = 4;
+  for (std::int64_t first = lane(); first < quads; first += 32 * kAtOnce) {
+    float4 coming[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (in != nullptr && first + 32 * k < quads) coming[k] = in[first + 32 * k];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (out != nullptr && first + 32 * k < quads) out[first + 32 * k] = mine[first + 32 * k];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (in != nullptr && first + 32 * k < quads) mine[first + 32 * k] = coming[k];
+  }
+}
+
 __global__ void reinsert(const IndexEntry* from, std::int64_t n, const RowTable table) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < n && from[i].id != kNoId) insert(table, from[i].id)->slot = from[i].slot;
-}
-
-unsigned blocks_of(std::int64_t n, std::int64_t per_block) {
-  return static_cast<unsigned>((n + per_block - 1) / per_block);
-}
-
-// launch(blocks, lists, number of the first) for every kMostLists lists, where one has rows.
-template <typename Launch>
-void for_lists(std::span<const RowList> lists, std::int64_t per_block, const Launch& launch) {
-  for (std::size_t first = 0; first < lists.size(); first += kMostLists) {
-    const auto some = lists.subspan(first, std::min(kMostLists, lists.size() - first));
-    Lists argument{};
-    std::copy(some.begin(), some.end(), argument.list);
-    std::int64_t longest = 0;
-    for (const RowList& list : some) longest = std::max(longest, list.size);
-    if (longest == 0) continue;
-    launch(dim3(blocks_of(longest, per_block), static_cast<unsigned>(some.size())), argument, first);
-  }
-  check_cuda(cudaGetLastError(), "embedding rows");
 }
 
 }  // namespace
@@ -301,14 +216,6 @@ void create_rows(std::span<const RowList> lists, cudaStream_t stream) {
 void gather_rows(std::span<const RowList> lists, cudaStream_t stream) {
   for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
     gather<<<blocks, kThreads, 0, stream>>>(some);
-  });
-}
-
-void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
-                 cudaStream_t stream) {
-  const Numbers numbers{optimizer.kind, learning_rate, optimizer.epsilon, optimizer.beta1, optimizer.beta2};
-  for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
-    update<<<blocks, kThreads, 0, stream>>>(some, numbers);
   });
 }
 
@@ -348,6 +255,13 @@ void write_rows(const RowList& list, cudaStream_t stream) {
   if (list.size == 0) return;
   transfer<true><<<blocks_of(list.size, kWarps), kThreads, 0, stream>>>(list);
   check_cuda(cudaGetLastError(), "writing rows");
+}
+
+void exchange_rows(const RowTable& table, const RowLines::Exchange* rows, std::int64_t n,
+                   cudaStream_t stream) {
+  if (n == 0) return;
+  exchange<<<blocks_of(n, kWarps), kThreads, 0, stream>>>(table, rows, n);
+  check_cuda(cudaGetLastError(), "exchanging rows with host memory");
 }
 
 void rebuild_index(const IndexEntry* from, std::int64_t n, const RowTable& table, cudaStream_t stream) {

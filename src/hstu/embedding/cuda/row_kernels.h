@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "hstu/embedding/row_lines.h"
 #include "hstu/embedding/row_optimizer.h"
 
 namespace hstu::cuda {
@@ -86,6 +87,9 @@ void begin_rows(const RowList& list, cudaStream_t stream);
 // One list: values (n, D + state_width) are the rows at `slots` with their state, read or written.
 void read_rows(const RowList& list, cudaStream_t stream);
 void write_rows(const RowList& list, cudaStream_t stream);
+// Rows (n) between lines and host memory, both ways at once.
+void exchange_rows(const RowTable& table, const RowLines::Exchange* rows, std::int64_t n,
+                   cudaStream_t stream);
 // Puts the entries of `from` (n of them, some empty) into the empty index of `table`.
 void rebuild_index(const IndexEntry* from, std::int64_t n, const RowTable& table, cudaStream_t stream);
 
