@@ -119,11 +119,45 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   EXPECT_EQ(plan.tables[1].rows, 12);  // users
   EXPECT_TRUE(plan.tables[2].is_bound);
   EXPECT_LE(plan.tables[2].rows, 500);
-  const RowShape shape{.rows = 12, .dim = 8, .state_width = 1};
-  EXPECT_EQ(plan.tables[0].bytes, table_memory(shape, 12, false));
-  EXPECT_EQ(table_memory(shape, 12, false), 12 * (9 * 4 + 24) + 64 * 8);
-  EXPECT_EQ(table_memory(shape, 12, true), 16 * (32 + 48) + 1024 * 16) << "a chunk of 16 records";
+  const TableConfig table{.name = "item", .rows = 12, .dim = 8};
+  const auto memory = [](const TableConfig& of, bool gpu_trains, TablePlace place = TablePlace::device) {
+    const TableMemory found = table_memory(of, 1, 12, gpu_trains, place);
+    return std::pair(found.device, found.host);
+  };
+  const std::int64_t on_host = 12 * (9 * 4 + 24) + 64 * 8;
+  EXPECT_EQ(plan.tables[0].bytes, on_host);
+  EXPECT_EQ(memory(table, false), std::pair(on_host, std::int64_t{0}));
+  EXPECT_EQ(memory(table, true, TablePlace::host), std::pair(std::int64_t{0}, on_host));
+  const std::int64_t records = 16 * (32 + 48);  // a chunk of 16 records
+  EXPECT_EQ(memory(table, true), std::pair(records + 1024 * 16, std::int64_t{0}));
+  TableConfig limited = table, cached = table;
+  limited.limits.capacity = 12;
+  const std::int64_t directory = 12 * 24 + 64 * 8;
+  EXPECT_EQ(memory(limited, true), std::pair(records, directory));
+  cached.cache_rows = 12;
+  EXPECT_EQ(memory(cached, true), std::pair(records, directory + 12 * (48 + 4) + 12 * (12 + 4)));
   EXPECT_EQ(plan.total() - plan.total(false), plan.tables[2].bytes);
+}
+
+TEST_F(MemoryPlanTest, ATableBehindACacheTakesTheCacheOfTheDeviceAndItsRowsOfTheHost) {
+  options_.features.item_rows = 1'000'000;
+  options_.tables.by_name["item"].device_memory = "4KiB";
+  EXPECT_EQ(plan_memory(options_, {}).tables[0].cache_rows, 4096 / (32 + 48));
+  MemoryPlan plan;
+  plan.tables.push_back({.name = "item",
+                         .nominal_rows = 2000,
+                         .rows = 2000,
+                         .is_bound = true,
+                         .bytes = 700,
+                         .host_bytes = 90'000,
+                         .cache_rows = 10});
+  const PlannedDevice gpu{"a GPU", {}, 10 << 20};
+  EXPECT_EQ(plan.total(false), 700) << "a cache is no bound, and rows on the host are not on the GPU";
+  EXPECT_EQ(plan.host_bytes(), 90'000);
+  EXPECT_THAT(to_text(plan, gpu),
+              HasSubstr("at most 2,000 rows of 2,000: a cache of 10; 87.9 KiB on the host"));
+  EXPECT_EQ(to_json(plan, gpu).at("tables")[0].at("cache_rows"), 10);
+  EXPECT_EQ(to_json(plan, gpu).at("host_bytes"), 90'000);
 }
 
 TEST_F(MemoryPlanTest, CountsParametersAndTheirOptimizer) {

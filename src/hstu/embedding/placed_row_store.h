@@ -26,6 +26,15 @@ struct CacheCounts {
   std::int64_t bytes_in = 0, bytes_out = 0;  // rows and state, to and from the device
 };
 
+// Host memory for `rows` rows, at most: the directory and, behind a cache of `cache_rows` (0: none), the
+// rows.
+constexpr std::int64_t placed_host_bytes(const RowShape& shape, std::int64_t rows, std::int64_t cache_rows) {
+  const std::int64_t directory = RowDirectory::most_bytes(rows);
+  if (cache_rows == 0) return directory;
+  return directory + rows * below_width(shape) * std::int64_t{sizeof(float)} +
+         RowCache::most_bytes(rows, cache_rows);
+}
+
 class PlacedRowStore final : public RowStore {
  public:
   // `cache_lines`: rows that the cache holds; 0: no cache, every row is on the device.

@@ -22,6 +22,10 @@ class RowCache {
 
   std::int64_t lines() const { return static_cast<std::int64_t>(lines_.size()); }
   std::int64_t bytes() const;
+  static constexpr std::int64_t most_bytes(std::int64_t rows, std::int64_t lines) {
+    return rows * std::int64_t{sizeof(std::int32_t)} +
+           lines * std::int64_t{sizeof(Line) + sizeof(std::int32_t)};
+  }
   // The line of the row at `slot`, kBelow or kNowhere.
   std::int32_t line_of(std::int64_t slot) const { return line_of_[static_cast<std::size_t>(slot)]; }
 

@@ -32,11 +32,15 @@ constexpr std::int64_t index_entries(std::int64_t rows) {
   return entries < kLeastIndexEntries ? kLeastIndexEntries : entries;
 }
 
-// Of `rows` rows. A table that still grows holds up to an eighth more.
-constexpr std::int64_t table_bytes(const RowShape& shape, std::int64_t rows) {
+// The records of `rows` rows alone.
+constexpr std::int64_t records_bytes(const RowShape& shape, std::int64_t rows) {
   const int shift = chunk_shift(shape);
-  const std::int64_t chunks = (rows + (std::int64_t{1} << shift) - 1) >> shift;
-  return chunks * (record_bytes(shape) << shift) + index_entries(rows) * kIndexEntryBytes;
+  return ((rows + (std::int64_t{1} << shift) - 1) >> shift) * (record_bytes(shape) << shift);
+}
+
+// Of `rows` rows with their index. A table that still grows holds up to an eighth more.
+constexpr std::int64_t table_bytes(const RowShape& shape, std::int64_t rows) {
+  return records_bytes(shape, rows) + index_entries(rows) * kIndexEntryBytes;
 }
 
 }  // namespace hstu

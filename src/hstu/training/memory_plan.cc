@@ -52,52 +52,51 @@ std::vector<Ids> ids_of_features(const RunOptions& options, const Manifest& mani
   return ids;
 }
 
-struct PlannedTable {
-  RowShape shape;
-  std::int64_t capacity = 0;  // 0: none
-  std::int64_t rows_of(std::int64_t rows) const { return capacity > 0 ? std::min(rows, capacity) : rows; }
+// The plan of a table of which `ids` ids occur.
+struct Planner {
+  const RunOptions& options;
+  std::int64_t dim;
+  bool gpu_trains;
+
+  void plan(std::int64_t ids, MemoryPlan::Table& table) const {
+    RunOptions of_table = options;
+    std::erase_if(of_table.tables.by_name, [&](const auto& section) { return section.first != table.name; });
+    const TableConfig config = table_configs(of_table, {{table.name, table.nominal_rows}}, dim).front();
+    const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
+    table.rows = std::min(table.nominal_rows, ids);
+    if (config.limits.capacity > 0) table.rows = std::min(table.rows, config.limits.capacity);
+    table.cache_rows = config.cache_rows;
+    const TableMemory memory =
+        table_memory(config, optimizer.state_width(dim), table.rows, gpu_trains, options.tables.place);
+    table.bytes = memory.device;
+    table.host_bytes = memory.host;
+  }
 };
 
-PlannedTable planned_table(const RunOptions& options, const std::string& name, std::int64_t rows,
-                           std::int64_t dim) {
-  RunOptions of_table = options;
-  std::erase_if(of_table.tables.by_name, [&](const auto& section) { return section.first != name; });
-  const TableConfig config = table_configs(of_table, {{name, rows}}, dim).front();
-  const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
-  return {{.rows = rows, .dim = dim, .state_width = optimizer.state_width(dim)}, config.limits.capacity};
-}
-
-std::vector<MemoryPlan::Table> tables_of(const RunOptions& options, const Model& model,
-                                         const Manifest& manifest, std::int64_t samples, bool on_gpu) {
+std::vector<MemoryPlan::Table> tables_of(const Planner& planner, const Model& model, const Manifest& manifest,
+                                         std::int64_t samples) {
   const std::vector<FeatureSpec> features = model.features();
-  const std::vector<Ids> ids = ids_of_features(options, manifest, features.size(), samples);
-  const std::int64_t dim = model.embedding_dim();
+  const std::vector<Ids> ids = ids_of_features(planner.options, manifest, features.size(), samples);
   std::vector<MemoryPlan::Table> tables;
   for (std::size_t f = 0; f < features.size(); ++f) {
-    const PlannedTable table = planned_table(options, features[f].name, features[f].rows, dim);
-    const std::int64_t rows = table.rows_of(std::min(features[f].rows, ids[f].count));
-    tables.push_back({.name = features[f].name,
-                      .nominal_rows = features[f].rows,
-                      .rows = rows,
-                      .is_bound = ids[f].is_bound,
-                      .bytes = table_memory(table.shape, rows, on_gpu)});
+    tables.push_back(
+        {.name = features[f].name, .nominal_rows = features[f].rows, .is_bound = ids[f].is_bound});
+    planner.plan(ids[f].count, tables.back());
   }
   return tables;
 }
 
 // What a plan without the run's dataset cannot know.
-void assume(const RunOptions& options, bool on_gpu, MemoryPlan& plan) {
+void assume(const Planner& planner, MemoryPlan& plan) {
   for (MemoryPlan::Table& table : plan.tables) {
-    const PlannedTable planned = planned_table(options, table.name, table.nominal_rows, plan.embedding_dim);
-    table.rows = planned.rows_of(table.nominal_rows);
+    planner.plan(table.nominal_rows, table);
     table.is_bound = true;
-    table.bytes = table_memory(planned.shape, table.rows, on_gpu);
   }
   plan.source_of_part = "longest histories of distinct items";
   plan.assumption = fmt::format(
       "there is no dataset at \"{}\": the plan assumes full batches of the longest histories, and that all "
       "rows occur; where the configuration gives no rows, as few as the batch has ids",
-      options.data.path.string());
+      planner.options.data.path.string());
 }
 
 // DenseOptimizer's tensors for each parameter.
@@ -117,7 +116,8 @@ std::int64_t usable_bytes(const PlannedDevice& device) {
 std::string advice(const MemoryPlan& plan) {
   const std::int64_t tables = plan.table_bytes(false);
   if (tables > plan.activations && tables > plan.dense_bytes())
-    return "The tables are the largest: set tables.place = \"host\", make embedding_dim smaller or give "
+    return "The tables are the largest: set device_memory for them (docs/tables.md) or tables.place = "
+           "\"host\", make embedding_dim smaller or give "
            "features fewer rows";
   if (plan.dense_bytes() > plan.activations) return "The parameters are the largest: make the model narrower";
   return "Set training.micro_batch_tokens (parts of a batch one after the other, the same result) or "
@@ -127,16 +127,32 @@ std::string advice(const MemoryPlan& plan) {
 
 }  // namespace
 
-std::int64_t table_memory(const RowShape& shape, std::int64_t rows, bool on_gpu) {
-  if (rows == 0) return 0;
-  if (on_gpu) return table_bytes(shape, rows);
-  return host_table_bytes(shape, rows);
+TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
+                         bool gpu_trains, TablePlace place) {
+  const RowShape shape{.rows = config.rows, .dim = config.dim, .state_width = state_width};
+  if (config.cache_rows > 0) {
+    const TableMemory memory{.device = records_bytes(shape, config.cache_rows),
+                             .host = placed_host_bytes(shape, rows, config.cache_rows)};
+    return gpu_trains ? memory : TableMemory{.device = memory.device + memory.host};
+  }
+  if (rows == 0) return {};
+  if (!gpu_trains) return {.device = host_table_bytes(shape, rows)};
+  if (place == TablePlace::host) return {.host = host_table_bytes(shape, rows)};
+  if (config.limits.any())
+    return {.device = records_bytes(shape, rows), .host = placed_host_bytes(shape, rows, 0)};
+  return {.device = table_bytes(shape, rows)};
 }
 
 std::int64_t MemoryPlan::table_bytes(bool bounds) const {
-  if (tables_apart) return 0;
   std::int64_t bytes = 0;
-  for (const Table& table : tables) bytes += bounds || !table.is_bound ? table.bytes : 0;
+  for (const Table& table : tables)
+    bytes += bounds || !table.is_bound || table.cache_rows > 0 ? table.bytes : 0;
+  return bytes;
+}
+
+std::int64_t MemoryPlan::host_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Table& table : tables) bytes += table.host_bytes;
   return bytes;
 }
 
@@ -181,10 +197,8 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device) {
   batch.supervised = std::max<std::int64_t>(batch.samples, 1);
 
   MemoryPlan plan;
-  const bool on_gpu = !device.is_host() && options.tables.place == TablePlace::device;
-  plan.tables_apart = !device.is_host() && !on_gpu;
-  plan.tables = tables_of(options, model, dataset.manifest(), anchors.training.size(), on_gpu);
-  plan.embedding_dim = model.embedding_dim();
+  const Planner planner{options, model.embedding_dim(), !device.is_host()};
+  plan.tables = tables_of(planner, model, dataset.manifest(), anchors.training.size());
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
   plan.optimizer = plan.parameters * states_of(options.dense.config);
   plan.activations = step_memory(model, batch, device);
@@ -193,7 +207,7 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device) {
   plan.samples = static_cast<std::int64_t>(part.positions.size());
   plan.tokens = batch.tokens;
   plan.source_of_part = part.source;
-  if (assumed) assume(asked, on_gpu, plan);
+  if (assumed) assume({asked, model.embedding_dim(), !device.is_host()}, plan);
   return plan;
 }
 
@@ -207,6 +221,18 @@ void check_fits(const MemoryPlan& plan, const PlannedDevice& device) {
       advice(plan));
 }
 
+namespace {
+
+// Where the rows of a table are, if not all are in the memory that is planned.
+std::string place_of(const MemoryPlan::Table& table) {
+  if (table.cache_rows > 0 && table.host_bytes > 0)
+    return fmt::format(": a cache of {}; {} on the host", with_separators(table.cache_rows),
+                       gib(table.host_bytes));
+  return table.host_bytes > 0 ? fmt::format("; {} on the host", gib(table.host_bytes)) : "";
+}
+
+}  // namespace
+
 std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
   std::vector<std::vector<std::string>> rows{{"memory", "bytes", "", "of"}};
   const auto add = [&](const std::string& name, std::int64_t bytes, const std::string& of) {
@@ -215,7 +241,7 @@ std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
   for (const MemoryPlan::Table& table : plan.tables) {
     add("table " + table.name, table.bytes,
         fmt::format("{}{} rows of {}{}", table.is_bound ? "at most " : "", with_separators(table.rows),
-                    with_separators(table.nominal_rows), plan.tables_apart ? ", on the host" : ""));
+                    with_separators(table.nominal_rows), place_of(table)));
   }
   add("parameters", plan.parameters, "");
   add("gradients", plan.gradients, "");
@@ -225,6 +251,7 @@ std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
                   plan.source_of_part));
   add("batches", plan.batches, "ready before their step");
   add("total", plan.total(), "");
+  if (plan.host_bytes() > 0) add("beside it on the host", plan.host_bytes(), "tables");
   if (plan.table_bytes(true) > plan.table_bytes(false))
     add("total without bounds", plan.total(false), "tables with \"at most\" left out");
   std::string text = table(rows);
@@ -247,12 +274,14 @@ Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
                       {"nominal_rows", table.nominal_rows},
                       {"rows", table.rows},
                       {"rows_are_bound", table.is_bound},
-                      {"bytes", table.bytes}});
+                      {"bytes", table.bytes},
+                      {"host_bytes", table.host_bytes},
+                      {"cache_rows", table.cache_rows}});
   }
   return {{"device", device.name},
           {"device_bytes", device.memory_bytes},
           {"tables", tables},
-          {"tables_on_host", plan.tables_apart},
+          {"host_bytes", plan.host_bytes()},
           {"parameters", plan.parameters},
           {"gradients", plan.gradients},
           {"optimizer", plan.optimizer},

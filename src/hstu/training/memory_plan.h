@@ -8,7 +8,7 @@
 #include "hstu/base/json.h"
 #include "hstu/device/device.h"
 #include "hstu/device/dry_memory_pool.h"
-#include "hstu/embedding/row_store.h"
+#include "hstu/embedding/table.h"
 #include "hstu/run/options.h"
 
 namespace hstu {
@@ -17,13 +17,14 @@ struct MemoryPlan {
   struct Table {
     std::string name;
     std::int64_t nominal_rows = 0;
-    std::int64_t rows = 0;   // that come to life at most
-    bool is_bound = false;   // `rows` is only a bound: how many ids occur is not known
-    std::int64_t bytes = 0;  // of `rows` rows, their optimizer state and their index
+    std::int64_t rows = 0;  // that come to life at most
+    bool is_bound = false;  // `rows` is only a bound: how many ids occur is not known
+    // Of `rows` rows, their optimizer state and what finds them: in the memory of the device that trains, and
+    // in host memory beside a GPU's, which does not count for it.
+    std::int64_t bytes = 0, host_bytes = 0;
+    std::int64_t cache_rows = 0;  // > 0: the rows are in host memory behind a cache, whose bytes are no bound
   };
   std::vector<Table> tables;
-  bool tables_apart = false;  // on the host, where a GPU trains: their bytes do not count
-  std::int64_t embedding_dim = 0;
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;  // bytes, of the dense parameters
   std::int64_t activations = 0;                               // bytes: step_memory() of the largest part
   std::int64_t batches = 0;                                   // bytes of all batches that are ready
@@ -32,6 +33,7 @@ struct MemoryPlan {
   std::string source_of_part;  // one line for people
 
   std::int64_t table_bytes(bool bounds) const;  // with or without the tables of which a bound is known
+  std::int64_t host_bytes() const;              // of all tables
   std::int64_t dense_bytes() const { return parameters + gradients + optimizer; }
   // Without bounds: what is needed in any case, if the rows of the other tables occur.
   std::int64_t total(bool bounds = true) const {
@@ -50,8 +52,12 @@ PlannedDevice planned_device(Device device);
 // A GPU by a part of its name, "h100": one of gpu_specs.h. Throws UsageError listing them.
 PlannedDevice planned_gpu(const std::string& part_of_name);
 
-// Bytes of a table of `rows` rows in the memory of a GPU or of the host.
-std::int64_t table_memory(const RowShape& shape, std::int64_t rows, bool on_gpu);
+// Bytes of a table of `rows` rows in the memory of the device that trains, and in host memory beside a GPU's.
+struct TableMemory {
+  std::int64_t device = 0, host = 0;
+};
+TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
+                         bool gpu_trains, TablePlace place);
 
 // Opens the dataset, creates the model and makes a dry step of the largest part of the run's batches (of the
 // first million samples). Throws UsageError as Experiment does. Without a dataset, assumes one
