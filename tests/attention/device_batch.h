@@ -92,9 +92,13 @@ class DeviceBatch {
     attention_forward(problem_, device_, output(0), scratch(), stream);
   }
   void backward(cudaStream_t stream = nullptr) {
-    attention_backward(problem_, device_,
-                       {.d_o = input(kDo), .dq = output(1), .dk = output(2), .dv = output(3)}, scratch(),
-                       stream);
+    attention_backward(problem_, device_, gradients(), scratch(), stream);
+  }
+  // The same through SiLU of `before`, which has the rows of the outputs.
+  void backward_through_silu(const T* before) {
+    AttentionGradients g = gradients();
+    g.q_before = before + width_, g.k_before = before + 2 * width_, g.v_before = before + 3 * width_;
+    attention_backward(problem_, device_, g, scratch(), nullptr);
   }
   // Runs both passes with the kernels that the case names, and waits for them.
   void run() {
@@ -176,6 +180,9 @@ class DeviceBatch {
   }
   AttentionInput input(InputPart part) const {
     return {inputs_.as<T>() + part * width_, HostBatch<T>::kParts * width_, case_.head_dim};
+  }
+  AttentionGradients gradients() const {
+    return {.d_o = input(kDo), .dq = output(1), .dk = output(2), .dv = output(3)};
   }
   AttentionRows output(int i) const { return {outputs_.as<T>() + i * width_, 4 * width_, case_.head_dim}; }
 

@@ -125,10 +125,6 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
       {"linear_columns", {x({tokens, n}, 1), x({n, 4 * h}, 2), x({4 * h}, 3)}, [h](Tape& t, Inputs v) {
          return ops::linear_columns(t, v[0], v[1], v[2], {{h, 2 * h}, {3 * h, 4 * h}});
        }});
-  cases.push_back(
-      {"linear_silu", {x({tokens, n}, 1), x({n, 4 * h}, 2), x({4 * h}, 3)}, [h](Tape& t, Inputs v) {
-         return ops::linear_silu(t, v[0], v[1], v[2], {{0, 2 * h}, {3 * h, 4 * h}}, h);
-       }});
   cases.push_back({"linear_residual",
                    {x({tokens, h}, 1), x({h, n}, 2), x({tokens, n}, 3)},
                    [](Tape& t, Inputs v) { return ops::linear_residual(t, v[0], v[1], v[2]); }});
@@ -166,6 +162,14 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
          const Variable uvqk = ops::multiply(t, v[0], v[0]);
          const Variable o = ops::attention(t, {uvqk, 2 * w, w}, {uvqk, 3 * w, w}, {uvqk, w, w}, shape);
          return ops::gate(t, ops::GateForm::concat, {uvqk, 0, w}, o, v[1], v[2], 1e-6, {});
+       }});
+  // The other form of a layer: attention reads SiLU of a product, of columns in another order.
+  cases.push_back(
+      {"silu_attention",
+       {x({every.tokens, n}, 1), x({n, 4 * w}, 2), x({4 * w}, 3)},
+       [shape = every.attention, w](Tape& t, Inputs v) {
+         const auto [y, silu] = ops::linear_silu(t, v[0], v[1], v[2], {{0, w}, {2 * w, 4 * w}}, 0);
+         return ops::attention(t, {y, w, w, silu, w}, {y, 2 * w, w, silu, 2 * w}, {y, 0, w, silu, 0}, shape);
        }});
   const Tensor first = random_index(tokens, s.samples, 5).copy(context),
                second = random_index(tokens, 2, 6).copy(context),
@@ -214,10 +218,10 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
   const std::map<std::string, std::string> roles{
-      {"linear", "aws"},           {"linear_silu", "aws"},    {"linear_columns", "aws"},
-      {"linear_residual", "awa"},  {"grouped_linear", "aws"}, {"layer_norm", "ass"},
-      {"swish_layer_norm", "ass"}, {"gate", "aass"},          {"gate_product", "aass"},
-      {"gated_attention", "ass"},  {"action_rows", "ww"}};
+      {"linear", "aws"},         {"linear_columns", "aws"}, {"linear_residual", "awa"},
+      {"grouped_linear", "aws"}, {"layer_norm", "ass"},     {"swish_layer_norm", "ass"},
+      {"gate", "aass"},          {"gate_product", "aass"},  {"gated_attention", "ass"},
+      {"silu_attention", "aws"}, {"action_rows", "ww"}};
   for (OpCase& c : cases)
     c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
   return cases;

@@ -36,6 +36,11 @@ struct AttentionRoute {
 // that nothing computes on the device.
 AttentionRoute choose_attention(const AttentionProblem& problem, const AttentionDevice& device);
 
+// Whether the backward kernel multiplies gradients by the slope of SiLU (AttentionGradients::q_before).
+inline bool multiplies_slope(AttentionKernel kernel) {
+  return kernel == AttentionKernel::hopper;
+}
+
 // `real` as a device of the compute capability `asked`: choose_attention then returns the kernels that such a
 // device takes. Throws UsageError if `real` cannot run them: kernels for 9.0 run on 9.0 only, mma.sync needs
 // 8.0 or later.

@@ -43,7 +43,7 @@ void activate_backward(const ActivateBackward<T>& p, HostStream);
 template <typename T>
 void activate_backward(const ActivateBackward<T>& p, CudaStream);
 
-// y (rows, columns) = x, through SiLU from column `from` on.
+// y (rows, columns - from) = silu of x (rows, columns) from column `from` on.
 template <typename T>
 struct SiluColumns {
   std::int64_t rows = 0, columns = 0, from = 0;
@@ -51,9 +51,22 @@ struct SiluColumns {
   T* y = nullptr;
 };
 
+// dx (rows, width) *= silu'(x), both in rows that are `stride` apart: the gradient of silu(x) becomes that of
+// x.
+template <typename T>
+struct SiluSlope {
+  std::int64_t rows = 0, width = 0, stride = 0;
+  const T* x = nullptr;
+  T* dx = nullptr;
+};
+
 template <typename T>
 void silu_columns(const SiluColumns<T>& p, HostStream);
 template <typename T>
 void silu_columns(const SiluColumns<T>& p, CudaStream);
+template <typename T>
+void silu_slope(const SiluSlope<T>& p, HostStream);
+template <typename T>
+void silu_slope(const SiluSlope<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

@@ -71,16 +71,24 @@ template <typename T>
 void silu_columns(const SiluColumns<T>& p, HostStream) {
   parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      const T* const x = p.x + r * p.columns;
-      T* const y = p.y + r * p.columns;
-      std::copy_n(x, p.from, y);
-      loops<T>().silu(x + p.from, y + p.from, p.columns - p.from);
+      const std::int64_t width = p.columns - p.from;
+      loops<T>().silu(p.x + r * p.columns + p.from, p.y + r * width, width);
     }
+  });
+}
+
+template <typename T>
+void silu_slope(const SiluSlope<T>& p, HostStream) {
+  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r)
+      loops<T>().silu_backward(p.x + r * p.stride, p.dx + r * p.stride, p.width);
   });
 }
 
 template void silu_columns(const SiluColumns<float>&, HostStream);
 template void silu_columns(const SiluColumns<double>&, HostStream);
+template void silu_slope(const SiluSlope<float>&, HostStream);
+template void silu_slope(const SiluSlope<double>&, HostStream);
 template void activate(const Activate<float>&, HostStream);
 template void activate(const Activate<double>&, HostStream);
 template void activate_backward(const ActivateBackward<float>&, HostStream);

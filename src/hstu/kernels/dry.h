@@ -136,6 +136,8 @@ void pass_gradient(const P&, DryStream) {}
 template <typename P>
 void silu_columns(const P&, DryStream) {}
 template <typename P>
+void silu_slope(const P&, DryStream) {}
+template <typename P>
 void swish_layer_norm(const P&, DryStream) {}
 
 }  // namespace hstu::kernels

@@ -30,7 +30,7 @@ struct LinearForward {
   const Accumulator<T>* bias = nullptr;  // (weight_columns) or nullptr
   const T* residual = nullptr;           // (M, N) in place of the bias, or nullptr
   T* y = nullptr;                        // (M, N)
-  T* activated = nullptr;                // (M, N) y, through SiLU from column silu_from on; or nullptr
+  T* activated = nullptr;                // (M, N - silu_from) silu of y's columns from there on; or nullptr
   std::int64_t silu_from = 0;
 };
 
@@ -39,14 +39,11 @@ struct LinearBackward {
   std::int64_t rows = 0, in = 0, weight_columns = 0;
   std::span<const ColumnRange> columns;
   const T *x = nullptr, *weight = nullptr;  // as in the forward pass
-  const T* dy = nullptr;                    // (M, N)
-  const T* y = nullptr;      // (M, N) if dy is the gradient of `activated`, and nullptr otherwise; then ...
-  T* overwritten = nullptr;  // ... is dy itself, which becomes the gradient of y
-  std::int64_t silu_from = 0;
-  Gradient<T> dx;                    // (M, K)
-  Gradient<Accumulator<T>> dweight;  // (K, weight_columns): 0 in unused columns
-  Gradient<Accumulator<T>> dbias;    // (weight_columns) likewise
-  Gradient<T> dresidual = {};        // (M, N), written after dx
+  const T* dy = nullptr;                    // (M, N), of y
+  Gradient<T> dx;                           // (M, K)
+  Gradient<Accumulator<T>> dweight;         // (K, weight_columns): 0 in unused columns
+  Gradient<Accumulator<T>> dbias;           // (weight_columns) likewise
+  Gradient<T> dresidual = {};               // (M, N), written after dx
 };
 
 template <typename T>

@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "hstu/base/threads.h"
 #include "hstu/kernels/activation.h"
 #include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/gemm.h"
 #include "hstu/kernels/linear.h"
-#include "hstu/kernels/loops.h"
 #include "hstu/kernels/reduce.h"
 
 namespace hstu::kernels {
@@ -22,18 +20,6 @@ void bias_gradient(const LinearBackward<T>& p) {
   for (const ColumnRange& c : p.columns) {
     for (std::int64_t j = c.begin; j < c.end; ++j) p.dbias.to[j] += *sum++;
   }
-}
-
-// dy becomes the gradient of y.
-template <typename T>
-void through_silu(const LinearBackward<T>& p) {
-  const std::int64_t n = total_width(p.columns);
-  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      const std::int64_t at = r * n + p.silu_from;
-      loops<T>().silu_backward(p.y + at, p.overwritten + at, n - p.silu_from);
-    }
-  });
 }
 
 }  // namespace
@@ -63,7 +49,6 @@ void linear(const LinearForward<T>& p, HostStream stream) {
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, HostStream stream) {
   const std::int64_t n = total_width(p.columns);
-  if (p.y != nullptr) through_silu(p);
   if (p.dbias.to != nullptr) bias_gradient(p);
   if (p.dweight.to != nullptr && !p.dweight.accumulate) {
     std::fill_n(p.dweight.to, p.in * p.weight_columns, T(0));

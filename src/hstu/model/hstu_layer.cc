@@ -27,7 +27,7 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
   const Variable zq = queries.defined() ? ops::gather_rows(tape, z, queries) : z;  // (Tq, D)
   // The weight's columns are [U, V, Q, K]. Where every token is a query, one product has them all.
   const std::int64_t w = width_;
-  Variable uq, vk;
+  Projected uq, vk;
   std::int64_t v_at = 0, q_at = w, k_at = w;
   if (queries.defined()) {
     uq = project(tape, zq, weight, {{0, w}, {2 * w, 3 * w}}, w);     // (Tq, 2 w)
@@ -37,11 +37,12 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
     v_at = w, q_at = 2 * w, k_at = 3 * w;
   }
   stage.next(kAttentionStage);
-  const Variable o = ops::attention(tape, {uq, q_at, w}, {vk, k_at, w}, {vk, v_at, w}, shape);  // (Tq, w)
+  const Variable o = ops::attention(tape, uq.operand(q_at, w), vk.operand(k_at, w), vk.operand(v_at, w),
+                                    shape);  // (Tq, w)
   stage.next(kGateStage);
-  const Variable gated =
-      ops::gate(tape, config_.gate, {uq, 0, w}, o, Variable(output_norm_.weight), Variable(output_norm_.bias),
-                config_.epsilon, dropout);  // (Tq, 3 w) or (Tq, w)
+  const Variable gated = ops::gate(tape, config_.gate, {uq.y, 0, w}, o, Variable(output_norm_.weight),
+                                   Variable(output_norm_.bias), config_.epsilon,
+                                   dropout);  // (Tq, 3 w) or (Tq, w)
   stage.next(kProjectionStage);
   const Variable projection = ops::weight(tape, output_, type);
   Variable y;
@@ -52,17 +53,25 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
     y = ops::linear(tape, gated, projection, {});
   }
   if (config_.recompute.norm) z.drop_value();
-  if (config_.recompute.silu) uq.drop_value(), vk.drop_value();
+  if (config_.recompute.silu && uq.activated.defined()) uq.activated.drop_value(), vk.activated.drop_value();
   if (config_.recompute.gate) gated.drop_value();
   return y;
 }
 
 // Columns of z W + b: (n, sum of widths). The gate activates U; NVIDIA's form activates the others here.
-Variable HstuLayer::project(Tape& tape, const Variable& z, const Variable& weight,
-                            const std::vector<ColumnRange>& columns, std::int64_t activated_from) const {
+HstuLayer::Projected HstuLayer::project(Tape& tape, const Variable& z, const Variable& weight,
+                                        const std::vector<ColumnRange>& columns,
+                                        std::int64_t activated_from) const {
   const Variable bias(uvqk_.bias);
-  if (config_.gate == ops::GateForm::concat) return ops::linear_columns(tape, z, weight, bias, columns);
-  return ops::linear_silu(tape, z, weight, bias, columns, activated_from);
+  if (config_.gate == ops::GateForm::concat)
+    return {ops::linear_columns(tape, z, weight, bias, columns), {}, 0};
+  const auto [y, activated] = ops::linear_silu(tape, z, weight, bias, columns, activated_from);
+  return {y, activated, activated_from};
+}
+
+ops::Columns HstuLayer::Projected::operand(std::int64_t first, std::int64_t width) const {
+  if (!activated.defined()) return {y, first, width};
+  return {y, first, width, activated, first - activated_from};
 }
 
 }  // namespace hstu

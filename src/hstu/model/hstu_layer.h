@@ -36,8 +36,14 @@ class HstuLayer {
                       const ops::Dropout& dropout) const;
 
  private:
-  Variable project(Tape& tape, const Variable& z, const Variable& weight,
-                   const std::vector<ColumnRange>& columns, std::int64_t activated_from) const;
+  struct Projected {
+    Variable y, activated;  // activated: undefined if attention reads y itself
+    std::int64_t activated_from = 0;
+    // Columns of y, through SiLU where they are activated.
+    ops::Columns operand(std::int64_t first, std::int64_t width) const;
+  };
+  Projected project(Tape& tape, const Variable& z, const Variable& weight,
+                    const std::vector<ColumnRange>& columns, std::int64_t activated_from) const;
 
   HstuLayerConfig config_;
   std::int64_t width_;  // H * head_dim

@@ -2,6 +2,7 @@
 
 #include "hstu/attention/attention.h"
 #include "hstu/attention/attention_cuda.h"
+#include "hstu/kernels/activation.h"
 #include "hstu/kernels/elementwise.h"
 #include "hstu/ops/op.h"
 
@@ -66,17 +67,25 @@ void forward(const AttentionProblem& p, const AttentionRows& o, DeviceStream str
   }
 }
 
+// Returns whether the gradients are already those before SiLU, where `gradients` asks for them.
 template <typename DeviceStream>
-void backward(const AttentionProblem& p, const AttentionGradients& gradients, DeviceStream stream) {
-  if constexpr (std::is_same_v<DeviceStream, HostStream>) {
-    attention_backward(p, kHost, gradients);
-  } else if constexpr (std::is_same_v<DeviceStream, DryStream>) {
+bool backward(const AttentionProblem& p, AttentionGradients gradients, DeviceStream stream) {
+  AttentionDevice device = kHost;
+  if constexpr (std::is_same_v<DeviceStream, CudaStream>) device = cuda::attention_device();
+  if constexpr (std::is_same_v<DeviceStream, DryStream>) {
     kernels::dry::take(stream, workspace(p, stream.device).backward);
+    return true;
   } else {
-    const AttentionDevice device = cuda::attention_device();
-    const std::int64_t bytes = workspace(p, device).backward;
-    const Buffer scratch = stream.memory->allocate(bytes);
-    attention_backward(p, device, gradients, {scratch.data(), bytes}, stream.handle);
+    const bool sloped = multiplies_slope(choose_attention(p, device).backward);
+    if (!sloped) gradients.q_before = gradients.k_before = gradients.v_before = nullptr;
+    if constexpr (std::is_same_v<DeviceStream, HostStream>) {
+      attention_backward(p, device, gradients);
+    } else {
+      const std::int64_t bytes = workspace(p, device).backward;
+      const Buffer scratch = stream.memory->allocate(bytes);
+      attention_backward(p, device, gradients, {scratch.data(), bytes}, stream.handle);
+    }
+    return sloped;
   }
 }
 
@@ -86,7 +95,9 @@ template <typename T>
 class Written {
  public:
   Written(const Columns& x, const Context& context)
-      : slot_(gradient_of<T>(x, context)), size_(x.rows() * x.width()), stride_(x.stride()) {
+      : x_(x), slot_(gradient_of<T>(x, context)), size_(x.rows() * x.width()), stride_(x.variable.cols()) {
+    require(!x.activated.defined() || !slot_.accumulate,
+            "attention: columns through SiLU are an operand twice");
     if (context.device().is_host() || !slot_.accumulate) return;
     require(x.width() == stride_, "attention: columns [{}, {}) are an operand twice", x.range.begin,
             x.range.end);
@@ -96,14 +107,20 @@ class Written {
     return {apart_.defined() ? apart_.mutable_data<T>() : slot_.to, stride_, shape.head_dim};
   }
   bool accumulate() const { return slot_.accumulate && !apart_.defined(); }
+  const T* before_silu() const { return x_.activated.defined() ? x_.template before<T>() : nullptr; }
+  // sloped: the kernel has multiplied by the slope of SiLU where the operand is SiLU of its columns.
   template <typename DeviceStream>
-  void finish(DeviceStream stream) {
+  void finish(bool sloped, DeviceStream stream) {
+    if (x_.activated.defined() && !sloped && slot_.to != nullptr)
+      kernels::silu_slope(
+          kernels::SiluSlope<T>{x_.rows(), x_.width(), stride_, x_.template before<T>(), slot_.to}, stream);
     if (!apart_.defined()) return;
     kernels::pass_gradient(kernels::PassGradient<T>{.size = size_, .dy = apart_.data<T>(), .dx = slot_},
                            stream);
   }
 
  private:
+  const Columns& x_;
   kernels::Gradient<T> slot_;
   std::int64_t size_, stride_;
   Tensor apart_;
@@ -144,17 +161,20 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
       Written<T> dq(q, context), dk(k, context), dv(v, context);
       require(dk.accumulate() == dv.accumulate(), "attention: keys and values are used unequally often");
-      backward(problem_of<T>(shape, q, k, v),
-               {.d_o = rows_of(shape, d_o.data<T>(), q.width()),
-                .dq = dq.rows(shape),
-                .dk = dk.rows(shape),
-                .dv = dv.rows(shape),
-                .accumulate_dq = dq.accumulate(),
-                .accumulate_dkv = dk.accumulate()},
-               stream);
-      dq.finish(stream);
-      dk.finish(stream);
-      dv.finish(stream);
+      const bool sloped = backward(problem_of<T>(shape, q, k, v),
+                                   {.d_o = rows_of(shape, d_o.data<T>(), q.width()),
+                                    .dq = dq.rows(shape),
+                                    .dk = dk.rows(shape),
+                                    .dv = dv.rows(shape),
+                                    .accumulate_dq = dq.accumulate(),
+                                    .accumulate_dkv = dk.accumulate(),
+                                    .q_before = dq.before_silu(),
+                                    .k_before = dk.before_silu(),
+                                    .v_before = dv.before_silu()},
+                                   stream);
+      dq.finish(sloped, stream);
+      dk.finish(sloped, stream);
+      dv.finish(sloped, stream);
     });
   });
 }

@@ -50,7 +50,7 @@ Variable gate(Tape& tape, GateForm form, const Columns& u, const Variable& o, co
                                                       .rstd = rstd.data<Sum>(),
                                                       .dy = dy.data<T>(),
                                                       .du = gradient_of<T>(u, context),
-                                                      .du_stride = u.stride(),
+                                                      .du_stride = u.variable.cols(),
                                                       .d_o = gradient_of<T>(o, context),
                                                       .dweight = gradient_of<Sum>(weight, context),
                                                       .dbias = gradient_of<Sum>(bias, context),

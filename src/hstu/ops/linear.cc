@@ -12,7 +12,7 @@ const T* data_or_null(const Variable& variable) {
 }
 
 Tensor silu_of(const Tensor& x, std::int64_t from, const Context& context) {
-  Tensor y = Tensor::empty(x.shape(), x.dtype(), context);
+  Tensor y = Tensor::empty({x.rows(), x.cols() - from}, x.dtype(), context);
   dispatch<Operation::activation>(context, x.dtype(), [&]<typename T>(auto stream) {
     kernels::silu_columns(kernels::SiluColumns<T>{x.rows(), x.cols(), from, x.data<T>(), y.mutable_data<T>()},
                           stream);
@@ -20,11 +20,11 @@ Tensor silu_of(const Tensor& x, std::int64_t from, const Context& context) {
   return y;
 }
 
-// y (M, N) = x times some columns of the weight + bias or residual, either of which may be undefined;
-// through SiLU from column silu_from on, unless that is negative.
-Variable product(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
-                 const Variable& residual, const std::vector<ColumnRange>& columns,
-                 std::int64_t silu_from = -1) {
+// y (M, N) = x times some columns of the weight + bias or residual, either of which may be undefined; and
+// SiLU of its columns from silu_from on, unless that is negative.
+LinearSilu product(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+                   const Variable& residual, const std::vector<ColumnRange>& columns,
+                   std::int64_t silu_from = -1) {
   const bool activate = silu_from >= 0;
   const Context& context = tape.context();
   check_devices<Operation::linear>(context, x, weight, bias, residual);
@@ -32,7 +32,7 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
                      n = kernels::total_width(columns);
   const DType type = x.value().dtype();
   Tensor y = Tensor::empty({m, n}, type, context), activated;
-  if (activate) activated = Tensor::empty({m, n}, type, context);
+  if (activate) activated = Tensor::empty({m, n - silu_from}, type, context);
   dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
     kernels::linear(kernels::LinearForward<T>{.rows = m,
                                               .in = k,
@@ -47,9 +47,7 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
                                               .silu_from = silu_from},
                     stream);
   });
-  Tensor before;  // the activation, for the backward pass
-  if (activate) before = y;
-  Variable result = tape.record(activate ? activated : y, {x, weight, bias, residual}, [=](Tensor& dy) {
+  const Variable result = tape.record(y, {x, weight, bias, residual}, [=](const Tensor& dy) {
     // The residual's gradient is dy, which nothing reads after this operation.
     const bool taken = residual.defined() && residual.needs_gradient() && residual.take_gradient(dy);
     dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
@@ -62,9 +60,6 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
               .x = x.value().data<T>(),
               .weight = weight.value().data<T>(),
               .dy = dy.data<T>(),
-              .y = before.defined() ? before.data<T>() : nullptr,
-              .overwritten = before.defined() ? dy.mutable_data<T>() : nullptr,
-              .silu_from = silu_from,
               .dx = gradient_of<T>(x, context),
               .dweight = gradient_of<Accumulator<T>>(weight, context),
               .dbias = gradient_of<Accumulator<T>>(bias, context),
@@ -72,9 +67,10 @@ Variable product(Tape& tape, const Variable& x, const Variable& weight, const Va
           stream);
     });
   });
-  if (activate && result.needs_gradient())
-    result.recomputed_by([=] { return silu_of(before, silu_from, context); });
-  return result;
+  if (!activate) return {result, {}};
+  const Variable silu = Variable::constant(activated);
+  if (result.needs_gradient()) silu.recomputed_by([=] { return silu_of(y, silu_from, context); });
+  return {result, silu};
 }
 
 void check_columns(const Variable& x, const Variable& weight, const Variable& bias,
@@ -97,11 +93,11 @@ Variable linear(Tape& tape, const Variable& x, const Variable& weight, const Var
 Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
                         const std::vector<ColumnRange>& columns) {
   check_columns(x, weight, bias, columns);
-  return product(tape, x, weight, bias, {}, columns);
+  return product(tape, x, weight, bias, {}, columns).y;
 }
 
-Variable linear_silu(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
-                     const std::vector<ColumnRange>& columns, std::int64_t silu_from) {
+LinearSilu linear_silu(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+                       const std::vector<ColumnRange>& columns, std::int64_t silu_from) {
   check_columns(x, weight, bias, columns);
   require(0 <= silu_from && silu_from <= kernels::total_width(columns), "linear_silu: from column {} of {}",
           silu_from, kernels::total_width(columns));
@@ -113,7 +109,7 @@ Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, 
   require(weight.rows() == x.cols() && residual.rows() == x.rows() && residual.cols() == n,
           "linear_residual: shapes {}, {}, {} do not fit", to_string(x.value().shape()),
           to_string(weight.value().shape()), to_string(residual.value().shape()));
-  return product(tape, x, weight, {}, residual, {{0, n}});
+  return product(tape, x, weight, {}, residual, {{0, n}}).y;
 }
 
 Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias) {

@@ -15,9 +15,13 @@ Variable linear(Tape& tape, const Variable& x, const Variable& weight, const Var
 Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
                         const std::vector<ColumnRange>& columns);
 
-// The same with the result's columns from `silu_from` on through SiLU.
-Variable linear_silu(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
-                     const std::vector<ColumnRange>& columns, std::int64_t silu_from);
+// The same, and SiLU of the result's columns from `silu_from` on: a constant, whose readers give their
+// gradient to y (see Columns).
+struct LinearSilu {
+  Variable y, activated;  // (M, N), (M, N - silu_from)
+};
+LinearSilu linear_silu(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+                       const std::vector<ColumnRange>& columns, std::int64_t silu_from);
 
 // y (M, N) = residual (M, N) + x (M, K) weight (K, N).
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual);

@@ -7,6 +7,7 @@
 
 #include "hstu/attention/cuda/work.cuh"
 #include "hstu/device/cuda/ptx.cuh"
+#include "hstu/kernels/cuda/numbers.cuh"
 
 namespace hstu::cuda {
 
@@ -76,6 +77,29 @@ __device__ __forceinline__ void mask_queries(float* x, const Samples& samples, c
     const Intervals none{0, 0, 0, 0, 0};
     apply_mask<N>(x, key < w.n ? queries_of_key(mask, key) : none,
                   key + 8 < w.n ? queries_of_key(mask, key + 8) : none, base, unseen);
+  }
+}
+
+// Multiplies a 64 x N accumulator by the slope of SiLU at numbers in memory. `x` is the address of column
+// 2 (lane % 4) of this thread's first row; its second row is 8 rows on. Of a row that is not there, elements
+// become anything. kAtOnce: loads under way.
+template <typename T, int N, int kAtOnce>
+__device__ __forceinline__ void multiply_by_slope(float* d, const T* x, std::int64_t row_stride, bool row_a,
+                                                  bool row_b) {
+#pragma unroll
+  for (int i = 0; i < N / 4; i += kAtOnce) {  // pair i: columns 8 (i / 2) and the next, row i % 2
+    std::uint32_t pairs[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const T* const at = x + (i + k) % 2 * 8 * row_stride + (i + k) / 2 * 8;
+      pairs[k] = ((i + k) % 2 == 0 ? row_a : row_b) ? __ldg(reinterpret_cast<const std::uint32_t*>(at)) : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const float2 slopes = kernels::cuda::fast_silu_derivative(unpack<T>(pairs[k]));
+      d[2 * (i + k)] *= slopes.x;
+      d[2 * (i + k) + 1] *= slopes.y;
+    }
   }
 }
 

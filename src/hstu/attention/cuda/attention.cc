@@ -68,6 +68,11 @@ void check_gradients(const AttentionProblem& p, const AttentionGradients& g, Att
   const bool adds = kernel == AttentionKernel::plain || kernel == AttentionKernel::few_queries;
   check(adds || !(g.accumulate_dq || g.accumulate_dkv),
         "attention: the {} kernels overwrite gradients, they cannot add to them", to_string(kernel));
+  const bool sloped = g.q_before != nullptr || g.k_before != nullptr || g.v_before != nullptr;
+  check(!sloped || (g.q_before != nullptr && g.k_before != nullptr && g.v_before != nullptr),
+        "attention: q_before, k_before and v_before must be given together");
+  check(!sloped || multiplies_slope(kernel),
+        "attention: the {} kernels do not multiply by the slope of SiLU (q_before)", to_string(kernel));
 }
 
 // Calls body.template operator()<T, width>() for the problem's type and width.
@@ -133,6 +138,9 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
                                     .dq = g.dq.data,
                                     .dk = g.dk.data,
                                     .dv = g.dv.data,
+                                    .q_before = g.q_before,
+                                    .k_before = g.k_before,
+                                    .v_before = g.v_before,
                                     .dq_row_stride = g.dq.row_stride,
                                     .dq_head_stride = g.dq.head_stride,
                                     .dk_row_stride = g.dk.row_stride,

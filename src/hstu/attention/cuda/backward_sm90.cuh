@@ -243,8 +243,27 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       add_query_gradient(g);
     }
     const float scale = w.scale;
+    const int row = w.own_begin + group * 64 + warp * 16 + lane / 4, n = w.n;
+    const std::int64_t at = w.begin + static_cast<std::int64_t>(row);
+    const std::int32_t head = w.head;
     __syncwarp();
     if (lane == 0) works.release(turn);
+    if (a.v_before != nullptr) {
+      const auto through_silu = [&](float(&d)[kD / 2], const void* before, std::int64_t row_stride,
+                                    std::int64_t head_stride) {
+        const T* const x =
+            static_cast<const T*>(before) + at * row_stride + head * head_stride + lane % 4 * 2;
+        constexpr int kColumns = kD == 64 ? 32 : kD;  // a head size of 32 has half of a tile of 64
+#pragma unroll
+        for (int c = 0; c < kD; c += kColumns) {
+          if (c < a.head_dim)
+            multiply_by_slope<T, kColumns, kColumns == 32 ? 8 : 16>(d + c / 2, x + c, row_stride, row < n,
+                                                                    row + 8 < n);
+        }
+      };
+      through_silu(dv, a.v_before, a.dv_row_stride, a.dv_head_stride);
+      through_silu(dk, a.k_before, a.dk_row_stride, a.dk_head_stride);
+    }
     const int rows_at = (group * 64 + warp * 16) * 128;
     store_tile<T, kD, Tile::kKeys * 128>(dv, values + rows_at, scale);
     named_barrier(1, 256);  // the other warpgroup's last dQ needs all keys

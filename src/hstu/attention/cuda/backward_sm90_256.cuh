@@ -53,14 +53,19 @@ struct KeyGradient {
     wgmma_commit();
   }
   __device__ __forceinline__ void store(const Role256& role, std::uint32_t turn, const Work& w, void* to,
-                                        std::int64_t row_stride, std::int64_t head_stride,
-                                        float factor) const {
+                                        std::int64_t row_stride, std::int64_t head_stride, const void* before,
+                                        float factor) {
     const int row = w.own_begin + static_cast<int>(role.rank) * 64 + role.t / 32 * 16 + role.t % 32 / 4,
               n = w.n;
-    T* const at = static_cast<T*>(to) + (w.begin + static_cast<std::int64_t>(row)) * row_stride +
-                  w.head * head_stride + role.t % 4 * 8;
+    const std::int64_t place = (w.begin + static_cast<std::int64_t>(row)) * row_stride + w.head * head_stride;
+    T* const at = static_cast<T*>(to) + place + role.t % 4 * 8;
     const float scale = factor * w.scale;
     role.release_work(turn);
+    if (before != nullptr) {
+      const T* const x = static_cast<const T*>(before) + place + role.t % 4 * 2;
+      multiply_by_slope<T, 128, 16>(low, x, row_stride, row < n, row + 8 < n);
+      multiply_by_slope<T, 128, 16>(high, x + 128, row_stride, row < n, row + 8 < n);
+    }
     store_rows<T, 128>(low, at, row_stride, scale, row < n, row + 8 < n, 128);
     store_rows<T, 128>(high, at + 128, row_stride, scale, row < n, row + 8 < n, 128);
   }
@@ -132,7 +137,7 @@ __device__ __forceinline__ void value_role(Role256& role) {
 #pragma unroll 1
     for (int step = 1; step < steps; ++step) take_step(std::false_type{}, step);
     role.arrive(L::kKeysEmpty);
-    dv.store(role, turn, w, role.a.dv, role.a.dv_row_stride, role.a.dv_head_stride, 1.0f);
+    dv.store(role, turn, w, role.a.dv, role.a.dv_row_stride, role.a.dv_head_stride, role.a.v_before, 1.0f);
   }
 }
 
@@ -199,7 +204,8 @@ __device__ __forceinline__ void key_role(Role256& role) {
 #pragma unroll 1
     for (int step = 1; step < steps; ++step) take_step(std::false_type{});
     role.arrive(L::kKeysEmpty);
-    dk.store(role, turn, w, role.a.dk, role.a.dk_row_stride, role.a.dk_head_stride, role.a.half_alpha);
+    dk.store(role, turn, w, role.a.dk, role.a.dk_row_stride, role.a.dk_head_stride, role.a.k_before,
+             role.a.half_alpha);
   }
 }
 

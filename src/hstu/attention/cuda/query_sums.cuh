@@ -169,12 +169,12 @@ __device__ __forceinline__ void load_sums(float (&g)[N / 2], const float* sums) 
 }
 
 // The turn of a thread at N columns from `column` on of dQ of 64 queries (block `block` of the sample). `g`
-// is the thread's part of this tile; in the last turn it is the complete sum, which is stored times `factor`
-// and the scale.
+// is the thread's part of this tile; in the last turn it is the complete sum, which is stored times `factor`,
+// the scale and the slope of SiLU.
 template <typename T, int N>
 __device__ __forceinline__ void add_to_query_gradient(const BackwardArguments& a, const Work& w, Turn turn,
-                                                      const float (&g)[N / 2], float* sums,
-                                                      std::int32_t block, int column, float factor) {
+                                                      float (&g)[N / 2], float* sums, std::int32_t block,
+                                                      int column, float factor) {
   if (turn == Turn::between) {
 #pragma unroll
     for (int i = 0; i < N / 8; ++i)
@@ -185,9 +185,13 @@ __device__ __forceinline__ void add_to_query_gradient(const BackwardArguments& a
       *reinterpret_cast<float4*>(sums + i * 512) =
           make_float4(g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
   } else {
-    const int t = static_cast<int>(threadIdx.x) % 128, row = block * 64 + t / 32 * 16 + t % 32 / 4;
-    T* const to = static_cast<T*>(a.dq) + (w.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride +
-                  w.head * a.dq_head_stride + column + t % 4 * 8;
+    const int t = static_cast<int>(opaque(threadIdx.x)) % 128, row = block * 64 + t / 32 * 16 + t % 32 / 4;
+    const std::int64_t at =
+        (w.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride + w.head * a.dq_head_stride + column;
+    if (a.q_before != nullptr && column < a.head_dim)
+      multiply_by_slope<T, N, 4>(g, static_cast<const T*>(a.q_before) + at + t % 4 * 2, a.dq_row_stride,
+                                 row < w.n, row + 8 < w.n);
+    T* const to = static_cast<T*>(a.dq) + at + t % 4 * 8;
     store_rows<T, N>(g, to, a.dq_row_stride, factor * w.scale, row < w.n, row + 8 < w.n, a.head_dim - column);
   }
 }

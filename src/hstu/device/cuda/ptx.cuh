@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -211,6 +212,14 @@ __device__ __forceinline__ std::uint32_t pack<__half>(float low, float high) {
   std::uint32_t r;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
   return r;
+}
+// The low and the high number of a pair.
+template <typename T>
+__device__ __forceinline__ float2 unpack(std::uint32_t pair) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xFFFF0000u)};
+  else
+    return __half22float2(*reinterpret_cast<const __half2*>(&pair));
 }
 
 __device__ __forceinline__ void add_to_global(float* to, float a, float b, float c, float d) {

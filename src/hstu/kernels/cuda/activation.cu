@@ -51,18 +51,42 @@ __global__ void differentiate_elements(std::int64_t size, const N* x, const N* d
   put_group(dx, 0, c, size, g);
 }
 
+// A thread's eight elements of (rows, width).
+struct Place {
+  std::int64_t row, column;
+  __device__ explicit Place(std::int64_t width) {
+    const std::int64_t groups = (width + kGroup - 1) / kGroup,
+                       i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+    row = i / groups, column = i % groups * kGroup;
+  }
+};
+unsigned place_blocks(std::int64_t rows, std::int64_t width) {
+  return blocks_for(rows * ((width + kGroup - 1) / kGroup), kThreads);
+}
+
 template <typename N>
-__global__ void silu_of_columns(std::int64_t rows, std::int64_t columns, std::int64_t from, const N* x,
+__global__ void silu_of_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t stride,
                                 Target<N> y) {
-  const std::int64_t groups = (columns + kGroup - 1) / kGroup,
-                     i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x, r = i / groups,
-                     c = i % groups * kGroup;
-  if (r >= rows) return;
+  const Place at(width);
+  if (at.row >= rows) return;
   float v[kGroup];
-  load_group(x + r * columns, c, columns, v);
+  load_group(x + at.row * stride, at.column, width, v);
 #pragma unroll
-  for (int k = 0; k < kGroup; ++k) v[k] = c + k < from ? v[k] : silu_for<N>(v[k]);
-  put_group(y, r * columns, c, columns, v);
+  for (int k = 0; k < kGroup; ++k) v[k] = silu_for<N>(v[k]);
+  put_group(y, at.row * width, at.column, width, v);
+}
+
+template <typename N>
+__global__ void multiply_by_slope(std::int64_t rows, std::int64_t width, std::int64_t stride, const N* x,
+                                  Target<N> dx) {
+  const Place at(width);
+  if (at.row >= rows) return;
+  float v[kGroup], g[kGroup];
+  load_group(x + at.row * stride, at.column, width, v);
+  load_group(dx.to + at.row * stride, at.column, width, g);
+#pragma unroll
+  for (int k = 0; k < kGroup; ++k) g[k] *= silu_derivative_for<N>(v[k]);
+  put_group(dx, at.row * stride, at.column, width, g);
 }
 
 template <Activation activation, typename T>
@@ -99,15 +123,25 @@ void activate_backward(const ActivateBackward<T>& p, CudaStream stream) {
 
 template <typename T>
 void silu_columns(const SiluColumns<T>& p, CudaStream stream) {
-  const std::int64_t groups = p.rows * ((p.columns + kGroup - 1) / kGroup);
-  if (groups == 0) return;
-  silu_of_columns<<<blocks_for(groups, kThreads), kThreads, 0, stream.handle>>>(
-      p.rows, p.columns, p.from, native(p.x), Target<Native<T>>{native(p.y)});
+  const std::int64_t width = p.columns - p.from;
+  if (p.rows * width == 0) return;
+  silu_of_columns<<<place_blocks(p.rows, width), kThreads, 0, stream.handle>>>(
+      p.rows, width, native(p.x) + p.from, p.columns, Target<Native<T>>{native(p.y)});
   check_launch("silu_columns");
+}
+
+template <typename T>
+void silu_slope(const SiluSlope<T>& p, CudaStream stream) {
+  if (p.rows * p.width == 0) return;
+  multiply_by_slope<<<place_blocks(p.rows, p.width), kThreads, 0, stream.handle>>>(
+      p.rows, p.width, p.stride, native(p.x), Target<Native<T>>{native(p.dx)});
+  check_launch("silu_slope");
 }
 
 template void silu_columns(const SiluColumns<float>&, CudaStream);
 template void silu_columns(const SiluColumns<BFloat16>&, CudaStream);
+template void silu_slope(const SiluSlope<float>&, CudaStream);
+template void silu_slope(const SiluSlope<BFloat16>&, CudaStream);
 template void activate(const Activate<float>&, CudaStream);
 template void activate(const Activate<BFloat16>&, CudaStream);
 template void activate_backward(const ActivateBackward<float>&, CudaStream);

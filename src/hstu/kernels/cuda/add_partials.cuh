@@ -6,30 +6,42 @@
 
 namespace hstu::kernels::cuda {
 
-// A block has 32 columns; its eight warps add every eighth part each, then the first adds the warps' sums.
-static __global__ void __launch_bounds__(kThreads)
-    add_parts(std::int64_t count, std::int64_t width, const float* parts, std::int64_t stride,
-              Target<float> total) {
-  __shared__ float sums[kWarps][32];
+inline constexpr int kAddWarps = 32;  // few parts for each, because nothing else hides the time of reading
+
+// A block has 32 columns; its warps add every 32nd part each, then the first adds the warps' sums. Columns
+// from `width` on belong to `second`.
+static __global__ void __launch_bounds__(32 * kAddWarps)
+    add_parts(std::int64_t count, std::int64_t columns, const float* parts, std::int64_t width,
+              Target<float> first, Target<float> second) {
+  __shared__ float sums[kAddWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * 32 + lane;
   float sum = 0;
 #pragma unroll 8
-  for (std::int64_t part = warp; part < count; part += kWarps)
-    sum += c < width ? parts[part * stride + c] : 0;
+  for (std::int64_t part = warp; part < count; part += kAddWarps)
+    sum += c < columns ? parts[part * columns + c] : 0;
   sums[warp][lane] = sum;
   __syncthreads();
-  if (warp > 0 || c >= width) return;
-  for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
-  total.put(c, sum);
+  if (warp > 0 || c >= columns) return;
+  for (int w = 1; w < kAddWarps; ++w) sum += sums[w][lane];
+  const Target<float>& total = c < width ? first : second;
+  if (total.to != nullptr) total.put(c < width ? c : c - width, sum);
 }
 
-// total (width) = or += the sum of `count` rows of `parts`, which are `stride` apart. Nothing without a
+// first, second (width) = or += the sums of `count` rows of `parts` (count, 2 width). Nothing without a
 // target.
-inline void add_partials(std::int64_t count, std::int64_t width, const float* parts, std::int64_t stride,
-                         Target<float> total, CudaStream stream) {
-  if (total.to == nullptr || width == 0) return;
-  add_parts<<<blocks_for(width, 32), kThreads, 0, stream.handle>>>(count, width, parts, stride, total);
+inline void add_partials(std::int64_t count, std::int64_t width, const float* parts, Target<float> first,
+                         Target<float> second, CudaStream stream) {
+  if (width == 0) return;
+  add_parts<<<blocks_for(2 * width, 32), 32 * kAddWarps, 0, stream.handle>>>(count, 2 * width, parts, width,
+                                                                             first, second);
+}
+// total (width) = or += the sums of `parts` (count, width).
+inline void add_partials(std::int64_t count, std::int64_t width, const float* parts, Target<float> total,
+                         CudaStream stream) {
+  if (width == 0) return;
+  add_parts<<<blocks_for(width, 32), 32 * kAddWarps, 0, stream.handle>>>(count, width, parts, width, total,
+                                                                         {});
 }
 
 }  // namespace hstu::kernels::cuda

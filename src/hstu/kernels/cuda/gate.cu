@@ -14,11 +14,12 @@ struct Form {
   static constexpr std::int64_t kProduct = kParts - 1;  // the part of y that has the product
 };
 
-template <GateForm form, typename N>
+template <GateForm form, typename N, bool whole>
 struct Forward : Form<form> {
   using Form<form>::kConcat, Form<form>::kParts, Form<form>::kProduct;
   static constexpr int kAhead = 2;
-  std::int64_t width, u_stride;
+  static constexpr bool kWhole = whole;
+  std::uint32_t u_stride;
   float epsilon;
   const N *u, *o;
   const float *weight, *bias;
@@ -30,17 +31,21 @@ struct Forward : Form<form> {
     Packed<N> o, u;
     std::uint64_t key = 0;  // of the row's dropout
   };
-  __device__ Inputs load(std::int64_t r, std::int64_t c) const {
-    return {load_packed(o + r * width, c, width), load_packed(u + r * u_stride, c, width), dropout.row(r)};
+  __device__ Inputs load(std::uint32_t r, const Team<kWhole>& team) const {
+    const int c = team.column(), width = team.width();
+    return {load_packed<kWhole>(o + row_at(r, width), c, width),
+            load_packed<kWhole>(u + row_at(r, u_stride), c, width), dropout.row(r)};
   }
 
-  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Inputs& inputs) const {
-    const std::int64_t c = team.column(), first = kParts * r * width;
+  __device__ void operator()(std::uint32_t r, Team<kWhole>& team, const Affine& affine,
+                             const Inputs& inputs) const {
+    const int c = team.column(), width = team.width();
+    const std::int64_t first = row_at(r, kParts * width);
     float v[kGroup], x[kGroup], f[kGroup], result[kGroup];
     inputs.o.unpack(v);
-    const RowStatistics s = row_statistics(v, width, epsilon, team);
+    const RowStatistics s = row_statistics<N>(v, epsilon, team);
     if (c == 0) mean[r] = s.mean, rstd[r] = s.rstd;
-    if (c >= width) return;
+    if (!kWhole && c >= width) return;
     inputs.u.unpack(x);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) x[i] = silu_for<N>(x[i]);
@@ -48,25 +53,26 @@ struct Forward : Form<form> {
       dropout.factors(inputs.key, c, f);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) result[i] = f[i] * x[i];
-      put_group(y, first, c, width, result);
+      put_group<kWhole>(y, first, c, width, result);
       dropout.factors(inputs.key, width + c, f);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) result[i] = f[i] * v[i];
-      put_group(y, first + width, c, width, result);
+      put_group<kWhole>(y, first + width, c, width, result);
     }
     dropout.factors(inputs.key, kProduct * width + c, f);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i)
       result[i] = f[i] * x[i] * ((v[i] - s.mean) * s.rstd * affine.weight[i] + affine.bias[i]);
-    put_group(y, first + kProduct * width, c, width, result);
+    put_group<kWhole>(y, first + kProduct * width, c, width, result);
   }
 };
 
-template <GateForm form, typename N>
+template <GateForm form, typename N, bool whole>
 struct Backward : Form<form> {
   using Form<form>::kConcat, Form<form>::kParts, Form<form>::kProduct;
   static constexpr int kAhead = kConcat ? 1 : 2;
-  std::int64_t width, u_stride, du_stride;
+  static constexpr bool kWhole = whole;
+  std::uint32_t u_stride, du_stride;
   const N *u, *o;
   const float *weight, *bias, *mean, *rstd;
   DropoutRows dropout;
@@ -78,22 +84,25 @@ struct Backward : Form<form> {
     float mean = 0, rstd = 0;
     std::uint64_t key = 0;
   };
-  __device__ Inputs load(std::int64_t r, std::int64_t c) const {
-    const N* const row = dy + kParts * r * width;
-    Inputs inputs{load_packed(o + r * width, c, width), load_packed(u + r * u_stride, c, width),
-                  load_packed(row + kProduct * width, c, width)};
+  __device__ Inputs load(std::uint32_t r, const Team<kWhole>& team) const {
+    const int c = team.column(), width = team.width();
+    const N* const row = dy + row_at(r, kParts * width);
+    Inputs inputs{load_packed<kWhole>(o + row_at(r, width), c, width),
+                  load_packed<kWhole>(u + row_at(r, u_stride), c, width),
+                  load_packed<kWhole>(row + kProduct * width, c, width)};
     if constexpr (kConcat) {
-      inputs.through_u = load_packed(row, c, width);
-      inputs.through_o = load_packed(row + width, c, width);
+      inputs.through_u = load_packed<kWhole>(row, c, width);
+      inputs.through_o = load_packed<kWhole>(row + width, c, width);
     }
     inputs.mean = mean[r], inputs.rstd = rstd[r], inputs.key = dropout.row(r);
     return inputs;
   }
 
-  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Inputs& inputs,
+  __device__ void operator()(std::uint32_t r, Team<kWhole>& team, const Affine& affine, const Inputs& inputs,
                              float (&dweight)[kGroup], float (&dbias)[kGroup]) const {
-    const std::int64_t c = team.column();
-    float n[kGroup], x[kGroup], g[kGroup], f[kGroup];  // n: the normalised o; g: what reaches the product
+    const int c = team.column(), width = team.width();
+    // n: the normalised o; g: what reaches the product; open: the sigmoid of u
+    float n[kGroup], x[kGroup], g[kGroup], open[kGroup], f[kGroup];
     inputs.o.unpack(n);
     inputs.u.unpack(x);
     inputs.through_product.unpack(g);
@@ -103,20 +112,20 @@ struct Backward : Form<form> {
     for (int i = 0; i < kGroup; ++i) {
       g[i] *= f[i];
       n[i] = (n[i] - inputs.mean) * inputs.rstd;
-      const float dn = g[i] * silu_for<N>(x[i]);
+      open[i] = sigmoid_for<N>(x[i]);
+      const float dn = g[i] * x[i] * open[i];
       sums.x += dn * affine.weight[i];
       sums.y += dn * affine.weight[i] * n[i];
       dweight[i] += dn * n[i];
       dbias[i] += dn;
     }
     sums = team.sum(sums);
-    if (c >= width) return;
-    const float average_g = sums.x / static_cast<float>(width),
-                average_gn = sums.y / static_cast<float>(width);
+    if (!kWhole && c >= width) return;
+    const float average_g = sums.x * team.inverse_width(), average_gn = sums.y * team.inverse_width();
     float d_o_group[kGroup];
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      const float dn = g[i] * silu_for<N>(x[i]);
+      const float dn = g[i] * x[i] * open[i];
       g[i] *= n[i] * affine.weight[i] + affine.bias[i];  // what reaches silu(u) through the product
       d_o_group[i] = inputs.rstd * (dn * affine.weight[i] - average_g - n[i] * average_gn);
     }
@@ -132,45 +141,55 @@ struct Backward : Form<form> {
       for (int i = 0; i < kGroup; ++i) d_o_group[i] += part[i] * f[i];
     }
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) g[i] *= silu_derivative_for<N>(x[i]);
-    put_group(du, r * du_stride, c, width, g);
-    put_group(d_o, r * width, c, width, d_o_group);
+    for (int i = 0; i < kGroup; ++i) g[i] *= open[i] * (1 + x[i] * (1 - open[i]));  // silu'(u)
+    put_group<kWhole>(du, row_at(r, du_stride), c, width, g);
+    put_group<kWhole>(d_o, row_at(r, width), c, width, d_o_group);
   }
 };
 
-template <GateForm form, typename T>
+template <GateForm form, bool whole, typename T>
 void forward(const GateForward<T>& p, CudaStream stream) {
-  const Forward<form, Native<T>> body{{},
-                                      p.width,
-                                      p.u_stride,
-                                      p.epsilon,
-                                      native(p.u),
-                                      native(p.o),
-                                      p.weight,
-                                      p.bias,
-                                      DropoutRows(p.dropout),
-                                      {native(p.y)},
-                                      p.mean,
-                                      p.rstd};
+  const Forward<form, Native<T>, whole> body{
+      {},     narrow(p.u_stride),     p.epsilon,     native(p.u), native(p.o), p.weight,
+      p.bias, DropoutRows(p.dropout), {native(p.y)}, p.mean,      p.rstd};
   for_each_norm_row(p.rows, p.width, body, stream);
 }
 template <GateForm form, typename T>
+void forward(const GateForward<T>& p, CudaStream stream) {
+  if constexpr (sizeof(T) == 2) {
+    if (fills_warps(p.width, p.weight, p.bias) && is_whole(p.u, p.u_stride, p.width) &&
+        is_whole(p.o, p.width, p.width) && is_whole(p.y, p.width, p.width))
+      return forward<form, true>(p, stream);
+  }
+  forward<form, false>(p, stream);
+}
+
+template <GateForm form, bool whole, typename T>
 void backward(const GateBackward<T>& p, CudaStream stream) {
-  const Backward<form, Native<T>> body{{},
-                                       p.width,
-                                       p.u_stride,
-                                       p.du_stride,
-                                       native(p.u),
-                                       native(p.o),
-                                       p.weight,
-                                       p.bias,
-                                       p.mean,
-                                       p.rstd,
-                                       DropoutRows(p.dropout),
-                                       native(p.dy),
-                                       target(p.du),
-                                       target(p.d_o)};
+  const Backward<form, Native<T>, whole> body{{},
+                                              narrow(p.u_stride),
+                                              narrow(p.du_stride),
+                                              native(p.u),
+                                              native(p.o),
+                                              p.weight,
+                                              p.bias,
+                                              p.mean,
+                                              p.rstd,
+                                              DropoutRows(p.dropout),
+                                              native(p.dy),
+                                              target(p.du),
+                                              target(p.d_o)};
   for_each_norm_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
+}
+template <GateForm form, typename T>
+void backward(const GateBackward<T>& p, CudaStream stream) {
+  if constexpr (sizeof(T) == 2) {
+    if (fills_warps(p.width, p.weight, p.bias) && is_whole(p.u, p.u_stride, p.width) &&
+        is_whole(p.o, p.width, p.width) && is_whole(p.dy, p.width, p.width) &&
+        is_whole(p.du.to, p.du_stride, p.width) && is_whole(p.d_o.to, p.width, p.width))
+      return backward<form, true>(p, stream);
+  }
+  backward<form, false>(p, stream);
 }
 
 }  // namespace

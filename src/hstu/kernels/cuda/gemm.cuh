@@ -12,8 +12,8 @@ struct Product {
   Gemm<T, Out> gemm;
   const float* bias = nullptr;    // (n) added to every row, or null
   const Out* residual = nullptr;  // (m, n) with the stride of C, or null
-  Out* activated = nullptr;       // (m, n) C, through SiLU from column silu_from on, with its stride; or null
-  std::int64_t silu_from = 0;
+  Out* activated = nullptr;       // (m, n - silu_from) silu of C's columns from there on; or null
+  std::int64_t stride_activated = 0, silu_from = 0;
 };
 
 // False if `activated` is wanted and left to the caller.

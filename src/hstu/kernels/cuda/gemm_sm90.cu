@@ -36,7 +36,7 @@ struct Arguments {
   Extents e;
   int column_tiles, row_pairs, tiles;  // tiles: pairs of blocks, of all parts
   bool adds;
-  int silu_from;  // a multiple of kBox: from this column on, `activated` is silu(c); -1: it is not stored
+  int silu_from;  // a multiple of kBox: the first column of c whose silu is in `activated`; -1: none
   Epilogue<Out> epilogue;
   float* parts;  // null: k is one part
 };
@@ -158,33 +158,55 @@ __device__ void multiply_tile(Sums& sums, const Tile& tile, const Shared& shared
   release(shared, previous);
 }
 
-// Two numbers in bf16.
-__device__ float low_half(std::uint32_t pair) {
-  return __uint_as_float(pair << 16);
-}
-__device__ float high_half(std::uint32_t pair) {
-  return __uint_as_float(pair & 0xFFFF0000u);
-}
+// Results in bf16 leave through shared memory, 64 columns at a time, in two buffers by turns. Where their
+// activation is stored too, it takes the turn after them: it is computed while they leave.
+class Leave {
+ public:
+  __device__ Leave(const Shared& shared, int group)
+      : shared_(shared), group_(group), thread_(threadIdx.x % kGroupThreads), lane_(thread_ % 32) {}
 
-// Results in bf16 leave through shared memory, 64 columns at a time: in two buffers by turns, or the results
-// in one and their activation in the other.
+  // The line of a box that stmatrix and ldmatrix take from this thread, and the place of 16 columns in it.
+  __device__ std::uint32_t offset(int pair) const {
+    const int row = thread_ / 32 * 16 + lane_ % 16;
+    return row * 128 + (((2 * pair + lane_ / 16) ^ (row & 7)) << 4);
+  }
+  // Until the buffer of this turn is free.
+  __device__ void begin() const {
+    if (thread_ == 0) wait_for_store_reads<1>();
+    named_barrier(1 + group_, kGroupThreads);
+  }
+  __device__ void put(int pair, const std::uint32_t* packed) const {
+    store_matrices(buffer() + offset(pair), packed[0], packed[1], packed[2], packed[3]);
+  }
+  // Stores the buffer as a box of the map.
+  __device__ void end(const CUtensorMap& map, int column, int row) {
+    fence_async_proxy();
+    named_barrier(1 + group_, kGroupThreads);
+    if (thread_ == 0) {
+      store_matrix_box(&map, column, row, buffer());
+      commit_stores();
+    }
+    turn_ ^= 1;
+  }
+
+ private:
+  __device__ std::uint32_t buffer() const { return shared_.staged(group_, turn_); }
+
+  const Shared& shared_;
+  int group_, thread_, lane_, turn_ = 0;
+};
+
 __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, int column0,
-                      const Shared& shared, int group, Turn& turn) {
-  const int thread = threadIdx.x % kGroupThreads, lane = thread % 32;
-  const int row = thread / 32 * 16 + lane % 16;  // of the box, as stmatrix and ldmatrix take it
-  const std::uint32_t line = row * 128, swizzle = row & 7, chunk = lane / 16;
+                      const Shared& shared, int group, Turn& turn, Leave& leave) {
+  const int lane = threadIdx.x % 32;
   const float* const bias = p.epilogue.bias;
 #pragma unroll
   for (int slice = 0; slice < kColumns / kBox; ++slice) {
     const int column = column0 + slice * kBox;
-    const bool both = p.silu_from >= 0 && column >= p.silu_from;
-    const std::uint32_t results = shared.staged(group, p.silu_from >= 0 ? 0 : slice % 2),
-                        activated = shared.staged(group, 1);
-    const std::uint32_t added =
-        shared.a(turn.stage) + slice % 2 * (kAddedBytes / 2) + group * kBoxBytes + line;
+    const std::uint32_t added = shared.a(turn.stage) + slice % 2 * (kAddedBytes / 2) + group * kBoxBytes;
     if (p.adds && slice % 2 == 0) barrier_wait(shared.full(turn.stage), turn.parity);
-    if (thread == 0) p.silu_from >= 0 ? wait_for_store_reads<0>() : wait_for_store_reads<1>();
-    named_barrier(1 + group, kGroupThreads);
+    leave.begin();
+    std::uint32_t packed[kBox / 16][4];
 #pragma unroll
     for (int pair = 0; pair < kBox / 16; ++pair) {
       float x[8];  // of i: row 8 (i / 2 % 2), column 8 (i / 4) + i % 2
@@ -198,38 +220,36 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
           x[4 * i] += b.x, x[4 * i + 1] += b.y, x[4 * i + 2] += b.x, x[4 * i + 3] += b.y;
         }
       }
-      const std::uint32_t offset = ((2 * pair + chunk) ^ swizzle) << 4;
       if (p.adds) {
         std::uint32_t r[4];
-        load_matrices(r, added + offset);
+        load_matrices(r, added + leave.offset(pair));
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          x[2 * i] += low_half(r[i]), x[2 * i + 1] += high_half(r[i]);
+          const float2 two = unpack<Element>(r[i]);
+          x[2 * i] += two.x, x[2 * i + 1] += two.y;
         }
       }
-      std::uint32_t packed[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) packed[i] = pack<Element>(x[2 * i], x[2 * i + 1]);
-      store_matrices(results + line + offset, packed[0], packed[1], packed[2], packed[3]);
-      if (both) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)  // of the rounded results, which the backward pass reads
-          packed[i] =
-              pack<Element>(silu_for<Element>(low_half(packed[i])), silu_for<Element>(high_half(packed[i])));
-        store_matrices(activated + line + offset, packed[0], packed[1], packed[2], packed[3]);
-      }
+      for (int i = 0; i < 4; ++i) packed[pair][i] = pack<Element>(x[2 * i], x[2 * i + 1]);
+      leave.put(pair, packed[pair]);
     }
     if (p.adds && slice % 2 == 1) {
       release(shared, turn.stage);
       turn.next();
     }
-    fence_async_proxy();
-    named_barrier(1 + group, kGroupThreads);
-    if (thread == 0) {
-      store_matrix_box(&p.c, column, row0, results);
-      if (p.silu_from >= 0) store_matrix_box(&p.activated, column, row0, both ? activated : results);
-      commit_stores();
+    leave.end(p.c, column, row0);
+    if (p.silu_from < 0 || column < p.silu_from) continue;
+    leave.begin();
+#pragma unroll
+    for (int pair = 0; pair < kBox / 16; ++pair) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {  // of the rounded results, which the backward pass reads
+        const float2 y = fast_silu(unpack<Element>(packed[pair][i]));
+        packed[pair][i] = pack<Element>(y.x, y.y);
+      }
+      leave.put(pair, packed[pair]);
     }
+    leave.end(p.activated, column - p.silu_from, row0);
   }
 }
 
@@ -253,6 +273,7 @@ __device__ void store(const Arguments<float>& p, const Sums& sums, int row0, int
 template <bool a_by_depth, bool b_by_depth, typename Out>
 __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int group) {
   Turn turn;
+  Leave leave(shared, group);
   Sums sums;
   const int row_in_tile = static_cast<int>(cluster_rank()) * kBlockRows + group * kGroupRows;
   for (int index = blockIdx.x / kCluster; index < p.tiles; index += gridDim.x / kCluster) {
@@ -261,7 +282,7 @@ __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int
     if constexpr (std::is_same_v<Out, float>)
       store(p, sums, tile.row + row_in_tile, tile.column, tile.part);
     else
-      store(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn);
+      store(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn, leave);
   }
   if (threadIdx.x % kGroupThreads == 0) wait_for_store_reads<0>();
 }
@@ -335,7 +356,7 @@ bool suits(const Product<BFloat16, Out>& p, const Plan& plan) {
       g.alpha == 1 && (std::is_same_v<Out, float> || g.beta == 0 || (g.beta == 1 && p.residual == nullptr));
   const bool stores = aligned(g.c) && aligned(p.bias) && aligned(p.residual) && aligned(p.activated) &&
                       g.stride_c % 8 == 0 && g.n % 8 == 0;
-  const bool activates = p.activated == nullptr || p.silu_from % kBox == 0;
+  const bool activates = p.activated == nullptr || (p.silu_from % kBox == 0 && p.stride_activated % 8 == 0);
   if (!form || !sums || !stores || !activates || g.m > kMost || g.n > kMost || g.k > kMost) return false;
   constexpr std::int64_t kFewest = 12;  // pairs of tiles; below, smaller tiles use more multiprocessors
   return plan.tiles() >= kFewest && plan.tiles() < (std::int64_t{1} << 30);
@@ -361,9 +382,11 @@ bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
                                    .epilogue = epilogue_of(p)};
   if constexpr (!std::is_same_v<Out, float>) {
     arguments.c = matrix_map(g.c, g.m, g.n, g.stride_c, kGroupRows);
-    arguments.silu_from = p.activated != nullptr ? static_cast<int>(p.silu_from) : -1;
+    const bool activates = p.activated != nullptr && p.silu_from < g.n;
+    arguments.silu_from = activates ? static_cast<int>(p.silu_from) : -1;
     arguments.activated =
-        matrix_map(p.activated != nullptr ? p.activated : g.c, g.m, g.n, g.stride_c, kGroupRows);
+        activates ? matrix_map(p.activated, g.m, g.n - p.silu_from, p.stride_activated, kGroupRows)
+                  : arguments.c;
     arguments.adds = p.residual != nullptr || g.beta != 0;
     arguments.added = matrix_map(p.residual != nullptr ? p.residual : g.c, g.m, g.n, g.stride_c, kBlockRows);
   }

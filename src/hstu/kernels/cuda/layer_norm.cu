@@ -7,52 +7,57 @@ namespace {
 using namespace cuda;
 
 // y = layer_norm(x), or x * sigmoid(layer_norm(x)).
-template <bool swish, typename N>
+template <bool swish, typename N, bool whole>
 struct Forward {
   static constexpr int kAhead = 2;
-  std::int64_t width;
+  static constexpr bool kWhole = whole;
   float epsilon;
   const N* x;
   const float *weight, *bias;
   Target<N> y;
   float *mean, *rstd;
 
-  __device__ Packed<N> load(std::int64_t r, std::int64_t c) const {
-    return load_packed(x + r * width, c, width);
+  __device__ Packed<N> load(std::uint32_t r, const Team<kWhole>& team) const {
+    return load_packed<kWhole>(x + row_at(r, team.width()), team.column(), team.width());
   }
-  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Packed<N>& row) const {
-    const std::int64_t c = team.column();
+  __device__ void operator()(std::uint32_t r, Team<kWhole>& team, const Affine& affine,
+                             const Packed<N>& row) const {
+    const int c = team.column(), width = team.width();
     float v[kGroup];
     row.unpack(v);
-    const RowStatistics s = row_statistics(v, width, epsilon, team);
+    const RowStatistics s = row_statistics<N>(v, epsilon, team);
     if (c == 0) mean[r] = s.mean, rstd[r] = s.rstd;
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
       const float n = (v[i] - s.mean) * s.rstd * affine.weight[i] + affine.bias[i];
       v[i] = swish ? v[i] * sigmoid_for<N>(n) : n;
     }
-    put_group(y, r * width, c, width, v);
+    put_group<kWhole>(y, row_at(r, width), c, width, v);
   }
 };
 
-template <bool swish, typename N>
+template <bool swish, typename N, bool whole>
 struct Backward {
   static constexpr int kAhead = 2;
-  std::int64_t width;
+  static constexpr bool kWhole = whole;
   const N *x, *dy;
   const float *weight, *bias, *mean, *rstd;
   Target<N> dx;
 
   struct Inputs {
-    Packed<N> x, dy;
+    Packed<N> x, dy, before;  // before: what dx is added to, read as early as the others
     float mean = 0, rstd = 0;
   };
-  __device__ Inputs load(std::int64_t r, std::int64_t c) const {
-    return {load_packed(x + r * width, c, width), load_packed(dy + r * width, c, width), mean[r], rstd[r]};
+  __device__ Inputs load(std::uint32_t r, const Team<kWhole>& team) const {
+    const int c = team.column(), width = team.width();
+    return {load_packed<kWhole>(x + row_at(r, width), c, width),
+            load_packed<kWhole>(dy + row_at(r, width), c, width),
+            dx.accumulate ? load_packed<kWhole>(dx.to + row_at(r, width), c, width) : Packed<N>(), mean[r],
+            rstd[r]};
   }
-  __device__ void operator()(std::int64_t r, Team& team, const Affine& affine, const Inputs& inputs,
+  __device__ void operator()(std::uint32_t r, Team<kWhole>& team, const Affine& affine, const Inputs& inputs,
                              float (&dweight)[kGroup], float (&dbias)[kGroup]) const {
-    const std::int64_t c = team.column();
+    const int c = team.column(), width = team.width();
     const float m = inputs.mean, s = inputs.rstd;
     float n[kGroup], g[kGroup];  // the normalised x; what reaches it, times the weight
     float direct[kGroup] = {};   // the part of dx that does not go through the norm
@@ -78,30 +83,48 @@ struct Backward {
     }
     if (dx.to == nullptr) return;  // all teams alike
     sums = team.sum(sums);
-    const float average_g = sums.x / static_cast<float>(width),
-                average_gn = sums.y / static_cast<float>(width);
+    const float average_g = sums.x * team.inverse_width(), average_gn = sums.y * team.inverse_width();
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) g[i] = s * (g[i] - average_g - n[i] * average_gn) + direct[i];
-    put_group(dx, r * width, c, width, g);
+    inputs.before.unpack(n);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) g[i] += n[i];
+    put_group<kWhole>(Target<N>{dx.to}, row_at(r, width), c, width, g);
   }
 };
 
-template <bool swish, typename T>
+template <bool swish, bool whole, typename T>
 void forward(const LayerNormForward<T>& p, CudaStream stream) {
-  using N = Native<T>;
-  const Forward<swish, N> body{p.width, p.epsilon,     native(p.x), p.weight,
-                               p.bias,  {native(p.y)}, p.mean,      p.rstd};
+  const Forward<swish, Native<T>, whole> body{p.epsilon,     native(p.x), p.weight, p.bias,
+                                              {native(p.y)}, p.mean,      p.rstd};
   for_each_norm_row(p.rows, p.width, body, stream);
   check_launch("layer_norm");
 }
-
 template <bool swish, typename T>
+void forward(const LayerNormForward<T>& p, CudaStream stream) {
+  if constexpr (sizeof(T) == 2) {
+    if (fills_warps(p.width, p.weight, p.bias) && is_whole(p.x, p.width, p.width) &&
+        is_whole(p.y, p.width, p.width))
+      return forward<swish, true>(p, stream);
+  }
+  forward<swish, false>(p, stream);
+}
+
+template <bool swish, bool whole, typename T>
 void backward(const LayerNormBackward<T>& p, CudaStream stream) {
-  using N = Native<T>;
-  const Backward<swish, N> body{p.width, native(p.x), native(p.dy), p.weight,
-                                p.bias,  p.mean,      p.rstd,       target(p.dx)};
+  const Backward<swish, Native<T>, whole> body{native(p.x), native(p.dy), p.weight,    p.bias,
+                                               p.mean,      p.rstd,       target(p.dx)};
   for_each_norm_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
   check_launch("layer_norm_backward");
+}
+template <bool swish, typename T>
+void backward(const LayerNormBackward<T>& p, CudaStream stream) {
+  if constexpr (sizeof(T) == 2) {
+    if (fills_warps(p.width, p.weight, p.bias) && is_whole(p.x, p.width, p.width) &&
+        is_whole(p.dy, p.width, p.width) && is_whole(p.dx.to, p.width, p.width))
+      return backward<swish, true>(p, stream);
+  }
+  backward<swish, false>(p, stream);
 }
 
 }  // namespace

@@ -11,15 +11,6 @@ namespace hstu::kernels {
 
 using namespace cuda;
 
-namespace {
-
-// A column of the result as one of a range of `width` columns.
-std::int64_t clamp(std::int64_t column, std::int64_t width) {
-  return std::clamp<std::int64_t>(column, 0, width);
-}
-
-}  // namespace
-
 template <typename T>
 void linear(const LinearForward<T>& p, CudaStream stream) {
   const std::int64_t n = total_width(p.columns);
@@ -36,8 +27,11 @@ void linear(const LinearForward<T>& p, CudaStream stream) {
                                       .stride_c = n},
                              .bias = p.bias == nullptr ? nullptr : p.bias + c.begin,
                              .residual = p.residual == nullptr ? nullptr : p.residual + at,
-                             .activated = p.activated == nullptr ? nullptr : p.activated + at,
-                             .silu_from = clamp(p.silu_from - at, width)};
+                             .activated = p.activated == nullptr
+                                              ? nullptr
+                                              : p.activated + std::max<std::int64_t>(0, at - p.silu_from),
+                             .stride_activated = n - p.silu_from,
+                             .silu_from = std::clamp<std::int64_t>(p.silu_from - at, 0, width)};
     activated = cuda::multiply(product, stream) && activated;
     at += width;
   }
@@ -60,13 +54,7 @@ void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
     const std::int64_t width = c.width();
     const Target<float> dbias{p.dbias.to == nullptr ? nullptr : p.dbias.to + c.begin,
                               p.dbias.accumulate || !all_columns};
-    if (p.y != nullptr)
-      sum_columns(p.rows, width,
-                  ThroughSilu<Native<T>>{native(p.overwritten + at), native(p.y + at), n,
-                                         clamp(p.silu_from - at, width)},
-                  dbias, stream);
-    else if (dbias.to != nullptr)
-      sum_columns(p.rows, width, Plain<Native<T>>{native(p.dy + at), n}, dbias, stream);
+    if (dbias.to != nullptr) sum_columns(p.rows, width, native(p.dy + at), n, dbias, stream);
     if (p.dweight.to != nullptr) {
       cuda::multiply(
           Product<T, float>{.gemm = {.m = p.in,

@@ -11,15 +11,20 @@ namespace hstu::kernels::cuda {
 
 inline constexpr std::int64_t kWarpColumns = 32 * kGroup, kWidestRow = kWarps * kWarpColumns;
 
-// The warps of a block that share a row.
+// The warps of a block that share a row. kWhole: rows fill all their lanes, and every group of eight elements
+// is at a multiple of 16 bytes.
+template <bool kWhole>
 class Team {
  public:
-  __device__ explicit Team(int warps) : warps_(warps) {}
+  __device__ Team(int warps, int width) : warps_(warps), width_(width) {}
 
   __device__ int index() const { return threadIdx.x / (32 * warps_); }
   __device__ int count() const { return kWarps / warps_; }  // in a block
   // The first of this lane's columns.
   __device__ int column() const { return threadIdx.x % (32 * warps_) * static_cast<int>(kGroup); }
+  // Of a row, in columns.
+  __device__ int width() const { return kWhole ? warps_ * static_cast<int>(kWarpColumns) : width_; }
+  __device__ float inverse_width() const { return 1.0f / static_cast<float>(width()); }
 
   // The sums over all lanes, in every lane.
   __device__ float2 sum(float2 x) {
@@ -29,33 +34,65 @@ class Team {
     const int first = index() * warps_;
     if (lane() == 0) sums[turn_][threadIdx.x / 32] = x;
     hstu::cuda::named_barrier(1 + index(), 32 * warps_);
-    x = sums[turn_][first];
-    for (int w = 1; w < warps_; ++w) x.x += sums[turn_][first + w].x, x.y += sums[turn_][first + w].y;
+    // One reading and three exchanges for any number of warps.
+    const int warp = static_cast<int>(lane()) % kWarps;
+    x = warp < warps_ ? sums[turn_][first + warp] : float2{0, 0};
+#pragma unroll
+    for (int step = kWarps / 2; step > 0; step /= 2) {
+      x.x += __shfl_xor_sync(0xffffffffu, x.x, step);
+      x.y += __shfl_xor_sync(0xffffffffu, x.y, step);
+    }
     turn_ ^= 1;
     return x;
   }
 
  private:
-  int warps_, turn_ = 0;
+  int warps_, width_, turn_ = 0;
 };
 
 struct RowStatistics {
   float mean, rstd;
 };
 
-// Of a row of `width`, of which this lane has x, zero beyond the row. In two passes.
-__device__ inline RowStatistics row_statistics(const float (&x)[kGroup], std::int64_t width, float epsilon,
-                                               Team& team) {
+// Of a row of N of which this lane has x, zero beyond the row. In two passes; in one if N has 16 bits: the
+// squares of such numbers are exact in float, and the rounding of their sum is far below that of the numbers.
+template <typename N, bool kWhole>
+__device__ RowStatistics row_statistics(const float (&x)[kGroup], float epsilon, Team<kWhole>& team) {
   float sum = 0, squares = 0;
 #pragma unroll
   for (int i = 0; i < kGroup; ++i) sum += x[i];
-  const float mean = team.sum({sum, 0}).x / static_cast<float>(width);
+  if constexpr (sizeof(N) == 2) {
 #pragma unroll
-  for (int i = 0; i < kGroup; ++i) {
-    const float d = team.column() + i < width ? x[i] - mean : 0.0f;
-    squares += d * d;
+    for (int i = 0; i < kGroup; ++i) squares += x[i] * x[i];
+    const float2 sums = team.sum({sum, squares});
+    const float mean = sums.x * team.inverse_width();
+    const float variance = fmaxf(0, sums.y * team.inverse_width() - mean * mean);
+    return {mean, rsqrtf(variance + epsilon)};
+  } else {
+    const float mean = team.sum({sum, 0}).x * team.inverse_width();
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) {
+      const float d = team.column() + i < team.width() ? x[i] - mean : 0.0f;
+      squares += d * d;
+    }
+    return {mean, rsqrtf(team.sum({squares, 0}).x * team.inverse_width() + epsilon)};
   }
-  return {mean, rsqrtf(team.sum({squares, 0}).x / static_cast<float>(width) + epsilon)};
+}
+
+// Rows and strides in 32 bits: the place of a row is then one multiplication.
+inline std::uint32_t narrow(std::int64_t rows_or_stride) {
+  require(rows_or_stride < (std::int64_t{1} << 31), "a norm of {} rows or columns is too large for a GPU",
+          rows_or_stride);
+  return static_cast<std::uint32_t>(rows_or_stride);
+}
+__device__ inline std::int64_t row_at(std::uint32_t row, std::uint32_t stride) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(row) * stride);
+}
+
+// Whether rows of this width fill all lanes of a team, and weight and bias can be read 16 bytes at a time.
+inline bool fills_warps(std::int64_t width, const float* weight, const float* bias) {
+  return width > 0 && width % kWarpColumns == 0 && kWidestRow % width == 0 &&
+         is_whole(weight, width, width) && is_whole(bias, width, width);
 }
 
 inline int warps_of(std::int64_t width) {
@@ -69,30 +106,32 @@ inline int warps_of(std::int64_t width) {
 struct Affine {
   float weight[kGroup], bias[kGroup];
 
-  __device__ Affine(const float* w, const float* b, std::int64_t c, std::int64_t width) {
-    load_group(w, c, width, weight);
-    load_group(b, c, width, bias);
+  template <bool kWhole>
+  __device__ Affine(const float* w, const float* b, const Team<kWhole>& team) {
+    load_group<kWhole>(w, team.column(), team.width(), weight);
+    load_group<kWhole>(b, team.column(), team.width(), bias);
   }
 };
 
-// What the kernels below call: inputs = body.load(row, column) reads what a lane needs of a row, and
+// What the kernels below call: inputs = body.load(row, team) reads what a lane needs of a row, and
 // body(row, team, affine, inputs) computes it. The next Body::kAhead rows are loaded before, so that loads
-// and arithmetic overlap.
+// and arithmetic overlap. Body::kWhole is its team's.
 template <typename Body, typename Compute>
-__device__ void visit_rows(std::int64_t rows, const Team& team, const Body& body, const Compute& compute) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * team.count(), c = team.column();
-  std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * team.count() + team.index();
+__device__ void visit_rows(std::uint32_t rows, const Team<Body::kWhole>& team, const Body& body,
+                           const Compute& compute) {
+  const std::uint32_t step = gridDim.x * team.count();
+  std::uint32_t r = blockIdx.x * team.count() + team.index();
   if (r >= rows) return;
-  decltype(body.load(r, c)) next[Body::kAhead];
+  decltype(body.load(r, team)) next[Body::kAhead];
 #pragma unroll
   for (int i = 0; i < Body::kAhead; ++i) {
-    if (r + i * step < rows) next[i] = body.load(r + i * step, c);
+    if (r + i * step < rows) next[i] = body.load(r + i * step, team);
   }
   for (; r < rows; r += step) {
     const auto inputs = next[0];
 #pragma unroll
     for (int i = 0; i + 1 < Body::kAhead; ++i) next[i] = next[i + 1];
-    if (r + Body::kAhead * step < rows) next[Body::kAhead - 1] = body.load(r + Body::kAhead * step, c);
+    if (r + Body::kAhead * step < rows) next[Body::kAhead - 1] = body.load(r + Body::kAhead * step, team);
     compute(r, inputs);
   }
 }
@@ -104,10 +143,10 @@ inline constexpr std::int64_t kNormBlocks = 132 * kTogether, kNormBlocksWithSums
 
 template <typename Body>
 __global__ void __launch_bounds__(kThreads, kTogether)
-    each_norm_row(std::int64_t rows, std::int64_t width, int warps, Body body) {
-  Team team(warps);
-  const Affine affine(body.weight, body.bias, team.column(), width);
-  visit_rows(rows, team, body, [&](std::int64_t r, const auto& inputs) { body(r, team, affine, inputs); });
+    each_norm_row(std::uint32_t rows, int width, int warps, Body body) {
+  Team<Body::kWhole> team(warps, width);
+  const Affine affine(body.weight, body.bias, team);
+  visit_rows(rows, team, body, [&](std::uint32_t r, const auto& inputs) { body(r, team, affine, inputs); });
 }
 
 template <typename Body>
@@ -115,19 +154,20 @@ void for_each_norm_row(std::int64_t rows, std::int64_t width, const Body& body, 
   const int warps = warps_of(width), teams = kWarps / warps;
   const std::int64_t blocks = std::min(kNormBlocks, (rows + teams - 1) / teams);
   if (blocks > 0)
-    each_norm_row<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(rows, width, warps, body);
+    each_norm_row<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(
+        narrow(rows), static_cast<int>(width), warps, body);
 }
 
 // partial (blocks, 2, width): the sums of this block's rows, which body(row, team, affine, inputs, first,
 // second) adds to first and second.
 template <typename Body>
 __global__ void __launch_bounds__(kThreads, kTogetherWithSums)
-    each_norm_row_with_sums(std::int64_t rows, std::int64_t width, int warps, Body body, float* partial) {
-  Team team(warps);
-  const Affine affine(body.weight, body.bias, team.column(), width);
+    each_norm_row_with_sums(std::uint32_t rows, int width, int warps, Body body, float* partial) {
+  Team<Body::kWhole> team(warps, width);
+  const Affine affine(body.weight, body.bias, team);
   float first[kGroup] = {}, second[kGroup] = {};
   visit_rows(rows, team, body,
-             [&](std::int64_t r, const auto& inputs) { body(r, team, affine, inputs, first, second); });
+             [&](std::uint32_t r, const auto& inputs) { body(r, team, affine, inputs, first, second); });
   if (partial == nullptr) return;
   __shared__ float sums[2][kGroup][kThreads];  // the lanes' columns of all teams
 #pragma unroll
@@ -135,7 +175,7 @@ __global__ void __launch_bounds__(kThreads, kTogetherWithSums)
   __syncthreads();
   const int lanes = 32 * warps;
   for (int k = threadIdx.x; k < 2 * width; k += kThreads) {
-    const int which = k < width ? 0 : 1, c = k - which * static_cast<int>(width);
+    const int which = k < width ? 0 : 1, c = k - which * width;
     float sum = 0;
     for (int t = 0; t < team.count(); ++t) sum += sums[which][c % kGroup][t * lanes + c / kGroup];
     partial[blockIdx.x * 2 * width + k] = sum;
@@ -152,11 +192,10 @@ void for_each_norm_row_with_sums(std::int64_t rows, std::int64_t width, const Bo
   const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
   if (blocks > 0) {
     each_norm_row_with_sums<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(
-        rows, width, warps, body, wanted ? partial.data() : nullptr);
+        narrow(rows), static_cast<int>(width), warps, body, wanted ? partial.data() : nullptr);
   }
   if (!wanted) return;
-  add_partials(blocks, width, partial.data(), 2 * width, first, stream);
-  add_partials(blocks, width, partial.data() + width, 2 * width, second, stream);
+  add_partials(blocks, width, partial.data(), first, second, stream);
 }
 
 }  // namespace hstu::kernels::cuda

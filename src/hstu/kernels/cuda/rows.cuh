@@ -40,14 +40,39 @@ struct Packed {
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) x[i] = to_float(elements[i]);
   }
+  __device__ static Packed of(const float (&x)[kGroup]) {
+    Packed packed;
+    if constexpr (sizeof(N) == 2) {
+      __nv_bfloat162 pairs[kGroup / 2];  // converted two at a time
+#pragma unroll
+      for (int i = 0; i < kGroup / 2; ++i) pairs[i] = __floats2bfloat162_rn(x[2 * i], x[2 * i + 1]);
+      packed.words[0] = {bits_of(pairs[0]), bits_of(pairs[1]), bits_of(pairs[2]), bits_of(pairs[3])};
+    } else {
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) packed.elements[i] = x[i];
+    }
+    return packed;
+  }
+
+ private:
+  __device__ static unsigned bits_of(const __nv_bfloat162& pair) {
+    return reinterpret_cast<const unsigned&>(pair);
+  }
 };
 
-// Elements [c, c + 8) of a row of `width`; zero beyond it. 16 bytes at a time where the address allows it.
+// Whether every group of every row of a matrix is whole and at a multiple of 16 bytes. The functions below
+// with kWhole = true test neither, so that nothing keeps the compiler from having several loads under way.
 template <typename N>
+bool is_whole(const N* x, std::int64_t stride, std::int64_t width) {
+  return reinterpret_cast<std::uintptr_t>(x) % 16 == 0 && stride % kGroup == 0 && width % kGroup == 0;
+}
+
+// Elements [c, c + 8) of a row of `width`; zero beyond it. 16 bytes at a time where the address allows it.
+template <bool kWhole = false, typename N>
 __device__ Packed<N> load_packed(const N* row, std::int64_t c, std::int64_t width) {
   const N* const at = row + c;
   Packed<N> packed;
-  if (c + kGroup <= width && reinterpret_cast<std::uintptr_t>(at) % 16 == 0) {
+  if (kWhole || (c + kGroup <= width && reinterpret_cast<std::uintptr_t>(at) % 16 == 0)) {
 #pragma unroll
     for (int i = 0; i < Packed<N>::kWords; ++i) packed.words[i] = reinterpret_cast<const uint4*>(at)[i];
   } else if (c < width) {
@@ -58,13 +83,13 @@ __device__ Packed<N> load_packed(const N* row, std::int64_t c, std::int64_t widt
   }
   return packed;
 }
-template <typename N>
+template <bool kWhole = false, typename N>
 __device__ void load_group(const N* row, std::int64_t c, std::int64_t width, float (&x)[kGroup]) {
-  load_packed(row, c, width).unpack(x);
+  load_packed<kWhole>(row, c, width).unpack(x);
 }
 
 // The same elements from x, or added to by x. Nothing is written beyond the row, or without a target.
-template <typename N>
+template <bool kWhole = false, typename N>
 __device__ void put_group(const Target<N>& target, std::int64_t first, std::int64_t c, std::int64_t width,
                           float (&x)[kGroup]) {
   if (target.to == nullptr) return;
@@ -72,20 +97,14 @@ __device__ void put_group(const Target<N>& target, std::int64_t first, std::int6
   N* const at = row + c;
   if (target.accumulate) {
     float before[kGroup];
-    load_group(row, c, width, before);
+    load_group<kWhole>(row, c, width, before);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) x[i] += before[i];
   }
-  if (c + kGroup <= width && reinterpret_cast<std::uintptr_t>(at) % 16 == 0) {
-    constexpr int kWords = kGroup * sizeof(N) / 16;
-    union {
-      uint4 words[kWords];
-      N elements[kGroup];
-    } stored;
+  if (kWhole || (c + kGroup <= width && reinterpret_cast<std::uintptr_t>(at) % 16 == 0)) {
+    const auto packed = Packed<N>::of(x);
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) stored.elements[i] = from_float<N>(x[i]);
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) reinterpret_cast<uint4*>(at)[i] = stored.words[i];
+    for (int i = 0; i < Packed<N>::kWords; ++i) reinterpret_cast<uint4*>(at)[i] = packed.words[i];
   } else {
     float apart[kGroup];
 #pragma unroll
