@@ -106,7 +106,7 @@ SuiteIds draw_all(const EmbeddingSuiteOptions& o, std::int64_t rows, const Conte
 
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
-  const auto place = static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1) + 0.5);
+  const auto place = std::lround(q * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + place, values.end());
   return values[static_cast<std::size_t>(place)];
 }

@@ -1,5 +1,6 @@
 #include "hstu/device/transfer_blocks.h"
 
+#include "hstu/base/error.h"
 #include "hstu/device/pinned_memory.h"
 
 namespace hstu {

@@ -185,6 +185,7 @@ void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float*
     grow_lines();
     return write_parts(*lines_, shape_, slots, blocks_, values, state);
   }
+  settle();  // a slot may be that of a row that left
   cache_->add(slots, RowCache::kBelow);
   below_.grow(directory_.slots());
   for_rows(slots.size(), width(), [&](std::size_t i) {
