@@ -1,12 +1,14 @@
 #include <memory>
 
 #include "hstu/base/error.h"
+#include "hstu/base/progress.h"
 #include "hstu/benchmark/data_benchmark.h"
 #include "hstu/benchmark/embedding_benchmark.h"
 #include "hstu/benchmark/embedding_suite.h"
 #include "hstu/benchmark/layer_benchmark.h"
 #include "hstu/benchmark/stage_table.h"
 #include "hstu/benchmark/step_benchmark.h"
+#include "hstu/benchmark/stream_benchmark.h"
 #include "hstu/cli/commands.h"
 #include "hstu/kernels/loops.h"
 
@@ -38,6 +40,38 @@ std::string layer_text(const Json& result) {
       value_of(result, "total_ms_min"), value_of(result, "total_ms_max"), value_of(result, "tflops"),
       share.is_null() ? "" : fmt::format(" ({:.1f} % of the GPU's peak)", 100 * share.get<double>()),
       value_of(result, "peak_gib"), stage_table(result.at("stages")));
+}
+
+}  // namespace
+
+namespace {
+
+void add_stream_command(CLI::App& bench) {
+  struct Words {
+    StreamOptions stream;
+    int threads = 1;
+  };
+  auto words = std::make_shared<Words>();
+  StreamOptions& o = words->stream;
+  CLI::App* const stream = bench.add_subcommand(
+      "stream",
+      "Run a long stream of ids through a table that evicts, and compare its hits with a simulation");
+  stream->add_option("--events", o.events, "of the stream")->check(CLI::PositiveNumber);
+  stream->add_option("--step", o.step, "events of a step")->check(CLI::PositiveNumber);
+  stream->add_option("--ids", o.ids, "that events are drawn from")->check(CLI::PositiveNumber);
+  stream->add_option("--capacity", o.capacity, "rows of the table")->check(CLI::PositiveNumber);
+  stream->add_option("--dim", o.dim, "values of a row")->check(CLI::Range(1, 1 << 16));
+  stream->add_option("--power", o.power, "of the power law of the ids")->check(CLI::Range(0.0, 4.0));
+  stream->add_option("--seed", o.seed, "of the ids");
+  stream->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
+  stream->footer("Prints one JSON line. Example:\n  hstu bench stream --events 2000000000 --ids 100000000");
+  stream->callback([words] {
+    use_threads(words->threads);
+    Progress progress("stream", words->stream.events, "events");
+    const Json result = stream_ids(words->stream, [&](std::int64_t events) { progress.advance_to(events); });
+    progress.finish();
+    fmt::print("{}\n", result.dump());
+  });
 }
 
 }  // namespace
@@ -171,6 +205,7 @@ void add_bench_command(CLI::App& app) {
     const Json result = benchmark_embedding_suite(words->suite);
     fmt::print("{}\n", words->json ? result.dump() : embedding_suite_text(result));
   });
+  add_stream_command(*command);
   add_attention_bench_command(*command);
 }
 
