@@ -59,7 +59,8 @@ TEST(LowestRows, AreThoseOfASortOfAllRows) {
           if (!std::binary_search(seen.begin(), seen.end(), id)) expected.push_back({score, id});
         std::sort(expected.begin(), expected.end());
         const std::int64_t count = step == 20 ? 5000 : 700;
-        const auto taken = lowest.take(count, step);
+        auto taken = lowest.take(count, step);
+        std::sort(taken.begin(), taken.end(), LowestRows::leaves_before);
         ASSERT_EQ(static_cast<std::int64_t>(taken.size()), count);
         for (std::size_t i = 0; i < taken.size(); ++i) {
           ASSERT_EQ(taken[i].order, expected[i]) << "score " << expected[i].score << " id " << expected[i].id;
@@ -82,7 +83,8 @@ TEST(LowestRows, OfABusyStepComeLast) {
   store.create_slots(Ids{1, 2, 3, 4}, slots.data());
   for (const std::int64_t slot : slots) store.row(slot).seen = store.row(slot).id <= 2 ? 9 : 8;
   LowestRows lowest(store, false);
-  const auto taken = lowest.take(3, 9);
+  auto taken = lowest.take(3, 9);
+  std::sort(taken.begin(), taken.end(), LowestRows::leaves_before);
   ASSERT_EQ(taken.size(), 3u);
   EXPECT_EQ(taken[0].order.id, 3);
   EXPECT_EQ(taken[1].order.id, 4);

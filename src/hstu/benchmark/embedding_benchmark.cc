@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <vector>
 
 #include "hstu/base/clock.h"
@@ -16,6 +17,11 @@ namespace {
 
 double ms_since(Clock::time_point start) {
   return 1000 * seconds_since(start);
+}
+
+// Of all threads of this process.
+double cpu_ms() {
+  return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
 double middle_of(std::vector<double> values) {
@@ -63,13 +69,14 @@ Json benchmark_embedding(const EmbeddingBenchmarkOptions& o) {
   TableSet tables(configs_of(o), RowOptimizer{}, o.seed);
   RandomStream random{.key = derive_key(o.seed, "embedding benchmark")};
   std::vector<float> values, gradients;
-  std::vector<double> lookup, gather, update, end, whole;
+  std::vector<double> lookup, gather, update, end, whole, cpu;
   std::int64_t distinct = 0;
   for (std::int64_t step = 0; step < o.warmup + o.steps; ++step) {
     std::vector<Drawn> drawn;
     for (std::int64_t t = 0; t < o.tables; ++t) drawn.push_back(draw(o, random));
     RowVisits visits(tables);
     double parts[4] = {};
+    const double cpu_before = cpu_ms();
     for (std::size_t t = 0; t < drawn.size(); ++t) {
       const auto& [ids, occurrences] = drawn[t];
       values.resize(std::max(values.size(), ids.size() * static_cast<std::size_t>(o.dim)));
@@ -92,6 +99,7 @@ Json benchmark_embedding(const EmbeddingBenchmarkOptions& o) {
     visits.end_step(one_rank(), step);
     parts[3] += ms_since(start);
     if (step < o.warmup) continue;
+    cpu.push_back(cpu_ms() - cpu_before);
     lookup.push_back(parts[0]);
     gather.push_back(parts[1]);
     update.push_back(parts[2]);
@@ -111,6 +119,7 @@ Json benchmark_embedding(const EmbeddingBenchmarkOptions& o) {
               {"update_ms", middle_of(update)},
               {"end_ms", middle_of(end)},
               {"step_ms", middle_of(whole)},
+              {"step_cpu_ms", middle_of(cpu)},
               {"distinct", distinct / o.steps},
               {"rows", tables.rows_alive()},
               {"bytes_per_row", static_cast<double>(tables.bytes()) / rows},

@@ -22,10 +22,10 @@ struct EmbeddingBenchmarkOptions {
 };
 
 // Ids follow the power law by their rank, in an order mixed by a hash; rows are updated by rowwise Adagrad.
-// Gives the medians "lookup_ms", "gather_ms", "update_ms", "end_ms" and "step_ms" of a step's parts, the
-// "distinct" ids of a step on average, "rows", "bytes_per_row" (everything a table allocates) and
-// "payload_bytes" (values and state), "hits" (share of the distinct ids; null without limits), "evicted" and
-// "peak_rss_mib".
+// Gives the medians "lookup_ms", "gather_ms", "update_ms", "end_ms" and "step_ms" of a step's parts,
+// "step_cpu_ms" of all threads, the "distinct" ids of a step on average, "rows", "bytes_per_row" (everything
+// a table allocates) and "payload_bytes" (values and state), "hits" (share of the distinct ids; null without
+// limits), "evicted" and "peak_rss_mib".
 Json benchmark_embedding(const EmbeddingBenchmarkOptions& options);
 
 }  // namespace hstu

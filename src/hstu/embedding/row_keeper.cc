@@ -120,7 +120,7 @@ void RowKeeper::admit(std::span<const std::int64_t> ids, std::span<const std::in
 
 void RowKeeper::expire() {
   // The new rows of the step before; this step's are busy.
-  if (limits_.evict != Evict::never)
+  if (limits_.evict != Evict::never && !lowest_.scanned())
     for (const RowStore::Place& place : created_)
       if (rows_.row(place.slot).id == place.id) lowest_.add(place.slot);
   created_.clear();
@@ -143,19 +143,22 @@ void RowKeeper::expire() {
     if (row.id != HostRow::kNoId && row.seen < first) gone.push_back({row.id, slot});
   }
   rows_.remove(gone);
+  lowest_.clear();
   counts_.expired += static_cast<std::int64_t>(gone.size());
 }
 
-std::vector<RowKeeper::Leaving> RowKeeper::first_to_leave(std::int64_t count) {
+std::vector<RowKeeper::Leaving> RowKeeper::first_to_leave(std::int64_t count, bool ascending) {
   if (limits_.evict == Evict::never) {
     for (const RowStore::Place& place : created_)
       leaving_.push_back({.order = {-place.id, 0}, .slot = static_cast<std::uint32_t>(place.slot)});
-    std::sort(leaving_.begin(), leaving_.end(),
-              [](const auto& a, const auto& b) { return a.order < b.order; });
-    if (static_cast<std::int64_t>(leaving_.size()) > count) leaving_.resize(static_cast<std::size_t>(count));
+    if (static_cast<std::int64_t>(leaving_.size()) > count) {
+      std::nth_element(leaving_.begin(), leaving_.begin() + count, leaving_.end(), LowestRows::leaves_before);
+      leaving_.resize(static_cast<std::size_t>(count));
+    }
   } else {
     leaving_ = lowest_.take(count, static_cast<std::uint32_t>(step_));
   }
+  if (ascending) std::sort(leaving_.begin(), leaving_.end(), LowestRows::leaves_before);
   std::vector<Leaving> leaving;
   leaving.reserve(leaving_.size());
   for (const LowestRows::Row& row : leaving_)

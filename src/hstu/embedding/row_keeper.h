@@ -47,9 +47,10 @@ class RowKeeper {
   // Removes the rows that have expired, and those of lookups that no visit named.
   void expire();
 
-  // The rows that leave first, ascending, `count` or all. An array orders a row among those of other ranks.
+  // The rows that leave first, `count` or all; ascending only if asked, because selecting them is cheaper. An
+  // array orders a row among those of other ranks.
   using Leaving = std::array<std::int64_t, 3>;
-  std::vector<Leaving> first_to_leave(std::int64_t count);
+  std::vector<Leaving> first_to_leave(std::int64_t count, bool ascending);
   // Removes the first `count` of these.
   void drop(std::int64_t count);
 

@@ -84,7 +84,7 @@ void RowVisits::shrink(EmbeddingTable& table, Communicator& comm) const {
   const bool split = tables_.is_split();
   const std::int64_t excess = (split ? comm.sum(table.rows_alive()) : table.rows_alive()) - capacity;
   if (excess <= 0) return;
-  const std::vector<RowKeeper::Leaving> mine = keeper.first_to_leave(excess);
+  const std::vector<RowKeeper::Leaving> mine = keeper.first_to_leave(excess, split);
   if (!split) return keeper.drop(static_cast<std::int64_t>(mine.size()));
   std::vector<RowKeeper::Leaving> all = comm.all_gather(std::span<const RowKeeper::Leaving>(mine));
   if (all.empty()) return;
