@@ -21,7 +21,7 @@ using testing::Not;
 namespace fs = std::filesystem;
 
 TEST(Checkpoint, SaveLoadSaveGivesEqualBytes) {
-  for (const auto kind : {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam}) {
+  for (const auto& [name, kind] : kRowOptimizers) {
     const TemporaryFolder folder;
     Model model(1, kind);
     model.train(5);

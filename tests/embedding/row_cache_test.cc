@@ -24,7 +24,8 @@ Ids next_ids(RandomStream& random, std::int64_t rows) {
 // that the step before still updates, prefetches that were wrong, evaluation and checkpoints in between.
 TEST(RowCache, ChangesNoBitOverThousandsOfSteps) {
   for (const RowOptimizerKind kind :
-       {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam}) {
+       {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam,
+        RowOptimizerKind::adamw, RowOptimizerKind::adagrad}) {
     TableConfig config{"item", 2000, 6};
     EmbeddingTable plain(config, {.kind = kind}, 5);
     config.cache_rows = 125;

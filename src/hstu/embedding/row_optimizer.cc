@@ -18,6 +18,15 @@ void update_adagrad(const RowOptimizer& optimizer, double lr, std::int64_t dim, 
   for (std::int64_t i = 0; i < dim; ++i) row[i] -= rate * gradient[i];
 }
 
+void update_elementwise_adagrad(const RowOptimizer& optimizer, double lr, std::int64_t dim,
+                                const float* gradient, float* row, float* state) {
+  const auto rate = static_cast<float>(lr), epsilon = static_cast<float>(optimizer.epsilon);
+  for (std::int64_t i = 0; i < dim; ++i) {
+    state[i] += gradient[i] * gradient[i];
+    row[i] -= rate * gradient[i] / (std::sqrt(state[i]) + epsilon);
+  }
+}
+
 void update_sgd(double lr, std::int64_t dim, const float* gradient, float* row) {
   const auto rate = static_cast<float>(lr);
   for (std::int64_t i = 0; i < dim; ++i) row[i] -= rate * gradient[i];
@@ -36,6 +45,10 @@ void update_adam(const RowOptimizer& optimizer, double lr, std::int64_t dim, con
   const auto rate = static_cast<float>(lr / (1.0 - std::pow(optimizer.beta1, t)));
   const auto root = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(optimizer.beta2, t)));
   const auto epsilon = static_cast<float>(optimizer.epsilon);
+  if (optimizer.kind == RowOptimizerKind::adamw) {
+    const auto kept = static_cast<float>(1.0 - lr * optimizer.weight_decay);
+    for (std::int64_t i = 0; i < dim; ++i) row[i] *= kept;
+  }
   for (std::int64_t i = 0; i < dim; ++i) {
     m[i] = beta1 * m[i] + rest1 * gradient[i];
     v[i] = beta2 * v[i] + rest2 * gradient[i] * gradient[i];
@@ -51,7 +64,10 @@ std::int64_t RowOptimizer::state_width(std::int64_t dim) const {
       return 1;
     case RowOptimizerKind::sgd:
       return 0;
+    case RowOptimizerKind::adagrad:
+      return dim;
     case RowOptimizerKind::adam:
+    case RowOptimizerKind::adamw:
       return 2 * dim + 1;
   }
   return 0;
@@ -64,7 +80,10 @@ void RowOptimizer::update(double learning_rate, std::int64_t dim, const float* g
       return update_adagrad(*this, learning_rate, dim, gradient, row, state);
     case RowOptimizerKind::sgd:
       return update_sgd(learning_rate, dim, gradient, row);
+    case RowOptimizerKind::adagrad:
+      return update_elementwise_adagrad(*this, learning_rate, dim, gradient, row, state);
     case RowOptimizerKind::adam:
+    case RowOptimizerKind::adamw:
       return update_adam(*this, learning_rate, dim, gradient, row, state);
   }
 }

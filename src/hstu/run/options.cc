@@ -97,9 +97,14 @@ void describe(ConfigFields& f, DenseOptimizerSection& o) {
 void describe(ConfigFields& f, SparseOptimizerSection& o) {
   f.choice("kind", o.kind, kRowOptimizers, "of the embedding rows' optimizer");
   f.field("learning_rate", o.learning_rate, "base rate", rule::at_least(0));
-  f.field("epsilon", o.epsilon, "rowwise_adagrad, adam", rule::positive());
-  f.field("beta1", o.beta1, "adam", rule::between(0, 0.99999));
-  f.field("beta2", o.beta2, "adam", rule::between(0, 0.9999999));
+  f.field("epsilon", o.epsilon, "rowwise_adagrad, adagrad, adam, adamw", rule::positive());
+  f.field("beta1", o.beta1, "adam, adamw", rule::between(0, 0.99999));
+  f.field("beta2", o.beta2, "adam, adamw", rule::between(0, 0.9999999));
+  f.field(
+      "weight_decay", o.weight_decay,
+      "adamw: an update first multiplies the row by 1 - rate x weight_decay; rows without a gradient keep "
+      "their values",
+      rule::at_least(0));
 }
 
 namespace {
@@ -142,7 +147,8 @@ void describe(ConfigFields& f, TableSection& o) {
   f.section("admit", admit, "which ids get a row");
   f.field("ttl", o.ttl, "rows not seen for so long in event time leave: \"12h\", \"30d\"; \"\": they remain",
           rule::or_integer(rule::parsed_by(check_duration)));
-  f.field("optimizer", o.optimizer, "rowwise_adagrad, sgd or adam; \"\": sparse_optimizer.kind",
+  f.field("optimizer", o.optimizer,
+          "rowwise_adagrad, sgd, adam, adamw or adagrad; \"\": sparse_optimizer.kind",
           rule::parsed_by(check_row_optimizer));
   f.section("initial", o.initial, "the value of a new row");
 }

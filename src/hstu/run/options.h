@@ -43,7 +43,7 @@ struct SparseOptimizerSection {
   RowOptimizerKind kind = RowOptimizerKind::rowwise_adagrad;
   double learning_rate = 0.01;
   double epsilon = 1e-8;
-  double beta1 = 0.9, beta2 = 0.999;
+  double beta1 = 0.9, beta2 = 0.999, weight_decay = 0.01;
 };
 
 struct DenseOptimizerSection {

@@ -12,7 +12,7 @@ namespace hstu {
 namespace {
 
 RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
-  return {section.kind, section.epsilon, section.beta1, section.beta2};
+  return {section.kind, section.epsilon, section.beta1, section.beta2, section.weight_decay};
 }
 
 std::vector<TableConfig> table_configs(const RunOptions& options, const Model& model) {

@@ -14,7 +14,7 @@ __device__ float sum_of_warp(float x) {
 // The numbers of one update, as row_optimizer.cc computes them.
 struct Numbers {
   RowOptimizerKind kind;
-  double lr, epsilon, beta1, beta2;
+  double lr, epsilon, beta1, beta2, weight_decay;
 };
 
 // Four columns of this lane, from c on; those beyond `dim` are 0. Rows and states are aligned to 16 bytes
@@ -66,6 +66,22 @@ __device__ void update_adagrad(const Numbers& u, std::int64_t dim, const float* 
   descend(dim, static_cast<float>(u.lr / (sqrt(static_cast<double>(sum)) + u.epsilon)), gradient, row);
 }
 
+__device__ void update_elementwise_adagrad(const Numbers& u, std::int64_t dim, const float* gradient,
+                                           float* row, float* state) {
+  const auto rate = static_cast<float>(u.lr), epsilon = static_cast<float>(u.epsilon);
+  for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
+    const Quad g = load_quad(gradient, c, dim);
+    Quad sums = load_quad(state, c, dim), w = load_quad(row, c, dim);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      sums.x[i] += g.x[i] * g.x[i];
+      w.x[i] -= rate * g.x[i] / (sqrtf(sums.x[i]) + epsilon);
+    }
+    store_quad(state, c, dim, sums);
+    store_quad(row, c, dim, w);
+  }
+}
+
 __device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gradient, float* row,
                             float* state) {
   float* const m = state;
@@ -79,6 +95,7 @@ __device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gra
   const auto rate = static_cast<float>(u.lr / (1.0 - pow(u.beta1, t)));
   const auto root = static_cast<float>(1.0 / sqrt(1.0 - pow(u.beta2, t)));
   const auto epsilon = static_cast<float>(u.epsilon);
+  const auto kept = static_cast<float>(u.kind == RowOptimizerKind::adamw ? 1.0 - u.lr * u.weight_decay : 1.0);
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
     const Quad g = load_quad(gradient, c, dim);
     Quad ms = load_quad(m, c, dim), vs = load_quad(v, c, dim), w = load_quad(row, c, dim);
@@ -86,7 +103,7 @@ __device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gra
     for (int i = 0; i < 4; ++i) {
       ms.x[i] = beta1 * ms.x[i] + rest1 * g.x[i];
       vs.x[i] = beta2 * vs.x[i] + rest2 * g.x[i] * g.x[i];
-      w.x[i] -= rate * ms.x[i] / (sqrtf(vs.x[i]) * root + epsilon);
+      w.x[i] = kept * w.x[i] - rate * ms.x[i] / (sqrtf(vs.x[i]) * root + epsilon);
     }
     store_quad(m, c, dim, ms);
     store_quad(v, c, dim, vs);
@@ -106,7 +123,9 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
   const float* const gradient = list.values + i * dim;
   if (u.kind == RowOptimizerKind::rowwise_adagrad)
     update_adagrad(u, dim, gradient, row, row + dim);
-  else if (u.kind == RowOptimizerKind::adam)
+  else if (u.kind == RowOptimizerKind::adagrad)
+    update_elementwise_adagrad(u, dim, gradient, row, row + dim);
+  else if (u.kind == RowOptimizerKind::adam || u.kind == RowOptimizerKind::adamw)
     update_adam(u, dim, gradient, row, row + dim);
   else
     descend(dim, static_cast<float>(u.lr), gradient, row);
@@ -116,7 +135,8 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
 
 void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
                  cudaStream_t stream) {
-  const Numbers numbers{optimizer.kind, learning_rate, optimizer.epsilon, optimizer.beta1, optimizer.beta2};
+  const Numbers numbers{optimizer.kind,  learning_rate,   optimizer.epsilon,
+                        optimizer.beta1, optimizer.beta2, optimizer.weight_decay};
   for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
     update<<<blocks, kThreads, 0, stream>>>(some, numbers);
   });
