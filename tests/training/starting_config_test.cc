@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hstu/dataset/names_writer.h"
 #include "hstu/training/memory_plan.h"
 #include "training/run_fixture.h"
 
@@ -43,6 +44,44 @@ void write_events(const Path& folder, const TimeOf& time_of, std::int64_t id_ste
   write_dataset(folder, description, table, {item_attribute("genre", genres)});
 }
 
+// Two texts of which the first says something about the label, and one that says everything.
+void write_texts(const Path& folder) {
+  Manifest description;
+  description.name = "texts";
+  description.actions = {{"positive", 1}, {"negative", 2}};
+  description.label = "positive";
+  description.pools = {"positive", "negative"};
+  description.context = {"device", "reaction", "always", "session", "price"};
+  EventTable table;
+  std::vector<std::int64_t> user, item, time;
+  std::vector<std::vector<std::int64_t>> contexts(description.context.size());
+  RandomStream random{3};
+  for (std::int64_t i = 0; i < 2'000; ++i) {
+    const bool positive = random.below(2) == 0;
+    user.push_back(i / 40);
+    item.push_back(1 + static_cast<std::int64_t>(random.below(9)));
+    time.push_back(i % 40 * 1000);
+    table.action.push_back(static_cast<std::uint8_t>((positive ? 1 : 2) | kRankableBit));
+    const std::int64_t device = random.below(4) == 0 ? 2 : 1;
+    for (std::size_t c = 0;
+         const std::int64_t value :
+         {positive ? device : 3 - device, positive ? std::int64_t{1} : 2, std::int64_t{1}, i + 1, i})
+      contexts[c++].push_back(value);
+  }
+  table.user.append(user);
+  table.item.append(item);
+  table.time.append(time);
+  for (const auto& values : contexts) table.context.emplace_back().append(values);
+  std::filesystem::create_directories(folder);
+  DatasetWriter writer(folder, description);
+  for (const char* name : {"device", "reaction", "always", "session"}) {
+    const std::vector<std::string> names = {"a", "b"};  // nobody reads them
+    write_code_names(folder, fmt::format("context_{}", name), names, writer.manifest());
+  }
+  writer.append(ordered(table));
+  writer.finish({});
+}
+
 class StartingConfigs : public ::testing::Test {
  protected:
   // Trains a few steps of the configuration and returns its text.
@@ -73,6 +112,24 @@ TEST_F(StartingConfigs, OfUsersThatComeBack) {
   EXPECT_THAT(text, HasSubstr("keys = [\"user\", \"genre\"]"));
   EXPECT_THAT(text, HasSubstr("history_length = 32"));
   EXPECT_THAT(text, HasSubstr("best = \"auc\""));
+}
+
+TEST_F(StartingConfigs, HaveContextsOfTextsThatDoNotTellTheLabel) {
+  write_texts(folder_ / "texts");
+  const std::string text = train_as_it_is("texts");
+  const auto feature = [](const char* name, const char* mark) {
+    return fmt::format(
+        "\n{0}[[features.context]]\n{0}name = \"{1}\"\n{0}keys = [\"{1}\"]\n{0}hashed = false\n", mark, name);
+  };
+  EXPECT_THAT(text, HasSubstr(feature("device", "")));
+  EXPECT_THAT(text, HasSubstr("it alone says 100 % of what there is to know of the label"));
+  EXPECT_THAT(text, HasSubstr(feature("reaction", "#")));
+  EXPECT_THAT(text, HasSubstr("it is the same everywhere.\n#[[features.context]]\n#name = \"always\""));
+  EXPECT_THAT(
+      text,
+      HasSubstr("different texts are too many to learn each.\n#[[features.context]]\n#name = \"session\""));
+  EXPECT_THAT(text, HasSubstr("The log also has price."));
+  EXPECT_THAT(text, HasSubstr("# 2 contextual tokens"));
 }
 
 TEST_F(StartingConfigs, OfUsersThatComeOnce) {

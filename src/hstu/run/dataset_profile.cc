@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <unordered_map>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -92,6 +93,44 @@ void add_samples(const Dataset& dataset, DatasetProfile& profile) {
   profile.known_users = late > 0 ? static_cast<double>(known) / static_cast<double>(late) : 0;
 }
 
+// How often samples with some value are positive.
+struct LabelCounts {
+  double positives = 0, all = 0;
+  // In nats, of all these samples together.
+  double entropy() const {
+    double sum = 0;
+    for (const double n : {positives, all - positives})
+      if (n > 0) sum -= n * std::log(n / all);
+    return sum;
+  }
+};
+
+// The samples of one user in a few are enough.
+ContextProfile profile_context(const Dataset& dataset, std::int64_t min_history, const std::string& name) {
+  const MappedColumn& texts = dataset.context(name);
+  const std::uint8_t label = dataset.manifest().label_bit();
+  ContextProfile profile{.name = name};
+  std::unordered_map<std::int64_t, LabelCounts> by_text;
+  LabelCounts total;
+  SampledUsers(dataset).each([&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin + min_history; p < end; ++p) {
+      if (!rankable(dataset, p)) continue;
+      const bool positive = (dataset.action()[static_cast<std::size_t>(p)] & label) != 0;
+      for (LabelCounts* counts : {&by_text[texts[p]], &total}) {
+        counts->positives += positive ? 1 : 0;
+        ++counts->all;
+      }
+    }
+  });
+  double left = 0;
+  for (const auto& [text, counts] : by_text) left += counts.entropy();
+  // The counts of many texts explain some of any label by chance: half a nat each (Miller and Madow, 1955).
+  left += (static_cast<double>(by_text.size()) - 1) / 2;
+  profile.texts = std::ssize(by_text);
+  profile.explained = total.entropy() > 0 ? std::max(0.0, 1 - left / total.entropy()) : 0;
+  return profile;
+}
+
 }  // namespace
 
 DatasetProfile profile_dataset(const Path& path) {
@@ -111,6 +150,11 @@ DatasetProfile profile_dataset(const Path& path) {
         "{} has no event to rank: its manifest counts {} rankable events; see \"rankable\" in "
         "docs/prepare.md",
         path.string(), dataset.manifest().counts.rankable);
+  }
+  for (const std::string& name : profile.manifest.context) {
+    const auto& named = profile.manifest.names;
+    if (std::find(named.begin(), named.end(), "context_" + name) != named.end())
+      profile.contexts.push_back(profile_context(dataset, profile.min_history, name));
   }
   return profile;
 }

@@ -2,11 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "hstu/dataset/dataset.h"
 
 namespace hstu {
+
+// A context column of texts.
+struct ContextProfile {
+  std::string name;
+  std::int64_t texts = 0;  // different ones
+  // Of the label's entropy over the samples, the share that the texts explain: 1 if they decide the label.
+  double explained = 0;
+};
 
 struct DatasetProfile {
   Path path;
@@ -18,10 +27,11 @@ struct DatasetProfile {
   std::int64_t samples = 0;  // rankable events with min_history earlier ones; an estimate for large datasets
   // Of the latest tenth of the samples: the share whose user has at least five earlier events before it.
   double known_users = 0;
+  std::vector<ContextProfile> contexts;
 };
 
-// Reads all users and the times of up to five million events. UsageError if the folder is not a dataset or
-// has no sample.
+// Reads all users, and times, actions and contexts of up to five million events. UsageError if the folder is
+// not a dataset or has no sample.
 DatasetProfile profile_dataset(const Path& path);
 
 }  // namespace hstu

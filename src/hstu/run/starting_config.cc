@@ -36,6 +36,10 @@ constexpr Scale kScales[] = {
 constexpr std::int64_t kDay = 86'400;
 constexpr double kMostEvaluated = 200'000;  // samples of an evaluation, about
 constexpr std::size_t kMostAttributes = 8;
+// Of contexts of texts: features unless they explain so much of the label, or have so many texts.
+constexpr double kTellsLabel = 0.5;
+constexpr std::int64_t kMostTexts = 100'000, kFewestOfText = 10;
+constexpr int kMostContexts = 8;
 
 std::int64_t power_of_two(std::int64_t least) {
   return static_cast<std::int64_t>(
@@ -150,13 +154,42 @@ class StartingConfig {
       }
       tokens_ = attributes.empty() ? 1 : 2;
     }
-    if (!p_.manifest.context.empty()) {
+    std::vector<std::string> numbers = p_.manifest.context;
+    for (const ContextProfile& context : p_.contexts) {
+      std::erase(numbers, context.name);
+      text_context(context);
+    }
+    if (!numbers.empty()) {
       comment(fmt::format(
           "The log also has {}. A column that is known before the user acts can be a feature, for "
           "example with keys = [\"user\", \"{}\"]; one that the action decides would tell the label.",
-          fmt::join(p_.manifest.context, ", "), p_.manifest.context.front()));
+          fmt::join(numbers, ", "), numbers.front()));
       line("");
     }
+  }
+
+  void text_context(const ContextProfile& context) {
+    const std::string share =
+        fmt::format("{:.0f} % of what there is to know of the label", 100 * context.explained);
+    std::string against;
+    if (context.explained > kTellsLabel) {
+      against = fmt::format("it alone says {}, as a column does that the action decides", share);
+    } else if (context.texts > std::min(kMostTexts, p_.samples / kFewestOfText)) {
+      against = fmt::format("{} different texts are too many to learn each", with_separators(context.texts));
+    } else if (context.texts < 2) {
+      against = "it is the same everywhere";
+    } else if (++contexts_ > kMostContexts) {
+      against = fmt::format("{} others are features already", kMostContexts);
+    }
+    if (against.empty()) {
+      ++tokens_;
+      comment(fmt::format("{} different texts, which say {}; they must be known before the user acts.",
+                          with_separators(context.texts), share));
+    } else {
+      comment(fmt::format("No feature: {}.", against));
+    }
+    line("{0}[[features.context]]\n{0}name = {1}\n{0}keys = [{1}]\n{0}hashed = false\n",
+         against.empty() ? "" : "#", toml_quoted(context.name));
   }
 
   void user_feature() {
@@ -229,6 +262,7 @@ class StartingConfig {
   const Scale& scale_;
   bool by_users_ = false, windows_ = false, one_class_ = false;
   std::int64_t history_ = 0, batch_ = 0, steps_ = 0, tokens_ = 0;
+  int contexts_ = 0;  // of texts that are features
   double held_out_ = 0;
   std::string text_;
 };
