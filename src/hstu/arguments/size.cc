@@ -64,4 +64,13 @@ CLI::Validator size_between(std::int64_t least, std::int64_t most) {
   return {to_bytes, "SIZE", "size"};
 }
 
+CLI::Validator at_least(std::int64_t least) {
+  const auto check = [least](std::string& word) {
+    const auto value = parse_number<std::int64_t>(word);
+    return value && *value >= least ? std::string()
+                                    : fmt::format("expected a whole number >= {}, found {}", least, word);
+  };
+  return {check, fmt::format(">= {}", least), "at least"};
+}
+
 }  // namespace hstu

@@ -27,4 +27,8 @@ std::optional<Size> parse_size(std::string_view word);
 // refused with the bounds in its own unit.
 CLI::Validator size_between(std::int64_t least, std::int64_t most);
 
+// For an option of a whole number without a largest value. CLI11's own PositiveNumber would print that of a
+// double, of 309 digits.
+CLI::Validator at_least(std::int64_t least);
+
 }  // namespace hstu

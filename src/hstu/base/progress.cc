@@ -60,15 +60,16 @@ void Progress::finish(const std::string& detail) {
 void Progress::print(const std::string& detail, bool last) {
   const double elapsed = seconds_since(start_);
   const double rate = elapsed > 0 ? static_cast<double>(done_ - first_) / elapsed : 0;
+  if (terminal_ && !notes_are_muted) write_to_terminal("\r\033[K");  // in the place of the last line
   if (last) {
     const std::string took = human_duration(elapsed) + (detail.empty() ? "" : ", " + detail);
-    tell("{}{}\n", terminal_ ? "\r\033[K" : "", ProgressLine{stage_, unit_, done_, 0, rate, took}.text());
+    tell("{}\n", ProgressLine{stage_, unit_, done_, 0, rate, took}.text());
     return;
   }
   const ProgressLine line{stage_, unit_, done_, total_, rate, detail};
   // One column stays free: a line as wide as the terminal would move the cursor to the next.
   if (terminal_)
-    tell("\r\033[K{}", line.text(std::max(0, terminal_columns() - 1)));
+    tell("{}", line.text(std::max(0, terminal_columns() - 1)));
   else
     tell("{}\n", line.text());
 }

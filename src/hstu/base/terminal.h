@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "hstu/base/text.h"
+
 namespace hstu {
 
 // Columns of the terminal that is stderr; 0: stderr is no terminal, or does not know.
@@ -22,12 +24,17 @@ inline int terminal_columns() {
 // True: tell() writes nothing. Set in ranks other than the first, which would repeat its words.
 inline std::atomic<bool> notes_are_muted = false;
 
-// Writes the text to stderr without adding a line end.
+// Writes the bytes to stderr as they are.
+inline void write_to_terminal(const std::string& bytes) {
+  std::fputs(bytes.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+// Writes the text to stderr without adding a line end. Control characters, which names from files may have,
+// are written as \x1b.
 template <typename... Args>
 void report(fmt::format_string<Args...> text, Args&&... args) {
-  const std::string words = fmt::format(text, std::forward<Args>(args)...);
-  std::fputs(words.c_str(), stderr);
-  std::fflush(stderr);
+  write_to_terminal(printable(fmt::format(text, std::forward<Args>(args)...)));
 }
 
 // The same for progress and notes; errors are reported.

@@ -82,6 +82,18 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\t' || (byte >= ' ' && byte != 0x7f))
+      result += c;
+    else
+      result += fmt::format("\\x{:02x}", byte);
+  }
+  return result;
+}
+
 std::string escaped_html(const std::string& text) {
   std::string escaped;
   for (const char c : text) {

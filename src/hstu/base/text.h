@@ -35,6 +35,9 @@ std::optional<Number> parse_number(std::string_view text) {
   return value;
 }
 
+// `text` with control characters other than line ends and tabs written as \x1b.
+std::string printable(std::string_view text);
+
 // `text` with `&`, `<`, `>` and quotes escaped as in HTML and XML.
 std::string escaped_html(const std::string& text);
 

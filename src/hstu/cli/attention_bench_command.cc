@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "hstu/arguments/size.h"
 #include "hstu/attention/attention_cuda.h"
 #include "hstu/base/error.h"
 #include "hstu/base/files.h"
@@ -94,11 +95,10 @@ void add_attention_bench_command(CLI::App& bench) {
   command->add_option("--shape", words->shapes, "samples,length,heads,head size; more than one may be given")
       ->delimiter(' ');
   command->add_option("--mask", words->mask, "causal, full, or a window LEFT,RIGHT (-1: unlimited)");
-  command->add_option("--contexts", b.contexts, "context tokens of each sample")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--targets", b.targets, "target tokens of each sample")->check(CLI::NonNegativeNumber);
+  command->add_option("--contexts", b.contexts, "context tokens of each sample")->check(at_least(0));
+  command->add_option("--targets", b.targets, "target tokens of each sample")->check(at_least(0));
   command->add_option("--target-group", b.mask.target_group, "targets that see each other")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--lengths", b.lengths, "fixed, zipf (1.2) or lognormal, up to the shape's length");
   command->add_option("--direction", words->direction, "fwd, bwd or both");
   command->add_option("--type", words->type, "bf16, fp16 or fp32");

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "hstu/arguments/size.h"
 #include "hstu/base/error.h"
 #include "hstu/base/progress.h"
 #include "hstu/benchmark/data_benchmark.h"
@@ -96,9 +97,8 @@ void add_bench_command(CLI::App& app) {
   command->require_subcommand(1);
   CLI::App* const step = command->add_subcommand(
       "step", "Measure a training step of the laptop configuration (width 64, 2 layers, batch 32), by stage");
-  step->add_option("--steps", words->step.steps, "timed steps")->check(CLI::PositiveNumber);
-  step->add_option("--warmup", words->step.warmup, "steps before the timed ones")
-      ->check(CLI::NonNegativeNumber);
+  step->add_option("--steps", words->step.steps, "timed steps")->check(at_least(1));
+  step->add_option("--warmup", words->step.warmup, "steps before the timed ones")->check(at_least(0));
   step->add_option("--seed", words->step.seed, "seed of batches and model");
   step->add_option("--device", words->step.device, "host, cuda, cuda:N or auto");
   step->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
@@ -117,28 +117,28 @@ void add_bench_command(CLI::App& app) {
   CLI::App* const data = command->add_subcommand(
       "data", "Measure opening a dataset, its first batch, and building batches on one core; one JSON line");
   data->add_option("DATASET", words->data.dataset, "a dataset of hstu prepare")->required();
-  data->add_option("--samples", words->data.samples, "minimum number of samples")->check(CLI::PositiveNumber);
-  data->add_option("--batch-size", words->data.batch_size, "samples per batch")->check(CLI::PositiveNumber);
+  data->add_option("--samples", words->data.samples, "minimum number of samples")->check(at_least(1));
+  data->add_option("--batch-size", words->data.batch_size, "samples per batch")->check(at_least(1));
   data->add_option("--history", words->data.history, "events of a history; also the minimum before an anchor")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   data->footer(
       "Example:\n  hstu bench data dataset --history 1000\n./dev bench data compares it with NumPy.");
   data->callback([words] { fmt::print("{}\n", benchmark_data(words->data).dump()); });
   CLI::App* const layer =
       command->add_subcommand("layer", "Measure a stack of HSTU layers, forward and backward, by stage");
-  layer->add_option("--samples", words->layer.samples, "of the batch")->check(CLI::PositiveNumber);
-  layer->add_option("--tokens", words->layer.tokens, "of each sample")->check(CLI::PositiveNumber);
-  layer->add_option("--layers", words->layer.layers)->check(CLI::PositiveNumber);
-  layer->add_option("--heads", words->layer.heads)->check(CLI::PositiveNumber);
-  layer->add_option("--head-dim", words->layer.head_dim)->check(CLI::PositiveNumber);
+  layer->add_option("--samples", words->layer.samples, "of the batch")->check(at_least(1));
+  layer->add_option("--tokens", words->layer.tokens, "of each sample")->check(at_least(1));
+  layer->add_option("--layers", words->layer.layers)->check(at_least(1));
+  layer->add_option("--heads", words->layer.heads)->check(at_least(1));
+  layer->add_option("--head-dim", words->layer.head_dim)->check(at_least(1));
   layer->add_option("--dim", words->layer.dim, "width of the residual stream; 0: heads times head size")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   layer->add_option("--gate", words->gate, "product (NVIDIA's form) or concat (DLRMv4's)");
   layer->add_flag("--recompute-norm", words->layer.recompute.norm, "keep no normalised inputs");
   layer->add_flag("--recompute-silu", words->layer.recompute.silu, "keep no activated U, V, Q and K");
   layer->add_flag("--recompute-gate", words->layer.recompute.gate, "keep no results of gates");
   layer->add_option("--dropout", words->layer.dropout)->check(CLI::Range(0.0, 0.999));
-  layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(CLI::PositiveNumber);
+  layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(at_least(1));
   layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");
   layer->add_option("--precision", words->precision, "bf16 or fp32");
   add_json(*layer);
@@ -152,21 +152,20 @@ void add_bench_command(CLI::App& app) {
   CLI::App* const embedding = command->add_subcommand(
       "embedding", "Measure embedding tables on the host, with and without limits; one JSON line");
   embedding->add_option("--tables", words->embedding.tables)->check(CLI::Range(1, 10'000));
-  embedding->add_option("--ids", words->embedding.ids, "of a step, over all tables")
-      ->check(CLI::PositiveNumber);
+  embedding->add_option("--ids", words->embedding.ids, "of a step, over all tables")->check(at_least(1));
   embedding->add_option("--dim", words->embedding.dim, "values of a row")->check(CLI::Range(1, 1 << 16));
   embedding->add_option("--rows", words->embedding.rows, "distinct ids of a table, at most")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   embedding->add_option("--capacity", words->embedding.capacity, "rows of a table; 0: no limit")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   embedding->add_option("--evict", words->evict, "never, lru, lfu, step or lru+lfu");
   embedding->add_option("--admit-after", words->embedding.admit_after, "occurrences before an id has a row")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   embedding->add_option("--power", words->embedding.power, "of the power law of the ids")
       ->check(CLI::Range(0.0, 4.0));
-  embedding->add_option("--steps", words->embedding.steps, "timed steps")->check(CLI::PositiveNumber);
+  embedding->add_option("--steps", words->embedding.steps, "timed steps")->check(at_least(1));
   embedding->add_option("--warmup", words->embedding.warmup, "steps before the timed ones")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   embedding->add_option("--seed", words->embedding.seed, "of ids and initial values");
   embedding->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   embedding->footer("Example:\n  hstu bench embedding --capacity 100000 --evict lfu");

@@ -42,6 +42,7 @@ void add_eval_command(CLI::App& app) {
       "Examples:\n  hstu eval run --predictions scores\n  hstu eval run --data next-week");
   command->callback([words] {
     use_threads(words->threads);
+    if (!words->predictions.empty()) const StagedFolder possible(words->predictions);  // before long work
     const RunFolder folder = open_run_folder(words->run);
     RunOptions options = read_run_options(folder);
     if (!words->device.empty()) options.device = words->device;

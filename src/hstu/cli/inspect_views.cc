@@ -138,7 +138,7 @@ std::string run_view(const Json& json, const RunFolder& run) {
     rows.push_back({"ended", "not yet"});
   }
   if (std::filesystem::exists(run.metrics())) {
-    const RunMetrics metrics(read_json_lines(run.metrics()));
+    const RunMetrics metrics(read_json_lines(run.metrics()), run.metrics().string());
     add_curve("training loss", metrics.curve("train", "loss", ""), rows);
     add_curve("AUC", metrics.curve("eval", "auc", ""), rows);
     add_curve("NE", metrics.curve("eval", "ne", ""), rows);

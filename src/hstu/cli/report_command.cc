@@ -27,7 +27,7 @@ void add_report_command(CLI::App& app) {
     const Path output = words->output.empty() ? words->run / "report.html" : words->output;
     const ReportSource source{
         .title = std::filesystem::absolute(words->run).lexically_normal().filename().string(),
-        .metrics = RunMetrics(read_json_lines(folder.metrics())),
+        .metrics = RunMetrics(read_json_lines(folder.metrics()), folder.metrics().string()),
         .config = read_file(folder.config())};
     write_file(output, report_html(source));
     fmt::print("{}\n", output.string());

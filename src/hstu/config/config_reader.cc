@@ -65,8 +65,10 @@ void read_plain(const toml::node& node, const Rule& rule, T& target) {
   if (!node.is_integer()) fail_type("an integer", node);
   const std::int64_t value = node.as_integer()->get();
   if (!std::in_range<T>(value)) {
-    fail_usage("expected an integer in [{}, {}], found {}", std::numeric_limits<T>::min(),
-               std::numeric_limits<T>::max(), value);
+    // Integers of TOML have 63 bits and a sign.
+    const auto most =
+        std::min<std::uint64_t>(std::numeric_limits<T>::max(), std::numeric_limits<std::int64_t>::max());
+    fail_usage("expected an integer in [{}, {}], found {}", std::numeric_limits<T>::min(), most, value);
   }
   check_range(value, rule);
   constexpr std::int64_t kLargest = 1'000'000'000'000'000;  // sums of a few such numbers do not overflow

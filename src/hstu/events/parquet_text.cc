@@ -1,5 +1,6 @@
 #include "hstu/events/parquet_text.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -17,6 +18,8 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
+#include "hstu/base/text.h"
+#include "hstu/events/arrow_column.h"
 #include "hstu/events/floor_divide.h"
 
 namespace hstu {
@@ -196,6 +199,21 @@ std::vector<int> printable_columns(const arrow::Schema& schema, const Path& file
   return columns;
 }
 
+// Every name is a column of the table, and has one type.
+void check_types(const TableTypes& types, const arrow::Schema& schema) {
+  std::vector<std::string> seen;
+  for (const auto* names : {&types.integers, &types.reals, &types.texts}) {
+    for (const std::string& name : *names) {
+      if (schema.GetFieldIndex(name) < 0)
+        fail_usage("standard input: expected one column \"{}\"{}", name,
+                   suggestion(name, schema.field_names()));
+      if (std::find(seen.begin(), seen.end(), name) != seen.end())
+        fail_usage("the column \"{}\" has two types", name);
+      seen.push_back(name);
+    }
+  }
+}
+
 }  // namespace
 
 void write_as_csv(const Path& parquet, std::int64_t time_steps, int descriptor) try {
@@ -247,6 +265,7 @@ void write_as_parquet(const TableTypes& types, const Path& file) try {
       value_of(arrow::csv::StreamingReader::Make(arrow::io::IOContext(arrow::system_memory_pool()), input,
                                                  reading, parsing, conversion),
                file);
+  check_types(types, *table->schema());
   const auto output = value_of(arrow::io::FileOutputStream::Open(file.string()), file);
   const auto writer =
       value_of(parquet::arrow::FileWriter::Open(

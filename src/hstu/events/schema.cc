@@ -34,6 +34,28 @@ void check_names(const std::vector<std::string>& names, const char* kind, const 
   }
 }
 
+// A feature of a configuration names its keys, and requests name their columns: one namespace for both.
+void check_keys(const Schema& schema, const std::string& source) {
+  constexpr const char* kTaken[] = {"user", "item", "time", "hour", "weekday", "candidates"};
+  const std::vector<std::string> attributes = names_of(schema.attributes),
+                                 contexts = names_of(schema.context);
+  for (const auto* names : {&attributes, &contexts}) {
+    for (const std::string& name : *names) {
+      if (std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken))
+        fail_usage(
+            "{}: the name \"{}\" means something else in features and requests: choose another, such as "
+            "\"{}_0\"",
+            source, name, name);
+    }
+  }
+  for (const std::string& name : contexts) {
+    if (std::find(attributes.begin(), attributes.end(), name) != attributes.end())
+      fail_usage("{}: \"{}\" is the name of an attribute and of a context: rename one of them", source, name);
+  }
+  if (schema.user == schema.item)
+    fail_usage("{}: user and item are the same column, \"{}\"", source, schema.user);
+}
+
 void check_is_action(const Schema& schema, const std::string& name, const char* field,
                      const std::string& source) {
   const std::vector<std::string> actions = names_of(schema.actions);
@@ -79,6 +101,7 @@ void validate(const Schema& schema, const std::string& source) {
   check_names(names_of(schema.actions), "action", source);
   check_names(names_of(schema.context), "context", source);
   check_names(names_of(schema.attributes), "attribute", source);
+  check_keys(schema, source);
   if (schema.files.empty()) fail_usage("{}: files: name at least one event file", source);
   check_bits(schema, source);
   check_is_action(schema, schema.label, "label", source);

@@ -70,14 +70,16 @@ void MlcommonsCache::read_store_meta() {
   const Path path = file("store_meta.json");
   try {
     const Json json = parse_json(read_file(path), path);
-    users_ = json.at("num_users").get<std::int64_t>();
-    events_ = json.at("total_events").get<std::int64_t>();
+    for (const char* key : {"num_users", "total_events"}) {
+      const Json& value = json.at(key);
+      check(value.is_number_integer() && value.get<std::int64_t>() > 0,
+            "{}: {}: expected a positive integer, found {}", path.string(), key, value.dump());
+      (*key == 'n' ? users_ : events_) = value.get<std::int64_t>();
+    }
   } catch (const nlohmann::json::exception& error) {
     fail("{}: expected {{\"num_users\": ..., \"total_events\": ...}}: {}", path.string(),
          json_problem(error));
   }
-  check(users_ > 0 && events_ > 0, "{}: expected users and events, found {} and {}", path.string(), users_,
-        events_);
 }
 
 // positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. A cache made with another min_history

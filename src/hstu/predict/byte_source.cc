@@ -1,5 +1,6 @@
 #include "hstu/predict/byte_source.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -27,6 +28,18 @@ ByteSource::ByteSource(const Path& path, std::string_view time_unit) : name_(pat
   }
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   check(descriptor_ >= 0, "cannot open {}: {}", name_, std::strerror(errno));
+  check_is_text();
+}
+
+void ByteSource::check_is_text() {
+  char begin[4] = {};
+  const ssize_t size = ::pread(descriptor_, begin, sizeof begin, 0);
+  const std::string_view bytes(begin, static_cast<std::size_t>(std::max<ssize_t>(0, size)));
+  if (!bytes.starts_with("\x1f\x8b") && bytes != "PAR1") return;
+  ::close(std::exchange(descriptor_, -1));
+  fail_usage("{}: expected CSV, found {}", name_,
+             bytes == "PAR1" ? "Parquet: give the file a name that ends in .parquet"
+                             : "a file compressed by gzip: unpack it first, for example with gunzip --keep");
 }
 
 ByteSource::~ByteSource() {

@@ -29,6 +29,8 @@ class ByteSource {
   const std::string& name() const { return name_; }
 
  private:
+  void check_is_text();
+
   std::string name_;
   int descriptor_ = -1;
   pid_t converter_ = -1;  // hstu-prepare

@@ -2,7 +2,6 @@
 
 #include <csignal>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -16,20 +15,20 @@ namespace {
 void add_to_csv_command(CLI::App& app) {
   struct Words {
     std::string file;
-    std::int64_t time_steps = 1;
+    std::string time_unit = "s";
   };
   const auto words = std::make_shared<Words>();
   CLI::App* const command = app.add_subcommand("to-csv", "Print a Parquet table as CSV");
   command->footer(
       "Example:\n  hstu prepare to-csv requests.parquet | head\n\nhstu predict reads Parquet through it.");
   command->add_option("FILE", words->file, "the Parquet file")->required();
-  command->add_option("--time-unit", words->time_steps, "in which timestamps are printed: s, ms or us")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, std::int64_t>{{"s", 1}, {"ms", 1'000}, {"us", 1'000'000}}));
+  command->add_option("--time-unit", words->time_unit, "in which timestamps are printed: s, ms or us")
+      ->check(CLI::IsMember({"s", "ms", "us"}));
   command->callback([words] {
     std::signal(SIGPIPE, SIG_IGN);
     check_input_file(words->file);
-    write_as_csv(words->file, words->time_steps, STDOUT_FILENO);
+    const std::int64_t steps = words->time_unit == "s" ? 1 : words->time_unit == "ms" ? 1'000 : 1'000'000;
+    write_as_csv(words->file, steps, STDOUT_FILENO);
   });
 }
 

@@ -34,10 +34,10 @@ Series curve_over(const std::vector<const Json*>& lines, const std::string& key,
 
 }  // namespace
 
-RunMetrics::RunMetrics(std::vector<Json> lines) : lines_(std::move(lines)) {
+RunMetrics::RunMetrics(std::vector<Json> lines, const std::string& file) : lines_(std::move(lines)) {
   for (const Json& line : lines_) {
     check(line.is_object() && line.contains("event") && line["event"].is_string(),
-          "metrics.jsonl: expected lines with an \"event\", found {}", line.dump());
+          "{}: expected lines with an \"event\", found {}", file, line.dump());
     if (line["event"] == "run") run_ = line;
   }
 }

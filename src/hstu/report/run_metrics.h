@@ -13,8 +13,8 @@ namespace hstu {
 
 class RunMetrics {
  public:
-  // Throws Error if a line is not an object with an "event".
-  explicit RunMetrics(std::vector<Json> lines);
+  // Throws Error naming `file` if a line is not an object with an "event".
+  explicit RunMetrics(std::vector<Json> lines, const std::string& file = "metrics.jsonl");
 
   // The line with the facts of the run; an empty object if there is none.
   const Json& run() const { return run_; }

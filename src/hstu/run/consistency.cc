@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include <unistd.h>
 
@@ -55,8 +57,8 @@ void check_ranking(const RunOptions& o) {
                o.data.options.history_length, tokens, kLongest);
   }
   for (const ContextualFeature& feature : o.features.context) {
-    if (feature.name == "action" || feature.name == "item")
-      fail_usage("features.context: \"{}\" is the name of another table: use another name", feature.name);
+    if (feature.name == "action")
+      fail_usage("features.context: \"action\" is the name of another table: use another name");
   }
   if (m.labels.empty() && !m.label_column.empty())
     fail_usage("model.labels is empty: name the tasks or classes of model.label_column = \"{}\"",
@@ -119,9 +121,22 @@ void check_best(const RunOptions& o, bool held_out) {
                k.value_or(10));
 }
 
+// Every feature has a table of its own, which has its name.
+void check_feature_names(const FeaturesSection& features) {
+  std::vector<std::string> taken = {"item"};
+  const auto take = [&](const std::string& name, const char* list) {
+    if (std::find(taken.begin(), taken.end(), name) != taken.end())
+      fail_usage("{}: the name \"{}\" is taken by another table: use another name", list, name);
+    taken.push_back(name);
+  };
+  for (const AttributeSection& attribute : features.attributes) take(attribute.name, "features.attributes");
+  for (const ContextualFeature& feature : features.context) take(feature.name, "features.context");
+}
+
 }  // namespace
 
 void check_consistency(const RunOptions& o) {
+  check_feature_names(o.features);
   if (o.model_kind == ModelKind::ranking_gr)
     check_memory(o.ranking);
   else

@@ -94,7 +94,7 @@ ComparedRun read_run(const Path& path, const std::string& name) {
   const RunFolder folder = open_run_folder(path);
   if (!std::filesystem::exists(folder.metrics()))
     fail_usage("{} has no metrics.jsonl yet: the run has not started", path.string());
-  RunMetrics metrics(read_json_lines(folder.metrics()));
+  RunMetrics metrics(read_json_lines(folder.metrics()), folder.metrics().string());
   RunOutcome outcome = outcome_of(metrics);
   return {{name, std::move(metrics)}, config_values(read_run_options(folder)), std::move(outcome)};
 }
