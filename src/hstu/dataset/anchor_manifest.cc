@@ -6,14 +6,14 @@
 namespace hstu {
 namespace {
 
-constexpr const char* kFormat = "hstu-anchors";
-constexpr int kVersion = 1;
+constexpr const char* kIndexFormat = "hstu-anchors";
+constexpr int kIndexVersion = 1;
 
 }  // namespace
 
 std::string anchor_manifest_to_json(const AnchorManifest& manifest) {
-  const Json json{{"format", kFormat},
-                  {"version", kVersion},
+  const Json json{{"format", kIndexFormat},
+                  {"version", kIndexVersion},
                   {"dataset", manifest.dataset},
                   {"min_history", manifest.rule.min_history},
                   {"window_seconds", manifest.rule.window_seconds},
@@ -30,8 +30,8 @@ AnchorManifest read_anchor_manifest(const Path& folder) {
     const Json json = parse_json(read_file(file), file);
     const auto format = json.at("format").get<std::string>();
     const auto version = json.at("version").get<std::int64_t>();
-    check(format == kFormat && version == kVersion, "expected {} version {}, found {} version {}", kFormat,
-          kVersion, format, version);
+    check(format == kIndexFormat && version == kIndexVersion, "expected {} version {}, found {} version {}",
+          kIndexFormat, kIndexVersion, format, version);
     AnchorManifest manifest;
     manifest.dataset = json.at("dataset").get<std::string>();
     manifest.rule = {.min_history = json.at("min_history").get<std::int64_t>(),
