@@ -20,6 +20,13 @@ bool is_option(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }
 
+// Whether a word that names no command can be an argument, as in `hstu export RUN` beside `hstu export
+// tables`.
+bool takes_words(const CLI::App& command) {
+  const std::vector<const CLI::Option*> options = command.get_options();
+  return std::any_of(options.begin(), options.end(), [](const auto* o) { return o->get_positional(); });
+}
+
 // The command that `words` name. Sets `unknown` to a word that is where a command is expected and is
 // none: CLI11 would only say that one is missing.
 const CLI::App& named_command(const CLI::App& app, const std::vector<std::string>& words,
@@ -29,7 +36,7 @@ const CLI::App& named_command(const CLI::App& app, const std::vector<std::string
     if (commands_of(*command).empty() || is_option(word)) break;
     const CLI::App* const next = command_of(*command, word);
     if (next == nullptr) {
-      unknown = word;
+      if (!takes_words(*command)) unknown = word;
       break;
     }
     command = next;
