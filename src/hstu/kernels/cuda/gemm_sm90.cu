@@ -158,11 +158,11 @@ __device__ void multiply_tile(Sums& sums, const Tile& tile, const Shared& shared
   release(shared, previous);
 }
 
-// Results in bf16 leave through shared memory, 64 columns at a time, in two buffers by turns. Where their
-// activation is stored too, it takes the turn after them: it is computed while they leave.
-class Leave {
+// Results in bf16 staged through shared memory, 64 columns at a time, in two buffers by turns. Where their
+// activation is stored too, it takes the turn after them: it is computed while they staged.
+class StagedResults {
  public:
-  __device__ Leave(const Shared& shared, int group)
+  __device__ StagedResults(const Shared& shared, int group)
       : shared_(shared), group_(group), thread_(threadIdx.x % kGroupThreads), lane_(thread_ % 32) {}
 
   // The line of a box that stmatrix and ldmatrix take from this thread, and the place of 16 columns in it.
@@ -170,22 +170,17 @@ class Leave {
     const int row = thread_ / 32 * 16 + lane_ % 16;
     return row * 128 + (((2 * pair + lane_ / 16) ^ (row & 7)) << 4);
   }
-  // Until the buffer of this turn is free.
-  __device__ void begin() const {
+  __device__ void begin() const {  // waits until the buffer of this turn is free
     if (thread_ == 0) wait_for_store_reads<1>();
     named_barrier(1 + group_, kGroupThreads);
   }
   __device__ void put(int pair, const std::uint32_t* packed) const {
     store_matrices(buffer() + offset(pair), packed[0], packed[1], packed[2], packed[3]);
   }
-  // Stores the buffer as a box of the map.
-  __device__ void end(const CUtensorMap& map, int column, int row) {
+  __device__ void end(const CUtensorMap& map, int column, int row) {  // stores the buffer as a box
     fence_async_proxy();
     named_barrier(1 + group_, kGroupThreads);
-    if (thread_ == 0) {
-      store_matrix_box(&map, column, row, buffer());
-      commit_stores();
-    }
+    if (thread_ == 0) store_matrix_box(&map, column, row, buffer()), commit_stores();
     turn_ ^= 1;
   }
 
@@ -197,7 +192,7 @@ class Leave {
 };
 
 __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, int column0,
-                      const Shared& shared, int group, Turn& turn, Leave& leave) {
+                      const Shared& shared, int group, Turn& turn, StagedResults& staged) {
   const int lane = threadIdx.x % 32;
   const float* const bias = p.epilogue.bias;
 #pragma unroll
@@ -205,7 +200,7 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
     const int column = column0 + slice * kBox;
     const std::uint32_t added = shared.a(turn.stage) + slice % 2 * (kAddedBytes / 2) + group * kBoxBytes;
     if (p.adds && slice % 2 == 0) barrier_wait(shared.full(turn.stage), turn.parity);
-    leave.begin();
+    staged.begin();
     std::uint32_t packed[kBox / 16][4];
 #pragma unroll
     for (int pair = 0; pair < kBox / 16; ++pair) {
@@ -222,7 +217,7 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
       }
       if (p.adds) {
         std::uint32_t r[4];
-        load_matrices(r, added + leave.offset(pair));
+        load_matrices(r, added + staged.offset(pair));
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const float2 two = unpack<Element>(r[i]);
@@ -231,15 +226,15 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) packed[pair][i] = pack<Element>(x[2 * i], x[2 * i + 1]);
-      leave.put(pair, packed[pair]);
+      staged.put(pair, packed[pair]);
     }
     if (p.adds && slice % 2 == 1) {
       release(shared, turn.stage);
       turn.next();
     }
-    leave.end(p.c, column, row0);
+    staged.end(p.c, column, row0);
     if (p.silu_from < 0 || column < p.silu_from) continue;
-    leave.begin();
+    staged.begin();
 #pragma unroll
     for (int pair = 0; pair < kBox / 16; ++pair) {
 #pragma unroll
@@ -247,9 +242,9 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
         const float2 y = fast_silu(unpack<Element>(packed[pair][i]));
         packed[pair][i] = pack<Element>(y.x, y.y);
       }
-      leave.put(pair, packed[pair]);
+      staged.put(pair, packed[pair]);
     }
-    leave.end(p.activated, column - p.silu_from, row0);
+    staged.end(p.activated, column - p.silu_from, row0);
   }
 }
 
@@ -273,7 +268,7 @@ __device__ void store(const Arguments<float>& p, const Sums& sums, int row0, int
 template <bool a_by_depth, bool b_by_depth, typename Out>
 __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int group) {
   Turn turn;
-  Leave leave(shared, group);
+  StagedResults staged(shared, group);
   Sums sums;
   const int row_in_tile = static_cast<int>(cluster_rank()) * kBlockRows + group * kGroupRows;
   for (int index = blockIdx.x / kCluster; index < p.tiles; index += gridDim.x / kCluster) {
@@ -282,7 +277,7 @@ __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int
     if constexpr (std::is_same_v<Out, float>)
       store(p, sums, tile.row + row_in_tile, tile.column, tile.part);
     else
-      store(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn, leave);
+      store(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn, staged);
   }
   if (threadIdx.x % kGroupThreads == 0) wait_for_store_reads<0>();
 }
@@ -327,7 +322,7 @@ Plan plan_of(const Gemm<BFloat16, Out>& g) {
   check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "gemm");
   const std::int64_t clusters = multiprocessors / kCluster, row_pairs = (g.m + kPairRows - 1) / kPairRows,
                      column_tiles = (g.n + kColumns - 1) / kColumns;
-  // Sums over tokens are cut where the tiles alone leave multiprocessors idle.
+  // Sums over tokens are cut where the tiles alone staged multiprocessors idle.
   const Parts parts = std::is_same_v<Out, float>
                           ? parts_of(g.k, row_pairs * column_tiles, clusters, kShortestPart, kDepth)
                           : Parts{1, g.k};
