@@ -38,12 +38,11 @@ TEST(OwnData, TheDocumentsCommandsLeadFromALogToNamedLists) {
       words += " --set training.max_steps=30 --set evaluation.every_data_fraction=0";
     if (words.starts_with("hstu predict")) {
       const std::string user = "zcat logs/events-00000.csv.gz | sed -n 2p | cut -d, -f1";
-      ASSERT_EQ(
-          std::system(
-              fmt::format("cd {} && echo user,time >requests.csv && echo \"$({}),1717200000\" >>requests.csv",
-                          folder.string(), user)
-                  .c_str()),
-          0);
+      ASSERT_EQ(std::system(fmt::format("cd {} && echo user,time,device >requests.csv && echo "
+                                        "\"$({}),1717200000,phone\" >>requests.csv",
+                                        folder.string(), user)
+                                .c_str()),
+                0);
     }
     const std::string line = fmt::format("cd {} && PATH={}:$PATH && {{ {}; }} >>words 2>&1", folder.string(),
                                          HSTU_PROGRAM_DIR, words);
