@@ -19,6 +19,7 @@ bool is_plain_name(const std::string& name) {
 template <typename Rules>
 std::vector<std::string> names_of(const Rules& rules) {
   std::vector<std::string> names;
+  names.reserve(rules.size());
   for (const auto& rule : rules) names.push_back(rule.name);
   return names;
 }
