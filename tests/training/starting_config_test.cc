@@ -86,7 +86,7 @@ class StartingConfigs : public ::testing::Test {
  protected:
   // Trains a few steps of the configuration and returns its text.
   std::string train_as_it_is(const std::string& name) {
-    const std::string text = starting_config(profile_dataset(folder_ / name));
+    std::string text = starting_config(profile_dataset(folder_ / name));
     const RunOptions options =
         parse_config<RunOptions>(text, name, std::vector<std::string>{"training.max_steps=3", "device=host"});
     check_consistency(options);
