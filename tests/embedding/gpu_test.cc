@@ -157,12 +157,14 @@ TEST_F(TablesOnGpu, KeepTheHostsRowsWithinLimitsAndTheSameBitsBehindCaches) {
   RandomStream random{.key = 9};
   const auto draw = [&](std::size_t n) {
     std::vector<Tensor> ids;
+    ids.reserve(configs.size());
     for (const TableConfig& config : configs)
       ids.push_back(tensor(some_ids(random, random.below(2) == 0 ? config.rows : config.rows / 20, n)));
     return ids;
   };
   const auto select = [&](TableSet& tables, const std::vector<Tensor>& ids, RowAccess access) {
     std::vector<Tensor> there;
+    there.reserve(ids.size());
     for (const Tensor& of_table : ids)
       there.push_back(tables.device().is_host() ? of_table : of_table.copy(gpu_));
     return tables.select(there, access, ids);
