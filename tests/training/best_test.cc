@@ -77,11 +77,7 @@ TEST_F(Best, SurvivesInterruptionsInAnyStage) {
            {"evaluation.begin", 2}, {"evaluation.end", 1}, {"save.staged", 2}, {"step.end", 14}}) {
     SCOPED_TRACE(point);
     const std::string name = "parts" + std::to_string(n++);
-    std::atomic<bool> stop = false;
-    at(point, count, [&] { stop = true; });
-    EXPECT_EQ(run(name, &stop).reason, "interrupted");
-    watch_fault_points({});
-    EXPECT_EQ(resume(name).reason, "completed");
+    interrupt_and_resume(name, point, count);
     expect_same_run("whole", name);
     EXPECT_EQ(testing::checkpoint_names(folder_ / name), testing::checkpoint_names(folder_ / "whole"));
     EXPECT_EQ(best_step(name), best_step("whole"));

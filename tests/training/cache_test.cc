@@ -52,11 +52,7 @@ TEST_F(CachedRun, ContinuesToTheBitWithLimits) {
   int n = 0;
   for (const int step : {1, 4, 9}) {
     const std::string name = "parts" + std::to_string(n++);
-    std::atomic<bool> stop = false;
-    at("step.end", step, [&] { stop = true; });
-    EXPECT_EQ(run(name, &stop).reason, "interrupted");
-    watch_fault_points({});
-    EXPECT_EQ(resume(name).reason, "completed");
+    interrupt_and_resume(name, "step.end", step);
     expect_same_run("whole", name);
   }
 }

@@ -103,18 +103,9 @@ TEST_F(IncrementalRun, ContinuesToTheBitAfterInterruptions) {
   options_.checkpoint.incremental = true;
   run("whole");
   int n = 0;
-  for (const auto& [point, count] : std::vector<std::pair<std::string, int>>{{"step.end", 1},
-                                                                             {"step.end", 3},
-                                                                             {"step.end", 4},
-                                                                             {"step.end", 7},
-                                                                             {"step.end", 9},
-                                                                             {"step.end", 11}}) {
+  for (const int step : {1, 3, 4, 7, 9, 11}) {
     const std::string name = "parts" + std::to_string(n++);
-    std::atomic<bool> stop = false;
-    at(point, count, [&] { stop = true; });
-    EXPECT_EQ(run(name, &stop).reason, "interrupted");
-    watch_fault_points({});
-    EXPECT_EQ(resume(name).reason, "completed");
+    interrupt_and_resume(name, "step.end", step);
     expect_same_run("whole", name);
     EXPECT_EQ(bases(name).at(12), 8) << "an interruption does not move the whole checkpoints";
   }

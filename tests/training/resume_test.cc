@@ -28,14 +28,6 @@ class Resume : public testing::RunTest {
     options_.checkpoint = {.every_steps = 4, .every_seconds = 0, .keep = 0};
     options_.metrics.every_steps = 3;
   }
-  // Runs until the signal at the count-th occurrence of the point, then resumes.
-  void interrupt_and_resume(const std::string& name, const std::string& point, int count) {
-    std::atomic<bool> stop = false;
-    at(point, count, [&] { stop = true; });
-    EXPECT_EQ(run(name, &stop).reason, "interrupted");
-    watch_fault_points({});
-    EXPECT_EQ(resume(name).reason, "completed");
-  }
   Path checkpoint(const std::string& name, std::int64_t step) const {
     return folder_ / name / "checkpoints" / checkpoint_name(step);
   }

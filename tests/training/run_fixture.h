@@ -1,6 +1,7 @@
 // Whole runs in a separate folder for each test.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -46,6 +47,15 @@ class RunTest : public ::testing::Test {
     watch_fault_points([=, left = count](std::string_view passed) mutable {
       if (passed == point && --left == 0) body();
     });
+  }
+
+  // Runs until the signal at the count-th occurrence of the point, then resumes.
+  void interrupt_and_resume(const std::string& name, const std::string& point, int count) {
+    std::atomic<bool> stop = false;
+    at(point, count, [&] { stop = true; });
+    EXPECT_EQ(run(name, &stop).reason, "interrupted");
+    watch_fault_points({});
+    EXPECT_EQ(resume(name).reason, "completed");
   }
 
   std::vector<Json> log(const std::string& name) const {

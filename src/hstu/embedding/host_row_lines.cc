@@ -1,7 +1,6 @@
 // The form of RowLines for the host: the specification of the GPU's, and what tests of caches run on.
 #include <algorithm>
 
-#include "hstu/base/threads.h"
 #include "hstu/embedding/device_rows.h"
 #include "hstu/embedding/row_lines.h"
 #include "hstu/embedding/row_storage.h"
@@ -18,24 +17,24 @@ class HostRowLines final : public RowLines {
   void grow(std::int64_t lines) override { rows_.grow(lines); }
 
   void begin(std::span<const std::int64_t> lines, std::span<const std::int64_t> ids) override {
-    for_rows(lines.size(), [&](std::size_t i) {
+    for_rows(lines.size(), rows_.width(), [&](std::size_t i) {
       float* const row = rows_.row(lines[i]);
       initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, shape_.dim, row);
       std::fill_n(row + shape_.dim, shape_.state_width, 0.0f);
     });
   }
   void write(std::span<const std::int64_t> lines, const float* rows) override {
-    for_rows(lines.size(), [&](std::size_t i) {
+    for_rows(lines.size(), rows_.width(), [&](std::size_t i) {
       std::copy_n(rows + static_cast<std::int64_t>(i) * rows_.width(), rows_.width(), rows_.row(lines[i]));
     });
   }
   void read(std::span<const std::int64_t> lines, float* rows) const override {
-    for_rows(lines.size(), [&](std::size_t i) {
+    for_rows(lines.size(), rows_.width(), [&](std::size_t i) {
       std::copy_n(rows_.row(lines[i]), rows_.width(), rows + static_cast<std::int64_t>(i) * rows_.width());
     });
   }
   void exchange(std::span<const Exchange> rows) override {
-    for_rows(rows.size(), [&](std::size_t i) {
+    for_rows(rows.size(), rows_.width(), [&](std::size_t i) {
       float* const row = rows_.row(rows[i].line);
       if (rows[i].out != nullptr) std::copy_n(row, rows_.width(), rows[i].out);
       if (rows[i].in != nullptr) std::copy_n(rows[i].in, rows_.width(), row);
@@ -43,7 +42,7 @@ class HostRowLines final : public RowLines {
   }
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
               float* out) const override {
-    for_rows(lines.size(), [&](std::size_t i) {
+    for_rows(lines.size(), rows_.width(), [&](std::size_t i) {
       float* const to = out + static_cast<std::int64_t>(i) * shape_.dim;
       if (lines[i] >= 0)
         std::copy_n(rows_.row(lines[i]), shape_.dim, to);
@@ -55,7 +54,7 @@ class HostRowLines final : public RowLines {
   }
   void update(std::span<const std::int64_t> lines, const float* gradients, const RowOptimizer& optimizer,
               double learning_rate) override {
-    for_rows(lines.size(), [&](std::size_t i) {
+    for_rows(lines.size(), rows_.width(), [&](std::size_t i) {
       if (lines[i] < 0) return;
       float* const row = rows_.row(lines[i]);
       optimizer.update(learning_rate, shape_.dim, gradients + static_cast<std::int64_t>(i) * shape_.dim, row,
@@ -64,14 +63,6 @@ class HostRowLines final : public RowLines {
   }
 
  private:
-  template <typename Body>
-  void for_rows(std::size_t n, const Body& body) const {
-    parallel_blocks(static_cast<std::int64_t>(n), row_grain(rows_.width()),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
-                    });
-  }
-
   RowShape shape_;
   RowStorage rows_;
 };

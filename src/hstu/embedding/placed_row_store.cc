@@ -10,16 +10,8 @@
 namespace hstu {
 namespace {
 
-// body(i) for 0 .. n - 1, by all threads.
-template <typename Body>
-void for_rows(std::size_t n, std::int64_t width, const Body& body) {
-  parallel_blocks(static_cast<std::int64_t>(n), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
-  });
-}
-
-constexpr std::int64_t kPinnedChunk = std::int64_t{32}
-                                      << 20;  // page-locked memory is slow to get in small pieces
+// Page-locked memory is slow to get in small pieces.
+constexpr std::int64_t kPinnedChunk = std::int64_t{32} << 20;
 
 }  // namespace
 

@@ -9,11 +9,20 @@
 #include <memory_resource>
 #include <vector>
 
+#include "hstu/base/threads.h"
+
 namespace hstu {
 
 // Rows a block of work of one thread: about 64 KiB of rows of `width` floats.
 constexpr std::int64_t row_grain(std::int64_t width) {
   return std::max<std::int64_t>(16, 16384 / width);
+}
+// body(i) for i = 0 .. n - 1, by all threads, each of which works on rows of `width` floats.
+template <typename Body>
+void for_rows(std::size_t n, std::int64_t width, const Body& body) {
+  parallel_blocks(static_cast<std::int64_t>(n), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
+  });
 }
 
 class RowStorage {

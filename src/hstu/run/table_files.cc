@@ -122,15 +122,13 @@ void check_follows(const CheckpointLayer& last, const CheckpointLayer& next) {
   check(base.has_value(), "{} has every row: name it first, and then the exports that follow it",
         next.path.string());
   check(base->step == last.manifest.step,
-        "{} has the changes since step {}, and {} before it ends at step {}: the export from step {} to step "
-        "{} "
-        "is missing, or the order is wrong",
+        "{} has the changes since step {}, and {} before it ends at step {}: the export from step {} to "
+        "step {} is missing, or the order is wrong",
         next.path.string(), base->step, last.path.string(), last.manifest.step,
         std::min(base->step, last.manifest.step), std::max(base->step, last.manifest.step));
   check(base->checksum == last.manifest.identity(),
         "{} has the changes since another checkpoint of step {} than that of {}: they are of two runs, or "
-        "the run "
-        "went back",
+        "the run went back",
         next.path.string(), base->step, last.path.string());
 }
 
@@ -230,9 +228,8 @@ Json join_exports(const std::vector<Path>& exports, const Path& output) {
       check_follows(chain[chain.size() - 2], chain.back());
     } else if (const auto& base = chain.front().manifest.base) {
       fail(
-          "{} has only the changes since step {}: name before it the exports that it follows, the first of "
-          "which "
-          "has every row",
+          "{} has only the changes since step {}: name before it the exports that it follows, the first "
+          "of which has every row",
           path.string(), base->step);
     }
   }
