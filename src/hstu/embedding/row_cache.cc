@@ -1,5 +1,6 @@
 #include "hstu/embedding/row_cache.h"
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 
@@ -9,8 +10,9 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kGrain = 1024;
-constexpr std::int64_t kPrefetchDistance = 8;
+constexpr std::uint8_t kMostUses = 255;
+constexpr std::int64_t kCandidates = 4;      // lines of which one leaves
+constexpr std::int64_t kUsesToHalving = 10;  // of a line, on average
 
 }  // namespace
 
@@ -47,22 +49,21 @@ std::int32_t RowCache::take_line(Moves& moves) {
     free_.pop_back();
     return line;
   }
-  if (pinned_ == lines()) return -1;
-  while (true) {
-    Line& line = lines_[static_cast<std::size_t>(hand_)];
-    const auto found = static_cast<std::int32_t>(hand_);
-    hand_ = hand_ + 1 == lines() ? 0 : hand_ + 1;
+  std::int64_t candidates = std::min(kCandidates, lines() - pinned_);
+  if (candidates == 0) return -1;
+  std::int64_t found = -1;
+  for (; candidates > 0; hand_ = hand_ + 1 == lines() ? 0 : hand_ + 1) {
+    const Line& line = lines_[static_cast<std::size_t>(hand_)];
     if (is_pinned(line)) continue;
-    if (line.recent) {
-      line.recent = false;
-      continue;
-    }
-    // A row that was removed goes nowhere.
-    const bool lives = rows_.row(line.slot).id != HostRow::kNoId;
-    if (line.changed && lives) moves.moves.push_back({found, line.slot, -1});
-    line_of_[static_cast<std::size_t>(line.slot)] = kBelow;
-    return found;
+    --candidates;
+    if (found < 0 || line.uses < lines_[static_cast<std::size_t>(found)].uses) found = hand_;
   }
+  const Line& line = lines_[static_cast<std::size_t>(found)];
+  // A row that was removed goes nowhere.
+  const bool lives = rows_.row(line.slot).id != HostRow::kNoId;
+  if (line.changed && lives) moves.moves.push_back({found, line.slot, -1});
+  line_of_[static_cast<std::size_t>(line.slot)] = kBelow;
+  return static_cast<std::int32_t>(found);
 }
 
 // From the memory below to a line of take_line().
@@ -71,8 +72,10 @@ void RowCache::bring(std::int64_t slot, std::int32_t line, Moves& moves) {
   moves.moves.back().in = slot;
 }
 
-void RowCache::place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool changed) {
-  lines_[static_cast<std::size_t>(line)] = {static_cast<std::int32_t>(slot), pin, changed, true};
+// A row that a step uses will change.
+void RowCache::place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool used) {
+  lines_[static_cast<std::size_t>(line)] = {static_cast<std::int32_t>(slot), pin, used,
+                                            static_cast<std::uint8_t>(used ? 1 : 0)};
   line_of_[static_cast<std::size_t>(slot)] = line;
   ++pinned_;
 }
@@ -81,35 +84,40 @@ RowCache::Moves RowCache::use(std::span<const std::int64_t> slots) {
   const std::uint32_t pin = 2 * step_ + 1;
   std::mutex mutex;
   std::vector<std::int64_t> missing;
-  parallel_blocks(static_cast<std::int64_t>(slots.size()), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<std::int64_t> mine;
-    std::int64_t hits = 0, pinned = 0;
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (i + 2 * kPrefetchDistance < end && slots[i + 2 * kPrefetchDistance] >= 0)
-        __builtin_prefetch(&line_of_[static_cast<std::size_t>(slots[i + 2 * kPrefetchDistance])]);
-      if (i + kPrefetchDistance < end && slots[i + kPrefetchDistance] >= 0) {
-        const std::int32_t ahead = line_of(slots[i + kPrefetchDistance]);
-        if (ahead >= 0) __builtin_prefetch(&lines_[static_cast<std::size_t>(ahead)], 1);
-      }
-      if (slots[i] < 0) continue;
-      const std::int32_t at = line_of(slots[i]);
-      if (at < 0) {
-        mine.push_back(slots[i]);
-        continue;
-      }
-      Line& line = lines_[static_cast<std::size_t>(at)];
-      if (line.pin != pin) ++hits;
-      if (!is_pinned(line)) ++pinned;
-      line.pin = pin;
-      line.changed = line.recent = true;
-    }
-    const std::scoped_lock lock(mutex);
-    hits_ += hits;
-    pinned_ += pinned;
-    missing.insert(missing.end(), mine.begin(), mine.end());
-  });
+  parallel_blocks(
+      static_cast<std::int64_t>(slots.size()), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<std::int64_t> mine;
+        std::int64_t hits = 0, pinned = 0;
+        for (std::int64_t i = begin; i < end; ++i) {
+          if (i + 2 * kPrefetchDistance < end && slots[i + 2 * kPrefetchDistance] >= 0)
+            __builtin_prefetch(&line_of_[static_cast<std::size_t>(slots[i + 2 * kPrefetchDistance])]);
+          if (i + kPrefetchDistance < end && slots[i + kPrefetchDistance] >= 0) {
+            const std::int32_t ahead = line_of(slots[i + kPrefetchDistance]);
+            if (ahead >= 0) __builtin_prefetch(&lines_[static_cast<std::size_t>(ahead)], 1);
+          }
+          if (slots[i] < 0) continue;
+          const std::int32_t at = line_of(slots[i]);
+          if (at < 0) {
+            mine.push_back(slots[i]);
+            continue;
+          }
+          Line& line = lines_[static_cast<std::size_t>(at)];
+          if (line.pin != pin) {
+            ++hits;
+            if (line.uses < kMostUses) ++line.uses;
+          }
+          if (!is_pinned(line)) ++pinned;
+          line.pin = pin;
+          line.changed = true;
+        }
+        const std::scoped_lock lock(mutex);
+        hits_ += hits;
+        pinned_ += pinned;
+        missing.insert(missing.end(), mine.begin(), mine.end());
+      });
   const auto more = static_cast<std::int64_t>(missing.size());
   if (pinned_ + more > lines()) throw CacheTooSmall(pinned_ + more, lines());
+  uses_ += std::ssize(slots);
   Moves moves;
   for (const std::int64_t slot : missing) {
     const bool is_below = line_of(slot) == kBelow;
@@ -135,7 +143,6 @@ RowCache::Moves RowCache::prefetch(std::span<const std::int64_t> slots) {
     if (at < 0) continue;
     // A row of this step stays pinned as such; another one must not leave for those that come.
     Line& line = lines_[static_cast<std::size_t>(at)];
-    line.recent = true;
     if (is_pinned(line)) continue;
     line.pin = pin;
     ++pinned_;
@@ -148,6 +155,16 @@ RowCache::Moves RowCache::prefetch(std::span<const std::int64_t> slots) {
     ++prefetched_;
   }
   return moves;
+}
+
+void RowCache::end_step() {
+  ++step_;
+  pinned_ = 0;
+  if (uses_ < kUsesToHalving * lines()) return;
+  uses_ = 0;
+  parallel_blocks(lines(), std::int64_t{1} << 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; ++at) lines_[static_cast<std::size_t>(at)].uses /= 2;
+  });
 }
 
 RowCache::Moves RowCache::flush() {

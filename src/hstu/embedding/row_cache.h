@@ -1,6 +1,7 @@
 // RowCache: which rows of a table are in a cache of a fixed number of lines, and which leave it for others.
 // It moves nothing itself: it says what is to be moved. Rows that a step has looked up stay until it ends,
-// and those prefetched for the next step stay until it begins.
+// and those prefetched for the next step stay until it begins. Of four others in turn, the least used leaves;
+// counts of uses are halved from time to time, so that the rows of the past leave too.
 #pragma once
 
 #include <cstdint>
@@ -48,11 +49,7 @@ class RowCache {
   Moves use(std::span<const std::int64_t> slots);
   // Gives lines to rows that are below, as far as there is room beside the rows of this step.
   Moves prefetch(std::span<const std::int64_t> slots);
-  // Ends the step.
-  void end_step() {
-    ++step_;
-    pinned_ = 0;
-  }
+  void end_step();
   // All rows whose lines have changed since they came: out. They keep their lines.
   Moves flush();
 
@@ -67,19 +64,20 @@ class RowCache {
     std::int32_t slot = -1;  // -1: free
     std::uint32_t pin = 0;   // 2 s + 1: looked up in step s; 2 s: prefetched for step s
     bool changed = false;    // the row differs from that in the memory below
-    bool recent = false;     // used since the hand passed
+    std::uint8_t uses = 0;   // steps that have looked it up, while it was here
   };
   bool is_pinned(const Line& line) const { return line.pin > 2 * step_; }
   // A line for another row, or -1: all are pinned.
   std::int32_t take_line(Moves& moves);
   void bring(std::int64_t slot, std::int32_t line, Moves& moves);
-  void place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool changed);
+  void place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool used);
 
   const RowDirectory& rows_;
   std::vector<Line> lines_;
   std::vector<std::int32_t> line_of_;  // by slot
   std::vector<std::int32_t> free_;
-  std::int64_t hand_ = 0;  // of the clock (second chance)
+  std::int64_t hand_ = 0;  // the next line that may have to leave
+  std::int64_t uses_ = 0;  // of all lines, since the counts were halved
   std::uint32_t step_ = 1;
   std::int64_t pinned_ = 0;  // lines
   std::int64_t hits_ = 0, misses_ = 0, prefetched_ = 0;

@@ -12,6 +12,9 @@
 
 namespace hstu {
 
+// Of loops over ids: ids a block of work of one thread has, and ids between a prefetch and its use.
+inline constexpr std::int64_t kLookupGrain = 1024, kPrefetchDistance = 8;
+
 // `hash` is mix64 of the id everywhere; `has_id(slot)` says whether the row at the slot has the id.
 class SlotIndex {
   static constexpr std::uint32_t kEmpty = ~std::uint32_t{0};
