@@ -1,7 +1,7 @@
 # hstu_folder(NAME DEPENDS ...): the library hstu_NAME from src/hstu/NAME/*.cc (main.cc apart).
-# A folder without sources is header-only. Names of other folders may be given without the prefix. LOOPS: the files are
-# compiled one by one, so that the machine code of a loop depends on nothing but its own file. COLD: no loop over data is in
-# the folder, and it is compiled with -Og, in about half of the time. COLD_FILES: those files of the folder alone.
+# A folder without sources is header-only. Names of other folders may be given without the prefix. LOOPS: these files, or
+# "all", are compiled one by one, so that the machine code of a loop depends on nothing but its own file. COLD: no loop over
+# data is in the folder, and it is compiled with -Og, in about half of the time. COLD_FILES: those files of the folder alone.
 set(HSTU_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
                   -Woverloaded-virtual -Werror)
 set(HSTU_C_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wcast-qual -Werror)
@@ -42,19 +42,26 @@ elseif(HSTU_TSAN)
   target_link_options(hstu_flags INTERFACE -fsanitize=thread)
 endif()
 
-# hstu_unity(TARGET): with HSTU_UNITY the compiler gets the files of a target in batches of eight. Most of its time goes to
-# headers and to the templates of JSON, CLI11 and GoogleTest, and eight files need them once.
+# hstu_unity(TARGET): with HSTU_UNITY the compiler gets the files of a target in batches of twelve. Most of its time goes to
+# headers and to the templates of JSON, CLI11 and GoogleTest, and the files of a batch need them once.
 function(hstu_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HSTU_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HSTU_UNITY} UNITY_BUILD_BATCH_SIZE 12)
 endfunction()
 
 function(hstu_folder name)
-  cmake_parse_arguments(ARG "LOOPS;COLD" "" "COLD_FILES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "LOOPS;COLD_FILES;DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/hstu/${name}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   hstu_resolve(depends ${ARG_DEPENDS})
   if(sources)
-    list(TRANSFORM ARG_COLD_FILES REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/hstu/${name}/\\1.cc" OUTPUT_VARIABLE cold)
+    if(ARG_LOOPS STREQUAL all)
+      list(TRANSFORM sources REPLACE ".*/(.+)\\.cc" "\\1" OUTPUT_VARIABLE ARG_LOOPS)
+    endif()
+    foreach(files IN ITEMS LOOPS COLD_FILES)
+      list(TRANSFORM ARG_${files} REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/hstu/${name}/\\1.cc")
+    endforeach()
+    set_source_files_properties(${ARG_LOOPS} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    set(cold ${ARG_COLD_FILES})
     list(REMOVE_ITEM sources ${cold})
     add_library(hstu_${name} STATIC ${sources})
     set(libraries hstu_${name})
@@ -69,9 +76,7 @@ function(hstu_folder name)
       if(ARG_COLD OR library MATCHES "_cold$")
         target_compile_options(${library} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>")
       endif()
-      if(NOT ARG_LOOPS)
-        hstu_unity(${library})
-      endif()
+      hstu_unity(${library})
     endforeach()
   else()
     add_library(hstu_${name} INTERFACE)

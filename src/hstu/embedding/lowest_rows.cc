@@ -9,7 +9,7 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 16;  // rows a block of a scan
+constexpr std::int64_t kScanGrain = 1 << 16;  // rows a block
 constexpr std::int64_t kSample = 4096;
 constexpr std::int64_t kLeastFront = 256;
 constexpr RowOrder kHighest{std::numeric_limits<std::int64_t>::max(),
@@ -46,7 +46,7 @@ void LowestRows::scan(std::int64_t wanted) {
   threshold_ = threshold(wanted);
   scanned_ = true;
   std::mutex mutex;
-  parallel_blocks(rows_.slots(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_blocks(rows_.slots(), kScanGrain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<Row> mine;
     for (std::int64_t slot = begin; slot < end; ++slot) {
       if (rows_.row(slot).id == HostRow::kNoId) continue;

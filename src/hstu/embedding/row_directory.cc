@@ -8,9 +8,6 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kPrefetchDistance = 8;
-constexpr std::int64_t kIndexGrain = 1024;  // ids a block
-
 std::uint64_t hash_of(std::int64_t id) {
   return mix64(static_cast<std::uint64_t>(id));
 }
@@ -24,7 +21,7 @@ std::int64_t RowDirectory::bytes() const {
 
 void RowDirectory::find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const {
   static_assert(SlotIndex::kAbsent == RowStore::kAbsent);
-  parallel_blocks(static_cast<std::int64_t>(ids.size()), kIndexGrain,
+  parallel_blocks(static_cast<std::int64_t>(ids.size()), kLookupGrain,
                   [&](std::int64_t begin, std::int64_t end) {
                     for (std::int64_t i = begin; i < end; ++i) {
                       if (i + 2 * kPrefetchDistance < end)

@@ -11,8 +11,6 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kCellsOfLife = 64;
-constexpr std::int64_t kGrain = 4096;
-constexpr std::size_t kPrefetchDistance = 8;
 
 }  // namespace
 
@@ -62,34 +60,35 @@ void RowKeeper::visit(std::span<const std::int64_t> ids, std::span<const std::in
   }
   std::mutex mutex;
   std::vector<std::size_t> absent;
-  parallel_blocks(static_cast<std::int64_t>(ids.size()), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    RowCounts counts;
-    std::vector<std::size_t> missing;
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      if (i + kPrefetchDistance < static_cast<std::size_t>(end) && slots[i + kPrefetchDistance] >= 0)
-        __builtin_prefetch(&rows_.row(slots[i + kPrefetchDistance]), 1);
-      if (slots[i] == RowStore::kNull) continue;
-      if (slots[i] < 0) {
-        missing.push_back(i);
-        continue;
-      }
-      HostRow& row = rows_.row(slots[i]);
-      if (row.seen == HostRow::kNew) {
-        ++counts.misses;
-        ++counts.inserted;
-      } else {
-        ++counts.hits;
-      }
-      row.seen = static_cast<std::uint32_t>(step_);
-      row.score = score_after(row.score, occurrences[i]);
-      rows_.touch(row);
-    }
-    const std::scoped_lock lock(mutex);
-    counts_.hits += counts.hits;
-    counts_.misses += counts.misses + static_cast<std::int64_t>(missing.size());
-    counts_.inserted += counts.inserted;
-    absent.insert(absent.end(), missing.begin(), missing.end());
-  });
+  parallel_blocks(
+      static_cast<std::int64_t>(ids.size()), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+        RowCounts counts;
+        std::vector<std::size_t> missing;
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+          if (i + kPrefetchDistance < static_cast<std::size_t>(end) && slots[i + kPrefetchDistance] >= 0)
+            __builtin_prefetch(&rows_.row(slots[i + kPrefetchDistance]), 1);
+          if (slots[i] == RowStore::kNull) continue;
+          if (slots[i] < 0) {
+            missing.push_back(i);
+            continue;
+          }
+          HostRow& row = rows_.row(slots[i]);
+          if (row.seen == HostRow::kNew) {
+            ++counts.misses;
+            ++counts.inserted;
+          } else {
+            ++counts.hits;
+          }
+          row.seen = static_cast<std::uint32_t>(step_);
+          row.score = score_after(row.score, occurrences[i]);
+          rows_.touch(row);
+        }
+        const std::scoped_lock lock(mutex);
+        counts_.hits += counts.hits;
+        counts_.misses += counts.misses + static_cast<std::int64_t>(missing.size());
+        counts_.inserted += counts.inserted;
+        absent.insert(absent.end(), missing.begin(), missing.end());
+      });
   std::sort(absent.begin(), absent.end());
   std::vector<std::int64_t> absent_ids, their_occurrences;
   for (const std::size_t i : absent) {

@@ -6,11 +6,11 @@
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
 #include "hstu/embedding/row_index.h"
+#include "hstu/embedding/slot_index.h"
 
 namespace hstu {
 
 UniqueIds unique(std::span<const std::int64_t> ids) {
-  constexpr std::size_t kPrefetchDistance = 8;
   require(ids.size() <= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()),
           "expected at most 2^31 - 1 ids, found {}", ids.size());
   UniqueIds result;
