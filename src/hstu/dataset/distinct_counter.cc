@@ -21,9 +21,9 @@ void sort_and_deduplicate(std::vector<std::int64_t>& ids) {
 }
 
 // Reads the ids of one run sequentially.
-class RunReader {
+class SortedRunReader {
  public:
-  RunReader(const Path& path, std::size_t buffer_ids)
+  SortedRunReader(const Path& path, std::size_t buffer_ids)
       : path_(path), input_(path, std::ios::binary), buffer_(buffer_ids) {}
 
   bool next(std::int64_t& id) {
@@ -114,7 +114,7 @@ std::int64_t DistinctCounter::count() {
 
 std::int64_t DistinctCounter::count_spilled() {
   const std::size_t buffer_ids = std::max(kLeastIds, most_loose_ / runs_.size());  // the pages' share
-  std::vector<RunReader> readers;
+  std::vector<SortedRunReader> readers;
   readers.reserve(runs_.size());
   for (const Path& run : runs_) readers.emplace_back(run, buffer_ids);
 

@@ -17,8 +17,6 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kClockFeatures = 4;
-// Places of draws.
-constexpr std::uint64_t kInputPlace = 0, kFirstLayerPlace = 1;
 
 std::vector<Mlp> additional(ParameterSet& set, const Dlrmv4Config& config) {
   std::vector<Mlp> mlp;

@@ -9,6 +9,9 @@
 
 namespace hstu {
 
+// Places of draws in a model: its input, then its layers.
+inline constexpr std::uint64_t kInputPlace = 0, kFirstLayerPlace = 1;
+
 class Draws {
  public:
   // No draws: evaluation.

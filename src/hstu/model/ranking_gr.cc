@@ -13,8 +13,6 @@
 namespace hstu {
 namespace {
 
-// Places of draws.
-constexpr std::uint64_t kInputPlace = 0, kFirstLayerPlace = 1;
 constexpr double kRowEpsilon = 1e-6;  // the least norm that a row is divided by
 
 std::vector<ActivatedMlp> preprocessor(ParameterSet& set, const std::string& name,
