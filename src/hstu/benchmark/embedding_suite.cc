@@ -228,7 +228,7 @@ class CaseRun {
     }
     {
       const TraceRange stage(compute_, "reduce");
-      tape.backward(expanded, gradient_);
+      tape.backward(expanded, Tensor(gradient_));
     }
     {
       const TraceRange stage(compute_, "update");

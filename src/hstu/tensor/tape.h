@@ -102,9 +102,10 @@ class Tape {
   }
 
   // Replays the record from `result`, whose gradient is `gradient` (same size and type; it may be on the
-  // host). What the forward
-  // pass kept is released on the way; a tape is replayed once.
+  // host). What the forward pass kept is released on the way; a tape is replayed once.
   void backward(const Variable& result, const Tensor& gradient);
+  // The same without a copy of a gradient on the tape's device, which operations may overwrite.
+  void backward(const Variable& result, Tensor&& gradient);
   // The same from a result of one element (a loss), whose gradient is 1.
   void backward(const Variable& result);
 
@@ -132,6 +133,7 @@ class Tape {
   static std::int64_t backward_bytes(const Variable& result, const std::vector<Variable>& inputs);
   void push(const Variable& result, const std::vector<Variable>& inputs, Backward backward);
   void settle(const Step& step);
+  void replay();
 
   Context context_;
   bool recording_;
