@@ -81,14 +81,27 @@ __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutR
 // a fixed order without atomics, whatever the lengths of the rows.
 inline constexpr int kChunk = 64;
 
-// The unsigned key of a token: its row; tokens without a row go behind all others.
+// The unsigned key of a token: its row; tokens without a row go behind all others. `present` (rows), if asked
+// for: 1 for the rows of tokens.
 __global__ void sort_keys(std::int64_t tokens, const std::int32_t* index, std::uint32_t none,
-                          std::uint32_t* key, std::uint32_t* token) {
+                          std::uint32_t* key, std::uint32_t* token, std::uint8_t* present) {
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (t >= tokens) return;
   if (index[t] >= static_cast<std::int64_t>(none)) __trap();
   key[t] = index[t] < 0 ? none : static_cast<std::uint32_t>(index[t]);
   token[t] = static_cast<std::uint32_t>(t);
+  if (present != nullptr && index[t] >= 0) present[index[t]] = 1;
+}
+
+// Zeros for rows without a token, which are few: a warp looks at 32 rows and writes one after another.
+template <typename Out>
+__global__ void zero_absent(std::int64_t count, std::int64_t width, const std::uint8_t* present, Out* rows) {
+  const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const bool absent = r < count && present[r] == 0;
+  for (unsigned left = __ballot_sync(0xffffffffu, absent); left != 0; left &= left - 1) {
+    const std::int64_t row = r - threadIdx.x % 32 + __ffs(left) - 1;
+    for (std::int64_t c = threadIdx.x % 32; c < width; c += 32) rows[row * width + c] = from_float<Out>(0.0f);
+  }
 }
 
 struct Sorted {
@@ -220,19 +233,26 @@ void apply_dropout(const ApplyDropout<T>& p, CudaStream stream) {
 template <typename T, typename Out>
 void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
   if (p.drows.to == nullptr || p.width == 0) return;
-  if (!p.drows.accumulate) {
-    hstu::cuda::set_zero(p.drows.to, static_cast<std::size_t>(p.count * p.width) * sizeof(Out),
-                         stream.handle);
+  if (p.tokens == 0) {
+    if (!p.drows.accumulate)
+      hstu::cuda::set_zero(p.drows.to, static_cast<std::size_t>(p.count * p.width) * sizeof(Out),
+                           stream.handle);
+    return;
   }
-  if (p.tokens == 0) return;
   require(p.tokens < (std::int64_t{1} << 31) && p.count < (std::int64_t{1} << 31),
           "scatter_add: {} tokens of {} rows are too many for one kernel", p.tokens, p.count);
   const auto none = static_cast<std::uint32_t>(p.count);
   const Scratch<std::uint32_t> words(stream, 4 * p.tokens);
   cub::DoubleBuffer<std::uint32_t> key(words.data(), words.data() + p.tokens),
       token(words.data() + 2 * p.tokens, words.data() + 3 * p.tokens);
-  sort_keys<<<blocks_for(p.tokens, kThreads), kThreads, 0, stream.handle>>>(p.tokens, p.index, none,
-                                                                            key.Current(), token.Current());
+  const Scratch<std::uint8_t> present(stream, p.drows.accumulate ? 0 : p.count);
+  if (!p.drows.accumulate)
+    hstu::cuda::set_zero(present.data(), static_cast<std::size_t>(p.count), stream.handle);
+  sort_keys<<<blocks_for(p.tokens, kThreads), kThreads, 0, stream.handle>>>(
+      p.tokens, p.index, none, key.Current(), token.Current(), p.drows.accumulate ? nullptr : present.data());
+  if (!p.drows.accumulate)
+    zero_absent<<<blocks_for(p.count, kThreads), kThreads, 0, stream.handle>>>(
+        p.count, p.width, present.data(), native(p.drows.to));
   const auto items = static_cast<int>(p.tokens);
   const int bits = std::bit_width(none);
   std::size_t bytes = 0;
@@ -248,7 +268,6 @@ void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const std::int64_t chunks = (p.tokens + kChunk - 1) / kChunk;
   const Scratch<float> parts(stream, 2 * chunks * p.width);
   const Sorted sorted{key.Current(), token.Current(), p.tokens, none};
-  // What is there is added to, or zero.
   const Target<Native<Out>> rows = target(p.drows);
   const dim3 threads = chunk_threads(p.width);
   const unsigned blocks = blocks_for(chunks, static_cast<int>(threads.y));
