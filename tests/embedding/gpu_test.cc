@@ -143,13 +143,14 @@ TEST_F(TablesOnGpu, MergeThePartsOfABatchAsTheHostDoes) {
   for (std::size_t t = 0; t < configs.size(); ++t) expect_equal_rows(host[t], gpu[t], 1e-5f);
 }
 
-// Two tables of which the second has a limit: on the host, on the GPU, and behind caches that are far too
-// small for the table, with parts of a batch that share rows, prefetches, and evaluation of more rows than a
-// cache holds.
+// Two tables of which the second has a limit and an optimizer of its own: on the host, on the GPU, and behind
+// caches that are far too small for the table, with parts of a batch that share rows, prefetches, and
+// evaluation of more rows than a cache holds.
 TEST_F(TablesOnGpu, KeepTheHostsRowsWithinLimitsAndTheSameBitsBehindCaches) {
   const RowOptimizer adam{.kind = RowOptimizerKind::adam};
-  std::vector<TableConfig> configs{{"a", 20'000, 20}, {"b", 20'000, 20}};
+  std::vector<TableConfig> configs{{"a", 20'000, 170}, {"b", 20'000, 20}};
   configs[1].limits = {.capacity = 700, .evict = Evict::lfu};
+  configs[1].optimizer = RowOptimizerKind::adagrad;
   TableSet host(configs, adam, 1), gpu(configs, adam, 1, gpu_);
   configs[0].cache_rows = configs[1].cache_rows = 900;
   TableSet cached(configs, adam, 1, gpu_);
@@ -175,10 +176,11 @@ TEST_F(TablesOnGpu, KeepTheHostsRowsWithinLimitsAndTheSameBitsBehindCaches) {
     std::vector<std::vector<Tensor>> gradients;
     for (const auto& ids : parts) {
       gradients.emplace_back();
-      for (const Tensor& of_table : ids)
+      for (std::size_t t = 0; t < configs.size(); ++t) {
+        const std::int64_t rows = ids[t].size(), dim = configs[t].dim;
         gradients.back().push_back(Tensor::from<float>(
-            {of_table.size(), 20},
-            random_values(static_cast<std::size_t>(of_table.size()) * 20, random.bits())));
+            {rows, dim}, random_values(static_cast<std::size_t>(rows * dim), random.bits())));
+      }
     }
     next = draw(300);
     const std::vector<Tensor> evaluated = draw(3000);
@@ -232,6 +234,42 @@ TEST_F(TablesOnGpu, BeginWithAConstantAsTheHostDoes) {
   EmbeddingTable host(config, {}, 1), gpu(config, {}, 1, gpu_);
   EXPECT_EQ(train_lookup(gpu, range(0, 10)), train_lookup(host, range(0, 10)));
   EXPECT_EQ(eval_lookup(gpu, range(5, 30)), eval_lookup(host, range(5, 30)));
+}
+
+// The logarithm and the cosine of the GPU may round differently.
+TEST_F(TablesOnGpu, BeginWithNormalValuesUpToTheLastBit) {
+  for (const InitialKind kind : {InitialKind::normal, InitialKind::truncated_normal}) {
+    TableConfig config{"item", 5000, 9};
+    config.initial = {.kind = kind, .mean = 0.5, .deviation = 0.2};
+    EmbeddingTable host(config, {}, 1), gpu(config, {}, 1, gpu_);
+    const auto expected = train_lookup(host, range(0, 3000)), found = train_lookup(gpu, range(0, 3000));
+    for (std::size_t i = 0; i < found.size(); ++i) ASSERT_FLOAT_EQ(found[i], expected[i]) << i;
+  }
+}
+
+TEST_F(TablesOnGpu, NameTheRowsThatChanged) {
+  TableConfig plain{"item", 5000, 4}, limited = plain, cached = plain;
+  limited.limits = {.capacity = 4000, .evict = Evict::lru};
+  cached.cache_rows = 600;
+  for (const TableConfig& config : {plain, limited, cached}) {
+    TableSet tables({config}, {}, 1, gpu_);
+    const auto gradients = random_values(500 * 4, 1);
+    const auto changed = [&] {
+      Ids ids;
+      for (const RowStore::Place& place : tables[0].changed_by_id()) ids.push_back(place.id);
+      return ids;
+    };
+    apply_gradients(tables[0], range(0, 500), gradients.data(), 0.1);
+    tables.end_step();
+    EXPECT_EQ(changed(), range(0, 500));
+    tables.begin_changes();
+    EXPECT_EQ(changed(), Ids());
+    apply_gradients(tables[0], range(400, 520), gradients.data(), 0.1);
+    tables.end_step();
+    EXPECT_EQ(changed(), range(400, 520));
+    eval_lookup(tables[0], range(0, 1000));
+    EXPECT_EQ(changed(), range(400, 520));
+  }
 }
 
 TEST_F(TablesOnGpu, NameTheFirstGradientThatIsNotFinite) {

@@ -51,6 +51,11 @@ void PlacedRowStore::grow_lines() {
 }
 
 void PlacedRowStore::use(std::span<const std::int64_t> slots) {
+  if (directory_.follows_changes()) {
+    for_rows(slots.size(), width(), [&](std::size_t i) {
+      if (slots[i] >= 0) directory_.touch(directory_.row(slots[i]));
+    });
+  }
   if (cache_) move(cache_->use(slots));
 }
 
@@ -107,13 +112,14 @@ void PlacedRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t*
     if (lines != slots.data()) std::copy(slots.begin(), slots.end(), lines);
     return;
   }
-  parallel_blocks(static_cast<std::int64_t>(slots.size()), 4096, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t slot = slots[i];
-      const std::int64_t line = slot < 0 ? slot : cache_->line_of(slot);
-      lines[i] = slot < 0 || line >= 0 ? line : line == RowCache::kBelow ? kElsewhere : kAbsent;
-    }
-  });
+  parallel_blocks(
+      static_cast<std::int64_t>(slots.size()), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t slot = slots[i];
+          const std::int64_t line = slot < 0 ? slot : cache_->line_of(slot);
+          lines[i] = slot < 0 || line >= 0 ? line : line == RowCache::kBelow ? kElsewhere : kAbsent;
+        }
+      });
 }
 
 void PlacedRowStore::read_below(std::span<const std::int64_t> slots, float* values) const {

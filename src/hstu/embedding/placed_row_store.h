@@ -47,6 +47,7 @@ class PlacedRowStore final : public RowStore {
     directory_.find_slots(ids, slots);
   }
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
+  // They are changed, from then on.
   void use(std::span<const std::int64_t> slots) override;
   // Slots that are updated have been used in this step.
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
@@ -54,6 +55,10 @@ class PlacedRowStore final : public RowStore {
   void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
               double learning_rate) override;
   std::vector<Place> places_by_id() const override { return directory_.places_by_id(); }
+  std::int64_t begin_changes() override { return directory_.begin_changes(); }
+  std::vector<Place> changed_by_id(std::int64_t since) const override {
+    return directory_.changed_by_id(since);
+  }
   void read(std::span<const std::int64_t> slots, float* values, float* state) const override;
   void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) override;
   RowDirectory* directory() override { return &directory_; }

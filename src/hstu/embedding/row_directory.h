@@ -69,7 +69,11 @@ class RowDirectory {
     return std::atomic_ref(heads_[slot].updated).exchange(update, std::memory_order_relaxed) != update;
   }
   // RowStore::begin_changes() and changed_by_id(); touch() makes a row one of those that changed.
-  std::int64_t begin_changes() { return updates_++; }
+  std::int64_t begin_changes() {
+    follows_changes_ = true;
+    return updates_++;
+  }
+  bool follows_changes() const { return follows_changes_; }
   std::vector<Place> changed_by_id(std::int64_t since) const;
   void touch(HostRow& row) const { row.updated = updates_; }
 
@@ -80,7 +84,7 @@ class RowDirectory {
   std::int64_t slots_ = 0;
   std::vector<std::uint32_t> free_;  // slots without a row
   std::uint32_t updates_ = 0;
-  bool records_created_ = false;
+  bool records_created_ = false, follows_changes_ = false;
   std::vector<std::int64_t> created_;
 };
 

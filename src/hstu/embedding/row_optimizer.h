@@ -23,6 +23,7 @@ struct RowOptimizer {
   double beta1 = 0.9;  // Adam and AdamW
   double beta2 = 0.999;
   double weight_decay = 0.01;  // AdamW
+  bool operator==(const RowOptimizer&) const = default;
 
   // Floats of optimizer state of a row of `dim` values, initially zero:
   //   rowwise_adagrad  1            M, the sum of mean squared gradients

@@ -37,21 +37,8 @@ void append_row(const float* rows, std::size_t row, std::int64_t width, std::vec
   to.insert(to.end(), from, from + width);
 }
 
-// Refuses what tables in a GPU's memory do not do yet.
-void check_for_gpu(const TableConfig& config) {
-  const InitialKind kind = config.initial.kind;
-  const char* const what = kind == InitialKind::normal || kind == InitialKind::truncated_normal
-                               ? "initial.kind = \"normal\" or \"truncated_normal\""
-                           : config.optimizer ? "optimizer"
-                                              : nullptr;
-  if (what == nullptr) return;
-  fail_usage("tables.{}: {} is not possible in a GPU's memory yet: set tables.place = \"host\"", config.name,
-             what);
-}
-
 std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
   const bool on_host = where.device().is_host();
-  if (!on_host) check_for_gpu(config);
   if (config.cache_rows > 0 || (!on_host && config.limits.any()))
     return std::make_unique<PlacedRowStore>(shape, where, config.cache_rows);
   if (on_host) return std::make_unique<HostRowStore>(shape);

@@ -164,9 +164,13 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
     if (device().is_host())
       tables_[t]->update(numbers(slots), gradients[t].data<float>(), learning_rate);
     else
-      lists.push_back({.store = &tables_[t]->store(), .ids = {}, .slots = slots, .values = gradients[t]});
+      lists.push_back({.store = &tables_[t]->store(),
+                       .ids = {},
+                       .slots = slots,
+                       .values = gradients[t],
+                       .optimizer = tables_[t]->optimizer()});
   }
-  if (!lists.empty()) cuda::update(lists, tables_.front()->optimizer(), learning_rate);
+  if (!lists.empty()) cuda::update(lists, learning_rate);
 }
 
 void TableSet::prefetch(std::span<const Tensor> ids) {

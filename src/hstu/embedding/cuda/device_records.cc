@@ -35,13 +35,18 @@ DeviceRecords::DeviceRecords(const RowShape& shape, const Context& context)
       uploads_(context.stream) {}
 
 RowTable DeviceRecords::table() const {
-  const bool is_constant = shape_.initial.kind == InitialKind::constant;
+  const InitialValue& initial = shape_.initial;
+  const bool is_constant = initial.kind == InitialKind::constant;
+  const bool is_normal = initial.kind == InitialKind::normal || initial.kind == InitialKind::truncated_normal;
   return {.chunks = reinterpret_cast<std::byte* const*>(chunks_.raw()),
           .report = report_.get(),
           .record_bytes = record_bytes_,
           .shift = shift_,
-          .bound = shape_.bound,
-          .middle = is_constant ? static_cast<float>(shape_.initial.value) : 0.0f,
+          .initial = initial.kind,
+          .spread = is_normal ? initial.deviation : shape_.bound,
+          .middle = is_constant ? initial.value
+                    : is_normal ? initial.mean
+                                : 0.0,
           .nominal_rows = shape_.rows,
           .dim = shape_.dim,
           .state_width = shape_.state_width,

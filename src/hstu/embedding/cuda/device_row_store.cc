@@ -124,15 +124,19 @@ void DeviceRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_
   download(found, slots, context().stream);
 }
 
-std::vector<RowStore::Place> DeviceRowStore::places_by_id() const {
+// Creations, updates and merges take numbers from one counter, and mark their rows with them.
+std::vector<RowStore::Place> DeviceRowStore::changed_by_id(std::int64_t since) const {
   const std::int64_t n = rows();
-  Tensor ids = Tensor::empty({n}, DType::i64, context());
-  list_ids({.table = table(), .size = n}, ids.mutable_data<std::int64_t>(), context().stream.cuda());
+  Tensor ids = Tensor::empty({n}, DType::i64, context()), stamps = Tensor::empty({n}, DType::i32, context());
+  list_rows({.table = table(), .size = n}, ids.mutable_data<std::int64_t>(),
+            reinterpret_cast<std::uint32_t*>(stamps.mutable_data<std::int32_t>()), context().stream.cuda());
   std::vector<std::int64_t> of_slot(static_cast<std::size_t>(n));
+  std::vector<std::uint32_t> last(static_cast<std::size_t>(n));
   download(ids, of_slot.data(), context().stream);
-  std::vector<Place> places(of_slot.size());
-  for (std::size_t slot = 0; slot < places.size(); ++slot)
-    places[slot] = {of_slot[slot], static_cast<std::int64_t>(slot)};
+  download(stamps, last.data(), context().stream);
+  std::vector<Place> places;
+  for (std::size_t slot = 0; slot < of_slot.size(); ++slot)
+    if (std::int64_t{last[slot]} > since) places.push_back({of_slot[slot], static_cast<std::int64_t>(slot)});
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.id < b.id; });
   return places;
 }

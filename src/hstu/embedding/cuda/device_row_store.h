@@ -29,7 +29,9 @@ class DeviceRowStore final : public RowStore {
               double learning_rate) override {
     records_.update(slots, gradients, optimizer, learning_rate);
   }
-  std::vector<Place> places_by_id() const override;
+  std::vector<Place> places_by_id() const override { return changed_by_id(-1); }
+  std::int64_t begin_changes() override { return records_.number(); }
+  std::vector<Place> changed_by_id(std::int64_t since) const override;
   void read(std::span<const std::int64_t> slots, float* values, float* state) const override {
     read_parts(records_, shape_, slots, blocks_, values, state);
   }

@@ -86,15 +86,20 @@ void gather(std::span<const DeviceRows> rows) {
   gather_rows(lists_of(rows), context_of(rows).stream.cuda());
 }
 
-void update(std::span<const DeviceRows> rows, const RowOptimizer& optimizer, double learning_rate) {
-  if (rows.empty()) return;
-  std::vector<RowList> lists;
-  for (const DeviceRows& one : rows) {
-    DeviceRecords& records = records_of(one);
-    records.check_updates();
-    lists.push_back(list_of(one, records.table(), records.next_number()));
+void update(std::span<const DeviceRows> rows, double learning_rate) {
+  std::vector<bool> done(rows.size());
+  for (std::size_t first = 0; first < rows.size(); ++first) {
+    if (done[first]) continue;
+    std::vector<RowList> lists;
+    for (std::size_t i = first; i < rows.size(); ++i) {
+      if (rows[i].optimizer != rows[first].optimizer) continue;
+      done[i] = true;
+      DeviceRecords& records = records_of(rows[i]);
+      records.check_updates();
+      lists.push_back(list_of(rows[i], records.table(), records.next_number()));
+    }
+    update_rows(lists, rows[first].optimizer, learning_rate, context_of(rows).stream.cuda());
   }
-  update_rows(lists, optimizer, learning_rate, context_of(rows).stream.cuda());
 }
 
 void merge(std::span<const DeviceRows> rows, bool is_first_part) {

@@ -34,32 +34,32 @@ __device__ IndexEntry* insert(const RowTable& t, std::int64_t id) {
   }
 }
 
-// Four columns of the initial value of a row: initial_value.h.
+__device__ double standard_normal(const RowTable& t, std::int64_t id, std::uint64_t counter) {
+  std::uint32_t words[4];
+  philox(t.key, static_cast<std::uint64_t>(id), counter, words);
+  const double u = words[0] * 0x1p-32, v = words[1] * 0x1p-32;
+  return sqrt(-2.0 * log(1.0 - u)) * cospi(2.0 * v);
+}
+
+// Four columns of the initial value of a row: initial_value.h. Normal values may differ from the host's in
+// the last bit, because the logarithm and the cosine do.
 __device__ void initial(const RowTable& t, std::int64_t id, std::int64_t column, float (&out)[4]) {
+  if (t.initial == InitialKind::normal || t.initial == InitialKind::truncated_normal) {
+    for (int w = 0; w < 4; ++w) {
+      auto counter = static_cast<std::uint64_t>(column + w);
+      double z = standard_normal(t, id, counter);
+      while (t.initial == InitialKind::truncated_normal && fabs(z) > 2.0)
+        z = standard_normal(t, id, counter += std::uint64_t{1} << 32);
+      out[w] = static_cast<float>(t.middle + t.spread * z);
+    }
+    return;
+  }
+  const auto spread = static_cast<float>(t.spread), middle = static_cast<float>(t.middle);
   std::uint32_t words[4];
   philox(t.key, static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(column / 4), words);
 #pragma unroll
   for (int w = 0; w < 4; ++w)
-    out[w] = (2.0f * (static_cast<float>(words[w] >> 8) * 0x1p-24f) - 1.0f) * t.bound + t.middle;
-}
-
-template <bool kCreate>
-__global__ void look_up(const __grid_constant__ Lists lists) {
-  const RowList& list = lists.list[blockIdx.y];
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= list.size) return;
-  const std::int64_t id = list.ids[i];
-  std::int64_t slot = find(list.table, id);
-  if (kCreate && slot == RowStore::kAbsent) {
-    // Ids of a list are distinct, so no other thread inserts this one.
-    IndexEntry* const entry = insert(list.table, id);
-    slot = static_cast<std::int64_t>(atomicAdd(reinterpret_cast<unsigned long long*>(list.table.rows), 1ull));
-    entry->slot = slot;
-    RowHeader* const record = record_of(list.table, slot);
-    record->id = id;
-    record->stamp = list.number;  // new, for begin_rows
-  }
-  list.slots[i] = slot;
+    out[w] = (2.0f * (static_cast<float>(words[w] >> 8) * 0x1p-24f) - 1.0f) * spread + middle;
 }
 
 __device__ void begin(const RowTable& t, RowHeader* record) {
@@ -73,22 +73,41 @@ __device__ void begin(const RowTable& t, RowHeader* record) {
   for (std::int64_t c = dim + lane(); c < width; c += 32) row[c] = 0;
 }
 
-// Gives new rows their initial values, and reports to the host how many rows there are.
-__global__ void begin_created(const __grid_constant__ Lists lists) {
+// A thread looks up an id, and its warp gives the new rows their initial values.
+template <bool kCreate>
+__global__ void look_up(const __grid_constant__ Lists lists) {
   const RowList& list = lists.list[blockIdx.y];
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
-    list.table.report->rows = *list.table.rows;
-    __threadfence_system();
-    list.table.report->creation = list.number;
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  std::int64_t slot = RowStore::kNull;
+  bool is_new = false;
+  if (i < list.size) {
+    const std::int64_t id = list.ids[i];
+    slot = find(list.table, id);
+    is_new = kCreate && slot == RowStore::kAbsent;
+    if (is_new) {
+      // Ids of a list are distinct, so no other thread inserts this one.
+      IndexEntry* const entry = insert(list.table, id);
+      slot =
+          static_cast<std::int64_t>(atomicAdd(reinterpret_cast<unsigned long long*>(list.table.rows), 1ull));
+      entry->slot = slot;
+      RowHeader* const record = record_of(list.table, slot);
+      record->id = id;
+      record->stamp = list.number;
+    }
+    list.slots[i] = slot;
   }
-  std::int64_t i;
-  if (!row_of_warp(list, i)) return;
-  const std::int64_t slot = list.slots[i];
-  if (slot < 0) return;
-  RowHeader* const record = record_of(list.table, slot);
-  const bool is_new = record->stamp == list.number;
+  if (!kCreate) return;
   __syncwarp();
-  if (is_new) begin(list.table, record);
+  for (unsigned created = __ballot_sync(kAllLanes, is_new); created != 0; created &= created - 1)
+    begin(list.table, record_of(list.table, __shfl_sync(kAllLanes, slot, __ffs(created) - 1)));
+}
+
+// Reports to the host how many rows there are. One block a list.
+__global__ void report_rows(const __grid_constant__ Lists lists) {
+  const RowList& list = lists.list[blockIdx.y];
+  list.table.report->rows = *list.table.rows;
+  __threadfence_system();
+  list.table.report->creation = list.number;
 }
 
 __global__ void begin_named(const __grid_constant__ RowList list) {
@@ -100,22 +119,44 @@ __global__ void begin_named(const __grid_constant__ RowList list) {
   begin(list.table, record);
 }
 
-__global__ void gather(const __grid_constant__ Lists lists) {
-  const RowList& list = lists.list[blockIdx.y];
-  std::int64_t i;
-  if (!row_of_warp(list, i)) return;
-  const std::int64_t slot = list.slots[i], dim = list.table.dim;
+__device__ void gather_row(const RowList& list, std::int64_t i, std::int64_t slot) {
+  const std::int64_t dim = list.table.dim;
   float* const out = list.values + i * dim;
   const float* const row = slot >= 0 ? values_of(record_of(list.table, slot)) : nullptr;
-  if (row != nullptr && dim % 4 == 0) {
-    for (std::int64_t c = 4 * lane(); c < dim; c += 128)
-      *reinterpret_cast<float4*>(out + c) = *reinterpret_cast<const float4*>(row + c);
-    return;
-  }
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
     float x[4] = {};
     if (slot == RowStore::kAbsent) initial(list.table, list.ids[i], c, x);
     for (int w = 0; w < 4 && c + w < dim; ++w) out[c + w] = row != nullptr ? row[c + w] : x[w];
+  }
+}
+
+inline constexpr int kGathered = 4;  // rows of a warp, which it reads at the same time
+
+__global__ void gather(const __grid_constant__ Lists lists) {
+  const RowList& list = lists.list[blockIdx.y];
+  const std::int64_t first = kGathered * (static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32);
+  const std::int64_t dim = list.table.dim;
+  std::int64_t slots[kGathered];
+  bool whole = dim % 4 == 0;
+#pragma unroll
+  for (int k = 0; k < kGathered; ++k) {
+    slots[k] = first + k < list.size ? list.slots[first + k] : RowStore::kNull;
+    whole = whole && slots[k] >= 0;
+  }
+  if (!whole) {
+    for (int k = 0; k < kGathered && first + k < list.size; ++k) gather_row(list, first + k, slots[k]);
+    return;
+  }
+  const float* rows[kGathered];
+#pragma unroll
+  for (int k = 0; k < kGathered; ++k) rows[k] = values_of(record_of(list.table, slots[k]));
+  for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
+    float4 x[kGathered];
+#pragma unroll
+    for (int k = 0; k < kGathered; ++k) x[k] = *reinterpret_cast<const float4*>(rows[k] + c);
+#pragma unroll
+    for (int k = 0; k < kGathered; ++k)
+      *reinterpret_cast<float4*>(list.values + (first + k) * dim + c) = x[k];
   }
 }
 
@@ -152,9 +193,12 @@ __global__ void check_finite(const __grid_constant__ Lists lists, const std::siz
   }
 }
 
-__global__ void copy_ids(const RowTable table, std::int64_t n, std::int64_t* ids) {
+__global__ void copy_headers(const RowTable table, std::int64_t n, std::int64_t* ids, std::uint32_t* stamps) {
   const std::int64_t slot = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (slot < n) ids[slot] = record_of(table, slot)->id;
+  if (slot >= n) return;
+  const RowHeader* const record = record_of(table, slot);
+  ids[slot] = record->id;
+  stamps[slot] = record->stamp;
 }
 
 template <bool kWrite>
@@ -167,6 +211,12 @@ __global__ void transfer(const __grid_constant__ RowList list) {
   for (std::int64_t c = lane(); c < width; c += 32) kWrite ? mine[c] = theirs[c] : theirs[c] = mine[c];
 }
 
+// Quads between `address` and the 128 bytes that it is in: a warp that begins there reads and writes whole
+// lines of the link.
+__device__ std::int64_t quads_before(const void* address) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) / sizeof(float4) % 8);
+}
+
 // A warp exchanges a row. Reads from the host are under way while others write there: the link carries both.
 __global__ void exchange(const RowTable table, const RowLines::Exchange* rows, std::int64_t n) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
@@ -177,17 +227,30 @@ __global__ void exchange(const RowTable table, const RowLines::Exchange* rows, s
   const auto* const in = reinterpret_cast<const float4*>(row.in);
   const std::int64_t quads = (table.dim + table.state_width + 3) / 4;
   constexpr int kAtOnce = 4;
-  for (std::int64_t first = lane(); first < quads; first += 32 * kAtOnce) {
+  // Of a row in several turns, what comes in one would overwrite what leaves in the next.
+  const bool one_turn = quads + 7 <= 32 * kAtOnce;
+  const std::int64_t from = lane() - (one_turn ? quads_before(in) : 0);
+  const std::int64_t to = lane() - (one_turn ? quads_before(out) : 0);
+  for (std::int64_t first = 0; first < quads; first += 32 * kAtOnce) {
     float4 coming[kAtOnce];
+    const auto in_row = [&](std::int64_t q) { return q >= 0 && q < quads; };
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k)
-      if (in != nullptr && first + 32 * k < quads) coming[k] = in[first + 32 * k];
+    for (int k = 0; k < kAtOnce; ++k) {
+      const std::int64_t q = first + from + 32 * k;
+      if (in != nullptr && in_row(q)) coming[k] = in[q];
+    }
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k)
-      if (out != nullptr && first + 32 * k < quads) out[first + 32 * k] = mine[first + 32 * k];
+    for (int k = 0; k < kAtOnce; ++k) {
+      const std::int64_t q = first + to + 32 * k;
+      if (out != nullptr && in_row(q)) out[q] = mine[q];
+    }
+    __syncwarp();
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k)
-      if (in != nullptr && first + 32 * k < quads) mine[first + 32 * k] = coming[k];
+    for (int k = 0; k < kAtOnce; ++k) {
+      const std::int64_t q = first + from + 32 * k;
+      if (in != nullptr && in_row(q)) mine[q] = coming[k];
+    }
+    __syncwarp();
   }
 }
 
@@ -207,14 +270,12 @@ void find_rows(std::span<const RowList> lists, cudaStream_t stream) {
 void create_rows(std::span<const RowList> lists, cudaStream_t stream) {
   for_lists(lists, kThreads, [&](dim3 blocks, const Lists& some, std::size_t) {
     look_up<true><<<blocks, kThreads, 0, stream>>>(some);
-  });
-  for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
-    begin_created<<<blocks, kThreads, 0, stream>>>(some);
+    report_rows<<<dim3(1, blocks.y), 1, 0, stream>>>(some);
   });
 }
 
 void gather_rows(std::span<const RowList> lists, cudaStream_t stream) {
-  for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
+  for_lists(lists, kGathered * kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
     gather<<<blocks, kThreads, 0, stream>>>(some);
   });
 }
@@ -233,10 +294,10 @@ void find_not_finite(std::span<const RowList> lists, std::uint64_t* found, cudaS
   });
 }
 
-void list_ids(const RowList& list, std::int64_t* ids, cudaStream_t stream) {
+void list_rows(const RowList& list, std::int64_t* ids, std::uint32_t* stamps, cudaStream_t stream) {
   if (list.size == 0) return;
-  copy_ids<<<blocks_of(list.size, kThreads), kThreads, 0, stream>>>(list.table, list.size, ids);
-  check_cuda(cudaGetLastError(), "listing the ids of rows");
+  copy_headers<<<blocks_of(list.size, kThreads), kThreads, 0, stream>>>(list.table, list.size, ids, stamps);
+  check_cuda(cudaGetLastError(), "listing rows");
 }
 
 void begin_rows(const RowList& list, cudaStream_t stream) {

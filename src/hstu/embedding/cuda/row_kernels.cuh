@@ -12,6 +12,7 @@
 namespace hstu::cuda {
 
 inline constexpr int kThreads = 256, kWarps = kThreads / 32;
+inline constexpr unsigned kAllLanes = 0xffffffffu;
 inline constexpr std::size_t kMostLists = 64;  // of one launch: they travel as its argument
 
 struct Lists {

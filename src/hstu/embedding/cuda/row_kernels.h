@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "hstu/embedding/initial_value.h"
 #include "hstu/embedding/row_lines.h"
 #include "hstu/embedding/row_optimizer.h"
 
@@ -17,7 +18,7 @@ namespace hstu::cuda {
 struct RowHeader {
   std::int64_t id;
   float* owner;         // the gradient that the others of this row are added to, where `stamp` is this merge
-  std::uint32_t stamp;  // the last update or merge that had this row
+  std::uint32_t stamp;  // the last creation, update or merge that had this row
   std::uint32_t unused[3];
 };
 
@@ -44,7 +45,8 @@ struct RowTable {
   RowReport* report = nullptr;
   std::int64_t record_bytes = 0;
   int shift = 0;
-  float bound = 0, middle = 0;  // of initial values
+  InitialKind initial = InitialKind::uniform;
+  double spread = 0, middle = 0;  // of initial values: bound or deviation; mean or constant
   std::int64_t nominal_rows = 0;
   std::int64_t dim = 0, state_width = 0;
   std::uint64_t key = 0;
@@ -80,8 +82,8 @@ void merge_gradients(std::span<const RowList> lists, cudaStream_t stream);
 inline constexpr std::uint64_t kAllFinite = ~std::uint64_t{0};
 void find_not_finite(std::span<const RowList> lists, std::uint64_t* found, cudaStream_t stream);
 
-// One list: ids (n) of slots 0 .. n - 1.
-void list_ids(const RowList& list, std::int64_t* ids, cudaStream_t stream);
+// One list: ids (n) and stamps (n) of slots 0 .. n - 1.
+void list_rows(const RowList& list, std::int64_t* ids, std::uint32_t* stamps, cudaStream_t stream);
 // One list: gives the rows at `slots` the initial values of `ids`.
 void begin_rows(const RowList& list, cudaStream_t stream);
 // One list: values (n, D + state_width) are the rows at `slots` with their state, read or written.
