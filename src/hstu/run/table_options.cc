@@ -102,6 +102,9 @@ void check_duration(const std::string& text) {
 void check_row_optimizer(const std::string& text) {
   if (!text.empty()) parse_word(kRowOptimizers, text, "optimizer");
 }
+void check_table_ranks(const std::string& text) {
+  if (!text.empty()) parse_word(kTableRanks, text, "ranks");
+}
 
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<TableOfFeature>& features,
                                        std::int64_t dim) {
@@ -118,6 +121,8 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     TableConfig config{.name = feature.name, .rows = feature.rows, .dim = dim, .initial = section.initial};
     if (!section.optimizer.empty())
       config.optimizer = parse_word(kRowOptimizers, section.optimizer, "optimizer");
+    config.ranks =
+        section.ranks.empty() ? options.tables.ranks : parse_word(kTableRanks, section.ranks, "ranks");
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
     const RowShape shape{.rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
     config.limits = limits_of(feature.name, section, shape);

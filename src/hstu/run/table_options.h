@@ -21,6 +21,7 @@ void check_rows(const std::string& text);
 void check_bytes(const std::string& text);
 void check_duration(const std::string& text);
 void check_row_optimizer(const std::string& text);
+void check_table_ranks(const std::string& text);
 
 // A table of D values for each feature, with the limits of its section. Throws UsageError for a section of a
 // table that does not exist, naming the nearest, and for limits that contradict each other.

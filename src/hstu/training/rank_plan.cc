@@ -7,6 +7,8 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/text.h"
 #include "hstu/batching/anchors.h"
+#include "hstu/embedding/table_division.h"
+#include "hstu/run/table_options.h"
 #include "hstu/task/task.h"
 #include "hstu/training/division.h"
 #include "hstu/training/experiment.h"
@@ -16,16 +18,16 @@ namespace {
 
 constexpr std::int64_t kMostSamples = 100'000;
 
-// The distinct ids of all features of one rank's part.
+// The distinct ids of each feature of one rank's part.
 class IdsOfPart {
  public:
   IdsOfPart(const Model& model, const SampleBuilder& samples) : model_(model), samples_(samples) {}
-  std::int64_t operator()(std::span<const std::int64_t> positions) {
+  std::vector<std::int64_t> operator()(std::span<const std::int64_t> positions) {
     batch_.clear();
     model_.layout().lay_out(samples_.build(positions), scratch_, batch_);
-    std::int64_t ids = 0;
+    std::vector<std::int64_t> ids;
     for (const FeatureSpec& feature : model_.features())
-      ids += batch_.host_tensor(ids_column(feature.name)).size();
+      ids.push_back(batch_.host_tensor(ids_column(feature.name)).size());
     return ids;
   }
 
@@ -42,7 +44,26 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// What leaves a rank for `n` distinct ids of a table of D values: a rank keeps its own part of an exchange.
+RankPlan::Traffic traffic(const RowOwners& owners, double n, std::int64_t dim) {
+  const double others = owners.ranks - 1, share = others / owners.ranks;
+  const double ids = n * sizeof(std::int64_t), rows = n * sizeof(float) * static_cast<double>(dim);
+  if (owners.by_row()) return {share * ids, share * rows, share * (ids + rows)};
+  if (owners.by_column()) return {others * ids, share * rows, others * ids + share * rows};
+  return {0, 0, others * (ids + rows)};
+}
+
 }  // namespace
+
+RankPlan::Traffic RankPlan::sent() const {
+  Traffic sum;
+  for (const Table& table : tables) {
+    sum.ids += table.sent.ids;
+    sum.rows += table.sent.rows;
+    sum.row_gradients += table.sent.row_gradients;
+  }
+  return sum;
+}
 
 RankPlan plan_ranks(const RunOptions& options, int ranks) {
   const Dataset dataset(options.data.path);
@@ -55,9 +76,14 @@ RankPlan plan_ranks(const RunOptions& options, int ranks) {
 
   RankPlan plan;
   plan.ranks = ranks;
-  plan.split = options.tables.ranks == TableRanks::split;
+  std::vector<TableOfFeature> features;
+  for (const FeatureSpec& feature : model.features()) features.push_back({feature.name, feature.rows});
+  const std::vector<RowOwners> owners =
+      divide_tables(table_configs(options, features, model.embedding_dim()), options.sparse.kind, 0, ranks);
+  for (std::size_t t = 0; t < features.size(); ++t)
+    plan.tables.push_back({.name = features[t].name, .form = owners[t].form, .sent = {}});
   std::vector<double> division_ms;
-  double imbalances = 0, imbalances_of_slices = 0, all_ids = 0, most_over_mean = 0;
+  double imbalances = 0, imbalances_of_slices = 0, most_over_mean = 0;
   const auto divide = [&](std::span<const std::int64_t> batch) {
     if (plan.batches > 0 && std::ssize(batch) < options.training.batch_size) return;  // the end of a window
     std::vector<std::int64_t> tokens;
@@ -71,11 +97,15 @@ RankPlan plan_ranks(const RunOptions& options, int ranks) {
     for (const auto& part : division.parts) {
       std::vector<std::int64_t> positions;
       for (const std::int32_t sample : part) positions.push_back(batch[static_cast<std::size_t>(sample)]);
-      const auto ids = static_cast<double>(distinct_ids(positions));
-      sum += ids;
-      most = std::max(most, ids);
+      double of_rank = 0;
+      const std::vector<std::int64_t> ids = distinct_ids(positions);
+      for (std::size_t t = 0; t < ids.size(); ++t) {
+        plan.tables[t].distinct_ids += static_cast<double>(ids[t]) / ranks;
+        of_rank += static_cast<double>(ids[t]);
+      }
+      sum += of_rank;
+      most = std::max(most, of_rank);
     }
-    all_ids += sum;
     most_over_mean += sum > 0 ? most * ranks / sum : 1;
     ++plan.batches;
     plan.samples += static_cast<std::int64_t>(batch.size());
@@ -92,14 +122,12 @@ RankPlan plan_ranks(const RunOptions& options, int ranks) {
   plan.imbalance_of_slices = imbalances_of_slices / batches;
   plan.most_ids_over_mean = most_over_mean / batches;
   plan.division_ms = median(std::move(division_ms));
-  // A rank keeps its own part of what it exchanges; of copies it sends its gradients to every other rank.
-  const double others = ranks - 1, leaves = others / ranks, ids = all_ids / batches / ranks;
-  const double id_bytes = sizeof(std::int64_t),
-               row_bytes = sizeof(float) * static_cast<double>(model.embedding_dim());
-  plan.dense = 2 * leaves * sizeof(float) * static_cast<double>(model.parameters().count());
-  plan.ids = plan.split ? leaves * ids * id_bytes : 0;
-  plan.rows = plan.split ? leaves * ids * row_bytes : 0;
-  plan.row_gradients = (plan.split ? leaves : others) * ids * (id_bytes + row_bytes);
+  for (std::size_t t = 0; t < features.size(); ++t) {
+    RankPlan::Table& table = plan.tables[t];
+    table.distinct_ids /= batches;
+    table.sent = traffic(owners[t], table.distinct_ids, model.embedding_dim());
+  }
+  plan.dense = 2.0 * (ranks - 1) / ranks * sizeof(float) * static_cast<double>(model.parameters().count());
   return plan;
 }
 
@@ -114,13 +142,10 @@ std::string to_text(const RankPlan& plan) {
     rows.push_back({name, human_bytes(n), of});
   };
   bytes("dense gradients", plan.dense, "sent by a rank for each batch: all-reduce");
-  if (plan.split) {
-    bytes("ids", plan.ids, "all-to-all");
-    bytes("rows", plan.rows, "all-to-all");
-    rows.push_back(
-        {"ids, largest over mean", fmt::format("{:.3f}", plan.most_ids_over_mean), "of the ranks"});
-  }
-  bytes("row gradients", plan.row_gradients, plan.split ? "all-to-all, with ids" : "all-gather, with ids");
+  bytes("ids", plan.sent().ids, "all-to-all");
+  bytes("rows", plan.sent().rows, "all-to-all");
+  rows.push_back({"ids, largest over mean", fmt::format("{:.3f}", plan.most_ids_over_mean), "of the ranks"});
+  bytes("row gradients", plan.sent().row_gradients, "all-to-all, with ids");
   bytes("total sent", plan.bytes(), "by a rank for each batch");
   return table(rows);
 }
@@ -135,9 +160,9 @@ Json to_json(const RankPlan& plan) {
           {"ids_max_over_mean", plan.most_ids_over_mean},
           {"sent_bytes",
            {{"dense_gradients", plan.dense},
-            {"ids", plan.ids},
-            {"rows", plan.rows},
-            {"row_gradients", plan.row_gradients}}}};
+            {"ids", plan.sent().ids},
+            {"rows", plan.sent().rows},
+            {"row_gradients", plan.sent().row_gradients}}}};
 }
 
 }  // namespace hstu

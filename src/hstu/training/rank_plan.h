@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hstu/base/json.h"
+#include "hstu/embedding/row_owners.h"
 #include "hstu/run/options.h"
 
 namespace hstu {
@@ -12,16 +14,26 @@ namespace hstu {
 struct RankPlan {
   int ranks = 1;
   std::int64_t batches = 0, samples = 0;  // that were divided, of the run's first
-  bool split = true;                      // tables
   // The largest work of a rank over the mean, averaged over the batches: as divided, and in slices.
   double imbalance = 1, imbalance_of_slices = 1;
   double division_ms = 0;  // of one batch on one thread, the median
-  // Bytes that leave a rank in a batch, the mean over ranks and batches: for the sum of dense gradients, for
-  // the ids and rows of the lookup, and for the row gradients with their ids.
-  double dense = 0, ids = 0, rows = 0, row_gradients = 0;
-  double most_ids_over_mean = 1;  // of a rank, averaged over the batches
+  // Bytes that leave a rank in a batch, the mean over ranks and batches: for the ids and rows of the lookup,
+  // and for the row gradients with their ids.
+  struct Traffic {
+    double ids = 0, rows = 0, row_gradients = 0;
+  };
+  struct Table {
+    std::string name;
+    TableRanks form = TableRanks::split;
+    double distinct_ids = 0;  // of a rank's part, the mean
+    Traffic sent;
+  };
+  std::vector<Table> tables;
+  double dense = 0;               // bytes that leave a rank for the sum of dense gradients
+  double most_ids_over_mean = 1;  // distinct ids of a rank's part, averaged over the batches
 
-  double bytes() const { return dense + ids + rows + row_gradients; }
+  Traffic sent() const;  // for all tables
+  double bytes() const { return dense + sent().ids + sent().rows + sent().row_gradients; }
 };
 
 // Divides and lays out the first batches of the run: about 100,000 samples. Throws UsageError as Experiment
