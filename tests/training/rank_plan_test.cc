@@ -56,5 +56,16 @@ TEST_F(RankPlanTest, CountsTheBytesThatLeaveARank) {
   EXPECT_EQ(of_copies.dense, plan.dense);
 }
 
+TEST_F(RankPlanTest, ShowsHowRanksShareEachTable) {
+  options_.tables.by_name["item"].ranks = "table";
+  const RankPlan plan = plan_ranks(options_, 2);
+  EXPECT_EQ(plan.tables[0].form, TableRanks::table);
+  EXPECT_EQ(plan.tables[1].form, TableRanks::copy) << "small";
+  EXPECT_GT(plan.tables[0].distinct_ids, 1);
+  EXPECT_LE(plan.tables[0].distinct_ids, 12);
+  const std::string text = tables_text(plan, plan_memory(options_, {}, 2));
+  EXPECT_NE(text.find("12 rows"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace hstu

@@ -33,8 +33,8 @@ void add_plan_command(CLI::App& app) {
   command
       ->add_option(
           "--ranks", words->ranks,
-          "print how even the work of so many ranks will be and what they send each other; they need "
-          "not be here, the dataset must")
+          "of so many ranks: the memory of one, how they share the tables, how even their work will be and "
+          "what they send each other; they need not be here, the dataset must")
       ->check(CLI::Range(1, 1 << 20));
   command->add_flag("--json", words->json, "print JSON");
   command->footer(
@@ -49,18 +49,17 @@ void add_plan_command(CLI::App& app) {
   command->callback([words] {
     const auto options = load_config<RunOptions>(find_config(words->config), words->set);
     check_consistency(options);
-    if (words->ranks > 1) {
-      const RankPlan plan = plan_ranks(options, words->ranks);
-      fmt::print("{}", words->json ? to_json(plan).dump(2) + "\n" : to_text(plan));
-      return;
-    }
     const PlannedDevice device =
         words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu);
-    const MemoryPlan plan = plan_memory(options, device.device);
-    if (words->json)
-      fmt::print("{}\n", to_json(plan, device).dump(2));
-    else
-      fmt::print("{}", to_text(plan, device));
+    const MemoryPlan plan = plan_memory(options, device.device, words->ranks);
+    Json json = to_json(plan, device);
+    std::string text = to_text(plan, device);
+    if (words->ranks > 1) {
+      const RankPlan of_ranks = plan_ranks(options, words->ranks);
+      json["over_ranks"] = to_json(of_ranks);
+      text += "\n" + tables_text(of_ranks, plan) + "\n" + to_text(of_ranks);
+    }
+    fmt::print("{}", words->json ? json.dump(2) + "\n" : text);
   });
 }
 

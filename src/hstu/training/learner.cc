@@ -17,9 +17,7 @@ RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
 }
 
 std::vector<TableConfig> table_configs(const RunOptions& options, const Model& model) {
-  std::vector<TableOfFeature> features;
-  for (const FeatureSpec& feature : model.features()) features.push_back({feature.name, feature.rows});
-  return table_configs(options, features, model.embedding_dim());
+  return table_configs(options, model.features(), model.embedding_dim());
 }
 
 // A stream and memory beside those of the model.

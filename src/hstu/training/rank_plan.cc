@@ -1,6 +1,7 @@
 #include "hstu/training/rank_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -15,8 +16,6 @@
 
 namespace hstu {
 namespace {
-
-constexpr std::int64_t kMostSamples = 100'000;
 
 // The distinct ids of each feature of one rank's part.
 class IdsOfPart {
@@ -65,7 +64,7 @@ RankPlan::Traffic RankPlan::sent() const {
   return sum;
 }
 
-RankPlan plan_ranks(const RunOptions& options, int ranks) {
+RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samples) {
   const Dataset dataset(options.data.path);
   const Task task = make_task(options, dataset);
   const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
@@ -76,8 +75,7 @@ RankPlan plan_ranks(const RunOptions& options, int ranks) {
 
   RankPlan plan;
   plan.ranks = ranks;
-  std::vector<TableOfFeature> features;
-  for (const FeatureSpec& feature : model.features()) features.push_back({feature.name, feature.rows});
+  const std::vector<FeatureSpec> features = model.features();
   const std::vector<RowOwners> owners =
       divide_tables(table_configs(options, features, model.embedding_dim()), options.sparse.kind, 0, ranks);
   for (std::size_t t = 0; t < features.size(); ++t)
@@ -111,7 +109,7 @@ RankPlan plan_ranks(const RunOptions& options, int ranks) {
     plan.samples += static_cast<std::int64_t>(batch.size());
   };
   const auto piece = static_cast<std::size_t>(options.training.batch_size);
-  while (plan.samples < kMostSamples) {
+  while (plan.samples < most_samples) {
     const auto job = schedule.next();
     if (!job || job->cursor.epoch > 0) break;
     for (std::span rest = job->positions; !rest.empty(); rest = rest.subspan(std::min(piece, rest.size())))
@@ -150,10 +148,35 @@ std::string to_text(const RankPlan& plan) {
   return table(rows);
 }
 
+std::string tables_text(const RankPlan& plan, const MemoryPlan& memory) {
+  std::vector<std::vector<std::string>> rows{{"table", "ranks", "a rank has", "", "it reads", "it sends"}};
+  for (std::size_t t = 0; t < plan.tables.size(); ++t) {
+    const RankPlan::Table& table = plan.tables[t];
+    const MemoryPlan::Table& of = memory.tables[t];
+    rows.push_back({table.name, std::string(word_of(kTableRanks, table.form)),
+                    fmt::format("{}{} rows", of.is_bound ? "at most " : "", with_separators(of.rows)),
+                    human_bytes(static_cast<double>(of.bytes + of.host_bytes)),
+                    fmt::format("{} rows", with_separators(std::llround(table.distinct_ids))),
+                    human_bytes(table.sent.ids + table.sent.rows + table.sent.row_gradients) + " a batch"});
+  }
+  return hstu::table(rows);
+}
+
 Json to_json(const RankPlan& plan) {
+  Json tables = Json::array();
+  for (const RankPlan::Table& table : plan.tables) {
+    tables.push_back({{"name", table.name},
+                      {"ranks", word_of(kTableRanks, table.form)},
+                      {"distinct_ids", table.distinct_ids},
+                      {"sent_bytes",
+                       {{"ids", table.sent.ids},
+                        {"rows", table.sent.rows},
+                        {"row_gradients", table.sent.row_gradients}}}});
+  }
   return {{"ranks", plan.ranks},
           {"batches", plan.batches},
           {"samples", plan.samples},
+          {"tables", tables},
           {"work_max_over_mean", plan.imbalance},
           {"work_max_over_mean_of_slices", plan.imbalance_of_slices},
           {"division_ms", plan.division_ms},

@@ -8,6 +8,7 @@
 #include "hstu/base/json.h"
 #include "hstu/embedding/row_owners.h"
 #include "hstu/run/options.h"
+#include "hstu/training/memory_plan.h"
 
 namespace hstu {
 
@@ -36,11 +37,13 @@ struct RankPlan {
   double bytes() const { return dense + sent().ids + sent().rows + sent().row_gradients; }
 };
 
-// Divides and lays out the first batches of the run: about 100,000 samples. Throws UsageError as Experiment
-// does.
-RankPlan plan_ranks(const RunOptions& options, int ranks);
+// Divides and lays out the first batches of the run, until they have so many samples. Throws UsageError as
+// Experiment does.
+RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samples = 100'000);
 
 std::string to_text(const RankPlan& plan);
+// The form of each table, what a rank has of it, by `memory`, the plan for as many ranks, and what it sends.
+std::string tables_text(const RankPlan& plan, const MemoryPlan& memory);
 Json to_json(const RankPlan& plan);
 
 }  // namespace hstu
