@@ -1,8 +1,11 @@
 #include "hstu/embedding/table_division.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -22,6 +25,19 @@ std::string refusal(const TableConfig& table, RowOptimizerKind optimizer, int ra
     return error.what();
   }
   return "";
+}
+
+// z = 1, 2, ... with a probability proportional to z^-alpha, by rejection (Devroye, "Non-Uniform Random
+// Variate Generation", X.6.1), up to 2^40.
+std::int64_t zipf(RandomStream& random, double alpha) {
+  const double b = std::pow(2.0, alpha - 1);
+  while (true) {
+    const double u = 1 - random.uniform(), v = random.uniform();
+    const double z = std::floor(std::pow(u, -1 / (alpha - 1)));
+    if (z > 0x1p40) continue;
+    const double t = std::pow(1 + 1 / z, alpha - 1);
+    if (v * z * (t - 1) / (b - 1) <= t / b) return static_cast<std::int64_t>(z);
+  }
 }
 
 // With one hash for both, the ids of a rank would fill 1 place of `ranks` in the index of its table.
@@ -44,6 +60,46 @@ TEST(RowOwners, HashIdsApartFromTheIndexOfTheTable) {
       EXPECT_NEAR(static_cast<double>(low[place]), in_place, 6 * std::sqrt(in_place)) << ranks;
       EXPECT_NEAR(static_cast<double>(high[place]), in_place, 6 * std::sqrt(in_place)) << ranks;
     }
+  }
+}
+
+// Of the owner with the most, over the mean: rows that it has, rows that it sends for one step, and rows that
+// it would send if an id were sent as often as it occurs. Every rank reads 65,536 ids of a zipf distribution
+// (1.2).
+struct Shares {
+  double had, sent, occurrences;
+};
+Shares shares_of_zipf(int ranks) {
+  const RowOwners owners{.ranks = ranks};
+  const std::size_t n = static_cast<std::size_t>(ranks);
+  std::vector<std::int64_t> had(n, 0), sent(n, 0), occurrences(n, 0);
+  std::unordered_set<std::int64_t> all;
+  RandomStream random{.key = 12};
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::unordered_set<std::int64_t> of_rank;
+    for (int i = 0; i < 65'536; ++i) {
+      const std::int64_t id = zipf(random, 1.2);
+      const auto owner = static_cast<std::size_t>(owners.owner(id));
+      ++occurrences[owner];
+      if (of_rank.insert(id).second) ++sent[owner];
+      if (all.insert(id).second) ++had[owner];
+    }
+  }
+  const auto most_over_mean = [](const std::vector<std::int64_t>& of_ranks) {
+    const double sum =
+        static_cast<double>(std::accumulate(of_ranks.begin(), of_ranks.end(), std::int64_t{0}));
+    return static_cast<double>(*std::max_element(of_ranks.begin(), of_ranks.end())) *
+           static_cast<double>(of_ranks.size()) / sum;
+  };
+  return {most_over_mean(had), most_over_mean(sent), most_over_mean(occurrences)};
+}
+
+TEST(RowOwners, AHotIdCostsOneRowForEachRankAndStep) {
+  for (const int ranks : {8, 64}) {
+    const Shares shares = shares_of_zipf(ranks);
+    EXPECT_LT(shares.had, 1.03) << ranks;
+    EXPECT_LT(shares.sent, 1.12) << ranks;
+    EXPECT_GT(shares.occurrences, 0.17 * ranks) << "the first id alone is 0.18 of all";
   }
 }
 

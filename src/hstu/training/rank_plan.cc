@@ -8,6 +8,7 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/text.h"
 #include "hstu/batching/anchors.h"
+#include "hstu/batching/loader.h"
 #include "hstu/embedding/table_division.h"
 #include "hstu/run/table_options.h"
 #include "hstu/task/task.h"
@@ -17,24 +18,57 @@
 namespace hstu {
 namespace {
 
-// The distinct ids of each feature of one rank's part.
-class IdsOfPart {
+// The largest over the mean; 1 where there is nothing.
+double largest_over_mean(const std::vector<double>& of_ranks) {
+  double sum = 0;
+  for (const double x : of_ranks) sum += x;
+  return sum > 0 ? *std::max_element(of_ranks.begin(), of_ranks.end()) *
+                       static_cast<double>(of_ranks.size()) / sum
+                 : 1;
+}
+
+// What the ranks have of one batch, laid out one after another.
+class BatchOfRanks {
  public:
-  IdsOfPart(const Model& model, const SampleBuilder& samples) : model_(model), samples_(samples) {}
-  std::vector<std::int64_t> operator()(std::span<const std::int64_t> positions) {
+  BatchOfRanks(const Model& model, const SampleBuilder& samples, const std::vector<RowOwners>& owners)
+      : model_(model), samples_(samples), owners_(owners), ids_(owners.size(), 0) {
+    const auto ranks = static_cast<std::size_t>(owners.front().ranks);
+    rows_.resize(ranks);
+    occurrences_.resize(ranks);
+  }
+
+  void add_rank(std::span<const std::int64_t> positions) {
     batch_.clear();
     model_.layout().lay_out(samples_.build(positions), scratch_, batch_);
-    std::vector<std::int64_t> ids;
-    for (const FeatureSpec& feature : model_.features())
-      ids.push_back(batch_.host_tensor(ids_column(feature.name)).size());
-    return ids;
+    flops_ = std::max(flops_, static_cast<double>(model_.flops(batch_).model.step()));
+    read_.push_back(0);
+    const std::vector<FeatureSpec> features = model_.features();
+    for (std::size_t t = 0; t < features.size(); ++t) {
+      const auto ids = batch_.values<std::int64_t>(ids_column(features[t].name));
+      ids_[t] += static_cast<double>(ids.size());
+      read_.back() += static_cast<double>(ids.size());
+      if (!owners_[t].by_row()) continue;
+      for (const std::int64_t id : ids) ++rows_[static_cast<std::size_t>(owners_[t].owner(id))];
+      for (const std::int32_t place : batch_.values<std::int32_t>(index_column(features[t].name)))
+        if (place >= 0)
+          ++occurrences_[static_cast<std::size_t>(owners_[t].owner(ids[static_cast<std::size_t>(place)]))];
+    }
   }
+
+  const std::vector<double>& ids() const { return ids_; }  // distinct, by table, of all ranks
+  double flops() const { return flops_; }                  // of the rank with the most
+  double most_ids() const { return largest_over_mean(read_); }
+  double most_rows() const { return largest_over_mean(rows_); }
+  double most_occurrences() const { return largest_over_mean(occurrences_); }
 
  private:
   const Model& model_;
   const SampleBuilder& samples_;
+  const std::vector<RowOwners>& owners_;
   LayoutScratch scratch_;
   Batch batch_;
+  std::vector<double> ids_, read_, rows_, occurrences_;
+  double flops_ = 0;
 };
 
 double median(std::vector<double> values) {
@@ -71,7 +105,6 @@ RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samp
   const SampleBuilder samples(dataset, task.data);
   const Model& model = *task.model;
   BatchSchedule schedule = training_schedule(options, anchors.training, {});
-  IdsOfPart distinct_ids(model, samples);
 
   RankPlan plan;
   plan.ranks = ranks;
@@ -81,7 +114,7 @@ RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samp
   for (std::size_t t = 0; t < features.size(); ++t)
     plan.tables.push_back({.name = features[t].name, .form = owners[t].form, .sent = {}});
   std::vector<double> division_ms;
-  double imbalances = 0, imbalances_of_slices = 0, most_over_mean = 0;
+  double imbalances = 0, imbalances_of_slices = 0, most_ids = 0, most_rows = 0, most_occurrences = 0;
   const auto divide = [&](std::span<const std::int64_t> batch) {
     if (plan.batches > 0 && std::ssize(batch) < options.training.batch_size) return;  // the end of a window
     std::vector<std::int64_t> tokens;
@@ -91,20 +124,23 @@ RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samp
     division_ms.push_back(1000 * seconds_since(start));
     imbalances += division.imbalance;
     imbalances_of_slices += division.imbalance_of_slices;
-    double sum = 0, most = 0;
+    BatchOfRanks of_ranks(model, samples, owners);
+    double most_parts = 0;
     for (const auto& part : division.parts) {
       std::vector<std::int64_t> positions;
       for (const std::int32_t sample : part) positions.push_back(batch[static_cast<std::size_t>(sample)]);
-      double of_rank = 0;
-      const std::vector<std::int64_t> ids = distinct_ids(positions);
-      for (std::size_t t = 0; t < ids.size(); ++t) {
-        plan.tables[t].distinct_ids += static_cast<double>(ids[t]) / ranks;
-        of_rank += static_cast<double>(ids[t]);
-      }
-      sum += of_rank;
-      most = std::max(most, of_rank);
+      double parts = 0;
+      for (std::span<const std::int64_t> left = positions; !left.empty(); ++parts)
+        left = left.subspan(first_part(samples, left, options.training.micro_batch_tokens).size());
+      most_parts = std::max(most_parts, parts);
+      of_ranks.add_rank(positions);
     }
-    most_over_mean += sum > 0 ? most * ranks / sum : 1;
+    for (std::size_t t = 0; t < owners.size(); ++t) plan.tables[t].distinct_ids += of_ranks.ids()[t] / ranks;
+    most_ids += of_ranks.most_ids();
+    most_rows += of_ranks.most_rows();
+    most_occurrences += of_ranks.most_occurrences();
+    plan.flops += of_ranks.flops();
+    plan.parts += most_parts;
     ++plan.batches;
     plan.samples += static_cast<std::int64_t>(batch.size());
   };
@@ -118,7 +154,13 @@ RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samp
   const auto batches = static_cast<double>(std::max<std::int64_t>(plan.batches, 1));
   plan.imbalance = imbalances / batches;
   plan.imbalance_of_slices = imbalances_of_slices / batches;
-  plan.most_ids_over_mean = most_over_mean / batches;
+  plan.most_ids_over_mean = most_ids / batches;
+  plan.most_rows_over_mean = most_rows / batches;
+  plan.most_occurrences_over_mean = most_occurrences / batches;
+  plan.flops /= batches;
+  plan.parts /= batches;
+  plan.accumulate = options.training.accumulate;
+  plan.dim = model.embedding_dim();
   plan.division_ms = median(std::move(division_ms));
   for (std::size_t t = 0; t < features.size(); ++t) {
     RankPlan::Table& table = plan.tables[t];
@@ -142,7 +184,13 @@ std::string to_text(const RankPlan& plan) {
   bytes("dense gradients", plan.dense, "sent by a rank for each batch: all-reduce");
   bytes("ids", plan.sent().ids, "all-to-all");
   bytes("rows", plan.sent().rows, "all-to-all");
-  rows.push_back({"ids, largest over mean", fmt::format("{:.3f}", plan.most_ids_over_mean), "of the ranks"});
+  const auto evenness = [&](const char* name, double x, const char* of) {
+    rows.push_back({name, fmt::format("{:.3f}", x), of});
+  };
+  evenness("ids, largest over mean", plan.most_ids_over_mean, "that a rank reads");
+  evenness("rows, largest over mean", plan.most_rows_over_mean,
+           "that a rank sends of split and whole tables");
+  evenness("the same by occurrence", plan.most_occurrences_over_mean, "if ids were not made distinct first");
   bytes("row gradients", plan.sent().row_gradients, "all-to-all, with ids");
   bytes("total sent", plan.bytes(), "by a rank for each batch");
   return table(rows);
@@ -181,6 +229,8 @@ Json to_json(const RankPlan& plan) {
           {"work_max_over_mean_of_slices", plan.imbalance_of_slices},
           {"division_ms", plan.division_ms},
           {"ids_max_over_mean", plan.most_ids_over_mean},
+          {"rows_max_over_mean", plan.most_rows_over_mean},
+          {"occurrences_max_over_mean", plan.most_occurrences_over_mean},
           {"sent_bytes",
            {{"dense_gradients", plan.dense},
             {"ids", plan.sent().ids},

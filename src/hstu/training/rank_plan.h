@@ -17,7 +17,11 @@ struct RankPlan {
   std::int64_t batches = 0, samples = 0;  // that were divided, of the run's first
   // The largest work of a rank over the mean, averaged over the batches: as divided, and in slices.
   double imbalance = 1, imbalance_of_slices = 1;
-  double division_ms = 0;  // of one batch on one thread, the median
+  // Of the rank with the most, averaged over the batches: model FLOPs (LayerFlops::step) and parts.
+  double flops = 0, parts = 0;
+  std::int64_t accumulate = 1;  // batches of a step
+  std::int64_t dim = 0;         // values of a row
+  double division_ms = 0;       // of one batch on one thread, the median
   // Bytes that leave a rank in a batch, the mean over ranks and batches: for the ids and rows of the lookup,
   // and for the row gradients with their ids.
   struct Traffic {
@@ -30,8 +34,11 @@ struct RankPlan {
     Traffic sent;
   };
   std::vector<Table> tables;
-  double dense = 0;               // bytes that leave a rank for the sum of dense gradients
-  double most_ids_over_mean = 1;  // distinct ids of a rank's part, averaged over the batches
+  double dense = 0;  // bytes that leave a rank for the sum of dense gradients
+  // Of the rank with the most, over the mean, averaged over the batches: distinct ids that it reads; rows of
+  // split and whole tables that it sends to those that read them; and rows that it would send if an id were
+  // sent as often as it occurs.
+  double most_ids_over_mean = 1, most_rows_over_mean = 1, most_occurrences_over_mean = 1;
 
   Traffic sent() const;  // for all tables
   double bytes() const { return dense + sent().ids + sent().rows + sent().row_gradients; }
