@@ -178,6 +178,23 @@ TEST_F(RankedProcesses, TorchrunsVariablesGiveTheBitsOfRanks) {
   EXPECT_EQ(dense("torchrun"), dense("ranks"));
 }
 
+TEST_F(RankedProcesses, SlurmsVariablesGiveTheBitsOfRanks) {
+  ASSERT_EQ(run(with(train("ranks"), {"--ranks", "2"})), 0);
+  const auto variables = [](int rank) -> Words {
+    return {fmt::format("SLURM_PROCID={}", rank),
+            "SLURM_NTASKS=2",
+            "SLURM_STEP_ID=0",
+            fmt::format("SLURM_JOB_ID={}", ::getpid()),
+            "SLURM_STEP_NODELIST=localhost,elsewhere[1-3]",
+            "SLURM_STEP_TASKS_PER_NODE=2"};
+  };
+  const Words command = train("slurm");
+  const pid_t first = start(command, variables(0)), second = start(command, variables(1));
+  EXPECT_EQ(status_of(first), 0) << words_on_terminal();
+  EXPECT_EQ(status_of(second), 0) << words_on_terminal();
+  EXPECT_EQ(dense("slurm"), dense("ranks"));
+}
+
 // The first steps: later ones multiply differences of rounding (docs/ranks.md has the whole run).
 TEST_F(RankedProcesses, MovieLensTrainsTheSameModelOnAnyNumberOfRanks) {
   const char* const data = std::getenv("HSTU_TEST_DATA");

@@ -62,6 +62,11 @@ TEST(GpuSpecs, AreNoneWhereTheComputeCapabilityIsAnothers) {
   EXPECT_FALSE(gpu_specs("NVIDIA H200", ""));
 }
 
+TEST(GpuSpecs, KnowTheLinkToOtherGpus) {
+  EXPECT_EQ(gpu_specs("NVIDIA H200", "9.0")->link_bandwidth, 450e9);
+  EXPECT_EQ(gpu_specs("NVIDIA L4", "8.9")->link_bandwidth, 32e9);
+}
+
 TEST(GpuSpecs, AGpuIsFoundByAPartOfItsName) {
   const auto h200 = find_gpu("h200");
   ASSERT_TRUE(h200);
@@ -69,6 +74,7 @@ TEST(GpuSpecs, AGpuIsFoundByAPartOfItsName) {
   EXPECT_EQ(h200->major, 9);
   EXPECT_EQ(h200->multiprocessors, 132);
   EXPECT_EQ(h200->memory_bytes, std::int64_t{141} << 30);
+  EXPECT_EQ(find_gpu("h100")->name, "NVIDIA H100 80GB HBM3") << "the one of machines with many";
   EXPECT_EQ(find_gpu("RTX 5090")->major, 12);
   EXPECT_FALSE(find_gpu("voodoo"));
   EXPECT_NE(gpu_names().find("NVIDIA H100 NVL, "), std::string::npos);

@@ -7,6 +7,7 @@
 
 #include "embedding/support.h"
 #include "hstu/comm/thread_group.h"
+#include "hstu/embedding/table_division.h"
 
 namespace hstu {
 namespace {
@@ -49,6 +50,8 @@ TEST(RowGradients, OfRanksLeaveEqualTablesEverywhere) {
   std::atomic<int> right = 0;
   run_ranks(3, [&](Communicator& comm) {
     TableSet mine(kTables, kAdagrad, 1);
+    mine.share_over(comm, nullptr, divide_tables(kTables, kAdagrad.kind, comm.rank(), comm.size()));
+    ASSERT_FALSE(mine.moves_rows()) << "small tables are copied";
     RowGradients gradients(mine);
     add(gradients, mine, {5, comm.rank()}, {1, 1, 1, 1});
     gradients.merge(comm);
@@ -56,6 +59,51 @@ TEST(RowGradients, OfRanksLeaveEqualTablesEverywhere) {
     right += eval_lookup(mine[0], {0, 1, 2, 5}) == expected && mine[0].rows_alive() == 4 ? 1 : 0;
   });
   EXPECT_EQ(right, 3);
+}
+
+// Tables shared in all ways: the lookup takes two collectives, the gradients two, and rows are those of one
+// rank.
+TEST(RowGradients, OfAllTablesTravelTogether) {
+  constexpr RowOptimizer kSgd{.kind = RowOptimizerKind::sgd};
+  std::vector<TableConfig> configs;
+  for (const auto& [word, form] : kTableRanks)
+    configs.push_back({.name = std::string(word), .rows = 100, .dim = 5});
+  for (std::size_t t = 0; t < configs.size(); ++t) configs[t].ranks = kTableRanks[t].value;
+  TableSet alone(configs, kSgd, 1);
+  const std::vector<float> ones(10, 1.0f);
+  RowGradients of_alone(alone);
+  for (const std::int64_t rank : {0, 1, 2}) {
+    const std::vector<Tensor> ids(configs.size(), tensor({5, rank}));
+    of_alone.add(alone.select(ids, RowAccess::train),
+                 std::vector<Tensor>(configs.size(), Tensor::from<float>({2, 5}, ones)));
+  }
+  of_alone.merge(one_rank());
+  of_alone.apply(0.1);
+  std::atomic<int> right = 0;
+  run_ranks(3, [&](Communicator& comm) {
+    TableSet mine(configs, kSgd, 1);
+    mine.share_over(comm, nullptr, divide_tables(configs, kSgd.kind, comm.rank(), comm.size()));
+    const std::vector<Tensor> ids(configs.size(), tensor({5, comm.rank()}));
+    std::int64_t before = comm.activity().collectives;
+    fetch_rows(mine, ids, RowAccess::train);
+    EXPECT_EQ(comm.activity().collectives - before, 2);
+    RowGradients gradients(mine);
+    RowSelection selection;
+    for (const Tensor& of_table : ids) selection.tables.push_back({.ids = of_table, .slots = {}});
+    gradients.add(std::move(selection),
+                  std::vector<Tensor>(configs.size(), Tensor::from<float>({2, 5}, ones)));
+    before = comm.activity().collectives;
+    gradients.merge(comm);
+    EXPECT_EQ(comm.activity().collectives - before, 2);
+    gradients.apply(0.1);
+    const std::vector<Tensor> all(configs.size(), tensor({0, 1, 2, 5, 9}));
+    const std::vector<Tensor> rows = fetch_rows(mine, all, RowAccess::read);
+    for (std::size_t t = 0; t < configs.size(); ++t) {
+      const std::vector<float> expected = eval_lookup(alone[t], {0, 1, 2, 5, 9});
+      right += std::equal(expected.begin(), expected.end(), rows[t].data<float>()) ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(right, 3 * static_cast<int>(configs.size()));
 }
 
 TEST(RowGradients, NameTheFirstOneThatIsNotFinite) {

@@ -17,6 +17,7 @@ class LimitedRun : public RankedRun {
   LimitedRun() {
     options_.metrics.every_steps = 3;
     options_.checkpoint = {.every_steps = 3, .every_seconds = 0, .keep = 0};
+    options_.sparse.kind = RowOptimizerKind::adagrad;  // rowwise_adagrad needs whole rows
     options_.tables.by_name["item"] = {.capacity = "6", .evict = Evict::lfu, .admit_after = 3};
     options_.tables.by_name["user"] = {.capacity = "9", .evict = Evict::lru, .ttl = "2000s"};
   }
@@ -72,12 +73,17 @@ TEST_F(LimitedRun, KeepsTheSameRowsOnAnyNumberOfRanksAndInParts) {
     for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i].at("tables"), expected[i].at("tables"));
   };
   for (const int ranks : {2, 3}) {
-    options_.tables.ranks = TableRanks::split;
-    run_on(ranks, "split" + std::to_string(ranks));
-    expect_same("split" + std::to_string(ranks));
-    options_.tables.ranks = TableRanks::copy;
-    run_on(ranks, "copy" + std::to_string(ranks));
-    expect_same("copy" + std::to_string(ranks));
+    for (const auto& [word, form] : kTableRanks) {
+      options_.tables.ranks = form;
+      const std::string name = std::string(word) + std::to_string(ranks);
+      run_on(ranks, name);
+      expect_same(name);
+    }
+    options_.tables.by_name["item"].ranks = "column";
+    options_.tables.by_name["user"].ranks = "table";
+    run_on(ranks, "mix" + std::to_string(ranks));
+    expect_same("mix" + std::to_string(ranks));
+    options_.tables.by_name["item"].ranks = options_.tables.by_name["user"].ranks = "";
   }
   options_.tables.ranks = TableRanks::split;
   options_.training.micro_batch_tokens = 40;
@@ -89,7 +95,10 @@ TEST_F(LimitedRun, ContinuesOnAnotherNumberOfRanks) {
   run("alone");
   const std::int64_t steps = options_.training.max_steps;
   options_.training.max_steps = 6;
+  options_.tables.by_name["item"].ranks = "column";
   run_on(3, "changed");
+  options_.tables.by_name["item"].ranks = "split";
+  options_.tables.by_name["user"].ranks = "copy";
   options_.training.max_steps = steps;
   run_on(2, "changed", true);
   EXPECT_EQ(lives("changed", "item"), lives("alone", "item"));

@@ -182,6 +182,28 @@ TEST_F(MemoryPlanTest, RefusesWhatDoesNotFitWithTheFigures) {
   EXPECT_EQ(to_json(plan, device).at("total"), plan.total());
 }
 
+TEST_F(MemoryPlanTest, OfOneOfSeveralRanksHasItsShare) {
+  options_.sparse.kind = RowOptimizerKind::adagrad;
+  const MemoryPlan alone = plan_memory(options_, {});
+  const auto items = [&](const char* form) {
+    options_.tables.by_name["item"].ranks = form;
+    return plan_memory(options_, {}, 4).tables[0];
+  };
+  EXPECT_EQ(items("copy").bytes, alone.tables[0].bytes);
+  EXPECT_EQ(items("table").rows, 12) << "on the rank that has them";
+  EXPECT_EQ(items("split").rows, 9) << "3, and three deviations of 1.7";
+  const MemoryPlan::Table columns = items("column");
+  EXPECT_EQ(columns.rows, 12);
+  EXPECT_LT(columns.bytes, alone.tables[0].bytes);
+  const MemoryPlan plan = plan_memory(options_, {}, 4);
+  EXPECT_LT(plan.tokens, alone.tokens);
+  EXPECT_LT(plan.activations, alone.activations);
+  const PlannedDevice device{"a small GPU", {}, plan.total(false) - 1};
+  EXPECT_THAT(testing::message_of<UsageError>([&] { check_fits(plan, device); }),
+              HasSubstr("one of 4 ranks"));
+  EXPECT_THAT(to_text(plan, device), HasSubstr("12 rows of 12 (column)"));
+}
+
 // Nothing is refused by a bound alone: which rows come to life is not known.
 TEST_F(MemoryPlanTest, ABoundRefusesNothing) {
   MemoryPlan plan;

@@ -37,20 +37,34 @@ TEST_F(RankPlanTest, BalancedWorkIsMoreEvenThanSlices) {
 // Batches of one sample on two ranks: one rank has the ids of a whole sample, the other none.
 TEST_F(RankPlanTest, CountsTheBytesThatLeaveARank) {
   options_.training.batch_size = 1;
-  const RankPlan split = plan_ranks(options_, 2);
-  EXPECT_EQ(split.most_ids_over_mean, 2);
+  options_.tables.ranks = TableRanks::split;
+  const RankPlan plan = plan_ranks(options_, 2);
+  const RankPlan::Traffic split = plan.sent();
+  EXPECT_EQ(plan.most_ids_over_mean, 2);
   EXPECT_EQ(split.rows, 4 * split.ids) << "a row of 8 floats for each id of 8 bytes";
   EXPECT_EQ(split.row_gradients, split.ids + split.rows);
   RunOptions accumulated = options_;
   accumulated.training.accumulate = 5;
   const RankPlan of_accumulated = plan_ranks(accumulated, 2);
-  EXPECT_EQ(of_accumulated.batches, split.batches);
-  EXPECT_EQ(of_accumulated.rows, split.rows);
+  EXPECT_EQ(of_accumulated.batches, plan.batches);
+  EXPECT_EQ(of_accumulated.sent().rows, split.rows);
   options_.tables.ranks = TableRanks::copy;
-  const RankPlan copy = plan_ranks(options_, 2);
+  const RankPlan of_copies = plan_ranks(options_, 2);
+  const RankPlan::Traffic copy = of_copies.sent();
   EXPECT_EQ(copy.ids + copy.rows, 0);
   EXPECT_EQ(copy.row_gradients, 2 * split.row_gradients);
-  EXPECT_EQ(copy.dense, split.dense);
+  EXPECT_EQ(of_copies.dense, plan.dense);
+}
+
+TEST_F(RankPlanTest, ShowsHowRanksShareEachTable) {
+  options_.tables.by_name["item"].ranks = "table";
+  const RankPlan plan = plan_ranks(options_, 2);
+  EXPECT_EQ(plan.tables[0].form, TableRanks::table);
+  EXPECT_EQ(plan.tables[1].form, TableRanks::copy) << "small";
+  EXPECT_GT(plan.tables[0].distinct_ids, 1);
+  EXPECT_LE(plan.tables[0].distinct_ids, 12);
+  const std::string text = tables_text(plan, plan_memory(options_, {}, 2));
+  EXPECT_NE(text.find("12 rows"), std::string::npos) << text;
 }
 
 }  // namespace

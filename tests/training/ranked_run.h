@@ -14,6 +14,7 @@ class RankedRun : public RunTest {
   RankedRun() {
     options_.training.batch_size = 7;
     options_.training.max_steps = 12;
+    options_.tables.ranks = TableRanks::split;  // what auto would not do with small tables
   }
 
   TrainRequest request(const std::string& name, bool resume) const {
@@ -21,7 +22,7 @@ class RankedRun : public RunTest {
             .folder = open_run_folder(folder_ / name),
             .version = "test",
             .resume = resume,
-            .allowed_changes = {"training.max_steps"}};
+            .allowed_changes = {"training.max_steps", "tables"}};
   }
   TrainResult run_on(int ranks, const std::string& name, bool resume = false) {
     if (!resume) create_run_folder(folder_ / name, options_);

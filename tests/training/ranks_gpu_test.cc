@@ -50,6 +50,26 @@ TEST_F(RankedRunOnGpus, CopiesPartsAndTablesOnTheHostTrainTheSameModel) {
   expect_the_model_of_one_rank(run_on(2, "host"), alone);
 }
 
+// Copies beside tables whose rows move, by row or whole, in parts; a wire of 16 bits does not change copies.
+TEST_F(RankedRunOnGpus, EveryMixOfTablesGivesTheSameBytes) {
+  options_.training.micro_batch_tokens = 40;
+  run_on(3, "split");
+  const auto expected = newest_checkpoint(folder_ / "split");
+  for (const auto& [item, user] : {std::pair("copy", "split"), {"split", "copy"}, {"table", "copy"}}) {
+    options_.tables.by_name["item"].ranks = item;
+    options_.tables.by_name["user"].ranks = user;
+    const std::string name = fmt::format("{} {}", item, user);
+    run_on(3, name);
+    for (const auto& [file, bytes] : newest_checkpoint(folder_ / name))
+      EXPECT_TRUE(!file.ends_with(".safetensors") || expected.at(file) == bytes) << name << " " << file;
+  }
+  options_.tables.wire_rows = options_.tables.wire_gradients = DType::bf16;
+  EXPECT_TRUE(run_on(2, "wire").evaluation);
+  options_.tables.by_name["item"].ranks = "column";
+  EXPECT_NE(message_of<UsageError>([&] { run_on(2, "columns"); }).find("tables.item.ranks"),
+            std::string::npos);
+}
+
 TEST_F(RankedRunOnGpus, TheSameWorldSizeGivesTheSameBytesAndResumes) {
   run_on(2, "a");
   run_on(2, "b");

@@ -31,11 +31,49 @@ TEST_F(RankedRun, EveryWorldSizeTrainsTheSameModel) {
   }
 }
 
-TEST_F(RankedRun, CopiesOfTablesTrainTheSameModelAsSplitOnes) {
-  const TrainResult alone = run("alone");
-  options_.tables.ranks = TableRanks::copy;
-  const TrainResult copies = run_on(3, "copies");
-  EXPECT_NEAR(*copies.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+// Gradients of a row are added in the order of ranks, wherever that is done.
+TEST_F(RankedRun, EveryDivisionOfTablesGivesTheSameBytes) {
+  options_.sparse.kind = RowOptimizerKind::adamw;
+  options_.tables.by_name["item"].optimizer = "adagrad";
+  run_on(3, "split");
+  const auto expected = newest_checkpoint(folder_ / "split");
+  const auto expect_same = [&](const std::string& name) {
+    run_on(3, name);
+    const auto found = newest_checkpoint(folder_ / name);
+    for (const auto& [file, bytes] : expected) {
+      if (!file.ends_with(".safetensors")) continue;
+      EXPECT_EQ(found.at(file), bytes) << name << " " << file;
+    }
+  };
+  for (const auto& [word, form] : kTableRanks) {
+    options_.tables.ranks = form;
+    if (form != TableRanks::split) expect_same(std::string(word));
+  }
+  options_.tables.by_name["item"].ranks = "column";
+  options_.tables.by_name["user"].ranks = "copy";
+  expect_same("mix");
+}
+
+TEST_F(RankedRun, ResumesWithAnotherDivisionOfTables) {
+  options_.sparse.kind = RowOptimizerKind::adam;
+  const TrainResult whole = run_on(1, "whole");
+  const std::int64_t steps = options_.training.max_steps;
+  options_.training.max_steps = 0;
+  bool resumes = false;
+  int ranks = 4;
+  for (const TableRanks form :
+       {TableRanks::column, TableRanks::table, TableRanks::split, TableRanks::column}) {
+    options_.training.max_steps += steps / 4;
+    options_.tables.ranks = form;
+    options_.tables.by_name["user"].ranks = resumes ? "copy" : "column";
+    const TrainResult changed = run_on(ranks, "changed", resumes);
+    if (options_.training.max_steps == steps) {
+      EXPECT_EQ(changed.samples, whole.samples);
+      EXPECT_NEAR(*changed.evaluation->model.ne, *whole.evaluation->model.ne, 1e-5);
+    }
+    resumes = true;
+    ranks = ranks == 4 ? 3 : ranks - 1;
+  }
 }
 
 TEST_F(RankedRun, TheDivisionOfBatchesDoesNotMatter) {

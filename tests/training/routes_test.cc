@@ -15,7 +15,7 @@ TEST(Routes, GroupTheIdsByOwnerAndKnowTheirPlaces) {
     ids[i] = static_cast<std::int64_t>(i * 7) - 1;  // -1 has an owner too, and reads as zeros there
   batch.add<std::int64_t>(ids_column("empty"), {0});
   const RowOwners owners{.rank = 1, .ranks = 3};
-  add_routes(features, owners, batch);
+  add_routes(features, {owners, owners}, batch);
   const std::vector<Route> routes = routes_of(features, batch);
   ASSERT_EQ(routes.size(), 2u);
   const std::int64_t* const sent = routes[0].ids.data<std::int64_t>();

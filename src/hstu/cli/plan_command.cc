@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "hstu/training/device_choice.h"
 #include "hstu/training/memory_plan.h"
 #include "hstu/training/rank_plan.h"
+#include "hstu/training/step_estimate.h"
 
 namespace hstu {
 namespace {
@@ -16,8 +18,22 @@ struct PlanWords {
   std::vector<std::string> set;
   std::string gpu;
   int ranks = 1;
+  double link_gbs = 0, network_gbs = 50;
+  int gpus_per_host = 8;
   bool json = false;
 };
+
+// Of the GPU that is planned for; none of the host, and of a GPU that the table does not have.
+std::optional<GpuSpecs> specs_of(const PlannedDevice& device) {
+  if (device.device.is_host()) return std::nullopt;
+  return gpu_specs(device.name, fmt::format("{}.{}", device.device.major, device.device.minor));
+}
+
+Interconnect interconnect_of(const PlanWords& words, const GpuSpecs& gpu) {
+  return {.link = words.link_gbs > 0 ? words.link_gbs * 1e9 : gpu.link_bandwidth,
+          .network = words.network_gbs * 1e9,
+          .gpus_per_host = words.gpus_per_host};
+}
 
 }  // namespace
 
@@ -33,9 +49,23 @@ void add_plan_command(CLI::App& app) {
   command
       ->add_option(
           "--ranks", words->ranks,
-          "print how even the work of so many ranks will be and what they send each other; they need "
-          "not be here, the dataset must")
+          "of so many ranks: the memory of one, how they share the tables, how even their work will be and "
+          "what they send each other; they need not be here, the dataset must")
       ->check(CLI::Range(1, 1 << 20));
+  command
+      ->add_option(
+          "--link-gbs", words->link_gbs,
+          "with --ranks: GB/s each way from a GPU to others of its host; default: NVLink's or PCIe's, by "
+          "the GPU's data sheet")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option(
+          "--network-gbs", words->network_gbs,
+          "with --ranks: GB/s each way from a GPU to those of other hosts; default: 50, an adapter of 400 "
+          "Gbit/s for each GPU")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--gpus-per-host", words->gpus_per_host, "with --ranks: default: 8")
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--json", words->json, "print JSON");
   command->footer(
       "Makes a step without computing it, on the largest batch of the run, and counts its memory. A table "
@@ -45,22 +75,30 @@ void add_plan_command(CLI::App& app) {
       "hstu train refuses a run that does not fit, bounds aside.\n"
       "Example:\n"
       "  hstu plan configs/movielens-100k.toml --set data.path=dataset --set precision=bf16 --gpu h200\n"
-      "  hstu plan configs/movielens-100k.toml --set data.path=dataset --ranks 16");
+      "  hstu plan configs/movielens-100k.toml --set data.path=dataset --ranks 16\n"
+      "  hstu plan configs/movielens-100k.toml --set data.path=dataset --ranks 1024 --gpu h100 --network-gbs "
+      "25");
   command->callback([words] {
     const auto options = load_config<RunOptions>(find_config(words->config), words->set);
     check_consistency(options);
-    if (words->ranks > 1) {
-      const RankPlan plan = plan_ranks(options, words->ranks);
-      fmt::print("{}", words->json ? to_json(plan).dump(2) + "\n" : to_text(plan));
-      return;
-    }
     const PlannedDevice device =
         words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu);
-    const MemoryPlan plan = plan_memory(options, device.device);
-    if (words->json)
-      fmt::print("{}\n", to_json(plan, device).dump(2));
-    else
-      fmt::print("{}", to_text(plan, device));
+    const MemoryPlan plan = plan_memory(options, device.device, words->ranks);
+    Json json = to_json(plan, device);
+    std::string text = to_text(plan, device);
+    if (words->ranks > 1) {
+      const RankPlan of_ranks = plan_ranks(options, words->ranks);
+      json["over_ranks"] = to_json(of_ranks);
+      text += "\n" + tables_text(of_ranks, plan) + "\n" + to_text(of_ranks);
+      if (const auto gpu = specs_of(device)) {
+        const auto steps = estimate_scaling(options, *gpu, interconnect_of(*words, *gpu), words->ranks);
+        json["estimate"] = to_json(steps);
+        text += fmt::format(
+            "\nestimate for {}, the same batch on 1, 2, 4 ... ranks (docs/performance/ranks.md)\n{}",
+            device.name, to_text(steps));
+      }
+    }
+    fmt::print("{}", words->json ? json.dump(2) + "\n" : text);
   });
 }
 

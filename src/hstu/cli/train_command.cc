@@ -157,8 +157,9 @@ void print_result(const TrainResult& result) {
   tell("{}", result.warning);
 }
 
-void train_as_rank(const TrainWords& words, Communicator& comm) {
-  const TrainRequest request = request_of(words, comm);
+void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here) {
+  TrainRequest request = request_of(words, comm);
+  request.ranks_here = ranks_here;
   if (comm.rank() > 0) return follow(request, comm);
   const TrainResult result = train(request, comm);
   print_result(result);
@@ -221,7 +222,8 @@ void add_train_command(CLI::App& app) {
     std::signal(SIGTERM, request_stop);
     const Group group = enter_group(words->ranks);
     use_threads(threads_of_rank(words->threads, group));
-    as_rank(group, [&] { train_as_rank(*words, group.comm ? *group.comm : one_rank()); });
+    as_rank(group,
+            [&] { train_as_rank(*words, group.comm ? *group.comm : one_rank(), group.on_this_machine); });
   });
 }
 

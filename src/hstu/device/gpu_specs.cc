@@ -7,10 +7,10 @@
 namespace hstu {
 namespace {
 
-// TFLOP/s, GB/s, MiB, GiB and multiprocessors.
+// TFLOP/s, GB/s of the memory and of the link each way, MiB, GiB and multiprocessors.
 struct Row {
   std::string_view name, compute_capability;
-  double bf16, fp16, tf32, fp32, fp8, bandwidth;
+  double bf16, fp16, tf32, fp32, fp8, bandwidth, link;
   std::int64_t l2, memory;
   int multiprocessors;
 };
@@ -20,27 +20,27 @@ struct Row {
 // sum fp16 products in fp32 at half of their rate for sums in fp16; the former is the one that counts.
 // clang-format off
 constexpr Row kRows[] = {
-    //  name                                              capability   bf16   fp16   tf32   fp32    fp8    GB/s   L2   GiB   SMs
-    {"NVIDIA A100-PCIE-40GB",                                 "8.0",    312,   312,   156,  19.5,     0,   1555,  40,   40,  108},
-    {"NVIDIA A100-SXM4-40GB",                                 "8.0",    312,   312,   156,  19.5,     0,   1555,  40,   40,  108},
-    {"NVIDIA A100 80GB PCIe",                                 "8.0",    312,   312,   156,  19.5,     0,   1935,  40,   80,  108},
-    {"NVIDIA A100-SXM4-80GB",                                 "8.0",    312,   312,   156,  19.5,     0,   2039,  40,   80,  108},
-    {"NVIDIA A30",                                            "8.0",    165,   165,    82,  10.3,     0,    933,  24,   24,   56},
-    {"NVIDIA A10",                                            "8.6",    125,   125,  62.5,  31.2,     0,    600,   6,   24,   72},
-    {"NVIDIA GeForce RTX 3090",                               "8.6",   71.2,  71.2,  35.6,  35.6,     0,    936,   6,   24,   82},
-    {"NVIDIA GeForce RTX 4090",                               "8.9",  165.2, 165.2,  82.6,  82.6, 330.3,   1008,  72,   24,  128},
-    {"NVIDIA L4",                                             "8.9",    121,   121,    60,  30.3, 242.5,    300,  48,   24,   58},
-    {"NVIDIA L40S",                                           "8.9",  362.1, 362.1,   183,  91.6,   733,    864,  96,   48,  142},
-    {"NVIDIA H100 PCIe",                                      "9.0",  756.5, 756.5,   378,  51.2,  1513,   2039,  50,   80,  114},
-    {"NVIDIA H100 80GB HBM3",                                 "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   3352,  50,   80,  132},
-    {"NVIDIA H100 NVL",                                       "9.0",  835.5, 835.5, 417.5,    60,  1671,   3938,  60,   94,  132},
-    {"NVIDIA H200",                                           "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4800,  60,  141,  132},
-    {"NVIDIA GH200 120GB",                                    "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4000,  60,   96,  132},
-    {"NVIDIA GH200 480GB",                                    "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4000,  60,   96,  132},
-    {"NVIDIA GH200 144G HBM3e",                               "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4900,  60,  144,  132},
-    {"NVIDIA B200",                                          "10.0",   2250,  2250,  1125,    75,  4500,   7700, 126,  180,  148},
-    {"NVIDIA GeForce RTX 5090",                              "12.0",  209.5, 209.5, 104.8, 104.8,   419,   1792,  96,   32,  170},
-    {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition",    "12.0",  503.8, 503.8, 251.9,   126,  1008,   1792, 128,   96,  188},
+    //  name                                              capability   bf16   fp16   tf32   fp32    fp8    GB/s  link  L2   GiB   SMs
+    {"NVIDIA A100-PCIE-40GB",                                 "8.0",    312,   312,   156,  19.5,     0,   1555,    32,  40,   40,  108},
+    {"NVIDIA A100-SXM4-40GB",                                 "8.0",    312,   312,   156,  19.5,     0,   1555,   300,  40,   40,  108},
+    {"NVIDIA A100 80GB PCIe",                                 "8.0",    312,   312,   156,  19.5,     0,   1935,    32,  40,   80,  108},
+    {"NVIDIA A100-SXM4-80GB",                                 "8.0",    312,   312,   156,  19.5,     0,   2039,   300,  40,   80,  108},
+    {"NVIDIA A30",                                            "8.0",    165,   165,    82,  10.3,     0,    933,    32,  24,   24,   56},
+    {"NVIDIA A10",                                            "8.6",    125,   125,  62.5,  31.2,     0,    600,    32,   6,   24,   72},
+    {"NVIDIA GeForce RTX 3090",                               "8.6",   71.2,  71.2,  35.6,  35.6,     0,    936,    32,   6,   24,   82},
+    {"NVIDIA GeForce RTX 4090",                               "8.9",  165.2, 165.2,  82.6,  82.6, 330.3,   1008,    32,  72,   24,  128},
+    {"NVIDIA L4",                                             "8.9",    121,   121,    60,  30.3, 242.5,    300,    32,  48,   24,   58},
+    {"NVIDIA L40S",                                           "8.9",  362.1, 362.1,   183,  91.6,   733,    864,    32,  96,   48,  142},
+    {"NVIDIA H100 80GB HBM3",                                 "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   3352,   450,  50,   80,  132},
+    {"NVIDIA H100 PCIe",                                      "9.0",  756.5, 756.5,   378,  51.2,  1513,   2039,    64,  50,   80,  114},
+    {"NVIDIA H100 NVL",                                       "9.0",  835.5, 835.5, 417.5,    60,  1671,   3938,   300,  60,   94,  132},
+    {"NVIDIA H200",                                           "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4800,   450,  60,  141,  132},
+    {"NVIDIA GH200 120GB",                                    "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4000,   450,  60,   96,  132},
+    {"NVIDIA GH200 480GB",                                    "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4000,   450,  60,   96,  132},
+    {"NVIDIA GH200 144G HBM3e",                               "9.0",  989.4, 989.4, 494.7,  66.9,  1979,   4900,   450,  60,  144,  132},
+    {"NVIDIA B200",                                          "10.0",   2250,  2250,  1125,    75,  4500,   7700,   900, 126,  180,  148},
+    {"NVIDIA GeForce RTX 5090",                              "12.0",  209.5, 209.5, 104.8, 104.8,   419,   1792,    64,  96,   32,  170},
+    {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition",    "12.0",  503.8, 503.8, 251.9,   126,  1008,   1792,    64, 128,   96,  188},
 };
 // clang-format on
 
@@ -80,6 +80,7 @@ std::optional<GpuSpecs> gpu_specs(std::string_view name, std::string_view comput
                     .fp32 = row.fp32 * 1e12,
                     .fp8 = row.fp8 * 1e12,
                     .memory_bandwidth = row.bandwidth * 1e9,
+                    .link_bandwidth = row.link * 1e9,
                     .l2_bytes = row.l2 << 20};
   }
   return std::nullopt;

@@ -18,6 +18,7 @@ struct GpuSpecs {
   double fp32 = 0;              // outside tensor cores
   double fp8 = 0;               // 0: the tensor cores have no fp8
   double memory_bandwidth = 0;  // bytes a second
+  double link_bandwidth = 0;    // bytes a second each way to other GPUs of the host: NVLink, else PCIe
   std::int64_t l2_bytes = 0;
 };
 

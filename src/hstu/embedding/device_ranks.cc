@@ -53,15 +53,34 @@ void exchange(TableSet& tables, std::vector<Tensor>& out, const std::vector<Coun
   tables.gpus()->exchange(sends, receives, tables.stream());
 }
 
-std::vector<Tensor> new_tensors(const TableSet& tables, const std::vector<Counts>& counts, DType type,
-                                bool are_rows) {
+std::vector<Tensor> new_tensors(const TableSet& tables, const std::vector<Counts>& counts, DType type) {
   std::vector<Tensor> tensors;
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    const std::int64_t n = sum_of(counts[t]);
-    tensors.push_back(
-        Tensor::empty(are_rows ? Shape{n, tables[t].config().dim} : Shape{n}, type, tables.context()));
-  }
+  for (const Counts& of_table : counts)
+    tensors.push_back(Tensor::empty({sum_of(of_table)}, type, tables.context()));
   return tensors;
+}
+
+// The type in which rows of table t travel: those of copies do not.
+DType wire_type(const TableSet& tables, std::size_t t, DType type) {
+  return tables[t].owners().moves() ? type : DType::f32;
+}
+
+std::vector<Tensor> new_rows(const TableSet& tables, const std::vector<Counts>& counts, DType type) {
+  std::vector<Tensor> tensors;
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    tensors.push_back(Tensor::empty({sum_of(counts[t]), tables[t].config().dim}, wire_type(tables, t, type),
+                                    tables.context()));
+  return tensors;
+}
+
+// The lists of a conversion are of one type.
+void from_wires(const std::vector<WireRows>& lists, const Stream& stream) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    std::vector<WireRows> of_type;
+    for (const WireRows& list : lists)
+      if (list.wire.dtype() == type) of_type.push_back(list);
+    if (!of_type.empty()) cuda::from_wire(of_type, stream);
+  }
 }
 
 // The part of rank r in tensors whose rows are those of rank 0 first.
@@ -73,7 +92,7 @@ Tensor part_of(const Tensor& tensor, const Counts& counts, std::size_t r) {
 // Ids of one rank are distinct, those of several need not be.
 std::vector<Tensor> slots_of(TableSet& tables, const std::vector<Tensor>& ids,
                              const std::vector<Counts>& counts, RowAccess access) {
-  std::vector<Tensor> slots = new_tensors(tables, counts, DType::i64, false);
+  std::vector<Tensor> slots = new_tensors(tables, counts, DType::i64);
   const std::size_t ranks = counts.front().size();
   std::vector<Tensor> by_rank, found;
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -120,7 +139,7 @@ FetchedRows fetch_rows(TableSet& tables, std::span<const Route> routes, RowAcces
     asked.emplace_back(route.counts.begin(), route.counts.end());
   }
   const std::vector<Counts> served = exchange_counts(asked, tables.comm());
-  std::vector<Tensor> served_ids = new_tensors(tables, served, DType::i64, false);
+  std::vector<Tensor> served_ids = new_tensors(tables, served, DType::i64);
   exchange(tables, ids, asked, served_ids, served);
   const std::vector<Tensor> slots = slots_of(tables, served_ids, served, access);
 
@@ -128,14 +147,14 @@ FetchedRows fetch_rows(TableSet& tables, std::span<const Route> routes, RowAcces
   for (std::size_t t = 0; t < tables.size(); ++t) selection.tables.push_back({served_ids[t], slots[t]});
   std::vector<Tensor> out = tables.gather(selection);
   const DType type = tables.wire().rows;
-  if (type != DType::f32) {
-    std::vector<WireRows> packed;
-    for (std::size_t t = 0; t < tables.size(); ++t)
-      packed.push_back({out[t], {}, Tensor::empty(out[t].shape(), type, tables.context())});
-    cuda::to_wire(packed, tables.wire_counter(), tables.stream());
-    for (std::size_t t = 0; t < tables.size(); ++t) out[t] = packed[t].wire;
+  std::vector<WireRows> packed;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    if (wire_type(tables, t, type) == DType::f32) continue;
+    packed.push_back({out[t], {}, Tensor::empty(out[t].shape(), type, tables.context())});
+    out[t] = packed.back().wire;
   }
-  std::vector<Tensor> in = new_tensors(tables, asked, type, true);
+  if (!packed.empty()) cuda::to_wire(packed, tables.wire_counter(), tables.stream());
+  std::vector<Tensor> in = new_rows(tables, asked, type);
   exchange(tables, out, served, in, asked);
 
   FetchedRows fetched;
@@ -144,14 +163,17 @@ FetchedRows fetch_rows(TableSet& tables, std::span<const Route> routes, RowAcces
   for (std::size_t t = 0; t < tables.size(); ++t) {
     fetched.rows.push_back(Tensor::empty(in[t].shape(), DType::f32, tables.context()));
     lists.push_back({fetched.rows[t], routes[t].places, in[t]});
-    sent.tables.push_back({routes[t].places, asked[t], served[t], slots[t]});
+    sent.tables.push_back({routes[t].ids, routes[t].places, asked[t], served[t], slots[t]});
   }
-  cuda::from_wire(lists, tables.stream());
+  from_wires(lists, tables.stream());
   fetched.sent = std::make_shared<const SentRows>(std::move(sent));
   return fetched;
 }
 
-std::vector<OwnedGradients> send_gradients(TableSet& tables, const SentRows& sent,
+namespace {
+
+// Those of tables whose rows move.
+std::vector<OwnedGradients> send_to_owners(TableSet& tables, const SentRows& sent,
                                            std::span<const Tensor> gradients) {
   std::vector<Counts> asked, served;
   std::vector<Tensor> slots;
@@ -163,22 +185,49 @@ std::vector<OwnedGradients> send_gradients(TableSet& tables, const SentRows& sen
   const std::vector<Counts> out_counts = with_gradients(asked, gradients);
   const std::vector<Counts> in_counts = exchange_counts(out_counts, tables.comm());
   const DType type = tables.wire().gradients;
-  std::vector<Tensor> out = new_tensors(tables, out_counts, type, true);
-  std::vector<Tensor> in = new_tensors(tables, in_counts, type, true);
+  std::vector<Tensor> out = new_rows(tables, out_counts, type);
+  std::vector<Tensor> in = new_rows(tables, in_counts, type);
   std::vector<WireRows> lists;
   for (std::size_t t = 0; t < tables.size(); ++t)
     if (gradients[t].defined()) lists.push_back({gradients[t], sent.tables[t].places, out[t]});
-  cuda::to_wire(lists, tables.wire_counter(), tables.stream());
+  if (!lists.empty()) cuda::to_wire(lists, tables.wire_counter(), tables.stream());
   exchange(tables, out, out_counts, in, in_counts);
   if (type != DType::f32) {
     lists.clear();
     for (Tensor& of_table : in) {
+      if (of_table.dtype() == DType::f32) continue;
       lists.push_back({Tensor::empty(of_table.shape(), DType::f32, tables.context()), {}, of_table});
       of_table = lists.back().rows;
     }
-    cuda::from_wire(lists, tables.stream());
+    from_wires(lists, tables.stream());
   }
   return by_rank(slots, in, served, in_counts);
+}
+
+}  // namespace
+
+std::vector<OwnedGradients> send_gradients(TableSet& tables, const SentRows& sent,
+                                           std::span<const Tensor> gradients) {
+  std::vector<Tensor> moving(gradients.begin(), gradients.end()), copied(gradients.size());
+  RowSelection selection;
+  bool any_copies = false;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    selection.tables.push_back({sent.tables[t].ids, Tensor()});
+    if (tables[t].owners().moves()) continue;
+    std::swap(moving[t], copied[t]);
+    any_copies = true;
+  }
+  std::vector<OwnedGradients> owned = send_to_owners(tables, sent, moving);
+  if (!any_copies) return owned;
+  std::vector<OwnedGradients> of_copies = gather_gradients(tables, selection, copied);
+  for (std::size_t r = 0; r < owned.size(); ++r) {
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      if (tables[t].owners().moves()) continue;
+      owned[r].selection.tables[t] = std::move(of_copies[r].selection.tables[t]);
+      owned[r].gradients[t] = std::move(of_copies[r].gradients[t]);
+    }
+  }
+  return owned;
 }
 
 std::vector<OwnedGradients> gather_gradients(TableSet& tables, const RowSelection& selection,
@@ -194,8 +243,8 @@ std::vector<OwnedGradients> gather_gradients(TableSet& tables, const RowSelectio
     mine.emplace_back(ranks, ids[t].rows());
   }
   const std::vector<Counts> theirs = exchange_counts(mine, tables.comm());
-  std::vector<Tensor> all_ids = new_tensors(tables, theirs, DType::i64, false);
-  std::vector<Tensor> all_values = new_tensors(tables, theirs, DType::f32, true);
+  std::vector<Tensor> all_ids = new_tensors(tables, theirs, DType::i64);
+  std::vector<Tensor> all_values = new_rows(tables, theirs, DType::f32);
   std::vector<DeviceMessage> sends, receives;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     for (std::size_t r = 0; r < ranks; ++r) {

@@ -12,17 +12,17 @@
 
 namespace hstu {
 
-// The distinct ids of one table in the order in which they travel: those that rank 0 owns first.
+// The distinct ids of one table in the order in which they travel: those that are read on rank 0 first.
 struct Route {
   Tensor ids;                            // (n) i64, on the GPU
   Tensor places;                         // (n) i32, on the GPU: where each is among the ids of the batch
-  std::span<const std::int64_t> counts;  // (ranks) ids that each rank owns
+  std::span<const std::int64_t> counts;  // (ranks) ids that are read on each rank
 };
 
 // What the gradients of a part need of its lookup.
 struct SentRows {
   struct OfTable {
-    Tensor places;                     // of the Route, which must outlive it
+    Tensor ids, places;                // of the Route, which must outlive it
     std::vector<std::int64_t> asked;   // (ranks) rows that this rank reads
     std::vector<std::int64_t> served;  // (ranks) rows that each rank reads here
     Tensor slots;                      // (sum of served) i64, those of rank 0 first
@@ -30,7 +30,7 @@ struct SentRows {
   std::vector<OfTable> tables;
 };
 
-// Split tables. The rows of the routes' ids in the order of the batch: (n_t, D) f32, one tensor per table, as
+// The rows of the routes' ids in the order of the batch: (n_t, D) f32, one tensor per table, as
 // their owners have them. RowAccess::train creates missing rows there.
 struct FetchedRows {
   std::vector<Tensor> rows;
@@ -45,7 +45,7 @@ struct OwnedGradients {
 };
 
 // Sends the gradients of fetched rows, one tensor per table (undefined: none), to the rows' owners. Gives
-// what the ranks sent to this one, one element per rank.
+// what the ranks sent to this one, one element per rank. Those of copies go to every rank.
 std::vector<OwnedGradients> send_gradients(TableSet& tables, const SentRows& sent,
                                            std::span<const Tensor> gradients);
 

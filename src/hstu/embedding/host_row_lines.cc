@@ -19,7 +19,7 @@ class HostRowLines final : public RowLines {
   void begin(std::span<const std::int64_t> lines, std::span<const std::int64_t> ids) override {
     for_rows(lines.size(), rows_.width(), [&](std::size_t i) {
       float* const row = rows_.row(lines[i]);
-      initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, shape_.dim, row);
+      initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, shape_.dim, row, shape_.first_column);
       std::fill_n(row + shape_.dim, shape_.state_width, 0.0f);
     });
   }
@@ -47,7 +47,7 @@ class HostRowLines final : public RowLines {
       if (lines[i] >= 0)
         std::copy_n(rows_.row(lines[i]), shape_.dim, to);
       else if (lines[i] == RowStore::kAbsent)
-        initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, shape_.dim, to);
+        initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, shape_.dim, to, shape_.first_column);
       else
         std::fill_n(to, shape_.dim, 0.0f);
     });

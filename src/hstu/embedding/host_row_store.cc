@@ -18,7 +18,7 @@ void HostRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t*
                     for (std::int64_t i = begin; i < end; ++i) {
                       const std::int64_t slot = created[static_cast<std::size_t>(i)];
                       initial_row(shape_.key, directory_.row(slot).id, shape_.initial, shape_.bound,
-                                  shape_.dim, values_.row(slot));
+                                  shape_.dim, values_.row(slot), shape_.first_column);
                       if (shape_.state_width > 0) std::fill_n(state_.row(slot), shape_.state_width, 0.0f);
                     }
                   });
@@ -34,7 +34,8 @@ void HostRowStore::gather(std::span<const std::int64_t> ids, std::span<const std
                       if (slot == kNull)
                         std::fill_n(out + i * dim, dim, 0.0f);
                       else if (slot == kAbsent)
-                        initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, dim, out + i * dim);
+                        initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, dim, out + i * dim,
+                                    shape_.first_column);
                       else
                         std::copy_n(values_.row(slot), dim, out + i * dim);
                     }

@@ -9,12 +9,12 @@
 namespace hstu {
 namespace {
 
-void uniform_row(std::uint64_t key, std::int64_t id, float bound, std::int64_t dim, float* out) {
-  for (std::int64_t column = 0; column < dim; column += 4) {
+void uniform_row(std::uint64_t key, std::int64_t id, float bound, std::int64_t first, std::int64_t end,
+                 float* out) {
+  for (std::int64_t column = first; column < end;) {
     const Philox4 bits = philox(key, static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(column / 4));
-    const std::int64_t words = std::min<std::int64_t>(4, dim - column);
-    for (std::int64_t w = 0; w < words; ++w)
-      out[column + w] = (2.0f * to_unit_float(bits[static_cast<std::size_t>(w)]) - 1.0f) * bound;
+    for (const std::int64_t next = std::min(column / 4 * 4 + 4, end); column < next; ++column)
+      *out++ = (2.0f * to_unit_float(bits[static_cast<std::size_t>(column % 4)]) - 1.0f) * bound;
   }
 }
 
@@ -24,14 +24,14 @@ double standard_normal(std::uint64_t key, std::int64_t id, std::uint64_t counter
   return std::sqrt(-2.0 * std::log(1.0 - u)) * std::cos(2.0 * std::numbers::pi * v);
 }
 
-void normal_row(std::uint64_t key, std::int64_t id, const InitialValue& initial, std::int64_t dim,
-                float* out) {
-  for (std::int64_t column = 0; column < dim; ++column) {
+void normal_row(std::uint64_t key, std::int64_t id, const InitialValue& initial, std::int64_t first,
+                std::int64_t end, float* out) {
+  for (std::int64_t column = first; column < end; ++column) {
     auto counter = static_cast<std::uint64_t>(column);
     double z = standard_normal(key, id, counter);
     while (initial.kind == InitialKind::truncated_normal && std::abs(z) > 2.0)
       z = standard_normal(key, id, counter += std::uint64_t{1} << 32);
-    out[column] = static_cast<float>(initial.mean + initial.deviation * z);
+    *out++ = static_cast<float>(initial.mean + initial.deviation * z);
   }
 }
 
@@ -50,14 +50,14 @@ float initial_bound(const InitialValue& initial, std::int64_t rows, std::int64_t
 }
 
 void initial_row(std::uint64_t key, std::int64_t id, const InitialValue& initial, float bound,
-                 std::int64_t dim, float* out) {
+                 std::int64_t dim, float* out, std::int64_t first_column) {
   switch (initial.kind) {
     case InitialKind::uniform:
     case InitialKind::xavier:
-      return uniform_row(key, id, bound, dim, out);
+      return uniform_row(key, id, bound, first_column, first_column + dim, out);
     case InitialKind::normal:
     case InitialKind::truncated_normal:
-      return normal_row(key, id, initial, dim, out);
+      return normal_row(key, id, initial, first_column, first_column + dim, out);
     case InitialKind::constant:
       std::fill_n(out, dim, static_cast<float>(initial.value));
   }

@@ -29,11 +29,11 @@ struct InitialValue {
 // networks", AISTATS 2010). 0 for the other kinds.
 float initial_bound(const InitialValue& initial, std::int64_t rows, std::int64_t dim);
 
-// out (dim): uniform and xavier: on [-bound, bound), columns 4k .. 4k+3 are the four words of philox(key, id,
-// k). normal: column c from the first two words of philox(key, id, c) (Box-Muller). truncated_normal: the
-// same, and while it is more than two deviations from the mean, from philox(key, id, c + n 2^32) for n = 1,
-// 2, ...
+// out (dim): columns first_column .. first_column + dim - 1 of the row. uniform and xavier: on [-bound,
+// bound), columns 4k .. 4k+3 are the four words of philox(key, id, k). normal: column c from the first two
+// words of philox(key, id, c) (Box-Muller). truncated_normal: the same, and while it is more than two
+// deviations from the mean, from philox(key, id, c + n 2^32) for n = 1, 2, ...
 void initial_row(std::uint64_t key, std::int64_t id, const InitialValue& initial, float bound,
-                 std::int64_t dim, float* out);
+                 std::int64_t dim, float* out, std::int64_t first_column = 0);
 
 }  // namespace hstu

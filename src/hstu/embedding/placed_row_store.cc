@@ -165,7 +165,7 @@ void PlacedRowStore::read(std::span<const std::int64_t> slots, float* values, fl
     if (cache_->line_of(slots[i]) == RowCache::kNowhere) {
       begun.assign(static_cast<std::size_t>(width()), 0.0f);
       initial_row(shape_.key, directory_.row(slots[i]).id, shape_.initial, shape_.bound, shape_.dim,
-                  begun.data());
+                  begun.data(), shape_.first_column);
       row = begun.data();
     } else {
       row = below_.row(slots[i]);

@@ -45,13 +45,8 @@ void RowGradients::merge(Communicator& comm) {
     return;
   }
   std::vector<RowsById> rows;
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    rows.push_back(rows_of(t));
-    if (tables_.is_split()) continue;
-    rows[t].ids = comm.all_gather(std::span<const std::int64_t>(rows[t].ids));
-    rows[t].values = comm.all_gather(std::span<const float>(rows[t].values));
-  }
-  if (tables_.is_split()) rows = send_to_owners(tables_, rows);
+  for (std::size_t t = 0; t < tables_.size(); ++t) rows.push_back(rows_of(t));
+  if (comm.size() > 1) rows = send_to_owners(tables_, rows);
   Part sums;
   for (std::size_t t = 0; t < tables_.size(); ++t) add_sums(t, rows[t], sums);
   parts_.clear();
@@ -68,7 +63,7 @@ RowsById RowGradients::rows_of(std::size_t t) const {
     rows.ids.insert(rows.ids.end(), name, name + names.size());
     rows.values.insert(rows.values.end(), values, values + part.gradients[t].size());
   }
-  if (!tables_.is_split() || parts_.size() <= 1) return rows;
+  if (tables_.comm().size() == 1 || parts_.size() <= 1) return rows;
   // A row travels once, however many parts have it.
   const UniqueIds distinct = unique(rows.ids);
   const std::int64_t dim = tables_[t].config().dim;
@@ -85,7 +80,7 @@ void RowGradients::add_sums(std::size_t t, const RowsById& rows, Part& sums) con
   }
   const UniqueIds distinct = unique(rows.ids);
   const auto n = static_cast<std::int64_t>(distinct.ids.size());
-  const std::int64_t dim = tables_[t].config().dim;
+  const std::int64_t dim = tables_[t].width();
   Tensor values = Tensor::empty({n, dim}, DType::f32), slots = Tensor::empty({n}, DType::i64);
   sum_by_row(distinct, rows.values.data(), dim, values.mutable_data<float>());
   tables_[t].find_slots(distinct.ids, RowAccess::train, slots.mutable_data<std::int64_t>());

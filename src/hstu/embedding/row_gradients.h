@@ -8,7 +8,7 @@
 
 #include "hstu/comm/communicator.h"
 #include "hstu/embedding/device_ranks.h"
-#include "hstu/embedding/split_rows.h"
+#include "hstu/embedding/shared_rows.h"
 #include "hstu/embedding/table_set.h"
 
 namespace hstu {
@@ -23,9 +23,8 @@ class RowGradients {
   // call it together, and the gradients travel to the ranks that have the rows.
   void add(RowSelection selection, std::vector<Tensor> gradients);
 
-  // Sums by row over all parts and ranks, in an order that depends on nothing else. Tables that every rank
-  // has: all get all sums, with the same bits. Split tables: each rank gets the sums of its rows. Does not
-  // change a single part on one rank.
+  // Sums by row over all parts and ranks, in an order that depends on nothing else. Each rank gets the sums
+  // of what it has of the rows; copies get the same bits. Does not change a single part on one rank.
   void merge(Communicator& comm);
 
   // After merge(): updates every row that has a gradient once. Copies of all ranks remain equal.

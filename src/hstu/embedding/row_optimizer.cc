@@ -58,19 +58,19 @@ void update_adam(const RowOptimizer& optimizer, double lr, std::int64_t dim, con
 
 }  // namespace
 
-std::int64_t RowOptimizer::state_width(std::int64_t dim) const {
+RowOptimizer::StateShape RowOptimizer::state_shape() const {
   switch (kind) {
     case RowOptimizerKind::rowwise_adagrad:
-      return 1;
+      return {.by_row = 1};
     case RowOptimizerKind::sgd:
-      return 0;
+      return {};
     case RowOptimizerKind::adagrad:
-      return dim;
+      return {.by_column = 1};
     case RowOptimizerKind::adam:
     case RowOptimizerKind::adamw:
-      return 2 * dim + 1;
+      return {.by_column = 2, .by_row = 1};
   }
-  return 0;
+  return {};
 }
 
 void RowOptimizer::update(double learning_rate, std::int64_t dim, const float* gradient, float* row,

@@ -31,7 +31,15 @@ struct RowOptimizer {
   //   sgd              0
   //   adam, adamw      2 dim + 1    m (dim), v (dim), t (updates of this row; a float counts exactly to 2^24,
   //                                 where the bias corrections are already 1)
-  std::int64_t state_width(std::int64_t dim) const;
+  std::int64_t state_width(std::int64_t dim) const {
+    return state_shape().by_column * dim + state_shape().by_row;
+  }
+  // The state is so many floats for each column, all those of one kind together, and then so many for the
+  // row.
+  struct StateShape {
+    std::int64_t by_column = 0, by_row = 0;
+  };
+  StateShape state_shape() const;
 
   // Updates `row` (dim) by its merged `gradient` (dim):
   //   rowwise_adagrad  M += mean(g^2); w -= lr / (sqrt(M) + eps) g

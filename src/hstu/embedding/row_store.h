@@ -20,6 +20,7 @@ struct RowShape {
   std::uint64_t key = 0;         // of the initial values (initial_value.h)
   float bound = 0;
   InitialValue initial = {};
+  std::int64_t first_column = 0;  // of the D values in the whole row, for the initial values
 };
 
 class RowDirectory;

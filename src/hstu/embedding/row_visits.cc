@@ -25,9 +25,9 @@ void RowVisits::add(std::size_t t, std::span<const std::int64_t> ids,
   visits.occurrences.insert(visits.occurrences.end(), occurrences.begin(), occurrences.end());
 }
 
-RowVisits::Visits RowVisits::of_all_ranks(Visits mine, Communicator& comm) const {
+RowVisits::Visits RowVisits::of_all_ranks(const RowOwners& owners, Visits mine, Communicator& comm) {
   if (comm.size() == 1) return mine;
-  if (!tables_.is_split()) {
+  if (!owners.by_row()) {
     return {comm.all_gather(std::span<const std::int64_t>(mine.ids)),
             comm.all_gather(std::span<const std::int64_t>(mine.occurrences)),
             {},
@@ -35,7 +35,7 @@ RowVisits::Visits RowVisits::of_all_ranks(Visits mine, Communicator& comm) const
   }
   std::vector<std::vector<std::int64_t>> by_owner(static_cast<std::size_t>(comm.size()));
   for (std::size_t i = 0; i < mine.ids.size(); ++i) {
-    auto& to = by_owner[static_cast<std::size_t>(tables_.owners().owner(mine.ids[i]))];
+    auto& to = by_owner[static_cast<std::size_t>(owners.owner(mine.ids[i]))];
     to.push_back(mine.ids[i]);
     to.push_back(mine.occurrences[i]);
   }
@@ -62,7 +62,7 @@ void RowVisits::end_step(Communicator& comm, std::int64_t time) {
     EmbeddingTable& table = tables_[t];
     RowKeeper* const keeper = table.keeper();
     if (keeper == nullptr) continue;
-    Visits visits = of_all_ranks(std::exchange(mine_[t], {}), comm);
+    Visits visits = of_all_ranks(table.owners(), std::exchange(mine_[t], {}), comm);
     if (!visits.is_distinct) {
       const UniqueIds distinct = unique(visits.ids);
       std::vector<std::int64_t> sums(distinct.ids.size(), 0);
@@ -77,15 +77,15 @@ void RowVisits::end_step(Communicator& comm, std::int64_t time) {
   }
 }
 
-void RowVisits::shrink(EmbeddingTable& table, Communicator& comm) const {
+void RowVisits::shrink(EmbeddingTable& table, Communicator& comm) {
   RowKeeper& keeper = *table.keeper();
   const std::int64_t capacity = keeper.limits().capacity;
   if (capacity == 0) return;
-  const bool split = tables_.is_split();
-  const std::int64_t excess = (split ? comm.sum(table.rows_alive()) : table.rows_alive()) - capacity;
+  const bool by_row = table.owners().by_row();
+  const std::int64_t excess = (by_row ? comm.sum(table.rows_alive()) : table.rows_alive()) - capacity;
   if (excess <= 0) return;
-  const std::vector<RowKeeper::Leaving> mine = keeper.first_to_leave(excess, split);
-  if (!split) return keeper.drop(static_cast<std::int64_t>(mine.size()));
+  const std::vector<RowKeeper::Leaving> mine = keeper.first_to_leave(excess, by_row);
+  if (!by_row) return keeper.drop(static_cast<std::int64_t>(mine.size()));
   std::vector<RowKeeper::Leaving> all = comm.all_gather(std::span<const RowKeeper::Leaving>(mine));
   if (all.empty()) return;
   const auto last = all.begin() + std::min(excess, static_cast<std::int64_t>(all.size())) - 1;

@@ -25,7 +25,7 @@ class RowVisits {
 
   // After the rows are updated: counts the visits of all ranks, gives waiting ids their rows, and removes the
   // rows that are beyond the limits. `time`: the latest event time of this rank's samples, in seconds. All
-  // ranks call it together. Split tables and copies keep the same rows for any number of ranks.
+  // ranks call it together. A table keeps the same rows for any number of ranks, however they share it.
   void end_step(Communicator& comm, std::int64_t time);
 
  private:
@@ -33,8 +33,8 @@ class RowVisits {
     std::vector<std::int64_t> ids, occurrences, slots;
     bool is_distinct = true;  // else an id occurs once for each part and rank
   };
-  Visits of_all_ranks(Visits mine, Communicator& comm) const;
-  void shrink(EmbeddingTable& table, Communicator& comm) const;
+  static Visits of_all_ranks(const RowOwners& owners, Visits mine, Communicator& comm);
+  static void shrink(EmbeddingTable& table, Communicator& comm);
 
   TableSet& tables_;
   std::vector<Visits> mine_;  // by table

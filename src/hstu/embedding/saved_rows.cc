@@ -80,7 +80,7 @@ std::vector<T> to_rank_0(std::span<const T> mine, Communicator& comm) {
   return comm.all_to_all(mine, counts);
 }
 
-// One rank's part of a split table.
+// What one rank has of a table: some rows, or some columns of all of them.
 class PartOfTable {
  public:
   PartOfTable(const EmbeddingTable& table, RowsToSave which)
@@ -94,25 +94,28 @@ class PartOfTable {
     const bool state = question.kind == Question::state;
     const Places mine = asked_for(question);
     std::vector<float> values(mine.size() *
-                              static_cast<std::size_t>(state ? table_.state_width() : table_.config().dim));
+                              static_cast<std::size_t>(state ? table_.stored_state_width() : table_.width()));
     read_places(table_, mine, state, values.data());
     return to_rank_0(std::span<const float>(values), comm);
   }
   std::vector<std::int64_t> send_history(const Question& question, Communicator& comm) const {
-    const std::vector<std::int64_t> mine = history_of(table_, asked_for(question));
+    std::vector<std::int64_t> mine;
+    if (table_.owners().speaks()) mine = history_of(table_, asked_for(question));
     return to_rank_0(std::span<const std::int64_t>(mine), comm);
   }
   // Pairs of an id and its count.
   std::vector<std::int64_t> send_waiting(Communicator& comm) const {
     const WaitingIds::List list = table_.keeper()->waiting().by_id();
     std::vector<std::int64_t> mine;
-    for (std::size_t i = 0; i < list.ids.size(); ++i) mine.insert(mine.end(), {list.ids[i], list.counts[i]});
+    for (std::size_t i = 0; i < list.ids.size() && table_.owners().speaks(); ++i)
+      mine.insert(mine.end(), {list.ids[i], list.counts[i]});
     return to_rank_0(std::span<const std::int64_t>(mine), comm);
   }
 
  private:
-  static std::vector<std::int64_t> send_ids_of(Places places, Communicator& comm) {
-    const std::vector<std::int64_t> mine = ids_of(places);
+  std::vector<std::int64_t> send_ids_of(Places places, Communicator& comm) const {
+    const std::vector<std::int64_t> mine =
+        table_.owners().speaks() ? ids_of(places) : std::vector<std::int64_t>();
     return to_rank_0(std::span<const std::int64_t>(mine), comm);
   }
   Places asked_for(const Question& question) const {
@@ -127,10 +130,10 @@ class PartOfTable {
   std::vector<EmbeddingTable::Place> places_;
 };
 
-// Rank 0's view.
-class SplitTable final : public SavedRows {
+// Rank 0's view of a table whose rows move.
+class SharedTable final : public SavedRows {
  public:
-  SplitTable(const TableSet& tables, std::size_t t, RowsToSave which)
+  SharedTable(const TableSet& tables, std::size_t t, RowsToSave which)
       : tables_(tables),
         t_(t),
         mine_(
@@ -154,6 +157,7 @@ class SplitTable final : public SavedRows {
     ask(question);
     const std::vector<float> values = mine_.send_rows(question, tables_.comm());
     const EmbeddingTable& table = tables_[t_];
+    if (table.owners().by_column()) return join_columns(values, count, state, out);
     const auto width = static_cast<std::size_t>(state ? table.state_width() : table.config().dim);
     require(values.size() == count * width, "table {}: expected {} values, found {}", table.config().name,
             count * width, values.size());
@@ -181,15 +185,36 @@ class SplitTable final : public SavedRows {
   }
   RowCounts counts() override {
     ask({Question::counts, static_cast<std::int64_t>(t_)});
-    return sum_over_ranks(tables_[t_].keeper()->counts(), tables_.comm());
+    return counts_of_all_ranks(tables_[t_], tables_.comm());
   }
 
  private:
+  // From rank by rank, each of which has some columns of every row.
+  void join_columns(const std::vector<float>& values, std::size_t count, bool state, float* out) const {
+    const EmbeddingTable& table = tables_[t_];
+    const std::int64_t dim = table.config().dim;
+    const RowOptimizer::StateShape shape =
+        state ? table.optimizer().state_shape() : RowOptimizer::StateShape{.by_column = 1};
+    const float* from = values.data();
+    for (int r = 0; r < table.owners().ranks; ++r) {
+      const std::int64_t first = table.owners().first_column(r, dim),
+                         columns = table.owners().columns(r, dim);
+      for (std::size_t i = 0; i < count; ++i) {
+        float* const row = out + static_cast<std::int64_t>(i) * (shape.by_column * dim + shape.by_row);
+        for (std::int64_t b = 0; b < shape.by_column; ++b, from += columns)
+          std::copy_n(from, columns, row + b * dim + first);
+        std::copy_n(from, shape.by_row, row + shape.by_column * dim);  // the same on every rank
+        from += shape.by_row;
+      }
+    }
+    require(from == values.data() + values.size(), "table {}: expected {} values, found {}",
+            table.config().name, from - values.data(), values.size());
+  }
   // From rank by rank, each by ascending id: the k-th row of a rank is that of the k-th id that it owns.
   template <typename T>
   void in_order_of_ids(const std::vector<T>& values, std::size_t first, std::size_t count, std::size_t width,
                        T* out) const {
-    std::vector<std::size_t> next(static_cast<std::size_t>(tables_.owners().ranks), 0);
+    std::vector<std::size_t> next(static_cast<std::size_t>(tables_.comm().size()), 0);
     for (std::size_t i = 0; i < count; ++i) ++next[owner(first + i)];
     std::size_t begin = 0;
     for (std::size_t& of_rank : next) begin += std::exchange(of_rank, begin);
@@ -197,7 +222,10 @@ class SplitTable final : public SavedRows {
       std::copy_n(values.data() + next[owner(first + i)]++ * width, width, out + i * width);
   }
   void ask(const Question& question) const { asked(question, tables_.comm()); }
-  std::size_t owner(std::size_t i) const { return static_cast<std::size_t>(tables_.owners().owner(ids_[i])); }
+  std::size_t owner(std::size_t i) const {
+    const RowOwners& owners = tables_[t_].owners();
+    return owners.by_row() ? static_cast<std::size_t>(owners.owner(ids_[i])) : 0;
+  }
 
   const TableSet& tables_;
   std::size_t t_;
@@ -207,7 +235,10 @@ class SplitTable final : public SavedRows {
 
 }  // namespace
 
-RowCounts sum_over_ranks(RowCounts counts, Communicator& comm) {
+RowCounts counts_of_all_ranks(const EmbeddingTable& table, Communicator& comm) {
+  RowCounts counts = table.keeper()->counts();
+  if (!table.owners().moves()) return counts;
+  if (!table.owners().speaks()) counts = {};
   std::array<std::int64_t*, 7> all{&counts.inserted, &counts.admitted, &counts.refused, &counts.evicted,
                                    &counts.expired,  &counts.hits,     &counts.misses};
   std::array<std::int64_t, 7> sums{};
@@ -218,12 +249,12 @@ RowCounts sum_over_ranks(RowCounts counts, Communicator& comm) {
 }
 
 std::unique_ptr<SavedRows> saved_rows(const TableSet& tables, std::size_t t, RowsToSave which) {
-  if (tables.is_split()) return std::make_unique<SplitTable>(tables, t, which);
+  if (tables[t].owners().moves()) return std::make_unique<SharedTable>(tables, t, which);
   return std::make_unique<WholeTable>(tables[t], which);
 }
 
 void serve_rows(TableSet& tables) {
-  if (!tables.is_split()) return;
+  if (!tables.moves_rows()) return;
   std::unique_ptr<PartOfTable> part;
   Communicator& comm = tables.comm();
   Question q = asked({}, comm);
@@ -232,7 +263,7 @@ void serve_rows(TableSet& tables) {
     if (q.kind == Question::rows || q.kind == Question::state) part->send_rows(q, comm);
     if (q.kind == Question::history) part->send_history(q, comm);
     if (q.kind == Question::waiting) part->send_waiting(comm);
-    if (q.kind == Question::counts) sum_over_ranks(table.keeper()->counts(), comm);
+    if (q.kind == Question::counts) counts_of_all_ranks(table, comm);
     if (q.kind == Question::all_ids) part->send_all_ids(comm);
     if (q.kind != Question::ids) continue;
     part = std::make_unique<PartOfTable>(table, static_cast<RowsToSave>(q.low));
@@ -243,7 +274,7 @@ void serve_rows(TableSet& tables) {
 
 ServedRows::~ServedRows() {
   if (begins_changes_) tables_.begin_changes();
-  if (!tables_.is_split()) return;
+  if (!tables_.moves_rows()) return;
   try {
     asked({.low = begins_changes_ ? 1 : 0}, tables_.comm());
   } catch (const Error&) {  // a rank has ended: the next collective reports it

@@ -28,14 +28,14 @@ class SavedRows {
 };
 
 // Of table t: all rows, or those of EmbeddingTable::changed_by_id(). The table must not change while it is
-// read. Split tables: rank 0 calls this, and every other rank is in serve_rows(), which ends with the
-// ServedRows of rank 0.
+// read. Tables whose rows move: rank 0 calls this, and every other rank is in serve_rows(), which ends with
+// the ServedRows of rank 0.
 enum class RowsToSave : std::int64_t { all, changed };
 std::unique_ptr<SavedRows> saved_rows(const TableSet& tables, std::size_t t, RowsToSave which);
 void serve_rows(TableSet& tables);
 
-// All ranks call it together.
-RowCounts sum_over_ranks(RowCounts counts, Communicator& comm);
+// Of a table with limits. All ranks call it together.
+RowCounts counts_of_all_ranks(const EmbeddingTable& table, Communicator& comm);
 
 // Ends serve_rows() on the other ranks when it is destroyed, also after an error.
 class ServedRows {

@@ -32,9 +32,8 @@ void check_config(const TableConfig& config, const RowOptimizer& optimizer) {
   }
 }
 
-void append_row(const float* rows, std::size_t row, std::int64_t width, std::vector<float>& to) {
-  const float* const from = rows + row * static_cast<std::size_t>(width);
-  to.insert(to.end(), from, from + width);
+void append(const float* row, std::int64_t first, std::int64_t count, std::vector<float>& to) {
+  to.insert(to.end(), row + first, row + first + count);
 }
 
 std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
@@ -51,17 +50,30 @@ EmbeddingTable::EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::
                                const Context& where)
     : config_((check_config(config, optimizer), std::move(config))),
       optimizer_(optimizer),
-      key_(derive_key(seed, "table:" + config_.name)) {
+      key_(derive_key(seed, "table:" + config_.name)),
+      where_(where) {
   if (config_.optimizer) optimizer_.kind = *config_.optimizer;
+  make_rows();
+}
+
+void EmbeddingTable::make_rows() {
+  keeper_.reset();
   const RowShape shape{.rows = config_.rows,
-                       .dim = config_.dim,
-                       .state_width = state_width(),
+                       .dim = width(),
+                       .state_width = stored_state_width(),
                        .key = key_,
                        .bound = initial_bound(config_.initial, config_.rows, config_.dim),
-                       .initial = config_.initial};
-  store_ = make_store(config_, shape, where);
+                       .initial = config_.initial,
+                       .first_column = owners_.first_column(owners_.rank, config_.dim)};
+  store_ = make_store(config_, shape, where_);
   placed_ = dynamic_cast<PlacedRowStore*>(store_.get());
   if (config_.limits.any()) keeper_ = std::make_unique<RowKeeper>(*store_, config_.limits);
+}
+
+void EmbeddingTable::share(const RowOwners& owners) {
+  require(rows_alive() == 0, "table \"{}\": expected no rows", config_.name);
+  owners_ = owners;
+  if (owners_.by_column()) make_rows();
 }
 
 void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots) {
@@ -100,14 +112,20 @@ void EmbeddingTable::restore(std::span<const std::int64_t> ids, const float* val
           "table \"{}\": expected ascending ids from 0 to {}, found id {} at row {}", config_.name,
           config_.rows - 1, ids[i], i);
   }
-  if (owners_.ranks == 1) return store_->import_rows(ids, values, state);
+  if (!owners_.moves()) return store_->import_rows(ids, values, state);
+  const std::int64_t first = owners_.first_column(owners_.rank, config_.dim);
   std::vector<std::int64_t> owned;
   std::vector<float> owned_values, owned_state;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!owners_.owns(ids[i])) continue;
     owned.push_back(ids[i]);
-    append_row(values, i, config_.dim, owned_values);
-    if (state != nullptr) append_row(state, i, state_width(), owned_state);
+    append(values + i * static_cast<std::size_t>(config_.dim), first, width(), owned_values);
+    if (state == nullptr) continue;
+    const float* const from = state + i * static_cast<std::size_t>(state_width());
+    const RowOptimizer::StateShape shape = optimizer_.state_shape();
+    for (std::int64_t b = 0; b < shape.by_column; ++b)
+      append(from + b * config_.dim, first, width(), owned_state);
+    append(from, shape.by_column * config_.dim, shape.by_row, owned_state);
   }
   store_->import_rows(owned, owned_values.data(), state != nullptr ? owned_state.data() : nullptr);
 }
@@ -139,7 +157,7 @@ void EmbeddingTable::restore_history(const RowKeeper::State& state, std::span<co
     their_counts.push_back(waiting_counts[i]);
   }
   RowKeeper::State mine = state;
-  if (owners_.rank != 0) mine.counts = {};  // those of a split table are added up
+  if (owners_.by_row() && owners_.rank != 0) mine.counts = {};  // they will be added up
   keeper_->restore(mine, slots(owned, RowAccess::read), their_seen, their_scores, waiting, their_counts);
 }
 

@@ -24,6 +24,7 @@ struct TableConfig {
   RowLimits limits = {};
   InitialValue initial = {};
   std::optional<RowOptimizerKind> optimizer = {};  // empty: that of the other tables
+  TableRanks ranks = TableRanks::automatic;        // how several ranks share it
   // 0: every row is in the memory of the tables. Else all rows are in host memory, and a cache there has
   // room for so many.
   std::int64_t cache_rows = 0;
@@ -67,6 +68,10 @@ class EmbeddingTable {
   const RowOptimizer& optimizer() const { return optimizer_; }
   std::uint64_t key() const { return key_; }  // of the initial values
   std::int64_t state_width() const { return optimizer_.state_width(config_.dim); }
+  // Columns of a row, and floats of its state, that are here: all of them, unless ranks share the columns. A
+  // row below is then one of width() values.
+  std::int64_t width() const { return owners_.columns(owners_.rank, config_.dim); }
+  std::int64_t stored_state_width() const { return optimizer_.state_width(width()); }
   std::int64_t rows_alive() const { return store_->rows(); }
   // Memory taken by rows, state, index and waiting ids.
   std::int64_t bytes() const { return store_->bytes() + (keeper_ ? keeper_->bytes() : 0); }
@@ -77,11 +82,11 @@ class EmbeddingTable {
   // Those that were created, updated or visited after the last begin_changes(); all, before the first one.
   std::vector<Place> changed_by_id() const { return store_->changed_by_id(changes_); }
   void begin_changes() { changes_ = store_->begin_changes(); }
-  // values (n, D) and state (n, state_width) of the rows at `places` (n); null: not asked for.
+  // values (n, width()) and state (n, stored_state_width()) of the rows at `places` (n); null: not asked for.
   void read(std::span<const Place> places, float* values, float* state) const;
 
-  // Adds rows: ids (n) strictly ascending, without rows so far, values (n, D), state (n, state_width);
-  // without those that other ranks own. Throws Error if ids are out of order or outside [0, V).
+  // Adds rows: ids (n) strictly ascending, without rows so far, whole ones: values (n, D), state (n,
+  // state_width); without what other ranks own. Throws Error if ids are out of order or outside [0, V).
   void restore(std::span<const std::int64_t> ids, const float* values, const float* state);
 
   // Of a table with limits, else null. The end of a step is in row_visits.h.
@@ -96,8 +101,9 @@ class EmbeddingTable {
                        std::span<const std::int64_t> waiting_ids,
                        std::span<const std::int64_t> waiting_counts);
 
-  // The rows are split over ranks, and this is the part of one. All rows, without it.
-  void set_owners(const RowOwners& owners) { owners_ = owners; }
+  // Before the first row: ranks share the table, and this is the part of one. Everything, without it.
+  void share(const RowOwners& owners);
+  const RowOwners& owners() const { return owners_; }
 
   RowStore& store() { return *store_; }
   // The store of a table whose rows the host places on a device (placed_row_store.h); else null.
@@ -105,9 +111,12 @@ class EmbeddingTable {
   const PlacedRowStore* placed() const { return placed_; }
 
  private:
+  void make_rows();
+
   TableConfig config_;
   RowOptimizer optimizer_;
   std::uint64_t key_;
+  Context where_;
   RowOwners owners_;
   std::int64_t changes_ = -1;  // of RowStore::begin_changes()
   std::unique_ptr<RowStore> store_;

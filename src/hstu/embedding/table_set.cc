@@ -28,26 +28,36 @@ TableSet::TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimiz
   }
 }
 
-void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, bool split, WireTypes wire) {
-  require(comm.size() > 1 && rows_alive() == 0, "expected several ranks and no rows");
+void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, std::span<const RowOwners> owners,
+                          WireTypes wire) {
+  require(comm.size() > 1 && rows_alive() == 0 && owners.size() == size(),
+          "expected several ranks, no rows and the owners of {} tables", size());
   require(device().is_host() == (gpus == nullptr),
           "expected a transport between GPUs for rows on GPUs alone");
-  for (const auto& table : tables_) {
-    if (!device().is_host() && table->placed() != nullptr) {
+  for (std::size_t t = 0; t < size() && !device().is_host(); ++t) {
+    const std::string& name = tables_[t]->config().name;
+    if (tables_[t]->placed() != nullptr) {
       fail_usage(
           "tables.{}: limits and caches in the memory of several GPUs are not possible yet: set tables.place "
           "= "
           "\"host\", or train on one GPU",
-          table->config().name);
+          name);
     }
+    if (owners[t].by_column())
+      fail_usage(
+          "tables.{}.ranks = \"column\" is not possible in the memory of GPUs yet: set it to \"split\", or "
+          "tables.place = \"host\"",
+          name);
   }
   comm_ = &comm;
   gpus_ = gpus;
   wire_ = wire;
   beyond_wire_ = Tensor::zeros({1}, DType::i64, where_);
-  if (!split) return;
-  owners_ = {comm.rank(), comm.size()};
-  for (const auto& table : tables_) table->set_owners(owners_);
+  for (std::size_t t = 0; t < size(); ++t) tables_[t]->share(owners[t]);
+}
+
+bool TableSet::moves_rows() const {
+  return std::any_of(tables_.begin(), tables_.end(), [](const auto& t) { return t->owners().moves(); });
 }
 
 void TableSet::find_slots(std::span<const Tensor> ids, RowAccess access, std::span<Tensor> slots,
@@ -174,8 +184,10 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
 }
 
 void TableSet::prefetch(std::span<const Tensor> ids) {
-  for (std::size_t t = 0; t < size(); ++t)
-    if (PlacedRowStore* const store = tables_[t]->placed()) store->prefetch(numbers(ids[t]));
+  for (std::size_t t = 0; t < size(); ++t) {
+    PlacedRowStore* const store = tables_[t]->placed();
+    if (store != nullptr && !tables_[t]->owners().moves()) store->prefetch(numbers(ids[t]));
+  }
 }
 
 void TableSet::end_step() {

@@ -33,7 +33,7 @@ struct RowSelection {
       sent;  // in place of slots: rows that other ranks' GPUs have (device_ranks.h)
 };
 
-// In which rows of split tables on GPUs travel: f32, bf16 or f16.
+// In which rows of tables on several GPUs travel: f32, bf16 or f16.
 struct WireTypes {
   DType rows = DType::f32, gradients = DType::f32;
 };
@@ -66,7 +66,8 @@ class TableSet {
   void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate);
 
   // Tables behind a cache: brings rows of ids[t] (n_t) i64 in host memory into it, where there is room beside
-  // the rows of this step, while the device computes. Changes no result.
+  // the rows of this step, while the device computes. Not of tables whose rows move between ranks. Changes no
+  // result.
   void prefetch(std::span<const Tensor> ids);
   // After the update of a step: the rows that it has selected may leave caches.
   void end_step();
@@ -77,12 +78,12 @@ class TableSet {
   void merge(const RowSelection& selection, std::span<const Tensor> gradients, bool is_first_part);
 
   // Before the first row: the ranks of `comm`, which are several, share the tables; `gpus` joins the GPUs
-  // that hold them (null: they are on the host). Both must outlive the tables. Split tables: each rank holds
-  // the rows that owners() gives it, and split_rows.h or device_ranks.h moves them. Otherwise every rank has
-  // a copy of every row.
-  void share_over(Communicator& comm, DeviceTransport* gpus, bool split, WireTypes wire = {});
-  bool is_split() const { return owners_.ranks > 1; }
-  const RowOwners& owners() const { return owners_; }
+  // that hold them (null: they are on the host). Both must outlive the tables. `owners`: of each table, for
+  // the rank of `comm` (table_division.h). shared_rows.h or device_ranks.h moves rows.
+  void share_over(Communicator& comm, DeviceTransport* gpus, std::span<const RowOwners> owners,
+                  WireTypes wire = {});
+  // Lookups read rows that other ranks have, of one table at least.
+  bool moves_rows() const;
   Communicator& comm() const { return *comm_; }
   DeviceTransport* gpus() const { return gpus_; }
   const WireTypes& wire() const { return wire_; }
@@ -111,7 +112,6 @@ class TableSet {
   Context where_;
   TransferBlocks uploads_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;
-  RowOwners owners_;
   Communicator* comm_ = &one_rank();
   DeviceTransport* gpus_ = nullptr;
   WireTypes wire_;

@@ -150,16 +150,20 @@ void describe(ConfigFields& f, TableSection& o) {
   f.field("optimizer", o.optimizer,
           "rowwise_adagrad, sgd, adam, adamw or adagrad; \"\": sparse_optimizer.kind",
           rule::parsed_by(check_row_optimizer));
+  f.field("ranks", o.ranks, "auto, split, column, table or copy; \"\": tables.ranks",
+          rule::parsed_by(check_table_ranks));
   f.section("initial", o.initial, "the value of a new row");
 }
 
 void describe(ConfigFields& f, TablesSection& o) {
-  f.choice("ranks", o.ranks, kTableRanks,
-           "with several ranks: each row on one of them, or a copy of every row on each");
+  f.choice(
+      "ranks", o.ranks, kTableRanks,
+      "how several ranks share a table: each row on one of them (split), some columns of all rows on each "
+      "(column), all rows on one (table), all rows on each (copy); auto: copy where it is small, else split");
   f.choice("wire_rows", o.wire_rows, kWireTypes,
-           "split tables on GPUs: the type in which rows travel to the ranks that read them");
+           "tables on GPUs: the type in which rows travel to the ranks that read them");
   f.choice("wire_gradients", o.wire_gradients, kWireTypes,
-           "split tables on GPUs: the type in which gradients travel to the ranks that have the rows");
+           "tables on GPUs: the type in which gradients travel to the ranks that have the rows");
   f.choice("place", o.place, kTablePlaces,
            "of the rows and their optimizer's state: in the memory of the training device, or on the host, "
            "from where the rows of every batch are copied");

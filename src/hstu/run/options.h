@@ -12,6 +12,7 @@
 #include "hstu/embedding/initial_value.h"
 #include "hstu/embedding/row_limits.h"
 #include "hstu/embedding/row_optimizer.h"
+#include "hstu/embedding/row_owners.h"
 #include "hstu/model/dlrmv4_config.h"
 #include "hstu/model/ranking_gr_config.h"
 #include "hstu/optimizer/dense_optimizer.h"
@@ -57,10 +58,6 @@ enum class TablePlace { device, host };
 inline constexpr Choice<TablePlace> kTablePlaces[] = {{"device", TablePlace::device},
                                                       {"host", TablePlace::host}};
 
-enum class TableRanks { split, copy };
-inline constexpr Choice<TableRanks> kTableRanks[] = {{"split", TableRanks::split},
-                                                     {"copy", TableRanks::copy}};
-
 // The type in which rows travel between the GPUs of several ranks.
 inline constexpr Choice<DType> kWireTypes[] = {
     {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}};
@@ -74,12 +71,13 @@ struct TableSection {
   std::int64_t admit_after = 0;
   std::string ttl = {};
   std::string optimizer = {};  // "": sparse_optimizer.kind
+  std::string ranks = {};      // "": tables.ranks
   InitialValue initial = {};
 };
 
 struct TablesSection {
   TablePlace place = TablePlace::device;
-  TableRanks ranks = TableRanks::split;
+  TableRanks ranks = TableRanks::automatic;
   DType wire_rows = DType::f32, wire_gradients = DType::f32;
   std::map<std::string, TableSection> by_name;
 };

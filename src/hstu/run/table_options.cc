@@ -102,22 +102,27 @@ void check_duration(const std::string& text) {
 void check_row_optimizer(const std::string& text) {
   if (!text.empty()) parse_word(kRowOptimizers, text, "optimizer");
 }
+void check_table_ranks(const std::string& text) {
+  if (!text.empty()) parse_word(kTableRanks, text, "ranks");
+}
 
-std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<TableOfFeature>& features,
+std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
                                        std::int64_t dim) {
   std::vector<std::string> names;
   names.reserve(features.size());
-  for (const TableOfFeature& feature : features) names.push_back(feature.name);
+  for (const FeatureSpec& feature : features) names.push_back(feature.name);
   for (const auto& [name, section] : options.tables.by_name) {
     if (std::find(names.begin(), names.end(), name) == names.end())
       fail_usage("[tables.{}]: the model has no table \"{}\"{}", name, name, suggestion(name, names));
   }
   std::vector<TableConfig> configs;
-  for (const TableOfFeature& feature : features) {
+  for (const FeatureSpec& feature : features) {
     const TableSection& section = section_of(options, feature.name);
     TableConfig config{.name = feature.name, .rows = feature.rows, .dim = dim, .initial = section.initial};
     if (!section.optimizer.empty())
       config.optimizer = parse_word(kRowOptimizers, section.optimizer, "optimizer");
+    config.ranks =
+        section.ranks.empty() ? options.tables.ranks : parse_word(kTableRanks, section.ranks, "ranks");
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
     const RowShape shape{.rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
     config.limits = limits_of(feature.name, section, shape);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hstu/batching/batch_layout.h"
 #include "hstu/embedding/table.h"
 #include "hstu/run/options.h"
 
@@ -21,14 +22,11 @@ void check_rows(const std::string& text);
 void check_bytes(const std::string& text);
 void check_duration(const std::string& text);
 void check_row_optimizer(const std::string& text);
+void check_table_ranks(const std::string& text);
 
 // A table of D values for each feature, with the limits of its section. Throws UsageError for a section of a
 // table that does not exist, naming the nearest, and for limits that contradict each other.
-struct TableOfFeature {
-  std::string name;
-  std::int64_t rows = 0;
-};
-std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<TableOfFeature>& features,
+std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
                                        std::int64_t dim);
 
 }  // namespace hstu

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "hstu/embedding/split_rows.h"
+#include "hstu/embedding/shared_rows.h"
+#include "hstu/embedding/table_division.h"
 #include "hstu/run/table_options.h"
 #include "hstu/training/rank_device.h"
 #include "hstu/training/routes.h"
@@ -16,9 +17,7 @@ RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
 }
 
 std::vector<TableConfig> table_configs(const RunOptions& options, const Model& model) {
-  std::vector<TableOfFeature> features;
-  for (const FeatureSpec& feature : model.features()) features.push_back({feature.name, feature.rows});
-  return table_configs(options, features, model.embedding_dim());
+  return table_configs(options, model.features(), model.embedding_dim());
 }
 
 // A stream and memory beside those of the model.
@@ -45,14 +44,18 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       dense_optimizer(model->parameters().all(), run.dense.config, compute),
       bad_ids(run.on_bad_id, model->features()) {
   if (comm.size() == 1) return;
-  const bool split = run.tables.ranks == TableRanks::split;
+  const std::vector<RowOwners> owners =
+      divide_tables(table_configs(run, *model), run.sparse.kind, comm.rank(), comm.size());
   const bool exact = run.tables.wire_rows == DType::f32 && run.tables.wire_gradients == DType::f32;
-  if (!exact && (tables.device().is_host() || !split)) {
+  const bool only_copies =
+      run.tables.ranks == TableRanks::copy &&
+      std::none_of(owners.begin(), owners.end(), [](const auto& of) { return of.moves(); });
+  if (!exact && (tables.device().is_host() || only_copies)) {
     fail_usage(
-        "tables.wire_rows and tables.wire_gradients are for split tables in the memory of GPUs: set both to "
+        "tables.wire_rows and tables.wire_gradients are for rows that travel between GPUs: set both to "
         "\"fp32\", or tables.ranks = \"split\" and tables.place = \"device\" on a GPU");
   }
-  tables.share_over(comm, tables.device().is_host() ? nullptr : gpus.get(), split,
+  tables.share_over(comm, tables.device().is_host() ? nullptr : gpus.get(), owners,
                     {run.tables.wire_rows, run.tables.wire_gradients});
 }
 
@@ -65,7 +68,7 @@ std::vector<Tensor> host_ids_of(const Learner& learner, const Batch& batch) {
   return ids;
 }
 
-// The rows of split tables: those that other ranks have too.
+// The rows of tables that ranks share.
 BatchRows fetch(Learner& learner, const Batch& batch, RowAccess access) {
   BatchRows rows;
   const std::vector<FeatureSpec> features = learner.model->features();
@@ -95,7 +98,7 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
   // The memory of leaves that the model has done with may be used again.
   if (!tables.device().is_host()) tables.stream().wait(learner.compute.stream);
   BatchRows rows;
-  if (tables.is_split()) {
+  if (tables.moves_rows()) {
     rows = fetch(learner, batch, access);
   } else {
     rows.selection = select_rows(learner, batch, access);
@@ -132,7 +135,7 @@ void count_visits(const Learner& learner, const Batch& batch, const RowSelection
 }
 
 void prefetch_rows(Learner& learner, const Batch& batch) {
-  if (!learner.tables.is_split()) learner.tables.prefetch(host_ids_of(learner, batch));
+  learner.tables.prefetch(host_ids_of(learner, batch));
 }
 
 RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access) {

@@ -15,8 +15,8 @@
 namespace hstu {
 
 struct Learner {
-  // Moves the model to the device of `compute`. The tables are where options.tables places them, split over
-  // the ranks of `comm` or a copy on each.
+  // Moves the model to the device of `compute`. The tables are where options.tables places them; the ranks of
+  // `comm` share them.
   Learner(const RunOptions& options, std::unique_ptr<Model> model, Context compute = host_context(),
           Communicator& comm = one_rank());
 

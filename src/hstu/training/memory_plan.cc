@@ -1,6 +1,7 @@
 #include "hstu/training/memory_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -11,9 +12,10 @@
 #include "hstu/device/machine.h"
 #include "hstu/embedding/host_row_store.h"
 #include "hstu/embedding/row_record.h"
+#include "hstu/embedding/table_division.h"
 #include "hstu/run/table_options.h"
 #include "hstu/training/assumed_dataset.h"
-#include "hstu/training/device_choice.h"
+#include "hstu/training/division.h"
 #include "hstu/training/dry_step.h"
 #include "hstu/training/experiment.h"
 #include "hstu/training/largest_part.h"
@@ -52,45 +54,69 @@ std::vector<Ids> ids_of_features(const RunOptions& options, const Manifest& mani
   return ids;
 }
 
+// The tables of the rank that has the most of those that are on one rank each.
+std::vector<RowOwners> owners_on_fullest_rank(const RunOptions& options,
+                                              const std::vector<TableConfig>& configs, int ranks) {
+  std::vector<RowOwners> owners = divide_tables(configs, options.sparse.kind, 0, ranks);
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(ranks), 0);
+  for (std::size_t t = 0; t < owners.size(); ++t)
+    if (owners[t].form == TableRanks::table)
+      rows[static_cast<std::size_t>(owners[t].home)] += configs[t].rows;
+  const auto fullest = std::max_element(rows.begin(), rows.end()) - rows.begin();
+  for (RowOwners& of_table : owners) of_table.rank = static_cast<int>(fullest);
+  return owners;
+}
+
+// Of `rows` rows, those of one rank: hashed ones with three deviations more than the mean.
+std::int64_t rows_on_rank(const RowOwners& owners, std::int64_t rows) {
+  if (!owners.by_row()) return rows;
+  if (owners.form == TableRanks::table) return owners.rank == owners.home ? rows : 0;
+  const double mean = static_cast<double>(rows) / owners.ranks;
+  return std::min(rows, static_cast<std::int64_t>(std::ceil(mean + 3 * std::sqrt(mean))));
+}
+
 // The plan of a table of which `ids` ids occur.
 struct Planner {
   const RunOptions& options;
   std::int64_t dim;
   bool gpu_trains;
 
-  void plan(std::int64_t ids, MemoryPlan::Table& table) const {
+  void plan(std::int64_t ids, const RowOwners& owners, MemoryPlan::Table& table) const {
     RunOptions of_table = options;
     std::erase_if(of_table.tables.by_name, [&](const auto& section) { return section.first != table.name; });
-    const TableConfig config = table_configs(of_table, {{table.name, table.nominal_rows}}, dim).front();
+    TableConfig config = table_configs(of_table, {{table.name, table.nominal_rows}}, dim).front();
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
+    table.form = owners.form;
     table.rows = std::min(table.nominal_rows, ids);
     if (config.limits.capacity > 0) table.rows = std::min(table.rows, config.limits.capacity);
+    table.rows = rows_on_rank(owners, table.rows);
     table.cache_rows = config.cache_rows;
+    config.dim = owners.columns(owners.ranks - 1, dim);  // the last rank has the most
     const TableMemory memory =
-        table_memory(config, optimizer.state_width(dim), table.rows, gpu_trains, options.tables.place);
+        table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains, options.tables.place);
     table.bytes = memory.device;
     table.host_bytes = memory.host;
   }
 };
 
-std::vector<MemoryPlan::Table> tables_of(const Planner& planner, const Model& model, const Manifest& manifest,
+std::vector<MemoryPlan::Table> tables_of(const Planner& planner, const std::vector<FeatureSpec>& features,
+                                         const std::vector<RowOwners>& owners, const Manifest& manifest,
                                          std::int64_t samples) {
-  const std::vector<FeatureSpec> features = model.features();
   const std::vector<Ids> ids = ids_of_features(planner.options, manifest, features.size(), samples);
   std::vector<MemoryPlan::Table> tables;
   for (std::size_t f = 0; f < features.size(); ++f) {
     tables.push_back(
         {.name = features[f].name, .nominal_rows = features[f].rows, .is_bound = ids[f].is_bound});
-    planner.plan(ids[f].count, tables.back());
+    planner.plan(ids[f].count, owners[f], tables.back());
   }
   return tables;
 }
 
 // What a plan without the run's dataset cannot know.
-void assume(const Planner& planner, MemoryPlan& plan) {
-  for (MemoryPlan::Table& table : plan.tables) {
-    planner.plan(table.nominal_rows, table);
-    table.is_bound = true;
+void assume(const Planner& planner, const std::vector<RowOwners>& owners, MemoryPlan& plan) {
+  for (std::size_t t = 0; t < plan.tables.size(); ++t) {
+    planner.plan(plan.tables[t].nominal_rows, owners[t], plan.tables[t]);
+    plan.tables[t].is_bound = true;
   }
   plan.source_of_part = "longest histories of distinct items";
   plan.assumption = fmt::format(
@@ -117,8 +143,8 @@ std::string advice(const MemoryPlan& plan) {
   const std::int64_t tables = plan.table_bytes(false);
   if (tables > plan.activations && tables > plan.dense_bytes())
     return "The tables are the largest: set device_memory for them (docs/tables.md) or tables.place = "
-           "\"host\", make embedding_dim smaller or give "
-           "features fewer rows";
+           "\"host\", make embedding_dim smaller, give "
+           "features fewer rows or start more ranks";
   if (plan.dense_bytes() > plan.activations) return "The parameters are the largest: make the model narrower";
   return "Set training.micro_batch_tokens (parts of a batch one after the other, the same result) or "
          "model.recompute_norm, model.recompute_gate and, for ranking_gr, model.recompute_silu; or make "
@@ -175,7 +201,7 @@ PlannedDevice planned_gpu(const std::string& part_of_name) {
   return {std::string(gpu->name), {gpu->major, gpu->minor, gpu->multiprocessors}, gpu->memory_bytes};
 }
 
-MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device) {
+MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ranks) {
   const bool is_here = std::filesystem::exists(asked.data.path / kManifestFile);
   std::optional<AssumedDataset> assumed;
   if (!is_here) assumed.emplace(asked);
@@ -189,16 +215,24 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device) {
 
   const std::int64_t most_steps =
       options.training.max_steps > 0 ? options.training.max_steps : std::numeric_limits<std::int64_t>::max();
+  const auto divide = [&](std::span<const std::int64_t> tokens) {
+    return divide_batch(options.training.balance, model.layers(), tokens, ranks);
+  };
   const LargestPart part =
-      largest_part(training_schedule(options, anchors.training, {}), samples, options.training, most_steps);
+      largest_part(training_schedule(options, anchors.training, {}), samples, options.training, most_steps,
+                   ranks > 1 ? DivideBatch(divide) : nullptr);
   Batch batch;
   LayoutScratch scratch;
   model.layout().lay_out(samples.build(part.positions), scratch, batch);
   batch.supervised = std::max<std::int64_t>(batch.samples, 1);
 
   MemoryPlan plan;
+  plan.ranks = ranks;
   const Planner planner{options, model.embedding_dim(), !device.is_host()};
-  plan.tables = tables_of(planner, model, dataset.manifest(), anchors.training.size());
+  const std::vector<FeatureSpec> features = model.features();
+  const std::vector<RowOwners> owners =
+      owners_on_fullest_rank(options, table_configs(options, features, planner.dim), ranks);
+  plan.tables = tables_of(planner, features, owners, dataset.manifest(), anchors.training.size());
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
   plan.optimizer = plan.parameters * states_of(options.dense.config);
   plan.activations = step_memory(model, batch, device);
@@ -207,18 +241,19 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device) {
   plan.samples = static_cast<std::int64_t>(part.positions.size());
   plan.tokens = batch.tokens;
   plan.source_of_part = part.source;
-  if (assumed) assume({asked, model.embedding_dim(), !device.is_host()}, plan);
+  if (assumed) assume({asked, model.embedding_dim(), !device.is_host()}, owners, plan);
   return plan;
 }
 
 void check_fits(const MemoryPlan& plan, const PlannedDevice& device) {
   if (device.memory_bytes == 0 || plan.total(false) <= usable_bytes(device)) return;
   fail_usage(
-      "{} has {}, and training needs {} at least: tables {}, parameters with gradients and optimizer {}, "
+      "{} has {}, and training{} needs {} at least: tables {}, parameters with gradients and optimizer {}, "
       "activations of {} tokens {}, batches {}. {}. hstu plan prints the details",
-      device.name, gib(device.memory_bytes), gib(plan.total(false)), gib(plan.table_bytes(false)),
-      gib(plan.dense_bytes()), with_separators(plan.tokens), gib(plan.activations), gib(plan.batches),
-      advice(plan));
+      device.name, gib(device.memory_bytes),
+      plan.ranks > 1 ? fmt::format(" on one of {} ranks", plan.ranks) : "", gib(plan.total(false)),
+      gib(plan.table_bytes(false)), gib(plan.dense_bytes()), with_separators(plan.tokens),
+      gib(plan.activations), gib(plan.batches), advice(plan));
 }
 
 namespace {
@@ -234,14 +269,17 @@ std::string place_of(const MemoryPlan::Table& table) {
 }  // namespace
 
 std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
-  std::vector<std::vector<std::string>> rows{{"memory", "bytes", "", "of"}};
+  std::vector<std::vector<std::string>> rows{
+      {plan.ranks > 1 ? fmt::format("memory of one of {} ranks", plan.ranks) : "memory", "bytes", "", "of"}};
   const auto add = [&](const std::string& name, std::int64_t bytes, const std::string& of) {
     rows.push_back({name, with_separators(bytes), gib(bytes), of});
   };
   for (const MemoryPlan::Table& table : plan.tables) {
     add("table " + table.name, table.bytes,
-        fmt::format("{}{} rows of {}{}", table.is_bound ? "at most " : "", with_separators(table.rows),
-                    with_separators(table.nominal_rows), place_of(table)));
+        fmt::format("{}{} rows of {}{}{}", table.is_bound ? "at most " : "", with_separators(table.rows),
+                    with_separators(table.nominal_rows),
+                    plan.ranks > 1 ? fmt::format(" ({})", word_of(kTableRanks, table.form)) : "",
+                    place_of(table)));
   }
   add("parameters", plan.parameters, "");
   add("gradients", plan.gradients, "");
@@ -273,12 +311,14 @@ Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
     tables.push_back({{"name", table.name},
                       {"nominal_rows", table.nominal_rows},
                       {"rows", table.rows},
+                      {"ranks", plan.ranks > 1 ? Json(word_of(kTableRanks, table.form)) : Json()},
                       {"rows_are_bound", table.is_bound},
                       {"bytes", table.bytes},
                       {"host_bytes", table.host_bytes},
                       {"cache_rows", table.cache_rows}});
   }
   return {{"device", device.name},
+          {"ranks", plan.ranks},
           {"device_bytes", device.memory_bytes},
           {"tables", tables},
           {"host_bytes", plan.host_bytes()},
@@ -294,12 +334,6 @@ Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
           {"total", plan.total()},
           {"total_without_bounds", plan.total(false)},
           {"fits", device.memory_bytes == 0 || plan.total(false) <= usable_bytes(device)}};
-}
-
-const RunOptions& fitting(const RunOptions& options) {
-  const PlannedDevice device = planned_device(choose_device(options.device).device);
-  check_fits(plan_memory(options, device.device), device);
-  return options;
 }
 
 }  // namespace hstu

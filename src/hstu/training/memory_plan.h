@@ -22,9 +22,11 @@ struct MemoryPlan {
     // Of `rows` rows, their optimizer state and what finds them: in the memory of the device that trains, and
     // in host memory beside a GPU's, which does not count for it.
     std::int64_t bytes = 0, host_bytes = 0;
+    TableRanks form = TableRanks::split;  // of several ranks; `rows` and bytes are those of one
     std::int64_t cache_rows = 0;  // > 0: the rows are in host memory behind a cache, whose bytes are no bound
   };
   std::vector<Table> tables;
+  int ranks = 1;  // of which this is the plan of the one that needs the most
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;  // bytes, of the dense parameters
   std::int64_t activations = 0;                               // bytes: step_memory() of the largest part
   std::int64_t batches = 0;                                   // bytes of all batches that are ready
@@ -61,14 +63,11 @@ TableMemory table_memory(const TableConfig& config, std::int64_t state_width, st
 
 // Opens the dataset, creates the model and makes a dry step of the largest part of the run's batches (of the
 // first million samples). Throws UsageError as Experiment does. Without a dataset, assumes one
-// (assumed_dataset.h).
-MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device);
+// (assumed_dataset.h). `ranks`: that share the batches and the tables.
+MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device, int ranks = 1);
 
 // Throws UsageError with the figures and what to change if the run cannot fit. Bounds do not count.
 void check_fits(const MemoryPlan& plan, const PlannedDevice& device);
-
-// The options, after a check that a run of them fits the device that they name.
-const RunOptions& fitting(const RunOptions& options);
 
 std::string to_text(const MemoryPlan& plan, const PlannedDevice& device);
 Json to_json(const MemoryPlan& plan, const PlannedDevice& device);

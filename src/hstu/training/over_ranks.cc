@@ -31,8 +31,9 @@ RankingSamples gather(const RankingSamples& samples, Communicator& comm) {
 
 std::vector<std::int64_t> rows_alive(const TableSet& tables, Communicator& comm) {
   std::vector<std::int64_t> rows;
-  for (std::size_t t = 0; t < tables.size(); ++t) rows.push_back(tables[t].rows_alive());
-  if (tables.is_split()) comm.all_reduce_sum(std::span<std::int64_t>(rows));
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    rows.push_back(!tables.moves_rows() || tables[t].owners().speaks() ? tables[t].rows_alive() : 0);
+  if (tables.moves_rows()) comm.all_reduce_sum(std::span<std::int64_t>(rows));
   return rows;
 }
 

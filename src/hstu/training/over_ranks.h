@@ -21,7 +21,7 @@ RankingSamples gather(const RankingSamples& samples, Communicator& comm);
 std::vector<Json> gather(const std::vector<Json>& values, Communicator& comm);
 std::vector<BadIdCount> gather(const std::vector<BadIdCount>& counts, Communicator& comm);
 
-// The rows of each table, counted once where they are split over ranks.
+// The rows of each table, each counted once.
 std::vector<std::int64_t> rows_alive(const TableSet& tables, Communicator& comm);
 
 }  // namespace hstu

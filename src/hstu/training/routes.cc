@@ -17,27 +17,30 @@ std::string owned_column(const FeatureSpec& feature) {
 
 }  // namespace
 
-void add_routes(const std::vector<FeatureSpec>& features, const RowOwners& owners, Batch& batch) {
-  const auto ranks = static_cast<std::size_t>(owners.ranks);
+void add_routes(const std::vector<FeatureSpec>& features, const std::vector<RowOwners>& owners,
+                Batch& batch) {
+  const int size = owners.front().ranks;
+  const auto ranks = static_cast<std::size_t>(size);
   std::int64_t bytes = static_cast<std::int64_t>(batch.slab().size());
   for (const FeatureSpec& feature : features) {
     const auto n = static_cast<std::int64_t>(batch.values<std::int64_t>(ids_column(feature.name)).size());
     bytes += Batch::column_bytes<std::int64_t>(n) + Batch::column_bytes<std::int32_t>(n) +
-             Batch::column_bytes<std::int64_t>(owners.ranks);
+             Batch::column_bytes<std::int64_t>(size);
   }
   batch.reserve(bytes);  // the columns read below do not move
   std::vector<int> owner;
   std::vector<std::size_t> next(ranks);
-  for (const FeatureSpec& feature : features) {
+  for (std::size_t t = 0; t < features.size(); ++t) {
+    const FeatureSpec& feature = features[t];
     const auto ids = batch.values<std::int64_t>(ids_column(feature.name));
     const auto n = static_cast<std::int64_t>(ids.size());
     const auto sent = batch.add<std::int64_t>(sent_column(feature), {n});
     const auto places = batch.add<std::int32_t>(places_column(feature), {n});
-    const auto owned = batch.add<std::int64_t>(owned_column(feature), {owners.ranks});
+    const auto owned = batch.add<std::int64_t>(owned_column(feature), {size});
     std::fill(owned.begin(), owned.end(), 0);
     owner.clear();
     for (const std::int64_t id : ids) {
-      owner.push_back(owners.owner(id));
+      owner.push_back(owners[t].by_row() ? owners[t].owner(id) : owners[t].rank);
       ++owned[static_cast<std::size_t>(owner.back())];
     }
     next.assign(ranks, 0);
@@ -51,10 +54,11 @@ void add_routes(const std::vector<FeatureSpec>& features, const RowOwners& owner
 }
 
 std::function<void(Batch&)> with_routes(const Learner& learner) {
-  if (learner.tables.gpus() == nullptr || !learner.tables.is_split()) return {};
-  return [features = learner.model->features(), owners = learner.tables.owners()](Batch& batch) {
-    add_routes(features, owners, batch);
-  };
+  if (learner.tables.gpus() == nullptr || !learner.tables.moves_rows()) return {};
+  std::vector<RowOwners> owners;
+  for (std::size_t t = 0; t < learner.tables.size(); ++t) owners.push_back(learner.tables[t].owners());
+  return
+      [features = learner.model->features(), owners](Batch& batch) { add_routes(features, owners, batch); };
 }
 
 std::vector<Route> routes_of(const std::vector<FeatureSpec>& features, const Batch& batch) {

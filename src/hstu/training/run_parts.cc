@@ -83,12 +83,11 @@ LearnerCounts counts_of(const Learner& learner, Communicator& comm) {
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const RowKeeper* const keeper = tables[t].keeper();
     if (keeper == nullptr) continue;
-    const bool split = tables.is_split();
-    const RowCounts of_rows = split ? sum_over_ranks(keeper->counts(), comm) : keeper->counts();
+    const RowCounts of_rows = counts_of_all_ranks(tables[t], comm);
     const std::int64_t waiting = keeper->waiting().size();
     Json& table = counts.tables[tables[t].config().name] = to_json(of_rows);
     table["rows"] = table_rows[t];
-    table["waiting"] = split ? comm.sum(waiting) : waiting;
+    table["waiting"] = tables[t].owners().by_row() ? comm.sum(waiting) : waiting;
     if (const std::int64_t capacity = keeper->limits().capacity; capacity > 0) {
       table["capacity"] = capacity;
       table["load"] = static_cast<double>(table_rows[t]) / static_cast<double>(capacity);

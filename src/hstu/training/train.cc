@@ -18,9 +18,9 @@
 #include "hstu/run/state.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/evaluation.h"
-#include "hstu/training/memory_plan.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/run_parts.h"
+#include "hstu/training/start_plan.h"
 #include "hstu/training/step.h"
 #include "hstu/training/turn.h"
 
@@ -42,7 +42,7 @@ class Run {
         changed_(request.resume
                      ? changed_keys(request.folder, checkpoint_, request.options, request.allowed_changes)
                      : std::vector<ConfigDifference>{}),
-        experiment_(fitting(request.options), comm),
+        experiment_(fitting(request.options, comm.size(), request.ranks_here), comm),
         metrics_(request.options.metrics.window_samples),
         state_(following(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(), state_sections())
                                      : first_state())),

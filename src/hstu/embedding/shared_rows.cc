@@ -1,4 +1,4 @@
-#include "hstu/embedding/split_rows.h"
+#include "hstu/embedding/shared_rows.h"
 
 #include <algorithm>
 
@@ -11,31 +11,39 @@ namespace {
 
 using Ids = std::span<const std::int64_t>;
 
-// Places of a table's ids, grouped by the rank that owns them; in each group in their order.
-struct Route {
-  std::vector<std::size_t> places;  // (n)
-  std::vector<std::size_t> first;   // (ranks + 1): the group of rank r is [first[r], first[r + 1])
+// Places of a table's ids, grouped by the rank that they are for; in each group in their order.
+struct HostRoute {
+  std::vector<std::size_t> places;
+  std::vector<std::size_t> first;  // (ranks + 1): the group of rank r is [first[r], first[r + 1])
   std::size_t count(std::size_t rank) const { return first[rank + 1] - first[rank]; }
 };
 
-Route route_of(Ids ids, const RowOwners& owners) {
-  Route route;
-  route.first.assign(static_cast<std::size_t>(owners.ranks) + 1, 0);
-  std::vector<std::size_t> owner(ids.size());
+enum class Way { read, write };
+
+// Whom a rank asks for a row, or tells its gradient: rows by row have an owner, and columns are on every
+// rank; a copy is read here and written everywhere.
+HostRoute route_of(Ids ids, const RowOwners& owners, Way way) {
+  const auto ranks = static_cast<std::size_t>(owners.ranks);
+  std::vector<std::vector<std::size_t>> groups(ranks);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    owner[i] = static_cast<std::size_t>(owners.owner(ids[i]));
-    ++route.first[owner[i] + 1];
+    if (owners.by_row())
+      groups[static_cast<std::size_t>(owners.owner(ids[i]))].push_back(i);
+    else if (way == Way::read && !owners.moves())
+      groups[static_cast<std::size_t>(owners.rank)].push_back(i);
+    else
+      for (auto& group : groups) group.push_back(i);
   }
-  for (std::size_t r = 1; r < route.first.size(); ++r) route.first[r] += route.first[r - 1];
-  std::vector<std::size_t> next(route.first.begin(), route.first.end() - 1);
-  route.places.resize(ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) route.places[next[owner[i]]++] = i;
+  HostRoute route{{}, {0}};
+  for (const auto& group : groups) {
+    route.places.insert(route.places.end(), group.begin(), group.end());
+    route.first.push_back(route.places.size());
+  }
   return route;
 }
 
-std::vector<Route> routes_of(const TableSet& tables, const std::vector<Ids>& ids) {
-  std::vector<Route> routes;
-  for (const Ids of_table : ids) routes.push_back(route_of(of_table, tables.owners()));
+std::vector<HostRoute> routes_of(const TableSet& tables, const std::vector<Ids>& ids, Way way) {
+  std::vector<HostRoute> routes;
+  for (std::size_t t = 0; t < ids.size(); ++t) routes.push_back(route_of(ids[t], tables[t].owners(), way));
   return routes;
 }
 
@@ -45,13 +53,13 @@ struct Requests {
   std::vector<std::vector<std::size_t>> counts;  // by table and rank
 };
 
-// To each owner: the number of ids of each table, then the ids.
-Requests send_ids(const TableSet& tables, const std::vector<Ids>& ids, const std::vector<Route>& routes) {
-  const auto ranks = static_cast<std::size_t>(tables.owners().ranks);
+// To each rank: the number of ids of each table, then the ids.
+Requests send_ids(const TableSet& tables, const std::vector<Ids>& ids, const std::vector<HostRoute>& routes) {
+  const auto ranks = static_cast<std::size_t>(tables.comm().size());
   std::vector<std::int64_t> send, counts;
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::size_t begin = send.size();
-    for (const Route& route : routes) send.push_back(static_cast<std::int64_t>(route.count(r)));
+    for (const HostRoute& route : routes) send.push_back(static_cast<std::int64_t>(route.count(r)));
     for (std::size_t t = 0; t < routes.size(); ++t)
       for (std::size_t i = routes[t].first[r]; i < routes[t].first[r + 1]; ++i)
         send.push_back(ids[t][routes[t].places[i]]);
@@ -75,23 +83,31 @@ Requests send_ids(const TableSet& tables, const std::vector<Ids>& ids, const std
   return requests;
 }
 
+// Of a table's rows, those columns that rank r has.
+struct Columns {
+  std::size_t first, count, dim;
+};
+Columns columns_of(const EmbeddingTable& table, std::size_t r) {
+  const std::int64_t dim = table.config().dim;
+  const auto rank = static_cast<int>(r);
+  return {static_cast<std::size_t>(table.owners().first_column(rank, dim)),
+          static_cast<std::size_t>(table.owners().columns(rank, dim)), static_cast<std::size_t>(dim)};
+}
+
+// The number of floats for each rank: floats(table, rank), added over tables.
+template <typename Floats>
+std::vector<std::int64_t> floats_by_rank(const TableSet& tables, const Floats& floats) {
+  std::vector<std::int64_t> sums(static_cast<std::size_t>(tables.comm().size()), 0);
+  for (std::size_t r = 0; r < sums.size(); ++r)
+    for (std::size_t t = 0; t < tables.size(); ++t) sums[r] += static_cast<std::int64_t>(floats(t, r));
+  return sums;
+}
+
 std::size_t width_of(const TableSet& tables, std::size_t t) {
-  return static_cast<std::size_t>(tables[t].config().dim);
+  return static_cast<std::size_t>(tables[t].width());
 }
 
-// The number of floats that go to or come from each rank, given the rows by table and rank.
-template <typename Count>
-std::vector<std::int64_t> floats_by_rank(const TableSet& tables, const Count& rows) {
-  std::vector<std::int64_t> floats;
-  for (std::size_t r = 0; r < static_cast<std::size_t>(tables.owners().ranks); ++r) {
-    std::size_t sum = 0;
-    for (std::size_t t = 0; t < tables.size(); ++t) sum += rows(t, r) * width_of(tables, t);
-    floats.push_back(static_cast<std::int64_t>(sum));
-  }
-  return floats;
-}
-
-// The owner's side: the rows that each rank asked for, in the order in which it asked.
+// The answer: the rows that each rank asked for, in the order in which it asked.
 std::vector<float> rows_for(TableSet& tables, const Requests& requests, RowAccess access) {
   std::vector<std::vector<float>> rows;  // by table, in the order of requests.ids
   for (std::size_t t = 0; t < tables.size(); ++t) {
@@ -107,7 +123,7 @@ std::vector<float> rows_for(TableSet& tables, const Requests& requests, RowAcces
   }
   std::vector<float> send;
   std::vector<std::size_t> done(tables.size(), 0);
-  for (std::size_t r = 0; r < static_cast<std::size_t>(tables.owners().ranks); ++r) {
+  for (std::size_t r = 0; r < static_cast<std::size_t>(tables.comm().size()); ++r) {
     for (std::size_t t = 0; t < tables.size(); ++t) {
       const std::size_t count = requests.counts[t][r] * width_of(tables, t);
       const auto begin = rows[t].begin() + static_cast<std::ptrdiff_t>(done[t]);
@@ -124,21 +140,23 @@ std::vector<Tensor> fetch_rows(TableSet& tables, std::span<const Tensor> ids, Ro
   std::vector<Ids> names;
   for (const Tensor& of_table : ids)
     names.emplace_back(of_table.data<std::int64_t>(), static_cast<std::size_t>(of_table.size()));
-  const std::vector<Route> routes = routes_of(tables, names);
+  const std::vector<HostRoute> routes = routes_of(tables, names, Way::read);
   const Requests requests = send_ids(tables, names, routes);
   const std::vector<float> send = rows_for(tables, requests, access);
   const std::vector<float> received = tables.comm().all_to_all(
-      std::span<const float>(send),
-      floats_by_rank(tables, [&](std::size_t t, std::size_t r) { return requests.counts[t][r]; }));
+      std::span<const float>(send), floats_by_rank(tables, [&](std::size_t t, std::size_t r) {
+        return requests.counts[t][r] * width_of(tables, t);
+      }));
   std::vector<Tensor> rows;
   for (std::size_t t = 0; t < tables.size(); ++t)
     rows.push_back(Tensor::empty({ids[t].size(), tables[t].config().dim}, DType::f32));
   const float* at = received.data();
-  for (std::size_t r = 0; r < static_cast<std::size_t>(tables.owners().ranks); ++r) {
+  for (std::size_t r = 0; r < static_cast<std::size_t>(tables.comm().size()); ++r) {
     for (std::size_t t = 0; t < tables.size(); ++t) {
-      const std::size_t width = width_of(tables, t);
-      for (std::size_t i = routes[t].first[r]; i < routes[t].first[r + 1]; ++i, at += width)
-        std::copy_n(at, width, rows[t].mutable_data<float>() + routes[t].places[i] * width);
+      const Columns columns = columns_of(tables[t], r);
+      for (std::size_t i = routes[t].first[r]; i < routes[t].first[r + 1]; ++i, at += columns.count)
+        std::copy_n(at, columns.count,
+                    rows[t].mutable_data<float>() + routes[t].places[i] * columns.dim + columns.first);
     }
   }
   return rows;
@@ -147,22 +165,23 @@ std::vector<Tensor> fetch_rows(TableSet& tables, std::span<const Tensor> ids, Ro
 std::vector<RowsById> send_to_owners(const TableSet& tables, const std::vector<RowsById>& mine) {
   std::vector<Ids> names;
   for (const RowsById& rows : mine) names.emplace_back(rows.ids);
-  const std::vector<Route> routes = routes_of(tables, names);
+  const std::vector<HostRoute> routes = routes_of(tables, names, Way::write);
   Requests requests = send_ids(tables, names, routes);
-  const auto ranks = static_cast<std::size_t>(tables.owners().ranks);
+  const auto ranks = static_cast<std::size_t>(tables.comm().size());
   std::vector<float> send;
   for (std::size_t r = 0; r < ranks; ++r) {
     for (std::size_t t = 0; t < tables.size(); ++t) {
-      const std::size_t width = width_of(tables, t);
+      const Columns columns = columns_of(tables[t], r);
       for (std::size_t i = routes[t].first[r]; i < routes[t].first[r + 1]; ++i) {
-        const float* const row = mine[t].values.data() + routes[t].places[i] * width;
-        send.insert(send.end(), row, row + width);
+        const float* const from = mine[t].values.data() + routes[t].places[i] * columns.dim + columns.first;
+        send.insert(send.end(), from, from + columns.count);
       }
     }
   }
   const std::vector<float> received = tables.comm().all_to_all(
-      std::span<const float>(send),
-      floats_by_rank(tables, [&](std::size_t t, std::size_t r) { return routes[t].count(r); }));
+      std::span<const float>(send), floats_by_rank(tables, [&](std::size_t t, std::size_t r) {
+        return routes[t].count(r) * columns_of(tables[t], r).count;
+      }));
   std::vector<RowsById> owned(tables.size());
   auto at = received.begin();
   for (std::size_t r = 0; r < ranks; ++r) {
