@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "embedding/support.h"
 #include "hstu/comm/thread_group.h"
 #include "hstu/model/dlrmv4.h"
+#include "hstu/training/dense_sums.h"
 #include "hstu/training/experiment.h"
 #include "hstu/training/step.h"
 #include "training/small_dataset.h"
@@ -227,6 +229,39 @@ TEST_F(GradientsOverRanks, AreThoseOfAccumulatedBatches) {
   ASSERT_EQ(options_.training.samples_of_step(), 32);
   one_batch_.training.batch_size = 32;
   for (const int ranks : {1, 3}) expect_those_of_one_rank(ranks);
+}
+
+// In buckets beside the backward pass and in one exchange after it: the same bits.
+TEST_F(GradientsOverRanks, OfBucketsAreThoseOfOneExchangeAtTheEnd) {
+  for (const int ranks : {1, 2, 3, 4, 7}) {
+    run_ranks(ranks, [&](Communicator& comm) {
+      Experiment experiment(options_, comm);
+      Learner& learner = experiment.learner();
+      const auto loader = training_loader(experiment, {}, comm);
+      const Batch& batch = loader->next()->batch;
+      const BatchRows rows = look_up(learner, batch, RowAccess::train);
+      const ParameterSet& parameters = learner.model->parameters();
+      // With no bucket size: one exchange.
+      const auto gradients = [&](std::optional<std::int64_t> bucket_bytes) {
+        parameters.clear_gradients();
+        std::optional<DenseSums> sums;
+        if (bucket_bytes) sums.emplace(parameters, comm, nullptr, Context(), Context(), *bucket_bytes);
+        Tape tape;
+        const Variable logits = learner.model->forward(tape, batch, rows.leaves, Draws(options_.seed, 0));
+        const Variable loss = learner.model->loss(tape, logits, batch);
+        if (sums) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
+        tape.backward(loss);
+        Tensor all = parameters.gradients();
+        if (sums)
+          sums->finish();
+        else
+          comm.all_reduce_sum(std::span(all.mutable_data<float>(), static_cast<std::size_t>(all.size())));
+        return std::vector<float>(all.data<float>(), all.data<float>() + all.size());
+      };
+      const std::vector<float> expected = gradients(std::nullopt);
+      for (const std::int64_t bytes : {1, 1000, 1 << 20}) EXPECT_EQ(gradients(bytes), expected) << ranks;
+    });
+  }
 }
 
 }  // namespace

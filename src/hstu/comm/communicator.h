@@ -2,9 +2,11 @@
 // the same order with matching sizes; a call returns when this rank's part is complete.
 //
 // Forms: one rank (nothing to exchange), the threads of one process (thread_group.h), which is how every sum
-// over ranks is tested, and processes (message_group.h). One thread of a rank uses its communicator.
+// over ranks is tested, and processes (message_group.h). One thread of a rank at a time uses its
+// communicator.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -150,18 +152,23 @@ class Communicator {
   // One collective, until the end of the scope.
   class Collective {
    public:
-    Collective(Communicator& comm, std::string_view name, std::size_t bytes) : trace_(comm.trace_) {
+    Collective(Communicator& comm, std::string_view name, std::size_t bytes)
+        : comm_(comm), trace_(comm.trace_) {
+      require(comm.size() == 1 || !comm.busy_.exchange(true), "{} while another thread of the rank is in {}",
+              name, comm.activity_.collective);
       comm.activity_.collective = name;
       ++comm.activity_.collectives;
       if (trace_ != nullptr) trace_->begin(name, static_cast<std::int64_t>(bytes));
     }
     ~Collective() {
       if (trace_ != nullptr) trace_->end();
+      comm_.busy_ = false;
     }
     Collective(const Collective&) = delete;
     Collective& operator=(const Collective&) = delete;
 
    private:
+    Communicator& comm_;
     CollectiveTrace* trace_;
   };
 
@@ -171,6 +178,7 @@ class Communicator {
 
   Activity activity_;
   CollectiveTrace* trace_ = nullptr;
+  std::atomic<bool> busy_ = false;  // a collective is under way
 };
 
 // The group of one rank. Stateless: one object serves the whole process.

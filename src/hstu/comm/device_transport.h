@@ -28,9 +28,9 @@ class DeviceTransport {
   virtual int size() const = 0;
   virtual std::string name() const = 0;  // for people: "NCCL 2.27.3"
 
-  // Sends and receives all of these. All ranks call it together and in the same order, always with the same
-  // stream. The messages of one rank to another arrive in the order of `sends`, and each must be received
-  // with its size. Memory that is received into must not be sent.
+  // Sends and receives all of these. All ranks call it together and in the same order; calls on different
+  // streams take place one after another too. The messages of one rank to another arrive in the order of
+  // `sends`, and each must be received with its size. Memory that is received into must not be sent.
   void exchange(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
                 const Stream& stream);
 

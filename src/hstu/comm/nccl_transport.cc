@@ -17,7 +17,8 @@ void check_nccl(nccl::Result result, const char* what) {
 
 class NcclTransport final : public DeviceTransport {
  public:
-  NcclTransport(Communicator& ranks, Device device) : rank_(ranks.rank()), size_(ranks.size()) {
+  NcclTransport(Communicator& ranks, Device device)
+      : rank_(ranks.rank()), size_(ranks.size()), last_(device) {
     nccl::UniqueId id;
     if (rank_ == 0) check_nccl(calls_.get_unique_id(&id), "ncclGetUniqueId");
     ranks.broadcast(std::span<char>(id.bytes), 0);
@@ -44,6 +45,7 @@ class NcclTransport final : public DeviceTransport {
  protected:
   void move(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
             const Stream& stream) override {
+    stream.wait(last_);
     check_nccl(calls_.group_start(), "ncclGroupStart");
     for (const DeviceMessage& m : sends) {
       check_nccl(
@@ -56,12 +58,14 @@ class NcclTransport final : public DeviceTransport {
                  "ncclRecv");
     }
     check_nccl(calls_.group_end(), "ncclGroupEnd");
+    last_.record(stream);
   }
 
  private:
   const nccl::Calls& calls_ = nccl::calls();
   nccl::Comm* comm_ = nullptr;
   int rank_, size_;
+  Event last_;  // the end of the last call's messages
 };
 
 }  // namespace

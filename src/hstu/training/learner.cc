@@ -20,15 +20,15 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const Model& m
   return table_configs(options, model.features(), model.embedding_dim());
 }
 
-// A stream and memory beside those of the model.
-Context context_of_tables(Device device) {
+// On a GPU a stream and memory beside those of the model.
+Context context_beside(Device device) {
   return device.is_host() ? host_context() : make_context(device);
 }
 
 // Parameters move before anything refers to their memory.
 std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& context, Precision precision) {
-  if (!context.device().is_host())
-    model->move_to(context, precision == Precision::bf16 ? DType::bf16 : DType::f32);
+  const bool on_gpu = !context.device().is_host();
+  model->move_to(context, on_gpu && precision == Precision::bf16 ? DType::bf16 : DType::f32);
   return model;
 }
 
@@ -40,7 +40,8 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       model(moved(std::move(trained), compute, run.precision)),
       gpus(gpu_transport(run, compute.device(), comm)),
       tables(table_configs(run, *model), row_optimizer(run.sparse), run.seed,
-             run.tables.place == TablePlace::device ? context_of_tables(compute.device()) : host_context()),
+             run.tables.place == TablePlace::device ? context_beside(compute.device()) : host_context()),
+      exchange(context_beside(gpus != nullptr ? compute.device() : Device::host())),
       dense_optimizer(model->parameters().all(), run.dense.config, compute),
       bad_ids(run.on_bad_id, model->features()) {
   if (comm.size() == 1) return;

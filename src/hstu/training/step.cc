@@ -13,6 +13,7 @@
 #include "hstu/embedding/row_gradients.h"
 #include "hstu/embedding/row_visits.h"
 #include "hstu/optimizer/clipping.h"
+#include "hstu/training/dense_sums.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
 #include "hstu/training/step_sections.h"
@@ -101,8 +102,9 @@ Part begin_part(Learner& learner, const StepContext& context, const NextPart& ne
 }
 
 // Forward and backward pass of one part. The rows of `later`, if any, come into caches beside it. Adds the
-// gradients of dense parameters to Parameter::gradient.
-void run_part(Learner& learner, const StepContext& context, Part part, const Batch* later,
+// gradients of dense parameters to Parameter::gradient; `sums`, of the last part, begins their sums over
+// ranks.
+void run_part(Learner& learner, const StepContext& context, Part part, const Batch* later, DenseSums* sums,
               StepSections& sections, Gathered& gathered, StepResult& result) {
   const Batch& batch = *part.batch;
   const std::vector<Variable>& rows = part.rows.leaves;
@@ -118,7 +120,9 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Bat
   const Variable loss = learner.model->loss(tape, logits, batch);
 
   sections.enter(kBackwardSection);
+  if (sums != nullptr) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
   tape.backward(loss);
+  if (sums != nullptr) sums->begin_rest();  // before the gradients of rows, on all ranks
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
     // Before the tables' stream waits for the gradients.
@@ -154,23 +158,6 @@ double sum_of_losses(const Gathered& gathered, const Context& context) {
   return sum;
 }
 
-void sum_gradients_over_ranks(Learner& learner, Gathered& gathered, const StepContext& context) {
-  Communicator& comm = context.comm;
-  comm.enter("dense gradients");
-  if (learner.gpus != nullptr) {
-    Tensor all = learner.model->parameters().gradients();
-    all_reduce_sum(all.mutable_data<float>(), all.size(), *learner.gpus, *context.compute.memory);
-  } else if (comm.size() > 1) {
-    for (Parameter* parameter : learner.model->parameters().all()) {
-      Tensor& gradient = parameter->gradient;
-      comm.all_reduce_sum(
-          std::span(gradient.mutable_data<float>(), static_cast<std::size_t>(gradient.size())));
-    }
-  }
-  comm.enter("row gradients");
-  gathered.row_gradients.merge(comm);
-}
-
 // Of the first task.
 RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, const StepContext& context) {
   RankingSamples mine;
@@ -194,17 +181,21 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   // 1. Forward and backward passes, part by part.
   learner.model->parameters().clear_gradients(context.compute.stream);
   Gathered gathered(learner.tables);
+  DenseSums sums(learner.model->parameters(), context.comm, learner.gpus.get(), context.compute,
+                 learner.exchange);
   for (Part part = begin_part(learner, context, next_part, sections); part.batch != nullptr;) {
     Part following = begin_part(learner, context, next_part, sections);  // beside the computation of this one
     const bool is_last = following.batch == nullptr;
-    run_part(learner, context, std::move(part), is_last && later_part ? later_part() : nullptr, sections,
-             gathered, result);
+    run_part(learner, context, std::move(part), is_last && later_part ? later_part() : nullptr,
+             is_last ? &sums : nullptr, sections, gathered, result);
     part = std::move(following);
   }
   sections.enter(kUpdateSection);
 
   // 2. Sums over the global batch. Every term is already divided by its number of supervised examples.
-  sum_gradients_over_ranks(learner, gathered, context);
+  sums.finish();
+  context.comm.enter("row gradients");
+  gathered.row_gradients.merge(context.comm);
   result.loss = sum_of_losses(gathered, context.compute);
   context.comm.enter("counts");
   sum_over_ranks(result, context.comm);
@@ -254,6 +245,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   result.memory_peak = context.compute.memory->figures().peak;
   if (learner.tables.context().memory != context.compute.memory)
     result.memory_peak += learner.tables.context().memory->figures().peak;
+  if (learner.gpus != nullptr) result.memory_peak += learner.exchange.memory->figures().peak;
   return result;
 }
 

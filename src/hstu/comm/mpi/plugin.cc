@@ -71,7 +71,7 @@ int of_world(int (*call)(MPI_Comm, int*), MPI_Comm comm) {
 
 const HstuMpiCalls* hstu_mpi_start() {
   int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm machine = MPI_COMM_NULL;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
   static const HstuMpiCalls calls{.interface = HSTU_MPI_INTERFACE,

@@ -1,0 +1,75 @@
+// Sums over ranks of the gradients of dense parameters, in buckets, beside the rest of the backward pass.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "hstu/base/threads.h"
+#include "hstu/comm/communicator.h"
+#include "hstu/comm/device_transport.h"
+#include "hstu/model/parameters.h"
+
+namespace hstu {
+
+// Of the gradients as one tensor: elements [begin, end), all of some parameters that follow each other.
+struct GradientBucket {
+  std::int64_t begin = 0, end = 0;
+  std::vector<const Parameter*> parameters = {};
+};
+
+// The gradients in buckets of at least `bytes`, but for the last one. Depends on the list of parameters
+// alone, so it is the same on all ranks. The first bucket has the last parameters, which a backward pass
+// reaches first.
+std::vector<GradientBucket> gradient_buckets(const ParameterSet& parameters, std::int64_t bytes);
+
+// Of one step. Every rank exchanges the same buckets in the same order, whatever the order in which its own
+// backward pass completes them: a bucket that is complete waits for those before it. Sums are added in the
+// order of ranks, so buckets change no bit. On processors a thread exchanges, and the communicator belongs to
+// it from the first begin() to finish(); GPUs exchange on a stream of their own.
+class DenseSums {
+ public:
+  static constexpr std::int64_t kBucketBytes = std::int64_t{4} << 20;
+
+  // After ParameterSet::move_to(). `gpus` joins the GPUs that compute, on which `exchange` is a context
+  // beside `compute`; null: the ranks compute on processors.
+  DenseSums(const ParameterSet& parameters, Communicator& comm, DeviceTransport* gpus, Context compute,
+            Context exchange, std::int64_t bucket_bytes = kBucketBytes);
+  ~DenseSums();  // leaves out what has not begun
+  DenseSums(const DenseSums&) = delete;
+  DenseSums& operator=(const DenseSums&) = delete;
+
+  // This rank adds to the gradient of `parameter` no more (Tape::on_final). Once for each parameter.
+  void begin(const Parameter& parameter);
+  // The same of all parameters.
+  void begin_rest();
+  // The gradients become their sums: on a GPU for later work on its stream.
+  void finish();
+
+ private:
+  void begin_complete();
+  void exchange_all();  // of the thread
+  std::span<float> values(const GradientBucket& bucket);
+
+  Tensor gradients_;
+  Communicator& comm_;
+  DeviceTransport* gpus_;
+  Context compute_, exchange_;
+  std::vector<GradientBucket> buckets_;
+  std::unordered_map<const Parameter*, std::size_t> bucket_of_;  // those that have not begun
+  std::vector<std::size_t> missing_;                             // parameters of each bucket
+  std::size_t begun_ = 0;                                        // buckets
+
+  std::mutex mutex_;  // guards the next two
+  std::condition_variable more_;
+  std::size_t released_ = 0;  // buckets that the thread may exchange
+  bool closed_ = false;       // no further ones come
+  FirstException failure_;
+  std::jthread thread_;  // last: joined before the other members are destroyed
+};
+
+}  // namespace hstu
