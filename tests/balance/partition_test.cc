@@ -91,10 +91,12 @@ Partition naive_equal_size(const Work& work, int ranks) {
 TEST(EqualSizePartition, EqualsTheNaiveForm) {
   for (const int ranks : {1, 2, 3, 8, 16}) {
     const auto n = static_cast<std::size_t>(ranks) * 12;
-    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    for (std::uint64_t seed = 0; seed < 7; ++seed) {
       Work work = random_work(n, seed);
       if (seed == 3) work.assign(n, 1000);
       if (seed == 4) work.assign(n, 0);
+      if (seed >= 5)
+        for (std::int64_t& w : work) w %= 4;  // many ties
       EXPECT_EQ(equal_size_partition(work, ranks), naive_equal_size(work, ranks)) << ranks << ' ' << seed;
     }
   }
@@ -106,6 +108,27 @@ TEST(EqualSizePartition, GivesEveryRankTheSameNumber) {
   expect_every_sample_once(parts, work.size());
   for (const auto& part : parts) EXPECT_EQ(part.size(), 12u);
   EXPECT_THROW(equal_size_partition(work, 7), UsageError);
+}
+
+TEST(BalancedPartition, EqualsTheNaiveForm) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    Work work = random_work(200, seed);
+    if (seed >= 4)
+      for (std::int64_t& w : work) w = w % 4 - 1;  // many ties, and work below 0
+    std::vector<std::int32_t> order(work.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto of = [&](std::int32_t i) { return work[static_cast<std::size_t>(i)]; };
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return of(a) > of(b); });
+    Partition expected(7);
+    Work sums(7, 0);
+    for (const std::int32_t i : order) {
+      const auto rank = static_cast<std::size_t>(std::min_element(sums.begin(), sums.end()) - sums.begin());
+      expected[rank].push_back(i);
+      sums[rank] += of(i);
+    }
+    for (auto& part : expected) std::sort(part.begin(), part.end());
+    EXPECT_EQ(balanced_partition(work, 7), expected) << seed;
+  }
 }
 
 TEST(BalancedPartition, IsNeverWorseThanSlicesAndNearlyEven) {
