@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -152,6 +153,67 @@ TEST(DenseOptimizer, StateStartsAtZeroHasTheParametersShapeAndIsSufficientToGoOn
   first.step(0.1);
   second.step(0.1);
   EXPECT_EQ(values_of(p.value), values_of(q.value));
+}
+
+// Of one to several blocks, one of no elements.
+void add_parameters(Parameters& parameters) {
+  for (const std::int64_t size : {70'000, 3, 0, 40'000, 1, 32'768, 100})
+    parameters.add(fmt::format("p{}", parameters.list().size()),
+                   random_values(size, static_cast<std::uint64_t>(size)));
+}
+
+TEST(Shards, AreAllElementsOnceInTheOrderOfRanksAndAboutEqual) {
+  Parameters parameters;
+  add_parameters(parameters);
+  for (const int ranks : {1, 2, 3, 4, 7, 50}) {
+    std::size_t parameter = 0;
+    std::int64_t at = 0, all = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::int64_t mine = 0;
+      for (const ParameterBlock& piece : shard_of(parameters.list(), {rank, ranks})) {
+        while (at == parameters.list()[parameter]->value.size()) ++parameter, at = 0;
+        EXPECT_EQ(piece.parameter, parameter);
+        EXPECT_EQ(piece.begin, at);
+        EXPECT_GT(piece.end, at);
+        mine += piece.end - piece.begin;
+        at = piece.end;
+      }
+      EXPECT_LE(mine, 142'872 / ranks + 2 * 32'768) << ranks;
+      all += mine;
+    }
+    EXPECT_EQ(all, 142'872);
+  }
+}
+
+// Each rank updates its shard, with the state of that alone: together the values of one that updates all.
+TEST(DenseOptimizer, ShardsAreUpdatedToTheBitsOfTheWhole) {
+  for (const DenseOptimizerConfig& config :
+       {DenseOptimizerConfig{.weight_decay = 0.1},
+        DenseOptimizerConfig{.kind = DenseOptimizerKind::sgd, .momentum = 0.9}}) {
+    constexpr int kRanks = 3;
+    Parameters whole, shared;  // the shards of one set of parameters
+    add_parameters(whole);
+    add_parameters(shared);
+    DenseOptimizer alone(whole.list(), config);
+    std::deque<DenseOptimizer> ranks;
+    std::size_t bytes = 0;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      ranks.emplace_back(shared.list(), config, host_context(), Shard{rank, kRanks});
+      for (const DenseOptimizer::State& state : ranks.back().state()) bytes += state.tensor.bytes();
+    }
+    EXPECT_EQ(bytes, 142'872 * alone.whole_state().size() / whole.list().size() * sizeof(float));
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      for (std::size_t p = 0; p < whole.list().size(); ++p) {
+        const auto gradient = random_values(whole.list()[p]->value.size(), 100 * step + p);
+        set_gradient(*whole.list()[p], gradient);
+        set_gradient(*shared.list()[p], gradient);
+      }
+      alone.step(0.01, 0.5);
+      for (DenseOptimizer& rank : ranks) rank.step(0.01, 0.5);
+    }
+    for (std::size_t p = 0; p < whole.list().size(); ++p)
+      EXPECT_EQ(values_of(shared.list()[p]->value), values_of(whole.list()[p]->value)) << p;
+  }
 }
 
 TEST(DenseOptimizer, RefusesAScaleThatIsNotFiniteBeforeTouchingAnything) {

@@ -167,6 +167,13 @@ TEST_F(MemoryPlanTest, CountsParametersAndTheirOptimizer) {
   EXPECT_EQ(plan.gradients, plan.parameters);
   const std::int64_t read_and_written = experiment.learner().dense_optimizer.step_bytes();
   EXPECT_EQ(read_and_written, 3 * plan.parameters + 2 * plan.optimizer);
+  EXPECT_EQ(plan_memory(options_, {}, 4).optimizer, plan.optimizer);
+  options_.ranks.shard_optimizer = true;
+  EXPECT_EQ(plan_memory(options_, {}).optimizer, plan.optimizer);
+  const double part =
+      static_cast<double>(plan_memory(options_, {}, 4).optimizer) / static_cast<double>(plan.optimizer);
+  EXPECT_GE(part, 0.25);
+  EXPECT_LT(part, 0.4);
 }
 
 TEST_F(MemoryPlanTest, RefusesWhatDoesNotFitWithTheFigures) {

@@ -102,6 +102,20 @@ TEST_F(RankedRunOnGpus, NcclGivesTheBitsOfMessagesThroughTheHost) {
   }
 }
 
+TEST_F(RankedRunOnGpus, ShardsOfTheOptimizerHaveTheBitsOfTheWhole) {
+  options_.model.positions = 8192;  // a parameter of two blocks
+  run_on(2, "whole");
+  options_.ranks.shard_optimizer = true;
+  for (const auto& [word, messages] : kGpuMessages) {
+    if (messages == GpuMessages::nccl && cuda_device_count() < 2) continue;
+    options_.ranks.gpu_messages = messages;
+    const std::string name = fmt::format("shards {}", word);
+    run_on(2, name);
+    for (const char* file : {"dense.safetensors", "optimizer.safetensors"})
+      EXPECT_EQ(newest_checkpoint(folder_ / name).at(file), newest_checkpoint(folder_ / "whole").at(file));
+  }
+}
+
 TEST_F(RankedRunOnGpus, RowsMayTravelInSixteenBits) {
   const TrainResult alone = run("alone");
   for (const auto& [word, type] : kWireTypes) {

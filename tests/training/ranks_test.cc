@@ -136,6 +136,55 @@ TEST_F(RankedRun, ResumesAtTheSameWorldSizeToTheBit) {
             newest_checkpoint(folder_ / "whole").at("dense.safetensors"));
 }
 
+class RankedRunOfShards : public RankedRun {
+ protected:
+  RankedRunOfShards() { options_.model.positions = 8192; }  // a parameter of two blocks
+
+  // What the newest checkpoint has of the learner, by file.
+  std::map<std::string, std::string> tensors(const std::string& name) const {
+    std::map<std::string, std::string> files = newest_checkpoint(folder_ / name);
+    std::erase_if(files, [](const auto& file) {
+      return !file.first.ends_with(".safetensors") || file.first.starts_with("metrics");
+    });
+    return files;
+  }
+};
+
+TEST_F(RankedRunOfShards, HaveTheBitsOfWholeOptimizers) {
+  for (const int ranks : {1, 2, 3, 4, 7}) {
+    options_.ranks.shard_optimizer = false;
+    run_on(ranks, fmt::format("whole{}", ranks));
+    options_.ranks.shard_optimizer = true;
+    run_on(ranks, fmt::format("shards{}", ranks));
+    EXPECT_EQ(tensors(fmt::format("shards{}", ranks)), tensors(fmt::format("whole{}", ranks))) << ranks;
+  }
+}
+
+TEST_F(RankedRunOfShards, ResumeWithAndWithoutShardsToTheBit) {
+  run_on(3, "whole");
+  for (const bool first : {false, true}) {
+    const std::string name = first ? "first" : "then";
+    options_.training.max_steps = 5;
+    options_.ranks.shard_optimizer = first;
+    run_on(3, name);
+    options_.training.max_steps = 12;
+    options_.ranks.shard_optimizer = !first;
+    run_on(3, name, true);
+    EXPECT_EQ(tensors(name), tensors("whole"));
+  }
+}
+
+TEST_F(RankedRunOfShards, ResumeAtAnotherWorldSize) {
+  const TrainResult whole = run_on(1, "whole");
+  options_.ranks.shard_optimizer = true;
+  options_.training.max_steps = 5;
+  run_on(4, "changed");
+  options_.training.max_steps = 12;
+  const TrainResult changed = run_on(2, "changed", true);
+  EXPECT_EQ(changed.samples, whole.samples);
+  EXPECT_NEAR(*changed.evaluation->model.ne, *whole.evaluation->model.ne, 1e-5);
+}
+
 TEST_F(RankedRun, ResumesAtAnotherWorldSize) {
   const TrainResult whole = run_on(1, "whole");
   options_.training.max_steps = 5;

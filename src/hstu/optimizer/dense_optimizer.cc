@@ -21,22 +21,45 @@ void check_config(const DenseOptimizerConfig& config) {
     fail_usage("dense optimizer: expected weight_decay >= 0, found {}", config.weight_decay);
 }
 
+// The names of the state tensors of a parameter, without its own.
+std::vector<std::string> states_of(const DenseOptimizerConfig& config) {
+  if (config.kind != DenseOptimizerKind::sgd) return {"m.", "v."};
+  if (config.momentum > 0.0) return {"m."};
+  return {};
+}
+
 }  // namespace
 
-DenseOptimizer::DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config, Context context)
+DenseOptimizer::DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config, Context context,
+                               Shard shard)
     : parameters_(std::move(parameters)),
       config_(config),
       context_(std::move(context)),
-      blocks_(blocks_of(parameters_)) {
+      shard_(shard),
+      pieces_(shard_of(parameters_, shard)) {
   check_config(config_);
-  const bool adam = config_.kind != DenseOptimizerKind::sgd;
   for (const Parameter* p : parameters_) {
     require(p->value.dtype() == DType::f32, "parameter \"{}\": expected f32, found {}", p->name,
             to_string(p->value.dtype()));
-    if (adam || config_.momentum > 0.0)
-      state_.push_back({"m." + p->name, Tensor::zeros(p->value.shape(), DType::f32, context_)});
-    if (adam) state_.push_back({"v." + p->name, Tensor::zeros(p->value.shape(), DType::f32, context_)});
   }
+  std::vector<std::int64_t> sizes;
+  for (const auto& [p, begin, end] : pieces_) {
+    sizes.push_back(end - begin);
+    const Tensor& value = parameters_[p]->value;
+    const Shape shape = end - begin == value.size() ? value.shape() : Shape{end - begin};
+    for (const std::string& name : states_of(config_))
+      state_.push_back(
+          {name + parameters_[p]->name, Tensor::zeros(shape, DType::f32, context_), p, begin, end});
+  }
+  blocks_ = blocks_of(sizes);
+}
+
+std::vector<TensorSpec> DenseOptimizer::whole_state() const {
+  std::vector<TensorSpec> whole;
+  for (const Parameter* p : parameters_)
+    for (const std::string& name : states_of(config_))
+      whole.push_back({name + p->name, DType::f32, p->value.shape()});
+  return whole;
 }
 
 void DenseOptimizer::step(double learning_rate, double gradient_scale) {
@@ -66,30 +89,29 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
             "parameter \"{}\": expected a gradient of shape {}, found {}", p->name,
             to_string(p->value.shape()), to_string(p->gradient.shape()));
   }
-  std::vector<DenseUpdate> updates;  // of each parameter
-  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+  std::vector<DenseUpdate> updates;  // of each piece
+  auto state = state_.begin();
+  for (const auto& [p, begin, end] : pieces_) {
     DenseUpdate update{.numbers = numbers,
                        .is_adam = config_.kind != DenseOptimizerKind::sgd,
-                       .end = parameters_[p]->value.size(),
-                       .gradient = parameters_[p]->gradient.data<float>(),
-                       .value = parameters_[p]->value.mutable_data<float>()};
-    const auto state = [&](std::size_t i) { return state_[i].tensor.mutable_data<float>(); };
-    if (update.is_adam)
-      update.m = state(2 * p), update.v = state(2 * p + 1);
-    else if (config_.momentum > 0.0)
-      update.m = state(p);
+                       .end = end - begin,
+                       .gradient = parameters_[p]->gradient.data<float>() + begin,
+                       .value = parameters_[p]->value.mutable_data<float>() + begin};
+    if (update.is_adam || config_.momentum > 0.0) update.m = (state++)->tensor.mutable_data<float>();
+    if (update.is_adam) update.v = (state++)->tensor.mutable_data<float>();
     updates.push_back(update);
   }
   if (!context_.device().is_host()) return cuda::update_dense(updates, context_.cuda());
   parallel_blocks(static_cast<std::int64_t>(blocks_.size()), 1, [&](std::int64_t b, std::int64_t) {
-    const auto [p, begin, end] = blocks_[static_cast<std::size_t>(b)];
-    update_elements(updates[p], begin, end);
+    const auto [piece, begin, end] = blocks_[static_cast<std::size_t>(b)];
+    update_elements(updates[piece], begin, end);
   });
 }
 
 std::int64_t DenseOptimizer::step_bytes() const {
   std::size_t bytes = 0;
-  for (const Parameter* p : parameters_) bytes += 2 * p->value.bytes() + p->gradient.bytes();
+  for (const auto& [p, begin, end] : pieces_)
+    bytes += 3 * static_cast<std::size_t>(end - begin) * sizeof(float);  // value twice, gradient
   for (const State& state : state_) bytes += 2 * state.tensor.bytes();
   return static_cast<std::int64_t>(bytes);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hstu/base/choice.h"
+#include "hstu/checkpoint/safetensors.h"
 #include "hstu/optimizer/parameter_blocks.h"
 #include "hstu/tensor/parameter.h"
 
@@ -34,25 +35,34 @@ struct DenseOptimizerConfig {
 // Results do not depend on the number of threads.
 class DenseOptimizer {
  public:
-  // Parameters (f32, on the context's device) belong to the model and must outlive this object. Throws
-  // UsageError for invalid values of the configuration.
-  DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config, Context context = host_context());
+  // Parameters (f32, on the context's device) belong to the model and must outlive this object, which updates
+  // a shard of them and has the state of that alone. Throws UsageError for invalid values of the
+  // configuration.
+  DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig config, Context context = host_context(),
+                 Shard shard = {});
 
-  // One update of every parameter by gradient_scale * its gradient (clip_scale in clipping.h). Leaves the
-  // gradients unchanged.
+  // One update of every parameter, or of the shard, by gradient_scale * its gradient (clip_scale in
+  // clipping.h). Leaves the gradients unchanged.
   void step(double learning_rate, double gradient_scale = 1.0);
 
   // Bytes that step() reads and writes: values, gradients and state.
   std::int64_t step_bytes() const;
 
-  // The state in checkpoints: named fp32 tensors, to be read or filled in place, and the number of updates.
+  // The state: named fp32 tensors, to be read or filled in place, and the number of updates. Without shards
+  // each has the shape of its parameter.
   struct State {
     std::string name;  // "m.<parameter>" or "v.<parameter>"
-    Tensor tensor;     // the shape of the parameter
+    Tensor tensor;     // of elements [begin, end) of the parameter
+    std::size_t parameter = 0;
+    std::int64_t begin = 0, end = 0;
   };
   const std::vector<State>& state() const { return state_; }
   std::vector<State>& state() { return state_; }
   const Context& context() const { return context_; }  // of the state
+  const NamedTensors& parameters() const { return parameters_; }
+  const Shard& shard() const { return shard_; }
+  // The names and shapes of what checkpoints have: the state of all shards, in the order of parameters.
+  std::vector<TensorSpec> whole_state() const;
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
@@ -60,8 +70,10 @@ class DenseOptimizer {
   NamedTensors parameters_;
   DenseOptimizerConfig config_;
   Context context_;
-  std::vector<ParameterBlock> blocks_;
-  std::vector<State> state_;  // Adam: m and v of each parameter; SGD with momentum: m of each
+  Shard shard_;
+  std::vector<ParameterBlock> pieces_;  // of the shard
+  std::vector<ParameterBlock> blocks_;  // of each piece
+  std::vector<State> state_;            // Adam: m and v of each piece; SGD with momentum: m of each
   std::int64_t steps_ = 0;
 };
 

@@ -1,24 +1,35 @@
 #include "hstu/optimizer/optimizer_section.h"
 
-#include <vector>
+#include <utility>
+
+#include "hstu/base/error.h"
 
 namespace hstu {
 namespace {
 
 std::vector<TensorSpec> specs_of(const DenseOptimizer& optimizer) {
-  std::vector<TensorSpec> specs{{"step", DType::i64, {1}}};
-  for (const auto& [name, tensor] : optimizer.state())
-    specs.push_back({name, tensor.dtype(), tensor.shape()});
+  std::vector<TensorSpec> specs = optimizer.whole_state();
+  specs.insert(specs.begin(), {"step", DType::i64, {1}});
   return specs;
 }
 
-void save(const DenseOptimizer& optimizer, SectionWriter& writer) {
+std::vector<Tensor> own_state(const DenseOptimizer& optimizer) {
+  require(optimizer.shard().ranks == 1, "the state of {} ranks is saved as one", optimizer.shard().ranks);
   std::vector<Tensor> values;
-  for (const auto& [name, tensor] : optimizer.state()) {
-    values.push_back(tensor.to_host(optimizer.context().stream));
-    check_finite(values.back(), "optimizer state " + name);
+  auto state = optimizer.state().begin();
+  for (const TensorSpec& spec : optimizer.whole_state()) {
+    const bool is_here = state != optimizer.state().end() && state->name == spec.name;
+    values.push_back(is_here ? (state++)->tensor.to_host(optimizer.context().stream)
+                             : Tensor::empty(spec.shape, spec.dtype));  // of a parameter without elements
   }
-  writer.begin(specs_of(optimizer));
+  return values;
+}
+
+void save(const DenseOptimizer& optimizer, const std::vector<Tensor>& values, SectionWriter& writer) {
+  const std::vector<TensorSpec> specs = specs_of(optimizer);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    check_finite(values[i], "optimizer state " + specs[i + 1].name);
+  writer.begin(specs);
   const std::int64_t steps = optimizer.steps();
   writer.write(&steps, sizeof steps);
   for (const Tensor& value : values) writer.write(value);
@@ -27,14 +38,23 @@ void save(const DenseOptimizer& optimizer, SectionWriter& writer) {
 void load(DenseOptimizer& optimizer, const SectionReader& reader) {
   const SafetensorsFile file = reader.file();
   file.expect(specs_of(optimizer));
-  for (auto& [name, tensor] : optimizer.state()) file.read(name, tensor, optimizer.context().stream);
+  const Stream& stream = optimizer.context().stream;
+  for (DenseOptimizer::State& state : optimizer.state()) {
+    const Shape& shape = optimizer.parameters()[state.parameter]->value.shape();
+    const auto whole = file.values<float>(state.name, shape);
+    copy_bytes(state.tensor.mutable_raw(), whole.data() + state.begin, state.tensor.bytes(), stream);
+    stream.synchronize();
+  }
   optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);
 }
 
 }  // namespace
 
-Section optimizer_section(DenseOptimizer& optimizer) {
-  return {"optimizer", [&optimizer](SectionWriter& writer) { save(optimizer, writer); },
+Section optimizer_section(DenseOptimizer& optimizer, std::vector<Tensor> whole) {
+  return {"optimizer",
+          [&optimizer, whole = std::move(whole)](SectionWriter& writer) {
+            save(optimizer, whole.empty() ? own_state(optimizer) : whole, writer);
+          },
           [&optimizer](const SectionReader& reader) { load(optimizer, reader); }};
 }
 

@@ -1,13 +1,17 @@
 // The checkpoint section of a dense optimizer.
 #pragma once
 
+#include <vector>
+
 #include "hstu/checkpoint/section.h"
 #include "hstu/optimizer/dense_optimizer.h"
 
 namespace hstu {
 
-// File "optimizer": `step` (I64, (1)), the number of updates, and every tensor of DenseOptimizer::state().
-// `optimizer` must outlive the section.
-Section optimizer_section(DenseOptimizer& optimizer);
+// File "optimizer": `step` (I64, (1)), the number of updates, and the tensors of
+// DenseOptimizer::whole_state(), however the state is divided among ranks: each loads what its shard has.
+// Saves `whole`, those tensors in host memory; without them it saves the state of an optimizer without
+// shards. `optimizer` must outlive the section.
+Section optimizer_section(DenseOptimizer& optimizer, std::vector<Tensor> whole = {});
 
 }  // namespace hstu

@@ -90,6 +90,7 @@ inline constexpr Choice<GpuMessages> kGpuMessages[] = {{"nccl", GpuMessages::ncc
 struct RanksSection {
   double timeout = 600;  // seconds
   GpuMessages gpu_messages = GpuMessages::nccl;
+  bool shard_optimizer = false;
 };
 
 // Shared by both optimizers; each has its own base rate.

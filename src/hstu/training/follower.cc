@@ -7,6 +7,7 @@
 #include "hstu/embedding/saved_rows.h"
 #include "hstu/run/state.h"
 #include "hstu/run/warm_start.h"
+#include "hstu/training/dense_shards.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/run_parts.h"
 #include "hstu/training/step.h"
@@ -37,6 +38,7 @@ class Follower {
       if (turn == Turn::evaluate) evaluator_.run(request_.stop, comm_);
       if (turn == Turn::save) {
         comm_.enter("save");
+        gather_state(experiment_.learner().dense_optimizer, comm_);
         serve_rows(experiment_.learner().tables);
       }
     }

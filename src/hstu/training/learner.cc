@@ -42,7 +42,8 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       tables(table_configs(run, *model), row_optimizer(run.sparse), run.seed,
              run.tables.place == TablePlace::device ? context_beside(compute.device()) : host_context()),
       exchange(context_beside(gpus != nullptr ? compute.device() : Device::host())),
-      dense_optimizer(model->parameters().all(), run.dense.config, compute),
+      dense_optimizer(model->parameters().all(), run.dense.config, compute,
+                      run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {
   if (comm.size() == 1) return;
   const std::vector<RowOwners> owners =

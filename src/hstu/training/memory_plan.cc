@@ -131,6 +131,18 @@ std::int64_t states_of(const DenseOptimizerConfig& config) {
   return config.momentum > 0 ? 1 : 0;
 }
 
+// The bytes of the largest shard.
+std::int64_t shard_bytes(const NamedTensors& parameters, int ranks) {
+  std::int64_t most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::int64_t elements = 0;
+    for (const ParameterBlock& piece : shard_of(parameters, {rank, ranks}))
+      elements += piece.end - piece.begin;
+    most = std::max(most, elements);
+  }
+  return most * std::int64_t{sizeof(float)};
+}
+
 std::string gib(std::int64_t bytes) {
   return human_bytes(static_cast<double>(bytes));
 }
@@ -234,7 +246,8 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
       owners_on_fullest_rank(options, table_configs(options, features, planner.dim), ranks);
   plan.tables = tables_of(planner, features, owners, dataset.manifest(), anchors.training.size());
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
-  plan.optimizer = plan.parameters * states_of(options.dense.config);
+  plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
+                   states_of(options.dense.config);
   plan.activations = step_memory(model, batch, device);
   // The slabs have a quarter more than they need (Batch::reserve).
   plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;

@@ -12,8 +12,9 @@
 namespace hstu {
 
 // Dense parameters, their optimizer, every table, counts of bad ids, and the run's metrics. The arguments
-// must outlive the sections.
-std::vector<Section> sections(Learner& learner, RunningMetrics& metrics);
+// must outlive the sections. `dense_state`, to save: of gather_state() (dense_shards.h).
+std::vector<Section> sections(Learner& learner, RunningMetrics& metrics,
+                              std::vector<Tensor> dense_state = {});
 
 // Fills the experiment from a checkpoint of a run, for callers that do not continue the run. Throws Error if
 // the checkpoint was made from another dataset or model.

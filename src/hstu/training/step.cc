@@ -13,6 +13,7 @@
 #include "hstu/embedding/row_gradients.h"
 #include "hstu/embedding/row_visits.h"
 #include "hstu/optimizer/clipping.h"
+#include "hstu/training/dense_shards.h"
 #include "hstu/training/dense_sums.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
@@ -226,6 +227,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
     learner.dense_optimizer.step(result.lr_dense,
                                  clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
     moves(context, learner.dense_optimizer.step_bytes());
+    gather_values(learner.dense_optimizer, context.comm, learner.gpus.get());
   }
   fault_point("step.middle");
   {

@@ -17,6 +17,7 @@
 #include "hstu/run/resume.h"
 #include "hstu/run/state.h"
 #include "hstu/run/warm_start.h"
+#include "hstu/training/dense_shards.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/run_parts.h"
@@ -44,7 +45,8 @@ class Run {
                      : std::vector<ConfigDifference>{}),
         experiment_(fitting(request.options, comm.size(), request.ranks_here), comm),
         metrics_(request.options.metrics.window_samples),
-        state_(following(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(), state_sections())
+        state_(following(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(),
+                                                sections(experiment_.learner(), metrics_))
                                      : first_state())),
         last_step_(experiment_.last_step()),
         profiler_(request.profile, experiment_.learner().compute, request.folder.path, state_.step,
@@ -123,8 +125,6 @@ class Run {
     }
     return state;
   }
-
-  std::vector<Section> state_sections() { return sections(experiment_.learner(), metrics_); }
 
   RunFacts facts() const {
     RunFacts facts = facts_of(experiment_);
@@ -286,10 +286,12 @@ class Run {
     const std::optional<CheckpointBase> base = bases_.base_of(state_.step, reason);
     announce(Turn::save, comm_);
     comm_.enter("save");
+    Learner& learner = experiment_.learner();
+    const auto all = sections(learner, metrics_, gather_state(learner.dense_optimizer, comm_));
     try {
-      ServedRows served(experiment_.learner().tables);
+      ServedRows served(learner.tables);
       path = save_run(
-          request_.folder.checkpoints(), origin(), state_, reason, state_sections(),
+          request_.folder.checkpoints(), origin(), state_, reason, all,
           [&] { log_.checkpoint(state_, reason, seconds_since(start)); }, base);
       if (!base) served.begin_changes();
       bases_.saved(path, base);
