@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -238,6 +240,34 @@ TEST_F(LoaderTest, DealsSlicesOfEveryBatchToTheRanks) {
   }
   EXPECT_TRUE(empty_seen);
   for (const auto& loader : loaders) EXPECT_FALSE(loader->next());
+}
+
+// A division before the first call of next() is beside the caller's work; one that next() waits for is not.
+TEST_F(LoaderTest, TellsWhatDivisionsCameToAndWhatOfThemWasWaitedFor) {
+  const ScheduleOptions schedule{.batch_size = 8};
+  std::atomic<int> divisions = 0;
+  const auto slowly = [&](std::span<const std::int64_t> tokens, int ranks) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    ++divisions;
+    return Division{
+        .parts = contiguous_partition(tokens.size(), ranks), .work = {5, 7}, .work_of_slices = {9, 3}};
+  };
+  Loader loader(builder_, layout_, {anchors_.training, schedule},
+                {.workers = 1, .ready = 1, .piece_samples = 4, .ranks = 2, .divide = slowly});
+  while (divisions < 2) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the first part is ready, the second waits
+  DivisionFigures figures = loader.next()->division;
+  EXPECT_EQ(figures.work, (std::vector<std::int64_t>{5, 7}));
+  EXPECT_GE(figures.ms, 60);
+  EXPECT_EQ(figures.exposed_ms, 0);
+  const LoadedBatch* second = loader.next();
+  ASSERT_TRUE(second->last_part);
+  EXPECT_EQ(second->division.work, (std::vector<std::int64_t>{10, 14}));
+  EXPECT_EQ(second->division.work_of_slices, (std::vector<std::int64_t>{18, 6}));
+  figures = loader.next()->division;  // of the next batch, whose division began after the second part left
+  EXPECT_EQ(figures.work, (std::vector<std::int64_t>{5, 7}));
+  EXPECT_GT(figures.exposed_ms, 0);
+  EXPECT_LE(figures.exposed_ms, figures.ms);
 }
 
 // Each piece is divided among the ranks like a batch of its size.

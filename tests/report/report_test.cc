@@ -5,6 +5,7 @@
 #include "hstu/base/error.h"
 #include "hstu/report/comparison.h"
 #include "hstu/report/stage_drawing.h"
+#include "hstu/report/work_drawing.h"
 
 namespace hstu {
 namespace {
@@ -135,11 +136,36 @@ TEST(Report, DrawsTheWorkOfRanksAsDividedAndInSlices) {
   std::vector<Json> lines = lines_of_a_run();
   const auto page = [&] { return report_html({.title = "run", .metrics = RunMetrics(lines), .config = ""}); };
   EXPECT_THAT(page(), Not(HasSubstr("work of the ranks")));
+  EXPECT_THAT(page(), Not(HasSubstr("Work of each rank")));
   lines.back()["work_max_over_mean"] = 1.02;
   lines.back()["work_max_over_mean_of_slices"] = 1.61;
   EXPECT_THAT(page(), HasSubstr("<h2>work of the ranks: the largest over the mean</h2>"));
   EXPECT_THAT(page(), HasSubstr("as divided: 1.02 at 640"));
   EXPECT_THAT(page(), HasSubstr("in slices: 1.61 at 640"));
+  lines.back()["work_of_ranks"] = {1.02, 0.98};
+  lines.back()["work_of_ranks_in_slices"] = {0.39, 1.61};
+  lines.back()["division_ms"] = 0.25;
+  lines.back()["division_exposed_ms"] = 0.125;
+  EXPECT_THAT(page(), HasSubstr("<h2>Work of each rank</h2>"));
+  EXPECT_THAT(page(), HasSubstr("is 1.6100 of the mean in slices and 1.0200 as divided"));
+  EXPECT_THAT(page(), HasSubstr("took 0.250 ms on a loader's thread; steps waited for 0.125 ms"));
+  lines.back()["work_of_ranks"] = "altered";
+  EXPECT_THROW(page(), Error);
+}
+
+// 940 units for two ranks, a tenth of each rank's free on both sides; 160 units for the largest work.
+TEST(WorkDrawing, HasTwoBarsForEachRankAndTheMean) {
+  const std::string svg = work_drawing({0.5, 1.6}, {0.8, 1.2});
+  EXPECT_THAT(svg,
+              HasSubstr("<rect class=\"mark s1\" x=\"97.00\" y=\"120.0\" width=\"188.00\" height=\"50.0\">"));
+  EXPECT_THAT(svg,
+              HasSubstr("<rect class=\"mark s0\" x=\"285.00\" y=\"90.0\" width=\"188.00\" height=\"80.0\">"));
+  EXPECT_THAT(svg, HasSubstr("height=\"160.0\"><title>rank 1, in slices: 1.6</title>"));
+  EXPECT_THAT(svg, HasSubstr("<path class=\"grid\" d=\"M50 70.0 h940\"/>"));
+  EXPECT_EQ(work_drawing({1}, {1}), "");
+  const std::vector<double> many(1024, 1.0);
+  EXPECT_THAT(work_drawing(many, many), HasSubstr(">992</text>"));
+  EXPECT_THAT(work_drawing(many, many), Not(HasSubstr(">993</text>")));
 }
 
 TEST(Report, DrawsTheStagesOfAStep) {

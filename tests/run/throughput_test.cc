@@ -40,6 +40,22 @@ TEST(Throughput, IsThatOfTheStepsSinceTheLastLine) {
   EXPECT_DOUBLE_EQ(line.at("tflops").get<double>(), 0.12);
 }
 
+TEST(Throughput, HasTheTimesOfDivisionsAmongRanks) {
+  Throughput throughput(std::nullopt);
+  StepResult result = step_with(1);
+  Json line;
+  throughput.add(result, 50, 0);
+  throughput.move_to(line, 0);
+  EXPECT_FALSE(line.contains("division_ms"));
+  result.division = {.work = {1, 2}, .work_of_slices = {2, 1}, .ms = 3, .exposed_ms = 1};
+  throughput.add(result, 50, 0);
+  result.division.ms = 1, result.division.exposed_ms = 0;
+  throughput.add(result, 50, 0);
+  throughput.move_to(line, 0);
+  EXPECT_EQ(line.at("division_ms"), 2);
+  EXPECT_EQ(line.at("division_exposed_ms"), 0.5);
+}
+
 TEST(Throughput, HasNoUtilisationWithoutAPublishedPeak) {
   Throughput throughput(std::nullopt);
   throughput.add(step_with(1'000'000'000), 50, 0);

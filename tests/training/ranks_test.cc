@@ -1,4 +1,5 @@
 // Whole runs over ranks on processors.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -86,6 +87,15 @@ TEST_F(RankedRun, TheDivisionOfBatchesDoesNotMatter) {
       EXPECT_GT(line.at("work_max_over_mean_of_slices"), 1.0);
       const double before = line.at("work_max_over_mean_of_slices"), after = line.at("work_max_over_mean");
       EXPECT_TRUE(balance == Balance::none ? after == before : after <= before);
+      for (const auto& [key, largest] :
+           {std::pair{"work_of_ranks", after}, std::pair{"work_of_ranks_in_slices", before}}) {
+        const auto work = line.at(key).get<std::vector<double>>();
+        ASSERT_EQ(work.size(), 3u);
+        EXPECT_NEAR(*std::max_element(work.begin(), work.end()), largest, 1e-4);
+        EXPECT_NEAR(work[0] + work[1] + work[2], 3, 3e-4);
+      }
+      EXPECT_GT(line.at("division_ms"), 0);
+      EXPECT_LE(line.at("division_exposed_ms"), line.at("division_ms"));
     }
   }
 }

@@ -193,16 +193,37 @@ Partition contiguous_partition(std::size_t samples, int ranks) {
   return parts;
 }
 
-double imbalance(std::span<const std::int64_t> work, const Partition& partition) {
-  std::int64_t most = 0;
-  double all = 0;
+std::vector<std::int64_t> work_of_ranks(std::span<const std::int64_t> work, const Partition& partition) {
+  std::vector<std::int64_t> sums;
+  sums.reserve(partition.size());
   for (const auto& part : partition) {
-    std::int64_t sum = 0;
+    std::int64_t& sum = sums.emplace_back(0);
     for (const std::int32_t i : part) sum += work_at(work, i);
-    most = std::max(most, sum);
-    all += static_cast<double>(sum);
   }
-  return all > 0 ? static_cast<double>(most) * static_cast<double>(partition.size()) / all : 1.0;
+  return sums;
+}
+
+double imbalance(std::span<const std::int64_t> work_of_ranks) {
+  double most = 0, all = 0;
+  for (const std::int64_t work : work_of_ranks) {
+    most = std::max(most, static_cast<double>(work));
+    all += static_cast<double>(work);
+  }
+  return all > 0 ? most * static_cast<double>(work_of_ranks.size()) / all : 1.0;
+}
+
+double imbalance(std::span<const std::int64_t> work, const Partition& partition) {
+  return imbalance(work_of_ranks(work, partition));
+}
+
+void DivisionFigures::add(const Division& division, double took_ms) {
+  const auto add_to = [](std::vector<std::int64_t>& sums, const std::vector<std::int64_t>& terms) {
+    sums.resize(terms.size(), 0);
+    for (std::size_t r = 0; r < terms.size(); ++r) sums[r] += terms[r];
+  };
+  add_to(work, division.work);
+  add_to(work_of_slices, division.work_of_slices);
+  ms += took_ms;
 }
 
 }  // namespace hstu

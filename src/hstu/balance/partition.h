@@ -23,13 +23,26 @@ Partition equal_size_partition(std::span<const std::int64_t> work, int ranks);
 // The samples [n r / ranks, n (r + 1) / ranks) for rank r.
 Partition contiguous_partition(std::size_t samples, int ranks);
 
-// The largest sum of a rank's work, divided by the mean; 1 where there is no work.
+// The sum of each rank's work: (ranks).
+std::vector<std::int64_t> work_of_ranks(std::span<const std::int64_t> work, const Partition& partition);
+// The largest of these sums, divided by the mean; 1 where there is no work.
+double imbalance(std::span<const std::int64_t> work_of_ranks);
 double imbalance(std::span<const std::int64_t> work, const Partition& partition);
 
-// A partition, and how even the work of the ranks is.
+// A partition, and how even the work of the ranks is: by `parts`, and by contiguous_partition().
 struct Division {
   Partition parts;
-  double imbalance = 1, imbalance_of_slices = 1;  // of `parts`, and of contiguous_partition()
+  std::vector<std::int64_t> work, work_of_slices;  // of the ranks
+  double imbalance = 1, imbalance_of_slices = 1;
+};
+
+// What the divisions of a global batch, or of its pieces, came to.
+struct DivisionFigures {
+  std::vector<std::int64_t> work, work_of_slices;  // of the ranks; empty: nothing was divided
+  double ms = 0;                                   // that the divisions took
+  double exposed_ms = 0;                           // of these: training waited for the batch meanwhile
+
+  void add(const Division& division, double took_ms);
 };
 
 }  // namespace hstu

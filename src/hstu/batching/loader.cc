@@ -78,14 +78,13 @@ void Loader::begin_piece() {
     std::vector<std::int64_t> tokens;
     tokens.reserve(piece.size());
     for (const std::int64_t position : piece) tokens.push_back(builder_.most_tokens(position));
+    const Clock::time_point begin = Clock::now();
     division = options_.divide(tokens, options_.ranks);
+    division_.add(division, 1000 * seconds_since(begin));
   } else {
     division.parts = contiguous_partition(piece.size(), options_.ranks);
   }
   const Partition& parts = division.parts;
-  ++pieces_;
-  imbalances_ += division.imbalance;
-  imbalances_of_slices_ += division.imbalance_of_slices;
   parts_left_ = 1;
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     std::vector<std::int64_t> positions;
@@ -106,21 +105,22 @@ void Loader::begin_piece() {
 // while batches of the previous window are still being built and read.
 Loader::Claim Loader::claim() {
   const std::scoped_lock lock(schedule_mutex_);
-  Claim claimed{
-      .number = claimed_++, .job = {}, .positions = {}, .of_rank = {}, .last_part = true, .failure = {}};
+  Claim claimed{.number = claimed_++, .job = {}, .positions = {}, .last_part = true, .failure = {}};
   try {
     if (!job_) {
       job_ = schedule_.next();
       if (!job_) return claimed;
       rest_of_batch_ = job_->positions;
-      pieces_ = 0;
-      imbalances_ = imbalances_of_slices_ = 0;
+      division_ = {};
     }
-    if (parts_left_ == 0) begin_piece();
+    if (parts_left_ == 0) {
+      claimed.division_begin = Clock::now();
+      begin_piece();
+      claimed.division_end = Clock::now();
+    }
     claimed.positions = first_part(builder_, rest_, options_.part_tokens);
     claimed.of_rank = of_rank_;
-    claimed.imbalance = imbalances_ / static_cast<double>(pieces_);
-    claimed.imbalance_of_slices = imbalances_of_slices_ / static_cast<double>(pieces_);
+    claimed.division = division_;
     rest_ = rest_.subspan(claimed.positions.size());
     claimed.job = job_;
     claimed.last_part = --parts_left_ == 0 && rest_of_batch_.empty();
@@ -175,8 +175,9 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.cursor = claimed.job->cursor;
     slot.loaded.next = claimed.job->next;
     slot.loaded.window_end = claimed.job->window_end;
-    slot.loaded.imbalance = claimed.imbalance;
-    slot.loaded.imbalance_of_slices = claimed.imbalance_of_slices;
+    slot.loaded.division = claimed.division;
+    slot.loaded.division_begin = claimed.division_begin;
+    slot.loaded.division_end = claimed.division_end;
     for (const Event& read : slot.loaded.read) copies_.stream.wait(read);
     slot.loaded.batch.copy_to(copies_);
     slot.loaded.copied.record(copies_.stream);
@@ -204,7 +205,12 @@ LoadedBatch* Loader::next() {
   ++delivered_;
   changed_.notify_all();
   lock.unlock();
-  current.data_wait_ms = 1000 * seconds_since(start);
+  const Clock::time_point end = Clock::now();
+  current.data_wait_ms = 1000 * seconds_between(start, end);
+  exposed_ms_ += std::max(0.0, 1000 * seconds_between(std::max(start, current.division_begin),
+                                                      std::min(end, current.division_end)));
+  current.division.exposed_ms = std::min(exposed_ms_, current.division.ms);
+  if (current.last_part) exposed_ms_ = 0;
   return &current;
 }
 

@@ -65,9 +65,9 @@ struct LoadedBatch {
   BatchCursor cursor;               // of this global batch
   BatchCursor next;                 // the cursor at which a resumed run continues after it
   bool window_end = false;          // the last global batch of its window
-  // Of the ranks' work in the global batch, as divided and in slices (balance/partition.h): the mean over its
-  // pieces so far.
-  double imbalance = 1, imbalance_of_slices = 1;
+  DivisionFigures division;         // of the global batch: of its pieces so far
+  // When its piece was divided, if this is the first part of one: from begin to end.
+  Clock::time_point division_begin, division_end;
   double data_wait_ms = 0;  // time that next() waited for this part
   int worker = 0;           // the thread that built it, from 0
   Clock::time_point build_begin, build_end;
@@ -108,8 +108,9 @@ class Loader {
     std::int64_t number = 0;  // of the part, from 0
     std::optional<BatchJob> job;
     std::span<const std::int64_t> positions;  // of this part
-    double imbalance = 1, imbalance_of_slices = 1;
-    std::shared_ptr<const std::vector<std::int64_t>> of_rank;  // what they are a part of
+    DivisionFigures division = {};
+    Clock::time_point division_begin = {}, division_end = {};
+    std::shared_ptr<const std::vector<std::int64_t>> of_rank = {};  // what they are a part of
     bool last_part = true;
     std::exception_ptr failure;
   };
@@ -139,13 +140,13 @@ class Loader {
   std::shared_ptr<const std::vector<std::int64_t>> of_rank_;  // this rank's samples of the piece
   std::span<const std::int64_t> rest_;                        // those that are in no part yet
   std::int64_t parts_left_ = 0;                               // of the piece, including those that are empty
-  std::int64_t pieces_ = 0;                                   // of the batch so far
-  double imbalances_ = 0, imbalances_of_slices_ = 0;          // their sums over these
+  DivisionFigures division_;                                  // of the batch so far
 
   std::mutex mutex_;  // guards the following members except slots that are not ready, which a worker owns
   std::condition_variable_any changed_;
   std::vector<Slot> slots_;                                          // part n is in slot n % size
   std::int64_t delivered_ = 0;                                       // parts returned by next()
+  double exposed_ms_ = 0;                                            // of divisions of the batch so far
   std::int64_t batches_ = std::numeric_limits<std::int64_t>::max();  // set when a worker reaches the end
 
   // Returned by the last two calls of next(), which takes turns; the next but one swaps its memory with that

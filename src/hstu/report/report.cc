@@ -13,6 +13,7 @@
 #include "hstu/report/chart.h"
 #include "hstu/report/page.h"
 #include "hstu/report/stage_drawing.h"
+#include "hstu/report/work_drawing.h"
 
 namespace hstu {
 namespace {
@@ -127,6 +128,21 @@ std::string step_drawing(const RunMetrics& metrics) {
   std::vector<DrawnStage> stages;
   for (const auto& [name, ms] : metrics.step_ms()) stages.push_back({name, ms});
   return stage_drawing(stages);
+}
+
+// Of the latest train line.
+std::string work_of_ranks(const RunMetrics& metrics) {
+  const Json* const line = metrics.last("train");
+  if (line == nullptr || !line->contains("work_of_ranks")) return "";
+  const auto works = [&](const char* key) { return line->value(key, std::vector<double>()); };
+  return work_drawing(works("work_of_ranks_in_slices"), works("work_of_ranks")) +
+         fmt::format(
+             "<p>The batch of step {}: the largest work of a rank is {} of the mean in slices and {} as "
+             "divided. "
+             "The division took {} ms on a loader's thread; steps waited for {} ms of it.</p>\n",
+             count(line, "step"), number(line, "work_max_over_mean_of_slices"),
+             number(line, "work_max_over_mean"), number(line, "division_ms", "{:.3f}"),
+             number(line, "division_exposed_ms", "{:.3f}"));
 }
 
 std::string stages(const RunMetrics& metrics) {
@@ -249,6 +265,7 @@ std::string report_html(const ReportSource& source) try {
   body += charts(metrics);
   body += section("The stages of a step", step_drawing(metrics));
   body += section("Time by stage", stages(metrics));
+  body += section("Work of each rank", work_of_ranks(metrics));
   body += section("Embedding tables", tables(metrics) + limits(metrics) + caches(metrics));
   body += section("Ids outside their tables", bad_ids(metrics));
   body += section("Evaluations", evaluations(metrics));

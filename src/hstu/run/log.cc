@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,26 @@ void add_lifetime(Json& line, const LifetimeMetrics& metrics) {
   line["lifetime_ne"] = metrics.sums.ne();
   line["lifetime_accuracy"] = metrics.sums.accuracy();
   line["lifetime_n"] = metrics.sums.n();
+}
+
+// The work of each rank over the mean, to four places.
+Json over_mean(const std::vector<std::int64_t>& work) {
+  const double all = std::accumulate(work.begin(), work.end(), 0.0);
+  Json shares = Json::array();
+  for (const std::int64_t of_rank : work) {
+    const double share =
+        all > 0 ? static_cast<double>(of_rank) * static_cast<double>(work.size()) / all : 1.0;
+    shares.push_back(std::round(share * 1e4) / 1e4);
+  }
+  return shares;
+}
+
+void add_work(Json& line, const DivisionFigures& division) {
+  if (division.work.empty()) return;
+  line["work_max_over_mean"] = imbalance(division.work);
+  line["work_max_over_mean_of_slices"] = imbalance(division.work_of_slices);
+  line["work_of_ranks"] = over_mean(division.work);
+  line["work_of_ranks_in_slices"] = over_mean(division.work_of_slices);
 }
 
 // The maximum size of each table.
@@ -133,8 +154,7 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
             {"window_gauc", window.gauc},
             {"window_n", window.n}};
   add_lifetime(line, metrics.training());
-  if (result.imbalance) line["work_max_over_mean"] = *result.imbalance;
-  if (result.imbalance_of_slices) line["work_max_over_mean_of_slices"] = *result.imbalance_of_slices;
+  add_work(line, result.division);
   line["table_rows"] = to_json(now.table_rows);
   if (!now.tables.empty()) line["tables"] = now.tables;
   if (!now.caches.empty()) line["caches"] = now.caches;

@@ -5,6 +5,9 @@ namespace hstu {
 void Throughput::add(const StepResult& result, double step_ms, double wait_ms) {
   step_ms_ += step_ms;
   wait_ms_ += wait_ms;
+  division_ms_ += result.division.ms;
+  division_exposed_ms_ += result.division.exposed_ms;
+  divides_ = !result.division.work.empty();
   stages_ += result.stages;
   flops_ += result.flops;
   memory_peak_ = result.memory_peak;
@@ -27,6 +30,10 @@ void Throughput::move_to(Json& line, std::int64_t samples_left) {
                {"left_s", static_cast<double>(samples_left) / samples_per_s},
                {"tokens_per_s", static_cast<double>(tokens_) / seconds},
                {"memory_peak_mib", static_cast<double>(memory_peak_) / (1 << 20)}});
+  if (divides_) {
+    line["division_ms"] = division_ms_ / steps;
+    line["division_exposed_ms"] = division_exposed_ms_ / steps;
+  }
   const auto add = [&](const char* tflops, const char* share, const LayerFlops& flops) {
     const double rate = static_cast<double>(flops.step()) / seconds;
     if (rate > 0) line[tflops] = rate / 1e12;

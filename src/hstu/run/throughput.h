@@ -23,6 +23,8 @@ class Throughput {
  private:
   std::optional<double> peak_;
   double step_ms_ = 0, wait_ms_ = 0;
+  double division_ms_ = 0, division_exposed_ms_ = 0;
+  bool divides_ = false;
   StageTimes stages_;
   StackFlops flops_;
   std::int64_t memory_peak_ = 0;

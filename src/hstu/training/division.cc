@@ -27,8 +27,10 @@ Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<c
     division.parts = equal_size_partition(work, ranks);
   else
     division.parts = balanced_partition(work, ranks);
-  division.imbalance = imbalance(work, division.parts);
-  division.imbalance_of_slices = imbalance(work, slices);
+  division.work = work_of_ranks(work, division.parts);
+  division.work_of_slices = work_of_ranks(work, slices);
+  division.imbalance = imbalance(division.work);
+  division.imbalance_of_slices = imbalance(division.work_of_slices);
   return division;
 }
 

@@ -197,10 +197,7 @@ class Run {
                                 .comm = comm_};
       StepResult result =
           train_step(experiment_.learner(), context, next_part, [&] { return loader->later(); });
-      if (comm_.size() > 1) {
-        result.imbalance = loaded->imbalance;
-        result.imbalance_of_slices = loaded->imbalance_of_slices;
-      }
+      result.division = loaded->division;
       fault_point("step.end");
       ++state_.step;
       stepped_ = true;
