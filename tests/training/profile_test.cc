@@ -180,6 +180,38 @@ TEST_F(Profile, OfSeveralRanksHasTheTracksOfAll) {
   for (const auto& [track, ranges] : tracks) expect_nesting(track, ranges);
 }
 
+// Messages between GPUs, in the form that moves them through the host.
+TEST(ExchangeTimes, NameTheStageAndTheBytesThatLeaveTheRank) {
+  run_ranks(2, [](Communicator& comm) {
+    const auto transport = staged_transport(comm);
+    ExchangeTimes times(comm);
+    std::string out = "to the other", in(out.size(), ' '), own = "mine", copy(own.size(), ' ');
+    const auto message = [](int rank, std::string& text) {
+      return DeviceMessage{rank, reinterpret_cast<std::byte*>(text.data()), std::ssize(text)};
+    };
+    const std::vector<DeviceMessage> sends{message(1 - comm.rank(), out), message(comm.rank(), own)},
+        receives{message(1 - comm.rank(), in), message(comm.rank(), copy)};
+    transport->exchange(sends, receives, Stream());  // before the profile
+    transport->set_trace(&times);
+    times.restart(Stream());
+    comm.enter(3, "lookup");
+    transport->exchange(sends, receives, Stream());
+    comm.enter("dense gradients");
+    transport->exchange(sends, receives, Stream());
+    const std::vector<TraceEvent> events = times.take(100);
+    ASSERT_EQ(events.size(), 2u);
+    EXPECT_EQ(events[0].name, "lookup");
+    EXPECT_EQ(events[1].name, "dense gradients");
+    EXPECT_EQ(events[1].arguments.at("bytes"), 12);
+    EXPECT_GE(events[0].begin_ms, 100);
+    EXPECT_GE(events[0].end_ms, events[0].begin_ms);
+    EXPECT_GE(events[1].begin_ms, events[0].end_ms);
+    transport->set_trace(nullptr);
+    transport->exchange(sends, receives, Stream());
+    EXPECT_TRUE(times.take(0).empty());
+  });
+}
+
 TEST_F(Profile, OfStepsThatAreNotTrainedIsRefused) {
   options_.training.max_steps = 10;
   EXPECT_THAT(message_of<UsageError>([&] {

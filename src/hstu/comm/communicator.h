@@ -66,7 +66,8 @@ class Communicator {
   virtual int size() const = 0;
 
   // Of the following collectives. Groups that cannot lose a rank ignore it.
-  virtual void set_patience(const Patience& /*patience*/) {}
+  void set_patience(const Patience& patience) { patience_ = patience; }
+  const Patience& patience() const { return patience_; }
   // What the following collectives belong to. `stage` is a literal.
   void enter(std::string_view stage) { activity_.stage = stage; }
   void enter(std::int64_t step, std::string_view stage) {
@@ -176,6 +177,7 @@ class Communicator {
     return static_cast<std::size_t>(std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}));
   }
 
+  Patience patience_;
   Activity activity_;
   CollectiveTrace* trace_ = nullptr;
   std::atomic<bool> busy_ = false;  // a collective is under way

@@ -13,7 +13,14 @@ void DeviceTransport::exchange(std::span<const DeviceMessage> sends, std::span<c
     if (message.bytes > 0) (message.rank == rank() ? from_itself : from_others).push_back(message);
   require(to_itself.size() == from_itself.size(), "rank {} sends itself {} messages and receives {}", rank(),
           to_itself.size(), from_itself.size());
-  if (!to_others.empty() || !from_others.empty()) move(to_others, from_others, stream);
+  if (!to_others.empty() || !from_others.empty()) {
+    std::int64_t bytes = 0;
+    for (const DeviceMessage& message : to_others) bytes += message.bytes;
+    ++begun_;
+    if (trace_ != nullptr) trace_->begin(stream, bytes);
+    move(to_others, from_others, stream);
+    if (trace_ != nullptr) trace_->end(stream);
+  }
   for (std::size_t i = 0; i < to_itself.size(); ++i) {
     require(to_itself[i].bytes == from_itself[i].bytes, "rank {} sends itself {} bytes and receives {}",
             rank(), to_itself[i].bytes, from_itself[i].bytes);

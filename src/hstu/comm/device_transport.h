@@ -20,6 +20,15 @@ struct DeviceMessage {
   std::int64_t bytes = 0;
 };
 
+// Is told of the exchanges of a rank, for profiles.
+class ExchangeTrace {
+ public:
+  virtual ~ExchangeTrace() = default;
+  // Before and after the work of an exchange is put on `stream`. `bytes`: what this rank sends to others.
+  virtual void begin(const Stream& stream, std::int64_t bytes) = 0;
+  virtual void end(const Stream& stream) = 0;
+};
+
 class DeviceTransport {
  public:
   virtual ~DeviceTransport() = default;
@@ -34,15 +43,28 @@ class DeviceTransport {
   void exchange(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
                 const Stream& stream);
 
+  std::int64_t begun() const { return begun_; }  // exchanges with other ranks so far
+  // Returns when the first so many are done. Throws LostRank, and ends them, when another rank does not take
+  // part for too long (Patience of its communicator). The host calls it before it reads what depends on them:
+  // CUDA itself would wait for ever.
+  virtual void wait(std::int64_t /*exchanges*/) {}
+
+  // Is told of the following exchanges; null: nobody.
+  void set_trace(ExchangeTrace* trace) { trace_ = trace; }
+
  protected:
   // The messages to and from other ranks, none of them empty.
   virtual void move(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
                     const Stream& stream) = 0;
+
+ private:
+  ExchangeTrace* trace_ = nullptr;
+  std::int64_t begun_ = 0;
 };
 
 // Through NCCL, which is loaded when it is first needed: libnccl.so.2 from the places where the system looks
-// for libraries. UsageError naming what is missing. All ranks of `comm` call it together; `device` is this
-// rank's alone.
+// for libraries. UsageError naming what is missing. All ranks of `comm`, which must outlive it, call it
+// together; `device` is this rank's alone.
 std::unique_ptr<DeviceTransport> nccl_transport(Communicator& comm, Device device);
 
 // Through the host's memory and `comm`, which must outlive it: slow, and the specification of the other one.

@@ -1,15 +1,9 @@
 #include "hstu/comm/message_group.h"
 
 #include <cstring>
-#include <string>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include "hstu/base/clock.h"
-#include "hstu/base/stack.h"
-#include "hstu/base/terminal.h"
+#include "hstu/comm/wait_watch.h"
 
 namespace hstu {
 namespace {
@@ -36,12 +30,10 @@ void add(void* sums, const std::byte* terms, std::size_t count, CommType type) {
 
 class MessageGroup final : public Communicator {
  public:
-  MessageGroup(std::unique_ptr<Transport> transport, Patience patience)
-      : transport_(std::move(transport)), patience_(patience) {}
+  explicit MessageGroup(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
-  void set_patience(const Patience& patience) override { patience_ = patience; }
 
  protected:
   void reduce(void* values, std::size_t count, CommType type) override {
@@ -126,42 +118,20 @@ class MessageGroup final : public Communicator {
   }
 
   void wait() {
-    Clock::time_point moved = Clock::now();
-    std::uint64_t bytes = transport_->bytes_moved();
-    bool warned = false;
-    while (!transport_->progress(kPollMilliseconds)) {
-      if (transport_->bytes_moved() != bytes) {
-        bytes = transport_->bytes_moved();
-        moved = Clock::now();
-      }
-      const double seconds = seconds_since(moved);
-      if (seconds >= patience_.give_up_seconds) {
-        throw LostRank(
-            fmt::format("{}: it has ended, hangs or was stopped. If it only takes long, raise ranks.timeout",
-                        words_of_wait(seconds)));
-      }
-      if (warned || seconds < patience_.warn_seconds) continue;
-      report("\nWARNING: {}; gives up after {:.0f} s. Stack:\n{}", words_of_wait(seconds),
-             patience_.give_up_seconds, stack_of_this_thread());
-      warned = true;
-    }
-  }
-
-  std::string words_of_wait(double seconds) const {
-    const Activity& now = activity();
-    return fmt::format("rank {} of {} has waited {:.0f} s for rank {} in {} {}{}, stage {}", rank(), size(),
-                       seconds, fmt::join(transport_->waiting_for(), ", "), now.collective, now.collectives,
-                       now.step < 0 ? "" : fmt::format(" of step {}", now.step + 1), now.stage);
+    WaitWatch watch(*this, activity());
+    while (!transport_->progress(kPollMilliseconds))
+      watch.check(transport_->bytes_moved(), [&] { return transport_->waiting_for(); });
   }
 
   std::unique_ptr<Transport> transport_;
-  Patience patience_;
 };
 
 }  // namespace
 
 std::unique_ptr<Communicator> message_group(std::unique_ptr<Transport> transport, Patience patience) {
-  return std::make_unique<MessageGroup>(std::move(transport), patience);
+  auto group = std::make_unique<MessageGroup>(std::move(transport));
+  group->set_patience(patience);
+  return group;
 }
 
 }  // namespace hstu

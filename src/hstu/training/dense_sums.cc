@@ -68,6 +68,7 @@ void DenseSums::begin_complete() {
       const std::span<float> bucket = values(buckets_[b]);
       all_reduce_sum(bucket.data(), std::ssize(bucket), *gpus_, *exchange_.memory);
     }
+    exchanges_ = gpus_->begun();
     return;
   }
   if (before == 0) thread_ = std::jthread([this] { exchange_all(); });
@@ -94,6 +95,10 @@ void DenseSums::finish() {
   if (gpus_ != nullptr) compute_.stream.wait(exchange_.stream);
   if (thread_.joinable()) thread_.join();
   failure_.rethrow();
+}
+
+void DenseSums::wait() const {
+  if (gpus_ != nullptr) gpus_->wait(exchanges_);
 }
 
 std::span<float> DenseSums::values(const GradientBucket& bucket) {

@@ -49,6 +49,8 @@ class DenseSums {
   void begin_rest();
   // The gradients become their sums: on a GPU for later work on its stream.
   void finish();
+  // After finish(), on GPUs: the host may wait for that work. Throws LostRank (DeviceTransport::wait).
+  void wait() const;
 
  private:
   void begin_complete();
@@ -63,6 +65,7 @@ class DenseSums {
   std::unordered_map<const Parameter*, std::size_t> bucket_of_;  // those that have not begun
   std::vector<std::size_t> missing_;                             // parameters of each bucket
   std::size_t begun_ = 0;                                        // buckets
+  std::int64_t exchanges_ = 0;                                   // of the GPUs, until the last bucket's
 
   std::mutex mutex_;  // guards the next two
   std::condition_variable more_;

@@ -57,7 +57,9 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
   while (LoadedBatch* const loaded = loader.next()) {
     Batch& batch = loaded->batch;
     bad_ids.insert(bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
-    add_predictions(*learner.model, score_batch(learner, batch), learner.compute.stream, mine);
+    const Scores scores = score_batch(learner, batch);
+    if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
+    add_predictions(*learner.model, scores, learner.compute.stream, mine);
     fault_point("evaluation.batch");
     if (!loaded->last_part) continue;
     for (std::size_t k = 0; k < samples_.size(); ++k)

@@ -28,7 +28,8 @@ class Follower {
         evaluator_(experiment_, {}) {
     check_agreement(experiment_, request.version, state_.step, comm_);
     profiler_.emplace(request.profile, experiment_.learner().compute, Path(), state_.step,
-                      experiment_.last_step(), comm_);  // rank 0 has found the steps right
+                      experiment_.last_step(), comm_,
+                      experiment_.learner().gpus.get());  // rank 0 has found the steps right
   }
 
   void run() {

@@ -25,8 +25,13 @@ ProfileSteps parse_profile(const std::string& text) {
 }
 
 Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, Path folder, std::int64_t done,
-                   std::int64_t run_steps, Communicator& comm)
-    : steps_(steps), device_(compute.device()), comm_(comm), collectives_(comm) {
+                   std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus)
+    : steps_(steps),
+      device_(compute.device()),
+      comm_(comm),
+      collectives_(comm),
+      gpus_(gpus),
+      exchanges_(comm) {
   if (!steps_) return;
   if (steps_->first <= done || steps_->last > run_steps) {
     fail_usage("--profile steps={}:{}: this process trains the steps {} to {}: name steps among them",
@@ -36,6 +41,7 @@ Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, Pa
   step_track_ = {.process = "hstu", .thread = "steps", .events = {}};
   device_track_ = {.process = to_string(device_), .thread = "stages", .events = {}};
   collective_track_ = {.process = "hstu", .thread = "collectives", .events = {}};
+  exchange_track_ = {.process = to_string(device_), .thread = "messages", .events = {}};
 }
 
 bool Profiler::measures(std::int64_t step) const {
@@ -49,7 +55,11 @@ Context Profiler::begin_step(std::int64_t step, const Context& compute) {
   timer_->restart();
   step_begin_ = timer_->origin();
   if (step == steps_->first) start_ = step_begin_;
-  if (comm_.size() > 1 && step >= steps_->first) comm_.set_trace(&collectives_);
+  if (comm_.size() > 1 && step >= steps_->first) {
+    comm_.set_trace(&collectives_);
+    exchanges_.restart(compute.stream);
+    if (gpus_ != nullptr) gpus_->set_trace(&exchanges_);
+  }
   context.trace = &*timer_;
   return context;
 }
@@ -75,6 +85,9 @@ void Profiler::end_step(std::int64_t step, const StepResult& result) {
   comm_.set_trace(nullptr);
   for (TraceEvent& collective : collectives_.take(start_))
     collective_track_.events.push_back(std::move(collective));
+  if (gpus_ != nullptr) gpus_->set_trace(nullptr);
+  for (TraceEvent& exchange : exchanges_.take(begin_ms))
+    exchange_track_.events.push_back(std::move(exchange));
   step_track_.events.push_back({.name = fmt::format("step {}", step),
                                 .begin_ms = begin_ms,
                                 .end_ms = end_ms,
@@ -98,6 +111,7 @@ void Profiler::finish() {
   tracks.push_back(std::move(device_track_));
   if (comm_.size() > 1) {
     tracks.push_back(std::move(collective_track_));
+    if (gpus_ != nullptr) tracks.push_back(std::move(exchange_track_));
     if (comm_.rank() == 0) announce(Turn::profile, comm_);
     tracks = gather_tracks(tracks, start_, comm_);
   }

@@ -30,14 +30,15 @@ inline constexpr std::string_view kDataWait = "data_wait";
 // Collects the tracks of a profile: process "hstu" with the thread of the steps and the threads of the
 // loader, by the clock; process "host" or "cuda:N" with the stages and operations of the device, by marks on
 // its stream. Measures one step before the first as well and leaves it out: it makes the marks. Several
-// ranks: each has a Profiler, with one more thread for its collectives, and rank 0 writes the tracks of all.
+// ranks: each has a Profiler, with one more thread for its collectives and one for the messages of its GPU,
+// and rank 0 writes the tracks of all.
 class Profiler {
  public:
   // Writes FOLDER/trace_FIRST_LAST.json. Without `steps` it does nothing. Throws UsageError if a step is not
-  // after `done`, the number of steps already trained, or not before the end of the run. `comm` must outlive
-  // it.
+  // after `done`, the number of steps already trained, or not before the end of the run. `comm` and `gpus`,
+  // which joins the GPUs of several ranks (null: none), must outlive it.
   Profiler(std::optional<ProfileSteps> steps, const Context& compute, Path folder, std::int64_t done,
-           std::int64_t run_steps, Communicator& comm);
+           std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus);
 
   // Before the step waits for its batch; `step` from 1. The context of the step is `compute` with the trace
   // that measures, or as it is.
@@ -66,6 +67,9 @@ class Profiler {
   Communicator& comm_;
   CollectiveTimes collectives_;
   TraceTrack collective_track_;
+  DeviceTransport* gpus_;
+  ExchangeTimes exchanges_;
+  TraceTrack exchange_track_;
 };
 
 }  // namespace hstu

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -73,6 +74,35 @@ std::vector<TraceEvent> CollectiveTimes::take(Clock::time_point start) {
          .begin_ms = 1000 * seconds_between(start, range.begin),
          .end_ms = 1000 * seconds_between(start, range.end),
          .arguments = {{"bytes", range.bytes}, {"stage", range.stage}, {"number", range.number}}});
+  }
+  ranges_.clear();
+  return events;
+}
+
+void ExchangeTimes::begin(const Stream& stream, std::int64_t bytes) {
+  Event begin(stream.device(), true);
+  begin.record(stream);
+  ranges_.push_back({comm_.activity().stage, bytes, std::move(begin), Event(stream.device(), true)});
+}
+
+void ExchangeTimes::end(const Stream& stream) {
+  ranges_.back().end.record(stream);
+}
+
+void ExchangeTimes::restart(const Stream& stream) {
+  ranges_.clear();
+  origin_ = Event(stream.device(), true);
+  origin_.record(stream);
+}
+
+std::vector<TraceEvent> ExchangeTimes::take(double begin_ms) {
+  std::vector<TraceEvent> events;
+  events.reserve(ranges_.size());
+  for (const Range& range : ranges_) {
+    events.push_back({.name = std::string(range.stage),
+                      .begin_ms = begin_ms + range.begin.milliseconds_since(origin_),
+                      .end_ms = begin_ms + range.end.milliseconds_since(origin_),
+                      .arguments = {{"bytes", range.bytes}}});
   }
   ranges_.clear();
   return events;

@@ -1,5 +1,5 @@
-// What a profile of several ranks has besides the profile of one: the collectives of each rank, and the
-// tracks of all ranks in one file.
+// What a profile of several ranks has besides the profile of one: the collectives of each rank, the messages
+// between GPUs, and the tracks of all ranks in one file.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "hstu/base/clock.h"
 #include "hstu/comm/communicator.h"
+#include "hstu/comm/device_transport.h"
 #include "hstu/report/trace_events.h"
 
 namespace hstu {
@@ -29,6 +30,30 @@ class CollectiveTimes final : public CollectiveTrace {
     Clock::time_point begin, end;
   };
   const Communicator& comm_;
+  std::vector<Range> ranges_;
+};
+
+class ExchangeTimes final : public ExchangeTrace {
+ public:
+  explicit ExchangeTimes(const Communicator& comm) : comm_(comm) {}
+  void begin(const Stream& stream, std::int64_t bytes) override;
+  void end(const Stream& stream) override;
+
+  // Times count from what `stream` holds now; forgets all exchanges.
+  void restart(const Stream& stream);
+  // The exchanges since then, named by their stages, with the bytes that they sent, in milliseconds since
+  // then plus `begin_ms`: from the time when the streams came to them to the time when they were done, the
+  // wait for other ranks included. Waits for them.
+  std::vector<TraceEvent> take(double begin_ms);
+
+ private:
+  struct Range {
+    std::string_view stage;
+    std::int64_t bytes = 0;
+    Event begin, end;
+  };
+  const Communicator& comm_;
+  Event origin_;
   std::vector<Range> ranges_;
 };
 

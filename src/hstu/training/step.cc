@@ -142,6 +142,7 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Bat
       count_visits(learner, batch, part.rows.selection, gathered.visits);
       gathered.time = std::max(gathered.time, latest_time(learner, batch));
     }
+    if (learner.gpus != nullptr) context.comm.enter("row gradients");
     gathered.row_gradients.add(std::move(part.rows.selection), std::move(gradients));
   }
   sections.leave();
@@ -161,6 +162,7 @@ double sum_of_losses(const Gathered& gathered, const Context& context) {
 
 // Of the first task.
 RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, const StepContext& context) {
+  if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
   RankingSamples mine;
   for (const Scores& scores : gathered.scores)
     add_predictions(*learner.model, scores, context.compute.stream, std::span(&mine, 1));
@@ -197,6 +199,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   sums.finish();
   context.comm.enter("row gradients");
   gathered.row_gradients.merge(context.comm);
+  sums.wait();
   result.loss = sum_of_losses(gathered, context.compute);
   context.comm.enter("counts");
   sum_over_ranks(result, context.comm);
@@ -215,6 +218,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
         learner, context,
         fmt::format("the gradient of {} is not finite", first_bad_gradient(parameters, context.compute)));
   }
+  if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
   if (const auto bad = gathered.row_gradients.first_bad()) {
     fail_not_finite(learner, context,
                     fmt::format("the gradient of id {} in embedding table {} is not finite", bad->id,

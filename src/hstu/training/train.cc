@@ -50,7 +50,7 @@ class Run {
                                      : first_state())),
         last_step_(experiment_.last_step()),
         profiler_(request.profile, experiment_.learner().compute, request.folder.path, state_.step,
-                  last_step_, comm_),
+                  last_step_, comm_, experiment_.learner().gpus.get()),
         evaluator_(experiment_, request.folder.baseline()),
         evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
         record_(rewind()),

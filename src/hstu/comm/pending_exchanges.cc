@@ -1,0 +1,35 @@
+#include "hstu/comm/pending_exchanges.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "hstu/comm/wait_watch.h"
+
+namespace hstu {
+
+void PendingExchanges::add(std::int64_t number, std::vector<int> ranks, std::function<bool()> is_done) {
+  forget_done();
+  Activity activity = comm_.activity();
+  activity.collective = "exchange between GPUs";
+  activity.collectives = number;
+  pending_.push_back({std::move(ranks), std::move(is_done), activity});
+}
+
+void PendingExchanges::wait(std::int64_t number) {
+  constexpr auto kPause = std::chrono::microseconds(20);  // beside a step: nothing
+  for (forget_done(); !pending_.empty() && pending_.front().activity.collectives <= number; forget_done()) {
+    const Exchange& oldest = pending_.front();
+    WaitWatch watch(comm_, oldest.activity);
+    while (!oldest.is_done()) {
+      watch.check(0, [&] { return oldest.ranks; });
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+void PendingExchanges::forget_done() {
+  while (!pending_.empty() && pending_.front().is_done()) pending_.pop_front();
+}
+
+}  // namespace hstu
