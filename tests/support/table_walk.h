@@ -86,17 +86,19 @@ class TableWalk {
     std::set<std::int64_t> distinct;
     const std::int64_t size = numbers_(24);
     for (std::int64_t i = 0; i < size; ++i) distinct.insert(draw_id());
-    std::vector<std::int64_t> ids(distinct.begin(), distinct.end()), occurrences;
+    std::vector<std::int64_t> ids(distinct.begin(), distinct.end()), occurrences, values;
     if (numbers_(2) == 0) std::reverse(ids.begin(), ids.end());
     for (const std::int64_t id : ids) {
       occurrences.push_back(1 + (numbers_(4) == 0 ? numbers_(9) : 0));
       TableModel::Seen& total = seen[id];
       total.occurrences += occurrences.back();
+      values.push_back(config_.limits.evict == Evict::custom ? numbers_(90) - 40 : 0);
+      total.value = std::max(total.value, values.back());
       if (total.gradient == 0) total.gradient = static_cast<float>(numbers_(3) - 1);
     }
     std::vector<std::int64_t> slots = table().slots(ids, RowAccess::train);
     check_values(ids, slots);
-    visits.add(0, ids, occurrences, slots);
+    visits.add(0, ids, occurrences, slots, values);
     return {std::move(ids), std::move(slots)};
   }
 

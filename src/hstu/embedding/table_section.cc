@@ -43,7 +43,7 @@ RowCounts counts_of(const json& saved) {
 json limits_of(const RowKeeper& keeper, const RowCounts& counts, std::size_t waiting) {
   const RowKeeper::State state = keeper.state();
   return {{"capacity", keeper.limits().capacity},
-          {"evict", word_of(kEvictions, keeper.limits().evict)},
+          {"evict", eviction_of(keeper.limits())},
           {"step", state.step},
           {"time", state.time},
           {"history", state.history},
@@ -116,7 +116,7 @@ void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
   const EmbeddingTable& table = tables[t];
   const RowKeeper* const keeper = table.keeper();
   json description = identity(table);
-  if (keeper != nullptr) description["limits"] = {{"evict", word_of(kEvictions, keeper->limits().evict)}};
+  if (keeper != nullptr) description["limits"] = {{"evict", eviction_of(keeper->limits())}};
   const auto base = writer.base();
   const bool is_increment = base && continues(base->description(), description);
   const std::unique_ptr<SavedRows> rows =
@@ -155,7 +155,7 @@ void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
 // Of a table without limits nothing; scores have a meaning for the eviction that counted them alone.
 void load_limits(EmbeddingTable& table, const SavedTable& saved) {
   const json& limits = saved.description().at("limits");
-  const bool same = limits.at("evict") == word_of(kEvictions, table.keeper()->limits().evict);
+  const bool same = limits.at("evict") == eviction_of(table.keeper()->limits());
   std::vector<std::int64_t> seen, scores;
   for (std::size_t i = 0; i < saved.size(); ++i) {
     seen.push_back(saved.history(i)[0]);

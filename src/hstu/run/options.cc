@@ -141,6 +141,8 @@ void describe(ConfigFields& f, TableSection& o) {
       "\"\": no cache",
       rule::or_integer(rule::parsed_by(check_bytes)));
   f.choice("evict", o.evict, kEvictions, "which rows leave a table that is full (docs/tables.md)");
+  f.field("score", o.score,
+          "custom: a context column of the dataset; rows whose samples had the smallest values leave");
   f.field("half_life", o.half_life, "lru+lfu: steps after which an occurrence counts half",
           rule::between(1, 1e9));
   AdmitKeys admit{o.admit_after};

@@ -67,6 +67,7 @@ struct TableSection {
   std::string capacity = {}, memory = {};
   std::string device_memory = {};
   Evict evict = Evict::never;
+  std::string score = {};
   std::int64_t half_life = 1000;
   std::int64_t admit_after = 0;
   std::string ttl = {};

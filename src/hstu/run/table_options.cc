@@ -49,7 +49,8 @@ RowLimits limits_of(const std::string& name, const TableSection& section, const 
                    .evict = section.evict,
                    .half_life = section.half_life,
                    .admit_after = section.admit_after,
-                   .ttl = parse_duration(section.ttl)};
+                   .ttl = parse_duration(section.ttl),
+                   .score_column = section.score};
   if (!section.memory.empty()) {
     constexpr std::int64_t kRows = 1000;
     limits.capacity = parse_bytes(section.memory) * kRows / host_table_bytes(shape, kRows);
@@ -60,6 +61,11 @@ RowLimits limits_of(const std::string& name, const TableSection& section, const 
   if (limits.evict != Evict::never && limits.capacity == 0)
     fail_usage("{} = \"{}\" has no effect without a limit: set {}", key("evict"),
                word_of(kEvictions, limits.evict), key("capacity"));
+  if (limits.evict == Evict::custom && section.score.empty())
+    fail_usage("{} = \"custom\" needs {}: a context column of the dataset", key("evict"), key("score"));
+  if (limits.evict != Evict::custom && !section.score.empty())
+    fail_usage("{} = \"{}\" is for evict = \"custom\", found evict = \"{}\"", key("score"), section.score,
+               word_of(kEvictions, limits.evict));
   return limits;
 }
 

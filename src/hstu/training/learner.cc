@@ -1,6 +1,7 @@
 #include "hstu/training/learner.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "hstu/embedding/shared_rows.h"
@@ -109,6 +110,38 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
   return rows;
 }
 
+namespace {
+
+// The largest of `values` by id of a feature (n); one value for each entry of the feature's index.
+std::vector<std::int64_t> largest_by_id(const Batch& batch, const std::string& feature,
+                                        std::span<const std::int64_t> values) {
+  const auto index = batch.values<std::int32_t>(index_column(feature));
+  std::vector<std::int64_t> largest(batch.values<std::int64_t>(ids_column(feature)).size(),
+                                    std::numeric_limits<std::int64_t>::min());
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    if (index[i] < 0) continue;
+    std::int64_t& of_id = largest[static_cast<std::size_t>(index[i])];
+    of_id = std::max(of_id, values[i]);
+  }
+  return largest;
+}
+
+// The values of a custom score by id of a feature (n).
+std::vector<std::int64_t> score_values(const Batch& batch, const MappedColumn& column,
+                                       const std::string& item, const std::string& feature, bool of_item) {
+  std::vector<std::int64_t> of_samples, of_tokens;
+  const auto offsets = batch.values<std::int64_t>(kTokenOffsetsColumn);
+  for (const std::int64_t position : batch.values<std::int64_t>(kPositionColumn)) {
+    of_samples.push_back(column[position]);
+    of_tokens.resize(static_cast<std::size_t>(offsets[of_samples.size()]), of_samples.back());
+  }
+  if (of_item) return largest_by_id(batch, feature, largest_by_id(batch, item, of_tokens));
+  const bool by_sample = batch.values<std::int32_t>(index_column(feature)).size() == of_samples.size();
+  return largest_by_id(batch, feature, by_sample ? of_samples : of_tokens);
+}
+
+}  // namespace
+
 void count_visits(const Learner& learner, const Batch& batch, const RowSelection& selection,
                   RowVisits& visits) {
   const std::vector<FeatureSpec> features = learner.model->features();
@@ -126,9 +159,13 @@ void count_visits(const Learner& learner, const Batch& batch, const RowSelection
     if (learner.tables[t].keeper() != nullptr) {
       const Tensor slots =
           selection.tables.size() == features.size() ? selection.tables[t].host_slots : Tensor();
+      std::vector<std::int64_t> values;
+      if (t < learner.scores.size() && learner.scores[t] != nullptr)
+        values = score_values(batch, *learner.scores[t], features.front().name, features[t].name, of_item);
       visits.add(t, ids, occurrences,
                  slots.defined() ? std::span(slots.data<std::int64_t>(), ids.size())
-                                 : std::span<const std::int64_t>());
+                                 : std::span<const std::int64_t>(),
+                 values);
     }
     if (t == 0) of_items = std::move(occurrences);
   }
