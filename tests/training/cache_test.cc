@@ -17,6 +17,9 @@ class CachedRun : public RankedRun {
     const std::int64_t floats = options_.model.embedding_dim + 1;
     return std::to_string(rows * (32 + (floats + 3) / 4 * 16));
   }
+  TableSection cache_of(std::int64_t rows) const {
+    return {.place = "cache", .device_memory = room_for(rows)};
+  }
 };
 
 TEST_F(CachedRun, HasTheBytesOfARunWithoutCaches) {
@@ -24,8 +27,8 @@ TEST_F(CachedRun, HasTheBytesOfARunWithoutCaches) {
   options_.training.max_steps = 0;
   options_.training.batch_size = 3;
   run("plain");
-  options_.tables.by_name["item"].device_memory = room_for(12);
-  options_.tables.by_name["user"].device_memory = room_for(3);
+  options_.tables.by_name["item"] = cache_of(12);
+  options_.tables.by_name["user"] = cache_of(3);
   run("cached");
   const auto tables_of = [&](const std::string& name) {
     auto files = newest_checkpoint(folder_ / name);
@@ -44,9 +47,13 @@ TEST_F(CachedRun, HasTheBytesOfARunWithoutCaches) {
 }
 
 TEST_F(CachedRun, ContinuesToTheBitWithLimits) {
-  options_.tables.by_name["item"] = {
-      .capacity = "30", .device_memory = room_for(100), .evict = Evict::lfu, .admit_after = 2};
-  options_.tables.by_name["user"] = {.capacity = "9", .device_memory = room_for(7), .evict = Evict::lru};
+  options_.tables.by_name["item"] = {.capacity = "30",
+                                     .place = "cache",
+                                     .device_memory = room_for(100),
+                                     .evict = Evict::lfu,
+                                     .admit_after = 2};
+  options_.tables.by_name["user"] = {
+      .capacity = "9", .place = "cache", .device_memory = room_for(7), .evict = Evict::lru};
   options_.checkpoint = {.every_steps = 3, .every_seconds = 0, .keep = 0};
   run("whole");
   int n = 0;
@@ -58,19 +65,28 @@ TEST_F(CachedRun, ContinuesToTheBitWithLimits) {
 }
 
 TEST_F(CachedRun, RefusesACacheThatIsTooSmallForOneBatch) {
-  options_.tables.by_name["item"].device_memory = room_for(2);
+  options_.tables.by_name["item"] = cache_of(2);
   EXPECT_THAT(
       message_of<UsageError>([&] { run("run"); }),
       AllOf(HasSubstr("tables.item: a step reads"), HasSubstr("room for 2"), HasSubstr("device_memory")));
 }
 
-TEST_F(CachedRun, RefusesACacheOfTablesThatAreOnTheHost) {
+TEST_F(CachedRun, RefusesPlacesThatContradictTheMemoryOfTheCache) {
+  const auto message = [&](const TableSection& section) {
+    options_.tables.by_name["item"] = section;
+    return message_of<UsageError>([&] { const Experiment experiment(options_); });
+  };
+  EXPECT_THAT(message({.device_memory = "1MiB"}),
+              AllOf(HasSubstr("tables.item.device_memory = \"1MiB\""),
+                    HasSubstr("the place of table item is \"device\": set tables.item.place = \"cache\"")));
+  EXPECT_THAT(message({.place = "auto", .device_memory = "1MiB"}), HasSubstr("is \"auto\""));
+  EXPECT_THAT(message({.place = "cache"}),
+              AllOf(HasSubstr("tables.item.device_memory"), HasSubstr("needs the size of its cache")));
+  EXPECT_THAT(message({.place = "cache", .device_memory = "7"}), HasSubstr("less than one row"));
   options_.tables.place = TablePlace::host;
-  options_.tables.by_name["item"].device_memory = "1MiB";
-  EXPECT_THAT(message_of<UsageError>([&] { run("run"); }), HasSubstr("tables.place = \"host\""));
-  options_.tables.place = TablePlace::device;
-  options_.tables.by_name["item"].device_memory = "7";
-  EXPECT_THAT(message_of<UsageError>([&] { run("run"); }), HasSubstr("less than one row"));
+  EXPECT_THAT(message({.device_memory = "1MiB"}), HasSubstr("is \"host\""));
+  EXPECT_EQ(message({.place = "cache", .device_memory = "1MiB"}), "")
+      << "a table need not be where the others are";
 }
 
 }  // namespace

@@ -15,17 +15,18 @@ constexpr std::int64_t kPinnedChunk = std::int64_t{32} << 20;
 
 }  // namespace
 
-PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, std::int64_t cache_lines)
+PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache)
     : shape_(shape),
+      size_(cache),
       directory_(shape.rows),
       lines_(make_row_lines(shape, where)),
-      below_(cache_lines > 0 ? below_width(shape) : 0, transfer_memory(where.device()),
+      below_(cache.lines > 0 ? below_width(shape) : 0, transfer_memory(where.device()),
              std::min(kPinnedChunk, shape.rows * below_width(shape) * std::int64_t{sizeof(float)})),
       moved_(where.device()),
       blocks_(where.stream) {
-  if (cache_lines == 0) return;
-  cache_.emplace(directory_, cache_lines);
-  lines_->grow(cache_lines);
+  if (cache.lines == 0) return;
+  cache_.emplace(directory_, cache.lines);
+  lines_->grow(cache.lines);
 }
 
 std::int64_t PlacedRowStore::bytes() const {
@@ -56,7 +57,16 @@ void PlacedRowStore::use(std::span<const std::int64_t> slots) {
       if (slots[i] >= 0) directory_.touch(directory_.row(slots[i]));
     });
   }
-  if (cache_) move(cache_->use(slots));
+  if (!cache_) return;
+  try {
+    move(cache_->use(slots));
+  } catch (const CacheTooSmall& error) {
+    if (!size_.grows) throw;
+    const std::int64_t lines = error.rows + error.rows / 8;
+    cache_->grow(lines);
+    lines_->grow(lines);
+    move(cache_->use(slots));
+  }
 }
 
 void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {

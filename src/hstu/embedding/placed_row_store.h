@@ -35,10 +35,15 @@ constexpr std::int64_t placed_host_bytes(const RowShape& shape, std::int64_t row
          RowCache::most_bytes(rows, cache_rows);
 }
 
+// Of a cache. It `grows` to the rows of the largest step; otherwise it throws CacheTooSmall for such a step.
+struct CacheSize {
+  std::int64_t lines = 0;  // rows; 0: no cache, every row is on the device
+  bool grows = false;
+};
+
 class PlacedRowStore final : public RowStore {
  public:
-  // `cache_lines`: rows that the cache holds; 0: no cache, every row is on the device.
-  PlacedRowStore(const RowShape& shape, const Context& where, std::int64_t cache_lines);
+  PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache);
 
   std::int64_t rows() const override { return directory_.rows(); }
   std::int64_t bytes() const override;
@@ -86,6 +91,7 @@ class PlacedRowStore final : public RowStore {
   std::int64_t width() const { return shape_.dim + shape_.state_width; }
 
   RowShape shape_;
+  CacheSize size_;  // at first
   RowDirectory directory_;
   std::unique_ptr<RowLines> lines_;
   std::int64_t room_ = 0;  // lines, without a cache

@@ -36,10 +36,15 @@ void append(const float* row, std::int64_t first, std::int64_t count, std::vecto
   to.insert(to.end(), row + first, row + first + count);
 }
 
+constexpr std::int64_t kFirstLines = 1024;  // of a cache that grows
+
 std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
   const bool on_host = where.device().is_host();
-  if (config.cache_rows > 0 || (!on_host && config.limits.any()))
-    return std::make_unique<PlacedRowStore>(shape, where, config.cache_rows);
+  if (config.cache_rows > 0)
+    return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = config.cache_rows});
+  if (!on_host && config.place == TablePlace::host)
+    return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = kFirstLines, .grows = true});
+  if (!on_host && config.limits.any()) return std::make_unique<PlacedRowStore>(shape, where, CacheSize{});
   if (on_host) return std::make_unique<HostRowStore>(shape);
   return cuda::make_row_store(shape, where);
 }

@@ -135,11 +135,12 @@ void describe(ConfigFields& f, TableSection& o) {
           rule::or_integer(rule::parsed_by(check_rows)));
   f.field("memory", o.memory, "in place of capacity: as many rows as take \"48GiB\"; \"\": no limit",
           rule::or_integer(rule::parsed_by(check_bytes)));
-  f.field(
-      "device_memory", o.device_memory,
-      "all rows are on the host, and a cache of \"8GiB\" in the training device's memory has those in use; "
-      "\"\": no cache",
-      rule::or_integer(rule::parsed_by(check_bytes)));
+  f.field("place", o.place,
+          "of the rows and their optimizer's state: device, cache, host or auto; \"\": tables.place",
+          rule::parsed_by(check_place));
+  f.field("device_memory", o.device_memory,
+          "place = \"cache\": its size in the training device's memory, \"8GiB\"",
+          rule::or_integer(rule::parsed_by(check_bytes)));
   f.choice("evict", o.evict, kEvictions, "which rows leave a table that is full (docs/tables.md)");
   f.field("score", o.score,
           "custom: a context column of the dataset; rows whose samples had the smallest values leave");
@@ -166,9 +167,11 @@ void describe(ConfigFields& f, TablesSection& o) {
            "tables on GPUs: the type in which rows travel to the ranks that read them");
   f.choice("wire_gradients", o.wire_gradients, kWireTypes,
            "tables on GPUs: the type in which gradients travel to the ranks that have the rows");
-  f.choice("place", o.place, kTablePlaces,
-           "of the rows and their optimizer's state: in the memory of the training device, or on the host, "
-           "from where the rows of every batch are copied");
+  f.choice(
+      "place", o.place, kTablePlaces,
+      "of the rows and their optimizer's state: in the memory of the training device; on the host behind "
+      "a cache in that memory (tables.NAME.device_memory); on the host, from where the rows of every batch "
+      "are copied; or auto, the first of these that fits");
   f.named_sections(o.by_name, "NAME", "the table of one feature: item, an attribute, a contextual feature");
 }
 

@@ -13,6 +13,7 @@
 #include "hstu/embedding/row_limits.h"
 #include "hstu/embedding/row_optimizer.h"
 #include "hstu/embedding/row_owners.h"
+#include "hstu/embedding/table_place.h"
 #include "hstu/model/dlrmv4_config.h"
 #include "hstu/model/ranking_gr_config.h"
 #include "hstu/optimizer/dense_optimizer.h"
@@ -53,10 +54,6 @@ struct DenseOptimizerSection {
   DenseOptimizerConfig config;
 };
 
-// Where the rows of tables and their optimizer's state are.
-enum class TablePlace { device, host };
-inline constexpr Choice<TablePlace> kTablePlaces[] = {{"device", TablePlace::device},
-                                                      {"host", TablePlace::host}};
 
 // The type in which rows travel between the GPUs of several ranks.
 inline constexpr Choice<DType> kWireTypes[] = {
@@ -65,7 +62,8 @@ inline constexpr Choice<DType> kWireTypes[] = {
 // [tables.NAME]; run/table_options.h reads the texts.
 struct TableSection {
   std::string capacity = {}, memory = {};
-  std::string device_memory = {};
+  std::string place = {};          // "": tables.place
+  std::string device_memory = {};  // with place = "cache"
   Evict evict = Evict::never;
   std::string score = {};
   std::int64_t half_life = 1000;

@@ -69,17 +69,24 @@ RowLimits limits_of(const std::string& name, const TableSection& section, const 
   return limits;
 }
 
-std::int64_t cache_rows_of(const std::string& name, const TableSection& section, const RowShape& shape,
-                           TablePlace place) {
-  if (section.device_memory.empty()) return 0;
-  if (place == TablePlace::host)
+// `memory`: tables.NAME.`key`, which a place needs that has a cache, and no other.
+std::int64_t cache_rows_of(const std::string& name, const char* key, const std::string& memory,
+                           TablePlace needed_by, TablePlace place, const RowShape& shape) {
+  if (place != needed_by) {
+    if (memory.empty()) return 0;
     fail_usage(
-        "tables.{}.device_memory = \"{}\" is a cache in a GPU's memory, and tables.place = \"host\" uses "
-        "none: set tables.place = \"device\", or leave device_memory out",
-        name, section.device_memory);
-  const std::int64_t rows = parse_bytes(section.device_memory) / record_bytes(shape);
+        "tables.{0}.{1} = \"{2}\" is the size of a cache, and the place of table {0} is \"{3}\": set "
+        "tables.{0}.place = \"{4}\", or leave {1} out",
+        name, key, memory, word_of(kTablePlaces, place), word_of(kTablePlaces, needed_by));
+  }
+  if (memory.empty())
+    fail_usage(
+        "tables.{0}.{1}: the place of table {0} is \"{2}\", which needs the size of its cache, such as "
+        "\"8GiB\"",
+        name, key, word_of(kTablePlaces, place));
+  const std::int64_t rows = parse_bytes(memory) / record_bytes(shape);
   if (rows < 1)
-    fail_usage("tables.{}.device_memory = \"{}\" is less than one row: {} bytes", name, section.device_memory,
+    fail_usage("tables.{}.{} = \"{}\" is less than one row: {} bytes", name, key, memory,
                record_bytes(shape));
   return std::min(rows, shape.rows);
 }
@@ -112,6 +119,14 @@ void check_table_ranks(const std::string& text) {
   if (!text.empty()) parse_word(kTableRanks, text, "ranks");
 }
 
+void check_place(const std::string& text) {
+  if (!text.empty()) parse_word(kTablePlaces, text, "place");
+}
+
+TablePlace place_of(const RunOptions& options, const TableSection& section) {
+  return section.place.empty() ? options.tables.place : parse_word(kTablePlaces, section.place, "place");
+}
+
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
                                        std::int64_t dim) {
   std::vector<std::string> names;
@@ -132,7 +147,10 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
     const RowShape shape{.rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
     config.limits = limits_of(feature.name, section, shape);
-    config.cache_rows = cache_rows_of(feature.name, section, shape, options.tables.place);
+    const TablePlace place = place_of(options, section);
+    config.cache_rows =
+        cache_rows_of(feature.name, "device_memory", section.device_memory, TablePlace::cache, place, shape);
+    config.place = place == TablePlace::automatic ? TablePlace::device : place;
     configs.push_back(std::move(config));
   }
   return configs;

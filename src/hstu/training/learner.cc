@@ -21,9 +21,17 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const Model& m
   return table_configs(options, model.features(), model.embedding_dim());
 }
 
-// A stream and memory beside those of the model.
-Context context_of_tables(Device device) {
-  return device.is_host() ? host_context() : make_context(device);
+// A stream and memory beside those of the model, if the device has rows.
+Context context_of_tables(const std::vector<TableConfig>& tables, Device device) {
+  const bool all_on_host = std::all_of(
+      tables.begin(), tables.end(), [](const TableConfig& table) { return table.place == TablePlace::host; });
+  return device.is_host() || all_on_host ? host_context() : make_context(device);
+}
+
+// The tables of a run.
+TableSet make_tables(const RunOptions& options, const Model& model, Device device) {
+  const std::vector<TableConfig> configs = table_configs(options, model);
+  return {configs, row_optimizer(options.sparse), options.seed, context_of_tables(configs, device)};
 }
 
 // Parameters move before anything refers to their memory.
@@ -40,8 +48,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       compute(std::move(where)),
       model(moved(std::move(trained), compute, run.precision)),
       gpus(gpu_transport(run, compute.device(), comm)),
-      tables(table_configs(run, *model), row_optimizer(run.sparse), run.seed,
-             run.tables.place == TablePlace::device ? context_of_tables(compute.device()) : host_context()),
+      tables(make_tables(run, *model, compute.device())),
       dense_optimizer(model->parameters().all(), run.dense.config, compute),
       bad_ids(run.on_bad_id, model->features()) {
   if (comm.size() == 1) return;
