@@ -23,9 +23,10 @@ using Numbers = std::function<std::int64_t(std::int64_t bound)>;
 
 class TableWalk {
  public:
-  // The rows are in the memory of `where`, behind a cache of `cache_rows` if these are not 0.
+  // The rows are in the memory of `where`, behind a cache of `cache_rows` if these are not 0, and in files of
+  // `disk` if that is not empty.
   TableWalk(const RowLimits& limits, std::int64_t ids, Numbers numbers, std::int64_t cache_rows = 0,
-            Context where = host_context())
+            Context where = host_context(), const Path& disk = {})
       : numbers_(std::move(numbers)),
         where_(std::move(where)),
         config_{.name = "t",
@@ -33,7 +34,9 @@ class TableWalk {
                 .dim = 1,
                 .limits = limits,
                 .initial = {.kind = InitialKind::constant, .value = 1.0},
-                .cache_rows = cache_rows},
+                .place = disk.empty() ? TablePlace::device : TablePlace::disk,
+                .cache_rows = cache_rows,
+                .disk_folder = disk},
         tables_(std::make_unique<TableSet>(std::vector{config_}, RowOptimizer{}, 1, where_)),
         model_(ids, limits) {}
 

@@ -64,6 +64,33 @@ TEST_F(CachedRun, ContinuesToTheBitWithLimits) {
   }
 }
 
+TEST_F(CachedRun, HasTheBytesOfARunWithoutADiskAndContinuesToTheBit) {
+  if (!std::filesystem::exists(HSTU_PROGRAM_DIR "/libhstu_rocksdb.so"))
+    GTEST_SKIP() << "built without RocksDB";
+  options_.checkpoint = {.every_steps = 3, .every_seconds = 0, .keep = 0};
+  const TableSection item{.capacity = "8", .evict = Evict::lfu}, user{};
+  options_.tables.by_name = {{"item", item}, {"user", user}};
+  run("plain");
+  const Path scratch = folder_ / "scratch";
+  options_.tables.disk_folder = scratch;
+  for (const auto& [name, rows] : {std::pair("item", 12), std::pair("user", 7)}) {
+    options_.tables.by_name[name].place = "disk";
+    options_.tables.by_name[name].host_memory = room_for(rows);
+  }
+  run("disk");
+  auto plain = newest_checkpoint(folder_ / "plain"), disk = newest_checkpoint(folder_ / "disk");
+  const auto is_of_tables = [](const auto& file) { return file.first.find("tables/") != std::string::npos; };
+  std::erase_if(plain, std::not_fn(is_of_tables));
+  std::erase_if(disk, std::not_fn(is_of_tables));
+  EXPECT_EQ(disk, plain);
+  EXPECT_GT(log("disk", "train").back().at("caches").at("user").at("bytes_in"), 0);
+  interrupt_and_resume("parts", "step.end", 4);
+  expect_same_run("disk", "parts");
+  run_on(2, "ranks");
+  for (const auto& entry : std::filesystem::directory_iterator(scratch))
+    EXPECT_FALSE(entry.is_directory()) << entry.path();
+}
+
 TEST_F(CachedRun, RefusesACacheThatIsTooSmallForOneBatch) {
   options_.tables.by_name["item"] = cache_of(2);
   EXPECT_THAT(
@@ -83,6 +110,10 @@ TEST_F(CachedRun, RefusesPlacesThatContradictTheMemoryOfTheCache) {
   EXPECT_THAT(message({.place = "cache"}),
               AllOf(HasSubstr("tables.item.device_memory"), HasSubstr("needs the size of its cache")));
   EXPECT_THAT(message({.place = "cache", .device_memory = "7"}), HasSubstr("less than one row"));
+  EXPECT_THAT(message({.place = "disk"}), HasSubstr("tables.item.host_memory"));
+  EXPECT_THAT(message({.place = "disk", .host_memory = "1MiB"}), HasSubstr("tables.disk_folder"));
+  EXPECT_THAT(message({.place = "host", .host_memory = "1MiB"}),
+              HasSubstr("set tables.item.place = \"disk\""));
   options_.tables.place = TablePlace::host;
   EXPECT_THAT(message({.device_memory = "1MiB"}), HasSubstr("is \"host\""));
   EXPECT_EQ(message({.place = "cache", .device_memory = "1MiB"}), "")

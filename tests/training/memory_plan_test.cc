@@ -140,6 +140,9 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   EXPECT_EQ(memory(limited, true), std::pair(records, directory));
   cached.cache_rows = 12;
   EXPECT_EQ(memory(cached, true), std::pair(records, directory + 12 * (48 + 4) + 12 * (12 + 4)));
+  cached.place = TablePlace::disk;
+  EXPECT_EQ(memory(cached, false).first, 12 * 36 + directory + 12 * 4 + 12 * (12 + 4));
+  EXPECT_EQ(table_memory(cached, 1, 12, true).disk, 12 * 36);
   EXPECT_EQ(plan.total() - plan.total(false), plan.tables[2].bytes);
 }
 

@@ -40,6 +40,16 @@ constexpr std::int64_t kFirstLines = 1024;  // of a cache that grows
 
 std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
   const bool on_host = where.device().is_host();
+  if (config.place == TablePlace::disk) {
+    if (!on_host)
+      fail_usage(
+          "tables.{}: place = \"disk\" is not possible beside tables in a GPU's memory yet: set "
+          "tables.place = \"host\", and no other place for a table",
+          config.name);
+    auto file = std::make_unique<RowFile>(config.disk_folder, shape.dim + shape.state_width);
+    return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = config.cache_rows},
+                                            std::move(file));
+  }
   if (config.cache_rows > 0)
     return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = config.cache_rows});
   if (!on_host && config.place == TablePlace::host)
@@ -91,8 +101,9 @@ void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess acc
     store_->use(std::span(slots, ids.size()));
   } catch (const CacheTooSmall& error) {
     const std::int64_t row = (config_.dim + state_width()) * std::int64_t{sizeof(float)} + kRowHeaderBytes;
-    fail_usage("tables.{}: {}: set device_memory to {} at least, or make the batch smaller", config_.name,
-               error.what(), human_bytes(static_cast<double>(error.rows * row)));
+    fail_usage("tables.{}: {}: set {} to {} at least, or make the batch smaller", config_.name, error.what(),
+               config_.place == TablePlace::disk ? "host_memory" : "device_memory",
+               human_bytes(static_cast<double>(error.rows * row)));
   }
 }
 

@@ -29,8 +29,10 @@ struct TableConfig {
   // Of tables in a GPU's memory: `host` has the rows of the largest step there. On the host `device` is
   // `host`.
   TablePlace place = TablePlace::device;
-  // > 0: all rows are in host memory, and a cache in the memory of the tables has room for so many.
+  // > 0: all rows are in host memory, or in a file of a new folder in `disk_folder` if the place is the disk,
+  // and a cache in the memory of the tables has room for so many.
   std::int64_t cache_rows = 0;
+  Path disk_folder = {};
 };
 
 // Whether a lookup creates missing rows.

@@ -136,10 +136,12 @@ void describe(ConfigFields& f, TableSection& o) {
   f.field("memory", o.memory, "in place of capacity: as many rows as take \"48GiB\"; \"\": no limit",
           rule::or_integer(rule::parsed_by(check_bytes)));
   f.field("place", o.place,
-          "of the rows and their optimizer's state: device, cache, host or auto; \"\": tables.place",
+          "of the rows and their optimizer's state: device, cache, host, disk or auto; \"\": tables.place",
           rule::parsed_by(check_place));
   f.field("device_memory", o.device_memory,
           "place = \"cache\": its size in the training device's memory, \"8GiB\"",
+          rule::or_integer(rule::parsed_by(check_bytes)));
+  f.field("host_memory", o.host_memory, "place = \"disk\": the size of its cache in host memory, \"16GiB\"",
           rule::or_integer(rule::parsed_by(check_bytes)));
   f.choice("evict", o.evict, kEvictions, "which rows leave a table that is full (docs/tables.md)");
   f.field("score", o.score,
@@ -171,7 +173,10 @@ void describe(ConfigFields& f, TablesSection& o) {
       "place", o.place, kTablePlaces,
       "of the rows and their optimizer's state: in the memory of the training device; on the host behind "
       "a cache in that memory (tables.NAME.device_memory); on the host, from where the rows of every batch "
-      "are copied; or auto, the first of these that fits");
+      "are copied; on a disk behind a cache on the host (tables.NAME.host_memory); or auto, the first of "
+      "device, cache and host that fits");
+  f.field("disk_folder", o.disk_folder,
+          "place = \"disk\": where files of rows are while hstu runs, in folders that it makes and removes");
   f.named_sections(o.by_name, "NAME", "the table of one feature: item, an attribute, a contextual feature");
 }
 

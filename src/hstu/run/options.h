@@ -64,6 +64,7 @@ struct TableSection {
   std::string capacity = {}, memory = {};
   std::string place = {};          // "": tables.place
   std::string device_memory = {};  // with place = "cache"
+  std::string host_memory = {};    // with place = "disk"
   Evict evict = Evict::never;
   std::string score = {};
   std::int64_t half_life = 1000;
@@ -76,6 +77,7 @@ struct TableSection {
 
 struct TablesSection {
   TablePlace place = TablePlace::device;
+  Path disk_folder = {};
   TableRanks ranks = TableRanks::automatic;
   DType wire_rows = DType::f32, wire_gradients = DType::f32;
   std::map<std::string, TableSection> by_name;

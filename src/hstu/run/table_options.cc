@@ -150,6 +150,14 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     const TablePlace place = place_of(options, section);
     config.cache_rows =
         cache_rows_of(feature.name, "device_memory", section.device_memory, TablePlace::cache, place, shape);
+    config.cache_rows +=
+        cache_rows_of(feature.name, "host_memory", section.host_memory, TablePlace::disk, place, shape);
+    if (place == TablePlace::disk) {
+      config.disk_folder = options.tables.disk_folder;
+      if (config.disk_folder.empty())
+        fail_usage("tables.disk_folder: the place of table {} is \"disk\", which needs a folder for its rows",
+                   feature.name);
+    }
     config.place = place == TablePlace::automatic ? TablePlace::device : place;
     configs.push_back(std::move(config));
   }

@@ -23,8 +23,9 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const Model& m
 
 // A stream and memory beside those of the model, if the device has rows.
 Context context_of_tables(const std::vector<TableConfig>& tables, Device device) {
-  const bool all_on_host = std::all_of(
-      tables.begin(), tables.end(), [](const TableConfig& table) { return table.place == TablePlace::host; });
+  const bool all_on_host = std::all_of(tables.begin(), tables.end(), [](const TableConfig& table) {
+    return table.place == TablePlace::host || table.place == TablePlace::disk;
+  });
   return device.is_host() || all_on_host ? host_context() : make_context(device);
 }
 

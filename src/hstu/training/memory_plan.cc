@@ -99,6 +99,7 @@ struct Planner {
     const TableMemory memory = table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains);
     table.bytes = memory.device;
     table.host_bytes = memory.host;
+    table.disk_bytes = memory.disk;
     const RowShape shape{.rows = config.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
     const std::int64_t part = std::ssize(largest.values<std::int64_t>(ids_column(table.name)));
     const std::int64_t parts = (options.training.samples_of_step() + largest.samples - 1) / largest.samples;
@@ -166,6 +167,13 @@ std::int64_t usable_bytes(const PlannedDevice& device) {
 TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
                          bool gpu_trains) {
   const RowShape shape{.rows = config.rows, .dim = config.dim, .state_width = state_width};
+  if (config.place == TablePlace::disk) {
+    const std::int64_t row = (shape.dim + shape.state_width) * std::int64_t{sizeof(float)};
+    const std::int64_t host = config.cache_rows * row + RowDirectory::most_bytes(rows) +
+                              RowCache::most_bytes(rows, config.cache_rows);
+    return gpu_trains ? TableMemory{.host = host, .disk = rows * row}
+                      : TableMemory{.device = host, .disk = rows * row};
+  }
   if (config.cache_rows > 0) {
     const TableMemory memory{.device = records_bytes(shape, config.cache_rows),
                              .host = placed_host_bytes(shape, rows, config.cache_rows)};
@@ -270,6 +278,9 @@ namespace {
 
 // Where the rows of a table are, if not all are in the memory that is planned.
 std::string where_of(const MemoryPlan::Table& table) {
+  if (table.disk_bytes > 0)
+    return fmt::format(": a cache of {} on the host; {} on the disk", with_separators(table.cache_rows),
+                       gib(table.disk_bytes));
   if (table.cache_rows > 0 && table.host_bytes > 0)
     return fmt::format(": a cache of {}; {} on the host", with_separators(table.cache_rows),
                        gib(table.host_bytes));
@@ -325,6 +336,7 @@ Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
                       {"rows_are_bound", table.is_bound},
                       {"bytes", table.bytes},
                       {"host_bytes", table.host_bytes},
+                      {"disk_bytes", table.disk_bytes},
                       {"cache_rows", table.cache_rows},
                       {"place", word_of(kTablePlaces, table.place)}});
   }
