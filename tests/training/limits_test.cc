@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "hstu/base/float16.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/embedding/saved_table.h"
 #include "training/ranked_run.h"
@@ -123,6 +124,22 @@ TEST_F(LimitedRun, KeepsTheRowsOfTheLargestValuesOfAColumn) {
   expect_same_on_ranks_and_in_parts();
   interrupt_and_resume("resumed", "step.end", 4);
   expect_same_run("alone", "resumed");
+}
+
+TEST_F(LimitedRun, ContinuesToTheBitWithRowsInBf16) {
+  options_.tables.by_name["item"].dtype = options_.tables.by_name["user"].dtype = DType::bf16;
+  for (const bool incremental : {false, true}) {
+    options_.checkpoint.incremental = incremental;
+    const std::string whole = incremental ? "changes" : "whole", parts = whole + "-parts";
+    run(whole);
+    interrupt_and_resume(parts, "step.end", 4);
+    expect_same_run(whole, parts);
+  }
+  const Checkpoint checkpoint(find_checkpoint(folder_ / "whole" / "checkpoints", -1));
+  const SafetensorsFile file = checkpoint.section("tables/item").file();
+  EXPECT_EQ(file.column<std::int64_t>("ids").size(), 6u);
+  EXPECT_NO_THROW(file.values<BFloat16>("rows", {6, options_.model.embedding_dim}));
+  run_on(2, "ranks");
 }
 
 TEST_F(LimitedRun, ContinuesOnAnotherNumberOfRanks) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hstu/embedding/row_directory.h"
+#include "hstu/embedding/row_format.h"
 #include "hstu/embedding/row_storage.h"
 #include "hstu/embedding/row_store.h"
 
@@ -13,7 +14,7 @@ namespace hstu {
 
 // Memory for `rows` rows, at most, but for the rounding to whole chunks.
 constexpr std::int64_t host_table_bytes(const RowShape& shape, std::int64_t rows) {
-  return rows * (shape.dim + shape.state_width) * std::int64_t{sizeof(float)} +
+  return rows * (value_floats(shape) + shape.state_width) * std::int64_t{sizeof(float)} +
          RowDirectory::most_bytes(rows);
 }
 
@@ -21,7 +22,11 @@ constexpr std::int64_t host_table_bytes(const RowShape& shape, std::int64_t rows
 class HostRowStore final : public RowStore {
  public:
   explicit HostRowStore(const RowShape& shape)
-      : shape_(shape), directory_(shape.rows), values_(shape.dim), state_(shape.state_width) {}
+      : shape_(shape),
+        format_(shape),
+        directory_(shape.rows),
+        values_(value_floats(shape)),
+        state_(shape.state_width) {}
 
   std::int64_t rows() const override { return directory_.rows(); }
   std::int64_t bytes() const override { return values_.bytes() + state_.bytes() + directory_.bytes(); }
@@ -30,6 +35,7 @@ class HostRowStore final : public RowStore {
     directory_.find_slots(ids, slots);
   }
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
+  void begin_updates(std::int64_t step) override { step_ = step; }
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
               float* out) const override;
   void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
@@ -45,9 +51,11 @@ class HostRowStore final : public RowStore {
 
  private:
   RowShape shape_;
+  RowFormat format_;
   RowDirectory directory_;
   RowStorage values_;
   RowStorage state_;
+  std::int64_t step_ = 0;
 };
 
 }  // namespace hstu

@@ -40,6 +40,12 @@ constexpr std::int64_t kFirstLines = 1024;  // of a cache that grows
 
 std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
   const bool on_host = where.device().is_host();
+  const bool in_host_memory = config.cache_rows == 0 && config.place != TablePlace::disk;
+  if (config.dtype != DType::f32 && !(on_host && in_host_memory))
+    fail_usage(
+        "tables.{}.dtype = \"bf16\" is for rows in host memory without a cache: set tables.place = "
+        "\"host\" and no other place for a table, or dtype = \"f32\"",
+        config.name);
   if (config.place == TablePlace::disk) {
     if (!on_host)
       fail_usage(
@@ -79,7 +85,8 @@ void EmbeddingTable::make_rows() {
                        .key = key_,
                        .bound = initial_bound(config_.initial, config_.rows, config_.dim),
                        .initial = config_.initial,
-                       .first_column = owners_.first_column(owners_.rank, config_.dim)};
+                       .first_column = owners_.first_column(owners_.rank, config_.dim),
+                       .dtype = config_.dtype};
   store_ = make_store(config_, shape, where_);
   placed_ = dynamic_cast<PlacedRowStore*>(store_.get());
   if (config_.limits.any()) keeper_ = std::make_unique<RowKeeper>(*store_, config_.limits);

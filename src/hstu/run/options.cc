@@ -152,6 +152,8 @@ void describe(ConfigFields& f, TableSection& o) {
   f.section("admit", admit, "which ids get a row");
   f.field("ttl", o.ttl, "rows not seen for so long in event time leave: \"12h\", \"30d\"; \"\": they remain",
           rule::or_integer(rule::parsed_by(check_duration)));
+  f.choice("dtype", o.dtype, kRowTypes,
+           "of the rows' values; bf16: updates are rounded up or down at random, so that small ones add up");
   f.field("optimizer", o.optimizer,
           "rowwise_adagrad, sgd, adam, adamw or adagrad; \"\": sparse_optimizer.kind",
           rule::parsed_by(check_row_optimizer));

@@ -59,6 +59,9 @@ struct DenseOptimizerSection {
 inline constexpr Choice<DType> kWireTypes[] = {
     {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}};
 
+// Of the values of rows.
+inline constexpr Choice<DType> kRowTypes[] = {{"f32", DType::f32}, {"bf16", DType::bf16}};
+
 // [tables.NAME]; run/table_options.h reads the texts.
 struct TableSection {
   std::string capacity = {}, memory = {};
@@ -70,6 +73,7 @@ struct TableSection {
   std::int64_t half_life = 1000;
   std::int64_t admit_after = 0;
   std::string ttl = {};
+  DType dtype = DType::f32;
   std::string optimizer = {};  // "": sparse_optimizer.kind
   std::string ranks = {};      // "": tables.ranks
   InitialValue initial = {};

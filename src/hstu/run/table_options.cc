@@ -145,7 +145,9 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     config.ranks =
         section.ranks.empty() ? options.tables.ranks : parse_word(kTableRanks, section.ranks, "ranks");
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
-    const RowShape shape{.rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
+    const RowShape shape{
+        .rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim), .dtype = section.dtype};
+    config.dtype = section.dtype;
     config.limits = limits_of(feature.name, section, shape);
     const TablePlace place = place_of(options, section);
     config.cache_rows =

@@ -166,7 +166,8 @@ std::int64_t usable_bytes(const PlannedDevice& device) {
 
 TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
                          bool gpu_trains) {
-  const RowShape shape{.rows = config.rows, .dim = config.dim, .state_width = state_width};
+  const RowShape shape{
+      .rows = config.rows, .dim = config.dim, .state_width = state_width, .dtype = config.dtype};
   if (config.place == TablePlace::disk) {
     const std::int64_t row = (shape.dim + shape.state_width) * std::int64_t{sizeof(float)};
     const std::int64_t host = config.cache_rows * row + RowDirectory::most_bytes(rows) +
