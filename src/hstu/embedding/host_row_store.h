@@ -18,6 +18,12 @@ constexpr std::int64_t host_table_bytes(const RowShape& shape, std::int64_t rows
          RowDirectory::most_bytes(rows);
 }
 
+// Rows of a chunk, of which the last one is half empty on average.
+constexpr std::int64_t host_chunk_rows(const RowShape& shape) {
+  constexpr std::int64_t kChunkBytes = std::int64_t{1} << 18;
+  return std::max<std::int64_t>(1, kChunkBytes / (shape.dim * std::int64_t{sizeof(float)}));
+}
+
 // Every result is the same for any number of threads and any order of first touches.
 class HostRowStore final : public RowStore {
  public:
@@ -25,8 +31,10 @@ class HostRowStore final : public RowStore {
       : shape_(shape),
         format_(shape),
         directory_(shape.rows),
-        values_(value_floats(shape)),
-        state_(shape.state_width) {}
+        values_(value_floats(shape), nullptr,
+                host_chunk_rows(shape) * value_floats(shape) * std::int64_t{sizeof(float)}),
+        state_(shape.state_width, nullptr,
+               host_chunk_rows(shape) * shape.state_width * std::int64_t{sizeof(float)}) {}
 
   std::int64_t rows() const override { return directory_.rows(); }
   std::int64_t bytes() const override { return values_.bytes() + state_.bytes() + directory_.bytes(); }
