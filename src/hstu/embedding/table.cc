@@ -107,10 +107,10 @@ void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess acc
   try {
     store_->use(std::span(slots, ids.size()));
   } catch (const CacheTooSmall& error) {
-    const std::int64_t row = (config_.dim + state_width()) * std::int64_t{sizeof(float)} + kRowHeaderBytes;
-    fail_usage("tables.{}: {}: set {} to {} at least, or make the batch smaller", config_.name, error.what(),
-               config_.place == TablePlace::disk ? "host_memory" : "device_memory",
-               human_bytes(static_cast<double>(error.rows * row)));
+    const std::int64_t bytes = error.rows * record_bytes({.dim = config_.dim, .state_width = state_width()});
+    fail_usage("tables.{}: {}: set {} to {} ({}) at least, or make the batch smaller", config_.name,
+               error.what(), config_.place == TablePlace::disk ? "host_memory" : "device_memory", bytes,
+               human_bytes(static_cast<double>(bytes)));
   }
 }
 
