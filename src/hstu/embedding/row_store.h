@@ -22,7 +22,7 @@ struct RowShape {
   float bound = 0;
   InitialValue initial = {};
   std::int64_t first_column = 0;  // of the D values in the whole row, for the initial values
-  DType dtype = DType::f32;  // f32 or bf16, of the values; the state is f32
+  DType dtype = DType::f32;       // f32 or bf16, of the values; the state is f32
 };
 
 // The memory of a row's values, in floats.

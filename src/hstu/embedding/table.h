@@ -24,9 +24,9 @@ struct TableConfig {
   std::int64_t dim = 0;   // D
   RowLimits limits = {};
   InitialValue initial = {};
-  DType dtype = DType::f32;                        // f32 or bf16, of the values
   std::optional<RowOptimizerKind> optimizer = {};  // empty: that of the other tables
   TableRanks ranks = TableRanks::automatic;        // how several ranks share it
+  DType dtype = DType::f32;                        // f32 or bf16, of the values
   // Of tables in a GPU's memory: `host` has the rows of the largest step there. On the host `device` is
   // `host`.
   TablePlace place = TablePlace::device;

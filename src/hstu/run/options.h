@@ -54,7 +54,6 @@ struct DenseOptimizerSection {
   DenseOptimizerConfig config;
 };
 
-
 // The type in which rows travel between the GPUs of several ranks.
 inline constexpr Choice<DType> kWireTypes[] = {
     {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}};

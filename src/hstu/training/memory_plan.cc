@@ -96,7 +96,8 @@ struct Planner {
     table.place =
         place_of(options, options.tables.by_name.contains(table.name) ? options.tables.by_name.at(table.name)
                                                                       : TableSection{});
-    const TableMemory memory = table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains);
+    const TableMemory memory =
+        table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains);
     table.bytes = memory.device;
     table.host_bytes = memory.host;
     table.disk_bytes = memory.disk;
