@@ -35,6 +35,10 @@ target_link_libraries(crypto INTERFACE ${CRYPTO_STATIC} Threads::Threads ${CMAKE
 # MPI for ranks on several machines; its part of hstu is a library that only ranks started by MPI load.
 find_package(MPI COMPONENTS C)
 
+# RocksDB for tables on a disk; its part of hstu is a library that only runs with such tables load.
+find_path(ROCKSDB_INCLUDE NAMES rocksdb/db.h)
+find_library(ROCKSDB_LIBRARY NAMES rocksdb)
+
 # Arrow and Parquet from the pinned pyarrow wheel, unpacked by `./dev deps` (never imported by Python).
 set(HSTU_ARROW_ROOT ${PROJECT_SOURCE_DIR}/.deps/pyarrow CACHE PATH "Folder of an unpacked pyarrow wheel")
 file(GLOB ARROW_SO ${HSTU_ARROW_ROOT}/libarrow.so.*)

@@ -66,7 +66,10 @@ INSTANTIATE_TEST_SUITE_P(EveryPolicy, LimitedTable,
                                          WalkCase{Evict::never, 50, 4, 0}, WalkCase{Evict::never, 0, 3, 0},
                                          WalkCase{Evict::never, 0, 0, 300}, WalkCase{Evict::lfu, 120, 2, 700},
                                          WalkCase{Evict::never, 120, 2, 700},
-                                         WalkCase{Evict::lru_lfu, 50, 0, 500}));
+                                         WalkCase{Evict::lru_lfu, 50, 0, 500},
+                                         WalkCase{Evict::custom, 50, 0, 0},
+                                         WalkCase{Evict::custom, 120, 2, 700},
+                                         WalkCase{Evict::custom, 5, 0, 0}));
 
 }  // namespace
 }  // namespace hstu

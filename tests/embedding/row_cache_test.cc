@@ -6,6 +6,7 @@
 
 #include "embedding/support.h"
 #include "hstu/base/error.h"
+#include "hstu/embedding/host_row_store.h"
 #include "hstu/embedding/placed_row_store.h"
 #include "hstu/embedding/table_set.h"
 
@@ -123,6 +124,29 @@ TEST(RowCache, PrefetchesNoMoreThanThereIsRoomFor) {
   cache.end_step();
   EXPECT_EQ(cache.use(std::span(slots).subspan(60, 40)).moves.size(), 0u) << "they have come";
   EXPECT_EQ(cache.hits(), 40);
+}
+
+TEST(RowCacheThatGrows, HasRoomForTheLargestStep) {
+  const RowShape shape{.rows = 1000, .dim = 4, .state_width = 1, .key = 7, .bound = 1};
+  HostRowStore expected(shape);
+  PlacedRowStore store(shape, host_context(), {.lines = 8, .grows = true});
+  for (const std::int64_t n : {5, 100, 3, 101}) {
+    const Ids ids = range(0, n);
+    const std::vector<float> gradients = random_values(static_cast<std::size_t>(4 * n), 3);
+    std::vector<float> rows[2];
+    std::size_t at = 0;
+    for (RowStore* of : std::vector<RowStore*>{&expected, &store}) {
+      Ids slots(ids.size());
+      of->create_slots(ids, slots.data());
+      of->use(slots);
+      of->update(slots, gradients.data(), {}, 0.1);
+      rows[at].resize(gradients.size());
+      of->gather(ids, slots, rows[at++].data());
+    }
+    store.end_step();
+    EXPECT_EQ(rows[0], rows[1]) << n;
+  }
+  EXPECT_EQ(store.counts().lines, 100 + 100 / 8) << "the room of 100 rows does for 101";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Tables with limits: the input chooses the limits and a walk of steps; the table must agree with the model.
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "support/table_walk.h"
 
@@ -8,10 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::size_t at = 0;
   // A number takes one byte, and the numbers after the end of the input are 0.
   const auto next = [&](std::int64_t bound) { return at < size ? data[at++] % bound : std::int64_t{0}; };
-  constexpr hstu::Evict kKinds[] = {hstu::Evict::never, hstu::Evict::lru, hstu::Evict::lfu, hstu::Evict::step,
-                                    hstu::Evict::lru_lfu};
   hstu::RowLimits limits{.capacity = next(40),
-                         .evict = kKinds[next(5)],
+                         .evict = hstu::kEvictions[next(std::size(hstu::kEvictions))].value,
                          .half_life = 1 + next(200),
                          .admit_after = next(5),
                          .ttl = 64 * next(12)};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <tuple>
@@ -20,7 +21,7 @@ class TableModel {
     float value = 1.0f, state = 0.0f;
     std::int64_t seen = 0;  // step
     std::int64_t cell = 0;  // of event time
-    std::uint64_t score = 0;
+    std::int64_t score = 0;
   };
 
   TableModel(std::int64_t nominal, const RowLimits& limits) : nominal_(nominal), limits_(limits) {}
@@ -32,9 +33,10 @@ class TableModel {
     return row == rows_.end() ? 1.0f : row->second.value;
   }
 
-  // A whole step: occurrences and gradient (1 or -1) by id; a gradient of 0 is none.
+  // A whole step: occurrences, value and gradient (1 or -1) by id; a gradient of 0 is none.
   struct Seen {
     std::int64_t occurrences = 0;
+    std::int64_t value = std::numeric_limits<std::int64_t>::min();  // of a custom score
     float gradient = 0;
   };
   void step(const std::map<std::int64_t, Seen>& ids, std::int64_t time, double learning_rate) {
@@ -52,12 +54,12 @@ class TableModel {
           row.value -=
               static_cast<float>(learning_rate / (std::sqrt(double{row.state}) + 1e-8)) * seen.gradient;
         }
-        see(row, seen.occurrences);
+        see(row, seen.occurrences, seen.value);
         continue;
       }
       waiting_[id] += seen.occurrences;
       if (waiting_[id] < limits_.admit_after) continue;
-      see(rows_[id], waiting_[id]);
+      see(rows_[id], waiting_[id], seen.value);
       waiting_.erase(id);
       created.push_back(id);
       ++counts_.admitted;
@@ -75,15 +77,16 @@ class TableModel {
   std::int64_t width() const { return std::max<std::int64_t>(1, limits_.ttl / 64); }
   std::int64_t cell() const { return time_ / width(); }
 
-  void see(Row& row, std::int64_t occurrences) {
+  void see(Row& row, std::int64_t n, std::int64_t value) {
+    const bool is_new = row.seen == 0;
     row.seen = step_;
     row.cell = cell();
-    const auto n = static_cast<std::uint64_t>(occurrences);
-    if (limits_.evict == Evict::lru) row.score = static_cast<std::uint64_t>(step_);
+    if (limits_.evict == Evict::lru) row.score = step_;
     if (limits_.evict == Evict::lfu) row.score += n;
     // Twice as much every half-life: exact for the few half-lives of a test.
     if (limits_.evict == Evict::lru_lfu) row.score += n << (step_ / limits_.half_life);
-    if (limits_.evict == Evict::step && row.score == 0) row.score = static_cast<std::uint64_t>(step_);
+    if (limits_.evict == Evict::step && row.score == 0) row.score = step_;
+    if (limits_.evict == Evict::custom) row.score = is_new ? value : std::max(row.score, value);
   }
 
   void expire() {

@@ -23,9 +23,10 @@ using Numbers = std::function<std::int64_t(std::int64_t bound)>;
 
 class TableWalk {
  public:
-  // The rows are in the memory of `where`, behind a cache of `cache_rows` if these are not 0.
+  // The rows are in the memory of `where`, behind a cache of `cache_rows` if these are not 0, and in files of
+  // `disk` if that is not empty.
   TableWalk(const RowLimits& limits, std::int64_t ids, Numbers numbers, std::int64_t cache_rows = 0,
-            Context where = host_context())
+            Context where = host_context(), const Path& disk = {})
       : numbers_(std::move(numbers)),
         where_(std::move(where)),
         config_{.name = "t",
@@ -33,7 +34,9 @@ class TableWalk {
                 .dim = 1,
                 .limits = limits,
                 .initial = {.kind = InitialKind::constant, .value = 1.0},
-                .cache_rows = cache_rows},
+                .place = disk.empty() ? TablePlace::device : TablePlace::disk,
+                .cache_rows = cache_rows,
+                .disk_folder = disk},
         tables_(std::make_unique<TableSet>(std::vector{config_}, RowOptimizer{}, 1, where_)),
         model_(ids, limits) {}
 
@@ -86,17 +89,19 @@ class TableWalk {
     std::set<std::int64_t> distinct;
     const std::int64_t size = numbers_(24);
     for (std::int64_t i = 0; i < size; ++i) distinct.insert(draw_id());
-    std::vector<std::int64_t> ids(distinct.begin(), distinct.end()), occurrences;
+    std::vector<std::int64_t> ids(distinct.begin(), distinct.end()), occurrences, values;
     if (numbers_(2) == 0) std::reverse(ids.begin(), ids.end());
     for (const std::int64_t id : ids) {
       occurrences.push_back(1 + (numbers_(4) == 0 ? numbers_(9) : 0));
       TableModel::Seen& total = seen[id];
       total.occurrences += occurrences.back();
+      values.push_back(config_.limits.evict == Evict::custom ? numbers_(90) - 40 : 0);
+      total.value = std::max(total.value, values.back());
       if (total.gradient == 0) total.gradient = static_cast<float>(numbers_(3) - 1);
     }
     std::vector<std::int64_t> slots = table().slots(ids, RowAccess::train);
     check_values(ids, slots);
-    visits.add(0, ids, occurrences, slots);
+    visits.add(0, ids, occurrences, slots, values);
     return {std::move(ids), std::move(slots)};
   }
 

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include "hstu/base/float16.h"
 #include "hstu/checkpoint/checkpoint.h"
+#include "hstu/embedding/saved_table.h"
 #include "training/ranked_run.h"
 
 namespace hstu::testing {
@@ -31,6 +33,37 @@ class LimitedRun : public RankedRun {
       text += fmt::format("{}: {}\n", name, fmt::join(file.column<std::int64_t>(name), " "));
     const auto n = static_cast<std::int64_t>(file.column<std::int64_t>("ids").size());
     return text + fmt::format("history: {}", fmt::join(file.values<std::int64_t>("history", {n, 2}), " "));
+  }
+
+  // Of the run "alone".
+  void expect_same_on_ranks_and_in_parts() {
+    const std::vector<Json> expected = log("alone", "train");
+    const auto expect_same = [&](const std::string& name) {
+      EXPECT_EQ(lives(name, "item"), lives("alone", "item")) << name;
+      EXPECT_EQ(lives(name, "user"), lives("alone", "user")) << name;
+      const std::vector<Json> lines = log(name, "train");
+      ASSERT_EQ(lines.size(), expected.size());
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        EXPECT_EQ(lines[i].at("tables"), expected[i].at("tables"));
+    };
+    for (const int ranks : {2, 3}) {
+      for (const auto& [word, form] : kTableRanks) {
+        options_.tables.ranks = form;
+        const std::string name = std::string(word) + std::to_string(ranks);
+        run_on(ranks, name);
+        expect_same(name);
+      }
+      options_.tables.by_name["item"].ranks = "column";
+      options_.tables.by_name["user"].ranks = "table";
+      run_on(ranks, "mix" + std::to_string(ranks));
+      expect_same("mix" + std::to_string(ranks));
+      options_.tables.by_name["item"].ranks = options_.tables.by_name["user"].ranks = "";
+    }
+    options_.tables.ranks = TableRanks::split;
+    options_.training.micro_batch_tokens = 40;
+    run("parts");
+    expect_same("parts");
+    options_.training.micro_batch_tokens = 0;
   }
 };
 
@@ -64,31 +97,49 @@ TEST_F(LimitedRun, ContinuesToTheBitAfterInterruptions) {
 
 TEST_F(LimitedRun, KeepsTheSameRowsOnAnyNumberOfRanksAndInParts) {
   run("alone");
-  const std::vector<Json> expected = log("alone", "train");
-  const auto expect_same = [&](const std::string& name) {
-    EXPECT_EQ(lives(name, "item"), lives("alone", "item")) << name;
-    EXPECT_EQ(lives(name, "user"), lives("alone", "user")) << name;
-    const std::vector<Json> lines = log(name, "train");
-    ASSERT_EQ(lines.size(), expected.size());
-    for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i].at("tables"), expected[i].at("tables"));
-  };
-  for (const int ranks : {2, 3}) {
-    for (const auto& [word, form] : kTableRanks) {
-      options_.tables.ranks = form;
-      const std::string name = std::string(word) + std::to_string(ranks);
-      run_on(ranks, name);
-      expect_same(name);
-    }
-    options_.tables.by_name["item"].ranks = "column";
-    options_.tables.by_name["user"].ranks = "table";
-    run_on(ranks, "mix" + std::to_string(ranks));
-    expect_same("mix" + std::to_string(ranks));
-    options_.tables.by_name["item"].ranks = options_.tables.by_name["user"].ranks = "";
+  expect_same_on_ranks_and_in_parts();
+}
+
+// The score of a user's row is the largest "worth" of the anchors that trained it.
+TEST_F(LimitedRun, KeepsTheRowsOfTheLargestValuesOfAColumn) {
+  options_.tables.by_name["item"] = {.capacity = "6", .evict = Evict::custom, .score = "worth"};
+  options_.tables.by_name["user"] = {.capacity = "9", .evict = Evict::custom, .score = "worth"};
+  run("alone");
+  const Dataset dataset(folder_ / "dataset");
+  const Checkpoint checkpoint(find_checkpoint(folder_ / "alone" / "checkpoints", -1));
+  const SavedTable users(checkpoint.section("tables/user"));
+  ASSERT_EQ(users.size(), 9u);
+  int older = 0;
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    const auto offsets = dataset.user_offsets().subspan(static_cast<std::size_t>(users.ids()[i]), 2);
+    std::int64_t largest = -100;
+    for (std::int64_t p = offsets[0]; p < offsets[1]; ++p)
+      largest = std::max(largest, dataset.context("worth")[p]);
+    EXPECT_LE(users.history(i)[1], largest);
+    if (users.history(i)[0] == options_.training.max_steps) continue;  // they leave last
+    EXPECT_GT(users.history(i)[1], 0) << "users of small values left";
+    ++older;
   }
-  options_.tables.ranks = TableRanks::split;
-  options_.training.micro_batch_tokens = 40;
-  run("parts");
-  expect_same("parts");
+  EXPECT_GT(older, 0);
+  expect_same_on_ranks_and_in_parts();
+  interrupt_and_resume("resumed", "step.end", 4);
+  expect_same_run("alone", "resumed");
+}
+
+TEST_F(LimitedRun, ContinuesToTheBitWithRowsInBf16) {
+  options_.tables.by_name["item"].dtype = options_.tables.by_name["user"].dtype = DType::bf16;
+  for (const bool incremental : {false, true}) {
+    options_.checkpoint.incremental = incremental;
+    const std::string whole = incremental ? "changes" : "whole", parts = whole + "-parts";
+    run(whole);
+    interrupt_and_resume(parts, "step.end", 4);
+    expect_same_run(whole, parts);
+  }
+  const Checkpoint checkpoint(find_checkpoint(folder_ / "whole" / "checkpoints", -1));
+  const SafetensorsFile file = checkpoint.section("tables/item").file();
+  EXPECT_EQ(file.column<std::int64_t>("ids").size(), 6u);
+  EXPECT_NO_THROW(file.values<BFloat16>("rows", {6, options_.model.embedding_dim}));
+  run_on(2, "ranks");
 }
 
 TEST_F(LimitedRun, ContinuesOnAnotherNumberOfRanks) {
@@ -126,6 +177,12 @@ TEST_F(LimitedRun, RefusesTablesThatDoNotExistAndLimitsThatContradictEachOther) 
               AllOf(HasSubstr("tables.item.evict = \"lru\""), HasSubstr("set tables.item.capacity")));
   EXPECT_THAT(message("item", {.capacity = "5", .memory = "1GiB"}), HasSubstr("set one of them"));
   EXPECT_THAT(message("item", {.memory = "3"}), HasSubstr("less than one row"));
+  EXPECT_THAT(message("item", {.capacity = "5", .evict = Evict::custom}),
+              HasSubstr("tables.item.evict = \"custom\" needs tables.item.score"));
+  EXPECT_THAT(message("item", {.capacity = "5", .evict = Evict::lru, .score = "worth"}),
+              HasSubstr("tables.item.score = \"worth\" is for evict = \"custom\""));
+  EXPECT_THAT(message("item", {.capacity = "5", .evict = Evict::custom, .score = "wroth"}),
+              HasSubstr("no context column \"wroth\"; did you mean \"worth\"?"));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "hstu/ops/op.h"
+#include "hstu/run/table_options.h"
 #include "hstu/training/dry_step.h"
+#include "hstu/training/table_places.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
 
@@ -120,14 +122,16 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   EXPECT_TRUE(plan.tables[2].is_bound);
   EXPECT_LE(plan.tables[2].rows, 500);
   const TableConfig table{.name = "item", .rows = 12, .dim = 8};
-  const auto memory = [](const TableConfig& of, bool gpu_trains, TablePlace place = TablePlace::device) {
-    const TableMemory found = table_memory(of, 1, 12, gpu_trains, place);
+  const auto memory = [](const TableConfig& of, bool gpu_trains) {
+    const TableMemory found = table_memory(of, 1, 12, gpu_trains);
     return std::pair(found.device, found.host);
   };
   const std::int64_t on_host = 12 * (9 * 4 + 24) + 64 * 8;
   EXPECT_EQ(plan.tables[0].bytes, on_host);
   EXPECT_EQ(memory(table, false), std::pair(on_host, std::int64_t{0}));
-  EXPECT_EQ(memory(table, true, TablePlace::host), std::pair(std::int64_t{0}, on_host));
+  TableConfig below = table;
+  below.place = TablePlace::host;
+  EXPECT_EQ(memory(below, true), std::pair(std::int64_t{0}, on_host));
   const std::int64_t records = 16 * (32 + 48);  // a chunk of 16 records
   EXPECT_EQ(memory(table, true), std::pair(records + 1024 * 16, std::int64_t{0}));
   TableConfig limited = table, cached = table;
@@ -136,12 +140,15 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   EXPECT_EQ(memory(limited, true), std::pair(records, directory));
   cached.cache_rows = 12;
   EXPECT_EQ(memory(cached, true), std::pair(records, directory + 12 * (48 + 4) + 12 * (12 + 4)));
+  cached.place = TablePlace::disk;
+  EXPECT_EQ(memory(cached, false).first, 12 * 36 + directory + 12 * 4 + 12 * (12 + 4));
+  EXPECT_EQ(table_memory(cached, 1, 12, true).disk, 12 * 36);
   EXPECT_EQ(plan.total() - plan.total(false), plan.tables[2].bytes);
 }
 
 TEST_F(MemoryPlanTest, ATableBehindACacheTakesTheCacheOfTheDeviceAndItsRowsOfTheHost) {
   options_.features.item_rows = 1'000'000;
-  options_.tables.by_name["item"].device_memory = "4KiB";
+  options_.tables.by_name["item"] = {.place = "cache", .device_memory = "4KiB"};
   EXPECT_EQ(plan_memory(options_, {}).tables[0].cache_rows, 4096 / (32 + 48));
   MemoryPlan plan;
   plan.tables.push_back({.name = "item",
@@ -158,6 +165,39 @@ TEST_F(MemoryPlanTest, ATableBehindACacheTakesTheCacheOfTheDeviceAndItsRowsOfThe
               HasSubstr("at most 2,000 rows of 2,000: a cache of 10; 87.9 KiB on the host"));
   EXPECT_EQ(to_json(plan, gpu).at("tables")[0].at("cache_rows"), 10);
   EXPECT_EQ(to_json(plan, gpu).at("host_bytes"), 90'000);
+}
+
+TEST_F(MemoryPlanTest, AutoIsTheFirstPlaceThatFits) {
+  options_.tables.place = TablePlace::automatic;
+  MemoryPlan plan;
+  plan.activations = 1000;
+  for (const auto& [name, bytes] : {std::pair("item", 300), std::pair("user", 100), std::pair("pair", 900)})
+    plan.tables.push_back({.name = name, .bytes = bytes, .place = TablePlace::automatic, .step_bytes = 40});
+  const auto placed = [&](std::int64_t room, int ranks = 1) {
+    const RunOptions options = with_places(options_, plan, room, ranks);
+    std::string words;
+    for (const MemoryPlan::Table& table : plan.tables) {
+      const auto section = options.tables.by_name.find(table.name);
+      const TableSection of = section == options.tables.by_name.end() ? TableSection{} : section->second;
+      words += word_of(kTablePlaces, place_of(options, of)) + of.device_memory + " ";
+    }
+    return words;
+  };
+  EXPECT_EQ(placed(2300), "device device device ");
+  EXPECT_EQ(placed(2299), "device device cache899 ");
+  EXPECT_EQ(placed(1480), "device device cache80 ");
+  EXPECT_EQ(placed(1479), "cache94 device cache284 ")
+      << "item beside pair leaves less than two steps of pair";
+  EXPECT_EQ(placed(1279), "host device cache134 ");
+  EXPECT_EQ(placed(1000), "host host host ");
+  EXPECT_EQ(placed(2299, 2), "host host host ");
+  plan.tables[1].place = TablePlace::host;
+  options_.tables.by_name["user"].place = "host";
+  EXPECT_EQ(placed(2299), "device host cache899 ");
+
+  const RunOptions on_host = with_places(options_, {"a CPU", {}, 1000});
+  EXPECT_EQ(on_host.tables.place, TablePlace::device);
+  EXPECT_EQ(on_host.tables.by_name.at("user").place, "host");
 }
 
 TEST_F(MemoryPlanTest, CountsParametersAndTheirOptimizer) {

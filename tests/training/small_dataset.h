@@ -13,7 +13,8 @@
 
 namespace hstu::testing {
 
-// Users like half of the items, by the parities of item and user; every event is rankable.
+// Users like half of the items, by the parities of item and user; every event is rankable. The context column
+// "worth" has values from -20 to 29.
 inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
                                 std::int64_t events_per_user = 30) {
   Manifest description;
@@ -21,8 +22,9 @@ inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
   description.actions = {{"positive", 1}, {"negative", 2}};
   description.label = "positive";
   description.pools = {"positive", "negative"};
+  description.context = {"worth"};
   EventTable table;
-  std::vector<std::int64_t> user, item, time;
+  std::vector<std::int64_t> user, item, time, worth;
   RandomStream random{11};
   for (std::int64_t u = 0; u < users; ++u) {
     for (std::int64_t n = 0; n < events_per_user; ++n) {
@@ -30,12 +32,15 @@ inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
       const bool positive = (item.back() + u) % 2 == 0 ? random.uniform() < 0.9 : random.uniform() < 0.1;
       user.push_back(u);
       time.push_back(1000 * n + u);
+      worth.push_back((17 * u + 29 * n) % 50 - 20);
       table.action.push_back(static_cast<std::uint8_t>((positive ? 1 : 2) | kRankableBit));
     }
   }
   table.user.append(user);
   table.item.append(item);
   table.time.append(time);
+  table.context.resize(1);
+  table.context[0].append(worth);
   std::filesystem::create_directories(folder);
   write_dataset(folder, description, table);
 }

@@ -25,6 +25,8 @@ inline constexpr std::string_view kPositionColumn = "sample.position";  // i64, 
 inline constexpr std::string_view kLabelColumn = "sample.label";        // f32, 0 or 1
 inline constexpr std::string_view kRealColumn = "sample.real";          // f32, 1; 0 for padding
 inline constexpr std::string_view kWorkColumn = "sample.work";          // i64, FLOPs of the forward pass
+// (B + 1) i64: the tokens of sample b are [offsets[b], offsets[b + 1]).
+inline constexpr std::string_view kTokenOffsetsColumn = "token.offsets";
 
 std::string ids_column(std::string_view feature);    // "NAME.ids"
 std::string index_column(std::string_view feature);  // "NAME.index"

@@ -91,7 +91,7 @@ Json benchmark_embedding(const EmbeddingBenchmarkOptions& o) {
       tables[t].update(slots, gradients.data(), 0.01);
       parts[2] += ms_since(start);
       start = Clock::now();
-      visits.add(t, ids, occurrences, slots);
+      visits.add(t, ids, occurrences, slots, occurrences);
       parts[3] += ms_since(start);
       if (step >= o.warmup) distinct += static_cast<std::int64_t>(ids.size());
     }

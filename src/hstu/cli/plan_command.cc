@@ -9,6 +9,7 @@
 #include "hstu/training/memory_plan.h"
 #include "hstu/training/rank_plan.h"
 #include "hstu/training/step_estimate.h"
+#include "hstu/training/table_places.h"
 
 namespace hstu {
 namespace {
@@ -83,7 +84,8 @@ void add_plan_command(CLI::App& app) {
     check_consistency(options);
     const PlannedDevice device =
         words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu);
-    const MemoryPlan plan = plan_memory(options, device.device, words->ranks);
+    const MemoryPlan plan =
+        plan_memory(with_places(options, device, words->ranks), device.device, words->ranks);
     Json json = to_json(plan, device);
     std::string text = to_text(plan, device);
     if (words->ranks > 1) {

@@ -16,6 +16,7 @@
 #include "hstu/run/warm_start.h"
 #include "hstu/training/device_choice.h"
 #include "hstu/training/follower.h"
+#include "hstu/training/table_places.h"
 #include "hstu/training/train.h"
 #include "hstu/training/turn.h"
 
@@ -50,23 +51,29 @@ void settle_device(RunOptions& options) {
   tell("device: {} ({})\n", options.device, choice.why);
 }
 
+// Replaces places "auto" of tables, so that a run continues with its tables where they were.
+void settle_places(RunOptions& options, int ranks) {
+  options = with_places(options, planned_device(choose_device(options.device).device), ranks);
+}
+
 // Makes the dataset's path absolute, so that the run can be continued and evaluated from any folder.
 void settle_dataset(RunOptions& options) {
   if (options.data.path.empty()) return;  // read_manifest() reports it
   options.data.path = std::filesystem::absolute(options.data.path).lexically_normal();
 }
 
-RunOptions resume_options(const TrainWords& words, const RunFolder& folder) {
+RunOptions resume_options(const TrainWords& words, const RunFolder& folder, int ranks) {
   auto options =
       load_config<RunOptions>(words.config.empty() ? folder.config() : find_config(words.config), words.set);
   check_consistency(options);
   // An older run may hold a relative path, which must not look like a change.
   if (options.data.path != read_run_options(folder).data.path) settle_dataset(options);
   settle_device(options);
+  settle_places(options, ranks);
   return options;
 }
 
-RunOptions new_options(const TrainWords& words) {
+RunOptions new_options(const TrainWords& words, int ranks) {
   auto options = load_config<RunOptions>(find_config(words.config), words.set);
   WarmStartSection& start = options.warm_start;
   if (!words.warm_start.empty()) start.checkpoint = warm_start_checkpoint(words.warm_start);
@@ -75,10 +82,11 @@ RunOptions new_options(const TrainWords& words) {
   settle_dataset(options);
   read_manifest(options.data.path);  // a wrong path must not leave an empty run behind
   settle_device(options);
+  settle_places(options, ranks);
   return options;
 }
 
-TrainRequest resume_request(const TrainWords& words) {
+TrainRequest resume_request(const TrainWords& words, int ranks) {
   if (!words.output.empty()) fail_usage("--resume continues a run in its own folder: leave out --output");
   if (words.resume != "latest" && !words.runs.empty())
     fail_usage("--runs says where --resume latest looks: leave it out, or write --resume latest");
@@ -90,36 +98,38 @@ TrainRequest resume_request(const TrainWords& words) {
   request.allowed_changes = words.allow_change;
   request.folder = words.resume == "latest" ? latest_run(words.runs.empty() ? Path(".") : words.runs)
                                             : open_run_folder(words.resume);
-  request.options = resume_options(words, request.folder);
+  request.options = resume_options(words, request.folder, ranks);
   return request;
 }
 
-TrainRequest new_request(const TrainWords& words) {
+TrainRequest new_request(const TrainWords& words, int ranks) {
   if (words.config.empty() || words.output.empty())
     fail_usage("hstu train needs CONFIG and --output RUN (or --resume RUN); see hstu train --help");
   if (words.from_step >= 0 || !words.allow_change.empty() || !words.runs.empty())
     fail_usage("--from-step, --allow-change and --runs go with --resume");
   TrainRequest request;
-  request.options = new_options(words);
+  request.options = new_options(words, ranks);
   request.folder = create_run_folder(words.output, request.options);
   return request;
 }
 
 // The request of a rank other than 0, which makes the folder of the run or chooses it.
-TrainRequest follower_request(const TrainWords& words, const Path& folder) {
+TrainRequest follower_request(const TrainWords& words, const Path& folder, int ranks) {
   TrainRequest request;
   request.resume = !words.resume.empty();
   request.folder = open_run_folder(folder);
-  request.options = request.resume ? resume_options(words, request.folder) : new_options(words);
+  request.options = request.resume ? resume_options(words, request.folder, ranks) : new_options(words, ranks);
   return request;
 }
 
 TrainRequest request_of(const TrainWords& words, Communicator& comm) {
   const auto profile = words.profile.empty() ? std::nullopt : std::optional(parse_profile(words.profile));
   TrainRequest request;
-  if (comm.rank() == 0) request = words.resume.empty() ? new_request(words) : resume_request(words);
+  const int ranks = comm.size();
+  if (comm.rank() == 0)
+    request = words.resume.empty() ? new_request(words, ranks) : resume_request(words, ranks);
   const Path folder = text_of_rank_0(request.folder.path, comm);
-  if (comm.rank() > 0) request = follower_request(words, folder);
+  if (comm.rank() > 0) request = follower_request(words, folder, ranks);
   comm.set_patience(patience_of(request.options.ranks));
   request.version = version();
   request.stop = &stop_requested;

@@ -15,10 +15,12 @@ void HostRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t*
   state_.grow(directory_.slots());
   parallel_blocks(static_cast<std::int64_t>(created.size()), row_grain(shape_.dim),
                   [&](std::int64_t begin, std::int64_t end) {
+                    std::vector<float> row(static_cast<std::size_t>(shape_.dim));
                     for (std::int64_t i = begin; i < end; ++i) {
                       const std::int64_t slot = created[static_cast<std::size_t>(i)];
                       initial_row(shape_.key, directory_.row(slot).id, shape_.initial, shape_.bound,
-                                  shape_.dim, values_.row(slot), shape_.first_column);
+                                  shape_.dim, row.data(), shape_.first_column);
+                      format_.store(row.data(), values_.row(slot));
                       if (shape_.state_width > 0) std::fill_n(state_.row(slot), shape_.state_width, 0.0f);
                     }
                   });
@@ -27,35 +29,45 @@ void HostRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t*
 void HostRowStore::gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
                           float* out) const {
   const std::int64_t dim = shape_.dim;
-  parallel_blocks(static_cast<std::int64_t>(slots.size()), row_grain(dim),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t i = begin; i < end; ++i) {
-                      const std::int64_t slot = slots[i];
-                      if (slot == kNull)
-                        std::fill_n(out + i * dim, dim, 0.0f);
-                      else if (slot == kAbsent)
-                        initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, dim, out + i * dim,
-                                    shape_.first_column);
-                      else
-                        std::copy_n(values_.row(slot), dim, out + i * dim);
-                    }
-                  });
+  parallel_blocks(
+      static_cast<std::int64_t>(slots.size()), row_grain(dim), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t slot = slots[i];
+          float* const row = out + i * dim;
+          if (slot >= 0) {
+            format_.load(values_.row(slot), row);
+          } else if (slot == kAbsent) {
+            initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, dim, row, shape_.first_column);
+            format_.round(row);
+          } else {
+            std::fill_n(row, dim, 0.0f);
+          }
+        }
+      });
 }
 
 void HostRowStore::update(std::span<const std::int64_t> slots, const float* gradients,
                           const RowOptimizer& optimizer, double learning_rate) {
   const std::int64_t dim = shape_.dim;
   const std::uint32_t update = directory_.next_update();
-  parallel_blocks(
-      static_cast<std::int64_t>(slots.size()), row_grain(dim), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const std::int64_t slot = slots[i];
-          if (slot < 0) continue;
-          require(directory_.mark_updated(slot, update),
-                  "expected every row once, found row {} of the update twice", i);
-          optimizer.update(learning_rate, dim, gradients + i * dim, values_.row(slot), state_.row(slot));
-        }
-      });
+  parallel_blocks(static_cast<std::int64_t>(slots.size()), row_grain(dim),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    std::vector<float> row(static_cast<std::size_t>(format_.is_f32() ? 0 : dim));
+                    for (std::int64_t i = begin; i < end; ++i) {
+                      const std::int64_t slot = slots[i];
+                      if (slot < 0) continue;
+                      require(directory_.mark_updated(slot, update),
+                              "expected every row once, found row {} of the update twice", i);
+                      float* const stored = values_.row(slot);
+                      if (format_.is_f32()) {
+                        optimizer.update(learning_rate, dim, gradients + i * dim, stored, state_.row(slot));
+                        continue;
+                      }
+                      format_.load(stored, row.data());
+                      optimizer.update(learning_rate, dim, gradients + i * dim, row.data(), state_.row(slot));
+                      format_.store_update(row.data(), directory_.row(slot).id, step_, stored);
+                    }
+                  });
 }
 
 void HostRowStore::read(std::span<const std::int64_t> slots, float* values, float* state) const {
@@ -63,7 +75,7 @@ void HostRowStore::read(std::span<const std::int64_t> slots, float* values, floa
   parallel_blocks(static_cast<std::int64_t>(slots.size()), row_grain(dim),
                   [&](std::int64_t begin, std::int64_t end) {
                     for (std::int64_t i = begin; i < end; ++i) {
-                      if (values != nullptr) std::copy_n(values_.row(slots[i]), dim, values + i * dim);
+                      if (values != nullptr) format_.load(values_.row(slots[i]), values + i * dim);
                       if (state != nullptr && width > 0)
                         std::copy_n(state_.row(slots[i]), width, state + i * width);
                     }
@@ -79,7 +91,7 @@ void HostRowStore::import_rows(std::span<const std::int64_t> ids, const float* v
                     for (std::int64_t i = begin; i < end; ++i) {
                       const std::int64_t slot = slots[static_cast<std::size_t>(i)];
                       directory_.row(slot).seen = 0;
-                      std::copy_n(values + i * dim, dim, values_.row(slot));
+                      format_.store(values + i * dim, values_.row(slot));
                       if (width > 0) std::copy_n(state + i * width, width, state_.row(slot));
                     }
                   });

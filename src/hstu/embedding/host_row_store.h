@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hstu/embedding/row_directory.h"
+#include "hstu/embedding/row_format.h"
 #include "hstu/embedding/row_storage.h"
 #include "hstu/embedding/row_store.h"
 
@@ -13,15 +14,27 @@ namespace hstu {
 
 // Memory for `rows` rows, at most, but for the rounding to whole chunks.
 constexpr std::int64_t host_table_bytes(const RowShape& shape, std::int64_t rows) {
-  return rows * (shape.dim + shape.state_width) * std::int64_t{sizeof(float)} +
+  return rows * (value_floats(shape) + shape.state_width) * std::int64_t{sizeof(float)} +
          RowDirectory::most_bytes(rows);
+}
+
+// Rows of a chunk, of which the last one is half empty on average.
+constexpr std::int64_t host_chunk_rows(const RowShape& shape) {
+  constexpr std::int64_t kChunkBytes = std::int64_t{1} << 18;
+  return std::max<std::int64_t>(1, kChunkBytes / (shape.dim * std::int64_t{sizeof(float)}));
 }
 
 // Every result is the same for any number of threads and any order of first touches.
 class HostRowStore final : public RowStore {
  public:
   explicit HostRowStore(const RowShape& shape)
-      : shape_(shape), directory_(shape.rows), values_(shape.dim), state_(shape.state_width) {}
+      : shape_(shape),
+        format_(shape),
+        directory_(shape.rows),
+        values_(value_floats(shape), nullptr,
+                host_chunk_rows(shape) * value_floats(shape) * std::int64_t{sizeof(float)}),
+        state_(shape.state_width, nullptr,
+               host_chunk_rows(shape) * shape.state_width * std::int64_t{sizeof(float)}) {}
 
   std::int64_t rows() const override { return directory_.rows(); }
   std::int64_t bytes() const override { return values_.bytes() + state_.bytes() + directory_.bytes(); }
@@ -30,6 +43,7 @@ class HostRowStore final : public RowStore {
     directory_.find_slots(ids, slots);
   }
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
+  void begin_updates(std::int64_t step) override { step_ = step; }
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
               float* out) const override;
   void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
@@ -45,9 +59,11 @@ class HostRowStore final : public RowStore {
 
  private:
   RowShape shape_;
+  RowFormat format_;
   RowDirectory directory_;
   RowStorage values_;
   RowStorage state_;
+  std::int64_t step_ = 0;
 };
 
 }  // namespace hstu

@@ -36,7 +36,7 @@ RowOrder LowestRows::threshold(std::int64_t wanted) const {
 }
 
 void LowestRows::clear() {
-  threshold_ = front_threshold_ = {-1, -1};
+  threshold_ = front_threshold_ = kBelowAll;
   front_.clear();
   pool_.clear();
 }

@@ -11,6 +11,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -65,11 +66,12 @@ class LowestRows {
   void push(const Row& row);
   bool refill(std::int64_t wanted);
 
+  static constexpr RowOrder kBelowAll{std::numeric_limits<std::int64_t>::min(), -1};
   const RowDirectory& rows_;
   bool by_step_;
   bool scanned_ = false;
   // Every row at or below threshold_ is in one of these two, those at or below front_threshold_ in front_.
-  RowOrder threshold_{-1, -1}, front_threshold_{-1, -1};
+  RowOrder threshold_ = kBelowAll, front_threshold_ = kBelowAll;
   std::vector<Row> front_, pool_;
 };
 

@@ -13,19 +13,24 @@ namespace {
 // Page-locked memory is slow to get in small pieces.
 constexpr std::int64_t kPinnedChunk = std::int64_t{32} << 20;
 
+constexpr std::size_t kFileRows = 1 << 14;  // that are between the cache and a file at a time
+
 }  // namespace
 
-PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, std::int64_t cache_lines)
+PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache,
+                               std::unique_ptr<RowFile> file)
     : shape_(shape),
+      size_(cache),
       directory_(shape.rows),
       lines_(make_row_lines(shape, where)),
-      below_(cache_lines > 0 ? below_width(shape) : 0, transfer_memory(where.device()),
+      below_(cache.lines > 0 && file == nullptr ? below_width(shape) : 0, transfer_memory(where.device()),
              std::min(kPinnedChunk, shape.rows * below_width(shape) * std::int64_t{sizeof(float)})),
+      file_(std::move(file)),
       moved_(where.device()),
       blocks_(where.stream) {
-  if (cache_lines == 0) return;
-  cache_.emplace(directory_, cache_lines);
-  lines_->grow(cache_lines);
+  if (cache.lines == 0) return;
+  cache_.emplace(directory_, cache.lines);
+  lines_->grow(cache.lines);
 }
 
 std::int64_t PlacedRowStore::bytes() const {
@@ -56,7 +61,16 @@ void PlacedRowStore::use(std::span<const std::int64_t> slots) {
       if (slots[i] >= 0) directory_.touch(directory_.row(slots[i]));
     });
   }
-  if (cache_) move(cache_->use(slots));
+  if (!cache_) return;
+  try {
+    move(cache_->use(slots));
+  } catch (const CacheTooSmall& error) {
+    if (!size_.grows) throw;
+    const std::int64_t lines = error.rows + error.rows / 8;
+    cache_->grow(lines);
+    lines_->grow(lines);
+    move(cache_->use(slots));
+  }
 }
 
 void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {
@@ -75,24 +89,40 @@ void PlacedRowStore::settle() const {
   moved_.synchronize();
 }
 
+void PlacedRowStore::exchange(std::span<const RowCache::Move> moves) const {
+  if (moves.empty()) return;
+  std::vector<std::int64_t> in, out;  // slots
+  for (const RowCache::Move& move : moves) {
+    if (move.in >= 0) in.push_back(move.in);
+    if (move.out >= 0) out.push_back(move.out);
+  }
+  // Rows from and to a file, in the order of `in` and `out`.
+  std::vector<float> coming(file_ ? in.size() * static_cast<std::size_t>(width()) : 0);
+  std::vector<float> leaving(file_ ? out.size() * static_cast<std::size_t>(width()) : 0);
+  if (file_) file_->read(in, coming.data());
+  float *next_in = coming.data(), *next_out = leaving.data();
+  const auto place_of = [&](std::int64_t slot, float*& next) -> float* {
+    if (slot < 0) return nullptr;
+    return file_ ? std::exchange(next, next + width()) : below_.row(slot);
+  };
+  std::vector<RowLines::Exchange> rows;
+  rows.reserve(moves.size());
+  for (const RowCache::Move& move : moves)
+    rows.push_back({move.line, place_of(move.out, next_out), place_of(move.in, next_in)});
+  lines_->exchange(rows);
+  moved_.record(lines_->context().stream);
+  if (file_) file_->write(out, leaving.data());
+  const std::int64_t row_bytes = width() * std::int64_t{sizeof(float)};
+  bytes_in_ += std::ssize(in) * row_bytes;
+  bytes_out_ += std::ssize(out) * row_bytes;
+}
+
 void PlacedRowStore::move(const RowCache::Moves& moves) const {
   below_.grow(directory_.slots());
-  std::vector<RowLines::Exchange> rows;
-  rows.reserve(moves.moves.size());
-  std::int64_t in = 0, out = 0;
-  for (const RowCache::Move& move : moves.moves) {
-    rows.push_back({move.line, move.out < 0 ? nullptr : below_.row(move.out),
-                    move.in < 0 ? nullptr : below_.row(move.in)});
-    in += move.in < 0 ? 0 : 1;
-    out += move.out < 0 ? 0 : 1;
-  }
-  const std::int64_t row_bytes = width() * std::int64_t{sizeof(float)};
-  bytes_in_ += in * row_bytes;
-  bytes_out_ += out * row_bytes;
-  if (!rows.empty()) {
-    lines_->exchange(rows);
-    moved_.record(lines_->context().stream);
-  }
+  const std::span<const RowCache::Move> all = moves.moves;
+  const std::size_t block = file_ ? kFileRows : all.size();
+  for (std::size_t first = 0; first < all.size(); first += block)
+    exchange(all.subspan(first, std::min(block, all.size() - first)));
   if (moves.begin.empty()) return;
   std::vector<std::int64_t> lines, ids;
   for (const RowCache::Begin& begin : moves.begin) {
@@ -122,10 +152,22 @@ void PlacedRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t*
       });
 }
 
-void PlacedRowStore::read_below(std::span<const std::int64_t> slots, float* values) const {
+template <typename Use>
+void PlacedRowStore::for_rows_below(std::span<const std::int64_t> slots, const Use& use) const {
   settle();
-  for_rows(slots.size(), shape_.dim, [&](std::size_t i) {
-    std::copy_n(below_.row(slots[i]), shape_.dim, values + static_cast<std::int64_t>(i) * shape_.dim);
+  if (!file_) return for_rows(slots.size(), width(), [&](std::size_t i) { use(i, below_.row(slots[i])); });
+  std::vector<float> rows(std::min(kFileRows, slots.size()) * static_cast<std::size_t>(width()));
+  for (std::size_t first = 0; first < slots.size(); first += kFileRows) {
+    const auto some = slots.subspan(first, std::min(kFileRows, slots.size() - first));
+    file_->read(some, rows.data());
+    for_rows(some.size(), width(),
+             [&](std::size_t i) { use(first + i, rows.data() + static_cast<std::int64_t>(i) * width()); });
+  }
+}
+
+void PlacedRowStore::read_below(std::span<const std::int64_t> slots, float* values) const {
+  for_rows_below(slots, [&](std::size_t i, const float* row) {
+    std::copy_n(row, shape_.dim, values + static_cast<std::int64_t>(i) * shape_.dim);
   });
 }
 
@@ -135,10 +177,15 @@ void PlacedRowStore::gather(std::span<const std::int64_t> ids, std::span<const s
   lines_of(slots, lines.data());
   lines_->gather(ids, lines, out);
   if (!cache_) return;
-  settle();
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    if (lines[i] == kElsewhere)
-      std::copy_n(below_.row(slots[i]), shape_.dim, out + static_cast<std::int64_t>(i) * shape_.dim);
+  std::vector<std::int64_t> below, places;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i] != kElsewhere) continue;
+    below.push_back(slots[i]);
+    places.push_back(static_cast<std::int64_t>(i));
+  }
+  for_rows_below(below, [&](std::size_t i, const float* row) {
+    std::copy_n(row, shape_.dim, out + places[i] * shape_.dim);
+  });
 }
 
 void PlacedRowStore::update(std::span<const std::int64_t> slots, const float* gradients,
@@ -158,21 +205,25 @@ void PlacedRowStore::update(std::span<const std::int64_t> slots, const float* gr
 void PlacedRowStore::read(std::span<const std::int64_t> slots, float* values, float* state) const {
   if (!cache_) return read_parts(*lines_, shape_, slots, blocks_, values, state);
   flush();
-  for_rows(slots.size(), width(), [&](std::size_t i) {
+  const auto take = [&](std::size_t i, const float* row) {
     const auto at = static_cast<std::int64_t>(i);
-    std::vector<float> begun;
-    const float* row = nullptr;
-    if (cache_->line_of(slots[i]) == RowCache::kNowhere) {
-      begun.assign(static_cast<std::size_t>(width()), 0.0f);
-      initial_row(shape_.key, directory_.row(slots[i]).id, shape_.initial, shape_.bound, shape_.dim,
-                  begun.data(), shape_.first_column);
-      row = begun.data();
-    } else {
-      row = below_.row(slots[i]);
-    }
     if (values != nullptr) std::copy_n(row, shape_.dim, values + at * shape_.dim);
     if (state != nullptr) std::copy_n(row + shape_.dim, shape_.state_width, state + at * shape_.state_width);
-  });
+  };
+  std::vector<std::int64_t> below;
+  std::vector<std::size_t> places;
+  std::vector<float> begun(static_cast<std::size_t>(width()), 0.0f);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (cache_->line_of(slots[i]) == RowCache::kNowhere) {
+      initial_row(shape_.key, directory_.row(slots[i]).id, shape_.initial, shape_.bound, shape_.dim,
+                  begun.data(), shape_.first_column);
+      take(i, begun.data());
+    } else {
+      below.push_back(slots[i]);
+      places.push_back(i);
+    }
+  }
+  for_rows_below(below, [&](std::size_t i, const float* row) { take(places[i], row); });
 }
 
 void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) {
@@ -186,13 +237,15 @@ void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float*
   settle();  // a slot may be that of a row that left
   cache_->add(slots, RowCache::kBelow);
   below_.grow(directory_.slots());
+  std::vector<float> rows(file_ ? slots.size() * static_cast<std::size_t>(width()) : 0);
   for_rows(slots.size(), width(), [&](std::size_t i) {
     const auto from = static_cast<std::int64_t>(i);
-    float* const row = below_.row(slots[i]);
+    float* const row = file_ ? rows.data() + from * width() : below_.row(slots[i]);
     std::copy_n(values + from * shape_.dim, shape_.dim, row);
     if (shape_.state_width > 0)
       std::copy_n(state + from * shape_.state_width, shape_.state_width, row + shape_.dim);
   });
+  if (file_) file_->write(slots, rows.data());
 }
 
 CacheCounts PlacedRowStore::counts() const {

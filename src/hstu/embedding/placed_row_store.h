@@ -1,7 +1,7 @@
 // PlacedRowStore: the host knows the rows of a table (RowDirectory) and where each of them is. Either every
-// row is in the memory of a device, its slot being its line there; or all rows are in host memory, and a
-// cache in the device's memory has those that are in use (docs/tables.md, decision 43). Rows are read and
-// updated on the device alone.
+// row is in the memory of a device, its slot being its line there; or all rows are below, in host memory or
+// in a file, and a cache in the device's memory has those that are in use (docs/tables.md, decision 43). Rows
+// are read and updated on the device alone.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "hstu/device/transfer_blocks.h"
 #include "hstu/embedding/row_cache.h"
 #include "hstu/embedding/row_directory.h"
+#include "hstu/embedding/row_file.h"
 #include "hstu/embedding/row_lines.h"
 #include "hstu/embedding/row_storage.h"
 
@@ -35,10 +36,17 @@ constexpr std::int64_t placed_host_bytes(const RowShape& shape, std::int64_t row
          RowCache::most_bytes(rows, cache_rows);
 }
 
+// Of a cache. It `grows` to the rows of the largest step; otherwise it throws CacheTooSmall for such a step.
+struct CacheSize {
+  std::int64_t lines = 0;  // rows; 0: no cache, every row is on the device
+  bool grows = false;
+};
+
 class PlacedRowStore final : public RowStore {
  public:
-  // `cache_lines`: rows that the cache holds; 0: no cache, every row is on the device.
-  PlacedRowStore(const RowShape& shape, const Context& where, std::int64_t cache_lines);
+  // `file`: of all rows, below a cache in host memory; null: they are in host memory.
+  PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache,
+                 std::unique_ptr<RowFile> file = nullptr);
 
   std::int64_t rows() const override { return directory_.rows(); }
   std::int64_t bytes() const override;
@@ -64,11 +72,11 @@ class PlacedRowStore final : public RowStore {
   RowDirectory* directory() override { return &directory_; }
   RowLines* lines() override { return lines_.get(); }
 
-  // lines (n) of `slots` (n), which may be the same memory; kElsewhere for rows that are in host memory,
+  // lines (n) of `slots` (n), which may be the same memory; kElsewhere for rows that are below,
   // kAbsent for those that have their initial value alone.
   static constexpr std::int64_t kElsewhere = -4;
   void lines_of(std::span<const std::int64_t> slots, std::int64_t* lines) const;
-  // values (m, D) of those that are in host memory, into transfer_memory() or other host memory.
+  // values (m, D) of those that are below, into transfer_memory() or other host memory.
   void read_below(std::span<const std::int64_t> slots, float* values) const;
 
   bool has_cache() const { return cache_.has_value(); }
@@ -81,18 +89,24 @@ class PlacedRowStore final : public RowStore {
  private:
   void grow_lines();
   void move(const RowCache::Moves& moves) const;
+  void exchange(std::span<const RowCache::Move> moves) const;
+  // use(i, row) for each of `slots`, whose rows are below; by all threads.
+  template <typename Use>
+  void for_rows_below(std::span<const std::int64_t> slots, const Use& use) const;
   void settle() const;
   void flush() const;
   std::int64_t width() const { return shape_.dim + shape_.state_width; }
 
   RowShape shape_;
+  CacheSize size_;  // at first
   RowDirectory directory_;
   std::unique_ptr<RowLines> lines_;
   std::int64_t room_ = 0;  // lines, without a cache
   // Reading a checkpoint writes changed lines back, which changes what is where, and no row.
   mutable std::optional<RowCache> cache_;
-  mutable RowStorage below_;  // of a cache: all rows with their state, by slot
-  mutable Event moved_;       // the last rows have arrived there
+  mutable RowStorage below_;  // of a cache: all rows with their state, by slot; or they are in the file
+  std::unique_ptr<RowFile> file_;
+  mutable Event moved_;  // the last rows have arrived there
   mutable TransferBlocks blocks_;
   mutable std::int64_t bytes_in_ = 0, bytes_out_ = 0;
 };

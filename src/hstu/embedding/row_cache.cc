@@ -16,11 +16,17 @@ constexpr std::int64_t kUsesToHalving = 10;  // of a line, on average
 
 }  // namespace
 
-RowCache::RowCache(const RowDirectory& rows, std::int64_t lines)
-    : rows_(rows), lines_(static_cast<std::size_t>(lines)) {
-  require(lines > 0 && lines < std::numeric_limits<std::int32_t>::max(),
-          "expected 1 to 2^31 - 2 lines, found {}", lines);
-  for (std::int64_t line = lines - 1; line >= 0; --line) free_.push_back(static_cast<std::int32_t>(line));
+RowCache::RowCache(const RowDirectory& rows, std::int64_t lines) : rows_(rows) {
+  grow(lines);
+}
+
+void RowCache::grow(std::int64_t lines) {
+  const std::int64_t before = this->lines();
+  require(lines > before && lines < std::numeric_limits<std::int32_t>::max(),
+          "expected {} to 2^31 - 2 lines, found {}", before + 1, lines);
+  lines_.resize(static_cast<std::size_t>(lines));
+  for (std::int64_t line = lines - 1; line >= before; --line)
+    free_.push_back(static_cast<std::int32_t>(line));
 }
 
 std::int64_t RowCache::bytes() const {

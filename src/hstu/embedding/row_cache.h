@@ -21,6 +21,8 @@ class RowCache {
   // `rows` must outlive it. Fewer than 2^31 lines.
   RowCache(const RowDirectory& rows, std::int64_t lines);
 
+  // More lines.
+  void grow(std::int64_t lines);
   std::int64_t lines() const { return static_cast<std::int64_t>(lines_.size()); }
   std::int64_t bytes() const;
   static constexpr std::int64_t most_bytes(std::int64_t rows, std::int64_t lines) {

@@ -24,7 +24,8 @@ std::int64_t RowKeeper::cell_of(std::int64_t time) const {
   return time / width - (time % width < 0 ? 1 : 0);
 }
 
-std::int64_t RowKeeper::score_after(std::int64_t score, std::int64_t occurrences) const {
+std::int64_t RowKeeper::score_after(std::int64_t score, std::int64_t occurrences, std::int64_t value,
+                                    bool is_new) const {
   switch (limits_.evict) {
     case Evict::lfu:
       return score + occurrences;
@@ -32,6 +33,8 @@ std::int64_t RowKeeper::score_after(std::int64_t score, std::int64_t occurrences
       return add_decayed(score, occurrences, step_ / limits_.half_life);
     case Evict::step:
       return score > 0 ? score : step_;
+    case Evict::custom:
+      return is_new ? value : std::max(score, value);
     default:
       return 0;
   }
@@ -51,7 +54,10 @@ void RowKeeper::begin_end(std::int64_t time) {
 }
 
 void RowKeeper::visit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
-                      std::span<const std::int64_t> slots) {
+                      std::span<const std::int64_t> slots, std::span<const std::int64_t> values) {
+  require(limits_.evict != Evict::custom || values.size() == ids.size(), "expected {} values, found {}",
+          ids.size(), values.size());
+  const auto value_of = [&](std::size_t i) { return values.empty() ? 0 : values[i]; };
   std::vector<std::int64_t> found;
   if (slots.size() != ids.size()) {
     found.resize(ids.size());
@@ -73,14 +79,15 @@ void RowKeeper::visit(std::span<const std::int64_t> ids, std::span<const std::in
             continue;
           }
           HostRow& row = rows_.row(slots[i]);
-          if (row.seen == HostRow::kNew) {
+          const bool is_new = row.seen == HostRow::kNew;
+          if (is_new) {
             ++counts.misses;
             ++counts.inserted;
           } else {
             ++counts.hits;
           }
           row.seen = static_cast<std::uint32_t>(step_);
-          row.score = score_after(row.score, occurrences[i]);
+          row.score = score_after(row.score, occurrences[i], value_of(i), is_new);
           rows_.touch(row);
         }
         const std::scoped_lock lock(mutex);
@@ -90,28 +97,31 @@ void RowKeeper::visit(std::span<const std::int64_t> ids, std::span<const std::in
         absent.insert(absent.end(), missing.begin(), missing.end());
       });
   std::sort(absent.begin(), absent.end());
-  std::vector<std::int64_t> absent_ids, their_occurrences;
+  std::vector<std::int64_t> absent_ids, their_occurrences, their_values;
   for (const std::size_t i : absent) {
     absent_ids.push_back(ids[i]);
     their_occurrences.push_back(occurrences[i]);
+    their_values.push_back(value_of(i));
   }
-  if (limits_.admit_after > 0) admit(absent_ids, their_occurrences);
+  if (limits_.admit_after > 0) admit(absent_ids, their_occurrences, their_values);
 }
 
-void RowKeeper::admit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences) {
-  std::vector<std::int64_t> admitted, totals;
+void RowKeeper::admit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
+                      std::span<const std::int64_t> values) {
+  std::vector<std::int64_t> admitted, totals, their_values;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::int64_t total = waiting_.add(ids[i], occurrences[i], limits_.admit_after);
     if (total < limits_.admit_after) continue;
     admitted.push_back(ids[i]);
     totals.push_back(total);
+    their_values.push_back(values[i]);
   }
   std::vector<std::int64_t> slots(admitted.size());
   store_.create_slots(admitted, slots.data());
   for (std::size_t i = 0; i < slots.size(); ++i) {
     HostRow& row = rows_.row(slots[i]);
     row.seen = static_cast<std::uint32_t>(step_);
-    row.score = score_after(0, totals[i]);
+    row.score = score_after(0, totals[i], their_values[i], true);
   }
   counts_.admitted += static_cast<std::int64_t>(admitted.size());
   counts_.inserted += static_cast<std::int64_t>(admitted.size());

@@ -41,9 +41,9 @@ class RowKeeper {
   // Event time is the largest `time` (seconds) of any step so far.
   void begin_end(std::int64_t time);
   // Distinct ids (n) of the step and their occurrences (n), of at least 1; `slots` (n), or empty: to be
-  // found.
+  // found; `values` (n) of a custom score, else empty.
   void visit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
-             std::span<const std::int64_t> slots = {});
+             std::span<const std::int64_t> slots = {}, std::span<const std::int64_t> values = {});
   // Removes the rows that have expired, and those of lookups that no visit named.
   void expire();
 
@@ -74,8 +74,11 @@ class RowKeeper {
  private:
   // Time is divided into cells, 64 to a time to live, and rows expire when a cell begins.
   std::int64_t cell_of(std::int64_t time) const;
-  std::int64_t score_after(std::int64_t score, std::int64_t occurrences) const;
-  void admit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences);
+  // Of a row that the step has seen; `is_new`: for the first time.
+  std::int64_t score_after(std::int64_t score, std::int64_t occurrences, std::int64_t value,
+                           bool is_new) const;
+  void admit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
+             std::span<const std::int64_t> values);
 
   RowStore& store_;
   RowDirectory& rows_;  // of the store

@@ -9,6 +9,7 @@
 #include "hstu/base/error.h"
 #include "hstu/embedding/initial_value.h"
 #include "hstu/embedding/row_optimizer.h"
+#include "hstu/tensor/dtype.h"
 
 namespace hstu {
 
@@ -21,7 +22,13 @@ struct RowShape {
   float bound = 0;
   InitialValue initial = {};
   std::int64_t first_column = 0;  // of the D values in the whole row, for the initial values
+  DType dtype = DType::f32;       // f32 or bf16, of the values; the state is f32
 };
+
+// The memory of a row's values, in floats.
+constexpr std::int64_t value_floats(const RowShape& shape) {
+  return shape.dtype == DType::bf16 ? (shape.dim + 1) / 2 : shape.dim;
+}
 
 class RowDirectory;
 class RowLines;
@@ -65,6 +72,9 @@ class RowStore {
   // out (n, D): the rows of `ids` (n) at `slots` (n).
   virtual void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
                       float* out) const = 0;
+
+  // The number of the step whose updates follow, on which the rounding of bf16 depends.
+  virtual void begin_updates(std::int64_t /*step*/) {}
 
   // Updates each row at `slots` (n, each once) by its gradient (n, D). Ignores negative slots. Throws
   // InternalError naming the place if a slot occurs twice.

@@ -1,6 +1,7 @@
 #include "hstu/embedding/row_visits.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "hstu/embedding/unique.h"
@@ -16,21 +17,27 @@ std::int64_t greatest(std::int64_t value, Communicator& comm) {
 }  // namespace
 
 void RowVisits::add(std::size_t t, std::span<const std::int64_t> ids,
-                    std::span<const std::int64_t> occurrences, std::span<const std::int64_t> slots) {
-  if (tables_[t].keeper() == nullptr) return;
+                    std::span<const std::int64_t> occurrences, std::span<const std::int64_t> slots,
+                    std::span<const std::int64_t> values) {
+  const RowKeeper* const keeper = tables_[t].keeper();
+  if (keeper == nullptr) return;
   Visits& visits = mine_[t];
+  if (keeper->limits().evict == Evict::custom)
+    visits.values.insert(visits.values.end(), values.begin(), values.end());
   visits.is_distinct = visits.ids.empty();
   visits.slots.insert(visits.slots.end(), slots.begin(), slots.end());
   visits.ids.insert(visits.ids.end(), ids.begin(), ids.end());
   visits.occurrences.insert(visits.occurrences.end(), occurrences.begin(), occurrences.end());
 }
 
-RowVisits::Visits RowVisits::of_all_ranks(const RowOwners& owners, Visits mine, Communicator& comm) {
+RowVisits::Visits RowVisits::of_all_ranks(const RowOwners& owners, Visits mine, bool with_values,
+                                          Communicator& comm) {
   if (comm.size() == 1) return mine;
   if (!owners.by_row()) {
     return {comm.all_gather(std::span<const std::int64_t>(mine.ids)),
             comm.all_gather(std::span<const std::int64_t>(mine.occurrences)),
             {},
+            comm.all_gather(std::span<const std::int64_t>(mine.values)),
             false};
   }
   std::vector<std::vector<std::int64_t>> by_owner(static_cast<std::size_t>(comm.size()));
@@ -38,6 +45,7 @@ RowVisits::Visits RowVisits::of_all_ranks(const RowOwners& owners, Visits mine, 
     auto& to = by_owner[static_cast<std::size_t>(owners.owner(mine.ids[i]))];
     to.push_back(mine.ids[i]);
     to.push_back(mine.occurrences[i]);
+    if (with_values) to.push_back(mine.values[i]);
   }
   std::vector<std::int64_t> send, counts;
   for (const auto& to : by_owner) {
@@ -47,11 +55,28 @@ RowVisits::Visits RowVisits::of_all_ranks(const RowOwners& owners, Visits mine, 
   const std::vector<std::int64_t> received = comm.all_to_all(std::span<const std::int64_t>(send), counts);
   Visits owned;
   owned.is_distinct = false;
-  for (std::size_t i = 0; i < received.size(); i += 2) {
-    owned.ids.push_back(received[i]);
-    owned.occurrences.push_back(received[i + 1]);
+  for (std::size_t i = 0; i < received.size();) {
+    owned.ids.push_back(received[i++]);
+    owned.occurrences.push_back(received[i++]);
+    if (with_values) owned.values.push_back(received[i++]);
   }
   return owned;
+}
+
+// Each id once: its occurrences added up, and the largest of its values.
+RowVisits::Visits RowVisits::merged(const Visits& visits) {
+  UniqueIds distinct = unique(visits.ids);
+  const std::size_t n = distinct.ids.size();
+  Visits merged;
+  merged.ids = std::move(distinct.ids);
+  merged.occurrences.assign(n, 0);
+  if (!visits.values.empty()) merged.values.assign(n, std::numeric_limits<std::int64_t>::min());
+  for (std::size_t i = 0; i < distinct.index.size(); ++i) {
+    const auto place = static_cast<std::size_t>(distinct.index[i]);
+    merged.occurrences[place] += visits.occurrences[i];
+    if (!merged.values.empty()) merged.values[place] = std::max(merged.values[place], visits.values[i]);
+  }
+  return merged;
 }
 
 void RowVisits::end_step(Communicator& comm, std::int64_t time) {
@@ -62,16 +87,11 @@ void RowVisits::end_step(Communicator& comm, std::int64_t time) {
     EmbeddingTable& table = tables_[t];
     RowKeeper* const keeper = table.keeper();
     if (keeper == nullptr) continue;
-    Visits visits = of_all_ranks(table.owners(), std::exchange(mine_[t], {}), comm);
-    if (!visits.is_distinct) {
-      const UniqueIds distinct = unique(visits.ids);
-      std::vector<std::int64_t> sums(distinct.ids.size(), 0);
-      for (std::size_t i = 0; i < distinct.index.size(); ++i)
-        sums[static_cast<std::size_t>(distinct.index[i])] += visits.occurrences[i];
-      visits = {distinct.ids, std::move(sums), {}, true};
-    }
+    const bool with_values = keeper->limits().evict == Evict::custom;
+    Visits visits = of_all_ranks(table.owners(), std::exchange(mine_[t], {}), with_values, comm);
+    if (!visits.is_distinct) visits = merged(visits);
     keeper->begin_end(time);
-    keeper->visit(visits.ids, visits.occurrences, visits.slots);
+    keeper->visit(visits.ids, visits.occurrences, visits.slots, visits.values);
     keeper->expire();
     shrink(table, comm);
   }

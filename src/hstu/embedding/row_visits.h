@@ -19,9 +19,9 @@ class RowVisits {
 
   // Of one part: ids (n) of table t, each once, and their occurrences (n), of at least 1. A table without
   // limits takes nothing. `slots` (n), or empty: those of a training lookup on this rank, which need not be
-  // found again.
+  // found again. `values` (n) of a custom score; a table of another eviction takes none.
   void add(std::size_t t, std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
-           std::span<const std::int64_t> slots = {});
+           std::span<const std::int64_t> slots = {}, std::span<const std::int64_t> values = {});
 
   // After the rows are updated: counts the visits of all ranks, gives waiting ids their rows, and removes the
   // rows that are beyond the limits. `time`: the latest event time of this rank's samples, in seconds. All
@@ -31,9 +31,12 @@ class RowVisits {
  private:
   struct Visits {
     std::vector<std::int64_t> ids, occurrences, slots;
-    bool is_distinct = true;  // else an id occurs once for each part and rank
+    std::vector<std::int64_t> values;  // of a custom score, else empty
+    bool is_distinct = true;           // else an id occurs once for each part and rank
   };
-  static Visits of_all_ranks(const RowOwners& owners, Visits mine, Communicator& comm);
+  // `with_values`: of a table with a custom score.
+  static Visits of_all_ranks(const RowOwners& owners, Visits mine, bool with_values, Communicator& comm);
+  static Visits merged(const Visits& visits);
   static void shrink(EmbeddingTable& table, Communicator& comm);
 
   TableSet& tables_;

@@ -1,9 +1,11 @@
 #include "hstu/embedding/saved_table.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/base/float16.h"
 
 namespace hstu {
 
@@ -18,7 +20,16 @@ SavedTable::Layer::Layer(const SectionReader& section)
   const std::int64_t width = description.value("state_width", std::int64_t{0});
   ids = file.column<std::int64_t>("ids");
   const auto n = static_cast<std::int64_t>(ids.size());
-  rows = file.values<float>("rows", {n, dim});
+  const bool narrow = std::any_of(file.tensors().begin(), file.tensors().end(), [](const TensorSpec& tensor) {
+    return tensor.name == "rows" && tensor.dtype == DType::bf16;
+  });
+  if (narrow) {
+    for (const BFloat16 value : file.values<BFloat16>("rows", {n, dim}))
+      widened.push_back(static_cast<float>(value));
+    rows = widened;
+  } else {
+    rows = file.values<float>("rows", {n, dim});
+  }
   if (width > 0) state = file.values<float>("state", {n, width});
   if (description.contains("limits")) history = file.values<std::int64_t>("history", {n, 2});
   if (description.contains("increment")) gone = file.column<std::int64_t>("gone");

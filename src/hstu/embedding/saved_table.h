@@ -47,6 +47,7 @@ class SavedTable {
     SafetensorsFile file;
     std::span<const std::int64_t> ids, gone, history;
     std::span<const float> rows, state;
+    std::vector<float> widened;  // rows that are in bf16
   };
   struct Place {
     std::uint32_t layer = 0;

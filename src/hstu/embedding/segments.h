@@ -11,7 +11,7 @@ namespace hstu {
 template <typename T>
 class Segments {
  public:
-  static constexpr std::int64_t kElements = 1 << 14;  // of a segment
+  static constexpr std::int64_t kElements = 1 << 12;  // of a segment
 
   T& operator[](std::int64_t i) { return segments_[static_cast<std::size_t>(i / kElements)][i % kElements]; }
   const T& operator[](std::int64_t i) const {

@@ -36,10 +36,31 @@ void append(const float* row, std::int64_t first, std::int64_t count, std::vecto
   to.insert(to.end(), row + first, row + first + count);
 }
 
+constexpr std::int64_t kFirstLines = 1024;  // of a cache that grows
+
 std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
   const bool on_host = where.device().is_host();
-  if (config.cache_rows > 0 || (!on_host && config.limits.any()))
-    return std::make_unique<PlacedRowStore>(shape, where, config.cache_rows);
+  const bool in_host_memory = config.cache_rows == 0 && config.place != TablePlace::disk;
+  if (config.dtype != DType::f32 && !(on_host && in_host_memory))
+    fail_usage(
+        "tables.{}.dtype = \"bf16\" is for rows in host memory without a cache: set tables.place = "
+        "\"host\" and no other place for a table, or dtype = \"f32\"",
+        config.name);
+  if (config.place == TablePlace::disk) {
+    if (!on_host)
+      fail_usage(
+          "tables.{}: place = \"disk\" is not possible beside tables in a GPU's memory yet: set "
+          "tables.place = \"host\", and no other place for a table",
+          config.name);
+    auto file = std::make_unique<RowFile>(config.disk_folder, shape.dim + shape.state_width);
+    return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = config.cache_rows},
+                                            std::move(file));
+  }
+  if (config.cache_rows > 0)
+    return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = config.cache_rows});
+  if (!on_host && config.place == TablePlace::host)
+    return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = kFirstLines, .grows = true});
+  if (!on_host && config.limits.any()) return std::make_unique<PlacedRowStore>(shape, where, CacheSize{});
   if (on_host) return std::make_unique<HostRowStore>(shape);
   return cuda::make_row_store(shape, where);
 }
@@ -64,7 +85,8 @@ void EmbeddingTable::make_rows() {
                        .key = key_,
                        .bound = initial_bound(config_.initial, config_.rows, config_.dim),
                        .initial = config_.initial,
-                       .first_column = owners_.first_column(owners_.rank, config_.dim)};
+                       .first_column = owners_.first_column(owners_.rank, config_.dim),
+                       .dtype = config_.dtype};
   store_ = make_store(config_, shape, where_);
   placed_ = dynamic_cast<PlacedRowStore*>(store_.get());
   if (config_.limits.any()) keeper_ = std::make_unique<RowKeeper>(*store_, config_.limits);
@@ -85,9 +107,10 @@ void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess acc
   try {
     store_->use(std::span(slots, ids.size()));
   } catch (const CacheTooSmall& error) {
-    const std::int64_t row = (config_.dim + state_width()) * std::int64_t{sizeof(float)} + kRowHeaderBytes;
-    fail_usage("tables.{}: {}: set device_memory to {} at least, or make the batch smaller", config_.name,
-               error.what(), human_bytes(static_cast<double>(error.rows * row)));
+    const std::int64_t bytes = error.rows * record_bytes({.dim = config_.dim, .state_width = state_width()});
+    fail_usage("tables.{}: {}: set {} to {} ({}) at least, or make the batch smaller", config_.name,
+               error.what(), config_.place == TablePlace::disk ? "host_memory" : "device_memory", bytes,
+               human_bytes(static_cast<double>(bytes)));
   }
 }
 

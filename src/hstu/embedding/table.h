@@ -13,6 +13,7 @@
 #include "hstu/embedding/row_optimizer.h"
 #include "hstu/embedding/row_owners.h"
 #include "hstu/embedding/row_store.h"
+#include "hstu/embedding/table_place.h"
 #include "hstu/tensor/context.h"
 
 namespace hstu {
@@ -25,9 +26,14 @@ struct TableConfig {
   InitialValue initial = {};
   std::optional<RowOptimizerKind> optimizer = {};  // empty: that of the other tables
   TableRanks ranks = TableRanks::automatic;        // how several ranks share it
-  // 0: every row is in the memory of the tables. Else all rows are in host memory, and a cache there has
-  // room for so many.
+  DType dtype = DType::f32;                        // f32 or bf16, of the values
+  // Of tables in a GPU's memory: `host` has the rows of the largest step there. On the host `device` is
+  // `host`.
+  TablePlace place = TablePlace::device;
+  // > 0: all rows are in host memory, or in a file of a new folder in `disk_folder` if the place is the disk,
+  // and a cache in the memory of the tables has room for so many.
   std::int64_t cache_rows = 0;
+  Path disk_folder = {};
 };
 
 // Whether a lookup creates missing rows.

@@ -7,6 +7,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
+#include "hstu/base/float16.h"
 #include "hstu/embedding/saved_rows.h"
 #include "hstu/embedding/saved_table.h"
 
@@ -25,6 +26,7 @@ json identity(const EmbeddingTable& table) {
                 {"key", fmt::format("{:016x}", table.key())},
                 {"optimizer", word_of(kRowOptimizers, table.optimizer().kind)},
                 {"state_width", table.state_width()}};
+  if (table.config().dtype != DType::f32) identity["dtype"] = to_string(table.config().dtype);
   const InitialValue& initial = table.config().initial;
   if (initial != InitialValue{}) {
     identity["initial"] = {word_of(kInitialKinds, initial.kind), initial.bound, initial.mean,
@@ -43,7 +45,7 @@ RowCounts counts_of(const json& saved) {
 json limits_of(const RowKeeper& keeper, const RowCounts& counts, std::size_t waiting) {
   const RowKeeper::State state = keeper.state();
   return {{"capacity", keeper.limits().capacity},
-          {"evict", word_of(kEvictions, keeper.limits().evict)},
+          {"evict", eviction_of(keeper.limits())},
           {"step", state.step},
           {"time", state.time},
           {"history", state.history},
@@ -70,7 +72,14 @@ void write_rows(const EmbeddingTable& table, SavedRows& rows, bool state, Sectio
     const std::size_t count = std::min(kBlockRows, ids.size() - first);
     rows.read(first, count, state, values.data());
     check_rows(table, ids.subspan(first, count), values, width, state ? "the optimizer's state" : "the row");
-    writer.write(values.data(), count * static_cast<std::size_t>(width) * sizeof(float));
+    const std::size_t n = count * static_cast<std::size_t>(width);
+    if (state || table.config().dtype == DType::f32) {
+      writer.write(values.data(), n * sizeof(float));
+      continue;
+    }
+    std::vector<BFloat16> stored;
+    for (std::size_t i = 0; i < n; ++i) stored.emplace_back(values[i]);  // exact
+    writer.write(stored.data(), n * sizeof(BFloat16));
   }
 }
 
@@ -116,7 +125,7 @@ void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
   const EmbeddingTable& table = tables[t];
   const RowKeeper* const keeper = table.keeper();
   json description = identity(table);
-  if (keeper != nullptr) description["limits"] = {{"evict", word_of(kEvictions, keeper->limits().evict)}};
+  if (keeper != nullptr) description["limits"] = {{"evict", eviction_of(keeper->limits())}};
   const auto base = writer.base();
   const bool is_increment = base && continues(base->description(), description);
   const std::unique_ptr<SavedRows> rows =
@@ -141,21 +150,23 @@ void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
     tensors.push_back({"waiting_ids", DType::i64, {m}});
     tensors.push_back({"waiting_counts", DType::i64, {m}});
   }
-  tensors.push_back({"rows", DType::f32, {n, table.config().dim}});
-  tensors.push_back({"state", DType::f32, {n, table.state_width()}});
+  const bool rows_last = table.config().dtype != DType::f32;  // the widest types come first
+  const TensorSpec values{"rows", table.config().dtype, {n, table.config().dim}};
+  const TensorSpec state{"state", DType::f32, {n, table.state_width()}};
+  tensors.push_back(rows_last ? state : values);
+  tensors.push_back(rows_last ? values : state);
   writer.describe(std::move(description));
   writer.begin(tensors);
   writer.write(rows->ids().data(), rows->ids().size_bytes());
   writer.write(alive.gone.data(), alive.gone.size() * sizeof(std::int64_t));
   if (keeper != nullptr) write_limits(*rows, waiting, writer);
-  write_rows(table, *rows, false, writer);
-  write_rows(table, *rows, true, writer);
+  for (const bool of_state : {rows_last, !rows_last}) write_rows(table, *rows, of_state, writer);
 }
 
 // Of a table without limits nothing; scores have a meaning for the eviction that counted them alone.
 void load_limits(EmbeddingTable& table, const SavedTable& saved) {
   const json& limits = saved.description().at("limits");
-  const bool same = limits.at("evict") == word_of(kEvictions, table.keeper()->limits().evict);
+  const bool same = limits.at("evict") == eviction_of(table.keeper()->limits());
   std::vector<std::int64_t> seen, scores;
   for (std::size_t i = 0; i < saved.size(); ++i) {
     seen.push_back(saved.history(i)[0]);

@@ -162,6 +162,10 @@ void TableSet::gather(const RowSelection& selection, std::span<Tensor> rows) con
   if (!below.empty()) cuda::from_wire(below, stream());
 }
 
+void TableSet::begin_updates(std::int64_t step) {
+  for (const auto& table : tables_) table->store().begin_updates(step);
+}
+
 void TableSet::update(const RowSelection& selection, std::span<const Tensor> gradients,
                       double learning_rate) {
   require(gradients.size() == size(), "expected gradients for {} tables, found {}", size(), gradients.size());

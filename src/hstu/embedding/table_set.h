@@ -61,6 +61,8 @@ class TableSet {
   // The selected rows: (n_t, D) in f32, one tensor per table.
   std::vector<Tensor> gather(const RowSelection& selection) const;
   void gather(const RowSelection& selection, std::span<Tensor> rows) const;
+  // The number of the step whose updates follow (RowStore::begin_updates).
+  void begin_updates(std::int64_t step);
   // Updates the selected rows by gradients (n_t, D) in f32, one tensor per table; an undefined one leaves its
   // table unchanged. The rows must be selected with RowAccess::train.
   void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate);

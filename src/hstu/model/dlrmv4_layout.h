@@ -15,7 +15,7 @@ namespace hstu {
 // Columns in addition to those of every batch and of the features. The item's index is (T): the row of the
 // distinct items for each token, -1 for contextual tokens.
 namespace dlrmv4 {
-inline constexpr std::string_view kOffsets = "token.offsets";    // (B + 1) i64
+inline constexpr std::string_view kOffsets = kTokenOffsetsColumn;
 inline constexpr std::string_view kTokenName = "token.name";     // (T) i64, token_name()
 inline constexpr std::string_view kContext = "token.context";    // (T) i32, c * B + b, -1 elsewhere
 inline constexpr std::string_view kAction = "token.action";      // (T) i32, row of kActions; n: a candidate

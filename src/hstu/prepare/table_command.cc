@@ -7,7 +7,10 @@
 
 #include <unistd.h>
 
+#include "hstu/base/files.h"
+#include "hstu/base/text.h"
 #include "hstu/events/parquet_text.h"
+#include "hstu/events/parquet_vectors.h"
 
 namespace hstu {
 namespace {
@@ -54,10 +57,38 @@ void add_from_csv_command(CLI::App& app) {
   });
 }
 
+void add_to_npy_command(CLI::App& app) {
+  struct Words {
+    std::string file, output;
+    VectorColumns columns{.id = "id", .vector = "vector"};
+  };
+  const auto words = std::make_shared<Words>();
+  CLI::App* const command =
+      app.add_subcommand("to-npy", "Write vectors in Parquet as NumPy, for hstu import");
+  command->footer(
+      "Writes DIR/ids.npy and DIR/rows.npy. Example:\n"
+      "  hstu prepare to-npy vectors.parquet --id item_id --vector embedding --output vectors\n"
+      "  hstu import --rows item=vectors/rows.npy --ids item=vectors/ids.npy --output rows");
+  command->add_option("FILE", words->file, "the Parquet file")->required();
+  command->add_option("--id", words->columns.id, "column of integers")->capture_default_str();
+  command->add_option("--vector", words->columns.vector, "column of lists of floats, all of one length")
+      ->capture_default_str();
+  command->add_option("--output", words->output, "new folder")->required()->type_name("DIR");
+  command->callback([words] {
+    check_input_file(words->file);
+    StagedFolder staged(words->output);
+    const std::int64_t rows =
+        write_vectors(words->file, words->columns, staged.path() / "rows.npy", staged.path() / "ids.npy");
+    staged.commit();
+    fmt::print("{} rows in {}\n", with_separators(rows), words->output);
+  });
+}
+
 }  // namespace
 
 void add_table_commands(CLI::App& app) {
   add_to_csv_command(app);
+  add_to_npy_command(app);
   add_from_csv_command(app);
 }
 

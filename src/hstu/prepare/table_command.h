@@ -1,4 +1,5 @@
-// The subcommands to-csv and from-csv of hstu-prepare: tables that hstu predict reads and writes as Parquet.
+// The subcommands to-csv, from-csv and to-npy of hstu-prepare: tables that hstu predict reads and writes as
+// Parquet, and vectors that hstu import reads.
 #pragma once
 
 #include <CLI/CLI.hpp>

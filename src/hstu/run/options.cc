@@ -135,18 +135,25 @@ void describe(ConfigFields& f, TableSection& o) {
           rule::or_integer(rule::parsed_by(check_rows)));
   f.field("memory", o.memory, "in place of capacity: as many rows as take \"48GiB\"; \"\": no limit",
           rule::or_integer(rule::parsed_by(check_bytes)));
-  f.field(
-      "device_memory", o.device_memory,
-      "all rows are on the host, and a cache of \"8GiB\" in the training device's memory has those in use; "
-      "\"\": no cache",
-      rule::or_integer(rule::parsed_by(check_bytes)));
+  f.field("place", o.place,
+          "of the rows and their optimizer's state: device, cache, host, disk or auto; \"\": tables.place",
+          rule::parsed_by(check_place));
+  f.field("device_memory", o.device_memory,
+          "place = \"cache\": its size in the training device's memory, \"8GiB\"",
+          rule::or_integer(rule::parsed_by(check_bytes)));
+  f.field("host_memory", o.host_memory, "place = \"disk\": the size of its cache in host memory, \"16GiB\"",
+          rule::or_integer(rule::parsed_by(check_bytes)));
   f.choice("evict", o.evict, kEvictions, "which rows leave a table that is full (docs/tables.md)");
+  f.field("score", o.score,
+          "custom: a context column of the dataset; rows whose samples had the smallest values leave");
   f.field("half_life", o.half_life, "lru+lfu: steps after which an occurrence counts half",
           rule::between(1, 1e9));
   AdmitKeys admit{o.admit_after};
   f.section("admit", admit, "which ids get a row");
   f.field("ttl", o.ttl, "rows not seen for so long in event time leave: \"12h\", \"30d\"; \"\": they remain",
           rule::or_integer(rule::parsed_by(check_duration)));
+  f.choice("dtype", o.dtype, kRowTypes,
+           "of the rows' values; bf16: updates are rounded up or down at random, so that small ones add up");
   f.field("optimizer", o.optimizer,
           "rowwise_adagrad, sgd, adam, adamw or adagrad; \"\": sparse_optimizer.kind",
           rule::parsed_by(check_row_optimizer));
@@ -164,9 +171,14 @@ void describe(ConfigFields& f, TablesSection& o) {
            "tables on GPUs: the type in which rows travel to the ranks that read them");
   f.choice("wire_gradients", o.wire_gradients, kWireTypes,
            "tables on GPUs: the type in which gradients travel to the ranks that have the rows");
-  f.choice("place", o.place, kTablePlaces,
-           "of the rows and their optimizer's state: in the memory of the training device, or on the host, "
-           "from where the rows of every batch are copied");
+  f.choice(
+      "place", o.place, kTablePlaces,
+      "of the rows and their optimizer's state: in the memory of the training device; on the host behind "
+      "a cache in that memory (tables.NAME.device_memory); on the host, from where the rows of every batch "
+      "are copied; on a disk behind a cache on the host (tables.NAME.host_memory); or auto, the first of "
+      "device, cache and host that fits");
+  f.field("disk_folder", o.disk_folder,
+          "place = \"disk\": where files of rows are while hstu runs, in folders that it makes and removes");
   f.named_sections(o.by_name, "NAME", "the table of one feature: item, an attribute, a contextual feature");
 }
 

@@ -13,6 +13,7 @@
 #include "hstu/embedding/row_limits.h"
 #include "hstu/embedding/row_optimizer.h"
 #include "hstu/embedding/row_owners.h"
+#include "hstu/embedding/table_place.h"
 #include "hstu/model/dlrmv4_config.h"
 #include "hstu/model/ranking_gr_config.h"
 #include "hstu/optimizer/dense_optimizer.h"
@@ -53,23 +54,25 @@ struct DenseOptimizerSection {
   DenseOptimizerConfig config;
 };
 
-// Where the rows of tables and their optimizer's state are.
-enum class TablePlace { device, host };
-inline constexpr Choice<TablePlace> kTablePlaces[] = {{"device", TablePlace::device},
-                                                      {"host", TablePlace::host}};
-
 // The type in which rows travel between the GPUs of several ranks.
 inline constexpr Choice<DType> kWireTypes[] = {
     {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}};
 
+// Of the values of rows.
+inline constexpr Choice<DType> kRowTypes[] = {{"f32", DType::f32}, {"bf16", DType::bf16}};
+
 // [tables.NAME]; run/table_options.h reads the texts.
 struct TableSection {
   std::string capacity = {}, memory = {};
-  std::string device_memory = {};
+  std::string place = {};          // "": tables.place
+  std::string device_memory = {};  // with place = "cache"
+  std::string host_memory = {};    // with place = "disk"
   Evict evict = Evict::never;
+  std::string score = {};
   std::int64_t half_life = 1000;
   std::int64_t admit_after = 0;
   std::string ttl = {};
+  DType dtype = DType::f32;
   std::string optimizer = {};  // "": sparse_optimizer.kind
   std::string ranks = {};      // "": tables.ranks
   InitialValue initial = {};
@@ -77,6 +80,7 @@ struct TableSection {
 
 struct TablesSection {
   TablePlace place = TablePlace::device;
+  Path disk_folder = {};
   TableRanks ranks = TableRanks::automatic;
   DType wire_rows = DType::f32, wire_gradients = DType::f32;
   std::map<std::string, TableSection> by_name;

@@ -49,7 +49,8 @@ RowLimits limits_of(const std::string& name, const TableSection& section, const 
                    .evict = section.evict,
                    .half_life = section.half_life,
                    .admit_after = section.admit_after,
-                   .ttl = parse_duration(section.ttl)};
+                   .ttl = parse_duration(section.ttl),
+                   .score_column = section.score};
   if (!section.memory.empty()) {
     constexpr std::int64_t kRows = 1000;
     limits.capacity = parse_bytes(section.memory) * kRows / host_table_bytes(shape, kRows);
@@ -60,20 +61,32 @@ RowLimits limits_of(const std::string& name, const TableSection& section, const 
   if (limits.evict != Evict::never && limits.capacity == 0)
     fail_usage("{} = \"{}\" has no effect without a limit: set {}", key("evict"),
                word_of(kEvictions, limits.evict), key("capacity"));
+  if (limits.evict == Evict::custom && section.score.empty())
+    fail_usage("{} = \"custom\" needs {}: a context column of the dataset", key("evict"), key("score"));
+  if (limits.evict != Evict::custom && !section.score.empty())
+    fail_usage("{} = \"{}\" is for evict = \"custom\", found evict = \"{}\"", key("score"), section.score,
+               word_of(kEvictions, limits.evict));
   return limits;
 }
 
-std::int64_t cache_rows_of(const std::string& name, const TableSection& section, const RowShape& shape,
-                           TablePlace place) {
-  if (section.device_memory.empty()) return 0;
-  if (place == TablePlace::host)
+// `memory`: tables.NAME.`key`, which a place needs that has a cache, and no other.
+std::int64_t cache_rows_of(const std::string& name, const char* key, const std::string& memory,
+                           TablePlace needed_by, TablePlace place, const RowShape& shape) {
+  if (place != needed_by) {
+    if (memory.empty()) return 0;
     fail_usage(
-        "tables.{}.device_memory = \"{}\" is a cache in a GPU's memory, and tables.place = \"host\" uses "
-        "none: set tables.place = \"device\", or leave device_memory out",
-        name, section.device_memory);
-  const std::int64_t rows = parse_bytes(section.device_memory) / record_bytes(shape);
+        "tables.{0}.{1} = \"{2}\" is the size of a cache, and the place of table {0} is \"{3}\": set "
+        "tables.{0}.place = \"{4}\", or leave {1} out",
+        name, key, memory, word_of(kTablePlaces, place), word_of(kTablePlaces, needed_by));
+  }
+  if (memory.empty())
+    fail_usage(
+        "tables.{0}.{1}: the place of table {0} is \"{2}\", which needs the size of its cache, such as "
+        "\"8GiB\"",
+        name, key, word_of(kTablePlaces, place));
+  const std::int64_t rows = parse_bytes(memory) / record_bytes(shape);
   if (rows < 1)
-    fail_usage("tables.{}.device_memory = \"{}\" is less than one row: {} bytes", name, section.device_memory,
+    fail_usage("tables.{}.{} = \"{}\" is less than one row: {} bytes", name, key, memory,
                record_bytes(shape));
   return std::min(rows, shape.rows);
 }
@@ -106,6 +119,14 @@ void check_table_ranks(const std::string& text) {
   if (!text.empty()) parse_word(kTableRanks, text, "ranks");
 }
 
+void check_place(const std::string& text) {
+  if (!text.empty()) parse_word(kTablePlaces, text, "place");
+}
+
+TablePlace place_of(const RunOptions& options, const TableSection& section) {
+  return section.place.empty() ? options.tables.place : parse_word(kTablePlaces, section.place, "place");
+}
+
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
                                        std::int64_t dim) {
   std::vector<std::string> names;
@@ -124,9 +145,22 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     config.ranks =
         section.ranks.empty() ? options.tables.ranks : parse_word(kTableRanks, section.ranks, "ranks");
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
-    const RowShape shape{.rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
+    const RowShape shape{
+        .rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim), .dtype = section.dtype};
+    config.dtype = section.dtype;
     config.limits = limits_of(feature.name, section, shape);
-    config.cache_rows = cache_rows_of(feature.name, section, shape, options.tables.place);
+    const TablePlace place = place_of(options, section);
+    config.cache_rows =
+        cache_rows_of(feature.name, "device_memory", section.device_memory, TablePlace::cache, place, shape);
+    config.cache_rows +=
+        cache_rows_of(feature.name, "host_memory", section.host_memory, TablePlace::disk, place, shape);
+    if (place == TablePlace::disk) {
+      config.disk_folder = options.tables.disk_folder;
+      if (config.disk_folder.empty())
+        fail_usage("tables.disk_folder: the place of table {} is \"disk\", which needs a folder for its rows",
+                   feature.name);
+    }
+    config.place = place == TablePlace::automatic ? TablePlace::device : place;
     configs.push_back(std::move(config));
   }
   return configs;

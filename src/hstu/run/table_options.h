@@ -23,9 +23,14 @@ void check_bytes(const std::string& text);
 void check_duration(const std::string& text);
 void check_row_optimizer(const std::string& text);
 void check_table_ranks(const std::string& text);
+void check_place(const std::string& text);
 
-// A table of D values for each feature, with the limits of its section. Throws UsageError for a section of a
-// table that does not exist, naming the nearest, and for limits that contradict each other.
+// Of a section of `options`.
+TablePlace place_of(const RunOptions& options, const TableSection& section);
+
+// A table of D values for each feature, with the limits and the place of its section. Throws UsageError for a
+// section of a table that does not exist, naming the nearest, and for keys that contradict each other. A
+// place "auto" is the device here.
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
                                        std::int64_t dim);
 

@@ -19,6 +19,10 @@ Experiment::Experiment(const RunOptions& options, Communicator& comm)
       learner_(options, std::move(task_.model), open_device(device_.device), comm) {
   check_consistency(options);
   learner_.event_times = &dataset_.time();
+  for (std::size_t t = 0; t < learner_.tables.size(); ++t) {
+    const std::string& column = learner_.tables[t].config().limits.score_column;
+    learner_.scores.push_back(column.empty() ? nullptr : &dataset_.context(column));
+  }
 }
 
 BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anchors, BatchCursor start) {

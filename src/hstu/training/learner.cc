@@ -1,6 +1,7 @@
 #include "hstu/training/learner.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "hstu/embedding/shared_rows.h"
@@ -25,6 +26,20 @@ Context context_beside(Device device) {
   return device.is_host() ? host_context() : make_context(device);
 }
 
+// Beside the model, if the device has rows.
+Context context_of_tables(const std::vector<TableConfig>& tables, Device device) {
+  const bool all_on_host = std::all_of(tables.begin(), tables.end(), [](const TableConfig& table) {
+    return table.place == TablePlace::host || table.place == TablePlace::disk;
+  });
+  return context_beside(all_on_host ? Device::host() : device);
+}
+
+// The tables of a run.
+TableSet make_tables(const RunOptions& options, const Model& model, Device device) {
+  const std::vector<TableConfig> configs = table_configs(options, model);
+  return {configs, row_optimizer(options.sparse), options.seed, context_of_tables(configs, device)};
+}
+
 // Parameters move before anything refers to their memory.
 std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& context, Precision precision) {
   const bool on_gpu = !context.device().is_host();
@@ -39,8 +54,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       compute(std::move(where)),
       model(moved(std::move(trained), compute, run.precision)),
       gpus(gpu_transport(run, compute.device(), comm)),
-      tables(table_configs(run, *model), row_optimizer(run.sparse), run.seed,
-             run.tables.place == TablePlace::device ? context_beside(compute.device()) : host_context()),
+      tables(make_tables(run, *model, compute.device())),
       exchange(context_beside(gpus != nullptr ? compute.device() : Device::host())),
       dense_optimizer(model->parameters().all(), run.dense.config, compute,
                       run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),
@@ -111,6 +125,38 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
   return rows;
 }
 
+namespace {
+
+// The largest of `values` by id of a feature (n); one value for each entry of the feature's index.
+std::vector<std::int64_t> largest_by_id(const Batch& batch, const std::string& feature,
+                                        std::span<const std::int64_t> values) {
+  const auto index = batch.values<std::int32_t>(index_column(feature));
+  std::vector<std::int64_t> largest(batch.values<std::int64_t>(ids_column(feature)).size(),
+                                    std::numeric_limits<std::int64_t>::min());
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    if (index[i] < 0) continue;
+    std::int64_t& of_id = largest[static_cast<std::size_t>(index[i])];
+    of_id = std::max(of_id, values[i]);
+  }
+  return largest;
+}
+
+// The values of a custom score by id of a feature (n).
+std::vector<std::int64_t> score_values(const Batch& batch, const MappedColumn& column,
+                                       const std::string& item, const std::string& feature, bool of_item) {
+  std::vector<std::int64_t> of_samples, of_tokens;
+  const auto offsets = batch.values<std::int64_t>(kTokenOffsetsColumn);
+  for (const std::int64_t position : batch.values<std::int64_t>(kPositionColumn)) {
+    of_samples.push_back(column[position]);
+    of_tokens.resize(static_cast<std::size_t>(offsets[of_samples.size()]), of_samples.back());
+  }
+  if (of_item) return largest_by_id(batch, feature, largest_by_id(batch, item, of_tokens));
+  const bool by_sample = batch.values<std::int32_t>(index_column(feature)).size() == of_samples.size();
+  return largest_by_id(batch, feature, by_sample ? of_samples : of_tokens);
+}
+
+}  // namespace
+
 void count_visits(const Learner& learner, const Batch& batch, const RowSelection& selection,
                   RowVisits& visits) {
   const std::vector<FeatureSpec> features = learner.model->features();
@@ -128,9 +174,13 @@ void count_visits(const Learner& learner, const Batch& batch, const RowSelection
     if (learner.tables[t].keeper() != nullptr) {
       const Tensor slots =
           selection.tables.size() == features.size() ? selection.tables[t].host_slots : Tensor();
+      std::vector<std::int64_t> values;
+      if (t < learner.scores.size() && learner.scores[t] != nullptr)
+        values = score_values(batch, *learner.scores[t], features.front().name, features[t].name, of_item);
       visits.add(t, ids, occurrences,
                  slots.defined() ? std::span(slots.data<std::int64_t>(), ids.size())
-                                 : std::span<const std::int64_t>());
+                                 : std::span<const std::int64_t>(),
+                 values);
     }
     if (t == 0) of_items = std::move(occurrences);
   }

@@ -32,6 +32,8 @@ struct Learner {
   DenseOptimizer dense_optimizer;
   BadIds bad_ids;                             // of training
   const MappedColumn* event_times = nullptr;  // of the dataset, in seconds; null: tables have no time
+  // By table: the column of its custom score (RowLimits::score_column) by event of the dataset, or null.
+  std::vector<const MappedColumn*> scores;
 };
 
 // The rows of a batch: what RowGradients needs of them, and leaves of a tape on the device of `compute`, one
@@ -45,7 +47,8 @@ struct BatchRows {
 // computes on what `compute` holds already. Tables that ranks share: all ranks call it together.
 BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access);
 
-// Adds the occurrences of the batch's ids, by token: those of an item's attributes are those of the item.
+// Adds the occurrences of the batch's ids, by token: those of an item's attributes are those of the item. The
+// value of a custom score is that of the sample's anchor; an id has the largest one of the samples it is in.
 // `selection`: of this batch.
 void count_visits(const Learner& learner, const Batch& batch, const RowSelection& selection,
                   RowVisits& visits);

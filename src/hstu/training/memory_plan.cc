@@ -80,6 +80,7 @@ struct Planner {
   const RunOptions& options;
   std::int64_t dim;
   bool gpu_trains;
+  const Batch& largest;  // part of a step
 
   void plan(std::int64_t ids, const RowOwners& owners, MemoryPlan::Table& table) const {
     RunOptions of_table = options;
@@ -92,10 +93,21 @@ struct Planner {
     table.rows = rows_on_rank(owners, table.rows);
     table.cache_rows = config.cache_rows;
     config.dim = owners.columns(owners.ranks - 1, dim);  // the last rank has the most
+    table.place =
+        place_of(options, options.tables.by_name.contains(table.name) ? options.tables.by_name.at(table.name)
+                                                                      : TableSection{});
     const TableMemory memory =
-        table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains, options.tables.place);
+        table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains);
     table.bytes = memory.device;
     table.host_bytes = memory.host;
+    table.disk_bytes = memory.disk;
+    const RowShape shape{.rows = config.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
+    const std::int64_t part = std::ssize(largest.values<std::int64_t>(ids_column(table.name)));
+    const std::int64_t parts = (options.training.samples_of_step() + largest.samples - 1) / largest.samples;
+    table.step_bytes = std::min(part * parts, table.rows) * record_bytes(shape);
+    // Beside tables on the GPU, those on the host have the rows of a step there.
+    if (gpu_trains && config.place == TablePlace::host && options.tables.place != TablePlace::host)
+      table.bytes += table.step_bytes;
   }
 };
 
@@ -147,16 +159,12 @@ std::string gib(std::int64_t bytes) {
   return human_bytes(static_cast<double>(bytes));
 }
 
-std::int64_t usable_bytes(const PlannedDevice& device) {
-  return device.device.is_host() ? device.memory_bytes : device.memory_bytes - kDriverBytes;
-}
-
 std::string advice(const MemoryPlan& plan) {
   const std::int64_t tables = plan.table_bytes(false);
   if (tables > plan.activations && tables > plan.dense_bytes())
-    return "The tables are the largest: set device_memory for them (docs/tables.md) or tables.place = "
-           "\"host\", make embedding_dim smaller, give "
-           "features fewer rows or start more ranks";
+    return "The tables are the largest: set tables.place = \"auto\" (docs/tables.md), make embedding_dim "
+           "smaller "
+           "or give features fewer rows";
   if (plan.dense_bytes() > plan.activations) return "The parameters are the largest: make the model narrower";
   return "Set training.micro_batch_tokens (parts of a batch one after the other, the same result) or "
          "model.recompute_norm, model.recompute_gate and, for ranking_gr, model.recompute_silu; or make "
@@ -165,9 +173,21 @@ std::string advice(const MemoryPlan& plan) {
 
 }  // namespace
 
+std::int64_t usable_bytes(const PlannedDevice& device) {
+  return device.device.is_host() ? device.memory_bytes : device.memory_bytes - kDriverBytes;
+}
+
 TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
-                         bool gpu_trains, TablePlace place) {
-  const RowShape shape{.rows = config.rows, .dim = config.dim, .state_width = state_width};
+                         bool gpu_trains) {
+  const RowShape shape{
+      .rows = config.rows, .dim = config.dim, .state_width = state_width, .dtype = config.dtype};
+  if (config.place == TablePlace::disk) {
+    const std::int64_t row = (shape.dim + shape.state_width) * std::int64_t{sizeof(float)};
+    const std::int64_t host = config.cache_rows * row + RowDirectory::most_bytes(rows) +
+                              RowCache::most_bytes(rows, config.cache_rows);
+    return gpu_trains ? TableMemory{.host = host, .disk = rows * row}
+                      : TableMemory{.device = host, .disk = rows * row};
+  }
   if (config.cache_rows > 0) {
     const TableMemory memory{.device = records_bytes(shape, config.cache_rows),
                              .host = placed_host_bytes(shape, rows, config.cache_rows)};
@@ -175,7 +195,7 @@ TableMemory table_memory(const TableConfig& config, std::int64_t state_width, st
   }
   if (rows == 0) return {};
   if (!gpu_trains) return {.device = host_table_bytes(shape, rows)};
-  if (place == TablePlace::host) return {.host = host_table_bytes(shape, rows)};
+  if (config.place == TablePlace::host) return {.host = host_table_bytes(shape, rows)};
   if (config.limits.any())
     return {.device = records_bytes(shape, rows), .host = placed_host_bytes(shape, rows, 0)};
   return {.device = table_bytes(shape, rows)};
@@ -240,7 +260,7 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
 
   MemoryPlan plan;
   plan.ranks = ranks;
-  const Planner planner{options, model.embedding_dim(), !device.is_host()};
+  const Planner planner{options, model.embedding_dim(), !device.is_host(), batch};
   const std::vector<FeatureSpec> features = model.features();
   const std::vector<RowOwners> owners =
       owners_on_fullest_rank(options, table_configs(options, features, planner.dim), ranks);
@@ -254,7 +274,7 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
   plan.samples = static_cast<std::int64_t>(part.positions.size());
   plan.tokens = batch.tokens;
   plan.source_of_part = part.source;
-  if (assumed) assume({asked, model.embedding_dim(), !device.is_host()}, owners, plan);
+  if (assumed) assume({asked, model.embedding_dim(), !device.is_host(), batch}, owners, plan);
   return plan;
 }
 
@@ -272,7 +292,10 @@ void check_fits(const MemoryPlan& plan, const PlannedDevice& device) {
 namespace {
 
 // Where the rows of a table are, if not all are in the memory that is planned.
-std::string place_of(const MemoryPlan::Table& table) {
+std::string where_of(const MemoryPlan::Table& table) {
+  if (table.disk_bytes > 0)
+    return fmt::format(": a cache of {} on the host; {} on the disk", with_separators(table.cache_rows),
+                       gib(table.disk_bytes));
   if (table.cache_rows > 0 && table.host_bytes > 0)
     return fmt::format(": a cache of {}; {} on the host", with_separators(table.cache_rows),
                        gib(table.host_bytes));
@@ -292,7 +315,7 @@ std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
         fmt::format("{}{} rows of {}{}{}", table.is_bound ? "at most " : "", with_separators(table.rows),
                     with_separators(table.nominal_rows),
                     plan.ranks > 1 ? fmt::format(" ({})", word_of(kTableRanks, table.form)) : "",
-                    place_of(table)));
+                    where_of(table)));
   }
   add("parameters", plan.parameters, "");
   add("gradients", plan.gradients, "");
@@ -328,7 +351,9 @@ Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
                       {"rows_are_bound", table.is_bound},
                       {"bytes", table.bytes},
                       {"host_bytes", table.host_bytes},
-                      {"cache_rows", table.cache_rows}});
+                      {"disk_bytes", table.disk_bytes},
+                      {"cache_rows", table.cache_rows},
+                      {"place", word_of(kTablePlaces, table.place)}});
   }
   return {{"device", device.name},
           {"ranks", plan.ranks},

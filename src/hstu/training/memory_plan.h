@@ -20,10 +20,12 @@ struct MemoryPlan {
     std::int64_t rows = 0;  // that come to life at most
     bool is_bound = false;  // `rows` is only a bound: how many ids occur is not known
     // Of `rows` rows, their optimizer state and what finds them: in the memory of the device that trains, and
-    // in host memory beside a GPU's, which does not count for it.
-    std::int64_t bytes = 0, host_bytes = 0;
+    // in host memory beside a GPU's, which does not count for it; and in files, about.
+    std::int64_t bytes = 0, host_bytes = 0, disk_bytes = 0;
     TableRanks form = TableRanks::split;  // of several ranks; `rows` and bytes are those of one
     std::int64_t cache_rows = 0;  // > 0: the rows are in host memory behind a cache, whose bytes are no bound
+    TablePlace place = TablePlace::device;
+    std::int64_t step_bytes = 0;  // of a cache for the rows of the largest step, about
   };
   std::vector<Table> tables;
   int ranks = 1;  // of which this is the plan of the one that needs the most
@@ -49,17 +51,21 @@ struct PlannedDevice {
   std::int64_t memory_bytes = 0;  // 0: unknown
 };
 
+// Without what the driver takes; nothing is known of a device without memory_bytes.
+std::int64_t usable_bytes(const PlannedDevice& device);
+
 // The host or a GPU of this machine.
 PlannedDevice planned_device(Device device);
 // A GPU by a part of its name, "h100": one of gpu_specs.h. Throws UsageError listing them.
 PlannedDevice planned_gpu(const std::string& part_of_name);
 
-// Bytes of a table of `rows` rows in the memory of the device that trains, and in host memory beside a GPU's.
+// Bytes of a table of `rows` rows in the memory of the device that trains, in host memory beside a GPU's, and
+// in files.
 struct TableMemory {
-  std::int64_t device = 0, host = 0;
+  std::int64_t device = 0, host = 0, disk = 0;
 };
 TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
-                         bool gpu_trains, TablePlace place);
+                         bool gpu_trains);
 
 // Opens the dataset, creates the model and makes a dry step of the largest part of the run's batches (of the
 // first million samples). Throws UsageError as Experiment does. Without a dataset, assumes one

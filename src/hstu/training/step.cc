@@ -236,6 +236,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   fault_point("step.middle");
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
+    learner.tables.begin_updates(context.step);
     gathered.row_gradients.apply(result.lr_sparse);
     gathered.visits.end_step(context.comm, gathered.time);
     learner.tables.end_step();

@@ -1,0 +1,75 @@
+#include "hstu/embedding/row_format.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "hstu/base/float16.h"
+#include "hstu/base/random.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kColumns = 8;  // of one draw
+
+// A bf16 in memory of floats.
+void put(float* stored, std::int64_t column, BFloat16 value) {
+  std::memcpy(reinterpret_cast<std::byte*>(stored) + column * std::int64_t{sizeof(value)}, &value,
+              sizeof(value));
+}
+
+// `random`: 16 bits, which are added below the bits that remain.
+BFloat16 rounded_up_or_down(float value, std::uint32_t random) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return BFloat16(value);  // not finite
+  return BFloat16::from_bits(static_cast<std::uint16_t>((bits + random) >> 16));
+}
+
+}  // namespace
+
+RowFormat::RowFormat(const RowShape& shape)
+    : dim_(shape.dim),
+      first_column_(shape.first_column),
+      is_f32_(shape.dtype == DType::f32),
+      key_(derive_key(shape.key, "rounding")) {}
+
+void RowFormat::load(const float* stored, float* values) const {
+  if (is_f32_) {
+    std::copy_n(stored, dim_, values);
+    return;
+  }
+  const auto* const words = reinterpret_cast<const std::byte*>(stored);
+  for (std::int64_t i = 0; i < dim_; ++i) {
+    BFloat16 value;
+    std::memcpy(&value, words + i * std::int64_t{sizeof(value)}, sizeof(value));
+    values[i] = static_cast<float>(value);
+  }
+}
+
+void RowFormat::store(const float* values, float* stored) const {
+  if (is_f32_) {
+    std::copy_n(values, dim_, stored);
+    return;
+  }
+  for (std::int64_t i = 0; i < dim_; ++i) put(stored, i, BFloat16(values[i]));
+}
+
+void RowFormat::round(float* values) const {
+  if (is_f32_) return;
+  for (std::int64_t i = 0; i < dim_; ++i) values[i] = static_cast<float>(BFloat16(values[i]));
+}
+
+void RowFormat::store_update(const float* values, std::int64_t id, std::int64_t step, float* stored) const {
+  if (is_f32_) return store(values, stored);
+  Philox4 bits{};
+  for (std::int64_t i = 0; i < dim_; ++i) {
+    const std::int64_t column = first_column_ + i, place = column % kColumns;
+    if (i == 0 || place == 0)
+      bits = philox(key_, static_cast<std::uint64_t>(id),
+                    (static_cast<std::uint64_t>(step) << 24) + static_cast<std::uint64_t>(column / kColumns));
+    const std::uint32_t word = bits[static_cast<std::size_t>(place / 2)];
+    put(stored, i, rounded_up_or_down(values[i], place % 2 == 0 ? word & 0xffffu : word >> 16));
+  }
+}
+
+}  // namespace hstu

@@ -1,0 +1,32 @@
+// RowFormat: how the values of a row are stored: as f32, or as bf16 in half of the memory. Arithmetic is in
+// f32.
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/embedding/row_store.h"
+
+namespace hstu {
+
+class RowFormat {
+ public:
+  explicit RowFormat(const RowShape& shape);
+
+  bool is_f32() const { return is_f32_; }
+
+  // values (D), and what is stored of them (value_floats(shape) floats).
+  void load(const float* stored, float* values) const;
+  void store(const float* values, float* stored) const;  // bf16: to the nearest, ties to even
+  void round(float* values) const;                       // to those that store() keeps
+  // bf16: stochastic rounding, to one of the two neighbours, with the probabilities that make the expectation
+  // the value. Columns 8k .. 8k+7 take the halves of the words, low ones first, of philox(key of the table's
+  // rounding, id, 2^24 step + k): the same for any number of ranks, threads and parts. steps < 2^40.
+  void store_update(const float* values, std::int64_t id, std::int64_t step, float* stored) const;
+
+ private:
+  std::int64_t dim_, first_column_;
+  bool is_f32_;
+  std::uint64_t key_;
+};
+
+}  // namespace hstu
