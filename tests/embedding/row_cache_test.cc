@@ -112,6 +112,28 @@ TEST(RowCache, EvaluatesMoreRowsThanItHolds) {
   EXPECT_EQ(eval_lookup(tables[0], range(-2, 1002)), eval_lookup(plain, range(-2, 1002)));
 }
 
+TEST(RowCache, LetsTheLeastUsedRowLeave) {
+  RowDirectory rows(1000);
+  RowCache cache(rows, 4);
+  std::vector<std::int64_t> slots(6);
+  rows.create_slots(range(0, 6), slots.data());
+  cache.add(slots, RowCache::kBelow);
+  const auto use = [&](const std::vector<std::int64_t>& some) {
+    cache.use(some);
+    cache.end_step();
+  };
+  use({slots[0], slots[1], slots[2], slots[3]});
+  for (int step = 0; step < 3; ++step) use({slots[0], slots[1], slots[3]});
+  use({slots[2]});  // the last that was used, and least often
+  use({slots[4]});
+  EXPECT_EQ(cache.line_of(slots[2]), RowCache::kBelow);
+  // Uses of the past fade while another row is used 200 times.
+  for (int step = 0; step < 200; ++step) use({slots[4]});
+  for (int step = 0; step < 3; ++step) use({slots[2]});
+  use({slots[5]});
+  EXPECT_GE(cache.line_of(slots[2]), 0) << "three uses of now outweigh four of the past";
+}
+
 TEST(RowCache, PrefetchesNoMoreThanThereIsRoomFor) {
   RowDirectory rows(1000);
   RowCache cache(rows, 100);
