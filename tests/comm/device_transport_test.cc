@@ -43,6 +43,23 @@ TEST(DeviceTransport, MessagesArriveInTheOrderOfTheirSends) {
   });
 }
 
+// Two exchanges between ranks 0 and 1, the second of which has all three.
+TEST(DeviceTransport, ARankWithoutMessagesTakesPartInTheExchange) {
+  run_ranks(3, [](Communicator& comm) {
+    const auto transport = staged_transport(comm);
+    for (const int ranks : {2, 3}) {
+      std::string out = std::to_string(comm.rank()), in = " ";
+      std::vector<DeviceMessage> sends, receives;
+      if (comm.rank() < ranks) {
+        sends.push_back(message((comm.rank() + 1) % ranks, out));
+        receives.push_back(message((comm.rank() + ranks - 1) % ranks, in));
+      }
+      transport->exchange(sends, receives, Stream());
+      EXPECT_EQ(in, comm.rank() < ranks ? std::to_string((comm.rank() + ranks - 1) % ranks) : " ");
+    }
+  });
+}
+
 TEST(DeviceTransport, ARankThatReceivesLessThanItSendsItselfIsAnError) {
   const auto transport = staged_transport(one_rank());
   std::string text = "text";

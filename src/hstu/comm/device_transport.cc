@@ -13,7 +13,7 @@ void DeviceTransport::exchange(std::span<const DeviceMessage> sends, std::span<c
     if (message.bytes > 0) (message.rank == rank() ? from_itself : from_others).push_back(message);
   require(to_itself.size() == from_itself.size(), "rank {} sends itself {} messages and receives {}", rank(),
           to_itself.size(), from_itself.size());
-  if (!to_others.empty() || !from_others.empty()) {
+  if (moves_together() || !to_others.empty() || !from_others.empty()) {
     std::int64_t bytes = 0;
     for (const DeviceMessage& message : to_others) bytes += message.bytes;
     ++begun_;

@@ -56,6 +56,8 @@ class DeviceTransport {
   // The messages to and from other ranks, none of them empty.
   virtual void move(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
                     const Stream& stream) = 0;
+  // move() is a collective: ranks without messages take part too.
+  virtual bool moves_together() const { return false; }
 
  private:
   ExchangeTrace* trace_ = nullptr;

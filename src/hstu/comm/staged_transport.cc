@@ -16,6 +16,7 @@ class StagedTransport final : public DeviceTransport {
   std::string name() const override { return "the host's memory"; }
 
  protected:
+  bool moves_together() const override { return true; }
   void move(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
             const Stream& stream) override {
     std::vector<char> out;
