@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 constexpr AttentionDevice kHopper{9, 0, 132}, kAmpere{8, 0, 108};
 
-AttentionProblem usual() {
+AttentionProblem routed_problem() {
   AttentionProblem p;
   p.samples = 4, p.tokens = 1000, p.heads = 4, p.head_dim = 128;
   p.q = p.k = p.v = {nullptr, 4 * 512, 128};
@@ -25,7 +25,7 @@ AttentionProblem usual() {
 TEST(AttentionRoute, HopperTakesHalfPrecisionOfItsHeadSizes) {
   for (const int head_dim : {32, 64, 128, 256}) {
     for (const AttentionType type : {AttentionType::bf16, AttentionType::fp16}) {
-      AttentionProblem p = usual();
+      AttentionProblem p = routed_problem();
       p.head_dim = head_dim, p.type = type;
       EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
       EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::hopper);
@@ -37,7 +37,7 @@ TEST(AttentionRoute, OtherGpusSinceAmpereTakeMmaAndSayWhy) {
   for (const int head_dim : {32, 64, 128, 256}) {
     for (const AttentionDevice device :
          {AttentionDevice{8, 0, 108}, {8, 6, 84}, {8, 9, 142}, {10, 0, 148}, {12, 0, 188}}) {
-      AttentionProblem p = usual();
+      AttentionProblem p = routed_problem();
       p.head_dim = head_dim;
       p.deterministic = head_dim == 64;
       const AttentionRoute route = choose_attention(p, device);
@@ -55,31 +55,31 @@ TEST(AttentionRoute, TheRestGoesToThePlainKernelsAndSaysWhy) {
     EXPECT_EQ(route.backward, AttentionKernel::plain);
     return route.why;
   };
-  EXPECT_THAT(why(usual(), {7, 5, 68}), HasSubstr("compute capability 7.5 is below 8.0"));
+  EXPECT_THAT(why(routed_problem(), {7, 5, 68}), HasSubstr("compute capability 7.5 is below 8.0"));
   for (const AttentionDevice device : {kHopper, kAmpere}) {
-    AttentionProblem p = usual();
+    AttentionProblem p = routed_problem();
     p.type = AttentionType::fp32;
     EXPECT_THAT(why(p, device), HasSubstr("fp32"));
-    p = usual();
+    p = routed_problem();
     p.head_dim = 96;
     EXPECT_THAT(why(p, device), HasSubstr("head size 96"));
-    p = usual();
+    p = routed_problem();
     p.k.row_stride = 513;
     EXPECT_THAT(why(p, device), HasSubstr("no multiple of 8"));
-    p = usual();
+    p = routed_problem();
     p.v.data = reinterpret_cast<void*>(8);
     EXPECT_THAT(why(p, device), HasSubstr("not aligned to 16 bytes"));
-    p = usual();
+    p = routed_problem();
     p.tokens = (64 << 20) + 1;
     EXPECT_THAT(why(p, device), HasSubstr("more than 67108864"));
   }
-  AttentionProblem p = usual();
+  AttentionProblem p = routed_problem();
   p.samples = 1 << 29;
   EXPECT_THAT(why(p, kAmpere), HasSubstr("536870912 samples of 4 heads are more than a launch has blocks"));
 }
 
 TEST(AttentionRoute, SamplesTooLongForHopperTakeMma) {
-  AttentionProblem p = usual();
+  AttentionProblem p = routed_problem();
   p.tokens = 3 << 20;
   EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::mma);
   EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::mma);
@@ -89,7 +89,7 @@ TEST(AttentionRoute, SamplesTooLongForHopperTakeMma) {
 }
 
 TEST(AttentionRoute, DeterministicGivesTheSumsOnHopperOneOrder) {
-  AttentionProblem p = usual();
+  AttentionProblem p = routed_problem();
   p.deterministic = true;
   EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::hopper);
   EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::hopper);
@@ -99,7 +99,7 @@ TEST(AttentionRoute, DeterministicGivesTheSumsOnHopperOneOrder) {
 
 TEST(AttentionRoute, BlocksShareTilesWhereSamplesAreLongOnAverage) {
   for (const int head_dim : {32, 64, 128, 256}) {
-    AttentionProblem p = usual();
+    AttentionProblem p = routed_problem();
     p.head_dim = head_dim;
     p.tokens = 256 * p.samples - 1;
     EXPECT_EQ(choose_attention(p, kHopper).forward_cluster, 1);
@@ -107,18 +107,21 @@ TEST(AttentionRoute, BlocksShareTilesWhereSamplesAreLongOnAverage) {
     EXPECT_EQ(choose_attention(p, kHopper).forward_cluster, head_dim >= 128 ? 2 : 1);
     EXPECT_EQ(choose_attention(p, kAmpere).forward_cluster, 1);
   }
-  AttentionProblem p = usual();
+  AttentionProblem p = routed_problem();
   p.tokens = 4096;
   EXPECT_EQ(choose_attention(p, kHopper).why, "kernels for Hopper, forward two blocks to a tile");
 }
 
 TEST(AttentionRoute, AnotherDevicesKernelsRunWhereTheyCan) {
   const AttentionDevice as_ampere = device_as(kHopper, {8, 0, 0});
-  EXPECT_EQ(choose_attention(usual(), as_ampere).forward, AttentionKernel::mma);
+  EXPECT_EQ(choose_attention(routed_problem(), as_ampere).forward, AttentionKernel::mma);
   EXPECT_EQ(as_ampere.multiprocessors, kHopper.multiprocessors);
-  EXPECT_EQ(choose_attention(usual(), device_as(kHopper, {9, 0, 0})).forward, AttentionKernel::hopper);
-  EXPECT_EQ(choose_attention(usual(), device_as(kAmpere, {7, 5, 0})).forward, AttentionKernel::plain);
-  EXPECT_EQ(choose_attention(usual(), device_as({10, 0, 148}, {12, 0, 0})).forward, AttentionKernel::mma);
+  EXPECT_EQ(choose_attention(routed_problem(), device_as(kHopper, {9, 0, 0})).forward,
+            AttentionKernel::hopper);
+  EXPECT_EQ(choose_attention(routed_problem(), device_as(kAmpere, {7, 5, 0})).forward,
+            AttentionKernel::plain);
+  EXPECT_EQ(choose_attention(routed_problem(), device_as({10, 0, 148}, {12, 0, 0})).forward,
+            AttentionKernel::mma);
   for (const auto& [real, asked] : {std::pair{kAmpere, AttentionDevice{9, 0, 0}},
                                     {AttentionDevice{10, 0, 148}, AttentionDevice{9, 0, 0}},
                                     {AttentionDevice{7, 5, 68}, AttentionDevice{8, 0, 0}}}) {
@@ -127,7 +130,7 @@ TEST(AttentionRoute, AnotherDevicesKernelsRunWhereTheyCan) {
 }
 
 TEST(AttentionRoute, TheHostComputesOnTheCpu) {
-  AttentionProblem p = usual();
+  AttentionProblem p = routed_problem();
   p.head_dim = 300;
   for (const AttentionType type : {AttentionType::fp32, AttentionType::fp64}) {
     p.type = type;
@@ -139,7 +142,7 @@ TEST(AttentionRoute, TheHostComputesOnTheCpu) {
 
 TEST(AttentionRoute, QueryOffsetsGoToTheKernelsForFewQueriesOnEveryGpu) {
   const std::vector<std::int64_t> query_offsets{0, 1, 2, 3, 4};
-  AttentionProblem p = usual();
+  AttentionProblem p = routed_problem();
   p.query_offsets = query_offsets.data(), p.queries = 4;
   for (const AttentionDevice device : {kHopper, kAmpere, AttentionDevice{7, 5, 68}}) {
     const AttentionRoute route = choose_attention(p, device);
@@ -160,7 +163,7 @@ TEST(AttentionRoute, QueryOffsetsGoToTheKernelsForFewQueriesOnEveryGpu) {
 
 TEST(AttentionRoute, WhatTheDeviceDoesNotComputeIsRefusedWithFieldAndValue) {
   const auto refusal = [](auto change, const AttentionDevice& device) -> std::string {
-    AttentionProblem p = usual();
+    AttentionProblem p = routed_problem();
     change(p);
     try {
       choose_attention(p, device);

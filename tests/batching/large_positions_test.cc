@@ -36,13 +36,13 @@ ColumnInfo write_sparse(const Path& path, const std::vector<std::int64_t>& shape
   return {.type = npy_type<T>(), .count = count, .bytes = bytes, .checksum = "-", .min = {}, .max = {}};
 }
 
-struct Events {
+struct KnownEvents {
   std::vector<std::uint32_t> item;
   std::vector<std::uint8_t> time, action;
 };
 
-Events known_events() {
-  Events events;
+KnownEvents known_events() {
+  KnownEvents events;
   for (std::int64_t i = 0; i < kKnown; ++i) {
     events.item.push_back(static_cast<std::uint32_t>(1000 + i));
     events.time.push_back(static_cast<std::uint8_t>(i / 5));
@@ -61,7 +61,7 @@ std::vector<std::int64_t> known_counts(std::int64_t events, const std::vector<st
   return counts;
 }
 
-void write_far_dataset(const Path& folder, const Events& known) {
+void write_far_dataset(const Path& folder, const KnownEvents& known) {
   std::filesystem::create_directories(folder);
   const std::int64_t events = kFar + kTail;
   std::vector<std::int64_t> users(kHoleUsers + 1), offsets;
@@ -86,7 +86,7 @@ void write_far_dataset(const Path& folder, const Events& known) {
 
 TEST(LargePositions, IndexCountsGatherAndBatchesReachBeyond32Bits) {
   const Path folder = small::fresh_folder("sparse");
-  const Events known = known_events();
+  const KnownEvents known = known_events();
   try {
     write_far_dataset(folder, known);
   } catch (const std::filesystem::filesystem_error& error) {
