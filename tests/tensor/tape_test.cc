@@ -121,7 +121,8 @@ TEST(Tape, GivesGradientsMemoryOfItsContext) {
   const Variable y = tape.record(Tensor::empty({1000}, DType::f64, tape.context()), {x},
                                  [](Tensor& dy) { EXPECT_EQ(dy.size(), 1000); });
   EXPECT_EQ(context.memory->figures().in_use, 8000);
-  tape.backward(y, Tensor::zeros({1000}, DType::f64));
+  const Tensor gradient = Tensor::zeros({1000}, DType::f64);
+  tape.backward(y, gradient);
   EXPECT_EQ(context.memory->figures().peak, 16000);
 }
 

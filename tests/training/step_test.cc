@@ -98,7 +98,7 @@ TEST_F(Step, RanksMoveTheModelAsOneDoes) {
   std::mutex mutex;
   std::vector<std::vector<float>> found;
   run_ranks(4, [&](Communicator& comm) {
-    Experiment mine(options_);
+    Experiment mine(options_, comm);
     for (std::int64_t step = 0; step < 2; ++step)
       step_on_parts(mine, {slices[static_cast<std::size_t>(comm.rank())]}, 7, step, comm);
     const std::scoped_lock lock(mutex);

@@ -127,12 +127,15 @@ void Tape::backward(const Variable& result, const Tensor& gradient) {
   result.gradient_slot(context_).tensor.copy_from(gradient.reshaped(result.value().shape()), context_.stream);
   replay();
 }
+
 void Tape::backward(const Variable& result, Tensor&& gradient) {
   require(recording_, "backward on a tape that did not record");
   const Tensor taken = std::move(gradient).reshaped(result.value().shape());
-  if (taken.device() != context_.device() || !result.take_gradient(taken)) return backward(result, taken);
+  const bool same_kind = taken.device() == context_.device() && taken.dtype() == result.value().dtype();
+  if (!same_kind || !result.take_gradient(taken)) return backward(result, taken);
   replay();
 }
+
 void Tape::replay() {
   StageRange stage(*this, stage_);
   while (!steps_.empty()) {

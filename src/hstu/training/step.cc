@@ -175,6 +175,8 @@ RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, 
 StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part,
                       const LaterPart& later_part) {
   const RunOptions& options = learner.options;
+  require(learner.tables.comm().size() == context.comm.size(), "a step of {} ranks with tables that {} share",
+          context.comm.size(), learner.tables.comm().size());
   const NamedTensors parameters = learner.model->parameters().all();
   StepSections sections(context.compute);
   StepResult result;
