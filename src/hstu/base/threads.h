@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <mutex>
 
 #include <omp.h>
@@ -43,17 +45,51 @@ class FirstException {
   std::exception_ptr first_;
 };
 
-// Calls body(begin, end) for blocks of [0, n) of about `grain` elements. The blocks do not depend on the
-// number of threads, so sums per block are reproducible.
+// What an element of one loop costs, by its latest runs.
+class LoopCost {
+ public:
+  // Waking threads and waiting for the last of them takes 5 to 50 us, more where a processor is shared.
+  // A loop that has not run yet gets its threads.
+  bool is_worth_threads(std::int64_t elements) const {
+    constexpr float kShortest = kAlways ? 0 : 80e3F;
+    return ns_of_element_.load(std::memory_order_relaxed) * static_cast<float>(elements) >= kShortest;
+  }
+  void add(std::int64_t ns, std::int64_t elements) {
+    const float latest = static_cast<float>(ns) / static_cast<float>(elements);
+    const float before = ns_of_element_.load(std::memory_order_relaxed);
+    ns_of_element_.store(before == kUnknown ? latest : before + (latest - before) / 8,
+                         std::memory_order_relaxed);
+  }
+
+ private:
+#ifdef __SANITIZE_THREAD__  // which is to see the threads
+  static constexpr bool kAlways = true;
+#else
+  static constexpr bool kAlways = false;
+#endif
+  static constexpr float kUnknown = std::numeric_limits<float>::infinity();
+  std::atomic<float> ns_of_element_ = kUnknown;
+};
+
+// Calls body(begin, end) for blocks of [0, n) of about `grain` elements, by several threads if the loop is
+// long enough. The blocks do not depend on the number of threads, so sums per block are reproducible.
 template <typename Body>
 void parallel_blocks(std::int64_t n, std::int64_t grain, const Body& body) {
   if (n <= 0) return;
   const std::int64_t blocks = (n + grain - 1) / grain;
+  static LoopCost cost;  // of this loop: each has a Body of its own
   FirstException failure;
-#pragma omp parallel for schedule(dynamic, 1) if (blocks > 1)
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    failure.run([&] { body(b * grain, std::min(n, (b + 1) * grain)); });
+  std::atomic<std::int64_t> busy_ns = 0;
+#pragma omp parallel if (blocks > 1 && cost.is_worth_threads(n))
+  {
+    const auto begin = std::chrono::steady_clock::now();
+#pragma omp for schedule(dynamic, 1) nowait
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      failure.run([&] { body(b * grain, std::min(n, (b + 1) * grain)); });
+    }
+    busy_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
   }
+  cost.add(busy_ns, n);
   failure.rethrow();
 }
 

@@ -12,7 +12,7 @@
 // main() and has no call that sets it, so the program restarts itself with the variable.
 static void wait_briefly(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  ::setenv("GOMP_SPINCOUNT", "1000", 1);
+  ::setenv("GOMP_SPINCOUNT", "3000", 1);
   ::execv("/proc/self/exe", argv);  // if this fails, the default remains
 }
 
