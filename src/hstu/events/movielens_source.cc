@@ -13,7 +13,7 @@
 namespace hstu {
 namespace {
 
-constexpr std::size_t kShownBytes = 80;  // of a malformed line, in messages
+constexpr std::size_t kShownOfLine = 80;  // of a malformed line, in messages
 
 // The format of one of MovieLens' files.
 struct Format {
@@ -160,7 +160,7 @@ class MovieLensSource : public ColumnSource {
   [[noreturn]] void fail_malformed(const std::string& line) const {
     fail("{}: line {}: expected {} separated by \"{}\", found \"{}\"", path_.string(), line_,
          format_.is_ratings ? "user, item, rating and time" : "item, title and more",
-         format_.separator == "\t" ? "\\t" : format_.separator, line.substr(0, kShownBytes));
+         format_.separator == "\t" ? "\\t" : format_.separator, line.substr(0, kShownOfLine));
   }
 
   Path path_;
