@@ -119,7 +119,7 @@ TEST(RowCache, LetsTheLeastUsedRowLeave) {
   rows.create_slots(range(0, 6), slots.data());
   cache.add(slots, RowCache::kBelow);
   const auto use = [&](const std::vector<std::int64_t>& some) {
-    cache.use(some);
+    cache.bring(cache.pin(some));
     cache.end_step();
   };
   use({slots[0], slots[1], slots[2], slots[3]});
@@ -140,11 +140,11 @@ TEST(RowCache, PrefetchesNoMoreThanThereIsRoomFor) {
   std::vector<std::int64_t> slots(200);
   rows.create_slots(range(0, 200), slots.data());
   cache.add(slots, RowCache::kBelow);
-  cache.use(std::span(slots).first(80));
+  cache.bring(cache.pin(std::span(slots).first(80)));
   EXPECT_EQ(cache.prefetch(std::span(slots).subspan(60, 140)).moves.size(), 20u);
   for (std::size_t i = 0; i < 100; ++i) EXPECT_GE(cache.line_of(slots[i]), 0);
   cache.end_step();
-  EXPECT_EQ(cache.use(std::span(slots).subspan(60, 40)).moves.size(), 0u) << "they have come";
+  EXPECT_EQ(cache.pin(std::span(slots).subspan(60, 40)).size(), 0u) << "they have come";
   EXPECT_EQ(cache.hits(), 40);
 }
 

@@ -56,28 +56,47 @@ void PlacedRowStore::grow_lines() {
 }
 
 void PlacedRowStore::use(std::span<const std::int64_t> slots) {
+  begin_use(slots);
+  choose_lines();
+  move_rows();
+}
+
+void PlacedRowStore::begin_use(std::span<const std::int64_t> slots) {
   if (directory_.follows_changes()) {
     for_rows(slots.size(), width(), [&](std::size_t i) {
       if (slots[i] >= 0) directory_.touch(directory_.row(slots[i]));
     });
   }
   if (!cache_) return;
+  in_next_step_ = false;
+  coming_ = pin(slots);
+}
+
+std::vector<std::int64_t> PlacedRowStore::pin(std::span<const std::int64_t> slots) {
   try {
-    move(cache_->use(slots));
+    return cache_->pin(slots);
   } catch (const CacheTooSmall& error) {
     if (!size_.grows) throw;
     const std::int64_t lines = error.rows + error.rows / 8;
     cache_->grow(lines);
     lines_->grow(lines);
-    move(cache_->use(slots));
+    return cache_->pin(slots);
   }
 }
 
-void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {
+void PlacedRowStore::begin_prefetch(std::span<const std::int64_t> ids) {
   if (!cache_) return;
-  std::vector<std::int64_t> slots(ids.size());
-  directory_.find_slots(ids, slots.data());
-  move(cache_->prefetch(slots));
+  in_next_step_ = true;
+  coming_.resize(ids.size());
+  directory_.find_slots(ids, coming_.data());
+}
+
+void PlacedRowStore::choose_lines() {
+  if (cache_) moves_ = in_next_step_ ? cache_->prefetch(coming_) : cache_->bring(coming_);
+}
+
+void PlacedRowStore::move_rows() {
+  if (cache_) move(moves_);
 }
 
 void PlacedRowStore::end_step() {

@@ -57,6 +57,14 @@ class PlacedRowStore final : public RowStore {
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
   // They are changed, from then on.
   void use(std::span<const std::int64_t> slots) override;
+  // use() in three parts, of which choose_lines() may run for several stores at the same time. Nothing else
+  // may be called in between.
+  void begin_use(std::span<const std::int64_t> slots);
+  void choose_lines();
+  void move_rows();
+  // In place of begin_use(): rows of `ids` that exist come into the cache, where there is room, while the
+  // device computes.
+  void begin_prefetch(std::span<const std::int64_t> ids);
   // Slots that are updated have been used in this step.
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
               float* out) const override;
@@ -80,14 +88,13 @@ class PlacedRowStore final : public RowStore {
   void read_below(std::span<const std::int64_t> slots, float* values) const;
 
   bool has_cache() const { return cache_.has_value(); }
-  // Brings rows of `ids` that exist into the cache, where there is room, while the device computes.
-  void prefetch(std::span<const std::int64_t> ids);
   // After the updates of a step: rows that it has used may leave the cache.
   void end_step();
   CacheCounts counts() const;
 
  private:
   void grow_lines();
+  std::vector<std::int64_t> pin(std::span<const std::int64_t> slots);
   void move(const RowCache::Moves& moves) const;
   void exchange(std::span<const RowCache::Move> moves) const;
   // use(i, row) for each of `slots`, whose rows are below; by all threads.
@@ -106,6 +113,9 @@ class PlacedRowStore final : public RowStore {
   mutable std::optional<RowCache> cache_;
   mutable RowStorage below_;  // of a cache: all rows with their state, by slot; or they are in the file
   std::unique_ptr<RowFile> file_;
+  std::vector<std::int64_t> coming_;  // slots, between the parts of use()
+  bool in_next_step_ = false;
+  RowCache::Moves moves_;
   mutable Event moved_;  // the last rows have arrived there
   mutable TransferBlocks blocks_;
   mutable std::int64_t bytes_in_ = 0, bytes_out_ = 0;

@@ -1,8 +1,8 @@
 #include "hstu/embedding/row_cache.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
-#include <mutex>
 
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint8_t kMostUses = 255;
 constexpr std::int64_t kCandidates = 4;      // lines of which one leaves
 constexpr std::int64_t kUsesToHalving = 10;  // of a line, on average
+constexpr std::int64_t kLinesAhead = 16;  // of the hand, whose rows are prefetched into the processor's cache
 
 }  // namespace
 
@@ -59,6 +60,11 @@ std::int32_t RowCache::take_line(Moves& moves) {
   if (candidates == 0) return -1;
   std::int64_t found = -1;
   for (; candidates > 0; hand_ = hand_ + 1 == lines() ? 0 : hand_ + 1) {
+    if (hand_ + kLinesAhead < lines()) {
+      const std::int32_t ahead = lines_[static_cast<std::size_t>(hand_ + kLinesAhead)].slot;
+      __builtin_prefetch(&line_of_[static_cast<std::size_t>(ahead)], 1);
+      __builtin_prefetch(&rows_.row(ahead));
+    }
     const Line& line = lines_[static_cast<std::size_t>(hand_)];
     if (is_pinned(line)) continue;
     --candidates;
@@ -73,7 +79,7 @@ std::int32_t RowCache::take_line(Moves& moves) {
 }
 
 // From the memory below to a line of take_line().
-void RowCache::bring(std::int64_t slot, std::int32_t line, Moves& moves) {
+void RowCache::come(std::int64_t slot, std::int32_t line, Moves& moves) {
   if (moves.moves.empty() || moves.moves.back().line != line) moves.moves.push_back({line, -1, -1});
   moves.moves.back().in = slot;
 }
@@ -86,54 +92,68 @@ void RowCache::place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bo
   ++pinned_;
 }
 
-RowCache::Moves RowCache::use(std::span<const std::int64_t> slots) {
+// Into the processor's cache: what will be read of slots after `i`.
+void RowCache::read_ahead(std::span<const std::int64_t> slots, std::int64_t i) const {
+  const auto slot_at = [&](std::int64_t at) {
+    return at < std::ssize(slots) ? slots[static_cast<std::size_t>(at)] : -1;
+  };
+  if (const std::int64_t slot = slot_at(i + 2 * kPrefetchDistance); slot >= 0)
+    __builtin_prefetch(&line_of_[static_cast<std::size_t>(slot)]);
+  if (const std::int64_t slot = slot_at(i + kPrefetchDistance); slot >= 0) {
+    const std::int32_t line = line_of(slot);
+    if (line >= 0) __builtin_prefetch(&lines_[static_cast<std::size_t>(line)], 1);
+  }
+}
+
+std::vector<std::int64_t> RowCache::pin(std::span<const std::int64_t> slots) {
   const std::uint32_t pin = 2 * step_ + 1;
-  std::mutex mutex;
+  const auto n = std::ssize(slots);
+  std::vector<std::vector<std::int64_t>> missing_of(static_cast<std::size_t>(n / kLookupGrain + 1));
+  std::atomic<std::int64_t> hits = 0, pinned = 0;
+  parallel_blocks(n, kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t>& mine = missing_of[static_cast<std::size_t>(begin / kLookupGrain)];
+    std::int64_t my_hits = 0, my_pinned = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      read_ahead(slots.first(static_cast<std::size_t>(end)), i);
+      if (slots[i] < 0) continue;
+      const std::int32_t at = line_of(slots[i]);
+      if (at < 0) {
+        mine.push_back(slots[i]);
+        continue;
+      }
+      Line& line = lines_[static_cast<std::size_t>(at)];
+      if (line.pin != pin) {
+        ++my_hits;
+        if (line.uses < kMostUses) ++line.uses;
+      }
+      if (!is_pinned(line)) ++my_pinned;
+      line.pin = pin;
+      line.changed = true;
+    }
+    hits += my_hits;
+    pinned += my_pinned;
+  });
+  hits_ += hits;
+  pinned_ += pinned;
   std::vector<std::int64_t> missing;
-  parallel_blocks(
-      static_cast<std::int64_t>(slots.size()), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
-        std::vector<std::int64_t> mine;
-        std::int64_t hits = 0, pinned = 0;
-        for (std::int64_t i = begin; i < end; ++i) {
-          if (i + 2 * kPrefetchDistance < end && slots[i + 2 * kPrefetchDistance] >= 0)
-            __builtin_prefetch(&line_of_[static_cast<std::size_t>(slots[i + 2 * kPrefetchDistance])]);
-          if (i + kPrefetchDistance < end && slots[i + kPrefetchDistance] >= 0) {
-            const std::int32_t ahead = line_of(slots[i + kPrefetchDistance]);
-            if (ahead >= 0) __builtin_prefetch(&lines_[static_cast<std::size_t>(ahead)], 1);
-          }
-          if (slots[i] < 0) continue;
-          const std::int32_t at = line_of(slots[i]);
-          if (at < 0) {
-            mine.push_back(slots[i]);
-            continue;
-          }
-          Line& line = lines_[static_cast<std::size_t>(at)];
-          if (line.pin != pin) {
-            ++hits;
-            if (line.uses < kMostUses) ++line.uses;
-          }
-          if (!is_pinned(line)) ++pinned;
-          line.pin = pin;
-          line.changed = true;
-        }
-        const std::scoped_lock lock(mutex);
-        hits_ += hits;
-        pinned_ += pinned;
-        missing.insert(missing.end(), mine.begin(), mine.end());
-      });
-  const auto more = static_cast<std::int64_t>(missing.size());
-  if (pinned_ + more > lines()) throw CacheTooSmall(pinned_ + more, lines());
-  uses_ += std::ssize(slots);
+  for (const std::vector<std::int64_t>& some : missing_of)
+    missing.insert(missing.end(), some.begin(), some.end());
+  if (pinned_ + std::ssize(missing) > lines()) throw CacheTooSmall(pinned_ + std::ssize(missing), lines());
+  uses_ += n;
+  return missing;
+}
+
+RowCache::Moves RowCache::bring(std::span<const std::int64_t> missing) {
   Moves moves;
   for (const std::int64_t slot : missing) {
     const bool is_below = line_of(slot) == kBelow;
     const std::int32_t line = take_line(moves);
     if (is_below)
-      bring(slot, line, moves);
+      come(slot, line, moves);
     else
       moves.begin.push_back({line, slot});
     misses_ += is_below ? 1 : 0;
-    place(slot, line, pin, true);
+    place(slot, line, 2 * step_ + 1, true);
   }
   return moves;
 }
@@ -142,7 +162,9 @@ RowCache::Moves RowCache::prefetch(std::span<const std::int64_t> slots) {
   Moves moves;
   const std::uint32_t pin = 2 * (step_ + 1);
   std::vector<std::int64_t> missing;
-  for (const std::int64_t slot : slots) {
+  for (std::int64_t i = 0; i < std::ssize(slots); ++i) {
+    read_ahead(slots, i);
+    const std::int64_t slot = slots[static_cast<std::size_t>(i)];
     if (slot < 0) continue;
     const std::int32_t at = line_of(slot);
     if (at == kBelow) missing.push_back(slot);
@@ -156,7 +178,7 @@ RowCache::Moves RowCache::prefetch(std::span<const std::int64_t> slots) {
   for (const std::int64_t slot : missing) {
     const std::int32_t line = take_line(moves);
     if (line < 0) break;
-    bring(slot, line, moves);
+    come(slot, line, moves);
     place(slot, line, pin, false);
     ++prefetched_;
   }

@@ -46,9 +46,11 @@ class RowCache {
     std::vector<Move> moves;   // each line once
     std::vector<Begin> begin;  // after them: rows that were nowhere
   };
-  // Gives lines to the rows at `slots` (n, each once; negative ones are ignored), which will change in this
-  // step. Throws CacheTooSmall if the rows of the step do not fit.
-  Moves use(std::span<const std::int64_t> slots);
+  // The rows at `slots` (n, each once; negative ones are ignored) will change in this step. Returns those
+  // that have no line, in the order of `slots`. Throws CacheTooSmall if the rows of the step do not fit.
+  std::vector<std::int64_t> pin(std::span<const std::int64_t> slots);
+  // Gives lines to the rows that pin() returned.
+  Moves bring(std::span<const std::int64_t> missing);
   // Gives lines to rows that are below, as far as there is room beside the rows of this step.
   Moves prefetch(std::span<const std::int64_t> slots);
   void end_step();
@@ -69,9 +71,10 @@ class RowCache {
     std::uint8_t uses = 0;   // steps that have looked it up, while it was here
   };
   bool is_pinned(const Line& line) const { return line.pin > 2 * step_; }
+  void read_ahead(std::span<const std::int64_t> slots, std::int64_t i) const;
   // A line for another row, or -1: all are pinned.
   std::int32_t take_line(Moves& moves);
-  void bring(std::int64_t slot, std::int32_t line, Moves& moves);
+  void come(std::int64_t slot, std::int32_t line, Moves& moves);
   void place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool used);
 
   const RowDirectory& rows_;

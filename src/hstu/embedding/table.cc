@@ -99,13 +99,26 @@ void EmbeddingTable::share(const RowOwners& owners) {
 }
 
 void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots) {
+  look_up(ids, access, slots);
+  if (access != RowAccess::read) fitting([&] { store_->use(std::span(slots, ids.size())); });
+}
+
+void EmbeddingTable::begin_find_slots(std::span<const std::int64_t> ids, RowAccess access,
+                                      std::int64_t* slots) {
+  look_up(ids, access, slots);
+  if (access != RowAccess::read) fitting([&] { placed()->begin_use(std::span(slots, ids.size())); });
+}
+
+void EmbeddingTable::look_up(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots) {
   if (access == RowAccess::train && (keeper_ == nullptr || keeper_->creates_at_lookup()))
     store_->create_slots(ids, slots);
   else
     store_->find_slots(ids, slots);
-  if (access == RowAccess::read) return;
+}
+
+void EmbeddingTable::fitting(const std::function<void()>& use) const {
   try {
-    store_->use(std::span(slots, ids.size()));
+    use();
   } catch (const CacheTooSmall& error) {
     const std::int64_t bytes = error.rows * record_bytes({.dim = config_.dim, .state_width = state_width()});
     fail_usage("tables.{}: {}: set {} to {} ({}) at least, or make the batch smaller", config_.name,

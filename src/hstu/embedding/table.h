@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,6 +56,8 @@ class EmbeddingTable {
 
   // slots (n) of `ids` (n), for gather and update. They remain valid when rows are added.
   void find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots);
+  // The same of a table with placed(), whose rows come when that store has chosen lines and moved them.
+  void begin_find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots);
   std::vector<std::int64_t> slots(std::span<const std::int64_t> ids, RowAccess access) {
     std::vector<std::int64_t> found(ids.size());
     find_slots(ids, access, found.data());
@@ -118,6 +121,9 @@ class EmbeddingTable {
 
  private:
   void make_rows();
+  void look_up(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots);
+  // Throws UsageError naming the table and the memory that would do, for a CacheTooSmall of `use`.
+  void fitting(const std::function<void()>& use) const;
 
   TableConfig config_;
   RowOptimizer optimizer_;

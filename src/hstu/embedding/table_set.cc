@@ -5,6 +5,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
+#include "hstu/base/threads.h"
 #include "hstu/embedding/device_rows.h"
 #include "hstu/embedding/wire_rows.h"
 
@@ -76,22 +77,28 @@ void TableSet::find_slots(std::span<const Tensor> ids, RowAccess access, std::sp
   access == RowAccess::train ? cuda::create_slots(lists, groups) : cuda::find_slots(lists);
 }
 
-// The host looks up the ids; the GPU gets lines, and rows that are in host memory.
-RowSelection::OfTable TableSet::place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
-                                      RowAccess access) {
-  const PlacedRowStore& store = *table.placed();
+// The host looks up the ids.
+RowSelection::OfTable TableSet::begin_place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
+                                            RowAccess access) {
   const std::int64_t n = host_ids.size();
   RowSelection::OfTable found{.ids = ids,
                               .slots = Tensor::empty({n}, DType::i64, where_),
                               .host_ids = host_ids,
                               .host_slots = Tensor::empty({n}, DType::i64)};
-  table.find_slots(numbers(host_ids), access, found.host_slots.mutable_data<std::int64_t>());
-  auto* const lines = uploads_.next<std::int64_t>(n);
+  table.begin_find_slots(numbers(host_ids), access, found.host_slots.mutable_data<std::int64_t>());
+  return found;
+}
+
+// The GPU gets lines, and rows that are in host memory.
+void TableSet::end_place(const EmbeddingTable& table, RowAccess access, RowSelection::OfTable& found) {
+  const PlacedRowStore& store = *table.placed();
   const std::span<const std::int64_t> slots = numbers(found.host_slots);
+  const std::int64_t n = std::ssize(slots);
+  auto* const lines = uploads_.next<std::int64_t>(n);
   store.lines_of(slots, lines);
   copy_bytes(found.slots.mutable_raw(), lines, found.slots.bytes(), where_.stream);
   uploads_.in_use();
-  if (access == RowAccess::train || !store.has_cache()) return found;
+  if (access == RowAccess::train || !store.has_cache()) return;
   std::vector<std::int64_t> below;
   std::vector<std::int32_t> places;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -110,18 +117,19 @@ RowSelection::OfTable TableSet::place(EmbeddingTable& table, const Tensor& ids, 
   std::copy(places.begin(), places.end(), block);
   copy_bytes(found.places_below.mutable_raw(), block, found.places_below.bytes(), where_.stream);
   uploads_.in_use();
-  return found;
 }
 
 RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access,
                               std::span<const Tensor> host_ids) {
   RowSelection selection;
   std::vector<DeviceRows> lists;
+  std::vector<std::size_t> placed;
   for (std::size_t t = 0; t < size(); ++t) {
     EmbeddingTable& table = *tables_[t];
     if (!device().is_host() && table.placed() != nullptr) {
       require(t < host_ids.size(), "expected the ids of table \"{}\" in host memory", table.config().name);
-      selection.tables.push_back(place(table, ids[t], host_ids[t], access));
+      selection.tables.push_back(begin_place(table, ids[t], host_ids[t], access));
+      placed.push_back(t);
       continue;
     }
     Tensor slots = Tensor::empty({ids[t].size()}, DType::i64, where_);
@@ -133,6 +141,8 @@ RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access,
       lists.push_back({.store = &table.store(), .ids = ids[t], .slots = slots, .values = {}});
     }
   }
+  if (access == RowAccess::train) bring_rows(placed);
+  for (const std::size_t t : placed) end_place(*tables_[t], access, selection.tables[t]);
   if (!lists.empty()) access == RowAccess::train ? cuda::create_slots(lists) : cuda::find_slots(lists);
   return selection;
 }
@@ -188,10 +198,21 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
 }
 
 void TableSet::prefetch(std::span<const Tensor> ids) {
+  std::vector<std::size_t> placed;
   for (std::size_t t = 0; t < size(); ++t) {
-    PlacedRowStore* const store = tables_[t]->placed();
-    if (store != nullptr && !tables_[t]->owners().moves()) store->prefetch(numbers(ids[t]));
+    if (tables_[t]->placed() == nullptr || tables_[t]->owners().moves()) continue;
+    tables_[t]->placed()->begin_prefetch(numbers(ids[t]));
+    placed.push_back(t);
   }
+  bring_rows(placed);
+}
+
+// Which rows leave a cache is decided by one thread in turn; the caches are independent of each other.
+void TableSet::bring_rows(std::span<const std::size_t> tables) {
+  parallel_blocks(std::ssize(tables), 1, [&](std::int64_t i, std::int64_t) {
+    tables_[tables[static_cast<std::size_t>(i)]]->placed()->choose_lines();
+  });
+  for (const std::size_t t : tables) tables_[t]->placed()->move_rows();
 }
 
 void TableSet::end_step() {

@@ -108,8 +108,11 @@ class TableSet {
   void begin_changes();
 
  private:
-  RowSelection::OfTable place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
-                              RowAccess access);
+  RowSelection::OfTable begin_place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
+                                    RowAccess access);
+  void end_place(const EmbeddingTable& table, RowAccess access, RowSelection::OfTable& found);
+  // Of these tables, the rows that a step or the next one misses.
+  void bring_rows(std::span<const std::size_t> tables);
 
   Context where_;
   TransferBlocks uploads_;
