@@ -49,7 +49,7 @@ endif()
 # hstu_unity(TARGET): with HSTU_UNITY the compiler gets the files of a target in batches. Most of its time goes to
 # headers and to the templates of JSON, CLI11 and GoogleTest, and the files of a batch need them once.
 function(hstu_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HSTU_UNITY} UNITY_BUILD_BATCH_SIZE 16)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HSTU_UNITY} UNITY_BUILD_BATCH_SIZE 32)
 endfunction()
 
 function(hstu_folder name)

@@ -40,7 +40,7 @@ class Step : public ::testing::Test {
 };
 
 // The values of a learner: every parameter, then every table row by id.
-std::vector<float> knowledge(const Learner& learner) {
+std::vector<float> values_of(const Learner& learner) {
   std::vector<float> all;
   for (const Parameter* p : learner.model->parameters().all())
     all.insert(all.end(), p->value.data<float>(), p->value.data<float>() + p->value.size());
@@ -85,7 +85,7 @@ TEST_F(Step, PartsOfABatchMoveTheModelAsTheWholeDoes) {
       EXPECT_EQ(a.predictions.labels()[i], b.predictions.labels()[i]);
     }
   }
-  expect_near(knowledge(parts.learner()), knowledge(whole.learner()));
+  expect_near(values_of(parts.learner()), values_of(whole.learner()));
 }
 
 // Trap: the gradient depends on the number of ranks. Seven samples on four ranks, one of which has none.
@@ -93,7 +93,7 @@ TEST_F(Step, RanksMoveTheModelAsOneDoes) {
   const auto all = anchors(7);
   Experiment whole(options_);
   for (std::int64_t step = 0; step < 2; ++step) step_on(whole, all, step);
-  const auto expected = knowledge(whole.learner());
+  const auto expected = values_of(whole.learner());
   const auto slices = cut(all, {3, 0, 1, 3});
   std::mutex mutex;
   std::vector<std::vector<float>> found;
@@ -102,7 +102,7 @@ TEST_F(Step, RanksMoveTheModelAsOneDoes) {
     for (std::int64_t step = 0; step < 2; ++step)
       step_on_parts(mine, {slices[static_cast<std::size_t>(comm.rank())]}, 7, step, comm);
     const std::scoped_lock lock(mutex);
-    found.push_back(knowledge(mine.learner()));
+    found.push_back(values_of(mine.learner()));
   });
   ASSERT_EQ(found.size(), 4u);
   for (const auto& of_rank : found) EXPECT_EQ(of_rank, found.front());  // in every bit
@@ -131,7 +131,7 @@ TEST_F(Step, ChangesNothingWhenAGradientIsNotFinite) {
   Parameter* const bias = experiment.learner().model->parameters().all().back();
   const float before = bias->value.data<float>()[0];
   bias->value.mutable_data<float>()[0] = NAN;
-  const auto poisoned = knowledge(experiment.learner());
+  const auto poisoned = values_of(experiment.learner());
   try {
     step_on(experiment, all, 1);
     FAIL() << "a step on NaN was taken";
@@ -141,7 +141,7 @@ TEST_F(Step, ChangesNothingWhenAGradientIsNotFinite) {
   }
   bias->value.mutable_data<float>()[0] = before;
   auto healed = poisoned;
-  const auto now = knowledge(experiment.learner());
+  const auto now = values_of(experiment.learner());
   ASSERT_EQ(now.size(), healed.size());
   std::size_t differing = 0;
   for (std::size_t i = 0; i < now.size(); ++i) differing += now[i] != healed[i] ? 1 : 0;

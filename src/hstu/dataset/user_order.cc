@@ -8,14 +8,15 @@
 namespace hstu {
 namespace {
 
-using Rows = std::vector<std::uint32_t>;
+using RowOrder = std::vector<std::uint32_t>;
 
 std::uint64_t distance(std::int64_t from, std::int64_t to) {
   return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
 }
 
 // If user, time and row fit into 64 bits together (they usually do), one number is the sort key of an event.
-bool sort_packed(const std::vector<std::int64_t>& users, const std::vector<std::int64_t>& times, Rows& rows) {
+bool sort_packed(const std::vector<std::int64_t>& users, const std::vector<std::int64_t>& times,
+                 RowOrder& rows) {
   const auto [first_user, last_user] = std::minmax_element(users.begin(), users.end());
   const auto [first_time, last_time] = std::minmax_element(times.begin(), times.end());
   const int row_bits = std::bit_width(users.size() - 1);
@@ -54,7 +55,7 @@ std::vector<Key> keys_of(const EventTable& events) {
   return keys;
 }
 
-void sort_by_keys(const EventTable& events, Rows& rows) {
+void sort_by_keys(const EventTable& events, RowOrder& rows) {
   std::vector<Key> keys = keys_of(events);
   std::sort(keys.begin(), keys.end());
   std::transform(keys.begin(), keys.end(), rows.begin(), [](const Key& key) { return key.row; });
@@ -78,7 +79,7 @@ bool is_ordered(const EventTable& events) {
 }
 
 EventTable ordered(const EventTable& events) {
-  Rows rows(static_cast<std::size_t>(events.size()));
+  RowOrder rows(static_cast<std::size_t>(events.size()));
   if (rows.empty()) return events;
   if (events.nanoseconds.size() > 0 || !sort_packed(events.user.integers(), events.time.integers(), rows))
     sort_by_keys(events, rows);

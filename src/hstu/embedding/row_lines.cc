@@ -8,7 +8,7 @@
 namespace hstu {
 namespace {
 
-constexpr std::size_t kBlockRows = 1 << 14;
+constexpr std::size_t kRowsAtATime = 1 << 14;
 
 // copy(i, row) for each of the lines [first, first + rows).
 template <typename Copy>
@@ -23,8 +23,8 @@ void for_rows(std::size_t first, std::size_t n, std::int64_t width, float* rows,
 void read_parts(const RowLines& rows, const RowShape& shape, std::span<const std::int64_t> lines,
                 TransferBlocks& blocks, float* values, float* state) {
   const std::int64_t dim = shape.dim, states = shape.state_width;
-  for (std::size_t first = 0; first < lines.size(); first += kBlockRows) {
-    const auto some = lines.subspan(first, std::min(kBlockRows, lines.size() - first));
+  for (std::size_t first = 0; first < lines.size(); first += kRowsAtATime) {
+    const auto some = lines.subspan(first, std::min(kRowsAtATime, lines.size() - first));
     auto* const block = blocks.next<float>(static_cast<std::int64_t>(some.size()) * (dim + states));
     rows.read(some, block);
     blocks.in_use().synchronize();
@@ -38,8 +38,8 @@ void read_parts(const RowLines& rows, const RowShape& shape, std::span<const std
 void write_parts(RowLines& rows, const RowShape& shape, std::span<const std::int64_t> lines,
                  TransferBlocks& blocks, const float* values, const float* state) {
   const std::int64_t dim = shape.dim, states = shape.state_width;
-  for (std::size_t first = 0; first < lines.size(); first += kBlockRows) {
-    const auto some = lines.subspan(first, std::min(kBlockRows, lines.size() - first));
+  for (std::size_t first = 0; first < lines.size(); first += kRowsAtATime) {
+    const auto some = lines.subspan(first, std::min(kRowsAtATime, lines.size() - first));
     auto* const block = blocks.next<float>(static_cast<std::int64_t>(some.size()) * (dim + states));
     for_rows(first, some.size(), dim + states, block, [&](std::int64_t i, float* row) {
       std::copy_n(values + i * dim, dim, row);

@@ -23,7 +23,7 @@ struct Time {
   std::int64_t seconds = 0, nanoseconds = 0;
 };
 
-std::int64_t units_per_second(TimeUnit unit) {
+std::int64_t units_in_a_second(TimeUnit unit) {
   switch (unit) {
     case TimeUnit::kSeconds:
       return 1;
@@ -119,7 +119,7 @@ EventTimes times_of_texts(const RawBatch& batch, const RawColumn& column, std::i
 }  // namespace
 
 EventTimes times_of(const RawBatch& batch, const RawColumn& column, TimeUnit unit) {
-  const std::int64_t per_second = units_per_second(unit);
+  const std::int64_t per_second = units_in_a_second(unit);
   switch (column.kind) {
     case RawColumn::Kind::kSeconds:
       return {.seconds = column.integers, .nanoseconds = column.nanoseconds};
