@@ -69,7 +69,7 @@ struct MaskKind {
   AttentionMask mask;
   bool contexts_and_targets;
 };
-constexpr MaskKind kMasks[] = {{"causal", {-1, 0}, false},
+constexpr MaskKind kLongMasks[] = {{"causal", {-1, 0}, false},
                                {"full", {-1, -1}, false},
                                {"local", {200, 0}, false},
                                {"local to both sides", {100, 50}, false},
@@ -80,7 +80,7 @@ constexpr MaskKind kMasks[] = {{"causal", {-1, 0}, false},
 class LengthsOnGpu : public LongAttentionOnGpu {
  protected:
   static void run_all_masks(const std::string& name, const std::vector<int>& lengths, std::mt19937& random) {
-    for (const MaskKind& kind : kMasks) {
+    for (const MaskKind& kind : kLongMasks) {
       DeviceCase c{.name = name + ", " + kind.name, .lengths = lengths, .mask = kind.mask};
       for (std::size_t b = 0; kind.contexts_and_targets && b < lengths.size(); ++b) {
         c.contexts.push_back(static_cast<int>(random() % 4 == 0 ? random() % 150 : random() % 4));
