@@ -70,12 +70,12 @@ struct MaskKind {
   bool contexts_and_targets;
 };
 constexpr MaskKind kLongMasks[] = {{"causal", {-1, 0}, false},
-                               {"full", {-1, -1}, false},
-                               {"local", {200, 0}, false},
-                               {"local to both sides", {100, 50}, false},
-                               {"causal, contexts and targets", {-1, 0, 3}, true},
-                               {"local, contexts and targets", {300, 0, 7}, true},
-                               {"full, contexts and targets", {-1, -1, 5}, true}};
+                                   {"full", {-1, -1}, false},
+                                   {"local", {200, 0}, false},
+                                   {"local to both sides", {100, 50}, false},
+                                   {"causal, contexts and targets", {-1, 0, 3}, true},
+                                   {"local, contexts and targets", {300, 0, 7}, true},
+                                   {"full, contexts and targets", {-1, -1, 5}, true}};
 
 class LengthsOnGpu : public LongAttentionOnGpu {
  protected:

@@ -1,25 +1,34 @@
-// Memory for a while: not initialised, aligned to 64 bytes.
+// Memory of one thread, for the time of a function: not initialised, aligned to 64 bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 
 namespace hstu::kernels {
+
+// What fits comes from a stack of the thread, because kernels of small models would wait for malloc
+// otherwise. The memory is freed in the reverse order of its allocation, by the thread that allocated it.
+class ScratchBytes {
+ public:
+  explicit ScratchBytes(std::int64_t bytes);
+  ~ScratchBytes();
+  ScratchBytes(const ScratchBytes&) = delete;
+  ScratchBytes& operator=(const ScratchBytes&) = delete;
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_;
+  std::int64_t on_stack_;  // bytes; 0: from the heap
+};
 
 template <typename T>
 class Scratch {
  public:
-  explicit Scratch(std::int64_t count)
-      : data_(static_cast<T*>(::operator new(static_cast<std::size_t>(count) * sizeof(T), kAlignment))) {}
-  T* data() const { return data_.get(); }
+  explicit Scratch(std::int64_t count) : bytes_(count * static_cast<std::int64_t>(sizeof(T))) {}
+  T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
-  struct Free {
-    void operator()(T* data) const { ::operator delete(data, kAlignment); }
-  };
-  std::unique_ptr<T, Free> data_;
+  ScratchBytes bytes_;
 };
 
 }  // namespace hstu::kernels
