@@ -2,6 +2,7 @@
 #include "hstu/predict/predict.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -247,6 +248,17 @@ TEST_F(Predict, ABadRowLeavesNoOutput) {
   EXPECT_THAT(message([&] { predict(request("a.csv")); }), HasSubstr("the list has no candidates"));
   write_file(folder_ / "a.csv", "");
   EXPECT_THAT(message([&] { predict(request("a.csv")); }), HasSubstr("already exists"));
+}
+
+TEST_F(Predict, AStopLeavesNoOutput) {
+  train_and_evaluate();
+  write_file(folder_ / "requests.csv", "user,time,item\n3,20000,1\n");
+  const std::atomic<bool> stop = true;
+  PredictOptions options = request("a.csv");
+  options.stop = &stop;
+  EXPECT_THROW(predict(options), Stopped);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a.csv"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a.csv.partial"));
 }
 
 TEST_F(Predict, AContextColumnOfAFeatureIsAColumnOfTheRequests) {

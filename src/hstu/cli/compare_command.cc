@@ -10,6 +10,16 @@
 namespace hstu {
 namespace {
 
+void refuse_twice(const std::vector<Path>& runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      std::error_code ignored;  // one that does not exist is refused when it is read
+      if (std::filesystem::equivalent(runs[i], runs[j], ignored))
+        fail_usage("{} and {} are the same run: name it once", runs[j].string(), runs[i].string());
+    }
+  }
+}
+
 // A folder's name, or its whole path where two runs have the same.
 std::vector<std::string> names_of(const std::vector<Path>& paths) {
   std::vector<std::string> names, whole;
@@ -48,6 +58,7 @@ void add_compare_command(CLI::App& app) {
   command->callback([words] {
     std::vector<ComparedRun> runs;
     runs.reserve(words->runs.size());
+    refuse_twice(words->runs);
     const std::vector<std::string> names = names_of(words->runs);
     for (std::size_t i = 0; i < names.size(); ++i) runs.push_back(read_run(words->runs[i], names[i]));
     const std::vector<Cells> rows = comparison_table(runs);

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "hstu/base/terminal.h"
 #include "hstu/cli/commands.h"
+#include "hstu/cli/stop_signals.h"
 #include "hstu/predict/predict.h"
 
 namespace hstu {
@@ -69,7 +71,13 @@ void add_predict_command(CLI::App& app) {
     use_threads(words->threads);
     words->options.columns.rename(words->columns);
     words->options.columns.time_step = parse_word(kTimeSteps, words->time_unit, "--time-unit");
-    fmt::print("{}\n", to_json(predict(words->options)).dump(2));
+    words->options.stop = &watch_stop_signals();
+    try {
+      fmt::print("{}\n", to_json(predict(words->options)).dump(2));
+    } catch (const Stopped& stopped) {
+      tell("hstu: {}\n", stopped.what());
+      throw ExitStatus{128 + stop_signal()};
+    }
   });
 }
 

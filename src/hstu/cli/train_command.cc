@@ -1,5 +1,3 @@
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "hstu/cli/commands.h"
 #include "hstu/cli/installed.h"
 #include "hstu/cli/ranks.h"
+#include "hstu/cli/stop_signals.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/device_choice.h"
@@ -22,16 +21,6 @@
 
 namespace hstu {
 namespace {
-
-std::atomic<bool> stop_requested = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
-
-// The first signal finishes the step and saves; a second one ends at once.
-void request_stop(int /*signal*/) {
-  stop_requested = true;
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
-}
 
 struct TrainWords {
   Path config, output, runs, warm_start, name_map;
@@ -132,7 +121,7 @@ TrainRequest request_of(const TrainWords& words, Communicator& comm) {
   if (comm.rank() > 0) request = follower_request(words, folder, ranks);
   comm.set_patience(patience_of(request.options.ranks));
   request.version = version();
-  request.stop = &stop_requested;
+  request.stop = &watch_stop_signals();
   request.profile = profile;
   return request;
 }
@@ -228,8 +217,7 @@ void add_train_command(CLI::App& app) {
       "  hstu train --resume latest --set training.epochs=3 --allow-change training.epochs");
   command->callback([words] {
     if (!words->faults.empty()) watch_fault_points(parse_faults(words->faults));
-    std::signal(SIGINT, request_stop);
-    std::signal(SIGTERM, request_stop);
+    watch_stop_signals();
     const Group group = enter_group(words->ranks);
     use_threads(threads_of_rank(words->threads, group));
     as_rank(group,

@@ -235,6 +235,7 @@ PredictResult predict(const PredictOptions& options) {
   Progress progress("predict", 0, "scores");
   Request request;
   while (requests.next(request)) {
+    if (options.stop != nullptr && *options.stop) throw Stopped();
     prediction.add(std::move(request));
     progress.advance_to(prediction.scores());
     request = Request();

@@ -1,10 +1,12 @@
 // Scores a table of requests with a trained model. docs/predict.md
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
 
+#include "hstu/base/error.h"
 #include "hstu/base/json.h"
 #include "hstu/predict/columns.h"
 
@@ -21,8 +23,13 @@ struct PredictOptions {
   bool trained_items = false;  // score all items that training has seen
   std::int64_t top = 0;  // keep the K highest scores of a request; 0: all, in the order of the candidates
   std::string by = {};   // the task whose score ranks; "": the first
-  std::int64_t batch_size = 0;  // samples of a batch; 0: as evaluations of the run
-  std::string device = {};      // "": the run's own
+  std::int64_t batch_size = 0;              // samples of a batch; 0: as evaluations of the run
+  std::string device = {};                  // "": the run's own
+  const std::atomic<bool>* stop = nullptr;  // set by a signal: remove the unfinished output, throw Stopped
+};
+
+struct Stopped : Error {
+  Stopped() : Error("stopped: the unfinished output was removed") {}
 };
 
 struct PredictResult {

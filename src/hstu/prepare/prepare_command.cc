@@ -65,6 +65,12 @@ void run_mlcommons(const PrepareWords& words) {
                           {"anchors", with_separators(counts.anchors)},
                           {"test", with_separators(counts.test_events) + " events"},
                           {"size", human_bytes(static_cast<double>(counts.bytes))}}));
+  if (counts.anchors == 0) {
+    tell(
+        "note: the cache has no anchors to train from: no user has a listen after {} events; decrease "
+        "--min-history\n",
+        layout.min_history);
+  }
 }
 
 void run(const PrepareWords& words, const Schema& schema) {
