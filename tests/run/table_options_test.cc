@@ -57,6 +57,13 @@ capacity = 1000
   EXPECT_EQ(to_toml(again), to_toml(options));
 }
 
+TEST(TableOptions, AnOverrideMayBeAWholeSection) {
+  const auto options = parse_config<RunOptions>(
+      kRequired, "a.toml", std::vector<std::string>{"tables.item={capacity = 100, evict = \"lfu\"}"});
+  EXPECT_EQ(options.tables.by_name.at("item").capacity, "100");
+  EXPECT_EQ(options.tables.by_name.at("item").evict, Evict::lfu);
+}
+
 TEST(TableOptions, NameEveryMistake) {
   const auto message = [](const std::string& text) -> std::string {
     try {

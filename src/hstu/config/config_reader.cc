@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "hstu/base/error.h"
@@ -33,15 +34,14 @@ void check_range(T value, const Rule& rule) {
 // read_value(node, rule, target) throws UsageError with the expected and the found value.
 // A string from --set is the text as typed, so that a name like 2024-01-01 needs no quotes.
 void read_value(const toml::node& node, const Rule& rule, std::string& target) {
-  const bool typed = is_override(node.source()) && node.is_value();
+  const std::optional<std::string> typed = node.is_value() ? override_text(node.source()) : std::nullopt;
   if (rule.or_integer && node.is_integer() && !typed) {
     target = std::to_string(node.as_integer()->get());
     if (rule.parse != nullptr) rule.parse(target);
     return;
   }
-  if (!node.is_string() && !typed) fail_type("a string", node);
-  std::string text =
-      expand_environment(node.is_string() ? node.as_string()->get() : override_text(node.source()));
+  if (!node.is_string() && !typed.has_value()) fail_type("a string", node);
+  std::string text = expand_environment(node.is_string() ? node.as_string()->get() : *typed);
   if (!rule.words.empty() && std::find(rule.words.begin(), rule.words.end(), text) == rule.words.end()) {
     fail_usage("expected {}, found \"{}\"{}", rule.text(), text, suggestion(text, rule.words));
   }

@@ -1,6 +1,7 @@
 #include "hstu/config/config_source.h"
 
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -61,17 +62,16 @@ toml::table parse_value(std::string_view text) {
   }
 }
 
-bool is_override(const toml::source_region& source) {
-  return source.path != nullptr && source.path->starts_with(kOverride);
-}
-
-std::string override_text(const toml::source_region& source) {
-  return source.path->substr(source.path->find('=') + 1);
+std::optional<std::string> override_text(const toml::source_region& source) {
+  if (source.path == nullptr || !source.path->starts_with(kOverride)) return std::nullopt;
+  const std::size_t at = source.path->find('='), key = at - kOverride.size();
+  if (source.begin.column != key + 4) return std::nullopt;  // parse_override() has parsed "key = value"
+  return source.path->substr(at + 1);
 }
 
 std::string place(const toml::source_region& source) {
   if (source.path == nullptr) return "unknown place";
-  if (is_override(source)) return *source.path;
+  if (source.path->starts_with(kOverride)) return *source.path;
   return fmt::format("{} line {}", *source.path, source.begin.line);
 }
 

@@ -2,6 +2,7 @@
 // the TOML library; other folders use config.h.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,10 +18,9 @@ toml::table config_tables(std::string_view text, std::string_view source,
 // A table whose key "value" has the TOML value `text`; throws UsageError if it is not one.
 toml::table parse_value(std::string_view text);
 
-bool is_override(const toml::source_region& source);
-
-// The text after the "=" of the override a node comes from.
-std::string override_text(const toml::source_region& source);
+// The text after the "=" of the override that is the node's value, as it was typed. None of a node that comes
+// from a file, or is a part of an override's value.
+std::optional<std::string> override_text(const toml::source_region& source);
 
 // "run.toml line 12" or "--set training.lr=x".
 std::string place(const toml::source_region& source);
