@@ -46,8 +46,9 @@ std::optional<Time> time_of(double value, std::int64_t per_second) {
   if (!(std::abs(value) < kLargestExact)) return std::nullopt;
   const double whole = std::floor(value);
   Time time = time_of(static_cast<std::int64_t>(whole), per_second);
-  const double rest = (value - whole) * static_cast<double>(kNanoseconds / per_second);
-  time.nanoseconds += std::min(static_cast<std::int64_t>(rest), kNanoseconds / per_second - 1);
+  const std::int64_t step = kNanoseconds / per_second;
+  const double rest = (value - whole) * static_cast<double>(step);
+  time.nanoseconds += std::min(static_cast<std::int64_t>(rest), step - 1);
   return time;
 }
 

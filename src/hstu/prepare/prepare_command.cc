@@ -10,6 +10,7 @@
 
 #include "hstu/arguments/size.h"
 #include "hstu/base/choice.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
 #include "hstu/events/builtin_schemas.h"
