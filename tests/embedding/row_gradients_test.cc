@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
 
 #include <gtest/gtest.h>
 
@@ -85,7 +86,7 @@ TEST(RowGradients, OfAllTablesTravelTogether) {
     mine.share_over(comm, nullptr, divide_tables(configs, kSgd.kind, comm.rank(), comm.size()));
     const std::vector<Tensor> ids(configs.size(), tensor({5, comm.rank()}));
     std::int64_t before = comm.activity().collectives;
-    fetch_rows(mine, ids, RowAccess::train);
+    HostLookup(mine, ids).finish(RowAccess::train);
     EXPECT_EQ(comm.activity().collectives - before, 2);
     RowGradients gradients(mine);
     RowSelection selection;
@@ -97,13 +98,63 @@ TEST(RowGradients, OfAllTablesTravelTogether) {
     EXPECT_EQ(comm.activity().collectives - before, 2);
     gradients.apply(0.1);
     const std::vector<Tensor> all(configs.size(), tensor({0, 1, 2, 5, 9}));
-    const std::vector<Tensor> rows = fetch_rows(mine, all, RowAccess::read);
+    const std::vector<Tensor> rows = HostLookup(mine, all).finish(RowAccess::read).rows;
     for (std::size_t t = 0; t < configs.size(); ++t) {
       const std::vector<float> expected = eval_lookup(alone[t], {0, 1, 2, 5, 9});
       right += std::equal(expected.begin(), expected.end(), rows[t].data<float>()) ? 1 : 0;
     }
   });
   EXPECT_EQ(right, 3 * static_cast<int>(configs.size()));
+}
+
+class GivenBytes final : public CollectiveTrace {
+ public:
+  void begin(std::string_view, std::int64_t bytes) override { given.push_back(bytes); }
+  void end() override {}
+  std::vector<std::int64_t> given;  // to each collective
+};
+
+// Rank 0 reads the rows that both ranks read ahead of an update of two of them; the update creates one.
+TEST(HostLookup, BringsOnlyRowsThatHaveChangedSinceTheyWereReadAhead) {
+  constexpr RowOptimizer kSgd{.kind = RowOptimizerKind::sgd};
+  std::vector<TableConfig> configs{{.name = "split", .rows = 100, .dim = 4},
+                                   {.name = "column", .rows = 100, .dim = 4}};
+  configs[0].ranks = TableRanks::split;
+  configs[1].ranks = TableRanks::column;
+  std::atomic<int> right = 0;
+  run_ranks(2, [&](Communicator& comm) {
+    TableSet mine(configs, kSgd, 1);
+    mine.share_over(comm, nullptr, divide_tables(configs, kSgd.kind, comm.rank(), comm.size()));
+    const std::vector<Tensor> ids(2, tensor({3, 7, 8, 9, -1}));
+    HostLookup(mine, std::vector<Tensor>(2, tensor({3, 8}))).finish(RowAccess::train);
+
+    HostLookup lookup(mine, ids);
+    lookup.read_ahead();
+    const std::int64_t rows = comm.sum(mine[0].rows_alive());
+    EXPECT_EQ(rows, 2);
+    for (const std::int64_t id : {7, 8}) {
+      for (std::size_t t = 0; t < 2; ++t) {
+        if (!mine[t].owners().owns(id)) continue;
+        const std::vector<float> ones(static_cast<std::size_t>(mine[t].width()), 1.0f);
+        mine[t].update(mine[t].slots(std::vector{id}, RowAccess::train), ones.data(), 0.5);
+      }
+    }
+    GivenBytes trace;
+    comm.set_trace(&trace);
+    const FetchedRows fetched = lookup.finish(RowAccess::train);
+    comm.set_trace(nullptr);
+    const FetchedRows at_once = HostLookup(mine, ids).finish(RowAccess::read);
+    for (std::size_t t = 0; t < 2; ++t)
+      right +=
+          std::memcmp(fetched.rows[t].raw(), at_once.rows[t].raw(), fetched.rows[t].bytes()) == 0 ? 1 : 0;
+    // Numbers, then values: of the split rows that this rank owns, and its half of the others' columns.
+    ASSERT_EQ(trace.given.size(), 2u);
+    const std::int64_t owned = (mine[0].owners().owns(7) ? 1 : 0) + (mine[0].owners().owns(8) ? 1 : 0);
+    EXPECT_EQ(trace.given[0], 2 * (owned + 2) * 8);
+    EXPECT_EQ(trace.given[1], 2 * (owned * 4 + 2 * 2) * 4);
+    EXPECT_EQ(comm.sum(mine[0].rows_alive()), 4);
+  });
+  EXPECT_EQ(right, 4);
 }
 
 TEST(RowGradients, NameTheFirstOneThatIsNotFinite) {

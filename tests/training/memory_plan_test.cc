@@ -216,6 +216,16 @@ TEST_F(MemoryPlanTest, CountsParametersAndTheirOptimizer) {
   EXPECT_LT(part, 0.4);
 }
 
+TEST_F(MemoryPlanTest, CountsRowsThatRanksReadAhead) {
+  options_.tables.ranks = TableRanks::split;
+  const MemoryPlan plain = plan_memory(options_, {}, 2);
+  options_.ranks.pipeline = Pipeline::prefetch;
+  EXPECT_GT(plan_memory(options_, {}, 2).activations, plain.activations);
+  EXPECT_EQ(plan_memory(options_, {}).activations, plan_memory(options_, {}, 1).activations);
+  options_.tables.ranks = TableRanks::copy;
+  EXPECT_EQ(plan_memory(options_, {}, 2).activations, plain.activations);
+}
+
 TEST_F(MemoryPlanTest, RefusesWhatDoesNotFitWithTheFigures) {
   const MemoryPlan plan = plan_memory(options_, {});
   PlannedDevice device{"a small GPU", {}, plan.total(false)};

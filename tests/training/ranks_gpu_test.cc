@@ -116,6 +116,28 @@ TEST_F(RankedRunOnGpus, ShardsOfTheOptimizerHaveTheBitsOfTheWhole) {
   }
 }
 
+TEST_F(RankedRunOnGpus, EveryPipelineGivesTheSameBytes) {
+  options_.tables.by_name["user"].ranks = "copy";
+  const auto expect_same = [&](const std::string& kind) {
+    for (const auto& [word, pipeline] : kPipelines) {
+      options_.ranks.pipeline = pipeline;
+      const std::string name = fmt::format("{} {}", kind, word);
+      run_on(3, name);
+      const auto found = newest_checkpoint(folder_ / name);
+      for (const auto& [file, bytes] : newest_checkpoint(folder_ / (kind + " plain")))
+        EXPECT_TRUE(!file.ends_with(".safetensors") || found.at(file) == bytes) << name << " " << file;
+    }
+  };
+  expect_same("whole");
+  options_.training.micro_batch_tokens = 40;
+  expect_same("parts");
+  options_.tables.wire_rows = DType::bf16;
+  expect_same("bf16");
+  options_.tables.wire_rows = DType::f32;
+  options_.tables.place = TablePlace::host;
+  expect_same("host");
+}
+
 TEST_F(RankedRunOnGpus, RowsMayTravelInSixteenBits) {
   const TrainResult alone = run("alone");
   for (const auto& [word, type] : kWireTypes) {

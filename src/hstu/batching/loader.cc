@@ -214,6 +214,16 @@ LoadedBatch* Loader::next() {
   return &current;
 }
 
+const Batch* Loader::await_later() {
+  std::unique_lock lock(mutex_);
+  const Slot& first = slot(delivered_);
+  changed_.wait(lock, [&] { return first.ready || batches_ == delivered_; });
+  if (!first.ready) return nullptr;
+  if (first.failure) std::rethrow_exception(first.failure);
+  for (const Stream& reader : options_.readers) reader.wait(first.loaded.copied);
+  return &first.loaded.batch;
+}
+
 const Batch* Loader::later() {
   const std::scoped_lock lock(mutex_);
   const Slot& first = slot(delivered_);

@@ -96,6 +96,9 @@ class Loader {
   // The part that the next call of next() will return, if it is built, to read its columns in host memory
   // until that call; else null.
   const Batch* later();
+  // The same, but waits until it is built, and throws what next() will throw; null after the last part. Work
+  // put on the readers from now on finds its tensors on its device.
+  const Batch* await_later();
 
  private:
   struct Slot {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hstu/comm/communicator.h"
-#include "hstu/embedding/device_ranks.h"
+#include "hstu/embedding/device_gradients.h"
 #include "hstu/embedding/shared_rows.h"
 #include "hstu/embedding/table_set.h"
 

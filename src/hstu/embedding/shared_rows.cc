@@ -1,6 +1,8 @@
 #include "hstu/embedding/shared_rows.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/comm/communicator.h"
@@ -10,13 +12,6 @@ namespace hstu {
 namespace {
 
 using Ids = std::span<const std::int64_t>;
-
-// Places of a table's ids, grouped by the rank that they are for; in each group in their order.
-struct HostRoute {
-  std::vector<std::size_t> places;
-  std::vector<std::size_t> first;  // (ranks + 1): the group of rank r is [first[r], first[r + 1])
-  std::size_t count(std::size_t rank) const { return first[rank + 1] - first[rank]; }
-};
 
 enum class Way { read, write };
 
@@ -47,14 +42,9 @@ std::vector<HostRoute> routes_of(const TableSet& tables, const std::vector<Ids>&
   return routes;
 }
 
-// What the ranks ask of this one.
-struct Requests {
-  std::vector<std::vector<std::int64_t>> ids;    // by table: those of rank 0 first
-  std::vector<std::vector<std::size_t>> counts;  // by table and rank
-};
-
 // To each rank: the number of ids of each table, then the ids.
-Requests send_ids(const TableSet& tables, const std::vector<Ids>& ids, const std::vector<HostRoute>& routes) {
+RowRequests send_ids(const TableSet& tables, const std::vector<Ids>& ids,
+                     const std::vector<HostRoute>& routes) {
   const auto ranks = static_cast<std::size_t>(tables.comm().size());
   std::vector<std::int64_t> send, counts;
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -67,8 +57,8 @@ Requests send_ids(const TableSet& tables, const std::vector<Ids>& ids, const std
   }
   const std::vector<std::int64_t> received =
       tables.comm().all_to_all(std::span<const std::int64_t>(send), counts);
-  Requests requests{std::vector<std::vector<std::int64_t>>(tables.size()),
-                    std::vector<std::vector<std::size_t>>(tables.size())};
+  RowRequests requests{std::vector<std::vector<std::int64_t>>(tables.size()),
+                       std::vector<std::vector<std::size_t>>(tables.size())};
   auto at = received.begin();
   for (std::size_t r = 0; r < ranks; ++r) {
     const auto header = at;
@@ -108,7 +98,7 @@ std::size_t width_of(const TableSet& tables, std::size_t t) {
 }
 
 // The answer: the rows that each rank asked for, in the order in which it asked.
-std::vector<float> rows_for(TableSet& tables, const Requests& requests, RowAccess access) {
+std::vector<float> rows_for(TableSet& tables, const RowRequests& requests, RowAccess access) {
   std::vector<std::vector<float>> rows;  // by table, in the order of requests.ids
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const UniqueIds distinct = unique(requests.ids[t]);
@@ -136,37 +126,97 @@ std::vector<float> rows_for(TableSet& tables, const Requests& requests, RowAcces
 
 }  // namespace
 
-std::vector<Tensor> fetch_rows(TableSet& tables, std::span<const Tensor> ids, RowAccess access) {
+// Puts rows, or the columns that their owners have of them, where the batch has the ids: of rank after rank
+// those for which is_sent(rank, number), by their numbers among the rows that this one asked of it.
+template <typename IsSent>
+void HostLookup::place(std::span<const float> values, const IsSent& is_sent) {
+  const float* at = values.data();
+  for (std::size_t r = 0; r < static_cast<std::size_t>(tables_.comm().size()); ++r) {
+    std::int64_t number = 0;
+    for (std::size_t t = 0; t < tables_.size(); ++t) {
+      const Columns columns = columns_of(tables_[t], r);
+      for (std::size_t i = routes_[t].first[r]; i < routes_[t].first[r + 1]; ++i) {
+        if (!is_sent(r, number++)) continue;
+        std::copy_n(at, columns.count,
+                    rows_[t].mutable_data<float>() + routes_[t].places[i] * columns.dim + columns.first);
+        at += columns.count;
+      }
+    }
+  }
+}
+
+HostLookup::HostLookup(TableSet& tables, std::span<const Tensor> ids) : tables_(tables) {
   std::vector<Ids> names;
   for (const Tensor& of_table : ids)
     names.emplace_back(of_table.data<std::int64_t>(), static_cast<std::size_t>(of_table.size()));
-  const std::vector<HostRoute> routes = routes_of(tables, names, Way::read);
-  const Requests requests = send_ids(tables, names, routes);
-  const std::vector<float> send = rows_for(tables, requests, access);
-  const std::vector<float> received = tables.comm().all_to_all(
-      std::span<const float>(send), floats_by_rank(tables, [&](std::size_t t, std::size_t r) {
-        return requests.counts[t][r] * width_of(tables, t);
-      }));
-  std::vector<Tensor> rows;
+  routes_ = routes_of(tables, names, Way::read);
+  requests_ = send_ids(tables, names, routes_);
   for (std::size_t t = 0; t < tables.size(); ++t)
-    rows.push_back(Tensor::empty({ids[t].size(), tables[t].config().dim}, DType::f32));
-  const float* at = received.data();
-  for (std::size_t r = 0; r < static_cast<std::size_t>(tables.comm().size()); ++r) {
-    for (std::size_t t = 0; t < tables.size(); ++t) {
-      const Columns columns = columns_of(tables[t], r);
-      for (std::size_t i = routes[t].first[r]; i < routes[t].first[r + 1]; ++i, at += columns.count)
-        std::copy_n(at, columns.count,
-                    rows[t].mutable_data<float>() + routes[t].places[i] * columns.dim + columns.first);
+    rows_.push_back(Tensor::empty({ids[t].size(), tables[t].config().dim}, DType::f32));
+}
+
+void HostLookup::read_ahead() {
+  sent_ = rows_for(tables_, requests_, RowAccess::read);
+  place_all(sent_);
+  is_ahead_ = true;
+}
+
+FetchedRows HostLookup::finish(RowAccess access) {
+  const std::vector<float> answers = rows_for(tables_, requests_, access);
+  if (is_ahead_)
+    place_changed(answers);
+  else
+    place_all(answers);
+  return {std::move(rows_), nullptr};
+}
+
+void HostLookup::place_all(std::span<const float> answers) {
+  const std::vector<float> received =
+      tables_.comm().all_to_all(answers, floats_by_rank(tables_, [&](std::size_t t, std::size_t r) {
+                                  return requests_.counts[t][r] * width_of(tables_, t);
+                                }));
+  place(received, [](std::size_t, std::int64_t) { return true; });
+}
+
+void HostLookup::place_changed(std::span<const float> answers) {
+  const auto ranks = static_cast<std::size_t>(tables_.comm().size());
+  // To each rank: the numbers of rows among those that it asked for, and the rows.
+  std::vector<std::int64_t> numbers, number_counts(ranks, 0), value_counts(ranks, 0);
+  std::vector<float> values;
+  std::size_t at = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    std::int64_t number = 0;
+    for (std::size_t t = 0; t < tables_.size(); ++t) {
+      const std::size_t width = width_of(tables_, t);
+      for (std::size_t i = 0; i < requests_.counts[t][r]; ++i, ++number, at += width) {
+        const float* const row = answers.data() + at;
+        if (std::memcmp(row, sent_.data() + at, width * sizeof(float)) == 0) continue;
+        numbers.push_back(number);
+        values.insert(values.end(), row, row + width);
+        ++number_counts[r];
+        value_counts[r] += static_cast<std::int64_t>(width);
+      }
     }
   }
-  return rows;
+  std::vector<std::int64_t> counts;
+  const std::vector<std::int64_t> changed =
+      tables_.comm().all_to_all(std::span<const std::int64_t>(numbers), number_counts, &counts);
+  const std::vector<float> received = tables_.comm().all_to_all(std::span<const float>(values), value_counts);
+  std::vector<std::size_t> next{0};  // by rank
+  for (const std::int64_t count : counts) next.push_back(next.back() + static_cast<std::size_t>(count));
+  const std::vector<std::size_t> first = next;
+  place(received, [&](std::size_t r, std::int64_t number) {
+    const bool is_sent = next[r] < first[r + 1] && changed[next[r]] == number;
+    next[r] += is_sent ? 1 : 0;
+    return is_sent;
+  });
 }
 
 std::vector<RowsById> send_to_owners(const TableSet& tables, const std::vector<RowsById>& mine) {
   std::vector<Ids> names;
   for (const RowsById& rows : mine) names.emplace_back(rows.ids);
   const std::vector<HostRoute> routes = routes_of(tables, names, Way::write);
-  Requests requests = send_ids(tables, names, routes);
+  RowRequests requests = send_ids(tables, names, routes);
   const auto ranks = static_cast<std::size_t>(tables.comm().size());
   std::vector<float> send;
   for (std::size_t r = 0; r < ranks; ++r) {

@@ -20,7 +20,7 @@ std::span<const std::int64_t> numbers(const Tensor& tensor) {
 
 TableSet::TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed,
                    Context where)
-    : where_(std::move(where)), uploads_(where_.stream, 4) {
+    : where_(std::move(where)), uploads_(where_.stream, 4), downloads_(where_.stream) {
   for (const TableConfig& config : configs) {
     for (const auto& table : tables_)
       if (table->config().name == config.name)

@@ -30,7 +30,7 @@ struct RowSelection {
   };
   std::vector<OfTable> tables;  // one per table
   std::shared_ptr<const SentRows>
-      sent;  // in place of slots: rows that other ranks' GPUs have (device_ranks.h)
+      sent;  // in place of slots: rows that other ranks' GPUs have (device_lookup.h)
 };
 
 // In which rows of tables on several GPUs travel: f32, bf16 or f16.
@@ -81,7 +81,8 @@ class TableSet {
 
   // Before the first row: the ranks of `comm`, which are several, share the tables; `gpus` joins the GPUs
   // that hold them (null: they are on the host). Both must outlive the tables. `owners`: of each table, for
-  // the rank of `comm` (table_division.h). shared_rows.h or device_ranks.h moves rows.
+  // the rank of `comm` (table_division.h). shared_rows.h, or device_lookup.h and device_gradients.h, move
+  // rows.
   void share_over(Communicator& comm, DeviceTransport* gpus, std::span<const RowOwners> owners,
                   WireTypes wire = {});
   // Lookups read rows that other ranks have, of one table at least.
@@ -101,6 +102,9 @@ class TableSet {
   const Stream& stream() const { return where_.stream; }
   const Context& context() const { return where_; }
 
+  // Host memory for numbers that come from the device.
+  TransferBlocks& downloads() { return downloads_; }
+
   std::int64_t rows_alive() const;
   std::int64_t bytes() const;
   bool any_limits() const;
@@ -115,7 +119,7 @@ class TableSet {
   void bring_rows(std::span<const std::size_t> tables);
 
   Context where_;
-  TransferBlocks uploads_;
+  TransferBlocks uploads_, downloads_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;
   Communicator* comm_ = &one_rank();
   DeviceTransport* gpus_ = nullptr;

@@ -2,6 +2,7 @@
 #ifndef HSTU_WITH_CUDA
 
 #include "hstu/base/error.h"
+#include "hstu/embedding/changed_rows.h"
 #include "hstu/embedding/device_rows.h"
 #include "hstu/embedding/wire_rows.h"
 
@@ -42,6 +43,9 @@ void to_wire(std::span<const WireRows>, Tensor, const Stream&) {
   refuse();
 }
 void from_wire(std::span<const WireRows>, const Stream&) {
+  refuse();
+}
+void find_changed(std::span<const ChangedRows>, const Stream&) {
   refuse();
 }
 

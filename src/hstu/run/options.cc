@@ -186,6 +186,9 @@ void describe(ConfigFields& f, RanksSection& o) {
   f.field("timeout", o.timeout,
           "seconds that a rank waits for another one that makes no progress; then all end",
           rule::between(1, 1e6));
+  f.choice("pipeline", o.pipeline, kPipelines,
+           "beside a step, for the next one's rows that other ranks have: nothing, ids are sent, or rows are "
+           "sent too, and again if the step changes them; the results have the same bits");
   f.choice(
       "gpu_messages", o.gpu_messages, kGpuMessages,
       "between the GPUs of several ranks: through NCCL, or through the memory of the host, which is slow");

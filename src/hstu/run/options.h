@@ -91,8 +91,14 @@ enum class GpuMessages { nccl, host };
 inline constexpr Choice<GpuMessages> kGpuMessages[] = {{"nccl", GpuMessages::nccl},
                                                        {"host", GpuMessages::host}};
 
+// What a step does for the next one's lookup of rows that other ranks have (docs/ranks.md).
+enum class Pipeline { plain, sparse, prefetch };
+inline constexpr Choice<Pipeline> kPipelines[] = {
+    {"plain", Pipeline::plain}, {"sparse", Pipeline::sparse}, {"prefetch", Pipeline::prefetch}};
+
 struct RanksSection {
   double timeout = 600;  // seconds
+  Pipeline pipeline = Pipeline::plain;
   GpuMessages gpu_messages = GpuMessages::nccl;
   bool shard_optimizer = false;
 };

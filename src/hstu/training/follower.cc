@@ -73,7 +73,8 @@ class Follower {
                               .draws = Draws(request_.options.seed, state_.step),
                               .compute = compute,
                               .comm = comm_};
-    const StepResult result = train_step(experiment_.learner(), context, next_part);
+    const LaterPart later = later_part(*loader_);
+    const StepResult result = train_step(experiment_.learner(), context, next_part, &later);
     ++state_.step;
     profiler_->end_step(state_.step, result);
     any_stops(request_.stop, comm_);

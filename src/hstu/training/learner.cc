@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "hstu/embedding/device_lookup.h"
 #include "hstu/embedding/shared_rows.h"
 #include "hstu/embedding/table_division.h"
 #include "hstu/run/table_options.h"
@@ -84,21 +85,36 @@ std::vector<Tensor> host_ids_of(const Learner& learner, const Batch& batch) {
   return ids;
 }
 
+std::unique_ptr<RowLookup> begin_lookup(Learner& learner, const Batch& batch) {
+  if (learner.tables.gpus() == nullptr)
+    return std::make_unique<HostLookup>(learner.tables, host_ids_of(learner, batch));
+  return std::make_unique<DeviceLookup>(learner.tables, routes_of(learner.model->features(), batch));
+}
+
+std::span<const std::int64_t> first_ids(const Learner& learner, const Batch& batch) {
+  return batch.values<std::int64_t>(ids_column(learner.model->features().front().name));
+}
+
+std::unique_ptr<RowLookup> take_ahead(Learner& learner, const Batch& batch) {
+  const std::span<const std::int64_t> ids = first_ids(learner, batch);
+  require(ids.data() == learner.ahead.ids.data() && ids.size() == learner.ahead.ids.size(),
+          "the lookup that has begun is of another batch");
+  return std::move(learner.ahead.lookup);
+}
+
 // The rows of tables that ranks share.
 BatchRows fetch(Learner& learner, const Batch& batch, RowAccess access) {
+  const bool has_begun = access == RowAccess::train && learner.ahead.lookup != nullptr;
+  FetchedRows fetched =
+      (has_begun ? take_ahead(learner, batch) : begin_lookup(learner, batch))->finish(access);
+  const bool copied = learner.tables.device() != learner.compute.device();
   BatchRows rows;
-  const std::vector<FeatureSpec> features = learner.model->features();
-  if (learner.tables.gpus() != nullptr) {
-    FetchedRows fetched = fetch_rows(learner.tables, routes_of(features, batch), access);
-    for (Tensor& values : fetched.rows) rows.leaves.emplace_back(std::move(values));
-    rows.selection.sent = std::move(fetched.sent);
-    return rows;
-  }
-  std::vector<Tensor> ids = host_ids_of(learner, batch);
-  for (Tensor& values : fetch_rows(learner.tables, ids, access))
-    rows.leaves.emplace_back(learner.compute.device().is_host() ? std::move(values)
-                                                                : values.copy(learner.compute));
-  for (Tensor& of_table : ids) rows.selection.tables.push_back({.ids = std::move(of_table), .slots = {}});
+  for (Tensor& values : fetched.rows)
+    rows.leaves.emplace_back(copied ? values.copy(learner.compute) : std::move(values));
+  rows.selection.sent = std::move(fetched.sent);
+  if (rows.selection.sent) return rows;
+  for (Tensor& ids : host_ids_of(learner, batch))
+    rows.selection.tables.push_back({.ids = std::move(ids), .slots = {}});
   return rows;
 }
 
@@ -123,6 +139,11 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
   rows.ready = Event(tables.device());
   rows.ready.record(tables.stream());
   return rows;
+}
+
+void begin_ahead(Learner& learner, const Batch& batch) {
+  learner.ahead = {begin_lookup(learner, batch), first_ids(learner, batch)};
+  if (learner.options.ranks.pipeline == Pipeline::prefetch) learner.ahead.lookup->read_ahead();
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "hstu/batching/bad_ids.h"
 #include "hstu/comm/communicator.h"
 #include "hstu/dataset/mapped_column.h"
+#include "hstu/embedding/row_lookup.h"
 #include "hstu/embedding/row_visits.h"
 #include "hstu/embedding/table_set.h"
 #include "hstu/model/model.h"
@@ -34,6 +35,13 @@ struct Learner {
   const MappedColumn* event_times = nullptr;  // of the dataset, in seconds; null: tables have no time
   // By table: the column of its custom score (RowLimits::score_column) by event of the dataset, or null.
   std::vector<const MappedColumn*> scores;
+
+  // The lookup of the next step's first part, if it has begun (lookup_ahead.h).
+  struct Ahead {
+    std::unique_ptr<RowLookup> lookup;
+    std::span<const std::int64_t> ids;  // of that part's first feature
+  };
+  Ahead ahead;  // last: its memory is the tables'
 };
 
 // The rows of a batch: what RowGradients needs of them, and leaves of a tape on the device of `compute`, one
@@ -44,8 +52,12 @@ struct BatchRows {
   Event ready;  // the leaves: work that reads them waits for it
 };
 // Tables on a GPU work on a stream of their own, beside the model: this one looks rows up while the model
-// computes on what `compute` holds already. Tables that ranks share: all ranks call it together.
+// computes on what `compute` holds already. Tables that ranks share: all ranks call it together. For training
+// it finishes the lookup that has begun ahead, if any, which must be of this batch.
 BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access);
+
+// Tables whose rows move between ranks, which call it together: begins the lookup of a batch of a later step.
+void begin_ahead(Learner& learner, const Batch& batch);
 
 // Adds the occurrences of the batch's ids, by token: those of an item's attributes are those of the item. The
 // value of a custom score is that of the sample's anchor; an id has the largest one of the samples it is in.

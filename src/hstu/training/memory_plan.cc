@@ -124,6 +124,18 @@ std::vector<MemoryPlan::Table> tables_of(const Planner& planner, const std::vect
   return tables;
 }
 
+// Of ranks.pipeline = "prefetch", beside a step: rows of the next one's first part that a rank has sent, that
+// have arrived, and that it compares with those that it has sent. It sends about as many as it reads.
+std::int64_t ahead_bytes(const Planner& planner, const std::vector<FeatureSpec>& features,
+                         const std::vector<RowOwners>& owners) {
+  if (planner.options.ranks.pipeline != Pipeline::prefetch) return 0;
+  std::int64_t rows = 0;
+  for (std::size_t f = 0; f < features.size(); ++f)
+    if (owners[f].moves())
+      rows += std::ssize(planner.largest.values<std::int64_t>(ids_column(features[f].name)));
+  return 3 * rows * planner.dim * std::int64_t{sizeof(float)};
+}
+
 // What a plan without the run's dataset cannot know.
 void assume(const Planner& planner, const std::vector<RowOwners>& owners, MemoryPlan& plan) {
   for (std::size_t t = 0; t < plan.tables.size(); ++t) {
@@ -268,7 +280,7 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
   plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
                    states_of(options.dense.config);
-  plan.activations = step_memory(model, batch, device);
+  plan.activations = step_memory(model, batch, device) + ahead_bytes(planner, features, owners);
   // The slabs have a quarter more than they need (Batch::reserve).
   plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;
   plan.samples = static_cast<std::int64_t>(part.positions.size());

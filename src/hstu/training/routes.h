@@ -7,7 +7,7 @@
 
 #include "hstu/batching/batch.h"
 #include "hstu/batching/batch_layout.h"
-#include "hstu/embedding/device_ranks.h"
+#include "hstu/embedding/device_lookup.h"
 #include "hstu/training/learner.h"
 
 namespace hstu {

@@ -15,6 +15,7 @@
 #include "hstu/optimizer/clipping.h"
 #include "hstu/training/dense_shards.h"
 #include "hstu/training/dense_sums.h"
+#include "hstu/training/lookup_ahead.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
 #include "hstu/training/step_sections.h"
@@ -102,11 +103,11 @@ Part begin_part(Learner& learner, const StepContext& context, const NextPart& ne
   return part;
 }
 
-// Forward and backward pass of one part. The rows of `later`, if any, come into caches beside it. Adds the
-// gradients of dense parameters to Parameter::gradient; `sums`, of the last part, begins their sums over
-// ranks.
-void run_part(Learner& learner, const StepContext& context, Part part, const Batch* later, DenseSums* sums,
-              StepSections& sections, Gathered& gathered, StepResult& result) {
+// Forward and backward pass of one part. The rows of `later`, if any, are looked up beside it, or come into
+// caches. Adds the gradients of dense parameters to Parameter::gradient; `sums`, of the last part, begins
+// their sums over ranks.
+void run_part(Learner& learner, const StepContext& context, Part part, const LaterPart* later,
+              DenseSums* sums, StepSections& sections, Gathered& gathered, StepResult& result) {
   const Batch& batch = *part.batch;
   const std::vector<Variable>& rows = part.rows.leaves;
   gathered.bad_ids.insert(gathered.bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
@@ -116,9 +117,11 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Bat
   }
 
   sections.enter(kForwardSection);
+  LookupAhead ahead(learner, context.comm, later);
   Tape tape(context.compute);
   const Variable logits = learner.model->forward(tape, batch, rows, context.draws);
   const Variable loss = learner.model->loss(tape, logits, batch);
+  ahead.finish();  // before the sums of gradients
 
   sections.enter(kBackwardSection);
   if (sums != nullptr) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
@@ -127,7 +130,8 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Bat
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
     // Before the tables' stream waits for the gradients.
-    if (later != nullptr) prefetch_rows(learner, *later);
+    if (const Batch* const next = later != nullptr ? later->if_built() : nullptr)
+      prefetch_rows(learner, *next);
     const bool copied = learner.tables.device() != context.compute.device();
     std::vector<Tensor> gradients;
     gradients.reserve(rows.size());
@@ -172,8 +176,12 @@ RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, 
 
 }  // namespace
 
+LaterPart later_part(Loader& loader) {
+  return {[&] { return loader.later(); }, [&] { return loader.await_later(); }};
+}
+
 StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part,
-                      const LaterPart& later_part) {
+                      const LaterPart* later) {
   const RunOptions& options = learner.options;
   require(learner.tables.comm().size() == context.comm.size(), "a step of {} ranks with tables that {} share",
           context.comm.size(), learner.tables.comm().size());
@@ -191,8 +199,8 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   for (Part part = begin_part(learner, context, next_part, sections); part.batch != nullptr;) {
     Part following = begin_part(learner, context, next_part, sections);  // beside the computation of this one
     const bool is_last = following.batch == nullptr;
-    run_part(learner, context, std::move(part), is_last && later_part ? later_part() : nullptr,
-             is_last ? &sums : nullptr, sections, gathered, result);
+    run_part(learner, context, std::move(part), is_last ? later : nullptr, is_last ? &sums : nullptr,
+             sections, gathered, result);
     part = std::move(following);
   }
   sections.enter(kUpdateSection);
@@ -242,6 +250,7 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
     gathered.row_gradients.apply(result.lr_sparse);
     gathered.visits.end_step(context.comm, gathered.time);
     learner.tables.end_step();
+    if (learner.ahead.lookup != nullptr) learner.ahead.lookup->find_changed();
     moves(context, 3 * gathered.row_bytes);  // gradients and rows read, rows written
     // The memory of gradients may be used again.
     if (!learner.tables.device().is_host()) context.compute.stream.wait(learner.tables.stream());

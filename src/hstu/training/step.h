@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "hstu/batching/batch.h"
+#include "hstu/batching/loader.h"
 #include "hstu/run/results.h"
 #include "hstu/training/learner.h"
 #include "hstu/training/step_context.h"
@@ -16,14 +16,21 @@ namespace hstu {
 // after the next; null after the last.
 using NextPart = std::function<Batch*()>;
 
-// Returns the first part of the next global batch, which may be in host memory alone, if it is known already;
-// else null.
-using LaterPart = std::function<const Batch*()>;
+// The first part of the next global batch.
+struct LaterPart {
+  // Null if it is not built yet. It may be in host memory alone.
+  std::function<const Batch*()> if_built;
+  // Waits for it; null after the last batch. Its tensors are on the step's device.
+  std::function<const Batch*()> awaited;
+};
+
+// What next() of the loader will return.
+LaterPart later_part(Loader& loader);
 
 // One update by a global batch that comes in parts. The result equals that of one large batch up to rounding,
 // for any division into parts and ranks. Throws NotFiniteError naming the step and the first bad tensor if
 // the loss or a gradient, of parameters or of rows, is NaN or infinite; nothing is updated then.
 StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part,
-                      const LaterPart& later_part = {});
+                      const LaterPart* later = nullptr);
 
 }  // namespace hstu

@@ -175,6 +175,7 @@ class Run {
   // Trains until there is a reason to stop, and returns the reason.
   std::string loop() {
     const std::unique_ptr<Loader> loader = training_loader(experiment_, state_.next, comm_);
+    const LaterPart later = later_part(*loader);
     while (true) {
       announce(Turn::step, comm_);
       fault_point("step.begin");
@@ -195,8 +196,7 @@ class Run {
                                 .draws = Draws(request_.options.seed, state_.step),
                                 .compute = compute,
                                 .comm = comm_};
-      StepResult result =
-          train_step(experiment_.learner(), context, next_part, [&] { return loader->later(); });
+      StepResult result = train_step(experiment_.learner(), context, next_part, &later);
       result.division = loaded->division;
       fault_point("step.end");
       ++state_.step;

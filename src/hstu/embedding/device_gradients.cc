@@ -1,0 +1,113 @@
+#include "hstu/embedding/device_gradients.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hstu/embedding/device_exchange.h"
+
+namespace hstu {
+namespace {
+
+// `slots` and `gradients`, those of rank 0 first, as one element per rank.
+std::vector<OwnedGradients> by_rank(const std::vector<Tensor>& slots, const std::vector<Tensor>& gradients,
+                                    const std::vector<Counts>& slot_counts,
+                                    const std::vector<Counts>& counts) {
+  std::vector<OwnedGradients> owned(counts.front().size());
+  for (std::size_t t = 0; t < counts.size(); ++t) {
+    const std::vector<Tensor> of_slots = parts_of(slots[t], slot_counts[t]),
+                              of_gradients = parts_of(gradients[t], counts[t]);
+    for (std::size_t r = 0; r < owned.size(); ++r) {
+      owned[r].selection.tables.push_back({Tensor(), of_slots[r]});
+      owned[r].gradients.push_back(counts[t][r] > 0 ? of_gradients[r] : Tensor());
+    }
+  }
+  return owned;
+}
+
+// The counts of rows whose table has gradients, zeros for the others.
+std::vector<Counts> with_gradients(const std::vector<Counts>& counts, std::span<const Tensor> gradients) {
+  std::vector<Counts> sent = counts;
+  for (std::size_t t = 0; t < sent.size(); ++t)
+    if (!gradients[t].defined()) std::fill(sent[t].begin(), sent[t].end(), 0);
+  return sent;
+}
+
+// Those of tables whose rows move.
+std::vector<OwnedGradients> send_to_owners(TableSet& tables, const SentRows& sent,
+                                           std::span<const Tensor> gradients) {
+  std::vector<Counts> asked, served;
+  std::vector<Tensor> slots;
+  for (const SentRows::OfTable& table : sent.tables) {
+    asked.push_back(table.asked);
+    served.push_back(table.served);
+    slots.push_back(table.slots);
+  }
+  const std::vector<Counts> out_counts = with_gradients(asked, gradients);
+  const std::vector<Counts> in_counts = exchange_counts(out_counts, tables.comm());
+  const DType type = tables.wire().gradients;
+  std::vector<Tensor> out = new_rows(tables, out_counts, type);
+  std::vector<Tensor> in = new_rows(tables, in_counts, type);
+  std::vector<WireRows> lists;
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    if (gradients[t].defined()) lists.push_back({gradients[t], sent.tables[t].places, out[t]});
+  to_wires(lists, tables);
+  exchange(tables, out, out_counts, in, in_counts);
+  make_f32(in, tables);
+  return by_rank(slots, in, served, in_counts);
+}
+
+}  // namespace
+
+std::vector<OwnedGradients> send_gradients(TableSet& tables, const SentRows& sent,
+                                           std::span<const Tensor> gradients) {
+  std::vector<Tensor> moving(gradients.begin(), gradients.end()), copied(gradients.size());
+  RowSelection selection;
+  bool any_copies = false;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    selection.tables.push_back({sent.tables[t].ids, Tensor()});
+    if (tables[t].owners().moves()) continue;
+    std::swap(moving[t], copied[t]);
+    any_copies = true;
+  }
+  std::vector<OwnedGradients> owned = send_to_owners(tables, sent, moving);
+  if (!any_copies) return owned;
+  std::vector<OwnedGradients> of_copies = gather_gradients(tables, selection, copied);
+  for (std::size_t r = 0; r < owned.size(); ++r) {
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      if (tables[t].owners().moves()) continue;
+      owned[r].selection.tables[t] = std::move(of_copies[r].selection.tables[t]);
+      owned[r].gradients[t] = std::move(of_copies[r].gradients[t]);
+    }
+  }
+  return owned;
+}
+
+std::vector<OwnedGradients> gather_gradients(TableSet& tables, const RowSelection& selection,
+                                             std::span<const Tensor> gradients) {
+  const auto ranks = static_cast<std::size_t>(tables.comm().size());
+  std::vector<Counts> mine;
+  std::vector<Tensor> ids, values;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const bool any = gradients[t].defined();
+    ids.push_back(any ? selection.tables[t].ids : Tensor::empty({0}, DType::i64, tables.context()));
+    values.push_back(any ? gradients[t]
+                         : Tensor::empty({0, tables[t].config().dim}, DType::f32, tables.context()));
+    mine.emplace_back(ranks, ids[t].rows());
+  }
+  const std::vector<Counts> theirs = exchange_counts(mine, tables.comm());
+  std::vector<Tensor> all_ids = new_tensors(tables, theirs, DType::i64);
+  std::vector<Tensor> all_values = new_rows(tables, theirs, DType::f32);
+  std::vector<DeviceMessage> sends, receives;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const std::vector<Tensor> new_ids = parts_of(all_ids[t], theirs[t]),
+                              new_values = parts_of(all_values[t], theirs[t]);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      for (const Tensor& tensor : {ids[t], values[t]}) add_message(tensor, r, sends);
+      for (const Tensor& tensor : {new_ids[r], new_values[r]}) add_message(tensor, r, receives);
+    }
+  }
+  tables.gpus()->exchange(sends, receives, tables.stream());
+  return by_rank(slots_of(tables, all_ids, theirs, RowAccess::train), all_values, theirs, theirs);
+}
+
+}  // namespace hstu

@@ -1,0 +1,61 @@
+// Rows in the memory of several GPUs: to the ranks that read them. Ids and rows of all tables travel
+// together; the host sees numbers of rows alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hstu/embedding/device_exchange.h"
+#include "hstu/embedding/row_lookup.h"
+
+namespace hstu {
+
+// The distinct ids of one table in the order in which they travel: those that are read on rank 0 first.
+struct Route {
+  Tensor ids;                            // (n) i64, on the GPU
+  Tensor places;                         // (n) i32, on the GPU: where each is among the ids of the batch
+  std::span<const std::int64_t> counts;  // (ranks) ids that are read on each rank
+};
+
+// What the gradients of a part need of its lookup.
+struct SentRows {
+  struct OfTable {
+    Tensor ids, places;                // of the Route, which must outlive it
+    std::vector<std::int64_t> asked;   // (ranks) rows that this rank reads
+    std::vector<std::int64_t> served;  // (ranks) rows that each rank reads here
+    Tensor slots;                      // (sum of served) i64, those of rank 0 first
+  };
+  std::vector<OfTable> tables;
+};
+
+// Its memory is that of the tables' context, and its work is on their stream.
+class DeviceLookup final : public RowLookup {
+ public:
+  DeviceLookup(TableSet& tables, std::vector<Route> routes);
+
+  void read_ahead() override;
+  void find_changed() override;
+  FetchedRows finish(RowAccess access) override;
+
+ private:
+  // What the ranks have asked for.
+  std::vector<Tensor> answers(const std::vector<Tensor>& slots) const;
+  // Sends whole answers; gives the rows that this rank has asked for, in the type and the order in which they
+  // travel.
+  std::vector<Tensor> send(std::vector<Tensor> answers) const;
+  void send_changed();
+
+  TableSet& tables_;
+  std::vector<Route> routes_;
+  std::vector<Counts> asked_, served_;  // ids, by table
+  std::vector<Tensor> served_ids_;      // (sum of served) i64: those of rank 0 first
+  // By table, after read_ahead():
+  std::vector<Tensor> sent_, arrived_;
+  // After find_changed(): the answers then, and of each rank the places of those that differ.
+  std::vector<Tensor> now_, changed_;
+  const std::int64_t* changed_counts_ = nullptr;  // (tables, ranks), in host memory
+  Event counted_;
+};
+
+}  // namespace hstu
