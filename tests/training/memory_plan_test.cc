@@ -173,8 +173,8 @@ TEST_F(MemoryPlanTest, AutoIsTheFirstPlaceThatFits) {
   plan.activations = 1000;
   for (const auto& [name, bytes] : {std::pair("item", 300), std::pair("user", 100), std::pair("pair", 900)})
     plan.tables.push_back({.name = name, .bytes = bytes, .place = TablePlace::automatic, .step_bytes = 40});
-  const auto placed = [&](std::int64_t room, int ranks = 1) {
-    const RunOptions options = with_places(options_, plan, room, ranks);
+  const auto placed = [&](std::int64_t room) {
+    const RunOptions options = with_places(options_, plan, room);
     std::string words;
     for (const MemoryPlan::Table& table : plan.tables) {
       const auto section = options.tables.by_name.find(table.name);
@@ -190,7 +190,11 @@ TEST_F(MemoryPlanTest, AutoIsTheFirstPlaceThatFits) {
       << "item beside pair leaves less than two steps of pair";
   EXPECT_EQ(placed(1279), "host device cache134 ");
   EXPECT_EQ(placed(1000), "host host host ");
-  EXPECT_EQ(placed(2299, 2), "host host host ");
+  plan.ranks = 2;
+  EXPECT_EQ(placed(2299), "device device cache899 ");
+  plan.tables[2].form = TableRanks::copy;
+  EXPECT_EQ(placed(2299), "cache299 device device ");
+  plan.tables[2].form = TableRanks::split;
   plan.tables[1].place = TablePlace::host;
   options_.tables.by_name["user"].place = "host";
   EXPECT_EQ(placed(2299), "device host cache899 ");

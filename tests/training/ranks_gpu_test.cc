@@ -1,6 +1,7 @@
 // Whole runs over ranks on GPUs: one after another on one GPU with messages through the host, and each on a
 // GPU of its own with NCCL where there are two.
 #include "hstu/device/device.h"
+#include "hstu/embedding/row_record.h"
 #include "training/ranked_run.h"
 
 namespace hstu::testing {
@@ -14,6 +15,11 @@ class RankedRunOnGpus : public RankedRun {
   }
   void SetUp() override {
     if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  }
+  // Of rows with Adam's state.
+  std::string room_for(std::int64_t rows) const {
+    const std::int64_t dim = options_.model.embedding_dim;
+    return std::to_string(rows * record_bytes({.dim = dim, .state_width = 2 * dim + 1}));
   }
   void expect_the_model_of_one_rank(const TrainResult& result, const TrainResult& alone) {
     EXPECT_EQ(result.steps, alone.steps);
@@ -136,6 +142,50 @@ TEST_F(RankedRunOnGpus, EveryPipelineGivesTheSameBytes) {
   options_.tables.wire_rows = DType::f32;
   options_.tables.place = TablePlace::host;
   expect_same("host");
+}
+
+// Behind caches that have room for little more than a step.
+TEST_F(RankedRunOnGpus, CachesChangeNoBit) {
+  options_.sparse.kind = RowOptimizerKind::adam;
+  run_on(3, "device");
+  const auto expected = newest_checkpoint(folder_ / "device");
+  for (const auto& [word, pipeline] : kPipelines) {
+    options_.ranks.pipeline = pipeline;
+    options_.tables.by_name["item"] = {.place = "cache", .device_memory = room_for(8)};
+    options_.tables.by_name["user"] = {.place = "cache", .device_memory = room_for(5)};
+    const std::string name = fmt::format("cache {}", word);
+    run_on(3, name);
+    for (const auto& [file, bytes] : newest_checkpoint(folder_ / name))
+      EXPECT_TRUE(!file.ends_with(".safetensors") || expected.at(file) == bytes) << name << " " << file;
+    const Json caches = log(name, "train").back().at("caches");
+    EXPECT_EQ(caches.at("item").at("rows"), 3 * 8);
+    EXPECT_GT(caches.at("user").at("bytes_out"), 0);
+    EXPECT_EQ(caches.at("user").at("prefetched") > 0, pipeline != Pipeline::plain);
+  }
+}
+
+// The same rows remain as on processors and as with one rank, also after a resumed run at another world size.
+TEST_F(RankedRunOnGpus, LimitsKeepTheSameRows) {
+  options_.tables.by_name["item"] = {.capacity = "6", .evict = Evict::lfu, .admit_after = 3};
+  options_.tables.by_name["user"] = {.capacity = "9", .evict = Evict::lru, .ttl = "2000s"};
+  const TrainResult alone = run("alone");
+  const std::vector<Json> expected = log("alone", "train");
+  for (const auto& [word, pipeline] : kPipelines) {
+    options_.ranks.pipeline = pipeline;
+    const std::string name(word);
+    expect_the_model_of_one_rank(run_on(3, name), alone);
+    const std::vector<Json> lines = log(name, "train");
+    ASSERT_EQ(lines.size(), expected.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_EQ(lines[i].at("table_rows"), expected[i].at("table_rows"));
+      EXPECT_EQ(lines[i].at("tables"), expected[i].at("tables"));
+    }
+  }
+  options_.training.max_steps = 5;
+  run_on(3, "halves");
+  options_.training.max_steps = 12;
+  expect_the_model_of_one_rank(run_on(2, "halves", true), alone);
+  EXPECT_EQ(log("halves", "train").back().at("table_rows"), expected.back().at("table_rows"));
 }
 
 TEST_F(RankedRunOnGpus, RowsMayTravelInSixteenBits) {

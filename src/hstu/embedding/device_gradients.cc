@@ -8,16 +8,18 @@
 namespace hstu {
 namespace {
 
-// `slots` and `gradients`, those of rank 0 first, as one element per rank.
-std::vector<OwnedGradients> by_rank(const std::vector<Tensor>& slots, const std::vector<Tensor>& gradients,
+// `ids`, `slots` and `gradients`, those of rank 0 first, as one element per rank.
+std::vector<OwnedGradients> by_rank(const std::vector<Tensor>& ids, const std::vector<Tensor>& slots,
+                                    const std::vector<Tensor>& gradients,
                                     const std::vector<Counts>& slot_counts,
                                     const std::vector<Counts>& counts) {
   std::vector<OwnedGradients> owned(counts.front().size());
   for (std::size_t t = 0; t < counts.size(); ++t) {
-    const std::vector<Tensor> of_slots = parts_of(slots[t], slot_counts[t]),
+    const std::vector<Tensor> of_ids = parts_of(ids[t], slot_counts[t]),
+                              of_slots = parts_of(slots[t], slot_counts[t]),
                               of_gradients = parts_of(gradients[t], counts[t]);
     for (std::size_t r = 0; r < owned.size(); ++r) {
-      owned[r].selection.tables.push_back({Tensor(), of_slots[r]});
+      owned[r].selection.tables.push_back({of_ids[r], of_slots[r]});
       owned[r].gradients.push_back(counts[t][r] > 0 ? of_gradients[r] : Tensor());
     }
   }
@@ -36,10 +38,11 @@ std::vector<Counts> with_gradients(const std::vector<Counts>& counts, std::span<
 std::vector<OwnedGradients> send_to_owners(TableSet& tables, const SentRows& sent,
                                            std::span<const Tensor> gradients) {
   std::vector<Counts> asked, served;
-  std::vector<Tensor> slots;
+  std::vector<Tensor> ids, slots;
   for (const SentRows::OfTable& table : sent.tables) {
     asked.push_back(table.asked);
     served.push_back(table.served);
+    ids.push_back(table.served_ids);
     slots.push_back(table.slots);
   }
   const std::vector<Counts> out_counts = with_gradients(asked, gradients);
@@ -53,7 +56,7 @@ std::vector<OwnedGradients> send_to_owners(TableSet& tables, const SentRows& sen
   to_wires(lists, tables);
   exchange(tables, out, out_counts, in, in_counts);
   make_f32(in, tables);
-  return by_rank(slots, in, served, in_counts);
+  return by_rank(ids, slots, in, served, in_counts);
 }
 
 }  // namespace
@@ -107,7 +110,7 @@ std::vector<OwnedGradients> gather_gradients(TableSet& tables, const RowSelectio
     }
   }
   tables.gpus()->exchange(sends, receives, tables.stream());
-  return by_rank(slots_of(tables, all_ids, theirs, RowAccess::train), all_values, theirs, theirs);
+  return by_rank(all_ids, slots_of(tables, all_ids, theirs, RowAccess::train), all_values, theirs, theirs);
 }
 
 }  // namespace hstu

@@ -19,17 +19,62 @@ DeviceLookup::DeviceLookup(TableSet& tables, std::vector<Route> routes)
   served_ = exchange_counts(asked_, tables.comm());
   served_ids_ = new_tensors(tables, served_, DType::i64);
   exchange(tables, ids, asked_, served_ids_, served_);
+  exchange_host_ids();
+}
+
+// One exchange for all placed tables.
+void DeviceLookup::exchange_host_ids() {
+  std::vector<std::size_t> placed;
+  for (std::size_t t = 0; t < tables_.size(); ++t)
+    if (tables_[t].placed() != nullptr) placed.push_back(t);
+  if (placed.empty()) return;
+  const std::size_t ranks = served_.front().size();
+  std::vector<std::int64_t> send;
+  Counts counts(ranks, 0);
+  std::vector<std::size_t> sent(tables_.size(), 0);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    for (const std::size_t t : placed) {
+      const auto ids = routes_[t].host_ids.subspan(sent[t], static_cast<std::size_t>(asked_[t][r]));
+      send.insert(send.end(), ids.begin(), ids.end());
+      sent[t] += ids.size();
+      counts[r] += asked_[t][r];
+    }
+  }
+  const std::vector<std::int64_t> received =
+      tables_.comm().all_to_all(std::span<const std::int64_t>(send), counts);
+  std::vector<std::vector<std::int64_t>> ids(tables_.size());
+  auto at = received.begin();
+  for (std::size_t r = 0; r < ranks; ++r) {
+    for (const std::size_t t : placed) {
+      ids[t].insert(ids[t].end(), at, at + served_[t][r]);
+      at += served_[t][r];
+    }
+  }
+  for (const std::vector<std::int64_t>& of_table : ids) {
+    served_host_ids_.push_back(Tensor::from<std::int64_t>({std::ssize(of_table)}, of_table));
+    distinct_.push_back(unique(of_table));
+  }
+}
+
+void DeviceLookup::prefetch() {
+  if (distinct_.empty()) return;
+  std::vector<Tensor> ids;
+  for (const UniqueIds& of_table : distinct_)
+    ids.push_back(Tensor::from<std::int64_t>({std::ssize(of_table.ids)}, of_table.ids));
+  tables_.prefetch(ids);
 }
 
 void DeviceLookup::read_ahead() {
-  sent_ = answers(slots_of(tables_, served_ids_, served_, RowAccess::read));
+  sent_ = tables_.gather(select(RowAccess::read));
   arrived_ = send(sent_);
 }
 
-std::vector<Tensor> DeviceLookup::answers(const std::vector<Tensor>& slots) const {
-  RowSelection selection;
-  for (std::size_t t = 0; t < tables_.size(); ++t) selection.tables.push_back({served_ids_[t], slots[t]});
-  return tables_.gather(selection);
+RowSelection DeviceLookup::select(RowAccess access) const {
+  RowSelection selection = tables_.select_placed(served_ids_, access, served_host_ids_, distinct_);
+  const std::vector<Tensor> slots = slots_of(tables_, served_ids_, served_, access);
+  for (std::size_t t = 0; t < tables_.size(); ++t)
+    if (tables_[t].placed() == nullptr) selection.tables[t] = {served_ids_[t], slots[t]};
+  return selection;
 }
 
 std::vector<Tensor> DeviceLookup::send(std::vector<Tensor> answers) const {
@@ -48,7 +93,7 @@ std::vector<Tensor> DeviceLookup::send(std::vector<Tensor> answers) const {
 
 void DeviceLookup::find_changed() {
   if (sent_.empty()) return;
-  now_ = answers(slots_of(tables_, served_ids_, served_, RowAccess::read));
+  now_ = tables_.gather(select(RowAccess::read));
   changed_ = new_tensors(tables_, served_, DType::i32);
   const auto ranks = static_cast<std::int64_t>(served_.front().size());
   Tensor counts =
@@ -103,9 +148,9 @@ void DeviceLookup::send_changed() {
 }
 
 FetchedRows DeviceLookup::finish(RowAccess access) {
-  const std::vector<Tensor> slots = slots_of(tables_, served_ids_, served_, access);
+  const RowSelection selection = select(access);
   if (sent_.empty()) {
-    arrived_ = send(answers(slots));
+    arrived_ = send(tables_.gather(selection));
   } else {
     if (changed_counts_ == nullptr) find_changed();
     send_changed();
@@ -116,7 +161,8 @@ FetchedRows DeviceLookup::finish(RowAccess access) {
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     fetched.rows.push_back(Tensor::empty(arrived_[t].shape(), DType::f32, tables_.context()));
     lists.push_back({fetched.rows[t], routes_[t].places, arrived_[t]});
-    sent.tables.push_back({routes_[t].ids, routes_[t].places, asked_[t], served_[t], slots[t]});
+    sent.tables.push_back({routes_[t].ids, routes_[t].places, asked_[t], served_[t], served_ids_[t],
+                           selection.tables[t].slots});
   }
   from_wires(lists, tables_);
   fetched.sent = std::make_shared<const SentRows>(std::move(sent));

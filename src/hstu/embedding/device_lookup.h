@@ -13,9 +13,10 @@ namespace hstu {
 
 // The distinct ids of one table in the order in which they travel: those that are read on rank 0 first.
 struct Route {
-  Tensor ids;                            // (n) i64, on the GPU
-  Tensor places;                         // (n) i32, on the GPU: where each is among the ids of the batch
-  std::span<const std::int64_t> counts;  // (ranks) ids that are read on each rank
+  Tensor ids;                              // (n) i64, on the GPU
+  Tensor places;                           // (n) i32, on the GPU: where each is among the ids of the batch
+  std::span<const std::int64_t> host_ids;  // the same as `ids`, in host memory
+  std::span<const std::int64_t> counts;    // (ranks) ids that are read on each rank
 };
 
 // What the gradients of a part need of its lookup.
@@ -24,7 +25,7 @@ struct SentRows {
     Tensor ids, places;                // of the Route, which must outlive it
     std::vector<std::int64_t> asked;   // (ranks) rows that this rank reads
     std::vector<std::int64_t> served;  // (ranks) rows that each rank reads here
-    Tensor slots;                      // (sum of served) i64, those of rank 0 first
+    Tensor served_ids, slots;          // (sum of served) i64, those of rank 0 first
   };
   std::vector<OfTable> tables;
 };
@@ -34,13 +35,15 @@ class DeviceLookup final : public RowLookup {
  public:
   DeviceLookup(TableSet& tables, std::vector<Route> routes);
 
+  void prefetch() override;
   void read_ahead() override;
   void find_changed() override;
   FetchedRows finish(RowAccess access) override;
 
  private:
+  void exchange_host_ids();
   // What the ranks have asked for.
-  std::vector<Tensor> answers(const std::vector<Tensor>& slots) const;
+  RowSelection select(RowAccess access) const;
   // Sends whole answers; gives the rows that this rank has asked for, in the type and the order in which they
   // travel.
   std::vector<Tensor> send(std::vector<Tensor> answers) const;
@@ -50,6 +53,9 @@ class DeviceLookup final : public RowLookup {
   std::vector<Route> routes_;
   std::vector<Counts> asked_, served_;  // ids, by table
   std::vector<Tensor> served_ids_;      // (sum of served) i64: those of rank 0 first
+  // The same of placed tables, in host memory, where ids of several ranks may repeat.
+  std::vector<Tensor> served_host_ids_;
+  std::vector<UniqueIds> distinct_;
   // By table, after read_ahead():
   std::vector<Tensor> sent_, arrived_;
   // After find_changed(): the answers then, and of each rank the places of those that differ.

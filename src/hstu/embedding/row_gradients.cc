@@ -99,7 +99,10 @@ std::optional<RowGradients::BadGradient> RowGradients::first_bad() const {
     if (!bad) continue;
     const Tensor &ids = part.selection.tables[bad->table].ids,
                  &slots = part.selection.tables[bad->table].slots;
-    if (ids.defined()) return BadGradient{bad->table, ids.data<std::int64_t>()[bad->row]};
+    if (ids.defined()) {
+      const Tensor id = ids.row_range(bad->row, bad->row + 1).to_host(tables_.stream());
+      return BadGradient{bad->table, id.data<std::int64_t>()[0]};
+    }
     std::int64_t slot = 0;
     copy_bytes(&slot, slots.row_range(bad->row, bad->row + 1).raw(), sizeof slot, tables_.stream());
     tables_.stream().synchronize();

@@ -23,6 +23,8 @@ class RowLookup {
  public:
   virtual ~RowLookup() = default;
 
+  // Their owners bring the rows into caches, if there are any, where they have room.
+  virtual void prefetch() = 0;
   // Brings the rows as they are now, and creates none.
   virtual void read_ahead() = 0;
   // After read_ahead() and the last change of rows before finish(), which waits for a GPU without it.

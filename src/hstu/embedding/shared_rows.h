@@ -37,6 +37,7 @@ class HostLookup final : public RowLookup {
   // Of ids[t] (n_t) i64 in host memory, each once.
   HostLookup(TableSet& tables, std::span<const Tensor> ids);
 
+  void prefetch() override {}
   void read_ahead() override;
   void find_changed() override {}
   FetchedRows finish(RowAccess access) override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hstu/base/choice.h"
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
 #include "hstu/base/threads.h"
@@ -37,13 +38,12 @@ void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, std::span<c
           "expected a transport between GPUs for rows on GPUs alone");
   for (std::size_t t = 0; t < size() && !device().is_host(); ++t) {
     const std::string& name = tables_[t]->config().name;
-    if (tables_[t]->placed() != nullptr) {
+    if (tables_[t]->placed() != nullptr && !owners[t].by_row())
       fail_usage(
-          "tables.{}: limits and caches in the memory of several GPUs are not possible yet: set tables.place "
-          "= "
-          "\"host\", or train on one GPU",
-          name);
-    }
+          "tables.{}: limits and caches in the memory of several GPUs need ranks = \"split\" or \"table\", "
+          "found "
+          "\"{}\"",
+          name, word_of(kTableRanks, owners[t].form));
     if (owners[t].by_column())
       fail_usage(
           "tables.{}.ranks = \"column\" is not possible in the memory of GPUs yet: set it to \"split\", or "
@@ -70,7 +70,7 @@ void TableSet::find_slots(std::span<const Tensor> ids, RowAccess access, std::sp
     EmbeddingTable& table = *tables_[i % size()];
     if (device().is_host())
       table.find_slots(numbers(ids[i]), access, slots[i].mutable_data<std::int64_t>());
-    else
+    else if (table.placed() == nullptr)
       lists.push_back({.store = &table.store(), .ids = ids[i], .slots = slots[i], .values = {}});
   }
   if (lists.empty()) return;
@@ -79,13 +79,21 @@ void TableSet::find_slots(std::span<const Tensor> ids, RowAccess access, std::sp
 
 // The host looks up the ids.
 RowSelection::OfTable TableSet::begin_place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
-                                            RowAccess access) {
+                                            const UniqueIds* distinct, RowAccess access) {
   const std::int64_t n = host_ids.size();
   RowSelection::OfTable found{.ids = ids,
                               .slots = Tensor::empty({n}, DType::i64, where_),
                               .host_ids = host_ids,
                               .host_slots = Tensor::empty({n}, DType::i64)};
-  table.begin_find_slots(numbers(host_ids), access, found.host_slots.mutable_data<std::int64_t>());
+  auto* const slots = found.host_slots.mutable_data<std::int64_t>();
+  if (distinct == nullptr) {
+    table.begin_find_slots(numbers(host_ids), access, slots);
+    return found;
+  }
+  std::vector<std::int64_t> of_distinct(distinct->ids.size());
+  table.begin_find_slots(distinct->ids, access, of_distinct.data());
+  for (std::size_t i = 0; i < distinct->index.size(); ++i)
+    slots[i] = of_distinct[static_cast<std::size_t>(distinct->index[i])];
   return found;
 }
 
@@ -119,30 +127,40 @@ void TableSet::end_place(const EmbeddingTable& table, RowAccess access, RowSelec
   uploads_.in_use();
 }
 
-RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access,
-                              std::span<const Tensor> host_ids) {
-  RowSelection selection;
-  std::vector<DeviceRows> lists;
+RowSelection TableSet::select_placed(std::span<const Tensor> ids, RowAccess access,
+                                     std::span<const Tensor> host_ids, std::span<const UniqueIds> distinct) {
+  RowSelection selection{.tables = std::vector<RowSelection::OfTable>(size()), .sent = {}};
+  if (device().is_host()) return selection;
   std::vector<std::size_t> placed;
   for (std::size_t t = 0; t < size(); ++t) {
     EmbeddingTable& table = *tables_[t];
-    if (!device().is_host() && table.placed() != nullptr) {
-      require(t < host_ids.size(), "expected the ids of table \"{}\" in host memory", table.config().name);
-      selection.tables.push_back(begin_place(table, ids[t], host_ids[t], access));
-      placed.push_back(t);
-      continue;
-    }
-    Tensor slots = Tensor::empty({ids[t].size()}, DType::i64, where_);
-    selection.tables.push_back({.ids = ids[t], .slots = slots});
-    if (device().is_host()) {
-      table.find_slots(numbers(ids[t]), access, slots.mutable_data<std::int64_t>());
-      selection.tables.back().host_slots = slots;
-    } else {
-      lists.push_back({.store = &table.store(), .ids = ids[t], .slots = slots, .values = {}});
-    }
+    if (table.placed() == nullptr) continue;
+    require(t < host_ids.size(), "expected the ids of table \"{}\" in host memory", table.config().name);
+    selection.tables[t] =
+        begin_place(table, ids[t], host_ids[t], distinct.empty() ? nullptr : &distinct[t], access);
+    placed.push_back(t);
   }
   if (access == RowAccess::train) bring_rows(placed);
   for (const std::size_t t : placed) end_place(*tables_[t], access, selection.tables[t]);
+  return selection;
+}
+
+RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access,
+                              std::span<const Tensor> host_ids) {
+  RowSelection selection = select_placed(ids, access, host_ids);
+  std::vector<DeviceRows> lists;
+  for (std::size_t t = 0; t < size(); ++t) {
+    EmbeddingTable& table = *tables_[t];
+    RowSelection::OfTable& of = selection.tables[t];
+    if (of.ids.defined()) continue;
+    of = {.ids = ids[t], .slots = Tensor::empty({ids[t].size()}, DType::i64, where_)};
+    if (device().is_host()) {
+      table.find_slots(numbers(ids[t]), access, of.slots.mutable_data<std::int64_t>());
+      of.host_slots = of.slots;
+    } else {
+      lists.push_back({.store = &table.store(), .ids = ids[t], .slots = of.slots, .values = {}});
+    }
+  }
   if (!lists.empty()) access == RowAccess::train ? cuda::create_slots(lists) : cuda::find_slots(lists);
   return selection;
 }
@@ -200,7 +218,7 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
 void TableSet::prefetch(std::span<const Tensor> ids) {
   std::vector<std::size_t> placed;
   for (std::size_t t = 0; t < size(); ++t) {
-    if (tables_[t]->placed() == nullptr || tables_[t]->owners().moves()) continue;
+    if (tables_[t]->placed() == nullptr || !ids[t].defined()) continue;
     tables_[t]->placed()->begin_prefetch(numbers(ids[t]));
     placed.push_back(t);
   }

@@ -12,6 +12,7 @@
 #include "hstu/comm/communicator.h"
 #include "hstu/comm/device_transport.h"
 #include "hstu/embedding/table.h"
+#include "hstu/embedding/unique.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu {
@@ -54,8 +55,11 @@ class TableSet {
   // Looks up ids[t] (n_t) i64, each once, in table t. `host_ids`: the same in host memory, which placed
   // tables on a GPU need.
   RowSelection select(std::span<const Tensor> ids, RowAccess access, std::span<const Tensor> host_ids = {});
+  // The same of placed tables on a GPU alone. `distinct`: of tables whose ids may repeat; empty: of none.
+  RowSelection select_placed(std::span<const Tensor> ids, RowAccess access, std::span<const Tensor> host_ids,
+                             std::span<const UniqueIds> distinct = {});
   // The same into slots[t] (n_t) i64, for `groups` groups of size() lists, one after another: an id is once
-  // in a list, and may be in several groups.
+  // in a list, and may be in several groups. On a GPU without placed tables.
   void find_slots(std::span<const Tensor> ids, RowAccess access, std::span<Tensor> slots,
                   std::size_t groups = 1);
   // The selected rows: (n_t, D) in f32, one tensor per table.
@@ -67,8 +71,8 @@ class TableSet {
   // table unchanged. The rows must be selected with RowAccess::train.
   void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate);
 
-  // Tables behind a cache: brings rows of ids[t] (n_t) i64 in host memory into it, where there is room beside
-  // the rows of this step, while the device computes. Not of tables whose rows move between ranks. Changes no
+  // Tables behind a cache: brings rows of ids[t] (n_t) i64 in host memory, each once, into it, where there is
+  // room beside the rows of this step, while the device computes. Undefined: none of that table. Changes no
   // result.
   void prefetch(std::span<const Tensor> ids);
   // After the update of a step: the rows that it has selected may leave caches.
@@ -113,7 +117,7 @@ class TableSet {
 
  private:
   RowSelection::OfTable begin_place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
-                                    RowAccess access);
+                                    const UniqueIds* distinct, RowAccess access);
   void end_place(const EmbeddingTable& table, RowAccess access, RowSelection::OfTable& found);
   // Of these tables, the rows that a step or the next one misses.
   void bring_rows(std::span<const std::size_t> tables);

@@ -143,6 +143,7 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
 
 void begin_ahead(Learner& learner, const Batch& batch) {
   learner.ahead = {begin_lookup(learner, batch), first_ids(learner, batch)};
+  learner.ahead.lookup->prefetch();
   if (learner.options.ranks.pipeline == Pipeline::prefetch) learner.ahead.lookup->read_ahead();
 }
 
@@ -208,7 +209,10 @@ void count_visits(const Learner& learner, const Batch& batch, const RowSelection
 }
 
 void prefetch_rows(Learner& learner, const Batch& batch) {
-  learner.tables.prefetch(host_ids_of(learner, batch));
+  std::vector<Tensor> ids = host_ids_of(learner, batch);
+  for (std::size_t t = 0; t < ids.size(); ++t)
+    if (learner.tables[t].owners().moves()) ids[t] = {};
+  learner.tables.prefetch(ids);
 }
 
 RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access) {

@@ -65,6 +65,7 @@ std::vector<Route> routes_of(const std::vector<FeatureSpec>& features, const Bat
   std::vector<Route> routes;
   for (const FeatureSpec& feature : features)
     routes.push_back({batch.tensor(sent_column(feature)), batch.tensor(places_column(feature)),
+                      batch.values<std::int64_t>(sent_column(feature)),
                       batch.values<std::int64_t>(owned_column(feature))});
   return routes;
 }

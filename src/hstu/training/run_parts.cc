@@ -1,5 +1,7 @@
 #include "hstu/training/run_parts.h"
 
+#include <array>
+#include <span>
 #include <utility>
 
 #include "hstu/embedding/saved_rows.h"
@@ -97,9 +99,12 @@ LearnerCounts counts_of(const Learner& learner, Communicator& comm) {
     const PlacedRowStore* const store = tables[t].placed();
     if (store == nullptr || !store->has_cache()) continue;
     const CacheCounts c = store->counts();
-    counts.caches[tables[t].config().name] = {{"rows", c.lines},        {"hits", c.hits},
-                                              {"misses", c.misses},     {"prefetched", c.prefetched},
-                                              {"bytes_in", c.bytes_in}, {"bytes_out", c.bytes_out}};
+    std::array of_ranks{c.lines, c.hits, c.misses, c.prefetched, c.bytes_in, c.bytes_out};
+    comm.all_reduce_sum<std::int64_t>(of_ranks);
+    const auto& [rows, hits, misses, prefetched, bytes_in, bytes_out] = of_ranks;
+    counts.caches[tables[t].config().name] = {{"rows", rows},         {"hits", hits},
+                                              {"misses", misses},     {"prefetched", prefetched},
+                                              {"bytes_in", bytes_in}, {"bytes_out", bytes_out}};
   }
   for (const BadIds::Feature& feature : learner.bad_ids.features())
     if (feature.count > 0) counts.bad_ids.emplace_back(feature.name, feature.count);

@@ -40,23 +40,24 @@ RunOptions all_on_device(const RunOptions& options) {
   return placed;
 }
 
+// TableSet::share_over().
+bool can_leave_the_device(const Table& table, int ranks) {
+  return ranks == 1 || table.form == TableRanks::split || table.form == TableRanks::table;
+}
+
 }  // namespace
 
-RunOptions with_places(const RunOptions& options, const MemoryPlan& plan, std::int64_t room, int ranks) {
+RunOptions with_places(const RunOptions& options, const MemoryPlan& plan, std::int64_t room) {
   RunOptions placed = all_on_device(options);
   std::vector<const Table*> tables;   // with place = "auto"
   std::int64_t bytes = 0, least = 0;  // of those that have no place yet
   for (const Table& table : plan.tables) {
-    if (table.place != TablePlace::automatic) continue;
+    if (table.place != TablePlace::automatic || !can_leave_the_device(table, plan.ranks)) continue;
     tables.push_back(&table);
     bytes += table.bytes;
     least += least_cache(table);
   }
   if (plan.total() <= room) return placed;
-  if (ranks > 1) {  // whose GPUs have no caches yet
-    for (const Table* const table : tables) place(placed, *table, TablePlace::host);
-    return placed;
-  }
   std::sort(tables.begin(), tables.end(), [](const Table* a, const Table* b) {
     return std::pair(a->bytes, a->name) < std::pair(b->bytes, b->name);
   });
@@ -83,7 +84,7 @@ RunOptions with_places(const RunOptions& options, const PlannedDevice& device, i
                    std::any_of(sections.begin(), sections.end(),
                                [&](const auto& section) { return is_automatic(options, section.second); });
   if (!any || device.device.is_host() || device.memory_bytes == 0) return all_on_device(options);
-  return with_places(options, plan_memory(options, device.device), usable_bytes(device), ranks);
+  return with_places(options, plan_memory(options, device.device, ranks), usable_bytes(device));
 }
 
 }  // namespace hstu
