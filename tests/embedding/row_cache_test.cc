@@ -17,6 +17,17 @@ using namespace testing_embedding;
 using testing::AllOf;
 using testing::HasSubstr;
 
+// Has the rows of a step come. Gives those that had no line.
+std::size_t bring(RowCache& cache, std::span<const std::int64_t> slots) {
+  std::vector<std::int64_t> lines(slots.size()), missing;
+  RowCache::Found found;
+  cache.pin(slots, 0, lines.data(), found);
+  cache.count(found);
+  for (const std::int64_t place : found.missing) missing.push_back(slots[static_cast<std::size_t>(place)]);
+  cache.bring(missing);
+  return missing.size();
+}
+
 Ids next_ids(RandomStream& random, std::int64_t rows) {
   return some_ids(random, random.below(3) == 0 ? rows : rows / 20, 60);
 }
@@ -119,7 +130,7 @@ TEST(RowCache, LetsTheLeastUsedRowLeave) {
   rows.create_slots(range(0, 6), slots.data());
   cache.add(slots, RowCache::kBelow);
   const auto use = [&](const std::vector<std::int64_t>& some) {
-    cache.bring(cache.pin(some));
+    bring(cache, some);
     cache.end_step();
   };
   use({slots[0], slots[1], slots[2], slots[3]});
@@ -140,27 +151,34 @@ TEST(RowCache, PrefetchesNoMoreThanThereIsRoomFor) {
   std::vector<std::int64_t> slots(200);
   rows.create_slots(range(0, 200), slots.data());
   cache.add(slots, RowCache::kBelow);
-  cache.bring(cache.pin(std::span(slots).first(80)));
-  EXPECT_EQ(cache.prefetch(std::span(slots).subspan(60, 140)).moves.size(), 20u);
+  EXPECT_EQ(bring(cache, std::span(slots).first(80)), 80u);
+  RowCache::Found next;
+  cache.pin_next(std::span(slots).subspan(60, 140), 60, next);
+  cache.count(next);
+  ASSERT_EQ(next.missing.size(), 120u);
+  EXPECT_EQ(next.missing.front(), 80);
+  EXPECT_EQ(cache.bring_next(std::span(slots).subspan(80, 120)).moves.size(), 20u);
   for (std::size_t i = 0; i < 100; ++i) EXPECT_GE(cache.line_of(slots[i]), 0);
   cache.end_step();
-  EXPECT_EQ(cache.pin(std::span(slots).subspan(60, 40)).size(), 0u) << "they have come";
+  EXPECT_EQ(bring(cache, std::span(slots).subspan(60, 40)), 0u) << "they have come";
   EXPECT_EQ(cache.hits(), 40);
 }
 
 TEST(RowCacheThatGrows, HasRoomForTheLargestStep) {
-  const RowShape shape{.rows = 1000, .dim = 4, .state_width = 1, .key = 7, .bound = 1};
+  const RowShape shape{.rows = 100'000, .dim = 4, .state_width = 1, .key = 7, .bound = 1};
   HostRowStore expected(shape);
   PlacedRowStore store(shape, host_context(), {.lines = 8, .grows = true});
-  for (const std::int64_t n : {5, 100, 3, 101}) {
+  for (const std::int64_t n : {5, 2000, 3, 2001}) {
     const Ids ids = range(0, n);
     const std::vector<float> gradients = random_values(static_cast<std::size_t>(4 * n), 3);
     std::vector<float> rows[2];
     std::size_t at = 0;
     for (RowStore* of : std::vector<RowStore*>{&expected, &store}) {
-      Ids slots(ids.size());
-      of->create_slots(ids, slots.data());
-      of->use(slots);
+      Ids slots(ids.size()), lines(ids.size());
+      if (of == &store)
+        store.use(ids, true, slots.data(), lines.data());
+      else
+        of->create_slots(ids, slots.data());
       of->update(slots, gradients.data(), {}, 0.1);
       rows[at].resize(gradients.size());
       of->gather(ids, slots, rows[at++].data());
@@ -168,7 +186,7 @@ TEST(RowCacheThatGrows, HasRoomForTheLargestStep) {
     store.end_step();
     EXPECT_EQ(rows[0], rows[1]) << n;
   }
-  EXPECT_EQ(store.counts().lines, 100 + 100 / 8) << "the room of 100 rows does for 101";
+  EXPECT_EQ(store.counts().lines, 2000 + 2000 / 8) << "the room of 2000 rows does for 2001";
 }
 
 }  // namespace

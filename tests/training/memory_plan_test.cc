@@ -133,13 +133,14 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   below.place = TablePlace::host;
   EXPECT_EQ(memory(below, true), std::pair(std::int64_t{0}, on_host));
   const std::int64_t records = 16 * (32 + 48);  // a chunk of 16 records
+  const std::int64_t chunks = 2 * 8 * 48;       // of page-locked memory, 8 rows each
   EXPECT_EQ(memory(table, true), std::pair(records + 1024 * 16, std::int64_t{0}));
   TableConfig limited = table, cached = table;
   limited.limits.capacity = 12;
   const std::int64_t directory = 12 * 24 + 64 * 8;
   EXPECT_EQ(memory(limited, true), std::pair(records, directory));
   cached.cache_rows = 12;
-  EXPECT_EQ(memory(cached, true), std::pair(records, directory + 12 * (48 + 4) + 12 * (12 + 4)));
+  EXPECT_EQ(memory(cached, true), std::pair(records, directory + chunks + 12 * 4 + 12 * (12 + 4)));
   cached.place = TablePlace::disk;
   EXPECT_EQ(memory(cached, false).first, 12 * 36 + directory + 12 * 4 + 12 * (12 + 4));
   EXPECT_EQ(table_memory(cached, 1, 12, true).disk, 12 * 36);

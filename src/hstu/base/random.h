@@ -44,6 +44,13 @@ constexpr double to_unit_double(std::uint32_t high, std::uint32_t low) {
   return x ^ (x >> 31);
 }
 
+// A bijection of 32-bit values that mixes all bits (the last step of MurmurHash3).
+[[gnu::always_inline]] constexpr std::uint32_t mix32(std::uint32_t x) {
+  x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
+  x = (x ^ (x >> 13)) * 0xC2B2AE35u;
+  return x ^ (x >> 16);
+}
+
 // A key for one purpose ("dropout", a table's name, ...) under one seed.
 std::uint64_t derive_key(std::uint64_t seed, std::string_view purpose);
 

@@ -1,6 +1,7 @@
 #include "hstu/embedding/placed_row_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -10,10 +11,15 @@
 namespace hstu {
 namespace {
 
-// Page-locked memory is slow to get in small pieces.
-constexpr std::int64_t kPinnedChunk = std::int64_t{32} << 20;
-
 constexpr std::size_t kFileRows = 1 << 14;  // that are between the cache and a file at a time
+
+std::vector<std::int64_t> slots_at(std::span<const std::int64_t> places, const std::int64_t* slots) {
+  std::vector<std::int64_t> found(places.size());
+  parallel_blocks(std::ssize(places), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) found[i] = slots[places[i]];
+  });
+  return found;
+}
 
 }  // namespace
 
@@ -24,7 +30,7 @@ PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, Cach
       directory_(shape.rows),
       lines_(make_row_lines(shape, where)),
       below_(cache.lines > 0 && file == nullptr ? below_width(shape) : 0, transfer_memory(where.device()),
-             std::min(kPinnedChunk, shape.rows * below_width(shape) * std::int64_t{sizeof(float)})),
+             below_chunk_bytes(shape)),
       file_(std::move(file)),
       moved_(where.device()),
       blocks_(where.stream) {
@@ -55,48 +61,93 @@ void PlacedRowStore::grow_lines() {
   lines_->grow(room_);
 }
 
-void PlacedRowStore::use(std::span<const std::int64_t> slots) {
-  begin_use(slots);
-  choose_lines();
-  move_rows();
+// look(first, slots, found) for blocks of `ids`, whose slots it finds: an id is hashed, found and looked at
+// while what belongs to it is in the processor's cache.
+template <typename Look>
+RowCache::Found PlacedRowStore::look_up(std::span<const std::int64_t> ids, std::int64_t* slots,
+                                        const Look& look) const {
+  const auto n = std::ssize(ids);
+  std::vector<RowCache::Found> of_block(static_cast<std::size_t>((n + kLookupGrain - 1) / kLookupGrain));
+  parallel_blocks(n, kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+    directory_.find_some(ids.subspan(begin, end - begin), slots + begin);
+    look(begin, std::span<const std::int64_t>(slots + begin, slots + end),
+         of_block[static_cast<std::size_t>(begin / kLookupGrain)]);
+  });
+  return RowCache::Found::of(of_block);
 }
 
-void PlacedRowStore::begin_use(std::span<const std::int64_t> slots) {
-  if (directory_.follows_changes()) {
-    for_rows(slots.size(), width(), [&](std::size_t i) {
-      if (slots[i] >= 0) directory_.touch(directory_.row(slots[i]));
-    });
+void PlacedRowStore::use(std::span<const std::int64_t> ids, bool creates, std::int64_t* slots,
+                         std::int64_t* lines) {
+  std::atomic<bool> any_absent = false;
+  const RowCache::Found found = look_up(
+      ids, slots, [&](std::int64_t first, std::span<const std::int64_t> some, RowCache::Found& of_block) {
+        if (directory_.follows_changes()) touch(some);
+        if (cache_)
+          cache_->pin(some, first, lines + first, of_block);
+        else
+          std::copy(some.begin(), some.end(), lines + first);
+        for (std::size_t i = 0; creates && i < some.size(); ++i) {
+          if (some[i] != kAbsent) continue;
+          of_block.missing.push_back(first + static_cast<std::int64_t>(i));
+          any_absent = true;
+        }
+      });
+  if (cache_) cache_->count(found);
+  if (any_absent) create_absent(ids, found.missing, slots);
+  const std::vector<std::int64_t> missing = slots_at(found.missing, slots);
+  if (cache_) {
+    make_room(std::ssize(missing));
+    move(cache_->bring(missing));
   }
-  if (!cache_) return;
-  in_next_step_ = false;
-  coming_ = pin(slots);
+  parallel_blocks(std::ssize(missing), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      lines[found.missing[i]] = cache_ ? cache_->line_of(missing[i]) : missing[i];
+  });
 }
 
-std::vector<std::int64_t> PlacedRowStore::pin(std::span<const std::int64_t> slots) {
+void PlacedRowStore::touch(std::span<const std::int64_t> slots) {
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (i + kPrefetchDistance < slots.size() && slots[i + kPrefetchDistance] >= 0)
+      __builtin_prefetch(&directory_.row(slots[i + kPrefetchDistance]), 1);
+    if (slots[i] >= 0) directory_.touch(directory_.row(slots[i]));
+  }
+}
+
+// Of the ids at `places`, those that have no row get one.
+void PlacedRowStore::create_absent(std::span<const std::int64_t> ids, std::span<const std::int64_t> places,
+                                   std::int64_t* slots) {
+  std::vector<std::int64_t> absent, their_ids;
+  for (const std::int64_t place : places) {
+    if (slots[place] != kAbsent) continue;
+    absent.push_back(place);
+    their_ids.push_back(ids[static_cast<std::size_t>(place)]);
+  }
+  std::vector<std::int64_t> created(absent.size());
+  create_slots(their_ids, created.data());
+  for (std::size_t i = 0; i < absent.size(); ++i) slots[absent[i]] = created[i];
+}
+
+void PlacedRowStore::make_room(std::int64_t rows) {
   try {
-    return cache_->pin(slots);
+    cache_->check_room(rows);
   } catch (const CacheTooSmall& error) {
     if (!size_.grows) throw;
-    const std::int64_t lines = error.rows + error.rows / 8;
+    const std::int64_t lines = grown_lines(shape_, error.rows);
     cache_->grow(lines);
     lines_->grow(lines);
-    return cache_->pin(slots);
   }
 }
 
-void PlacedRowStore::begin_prefetch(std::span<const std::int64_t> ids) {
+void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {
   if (!cache_) return;
-  in_next_step_ = true;
-  coming_.resize(ids.size());
-  directory_.find_slots(ids, coming_.data());
-}
-
-void PlacedRowStore::choose_lines() {
-  if (cache_) moves_ = in_next_step_ ? cache_->prefetch(coming_) : cache_->bring(coming_);
-}
-
-void PlacedRowStore::move_rows() {
-  if (cache_) move(moves_);
+  std::vector<std::int64_t> slots(ids.size());
+  const RowCache::Found found =
+      look_up(ids, slots.data(),
+              [&](std::int64_t first, std::span<const std::int64_t> some, RowCache::Found& of_block) {
+                cache_->pin_next(some, first, of_block);
+              });
+  cache_->count(found);
+  move(cache_->bring_next(slots_at(found.missing, slots.data())));
 }
 
 void PlacedRowStore::end_step() {
@@ -108,40 +159,61 @@ void PlacedRowStore::settle() const {
   moved_.synchronize();
 }
 
-void PlacedRowStore::exchange(std::span<const RowCache::Move> moves) const {
-  if (moves.empty()) return;
+// `in` of the rows come, and `out` leave.
+void PlacedRowStore::exchange(std::span<const RowLines::Exchange> rows, std::int64_t in,
+                              std::int64_t out) const {
+  lines_->exchange(rows);
+  blocks_.in_use();
+  moved_.record(lines_->context().stream);
+  bytes_in_ += in * width() * std::int64_t{sizeof(float)};
+  bytes_out_ += out * width() * std::int64_t{sizeof(float)};
+}
+
+void PlacedRowStore::move_in_memory(std::span<const RowCache::Move> moves) const {
+  below_.grow(directory_.slots());
+  auto* const rows = blocks_.next<RowLines::Exchange>(std::ssize(moves));
+  const auto row_of = [&](std::int64_t slot) { return slot < 0 ? nullptr : below_.row(slot); };
+  std::atomic<std::int64_t> in = 0, out = 0;
+  parallel_blocks(std::ssize(moves), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t my_in = 0, my_out = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const RowCache::Move& move = moves[static_cast<std::size_t>(i)];
+      rows[i] = {move.line, row_of(move.out), row_of(move.in)};
+      my_in += move.in >= 0 ? 1 : 0;
+      my_out += move.out >= 0 ? 1 : 0;
+    }
+    in += my_in;
+    out += my_out;
+  });
+  exchange({rows, moves.size()}, in, out);
+}
+
+void PlacedRowStore::move_in_file(std::span<const RowCache::Move> moves) const {
   std::vector<std::int64_t> in, out;  // slots
   for (const RowCache::Move& move : moves) {
     if (move.in >= 0) in.push_back(move.in);
     if (move.out >= 0) out.push_back(move.out);
   }
-  // Rows from and to a file, in the order of `in` and `out`.
-  std::vector<float> coming(file_ ? in.size() * static_cast<std::size_t>(width()) : 0);
-  std::vector<float> leaving(file_ ? out.size() * static_cast<std::size_t>(width()) : 0);
-  if (file_) file_->read(in, coming.data());
+  std::vector<float> coming(in.size() * static_cast<std::size_t>(width()));
+  std::vector<float> leaving(out.size() * static_cast<std::size_t>(width()));
+  file_->read(in, coming.data());
   float *next_in = coming.data(), *next_out = leaving.data();
-  const auto place_of = [&](std::int64_t slot, float*& next) -> float* {
-    if (slot < 0) return nullptr;
-    return file_ ? std::exchange(next, next + width()) : below_.row(slot);
+  const auto next_row = [&](std::int64_t slot, float*& next) {
+    return slot < 0 ? nullptr : std::exchange(next, next + width());
   };
   std::vector<RowLines::Exchange> rows;
   rows.reserve(moves.size());
   for (const RowCache::Move& move : moves)
-    rows.push_back({move.line, place_of(move.out, next_out), place_of(move.in, next_in)});
-  lines_->exchange(rows);
-  moved_.record(lines_->context().stream);
-  if (file_) file_->write(out, leaving.data());
-  const std::int64_t row_bytes = width() * std::int64_t{sizeof(float)};
-  bytes_in_ += std::ssize(in) * row_bytes;
-  bytes_out_ += std::ssize(out) * row_bytes;
+    rows.push_back({move.line, next_row(move.out, next_out), next_row(move.in, next_in)});
+  exchange(rows, std::ssize(in), std::ssize(out));
+  file_->write(out, leaving.data());
 }
 
 void PlacedRowStore::move(const RowCache::Moves& moves) const {
-  below_.grow(directory_.slots());
   const std::span<const RowCache::Move> all = moves.moves;
-  const std::size_t block = file_ ? kFileRows : all.size();
-  for (std::size_t first = 0; first < all.size(); first += block)
-    exchange(all.subspan(first, std::min(block, all.size() - first)));
+  if (!file_ && !all.empty()) move_in_memory(all);
+  for (std::size_t first = 0; file_ && first < all.size(); first += kFileRows)
+    move_in_file(all.subspan(first, std::min(kFileRows, all.size() - first)));
   if (moves.begin.empty()) return;
   std::vector<std::int64_t> lines, ids;
   for (const RowCache::Begin& begin : moves.begin) {

@@ -4,6 +4,7 @@
 // are read and updated on the device alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,12 +28,21 @@ struct CacheCounts {
   std::int64_t bytes_in = 0, bytes_out = 0;  // rows and state, to and from the device
 };
 
+// Rows below a cache are in page-locked memory, which is slow to get in small pieces.
+constexpr std::int64_t below_chunk_bytes(const RowShape& shape) {
+  constexpr std::int64_t kMost = std::int64_t{32} << 20;
+  return std::min(kMost, shape.rows * below_width(shape) * std::int64_t{sizeof(float)});
+}
+
 // Host memory for `rows` rows, at most: the directory and, behind a cache of `cache_rows` (0: none), the
 // rows.
 constexpr std::int64_t placed_host_bytes(const RowShape& shape, std::int64_t rows, std::int64_t cache_rows) {
   const std::int64_t directory = RowDirectory::most_bytes(rows);
   if (cache_rows == 0) return directory;
-  return directory + rows * below_width(shape) * std::int64_t{sizeof(float)} +
+  const std::int64_t width = below_width(shape);
+  const int shift = RowStorage::chunk_shift(width, below_chunk_bytes(shape));
+  const std::int64_t chunks = (rows + (std::int64_t{1} << shift) - 1) >> shift;
+  return directory + ((chunks * width * std::int64_t{sizeof(float)}) << shift) +
          RowCache::most_bytes(rows, cache_rows);
 }
 
@@ -41,6 +51,11 @@ struct CacheSize {
   std::int64_t lines = 0;  // rows; 0: no cache, every row is on the device
   bool grows = false;
 };
+// The lines of a cache that grows, when a step has had `step_rows` rows.
+constexpr std::int64_t grown_lines(const RowShape& shape, std::int64_t step_rows) {
+  constexpr std::int64_t kLeast = 1024;
+  return std::min(std::max(step_rows + step_rows / 8, kLeast), shape.rows);
+}
 
 class PlacedRowStore final : public RowStore {
  public:
@@ -55,16 +70,12 @@ class PlacedRowStore final : public RowStore {
     directory_.find_slots(ids, slots);
   }
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
-  // They are changed, from then on.
-  void use(std::span<const std::int64_t> slots) override;
-  // use() in three parts, of which choose_lines() may run for several stores at the same time. Nothing else
-  // may be called in between.
-  void begin_use(std::span<const std::int64_t> slots);
-  void choose_lines();
-  void move_rows();
-  // In place of begin_use(): rows of `ids` that exist come into the cache, where there is room, while the
-  // device computes.
-  void begin_prefetch(std::span<const std::int64_t> ids);
+  // slots (n) of `ids` (n, each once), whose rows this step reads and updates, and their lines (n), or
+  // kAbsent and kNull. With `creates`, missing rows are created. They are changed, from then on. Throws
+  // CacheTooSmall if the rows of the step do not fit a cache.
+  void use(std::span<const std::int64_t> ids, bool creates, std::int64_t* slots, std::int64_t* lines);
+  // Rows of `ids` that exist come into the cache, where there is room, while the device computes.
+  void prefetch(std::span<const std::int64_t> ids);
   // Slots that are updated have been used in this step.
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
               float* out) const override;
@@ -94,9 +105,16 @@ class PlacedRowStore final : public RowStore {
 
  private:
   void grow_lines();
-  std::vector<std::int64_t> pin(std::span<const std::int64_t> slots);
+  template <typename Look>
+  RowCache::Found look_up(std::span<const std::int64_t> ids, std::int64_t* slots, const Look& look) const;
+  void touch(std::span<const std::int64_t> slots);
+  void create_absent(std::span<const std::int64_t> ids, std::span<const std::int64_t> places,
+                     std::int64_t* slots);
+  void make_room(std::int64_t rows);
   void move(const RowCache::Moves& moves) const;
-  void exchange(std::span<const RowCache::Move> moves) const;
+  void move_in_memory(std::span<const RowCache::Move> moves) const;
+  void move_in_file(std::span<const RowCache::Move> moves) const;
+  void exchange(std::span<const RowLines::Exchange> rows, std::int64_t in, std::int64_t out) const;
   // use(i, row) for each of `slots`, whose rows are below; by all threads.
   template <typename Use>
   void for_rows_below(std::span<const std::int64_t> slots, const Use& use) const;
@@ -113,9 +131,6 @@ class PlacedRowStore final : public RowStore {
   mutable std::optional<RowCache> cache_;
   mutable RowStorage below_;  // of a cache: all rows with their state, by slot; or they are in the file
   std::unique_ptr<RowFile> file_;
-  std::vector<std::int64_t> coming_;  // slots, between the parts of use()
-  bool in_next_step_ = false;
-  RowCache::Moves moves_;
   mutable Event moved_;  // the last rows have arrived there
   mutable TransferBlocks blocks_;
   mutable std::int64_t bytes_in_ = 0, bytes_out_ = 0;

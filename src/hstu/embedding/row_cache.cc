@@ -1,6 +1,7 @@
 #include "hstu/embedding/row_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <limits>
 
@@ -11,9 +12,9 @@ namespace hstu {
 namespace {
 
 constexpr std::uint8_t kMostUses = 255;
-constexpr std::int64_t kCandidates = 4;      // lines of which one leaves
 constexpr std::int64_t kUsesToHalving = 10;  // of a line, on average
-constexpr std::int64_t kLinesAhead = 16;  // of the hand, whose rows are prefetched into the processor's cache
+
+constexpr std::int64_t kGroupGrain = 64;  // groups of a block of work of one thread
 
 }  // namespace
 
@@ -26,13 +27,19 @@ void RowCache::grow(std::int64_t lines) {
   require(lines > before && lines < std::numeric_limits<std::int32_t>::max(),
           "expected {} to 2^31 - 2 lines, found {}", before + 1, lines);
   lines_.resize(static_cast<std::size_t>(lines));
+  slot_of_.resize(static_cast<std::size_t>(lines), -1);
   for (std::int64_t line = lines - 1; line >= before; --line)
     free_.push_back(static_cast<std::int32_t>(line));
 }
 
 std::int64_t RowCache::bytes() const {
   return static_cast<std::int64_t>(lines_.capacity() * sizeof(Line) +
-                                   (line_of_.capacity() + free_.capacity()) * sizeof(std::int32_t));
+                                   (slot_of_.capacity() + line_of_.capacity() + free_.capacity()) *
+                                       sizeof(std::int32_t));
+}
+
+std::int64_t RowCache::groups() const {
+  return (lines() + kGroup - 1) / kGroup;
 }
 
 void RowCache::add(std::span<const std::int64_t> slots, std::int32_t where) {
@@ -44,52 +51,24 @@ void RowCache::add(std::span<const std::int64_t> slots, std::int32_t where) {
       Line& old = lines_[static_cast<std::size_t>(line)];
       if (is_pinned(old)) --pinned_;
       old = {};
+      slot_of_[static_cast<std::size_t>(line)] = -1;
       free_.push_back(line);
     }
     line = where;
   }
 }
 
-std::int32_t RowCache::take_line(Moves& moves) {
-  if (!free_.empty()) {
-    const std::int32_t line = free_.back();
-    free_.pop_back();
-    return line;
+RowCache::Found RowCache::Found::of(std::span<const Found> parts) {
+  Found all;
+  std::size_t missing = 0;
+  for (const Found& part : parts) missing += part.missing.size();
+  all.missing.reserve(missing);
+  for (const Found& part : parts) {
+    all.missing.insert(all.missing.end(), part.missing.begin(), part.missing.end());
+    all.hits += part.hits;
+    all.pinned += part.pinned;
   }
-  std::int64_t candidates = std::min(kCandidates, lines() - pinned_);
-  if (candidates == 0) return -1;
-  std::int64_t found = -1;
-  for (; candidates > 0; hand_ = hand_ + 1 == lines() ? 0 : hand_ + 1) {
-    if (hand_ + kLinesAhead < lines()) {
-      const std::int32_t ahead = lines_[static_cast<std::size_t>(hand_ + kLinesAhead)].slot;
-      __builtin_prefetch(&line_of_[static_cast<std::size_t>(ahead)], 1);
-      __builtin_prefetch(&rows_.row(ahead));
-    }
-    const Line& line = lines_[static_cast<std::size_t>(hand_)];
-    if (is_pinned(line)) continue;
-    --candidates;
-    if (found < 0 || line.uses < lines_[static_cast<std::size_t>(found)].uses) found = hand_;
-  }
-  const Line& line = lines_[static_cast<std::size_t>(found)];
-  // A row that was removed goes nowhere.
-  const bool lives = rows_.row(line.slot).id != HostRow::kNoId;
-  if (line.changed && lives) moves.moves.push_back({found, line.slot, -1});
-  line_of_[static_cast<std::size_t>(line.slot)] = kBelow;
-  return static_cast<std::int32_t>(found);
-}
-
-// From the memory below to a line of take_line().
-void RowCache::come(std::int64_t slot, std::int32_t line, Moves& moves) {
-  if (moves.moves.empty() || moves.moves.back().line != line) moves.moves.push_back({line, -1, -1});
-  moves.moves.back().in = slot;
-}
-
-// A row that a step uses will change.
-void RowCache::place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool used) {
-  lines_[static_cast<std::size_t>(line)] = {static_cast<std::int32_t>(slot), pin, used,
-                                            static_cast<std::uint8_t>(used ? 1 : 0)};
-  line_of_[static_cast<std::size_t>(slot)] = line;
-  ++pinned_;
+  return all;
 }
 
 // Into the processor's cache: what will be read of slots after `i`.
@@ -105,84 +84,150 @@ void RowCache::read_ahead(std::span<const std::int64_t> slots, std::int64_t i) c
   }
 }
 
-std::vector<std::int64_t> RowCache::pin(std::span<const std::int64_t> slots) {
+void RowCache::pin(std::span<const std::int64_t> slots, std::int64_t first, std::int64_t* lines,
+                   Found& found) {
   const std::uint32_t pin = 2 * step_ + 1;
-  const auto n = std::ssize(slots);
-  std::vector<std::vector<std::int64_t>> missing_of(static_cast<std::size_t>(n / kLookupGrain + 1));
-  std::atomic<std::int64_t> hits = 0, pinned = 0;
-  parallel_blocks(n, kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<std::int64_t>& mine = missing_of[static_cast<std::size_t>(begin / kLookupGrain)];
-    std::int64_t my_hits = 0, my_pinned = 0;
-    for (std::int64_t i = begin; i < end; ++i) {
-      read_ahead(slots.first(static_cast<std::size_t>(end)), i);
-      if (slots[i] < 0) continue;
-      const std::int32_t at = line_of(slots[i]);
-      if (at < 0) {
-        mine.push_back(slots[i]);
-        continue;
-      }
-      Line& line = lines_[static_cast<std::size_t>(at)];
-      if (line.pin != pin) {
-        ++my_hits;
-        if (line.uses < kMostUses) ++line.uses;
-      }
-      if (!is_pinned(line)) ++my_pinned;
-      line.pin = pin;
-      line.changed = true;
+  for (std::int64_t i = 0; i < std::ssize(slots); ++i) {
+    read_ahead(slots, i);
+    const std::int64_t slot = slots[static_cast<std::size_t>(i)];
+    lines[i] = slot < 0 ? slot : line_of(slot);
+    if (slot < 0) continue;
+    if (lines[i] < 0) {
+      found.missing.push_back(first + i);
+      continue;
     }
-    hits += my_hits;
-    pinned += my_pinned;
-  });
-  hits_ += hits;
-  pinned_ += pinned;
-  std::vector<std::int64_t> missing;
-  for (const std::vector<std::int64_t>& some : missing_of)
-    missing.insert(missing.end(), some.begin(), some.end());
-  if (pinned_ + std::ssize(missing) > lines()) throw CacheTooSmall(pinned_ + std::ssize(missing), lines());
-  uses_ += n;
-  return missing;
-}
-
-RowCache::Moves RowCache::bring(std::span<const std::int64_t> missing) {
-  Moves moves;
-  for (const std::int64_t slot : missing) {
-    const bool is_below = line_of(slot) == kBelow;
-    const std::int32_t line = take_line(moves);
-    if (is_below)
-      come(slot, line, moves);
-    else
-      moves.begin.push_back({line, slot});
-    misses_ += is_below ? 1 : 0;
-    place(slot, line, 2 * step_ + 1, true);
+    Line& line = lines_[static_cast<std::size_t>(lines[i])];
+    if (line.pin != pin) {
+      ++found.hits;
+      if (line.uses < kMostUses) ++line.uses;
+    }
+    if (!is_pinned(line)) ++found.pinned;
+    line.pin = pin;
+    line.changed = true;
   }
-  return moves;
 }
 
-RowCache::Moves RowCache::prefetch(std::span<const std::int64_t> slots) {
-  Moves moves;
-  const std::uint32_t pin = 2 * (step_ + 1);
-  std::vector<std::int64_t> missing;
+// A row of this step stays pinned as such; another one must not leave for those that come.
+void RowCache::pin_next(std::span<const std::int64_t> slots, std::int64_t first, Found& found) {
   for (std::int64_t i = 0; i < std::ssize(slots); ++i) {
     read_ahead(slots, i);
     const std::int64_t slot = slots[static_cast<std::size_t>(i)];
     if (slot < 0) continue;
     const std::int32_t at = line_of(slot);
-    if (at == kBelow) missing.push_back(slot);
+    if (at == kBelow) found.missing.push_back(first + i);
     if (at < 0) continue;
-    // A row of this step stays pinned as such; another one must not leave for those that come.
     Line& line = lines_[static_cast<std::size_t>(at)];
     if (is_pinned(line)) continue;
-    line.pin = pin;
-    ++pinned_;
+    line.pin = 2 * (step_ + 1);
+    ++found.pinned;
   }
-  for (const std::int64_t slot : missing) {
-    const std::int32_t line = take_line(moves);
-    if (line < 0) break;
-    come(slot, line, moves);
-    place(slot, line, pin, false);
-    ++prefetched_;
+}
+
+void RowCache::count(const Found& found) {
+  hits_ += found.hits;
+  uses_ += found.hits;
+  pinned_ += found.pinned;
+}
+
+void RowCache::check_room(std::int64_t rows) const {
+  if (pinned_ + rows > lines()) throw CacheTooSmall(pinned_ + rows, lines());
+}
+
+// Of each group, the least used `most` of the lines that are not pinned.
+void RowCache::take_of_groups(std::int64_t first, std::int64_t last, std::int64_t most, std::uint32_t pin,
+                              std::vector<Taken>& taken) {
+  const std::size_t before = taken.size();
+  for (std::int64_t g = first; g < last; ++g) {
+    const std::int64_t begin = (g % groups()) * kGroup, end = std::min(begin + kGroup, lines());
+    std::array<std::int64_t, kGroup> others;  // uses, then the place in the group
+    std::int64_t n = 0;
+    for (std::int64_t at = begin; at < end; ++at) {
+      const Line& line = lines_[static_cast<std::size_t>(at)];
+      if (!is_pinned(line)) others[static_cast<std::size_t>(n++)] = line.uses * kGroup + (at - begin);
+    }
+    const std::int64_t leaving = std::min(n, most);
+    std::partial_sort(others.begin(), others.begin() + leaving, others.begin() + n);
+    for (std::int64_t i = 0; i < leaving; ++i) {
+      const std::int64_t at = begin + others[static_cast<std::size_t>(i)] % kGroup;
+      lines_[static_cast<std::size_t>(at)].pin = pin;
+      const std::int32_t slot = slot_of_[static_cast<std::size_t>(at)];
+      __builtin_prefetch(&line_of_[static_cast<std::size_t>(slot)], 1);
+      taken.push_back({static_cast<std::int32_t>(at), slot});
+    }
   }
-  return moves;
+  for (Taken& one : std::span(taken).subspan(before)) {
+    line_of_[static_cast<std::size_t>(one.out)] = kBelow;
+    // A row that was removed goes nowhere.
+    if (!lines_[static_cast<std::size_t>(one.line)].changed || !rows_.lives(one.out)) one.out = -1;
+  }
+}
+
+// `n`, or fewer if all others are pinned.
+void RowCache::take_lines(std::int64_t n, std::uint32_t pin) {
+  taken_.clear();
+  n = std::min(n, lines() - pinned_);
+  taken_.reserve(static_cast<std::size_t>(n));
+  for (; std::ssize(taken_) < n && !free_.empty(); free_.pop_back()) {
+    taken_.push_back({free_.back(), -1});
+    lines_[static_cast<std::size_t>(free_.back())].pin = pin;
+  }
+  while (std::ssize(taken_) < n) {
+    const std::int64_t missing = n - std::ssize(taken_);
+    if (missing < kLookupGrain) {
+      take_of_groups(hand_, hand_ + 1, 1, pin, taken_);
+      hand_ = (hand_ + 1) % groups();
+      continue;
+    }
+    // As many lines of each group as give no line too many: threads can share the groups.
+    const std::int64_t visited = std::min(missing, groups()), most = missing / visited;
+    std::vector<std::vector<Taken>> of_block(
+        static_cast<std::size_t>((visited + kGroupGrain - 1) / kGroupGrain));
+    parallel_blocks(visited, kGroupGrain, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<Taken>& mine = of_block[static_cast<std::size_t>(begin / kGroupGrain)];
+      mine.reserve(static_cast<std::size_t>((end - begin) * most));
+      take_of_groups(hand_ + begin, hand_ + end, most, pin, mine);
+    });
+    for (const std::vector<Taken>& some : of_block) taken_.insert(taken_.end(), some.begin(), some.end());
+    hand_ = (hand_ + visited) % groups();
+  }
+  pinned_ += n;
+}
+
+// A row that a step uses will change.
+void RowCache::place(std::span<const std::int64_t> slots, std::uint32_t pin, bool used) {
+  take_lines(std::ssize(slots), pin);
+  moves_.moves.resize(taken_.size());
+  moves_.begin.clear();
+  std::atomic<bool> any_begins = false;
+  parallel_blocks(std::ssize(taken_), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      const auto [line, out] = taken_[i];
+      std::int32_t& at = line_of_[static_cast<std::size_t>(slots[i])];
+      moves_.moves[i] = {line, out, at == kBelow ? slots[i] : -1};
+      if (at != kBelow) any_begins = true;
+      lines_[static_cast<std::size_t>(line)] = {pin, used, static_cast<std::uint8_t>(used ? 1 : 0)};
+      slot_of_[static_cast<std::size_t>(line)] = static_cast<std::int32_t>(slots[i]);
+      at = line;
+    }
+  });
+  if (!any_begins) return;
+  for (std::size_t i = 0; i < taken_.size(); ++i)
+    if (moves_.moves[i].in < 0) moves_.begin.push_back({moves_.moves[i].line, slots[i]});
+  std::erase_if(moves_.moves, [](const Move& move) { return move.out < 0 && move.in < 0; });
+}
+
+const RowCache::Moves& RowCache::bring(std::span<const std::int64_t> slots) {
+  check_room(std::ssize(slots));
+  place(slots, 2 * step_ + 1, true);
+  uses_ += std::ssize(slots);
+  misses_ += std::ssize(slots) - std::ssize(moves_.begin);
+  return moves_;
+}
+
+const RowCache::Moves& RowCache::bring_next(std::span<const std::int64_t> slots) {
+  place(slots, 2 * (step_ + 1), false);
+  prefetched_ += std::ssize(moves_.moves);
+  return moves_;
 }
 
 void RowCache::end_step() {
@@ -201,8 +246,7 @@ RowCache::Moves RowCache::flush() {
     Line& line = lines_[at];
     if (!line.changed) continue;
     line.changed = line.pin == 2 * step_ + 1;  // those of a step that has not ended change again
-    if (rows_.row(line.slot).id != HostRow::kNoId)
-      moves.moves.push_back({static_cast<std::int64_t>(at), line.slot, -1});
+    if (rows_.lives(slot_of_[at])) moves.moves.push_back({static_cast<std::int64_t>(at), slot_of_[at], -1});
   }
   return moves;
 }

@@ -1,13 +1,15 @@
 // RowCache: which rows of a table are in a cache of a fixed number of lines, and which leave it for others.
 // It moves nothing itself: it says what is to be moved. Rows that a step has looked up stay until it ends,
-// and those prefetched for the next step stay until it begins. Of four others in turn, the least used leaves;
-// counts of uses are halved from time to time, so that the rows of the past leave too.
+// and those prefetched for the next step stay until it begins. Lines are in groups of 16: of the others in
+// each group in turn, the least used leaves; counts of uses are halved from time to time, so that the rows of
+// the past leave too.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "hstu/base/huge_pages.h"
 #include "hstu/embedding/row_directory.h"
 
 namespace hstu {
@@ -27,7 +29,7 @@ class RowCache {
   std::int64_t bytes() const;
   static constexpr std::int64_t most_bytes(std::int64_t rows, std::int64_t lines) {
     return rows * std::int64_t{sizeof(std::int32_t)} +
-           lines * std::int64_t{sizeof(Line) + sizeof(std::int32_t)};
+           lines * std::int64_t{sizeof(Line) + 2 * sizeof(std::int32_t)};
   }
   // The line of the row at `slot`, kBelow or kNowhere.
   std::int32_t line_of(std::int64_t slot) const { return line_of_[static_cast<std::size_t>(slot)]; }
@@ -46,13 +48,27 @@ class RowCache {
     std::vector<Move> moves;   // each line once
     std::vector<Begin> begin;  // after them: rows that were nowhere
   };
-  // The rows at `slots` (n, each once; negative ones are ignored) will change in this step. Returns those
-  // that have no line, in the order of `slots`. Throws CacheTooSmall if the rows of the step do not fit.
-  std::vector<std::int64_t> pin(std::span<const std::int64_t> slots);
-  // Gives lines to the rows that pin() returned.
-  Moves bring(std::span<const std::int64_t> missing);
-  // Gives lines to rows that are below, as far as there is room beside the rows of this step.
-  Moves prefetch(std::span<const std::int64_t> slots);
+
+  // What looking at some rows has found.
+  struct Found {
+    std::vector<std::int64_t> missing;  // places of rows without a line
+    std::int64_t hits = 0, pinned = 0;
+    // Of all of `parts`, in their order.
+    static Found of(std::span<const Found> parts);
+  };
+  // The rows at `slots` (n, each once; negative ones are ignored) will change in this step. lines (n): those
+  // of the rows, and negative slots. The places of `found` count from `first`. Threads may pin other rows at
+  // the same time; found() ends it, when all rows of the lookup have been looked at.
+  void pin(std::span<const std::int64_t> slots, std::int64_t first, std::int64_t* lines, Found& found);
+  // The same of rows that the next step will use, as far as it is known. Those without a line are below.
+  void pin_next(std::span<const std::int64_t> slots, std::int64_t first, Found& found);
+  void count(const Found& found);
+  // Throws CacheTooSmall if there is no room for so many rows more in this step.
+  void check_room(std::int64_t rows) const;
+  // Gives lines to rows of this step that have none. The result is valid until the next call.
+  const Moves& bring(std::span<const std::int64_t> slots);
+  // Gives lines to rows of the next step that are below, to the first of them that there is room for.
+  const Moves& bring_next(std::span<const std::int64_t> slots);
   void end_step();
   // All rows whose lines have changed since they came: out. They keep their lines.
   Moves flush();
@@ -65,26 +81,34 @@ class RowCache {
 
  private:
   struct Line {
-    std::int32_t slot = -1;  // -1: free
-    std::uint32_t pin = 0;   // 2 s + 1: looked up in step s; 2 s: prefetched for step s
-    bool changed = false;    // the row differs from that in the memory below
-    std::uint8_t uses = 0;   // steps that have looked it up, while it was here
+    std::uint32_t pin = 0;  // 2 s + 1: looked up in step s; 2 s: prefetched for step s
+    bool changed = false;   // the row differs from that in the memory below
+    std::uint8_t uses = 0;  // steps that have looked it up, while it was here
   };
+  // A line for another row, and the slot of the row that goes below; -1: none.
+  struct Taken {
+    std::int32_t line, out;
+  };
+  static constexpr std::int64_t kGroup = 16;  // lines: 128 bytes
+  std::int64_t groups() const;
   bool is_pinned(const Line& line) const { return line.pin > 2 * step_; }
   void read_ahead(std::span<const std::int64_t> slots, std::int64_t i) const;
-  // A line for another row, or -1: all are pinned.
-  std::int32_t take_line(Moves& moves);
-  void come(std::int64_t slot, std::int32_t line, Moves& moves);
-  void place(std::int64_t slot, std::int32_t line, std::uint32_t pin, bool used);
+  void take_lines(std::int64_t n, std::uint32_t pin);
+  void take_of_groups(std::int64_t first, std::int64_t last, std::int64_t most, std::uint32_t pin,
+                      std::vector<Taken>& taken);
+  void place(std::span<const std::int64_t> slots, std::uint32_t pin, bool used);
 
   const RowDirectory& rows_;
-  std::vector<Line> lines_;
-  std::vector<std::int32_t> line_of_;  // by slot
+  HugePageVector<Line> lines_;
+  std::vector<std::int32_t> slot_of_;     // by line; -1: free
+  HugePageVector<std::int32_t> line_of_;  // by slot
   std::vector<std::int32_t> free_;
-  std::int64_t hand_ = 0;  // the next line that may have to leave
+  std::int64_t hand_ = 0;  // the group whose line may have to leave next
   std::int64_t uses_ = 0;  // of all lines, since the counts were halved
   std::uint32_t step_ = 1;
-  std::int64_t pinned_ = 0;  // lines
+  std::int64_t pinned_ = 0;   // lines
+  std::vector<Taken> taken_;  // of the last bring(), kept for its memory, as moves_
+  Moves moves_;
   std::int64_t hits_ = 0, misses_ = 0, prefetched_ = 0;
 };
 

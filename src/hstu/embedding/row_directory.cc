@@ -6,33 +6,29 @@
 #include "hstu/base/threads.h"
 
 namespace hstu {
-namespace {
-
-std::uint64_t hash_of(std::int64_t id) {
-  return mix64(static_cast<std::uint64_t>(id));
-}
-
-}  // namespace
 
 std::int64_t RowDirectory::bytes() const {
   return heads_.bytes() + index_.bytes() +
          static_cast<std::int64_t>(free_.capacity() * sizeof(std::uint32_t));
 }
 
-void RowDirectory::find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const {
+void RowDirectory::find_some(std::span<const std::int64_t> ids, std::int64_t* slots) const {
   static_assert(SlotIndex::kAbsent == RowStore::kAbsent);
-  parallel_blocks(static_cast<std::int64_t>(ids.size()), kLookupGrain,
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t i = begin; i < end; ++i) {
-                      if (i + 2 * kPrefetchDistance < end)
-                        index_.prefetch(hash_of(ids[i + 2 * kPrefetchDistance]));
-                      if (i + kPrefetchDistance < end) {
-                        const std::int64_t likely = index_.likely(hash_of(ids[i + kPrefetchDistance]));
-                        if (likely >= 0) __builtin_prefetch(&heads_[likely]);
-                      }
-                      slots[i] = find(ids[i]);
-                    }
-                  });
+  const auto n = std::ssize(ids);
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (i + 2 * kPrefetchDistance < n) index_.prefetch(tag_of(ids[i + 2 * kPrefetchDistance]));
+    if (!tags_are_ids_ && i + kPrefetchDistance < n) {
+      const std::int64_t likely = index_.likely(tag_of(ids[i + kPrefetchDistance]));
+      if (likely >= 0) __builtin_prefetch(&heads_[likely]);
+    }
+    slots[i] = find(ids[i]);
+  }
+}
+
+void RowDirectory::find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const {
+  parallel_blocks(std::ssize(ids), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+    find_some(ids.subspan(begin, end - begin), slots + begin);
+  });
 }
 
 std::vector<std::int64_t> RowDirectory::create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) {
@@ -49,7 +45,7 @@ std::vector<std::int64_t> RowDirectory::create_slots(std::span<const std::int64_
       slots[i] = free_.back();
       free_.pop_back();
     }
-    index_.insert(hash_of(ids[i]), slots[i]);
+    index_.insert(tag_of(ids[i]), slots[i]);
     heads_[slots[i]] = {.id = ids[i], .updated = updates_};
     created.push_back(slots[i]);
   }
@@ -60,13 +56,14 @@ std::vector<std::int64_t> RowDirectory::create_slots(std::span<const std::int64_
 void RowDirectory::remove(std::span<const Place> rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i + kPrefetchDistance < rows.size()) {
-      index_.prefetch(hash_of(rows[i + kPrefetchDistance].id));
+      index_.prefetch(tag_of(rows[i + kPrefetchDistance].id));
       __builtin_prefetch(&heads_[rows[i + kPrefetchDistance].slot], 1);
     }
-    index_.erase(hash_of(rows[i].id), rows[i].slot);
+    index_.erase(tag_of(rows[i].id), rows[i].slot);
     heads_[rows[i].slot] = {};
     free_.push_back(static_cast<std::uint32_t>(rows[i].slot));
   }
+  removes_ |= !rows.empty();
 }
 
 std::vector<std::int64_t> RowDirectory::take_created() {

@@ -32,7 +32,7 @@ class RowDirectory {
   using Place = RowStore::Place;
 
   // Ids are 0 .. ids - 1.
-  explicit RowDirectory(std::int64_t ids) : ids_(ids) {}
+  explicit RowDirectory(std::int64_t ids) : ids_(ids), tags_are_ids_(ids <= std::int64_t{1} << 32) {}
 
   std::int64_t rows() const { return slots_ - static_cast<std::int64_t>(free_.size()); }
   std::int64_t bytes() const;
@@ -44,10 +44,11 @@ class RowDirectory {
   // The slot of `id`, RowStore::kAbsent or RowStore::kNull.
   std::int64_t find(std::int64_t id) const {
     if (id < 0 || id >= ids_) return RowStore::kNull;
-    return index_.find(mix64(static_cast<std::uint64_t>(id)),
-                       [&](std::uint32_t slot) { return heads_[slot].id == id; });
+    return index_.find(tag_of(id),
+                       [&](std::uint32_t slot) { return tags_are_ids_ || heads_[slot].id == id; });
   }
-  // slots (n) of `ids` (n).
+  // slots (n) of `ids` (n), by the calling thread or by all.
+  void find_some(std::span<const std::int64_t> ids, std::int64_t* slots) const;
   void find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const;
   // The same; missing rows are added. Gives the slots of those, whose contents are the caller's to begin.
   std::vector<std::int64_t> create_slots(std::span<const std::int64_t> ids, std::int64_t* slots);
@@ -56,6 +57,8 @@ class RowDirectory {
 
   // Slots are 0 .. slots() - 1; a free one has kNoId.
   std::int64_t slots() const { return slots_; }
+  // Whether a row of the slot has not been removed. Reads the row only if any was.
+  bool lives(std::int64_t slot) const { return !removes_ || heads_[slot].id != HostRow::kNoId; }
   HostRow& row(std::int64_t slot) { return heads_[slot]; }
   const HostRow& row(std::int64_t slot) const { return heads_[slot]; }
   // The slots of the rows that create_slots() added since the last call, which begins the record of them.
@@ -78,7 +81,14 @@ class RowDirectory {
   void touch(HostRow& row) const { row.updated = updates_; }
 
  private:
+  // 32 bits of a hash; ids of 32 bits have a bijection, so that the index alone tells them apart.
+  std::uint32_t tag_of(std::int64_t id) const {
+    return tags_are_ids_ ? mix32(static_cast<std::uint32_t>(id))
+                         : static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(id)) >> 32);
+  }
+
   std::int64_t ids_;
+  bool tags_are_ids_, removes_ = false;
   SlotIndex index_;
   Segments<HostRow> heads_;
   std::int64_t slots_ = 0;

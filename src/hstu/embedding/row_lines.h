@@ -28,7 +28,7 @@ class RowLines {
   virtual void read(std::span<const std::int64_t> lines, float* rows) const = 0;
   // For each line, once: its row goes to `out`, then that at `in` comes; null: none. Rows in host memory have
   // below_width() floats each, are in transfer_memory() and aligned to 16 bytes; the device reads and writes
-  // them itself.
+  // them itself. The list is in transfer_memory() too.
   struct Exchange {
     std::int64_t line;
     float* out;

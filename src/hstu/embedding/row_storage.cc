@@ -14,10 +14,8 @@ constexpr std::int64_t kAlignment = 64;
 }  // namespace
 
 RowStorage::RowStorage(std::int64_t width, std::pmr::memory_resource* memory, std::int64_t chunk_bytes)
-    : width_(width), memory_(memory) {
+    : width_(width), memory_(memory), shift_(chunk_shift(width, chunk_bytes)) {
   require(width >= 0, "expected a width >= 0, found {}", width);
-  const std::int64_t row_bytes = width * static_cast<std::int64_t>(sizeof(float));
-  while (row_bytes > 0 && (row_bytes << (shift_ + 1)) <= chunk_bytes) ++shift_;
   mask_ = (std::int64_t{1} << shift_) - 1;
 }
 

@@ -27,6 +27,13 @@ void for_rows(std::size_t n, std::int64_t width, const Body& body) {
 
 class RowStorage {
  public:
+  // A chunk has 2^shift rows of `width` floats, in at most `chunk_bytes` if that is more than a row.
+  static constexpr int chunk_shift(std::int64_t width, std::int64_t chunk_bytes) {
+    int shift = 0;
+    while (width > 0 && (width * std::int64_t{sizeof(float)} << (shift + 1)) <= chunk_bytes) ++shift;
+    return shift;
+  }
+
   // Without `memory` rows begin as zeros in ordinary memory; from `memory` they begin with any values.
   explicit RowStorage(std::int64_t width, std::pmr::memory_resource* memory = nullptr,
                       std::int64_t chunk_bytes = std::int64_t{1} << 20);

@@ -65,10 +65,6 @@ class RowStore {
   virtual void find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const = 0;
   virtual void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) = 0;
 
-  // The rows at `slots` (n; negative ones are ignored) will be read and updated in this step: a store of
-  // several tiers brings them to the fastest. Throws CacheTooSmall if the rows of the step do not fit there.
-  virtual void use(std::span<const std::int64_t> /*slots*/) {}
-
   // out (n, D): the rows of `ids` (n) at `slots` (n).
   virtual void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
                       float* out) const = 0;

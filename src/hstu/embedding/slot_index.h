@@ -1,21 +1,21 @@
-// SlotIndex: a hash table from ids to slots that stores no ids: 8 bytes an entry, the slot and half of the
-// hash. Open addressing with linear probing. An entry's half of the hash gives its first place in an array of
+// SlotIndex: a hash table from ids to slots that stores no ids: 8 bytes an entry, the slot and a tag, 32 bits
+// of the id's hash. Open addressing with linear probing. A tag gives an entry's first place in an array of
 // any size, so growth and removal read the array alone.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/huge_pages.h"
 
 namespace hstu {
 
 // Of loops over ids: ids a block of work of one thread has, and ids between a prefetch and its use.
-inline constexpr std::int64_t kLookupGrain = 1024, kPrefetchDistance = 8;
+inline constexpr std::int64_t kLookupGrain = 512, kPrefetchDistance = 8;
 
-// `hash` is mix64 of the id everywhere; `has_id(slot)` says whether the row at the slot has the id.
+// `has_id(slot)` says whether the row at the slot, which has the tag, has the id.
 class SlotIndex {
   static constexpr std::uint32_t kEmpty = ~std::uint32_t{0};
   struct Entry {
@@ -36,9 +36,8 @@ class SlotIndex {
 
   // The slot of an id, or kAbsent. Thread-safe if no thread changes the index at the same time.
   template <typename HasId>
-  std::int64_t find(std::uint64_t hash, const HasId& has_id) const {
+  std::int64_t find(std::uint32_t tag, const HasId& has_id) const {
     if (entries_.empty()) return kAbsent;
-    const std::uint32_t tag = tag_of(hash);
     for (std::size_t at = home(tag);; at = next(at)) {
       const Entry& entry = entries_[at];
       if (entry.slot == kEmpty) return kAbsent;
@@ -46,27 +45,27 @@ class SlotIndex {
     }
   }
 
-  // The first slot whose half of the hash agrees, almost always that of the id, or kAbsent: for prefetching.
-  std::int64_t likely(std::uint64_t hash) const {
-    return find(hash, [](std::uint32_t) { return true; });
+  // The first slot with the tag, almost always that of the id, or kAbsent: for prefetching.
+  std::int64_t likely(std::uint32_t tag) const {
+    return find(tag, [](std::uint32_t) { return true; });
   }
 
-  // Prefetches the cache line of an id for a later find().
-  void prefetch(std::uint64_t hash) const {
-    if (!entries_.empty()) __builtin_prefetch(&entries_[home(tag_of(hash))]);
+  // Prefetches the cache line of a tag for a later find().
+  void prefetch(std::uint32_t tag) const {
+    if (!entries_.empty()) __builtin_prefetch(&entries_[home(tag)]);
   }
 
   // Adds an id that is absent.
-  void insert(std::uint64_t hash, std::int64_t slot) {
+  void insert(std::uint32_t tag, std::int64_t slot) {
     require(slot >= 0 && slot < kEmpty, "expected a slot below 2^32 - 1, found {}", slot);
     if (5 * (size_ + 1) > 4 * entries_.size()) grow();
-    place({tag_of(hash), static_cast<std::uint32_t>(slot)});
+    place({tag, static_cast<std::uint32_t>(slot)});
     ++size_;
   }
 
   // Removes the entry of a slot, and moves the entries behind it closer to their first places.
-  void erase(std::uint64_t hash, std::int64_t slot) {
-    std::size_t hole = home(tag_of(hash));
+  void erase(std::uint32_t tag, std::int64_t slot) {
+    std::size_t hole = home(tag);
     while (entries_[hole].slot != static_cast<std::uint32_t>(slot)) {
       require(entries_[hole].slot != kEmpty, "expected slot {} in the index", slot);
       hole = next(hole);
@@ -81,7 +80,6 @@ class SlotIndex {
   }
 
  private:
-  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
   std::size_t home(std::uint32_t tag) const { return (std::uint64_t{tag} * entries_.size()) >> 32; }
   std::size_t next(std::size_t at) const { return at + 1 == entries_.size() ? 0 : at + 1; }
   std::size_t distance(std::size_t from, std::size_t to) const {
@@ -96,13 +94,13 @@ class SlotIndex {
 
   // By a quarter: between 64 % and 80 % of the entries are used.
   void grow() {
-    std::vector<Entry> old(entries_.empty() ? kLeast : entries_.size() + entries_.size() / 4);
+    HugePageVector<Entry> old(entries_.empty() ? kLeast : entries_.size() + entries_.size() / 4);
     old.swap(entries_);
     for (const Entry& entry : old)
       if (entry.slot != kEmpty) place(entry);
   }
 
-  std::vector<Entry> entries_;  // fewer than 2^32
+  HugePageVector<Entry> entries_;  // fewer than 2^32
   std::size_t size_ = 0;
 };
 

@@ -36,8 +36,6 @@ void append(const float* row, std::int64_t first, std::int64_t count, std::vecto
   to.insert(to.end(), row + first, row + first + count);
 }
 
-constexpr std::int64_t kFirstLines = 1024;  // of a cache that grows
-
 std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
   const bool on_host = where.device().is_host();
   const bool in_host_memory = config.cache_rows == 0 && config.place != TablePlace::disk;
@@ -59,7 +57,8 @@ std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& 
   if (config.cache_rows > 0)
     return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = config.cache_rows});
   if (!on_host && config.place == TablePlace::host)
-    return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = kFirstLines, .grows = true});
+    return std::make_unique<PlacedRowStore>(shape, where,
+                                            CacheSize{.lines = grown_lines(shape, 0), .grows = true});
   if (!on_host && config.limits.any()) return std::make_unique<PlacedRowStore>(shape, where, CacheSize{});
   if (on_host) return std::make_unique<HostRowStore>(shape);
   return cuda::make_row_store(shape, where);
@@ -99,26 +98,24 @@ void EmbeddingTable::share(const RowOwners& owners) {
 }
 
 void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots) {
-  look_up(ids, access, slots);
-  if (access != RowAccess::read) fitting([&] { store_->use(std::span(slots, ids.size())); });
-}
-
-void EmbeddingTable::begin_find_slots(std::span<const std::int64_t> ids, RowAccess access,
-                                      std::int64_t* slots) {
-  look_up(ids, access, slots);
-  if (access != RowAccess::read) fitting([&] { placed()->begin_use(std::span(slots, ids.size())); });
-}
-
-void EmbeddingTable::look_up(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots) {
-  if (access == RowAccess::train && (keeper_ == nullptr || keeper_->creates_at_lookup()))
+  if (placed_ != nullptr && access == RowAccess::train) {
+    std::vector<std::int64_t> lines(ids.size());
+    return find_lines(ids, access, slots, lines.data());
+  }
+  if (creates(access))
     store_->create_slots(ids, slots);
   else
     store_->find_slots(ids, slots);
 }
 
-void EmbeddingTable::fitting(const std::function<void()>& use) const {
+void EmbeddingTable::find_lines(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots,
+                                std::int64_t* lines) {
+  if (access == RowAccess::read) {
+    placed_->find_slots(ids, slots);
+    return placed_->lines_of(std::span(slots, ids.size()), lines);
+  }
   try {
-    use();
+    placed_->use(ids, creates(access), slots, lines);
   } catch (const CacheTooSmall& error) {
     const std::int64_t bytes = error.rows * record_bytes({.dim = config_.dim, .state_width = state_width()});
     fail_usage("tables.{}: {}: set {} to {} ({}) at least, or make the batch smaller", config_.name,

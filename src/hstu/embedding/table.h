@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,7 +27,7 @@ struct TableConfig {
   std::optional<RowOptimizerKind> optimizer = {};  // empty: that of the other tables
   TableRanks ranks = TableRanks::automatic;        // how several ranks share it
   DType dtype = DType::f32;                        // f32 or bf16, of the values
-  // Of tables in a GPU's memory: `host` has the rows of the largest step there. On the host `device` is
+  // Of tables on a GPU: `host` has a cache for the rows of the largest step there. On the host `device` is
   // `host`.
   TablePlace place = TablePlace::device;
   // > 0: all rows are in host memory, or in a file of a new folder in `disk_folder` if the place is the disk,
@@ -56,8 +55,10 @@ class EmbeddingTable {
 
   // slots (n) of `ids` (n), for gather and update. They remain valid when rows are added.
   void find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots);
-  // The same of a table with placed(), whose rows come when that store has chosen lines and moved them.
-  void begin_find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots);
+  // The same of a table with placed(), and its lines (n) of them (PlacedRowStore::lines_of), where rows that
+  // are trained are on their way.
+  void find_lines(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots,
+                  std::int64_t* lines);
   std::vector<std::int64_t> slots(std::span<const std::int64_t> ids, RowAccess access) {
     std::vector<std::int64_t> found(ids.size());
     find_slots(ids, access, found.data());
@@ -121,9 +122,9 @@ class EmbeddingTable {
 
  private:
   void make_rows();
-  void look_up(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots);
-  // Throws UsageError naming the table and the memory that would do, for a CacheTooSmall of `use`.
-  void fitting(const std::function<void()>& use) const;
+  bool creates(RowAccess access) const {
+    return access == RowAccess::train && (keeper_ == nullptr || keeper_->creates_at_lookup());
+  }
 
   TableConfig config_;
   RowOptimizer optimizer_;

@@ -77,36 +77,32 @@ void TableSet::find_slots(std::span<const Tensor> ids, RowAccess access, std::sp
   access == RowAccess::train ? cuda::create_slots(lists, groups) : cuda::find_slots(lists);
 }
 
-// The host looks up the ids.
-RowSelection::OfTable TableSet::begin_place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
-                                            const UniqueIds* distinct, RowAccess access) {
+// The host looks up the ids; the GPU gets lines, and for evaluation rows that are in host memory.
+RowSelection::OfTable TableSet::place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
+                                      const UniqueIds* distinct, RowAccess access) {
   const std::int64_t n = host_ids.size();
   RowSelection::OfTable found{.ids = ids,
                               .slots = Tensor::empty({n}, DType::i64, where_),
                               .host_ids = host_ids,
                               .host_slots = Tensor::empty({n}, DType::i64)};
-  auto* const slots = found.host_slots.mutable_data<std::int64_t>();
-  if (distinct == nullptr) {
-    table.begin_find_slots(numbers(host_ids), access, slots);
-    return found;
-  }
-  std::vector<std::int64_t> of_distinct(distinct->ids.size());
-  table.begin_find_slots(distinct->ids, access, of_distinct.data());
-  for (std::size_t i = 0; i < distinct->index.size(); ++i)
-    slots[i] = of_distinct[static_cast<std::size_t>(distinct->index[i])];
-  return found;
-}
-
-// The GPU gets lines, and rows that are in host memory.
-void TableSet::end_place(const EmbeddingTable& table, RowAccess access, RowSelection::OfTable& found) {
-  const PlacedRowStore& store = *table.placed();
-  const std::span<const std::int64_t> slots = numbers(found.host_slots);
-  const std::int64_t n = std::ssize(slots);
+  auto* const found_slots = found.host_slots.mutable_data<std::int64_t>();
   auto* const lines = uploads_.next<std::int64_t>(n);
-  store.lines_of(slots, lines);
+  if (distinct == nullptr) {
+    table.find_lines(numbers(host_ids), access, found_slots, lines);
+  } else {
+    std::vector<std::int64_t> distinct_slots(distinct->ids.size()), distinct_lines(distinct->ids.size());
+    table.find_lines(distinct->ids, access, distinct_slots.data(), distinct_lines.data());
+    for (std::size_t i = 0; i < distinct->index.size(); ++i) {
+      const auto place = static_cast<std::size_t>(distinct->index[i]);
+      found_slots[i] = distinct_slots[place];
+      lines[i] = distinct_lines[place];
+    }
+  }
   copy_bytes(found.slots.mutable_raw(), lines, found.slots.bytes(), where_.stream);
   uploads_.in_use();
-  if (access == RowAccess::train || !store.has_cache()) return;
+  const PlacedRowStore& store = *table.placed();
+  if (access == RowAccess::train || !store.has_cache()) return found;
+  const std::span<const std::int64_t> slots = numbers(found.host_slots);
   std::vector<std::int64_t> below;
   std::vector<std::int32_t> places;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -125,23 +121,21 @@ void TableSet::end_place(const EmbeddingTable& table, RowAccess access, RowSelec
   std::copy(places.begin(), places.end(), block);
   copy_bytes(found.places_below.mutable_raw(), block, found.places_below.bytes(), where_.stream);
   uploads_.in_use();
+  return found;
 }
 
 RowSelection TableSet::select_placed(std::span<const Tensor> ids, RowAccess access,
                                      std::span<const Tensor> host_ids, std::span<const UniqueIds> distinct) {
   RowSelection selection{.tables = std::vector<RowSelection::OfTable>(size()), .sent = {}};
   if (device().is_host()) return selection;
-  std::vector<std::size_t> placed;
   for (std::size_t t = 0; t < size(); ++t) {
     EmbeddingTable& table = *tables_[t];
     if (table.placed() == nullptr) continue;
     require(t < host_ids.size(), "expected the ids of table \"{}\" in host memory", table.config().name);
+    // Rows of one table travel while the host looks up the next.
     selection.tables[t] =
-        begin_place(table, ids[t], host_ids[t], distinct.empty() ? nullptr : &distinct[t], access);
-    placed.push_back(t);
+        place(table, ids[t], host_ids[t], distinct.empty() ? nullptr : &distinct[t], access);
   }
-  if (access == RowAccess::train) bring_rows(placed);
-  for (const std::size_t t : placed) end_place(*tables_[t], access, selection.tables[t]);
   return selection;
 }
 
@@ -216,21 +210,8 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
 }
 
 void TableSet::prefetch(std::span<const Tensor> ids) {
-  std::vector<std::size_t> placed;
-  for (std::size_t t = 0; t < size(); ++t) {
-    if (tables_[t]->placed() == nullptr || !ids[t].defined()) continue;
-    tables_[t]->placed()->begin_prefetch(numbers(ids[t]));
-    placed.push_back(t);
-  }
-  bring_rows(placed);
-}
-
-// Which rows leave a cache is decided by one thread in turn; the caches are independent of each other.
-void TableSet::bring_rows(std::span<const std::size_t> tables) {
-  parallel_blocks(std::ssize(tables), 1, [&](std::int64_t i, std::int64_t) {
-    tables_[tables[static_cast<std::size_t>(i)]]->placed()->choose_lines();
-  });
-  for (const std::size_t t : tables) tables_[t]->placed()->move_rows();
+  for (std::size_t t = 0; t < size(); ++t)
+    if (tables_[t]->placed() != nullptr && ids[t].defined()) tables_[t]->placed()->prefetch(numbers(ids[t]));
 }
 
 void TableSet::end_step() {

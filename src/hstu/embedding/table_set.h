@@ -116,11 +116,8 @@ class TableSet {
   void begin_changes();
 
  private:
-  RowSelection::OfTable begin_place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
-                                    const UniqueIds* distinct, RowAccess access);
-  void end_place(const EmbeddingTable& table, RowAccess access, RowSelection::OfTable& found);
-  // Of these tables, the rows that a step or the next one misses.
-  void bring_rows(std::span<const std::size_t> tables);
+  RowSelection::OfTable place(EmbeddingTable& table, const Tensor& ids, const Tensor& host_ids,
+                              const UniqueIds* distinct, RowAccess access);
 
   Context where_;
   TransferBlocks uploads_, downloads_;

@@ -117,10 +117,8 @@ void DeviceRecords::read(std::span<const std::int64_t> lines, float* rows) const
 void DeviceRecords::exchange(std::span<const Exchange> rows) {
   const auto bytes = static_cast<std::int64_t>(rows.size_bytes());
   const Tensor there = Tensor::empty({bytes}, DType::u8, context_);
-  auto* const block = uploads_.next(bytes);
-  std::copy(rows.begin(), rows.end(), reinterpret_cast<Exchange*>(block));
-  copy_bytes(const_cast<std::byte*>(there.raw()), block, there.bytes(), context_.stream);
-  uploads_.in_use();
+  copy_bytes(const_cast<std::byte*>(there.raw()), reinterpret_cast<const std::byte*>(rows.data()),
+             there.bytes(), context_.stream);
   exchange_rows(table(), reinterpret_cast<const Exchange*>(there.raw()),
                 static_cast<std::int64_t>(rows.size()), context_.stream.cuda());
 }
