@@ -84,6 +84,28 @@ TEST_F(TrainingOnGpu, TwoRunsAndAResumedOneHaveTheSameBytes) {
   expect_same_run("whole", "parts");
 }
 
+// A cache for the rows of a step moves rows and changes none; parts of a batch make it grow within a step.
+TEST_F(TrainingOnGpu, TablesOnTheHostHaveTheBytesOfTablesOnTheGpu) {
+  options_.training.micro_batch_tokens = 40;
+  run("on the GPU");
+  options_.tables.place = TablePlace::host;
+  run("on the host");
+  const auto tables_of = [&](const std::string& name) {
+    auto files = testing::newest_checkpoint(folder_ / name);
+    std::erase_if(files, [](const auto& file) { return file.first.find("tables/") == std::string::npos; });
+    return files;
+  };
+  ASSERT_GE(tables_of("on the GPU").size(), 2u);
+  EXPECT_EQ(tables_of("on the host"), tables_of("on the GPU"));
+  EXPECT_TRUE(log("on the host", "train").back().at("caches").contains("item"));
+  std::atomic<bool> stop = false;
+  at("step.middle", 5, [&] { stop = true; });
+  run("parts", &stop);
+  watch_fault_points({});
+  resume("parts");
+  expect_same_run("on the host", "parts");
+}
+
 // The loss in bfloat16 is that of fp32 up to its own error, and its training is as repeatable.
 TEST_F(TrainingOnGpu, BFloat16FollowsFp32) {
   RunOptions in_fp32 = options_;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hstu/embedding/row_record.h"
 #include "hstu/ops/op.h"
 #include "hstu/run/table_options.h"
 #include "hstu/training/dry_step.h"
@@ -141,6 +142,8 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   EXPECT_EQ(memory(limited, true), std::pair(records, directory));
   cached.cache_rows = 12;
   EXPECT_EQ(memory(cached, true), std::pair(records, directory + chunks + 12 * 4 + 12 * (12 + 4)));
+  const TableMemory grown = table_memory(below, 1, 12, true, 12);
+  EXPECT_EQ(std::pair(grown.device, grown.host), memory(cached, true));
   cached.place = TablePlace::disk;
   EXPECT_EQ(memory(cached, false).first, 12 * 36 + directory + 12 * 4 + 12 * (12 + 4));
   EXPECT_EQ(table_memory(cached, 1, 12, true).disk, 12 * 36);
@@ -166,6 +169,20 @@ TEST_F(MemoryPlanTest, ATableBehindACacheTakesTheCacheOfTheDeviceAndItsRowsOfThe
               HasSubstr("at most 2,000 rows of 2,000: a cache of 10; 87.9 KiB on the host"));
   EXPECT_EQ(to_json(plan, gpu).at("tables")[0].at("cache_rows"), 10);
   EXPECT_EQ(to_json(plan, gpu).at("host_bytes"), 90'000);
+}
+
+TEST_F(MemoryPlanTest, ATableOnTheHostHasACacheOnTheGpuUnlessTheHostUpdatesIt) {
+  if (!ops::has_cuda_kernel(ops::Operation::attention)) GTEST_SKIP() << "built without CUDA";
+  options_.tables.place = TablePlace::host;
+  const DryDevice gpu = planned_gpu("h200").device;
+  const MemoryPlan::Table item = plan_memory(options_, gpu).tables[0];
+  EXPECT_EQ(item.cache_rows, 12) << "all items are in the largest step";
+  EXPECT_EQ(item.bytes, records_bytes({.rows = 12, .dim = 8, .state_width = 1}, 12));
+  EXPECT_GT(item.host_bytes, 12 * 9 * 4);
+  EXPECT_EQ(plan_memory(options_, {}).tables[0].cache_rows, 0) << "a CPU trains";
+  EXPECT_EQ(plan_memory(options_, gpu, 2).tables[0].bytes, 0) << "of several ranks";
+  options_.tables.by_name["item"].dtype = DType::bf16;
+  EXPECT_EQ(plan_memory(options_, gpu).tables[1].bytes, 0) << "beside bf16";
 }
 
 TEST_F(MemoryPlanTest, AutoIsTheFirstPlaceThatFits) {

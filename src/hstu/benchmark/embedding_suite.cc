@@ -119,7 +119,7 @@ class CaseRun {
         drawn_(drawn),
         compute_(context),
         timer_(context.stream),
-        tables_(configs(), {.kind = c.optimizer}, o.seed, c.on_host ? host_context() : context) {
+        tables_(configs(), {.kind = c.optimizer}, o.seed, context) {
     compute_.trace = &timer_;
     // The gradients of all ids, the same in every step.
     const std::int64_t tokens = drawn.steps.front().index.size();
@@ -155,7 +155,7 @@ class CaseRun {
                 {"distinct", drawn_.distinct},
                 {"rows", tables_.rows_alive()},
                 {"stages", stages()}};
-    if (case_.cache == 0) return result;
+    if (!has_cache()) return result;
     const std::int64_t hits = after.hits - before.hits, misses = after.misses - before.misses;
     result["cache_rows"] = after.lines;
     result["hits"] =
@@ -173,6 +173,7 @@ class CaseRun {
     const std::int64_t rows = (case_.cache > 0 || case_.on_host ? o_.host_rows : o_.device_rows) / o_.tables;
     for (std::size_t t = 0; t < drawn_.rows.size(); ++t) {
       configs.push_back({.name = fmt::format("table{}", t), .rows = rows, .dim = o_.dim});
+      if (case_.on_host) configs.back().place = TablePlace::host;
       if (case_.cache > 0)
         configs.back().cache_rows = std::max<std::int64_t>(
             1, static_cast<std::int64_t>(case_.cache * static_cast<double>(drawn_.rows[t])));
@@ -180,9 +181,12 @@ class CaseRun {
     return configs;
   }
 
+  // Tables on the host have one on a GPU.
+  bool has_cache() const { return tables_[0].placed() != nullptr && tables_[0].placed()->has_cache(); }
+
   CacheCounts counts() const {
     CacheCounts sum;
-    for (std::size_t t = 0; t < tables_.size() && case_.cache > 0; ++t) {
+    for (std::size_t t = 0; t < tables_.size() && has_cache(); ++t) {
       const CacheCounts c = tables_[t].placed()->counts();
       sum.lines += c.lines;
       sum.hits += c.hits;
@@ -207,13 +211,13 @@ class CaseRun {
   Variable look_up(const StepIds& step, RowAccess access) {
     {
       const TraceRange stage(compute_, "lookup");
-      selection_ = tables_.select(case_.on_host ? step.ids : step.there, access, step.ids);
+      selection_ = tables_.select(step.there, access, step.ids);
     }
     const TraceRange stage(compute_, "gather");
     Tensor rows = Tensor::empty({step.distinct, o_.dim}, DType::f32, tables_.context());
     std::vector<Tensor> parts = parts_of(step, rows);
     tables_.gather(selection_, parts);
-    return Variable(case_.on_host ? rows.copy(compute_) : std::move(rows));
+    return Variable(std::move(rows));
   }
 
   void train(std::size_t s) {
@@ -232,8 +236,7 @@ class CaseRun {
     }
     {
       const TraceRange stage(compute_, "update");
-      const Tensor gradient = case_.on_host ? rows.gradient().to_host(compute_.stream) : rows.gradient();
-      tables_.update(selection_, parts_of(step, gradient), 0.1);
+      tables_.update(selection_, parts_of(step, rows.gradient()), 0.1);
       tables_.end_step();
     }
     compute_.stream.synchronize();

@@ -93,9 +93,9 @@ RowSelection::OfTable TableSet::place(EmbeddingTable& table, const Tensor& ids, 
     std::vector<std::int64_t> distinct_slots(distinct->ids.size()), distinct_lines(distinct->ids.size());
     table.find_lines(distinct->ids, access, distinct_slots.data(), distinct_lines.data());
     for (std::size_t i = 0; i < distinct->index.size(); ++i) {
-      const auto place = static_cast<std::size_t>(distinct->index[i]);
-      found_slots[i] = distinct_slots[place];
-      lines[i] = distinct_lines[place];
+      const auto at = static_cast<std::size_t>(distinct->index[i]);
+      found_slots[i] = distinct_slots[at];
+      lines[i] = distinct_lines[at];
     }
   }
   copy_bytes(found.slots.mutable_raw(), lines, found.slots.bytes(), where_.stream);

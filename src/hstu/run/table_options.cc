@@ -166,4 +166,12 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
   return configs;
 }
 
+bool on_host_alone(std::span<const TableConfig> configs, int ranks) {
+  const auto has = [&](const auto& is) { return std::any_of(configs.begin(), configs.end(), is); };
+  const auto is_disk = [](const TableConfig& table) { return table.place == TablePlace::disk; };
+  if (has([&](const TableConfig& table) { return table.place != TablePlace::host && !is_disk(table); }))
+    return false;
+  return ranks > 1 || has(is_disk) || has([](const TableConfig& table) { return table.dtype != DType::f32; });
+}
+
 }  // namespace hstu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,5 +34,10 @@ TablePlace place_of(const RunOptions& options, const TableSection& section);
 // place "auto" is the device here.
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
                                        std::int64_t dim);
+
+// Whether the rows of all tables are on the host alone, although a GPU trains: they are on the host or on
+// disks, and something of them has no cache on a GPU: bf16, a disk, several ranks. The host then updates
+// them.
+bool on_host_alone(std::span<const TableConfig> configs, int ranks);
 
 }  // namespace hstu

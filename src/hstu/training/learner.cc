@@ -27,18 +27,11 @@ Context context_beside(Device device) {
   return device.is_host() ? host_context() : make_context(device);
 }
 
-// Beside the model, if the device has rows.
-Context context_of_tables(const std::vector<TableConfig>& tables, Device device) {
-  const bool all_on_host = std::all_of(tables.begin(), tables.end(), [](const TableConfig& table) {
-    return table.place == TablePlace::host || table.place == TablePlace::disk;
-  });
-  return context_beside(all_on_host ? Device::host() : device);
-}
-
-// The tables of a run.
-TableSet make_tables(const RunOptions& options, const Model& model, Device device) {
+// The tables of a run, beside the model if the device has rows of them.
+TableSet make_tables(const RunOptions& options, const Model& model, Device device, int ranks) {
   const std::vector<TableConfig> configs = table_configs(options, model);
-  return {configs, row_optimizer(options.sparse), options.seed, context_of_tables(configs, device)};
+  return {configs, row_optimizer(options.sparse), options.seed,
+          context_beside(on_host_alone(configs, ranks) ? Device::host() : device)};
 }
 
 // Parameters move before anything refers to their memory.
@@ -55,7 +48,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       compute(std::move(where)),
       model(moved(std::move(trained), compute, run.precision)),
       gpus(gpu_transport(run, compute.device(), comm)),
-      tables(make_tables(run, *model, compute.device())),
+      tables(make_tables(run, *model, compute.device(), comm.size())),
       exchange(context_beside(gpus != nullptr ? compute.device() : Device::host())),
       dense_optimizer(model->parameters().all(), run.dense.config, compute,
                       run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),

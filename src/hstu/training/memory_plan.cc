@@ -79,7 +79,7 @@ std::int64_t rows_on_rank(const RowOwners& owners, std::int64_t rows) {
 struct Planner {
   const RunOptions& options;
   std::int64_t dim;
-  bool gpu_trains;
+  bool gpu_trains, on_host_alone;
   const Batch& largest;  // part of a step
 
   void plan(std::int64_t ids, const RowOwners& owners, MemoryPlan::Table& table) const {
@@ -91,23 +91,23 @@ struct Planner {
     table.rows = std::min(table.nominal_rows, ids);
     if (config.limits.capacity > 0) table.rows = std::min(table.rows, config.limits.capacity);
     table.rows = rows_on_rank(owners, table.rows);
-    table.cache_rows = config.cache_rows;
     config.dim = owners.columns(owners.ranks - 1, dim);  // the last rank has the most
     table.place =
         place_of(options, options.tables.by_name.contains(table.name) ? options.tables.by_name.at(table.name)
                                                                       : TableSection{});
-    const TableMemory memory =
-        table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains);
-    table.bytes = memory.device;
-    table.host_bytes = memory.host;
-    table.disk_bytes = memory.disk;
     const RowShape shape{.rows = config.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
     const std::int64_t part = std::ssize(largest.values<std::int64_t>(ids_column(table.name)));
     const std::int64_t parts = (options.training.samples_of_step() + largest.samples - 1) / largest.samples;
-    table.step_bytes = std::min(part * parts, table.rows) * record_bytes(shape);
-    // Beside tables on the GPU, those on the host have the rows of a step there.
-    if (gpu_trains && config.place == TablePlace::host && options.tables.place != TablePlace::host)
-      table.bytes += table.step_bytes;
+    const std::int64_t step_rows = std::min(part * parts, table.rows);
+    table.step_bytes = step_rows * record_bytes(shape);
+    const bool grows = gpu_trains && !on_host_alone && config.place == TablePlace::host;
+    const std::int64_t lines = grows ? grown_lines(shape, step_rows) : 0;
+    table.cache_rows = std::max(config.cache_rows, lines);
+    const TableMemory memory =
+        table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains, lines);
+    table.bytes = memory.device;
+    table.host_bytes = memory.host;
+    table.disk_bytes = memory.disk;
   }
 };
 
@@ -190,7 +190,7 @@ std::int64_t usable_bytes(const PlannedDevice& device) {
 }
 
 TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
-                         bool gpu_trains) {
+                         bool gpu_trains, std::int64_t lines) {
   const RowShape shape{
       .rows = config.rows, .dim = config.dim, .state_width = state_width, .dtype = config.dtype};
   if (config.place == TablePlace::disk) {
@@ -200,9 +200,10 @@ TableMemory table_memory(const TableConfig& config, std::int64_t state_width, st
     return gpu_trains ? TableMemory{.host = host, .disk = rows * row}
                       : TableMemory{.device = host, .disk = rows * row};
   }
-  if (config.cache_rows > 0) {
-    const TableMemory memory{.device = records_bytes(shape, config.cache_rows),
-                             .host = placed_host_bytes(shape, rows, config.cache_rows)};
+  lines = std::max(lines, config.cache_rows);
+  if (lines > 0) {
+    const TableMemory memory{.device = records_bytes(shape, lines),
+                             .host = placed_host_bytes(shape, rows, lines)};
     return gpu_trains ? memory : TableMemory{.device = memory.device + memory.host};
   }
   if (rows == 0) return {};
@@ -272,10 +273,11 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
 
   MemoryPlan plan;
   plan.ranks = ranks;
-  const Planner planner{options, model.embedding_dim(), !device.is_host(), batch};
   const std::vector<FeatureSpec> features = model.features();
-  const std::vector<RowOwners> owners =
-      owners_on_fullest_rank(options, table_configs(options, features, planner.dim), ranks);
+  const std::vector<TableConfig> configs = table_configs(options, features, model.embedding_dim());
+  const Planner planner{options, model.embedding_dim(), !device.is_host(), on_host_alone(configs, ranks),
+                        batch};
+  const std::vector<RowOwners> owners = owners_on_fullest_rank(options, configs, ranks);
   plan.tables = tables_of(planner, features, owners, dataset.manifest(), anchors.training.size());
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
   plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
@@ -286,7 +288,7 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
   plan.samples = static_cast<std::int64_t>(part.positions.size());
   plan.tokens = batch.tokens;
   plan.source_of_part = part.source;
-  if (assumed) assume({asked, model.embedding_dim(), !device.is_host(), batch}, owners, plan);
+  if (assumed) assume({asked, planner.dim, planner.gpu_trains, planner.on_host_alone, batch}, owners, plan);
   return plan;
 }
 

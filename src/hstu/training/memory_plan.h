@@ -60,12 +60,12 @@ PlannedDevice planned_device(Device device);
 PlannedDevice planned_gpu(const std::string& part_of_name);
 
 // Bytes of a table of `rows` rows in the memory of the device that trains, in host memory beside a GPU's, and
-// in files.
+// in files. `lines`: of a cache that grows, of a table on the host; 0: none.
 struct TableMemory {
   std::int64_t device = 0, host = 0, disk = 0;
 };
 TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
-                         bool gpu_trains);
+                         bool gpu_trains, std::int64_t lines = 0);
 
 // Opens the dataset, creates the model and makes a dry step of the largest part of the run's batches (of the
 // first million samples). Throws UsageError as Experiment does. Without a dataset, assumes one
