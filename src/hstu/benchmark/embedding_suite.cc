@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
+#include "hstu/benchmark/products.h"
 #include "hstu/embedding/table_set.h"
 #include "hstu/embedding/unique.h"
 #include "hstu/ops/gather_sum.h"
@@ -24,6 +26,7 @@ struct Case {
   double cache = 0;  // of the rows that occur; 0: none
   bool on_host = false;
   bool prefetches = false;
+  bool hides = false;  // prefetches beside products
 };
 
 const std::vector<Case>& cases() {
@@ -35,6 +38,7 @@ const std::vector<Case>& cases() {
                                      {"cache_0.8_sgd", kSgd, 0.8},
                                      {"cache_0.8_adam", kAdam, 0.8},
                                      {"cache_0.8_adam_prefetch", kAdam, 0.8, false, true},
+                                     {"cache_0.8_adam_hidden", kAdam, 0.8, false, true, true},
                                      {"host_sgd", kSgd, 0, true},
                                      {"host_adam", kAdam, 0, true}};
   return all;
@@ -111,6 +115,11 @@ double quantile(std::vector<double> values, double q) {
   return values[static_cast<std::size_t>(place)];
 }
 
+// On a GPU a stream and memory of its own.
+Context context_beside(const Context& context) {
+  return context.device().is_host() ? host_context() : make_context(context.device());
+}
+
 class CaseRun {
  public:
   CaseRun(const EmbeddingSuiteOptions& o, const Case& c, const SuiteIds& drawn, const Context& context)
@@ -119,7 +128,7 @@ class CaseRun {
         drawn_(drawn),
         compute_(context),
         timer_(context.stream),
-        tables_(configs(), {.kind = c.optimizer}, o.seed, context) {
+        tables_(configs(), {.kind = c.optimizer}, o.seed, c.hides ? context_beside(context) : context) {
     compute_.trace = &timer_;
     // The gradients of all ids, the same in every step.
     const std::int64_t tokens = drawn.steps.front().index.size();
@@ -128,12 +137,21 @@ class CaseRun {
     for (float& value : values) value = static_cast<float>(random.uniform()) - 0.5f;
     gradient_ = Tensor::from<float>({tokens, o.dim}, values).copy(context);
     context.stream.synchronize();
+    if (c.hides) products_.emplace(o.product_ms, context);
   }
 
   Json run() {
     for (std::size_t s = 0; s < drawn_.steps.size(); ++s) train(s);
+    if (case_.hides) {  // first what products and prefetches take one after the other
+      prefetch_ms_.clear();
+      model_ms_.clear();
+      for (std::size_t s = 0; s < drawn_.steps.size(); ++s) train(s);
+    }
+    const double prefetch_alone = quantile(prefetch_ms_, 0.5), model_alone = quantile(model_ms_, 0.5);
+    beside_ = case_.hides;
     train_ms_.clear();
     prefetch_ms_.clear();
+    model_ms_.clear();
     stages_.clear();
     const CacheCounts before = counts();
     for (std::size_t s = 0; s < drawn_.steps.size(); ++s) train(s);
@@ -163,7 +181,11 @@ class CaseRun {
     result["link_gb"] =
         static_cast<double>(after.bytes_in + after.bytes_out - before.bytes_in - before.bytes_out) / 1e9 /
         steps;
-    if (case_.prefetches) result["prefetch_ms"] = quantile(prefetch_ms_, 0.5);
+    if (case_.prefetches && !beside_) result["prefetch_ms"] = quantile(prefetch_ms_, 0.5);
+    if (!beside_) return result;
+    result["model_ms"] = model_alone;
+    result["prefetch_ms"] = prefetch_alone;
+    result["exposed"] = std::max(0.0, quantile(model_ms_, 0.5) - model_alone) / prefetch_alone;
     return result;
   }
 
@@ -217,6 +239,7 @@ class CaseRun {
     Tensor rows = Tensor::empty({step.distinct, o_.dim}, DType::f32, tables_.context());
     std::vector<Tensor> parts = parts_of(step, rows);
     tables_.gather(selection_, parts);
+    if (products_) compute_.stream.wait(tables_.stream());
     return Variable(std::move(rows));
   }
 
@@ -230,24 +253,43 @@ class CaseRun {
       const TraceRange stage(compute_, "expand");
       expanded = ops::gather_rows(tape, rows, step.index);
     }
+    if (products_) compute_products(s);
     {
       const TraceRange stage(compute_, "reduce");
       tape.backward(expanded, Tensor(gradient_));
     }
+    if (products_) tables_.stream().wait(compute_.stream);
     {
       const TraceRange stage(compute_, "update");
       tables_.update(selection_, parts_of(step, rows.gradient()), 0.1);
       tables_.end_step();
     }
     compute_.stream.synchronize();
+    tables_.stream().synchronize();
     train_ms_.push_back(1000 * seconds_since(start));
     for (const StageTime& time : timer_.take())
       if (time.depth == 0) stages_[std::string(time.name)].push_back(time.ms());
-    if (!case_.prefetches) return;
+    if (case_.prefetches && !products_) prefetch_after(s);
+  }
+
+  // The rows of the step after `s`, while nothing else is done.
+  void prefetch_after(std::size_t s) {
     const Clock::time_point begin = Clock::now();
     tables_.prefetch(drawn_.steps[(s + 1) % drawn_.steps.size()].ids);
-    compute_.stream.synchronize();
+    tables_.stream().synchronize();
     prefetch_ms_.push_back(1000 * seconds_since(begin));
+  }
+
+  // The products in place of a model, and the prefetch beside them or after.
+  void compute_products(std::size_t s) {
+    compute_.stream.synchronize();
+    const Clock::time_point begin = Clock::now();
+    products_->run();
+    if (beside_) tables_.prefetch(drawn_.steps[(s + 1) % drawn_.steps.size()].ids);
+    compute_.stream.synchronize();
+    tables_.stream().synchronize();
+    model_ms_.push_back(1000 * seconds_since(begin));
+    if (!beside_) prefetch_after(s);
   }
 
   // The bytes that a stage reads and writes at least, by NVIDIA's formulas.
@@ -278,7 +320,9 @@ class CaseRun {
   TableSet tables_;
   Tensor gradient_;
   RowSelection selection_;
-  std::vector<double> train_ms_, prefetch_ms_;
+  std::optional<Products> products_;
+  bool beside_ = false;  // prefetches are beside products
+  std::vector<double> train_ms_, prefetch_ms_, model_ms_;
   std::map<std::string, std::vector<double>> stages_;
 };
 
@@ -314,6 +358,7 @@ std::string embedding_suite_text(const Json& result) {
   std::vector<std::vector<std::string>> rows{{"case", "train ms", "evaluate ms", "hits", "GB over the link"}};
   for (const char* stage : kStages) rows.front().emplace_back(stage);
   rows.front().emplace_back("prefetch");
+  rows.front().emplace_back("exposed");
   for (const Json& one : result.at("cases")) {
     const bool cached = one.contains("hits");
     rows.push_back({one.at("name").get<std::string>(),
@@ -325,6 +370,8 @@ std::string embedding_suite_text(const Json& result) {
       rows.back().push_back(fmt::format("{:.2f}", one.at("stages").at(stage).at("ms").get<double>()));
     rows.back().push_back(
         one.contains("prefetch_ms") ? fmt::format("{:.2f}", one.at("prefetch_ms").get<double>()) : "");
+    rows.back().push_back(
+        one.contains("exposed") ? fmt::format("{:.0f} %", 100 * one.at("exposed").get<double>()) : "");
   }
   return table(rows);
 }

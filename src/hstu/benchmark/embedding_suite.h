@@ -21,6 +21,7 @@ struct EmbeddingSuiteOptions {
   std::int64_t host_rows = std::int64_t{1} << 28;  // in the other cases
   std::int64_t batches = 100;                      // different ones
   double power = 1.05;
+  double product_ms = 5;  // beside which "cache_0.8_adam_hidden" prefetches
   std::uint64_t seed = 1;
 };
 
@@ -33,8 +34,10 @@ std::vector<std::string> embedding_suite_cases();
 // "evaluate_ms" of whole steps by the host's clock, "distinct" (ids a step), "rows", "stages" (medians by the
 // device's events: "ms", "gb_s" of the least bytes) and, behind a cache, "cache_rows", "hits" (share of a
 // step's rows), "link_gb" (a step, both ways) and "prefetch_ms" (the time of bringing the next batch's rows,
-// after which its step finds them: train_ms is then without it). Distinct ids are made before: the loader's
-// threads do that.
+// after which its step finds them: train_ms is then without it). "cache_0.8_adam_hidden" has products in
+// place of a model, and prefetches beside them: "model_ms" (the products alone), and "exposed", by how much
+// prefetches beside them make them longer, as a share of "prefetch_ms". Distinct ids are made before: the
+// loader's threads do that.
 Json benchmark_embedding_suite(const EmbeddingSuiteOptions& options);
 
 // The result as a table for people.
