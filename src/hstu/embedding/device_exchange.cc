@@ -58,6 +58,7 @@ void exchange(TableSet& tables, std::vector<Tensor>& out, const std::vector<Coun
 
 std::vector<Tensor> new_tensors(const TableSet& tables, const std::vector<Counts>& counts, DType type) {
   std::vector<Tensor> tensors;
+  tensors.reserve(counts.size());
   for (const Counts& of_table : counts)
     tensors.push_back(Tensor::empty({sum_of(of_table)}, type, tables.context()));
   return tensors;

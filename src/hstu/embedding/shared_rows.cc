@@ -214,6 +214,7 @@ void HostLookup::place_changed(std::span<const float> answers) {
 
 std::vector<RowsById> send_to_owners(const TableSet& tables, const std::vector<RowsById>& mine) {
   std::vector<Ids> names;
+  names.reserve(mine.size());
   for (const RowsById& rows : mine) names.emplace_back(rows.ids);
   const std::vector<HostRoute> routes = routes_of(tables, names, Way::write);
   RowRequests requests = send_ids(tables, names, routes);

@@ -135,7 +135,8 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
 }
 
 void begin_ahead(Learner& learner, const Batch& batch) {
-  learner.ahead = {begin_lookup(learner, batch), first_ids(learner, batch)};
+  learner.ahead.lookup = begin_lookup(learner, batch);
+  learner.ahead.ids = first_ids(learner, batch);
   learner.ahead.lookup->prefetch();
   if (learner.options.ranks.pipeline == Pipeline::prefetch) learner.ahead.lookup->read_ahead();
 }

@@ -63,6 +63,7 @@ std::function<void(Batch&)> with_routes(const Learner& learner) {
 
 std::vector<Route> routes_of(const std::vector<FeatureSpec>& features, const Batch& batch) {
   std::vector<Route> routes;
+  routes.reserve(features.size());
   for (const FeatureSpec& feature : features)
     routes.push_back({batch.tensor(sent_column(feature)), batch.tensor(places_column(feature)),
                       batch.values<std::int64_t>(sent_column(feature)),
