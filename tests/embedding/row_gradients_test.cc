@@ -114,7 +114,7 @@ class GivenBytes final : public CollectiveTrace {
   std::vector<std::int64_t> given;  // to each collective
 };
 
-// Rank 0 reads the rows that both ranks read ahead of an update of two of them; the update creates one.
+// Both ranks read rows ahead of an update of two of them, which creates one.
 TEST(HostLookup, BringsOnlyRowsThatHaveChangedSinceTheyWereReadAhead) {
   constexpr RowOptimizer kSgd{.kind = RowOptimizerKind::sgd};
   std::vector<TableConfig> configs{{.name = "split", .rows = 100, .dim = 4},

@@ -30,13 +30,8 @@ TEST_F(CachedRun, HasTheBytesOfARunWithoutCaches) {
   options_.tables.by_name["item"] = cache_of(12);
   options_.tables.by_name["user"] = cache_of(3);
   run("cached");
-  const auto tables_of = [&](const std::string& name) {
-    auto files = newest_checkpoint(folder_ / name);
-    std::erase_if(files, [](const auto& file) { return file.first.find("tables/") == std::string::npos; });
-    return files;
-  };
-  ASSERT_GE(tables_of("plain").size(), 2u);
-  EXPECT_EQ(tables_of("cached"), tables_of("plain"));
+  ASSERT_GE(table_files(folder_ / "plain").size(), 2u);
+  EXPECT_EQ(table_files(folder_ / "cached"), table_files(folder_ / "plain"));
   const std::vector<Json> lines = log("cached", "train"), plain = log("plain", "train");
   EXPECT_FALSE(plain.back().contains("caches"));
   EXPECT_EQ(lines.back().at("gradient_norm"), plain.back().at("gradient_norm"));

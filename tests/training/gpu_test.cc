@@ -90,13 +90,8 @@ TEST_F(TrainingOnGpu, TablesOnTheHostHaveTheBytesOfTablesOnTheGpu) {
   run("on the GPU");
   options_.tables.place = TablePlace::host;
   run("on the host");
-  const auto tables_of = [&](const std::string& name) {
-    auto files = testing::newest_checkpoint(folder_ / name);
-    std::erase_if(files, [](const auto& file) { return file.first.find("tables/") == std::string::npos; });
-    return files;
-  };
-  ASSERT_GE(tables_of("on the GPU").size(), 2u);
-  EXPECT_EQ(tables_of("on the host"), tables_of("on the GPU"));
+  ASSERT_GE(testing::table_files(folder_ / "on the GPU").size(), 2u);
+  EXPECT_EQ(testing::table_files(folder_ / "on the host"), testing::table_files(folder_ / "on the GPU"));
   EXPECT_TRUE(log("on the host", "train").back().at("caches").contains("item"));
   std::atomic<bool> stop = false;
   at("step.middle", 5, [&] { stop = true; });

@@ -1,6 +1,7 @@
 // Whole runs over ranks: threads of this process take the places of processes.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "hstu/comm/thread_group.h"
@@ -32,6 +33,34 @@ class RankedRun : public RunTest {
       result = train(request(name, resume), comm);
     });
     return result;
+  }
+
+  // The tensors of the newest checkpoint, by file.
+  std::map<std::string, std::string> tensors(const std::string& name) const {
+    std::map<std::string, std::string> files = newest_checkpoint(folder_ / name);
+    std::erase_if(files, [](const auto& file) { return !file.first.ends_with(".safetensors"); });
+    return files;
+  }
+  // Without those of the metrics of training, which an evaluation at the end of a part of a run changes.
+  std::map<std::string, std::string> learner_tensors(const std::string& name) const {
+    std::map<std::string, std::string> files = tensors(name);
+    std::erase_if(files, [](const auto& file) { return file.first.starts_with("metrics"); });
+    return files;
+  }
+  void expect_same_tensors(const std::string& name, const std::string& expected_name) const {
+    const auto found = tensors(name), expected = tensors(expected_name);
+    EXPECT_EQ(found.size(), expected.size()) << name;
+    for (const auto& [file, bytes] : expected)
+      EXPECT_TRUE(found.contains(file) && found.at(file) == bytes) << name << " " << file;
+  }
+  // Runs of three ranks in every pipeline, whose names begin with `kind`.
+  void expect_same_in_every_pipeline(const std::string& kind) {
+    for (const auto& [word, pipeline] : kPipelines) {
+      options_.ranks.pipeline = pipeline;
+      const std::string name = fmt::format("{} {}", kind, word);
+      run_on(3, name);
+      expect_same_tensors(name, kind + " plain");
+    }
   }
 };
 

@@ -60,14 +60,12 @@ TEST_F(RankedRunOnGpus, CopiesPartsAndTablesOnTheHostTrainTheSameModel) {
 TEST_F(RankedRunOnGpus, EveryMixOfTablesGivesTheSameBytes) {
   options_.training.micro_batch_tokens = 40;
   run_on(3, "split");
-  const auto expected = newest_checkpoint(folder_ / "split");
   for (const auto& [item, user] : {std::pair("copy", "split"), {"split", "copy"}, {"table", "copy"}}) {
     options_.tables.by_name["item"].ranks = item;
     options_.tables.by_name["user"].ranks = user;
     const std::string name = fmt::format("{} {}", item, user);
     run_on(3, name);
-    for (const auto& [file, bytes] : newest_checkpoint(folder_ / name))
-      EXPECT_TRUE(!file.ends_with(".safetensors") || expected.at(file) == bytes) << name << " " << file;
+    expect_same_tensors(name, "split");
   }
   options_.tables.wire_rows = options_.tables.wire_gradients = DType::bf16;
   EXPECT_TRUE(run_on(2, "wire").evaluation);
@@ -99,12 +97,7 @@ TEST_F(RankedRunOnGpus, NcclGivesTheBitsOfMessagesThroughTheHost) {
     run_on(2, name + " host");
     options_.ranks.gpu_messages = GpuMessages::nccl;
     run_on(2, name + " nccl");
-    const auto expected = newest_checkpoint(folder_ / (name + " host"));
-    const auto found = newest_checkpoint(folder_ / (name + " nccl"));
-    for (const auto& [file, bytes] : expected) {
-      if (!file.ends_with(".safetensors")) continue;
-      EXPECT_EQ(found.at(file), bytes) << name << " " << file;
-    }
+    expect_same_tensors(name + " nccl", name + " host");
   }
 }
 
@@ -124,39 +117,27 @@ TEST_F(RankedRunOnGpus, ShardsOfTheOptimizerHaveTheBitsOfTheWhole) {
 
 TEST_F(RankedRunOnGpus, EveryPipelineGivesTheSameBytes) {
   options_.tables.by_name["user"].ranks = "copy";
-  const auto expect_same = [&](const std::string& kind) {
-    for (const auto& [word, pipeline] : kPipelines) {
-      options_.ranks.pipeline = pipeline;
-      const std::string name = fmt::format("{} {}", kind, word);
-      run_on(3, name);
-      const auto found = newest_checkpoint(folder_ / name);
-      for (const auto& [file, bytes] : newest_checkpoint(folder_ / (kind + " plain")))
-        EXPECT_TRUE(!file.ends_with(".safetensors") || found.at(file) == bytes) << name << " " << file;
-    }
-  };
-  expect_same("whole");
+  expect_same_in_every_pipeline("whole");
   options_.training.micro_batch_tokens = 40;
-  expect_same("parts");
+  expect_same_in_every_pipeline("parts");
   options_.tables.wire_rows = DType::bf16;
-  expect_same("bf16");
+  expect_same_in_every_pipeline("bf16");
   options_.tables.wire_rows = DType::f32;
   options_.tables.place = TablePlace::host;
-  expect_same("host");
+  expect_same_in_every_pipeline("host");
 }
 
 // Behind caches that have room for little more than a step.
 TEST_F(RankedRunOnGpus, CachesChangeNoBit) {
   options_.sparse.kind = RowOptimizerKind::adam;
   run_on(3, "device");
-  const auto expected = newest_checkpoint(folder_ / "device");
   for (const auto& [word, pipeline] : kPipelines) {
     options_.ranks.pipeline = pipeline;
     options_.tables.by_name["item"] = {.place = "cache", .device_memory = room_for(8)};
     options_.tables.by_name["user"] = {.place = "cache", .device_memory = room_for(5)};
     const std::string name = fmt::format("cache {}", word);
     run_on(3, name);
-    for (const auto& [file, bytes] : newest_checkpoint(folder_ / name))
-      EXPECT_TRUE(!file.ends_with(".safetensors") || expected.at(file) == bytes) << name << " " << file;
+    expect_same_tensors(name, "device");
     const Json caches = log(name, "train").back().at("caches");
     EXPECT_EQ(caches.at("item").at("rows"), 3 * 8);
     EXPECT_GT(caches.at("user").at("bytes_out"), 0);

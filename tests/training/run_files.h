@@ -47,6 +47,13 @@ inline std::map<std::string, std::string> newest_checkpoint(const Path& run) {
   return files;
 }
 
+// Those of its tables alone.
+inline std::map<std::string, std::string> table_files(const Path& run) {
+  auto files = newest_checkpoint(run);
+  std::erase_if(files, [](const auto& file) { return file.first.find("tables/") == std::string::npos; });
+  return files;
+}
+
 // The names below RUN/checkpoints, in order.
 inline std::vector<std::string> checkpoint_names(const Path& run) {
   std::vector<std::string> names;
