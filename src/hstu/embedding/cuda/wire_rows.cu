@@ -1,27 +1,23 @@
-#include <algorithm>
+#include <span>
+#include <vector>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "hstu/base/error.h"
-#include "hstu/device/cuda/check.h"
+#include "hstu/embedding/cuda/list_launch.cuh"
 #include "hstu/embedding/wire_rows.h"
 
 namespace hstu::cuda {
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr std::size_t kMostLists = 64;  // of one launch: they travel as its argument
-
 struct List {
   float* rows;
   const std::int32_t* places;
   void* wire;
-  std::int64_t n, dim;
+  std::int64_t size, dim;
 };
-struct Lists {
-  List list[kMostLists];
-};
+using Lists = ListsOf<List>;
 
 __device__ float load(const float* wire) {
   return *wire;
@@ -51,7 +47,7 @@ template <typename T, bool kToWire>
 __global__ void move_rows(const __grid_constant__ Lists lists, unsigned long long* beyond) {
   const List& list = lists.list[blockIdx.y];
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  if (i >= list.n) return;
+  if (i >= list.size) return;
   float* const row = list.rows + (list.places != nullptr ? list.places[i] : i) * list.dim;
   T* const wire = static_cast<T*>(list.wire) + i * list.dim;
   unsigned lost = 0;
@@ -66,23 +62,15 @@ __global__ void move_rows(const __grid_constant__ Lists lists, unsigned long lon
 
 template <typename T, bool kToWire>
 void launch(std::span<const WireRows> lists, unsigned long long* beyond, const Stream& stream) {
-  for (std::size_t first = 0; first < lists.size(); first += kMostLists) {
-    Lists some{};
-    std::int64_t longest = 0;
-    const auto part = lists.subspan(first, std::min(kMostLists, lists.size() - first));
-    for (std::size_t k = 0; k < part.size(); ++k) {
-      const WireRows& w = part[k];
-      some.list[k] = {const_cast<float*>(w.rows.data<float>()),
-                      w.places.defined() ? w.places.data<std::int32_t>() : nullptr,
-                      const_cast<std::byte*>(w.wire.raw()), w.wire.rows(), w.rows.cols()};
-      longest = std::max(longest, w.wire.rows());
-    }
-    if (longest == 0) continue;
-    const dim3 blocks(static_cast<unsigned>((longest + kWarps - 1) / kWarps),
-                      static_cast<unsigned>(part.size()));
-    move_rows<T, kToWire><<<blocks, kThreads, 0, stream.cuda()>>>(some, beyond);
-  }
-  check_cuda(cudaGetLastError(), "moving rows to other ranks");
+  std::vector<List> of_kernel;
+  for (const WireRows& w : lists)
+    of_kernel.push_back({const_cast<float*>(w.rows.data<float>()),
+                         w.places.defined() ? w.places.data<std::int32_t>() : nullptr,
+                         const_cast<std::byte*>(w.wire.raw()), w.wire.rows(), w.rows.cols()});
+  for_lists(std::span<const List>(of_kernel), kWarps, "moving rows to other ranks",
+            [&](dim3 blocks, const Lists& some, std::size_t) {
+              move_rows<T, kToWire><<<blocks, kThreads, 0, stream.cuda()>>>(some, beyond);
+            });
 }
 
 template <bool kToWire>
