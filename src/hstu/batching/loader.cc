@@ -7,13 +7,6 @@
 #include "hstu/device/pinned_memory.h"
 
 namespace hstu {
-namespace {
-
-Context context_of_copies(Device device) {
-  return device.is_host() ? host_context() : make_context(device);
-}
-
-}  // namespace
 
 std::span<const std::int64_t> first_part(const SampleBuilder& builder, std::span<const std::int64_t> samples,
                                          std::int64_t part_tokens) {
@@ -32,7 +25,7 @@ Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSch
     : builder_(builder),
       layout_(layout),
       options_(options),
-      copies_(context_of_copies(options.readers.front().device())),
+      copies_(own_context(options.readers.front().device())),
       schedule_(std::move(schedule)),
       current_{empty_batch(), empty_batch()} {
   if (options.workers < 1) fail_usage("loader workers: expected at least 1, found {}", options.workers);
@@ -187,21 +180,27 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
   }
 }
 
-LoadedBatch* Loader::next() {
-  const Clock::time_point start = Clock::now();
-  std::unique_lock lock(mutex_);
+Loader::Slot* Loader::wait_for_next(std::unique_lock<std::mutex>& lock) {
   Slot& first = slot(delivered_);
   changed_.wait(lock, [&] { return first.ready || batches_ == delivered_; });
   if (!first.ready) return nullptr;
   if (first.failure) std::rethrow_exception(first.failure);
+  return &first;
+}
+
+LoadedBatch* Loader::next() {
+  const Clock::time_point start = Clock::now();
+  std::unique_lock lock(mutex_);
+  Slot* const first = wait_for_next(lock);
+  if (first == nullptr) return nullptr;
   LoadedBatch& current = current_[turn_];
   turn_ = 1 - turn_;
   for (std::size_t i = 0; i < options_.readers.size(); ++i) {
     current.read[i].record(options_.readers[i]);
-    options_.readers[i].wait(first.loaded.copied);
+    options_.readers[i].wait(first->loaded.copied);
   }
-  std::swap(current, first.loaded);
-  first.ready = false;
+  std::swap(current, first->loaded);
+  first->ready = false;
   ++delivered_;
   changed_.notify_all();
   lock.unlock();
@@ -216,12 +215,10 @@ LoadedBatch* Loader::next() {
 
 const Batch* Loader::await_later() {
   std::unique_lock lock(mutex_);
-  const Slot& first = slot(delivered_);
-  changed_.wait(lock, [&] { return first.ready || batches_ == delivered_; });
-  if (!first.ready) return nullptr;
-  if (first.failure) std::rethrow_exception(first.failure);
-  for (const Stream& reader : options_.readers) reader.wait(first.loaded.copied);
-  return &first.loaded.batch;
+  const Slot* const first = wait_for_next(lock);
+  if (first == nullptr) return nullptr;
+  for (const Stream& reader : options_.readers) reader.wait(first->loaded.copied);
+  return &first->loaded.batch;
 }
 
 const Batch* Loader::later() {

@@ -128,6 +128,8 @@ class Loader {
   void begin_piece();  // the next one of job_: sets the members below
   void make(const Claim& claimed, Scratch& scratch, Slot& slot) const noexcept;
   LoadedBatch empty_batch() const;
+  // Of `lock` on mutex_: the slot of the next part, which is ready; null after the last part.
+  Slot* wait_for_next(std::unique_lock<std::mutex>& lock);
   Slot& slot(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
 
   const SampleBuilder& builder_;

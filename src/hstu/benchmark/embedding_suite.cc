@@ -115,11 +115,6 @@ double quantile(std::vector<double> values, double q) {
   return values[static_cast<std::size_t>(place)];
 }
 
-// On a GPU a stream and memory of its own.
-Context context_beside(const Context& context) {
-  return context.device().is_host() ? host_context() : make_context(context.device());
-}
-
 class CaseRun {
  public:
   CaseRun(const EmbeddingSuiteOptions& o, const Case& c, const SuiteIds& drawn, const Context& context)
@@ -128,7 +123,7 @@ class CaseRun {
         drawn_(drawn),
         compute_(context),
         timer_(context.stream),
-        tables_(configs(), {.kind = c.optimizer}, o.seed, c.hides ? context_beside(context) : context) {
+        tables_(configs(), {.kind = c.optimizer}, o.seed, c.hides ? own_context(context.device()) : context) {
     compute_.trace = &timer_;
     // The gradients of all ids, the same in every step.
     const std::int64_t tokens = drawn.steps.front().index.size();

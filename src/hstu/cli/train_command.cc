@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -111,7 +112,7 @@ TrainRequest follower_request(const TrainWords& words, const Path& folder, int r
   return request;
 }
 
-TrainRequest request_of(const TrainWords& words, Communicator& comm) {
+TrainRequest request_of(const TrainWords& words, Communicator& comm, const std::atomic<bool>& stop) {
   const auto profile = words.profile.empty() ? std::nullopt : std::optional(parse_profile(words.profile));
   TrainRequest request;
   const int ranks = comm.size();
@@ -121,7 +122,7 @@ TrainRequest request_of(const TrainWords& words, Communicator& comm) {
   if (comm.rank() > 0) request = follower_request(words, folder, ranks);
   comm.set_patience(patience_of(request.options.ranks));
   request.version = version();
-  request.stop = &watch_stop_signals();
+  request.stop = &stop;
   request.profile = profile;
   return request;
 }
@@ -156,8 +157,9 @@ void print_result(const TrainResult& result) {
   tell("{}", result.warning);
 }
 
-void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here) {
-  TrainRequest request = request_of(words, comm);
+void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here,
+                   const std::atomic<bool>& stop) {
+  TrainRequest request = request_of(words, comm, stop);
   request.ranks_here = ranks_here;
   if (comm.rank() > 0) return follow(request, comm);
   const TrainResult result = train(request, comm);
@@ -217,11 +219,12 @@ void add_train_command(CLI::App& app) {
       "  hstu train --resume latest --set training.epochs=3 --allow-change training.epochs");
   command->callback([words] {
     if (!words->faults.empty()) watch_fault_points(parse_faults(words->faults));
-    watch_stop_signals();
+    const std::atomic<bool>& stop = watch_stop_signals();
     const Group group = enter_group(words->ranks);
     use_threads(threads_of_rank(words->threads, group));
-    as_rank(group,
-            [&] { train_as_rank(*words, group.comm ? *group.comm : one_rank(), group.on_this_machine); });
+    as_rank(group, [&] {
+      train_as_rank(*words, group.comm ? *group.comm : one_rank(), group.on_this_machine, stop);
+    });
   });
 }
 

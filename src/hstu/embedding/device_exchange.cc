@@ -26,6 +26,7 @@ void by_type(const std::vector<WireRows>& lists, const Convert& convert) {
     if (!of_type.empty()) convert(of_type);
   }
 }
+
 }  // namespace
 
 std::vector<Counts> exchange_counts(const std::vector<Counts>& mine, Communicator& comm) {
@@ -46,8 +47,8 @@ void add_message(Tensor tensor, std::size_t rank, std::vector<DeviceMessage>& me
       {static_cast<int>(rank), tensor.mutable_raw(), static_cast<std::int64_t>(tensor.bytes())});
 }
 
-void exchange(TableSet& tables, std::vector<Tensor>& out, const std::vector<Counts>& out_counts,
-              std::vector<Tensor>& in, const std::vector<Counts>& in_counts) {
+void exchange(const TableSet& tables, const std::vector<Tensor>& out, const std::vector<Counts>& out_counts,
+              const std::vector<Tensor>& in, const std::vector<Counts>& in_counts) {
   std::vector<DeviceMessage> sends, receives;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     add_messages(out[t], out_counts[t], sends);

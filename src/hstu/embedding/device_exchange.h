@@ -20,8 +20,8 @@ std::vector<Counts> exchange_counts(const std::vector<Counts>& mine, Communicato
 // A message of all of the tensor to a rank, or from it.
 void add_message(Tensor tensor, std::size_t rank, std::vector<DeviceMessage>& messages);
 // Sends the rows of out[t] as out_counts[t] says and receives in[t] as in_counts[t].
-void exchange(TableSet& tables, std::vector<Tensor>& out, const std::vector<Counts>& out_counts,
-              std::vector<Tensor>& in, const std::vector<Counts>& in_counts);
+void exchange(const TableSet& tables, const std::vector<Tensor>& out, const std::vector<Counts>& out_counts,
+              const std::vector<Tensor>& in, const std::vector<Counts>& in_counts);
 
 // Of each table one element for each of its counts.
 std::vector<Tensor> new_tensors(const TableSet& tables, const std::vector<Counts>& counts, DType type);

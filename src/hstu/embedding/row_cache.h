@@ -58,7 +58,7 @@ class RowCache {
   };
   // The rows at `slots` (n, each once; negative ones are ignored) will change in this step. lines (n): those
   // of the rows, and negative slots. The places of `found` count from `first`. Threads may pin other rows at
-  // the same time; found() ends it, when all rows of the lookup have been looked at.
+  // the same time; count() ends it, when all rows of the lookup have been looked at.
   void pin(std::span<const std::int64_t> slots, std::int64_t first, std::int64_t* lines, Found& found);
   // The same of rows that the next step will use, as far as it is known. Those without a line are below.
   void pin_next(std::span<const std::int64_t> slots, std::int64_t first, Found& found);

@@ -60,4 +60,9 @@ inline Context make_context(Device device, std::int64_t memory_limit = 0) {
   return {stream, MemoryPool::create(stream, memory_limit)};
 }
 
+// The same on a GPU; the host has one for all.
+inline Context own_context(Device device) {
+  return device.is_host() ? host_context() : make_context(device);
+}
+
 }  // namespace hstu

@@ -41,7 +41,7 @@ DeviceChoice choose_device(const RunOptions& options) {
 
 Context open_device(Device device) {
   if (!device.is_host()) make_current(device);
-  Context context = device.is_host() ? host_context() : make_context(device);
+  Context context = own_context(device);
   context.trace = profiler_trace();
   return context;
 }

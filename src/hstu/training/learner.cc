@@ -22,16 +22,11 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const Model& m
   return table_configs(options, model.features(), model.embedding_dim());
 }
 
-// On a GPU a stream and memory beside those of the model.
-Context context_beside(Device device) {
-  return device.is_host() ? host_context() : make_context(device);
-}
-
 // The tables of a run, beside the model if the device has rows of them.
 TableSet make_tables(const RunOptions& options, const Model& model, Device device, int ranks) {
   const std::vector<TableConfig> configs = table_configs(options, model);
   return {configs, row_optimizer(options.sparse), options.seed,
-          context_beside(on_host_alone(configs, ranks) ? Device::host() : device)};
+          own_context(on_host_alone(configs, ranks) ? Device::host() : device)};
 }
 
 // Parameters move before anything refers to their memory.
@@ -49,7 +44,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       model(moved(std::move(trained), compute, run.precision)),
       gpus(gpu_transport(run, compute.device(), comm)),
       tables(make_tables(run, *model, compute.device(), comm.size())),
-      exchange(context_beside(gpus != nullptr ? compute.device() : Device::host())),
+      exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
       dense_optimizer(model->parameters().all(), run.dense.config, compute,
                       run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {

@@ -10,6 +10,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/finite.h"
+#include "hstu/batching/loader.h"
 #include "hstu/embedding/row_gradients.h"
 #include "hstu/embedding/row_visits.h"
 #include "hstu/optimizer/clipping.h"

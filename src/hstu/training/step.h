@@ -5,12 +5,14 @@
 #include <functional>
 #include <vector>
 
-#include "hstu/batching/loader.h"
+#include "hstu/batching/batch.h"
 #include "hstu/run/results.h"
 #include "hstu/training/learner.h"
 #include "hstu/training/step_context.h"
 
 namespace hstu {
+
+class Loader;
 
 // Returns the next part of the global batch, whose tensors are on the step's device, valid until the call
 // after the next; null after the last.
