@@ -46,7 +46,9 @@ TEST_F(RowsOnDisk, AreThoseThatWereWrittenLast) {
     std::erase_if(slots, [](std::int64_t slot) { return slot < 0; });
     if (round % 2 == 0) std::reverse(slots.begin(), slots.end());
     const std::vector<float> rows = random_values(slots.size() * kWidth, static_cast<std::uint64_t>(round));
-    file.write(slots, rows.data());
+    std::vector<const float*> addresses;
+    for (std::size_t i = 0; i < slots.size(); ++i) addresses.push_back(rows.data() + i * kWidth);
+    file.write(slots, addresses);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const auto row = rows.begin() + static_cast<std::ptrdiff_t>(i * kWidth);
       expected[slots[i]].assign(row, row + kWidth);
@@ -58,7 +60,8 @@ TEST_F(RowsOnDisk, AreThoseThatWereWrittenLast) {
       values.insert(values.end(), row.begin(), row.end());
     }
     std::vector<float> found(values.size());
-    file.read(all, found.data());
+    file.read_each(all,
+                   [&](std::size_t i, const float* row) { std::copy_n(row, kWidth, &found[i * kWidth]); });
     EXPECT_EQ(found, values) << round;
   }
 }
@@ -91,10 +94,10 @@ TEST_F(RowsOnDisk, SayThatTheDiskIsFull) {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &small);
   std::string message;
-  const std::vector<float> rows(1024 * 1024, 1.0f);
   for (std::int64_t round = 0; round < 100 && message.empty(); ++round) {
     try {
-      file.write(range(1024 * round, 1024 * round + 1024), rows.data());
+      file.write_each(range(1024 * round, 1024 * round + 1024),
+                      [](std::size_t, float* row) { std::fill_n(row, 1024, 1.0f); });
     } catch (const Error& error) {
       message = error.what();
     }
@@ -105,17 +108,19 @@ TEST_F(RowsOnDisk, SayThatTheDiskIsFull) {
                              HasSubstr("Is the disk full?")));
 }
 
-// A step reads 70 rows at most, and the table has up to 300.
+// A step reads 70 rows at most, and the table has up to 300. Then a cache of 80 is above the host's.
 TEST_F(RowsOnDisk, AgreeWithTheContractOverRandomSteps) {
   for (const Evict evict : {Evict::lru, Evict::lfu, Evict::never}) {
     RandomStream random{.key = 77};
     const auto draw = [&](std::int64_t bound) {
       return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound)));
     };
-    TableWalk walk({.capacity = 120, .evict = evict, .admit_after = 2, .ttl = 700}, 300, draw, 70,
-                   host_context(), folder_);
-    for (int step = 0; step < 200; ++step) EXPECT_NO_THROW(walk.step()) << step;
-    EXPECT_GT(walk.counts().hits, 0);
+    for (const std::int64_t cache_rows : {0, 80}) {
+      TableWalk walk({.capacity = 120, .evict = evict, .admit_after = 2, .ttl = 700}, 300, draw, cache_rows,
+                     host_context(), folder_, 70);
+      for (int step = 0; step < 200; ++step) EXPECT_NO_THROW(walk.step()) << step;
+      EXPECT_GT(walk.counts().hits, 0);
+    }
   }
   EXPECT_EQ(folders(), 0);
 }

@@ -127,16 +127,5 @@ TEST(RowsInBf16, TakeHalfOfTheMemoryOfTheirValues) {
   EXPECT_NEAR(static_cast<double>(f32.bytes() - bf16.bytes()) / 65'536, 128, 4);
 }
 
-TEST(RowsInBf16, AreRefusedBehindACache) {
-  TableConfig config = bf16_table();
-  config.cache_rows = 10;
-  try {
-    const TableSet tables({config}, {}, 1);
-    FAIL() << "a cache";
-  } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("tables.item.dtype = \"bf16\" is for rows in host memory"));
-  }
-}
-
 }  // namespace
 }  // namespace hstu

@@ -87,20 +87,18 @@ TEST(TableOptions, AreInTheReferencePage) {
               AllOf(HasSubstr("[tables.NAME]"), HasSubstr("[tables.NAME.admit]")));
 }
 
-TEST(TableOptions, TheHostUpdatesRowsThatHaveNoCacheOnAGpu) {
+TEST(TableOptions, TheHostUpdatesRowsOfTablesThatRanksShareByColumn) {
   const TableConfig host{.name = "host", .place = TablePlace::host}, device{.name = "device"};
   const TableConfig disk{.name = "disk", .place = TablePlace::disk};
-  TableConfig bf16 = host;
-  bf16.dtype = DType::bf16;
-  const auto alone = [](std::vector<TableConfig> configs, int ranks = 1) {
+  TableConfig column = host;
+  column.ranks = TableRanks::column;
+  const auto alone = [](std::vector<TableConfig> configs, int ranks) {
     return on_host_alone(configs, ranks);
   };
-  EXPECT_FALSE(alone({host, host}));
-  EXPECT_FALSE(alone({host, device}));
-  EXPECT_FALSE(alone({device}, 2));
-  EXPECT_TRUE(alone({host, bf16}));
-  EXPECT_TRUE(alone({host, disk}));
-  EXPECT_TRUE(alone({host}, 2));
+  EXPECT_FALSE(alone({host, disk}, 2));
+  EXPECT_FALSE(alone({host, column}, 1));
+  EXPECT_FALSE(alone({column, device}, 2));
+  EXPECT_TRUE(alone({disk, column}, 2));
 }
 
 }  // namespace

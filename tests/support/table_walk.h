@@ -24,9 +24,9 @@ using Numbers = std::function<std::int64_t(std::int64_t bound)>;
 class TableWalk {
  public:
   // The rows are in the memory of `where`, behind a cache of `cache_rows` if these are not 0, and in files of
-  // `disk` if that is not empty.
+  // `disk`, below a cache of `host_rows`, if that is not empty.
   TableWalk(const RowLimits& limits, std::int64_t ids, Numbers numbers, std::int64_t cache_rows = 0,
-            Context where = host_context(), const Path& disk = {})
+            Context where = host_context(), const Path& disk = {}, std::int64_t host_rows = 0)
       : numbers_(std::move(numbers)),
         where_(std::move(where)),
         config_{.name = "t",
@@ -36,6 +36,7 @@ class TableWalk {
                 .initial = {.kind = InitialKind::constant, .value = 1.0},
                 .place = disk.empty() ? TablePlace::device : TablePlace::disk,
                 .cache_rows = cache_rows,
+                .host_rows = host_rows,
                 .disk_folder = disk},
         tables_(std::make_unique<TableSet>(std::vector{config_}, RowOptimizer{}, 1, where_)),
         model_(ids, limits) {}

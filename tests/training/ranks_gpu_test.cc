@@ -54,6 +54,10 @@ TEST_F(RankedRunOnGpus, CopiesPartsAndTablesOnTheHostTrainTheSameModel) {
   expect_the_model_of_one_rank(run_on(3, "parts"), alone);
   options_.tables.place = TablePlace::host;
   expect_the_model_of_one_rank(run_on(2, "host"), alone);
+  options_.sparse.kind = RowOptimizerKind::adam;
+  const TrainResult adam = run("adam");
+  options_.tables.ranks = TableRanks::column;
+  expect_the_model_of_one_rank(run_on(2, "columns on the host"), adam);
 }
 
 // Copies beside tables whose rows move, by row or whole, in parts; a wire of 16 bits does not change copies.
@@ -123,6 +127,7 @@ TEST_F(RankedRunOnGpus, EveryPipelineGivesTheSameBytes) {
   options_.tables.wire_rows = DType::bf16;
   expect_same_in_every_pipeline("bf16");
   options_.tables.wire_rows = DType::f32;
+  options_.tables.by_name["user"].ranks = "table";
   options_.tables.place = TablePlace::host;
   expect_same_in_every_pipeline("host");
 }
@@ -142,6 +147,25 @@ TEST_F(RankedRunOnGpus, CachesChangeNoBit) {
     EXPECT_EQ(caches.at("item").at("rows"), 3 * 8);
     EXPECT_GT(caches.at("user").at("bytes_out"), 0);
     EXPECT_EQ(caches.at("user").at("prefetched") > 0, pipeline != Pipeline::plain);
+  }
+}
+
+TEST_F(RankedRunOnGpus, RowsInBf16HaveTheSameBitsWhereverTheyAre) {
+  const bool has_disk = std::filesystem::exists(HSTU_PROGRAM_DIR "/libhstu_rocksdb.so");
+  options_.tables.disk_folder = folder_ / "scratch";
+  for (const char* name : {"item", "user"}) options_.tables.by_name[name].dtype = DType::bf16;
+  run_on(3, "device");
+  for (const auto& [place, rows] : {std::pair("host", 0), {"cache", 8}, {"disk", 0}, {"disk", 8}}) {
+    if (!has_disk && std::string_view(place) == "disk") continue;
+    for (const char* name : {"item", "user"}) {
+      TableSection& section = options_.tables.by_name[name];
+      section.place = place;
+      section.device_memory = rows > 0 ? room_for(rows) : "";
+      section.host_memory = std::string_view(place) == "disk" ? room_for(9) : "";
+    }
+    const std::string name = fmt::format("{} {}", place, rows);
+    run_on(3, name);
+    expect_same_tensors(name, "device");
   }
 }
 

@@ -40,6 +40,9 @@ std::shared_ptr<MemoryPool> new_pool(const Stream& stream, std::int64_t limit);
 
 void* allocate_pinned(std::size_t bytes);
 void free_pinned(void* memory) noexcept;
+// Locks memory of the process in place, which must end after unpin().
+void pin(void* memory, std::size_t bytes);
+void unpin(void* memory) noexcept;
 
 }  // namespace cuda
 }  // namespace hstu

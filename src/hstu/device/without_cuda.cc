@@ -61,6 +61,10 @@ void* allocate_pinned(std::size_t) {
   refuse();
 }
 void free_pinned(void*) noexcept {}
+void pin(void*, std::size_t) {
+  refuse();
+}
+void unpin(void*) noexcept {}
 
 }  // namespace hstu::cuda
 

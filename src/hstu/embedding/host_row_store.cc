@@ -52,20 +52,14 @@ void HostRowStore::update(std::span<const std::int64_t> slots, const float* grad
   const std::uint32_t update = directory_.next_update();
   parallel_blocks(static_cast<std::int64_t>(slots.size()), row_grain(dim),
                   [&](std::int64_t begin, std::int64_t end) {
-                    std::vector<float> row(static_cast<std::size_t>(format_.is_f32() ? 0 : dim));
                     for (std::int64_t i = begin; i < end; ++i) {
                       const std::int64_t slot = slots[i];
                       if (slot < 0) continue;
                       require(directory_.mark_updated(slot, update),
                               "expected every row once, found row {} of the update twice", i);
-                      float* const stored = values_.row(slot);
-                      if (format_.is_f32()) {
-                        optimizer.update(learning_rate, dim, gradients + i * dim, stored, state_.row(slot));
-                        continue;
-                      }
-                      format_.load(stored, row.data());
-                      optimizer.update(learning_rate, dim, gradients + i * dim, row.data(), state_.row(slot));
-                      format_.store_update(row.data(), directory_.row(slot).id, step_, stored);
+                      format_.update(directory_.row(slot).id, step_, values_.row(slot), [&](float* values) {
+                        optimizer.update(learning_rate, dim, gradients + i * dim, values, state_.row(slot));
+                      });
                     }
                   });
 }

@@ -31,10 +31,9 @@ class HostRowStore final : public RowStore {
       : shape_(shape),
         format_(shape),
         directory_(shape.rows),
-        values_(value_floats(shape), nullptr,
+        values_(value_floats(shape),
                 host_chunk_rows(shape) * value_floats(shape) * std::int64_t{sizeof(float)}),
-        state_(shape.state_width, nullptr,
-               host_chunk_rows(shape) * shape.state_width * std::int64_t{sizeof(float)}) {}
+        state_(shape.state_width, host_chunk_rows(shape) * shape.state_width * std::int64_t{sizeof(float)}) {}
 
   std::int64_t rows() const override { return directory_.rows(); }
   std::int64_t bytes() const override { return values_.bytes() + state_.bytes() + directory_.bytes(); }

@@ -6,12 +6,9 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
-#include "hstu/device/pinned_memory.h"
 
 namespace hstu {
 namespace {
-
-constexpr std::size_t kFileRows = 1 << 14;  // that are between the cache and a file at a time
 
 std::vector<std::int64_t> slots_at(std::span<const std::int64_t> places, const std::int64_t* slots) {
   std::vector<std::int64_t> found(places.size());
@@ -24,29 +21,36 @@ std::vector<std::int64_t> slots_at(std::span<const std::int64_t> places, const s
 }  // namespace
 
 PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache,
-                               std::unique_ptr<RowFile> file)
+                               std::unique_ptr<RowFile> file, std::int64_t file_lines)
     : shape_(shape),
+      format_(shape),
       size_(cache),
       directory_(shape.rows),
       lines_(make_row_lines(shape, where)),
-      below_(cache.lines > 0 && file == nullptr ? below_width(shape) : 0, transfer_memory(where.device()),
-             below_chunk_bytes(shape)),
-      file_(std::move(file)),
-      moved_(where.device()),
       blocks_(where.stream) {
   if (cache.lines == 0) return;
   cache_.emplace(directory_, cache.lines);
   lines_->grow(cache.lines);
+  exchange_ = std::make_unique<LineExchange>(*lines_, where);
+  if (file == nullptr)
+    below_ = rows_in_memory(shape, directory_, where.device(), *exchange_);
+  else if (file_lines == 0)
+    below_ = rows_in_file(std::move(file), *exchange_);
+  else
+    below_ = rows_in_cached_file(std::move(file), file_lines, directory_, where.device(), *exchange_);
 }
 
 std::int64_t PlacedRowStore::bytes() const {
-  return directory_.bytes() + lines_->bytes() + below_.bytes() + (cache_ ? cache_->bytes() : 0);
+  return directory_.bytes() + lines_->bytes() + (cache_ ? cache_->bytes() + below_->bytes() : 0);
 }
 
 void PlacedRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) {
   const std::vector<std::int64_t> created = directory_.create_slots(ids, slots);
   if (created.empty()) return;
-  if (cache_) return cache_->add(created, RowCache::kNowhere);
+  if (cache_) {
+    cache_->add(created, RowCache::kNowhere);
+    return below_->add(created);
+  }
   std::vector<std::int64_t> their_ids;
   their_ids.reserve(created.size());
   for (const std::int64_t slot : created) their_ids.push_back(directory_.row(slot).id);
@@ -147,73 +151,23 @@ void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {
                 cache_->pin_next(some, first, of_block);
               });
   cache_->count(found);
-  move(cache_->bring_next(slots_at(found.missing, slots.data())));
+  const std::vector<std::int64_t> missing = slots_at(found.missing, slots.data());
+  const RowCache::Moves& moves = cache_->bring_next(missing);
+  const std::span<const std::int64_t> left = std::span(missing).subspan(moves.moves.size());
+  move(moves);
+  below_->prefetch(left);
 }
 
 void PlacedRowStore::end_step() {
   if (cache_) cache_->end_step();
 }
 
-// Rows that have left lines arrive in host memory before the host reads them there.
-void PlacedRowStore::settle() const {
-  moved_.synchronize();
-}
-
-// `in` of the rows come, and `out` leave.
-void PlacedRowStore::exchange(std::span<const RowLines::Exchange> rows, std::int64_t in,
-                              std::int64_t out) const {
-  lines_->exchange(rows);
-  blocks_.in_use();
-  moved_.record(lines_->context().stream);
-  bytes_in_ += in * width() * std::int64_t{sizeof(float)};
-  bytes_out_ += out * width() * std::int64_t{sizeof(float)};
-}
-
-void PlacedRowStore::move_in_memory(std::span<const RowCache::Move> moves) const {
-  below_.grow(directory_.slots());
-  auto* const rows = blocks_.next<RowLines::Exchange>(std::ssize(moves));
-  const auto row_of = [&](std::int64_t slot) { return slot < 0 ? nullptr : below_.row(slot); };
-  std::atomic<std::int64_t> in = 0, out = 0;
-  parallel_blocks(std::ssize(moves), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t my_in = 0, my_out = 0;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const RowCache::Move& move = moves[static_cast<std::size_t>(i)];
-      rows[i] = {move.line, row_of(move.out), row_of(move.in)};
-      my_in += move.in >= 0 ? 1 : 0;
-      my_out += move.out >= 0 ? 1 : 0;
-    }
-    in += my_in;
-    out += my_out;
-  });
-  exchange({rows, moves.size()}, in, out);
-}
-
-void PlacedRowStore::move_in_file(std::span<const RowCache::Move> moves) const {
-  std::vector<std::int64_t> in, out;  // slots
-  for (const RowCache::Move& move : moves) {
-    if (move.in >= 0) in.push_back(move.in);
-    if (move.out >= 0) out.push_back(move.out);
-  }
-  std::vector<float> coming(in.size() * static_cast<std::size_t>(width()));
-  std::vector<float> leaving(out.size() * static_cast<std::size_t>(width()));
-  file_->read(in, coming.data());
-  float *next_in = coming.data(), *next_out = leaving.data();
-  const auto next_row = [&](std::int64_t slot, float*& next) {
-    return slot < 0 ? nullptr : std::exchange(next, next + width());
-  };
-  std::vector<RowLines::Exchange> rows;
-  rows.reserve(moves.size());
-  for (const RowCache::Move& move : moves)
-    rows.push_back({move.line, next_row(move.out, next_out), next_row(move.in, next_in)});
-  exchange(rows, std::ssize(in), std::ssize(out));
-  file_->write(out, leaving.data());
-}
-
 void PlacedRowStore::move(const RowCache::Moves& moves) const {
-  const std::span<const RowCache::Move> all = moves.moves;
-  if (!file_ && !all.empty()) move_in_memory(all);
-  for (std::size_t first = 0; file_ && first < all.size(); first += kFileRows)
-    move_in_file(all.subspan(first, std::min(kFileRows, all.size() - first)));
+  if (!moves.moves.empty()) below_->move(moves.moves);
+  for (const RowCache::Move& move : moves.moves) {
+    rows_in_ += move.in >= 0 ? 1 : 0;
+    rows_out_ += move.out >= 0 ? 1 : 0;
+  }
   if (moves.begin.empty()) return;
   std::vector<std::int64_t> lines, ids;
   for (const RowCache::Begin& begin : moves.begin) {
@@ -225,7 +179,6 @@ void PlacedRowStore::move(const RowCache::Moves& moves) const {
 
 void PlacedRowStore::flush() const {
   move(cache_->flush());
-  settle();
 }
 
 void PlacedRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t* lines) const {
@@ -243,22 +196,9 @@ void PlacedRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t*
       });
 }
 
-template <typename Use>
-void PlacedRowStore::for_rows_below(std::span<const std::int64_t> slots, const Use& use) const {
-  settle();
-  if (!file_) return for_rows(slots.size(), width(), [&](std::size_t i) { use(i, below_.row(slots[i])); });
-  std::vector<float> rows(std::min(kFileRows, slots.size()) * static_cast<std::size_t>(width()));
-  for (std::size_t first = 0; first < slots.size(); first += kFileRows) {
-    const auto some = slots.subspan(first, std::min(kFileRows, slots.size() - first));
-    file_->read(some, rows.data());
-    for_rows(some.size(), width(),
-             [&](std::size_t i) { use(first + i, rows.data() + static_cast<std::int64_t>(i) * width()); });
-  }
-}
-
 void PlacedRowStore::read_below(std::span<const std::int64_t> slots, float* values) const {
-  for_rows_below(slots, [&](std::size_t i, const float* row) {
-    std::copy_n(row, shape_.dim, values + static_cast<std::int64_t>(i) * shape_.dim);
+  below_->read(slots, [&](std::size_t i, const float* row) {
+    format_.load(row, values + static_cast<std::int64_t>(i) * shape_.dim);
   });
 }
 
@@ -274,9 +214,8 @@ void PlacedRowStore::gather(std::span<const std::int64_t> ids, std::span<const s
     below.push_back(slots[i]);
     places.push_back(static_cast<std::int64_t>(i));
   }
-  for_rows_below(below, [&](std::size_t i, const float* row) {
-    std::copy_n(row, shape_.dim, out + places[i] * shape_.dim);
-  });
+  below_->read(below,
+               [&](std::size_t i, const float* row) { format_.load(row, out + places[i] * shape_.dim); });
 }
 
 void PlacedRowStore::update(std::span<const std::int64_t> slots, const float* gradients,
@@ -286,35 +225,39 @@ void PlacedRowStore::update(std::span<const std::int64_t> slots, const float* gr
     if (slots[i] >= 0)
       require(directory_.mark_updated(slots[i], update),
               "expected every row once, found row {} of the update twice", i);
-  std::vector<std::int64_t> lines(slots.size());
+  std::vector<std::int64_t> lines(slots.size()), ids(slots.size());
   lines_of(slots, lines.data());
-  for (std::size_t i = 0; i < slots.size(); ++i)
+  for (std::size_t i = 0; i < slots.size(); ++i) {
     require(slots[i] < 0 || lines[i] >= 0, "expected rows that the step has looked up, found row {}", i);
-  lines_->update(lines, gradients, optimizer, learning_rate);
+    ids[i] = slots[i] < 0 ? slots[i] : directory_.row(slots[i]).id;
+  }
+  lines_->update(ids, lines, gradients, optimizer, learning_rate);
 }
 
 void PlacedRowStore::read(std::span<const std::int64_t> slots, float* values, float* state) const {
   if (!cache_) return read_parts(*lines_, shape_, slots, blocks_, values, state);
   flush();
-  const auto take = [&](std::size_t i, const float* row) {
-    const auto at = static_cast<std::int64_t>(i);
-    if (values != nullptr) std::copy_n(row, shape_.dim, values + at * shape_.dim);
-    if (state != nullptr) std::copy_n(row + shape_.dim, shape_.state_width, state + at * shape_.state_width);
-  };
   std::vector<std::int64_t> below;
   std::vector<std::size_t> places;
-  std::vector<float> begun(static_cast<std::size_t>(width()), 0.0f);
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (cache_->line_of(slots[i]) == RowCache::kNowhere) {
-      initial_row(shape_.key, directory_.row(slots[i]).id, shape_.initial, shape_.bound, shape_.dim,
-                  begun.data(), shape_.first_column);
-      take(i, begun.data());
-    } else {
+    if (cache_->line_of(slots[i]) != RowCache::kNowhere) {
       below.push_back(slots[i]);
       places.push_back(i);
+      continue;
     }
+    const auto at = static_cast<std::int64_t>(i);
+    if (state != nullptr) std::fill_n(state + at * shape_.state_width, shape_.state_width, 0.0f);
+    if (values == nullptr) continue;
+    initial_row(shape_.key, directory_.row(slots[i]).id, shape_.initial, shape_.bound, shape_.dim,
+                values + at * shape_.dim, shape_.first_column);
+    format_.round(values + at * shape_.dim);
   }
-  for_rows_below(below, [&](std::size_t i, const float* row) { take(places[i], row); });
+  below_->read(below, [&](std::size_t i, const float* row) {
+    const auto at = static_cast<std::int64_t>(places[i]);
+    if (values != nullptr) format_.load(row, values + at * shape_.dim);
+    if (state != nullptr)
+      std::copy_n(row + state_begin(shape_), shape_.state_width, state + at * shape_.state_width);
+  });
 }
 
 void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) {
@@ -325,22 +268,20 @@ void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float*
     grow_lines();
     return write_parts(*lines_, shape_, slots, blocks_, values, state);
   }
-  settle();  // a slot may be that of a row that left
   cache_->add(slots, RowCache::kBelow);
-  below_.grow(directory_.slots());
-  std::vector<float> rows(file_ ? slots.size() * static_cast<std::size_t>(width()) : 0);
-  for_rows(slots.size(), width(), [&](std::size_t i) {
+  below_->write(slots, [&](std::size_t i, float* row) {
     const auto from = static_cast<std::int64_t>(i);
-    float* const row = file_ ? rows.data() + from * width() : below_.row(slots[i]);
-    std::copy_n(values + from * shape_.dim, shape_.dim, row);
+    format_.store(values + from * shape_.dim, row);
     if (shape_.state_width > 0)
-      std::copy_n(state + from * shape_.state_width, shape_.state_width, row + shape_.dim);
+      std::copy_n(state + from * shape_.state_width, shape_.state_width, row + state_begin(shape_));
   });
-  if (file_) file_->write(slots, rows.data());
 }
 
 CacheCounts PlacedRowStore::counts() const {
-  return {cache_->lines(), cache_->hits(), cache_->misses(), cache_->prefetched(), bytes_in_, bytes_out_};
+  if (const auto counts = below_->counts()) return *counts;
+  const std::int64_t bytes = stored_floats(shape_) * std::int64_t{sizeof(float)};
+  return {cache_->lines(),      cache_->hits(),   cache_->misses(),
+          cache_->prefetched(), rows_in_ * bytes, rows_out_ * bytes};
 }
 
 }  // namespace hstu

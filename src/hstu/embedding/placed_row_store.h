@@ -1,7 +1,7 @@
 // PlacedRowStore: the host knows the rows of a table (RowDirectory) and where each of them is. Either every
-// row is in the memory of a device, its slot being its line there; or all rows are below, in host memory or
-// in a file, and a cache in the device's memory has those that are in use (docs/tables.md, decision 43). Rows
-// are read and updated on the device alone.
+// row is in the memory of a device, its slot being its line there; or all rows are below (rows_below.h), and
+// a cache in the device's memory has those that are in use (docs/tables.md, decision 43). Rows are read and
+// updated on the device alone.
 #pragma once
 
 #include <algorithm>
@@ -15,38 +15,27 @@
 #include "hstu/embedding/row_cache.h"
 #include "hstu/embedding/row_directory.h"
 #include "hstu/embedding/row_file.h"
+#include "hstu/embedding/row_format.h"
 #include "hstu/embedding/row_lines.h"
 #include "hstu/embedding/row_storage.h"
+#include "hstu/embedding/rows_below.h"
 
 namespace hstu {
-
-// Of a cache, since it was made. Rows are counted once a step.
-struct CacheCounts {
-  std::int64_t lines = 0;             // room for so many rows
-  std::int64_t hits = 0, misses = 0;  // rows that were there when a step looked them up, and that were not
-  std::int64_t prefetched = 0;        // rows that came before their step
-  std::int64_t bytes_in = 0, bytes_out = 0;  // rows and state, to and from the device
-};
-
-// Rows below a cache are in page-locked memory, which is slow to get in small pieces.
-constexpr std::int64_t below_chunk_bytes(const RowShape& shape) {
-  constexpr std::int64_t kMost = std::int64_t{32} << 20;
-  return std::min(kMost, shape.rows * below_width(shape) * std::int64_t{sizeof(float)});
-}
 
 // Host memory for `rows` rows, at most: the directory and, behind a cache of `cache_rows` (0: none), the
 // rows.
 constexpr std::int64_t placed_host_bytes(const RowShape& shape, std::int64_t rows, std::int64_t cache_rows) {
   const std::int64_t directory = RowDirectory::most_bytes(rows);
   if (cache_rows == 0) return directory;
-  const std::int64_t width = below_width(shape);
-  const int shift = RowStorage::chunk_shift(width, below_chunk_bytes(shape));
+  const std::int64_t width = stored_floats(shape);
+  const int shift = RowStorage::chunk_shift(width, below_chunk_bytes(width, shape.rows));
   const std::int64_t chunks = (rows + (std::int64_t{1} << shift) - 1) >> shift;
   return directory + ((chunks * width * std::int64_t{sizeof(float)}) << shift) +
          RowCache::most_bytes(rows, cache_rows);
 }
 
-// Of a cache. It `grows` to the rows of the largest step; otherwise it throws CacheTooSmall for such a step.
+// Of a cache on the device. It `grows` to the rows of the largest step; otherwise it throws CacheTooSmall for
+// such a step.
 struct CacheSize {
   std::int64_t lines = 0;  // rows; 0: no cache, every row is on the device
   bool grows = false;
@@ -59,9 +48,10 @@ constexpr std::int64_t grown_lines(const RowShape& shape, std::int64_t step_rows
 
 class PlacedRowStore final : public RowStore {
  public:
-  // `file`: of all rows, below a cache in host memory; null: they are in host memory.
+  // `file`: of all rows, below the cache and a second one in host memory of `file_lines` rows (0: none; the
+  // lines of the first are in host memory). Null: they are in host memory.
   PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache,
-                 std::unique_ptr<RowFile> file = nullptr);
+                 std::unique_ptr<RowFile> file = nullptr, std::int64_t file_lines = 0);
 
   std::int64_t rows() const override { return directory_.rows(); }
   std::int64_t bytes() const override;
@@ -70,6 +60,7 @@ class PlacedRowStore final : public RowStore {
     directory_.find_slots(ids, slots);
   }
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
+  void begin_updates(std::int64_t step) override { lines_->begin_updates(step); }
   // slots (n) of `ids` (n, each once), whose rows this step reads and updates, and their lines (n), or
   // kAbsent and kNull. With `creates`, missing rows are created. They are changed, from then on. Throws
   // CacheTooSmall if the rows of the step do not fit a cache.
@@ -112,28 +103,20 @@ class PlacedRowStore final : public RowStore {
                      std::int64_t* slots);
   void make_room(std::int64_t rows);
   void move(const RowCache::Moves& moves) const;
-  void move_in_memory(std::span<const RowCache::Move> moves) const;
-  void move_in_file(std::span<const RowCache::Move> moves) const;
-  void exchange(std::span<const RowLines::Exchange> rows, std::int64_t in, std::int64_t out) const;
-  // use(i, row) for each of `slots`, whose rows are below; by all threads.
-  template <typename Use>
-  void for_rows_below(std::span<const std::int64_t> slots, const Use& use) const;
-  void settle() const;
   void flush() const;
-  std::int64_t width() const { return shape_.dim + shape_.state_width; }
 
   RowShape shape_;
+  RowFormat format_;
   CacheSize size_;  // at first
   RowDirectory directory_;
   std::unique_ptr<RowLines> lines_;
   std::int64_t room_ = 0;  // lines, without a cache
   // Reading a checkpoint writes changed lines back, which changes what is where, and no row.
   mutable std::optional<RowCache> cache_;
-  mutable RowStorage below_;  // of a cache: all rows with their state, by slot; or they are in the file
-  std::unique_ptr<RowFile> file_;
-  mutable Event moved_;  // the last rows have arrived there
+  std::unique_ptr<LineExchange> exchange_;
+  std::unique_ptr<RowsBelow> below_;  // of a cache: all rows
   mutable TransferBlocks blocks_;
-  mutable std::int64_t bytes_in_ = 0, bytes_out_ = 0;
+  mutable std::int64_t rows_in_ = 0, rows_out_ = 0;
 };
 
 }  // namespace hstu

@@ -15,6 +15,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
 #include "hstu/embedding/rocksdb/calls.h"
+#include "hstu/embedding/row_storage.h"
 
 namespace hstu {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kRowsOfACall = 256;
+constexpr std::size_t kRowsOfABlock = 1 << 14;
 constexpr const char* kPrefix = "hstu-rows-";
 constexpr const char* kLock = "in-use";
 
@@ -60,6 +62,18 @@ Path new_folder(const Path& folder) {
   return name;
 }
 
+// body(first, slots, rows) for blocks of `slots`, with memory for their rows.
+template <typename Body>
+void for_blocks(std::span<const std::int64_t> slots, std::int64_t width, const Body& body) {
+  std::vector<float> memory(std::min(kRowsOfABlock, slots.size()) * static_cast<std::size_t>(width));
+  std::vector<float*> rows;
+  for (float* row = memory.data(); row < memory.data() + memory.size(); row += width) rows.push_back(row);
+  for (std::size_t first = 0; first < slots.size(); first += kRowsOfABlock) {
+    const auto some = slots.subspan(first, std::min(kRowsOfABlock, slots.size() - first));
+    body(first, some, std::span<float* const>(rows).first(some.size()));
+  }
+}
+
 }  // namespace
 
 RowFile::RowFile(const Path& folder, std::int64_t width) : width_(width), rocksdb_(load_rocksdb()) {
@@ -85,7 +99,7 @@ RowFile::~RowFile() {
 }
 
 template <typename Value, typename Call>
-void RowFile::by_blocks(std::span<const std::int64_t> slots, Value* rows, const char* what,
+void RowFile::by_blocks(std::span<const std::int64_t> slots, std::span<Value* const> rows, const char* what,
                         const Call& call) const {
   std::vector<std::int64_t> order(slots.size());
   std::iota(order.begin(), order.end(), 0);
@@ -100,7 +114,7 @@ void RowFile::by_blocks(std::span<const std::int64_t> slots, Value* rows, const 
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = order[static_cast<std::size_t>(i)];
       keys.push_back(static_cast<std::uint64_t>(slots[static_cast<std::size_t>(row)]));
-      values.push_back(rows + row * width_);
+      values.push_back(rows[static_cast<std::size_t>(row)]);
     }
     const char* const message = failed ? nullptr : call(keys, values);
     if (message != nullptr && !failed.exchange(true)) why = message;
@@ -108,7 +122,7 @@ void RowFile::by_blocks(std::span<const std::int64_t> slots, Value* rows, const 
   check(!failed, "rows of a table cannot be {} {}: {}. Is the disk full?", what, folder_.string(), why);
 }
 
-void RowFile::read(std::span<const std::int64_t> slots, float* rows) const {
+void RowFile::read(std::span<const std::int64_t> slots, std::span<float* const> rows) const {
   by_blocks(slots, rows, "read from", [&](const auto& keys, const std::vector<float*>& values) {
     std::vector<char*> bytes(values.size());
     std::transform(values.begin(), values.end(), bytes.begin(),
@@ -118,13 +132,29 @@ void RowFile::read(std::span<const std::int64_t> slots, float* rows) const {
   });
 }
 
-void RowFile::write(std::span<const std::int64_t> slots, const float* rows) {
+void RowFile::write(std::span<const std::int64_t> slots, std::span<const float* const> rows) {
   by_blocks(slots, rows, "written to", [&](const auto& keys, const std::vector<const float*>& values) {
     std::vector<const char*> bytes(values.size());
     std::transform(values.begin(), values.end(), bytes.begin(),
                    [](const float* value) { return reinterpret_cast<const char*>(value); });
     return rocksdb_.write(database_, keys.size(), keys.data(),
                           static_cast<std::size_t>(width_) * sizeof(float), bytes.data());
+  });
+}
+
+void RowFile::read_each(std::span<const std::int64_t> slots,
+                        const std::function<void(std::size_t, const float*)>& use) const {
+  for_blocks(slots, width_, [&](std::size_t first, auto some, std::span<float* const> rows) {
+    read(some, rows);
+    for_rows(rows.size(), width_, [&](std::size_t i) { use(first + i, rows[i]); });
+  });
+}
+
+void RowFile::write_each(std::span<const std::int64_t> slots,
+                         const std::function<void(std::size_t, float*)>& fill) {
+  for_blocks(slots, width_, [&](std::size_t first, auto some, std::span<float* const> rows) {
+    for_rows(rows.size(), width_, [&](std::size_t i) { fill(first + i, rows[i]); });
+    write(some, {rows.data(), rows.size()});
   });
 }
 

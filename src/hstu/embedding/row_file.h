@@ -2,7 +2,9 @@
 // a run needs again is in its checkpoints. RocksDB keeps them, in a library of its own (rocksdb/calls.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -23,17 +25,23 @@ class RowFile {
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
 
-  // rows (n, width) at `slots` (n), each once, by all threads. Throws Error naming the folder, usually
-  // because the disk is full. Rows that are read have been written.
-  void read(std::span<const std::int64_t> slots, float* rows) const;
-  void write(std::span<const std::int64_t> slots, const float* rows);
+  // rows (n) of `width` floats each at `slots` (n), each once, by all threads. Throws Error naming the
+  // folder, usually because the disk is full. Rows that are read have been written.
+  void read(std::span<const std::int64_t> slots, std::span<float* const> rows) const;
+  void write(std::span<const std::int64_t> slots, std::span<const float* const> rows);
+  // use(i, row) and fill(i, row) for each of `slots`, by all threads.
+  void read_each(std::span<const std::int64_t> slots,
+                 const std::function<void(std::size_t, const float*)>& use) const;
+  void write_each(std::span<const std::int64_t> slots, const std::function<void(std::size_t, float*)>& fill);
 
+  std::int64_t width() const { return width_; }
   const Path& folder() const { return folder_; }
 
  private:
   // call(keys, values) of each block of slots, in ascending order, with the addresses of their rows.
   template <typename Value, typename Call>
-  void by_blocks(std::span<const std::int64_t> slots, Value* rows, const char* what, const Call& call) const;
+  void by_blocks(std::span<const std::int64_t> slots, std::span<Value* const> rows, const char* what,
+                 const Call& call) const;
 
   std::int64_t width_;
   const HstuRocksdbCalls& rocksdb_;

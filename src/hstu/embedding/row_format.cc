@@ -27,11 +27,15 @@ BFloat16 rounded_up_or_down(float value, std::uint32_t random) {
 
 }  // namespace
 
+std::uint64_t rounding_key(const RowShape& shape) {
+  return derive_key(shape.key, "rounding");
+}
+
 RowFormat::RowFormat(const RowShape& shape)
     : dim_(shape.dim),
       first_column_(shape.first_column),
       is_f32_(shape.dtype == DType::f32),
-      key_(derive_key(shape.key, "rounding")) {}
+      key_(rounding_key(shape)) {}
 
 void RowFormat::load(const float* stored, float* values) const {
   if (is_f32_) {

@@ -3,16 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "hstu/embedding/row_store.h"
 
 namespace hstu {
 
+// Of the random numbers of updates in bf16.
+std::uint64_t rounding_key(const RowShape& shape);
+
 class RowFormat {
  public:
   explicit RowFormat(const RowShape& shape);
-
-  bool is_f32() const { return is_f32_; }
 
   // values (D), and what is stored of them (value_floats(shape) floats).
   void load(const float* stored, float* values) const;
@@ -22,6 +24,16 @@ class RowFormat {
   // the value. Columns 8k .. 8k+7 take the halves of the words, low ones first, of philox(key of the table's
   // rounding, id, 2^24 step + k): the same for any number of ranks, threads and parts. steps < 2^40.
   void store_update(const float* values, std::int64_t id, std::int64_t step, float* stored) const;
+  // update(values), which changes the values of the row of `id` at `stored`.
+  template <typename Update>
+  void update(std::int64_t id, std::int64_t step, float* stored, const Update& update) const {
+    if (is_f32_) return update(stored);
+    static thread_local std::vector<float> values;  // kept for its memory
+    values.resize(static_cast<std::size_t>(dim_));
+    load(stored, values.data());
+    update(values.data());
+    store_update(values.data(), id, step, stored);
+  }
 
  private:
   std::int64_t dim_, first_column_;

@@ -28,7 +28,12 @@ void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
     sent_.insert(sent_.end(), gradients.begin(), gradients.end());
     return;
   }
-  for (RowSelection::OfTable& of : selection.tables) {
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    RowSelection::OfTable& of = selection.tables[t];
+    if (tables_[t].config().dtype == DType::bf16) {  // the update rounds by ids
+      of.ids = of.ids.copy(tables_.context());
+      continue;
+    }
     const Tensor host_ids = of.host_ids.defined() ? of.host_ids : of.ids;
     of.ids = host_ids.device().is_host() ? host_ids.copy() : Tensor();
   }

@@ -12,7 +12,7 @@ constexpr std::size_t kRowsAtATime = 1 << 14;
 
 // copy(i, row) for each of the lines [first, first + rows).
 template <typename Copy>
-void for_rows(std::size_t first, std::size_t n, std::int64_t width, float* rows, const Copy& copy) {
+void copy_rows(std::size_t first, std::size_t n, std::int64_t width, float* rows, const Copy& copy) {
   parallel_blocks(static_cast<std::int64_t>(n), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) copy(static_cast<std::int64_t>(first) + i, rows + i * width);
   });
@@ -28,7 +28,7 @@ void read_parts(const RowLines& rows, const RowShape& shape, std::span<const std
     auto* const block = blocks.next<float>(static_cast<std::int64_t>(some.size()) * (dim + states));
     rows.read(some, block);
     blocks.in_use().synchronize();
-    for_rows(first, some.size(), dim + states, block, [&](std::int64_t i, const float* row) {
+    copy_rows(first, some.size(), dim + states, block, [&](std::int64_t i, const float* row) {
       if (values != nullptr) std::copy_n(row, dim, values + i * dim);
       if (state != nullptr) std::copy_n(row + dim, states, state + i * states);
     });
@@ -41,7 +41,7 @@ void write_parts(RowLines& rows, const RowShape& shape, std::span<const std::int
   for (std::size_t first = 0; first < lines.size(); first += kRowsAtATime) {
     const auto some = lines.subspan(first, std::min(kRowsAtATime, lines.size() - first));
     auto* const block = blocks.next<float>(static_cast<std::int64_t>(some.size()) * (dim + states));
-    for_rows(first, some.size(), dim + states, block, [&](std::int64_t i, float* row) {
+    copy_rows(first, some.size(), dim + states, block, [&](std::int64_t i, float* row) {
       std::copy_n(values + i * dim, dim, row);
       if (states > 0) std::copy_n(state + i * states, states, row + dim);
     });

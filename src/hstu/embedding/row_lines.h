@@ -27,7 +27,7 @@ class RowLines {
   virtual void write(std::span<const std::int64_t> lines, const float* rows) = 0;
   virtual void read(std::span<const std::int64_t> lines, float* rows) const = 0;
   // For each line, once: its row goes to `out`, then that at `in` comes; null: none. Rows in host memory have
-  // below_width() floats each, are in transfer_memory() and aligned to 16 bytes; the device reads and writes
+  // stored_floats() each, are in transfer_memory() and aligned to 16 bytes; the device reads and writes
   // them itself. The list is in transfer_memory() too.
   struct Exchange {
     std::int64_t line;
@@ -36,17 +36,14 @@ class RowLines {
   };
   virtual void exchange(std::span<const Exchange> rows) = 0;
 
-  // As RowStore's, with lines in place of slots. These wait for the stream.
+  // As RowStore's, with lines in place of slots, whose rows are those of `ids`. gather() and update() wait
+  // for the stream.
+  virtual void begin_updates(std::int64_t step) = 0;
   virtual void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
                       float* out) const = 0;
-  virtual void update(std::span<const std::int64_t> lines, const float* gradients,
-                      const RowOptimizer& optimizer, double learning_rate) = 0;
+  virtual void update(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
+                      const float* gradients, const RowOptimizer& optimizer, double learning_rate) = 0;
 };
-
-// D + state_width in multiples of 16 bytes.
-constexpr std::int64_t below_width(const RowShape& shape) {
-  return (shape.dim + shape.state_width + 3) / 4 * 4;
-}
 
 // In the memory of `where`.
 std::unique_ptr<RowLines> make_row_lines(const RowShape& shape, const Context& where);

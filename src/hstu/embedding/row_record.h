@@ -12,9 +12,9 @@ inline constexpr std::int64_t kRowHeaderBytes = 32;
 inline constexpr std::int64_t kIndexEntryBytes = 16;
 inline constexpr std::int64_t kLeastIndexEntries = 1024;
 
-// The header, D values and the optimizer's state, in multiples of 16 bytes.
+// The header and the stored row.
 constexpr std::int64_t record_bytes(const RowShape& shape) {
-  return kRowHeaderBytes + (shape.dim + shape.state_width + 3) / 4 * 16;
+  return kRowHeaderBytes + stored_floats(shape) * std::int64_t{sizeof(float)};
 }
 
 // Chunks of at most 8 MiB, and not of more rows than the table has.

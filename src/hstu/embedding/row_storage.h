@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <memory_resource>
 #include <vector>
@@ -25,6 +26,18 @@ void for_rows(std::size_t n, std::int64_t width, const Body& body) {
   });
 }
 
+// Gives the memory of a chunk back; to the heap, unless it is `from` a resource.
+struct FreeChunk {
+  std::pmr::memory_resource* from = nullptr;
+  std::size_t bytes = 0;
+  void operator()(float* memory) const {
+    if (from != nullptr)
+      from->deallocate(memory, bytes);
+    else
+      std::free(memory);  // NOLINT: the counterpart of aligned_alloc.
+  }
+};
+
 class RowStorage {
  public:
   // A chunk has 2^shift rows of `width` floats, in at most `chunk_bytes` if that is more than a row.
@@ -34,9 +47,12 @@ class RowStorage {
     return shift;
   }
 
-  // Without `memory` rows begin as zeros in ordinary memory; from `memory` they begin with any values.
-  explicit RowStorage(std::int64_t width, std::pmr::memory_resource* memory = nullptr,
-                      std::int64_t chunk_bytes = std::int64_t{1} << 20);
+  // Rows begin as zeros, in ordinary memory.
+  explicit RowStorage(std::int64_t width, std::int64_t chunk_bytes = std::int64_t{1} << 20);
+  // At most `most_rows` rows, which begin with any values, from `memory`, which may be slow to get: a thread
+  // gets as many chunks ahead as the last growth took.
+  RowStorage(std::int64_t width, std::pmr::memory_resource* memory, std::int64_t chunk_bytes,
+             std::int64_t most_rows);
 
   // Creates the missing rows of [0, rows), filled with zeros. Throws Error if memory is exhausted.
   void grow(std::int64_t rows);
@@ -53,24 +69,20 @@ class RowStorage {
   std::int64_t bytes() const;
 
  private:
-  struct Free {
-    std::pmr::memory_resource* from = nullptr;
-    std::size_t bytes = 0;
-    void operator()(float* memory) const {
-      if (from != nullptr)
-        from->deallocate(memory, bytes);
-      else
-        std::free(memory);  // NOLINT: the counterpart of aligned_alloc.
-    }
-  };
+  using Chunks = std::vector<std::unique_ptr<float[], FreeChunk>>;
   std::size_t chunk_of(std::int64_t slot) const { return static_cast<std::size_t>(slot >> shift_); }
   std::int64_t chunk_bytes() const;
+  std::future<Chunks> more_chunks(std::size_t n, std::launch when) const;
+  void grow_from_memory(std::size_t needed);
 
   std::int64_t width_;
-  std::pmr::memory_resource* memory_;
+  std::pmr::memory_resource* memory_ = nullptr;
   int shift_ = 0;  // a chunk holds 2^shift_ rows
   std::int64_t mask_ = 0;
-  std::vector<std::unique_ptr<float[], Free>> chunks_;
+  Chunks chunks_;
+  // From `memory`: chunks at most, those that were needed, and of these those that the last growth added.
+  std::size_t most_ = 0, needed_ = 0, growth_ = 0;
+  std::future<Chunks> ahead_;
 };
 
 }  // namespace hstu

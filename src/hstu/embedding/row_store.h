@@ -29,6 +29,14 @@ struct RowShape {
 constexpr std::int64_t value_floats(const RowShape& shape) {
   return shape.dtype == DType::bf16 ? (shape.dim + 1) / 2 : shape.dim;
 }
+// A stored row has its values, its state and padding to 16 bytes. These are where the state begins and where
+// the row ends, in floats. Values and state are aligned to 16 bytes where D is a multiple of 4.
+constexpr std::int64_t state_begin(const RowShape& shape) {
+  return shape.dtype == DType::bf16 ? (value_floats(shape) + 3) / 4 * 4 : shape.dim;
+}
+constexpr std::int64_t stored_floats(const RowShape& shape) {
+  return (state_begin(shape) + shape.state_width + 3) / 4 * 4;
+}
 
 class RowDirectory;
 class RowLines;

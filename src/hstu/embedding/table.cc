@@ -38,27 +38,18 @@ void append(const float* row, std::int64_t first, std::int64_t count, std::vecto
 
 std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& shape, const Context& where) {
   const bool on_host = where.device().is_host();
-  const bool in_host_memory = config.cache_rows == 0 && config.place != TablePlace::disk;
-  if (config.dtype != DType::f32 && !(on_host && in_host_memory))
-    fail_usage(
-        "tables.{}.dtype = \"bf16\" is for rows in host memory without a cache: set tables.place = "
-        "\"host\" and no other place for a table, or dtype = \"f32\"",
-        config.name);
+  const CacheSize grows{.lines = grown_lines(shape, 0), .grows = true}, fixed{.lines = config.cache_rows};
   if (config.place == TablePlace::disk) {
-    if (!on_host)
-      fail_usage(
-          "tables.{}: place = \"disk\" is not possible beside tables in a GPU's memory yet: set "
-          "tables.place = \"host\", and no other place for a table",
-          config.name);
-    auto file = std::make_unique<RowFile>(config.disk_folder, shape.dim + shape.state_width);
-    return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = config.cache_rows},
-                                            std::move(file));
+    auto file = std::make_unique<RowFile>(config.disk_folder, stored_floats(shape));
+    if (on_host && config.cache_rows == 0)
+      return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = config.host_rows},
+                                              std::move(file));
+    return std::make_unique<PlacedRowStore>(shape, where, config.cache_rows > 0 ? fixed : grows,
+                                            std::move(file), config.host_rows);
   }
-  if (config.cache_rows > 0)
-    return std::make_unique<PlacedRowStore>(shape, where, CacheSize{.lines = config.cache_rows});
+  if (config.cache_rows > 0) return std::make_unique<PlacedRowStore>(shape, where, fixed);
   if (!on_host && config.place == TablePlace::host)
-    return std::make_unique<PlacedRowStore>(shape, where,
-                                            CacheSize{.lines = grown_lines(shape, 0), .grows = true});
+    return std::make_unique<PlacedRowStore>(shape, where, grows);
   if (!on_host && config.limits.any()) return std::make_unique<PlacedRowStore>(shape, where, CacheSize{});
   if (on_host) return std::make_unique<HostRowStore>(shape);
   return cuda::make_row_store(shape, where);
@@ -117,9 +108,10 @@ void EmbeddingTable::find_lines(std::span<const std::int64_t> ids, RowAccess acc
   try {
     placed_->use(ids, creates(access), slots, lines);
   } catch (const CacheTooSmall& error) {
-    const std::int64_t bytes = error.rows * record_bytes({.dim = config_.dim, .state_width = state_width()});
+    const std::int64_t bytes =
+        error.rows * record_bytes({.dim = config_.dim, .state_width = state_width(), .dtype = config_.dtype});
     fail_usage("tables.{}: {}: set {} to {} ({}) at least, or make the batch smaller", config_.name,
-               error.what(), config_.place == TablePlace::disk ? "host_memory" : "device_memory", bytes,
+               error.what(), config_.cache_rows == 0 ? "host_memory" : "device_memory", bytes,
                human_bytes(static_cast<double>(bytes)));
   }
 }

@@ -27,12 +27,14 @@ struct TableConfig {
   std::optional<RowOptimizerKind> optimizer = {};  // empty: that of the other tables
   TableRanks ranks = TableRanks::automatic;        // how several ranks share it
   DType dtype = DType::f32;                        // f32 or bf16, of the values
-  // Of tables on a GPU: `host` has a cache for the rows of the largest step there. On the host `device` is
-  // `host`.
+  // Of tables on a GPU: `host`, and `disk` without cache_rows, have a cache for the rows of the largest step
+  // there. On the host `device` is `host`.
   TablePlace place = TablePlace::device;
-  // > 0: all rows are in host memory, or in a file of a new folder in `disk_folder` if the place is the disk,
-  // and a cache in the memory of the tables has room for so many.
+  // > 0: all rows are in host memory, or on the disk, and a cache in the memory of the tables has room for so
+  // many.
   std::int64_t cache_rows = 0;
+  // Of the disk: rows in a file of a new folder in `disk_folder`, below a cache in host memory for so many.
+  std::int64_t host_rows = 0;
   Path disk_folder = {};
 };
 

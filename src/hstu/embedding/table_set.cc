@@ -40,9 +40,8 @@ void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, std::span<c
     const std::string& name = tables_[t]->config().name;
     if (tables_[t]->placed() != nullptr && !owners[t].by_row())
       fail_usage(
-          "tables.{}: limits and caches in the memory of several GPUs need ranks = \"split\" or \"table\", "
-          "found "
-          "\"{}\"",
+          "tables.{}: on several GPUs, limits and rows in host memory or on a disk need ranks = \"split\" or "
+          "\"table\", found \"{}\"",
           name, word_of(kTableRanks, owners[t].form));
     if (owners[t].by_column())
       fail_usage(
@@ -201,7 +200,7 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
       tables_[t]->update(numbers(slots), gradients[t].data<float>(), learning_rate);
     else
       lists.push_back({.store = &tables_[t]->store(),
-                       .ids = {},
+                       .ids = tables_[t]->config().dtype == DType::bf16 ? selection.tables[t].ids : Tensor(),
                        .slots = slots,
                        .values = gradients[t],
                        .optimizer = tables_[t]->optimizer()});

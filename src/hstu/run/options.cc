@@ -139,7 +139,9 @@ void describe(ConfigFields& f, TableSection& o) {
           "of the rows and their optimizer's state: device, cache, host, disk or auto; \"\": tables.place",
           rule::parsed_by(check_place));
   f.field("device_memory", o.device_memory,
-          "place = \"cache\": its size in the training device's memory, \"8GiB\"",
+          "place = \"cache\": its size in the training device's memory, \"8GiB\"; place = \"disk\": that of "
+          "a cache "
+          "above the host's; \"\": on a GPU it has the rows of a step",
           rule::or_integer(rule::parsed_by(check_bytes)));
   f.field("host_memory", o.host_memory, "place = \"disk\": the size of its cache in host memory, \"16GiB\"",
           rule::or_integer(rule::parsed_by(check_bytes)));
@@ -174,8 +176,9 @@ void describe(ConfigFields& f, TablesSection& o) {
   f.choice(
       "place", o.place, kTablePlaces,
       "of the rows and their optimizer's state: in the memory of the training device; on the host behind "
-      "a cache in that memory (tables.NAME.device_memory); on the host, from where the rows of every batch "
-      "are copied; on a disk behind a cache on the host (tables.NAME.host_memory); or auto, the first of "
+      "a cache in that memory (tables.NAME.device_memory); on the host behind a cache "
+      "for the rows of a step; on a disk behind a cache on the host (tables.NAME.host_memory); or auto, the "
+      "first of "
       "device, cache and host that fits");
   f.field("disk_folder", o.disk_folder,
           "place = \"disk\": where files of rows are while hstu runs, in folders that it makes and removes");

@@ -65,7 +65,7 @@ inline constexpr Choice<DType> kRowTypes[] = {{"f32", DType::f32}, {"bf16", DTyp
 struct TableSection {
   std::string capacity = {}, memory = {};
   std::string place = {};          // "": tables.place
-  std::string device_memory = {};  // with place = "cache"
+  std::string device_memory = {};  // with place = "cache" or "disk"
   std::string host_memory = {};    // with place = "disk"
   Evict evict = Evict::never;
   std::string score = {};

@@ -69,26 +69,36 @@ RowLimits limits_of(const std::string& name, const TableSection& section, const 
   return limits;
 }
 
-// `memory`: tables.NAME.`key`, which a place needs that has a cache, and no other.
+// The rows of a cache that takes `memory`: tables.NAME.`key`.
 std::int64_t cache_rows_of(const std::string& name, const char* key, const std::string& memory,
-                           TablePlace needed_by, TablePlace place, const RowShape& shape) {
-  if (place != needed_by) {
-    if (memory.empty()) return 0;
-    fail_usage(
-        "tables.{0}.{1} = \"{2}\" is the size of a cache, and the place of table {0} is \"{3}\": set "
-        "tables.{0}.place = \"{4}\", or leave {1} out",
-        name, key, memory, word_of(kTablePlaces, place), word_of(kTablePlaces, needed_by));
-  }
-  if (memory.empty())
-    fail_usage(
-        "tables.{0}.{1}: the place of table {0} is \"{2}\", which needs the size of its cache, such as "
-        "\"8GiB\"",
-        name, key, word_of(kTablePlaces, place));
+                           const RowShape& shape) {
+  if (memory.empty()) return 0;
   const std::int64_t rows = parse_bytes(memory) / record_bytes(shape);
   if (rows < 1)
     fail_usage("tables.{}.{} = \"{}\" is less than one row: {} bytes", name, key, memory,
                record_bytes(shape));
   return std::min(rows, shape.rows);
+}
+
+void check_caches(const std::string& name, const TableSection& section, TablePlace place) {
+  const auto needs = [&](const char* key, const std::string& memory) {
+    if (memory.empty())
+      fail_usage(
+          "tables.{0}.{1}: the place of table {0} is \"{2}\", which needs the size of its cache, such as "
+          "\"8GiB\"",
+          name, key, word_of(kTablePlaces, place));
+  };
+  const auto has_no = [&](const char* key, const std::string& memory, TablePlace other) {
+    if (!memory.empty())
+      fail_usage(
+          "tables.{0}.{1} = \"{2}\" is the size of a cache, and the place of table {0} is \"{3}\": set "
+          "tables.{0}.place = \"{4}\", or leave {1} out",
+          name, key, memory, word_of(kTablePlaces, place), word_of(kTablePlaces, other));
+  };
+  if (place == TablePlace::cache) needs("device_memory", section.device_memory);
+  if (place == TablePlace::disk) return needs("host_memory", section.host_memory);
+  if (place != TablePlace::cache) has_no("device_memory", section.device_memory, TablePlace::cache);
+  has_no("host_memory", section.host_memory, TablePlace::disk);
 }
 
 }  // namespace
@@ -150,10 +160,9 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     config.dtype = section.dtype;
     config.limits = limits_of(feature.name, section, shape);
     const TablePlace place = place_of(options, section);
-    config.cache_rows =
-        cache_rows_of(feature.name, "device_memory", section.device_memory, TablePlace::cache, place, shape);
-    config.cache_rows +=
-        cache_rows_of(feature.name, "host_memory", section.host_memory, TablePlace::disk, place, shape);
+    check_caches(feature.name, section, place);
+    config.cache_rows = cache_rows_of(feature.name, "device_memory", section.device_memory, shape);
+    config.host_rows = cache_rows_of(feature.name, "host_memory", section.host_memory, shape);
     if (place == TablePlace::disk) {
       config.disk_folder = options.tables.disk_folder;
       if (config.disk_folder.empty())
@@ -167,11 +176,12 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
 }
 
 bool on_host_alone(std::span<const TableConfig> configs, int ranks) {
-  const auto has = [&](const auto& is) { return std::any_of(configs.begin(), configs.end(), is); };
-  const auto is_disk = [](const TableConfig& table) { return table.place == TablePlace::disk; };
-  if (has([&](const TableConfig& table) { return table.place != TablePlace::host && !is_disk(table); }))
-    return false;
-  return ranks > 1 || has(is_disk) || has([](const TableConfig& table) { return table.dtype != DType::f32; });
+  const auto is_below = [](const TableConfig& table) {
+    return table.place == TablePlace::host || table.place == TablePlace::disk;
+  };
+  return ranks > 1 && std::all_of(configs.begin(), configs.end(), is_below) &&
+         std::any_of(configs.begin(), configs.end(),
+                     [](const TableConfig& table) { return table.ranks == TableRanks::column; });
 }
 
 }  // namespace hstu

@@ -35,9 +35,8 @@ TablePlace place_of(const RunOptions& options, const TableSection& section);
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
                                        std::int64_t dim);
 
-// Whether the rows of all tables are on the host alone, although a GPU trains: they are on the host or on
-// disks, and something of them has no cache on a GPU: bf16, a disk, several ranks. The host then updates
-// them.
+// Whether the host looks up and updates the rows of all tables although GPUs train: all are on the host or on
+// disks, and ranks share one by column.
 bool on_host_alone(std::span<const TableConfig> configs, int ranks);
 
 }  // namespace hstu

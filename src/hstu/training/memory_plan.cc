@@ -95,14 +95,16 @@ struct Planner {
     table.place =
         place_of(options, options.tables.by_name.contains(table.name) ? options.tables.by_name.at(table.name)
                                                                       : TableSection{});
-    const RowShape shape{.rows = config.rows, .dim = dim, .state_width = optimizer.state_width(dim)};
+    const RowShape shape{
+        .rows = config.rows, .dim = dim, .state_width = optimizer.state_width(dim), .dtype = config.dtype};
     const std::int64_t part = std::ssize(largest.values<std::int64_t>(ids_column(table.name)));
     const std::int64_t parts = (options.training.samples_of_step() + largest.samples - 1) / largest.samples;
     const std::int64_t step_rows = std::min(part * parts, table.rows);
     table.step_bytes = step_rows * record_bytes(shape);
-    const bool grows = gpu_trains && !on_host_alone && config.place == TablePlace::host;
-    const std::int64_t lines = grows ? grown_lines(shape, step_rows) : 0;
-    table.cache_rows = std::max(config.cache_rows, lines);
+    const bool is_below = config.place == TablePlace::host || config.place == TablePlace::disk;
+    const bool grows = gpu_trains && !on_host_alone && is_below && config.cache_rows == 0;
+    const std::int64_t lines = grows ? grown_lines(shape, step_rows) : config.cache_rows;
+    table.cache_rows = config.place == TablePlace::disk ? config.host_rows : lines;
     const TableMemory memory =
         table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains, lines);
     table.bytes = memory.device;
@@ -193,14 +195,16 @@ TableMemory table_memory(const TableConfig& config, std::int64_t state_width, st
                          bool gpu_trains, std::int64_t lines) {
   const RowShape shape{
       .rows = config.rows, .dim = config.dim, .state_width = state_width, .dtype = config.dtype};
-  if (config.place == TablePlace::disk) {
-    const std::int64_t row = (shape.dim + shape.state_width) * std::int64_t{sizeof(float)};
-    const std::int64_t host = config.cache_rows * row + RowDirectory::most_bytes(rows) +
-                              RowCache::most_bytes(rows, config.cache_rows);
-    return gpu_trains ? TableMemory{.host = host, .disk = rows * row}
-                      : TableMemory{.device = host, .disk = rows * row};
-  }
   lines = std::max(lines, config.cache_rows);
+  if (config.place == TablePlace::disk) {
+    const std::int64_t row = stored_floats(shape) * std::int64_t{sizeof(float)};
+    const std::int64_t host = config.host_rows * row + RowDirectory::most_bytes(rows) +
+                              RowCache::most_bytes(rows, config.host_rows) +
+                              (lines > 0 ? RowCache::most_bytes(rows, lines) : 0);
+    const std::int64_t device = gpu_trains ? records_bytes(shape, lines) : lines * row;
+    return gpu_trains ? TableMemory{.device = device, .host = host, .disk = rows * row}
+                      : TableMemory{.device = device + host, .disk = rows * row};
+  }
   if (lines > 0) {
     const TableMemory memory{.device = records_bytes(shape, lines),
                              .host = placed_host_bytes(shape, rows, lines)};

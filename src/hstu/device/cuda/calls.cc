@@ -79,19 +79,34 @@ void set_zero(void* to, std::size_t bytes, CUstream_st* stream) {
   check_cuda(cudaMemsetAsync(to, 0, bytes, stream), "zeroing memory");
 }
 
-void* allocate_pinned(std::size_t bytes) {
-  void* memory = nullptr;
-  const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+namespace {
+
+void check_pinned(cudaError_t status, std::size_t bytes) {
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw OutOfMemory(fmt::format("no page-locked host memory for {} bytes: make batches smaller", bytes));
   }
   check_cuda(status, "allocating page-locked memory");
+}
+
+}  // namespace
+
+void* allocate_pinned(std::size_t bytes) {
+  void* memory = nullptr;
+  check_pinned(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), bytes);
   return memory;
 }
 
 void free_pinned(void* memory) noexcept {
   cudaFreeHost(memory);
+}
+
+void pin(void* memory, std::size_t bytes) {
+  check_pinned(cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped), bytes);
+}
+
+void unpin(void* memory) noexcept {
+  cudaHostUnregister(memory);
 }
 
 }  // namespace hstu::cuda

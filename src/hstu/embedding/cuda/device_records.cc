@@ -5,6 +5,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/device/pinned_memory.h"
+#include "hstu/embedding/row_format.h"
 #include "hstu/embedding/row_record.h"
 
 namespace hstu::cuda {
@@ -50,7 +51,11 @@ RowTable DeviceRecords::table() const {
           .nominal_rows = shape_.rows,
           .dim = shape_.dim,
           .state_width = shape_.state_width,
-          .key = shape_.key};
+          .state_begin = state_begin(shape_),
+          .key = shape_.key,
+          .is_bf16 = shape_.dtype == DType::bf16,
+          .step = step_,
+          .rounding_key = rounding_key(shape_)};
 }
 
 std::int64_t DeviceRecords::bytes() const {
@@ -138,12 +143,14 @@ void DeviceRecords::gather(std::span<const std::int64_t> ids, std::span<const st
   context_.stream.synchronize();
 }
 
-void DeviceRecords::update(std::span<const std::int64_t> lines, const float* gradients,
-                           const RowOptimizer& optimizer, double learning_rate) {
+void DeviceRecords::update(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
+                           const float* gradients, const RowOptimizer& optimizer, double learning_rate) {
+  const Tensor names = upload(ids);
   Tensor places = upload(lines);
   Tensor values = upload_rows(gradients, places.rows(), shape_.dim, context_);
   const RowList list{.table = table(),
                      .size = places.rows(),
+                     .ids = ids.empty() ? nullptr : names.data<std::int64_t>(),
                      .slots = places.mutable_data<std::int64_t>(),
                      .values = values.mutable_data<float>(),
                      .number = next_number()};

@@ -26,8 +26,9 @@ class DeviceRecords final : public RowLines {
   void exchange(std::span<const Exchange> rows) override;
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
               float* out) const override;
-  void update(std::span<const std::int64_t> lines, const float* gradients, const RowOptimizer& optimizer,
-              double learning_rate) override;
+  void begin_updates(std::int64_t step) override { step_ = step; }
+  void update(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines, const float* gradients,
+              const RowOptimizer& optimizer, double learning_rate) override;
 
   // Without an index.
   RowTable table() const;
@@ -50,6 +51,7 @@ class DeviceRecords final : public RowLines {
   std::vector<std::byte*> chunk_addresses_;
   Tensor chunks_;  // chunk_addresses_ on the GPU
   std::uint32_t number_ = 0;
+  std::int64_t step_ = 0;
   std::shared_ptr<RowReport> report_;
   mutable TransferBlocks uploads_;
 };

@@ -25,9 +25,10 @@ class DeviceRowStore final : public RowStore {
               float* out) const override {
     records_.gather(ids, slots, out);
   }
+  void begin_updates(std::int64_t step) override { records_.begin_updates(step); }
   void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
               double learning_rate) override {
-    records_.update(slots, gradients, optimizer, learning_rate);
+    records_.update({}, slots, gradients, optimizer, learning_rate);  // its records have their ids
   }
   std::vector<Place> places_by_id() const override { return changed_by_id(-1); }
   std::int64_t begin_changes() override { return records_.number(); }

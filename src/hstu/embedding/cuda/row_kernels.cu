@@ -2,6 +2,7 @@
 
 #include "hstu/device/cuda/random.cuh"
 #include "hstu/embedding/cuda/row_kernels.cuh"
+#include "hstu/embedding/cuda/row_values.cuh"
 #include "hstu/embedding/row_store.h"
 
 namespace hstu::cuda {
@@ -43,34 +44,31 @@ __device__ double standard_normal(const RowTable& t, std::int64_t id, std::uint6
 
 // Four columns of the initial value of a row: initial_value.h. Normal values may differ from the host's in
 // the last bit, because the logarithm and the cosine do.
-__device__ void initial(const RowTable& t, std::int64_t id, std::int64_t column, float (&out)[4]) {
+__device__ Quad initial(const RowTable& t, std::int64_t id, std::int64_t column) {
+  Quad out;
   if (t.initial == InitialKind::normal || t.initial == InitialKind::truncated_normal) {
     for (int w = 0; w < 4; ++w) {
       auto counter = static_cast<std::uint64_t>(column + w);
       double z = standard_normal(t, id, counter);
       while (t.initial == InitialKind::truncated_normal && fabs(z) > 2.0)
         z = standard_normal(t, id, counter += std::uint64_t{1} << 32);
-      out[w] = static_cast<float>(t.middle + t.spread * z);
+      out.x[w] = static_cast<float>(t.middle + t.spread * z);
     }
-    return;
+    return out;
   }
   const auto spread = static_cast<float>(t.spread), middle = static_cast<float>(t.middle);
   std::uint32_t words[4];
   philox(t.key, static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(column / 4), words);
 #pragma unroll
   for (int w = 0; w < 4; ++w)
-    out[w] = (2.0f * (static_cast<float>(words[w] >> 8) * 0x1p-24f) - 1.0f) * spread + middle;
+    out.x[w] = (2.0f * (static_cast<float>(words[w] >> 8) * 0x1p-24f) - 1.0f) * spread + middle;
+  return out;
 }
 
 __device__ void begin(const RowTable& t, RowHeader* record) {
   float* const row = values_of(record);
-  const std::int64_t dim = t.dim, width = dim + t.state_width;
-  for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
-    float x[4];
-    initial(t, record->id, c, x);
-    for (int w = 0; w < 4 && c + w < dim; ++w) row[c + w] = x[w];
-  }
-  for (std::int64_t c = dim + lane(); c < width; c += 32) row[c] = 0;
+  for (std::int64_t c = 4 * lane(); c < t.dim; c += 128) store_values(t, row, c, initial(t, record->id, c));
+  for (std::int64_t c = lane(); c < t.state_width; c += 32) row[t.state_begin + c] = 0;
 }
 
 // A thread looks up an id, and its warp gives the new rows their initial values.
@@ -119,15 +117,22 @@ __global__ void begin_named(const __grid_constant__ RowList list) {
   begin(list.table, record);
 }
 
+// What a lookup of an absent row gives is what a new row begins with.
+__device__ Quad absent(const RowTable& t, std::int64_t id, std::int64_t c) {
+  Quad quad = initial(t, id, c);
+  for (float& x : quad.x)
+    if (t.is_bf16) x = __bfloat162float(__float2bfloat16_rn(x));
+  return quad;
+}
+
 __device__ void gather_row(const RowList& list, std::int64_t i, std::int64_t slot) {
-  const std::int64_t dim = list.table.dim;
-  float* const out = list.values + i * dim;
-  const float* const row = slot >= 0 ? values_of(record_of(list.table, slot)) : nullptr;
-  for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
-    float x[4] = {};
-    if (slot == RowStore::kAbsent) initial(list.table, list.ids[i], c, x);
-    for (int w = 0; w < 4 && c + w < dim; ++w) out[c + w] = row != nullptr ? row[c + w] : x[w];
-  }
+  const RowTable& t = list.table;
+  const float* const row = slot >= 0 ? values_of(record_of(t, slot)) : nullptr;
+  for (std::int64_t c = 4 * lane(); c < t.dim; c += 128)
+    store_quad(list.values + i * t.dim, c, t.dim,
+               row != nullptr              ? load_values(t, row, c)
+               : slot == RowStore::kAbsent ? absent(t, list.ids[i], c)
+                                           : Quad{});
 }
 
 inline constexpr int kGathered = 4;  // rows of a warp, which it reads at the same time
@@ -151,12 +156,11 @@ __global__ void gather(const __grid_constant__ Lists lists) {
 #pragma unroll
   for (int k = 0; k < kGathered; ++k) rows[k] = values_of(record_of(list.table, slots[k]));
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
-    float4 x[kGathered];
+    Quad x[kGathered];
 #pragma unroll
-    for (int k = 0; k < kGathered; ++k) x[k] = *reinterpret_cast<const float4*>(rows[k] + c);
+    for (int k = 0; k < kGathered; ++k) x[k] = load_values(list.table, rows[k], c);
 #pragma unroll
-    for (int k = 0; k < kGathered; ++k)
-      *reinterpret_cast<float4*>(list.values + (first + k) * dim + c) = x[k];
+    for (int k = 0; k < kGathered; ++k) store_quad(list.values + (first + k) * dim, c, dim, x[k]);
   }
 }
 
@@ -205,10 +209,22 @@ template <bool kWrite>
 __global__ void transfer(const __grid_constant__ RowList list) {
   std::int64_t i;
   if (!row_of_warp(list, i)) return;
-  const std::int64_t width = list.table.dim + list.table.state_width;
-  float* const mine = values_of(record_of(list.table, list.slots[i]));
-  float* const theirs = list.values + i * width;
-  for (std::int64_t c = lane(); c < width; c += 32) kWrite ? mine[c] = theirs[c] : theirs[c] = mine[c];
+  const RowTable& t = list.table;
+  float* const mine = values_of(record_of(t, list.slots[i]));
+  float* const theirs = list.values + i * (t.dim + t.state_width);
+  for (std::int64_t c = lane(); c < t.dim; c += 32) {
+    auto* const half = reinterpret_cast<__nv_bfloat16*>(mine) + c;
+    if (kWrite && t.is_bf16)
+      *half = __float2bfloat16_rn(theirs[c]);
+    else if (kWrite)
+      mine[c] = theirs[c];
+    else
+      theirs[c] = t.is_bf16 ? __bfloat162float(*half) : mine[c];
+  }
+  for (std::int64_t c = lane(); c < t.state_width; c += 32) {
+    float &here = mine[t.state_begin + c], &there = theirs[t.dim + c];
+    kWrite ? here = there : there = here;
+  }
 }
 
 // Quads between `address` and the 128 bytes that it is in: a warp that begins there reads and writes whole
@@ -225,7 +241,7 @@ __global__ void exchange(const RowTable table, const RowLines::Exchange* rows, s
   auto* const mine = reinterpret_cast<float4*>(values_of(record_of(table, row.line)));
   auto* const out = reinterpret_cast<float4*>(row.out);
   const auto* const in = reinterpret_cast<const float4*>(row.in);
-  const std::int64_t quads = (table.dim + table.state_width + 3) / 4;
+  const std::int64_t quads = (table.state_begin + table.state_width + 3) / 4;
   constexpr int kAtOnce = 4;
   // Of a row in several turns, what comes in one would overwrite what leaves in the next.
   const bool one_turn = quads + 7 <= 32 * kAtOnce;

@@ -13,8 +13,8 @@
 
 namespace hstu::cuda {
 
-// A row is one record: this header, D values, the optimizer's state, padding to 16 bytes. Records are in
-// chunks of 2^shift with constant addresses, in order of slots.
+// A row is one record: this header and the stored row (row_store.h). Records are in chunks of 2^shift with
+// constant addresses, in order of slots.
 struct RowHeader {
   std::int64_t id;
   float* owner;         // the gradient that the others of this row are added to, where `stamp` is this merge
@@ -48,8 +48,11 @@ struct RowTable {
   InitialKind initial = InitialKind::uniform;
   double spread = 0, middle = 0;  // of initial values: bound or deviation; mean or constant
   std::int64_t nominal_rows = 0;
-  std::int64_t dim = 0, state_width = 0;
+  std::int64_t dim = 0, state_width = 0, state_begin = 0;
   std::uint64_t key = 0;
+  bool is_bf16 = false;  // the values; then updates depend on the step and round by this key (row_format.h)
+  std::int64_t step = 0;
+  std::uint64_t rounding_key = 0;
 };
 
 // Rows of one table. A function reads what its comment names, the table, the size and, where it creates,
@@ -69,7 +72,8 @@ void find_rows(std::span<const RowList> lists, cudaStream_t stream);
 void create_rows(std::span<const RowList> lists, cudaStream_t stream);
 // values: the rows at `slots`; initial values of `ids` where a row is absent, zeros for the null row.
 void gather_rows(std::span<const RowList> lists, cudaStream_t stream);
-// Updates the rows at `slots` (each once) by the gradients in `values`; skips negative slots.
+// Updates the rows of `ids` at `slots` (each once) by the gradients in `values`; skips negative slots.
+// Without ids they are those of the records, which an exchange with host memory does not set.
 void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
                  cudaStream_t stream);
 // Lists of one `number` are parts of one batch, merged in order: adds the gradient of a row that an earlier

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "hstu/embedding/cuda/row_kernels.cuh"
+#include "hstu/embedding/cuda/row_values.cuh"
 
 namespace hstu::cuda {
 namespace {
@@ -33,42 +34,19 @@ struct Numbers {
         exact_epsilon(o.epsilon) {}
 };
 
-// Four columns of this lane, from c on; those beyond `dim` are 0. Rows and states are aligned to 16 bytes
-// where dim is a multiple of 4.
-struct Quad {
-  float x[4];
-};
-__device__ Quad load_quad(const float* from, std::int64_t c, std::int64_t dim) {
-  if (dim % 4 == 0) {
-    const float4 v = *reinterpret_cast<const float4*>(from + c);
-    return {v.x, v.y, v.z, v.w};
-  }
-  Quad quad;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) quad.x[i] = c + i < dim ? from[c + i] : 0.0f;
-  return quad;
-}
-__device__ void store_quad(float* to, std::int64_t c, std::int64_t dim, const Quad& quad) {
-  if (dim % 4 == 0) {
-    *reinterpret_cast<float4*>(to + c) = {quad.x[0], quad.x[1], quad.x[2], quad.x[3]};
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if (c + i < dim) to[c + i] = quad.x[i];
-}
-
-__device__ void descend(std::int64_t dim, float rate, const float* gradient, float* row) {
+template <typename Values>
+__device__ void descend(std::int64_t dim, float rate, const float* gradient, const Values& row) {
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
     const Quad g = load_quad(gradient, c, dim);
-    Quad w = load_quad(row, c, dim);
+    Quad w = row.load(c);
 #pragma unroll
     for (int i = 0; i < 4; ++i) w.x[i] -= rate * g.x[i];
-    store_quad(row, c, dim, w);
+    row.store(c, w);
   }
 }
 
-__device__ void update_adagrad(const Numbers& u, std::int64_t dim, const float* gradient, float* row,
+template <typename Values>
+__device__ void update_adagrad(const Numbers& u, std::int64_t dim, const float* gradient, const Values& row,
                                float* state) {
   float squares = 0;
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
@@ -84,22 +62,24 @@ __device__ void update_adagrad(const Numbers& u, std::int64_t dim, const float* 
   descend(dim, static_cast<float>(rate), gradient, row);
 }
 
+template <typename Values>
 __device__ void update_elementwise_adagrad(const Numbers& u, std::int64_t dim, const float* gradient,
-                                           float* row, float* state) {
+                                           const Values& row, float* state) {
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
     const Quad g = load_quad(gradient, c, dim);
-    Quad sums = load_quad(state, c, dim), w = load_quad(row, c, dim);
+    Quad sums = load_quad(state, c, dim), w = row.load(c);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       sums.x[i] += g.x[i] * g.x[i];
       w.x[i] -= u.rate * g.x[i] / (sqrtf(sums.x[i]) + u.epsilon);
     }
     store_quad(state, c, dim, sums);
-    store_quad(row, c, dim, w);
+    row.store(c, w);
   }
 }
 
-__device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gradient, float* row,
+template <typename Values>
+__device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gradient, const Values& row,
                             float* state) {
   float* const m = state;
   float* const v = state + dim;
@@ -111,7 +91,7 @@ __device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gra
   const float root = rsqrtf(-expm1f(updates * u.log2));
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
     const Quad g = load_quad(gradient, c, dim);
-    Quad ms = load_quad(m, c, dim), vs = load_quad(v, c, dim), w = load_quad(row, c, dim);
+    Quad ms = load_quad(m, c, dim), vs = load_quad(v, c, dim), w = row.load(c);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       ms.x[i] = u.beta1 * ms.x[i] + u.rest1 * g.x[i];
@@ -120,8 +100,21 @@ __device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gra
     }
     store_quad(m, c, dim, ms);
     store_quad(v, c, dim, vs);
-    store_quad(row, c, dim, w);
+    row.store(c, w);
   }
+}
+
+template <RowOptimizerKind kKind, typename Values>
+__device__ void update_row(const Numbers& u, std::int64_t dim, const float* gradient, const Values& row,
+                           float* state) {
+  if constexpr (kKind == RowOptimizerKind::rowwise_adagrad)
+    update_adagrad(u, dim, gradient, row, state);
+  else if constexpr (kKind == RowOptimizerKind::adagrad)
+    update_elementwise_adagrad(u, dim, gradient, row, state);
+  else if constexpr (kKind == RowOptimizerKind::adam)
+    update_adam(u, dim, gradient, row, state);
+  else
+    descend(dim, u.rate, gradient, row);
 }
 
 template <RowOptimizerKind kKind>
@@ -129,20 +122,21 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
   const RowList& list = lists.list[blockIdx.y];
   std::int64_t i;
   if (!row_of_warp(list, i)) return;
-  const std::int64_t slot = list.slots[i], dim = list.table.dim;
+  const RowTable& t = list.table;
+  const std::int64_t slot = list.slots[i];
   if (slot < 0) return;
-  RowHeader* const record = record_of(list.table, slot);
-  if (lane() == 0 && atomicExch(&record->stamp, list.number) == list.number) list.table.report->twice = 1;
+  RowHeader* const record = record_of(t, slot);
+  if (lane() == 0 && atomicExch(&record->stamp, list.number) == list.number) t.report->twice = 1;
   float* const row = values_of(record);
-  const float* const gradient = list.values + i * dim;
-  if constexpr (kKind == RowOptimizerKind::rowwise_adagrad)
-    update_adagrad(u, dim, gradient, row, row + dim);
-  else if constexpr (kKind == RowOptimizerKind::adagrad)
-    update_elementwise_adagrad(u, dim, gradient, row, row + dim);
-  else if constexpr (kKind == RowOptimizerKind::adam)
-    update_adam(u, dim, gradient, row, row + dim);
-  else
-    descend(dim, u.rate, gradient, row);
+  float* const state = row + t.state_begin;
+  const float* const gradient = list.values + i * t.dim;
+  if (t.is_bf16) {
+    const std::int64_t id = list.ids != nullptr ? list.ids[i] : record->id;
+    const Bf16Values values{reinterpret_cast<std::uint16_t*>(row), t.dim, id, t.step, t.rounding_key};
+    update_row<kKind>(u, t.dim, gradient, values, state);
+  } else {
+    update_row<kKind>(u, t.dim, gradient, F32Values{row, t.dim}, state);
+  }
 }
 
 // AdamW is Adam with another `kept`.

@@ -1,0 +1,62 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "hstu/embedding/rows_below.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::size_t kAtATime = 1 << 14;  // rows that are in neither place
+
+class RowsInFile final : public RowsBelow {
+ public:
+  RowsInFile(std::unique_ptr<RowFile> file, LineExchange& exchange)
+      : file_(std::move(file)), exchange_(exchange) {}
+
+  std::int64_t bytes() const override { return 0; }
+  void move(std::span<const RowCache::Move> moves) override {
+    for (std::size_t first = 0; first < moves.size(); first += kAtATime)
+      move_some(moves.subspan(first, std::min(kAtATime, moves.size() - first)));
+  }
+  void read(std::span<const std::int64_t> slots,
+            const std::function<void(std::size_t, const float*)>& use) override {
+    file_->read_each(slots, use);
+  }
+  void write(std::span<const std::int64_t> slots,
+             const std::function<void(std::size_t, float*)>& fill) override {
+    file_->write_each(slots, fill);
+  }
+
+ private:
+  void move_some(std::span<const RowCache::Move> moves) {
+    const MovedSlots slots(moves);
+    const auto width = static_cast<std::size_t>(file_->width());
+    std::vector<float> memory((slots.in.size() + slots.out.size()) * width);
+    std::vector<float*> coming, leaving;
+    float* next = memory.data();
+    const auto next_row = [&](std::int64_t slot, std::vector<float*>& rows) -> float* {
+      if (slot < 0) return nullptr;
+      rows.push_back(std::exchange(next, next + width));
+      return rows.back();
+    };
+    auto* const list = exchange_.list(std::ssize(moves));
+    for (std::size_t i = 0; i < moves.size(); ++i)
+      list[i] = {moves[i].line, next_row(moves[i].out, leaving), next_row(moves[i].in, coming)};
+    file_->read(slots.in, coming);
+    exchange_.start(list, std::ssize(moves));
+    exchange_.settle();
+    file_->write(slots.out, std::vector<const float*>(leaving.begin(), leaving.end()));
+  }
+
+  std::unique_ptr<RowFile> file_;
+  LineExchange& exchange_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowsBelow> rows_in_file(std::unique_ptr<RowFile> file, LineExchange& exchange) {
+  return std::make_unique<RowsInFile>(std::move(file), exchange);
+}
+
+}  // namespace hstu
