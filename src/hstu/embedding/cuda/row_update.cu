@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <vector>
 
 #include "hstu/embedding/cuda/row_kernels.cuh"
 #include "hstu/embedding/cuda/row_values.cuh"
@@ -117,7 +120,7 @@ __device__ void update_row(const Numbers& u, std::int64_t dim, const float* grad
     descend(dim, u.rate, gradient, row);
 }
 
-template <RowOptimizerKind kKind>
+template <RowOptimizerKind kKind, bool kBf16>
 __global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
   const RowList& list = lists.list[blockIdx.y];
   std::int64_t i;
@@ -130,7 +133,7 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
   float* const row = values_of(record);
   float* const state = row + t.state_begin;
   const float* const gradient = list.values + i * t.dim;
-  if (t.is_bf16) {
+  if constexpr (kBf16) {
     const std::int64_t id = list.ids != nullptr ? list.ids[i] : record->id;
     const Bf16Values values{reinterpret_cast<std::uint16_t*>(row), t.dim, id, t.step, t.rounding_key};
     update_row<kKind>(u, t.dim, gradient, values, state);
@@ -140,17 +143,18 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
 }
 
 // AdamW is Adam with another `kept`.
+template <bool kBf16>
 auto* kernel_of(RowOptimizerKind kind) {
   switch (kind) {
     case RowOptimizerKind::rowwise_adagrad:
-      return &update<RowOptimizerKind::rowwise_adagrad>;
+      return &update<RowOptimizerKind::rowwise_adagrad, kBf16>;
     case RowOptimizerKind::adagrad:
-      return &update<RowOptimizerKind::adagrad>;
+      return &update<RowOptimizerKind::adagrad, kBf16>;
     case RowOptimizerKind::adam:
     case RowOptimizerKind::adamw:
-      return &update<RowOptimizerKind::adam>;
+      return &update<RowOptimizerKind::adam, kBf16>;
     default:
-      return &update<RowOptimizerKind::sgd>;
+      return &update<RowOptimizerKind::sgd, kBf16>;
   }
 }
 
@@ -159,10 +163,15 @@ auto* kernel_of(RowOptimizerKind kind) {
 void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
                  cudaStream_t stream) {
   const Numbers numbers(optimizer, learning_rate);
-  auto* const update = kernel_of(optimizer.kind);
-  for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
-    update<<<blocks, kThreads, 0, stream>>>(some, numbers);
-  });
+  for (const bool bf16 : {false, true}) {
+    std::vector<RowList> some;
+    std::copy_if(lists.begin(), lists.end(), std::back_inserter(some),
+                 [&](const RowList& list) { return list.table.is_bf16 == bf16; });
+    auto* const update = bf16 ? kernel_of<true>(optimizer.kind) : kernel_of<false>(optimizer.kind);
+    for_lists(some, kWarps, [&](dim3 blocks, const Lists& of_launch, std::size_t) {
+      update<<<blocks, kThreads, 0, stream>>>(of_launch, numbers);
+    });
+  }
 }
 
 }  // namespace hstu::cuda
