@@ -206,6 +206,10 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
   cases.push_back({"l2_normalise", {x({tokens, h}, 1)}, [](Tape& t, Inputs v) {
                      return ops::l2_normalise(t, v[0], 1e-6);
                    }});
+  cases.push_back({"recomputed", {x({tokens, n}, 1), x({n, n}, 2), x({n}, 3)}, [](Tape& t, Inputs v) {
+                     return t.recompute(
+                         [&t, v] { return ops::multiply(t, ops::linear(t, v[0], v[1], v[2]), v[0]); });
+                   }});
   // The losses have the type of sums; as activations they can be added like the results of other cases.
   const Tensor masks = random_labels(tokens, 1 << 3, 8).copy(context),
                classes = random_labels(tokens, n, 9).copy(context);
@@ -221,7 +225,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
       {"linear", "aws"},         {"linear_columns", "aws"}, {"linear_residual", "awa"},
       {"grouped_linear", "aws"}, {"layer_norm", "ass"},     {"swish_layer_norm", "ass"},
       {"gate", "aass"},          {"gate_product", "aass"},  {"gated_attention", "ass"},
-      {"silu_attention", "aws"}, {"action_rows", "ww"}};
+      {"silu_attention", "aws"}, {"action_rows", "ww"},     {"recomputed", "aws"}};
   for (OpCase& c : cases)
     c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
   return cases;

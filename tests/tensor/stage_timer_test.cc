@@ -111,6 +111,25 @@ TEST(StageRange, NamesTheStagesOfBothPasses) {
   EXPECT_EQ(names.text, "(two(d))(one(c)(b))(a)");
 }
 
+TEST(StageRange, NamesTheStagesOfWhatIsComputedAgain) {
+  Names names;
+  Context context;
+  context.trace = &names;
+  Tape tape(context);
+  const Variable x(Tensor::zeros({2}, DType::f32));
+  StageRange outer(tape, "outer");
+  const Variable y = tape.recompute([&tape, x] {
+    StageRange stage(tape, "one");
+    const Variable a = scaled(tape, x, "a");
+    stage.next("two");
+    return scaled(tape, a, "b");
+  });
+  outer.next("");
+  names.text.clear();
+  tape.backward(y, Tensor::zeros({2}, DType::f32));
+  EXPECT_EQ(names.text, "(outer)(one(a))(two(b))(outer)(two(b))(one(a))");
+}
+
 TEST(StageRange, TheTraceLearnsWhatOperationsMove) {
   StageTimer timer{Stream()};
   Context context;

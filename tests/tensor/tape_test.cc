@@ -196,5 +196,70 @@ TEST(Tape, ADroppedValueIsComputedWhenItIsReadAgain) {
   EXPECT_EQ(computed, 1);
 }
 
+TEST(TapeRecompute, ForgetsOperationsAndRecordsThemAgainInTheBackwardPass) {
+  Parameter p = parameter("p", 5);
+  Tape tape;
+  Sums sum{tape, {}};
+  std::weak_ptr<int> kept;
+  const Variable x(number(2)), a = sum("a", {x}, 3);
+  const Variable y = tape.recompute([&] {
+    sum.order.emplace_back("compute");
+    const auto own = std::make_shared<int>();
+    kept = own;
+    const Variable b = sum("b", {a, Variable(p)}, 2);
+    const Variable c = sum("c", {b, a}, 10);
+    return tape.record(c.value(), {c}, [c, own](const Tensor& dy) { give(c, of(dy)); });
+  });
+  EXPECT_EQ(of(y.value()), 10 * (2 * (6 + 5) + 6));
+  EXPECT_TRUE(kept.expired());
+  tape.backward(sum("d", {y, a}));
+  EXPECT_THAT(sum.order, ElementsAre("compute", "d", "compute", "c", "b", "a"));
+  EXPECT_EQ(of(a.gradient()), 1 + 10 + 20);
+  EXPECT_EQ(of(x.gradient()), 93);
+  EXPECT_EQ(of(p.gradient), 20);
+}
+
+TEST(TapeRecompute, Nests) {
+  for (const bool recording : {true, false}) {
+    Tape tape(recording);
+    Sums sum{tape, {}};
+    int computed = 0;
+    const Variable x(number(2));
+    const Variable y = tape.recompute([&] {
+      const Variable inner = tape.recompute([&] { return ++computed, sum("inner", {x}, 3); });
+      return sum("outer", {inner, x}, 5);
+    });
+    EXPECT_EQ(of(y.value()), 40);
+    EXPECT_EQ(computed, 1);
+    EXPECT_EQ(y.needs_gradient(), recording);
+    if (!recording) continue;
+    tape.backward(y);
+    EXPECT_EQ(computed, 3);
+    EXPECT_EQ(of(x.gradient()), 20);
+  }
+}
+
+TEST(TapeOnFinal, WaitsForWhatIsComputedAgain) {
+  Parameter shared = parameter("shared", 1), inner = parameter("inner", 1), unused = parameter("unused", 1);
+  Tape tape;
+  Sums sum{tape, {}};
+  tape.on_final([&](const Parameter& p) {
+    sum.order.push_back("final " + p.name + " " + std::to_string(static_cast<int>(of(p.gradient))));
+  });
+  const Variable a = sum("a", {Variable(shared)}, 2);
+  const auto recomputed = [&](const std::string& name, const Parameter& p) {
+    return tape.recompute([&sum, &shared, &p, a, name] {
+      const Variable first = sum(name + " first", {a, Variable(p)}, 5);
+      return sum(name + " second", {first, Variable(shared), Variable(p)});
+    });
+  };
+  const Variable b = recomputed("b", inner);
+  recomputed("dead end", unused);
+  sum.order.clear();
+  tape.backward(sum("c", {b, Variable(shared)}));
+  EXPECT_THAT(sum.order, ElementsAre("c", "final unused 0", "b second", "b first", "final inner 6", "a",
+                                     "final shared 12"));
+}
+
 }  // namespace
 }  // namespace hstu

@@ -107,6 +107,30 @@ void Tape::push(const Variable& result, const std::vector<Variable>& inputs, Bac
   steps_.push_back(std::move(step));
 }
 
+// One step takes the place of those of `compute`. As it has their parameters, none of these is final before
+// the steps that it brings back are replayed.
+Variable Tape::recompute(std::function<Variable()> compute) {
+  const std::size_t before = steps_.size();
+  const Variable computed = compute();
+  if (steps_.size() == before) return computed;
+  Step step{.result = Variable(computed.value(), computed.needs_gradient()),
+            .backward =
+                [this, compute = std::move(compute)](const Tensor& gradient) {
+                  const bool taken = compute().take_gradient(gradient);
+                  require(taken, "recompute: expected the result of an operation inside");
+                },
+            .parameters = {},
+            .stage = stage_,
+            .bytes = 0};
+  for (std::size_t i = before; i < steps_.size(); ++i) {
+    const std::vector<const Parameter*>& parameters = steps_[i].parameters;
+    step.parameters.insert(step.parameters.end(), parameters.begin(), parameters.end());
+  }
+  steps_.resize(before);
+  steps_.push_back(std::move(step));
+  return steps_.back().result;
+}
+
 // The step adds to no gradient any more.
 void Tape::settle(const Step& step) {
   for (const Parameter* const parameter : step.parameters) {

@@ -85,6 +85,8 @@ class Tape {
   explicit Tape(bool recording = true) : Tape(host_context(), recording) {}
   explicit Tape(Context context, bool recording = true)
       : context_(std::move(context)), recording_(recording) {}
+  Tape(const Tape&) = delete;  // recompute() keeps its address
+  Tape& operator=(const Tape&) = delete;
 
   // Where ops compute and where their results are.
   const Context& context() const { return context_; }
@@ -100,6 +102,11 @@ class Tape {
     if (result.needs_gradient()) push(result, inputs, std::move(backward));
     return result;
   }
+
+  // The result of `compute`, whose operations are forgotten: the backward pass calls it again and replays
+  // what that records (gradient checkpointing). `compute` records on this tape alone, returns the result of
+  // its last operation, and gives the same bits each time; what it holds is kept until then.
+  Variable recompute(std::function<Variable()> compute);
 
   // Replays the record from `result`, whose gradient is `gradient` (same size and type; it may be on the
   // host). What the forward pass kept is released on the way; a tape is replayed once.
