@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "hstu/model/hstu_layer.h"
+#include "hstu/model/hstu_stack.h"
 #include "support/op_cases.h"
+#include "support/recompute_choices.h"
 
 namespace hstu {
 namespace {
@@ -64,10 +65,9 @@ void expect_the_same_bits(const Case& c) {
   for (const ops::GateForm gate : {ops::GateForm::concat, ops::GateForm::product}) {
     for (const bool few_queries : {false, true}) {
       const auto kept = run(c, gate, {}, few_queries);
-      for (int choice = 1; choice < 8; ++choice) {
-        const Recompute recompute{(choice & 1) != 0, (choice & 2) != 0, (choice & 4) != 0};
-        EXPECT_EQ(run(c, gate, recompute, few_queries), kept) << choice << " " << few_queries;
-      }
+      for (const Recompute& choice : testing::recompute_choices())
+        EXPECT_EQ(run(c, gate, choice, few_queries), kept)
+            << testing::to_string(choice) << " " << few_queries;
     }
   }
 }
@@ -108,6 +108,26 @@ TEST(Recompute, FreesWhatIsRecomputed) {
   EXPECT_NEAR(static_cast<double>(kept - values_held({.norm = true})), 16, 2);
   EXPECT_NEAR(static_cast<double>(kept - values_held({.silu = true})), 48, 2);
   EXPECT_NEAR(static_cast<double>(kept - values_held({.gate = true})), 16, 2);
+  EXPECT_EQ(values_held({.layer = true}), 16);  // the result
+}
+
+TEST(Recompute, OfLayersNeedsOneInputForEach) {
+  constexpr std::int64_t kTokens = 1000, kDim = 16;
+  const auto peak = [](std::int64_t layers, bool recompute) {
+    const Context context{Stream(), MemoryPool::create(Stream())};
+    ParameterSet parameters(3, DType::f32);
+    const HstuLayerConfig layer{.dim = kDim, .heads = 2, .head_dim = 8, .recompute = {.layer = recompute}};
+    const HstuStack stack(parameters, "layers", {layers, layer, 0.1});
+    const StackRows all{{}, Tensor::from<std::int64_t>({2}, {0, kTokens}), testing::random_names(kTokens, 2)};
+    const Variable x(testing::random_tensor({kTokens, kDim}, DType::f32, 1));
+    Tape tape(context);
+    const Variable y = stack(tape, x, all, all, 0.1, Draws(1, 0), 0);
+    tape.backward(y, testing::random_tensor({kTokens, kDim}, DType::f32, 2));
+    return context.memory->figures().peak;
+  };
+  constexpr std::int64_t kInput = kTokens * kDim * 4;
+  EXPECT_EQ(peak(6, true) - peak(5, true), kInput);
+  EXPECT_GT(peak(6, false) - peak(5, false), 9 * kInput);
 }
 
 }  // namespace

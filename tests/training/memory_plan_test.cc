@@ -11,6 +11,7 @@
 #include "hstu/run/table_options.h"
 #include "hstu/training/dry_step.h"
 #include "hstu/training/table_places.h"
+#include "support/recompute_choices.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
 
@@ -59,17 +60,16 @@ void expect_the_measured_bytes(const RunOptions& options) {
 }
 
 TEST_F(MemoryPlanTest, ADryStepHasTheBytesOfARealOne) {
-  for (int choice = 0; choice < 4; ++choice) {
-    options_.model.recompute = {.norm = (choice & 1) != 0, .silu = false, .gate = (choice & 2) != 0};
+  for (const Recompute& choice : testing::recompute_choices()) {
+    options_.model.recompute = choice;
     expect_the_measured_bytes(options_);
   }
 }
 
 TEST_F(MemoryPlanTest, ADryStepOfTheSecondModelHasTheBytesOfARealOne) {
   use_ranking_gr();
-  for (int choice = 0; choice < 8; ++choice) {
-    options_.ranking.recompute = {
-        .norm = (choice & 1) != 0, .silu = (choice & 2) != 0, .gate = (choice & 4) != 0};
+  for (const Recompute& choice : testing::recompute_choices()) {
+    options_.ranking.recompute = choice;
     expect_the_measured_bytes(options_);
   }
 }
@@ -79,6 +79,10 @@ TEST_F(MemoryPlanTest, RecomputingNeedsLess) {
   const std::int64_t all = planned();
   options_.model.recompute = {.norm = true, .gate = true};
   EXPECT_LT(planned(), all);
+  options_.model.layers = 6;
+  const std::int64_t parts = planned();
+  options_.model.recompute = {.layer = true};
+  EXPECT_LT(planned(), parts);
 }
 
 // Kernels for GPUs take scratch memory, and bfloat16 halves what is kept for every token.

@@ -154,6 +154,7 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
             {"recompute_norm", o.recompute.norm},
             {"recompute_silu", o.recompute.silu},
             {"recompute_gate", o.recompute.gate},
+            {"recompute_layer", o.recompute.layer},
             {"dropout", o.dropout},
             {"precision", word_of(kPrecisions, o.precision)},
             {"forward_ms", median(forward)},

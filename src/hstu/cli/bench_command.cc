@@ -137,6 +137,8 @@ void add_bench_command(CLI::App& app) {
   layer->add_flag("--recompute-norm", words->layer.recompute.norm, "keep no normalised inputs");
   layer->add_flag("--recompute-silu", words->layer.recompute.silu, "keep no activated U, V, Q and K");
   layer->add_flag("--recompute-gate", words->layer.recompute.gate, "keep no results of gates");
+  layer->add_flag("--recompute-layer", words->layer.recompute.layer,
+                  "keep nothing of layers but their inputs");
   layer->add_option("--dropout", words->layer.dropout)->check(CLI::Range(0.0, 0.999));
   layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(at_least(1));
   layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");

@@ -19,6 +19,12 @@ HstuLayer::HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLay
 
 Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& queries,
                                const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
+  if (!config_.recompute.layer) return compute(tape, x, queries, shape, dropout);
+  return tape.recompute([=, this, &tape] { return compute(tape, x, queries, shape, dropout); });
+}
+
+Variable HstuLayer::compute(Tape& tape, const Variable& x, const Tensor& queries,
+                            const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
   const DType type = x.value().dtype();
   StageRange stage(tape, kNormUvqkStage);
   const Variable weight = ops::weight(tape, uvqk_.weight, type);

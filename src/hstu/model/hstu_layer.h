@@ -42,6 +42,8 @@ class HstuLayer {
     // Columns of y, through SiLU where they are activated.
     ops::Columns operand(std::int64_t first, std::int64_t width) const;
   };
+  Variable compute(Tape& tape, const Variable& x, const Tensor& queries, const ops::AttentionShape& shape,
+                   const ops::Dropout& dropout) const;
   Projected project(Tape& tape, const Variable& z, const Variable& weight,
                     const std::vector<ColumnRange>& columns, std::int64_t activated_from) const;
 

@@ -9,6 +9,7 @@ constexpr double kMostWidth = 1 << 16, kMostTokens = 1 << 24;
 void describe_recompute(ConfigFields& f, Recompute& o) {
   f.field("recompute_norm", o.norm, "the backward pass computes the layers' normalised inputs once more");
   f.field("recompute_gate", o.gate, "the same of the gates' results");
+  f.field("recompute_layer", o.layer, "the same of whole layers, attention included, from their inputs");
 }
 
 }  // namespace

@@ -181,8 +181,8 @@ std::string advice(const MemoryPlan& plan) {
            "or give features fewer rows";
   if (plan.dense_bytes() > plan.activations) return "The parameters are the largest: make the model narrower";
   return "Set training.micro_batch_tokens (parts of a batch one after the other, the same result) or "
-         "model.recompute_norm, model.recompute_gate and, for ranking_gr, model.recompute_silu; or make "
-         "training.batch_size smaller";
+         "model.recompute_norm, model.recompute_gate and, for ranking_gr, model.recompute_silu, or "
+         "model.recompute_layer; or make training.batch_size smaller";
 }
 
 }  // namespace
