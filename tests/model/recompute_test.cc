@@ -65,9 +65,14 @@ void expect_the_same_bits(const Case& c) {
   for (const ops::GateForm gate : {ops::GateForm::concat, ops::GateForm::product}) {
     for (const bool few_queries : {false, true}) {
       const auto kept = run(c, gate, {}, few_queries);
-      for (const Recompute& choice : testing::recompute_choices())
-        EXPECT_EQ(run(c, gate, choice, few_queries), kept)
-            << testing::to_string(choice) << " " << few_queries;
+      for (const Recompute& choice : testing::recompute_choices()) {
+        const auto found = run(c, gate, choice, few_queries);
+        ASSERT_EQ(found.size(), kept.size());
+        for (std::size_t i = 0; i < kept.size(); ++i)
+          EXPECT_TRUE(found[i] == kept[i])
+              << testing::to_string(choice) << ", gate " << static_cast<int>(gate) << ", few queries "
+              << few_queries << ", result " << i;
+      }
     }
   }
 }

@@ -42,7 +42,7 @@ class HostRowLines final : public RowLines {
       std::copy_n(stored + state_begin(shape_), shape_.state_width, row + shape_.dim);
     });
   }
-  void exchange(std::span<const Exchange> rows) override {
+  void exchange(std::span<const Exchange> rows, Pace) override {
     for_rows(rows.size(), rows_.width(), [&](std::size_t i) {
       float* const row = rows_.row(rows[i].line);
       if (rows[i].out != nullptr) std::copy_n(row, rows_.width(), rows[i].out);

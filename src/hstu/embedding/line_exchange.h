@@ -18,8 +18,8 @@ class LineExchange {
   // A list of n rows, to be filled, and the same for rows in host memory of `floats` floats.
   RowLines::Exchange* list(std::int64_t n) { return blocks_.next<RowLines::Exchange>(n); }
   // Puts the first n rows of the last list() on the stream.
-  void start(const RowLines::Exchange* rows, std::int64_t n) {
-    lines_.exchange({rows, static_cast<std::size_t>(n)});
+  void start(const RowLines::Exchange* rows, std::int64_t n, Pace pace) {
+    lines_.exchange({rows, static_cast<std::size_t>(n)}, pace);
     blocks_.in_use();
     arrived_.record(lines_.context().stream);
   }

@@ -101,7 +101,7 @@ void PlacedRowStore::use(std::span<const std::int64_t> ids, bool creates, std::i
   const std::vector<std::int64_t> missing = slots_at(found.missing, slots);
   if (cache_) {
     make_room(std::ssize(missing));
-    move(cache_->bring(missing));
+    move(cache_->bring(missing), Pace::fast);
   }
   parallel_blocks(std::ssize(missing), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
@@ -154,7 +154,7 @@ void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {
   const std::vector<std::int64_t> missing = slots_at(found.missing, slots.data());
   const RowCache::Moves& moves = cache_->bring_next(missing);
   const std::span<const std::int64_t> left = std::span(missing).subspan(moves.moves.size());
-  move(moves);
+  move(moves, Pace::beside);
   below_->prefetch(left);
 }
 
@@ -162,8 +162,8 @@ void PlacedRowStore::end_step() {
   if (cache_) cache_->end_step();
 }
 
-void PlacedRowStore::move(const RowCache::Moves& moves) const {
-  if (!moves.moves.empty()) below_->move(moves.moves);
+void PlacedRowStore::move(const RowCache::Moves& moves, Pace pace) const {
+  if (!moves.moves.empty()) below_->move(moves.moves, pace);
   for (const RowCache::Move& move : moves.moves) {
     rows_in_ += move.in >= 0 ? 1 : 0;
     rows_out_ += move.out >= 0 ? 1 : 0;
@@ -178,7 +178,7 @@ void PlacedRowStore::move(const RowCache::Moves& moves) const {
 }
 
 void PlacedRowStore::flush() const {
-  move(cache_->flush());
+  move(cache_->flush(), Pace::fast);
 }
 
 void PlacedRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t* lines) const {

@@ -102,7 +102,7 @@ class PlacedRowStore final : public RowStore {
   void create_absent(std::span<const std::int64_t> ids, std::span<const std::int64_t> places,
                      std::int64_t* slots);
   void make_room(std::int64_t rows);
-  void move(const RowCache::Moves& moves) const;
+  void move(const RowCache::Moves& moves, Pace pace) const;
   void flush() const;
 
   RowShape shape_;

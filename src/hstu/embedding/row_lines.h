@@ -12,6 +12,10 @@
 
 namespace hstu {
 
+// Rows between lines and host memory travel as fast as the link carries them, or beside what the device
+// computes for others, which has its multiprocessors.
+enum class Pace { fast, beside };
+
 class RowLines {
  public:
   virtual ~RowLines() = default;
@@ -34,7 +38,7 @@ class RowLines {
     float* out;
     const float* in;
   };
-  virtual void exchange(std::span<const Exchange> rows) = 0;
+  virtual void exchange(std::span<const Exchange> rows, Pace pace) = 0;
 
   // As RowStore's, with lines in place of slots, whose rows are those of `ids`. gather() and update() wait
   // for the stream.

@@ -44,7 +44,7 @@ class RowsBelow {
   // Slots that the directory has given to rows which are not here yet.
   virtual void add(std::span<const std::int64_t> /*slots*/) {}
   // Exchanges rows with lines. They are here, or there, when the exchange has settled.
-  virtual void move(std::span<const RowCache::Move> moves) = 0;
+  virtual void move(std::span<const RowCache::Move> moves, Pace pace) = 0;
   // Brings rows that the next steps will move where they can be read sooner.
   virtual void prefetch(std::span<const std::int64_t> /*slots*/) {}
   // use(i, row) and fill(i, row) for each of `slots`, by all threads. Rows that are read have been here.

@@ -25,11 +25,11 @@ class RowsInCachedFile final : public RowsBelow {
   std::int64_t bytes() const override { return lines_.bytes() + cache_.bytes(); }
   void add(std::span<const std::int64_t> slots) override { cache_.add(slots, RowCache::kNowhere); }
 
-  void move(std::span<const RowCache::Move> moves) override {
+  void move(std::span<const RowCache::Move> moves, Pace pace) override {
     // Rows that come and rows that leave have lines at the same time.
     const auto most = static_cast<std::size_t>(cache_.lines() / 2);
     for (std::size_t first = 0; first < moves.size(); first += most)
-      move_some(moves.subspan(first, std::min(most, moves.size() - first)));
+      move_some(moves.subspan(first, std::min(most, moves.size() - first)), pace);
   }
   void prefetch(std::span<const std::int64_t> slots) override {
     RowCache::Found found;
@@ -74,7 +74,7 @@ class RowsInCachedFile final : public RowsBelow {
     return found;
   }
 
-  void move_some(std::span<const RowCache::Move> moves) {
+  void move_some(std::span<const RowCache::Move> moves, Pace pace) {
     const MovedSlots slots(moves);
     const std::int64_t before = rows_in_;
     bring(slots.in, true);
@@ -87,7 +87,7 @@ class RowsInCachedFile final : public RowsBelow {
     auto* const list = exchange_.list(std::ssize(moves));
     for (std::size_t i = 0; i < moves.size(); ++i)
       list[i] = {moves[i].line, row_of(moves[i].out), row_of(moves[i].in)};
-    exchange_.start(list, std::ssize(moves));
+    exchange_.start(list, std::ssize(moves), pace);
     cache_.end_step();
   }
 

@@ -15,9 +15,9 @@ class RowsInFile final : public RowsBelow {
       : file_(std::move(file)), exchange_(exchange) {}
 
   std::int64_t bytes() const override { return 0; }
-  void move(std::span<const RowCache::Move> moves) override {
+  void move(std::span<const RowCache::Move> moves, Pace pace) override {
     for (std::size_t first = 0; first < moves.size(); first += kAtATime)
-      move_some(moves.subspan(first, std::min(kAtATime, moves.size() - first)));
+      move_some(moves.subspan(first, std::min(kAtATime, moves.size() - first)), pace);
   }
   void read(std::span<const std::int64_t> slots,
             const std::function<void(std::size_t, const float*)>& use) override {
@@ -29,7 +29,7 @@ class RowsInFile final : public RowsBelow {
   }
 
  private:
-  void move_some(std::span<const RowCache::Move> moves) {
+  void move_some(std::span<const RowCache::Move> moves, Pace pace) {
     const MovedSlots slots(moves);
     const auto width = static_cast<std::size_t>(file_->width());
     std::vector<float> memory((slots.in.size() + slots.out.size()) * width);
@@ -44,7 +44,7 @@ class RowsInFile final : public RowsBelow {
     for (std::size_t i = 0; i < moves.size(); ++i)
       list[i] = {moves[i].line, next_row(moves[i].out, leaving), next_row(moves[i].in, coming)};
     file_->read(slots.in, coming);
-    exchange_.start(list, std::ssize(moves));
+    exchange_.start(list, std::ssize(moves), pace);
     exchange_.settle();
     file_->write(slots.out, std::vector<const float*>(leaving.begin(), leaving.end()));
   }

@@ -16,7 +16,7 @@ class RowsInMemory final : public RowsBelow {
 
   std::int64_t bytes() const override { return rows_.bytes(); }
 
-  void move(std::span<const RowCache::Move> moves) override {
+  void move(std::span<const RowCache::Move> moves, Pace pace) override {
     rows_.grow(directory_.slots());
     const auto row_of = [&](std::int64_t slot) { return slot < 0 ? nullptr : rows_.row(slot); };
     auto* const list = exchange_.list(std::ssize(moves));
@@ -26,7 +26,7 @@ class RowsInMemory final : public RowsBelow {
         list[i] = {move.line, row_of(move.out), row_of(move.in)};
       }
     });
-    exchange_.start(list, std::ssize(moves));
+    exchange_.start(list, std::ssize(moves), pace);
   }
   void read(std::span<const std::int64_t> slots,
             const std::function<void(std::size_t, const float*)>& use) override {

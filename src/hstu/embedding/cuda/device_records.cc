@@ -119,13 +119,13 @@ void DeviceRecords::read(std::span<const std::int64_t> lines, float* rows) const
   copy_bytes(rows, there.raw(), there.bytes(), context_.stream);
 }
 
-void DeviceRecords::exchange(std::span<const Exchange> rows) {
+void DeviceRecords::exchange(std::span<const Exchange> rows, Pace pace) {
   const auto bytes = static_cast<std::int64_t>(rows.size_bytes());
   const Tensor there = Tensor::empty({bytes}, DType::u8, context_);
   copy_bytes(const_cast<std::byte*>(there.raw()), reinterpret_cast<const std::byte*>(rows.data()),
              there.bytes(), context_.stream);
   exchange_rows(table(), reinterpret_cast<const Exchange*>(there.raw()),
-                static_cast<std::int64_t>(rows.size()), context_.stream.cuda());
+                static_cast<std::int64_t>(rows.size()), pace, context_.stream.cuda());
 }
 
 void DeviceRecords::gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,

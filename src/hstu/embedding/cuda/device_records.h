@@ -23,7 +23,7 @@ class DeviceRecords final : public RowLines {
   void begin(std::span<const std::int64_t> lines, std::span<const std::int64_t> ids) override;
   void write(std::span<const std::int64_t> lines, const float* rows) override;
   void read(std::span<const std::int64_t> lines, float* rows) const override;
-  void exchange(std::span<const Exchange> rows) override;
+  void exchange(std::span<const Exchange> rows, Pace pace) override;
   void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
               float* out) const override;
   void begin_updates(std::int64_t step) override { step_ = step; }

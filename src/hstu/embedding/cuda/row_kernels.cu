@@ -229,50 +229,68 @@ __global__ void transfer(const __grid_constant__ RowList list) {
 
 // Quads between `address` and the 128 bytes that it is in: a warp that begins there reads and writes whole
 // lines of the link.
-__device__ std::int64_t quads_before(const void* address) {
-  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) / sizeof(float4) % 8);
+__device__ int quads_before(const void* address) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) / sizeof(float4) % 8);
 }
 
-// A warp exchanges a row. Reads from the host are under way while others write there: the link carries both.
-__global__ void exchange(const RowTable table, const RowLines::Exchange* rows, std::int64_t n) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  if (i >= n) return;
-  const RowLines::Exchange row = rows[i];
+// A warp exchanges a row, with kAtOnce quads of a lane under way. Reads from the host are under way while
+// others write there: the link carries both.
+template <int kAtOnce>
+__device__ void exchange_row(const RowTable& table, const RowLines::Exchange& row) {
   auto* const mine = reinterpret_cast<float4*>(values_of(record_of(table, row.line)));
   auto* const out = reinterpret_cast<float4*>(row.out);
   const auto* const in = reinterpret_cast<const float4*>(row.in);
-  const std::int64_t quads = (table.state_begin + table.state_width + 3) / 4;
-  constexpr int kAtOnce = 4;
+  const int quads = static_cast<int>((table.state_begin + table.state_width + 3) / 4);
   // Of a row in several turns, what comes in one would overwrite what leaves in the next.
   const bool one_turn = quads + 7 <= 32 * kAtOnce;
-  const std::int64_t from = lane() - (one_turn ? quads_before(in) : 0);
-  const std::int64_t to = lane() - (one_turn ? quads_before(out) : 0);
-  for (std::int64_t first = 0; first < quads; first += 32 * kAtOnce) {
+  const int from = lane() - (one_turn ? quads_before(in) : 0);
+  const int to = lane() - (one_turn ? quads_before(out) : 0);
+  for (int first = 0; first < quads; first += 32 * kAtOnce) {
     float4 coming[kAtOnce];
-    const auto in_row = [&](std::int64_t q) { return q >= 0 && q < quads; };
+    const auto in_row = [&](int q) { return q >= 0 && q < quads; };
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
-      const std::int64_t q = first + from + 32 * k;
+      const int q = first + from + 32 * k;
       if (in != nullptr && in_row(q)) coming[k] = in[q];
     }
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
-      const std::int64_t q = first + to + 32 * k;
+      const int q = first + to + 32 * k;
       if (out != nullptr && in_row(q)) out[q] = mine[q];
     }
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
-      const std::int64_t q = first + from + 32 * k;
+      const int q = first + from + 32 * k;
       if (in != nullptr && in_row(q)) mine[q] = coming[k];
     }
     __syncwarp();
   }
 }
 
+__global__ void exchange(const RowTable table, const RowLines::Exchange* rows, std::int64_t n) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (i < n) exchange_row<4>(table, rows[i]);
+}
+
+// Blocks of one warp. The kernels of attention and products leave 1,024 registers of a multiprocessor: a warp
+// of 32 is beside them, and they need not wait until it ends.
+__global__ void __maxnreg__(32)
+    exchange_beside(const RowTable table, const RowLines::Exchange* rows, std::int64_t n) {
+  for (std::int64_t i = blockIdx.x; i < n; i += gridDim.x) exchange_row<2>(table, rows[i]);
+}
+
 __global__ void reinsert(const IndexEntry* from, std::int64_t n, const RowTable table) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < n && from[i].id != kNoId) insert(table, from[i].id)->slot = from[i].slot;
+}
+
+unsigned multiprocessors() {
+  int device = 0, count = 0;
+  check_cuda(cudaGetDevice(&device), "exchanging rows with host memory");
+  check_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+             "exchanging rows with host memory");
+  return static_cast<unsigned>(count);
 }
 
 }  // namespace
@@ -334,10 +352,13 @@ void write_rows(const RowList& list, cudaStream_t stream) {
   check_cuda(cudaGetLastError(), "writing rows");
 }
 
-void exchange_rows(const RowTable& table, const RowLines::Exchange* rows, std::int64_t n,
+void exchange_rows(const RowTable& table, const RowLines::Exchange* rows, std::int64_t n, Pace pace,
                    cudaStream_t stream) {
   if (n == 0) return;
-  exchange<<<blocks_of(n, kWarps), kThreads, 0, stream>>>(table, rows, n);
+  if (pace == Pace::beside)
+    exchange_beside<<<multiprocessors(), 32, 0, stream>>>(table, rows, n);
+  else
+    exchange<<<blocks_of(n, kWarps), kThreads, 0, stream>>>(table, rows, n);
   check_cuda(cudaGetLastError(), "exchanging rows with host memory");
 }
 

@@ -94,7 +94,7 @@ void begin_rows(const RowList& list, cudaStream_t stream);
 void read_rows(const RowList& list, cudaStream_t stream);
 void write_rows(const RowList& list, cudaStream_t stream);
 // Rows (n) between lines and host memory, both ways at once.
-void exchange_rows(const RowTable& table, const RowLines::Exchange* rows, std::int64_t n,
+void exchange_rows(const RowTable& table, const RowLines::Exchange* rows, std::int64_t n, Pace pace,
                    cudaStream_t stream);
 // Puts the entries of `from` (n of them, some empty) into the empty index of `table`.
 void rebuild_index(const IndexEntry* from, std::int64_t n, const RowTable& table, cudaStream_t stream);

@@ -51,18 +51,18 @@ __device__ void descend(std::int64_t dim, float rate, const float* gradient, con
 template <typename Values>
 __device__ void update_adagrad(const Numbers& u, std::int64_t dim, const float* gradient, const Values& row,
                                float* state) {
+  const float before = state[0];
   float squares = 0;
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
     const Quad g = load_quad(gradient, c, dim);
 #pragma unroll
     for (int i = 0; i < 4; ++i) squares += g.x[i] * g.x[i];
   }
-  const float sum = state[0] + sum_of_warp(squares) / static_cast<float>(dim);
-  __syncwarp();
-  if (lane() == 0) state[0] = sum;
+  const float sum = before + sum_of_warp(squares) / static_cast<float>(dim);
   // As the host computes it, to the bit.
   const double rate = u.exact_rate / (sqrt(static_cast<double>(sum)) + u.exact_epsilon);
   descend(dim, static_cast<float>(rate), gradient, row);
+  if (lane() == 0) state[0] = sum;
 }
 
 template <typename Values>
@@ -81,20 +81,26 @@ __device__ void update_elementwise_adagrad(const Numbers& u, std::int64_t dim, c
   }
 }
 
+// The number of updates and the first columns are read at the same time: a warp lives for one row, most of
+// that time waiting for memory.
 template <typename Values>
 __device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gradient, const Values& row,
                             float* state) {
   float* const m = state;
   float* const v = state + dim;
+  Quad g, ms, vs, w;
+  const auto load = [&](std::int64_t c) {
+    if (c >= dim) return;
+    g = load_quad(gradient, c, dim);
+    ms = load_quad(m, c, dim), vs = load_quad(v, c, dim), w = row.load(c);
+  };
+  std::int64_t c = 4 * lane();
+  load(c);
   const float updates = state[2 * dim] + 1.0f;
-  __syncwarp();
-  if (lane() == 0) state[2 * dim] = updates;
   // 1 - beta^t without the cancellation of small t.
   const float rate = u.rate / -expm1f(updates * u.log1);
   const float root = rsqrtf(-expm1f(updates * u.log2));
-  for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
-    const Quad g = load_quad(gradient, c, dim);
-    Quad ms = load_quad(m, c, dim), vs = load_quad(v, c, dim), w = row.load(c);
+  for (; c < dim; load(c)) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       ms.x[i] = u.beta1 * ms.x[i] + u.rest1 * g.x[i];
@@ -104,7 +110,10 @@ __device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gra
     store_quad(m, c, dim, ms);
     store_quad(v, c, dim, vs);
     row.store(c, w);
+    c += 128;
   }
+  __syncwarp();  // all lanes have read it
+  if (lane() == 0) state[2 * dim] = updates;
 }
 
 template <RowOptimizerKind kKind, typename Values>
@@ -129,7 +138,8 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
   const std::int64_t slot = list.slots[i];
   if (slot < 0) return;
   RowHeader* const record = record_of(t, slot);
-  if (lane() == 0 && atomicExch(&record->stamp, list.number) == list.number) t.report->twice = 1;
+  std::uint32_t stamp = list.number - 1;
+  if (lane() == 0) stamp = atomicExch(&record->stamp, list.number);
   float* const row = values_of(record);
   float* const state = row + t.state_begin;
   const float* const gradient = list.values + i * t.dim;
@@ -140,6 +150,7 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
   } else {
     update_row<kKind>(u, t.dim, gradient, F32Values{row, t.dim}, state);
   }
+  if (stamp == list.number) t.report->twice = 1;  // last, because nothing waits for the stamp then
 }
 
 // AdamW is Adam with another `kept`.
