@@ -72,7 +72,14 @@ __global__ void silu_of_columns(std::int64_t rows, std::int64_t width, const N* 
   float v[kGroup];
   load_group(x + at.row * stride, at.column, width, v);
 #pragma unroll
-  for (int k = 0; k < kGroup; ++k) v[k] = silu_for<N>(v[k]);
+  for (int k = 0; k < kGroup; k += 2) {
+    if constexpr (sizeof(N) == 2) {  // the bits of products that activate their results
+      const float2 pair = fast_silu({v[k], v[k + 1]});
+      v[k] = pair.x, v[k + 1] = pair.y;
+    } else {
+      v[k] = silu_for<N>(v[k]), v[k + 1] = silu_for<N>(v[k + 1]);
+    }
+  }
   put_group(y, at.row * width, at.column, width, v);
 }
 

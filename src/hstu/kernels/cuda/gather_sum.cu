@@ -90,8 +90,7 @@ __global__ void sort_keys(std::int64_t tokens, const std::int32_t* index, std::u
   if (index[t] >= static_cast<std::int64_t>(none)) __trap();
   key[t] = index[t] < 0 ? none : static_cast<std::uint32_t>(index[t]);
   token[t] = static_cast<std::uint32_t>(t);
-  // A row of many tokens is written by few: stores to one address take turns.
-  if (present != nullptr && index[t] >= 0 && present[index[t]] == 0) present[index[t]] = 1;
+  if (present != nullptr && index[t] >= 0) present[index[t]] = 1;
 }
 
 // Zeros for rows without a token, which are few: a warp looks at 32 rows and writes one after another.
@@ -171,7 +170,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename N>
 __global__ void __launch_bounds__(kThreads)
     add_parts(Sorted sorted, std::int64_t width, Target<N> rows, const float* parts) {
-  constexpr int kAtOnce = 16;
+  constexpr int kAtOnce = 8;
   const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y,
                      begin = chunk * kChunk, end = min(sorted.tokens, begin + kChunk);
   if (begin >= sorted.tokens || !sorted.continues(end)) return;
