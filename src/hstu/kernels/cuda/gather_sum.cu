@@ -81,16 +81,15 @@ __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutR
 // a fixed order without atomics, whatever the lengths of the rows.
 inline constexpr int kChunk = 64;
 
-// The unsigned key of a token: its row; tokens without a row go behind all others. `present` (rows), if asked
-// for: 1 for the rows of tokens.
+// The unsigned key of a token: its row; tokens without a row go behind all others.
 __global__ void sort_keys(std::int64_t tokens, const std::int32_t* index, std::uint32_t none,
-                          std::uint32_t* key, std::uint32_t* token, std::uint8_t* present) {
+                          std::uint32_t* key, std::uint32_t* token) {
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (t >= tokens) return;
-  if (index[t] >= static_cast<std::int64_t>(none)) __trap();
-  key[t] = index[t] < 0 ? none : static_cast<std::uint32_t>(index[t]);
+  const std::int32_t row = index[t];
+  if (row >= static_cast<std::int64_t>(none)) __trap();
+  key[t] = row < 0 ? none : static_cast<std::uint32_t>(row);
   token[t] = static_cast<std::uint32_t>(t);
-  if (present != nullptr && index[t] >= 0) present[index[t]] = 1;
 }
 
 // Zeros for rows without a token, which are few: a warp looks at 32 rows and writes one after another.
@@ -113,6 +112,13 @@ struct Sorted {
     return at > 0 && at < tokens && key[at] == key[at - 1];
   }
 };
+
+// present (rows), zeros before: 1 for rows with tokens. Sorted, because stores of many threads to one address
+// take turns.
+__global__ void mark_present(Sorted sorted, std::uint8_t* present) {
+  const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (t < sorted.tokens && sorted.key[t] != sorted.none && !sorted.continues(t)) present[sorted.key[t]] = 1;
+}
 
 // A thread has eight columns of a chunk. blockDim.x threads have neighbouring columns, blockDim.y chunks.
 dim3 chunk_threads(std::int64_t width) {
@@ -245,14 +251,8 @@ void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const Scratch<std::uint32_t> words(stream, 4 * p.tokens);
   cub::DoubleBuffer<std::uint32_t> key(words.data(), words.data() + p.tokens),
       token(words.data() + 2 * p.tokens, words.data() + 3 * p.tokens);
-  const Scratch<std::uint8_t> present(stream, p.drows.accumulate ? 0 : p.count);
-  if (!p.drows.accumulate)
-    hstu::cuda::set_zero(present.data(), static_cast<std::size_t>(p.count), stream.handle);
-  sort_keys<<<blocks_for(p.tokens, kThreads), kThreads, 0, stream.handle>>>(
-      p.tokens, p.index, none, key.Current(), token.Current(), p.drows.accumulate ? nullptr : present.data());
-  if (!p.drows.accumulate)
-    zero_absent<<<blocks_for(p.count, kThreads), kThreads, 0, stream.handle>>>(
-        p.count, p.width, present.data(), native(p.drows.to));
+  sort_keys<<<blocks_for(p.tokens, kThreads), kThreads, 0, stream.handle>>>(p.tokens, p.index, none,
+                                                                            key.Current(), token.Current());
   const auto items = static_cast<int>(p.tokens);
   const int bits = std::bit_width(none);
   std::size_t bytes = 0;
@@ -268,6 +268,13 @@ void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const std::int64_t chunks = (p.tokens + kChunk - 1) / kChunk;
   const Scratch<float> parts(stream, 2 * chunks * p.width);
   const Sorted sorted{key.Current(), token.Current(), p.tokens, none};
+  if (!p.drows.accumulate) {
+    const Scratch<std::uint8_t> present(stream, p.count);
+    hstu::cuda::set_zero(present.data(), static_cast<std::size_t>(p.count), stream.handle);
+    mark_present<<<blocks_for(p.tokens, kThreads), kThreads, 0, stream.handle>>>(sorted, present.data());
+    zero_absent<<<blocks_for(p.count, kThreads), kThreads, 0, stream.handle>>>(
+        p.count, p.width, present.data(), native(p.drows.to));
+  }
   const Target<Native<Out>> rows = target(p.drows);
   const dim3 threads = chunk_threads(p.width);
   const unsigned blocks = blocks_for(chunks, static_cast<int>(threads.y));
