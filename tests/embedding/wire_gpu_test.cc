@@ -1,4 +1,5 @@
 #include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -36,6 +37,24 @@ TEST(WireOnGpu, RowsTravelInAnotherOrderAndCountWhatTheTypeCannotHold) {
       const Tensor wire = there.wire.to_host(gpu.stream);
       EXPECT_EQ(wire.data<float>()[0], -infinity) << "row places[0] travels first";
     }
+  }
+}
+
+TEST(WireOnGpu, ColumnsTravelAlone) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  make_current(Device::cuda(0));
+  const Context gpu = make_context(Device::cuda(0));
+  const Tensor rows = Tensor::from<float>({3, 4}, {0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23});
+  const Tensor places = Tensor::from<std::int32_t>({2}, {2, 0}).copy(gpu);
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    const WireRows there{rows.copy(gpu), places, Tensor::empty({2, 2}, type, gpu), 1};
+    cuda::to_wire(std::span(&there, 1), Tensor::zeros({1}, DType::i64, gpu), gpu.stream);
+    const WireRows back{Tensor::zeros({3, 4}, DType::f32, gpu), places, there.wire, 1};
+    cuda::from_wire(std::span(&back, 1), gpu.stream);
+    const Tensor found = back.rows.to_host(gpu.stream);
+    EXPECT_EQ(std::vector(found.data<float>(), found.data<float>() + found.size()),
+              (std::vector<float>{0, 1, 2, 0, 0, 0, 0, 0, 0, 21, 22, 0}))
+        << to_string(type);
   }
 }
 

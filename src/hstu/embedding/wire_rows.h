@@ -12,7 +12,8 @@ namespace hstu {
 struct WireRows {
   Tensor rows;    // (n, D) f32
   Tensor places;  // (m) i32, each once: row places[i] travels as row i; undefined: all, in their order
-  Tensor wire;    // (m, D) f32, bf16 or f16, one type for all lists
+  Tensor wire;    // (m, C) f32, bf16 or f16, one type for all lists
+  std::int64_t first_column = 0;  // columns first_column .. first_column + C - 1 of the rows travel
 };
 
 // All put their work on the stream: one launch for all lists. All throw Error in a build without CUDA.

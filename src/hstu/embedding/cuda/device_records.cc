@@ -52,6 +52,7 @@ RowTable DeviceRecords::table() const {
           .dim = shape_.dim,
           .state_width = shape_.state_width,
           .state_begin = state_begin(shape_),
+          .first_column = shape_.first_column,
           .key = shape_.key,
           .is_bf16 = shape_.dtype == DType::bf16,
           .step = step_,

@@ -48,7 +48,7 @@ __device__ Quad initial(const RowTable& t, std::int64_t id, std::int64_t column)
   Quad out;
   if (t.initial == InitialKind::normal || t.initial == InitialKind::truncated_normal) {
     for (int w = 0; w < 4; ++w) {
-      auto counter = static_cast<std::uint64_t>(column + w);
+      auto counter = static_cast<std::uint64_t>(t.first_column + column + w);
       double z = standard_normal(t, id, counter);
       while (t.initial == InitialKind::truncated_normal && fabs(z) > 2.0)
         z = standard_normal(t, id, counter += std::uint64_t{1} << 32);
@@ -58,7 +58,7 @@ __device__ Quad initial(const RowTable& t, std::int64_t id, std::int64_t column)
   }
   const auto spread = static_cast<float>(t.spread), middle = static_cast<float>(t.middle);
   std::uint32_t words[4];
-  philox(t.key, static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(column / 4), words);
+  random_words(t.key, id, 0, t.first_column + column, 4, words);
 #pragma unroll
   for (int w = 0; w < 4; ++w)
     out.x[w] = (2.0f * (static_cast<float>(words[w] >> 8) * 0x1p-24f) - 1.0f) * spread + middle;

@@ -49,6 +49,7 @@ struct RowTable {
   double spread = 0, middle = 0;  // of initial values: bound or deviation; mean or constant
   std::int64_t nominal_rows = 0;
   std::int64_t dim = 0, state_width = 0, state_begin = 0;
+  std::int64_t first_column = 0;  // of the D values in the whole row
   std::uint64_t key = 0;
   bool is_bf16 = false;  // the values; then updates depend on the step and round by this key (row_format.h)
   std::int64_t step = 0;

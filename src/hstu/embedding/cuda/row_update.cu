@@ -145,7 +145,8 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
   const float* const gradient = list.values + i * t.dim;
   if constexpr (kBf16) {
     const std::int64_t id = list.ids != nullptr ? list.ids[i] : record->id;
-    const Bf16Values values{reinterpret_cast<std::uint16_t*>(row), t.dim, id, t.step, t.rounding_key};
+    const Bf16Values values{
+        reinterpret_cast<std::uint16_t*>(row), t.dim, t.first_column, id, t.step, t.rounding_key};
     update_row<kKind>(u, t.dim, gradient, values, state);
   } else {
     update_row<kKind>(u, t.dim, gradient, F32Values{row, t.dim}, state);

@@ -77,18 +77,36 @@ struct F32Values {
   __device__ Quad load(std::int64_t c) const { return load_quad(row, c, dim); }
   __device__ void store(std::int64_t c, const Quad& quad) const { store_quad(row, c, dim, quad); }
 };
-// RowFormat::store_update(), of whole rows: columns of part of a row are on the host alone.
+// Words `first` to `first + n - 1`, n <= 4, of the draws philox(key, id, counter), philox(key, id, counter +
+// 1), ... The columns of part of a row may begin at any word of a draw.
+__device__ inline void random_words(std::uint64_t key, std::int64_t id, std::uint64_t counter,
+                                    std::int64_t first, int n, std::uint32_t (&words)[4]) {
+  const auto shift = static_cast<int>(first % 4);
+  counter += static_cast<std::uint64_t>(first / 4);
+  philox(key, static_cast<std::uint64_t>(id), counter, words);
+  std::uint32_t next[4] = {};
+  if (shift + n > 4) philox(key, static_cast<std::uint64_t>(id), counter + 1, next);
+#pragma unroll
+  for (int i = 0; i < 3; ++i)
+    if (i < shift) words[0] = words[1], words[1] = words[2], words[2] = words[3], words[3] = next[i];
+}
+
+// RowFormat::store_update().
 struct Bf16Values {
   std::uint16_t* row;
-  std::int64_t dim, id, step;
+  std::int64_t dim, first_column, id, step;
   std::uint64_t key;
 
   __device__ Quad load(std::int64_t c) const { return load_quad(row, c, dim); }
   __device__ void store(std::int64_t c, const Quad& quad) const {
-    std::uint32_t random[4];
-    philox(key, static_cast<std::uint64_t>(id),
-           (static_cast<std::uint64_t>(step) << 24) + static_cast<std::uint64_t>(c / 8), random);
-    const std::uint32_t words[2] = {c % 8 == 0 ? random[0] : random[2], c % 8 == 0 ? random[1] : random[3]};
+    const std::int64_t column = first_column + c;
+    const bool is_odd = column % 2 != 0;
+    std::uint32_t words[4];
+    random_words(key, id, static_cast<std::uint64_t>(step) << 24, column / 2, is_odd ? 3 : 2, words);
+    if (is_odd) {  // the first column has the high half of its word
+      words[0] = __funnelshift_r(words[0], words[1], 16);
+      words[1] = __funnelshift_r(words[1], words[2], 16);
+    }
     HalfQuad bits;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

@@ -15,7 +15,7 @@ struct List {
   float* rows;
   const std::int32_t* places;
   void* wire;
-  std::int64_t size, dim;
+  std::int64_t size, dim, first_column, columns;
 };
 using Lists = ListsOf<List>;
 
@@ -42,16 +42,16 @@ __device__ bool store(__half* wire, float x) {
   return !isinf(__half2float(*wire)) || isinf(x);
 }
 
-// A warp moves a row.
+// A warp moves columns of a row.
 template <typename T, bool kToWire>
 __global__ void move_rows(const __grid_constant__ Lists lists, unsigned long long* beyond) {
   const List& list = lists.list[blockIdx.y];
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (i >= list.size) return;
-  float* const row = list.rows + (list.places != nullptr ? list.places[i] : i) * list.dim;
-  T* const wire = static_cast<T*>(list.wire) + i * list.dim;
+  float* const row = list.rows + (list.places != nullptr ? list.places[i] : i) * list.dim + list.first_column;
+  T* const wire = static_cast<T*>(list.wire) + i * list.columns;
   unsigned lost = 0;
-  for (std::int64_t c = threadIdx.x % 32; c < list.dim; c += 32) {
+  for (std::int64_t c = threadIdx.x % 32; c < list.columns; c += 32) {
     if constexpr (kToWire)
       lost += store(wire + c, row[c]) ? 0 : 1;
     else
@@ -66,7 +66,8 @@ void launch(std::span<const WireRows> lists, unsigned long long* beyond, const S
   for (const WireRows& w : lists)
     of_kernel.push_back({const_cast<float*>(w.rows.data<float>()),
                          w.places.defined() ? w.places.data<std::int32_t>() : nullptr,
-                         const_cast<std::byte*>(w.wire.raw()), w.wire.rows(), w.rows.cols()});
+                         const_cast<std::byte*>(w.wire.raw()), w.wire.rows(), w.rows.cols(), w.first_column,
+                         w.wire.cols()});
   for_lists(std::span<const List>(of_kernel), kWarps, "moving rows to other ranks",
             [&](dim3 blocks, const Lists& some, std::size_t) {
               move_rows<T, kToWire><<<blocks, kThreads, 0, stream.cuda()>>>(some, beyond);
