@@ -77,6 +77,53 @@ TEST_F(TablesOnGpu, BeginWithTheHostsInitialValuesToTheBit) {
   expect_equal_rows(host, gpu, 0);
 }
 
+// Columns begin at any word of a draw of initial values, and at any half of one of rounding. The updates are
+// exact but for rounding.
+TEST_F(TablesOnGpu, HaveTheBitsOfTheHostsWholeRowsInSomeOfTheirColumns) {
+  constexpr int kRanks = 5;
+  const RowOptimizer sgd{.kind = RowOptimizerKind::sgd};
+  const Ids ids = range(0, 300);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const TableConfig config{.name = "item", .rows = 5000, .dim = 29, .dtype = dtype};
+    EmbeddingTable host(config, sgd, 1);
+    std::vector<std::unique_ptr<EmbeddingTable>> parts;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const RowOwners owners{.rank = rank, .ranks = kRanks, .form = TableRanks::column};
+      parts.push_back(std::make_unique<EmbeddingTable>(config, sgd, 1, gpu_, owners));
+    }
+    const auto expect_the_same_rows = [&](RowAccess access) {
+      const auto rows_of = [&](EmbeddingTable& table) {
+        std::vector<float> rows(ids.size() * static_cast<std::size_t>(table.width()));
+        table.gather(ids, table.slots(ids, access), rows.data());
+        return rows;
+      };
+      const std::vector<float> expected = rows_of(host);
+      for (const auto& part : parts) {
+        const std::vector<float> found = rows_of(*part);
+        const std::int64_t first = part->owners().first_column(part->owners().rank, config.dim);
+        for (std::int64_t i = 0; i < std::ssize(found); ++i) {
+          const std::int64_t row = i / part->width(), column = first + i % part->width();
+          ASSERT_EQ(found[static_cast<std::size_t>(i)],
+                    expected[static_cast<std::size_t>(row * config.dim + column)])
+              << to_string(dtype) << ", row " << row << ", column " << column;
+        }
+      }
+    };
+    expect_the_same_rows(RowAccess::read);
+    const std::vector<float> ones(ids.size() * static_cast<std::size_t>(config.dim), 1.0f);
+    for (std::int64_t step = 0; step < 4; ++step) {
+      expect_the_same_rows(RowAccess::train);
+      host.store().begin_updates(step);
+      apply_gradients(host, ids, ones.data(), 0x1p-12);
+      for (const auto& part : parts) {
+        part->store().begin_updates(step);
+        apply_gradients(*part, ids, ones.data(), 0x1p-12);
+      }
+    }
+    expect_the_same_rows(RowAccess::read);
+  }
+}
+
 TEST_F(TablesOnGpu, KeepTheirRowsWhileTheyGrow) {
   const TableConfig config{"item", 3'000'000, 128};  // a chunk holds 8,192 of these rows
   EmbeddingTable gpu(config, {.kind = RowOptimizerKind::adam}, 1, gpu_);
@@ -269,7 +316,8 @@ TEST_F(TablesOnGpu, BeginWithNormalValuesUpToTheLastBit) {
   for (const InitialKind kind : {InitialKind::normal, InitialKind::truncated_normal}) {
     TableConfig config{"item", 5000, 9};
     config.initial = {.kind = kind, .mean = 0.5, .deviation = 0.2};
-    EmbeddingTable host(config, {}, 1), gpu(config, {}, 1, gpu_);
+    const RowOwners owners{.rank = 1, .ranks = 2, .form = TableRanks::column};
+    EmbeddingTable host(config, {}, 1, host_context(), owners), gpu(config, {}, 1, gpu_, owners);
     const auto expected = train_lookup(host, range(0, 3000)), found = train_lookup(gpu, range(0, 3000));
     for (std::size_t i = 0; i < found.size(); ++i) ASSERT_FLOAT_EQ(found[i], expected[i]) << i;
   }

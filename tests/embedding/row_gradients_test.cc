@@ -50,8 +50,9 @@ TEST(RowGradients, OfRanksLeaveEqualTablesEverywhere) {
   const auto expected = eval_lookup(whole[0], {0, 1, 2, 5});
   std::atomic<int> right = 0;
   run_ranks(3, [&](Communicator& comm) {
-    TableSet mine(kTables, kAdagrad, 1);
-    mine.share_over(comm, nullptr, divide_tables(kTables, kAdagrad.kind, comm.rank(), comm.size()));
+    TableSet mine(kTables, kAdagrad, 1, host_context(),
+                  divide_tables(kTables, kAdagrad.kind, comm.rank(), comm.size()));
+    mine.share_over(comm, nullptr);
     ASSERT_FALSE(mine.moves_rows()) << "small tables are copied";
     RowGradients gradients(mine);
     add(gradients, mine, {5, comm.rank()}, {1, 1, 1, 1});
@@ -82,8 +83,9 @@ TEST(RowGradients, OfAllTablesTravelTogether) {
   of_alone.apply(0.1);
   std::atomic<int> right = 0;
   run_ranks(3, [&](Communicator& comm) {
-    TableSet mine(configs, kSgd, 1);
-    mine.share_over(comm, nullptr, divide_tables(configs, kSgd.kind, comm.rank(), comm.size()));
+    TableSet mine(configs, kSgd, 1, host_context(),
+                  divide_tables(configs, kSgd.kind, comm.rank(), comm.size()));
+    mine.share_over(comm, nullptr);
     const std::vector<Tensor> ids(configs.size(), tensor({5, comm.rank()}));
     std::int64_t before = comm.activity().collectives;
     HostLookup(mine, ids).finish(RowAccess::train);
@@ -123,8 +125,9 @@ TEST(HostLookup, BringsOnlyRowsThatHaveChangedSinceTheyWereReadAhead) {
   configs[1].ranks = TableRanks::column;
   std::atomic<int> right = 0;
   run_ranks(2, [&](Communicator& comm) {
-    TableSet mine(configs, kSgd, 1);
-    mine.share_over(comm, nullptr, divide_tables(configs, kSgd.kind, comm.rank(), comm.size()));
+    TableSet mine(configs, kSgd, 1, host_context(),
+                  divide_tables(configs, kSgd.kind, comm.rank(), comm.size()));
+    mine.share_over(comm, nullptr);
     const std::vector<Tensor> ids(2, tensor({3, 7, 8, 9, -1}));
     HostLookup(mine, std::vector<Tensor>(2, tensor({3, 8}))).finish(RowAccess::train);
 

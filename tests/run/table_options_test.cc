@@ -87,19 +87,5 @@ TEST(TableOptions, AreInTheReferencePage) {
               AllOf(HasSubstr("[tables.NAME]"), HasSubstr("[tables.NAME.admit]")));
 }
 
-TEST(TableOptions, TheHostUpdatesRowsOfTablesThatRanksShareByColumn) {
-  const TableConfig host{.name = "host", .place = TablePlace::host}, device{.name = "device"};
-  const TableConfig disk{.name = "disk", .place = TablePlace::disk};
-  TableConfig column = host;
-  column.ranks = TableRanks::column;
-  const auto alone = [](std::vector<TableConfig> configs, int ranks) {
-    return on_host_alone(configs, ranks);
-  };
-  EXPECT_FALSE(alone({host, disk}, 2));
-  EXPECT_FALSE(alone({host, column}, 1));
-  EXPECT_FALSE(alone({column, device}, 2));
-  EXPECT_TRUE(alone({disk, column}, 2));
-}
-
 }  // namespace
 }  // namespace hstu

@@ -180,7 +180,7 @@ TEST_F(MemoryPlanTest, ATableBehindACacheTakesTheCacheOfTheDeviceAndItsRowsOfThe
   EXPECT_EQ(to_json(plan, gpu).at("host_bytes"), 90'000);
 }
 
-TEST_F(MemoryPlanTest, ATableOnTheHostHasACacheOnTheGpuUnlessTheHostUpdatesIt) {
+TEST_F(MemoryPlanTest, ATableOnTheHostHasACacheOnTheGpu) {
   if (!ops::has_cuda_kernel(ops::Operation::attention)) GTEST_SKIP() << "built without CUDA";
   options_.tables.place = TablePlace::host;
   const DryDevice gpu = planned_gpu("h200").device;
@@ -195,7 +195,11 @@ TEST_F(MemoryPlanTest, ATableOnTheHostHasACacheOnTheGpuUnlessTheHostUpdatesIt) {
             records_bytes({.rows = 12, .dim = 8, .state_width = 1, .dtype = DType::bf16}, 12));
   options_.tables.by_name["item"].ranks = "column";
   options_.tables.by_name["item"].optimizer = "adam";
-  EXPECT_EQ(plan_memory(options_, gpu, 2).tables[0].bytes, 0) << "by column";
+  const RowShape half{.rows = 12, .dim = 4, .state_width = 9, .dtype = DType::bf16};
+  EXPECT_EQ(plan_memory(options_, gpu, 2).tables[0].bytes, records_bytes(half, 12)) << "by column";
+  options_.tables.by_name["item"].place = "cache";
+  options_.tables.by_name["item"].device_memory = std::to_string(7 * record_bytes(half));
+  EXPECT_EQ(plan_memory(options_, gpu, 2).tables[0].cache_rows, 7) << "of half rows";
 }
 
 TEST_F(MemoryPlanTest, AutoIsTheFirstPlaceThatFits) {
@@ -225,6 +229,8 @@ TEST_F(MemoryPlanTest, AutoIsTheFirstPlaceThatFits) {
   EXPECT_EQ(placed(2299), "device device cache899 ");
   plan.tables[2].form = TableRanks::copy;
   EXPECT_EQ(placed(2299), "cache299 device device ");
+  plan.tables[2].form = TableRanks::column;
+  EXPECT_EQ(placed(2299), "device device cache899 ");
   plan.tables[2].form = TableRanks::split;
   plan.tables[1].place = TablePlace::host;
   options_.tables.by_name["user"].place = "host";

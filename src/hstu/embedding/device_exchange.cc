@@ -10,10 +10,13 @@ std::int64_t sum_of(std::span<const std::int64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-// The rows of a tensor that go to each rank, or come from it: rank 0's first.
-void add_messages(const Tensor& tensor, const Counts& counts, std::vector<DeviceMessage>& messages) {
-  const std::vector<Tensor> parts = parts_of(tensor, counts);
-  for (std::size_t r = 0; r < parts.size(); ++r) add_message(parts[r], r, messages);
+void add_messages(const std::vector<Parts>& lists, std::vector<DeviceMessage>& messages) {
+  for (const Parts& parts : lists) {
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      Tensor part = parts[r];
+      messages.push_back({static_cast<int>(r), part.mutable_raw(), static_cast<std::int64_t>(part.bytes())});
+    }
+  }
 }
 
 // The lists of a conversion are of one type.
@@ -42,19 +45,16 @@ std::vector<Counts> exchange_counts(const std::vector<Counts>& mine, Communicato
   return theirs;
 }
 
-void add_message(Tensor tensor, std::size_t rank, std::vector<DeviceMessage>& messages) {
-  messages.push_back(
-      {static_cast<int>(rank), tensor.mutable_raw(), static_cast<std::int64_t>(tensor.bytes())});
+void exchange(const TableSet& tables, const std::vector<Parts>& out, const std::vector<Parts>& in) {
+  std::vector<DeviceMessage> sends, receives;
+  add_messages(out, sends);
+  add_messages(in, receives);
+  tables.gpus()->exchange(sends, receives, tables.stream());
 }
 
-void exchange(const TableSet& tables, const std::vector<Tensor>& out, const std::vector<Counts>& out_counts,
-              const std::vector<Tensor>& in, const std::vector<Counts>& in_counts) {
-  std::vector<DeviceMessage> sends, receives;
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    add_messages(out[t], out_counts[t], sends);
-    add_messages(in[t], in_counts[t], receives);
-  }
-  tables.gpus()->exchange(sends, receives, tables.stream());
+std::vector<Parts> joined(std::vector<Parts> first, const std::vector<Parts>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
 }
 
 std::vector<Tensor> new_tensors(const TableSet& tables, const std::vector<Counts>& counts, DType type) {
@@ -69,12 +69,25 @@ DType wire_type(const TableSet& tables, std::size_t t, DType type) {
   return tables[t].owners().moves() ? type : DType::f32;
 }
 
-std::vector<Tensor> new_rows(const TableSet& tables, const std::vector<Counts>& counts, DType type) {
-  std::vector<Tensor> tensors;
-  for (std::size_t t = 0; t < tables.size(); ++t)
-    tensors.push_back(Tensor::empty({sum_of(counts[t]), tables[t].config().dim}, wire_type(tables, t, type),
-                                    tables.context()));
-  return tensors;
+std::vector<Parts> new_rows(const TableSet& tables, const std::vector<Counts>& counts, DType type,
+                            ColumnsOf whose) {
+  std::vector<Parts> rows;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const RowOwners& owners = tables[t].owners();
+    Parts& parts = rows.emplace_back();
+    for (std::size_t r = 0; r < counts[t].size(); ++r) {
+      const int rank = whose == ColumnsOf::me ? owners.rank : static_cast<int>(r);
+      parts.push_back(Tensor::empty({counts[t][r], owners.columns(rank, tables[t].config().dim)},
+                                    wire_type(tables, t, type), tables.context()));
+    }
+  }
+  return rows;
+}
+
+void add_wire_rows(const RowOwners& owners, const Tensor& rows, const Parts& places, const Parts& wire,
+                   std::vector<WireRows>& lists) {
+  for (std::size_t r = 0; r < wire.size(); ++r)
+    lists.push_back({rows, places[r], wire[r], owners.first_column(static_cast<int>(r), rows.cols())});
 }
 
 void from_wires(const std::vector<WireRows>& lists, const TableSet& tables) {
@@ -85,18 +98,20 @@ void to_wires(const std::vector<WireRows>& lists, const TableSet& tables) {
           [&](const auto& of_type) { cuda::to_wire(of_type, tables.wire_counter(), tables.stream()); });
 }
 
-void make_f32(std::vector<Tensor>& rows, const TableSet& tables) {
+void make_f32(std::vector<Parts>& rows, const TableSet& tables) {
   std::vector<WireRows> lists;
-  for (Tensor& of_table : rows) {
-    if (of_table.dtype() == DType::f32) continue;
-    lists.push_back({Tensor::empty(of_table.shape(), DType::f32, tables.context()), {}, of_table});
-    of_table = lists.back().rows;
+  for (Parts& parts : rows) {
+    for (Tensor& part : parts) {
+      if (part.dtype() == DType::f32) continue;
+      lists.push_back({Tensor::empty(part.shape(), DType::f32, tables.context()), {}, part});
+      part = lists.back().rows;
+    }
   }
   from_wires(lists, tables);
 }
 
-std::vector<Tensor> parts_of(const Tensor& tensor, const Counts& counts) {
-  std::vector<Tensor> parts;
+Parts parts_of(const Tensor& tensor, const Counts& counts) {
+  Parts parts;
   std::int64_t begin = 0;
   for (const std::int64_t count : counts) {
     parts.push_back(tensor.row_range(begin, begin + count));
@@ -105,13 +120,23 @@ std::vector<Tensor> parts_of(const Tensor& tensor, const Counts& counts) {
   return parts;
 }
 
+std::vector<Parts> parts_of(const std::vector<Tensor>& tensors, const std::vector<Counts>& counts) {
+  std::vector<Parts> parts;
+  for (std::size_t t = 0; t < tensors.size(); ++t) parts.push_back(parts_of(tensors[t], counts[t]));
+  return parts;
+}
+
+Parts asked_parts(const RowOwners& owners, const Tensor& tensor, const Counts& asked) {
+  return owners.by_column() ? Parts(asked.size(), tensor) : parts_of(tensor, asked);
+}
+
 std::vector<Tensor> slots_of(TableSet& tables, const std::vector<Tensor>& ids,
                              const std::vector<Counts>& counts, RowAccess access) {
   std::vector<Tensor> slots = new_tensors(tables, counts, DType::i64);
   const std::size_t ranks = counts.front().size(), size = tables.size();
   std::vector<Tensor> by_rank(ranks * size), found(ranks * size);
   for (std::size_t t = 0; t < size; ++t) {
-    const std::vector<Tensor> of_ids = parts_of(ids[t], counts[t]), of_slots = parts_of(slots[t], counts[t]);
+    const Parts of_ids = parts_of(ids[t], counts[t]), of_slots = parts_of(slots[t], counts[t]);
     for (std::size_t r = 0; r < ranks; ++r) {
       by_rank[r * size + t] = of_ids[r];
       found[r * size + t] = of_slots[r];

@@ -8,19 +8,15 @@
 namespace hstu {
 namespace {
 
-// `ids`, `slots` and `gradients`, those of rank 0 first, as one element per rank.
+// `ids` and `slots`, those of rank 0 first, and their `gradients`, as one element per rank.
 std::vector<OwnedGradients> by_rank(const std::vector<Tensor>& ids, const std::vector<Tensor>& slots,
-                                    const std::vector<Tensor>& gradients,
-                                    const std::vector<Counts>& slot_counts,
-                                    const std::vector<Counts>& counts) {
+                                    const std::vector<Parts>& gradients, const std::vector<Counts>& counts) {
   std::vector<OwnedGradients> owned(counts.front().size());
   for (std::size_t t = 0; t < counts.size(); ++t) {
-    const std::vector<Tensor> of_ids = parts_of(ids[t], slot_counts[t]),
-                              of_slots = parts_of(slots[t], slot_counts[t]),
-                              of_gradients = parts_of(gradients[t], counts[t]);
+    const Parts of_ids = parts_of(ids[t], counts[t]), of_slots = parts_of(slots[t], counts[t]);
     for (std::size_t r = 0; r < owned.size(); ++r) {
       owned[r].selection.tables.push_back({of_ids[r], of_slots[r]});
-      owned[r].gradients.push_back(counts[t][r] > 0 ? of_gradients[r] : Tensor());
+      owned[r].gradients.push_back(gradients[t][r].rows() > 0 ? gradients[t][r] : Tensor());
     }
   }
   return owned;
@@ -48,15 +44,18 @@ std::vector<OwnedGradients> send_to_owners(TableSet& tables, const SentRows& sen
   const std::vector<Counts> out_counts = with_gradients(asked, gradients);
   const std::vector<Counts> in_counts = exchange_counts(out_counts, tables.comm());
   const DType type = tables.wire().gradients;
-  std::vector<Tensor> out = new_rows(tables, out_counts, type);
-  std::vector<Tensor> in = new_rows(tables, in_counts, type);
+  const std::vector<Parts> out = new_rows(tables, out_counts, type, ColumnsOf::peer);
+  std::vector<Parts> in = new_rows(tables, in_counts, type, ColumnsOf::me);
   std::vector<WireRows> lists;
-  for (std::size_t t = 0; t < tables.size(); ++t)
-    if (gradients[t].defined()) lists.push_back({gradients[t], sent.tables[t].places, out[t]});
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    if (!gradients[t].defined()) continue;
+    const RowOwners& owners = tables[t].owners();
+    add_wire_rows(owners, gradients[t], asked_parts(owners, sent.tables[t].places, asked[t]), out[t], lists);
+  }
   to_wires(lists, tables);
-  exchange(tables, out, out_counts, in, in_counts);
+  exchange(tables, out, in);
   make_f32(in, tables);
-  return by_rank(ids, slots, in, served, in_counts);
+  return by_rank(ids, slots, in, served);
 }
 
 }  // namespace
@@ -89,28 +88,19 @@ std::vector<OwnedGradients> gather_gradients(TableSet& tables, const RowSelectio
                                              std::span<const Tensor> gradients) {
   const auto ranks = static_cast<std::size_t>(tables.comm().size());
   std::vector<Counts> mine;
-  std::vector<Tensor> ids, values;
+  std::vector<Parts> ids, values;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const bool any = gradients[t].defined();
-    ids.push_back(any ? selection.tables[t].ids : Tensor::empty({0}, DType::i64, tables.context()));
-    values.push_back(any ? gradients[t]
-                         : Tensor::empty({0, tables[t].config().dim}, DType::f32, tables.context()));
-    mine.emplace_back(ranks, ids[t].rows());
+    ids.emplace_back(ranks, any ? selection.tables[t].ids : Tensor::empty({0}, DType::i64, tables.context()));
+    values.emplace_back(
+        ranks, any ? gradients[t] : Tensor::empty({0, tables[t].config().dim}, DType::f32, tables.context()));
+    mine.emplace_back(ranks, ids[t].front().rows());
   }
   const std::vector<Counts> theirs = exchange_counts(mine, tables.comm());
   std::vector<Tensor> all_ids = new_tensors(tables, theirs, DType::i64);
-  std::vector<Tensor> all_values = new_rows(tables, theirs, DType::f32);
-  std::vector<DeviceMessage> sends, receives;
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    const std::vector<Tensor> new_ids = parts_of(all_ids[t], theirs[t]),
-                              new_values = parts_of(all_values[t], theirs[t]);
-    for (std::size_t r = 0; r < ranks; ++r) {
-      for (const Tensor& tensor : {ids[t], values[t]}) add_message(tensor, r, sends);
-      for (const Tensor& tensor : {new_ids[r], new_values[r]}) add_message(tensor, r, receives);
-    }
-  }
-  tables.gpus()->exchange(sends, receives, tables.stream());
-  return by_rank(all_ids, slots_of(tables, all_ids, theirs, RowAccess::train), all_values, theirs, theirs);
+  const std::vector<Parts> all_values = new_rows(tables, theirs, DType::f32, ColumnsOf::me);
+  exchange(tables, joined(ids, values), joined(parts_of(all_ids, theirs), all_values));
+  return by_rank(all_ids, slots_of(tables, all_ids, theirs, RowAccess::train), all_values, theirs);
 }
 
 }  // namespace hstu

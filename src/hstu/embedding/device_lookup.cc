@@ -11,32 +11,34 @@ DeviceLookup::DeviceLookup(TableSet& tables, std::vector<Route> routes)
     : tables_(tables), routes_(std::move(routes)), counted_(tables.device()) {
   require(routes_.size() == tables.size(), "expected routes of {} tables, found {}", tables.size(),
           routes_.size());
-  std::vector<Tensor> ids;
-  for (const Route& route : routes_) {
-    ids.push_back(route.ids);
-    asked_.emplace_back(route.counts.begin(), route.counts.end());
+  std::vector<Parts> ids;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    asked_.emplace_back(routes_[t].counts.begin(), routes_[t].counts.end());
+    ids.push_back(asked_parts(tables[t].owners(), routes_[t].ids, asked_[t]));
   }
   served_ = exchange_counts(asked_, tables.comm());
   served_ids_ = new_tensors(tables, served_, DType::i64);
-  exchange(tables, ids, asked_, served_ids_, served_);
+  exchange(tables, ids, parts_of(served_ids_, served_));
   exchange_host_ids();
 }
 
 // One exchange for all placed tables.
 void DeviceLookup::exchange_host_ids() {
   std::vector<std::size_t> placed;
-  for (std::size_t t = 0; t < tables_.size(); ++t)
-    if (tables_[t].placed() != nullptr) placed.push_back(t);
+  std::vector<Parts> asked(tables_.size());
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    if (tables_[t].placed() == nullptr) continue;
+    placed.push_back(t);
+    asked[t] = asked_parts(tables_[t].owners(), routes_[t].host_ids, asked_[t]);
+  }
   if (placed.empty()) return;
   const std::size_t ranks = served_.front().size();
   std::vector<std::int64_t> send;
   Counts counts(ranks, 0);
-  std::vector<std::size_t> sent(tables_.size(), 0);
   for (std::size_t r = 0; r < ranks; ++r) {
     for (const std::size_t t : placed) {
-      const auto ids = routes_[t].host_ids.subspan(sent[t], static_cast<std::size_t>(asked_[t][r]));
-      send.insert(send.end(), ids.begin(), ids.end());
-      sent[t] += ids.size();
+      const auto* const ids = asked[t][r].data<std::int64_t>();
+      send.insert(send.end(), ids, ids + asked_[t][r]);
       counts[r] += asked_[t][r];
     }
   }
@@ -77,17 +79,18 @@ RowSelection DeviceLookup::select(RowAccess access) const {
   return selection;
 }
 
-std::vector<Tensor> DeviceLookup::send(std::vector<Tensor> answers) const {
+std::vector<Parts> DeviceLookup::send(const std::vector<Tensor>& answers) const {
   const DType type = tables_.wire().rows;
+  std::vector<Tensor> wires = answers;
   std::vector<WireRows> packed;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     if (wire_type(tables_, t, type) == DType::f32) continue;
-    packed.push_back({answers[t], {}, Tensor::empty(answers[t].shape(), type, tables_.context())});
-    answers[t] = packed.back().wire;
+    wires[t] = Tensor::empty(answers[t].shape(), type, tables_.context());
+    packed.push_back({answers[t], {}, wires[t]});
   }
   to_wires(packed, tables_);
-  std::vector<Tensor> arrived = new_rows(tables_, asked_, type);
-  exchange(tables_, answers, served_, arrived, asked_);
+  std::vector<Parts> arrived = new_rows(tables_, asked_, type, ColumnsOf::peer);
+  exchange(tables_, parts_of(wires, served_), arrived);
   return arrived;
 }
 
@@ -100,8 +103,8 @@ void DeviceLookup::find_changed() {
       Tensor::zeros({static_cast<std::int64_t>(tables_.size()) * ranks}, DType::i64, tables_.context());
   std::vector<ChangedRows> lists;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
-    const std::vector<Tensor> before = parts_of(sent_[t], served_[t]), now = parts_of(now_[t], served_[t]),
-                              places = parts_of(changed_[t], served_[t]);
+    const Parts before = parts_of(sent_[t], served_[t]), now = parts_of(now_[t], served_[t]),
+                places = parts_of(changed_[t], served_[t]);
     for (std::size_t r = 0; r < now.size(); ++r) {
       const std::int64_t list = std::ssize(lists);
       lists.push_back({before[r], now[r], places[r], counts.row_range(list, list + 1)});
@@ -123,27 +126,23 @@ void DeviceLookup::send_changed() {
                             changed_counts_ + (t + 1) * served_[t].size());
   const std::vector<Counts> in_counts = exchange_counts(out_counts, tables_.comm());
   const DType type = tables_.wire().rows;
-  std::vector<Tensor> out = new_rows(tables_, out_counts, type), in = new_rows(tables_, in_counts, type);
-  std::vector<Tensor> in_places = new_tensors(tables_, in_counts, DType::i32);
+  const std::vector<Parts> now = parts_of(now_, served_),
+                           out = new_rows(tables_, out_counts, type, ColumnsOf::me),
+                           in = new_rows(tables_, in_counts, type, ColumnsOf::peer),
+                           in_places = parts_of(new_tensors(tables_, in_counts, DType::i32), in_counts);
+  std::vector<Parts> out_places = parts_of(changed_, served_);
 
   make_f32(arrived_, tables_);
-  std::vector<DeviceMessage> sends, receives;
   std::vector<WireRows> packed, unpacked;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
-    const std::vector<Tensor> now = parts_of(now_[t], served_[t]), places = parts_of(changed_[t], served_[t]),
-                              sent = parts_of(out[t], out_counts[t]),
-                              arrived = parts_of(arrived_[t], asked_[t]),
-                              new_places = parts_of(in_places[t], in_counts[t]),
-                              received = parts_of(in[t], in_counts[t]);
-    for (std::size_t r = 0; r < now.size(); ++r) {
-      packed.push_back({now[r], places[r].row_range(0, out_counts[t][r]), sent[r]});
-      unpacked.push_back({arrived[r], new_places[r], received[r]});
-      for (const Tensor& part : {packed.back().places, sent[r]}) add_message(part, r, sends);
-      for (const Tensor& part : {new_places[r], received[r]}) add_message(part, r, receives);
+    for (std::size_t r = 0; r < now[t].size(); ++r) {
+      out_places[t][r] = out_places[t][r].row_range(0, out_counts[t][r]);
+      packed.push_back({now[t][r], out_places[t][r], out[t][r]});
+      unpacked.push_back({arrived_[t][r], in_places[t][r], in[t][r]});
     }
   }
   to_wires(packed, tables_);
-  tables_.gpus()->exchange(sends, receives, tables_.stream());
+  exchange(tables_, joined(out_places, out), joined(in_places, in));
   from_wires(unpacked, tables_);
 }
 
@@ -159,10 +158,13 @@ FetchedRows DeviceLookup::finish(RowAccess access) {
   SentRows sent;
   std::vector<WireRows> lists;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
-    fetched.rows.push_back(Tensor::empty(arrived_[t].shape(), DType::f32, tables_.context()));
-    lists.push_back({fetched.rows[t], routes_[t].places, arrived_[t]});
-    sent.tables.push_back({routes_[t].ids, routes_[t].places, asked_[t], served_[t], served_ids_[t],
-                           selection.tables[t].slots});
+    const RowOwners& owners = tables_[t].owners();
+    const Route& route = routes_[t];
+    fetched.rows.push_back(
+        Tensor::empty({route.ids.size(), tables_[t].config().dim}, DType::f32, tables_.context()));
+    add_wire_rows(owners, fetched.rows[t], asked_parts(owners, route.places, asked_[t]), arrived_[t], lists);
+    sent.tables.push_back(
+        {route.ids, route.places, asked_[t], served_[t], served_ids_[t], selection.tables[t].slots});
   }
   from_wires(lists, tables_);
   fetched.sent = std::make_shared<const SentRows>(std::move(sent));

@@ -11,12 +11,13 @@
 
 namespace hstu {
 
-// The distinct ids of one table in the order in which they travel: those that are read on rank 0 first.
+// The distinct ids of one table in the order in which they travel: those that are read on rank 0 first. A
+// table by column reads all of them on every rank.
 struct Route {
-  Tensor ids;                              // (n) i64, on the GPU
-  Tensor places;                           // (n) i32, on the GPU: where each is among the ids of the batch
-  std::span<const std::int64_t> host_ids;  // the same as `ids`, in host memory
-  std::span<const std::int64_t> counts;    // (ranks) ids that are read on each rank
+  Tensor ids;                            // (n) i64, on the GPU
+  Tensor places;                         // (n) i32, on the GPU: where each is among the ids of the batch
+  Tensor host_ids;                       // the same as `ids`, in host memory
+  std::span<const std::int64_t> counts;  // (ranks) ids that are read on each rank
 };
 
 // What the gradients of a part need of its lookup.
@@ -44,9 +45,9 @@ class DeviceLookup final : public RowLookup {
   void exchange_host_ids();
   // What the ranks have asked for.
   RowSelection select(RowAccess access) const;
-  // Sends whole answers; gives the rows that this rank has asked for, in the type and the order in which they
-  // travel.
-  std::vector<Tensor> send(std::vector<Tensor> answers) const;
+  // Sends whole answers; gives the rows, or columns of them, that this rank has asked for, in the type and
+  // the order in which they travel.
+  std::vector<Parts> send(const std::vector<Tensor>& answers) const;
   void send_changed();
 
   TableSet& tables_;
@@ -57,7 +58,8 @@ class DeviceLookup final : public RowLookup {
   std::vector<Tensor> served_host_ids_;
   std::vector<UniqueIds> distinct_;
   // By table, after read_ahead():
-  std::vector<Tensor> sent_, arrived_;
+  std::vector<Tensor> sent_;
+  std::vector<Parts> arrived_;
   // After find_changed(): the answers then, and of each rank the places of those that differ.
   std::vector<Tensor> now_, changed_;
   const std::int64_t* changed_counts_ = nullptr;  // (tables, ranks), in host memory

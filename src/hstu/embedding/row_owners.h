@@ -50,6 +50,7 @@ struct RowOwners {
   std::int64_t columns(int r, std::int64_t dim) const {
     return by_column() ? dim * (r + 1) / ranks - first_column(r, dim) : dim;
   }
+  std::int64_t most_columns(std::int64_t dim) const { return columns(ranks - 1, dim); }  // of any rank
 };
 
 }  // namespace hstu

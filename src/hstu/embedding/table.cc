@@ -58,17 +58,12 @@ std::unique_ptr<RowStore> make_store(const TableConfig& config, const RowShape& 
 }  // namespace
 
 EmbeddingTable::EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::uint64_t seed,
-                               const Context& where)
+                               const Context& where, const RowOwners& owners)
     : config_((check_config(config, optimizer), std::move(config))),
       optimizer_(optimizer),
       key_(derive_key(seed, "table:" + config_.name)),
-      where_(where) {
+      owners_(owners) {
   if (config_.optimizer) optimizer_.kind = *config_.optimizer;
-  make_rows();
-}
-
-void EmbeddingTable::make_rows() {
-  keeper_.reset();
   const RowShape shape{.rows = config_.rows,
                        .dim = width(),
                        .state_width = stored_state_width(),
@@ -77,15 +72,9 @@ void EmbeddingTable::make_rows() {
                        .initial = config_.initial,
                        .first_column = owners_.first_column(owners_.rank, config_.dim),
                        .dtype = config_.dtype};
-  store_ = make_store(config_, shape, where_);
+  store_ = make_store(config_, shape, where);
   placed_ = dynamic_cast<PlacedRowStore*>(store_.get());
   if (config_.limits.any()) keeper_ = std::make_unique<RowKeeper>(*store_, config_.limits);
-}
-
-void EmbeddingTable::share(const RowOwners& owners) {
-  require(rows_alive() == 0, "table \"{}\": expected no rows", config_.name);
-  owners_ = owners;
-  if (owners_.by_column()) make_rows();
 }
 
 void EmbeddingTable::find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots) {
@@ -108,8 +97,10 @@ void EmbeddingTable::find_lines(std::span<const std::int64_t> ids, RowAccess acc
   try {
     placed_->use(ids, creates(access), slots, lines);
   } catch (const CacheTooSmall& error) {
-    const std::int64_t bytes =
-        error.rows * record_bytes({.dim = config_.dim, .state_width = state_width(), .dtype = config_.dtype});
+    const std::int64_t columns = owners_.most_columns(config_.dim);
+    const std::int64_t bytes = error.rows * record_bytes({.dim = columns,
+                                                          .state_width = optimizer_.state_width(columns),
+                                                          .dtype = config_.dtype});
     fail_usage("tables.{}: {}: set {} to {} ({}) at least, or make the batch smaller", config_.name,
                error.what(), config_.cache_rows == 0 ? "host_memory" : "device_memory", bytes,
                human_bytes(static_cast<double>(bytes)));

@@ -51,9 +51,10 @@ class EmbeddingTable {
  public:
   using Place = RowStore::Place;
 
-  // The rows are in the memory of `where`. Throws UsageError for an invalid name, V or D.
+  // What one rank, or the only one, has of the table. The rows are in the memory of `where`. Throws
+  // UsageError for an invalid name, V or D.
   EmbeddingTable(TableConfig config, RowOptimizer optimizer, std::uint64_t seed,
-                 const Context& where = host_context());
+                 const Context& where = host_context(), const RowOwners& owners = {});
 
   // slots (n) of `ids` (n), for gather and update. They remain valid when rows are added.
   void find_slots(std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots);
@@ -113,8 +114,6 @@ class EmbeddingTable {
                        std::span<const std::int64_t> waiting_ids,
                        std::span<const std::int64_t> waiting_counts);
 
-  // Before the first row: ranks share the table, and this is the part of one. Everything, without it.
-  void share(const RowOwners& owners);
   const RowOwners& owners() const { return owners_; }
 
   RowStore& store() { return *store_; }
@@ -123,7 +122,6 @@ class EmbeddingTable {
   const PlacedRowStore* placed() const { return placed_; }
 
  private:
-  void make_rows();
   bool creates(RowAccess access) const {
     return access == RowAccess::train && (keeper_ == nullptr || keeper_->creates_at_lookup());
   }
@@ -131,7 +129,6 @@ class EmbeddingTable {
   TableConfig config_;
   RowOptimizer optimizer_;
   std::uint64_t key_;
-  Context where_;
   RowOwners owners_;
   std::int64_t changes_ = -1;  // of RowStore::begin_changes()
   std::unique_ptr<RowStore> store_;

@@ -20,40 +20,38 @@ std::span<const std::int64_t> numbers(const Tensor& tensor) {
 }  // namespace
 
 TableSet::TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed,
-                   Context where)
+                   Context where, std::span<const RowOwners> owners)
     : where_(std::move(where)), uploads_(where_.stream, 4), downloads_(where_.stream) {
-  for (const TableConfig& config : configs) {
+  require(owners.empty() || owners.size() == configs.size(), "expected the owners of {} tables, found {}",
+          configs.size(), owners.size());
+  for (std::size_t t = 0; t < configs.size(); ++t) {
     for (const auto& table : tables_)
-      if (table->config().name == config.name)
-        fail_usage("two embedding tables are called \"{}\"", config.name);
-    tables_.push_back(std::make_unique<EmbeddingTable>(config, optimizer, seed, where_));
+      if (table->config().name == configs[t].name)
+        fail_usage("two embedding tables are called \"{}\"", configs[t].name);
+    tables_.push_back(std::make_unique<EmbeddingTable>(configs[t], optimizer, seed, where_,
+                                                       owners.empty() ? RowOwners{} : owners[t]));
   }
 }
 
-void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, std::span<const RowOwners> owners,
-                          WireTypes wire) {
-  require(comm.size() > 1 && rows_alive() == 0 && owners.size() == size(),
-          "expected several ranks, no rows and the owners of {} tables", size());
+void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, WireTypes wire) {
   require(device().is_host() == (gpus == nullptr),
           "expected a transport between GPUs for rows on GPUs alone");
-  for (std::size_t t = 0; t < size() && !device().is_host(); ++t) {
-    const std::string& name = tables_[t]->config().name;
-    if (tables_[t]->placed() != nullptr && !owners[t].by_row())
+  for (const auto& table : tables_) {
+    const RowOwners& owners = table->owners();
+    require(comm.size() > 1 && owners.ranks == comm.size() && owners.rank == comm.rank() &&
+                table->rows_alive() == 0,
+            "table \"{}\": expected the part of rank {} of {}, without rows", table->config().name,
+            comm.rank(), comm.size());
+    if (!device().is_host() && table->placed() != nullptr && !owners.moves())
       fail_usage(
-          "tables.{}: on several GPUs, limits and rows in host memory or on a disk need ranks = \"split\" or "
-          "\"table\", found \"{}\"",
-          name, word_of(kTableRanks, owners[t].form));
-    if (owners[t].by_column())
-      fail_usage(
-          "tables.{}.ranks = \"column\" is not possible in the memory of GPUs yet: set it to \"split\", or "
-          "tables.place = \"host\"",
-          name);
+          "tables.{}.ranks = \"{}\": on several GPUs, limits and rows in host memory or on a disk need "
+          "\"split\", \"column\" or \"table\"",
+          table->config().name, word_of(kTableRanks, owners.form));
   }
   comm_ = &comm;
   gpus_ = gpus;
   wire_ = wire;
   beyond_wire_ = Tensor::zeros({1}, DType::i64, where_);
-  for (std::size_t t = 0; t < size(); ++t) tables_[t]->share(owners[t]);
 }
 
 bool TableSet::moves_rows() const {
@@ -110,7 +108,7 @@ RowSelection::OfTable TableSet::place(EmbeddingTable& table, const Tensor& ids, 
     places.push_back(static_cast<std::int32_t>(i));
   }
   const auto m = static_cast<std::int64_t>(below.size());
-  found.below = Tensor::empty({m, table.config().dim}, DType::f32, where_);
+  found.below = Tensor::empty({m, table.width()}, DType::f32, where_);
   found.places_below = Tensor::empty({m}, DType::i32, where_);
   auto* const rows = uploads_.next<float>(found.below.size());
   store.read_below(below, rows);
@@ -161,8 +159,7 @@ RowSelection TableSet::select(std::span<const Tensor> ids, RowAccess access,
 std::vector<Tensor> TableSet::gather(const RowSelection& selection) const {
   std::vector<Tensor> rows;
   for (std::size_t t = 0; t < size(); ++t)
-    rows.push_back(
-        Tensor::empty({selection.tables[t].ids.size(), tables_[t]->config().dim}, DType::f32, where_));
+    rows.push_back(Tensor::empty({selection.tables[t].ids.size(), tables_[t]->width()}, DType::f32, where_));
   gather(selection, rows);
   return rows;
 }

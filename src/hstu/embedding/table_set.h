@@ -47,10 +47,10 @@ struct BadRow {
 
 class TableSet {
  public:
-  // The rows are in the memory of `where`, and every tensor below is there. Throws UsageError if two tables
-  // have the same name.
+  // The rows are in the memory of `where`, and every tensor below is there. `owners`: of each table
+  // (table_division.h); empty: there is one rank. Throws UsageError if two tables have the same name.
   TableSet(const std::vector<TableConfig>& configs, RowOptimizer optimizer, std::uint64_t seed,
-           Context where = host_context());
+           Context where = host_context(), std::span<const RowOwners> owners = {});
 
   // Looks up ids[t] (n_t) i64, each once, in table t. `host_ids`: the same in host memory, which placed
   // tables on a GPU need.
@@ -84,11 +84,9 @@ class TableSet {
   void merge(const RowSelection& selection, std::span<const Tensor> gradients, bool is_first_part);
 
   // Before the first row: the ranks of `comm`, which are several, share the tables; `gpus` joins the GPUs
-  // that hold them (null: they are on the host). Both must outlive the tables. `owners`: of each table, for
-  // the rank of `comm` (table_division.h). shared_rows.h, or device_lookup.h and device_gradients.h, move
-  // rows.
-  void share_over(Communicator& comm, DeviceTransport* gpus, std::span<const RowOwners> owners,
-                  WireTypes wire = {});
+  // that hold them (null: they are on the host). Both must outlive the tables. The owners are those of the
+  // rank of `comm`. shared_rows.h, or device_lookup.h and device_gradients.h, move rows.
+  void share_over(Communicator& comm, DeviceTransport* gpus, WireTypes wire = {});
   // Lookups read rows that other ranks have, of one table at least.
   bool moves_rows() const;
   Communicator& comm() const { return *comm_; }

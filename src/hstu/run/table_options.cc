@@ -138,7 +138,7 @@ TablePlace place_of(const RunOptions& options, const TableSection& section) {
 }
 
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
-                                       std::int64_t dim) {
+                                       std::int64_t dim, int ranks) {
   std::vector<std::string> names;
   names.reserve(features.size());
   for (const FeatureSpec& feature : features) names.push_back(feature.name);
@@ -155,12 +155,18 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     config.ranks =
         section.ranks.empty() ? options.tables.ranks : parse_word(kTableRanks, section.ranks, "ranks");
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
-    const RowShape shape{
-        .rows = feature.rows, .dim = dim, .state_width = optimizer.state_width(dim), .dtype = section.dtype};
+    const auto shape_of = [&](std::int64_t columns) {
+      return RowShape{.rows = feature.rows,
+                      .dim = columns,
+                      .state_width = optimizer.state_width(columns),
+                      .dtype = section.dtype};
+    };
     config.dtype = section.dtype;
-    config.limits = limits_of(feature.name, section, shape);
+    config.limits = limits_of(feature.name, section, shape_of(dim));
     const TablePlace place = place_of(options, section);
     check_caches(feature.name, section, place);
+    const RowOwners owners{.ranks = ranks, .form = config.ranks};
+    const RowShape shape = shape_of(owners.most_columns(dim));
     config.cache_rows = cache_rows_of(feature.name, "device_memory", section.device_memory, shape);
     config.host_rows = cache_rows_of(feature.name, "host_memory", section.host_memory, shape);
     if (place == TablePlace::disk) {
@@ -173,15 +179,6 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     configs.push_back(std::move(config));
   }
   return configs;
-}
-
-bool on_host_alone(std::span<const TableConfig> configs, int ranks) {
-  const auto is_below = [](const TableConfig& table) {
-    return table.place == TablePlace::host || table.place == TablePlace::disk;
-  };
-  return ranks > 1 && std::all_of(configs.begin(), configs.end(), is_below) &&
-         std::any_of(configs.begin(), configs.end(),
-                     [](const TableConfig& table) { return table.ranks == TableRanks::column; });
 }
 
 }  // namespace hstu

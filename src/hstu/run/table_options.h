@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -31,12 +30,8 @@ TablePlace place_of(const RunOptions& options, const TableSection& section);
 
 // A table of D values for each feature, with the limits and the place of its section. Throws UsageError for a
 // section of a table that does not exist, naming the nearest, and for keys that contradict each other. A
-// place "auto" is the device here.
+// place "auto" is the device here. `ranks`: that share the tables; by column, caches have parts of rows.
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
-                                       std::int64_t dim);
-
-// Whether the host looks up and updates the rows of all tables although GPUs train: all are on the host or on
-// disks, and ranks share one by column.
-bool on_host_alone(std::span<const TableConfig> configs, int ranks);
+                                       std::int64_t dim, int ranks = 1);
 
 }  // namespace hstu

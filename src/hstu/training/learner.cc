@@ -18,15 +18,13 @@ RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
   return {section.kind, section.epsilon, section.beta1, section.beta2, section.weight_decay};
 }
 
-std::vector<TableConfig> table_configs(const RunOptions& options, const Model& model) {
-  return table_configs(options, model.features(), model.embedding_dim());
+std::vector<TableConfig> table_configs(const RunOptions& options, const Model& model, int ranks) {
+  return table_configs(options, model.features(), model.embedding_dim(), ranks);
 }
 
-// The tables of a run, beside the model if the device has rows of them.
-TableSet make_tables(const RunOptions& options, const Model& model, Device device, int ranks) {
-  const std::vector<TableConfig> configs = table_configs(options, model);
-  return {configs, row_optimizer(options.sparse), options.seed,
-          own_context(on_host_alone(configs, ranks) ? Device::host() : device)};
+std::vector<RowOwners> owners_of(const RunOptions& options, const Model& model, const Communicator& comm) {
+  return divide_tables(table_configs(options, model, comm.size()), options.sparse.kind, comm.rank(),
+                       comm.size());
 }
 
 // Parameters move before anything refers to their memory.
@@ -43,25 +41,21 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       compute(std::move(where)),
       model(moved(std::move(trained), compute, run.precision)),
       gpus(gpu_transport(run, compute.device(), comm)),
-      tables(make_tables(run, *model, compute.device(), comm.size())),
+      tables(table_configs(run, *model, comm.size()), row_optimizer(run.sparse), run.seed,
+             own_context(compute.device()), owners_of(run, *model, comm)),
       exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
       dense_optimizer(model->parameters().all(), run.dense.config, compute,
                       run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {
   if (comm.size() == 1) return;
-  const std::vector<RowOwners> owners =
-      divide_tables(table_configs(run, *model), run.sparse.kind, comm.rank(), comm.size());
   const bool exact = run.tables.wire_rows == DType::f32 && run.tables.wire_gradients == DType::f32;
-  const bool only_copies =
-      run.tables.ranks == TableRanks::copy &&
-      std::none_of(owners.begin(), owners.end(), [](const auto& of) { return of.moves(); });
+  const bool only_copies = run.tables.ranks == TableRanks::copy && !tables.moves_rows();
   if (!exact && (tables.device().is_host() || only_copies)) {
     fail_usage(
         "tables.wire_rows and tables.wire_gradients are for rows that travel between GPUs: set both to "
-        "\"fp32\", or tables.ranks = \"split\" and tables.place = \"device\" on a GPU");
+        "\"fp32\", or tables.ranks = \"split\" on GPUs");
   }
-  tables.share_over(comm, tables.device().is_host() ? nullptr : gpus.get(), owners,
-                    {run.tables.wire_rows, run.tables.wire_gradients});
+  tables.share_over(comm, gpus.get(), {run.tables.wire_rows, run.tables.wire_gradients});
 }
 
 namespace {

@@ -79,34 +79,36 @@ std::int64_t rows_on_rank(const RowOwners& owners, std::int64_t rows) {
 struct Planner {
   const RunOptions& options;
   std::int64_t dim;
-  bool gpu_trains, on_host_alone;
+  bool gpu_trains;
   const Batch& largest;  // part of a step
 
   void plan(std::int64_t ids, const RowOwners& owners, MemoryPlan::Table& table) const {
     RunOptions of_table = options;
     std::erase_if(of_table.tables.by_name, [&](const auto& section) { return section.first != table.name; });
-    TableConfig config = table_configs(of_table, {{table.name, table.nominal_rows}}, dim).front();
+    TableConfig config =
+        table_configs(of_table, {{table.name, table.nominal_rows}}, dim, owners.ranks).front();
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
     table.form = owners.form;
     table.rows = std::min(table.nominal_rows, ids);
     if (config.limits.capacity > 0) table.rows = std::min(table.rows, config.limits.capacity);
     table.rows = rows_on_rank(owners, table.rows);
-    config.dim = owners.columns(owners.ranks - 1, dim);  // the last rank has the most
+    config.dim = owners.most_columns(dim);
     table.place =
         place_of(options, options.tables.by_name.contains(table.name) ? options.tables.by_name.at(table.name)
                                                                       : TableSection{});
-    const RowShape shape{
-        .rows = config.rows, .dim = dim, .state_width = optimizer.state_width(dim), .dtype = config.dtype};
+    const RowShape shape{.rows = config.rows,
+                         .dim = config.dim,
+                         .state_width = optimizer.state_width(config.dim),
+                         .dtype = config.dtype};
     const std::int64_t part = std::ssize(largest.values<std::int64_t>(ids_column(table.name)));
     const std::int64_t parts = (options.training.samples_of_step() + largest.samples - 1) / largest.samples;
     const std::int64_t step_rows = std::min(part * parts, table.rows);
     table.step_bytes = step_rows * record_bytes(shape);
     const bool is_below = config.place == TablePlace::host || config.place == TablePlace::disk;
-    const bool grows = gpu_trains && !on_host_alone && is_below && config.cache_rows == 0;
+    const bool grows = gpu_trains && is_below && config.cache_rows == 0;
     const std::int64_t lines = grows ? grown_lines(shape, step_rows) : config.cache_rows;
     table.cache_rows = config.place == TablePlace::disk ? config.host_rows : lines;
-    const TableMemory memory =
-        table_memory(config, optimizer.state_width(config.dim), table.rows, gpu_trains, lines);
+    const TableMemory memory = table_memory(config, shape.state_width, table.rows, gpu_trains, lines);
     table.bytes = memory.device;
     table.host_bytes = memory.host;
     table.disk_bytes = memory.disk;
@@ -278,10 +280,9 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
   MemoryPlan plan;
   plan.ranks = ranks;
   const std::vector<FeatureSpec> features = model.features();
-  const std::vector<TableConfig> configs = table_configs(options, features, model.embedding_dim());
-  const Planner planner{options, model.embedding_dim(), !device.is_host(), on_host_alone(configs, ranks),
-                        batch};
-  const std::vector<RowOwners> owners = owners_on_fullest_rank(options, configs, ranks);
+  const Planner planner{options, model.embedding_dim(), !device.is_host(), batch};
+  const std::vector<RowOwners> owners =
+      owners_on_fullest_rank(options, table_configs(options, features, planner.dim, ranks), ranks);
   plan.tables = tables_of(planner, features, owners, dataset.manifest(), anchors.training.size());
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
   plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
@@ -292,7 +293,7 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
   plan.samples = static_cast<std::int64_t>(part.positions.size());
   plan.tokens = batch.tokens;
   plan.source_of_part = part.source;
-  if (assumed) assume({asked, planner.dim, planner.gpu_trains, planner.on_host_alone, batch}, owners, plan);
+  if (assumed) assume({asked, planner.dim, planner.gpu_trains, batch}, owners, plan);
   return plan;
 }
 

@@ -109,8 +109,8 @@ RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samp
   RankPlan plan;
   plan.ranks = ranks;
   const std::vector<FeatureSpec> features = model.features();
-  const std::vector<RowOwners> owners =
-      divide_tables(table_configs(options, features, model.embedding_dim()), options.sparse.kind, 0, ranks);
+  const std::vector<RowOwners> owners = divide_tables(
+      table_configs(options, features, model.embedding_dim(), ranks), options.sparse.kind, 0, ranks);
   for (std::size_t t = 0; t < features.size(); ++t)
     plan.tables.push_back({.name = features[t].name, .form = owners[t].form, .sent = {}});
   std::vector<double> division_ms;

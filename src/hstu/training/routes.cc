@@ -50,6 +50,7 @@ void add_routes(const std::vector<FeatureSpec>& features, const std::vector<RowO
       sent[at] = ids[i];
       places[at] = static_cast<std::int32_t>(i);
     }
+    if (owners[t].by_column()) std::fill(owned.begin(), owned.end(), n);
   }
 }
 
@@ -66,7 +67,7 @@ std::vector<Route> routes_of(const std::vector<FeatureSpec>& features, const Bat
   routes.reserve(features.size());
   for (const FeatureSpec& feature : features)
     routes.push_back({batch.tensor(sent_column(feature)), batch.tensor(places_column(feature)),
-                      batch.values<std::int64_t>(sent_column(feature)),
+                      batch.host_tensor(sent_column(feature)),
                       batch.values<std::int64_t>(owned_column(feature))});
   return routes;
 }

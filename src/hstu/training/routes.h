@@ -14,7 +14,7 @@ namespace hstu {
 
 // Adds to a batch, for each feature: NAME.sent (n) i64, its distinct ids with those that are read on rank 0
 // first; NAME.places (n) i32, the place of each in NAME.ids; NAME.owned (ranks) i64, the number read on each
-// rank. `owners`: of each feature's table, none by column.
+// rank: n for a table by column. `owners`: of each feature's table.
 void add_routes(const std::vector<FeatureSpec>& features, const std::vector<RowOwners>& owners, Batch& batch);
 
 // LoaderOptions::finish for the batches of a learner: adds routes where its tables need them.

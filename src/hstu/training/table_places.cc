@@ -42,7 +42,7 @@ RunOptions all_on_device(const RunOptions& options) {
 
 // TableSet::share_over().
 bool can_leave_the_device(const Table& table, int ranks) {
-  return ranks == 1 || table.form == TableRanks::split || table.form == TableRanks::table;
+  return ranks == 1 || table.form != TableRanks::copy;
 }
 
 }  // namespace
