@@ -89,15 +89,22 @@ BatchRows fetch(Learner& learner, const Batch& batch, RowAccess access) {
   const bool has_begun = access == RowAccess::train && learner.ahead.lookup != nullptr;
   FetchedRows fetched =
       (has_begun ? take_ahead(learner, batch) : begin_lookup(learner, batch))->finish(access);
-  const bool copied = learner.tables.device() != learner.compute.device();
   BatchRows rows;
-  for (Tensor& values : fetched.rows)
-    rows.leaves.emplace_back(copied ? values.copy(learner.compute) : std::move(values));
+  for (Tensor& values : fetched.rows) rows.leaves.emplace_back(std::move(values));
   rows.selection.sent = std::move(fetched.sent);
   if (rows.selection.sent) return rows;
   for (Tensor& ids : host_ids_of(learner, batch))
     rows.selection.tables.push_back({.ids = std::move(ids), .slots = {}});
   return rows;
+}
+
+RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access) {
+  const std::vector<Tensor> host_ids = host_ids_of(learner, batch);
+  if (learner.tables.device().is_host()) return learner.tables.select(host_ids, access);
+  std::vector<Tensor> ids;
+  for (const FeatureSpec& feature : learner.model->features())
+    ids.push_back(batch.tensor(ids_column(feature.name)));
+  return learner.tables.select(ids, access, host_ids);
 }
 
 }  // namespace
@@ -116,7 +123,7 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
     rows = fetch(learner, batch, access);
   } else {
     rows.selection = select_rows(learner, batch, access);
-    rows.leaves = leaves_of(tables, rows.selection, learner.compute);
+    for (Tensor& values : tables.gather(rows.selection)) rows.leaves.emplace_back(std::move(values));
   }
   rows.ready = Event(tables.device());
   rows.ready.record(tables.stream());
@@ -196,23 +203,6 @@ void prefetch_rows(Learner& learner, const Batch& batch) {
   for (std::size_t t = 0; t < ids.size(); ++t)
     if (learner.tables[t].owners().moves()) ids[t] = {};
   learner.tables.prefetch(ids);
-}
-
-RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access) {
-  const bool on_host = learner.tables.device().is_host();
-  const std::vector<Tensor> host_ids = host_ids_of(learner, batch);
-  std::vector<Tensor> ids;
-  for (const FeatureSpec& feature : learner.model->features())
-    ids.push_back(on_host ? host_ids[ids.size()] : batch.tensor(ids_column(feature.name)));
-  return learner.tables.select(ids, access, host_ids);
-}
-
-std::vector<Variable> leaves_of(const TableSet& tables, const RowSelection& selection,
-                                const Context& compute) {
-  std::vector<Variable> leaves;
-  for (Tensor& rows : tables.gather(selection))
-    leaves.emplace_back(tables.device() == compute.device() ? std::move(rows) : rows.copy(compute));
-  return leaves;
 }
 
 }  // namespace hstu

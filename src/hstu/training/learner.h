@@ -44,8 +44,7 @@ struct Learner {
   Ahead ahead;  // last: its memory is the tables'
 };
 
-// The rows of a batch: what RowGradients needs of them, and leaves of a tape on the device of `compute`, one
-// variable per feature.
+// The rows of a batch: what RowGradients needs of them, and leaves of a tape, one variable per feature.
 struct BatchRows {
   RowSelection selection;
   std::vector<Variable> leaves;
@@ -68,12 +67,5 @@ void count_visits(const Learner& learner, const Batch& batch, const RowSelection
 // Brings the rows of a batch that a later step will read into the caches of tables, beside what the model
 // computes. Changes no result.
 void prefetch_rows(Learner& learner, const Batch& batch);
-
-// Selects the rows of a batch, whose copy must be on the device of the tables.
-RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access);
-
-// The selected rows as leaves of a tape on the device of `compute`, one variable per feature.
-std::vector<Variable> leaves_of(const TableSet& tables, const RowSelection& selection,
-                                const Context& compute);
 
 }  // namespace hstu

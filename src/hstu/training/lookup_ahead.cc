@@ -8,10 +8,7 @@ LookupAhead::LookupAhead(Learner& learner, Communicator& comm, const LaterPart* 
   if (later_ == nullptr || learner.tables.gpus() != nullptr) return;
   thread_ = std::jthread([this] {
     set_threads(1);  // of this thread: the others compute
-    failure_.run([this] {
-      make_current(learner_.compute.device());
-      look_up();
-    });
+    failure_.run([this] { look_up(); });
   });
 }
 

@@ -99,8 +99,7 @@ Part begin_part(Learner& learner, const StepContext& context, const NextPart& ne
   context.comm.enter(context.step, kLookupSection);
   const TraceRange stage(context.compute, kEmbeddingStage);
   part.rows = look_up(learner, *part.batch, RowAccess::train);
-  const bool copied = learner.tables.device() != context.compute.device();
-  moves(context, (copied ? 4 : 2) * bytes_of(part.rows.leaves));
+  moves(context, 2 * bytes_of(part.rows.leaves));
   return part;
 }
 
@@ -133,16 +132,10 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Lat
     // Before the tables' stream waits for the gradients.
     if (const Batch* const next = later != nullptr ? later->if_built() : nullptr)
       prefetch_rows(learner, *next);
-    const bool copied = learner.tables.device() != context.compute.device();
     std::vector<Tensor> gradients;
     gradients.reserve(rows.size());
-    for (const Variable& leaf : rows) {
-      if (!leaf.has_gradient())
-        gradients.emplace_back();
-      else
-        gradients.push_back(copied ? leaf.gradient().to_host(context.compute.stream) : leaf.gradient());
-    }
-    if (!copied) learner.tables.stream().wait(context.compute.stream);
+    for (const Variable& leaf : rows) gradients.push_back(leaf.gradient());
+    learner.tables.stream().wait(context.compute.stream);
     if (learner.tables.any_limits()) {
       count_visits(learner, batch, part.rows.selection, gathered.visits);
       gathered.time = std::max(gathered.time, latest_time(learner, batch));
