@@ -95,12 +95,13 @@ TEST(RowCache, ChangesNoBitOverThousandsOfSteps) {
   }
 }
 
-// Of the two caches above a disk one is far too small for the rows that go through it, and then both are.
-TEST(RowCache, ChangesNoBitAboveASecondCacheAndADisk) {
+// The upper cache is far too small for the rows that go through it, and the lower one too in the last two
+// cases.
+TEST(RowCache, ChangesNoBitAboveALowerCacheAndADisk) {
   if (!std::filesystem::exists(HSTU_PROGRAM_DIR "/libhstu_rocksdb.so"))
     GTEST_SKIP() << "built without RocksDB";
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const std::int64_t host_rows : {400, 3}) {
+    for (const std::int64_t host_rows : {400, 3, 1}) {
       const TableConfig config{.name = "item", .rows = 2000, .dim = 6, .dtype = dtype};
       TableConfig cached = config;
       cached.place = TablePlace::disk;
@@ -108,8 +109,13 @@ TEST(RowCache, ChangesNoBitAboveASecondCacheAndADisk) {
       cached.cache_rows = 125;
       cached.host_rows = host_rows;
       const CacheCounts counts = expect_no_bit_changed(config, cached, RowOptimizerKind::adam, 400);
-      EXPECT_EQ(counts.lines, host_rows);
+      EXPECT_EQ(counts.lines, std::max<std::int64_t>(host_rows, 2));
       EXPECT_GT(counts.misses, 1000);
+      EXPECT_GT(counts.prefetched, 100);
+      const RowOptimizer adam{.kind = RowOptimizerKind::adam};
+      const std::int64_t row_bytes =
+          stored_floats({.dim = 6, .state_width = adam.state_width(6), .dtype = dtype}) * 4;
+      EXPECT_EQ(counts.bytes_in, (counts.misses + counts.prefetched) * row_bytes);
       EXPECT_GT(counts.bytes_out, 100'000);
       EXPECT_GT(counts.hits, host_rows == 400 ? 1000 : -1);
     }

@@ -59,19 +59,21 @@ TEST_F(CachedRun, ContinuesToTheBitWithLimits) {
   }
 }
 
+// One table with rows in bf16, and one with a cache above that of the host.
 TEST_F(CachedRun, HasTheBytesOfARunWithoutADiskAndContinuesToTheBit) {
   if (!std::filesystem::exists(HSTU_PROGRAM_DIR "/libhstu_rocksdb.so"))
     GTEST_SKIP() << "built without RocksDB";
   options_.checkpoint = {.every_steps = 3, .every_seconds = 0, .keep = 0};
-  const TableSection item{.capacity = "8", .evict = Evict::lfu}, user{};
+  const TableSection item{.capacity = "8", .evict = Evict::lfu}, user{.dtype = DType::bf16};
   options_.tables.by_name = {{"item", item}, {"user", user}};
   run("plain");
   const Path scratch = folder_ / "scratch";
   options_.tables.disk_folder = scratch;
-  for (const auto& [name, rows] : {std::pair("item", 12), std::pair("user", 7)}) {
+  for (const auto& [name, rows] : {std::pair("item", 5), std::pair("user", 7)}) {
     options_.tables.by_name[name].place = "disk";
     options_.tables.by_name[name].host_memory = room_for(rows);
   }
+  options_.tables.by_name["item"].device_memory = room_for(12);
   run("disk");
   auto plain = newest_checkpoint(folder_ / "plain"), disk = newest_checkpoint(folder_ / "disk");
   const auto is_of_tables = [](const auto& file) { return file.first.find("tables/") != std::string::npos; };

@@ -1,10 +1,14 @@
 #include "hstu/device/pinned_memory.h"
 
 #include <cstddef>
+#include <new>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "hstu/base/huge_pages.h"
 #include "hstu/device/cuda_calls.h"
+#include "hstu/device/memory_pool.h"
 
 namespace hstu {
 namespace {
@@ -19,16 +23,20 @@ class PinnedMemory final : public std::pmr::memory_resource {
 
  private:
   void* do_allocate(std::size_t bytes, std::size_t) override {  // both are aligned to a page
-    if (bytes < kLarge) return cuda::allocate_pinned(bytes);
+    cuda::make_current(device_);  // a thread that has worked on no GPU would take the first
+    return bytes < kLarge ? cuda::allocate_pinned(bytes) : allocate_large(bytes);
+  }
+  static void* allocate_large(std::size_t bytes) try {
     std::byte* const memory = HugePageAllocator<std::byte>().allocate(bytes);
     try {
-      cuda::make_current(device_);  // for a thread that has worked on no GPU
       cuda::pin(memory, bytes);
     } catch (...) {
       HugePageAllocator<std::byte>().deallocate(memory, bytes);
       throw;
     }
     return memory;
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(fmt::format("no host memory for {} bytes", bytes));
   }
   void do_deallocate(void* memory, std::size_t bytes, std::size_t) override {
     if (bytes < kLarge) return cuda::free_pinned(memory);

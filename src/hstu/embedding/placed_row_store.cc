@@ -34,7 +34,7 @@ PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, Cach
   exchange_ = std::make_unique<LineExchange>(*lines_, where);
   if (file == nullptr)
     below_ = rows_in_memory(shape, directory_, where.device(), *exchange_);
-  else if (file_lines == 0)
+  else if (file_lines == 0 && where.device().is_host())
     below_ = rows_in_file(std::move(file), *exchange_);
   else
     below_ = rows_in_cached_file(std::move(file), file_lines, directory_, where.device(), *exchange_);
@@ -153,9 +153,9 @@ void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {
   cache_->count(found);
   const std::vector<std::int64_t> missing = slots_at(found.missing, slots.data());
   const RowCache::Moves& moves = cache_->bring_next(missing);
-  const std::span<const std::int64_t> left = std::span(missing).subspan(moves.moves.size());
+  // First, because it may wait for rows that are on their way.
+  below_->prefetch(std::span(missing).subspan(moves.moves.size()));
   move(moves, Pace::beside);
-  below_->prefetch(left);
 }
 
 void PlacedRowStore::end_step() {

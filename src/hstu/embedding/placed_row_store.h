@@ -48,8 +48,8 @@ constexpr std::int64_t grown_lines(const RowShape& shape, std::int64_t step_rows
 
 class PlacedRowStore final : public RowStore {
  public:
-  // `file`: of all rows, below the cache and a second one in host memory of `file_lines` rows (0: none; the
-  // lines of the first are in host memory). Null: they are in host memory.
+  // `file`: of all rows, below the cache and one of its own in host memory of `file_lines` rows (0: none; the
+  // lines are in host memory then). Null: they are in host memory.
   PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache,
                  std::unique_ptr<RowFile> file = nullptr, std::int64_t file_lines = 0);
 
@@ -113,8 +113,8 @@ class PlacedRowStore final : public RowStore {
   std::int64_t room_ = 0;  // lines, without a cache
   // Reading a checkpoint writes changed lines back, which changes what is where, and no row.
   mutable std::optional<RowCache> cache_;
-  std::unique_ptr<LineExchange> exchange_;
-  std::unique_ptr<RowsBelow> below_;  // of a cache: all rows
+  std::unique_ptr<RowsBelow> below_;        // of a cache: all rows
+  std::unique_ptr<LineExchange> exchange_;  // ends first: it waits for rows that are on their way
   mutable TransferBlocks blocks_;
   mutable std::int64_t rows_in_ = 0, rows_out_ = 0;
 };

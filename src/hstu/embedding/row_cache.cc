@@ -84,8 +84,8 @@ void RowCache::read_ahead(std::span<const std::int64_t> slots, std::int64_t i) c
   }
 }
 
-void RowCache::pin(std::span<const std::int64_t> slots, std::int64_t first, std::int64_t* lines,
-                   Found& found) {
+void RowCache::pin(std::span<const std::int64_t> slots, std::int64_t first, std::int64_t* lines, Found& found,
+                   bool changes) {
   const std::uint32_t pin = 2 * step_ + 1;
   for (std::int64_t i = 0; i < std::ssize(slots); ++i) {
     read_ahead(slots, i);
@@ -103,7 +103,7 @@ void RowCache::pin(std::span<const std::int64_t> slots, std::int64_t first, std:
     }
     if (!is_pinned(line)) ++found.pinned;
     line.pin = pin;
-    line.changed = true;
+    line.changed = line.changed || changes;
   }
 }
 
@@ -193,9 +193,8 @@ void RowCache::take_lines(std::int64_t n, std::uint32_t pin) {
   pinned_ += n;
 }
 
-// A row that a step uses will change.
-void RowCache::place(std::span<const std::int64_t> slots, std::uint32_t pin, bool used) {
-  take_lines(std::ssize(slots), pin);
+void RowCache::place(std::span<const std::int64_t> slots, const Line& begins) {
+  take_lines(std::ssize(slots), begins.pin);
   moves_.moves.resize(taken_.size());
   moves_.begin.clear();
   std::atomic<bool> any_begins = false;
@@ -205,7 +204,7 @@ void RowCache::place(std::span<const std::int64_t> slots, std::uint32_t pin, boo
       std::int32_t& at = line_of_[static_cast<std::size_t>(slots[i])];
       moves_.moves[i] = {line, out, at == kBelow ? slots[i] : -1};
       if (at != kBelow) any_begins = true;
-      lines_[static_cast<std::size_t>(line)] = {pin, used, static_cast<std::uint8_t>(used ? 1 : 0)};
+      lines_[static_cast<std::size_t>(line)] = begins;
       slot_of_[static_cast<std::size_t>(line)] = static_cast<std::int32_t>(slots[i]);
       at = line;
     }
@@ -216,16 +215,16 @@ void RowCache::place(std::span<const std::int64_t> slots, std::uint32_t pin, boo
   std::erase_if(moves_.moves, [](const Move& move) { return move.out < 0 && move.in < 0; });
 }
 
-const RowCache::Moves& RowCache::bring(std::span<const std::int64_t> slots) {
+const RowCache::Moves& RowCache::bring(std::span<const std::int64_t> slots, bool changes) {
   check_room(std::ssize(slots));
-  place(slots, 2 * step_ + 1, true);
+  place(slots, {.pin = 2 * step_ + 1, .changed = changes, .uses = 1});
   uses_ += std::ssize(slots);
   misses_ += std::ssize(slots) - std::ssize(moves_.begin);
   return moves_;
 }
 
 const RowCache::Moves& RowCache::bring_next(std::span<const std::int64_t> slots) {
-  place(slots, 2 * (step_ + 1), false);
+  place(slots, {.pin = 2 * (step_ + 1), .changed = false, .uses = 0});
   prefetched_ += std::ssize(moves_.moves);
   return moves_;
 }

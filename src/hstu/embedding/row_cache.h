@@ -56,17 +56,19 @@ class RowCache {
     // Of all of `parts`, in their order.
     static Found of(std::span<const Found> parts);
   };
-  // The rows at `slots` (n, each once; negative ones are ignored) will change in this step. lines (n): those
-  // of the rows, and negative slots. The places of `found` count from `first`. Threads may pin other rows at
-  // the same time; count() ends it, when all rows of the lookup have been looked at.
-  void pin(std::span<const std::int64_t> slots, std::int64_t first, std::int64_t* lines, Found& found);
+  // The rows at `slots` (n, each once; negative ones are ignored) are in use until end_step(), and change if
+  // they say so. lines (n): those of the rows, and negative slots. The places of `found` count from `first`.
+  // Threads may pin other rows at the same time; count() ends it, when all rows of the lookup have been
+  // looked at.
+  void pin(std::span<const std::int64_t> slots, std::int64_t first, std::int64_t* lines, Found& found,
+           bool changes = true);
   // The same of rows that the next step will use, as far as it is known. Those without a line are below.
   void pin_next(std::span<const std::int64_t> slots, std::int64_t first, Found& found);
   void count(const Found& found);
   // Throws CacheTooSmall if there is no room for so many rows more in this step.
   void check_room(std::int64_t rows) const;
   // Gives lines to rows of this step that have none. The result is valid until the next call.
-  const Moves& bring(std::span<const std::int64_t> slots);
+  const Moves& bring(std::span<const std::int64_t> slots, bool changes = true);
   // Gives lines to rows of the next step that are below, to the first of them that there is room for.
   const Moves& bring_next(std::span<const std::int64_t> slots);
   void end_step();
@@ -96,7 +98,7 @@ class RowCache {
   void take_lines(std::int64_t n, std::uint32_t pin);
   void take_of_groups(std::int64_t first, std::int64_t last, std::int64_t most, std::uint32_t pin,
                       std::vector<Taken>& taken);
-  void place(std::span<const std::int64_t> slots, std::uint32_t pin, bool used);
+  void place(std::span<const std::int64_t> slots, const Line& begins);
 
   const RowDirectory& rows_;
   HugePageVector<Line> lines_;

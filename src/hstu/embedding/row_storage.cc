@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -36,10 +37,14 @@ std::int64_t RowStorage::chunk_bytes() const {
 
 std::future<RowStorage::Chunks> RowStorage::more_chunks(std::size_t n, std::launch when) const {
   const auto bytes = static_cast<std::size_t>(chunk_bytes());
-  return std::async(when, [n, bytes, memory = memory_] {
+  return std::async(when, [n, bytes, when, memory = memory_] {
     Chunks chunks;
-    while (chunks.size() < n)
-      chunks.emplace_back(static_cast<float*>(memory->allocate(bytes)), FreeChunk{memory, bytes});
+    try {
+      while (chunks.size() < n)
+        chunks.emplace_back(static_cast<float*>(memory->allocate(bytes)), FreeChunk{memory, bytes});
+    } catch (const std::exception&) {  // fewer; who needs the others asks again
+      if (chunks.empty() && when == std::launch::deferred) throw;
+    }
     return chunks;
   });
 }
@@ -48,7 +53,12 @@ void RowStorage::grow_from_memory(std::size_t needed) {
   if (needed > needed_) growth_ = needed - std::exchange(needed_, needed);
   while (chunks_.size() < needed_) {
     if (!ahead_.valid()) ahead_ = more_chunks(needed_ - chunks_.size(), std::launch::deferred);
-    Chunks more = ahead_.get();
+    Chunks more;
+    try {
+      more = ahead_.get();
+    } catch (const std::exception& error) {
+      fail_memory(error.what());
+    }
     std::move(more.begin(), more.end(), std::back_inserter(chunks_));
   }
   const std::size_t ahead = std::min(needed_ + growth_, most_);
@@ -63,15 +73,18 @@ void RowStorage::grow(std::int64_t rows) {
   const auto bytes = static_cast<std::size_t>(chunk_bytes());
   while (chunks_.size() < needed) {
     void* memory = std::aligned_alloc(kAlignment, bytes);
-    check(memory != nullptr,
-          "no memory for another {} of embedding rows beside {}: use fewer or narrower tables",
-          human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(this->bytes())));
+    if (memory == nullptr) fail_memory("the system has none");
     chunks_.emplace_back(static_cast<float*>(memory));
   }
   // By all threads, because most of the time goes into the kernel's first touch of each page.
   parallel_blocks(static_cast<std::int64_t>(needed - existing), 1, [&](std::int64_t begin, std::int64_t) {
     std::memset(chunks_[existing + static_cast<std::size_t>(begin)].get(), 0, bytes);
   });
+}
+
+void RowStorage::fail_memory(const char* why) const {
+  fail("no memory for another {} of embedding rows beside {} ({}): use fewer or narrower tables",
+       human_bytes(static_cast<double>(chunk_bytes())), human_bytes(static_cast<double>(bytes())), why);
 }
 
 std::int64_t RowStorage::bytes() const {

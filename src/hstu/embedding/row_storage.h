@@ -54,7 +54,7 @@ class RowStorage {
   RowStorage(std::int64_t width, std::pmr::memory_resource* memory, std::int64_t chunk_bytes,
              std::int64_t most_rows);
 
-  // Creates the missing rows of [0, rows), filled with zeros. Throws Error if memory is exhausted.
+  // Creates the missing rows of [0, rows). Throws Error if memory is exhausted.
   void grow(std::int64_t rows);
 
   // Row `slot`, `width` floats; nullptr if the width is 0.
@@ -66,7 +66,7 @@ class RowStorage {
   }
 
   std::int64_t width() const { return width_; }
-  std::int64_t bytes() const;
+  std::int64_t bytes() const;  // without chunks that are ahead of their rows
 
  private:
   using Chunks = std::vector<std::unique_ptr<float[], FreeChunk>>;
@@ -74,6 +74,7 @@ class RowStorage {
   std::int64_t chunk_bytes() const;
   std::future<Chunks> more_chunks(std::size_t n, std::launch when) const;
   void grow_from_memory(std::size_t needed);
+  [[noreturn]] void fail_memory(const char* why) const;
 
   std::int64_t width_;
   std::pmr::memory_resource* memory_ = nullptr;

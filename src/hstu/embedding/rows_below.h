@@ -1,5 +1,5 @@
 // RowsBelow: the rows of a table below its cache, with their state, by slot: in host memory, in a file, or in
-// a file below a second cache, which is in host memory. A row is stored_floats() floats.
+// a file below a cache of its own, which is in host memory. A row is stored_floats() floats.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,8 @@ class RowsBelow {
 // small pieces.
 constexpr std::int64_t below_chunk_bytes(std::int64_t floats, std::int64_t rows) {
   constexpr std::int64_t kMost = std::int64_t{32} << 20;
-  return std::min(kMost, rows * floats * std::int64_t{sizeof(float)});
+  const std::int64_t row = floats * std::int64_t{sizeof(float)};
+  return rows < kMost / row ? rows * row : kMost;  // ids may have 63 bits
 }
 
 // `directory` and `exchange` must outlive them. Memory is transfer_memory() of `device`.

@@ -35,7 +35,9 @@ class RowsInCachedFile final : public RowsBelow {
     RowCache::Found found;
     cache_.pin_next(slots, 0, found);
     cache_.count(found);
+    const std::int64_t before = rows_in_;
     transfer(cache_.bring_next(at(found.missing, slots)), true);
+    prefetched_ += rows_in_ - before;
     cache_.end_step();
   }
   void read(std::span<const std::int64_t> slots,
@@ -44,14 +46,13 @@ class RowsInCachedFile final : public RowsBelow {
     std::vector<std::int64_t> in_file;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      const std::int32_t line = cache_.line_of(slots[i]);
-      if (line >= 0) {
-        use(i, lines_.row(line));
-      } else {
-        in_file.push_back(slots[i]);
-        places.push_back(i);
-      }
+      if (cache_.line_of(slots[i]) >= 0) continue;
+      in_file.push_back(slots[i]);
+      places.push_back(i);
     }
+    for_rows(slots.size(), lines_.width(), [&](std::size_t i) {
+      if (const std::int32_t line = cache_.line_of(slots[i]); line >= 0) use(i, lines_.row(line));
+    });
     file_->read_each(in_file, [&](std::size_t i, const float* row) { use(places[i], row); });
   }
   void write(std::span<const std::int64_t> slots,
@@ -61,8 +62,7 @@ class RowsInCachedFile final : public RowsBelow {
   }
   std::optional<CacheCounts> counts() const override {
     const std::int64_t bytes = file_->width() * std::int64_t{sizeof(float)};
-    return CacheCounts{cache_.lines(),   hits_, misses_, cache_.prefetched(), rows_in_ * bytes,
-                       rows_out_ * bytes};
+    return CacheCounts{cache_.lines(), hits_, misses_, prefetched_, rows_in_ * bytes, rows_out_ * bytes};
   }
 
  private:
@@ -78,9 +78,8 @@ class RowsInCachedFile final : public RowsBelow {
     const MovedSlots slots(moves);
     const std::int64_t before = rows_in_;
     bring(slots.in, true);
-    misses_ += rows_in_ - before;
-    hits_ += std::ssize(slots.in) - (rows_in_ - before);
-    bring(slots.out, false);  // they are about to be written
+    count(std::ssize(slots.in), rows_in_ - before, pace);
+    bring(slots.out, false);
     const auto row_of = [&](std::int64_t slot) {
       return slot < 0 ? nullptr : lines_.row(cache_.line_of(slot));
     };
@@ -91,13 +90,23 @@ class RowsInCachedFile final : public RowsBelow {
     cache_.end_step();
   }
 
-  // Lines for the rows at `slots`, until end_step().
+  // Nothing waits for rows that travel beside a step.
+  void count(std::int64_t rows, std::int64_t from_file, Pace pace) {
+    if (pace == Pace::beside) {
+      prefetched_ += from_file;
+    } else {
+      misses_ += from_file;
+      hits_ += rows - from_file;
+    }
+  }
+
+  // Lines for the rows at `slots`, until end_step(): they are read, or they are about to be written.
   void bring(std::span<const std::int64_t> slots, bool reads) {
     std::vector<std::int64_t> lines(slots.size());
     RowCache::Found found;
-    cache_.pin(slots, 0, lines.data(), found);
+    cache_.pin(slots, 0, lines.data(), found, !reads);
     cache_.count(found);
-    transfer(cache_.bring(at(found.missing, slots)), reads);
+    transfer(cache_.bring(at(found.missing, slots), !reads), reads);
   }
 
   void transfer(const RowCache::Moves& moves, bool reads) {
@@ -122,7 +131,7 @@ class RowsInCachedFile final : public RowsBelow {
   RowCache cache_;
   RowStorage lines_;
   LineExchange& exchange_;
-  std::int64_t hits_ = 0, misses_ = 0, rows_in_ = 0, rows_out_ = 0;
+  std::int64_t hits_ = 0, misses_ = 0, prefetched_ = 0, rows_in_ = 0, rows_out_ = 0;
 };
 
 }  // namespace

@@ -207,7 +207,7 @@ std::string caches(const RunMetrics& metrics) {
                     human_bytes(c.value("bytes_in", 0.0)), human_bytes(c.value("bytes_out", 0.0))});
   }
   return html_table({"cache of table", "rows", "rows that were there", "came before their step",
-                     "to the device", "to the host"},
+                     "into the cache", "back"},
                     rows);
 }
 

@@ -214,7 +214,6 @@ TableMemory table_memory(const TableConfig& config, std::int64_t state_width, st
   }
   if (rows == 0) return {};
   if (!gpu_trains) return {.device = host_table_bytes(shape, rows)};
-  if (config.place == TablePlace::host) return {.host = host_table_bytes(shape, rows)};
   if (config.limits.any())
     return {.device = records_bytes(shape, rows), .host = placed_host_bytes(shape, rows, 0)};
   return {.device = table_bytes(shape, rows)};

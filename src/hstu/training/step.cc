@@ -36,11 +36,15 @@ std::string first_bad_input(const Learner& learner) {
   }
   for (std::size_t t = 0; t < learner.tables.size(); ++t) {
     const EmbeddingTable& table = learner.tables[t];
-    std::vector<float> row(static_cast<std::size_t>(table.config().dim));
-    for (const EmbeddingTable::Place& place : table.places_by_id()) {
-      table.read(std::span(&place, 1), row.data(), nullptr);
-      if (!all_finite(row.data(), table.config().dim))
-        return fmt::format("row {} of embedding table {}", place.id, table.config().name);
+    const std::vector<EmbeddingTable::Place> places = table.places_by_id();
+    constexpr std::size_t kAtATime = 1 << 14;
+    std::vector<float> rows(std::min(kAtATime, places.size()) * static_cast<std::size_t>(table.width()));
+    for (std::size_t first = 0; first < places.size(); first += kAtATime) {
+      const auto some = std::span(places).subspan(first, std::min(kAtATime, places.size() - first));
+      table.read(some, rows.data(), nullptr);
+      for (std::size_t i = 0; i < some.size(); ++i)
+        if (!all_finite(rows.data() + static_cast<std::int64_t>(i) * table.width(), table.width()))
+          return fmt::format("row {} of embedding table {}", some[i].id, table.config().name);
     }
   }
   return "an activation";
