@@ -206,9 +206,9 @@ std::string caches(const RunMetrics& metrics) {
                     with_separators(c.value("prefetched", std::int64_t{0})),
                     human_bytes(c.value("bytes_in", 0.0)), human_bytes(c.value("bytes_out", 0.0))});
   }
-  return html_table({"cache of table", "rows", "rows that were there", "came before their step",
-                     "into the cache", "back"},
-                    rows);
+  return html_table(
+      {"cache of table", "rows", "rows that were there", "came before their step", "into the cache", "back"},
+      rows);
 }
 
 std::string bad_ids(const RunMetrics& metrics) {
