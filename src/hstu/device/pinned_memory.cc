@@ -49,8 +49,10 @@ class PinnedMemory final : public std::pmr::memory_resource {
 };
 
 std::vector<PinnedMemory> one_for_each_gpu() {
+  const int devices = cuda_device_count();
   std::vector<PinnedMemory> memory;
-  for (int device = 0; device < cuda_device_count(); ++device) memory.emplace_back(device);
+  memory.reserve(static_cast<std::size_t>(devices));
+  for (int device = 0; device < devices; ++device) memory.emplace_back(device);
   return memory;
 }
 

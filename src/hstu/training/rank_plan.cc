@@ -128,6 +128,7 @@ RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samp
     double most_parts = 0;
     for (const auto& part : division.parts) {
       std::vector<std::int64_t> positions;
+      positions.reserve(part.size());
       for (const std::int32_t sample : part) positions.push_back(batch[static_cast<std::size_t>(sample)]);
       double parts = 0;
       for (std::span<const std::int64_t> left = positions; !left.empty(); ++parts)
