@@ -115,7 +115,7 @@ Variable Tape::recompute(std::function<Variable()> compute) {
   if (steps_.size() == before) return computed;
   Step step{.result = Variable(computed.value(), computed.needs_gradient()),
             .backward =
-                [this, compute = std::move(compute)](const Tensor& gradient) {
+                [compute = std::move(compute)](const Tensor& gradient) {
                   const bool taken = compute().take_gradient(gradient);
                   require(taken, "recompute: expected the result of an operation inside");
                 },

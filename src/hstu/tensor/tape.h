@@ -85,7 +85,7 @@ class Tape {
   explicit Tape(bool recording = true) : Tape(host_context(), recording) {}
   explicit Tape(Context context, bool recording = true)
       : context_(std::move(context)), recording_(recording) {}
-  Tape(const Tape&) = delete;  // recompute() keeps its address
+  Tape(const Tape&) = delete;  // what recompute() keeps records on this tape
   Tape& operator=(const Tape&) = delete;
 
   // Where ops compute and where their results are.
