@@ -23,6 +23,7 @@ class Names : public Trace {
 // name@depth<outer, in order.
 std::vector<std::string> shapes(const std::vector<StageTime>& times) {
   std::vector<std::string> words;
+  words.reserve(times.size());
   for (const StageTime& t : times) words.push_back(fmt::format("{}@{}<{}", t.name, t.depth, t.outer));
   return words;
 }

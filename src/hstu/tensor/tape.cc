@@ -111,7 +111,7 @@ void Tape::push(const Variable& result, const std::vector<Variable>& inputs, Bac
 // the steps that it brings back are replayed.
 Variable Tape::recompute(std::function<Variable()> compute) {
   const std::size_t before = steps_.size();
-  const Variable computed = compute();
+  Variable computed = compute();
   if (steps_.size() == before) return computed;
   Step step{.result = Variable(computed.value(), computed.needs_gradient()),
             .backward =
