@@ -39,6 +39,12 @@ struct Sums {
       for (const Variable& x : inputs) give(x, factor * of(dy));
     });
   }
+  // Notes which gradients are final, and when.
+  void note_final() {
+    tape.on_final([this](const Parameter& p) {
+      order.push_back("final " + p.name + " " + std::to_string(static_cast<int>(of(p.gradient))));
+    });
+  }
 };
 
 Parameter parameter(const std::string& name, double value) {
@@ -130,9 +136,7 @@ TEST(TapeOnFinal, NamesAParameterWhenNoStepIsLeftThatUsesIt) {
   Parameter early = parameter("early", 1), shared = parameter("shared", 2), late = parameter("late", 3);
   Tape tape;
   Sums sum{tape, {}};
-  tape.on_final([&](const Parameter& p) {
-    sum.order.push_back("final " + p.name + " " + std::to_string(static_cast<int>(of(p.gradient))));
-  });
+  sum.note_final();
   const Variable a = sum("a", {Variable(early), Variable(shared)}, 2);
   const Variable b = sum("b", {a, Variable(shared)}, 5);
   const Variable c = sum("c", {b, Variable(late), Variable(late)});
@@ -243,9 +247,7 @@ TEST(TapeOnFinal, WaitsForWhatIsComputedAgain) {
   Parameter shared = parameter("shared", 1), inner = parameter("inner", 1), unused = parameter("unused", 1);
   Tape tape;
   Sums sum{tape, {}};
-  tape.on_final([&](const Parameter& p) {
-    sum.order.push_back("final " + p.name + " " + std::to_string(static_cast<int>(of(p.gradient))));
-  });
+  sum.note_final();
   const Variable a = sum("a", {Variable(shared)}, 2);
   const auto recomputed = [&](const std::string& name, const Parameter& p) {
     return tape.recompute([&sum, &shared, &p, a, name] {

@@ -22,7 +22,7 @@ class HostRowLines final : public RowLines {
   void begin(std::span<const std::int64_t> lines, std::span<const std::int64_t> ids) override {
     for_rows(lines.size(), width_, [&](std::size_t i) {
       std::vector<float> values(static_cast<std::size_t>(shape_.dim));
-      initial(ids[i], values.data());
+      format_.begin(ids[i], values.data());
       format_.store(values.data(), rows_.row(lines[i]));
       std::fill_n(state_of(lines[i]), shape_.state_width, 0.0f);
     });
@@ -57,8 +57,7 @@ class HostRowLines final : public RowLines {
       if (lines[i] >= 0) {
         format_.load(rows_.row(lines[i]), to);
       } else if (lines[i] == RowStore::kAbsent) {
-        initial(ids[i], to);
-        format_.round(to);
+        format_.begin(ids[i], to);
       } else {
         std::fill_n(to, shape_.dim, 0.0f);
       }
@@ -77,9 +76,6 @@ class HostRowLines final : public RowLines {
 
  private:
   float* state_of(std::int64_t line) { return rows_.row(line) + state_begin(shape_); }
-  void initial(std::int64_t id, float* values) const {
-    initial_row(shape_.key, id, shape_.initial, shape_.bound, shape_.dim, values, shape_.first_column);
-  }
 
   RowShape shape_;
   RowFormat format_;

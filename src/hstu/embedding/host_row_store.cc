@@ -4,7 +4,6 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
-#include "hstu/embedding/initial_value.h"
 
 namespace hstu {
 
@@ -18,8 +17,7 @@ void HostRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t*
                     std::vector<float> row(static_cast<std::size_t>(shape_.dim));
                     for (std::int64_t i = begin; i < end; ++i) {
                       const std::int64_t slot = created[static_cast<std::size_t>(i)];
-                      initial_row(shape_.key, directory_.row(slot).id, shape_.initial, shape_.bound,
-                                  shape_.dim, row.data(), shape_.first_column);
+                      format_.begin(directory_.row(slot).id, row.data());
                       format_.store(row.data(), values_.row(slot));
                       if (shape_.state_width > 0) std::fill_n(state_.row(slot), shape_.state_width, 0.0f);
                     }
@@ -29,21 +27,20 @@ void HostRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t*
 void HostRowStore::gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
                           float* out) const {
   const std::int64_t dim = shape_.dim;
-  parallel_blocks(
-      static_cast<std::int64_t>(slots.size()), row_grain(dim), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const std::int64_t slot = slots[i];
-          float* const row = out + i * dim;
-          if (slot >= 0) {
-            format_.load(values_.row(slot), row);
-          } else if (slot == kAbsent) {
-            initial_row(shape_.key, ids[i], shape_.initial, shape_.bound, dim, row, shape_.first_column);
-            format_.round(row);
-          } else {
-            std::fill_n(row, dim, 0.0f);
-          }
-        }
-      });
+  parallel_blocks(static_cast<std::int64_t>(slots.size()), row_grain(dim),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t i = begin; i < end; ++i) {
+                      const std::int64_t slot = slots[i];
+                      float* const row = out + i * dim;
+                      if (slot >= 0) {
+                        format_.load(values_.row(slot), row);
+                      } else if (slot == kAbsent) {
+                        format_.begin(ids[i], row);
+                      } else {
+                        std::fill_n(row, dim, 0.0f);
+                      }
+                    }
+                  });
 }
 
 void HostRowStore::update(std::span<const std::int64_t> slots, const float* gradients,

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "hstu/base/threads.h"
 #include "hstu/device/stream.h"
 #include "hstu/device/transfer_blocks.h"
+#include "hstu/embedding/row_cache.h"
 #include "hstu/embedding/row_lines.h"
 
 namespace hstu {
@@ -15,11 +18,21 @@ class LineExchange {
   LineExchange(RowLines& lines, const Context& where)
       : lines_(lines), arrived_(where.device()), blocks_(where.stream) {}
 
-  // A list of n rows, to be filled, and the same for rows in host memory of `floats` floats.
-  RowLines::Exchange* list(std::int64_t n) { return blocks_.next<RowLines::Exchange>(n); }
-  // Puts the first n rows of the last list() on the stream.
-  void start(const RowLines::Exchange* rows, std::int64_t n, Pace pace) {
-    lines_.exchange({rows, static_cast<std::size_t>(n)}, pace);
+  // Puts `moves` on the stream. row_of(place, slot) is where in host memory the row of a slot is or will be:
+  // place 2 i for the row that leaves by move i, 2 i + 1 for the one that comes. All threads call it.
+  template <typename RowOf>
+  void start(std::span<const RowCache::Move> moves, Pace pace, const RowOf& row_of) {
+    const auto row_or_none = [&](std::size_t place, std::int64_t slot) {
+      return slot < 0 ? nullptr : row_of(place, slot);
+    };
+    auto* const list = blocks_.next<RowLines::Exchange>(std::ssize(moves));
+    parallel_blocks(std::ssize(moves), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        const RowCache::Move& move = moves[i];
+        list[i] = {move.line, row_or_none(2 * i, move.out), row_or_none(2 * i + 1, move.in)};
+      }
+    });
+    lines_.exchange({list, moves.size()}, pace);
     blocks_.in_use();
     arrived_.record(lines_.context().stream);
   }

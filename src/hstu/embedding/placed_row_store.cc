@@ -8,18 +8,6 @@
 #include "hstu/base/threads.h"
 
 namespace hstu {
-namespace {
-
-std::vector<std::int64_t> slots_at(std::span<const std::int64_t> places, const std::int64_t* slots) {
-  std::vector<std::int64_t> found(places.size());
-  parallel_blocks(std::ssize(places), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) found[i] = slots[places[i]];
-  });
-  return found;
-}
-
-}  // namespace
-
 PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache,
                                std::unique_ptr<RowFile> file, std::int64_t file_lines)
     : shape_(shape),
@@ -98,7 +86,7 @@ void PlacedRowStore::use(std::span<const std::int64_t> ids, bool creates, std::i
       });
   if (cache_) cache_->count(found);
   if (any_absent) create_absent(ids, found.missing, slots);
-  const std::vector<std::int64_t> missing = slots_at(found.missing, slots);
+  const std::vector<std::int64_t> missing = slots_at(found.missing, {slots, ids.size()});
   if (cache_) {
     make_room(std::ssize(missing));
     move(cache_->bring(missing), Pace::fast);
@@ -151,7 +139,7 @@ void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {
                 cache_->pin_next(some, first, of_block);
               });
   cache_->count(found);
-  const std::vector<std::int64_t> missing = slots_at(found.missing, slots.data());
+  const std::vector<std::int64_t> missing = slots_at(found.missing, slots);
   const RowCache::Moves& moves = cache_->bring_next(missing);
   // First, because it may wait for rows that are on their way.
   below_->prefetch(std::span(missing).subspan(moves.moves.size()));
@@ -164,10 +152,6 @@ void PlacedRowStore::end_step() {
 
 void PlacedRowStore::move(const RowCache::Moves& moves, Pace pace) const {
   if (!moves.moves.empty()) below_->move(moves.moves, pace);
-  for (const RowCache::Move& move : moves.moves) {
-    rows_in_ += move.in >= 0 ? 1 : 0;
-    rows_out_ += move.out >= 0 ? 1 : 0;
-  }
   if (moves.begin.empty()) return;
   std::vector<std::int64_t> lines, ids;
   for (const RowCache::Begin& begin : moves.begin) {
@@ -248,9 +232,7 @@ void PlacedRowStore::read(std::span<const std::int64_t> slots, float* values, fl
     const auto at = static_cast<std::int64_t>(i);
     if (state != nullptr) std::fill_n(state + at * shape_.state_width, shape_.state_width, 0.0f);
     if (values == nullptr) continue;
-    initial_row(shape_.key, directory_.row(slots[i]).id, shape_.initial, shape_.bound, shape_.dim,
-                values + at * shape_.dim, shape_.first_column);
-    format_.round(values + at * shape_.dim);
+    format_.begin(directory_.row(slots[i]).id, values + at * shape_.dim);
   }
   below_->read(below, [&](std::size_t i, const float* row) {
     const auto at = static_cast<std::int64_t>(places[i]);
@@ -280,8 +262,9 @@ void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float*
 CacheCounts PlacedRowStore::counts() const {
   if (const auto counts = below_->counts()) return *counts;
   const std::int64_t bytes = stored_floats(shape_) * std::int64_t{sizeof(float)};
-  return {cache_->lines(),      cache_->hits(),   cache_->misses(),
-          cache_->prefetched(), rows_in_ * bytes, rows_out_ * bytes};
+  const std::int64_t came = cache_->misses() + cache_->prefetched();
+  return {cache_->lines(),      cache_->hits(), cache_->misses(),
+          cache_->prefetched(), came * bytes,   cache_->left() * bytes};
 }
 
 }  // namespace hstu

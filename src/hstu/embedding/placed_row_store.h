@@ -116,7 +116,6 @@ class PlacedRowStore final : public RowStore {
   std::unique_ptr<RowsBelow> below_;        // of a cache: all rows
   std::unique_ptr<LineExchange> exchange_;  // ends first: it waits for rows that are on their way
   mutable TransferBlocks blocks_;
-  mutable std::int64_t rows_in_ = 0, rows_out_ = 0;
 };
 
 }  // namespace hstu

@@ -18,6 +18,16 @@ constexpr std::int64_t kGroupGrain = 64;  // groups of a block of work of one th
 
 }  // namespace
 
+std::vector<std::int64_t> slots_at(std::span<const std::int64_t> places,
+                                   std::span<const std::int64_t> slots) {
+  std::vector<std::int64_t> found(places.size());
+  parallel_blocks(std::ssize(places), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      found[i] = slots[static_cast<std::size_t>(places[i])];
+  });
+  return found;
+}
+
 RowCache::RowCache(const RowDirectory& rows, std::int64_t lines) : rows_(rows) {
   grow(lines);
 }
@@ -198,17 +208,22 @@ void RowCache::place(std::span<const std::int64_t> slots, const Line& begins) {
   moves_.moves.resize(taken_.size());
   moves_.begin.clear();
   std::atomic<bool> any_begins = false;
+  std::atomic<std::int64_t> left = 0;
   parallel_blocks(std::ssize(taken_), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t out_of_block = 0;
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
       const auto [line, out] = taken_[i];
       std::int32_t& at = line_of_[static_cast<std::size_t>(slots[i])];
       moves_.moves[i] = {line, out, at == kBelow ? slots[i] : -1};
+      if (out >= 0) ++out_of_block;
       if (at != kBelow) any_begins = true;
       lines_[static_cast<std::size_t>(line)] = begins;
       slot_of_[static_cast<std::size_t>(line)] = static_cast<std::int32_t>(slots[i]);
       at = line;
     }
+    left += out_of_block;
   });
+  left_ += left;
   if (!any_begins) return;
   for (std::size_t i = 0; i < taken_.size(); ++i)
     if (moves_.moves[i].in < 0) moves_.begin.push_back({moves_.moves[i].line, slots[i]});
@@ -247,6 +262,7 @@ RowCache::Moves RowCache::flush() {
     line.changed = line.pin == 2 * step_ + 1;  // those of a step that has not ended change again
     if (rows_.lives(slot_of_[at])) moves.moves.push_back({static_cast<std::int64_t>(at), slot_of_[at], -1});
   }
+  left_ += std::ssize(moves.moves);
   return moves;
 }
 

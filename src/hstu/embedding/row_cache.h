@@ -14,6 +14,9 @@
 
 namespace hstu {
 
+// slots (m) at `places` (m) of `slots`.
+std::vector<std::int64_t> slots_at(std::span<const std::int64_t> places, std::span<const std::int64_t> slots);
+
 class RowCache {
  public:
   // Where a row is that has no line.
@@ -76,10 +79,11 @@ class RowCache {
   Moves flush();
 
   // Distinct rows of steps that had a line when they were looked up, and that had to be waited for; rows
-  // prefetched.
+  // prefetched, which came as those waited for did; rows that went out.
   std::int64_t hits() const { return hits_; }
   std::int64_t misses() const { return misses_; }
   std::int64_t prefetched() const { return prefetched_; }
+  std::int64_t left() const { return left_; }
 
  private:
   struct Line {
@@ -111,7 +115,7 @@ class RowCache {
   std::int64_t pinned_ = 0;   // lines
   std::vector<Taken> taken_;  // of the last bring(), kept for its memory, as moves_
   Moves moves_;
-  std::int64_t hits_ = 0, misses_ = 0, prefetched_ = 0;
+  std::int64_t hits_ = 0, misses_ = 0, prefetched_ = 0, left_ = 0;
 };
 
 }  // namespace hstu

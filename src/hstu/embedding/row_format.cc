@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "hstu/base/float16.h"
 #include "hstu/base/random.h"
+#include "hstu/embedding/initial_value.h"
 
 namespace hstu {
 namespace {
@@ -31,19 +33,22 @@ std::uint64_t rounding_key(const RowShape& shape) {
   return derive_key(shape.key, "rounding");
 }
 
-RowFormat::RowFormat(const RowShape& shape)
-    : dim_(shape.dim),
-      first_column_(shape.first_column),
-      is_f32_(shape.dtype == DType::f32),
-      key_(rounding_key(shape)) {}
+RowFormat::RowFormat(const RowShape& shape) : shape_(shape), key_(rounding_key(shape)) {}
+
+void RowFormat::begin(std::int64_t id, float* values) const {
+  initial_row(shape_.key, id, shape_.initial, shape_.bound, shape_.dim, values, shape_.first_column);
+  if (is_f32()) return;
+  for (float& value : std::span(values, static_cast<std::size_t>(shape_.dim)))
+    value = static_cast<float>(BFloat16(value));
+}
 
 void RowFormat::load(const float* stored, float* values) const {
-  if (is_f32_) {
-    std::copy_n(stored, dim_, values);
+  if (is_f32()) {
+    std::copy_n(stored, shape_.dim, values);
     return;
   }
   const auto* const words = reinterpret_cast<const std::byte*>(stored);
-  for (std::int64_t i = 0; i < dim_; ++i) {
+  for (std::int64_t i = 0; i < shape_.dim; ++i) {
     BFloat16 value;
     std::memcpy(&value, words + i * std::int64_t{sizeof(value)}, sizeof(value));
     values[i] = static_cast<float>(value);
@@ -51,23 +56,18 @@ void RowFormat::load(const float* stored, float* values) const {
 }
 
 void RowFormat::store(const float* values, float* stored) const {
-  if (is_f32_) {
-    std::copy_n(values, dim_, stored);
+  if (is_f32()) {
+    std::copy_n(values, shape_.dim, stored);
     return;
   }
-  for (std::int64_t i = 0; i < dim_; ++i) put(stored, i, BFloat16(values[i]));
-}
-
-void RowFormat::round(float* values) const {
-  if (is_f32_) return;
-  for (std::int64_t i = 0; i < dim_; ++i) values[i] = static_cast<float>(BFloat16(values[i]));
+  for (std::int64_t i = 0; i < shape_.dim; ++i) put(stored, i, BFloat16(values[i]));
 }
 
 void RowFormat::store_update(const float* values, std::int64_t id, std::int64_t step, float* stored) const {
-  if (is_f32_) return store(values, stored);
+  if (is_f32()) return store(values, stored);
   Philox4 bits{};
-  for (std::int64_t i = 0; i < dim_; ++i) {
-    const std::int64_t column = first_column_ + i, place = column % kColumns;
+  for (std::int64_t i = 0; i < shape_.dim; ++i) {
+    const std::int64_t column = shape_.first_column + i, place = column % kColumns;
     if (i == 0 || place == 0)
       bits = philox(key_, static_cast<std::uint64_t>(id),
                     (static_cast<std::uint64_t>(step) << 24) + static_cast<std::uint64_t>(column / kColumns));

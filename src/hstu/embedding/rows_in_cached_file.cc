@@ -35,9 +35,7 @@ class RowsInCachedFile final : public RowsBelow {
     RowCache::Found found;
     cache_.pin_next(slots, 0, found);
     cache_.count(found);
-    const std::int64_t before = rows_in_;
-    transfer(cache_.bring_next(at(found.missing, slots)), true);
-    prefetched_ += rows_in_ - before;
+    prefetched_ += transfer(cache_.bring_next(slots_at(found.missing, slots)), true);
     cache_.end_step();
   }
   void read(std::span<const std::int64_t> slots,
@@ -62,31 +60,17 @@ class RowsInCachedFile final : public RowsBelow {
   }
   std::optional<CacheCounts> counts() const override {
     const std::int64_t bytes = file_->width() * std::int64_t{sizeof(float)};
-    return CacheCounts{cache_.lines(), hits_, misses_, prefetched_, rows_in_ * bytes, rows_out_ * bytes};
+    const std::int64_t came = misses_ + prefetched_;
+    return CacheCounts{cache_.lines(), hits_, misses_, prefetched_, came * bytes, cache_.left() * bytes};
   }
 
  private:
-  static std::vector<std::int64_t> at(std::span<const std::int64_t> places,
-                                      std::span<const std::int64_t> slots) {
-    std::vector<std::int64_t> found;
-    found.reserve(places.size());
-    for (const std::int64_t place : places) found.push_back(slots[static_cast<std::size_t>(place)]);
-    return found;
-  }
-
   void move_some(std::span<const RowCache::Move> moves, Pace pace) {
     const MovedSlots slots(moves);
-    const std::int64_t before = rows_in_;
-    bring(slots.in, true);
-    count(std::ssize(slots.in), rows_in_ - before, pace);
+    count(std::ssize(slots.in), bring(slots.in, true), pace);
     bring(slots.out, false);
-    const auto row_of = [&](std::int64_t slot) {
-      return slot < 0 ? nullptr : lines_.row(cache_.line_of(slot));
-    };
-    auto* const list = exchange_.list(std::ssize(moves));
-    for (std::size_t i = 0; i < moves.size(); ++i)
-      list[i] = {moves[i].line, row_of(moves[i].out), row_of(moves[i].in)};
-    exchange_.start(list, std::ssize(moves), pace);
+    exchange_.start(moves, pace,
+                    [&](std::size_t, std::int64_t slot) { return lines_.row(cache_.line_of(slot)); });
     cache_.end_step();
   }
 
@@ -100,17 +84,18 @@ class RowsInCachedFile final : public RowsBelow {
     }
   }
 
-  // Lines for the rows at `slots`, until end_step(): they are read, or they are about to be written.
-  void bring(std::span<const std::int64_t> slots, bool reads) {
+  // Lines for the rows at `slots`, until end_step(): they are read, or they are about to be written. How many
+  // came from the file.
+  std::int64_t bring(std::span<const std::int64_t> slots, bool reads) {
     std::vector<std::int64_t> lines(slots.size());
     RowCache::Found found;
     cache_.pin(slots, 0, lines.data(), found, !reads);
     cache_.count(found);
-    transfer(cache_.bring(at(found.missing, slots), !reads), reads);
+    return transfer(cache_.bring(slots_at(found.missing, slots), !reads), reads);
   }
 
-  void transfer(const RowCache::Moves& moves, bool reads) {
-    if (moves.moves.empty() && moves.begin.empty()) return;
+  std::int64_t transfer(const RowCache::Moves& moves, bool reads) {
+    if (moves.moves.empty() && moves.begin.empty()) return 0;
     lines_.grow(cache_.lines());
     exchange_.settle();  // the lines may be those of rows on their way
     const MovedSlots slots(moves.moves);
@@ -121,17 +106,16 @@ class RowsInCachedFile final : public RowsBelow {
       if (move.in >= 0) coming.push_back(lines_.row(move.line));
     }
     file_->write(slots.out, leaving);
-    rows_out_ += std::ssize(leaving);
-    if (!reads) return;
+    if (!reads) return 0;
     file_->read(slots.in, coming);
-    rows_in_ += std::ssize(coming);
+    return std::ssize(coming);
   }
 
   std::unique_ptr<RowFile> file_;
   RowCache cache_;
   RowStorage lines_;
   LineExchange& exchange_;
-  std::int64_t hits_ = 0, misses_ = 0, prefetched_ = 0, rows_in_ = 0, rows_out_ = 0;
+  std::int64_t hits_ = 0, misses_ = 0, prefetched_ = 0;
 };
 
 }  // namespace

@@ -32,21 +32,18 @@ class RowsInFile final : public RowsBelow {
   void move_some(std::span<const RowCache::Move> moves, Pace pace) {
     const MovedSlots slots(moves);
     const auto width = static_cast<std::size_t>(file_->width());
-    std::vector<float> memory((slots.in.size() + slots.out.size()) * width);
-    std::vector<float*> coming, leaving;
-    float* next = memory.data();
-    const auto next_row = [&](std::int64_t slot, std::vector<float*>& rows) -> float* {
-      if (slot < 0) return nullptr;
-      rows.push_back(std::exchange(next, next + width));
-      return rows.back();
-    };
-    auto* const list = exchange_.list(std::ssize(moves));
-    for (std::size_t i = 0; i < moves.size(); ++i)
-      list[i] = {moves[i].line, next_row(moves[i].out, leaving), next_row(moves[i].in, coming)};
+    std::vector<float> memory(2 * moves.size() * width);
+    const auto row_at = [&](std::size_t place, std::int64_t) { return memory.data() + place * width; };
+    std::vector<float*> coming;
+    std::vector<const float*> leaving;
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+      if (moves[i].out >= 0) leaving.push_back(row_at(2 * i, moves[i].out));
+      if (moves[i].in >= 0) coming.push_back(row_at(2 * i + 1, moves[i].in));
+    }
     file_->read(slots.in, coming);
-    exchange_.start(list, std::ssize(moves), pace);
+    exchange_.start(moves, pace, row_at);
     exchange_.settle();
-    file_->write(slots.out, std::vector<const float*>(leaving.begin(), leaving.end()));
+    file_->write(slots.out, leaving);
   }
 
   std::unique_ptr<RowFile> file_;

@@ -1,4 +1,3 @@
-#include "hstu/base/threads.h"
 #include "hstu/device/pinned_memory.h"
 #include "hstu/embedding/row_storage.h"
 #include "hstu/embedding/rows_below.h"
@@ -18,15 +17,7 @@ class RowsInMemory final : public RowsBelow {
 
   void move(std::span<const RowCache::Move> moves, Pace pace) override {
     rows_.grow(directory_.slots());
-    const auto row_of = [&](std::int64_t slot) { return slot < 0 ? nullptr : rows_.row(slot); };
-    auto* const list = exchange_.list(std::ssize(moves));
-    parallel_blocks(std::ssize(moves), kLookupGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const RowCache::Move& move = moves[static_cast<std::size_t>(i)];
-        list[i] = {move.line, row_of(move.out), row_of(move.in)};
-      }
-    });
-    exchange_.start(list, std::ssize(moves), pace);
+    exchange_.start(moves, pace, [&](std::size_t, std::int64_t slot) { return rows_.row(slot); });
   }
   void read(std::span<const std::int64_t> slots,
             const std::function<void(std::size_t, const float*)>& use) override {

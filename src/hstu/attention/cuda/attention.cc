@@ -12,6 +12,7 @@
 #include "hstu/attention/cuda/row_map.h"
 #include "hstu/base/error.h"
 #include "hstu/device/cuda/check.h"
+#include "hstu/device/cuda/current_device.h"
 
 namespace hstu::cuda {
 namespace {
@@ -230,14 +231,10 @@ void mma_backward(const AttentionProblem& p, const AttentionGradients& g, void* 
 }  // namespace
 
 AttentionDevice attention_device() {
-  int device = 0;
-  AttentionDevice result;
-  check_cuda(cudaGetDevice(&device), "attention");
-  check_cuda(cudaDeviceGetAttribute(&result.major, cudaDevAttrComputeCapabilityMajor, device), "attention");
-  check_cuda(cudaDeviceGetAttribute(&result.minor, cudaDevAttrComputeCapabilityMinor, device), "attention");
-  check_cuda(cudaDeviceGetAttribute(&result.multiprocessors, cudaDevAttrMultiProcessorCount, device),
-             "attention");
-  return result;
+  const auto attribute = [](cudaDeviceAttr which) { return current_device_attribute(which, "attention"); };
+  return {.major = attribute(cudaDevAttrComputeCapabilityMajor),
+          .minor = attribute(cudaDevAttrComputeCapabilityMinor),
+          .multiprocessors = attribute(cudaDevAttrMultiProcessorCount)};
 }
 
 AttentionWorkspace attention_workspace(const AttentionProblem& p, const AttentionRoute& route) {

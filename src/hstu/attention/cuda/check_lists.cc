@@ -5,6 +5,7 @@
 #include "hstu/attention/attention_cuda.h"
 #include "hstu/base/error.h"
 #include "hstu/device/cuda/check.h"
+#include "hstu/device/cuda/current_device.h"
 
 namespace hstu::cuda {
 namespace {
@@ -13,10 +14,7 @@ constexpr const char* kWhat = "attention";
 
 // Devices that share page tables with the host read any host memory.
 bool reads_host_memory() {
-  int device = 0, reads = 0;
-  check_cuda(cudaGetDevice(&device), kWhat);
-  check_cuda(cudaDeviceGetAttribute(&reads, cudaDevAttrPageableMemoryAccess, device), kWhat);
-  return reads != 0;
+  return current_device_attribute(cudaDevAttrPageableMemoryAccess, kWhat) != 0;
 }
 
 void check_device_memory(const char* name, const void* address) {

@@ -1,4 +1,4 @@
-// Makes a GPU the calling thread's current one for a scope.
+// The GPU that is the calling thread's current one.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,6 +7,15 @@
 
 namespace hstu::cuda {
 
+// `what` needs it: for the message of an error.
+inline int current_device_attribute(cudaDeviceAttr attribute, const char* what) {
+  int device = 0, value = 0;
+  check_cuda(cudaGetDevice(&device), what);
+  check_cuda(cudaDeviceGetAttribute(&value, attribute, device), what);
+  return value;
+}
+
+// Makes a GPU the current one for a scope.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device) {

@@ -5,15 +5,13 @@
 #include <cuda_runtime.h>
 
 #include "hstu/device/cuda/check.h"
+#include "hstu/device/cuda/current_device.h"
 
 namespace hstu::cuda {
 
 // From compute capability 9.0 on, launches overlap and blocks form clusters.
 inline bool launches_overlap(const char* what) {
-  int device = 0, major = 0;
-  check_cuda(cudaGetDevice(&device), what);
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), what);
-  return major >= 9;
+  return current_device_attribute(cudaDevAttrComputeCapabilityMajor, what) >= 9;
 }
 
 template <typename Arguments>

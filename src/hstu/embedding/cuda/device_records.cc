@@ -31,6 +31,7 @@ DeviceRecords::DeviceRecords(const RowShape& shape, const Context& context)
     : shape_(shape),
       context_{context.stream, context.memory, nullptr},
       record_bytes_(record_bytes(shape)),
+      rounding_key_(rounding_key(shape)),
       shift_(chunk_shift(shape)),
       report_(new_report(context.device())),
       uploads_(context.stream) {}
@@ -56,7 +57,7 @@ RowTable DeviceRecords::table() const {
           .key = shape_.key,
           .is_bf16 = shape_.dtype == DType::bf16,
           .step = step_,
-          .rounding_key = rounding_key(shape_)};
+          .rounding_key = rounding_key_};
 }
 
 std::int64_t DeviceRecords::bytes() const {

@@ -32,6 +32,7 @@ class DeviceRecords final : public RowLines {
 
   // Without an index.
   RowTable table() const;
+  DType dtype() const { return shape_.dtype; }
   std::int64_t capacity() const { return static_cast<std::int64_t>(chunk_addresses_.size()) << shift_; }
   RowReport& report() const { return *report_; }
   // A number for a creation, update or merge, never that of the one before.
@@ -46,6 +47,7 @@ class DeviceRecords final : public RowLines {
   RowShape shape_;
   Context context_;
   std::int64_t record_bytes_;
+  std::uint64_t rounding_key_;
   int shift_;  // a chunk holds 2^shift records
   std::vector<Tensor> records_;
   std::vector<std::byte*> chunk_addresses_;

@@ -92,9 +92,10 @@ void update(std::span<const DeviceRows> rows, double learning_rate) {
     if (done[first]) continue;
     std::vector<RowList> lists;
     for (std::size_t i = first; i < rows.size(); ++i) {
-      if (rows[i].optimizer != rows[first].optimizer) continue;
-      done[i] = true;
       DeviceRecords& records = records_of(rows[i]);
+      if (rows[i].optimizer != rows[first].optimizer || records.dtype() != records_of(rows[first]).dtype())
+        continue;
+      done[i] = true;
       records.check_updates();
       lists.push_back(list_of(rows[i], records.table(), records.next_number()));
     }

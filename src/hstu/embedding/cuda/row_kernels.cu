@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "hstu/device/cuda/current_device.h"
 #include "hstu/device/cuda/random.cuh"
 #include "hstu/embedding/cuda/row_kernels.cuh"
 #include "hstu/embedding/cuda/row_values.cuh"
@@ -285,14 +286,6 @@ __global__ void reinsert(const IndexEntry* from, std::int64_t n, const RowTable 
   if (i < n && from[i].id != kNoId) insert(table, from[i].id)->slot = from[i].slot;
 }
 
-unsigned multiprocessors() {
-  int device = 0, count = 0;
-  check_cuda(cudaGetDevice(&device), "exchanging rows with host memory");
-  check_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
-             "exchanging rows with host memory");
-  return static_cast<unsigned>(count);
-}
-
 }  // namespace
 
 void find_rows(std::span<const RowList> lists, cudaStream_t stream) {
@@ -354,12 +347,15 @@ void write_rows(const RowList& list, cudaStream_t stream) {
 
 void exchange_rows(const RowTable& table, const RowLines::Exchange* rows, std::int64_t n, Pace pace,
                    cudaStream_t stream) {
+  constexpr const char* kWhat = "exchanging rows with host memory";
   if (n == 0) return;
-  if (pace == Pace::beside)
-    exchange_beside<<<multiprocessors(), 32, 0, stream>>>(table, rows, n);
-  else
+  if (pace == Pace::beside) {
+    const int warps = current_device_attribute(cudaDevAttrMultiProcessorCount, kWhat);
+    exchange_beside<<<static_cast<unsigned>(warps), 32, 0, stream>>>(table, rows, n);
+  } else {
     exchange<<<blocks_of(n, kWarps), kThreads, 0, stream>>>(table, rows, n);
-  check_cuda(cudaGetLastError(), "exchanging rows with host memory");
+  }
+  check_cuda(cudaGetLastError(), kWhat);
 }
 
 void rebuild_index(const IndexEntry* from, std::int64_t n, const RowTable& table, cudaStream_t stream) {

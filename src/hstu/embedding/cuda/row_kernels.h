@@ -73,7 +73,8 @@ void find_rows(std::span<const RowList> lists, cudaStream_t stream);
 void create_rows(std::span<const RowList> lists, cudaStream_t stream);
 // values: the rows at `slots`; initial values of `ids` where a row is absent, zeros for the null row.
 void gather_rows(std::span<const RowList> lists, cudaStream_t stream);
-// Updates the rows of `ids` at `slots` (each once) by the gradients in `values`; skips negative slots.
+// Updates the rows of `ids` at `slots` (each once) by the gradients in `values`; skips negative slots. All
+// tables have one type of values.
 // Without ids they are those of the records, which an exchange with host memory does not set.
 void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
                  cudaStream_t stream);

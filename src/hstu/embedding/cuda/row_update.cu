@@ -1,7 +1,4 @@
-#include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <vector>
 
 #include "hstu/embedding/cuda/row_kernels.cuh"
 #include "hstu/embedding/cuda/row_values.cuh"
@@ -175,15 +172,11 @@ auto* kernel_of(RowOptimizerKind kind) {
 void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
                  cudaStream_t stream) {
   const Numbers numbers(optimizer, learning_rate);
-  for (const bool bf16 : {false, true}) {
-    std::vector<RowList> some;
-    std::copy_if(lists.begin(), lists.end(), std::back_inserter(some),
-                 [&](const RowList& list) { return list.table.is_bf16 == bf16; });
-    auto* const update = bf16 ? kernel_of<true>(optimizer.kind) : kernel_of<false>(optimizer.kind);
-    for_lists(some, kWarps, [&](dim3 blocks, const Lists& of_launch, std::size_t) {
-      update<<<blocks, kThreads, 0, stream>>>(of_launch, numbers);
-    });
-  }
+  const bool is_bf16 = !lists.empty() && lists.front().table.is_bf16;
+  auto* const update = is_bf16 ? kernel_of<true>(optimizer.kind) : kernel_of<false>(optimizer.kind);
+  for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
+    update<<<blocks, kThreads, 0, stream>>>(some, numbers);
+  });
 }
 
 }  // namespace hstu::cuda

@@ -2,6 +2,7 @@
 // at a time, in four stages. The blocks of a cluster of two compute tiles one above the other and load half
 // of the right factor each, for both. Two warpgroups compute 64 rows each; one warp of a third loads. Blocks
 // remain until all tiles are computed; neighbours in time share rows of the left factor in the L2 cache.
+#include "hstu/device/cuda/current_device.h"
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/mma.cuh"
 #include "hstu/device/cuda/tensor_map.h"
@@ -315,11 +316,8 @@ struct Plan {
 };
 template <typename Out>
 Plan plan_of(const Gemm<BFloat16, Out>& g) {
-  int device = 0, major = 0, multiprocessors = 0;
-  check_cuda(cudaGetDevice(&device), "gemm");
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "gemm");
-  if (major != 9) return {};
-  check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "gemm");
+  if (current_device_attribute(cudaDevAttrComputeCapabilityMajor, "gemm") != 9) return {};
+  const std::int64_t multiprocessors = current_device_attribute(cudaDevAttrMultiProcessorCount, "gemm");
   const std::int64_t clusters = multiprocessors / kCluster, row_pairs = (g.m + kPairRows - 1) / kPairRows,
                      column_tiles = (g.n + kColumns - 1) / kColumns;
   // Sums over tokens are cut where the tiles alone staged multiprocessors idle.
