@@ -79,4 +79,14 @@ void require(bool condition, PlacedFormat<std::type_identity_t<Args>...> format,
   }
 }
 
+// The formatter of a type with to_string(). As an argument of check() or require() a value costs nothing
+// until it is needed; to_string() as an argument is called each time.
+template <typename T>
+struct ToStringFormatter {
+  constexpr auto parse(const fmt::format_parse_context& context) { return context.begin(); }
+  auto format(const T& value, fmt::format_context& context) const {
+    return fmt::format_to(context.out(), "{}", to_string(value));
+  }
+};
+
 }  // namespace hstu

@@ -58,8 +58,7 @@ const Batch::Column& Batch::find(std::string_view name, DType type) const {
     for (const Column& c : columns_) known += " " + c.name;
     require(false, "batch: no column \"{}\" among{}", name, known);
   }
-  require(column->type == type, "batch: column \"{}\": expected {}, found {}", name, to_string(type),
-          to_string(column->type));
+  require(column->type == type, "batch: column \"{}\": expected {}, found {}", name, type, column->type);
   return *column;
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "hstu/base/error.h"
+
 namespace hstu {
 
 struct Device {
@@ -32,3 +34,6 @@ std::string bus_address(Device device);
 void make_current(Device device);
 
 }  // namespace hstu
+
+template <>
+struct fmt::formatter<hstu::Device> : hstu::ToStringFormatter<hstu::Device> {};

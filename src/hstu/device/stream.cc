@@ -35,8 +35,8 @@ Event::Event(Device device, bool timed)
       time_(device.is_host() ? std::make_shared<Clock::time_point>() : nullptr) {}
 
 void Event::record(const Stream& stream) {
-  require(stream.device() == device_, "an event of {} cannot be recorded on a stream of {}",
-          to_string(device_), to_string(stream.device()));
+  require(stream.device() == device_, "an event of {} cannot be recorded on a stream of {}", device_,
+          stream.device());
   if (handle_)
     cuda::record(handle_.get(), stream.cuda());
   else
@@ -53,8 +53,7 @@ void Event::synchronize() const {
 
 double Event::milliseconds_since(const Event& earlier) const {
   require(timed_ && earlier.timed_ && device_ == earlier.device_,
-          "expected two timed events of one device, found one of {} and one of {}", to_string(device_),
-          to_string(earlier.device_));
+          "expected two timed events of one device, found one of {} and one of {}", device_, earlier.device_);
   if (!handle_) return 1000 * seconds_between(*earlier.time_, *time_);
   synchronize();
   return cuda::milliseconds(earlier.handle_.get(), handle_.get());

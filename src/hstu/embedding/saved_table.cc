@@ -1,6 +1,7 @@
 #include "hstu/embedding/saved_table.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -34,9 +35,10 @@ SavedTable::Layer::Layer(const SectionReader& section)
   if (description.contains("limits")) history = file.values<std::int64_t>("history", {n, 2});
   if (description.contains("increment")) gone = file.column<std::int64_t>("gone");
   const auto check_ascending = [&](std::span<const std::int64_t> list, const char* name) {
-    for (std::size_t i = 1; i < list.size(); ++i)
-      check(list[i - 1] < list[i], "{}: table {}: expected ascending {}, found {} after {}", folder.string(),
-            description.at("name").dump(), name, list[i], list[i - 1]);
+    const auto last = std::adjacent_find(list.begin(), list.end(), std::greater_equal<>());
+    if (last == list.end()) return;
+    fail("{}: table {}: expected ascending {}, found {} after {}", folder.string(),
+         description.at("name").dump(), name, last[1], last[0]);
   };
   check_ascending(ids, "ids");
   check_ascending(gone, "ids of rows that are gone");

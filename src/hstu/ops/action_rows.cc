@@ -9,8 +9,8 @@ Variable action_rows(Tape& tape, const Variable& table, const Variable& target, 
                      const Tensor& bits) {
   const std::int64_t n = actions.size(), count = bits.size(), width = table.cols();
   require(table.rows() == count && target.value().size() == count * width,
-          "action_rows: shapes {} and {} do not fit {} bits", to_string(table.value().shape()),
-          to_string(target.value().shape()), count);
+          "action_rows: shapes {} and {} do not fit {} bits", ShapeText{table.value().shape()},
+          ShapeText{target.value().shape()}, count);
   const Context& context = tape.context();
   check_devices<Operation::action_rows>(context, table, target, actions, bits);
   const DType type = table.value().dtype();

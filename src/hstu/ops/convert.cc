@@ -24,8 +24,8 @@ void run(const Tensor& x, Tensor& y, bool accumulate, DeviceStream stream) {
 
 Tensor converted(const Context& context, const Tensor& x, DType type) {
   const auto known = [](DType t) { return t == DType::f32 || t == DType::bf16; };
-  require(known(x.dtype()) && known(type), "convert: expected f32 and bf16, found {} and {}",
-          to_string(x.dtype()), to_string(type));
+  require(known(x.dtype()) && known(type), "convert: expected f32 and bf16, found {} and {}", x.dtype(),
+          type);
   check_devices<Operation::convert>(context, x);
   Tensor y = Tensor::empty(x.shape(), type, context);
   dispatch<Operation::convert>(context, DType::f32,

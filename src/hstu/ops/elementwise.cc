@@ -7,7 +7,7 @@ namespace hstu::ops {
 
 Variable add(Tape& tape, const Variable& a, const Variable& b) {
   require(a.value().shape() == b.value().shape(), "add: shapes {} and {} differ",
-          to_string(a.value().shape()), to_string(b.value().shape()));
+          ShapeText{a.value().shape()}, ShapeText{b.value().shape()});
   const Context& context = tape.context();
   check_devices<Operation::add>(context, a, b);
   const DType type = a.value().dtype();
@@ -31,7 +31,7 @@ Variable add(Tape& tape, const Variable& a, const Variable& b) {
 
 Variable multiply(Tape& tape, const Variable& a, const Variable& b) {
   require(a.value().shape() == b.value().shape(), "multiply: shapes {} and {} differ",
-          to_string(a.value().shape()), to_string(b.value().shape()));
+          ShapeText{a.value().shape()}, ShapeText{b.value().shape()});
   const Context& context = tape.context();
   check_devices<Operation::multiply>(context, a, b);
   const DType type = a.value().dtype();

@@ -9,7 +9,7 @@ Variable gate(Tape& tape, GateForm form, const Columns& u, const Variable& o, co
               const Variable& bias, double epsilon, const Dropout& dropout) {
   const std::int64_t m = u.rows(), n = u.width();
   require(o.rows() == m && o.cols() == n && weight.value().size() == n && bias.value().size() == n,
-          "gate: {} rows of {} columns and shape {} do not fit", m, n, to_string(o.value().shape()));
+          "gate: {} rows of {} columns and shape {} do not fit", m, n, ShapeText{o.value().shape()});
   const Context& context = tape.context();
   check_devices<Operation::gate>(context, u.variable, o, weight, bias, dropout.row_names);
   const DType type = o.value().dtype(), statistics = accumulator_of(type);

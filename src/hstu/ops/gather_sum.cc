@@ -28,7 +28,7 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
   for (const GatherTerm& term : terms) {
     require(term.rows.cols() == width && term.index.size() == tokens,
             "gather_sum: expected {} indices into rows of {}, found {} into {}", tokens, width,
-            term.index.size(), to_string(term.rows.value().shape()));
+            term.index.size(), ShapeText{term.rows.value().shape()});
     check_devices<Operation::gather_sum>(context, term.rows, term.index, dropout.row_names);
     inputs.push_back(term.rows);
   }

@@ -77,7 +77,7 @@ void check_columns(const Variable& x, const Variable& weight, const Variable& bi
                    const std::vector<ColumnRange>& columns) {
   require(weight.rows() == x.cols() && (!bias.defined() || bias.value().size() == weight.cols()),
           "linear: expected a weight of {} rows and a bias of its columns, found {}", x.cols(),
-          to_string(weight.value().shape()));
+          ShapeText{weight.value().shape()});
   for (const ColumnRange& c : columns) {
     require(0 <= c.begin && c.begin <= c.end && c.end <= weight.cols(), "linear: columns [{}, {}) of {}",
             c.begin, c.end, weight.cols());
@@ -107,8 +107,8 @@ LinearSilu linear_silu(Tape& tape, const Variable& x, const Variable& weight, co
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual) {
   const std::int64_t n = weight.cols();
   require(weight.rows() == x.cols() && residual.rows() == x.rows() && residual.cols() == n,
-          "linear_residual: shapes {}, {}, {} do not fit", to_string(x.value().shape()),
-          to_string(weight.value().shape()), to_string(residual.value().shape()));
+          "linear_residual: shapes {}, {}, {} do not fit", ShapeText{x.value().shape()},
+          ShapeText{weight.value().shape()}, ShapeText{residual.value().shape()});
   return product(tape, x, weight, {}, residual, {{0, n}}).y;
 }
 
@@ -116,8 +116,8 @@ Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, c
   const std::int64_t groups = weight.rows(), k = x.cols();
   const std::int64_t m = groups > 0 ? x.rows() / groups : 0, n = bias.cols();
   require(x.rows() == groups * m && weight.cols() == k * n && bias.rows() == groups,
-          "grouped_linear: shapes {}, {}, {} do not fit", to_string(x.value().shape()),
-          to_string(weight.value().shape()), to_string(bias.value().shape()));
+          "grouped_linear: shapes {}, {}, {} do not fit", ShapeText{x.value().shape()},
+          ShapeText{weight.value().shape()}, ShapeText{bias.value().shape()});
   const Context& context = tape.context();
   check_devices<Operation::grouped_linear>(context, x, weight, bias);
   const DType type = x.value().dtype();

@@ -13,7 +13,7 @@ Variable normalise(Tape& tape, const Variable& x, const Variable& weight, const 
                    double epsilon, const Forward& forward, const Backward& backward) {
   const std::int64_t m = x.rows(), n = x.cols();
   require(weight.value().size() == n && bias.value().size() == n,
-          "norm: expected a weight and a bias of {}, found {}", n, to_string(weight.value().shape()));
+          "norm: expected a weight and a bias of {}, found {}", n, ShapeText{weight.value().shape()});
   const Context& context = tape.context();
   check_devices<operation>(context, x, weight, bias);
   const DType type = x.value().dtype(), statistics = accumulator_of(type);

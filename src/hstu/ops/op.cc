@@ -23,7 +23,7 @@ void refuse(Operation operation, Device device, DType type) {
 
 void check_device(Operation operation, const Context& context, const Tensor& operand) {
   require(operand.device() == context.device(), "{}: expected tensors on {}, found one on {}",
-          name_of(operation), to_string(context.device()), to_string(operand.device()));
+          name_of(operation), context.device(), operand.device());
 }
 
 }  // namespace hstu::ops

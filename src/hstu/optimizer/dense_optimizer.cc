@@ -87,7 +87,7 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
   for (const Parameter* p : parameters_) {
     require(p->gradient.defined() && p->gradient.shape() == p->value.shape(),
             "parameter \"{}\": expected a gradient of shape {}, found {}", p->name,
-            to_string(p->value.shape()), to_string(p->gradient.shape()));
+            ShapeText{p->value.shape()}, ShapeText{p->gradient.shape()});
   }
   std::vector<DenseUpdate> updates;  // of each piece
   auto state = state_.begin();

@@ -79,3 +79,6 @@ void with_float_type(DType type, const Body& body) {
 }
 
 }  // namespace hstu
+
+template <>
+struct fmt::formatter<hstu::DType> : hstu::ToStringFormatter<hstu::DType> {};

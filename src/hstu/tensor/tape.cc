@@ -18,7 +18,7 @@ Variable::Variable(const Parameter& parameter, Tensor value) : Variable(std::mov
 }
 
 GradientSlot Variable::gradient_slot(const Context& context) const {
-  require(state_->written.empty(), "a gradient of {} lacks columns", to_string(value().shape()));
+  require(state_->written.empty(), "a gradient of {} lacks columns", ShapeText{value().shape()});
   if (!state_->gradient.defined()) {
     state_->gradient = Tensor::empty(value().shape(), value().dtype(), context);
   }
@@ -140,7 +140,7 @@ void Tape::settle(const Step& step) {
 
 void Tape::backward(const Variable& result) {
   require(result.value().size() == 1, "backward: expected a loss of one element, found {}",
-          to_string(result.value().shape()));
+          ShapeText{result.value().shape()});
   const Tensor one =
       result.value().dtype() == DType::f64 ? Tensor::from<double>({1}, {1}) : Tensor::from<float>({1}, {1});
   backward(result, one);
@@ -171,7 +171,7 @@ void Tape::replay() {
       step.backward(step.result.state_->gradient);
     }
     require(step.result.state_->written.empty(), "a gradient of {} lacks columns",
-            to_string(step.result.value().shape()));
+            ShapeText{step.result.value().shape()});
     settle(step);
   }
 }

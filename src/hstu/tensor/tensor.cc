@@ -17,13 +17,13 @@ std::int64_t product(Shape::const_iterator begin, Shape::const_iterator end) {
 std::int64_t elements_of(const Shape& shape) {
   constexpr std::int64_t kMost = std::int64_t{1} << 56;  // so that a number of bytes does not overflow either
   for (const std::int64_t extent : shape)
-    require(extent >= 0, "expected extents >= 0, found {}", to_string(shape));
+    require(extent >= 0, "expected extents >= 0, found {}", ShapeText{shape});
   std::int64_t elements = 1;
   for (const std::int64_t extent : shape) {
     check(
         extent == 0 || elements <= kMost / extent,
         "a tensor of shape {} does not fit into any memory: make the model, the batch or the history smaller",
-        to_string(shape));
+        ShapeText{shape});
     elements *= extent;
   }
   return elements;
@@ -74,8 +74,7 @@ void Tensor::refuse_type(DType asked) const {
 }
 
 void Tensor::check_stream(const Stream& stream) const {
-  require(stream.device() == device_, "expected a stream of {}, found one of {}", to_string(device_),
-          to_string(stream.device()));
+  require(stream.device() == device_, "expected a stream of {}, found one of {}", device_, stream.device());
 }
 
 Tensor Tensor::row_range(std::int64_t begin, std::int64_t end) const {
@@ -89,8 +88,8 @@ Tensor Tensor::row_range(std::int64_t begin, std::int64_t end) const {
 }
 
 Tensor Tensor::reshaped(Shape shape) const {
-  require(product(shape.begin(), shape.end()) == size_, "cannot view {} as {}", to_string(shape_),
-          to_string(shape));
+  require(product(shape.begin(), shape.end()) == size_, "cannot view {} as {}", ShapeText{shape_},
+          ShapeText{shape});
   Tensor result = *this;
   result.shape_ = std::move(shape);
   return result;
@@ -113,10 +112,10 @@ Tensor Tensor::to_host(const Stream& stream) const {
 
 void Tensor::copy_from(const Tensor& other, const Stream& stream) {
   check_stream(stream);
-  require(other.shape_ == shape_ && other.dtype_ == dtype_, "cannot copy {} {} into {} {}",
-          to_string(other.dtype_), to_string(other.shape_), to_string(dtype_), to_string(shape_));
-  require(other.device_ == device_ || other.device_.is_host(), "cannot copy from {} to {}",
-          to_string(other.device_), to_string(device_));
+  require(other.shape_ == shape_ && other.dtype_ == dtype_, "cannot copy {} {} into {} {}", other.dtype_,
+          ShapeText{other.shape_}, dtype_, ShapeText{shape_});
+  require(other.device_ == device_ || other.device_.is_host(), "cannot copy from {} to {}", other.device_,
+          device_);
   copy_bytes(data_, other.data_, bytes(), stream);
 }
 

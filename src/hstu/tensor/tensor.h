@@ -18,6 +18,14 @@ namespace hstu {
 using Shape = std::vector<std::int64_t>;
 std::string to_string(const Shape& shape);
 
+// A shape as an argument of messages.
+struct ShapeText {
+  const Shape& shape;
+};
+inline std::string to_string(const ShapeText& text) {
+  return to_string(text.shape);
+}
+
 class Tensor {
  public:
   Tensor() = default;  // no memory; defined() is false
@@ -95,3 +103,6 @@ Tensor Tensor::from(const Shape& shape, const std::vector<T>& values) {
 }
 
 }  // namespace hstu
+
+template <>
+struct fmt::formatter<hstu::ShapeText> : hstu::ToStringFormatter<hstu::ShapeText> {};
