@@ -19,6 +19,7 @@ class Epilogue {
   float alpha, beta;
   const float* bias;
   const Out* residual;
+  Target<float> column_sums;  // of kernels that have them beside the product: row m of a part
 
   __device__ void put(std::int64_t row, std::int64_t column, float sum) const {
     c[row * stride + column] = from_float<Out>(result(row, column, sum));
@@ -69,16 +70,22 @@ class Epilogue {
 template <typename T, typename Out>
 Epilogue<Native<Out>> epilogue_of(const Product<T, Out>& p) {
   const Gemm<T, Out>& g = p.gemm;
-  return {native(g.c), g.stride_c, g.alpha, g.beta, p.bias, native(p.residual)};
+  return {native(g.c), g.stride_c, g.alpha, g.beta, p.bias, native(p.residual), p.column_sums};
 }
 
+// Rows of a part: `rows` of C, and one of column sums after them if there are any.
 template <typename Out>
-__global__ void add_depth(std::int64_t count, Extents e, const float* parts, Epilogue<Out> epilogue) {
+__global__ void add_depth(std::int64_t count, std::int64_t rows, Extents e, const float* parts,
+                          Epilogue<Out> epilogue) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= e.m * e.n) return;
+  if (i >= rows * e.n) return;
   float sum = 0;
-  for (std::int64_t part = 0; part < count; ++part) sum += parts[part * e.m * e.n + i];
-  epilogue.put(i / e.n, i % e.n, sum);
+#pragma unroll 16
+  for (std::int64_t part = 0; part < count; ++part) sum += parts[part * rows * e.n + i];
+  if (i / e.n < e.m)
+    epilogue.put(i / e.n, i % e.n, sum);
+  else
+    epilogue.column_sums.put(i % e.n, sum);
 }
 
 // Cuts k into parts of a multiple of `step`, so that `tiles` times the parts are about `wanted` blocks; no
@@ -101,10 +108,11 @@ void run_in_parts(const Product<T, Out>& p, const Parts& parts, CudaStream strea
   if (parts.count == 1) {
     launch(static_cast<float*>(nullptr));
   } else {
-    const Scratch<float> sums(stream, parts.count * g.m * g.n);
+    const std::int64_t rows = g.m + (p.column_sums.to != nullptr ? 1 : 0);
+    const Scratch<float> sums(stream, parts.count * rows * g.n);
     launch(sums.data());
-    add_depth<<<blocks_for(g.m * g.n, kThreads), kThreads, 0, stream.handle>>>(
-        parts.count, Extents{g.m, g.n, g.k, parts.depth}, sums.data(), epilogue_of(p));
+    add_depth<<<blocks_for(rows * g.n, kThreads), kThreads, 0, stream.handle>>>(
+        parts.count, rows, Extents{g.m, g.n, g.k, parts.depth}, sums.data(), epilogue_of(p));
   }
   check_launch("gemm");
 }

@@ -54,7 +54,6 @@ void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
     const std::int64_t width = c.width();
     const Target<float> dbias{p.dbias.to == nullptr ? nullptr : p.dbias.to + c.begin,
                               p.dbias.accumulate || !all_columns};
-    if (dbias.to != nullptr) sum_columns(p.rows, width, native(p.dy + at), n, dbias, stream);
     if (p.dweight.to != nullptr) {
       cuda::multiply(
           Product<T, float>{.gemm = {.m = p.in,
@@ -64,8 +63,11 @@ void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
                                      .b = {p.dy + at, n},
                                      .beta = static_cast<float>(p.dweight.accumulate || !all_columns),
                                      .c = p.dweight.to + c.begin,
-                                     .stride_c = p.weight_columns}},
+                                     .stride_c = p.weight_columns},
+                            .column_sums = dbias},
           stream);
+    } else if (dbias.to != nullptr) {
+      sum_columns(p.rows, width, native(p.dy + at), n, dbias, stream);
     }
     if (p.dx.to != nullptr) {
       cuda::multiply(Product<T>{.gemm = {.m = p.rows,
