@@ -152,6 +152,10 @@ constexpr CaseSize kAligned{
 constexpr CaseSize kLarge{
     .samples = 33, .tokens_per_sample = 65, .width = 264, .hidden = 320, .heads = 3, .head_dim = 24};
 
+// So many tokens that sums by row sort them.
+constexpr CaseSize kManyTokens{
+    .samples = 300, .tokens_per_sample = 30, .width = 20, .hidden = 16, .heads = 2, .head_dim = 8};
+
 TEST_F(OpsOnGpu, FloatAtSmallSizes) {
   expect_good({}, DType::f32);
 }
@@ -163,6 +167,10 @@ TEST_F(OpsOnGpu, FloatAtTheSizesOfAStep) {
 }
 TEST_F(OpsOnGpu, FloatAtWidthsThatNoTileDivides) {
   expect_good(kRagged, DType::f32);
+}
+TEST_F(OpsOnGpu, FloatOfManyTokens) {
+  expect_good(kManyTokens, DType::f32);
+  expect_good(kManyTokens, DType::f32, 2);
 }
 TEST_F(OpsOnGpu, BFloat16AtSmallSizes) {
   expect_good({}, DType::bf16);
@@ -180,6 +188,10 @@ TEST_F(OpsOnGpu, BFloat16OnTensorCoresAtWidthsThatNoTileDivides) {
 TEST_F(OpsOnGpu, BFloat16InLargeProducts) {
   expect_good(kLarge, DType::bf16);
   expect_good(kLarge, DType::bf16, 2);
+}
+TEST_F(OpsOnGpu, BFloat16OfManyTokens) {
+  expect_good(kManyTokens, DType::bf16);
+  expect_good(kManyTokens, DType::bf16, 2);
 }
 TEST_F(OpsOnGpu, BFloat16AtWidthsThatNoTileDivides) {
   expect_good(kRagged, DType::bf16);

@@ -3,6 +3,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "hstu/device/cuda_calls.h"
+#include "hstu/kernels/cuda/add_few_tokens.cuh"
 #include "hstu/kernels/cuda/dropout.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
 #include "hstu/kernels/gather_sum.h"
@@ -74,12 +75,15 @@ __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutR
   put_group(Target<N>{y}, r * width, c0, width, v);
 }
 
-// scatter_add: the tokens are sorted by row (stable, so that those of a row stay in ascending order) and cut
-// into chunks of kChunk. Threads with all its columns add up one chunk. A row whose tokens are within one
+// scatter_add of many tokens: they are sorted by row (stable, so that those of a row stay in ascending order)
+// and cut into chunks. Threads with all its columns add up one chunk. A row whose tokens are within one
 // chunk is finished there; of a row that goes over the end of a chunk, every chunk leaves its part in
 // `parts`, and the threads of the chunk in which the row begins add them in order afterwards. So the sum has
 // a fixed order without atomics, whatever the lengths of the rows.
-inline constexpr int kChunk = 64;
+// Tokens of a chunk: a thread waits for its tokens four at a time, and needs many others beside it.
+std::int64_t chunk_of(std::int64_t tokens) {
+  return tokens < (std::int64_t{1} << 17) ? 16 : 64;
+}
 
 // The unsigned key of a token: its row; tokens without a row go behind all others.
 __global__ void sort_keys(std::int64_t tokens, const std::int32_t* index, std::uint32_t none,
@@ -105,7 +109,7 @@ __global__ void zero_absent(std::int64_t count, std::int64_t width, const std::u
 
 struct Sorted {
   const std::uint32_t *key, *token;  // (tokens)
-  std::int64_t tokens;
+  std::int64_t tokens, chunk;
   std::uint32_t none;
 
   __device__ bool continues(std::int64_t at) const {  // is `at` of the row of at - 1?
@@ -134,9 +138,9 @@ __global__ void __launch_bounds__(kThreads)
     add_chunks(Sorted sorted, std::int64_t width, const N* dy, float factor, Target<Out> rows, float* parts) {
   constexpr int kAtOnce = 4;  // loads under way
   const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y,
-                     begin = chunk * kChunk;
+                     begin = chunk * sorted.chunk;
   if (begin >= sorted.tokens) return;
-  const std::int64_t end = min(sorted.tokens, begin + kChunk);
+  const std::int64_t end = min(sorted.tokens, begin + sorted.chunk);
   const bool enters = sorted.continues(begin), leaves = sorted.continues(end);
   for (std::int64_t c = kGroup * threadIdx.x; c < width; c += kGroup * blockDim.x) {
     float sum[kGroup] = {};
@@ -178,16 +182,16 @@ __global__ void __launch_bounds__(kThreads)
     add_parts(Sorted sorted, std::int64_t width, Target<N> rows, const float* parts) {
   constexpr int kAtOnce = 8;
   const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y,
-                     begin = chunk * kChunk, end = min(sorted.tokens, begin + kChunk);
+                     begin = chunk * sorted.chunk, end = min(sorted.tokens, begin + sorted.chunk);
   if (begin >= sorted.tokens || !sorted.continues(end)) return;
   const std::uint32_t row = sorted.key[end];
   if (row == sorted.none) return;
   if (sorted.key[begin] == row && sorted.continues(begin)) return;  // the row begins before this chunk
   // The chunks after this one that begin within the row: [chunk + 1, last).
-  std::int64_t low = chunk + 1, last = (sorted.tokens + kChunk - 1) / kChunk;
+  std::int64_t low = chunk + 1, last = (sorted.tokens + sorted.chunk - 1) / sorted.chunk;
   while (last - low > 1) {
     const std::int64_t middle = (low + last) / 2;
-    (sorted.key[middle * kChunk] == row ? low : last) = middle;
+    (sorted.key[middle * sorted.chunk] == row ? low : last) = middle;
   }
   for (std::int64_t c = kGroup * threadIdx.x; c < width; c += kGroup * blockDim.x) {
     float sum[kGroup];
@@ -247,6 +251,14 @@ void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
   }
   require(p.tokens < (std::int64_t{1} << 31) && p.count < (std::int64_t{1} << 31),
           "scatter_add: {} tokens of {} rows are too many for one kernel", p.tokens, p.count);
+  const Target<Native<Out>> rows = target(p.drows);
+  if (are_few_tokens(p.tokens, p.count)) {
+    if (p.count == 0) return;
+    const dim3 blocks(static_cast<unsigned>(p.count), blocks_for(p.width, kTokenColumns));
+    add_few_tokens<<<blocks, 32 * kTokenWarps, 0, stream.handle>>>(p.tokens, p.width, p.index, native(p.dy),
+                                                                   p.factor, rows);
+    return check_launch("scatter_add");
+  }
   const auto none = static_cast<std::uint32_t>(p.count);
   const Scratch<std::uint32_t> words(stream, 4 * p.tokens);
   cub::DoubleBuffer<std::uint32_t> key(words.data(), words.data() + p.tokens),
@@ -265,9 +277,9 @@ void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const Scratch<std::byte> temporary(stream, static_cast<std::int64_t>(bytes));
   sort(temporary.data());
 
-  const std::int64_t chunks = (p.tokens + kChunk - 1) / kChunk;
+  const Sorted sorted{key.Current(), token.Current(), p.tokens, chunk_of(p.tokens), none};
+  const std::int64_t chunks = (p.tokens + sorted.chunk - 1) / sorted.chunk;
   const Scratch<float> parts(stream, 2 * chunks * p.width);
-  const Sorted sorted{key.Current(), token.Current(), p.tokens, none};
   if (!p.drows.accumulate) {
     const Scratch<std::uint8_t> present(stream, p.count);
     hstu::cuda::set_zero(present.data(), static_cast<std::size_t>(p.count), stream.handle);
@@ -275,7 +287,6 @@ void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
     zero_absent<<<blocks_for(p.count, kThreads), kThreads, 0, stream.handle>>>(
         p.count, p.width, present.data(), native(p.drows.to));
   }
-  const Target<Native<Out>> rows = target(p.drows);
   const dim3 threads = chunk_threads(p.width);
   const unsigned blocks = blocks_for(chunks, static_cast<int>(threads.y));
   add_chunks<<<blocks, threads, 0, stream.handle>>>(sorted, p.width, native(p.dy), p.factor, rows,
