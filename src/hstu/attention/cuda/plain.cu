@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "hstu/attention/cuda/jagged_rows.cuh"
 #include "hstu/attention/cuda/plain.h"
 #include "hstu/attention/cuda/samples.h"
@@ -7,7 +9,7 @@ namespace hstu::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kPerLane = kPlainHeadDim / 32;
+constexpr int kAtOnce = 4;  // rows that a warp reads before it uses the first
 
 struct Shape {
   Samples samples;
@@ -20,12 +22,13 @@ Shape shape_of(const AttentionProblem& p) {
 }
 
 // A lane's elements lane, lane + 32, ... of one row; zero beyond the head's size.
+template <int kPerLane>
 struct Fragment {
   float x[kPerLane] = {};
 };
-template <typename T>
-__device__ Fragment load(const Rows<T>& rows, std::int64_t row, int head, int head_dim) {
-  Fragment f;
+template <int kPerLane, typename T>
+__device__ Fragment<kPerLane> load(const Rows<T>& rows, std::int64_t row, int head, int head_dim) {
+  Fragment<kPerLane> f;
   const T* const at = rows.at(row, head);
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
@@ -34,9 +37,21 @@ __device__ Fragment load(const Rows<T>& rows, std::int64_t row, int head, int he
   }
   return f;
 }
-template <typename T>
-__device__ void store(const Output<T>& to, std::int64_t row, int head, int head_dim, const Fragment& f,
-                      float scale) {
+// Of kAtOnce rows from `first` on, of which there are `n`; the last one takes the place of those beyond.
+template <int kPerLane>
+struct Fragments {
+  Fragment<kPerLane> row[kAtOnce];
+
+  template <typename T>
+  __device__ Fragments(const Rows<T>& rows, std::int64_t first, int n, int head, int head_dim) {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      row[i] = load<kPerLane>(rows, first + (i < n ? i : n - 1), head, head_dim);
+  }
+};
+template <int kPerLane, typename T>
+__device__ void store(const Output<T>& to, std::int64_t row, int head, int head_dim,
+                      const Fragment<kPerLane>& f, float scale) {
   T* const at = to.rows.at(row, head);
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
@@ -45,7 +60,8 @@ __device__ void store(const Output<T>& to, std::int64_t row, int head, int head_
       at[d] = static_cast<T>(f.x[i] * scale + (to.accumulate ? static_cast<float>(at[d]) : 0));
   }
 }
-__device__ float dot(const Fragment& a, const Fragment& b) {
+template <int kPerLane>
+__device__ float dot(const Fragment<kPerLane>& a, const Fragment<kPerLane>& b) {
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) sum = fmaf(a.x[i], b.x[i], sum);
@@ -53,7 +69,8 @@ __device__ float dot(const Fragment& a, const Fragment& b) {
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
   return sum;
 }
-__device__ void add(Fragment& to, float factor, const Fragment& f) {
+template <int kPerLane>
+__device__ void add(Fragment<kPerLane>& to, float factor, const Fragment<kPerLane>& f) {
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) to.x[i] = fmaf(factor, f.x[i], to.x[i]);
 }
@@ -97,57 +114,83 @@ __device__ Place place_of(const Shape& s, const std::int64_t* offsets) {
   return at;
 }
 
-// body(i) for all i of the intervals that are at least `from`.
+// body(first, n) for all i of the intervals that are at least `from`, in ascending order, up to kAtOnce of
+// them at a time.
 template <typename Body>
 __device__ void for_each(const Intervals& x, int from, const Body& body) {
-  for (int i = larger(0, from); i < x.end0; ++i) body(i);
-  for (int i = larger(x.lo1, larger(0, from)); i < x.hi1; ++i) body(i);
-  for (int i = larger(x.lo2, from); i < x.hi2; ++i) body(i);
+  const auto interval = [&](int begin, int end) {
+    for (int i = begin; i < end; i += kAtOnce) body(i, end - i < kAtOnce ? end - i : kAtOnce);
+  };
+  interval(larger(0, from), x.end0);
+  interval(larger(x.lo1, larger(0, from)), x.hi1);
+  interval(larger(x.lo2, from), x.hi2);
 }
 
-template <typename T>
+template <int kPerLane, typename T>
 __global__ void forward_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v, Output<T> o) {
   const Place at = place_of(s, s.query_offsets);
   if (!at.found) return;
-  const Fragment query = load(q, at.first_query + at.token, at.head, s.head_dim);
-  Fragment sum;
-  for_each(keys_of_query(at.mask, at.token), 0, [&](int j) {
-    const float x = s.alpha * dot(query, load(k, at.first_token + j, at.head, s.head_dim));
-    add(sum, silu(x).value, load(v, at.first_token + j, at.head, s.head_dim));
+  const auto query = load<kPerLane>(q, at.first_query + at.token, at.head, s.head_dim);
+  Fragment<kPerLane> sum;
+  for_each(keys_of_query(at.mask, at.token), 0, [&](int first, int n) {
+    const Fragments<kPerLane> keys(k, at.first_token + first, n, at.head, s.head_dim),
+        values(v, at.first_token + first, n, at.head, s.head_dim);
+    float x[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) x[i] = s.alpha * dot(query, keys.row[i]);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (i < n) add(sum, silu(x[i]).value, values.row[i]);
   });
   store(o, at.first_query + at.token, at.head, s.head_dim, sum, at.scale);
 }
 
-template <typename T>
+template <int kPerLane, typename T>
 __global__ void query_gradient_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v,
                                       Rows<const T> d_o, Output<T> dq) {
   const Place at = place_of(s, s.query_offsets);
   if (!at.found) return;
-  const Fragment query = load(q, at.first_query + at.token, at.head, s.head_dim);
-  const Fragment gradient = load(d_o, at.first_query + at.token, at.head, s.head_dim);
-  Fragment sum;
-  for_each(keys_of_query(at.mask, at.token), 0, [&](int j) {
-    const Fragment key = load(k, at.first_token + j, at.head, s.head_dim);
-    const float slope = silu(s.alpha * dot(query, key)).slope;
-    add(sum, slope * dot(gradient, load(v, at.first_token + j, at.head, s.head_dim)), key);
+  const auto query = load<kPerLane>(q, at.first_query + at.token, at.head, s.head_dim);
+  const auto gradient = load<kPerLane>(d_o, at.first_query + at.token, at.head, s.head_dim);
+  Fragment<kPerLane> sum;
+  for_each(keys_of_query(at.mask, at.token), 0, [&](int first, int n) {
+    const Fragments<kPerLane> keys(k, at.first_token + first, n, at.head, s.head_dim),
+        values(v, at.first_token + first, n, at.head, s.head_dim);
+    float factor[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      factor[i] = silu(s.alpha * dot(query, keys.row[i])).slope * dot(gradient, values.row[i]);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (i < n) add(sum, factor[i], keys.row[i]);
   });
   store(dq, at.first_query + at.token, at.head, s.head_dim, sum, at.scale * s.alpha);
 }
 
-template <typename T>
+template <int kPerLane, typename T>
 __global__ void key_gradient_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v,
                                     Rows<const T> d_o, Output<T> dk, Output<T> dv) {
   const Place at = place_of(s, s.samples.offsets);
   if (!at.found) return;
-  const Fragment key = load(k, at.first_token + at.token, at.head, s.head_dim);
-  const Fragment value = load(v, at.first_token + at.token, at.head, s.head_dim);
-  Fragment key_sum, value_sum;
-  for_each(queries_of_key(at.mask, at.token), at.queries_from, [&](int i) {
-    const Fragment query = load(q, at.first_query + i, at.head, s.head_dim);
-    const Fragment gradient = load(d_o, at.first_query + i, at.head, s.head_dim);
-    const Silu p = silu(s.alpha * dot(query, key));
-    add(value_sum, p.value, gradient);
-    add(key_sum, p.slope * dot(gradient, value), query);
+  const auto key = load<kPerLane>(k, at.first_token + at.token, at.head, s.head_dim);
+  const auto value = load<kPerLane>(v, at.first_token + at.token, at.head, s.head_dim);
+  Fragment<kPerLane> key_sum, value_sum;
+  for_each(queries_of_key(at.mask, at.token), at.queries_from, [&](int first, int n) {
+    const Fragments<kPerLane> queries(q, at.first_query + first, n, at.head, s.head_dim),
+        gradients(d_o, at.first_query + first, n, at.head, s.head_dim);
+    Silu p[kAtOnce];
+    float through_value[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      p[i] = silu(s.alpha * dot(queries.row[i], key));
+      through_value[i] = dot(gradients.row[i], value);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i >= n) break;
+      add(value_sum, p[i].value, gradients.row[i]);
+      add(key_sum, p[i].slope * through_value[i], queries.row[i]);
+    }
   });
   store(dk, at.first_token + at.token, at.head, s.head_dim, key_sum, at.scale * s.alpha);
   store(dv, at.first_token + at.token, at.head, s.head_dim, value_sum, at.scale);
@@ -157,14 +200,23 @@ unsigned blocks_of(const AttentionProblem& p, std::int64_t rows) {
   return static_cast<unsigned>((rows * p.heads + kWarps - 1) / kWarps);
 }
 
+// body(T(), std::integral_constant<int, elements of a lane>()).
 template <typename Body>
-void with_type(AttentionType type, const Body& body) {
-  if (type == AttentionType::bf16)
-    body(__nv_bfloat16{});
-  else if (type == AttentionType::fp16)
-    body(__half{});
+void with_form(const AttentionProblem& p, const Body& body) {
+  const auto with_width = [&](auto zero) {
+    if (p.head_dim <= 32)
+      body(zero, std::integral_constant<int, 1>());
+    else if (p.head_dim <= 64)
+      body(zero, std::integral_constant<int, 2>());
+    else
+      body(zero, std::integral_constant<int, kPlainHeadDim / 32>());
+  };
+  if (p.type == AttentionType::bf16)
+    with_width(__nv_bfloat16{});
+  else if (p.type == AttentionType::fp16)
+    with_width(__half{});
   else
-    body(0.0f);
+    with_width(0.0f);
 }
 
 }  // namespace
@@ -172,25 +224,25 @@ void with_type(AttentionType type, const Body& body) {
 void plain_forward(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
   const unsigned blocks = blocks_of(p, p.query_rows());
   if (blocks == 0) return;
-  with_type(p.type, [&](auto zero) {
+  with_form(p, [&](auto zero, auto per_lane) {
     using T = decltype(zero);
-    forward_kernel<T><<<blocks, 32 * kWarps, 0, stream>>>(shape_of(p), rows_of<T>(p.q), rows_of<T>(p.k),
-                                                          rows_of<T>(p.v), output_of<T>(o, false));
+    forward_kernel<per_lane()><<<blocks, 32 * kWarps, 0, stream>>>(
+        shape_of(p), rows_of<T>(p.q), rows_of<T>(p.k), rows_of<T>(p.v), output_of<T>(o, false));
   });
   check_cuda(cudaGetLastError(), "plain attention forward");
 }
 
 void plain_backward(const AttentionProblem& p, const AttentionGradients& g, cudaStream_t stream) {
   const unsigned query_blocks = blocks_of(p, p.query_rows());
-  with_type(p.type, [&](auto zero) {
+  with_form(p, [&](auto zero, auto per_lane) {
     using T = decltype(zero);
     const Rows<const T> q = rows_of<T>(p.q), k = rows_of<T>(p.k), v = rows_of<T>(p.v),
                         d_o = rows_of<T>(g.d_o);
     if (query_blocks > 0) {
-      query_gradient_kernel<T><<<query_blocks, 32 * kWarps, 0, stream>>>(shape_of(p), q, k, v, d_o,
-                                                                         output_of<T>(g.dq, g.accumulate_dq));
+      query_gradient_kernel<per_lane()><<<query_blocks, 32 * kWarps, 0, stream>>>(
+          shape_of(p), q, k, v, d_o, output_of<T>(g.dq, g.accumulate_dq));
     }
-    key_gradient_kernel<T><<<blocks_of(p, p.tokens), 32 * kWarps, 0, stream>>>(
+    key_gradient_kernel<per_lane()><<<blocks_of(p, p.tokens), 32 * kWarps, 0, stream>>>(
         shape_of(p), q, k, v, d_o, output_of<T>(g.dk, g.accumulate_dkv),
         output_of<T>(g.dv, g.accumulate_dkv));
   });
