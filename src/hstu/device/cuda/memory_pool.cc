@@ -16,7 +16,7 @@ namespace hstu::cuda {
 namespace {
 
 // The driver takes microseconds for a block: as long as a small kernel. Blocks up to this size are kept here.
-constexpr std::int64_t kKept = std::int64_t{1} << 20;
+constexpr std::int64_t kKept = std::int64_t{8} << 20;
 
 // All work on a pool's memory is on its stream, so a block can be handed out again before the work of its
 // last owner is done.

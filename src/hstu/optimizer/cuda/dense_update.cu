@@ -9,7 +9,8 @@ namespace hstu::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kChunk = 1 << 14;      // elements of a block
+constexpr std::int64_t kChunk = 1 << 14;      // elements of a block that sums
+constexpr std::int64_t kUpdated = 1 << 10;    // and of one that updates: few, as a thread waits for each
 constexpr std::size_t kMostParameters = 128;  // of one launch: they travel as its argument
 
 template <typename T>
@@ -19,8 +20,8 @@ struct Many {
 
 __global__ void update(const __grid_constant__ Many<DenseUpdate> all) {
   const DenseUpdate& u = all.one[blockIdx.y];
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * kChunk;
-  update_elements(u, begin + threadIdx.x, begin + kChunk < u.end ? begin + kChunk : u.end, kThreads);
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * kUpdated;
+  update_elements(u, begin + threadIdx.x, begin + kUpdated < u.end ? begin + kUpdated : u.end, kThreads);
 }
 
 // In double and in a fixed order: `size` terms by one block.
@@ -63,9 +64,9 @@ std::int64_t size_of(const FloatList& list) {
   return list.size;
 }
 
-// launch(those, chunks of the largest, number of the first) for every kMostParameters.
+// launch(those, chunks of `chunk` elements of the largest, number of the first) for every kMostParameters.
 template <typename T, typename Launch>
-void for_many(std::span<const T> all, const Launch& launch) {
+void for_many(std::span<const T> all, std::int64_t chunk, const Launch& launch) {
   for (std::size_t first = 0; first < all.size(); first += kMostParameters) {
     const auto some = all.subspan(first, std::min(kMostParameters, all.size() - first));
     Many<T> argument{};
@@ -73,7 +74,7 @@ void for_many(std::span<const T> all, const Launch& launch) {
     std::int64_t largest = 0;
     for (const T& one : some) largest = std::max(largest, size_of(one));
     launch(argument,
-           dim3(static_cast<unsigned>(std::max<std::int64_t>(1, (largest + kChunk - 1) / kChunk)),
+           dim3(static_cast<unsigned>(std::max<std::int64_t>(1, (largest + chunk - 1) / chunk)),
                 static_cast<unsigned>(some.size())),
            first);
   }
@@ -82,7 +83,7 @@ void for_many(std::span<const T> all, const Launch& launch) {
 }  // namespace
 
 void update_dense(std::span<const DenseUpdate> updates, CudaStream stream) {
-  for_many(updates, [&](const Many<DenseUpdate>& some, dim3 blocks, std::size_t) {
+  for_many(updates, kUpdated, [&](const Many<DenseUpdate>& some, dim3 blocks, std::size_t) {
     update<<<blocks, kThreads, 0, stream.handle>>>(some);
   });
   check_cuda(cudaGetLastError(), "updating dense parameters");
@@ -94,7 +95,7 @@ void sums_of_squares(std::span<const FloatList> lists, std::span<double> sums, C
   };
   const Buffer results = doubles(lists.size());
   auto* const result = reinterpret_cast<double*>(results.data());
-  for_many(lists, [&](const Many<FloatList>& some, dim3 blocks, std::size_t first) {
+  for_many(lists, kChunk, [&](const Many<FloatList>& some, dim3 blocks, std::size_t first) {
     const Buffer partials = doubles(std::size_t{blocks.x} * blocks.y);
     auto* const partial = reinterpret_cast<double*>(partials.data());
     squares_of_chunks<<<blocks, kThreads, 0, stream.handle>>>(some, partial);
