@@ -32,8 +32,8 @@ TEST(OptimizerOnGpu, UpdatesAndNormsAreTheHosts) {
       set_gradient(p, random_values(p.value.size(), 1000 * step + i));
       on_gpu.list()[i]->gradient.copy_from(p.gradient, gpu.stream);
     }
-    const double norm = gradient_norm(on_host.list(), host_context());
-    EXPECT_NEAR(gradient_norm(on_gpu.list(), gpu), norm, 1e-12 * norm);
+    const double norm = GradientSquares(on_host.list(), host_context()).norm();
+    EXPECT_NEAR(GradientSquares(on_gpu.list(), gpu).norm(), norm, 1e-12 * norm);
     host.step(0.01, 0.5);
     there.step(0.01, 0.5);
   }
@@ -54,7 +54,7 @@ TEST(OptimizerOnGpu, NamesTheGradientThatIsNotFinite) {
   Tensor& gradient = parameters.list()[149]->gradient;
   gradient.mutable_data<float>()[gradient.size() - 1] = INFINITY;
   for (Parameter* p : parameters.list()) p->gradient = p->gradient.copy(gpu);
-  EXPECT_EQ(first_bad_gradient(parameters.list(), gpu), "p149");
+  EXPECT_EQ(GradientSquares(parameters.list(), gpu).first_bad(), "p149");
 }
 
 }  // namespace

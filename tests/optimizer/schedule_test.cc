@@ -66,7 +66,7 @@ TEST(Clipping, NormCountsEveryParameterOnce) {
   Parameters parameters;
   set_gradient(parameters.add("a", {0, 0}), {3.0f, 4.0f});
   set_gradient(parameters.add("b", {0}), {12.0f});
-  EXPECT_EQ(gradient_norm(parameters.list()), 13.0);
+  EXPECT_EQ(GradientSquares(parameters.list()).norm(), 13.0);
   EXPECT_DOUBLE_EQ(clip_scale(13.0, 1.0), 1.0 / 13.000001);
   EXPECT_EQ(clip_scale(0.5, 1.0), 1.0);
   EXPECT_EQ(clip_scale(13.0, 0.0), 1.0) << "a maximum of 0 means no clipping";
@@ -78,9 +78,9 @@ TEST(Clipping, NormIsTheSameForAnyNumberOfThreads) {
   set_gradient(parameters.add("b", std::vector<float>(77)), random_values(77, 2));
   const int before = threads();
   set_threads(1);
-  const double one = gradient_norm(parameters.list());
+  const double one = GradientSquares(parameters.list()).norm();
   set_threads(4);
-  const double four = gradient_norm(parameters.list());
+  const double four = GradientSquares(parameters.list()).norm();
   set_threads(before);
   EXPECT_EQ(one, four);
   EXPECT_NEAR(one, std::sqrt(500'078.0 / 3.0), 5.0);
@@ -89,8 +89,8 @@ TEST(Clipping, NormIsTheSameForAnyNumberOfThreads) {
 TEST(Clipping, LargeGradientsDoNotOverflow) {
   Parameters parameters;
   set_gradient(parameters.add("a", {0, 0}), {3e38f, 0.0f});
-  EXPECT_NEAR(gradient_norm(parameters.list()) / 3e38, 1.0, 1e-6);
-  EXPECT_EQ(first_bad_gradient(parameters.list()), "");
+  EXPECT_NEAR(GradientSquares(parameters.list()).norm() / 3e38, 1.0, 1e-6);
+  EXPECT_EQ(GradientSquares(parameters.list()).first_bad(), "");
 }
 
 TEST(Clipping, ANanGradientSurfacesInNormAndScaleAndIsNamed) {
@@ -98,10 +98,10 @@ TEST(Clipping, ANanGradientSurfacesInNormAndScaleAndIsNamed) {
   parameters.add("fine", {1.0f});
   set_gradient(parameters.add("broken", {0, 0}), {1.0f, std::numeric_limits<float>::quiet_NaN()});
   set_gradient(parameters.add("also", {0}), {std::numeric_limits<float>::infinity()});
-  const double norm = gradient_norm(parameters.list());
+  const double norm = GradientSquares(parameters.list()).norm();
   EXPECT_TRUE(std::isnan(norm));
   EXPECT_TRUE(std::isnan(clip_scale(norm, 1.0))) << "min(1, NaN) must not become 1";
-  EXPECT_EQ(first_bad_gradient(parameters.list()), "broken");
+  EXPECT_EQ(GradientSquares(parameters.list()).first_bad(), "broken");
 }
 
 }  // namespace

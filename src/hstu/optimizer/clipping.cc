@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "hstu/base/threads.h"
@@ -19,47 +20,50 @@ double sum_of_squares(const T* values, std::int64_t n) {
   return sum;
 }
 
-// The sum of squares of each parameter's gradient.
-std::vector<double> sums_of_squares(const NamedTensors& parameters, const Context& context) {
-  std::vector<double> sums(parameters.size(), 0.0);
+}  // namespace
+
+GradientSquares::GradientSquares(NamedTensors parameters, const Context& context)
+    : parameters_(std::move(parameters)),
+      stream_(context.stream),
+      sums_(Tensor::empty({std::ssize(parameters_)}, DType::f64, context)) {
+  auto* const sums = sums_.mutable_data<double>();
   if (!context.device().is_host()) {
     std::vector<cuda::FloatList> lists;
-    for (const Parameter* p : parameters) lists.push_back({p->gradient.data<float>(), p->gradient.size()});
+    for (const Parameter* p : parameters_) lists.push_back({p->gradient.data<float>(), p->gradient.size()});
     cuda::sums_of_squares(lists, sums, context.cuda());
-    return sums;
+    return;
   }
-  const std::vector<ParameterBlock> blocks = blocks_of(parameters);
+  const std::vector<ParameterBlock> blocks = blocks_of(parameters_);
   std::vector<double> partial(blocks.size());
   parallel_blocks(static_cast<std::int64_t>(blocks.size()), 1, [&](std::int64_t b, std::int64_t) {
     const auto [p, begin, end] = blocks[static_cast<std::size_t>(b)];
-    const Tensor& gradient = parameters[p]->gradient;
+    const Tensor& gradient = parameters_[p]->gradient;
     partial[static_cast<std::size_t>(b)] = gradient.dtype() == DType::f64
                                                ? sum_of_squares(gradient.data<double>() + begin, end - begin)
                                                : sum_of_squares(gradient.data<float>() + begin, end - begin);
   });
+  std::fill_n(sums, sums_.size(), 0.0);
   for (std::size_t b = 0; b < blocks.size(); ++b) sums[blocks[b].parameter] += partial[b];
-  return sums;
 }
 
-}  // namespace
-
-double gradient_norm(const NamedTensors& parameters, const Context& context) {
+double GradientSquares::norm() const {
+  const Tensor sums = sums_.to_host(stream_);
   double total = 0.0;
-  for (const double sum : sums_of_squares(parameters, context)) total += sum;
+  for (std::int64_t p = 0; p < sums.size(); ++p) total += sums.data<double>()[p];
   return std::sqrt(total);
+}
+
+// In double no sum of squares of finite floats overflows: only a bad element makes it infinite or NaN.
+std::string GradientSquares::first_bad() const {
+  const Tensor sums = sums_.to_host(stream_);
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (!std::isfinite(sums.data<double>()[p])) return parameters_[p]->name;
+  return "";
 }
 
 double clip_scale(double norm, double max_norm) {
   if (std::isnan(norm)) return norm;
   return max_norm > 0.0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
-}
-
-std::string first_bad_gradient(const NamedTensors& parameters, const Context& context) {
-  // In double no sum of squares of finite floats overflows: only a bad element makes it infinite or NaN.
-  const std::vector<double> sums = sums_of_squares(parameters, context);
-  for (std::size_t p = 0; p < sums.size(); ++p)
-    if (!std::isfinite(sums[p])) return parameters[p]->name;
-  return "";
 }
 
 }  // namespace hstu

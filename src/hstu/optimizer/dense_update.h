@@ -58,13 +58,13 @@ namespace cuda {
 // Both throw Error in a build without CUDA.
 void update_dense(std::span<const DenseUpdate> updates, CudaStream stream);
 
-// The sum of squares of each list of numbers (on the stream's device), in double and in a fixed order. Waits
-// for the stream.
+// sums (lists): of the squares of each list of numbers, all on the stream's device, in double and in a fixed
+// order.
 struct FloatList {
   const float* values = nullptr;
   std::int64_t size = 0;
 };
-void sums_of_squares(std::span<const FloatList> lists, std::span<double> sums, CudaStream stream);
+void sums_of_squares(std::span<const FloatList> lists, double* sums, CudaStream stream);
 
 }  // namespace cuda
 }  // namespace hstu

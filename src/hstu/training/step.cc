@@ -156,6 +156,12 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Lat
   result.flops += learner.model->flops(batch);
 }
 
+GradientSquares squares_of(const Learner& learner, const StepContext& context) {
+  const TraceRange stage(context.compute, kOptimizerStage);
+  moves(context, learner.model->parameters().count() * std::int64_t{sizeof(float)});
+  return GradientSquares(learner.model->parameters().all(), context.compute);
+}
+
 double sum_of_losses(const Gathered& gathered, const Context& context) {
   double sum = 0;
   for (const Tensor& loss : gathered.losses) sum += loss.to_host(context.stream).data<float>()[0];
@@ -183,7 +189,6 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   const RunOptions& options = learner.options;
   require(learner.tables.comm().size() == context.comm.size(), "a step of {} ranks with tables that {} share",
           context.comm.size(), learner.tables.comm().size());
-  const NamedTensors parameters = learner.model->parameters().all();
   StepSections sections(context.compute);
   StepResult result;
   result.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(context.step);
@@ -208,29 +213,26 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   context.comm.enter("row gradients");
   gathered.row_gradients.merge(context.comm);
   sums.wait();
+  const GradientSquares squares = squares_of(learner, context);  // on the way while the host waits for others
+  if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
+  const auto bad_row = gathered.row_gradients.first_bad();
   result.loss = sum_of_losses(gathered, context.compute);
+  for (Scores& scores : gathered.scores) scores.logits = scores.logits.to_host(context.compute.stream);
   context.comm.enter("counts");
   sum_over_ranks(result, context.comm);
   learner.bad_ids.add(gather(gathered.bad_ids, context.comm));
-  {
-    const TraceRange stage(context.compute, kOptimizerStage);
-    result.gradient_norm = gradient_norm(parameters, context.compute);
-    moves(context, learner.model->parameters().count() * std::int64_t{sizeof(float)});
-  }
+  result.gradient_norm = squares.norm();
 
   // 3. Refuse values that are not finite, before any update.
   if (!std::isfinite(result.loss))
     fail_not_finite(learner, context, fmt::format("the loss is {}", result.loss));
   if (!std::isfinite(result.gradient_norm)) {
-    fail_not_finite(
-        learner, context,
-        fmt::format("the gradient of {} is not finite", first_bad_gradient(parameters, context.compute)));
+    fail_not_finite(learner, context, fmt::format("the gradient of {} is not finite", squares.first_bad()));
   }
-  if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
-  if (const auto bad = gathered.row_gradients.first_bad()) {
+  if (bad_row) {
     fail_not_finite(learner, context,
-                    fmt::format("the gradient of id {} in embedding table {} is not finite", bad->id,
-                                learner.tables[bad->table].config().name));
+                    fmt::format("the gradient of id {} in embedding table {} is not finite", bad_row->id,
+                                learner.tables[bad_row->table].config().name));
   }
 
   // 4. Update.

@@ -89,21 +89,15 @@ void update_dense(std::span<const DenseUpdate> updates, CudaStream stream) {
   check_cuda(cudaGetLastError(), "updating dense parameters");
 }
 
-void sums_of_squares(std::span<const FloatList> lists, std::span<double> sums, CudaStream stream) {
-  const auto doubles = [&](std::size_t n) {
-    return stream.memory->allocate(static_cast<std::int64_t>(n * sizeof(double)));
-  };
-  const Buffer results = doubles(lists.size());
-  auto* const result = reinterpret_cast<double*>(results.data());
+void sums_of_squares(std::span<const FloatList> lists, double* sums, CudaStream stream) {
   for_many(lists, kChunk, [&](const Many<FloatList>& some, dim3 blocks, std::size_t first) {
-    const Buffer partials = doubles(std::size_t{blocks.x} * blocks.y);
+    const Buffer partials =
+        stream.memory->allocate(std::int64_t{blocks.x} * blocks.y * std::int64_t{sizeof(double)});
     auto* const partial = reinterpret_cast<double*>(partials.data());
     squares_of_chunks<<<blocks, kThreads, 0, stream.handle>>>(some, partial);
-    sum_chunks<<<blocks.y, kThreads, 0, stream.handle>>>(some, partial, blocks.x, result + first);
+    sum_chunks<<<blocks.y, kThreads, 0, stream.handle>>>(some, partial, blocks.x, sums + first);
   });
   check_cuda(cudaGetLastError(), "summing squares of gradients");
-  copy(sums.data(), result, lists.size() * sizeof(double), stream.handle);
-  synchronize(stream.handle);
 }
 
 }  // namespace hstu::cuda
