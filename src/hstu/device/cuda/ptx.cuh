@@ -79,6 +79,15 @@ __device__ __forceinline__ std::uint32_t load_shared(std::uint32_t from) {
   asm volatile("ld.volatile.shared.b32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
   return value;
 }
+// 16 bytes, aligned.
+__device__ __forceinline__ uint4 load_shared_quad(std::uint32_t from) {
+  uint4 value;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "r"(from)
+               : "memory");
+  return value;
+}
 __device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t value) {
   asm volatile("st.volatile.shared.b32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }

@@ -1,7 +1,6 @@
 // Products on CUDA cores: fp32 arithmetic in every type. A block computes a tile of C; a product of few tiles
 // and a long k is cut along k, and the parts are added in ascending order, so that results do not depend on
 // when blocks run.
-#include "hstu/kernels/cuda/column_sums.cuh"
 #include "hstu/kernels/cuda/gemm.cuh"
 #include "hstu/kernels/cuda/gemm_mma.cuh"
 #include "hstu/kernels/cuda/gemm_sm90.cuh"
@@ -142,12 +141,8 @@ bool multiply(const Product<T, Out>& p, CudaStream stream) {
   if (g.m == 0 || g.n == 0) return activated;
   if constexpr (std::is_same_v<T, BFloat16>) {
     if (fits_tensor_cores(g)) {
-      if (p.column_sums.to != nullptr)
-        sum_columns(g.k, g.n, native(g.b.data), g.b.stride, p.column_sums, stream);
-      Product<T, Out> rest = p;
-      rest.column_sums = {};
-      if (multiply_sm90(rest, stream)) return true;
-      multiply_mma(rest, stream);
+      if (multiply_sm90(p, stream)) return true;
+      multiply_mma(p, stream);
       return activated;
     }
   }

@@ -14,7 +14,8 @@ struct Product {
   const Out* residual = nullptr;  // (m, n) with the stride of C, or null
   Out* activated = nullptr;       // (m, n - silu_from) silu of C's columns from there on; or null
   std::int64_t stride_activated = 0, silu_from = 0;
-  Target<float> column_sums;  // (n) sums of the columns of B, which is not transposed then; or none
+  // (n) sums of the columns of B, or none; B is not transposed then, and results are fp32.
+  Target<float> column_sums;
 };
 
 // False if `activated` is wanted and left to the caller.

@@ -1,6 +1,7 @@
 // mma.sync (m16n8k16) on tiles of 128 x 128, copied asynchronously in three stages of 32 deep. Each factor
 // may be stored either way; ldmatrix turns the tile round where that is needed.
 #include "hstu/device/cuda/mma.cuh"
+#include "hstu/kernels/cuda/column_sums.cuh"
 #include "hstu/kernels/cuda/gemm_mma.cuh"
 #include "hstu/kernels/cuda/gemm_tile.cuh"
 
@@ -164,6 +165,12 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Out>
 void multiply_mma(const Product<BFloat16, Out>& p, CudaStream stream) {
   const Gemm<BFloat16, Out>& g = p.gemm;
+  if (p.column_sums.to != nullptr) {
+    sum_columns(g.k, g.n, native(g.b.data), g.b.stride, p.column_sums, stream);
+    Product<BFloat16, Out> rest = p;
+    rest.column_sums = {};
+    return multiply_mma(rest, stream);
+  }
   const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
   const Parts parts = parts_of(g.k, tiles, kWantedBlocks, kShortest, kDepth);
   const Stored a{native(g.a.data), g.a.stride, g.m}, b{native(g.b.data), g.b.stride, g.n};

@@ -1,79 +1,21 @@
 // Products on Hopper's tensor cores: wgmma on tiles of 128 x 256 that the tensor copy engine brings, 64 deep
 // at a time, in four stages. The blocks of a cluster of two compute tiles one above the other and load half
-// of the right factor each, for both. Two warpgroups compute 64 rows each; one warp of a third loads. Blocks
-// remain until all tiles are computed; neighbours in time share rows of the left factor in the L2 cache.
+// of the right factor each, for both. Two warpgroups compute 64 rows each; one warp of a third loads, and two
+// may add up columns. Blocks remain until all tiles are computed; neighbours in time share rows of the left
+// factor in the L2 cache.
 #include "hstu/device/cuda/current_device.h"
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/mma.cuh"
-#include "hstu/device/cuda/tensor_map.h"
 #include "hstu/device/cuda/wgmma.cuh"
+#include "hstu/kernels/cuda/add_partials.cuh"
 #include "hstu/kernels/cuda/gemm_sm90.cuh"
-#include "hstu/kernels/cuda/gemm_tile.cuh"
+#include "hstu/kernels/cuda/gemm_sm90_sums.cuh"
+#include "hstu/kernels/cuda/gemm_sm90_tile.cuh"
 
 namespace hstu::kernels::cuda {
 namespace {
 
-using namespace hstu::cuda;
-using Element = __nv_bfloat16;
-
-inline constexpr int kBlockRows = 128, kColumns = 256, kDepth = 64, kStages = 4, kCluster = 2;
-inline constexpr int kGroups = 2, kGroupThreads = 128, kGroupRows = kBlockRows / kGroups;  // that compute
-inline constexpr int kAllThreads = (kGroups + 1) * kGroupThreads;
-inline constexpr int kPairRows = kCluster * kBlockRows;
-inline constexpr std::int64_t kShortestPart = 512;
-
-inline constexpr int kBox = 64;                                // columns of a box: 128 bytes
-inline constexpr std::uint32_t kBoxBytes = kBox * kDepth * 2;  // 8 KiB
-inline constexpr std::uint32_t kBytesA = kBlockRows * kDepth * 2, kBytesB = kColumns * kDepth * 2;
-inline constexpr std::uint32_t kStageBytes = kBytesA + kBytesB;
-inline constexpr std::uint32_t kAddedBytes = kBlockRows * kColumns / 2 * 2;  // of half the columns
-inline constexpr std::uint32_t kStaged = kStages * kStageBytes;              // results on their way to memory
-inline constexpr std::uint32_t kBarriers = kStaged + kGroups * 2 * kBoxBytes;
-inline constexpr int kSharedBytes = kBarriers + 2 * kStages * 8 + 1024;  // aligned by the kernel
-
-template <typename Out>
-struct Arguments {
-  CUtensorMap a, b, c, added, activated;  // from c on of bf16 results; added: a residual, or c itself
-  Extents e;
-  int column_tiles, row_pairs, tiles;  // tiles: pairs of blocks, of all parts
-  bool adds;
-  int silu_from;  // a multiple of kBox: the first column of c whose silu is in `activated`; -1: none
-  Epilogue<Out> epilogue;
-  float* parts;  // null: k is one part
-};
-
-// One tile of a cluster: 256 rows from `row` on, 256 columns, a part of k.
-struct Tile {
-  int row, column, part, k, steps;
-};
-template <typename Out>
-__device__ Tile tile_of(const Arguments<Out>& p, int index) {
-  const int rest = index / p.column_tiles, part = rest / p.row_pairs;
-  const std::int64_t k = part * p.e.depth, end = min(p.e.k, k + p.e.depth);
-  return {rest % p.row_pairs * kPairRows, index % p.column_tiles * kColumns, part, static_cast<int>(k),
-          static_cast<int>((end - k + kDepth - 1) / kDepth)};
-}
-
-// A position in the ring of stages.
-class Turn {
- public:
-  __device__ void next() {
-    if (++stage == kStages) stage = 0, parity ^= 1;
-  }
-  int stage = 0;
-  std::uint32_t parity = 0;
-};
-
-struct Shared {
-  std::uint32_t base;
-  __device__ std::uint32_t a(int stage) const { return base + stage * kStageBytes; }
-  __device__ std::uint32_t b(int stage) const { return a(stage) + kBytesA; }
-  __device__ std::uint32_t staged(int group, int buffer) const {
-    return base + kStaged + (2 * group + buffer) * kBoxBytes;
-  }
-  __device__ std::uint32_t full(int stage) const { return base + kBarriers + 8 * stage; }
-  __device__ std::uint32_t empty(int stage) const { return full(kStages + stage); }
-};
+using namespace sm90;
 
 // ---- the warp that loads
 
@@ -125,12 +67,6 @@ __device__ void load_tiles(const Arguments<Out>& p, const Shared& shared) {
 // 64 x 256 sums of a group, element by element as wgmma leaves them: of pair (j, half), columns 8 j + 2 (lane
 // % 4) and the next, row 16 (warp) + lane / 4 + 8 half.
 using Sums = float[kColumns / 2];
-
-// All warps of both blocks have to be done with a stage before either block fills it again.
-__device__ void release(const Shared& shared, int stage) {
-  const int lane = threadIdx.x % 32;
-  if (lane < kCluster) barrier_arrive_peer(peer_address(shared.empty(stage), lane));
-}
 
 template <bool a_by_depth, bool b_by_depth>
 __device__ void multiply_tile(Sums& sums, const Tile& tile, const Shared& shared, int group, Turn& turn) {
@@ -288,22 +224,27 @@ __global__ void __launch_bounds__(kAllThreads, 1) wgmma_tiles(const __grid_const
   extern __shared__ char memory[];
   const Shared shared{(shared_address(memory) + 1023) & ~1023u};
   const int group = threadIdx.x / kGroupThreads;
+  constexpr bool may_sum = !b_by_depth && std::is_same_v<Out, float>;
+  const bool sums = may_sum && p.column_parts != nullptr;
   if (threadIdx.x == 0) {
     prefetch_map(&p.a);
     prefetch_map(&p.b);
     for (int stage = 0; stage < kStages; ++stage) {
       barrier_init(shared.full(stage), 1);
-      barrier_init(shared.empty(stage), kCluster * kGroups * kGroupThreads / 32);
+      barrier_init(shared.empty(stage), kCluster * (kGroups * kGroupThreads / 32 + (sums ? kSumWarps : 0)));
     }
     barrier_init_fence();
   }
   cluster_barrier();
   wait_for_previous_launch();
   if (group == kGroups) {
-    give_registers<40>();
+    give_registers<may_sum ? 56 : 40>();
+    const int warp = threadIdx.x % kGroupThreads / 32;
     if (threadIdx.x == kGroups * kGroupThreads) load_tiles<a_by_depth, b_by_depth>(p, shared);
+    if constexpr (may_sum)
+      if (sums && warp > 0 && warp <= kSumWarps) add_columns(p, shared, warp - 1);
   } else {
-    take_registers<232>();
+    take_registers<may_sum ? 224 : 232>();
     compute_tiles<a_by_depth, b_by_depth>(p, shared, group);
   }
   cluster_barrier();  // until the other block no longer writes here
@@ -350,6 +291,7 @@ bool suits(const Product<BFloat16, Out>& p, const Plan& plan) {
   const bool stores = aligned(g.c) && aligned(p.bias) && aligned(p.residual) && aligned(p.activated) &&
                       g.stride_c % 8 == 0 && g.n % 8 == 0;
   const bool activates = p.activated == nullptr || (p.silu_from % kBox == 0 && p.stride_activated % 8 == 0);
+  if (!std::is_same_v<Out, float> && p.column_sums.to != nullptr) return false;
   if (!form || !sums || !stores || !activates || g.m > kMost || g.n > kMost || g.k > kMost) return false;
   constexpr std::int64_t kFewest = 12;  // pairs of tiles; below, smaller tiles use more multiprocessors
   return plan.tiles() >= kFewest && plan.tiles() < (std::int64_t{1} << 30);
@@ -383,12 +325,18 @@ bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
     arguments.adds = p.residual != nullptr || g.beta != 0;
     arguments.added = matrix_map(p.residual != nullptr ? p.residual : g.c, g.m, g.n, g.stride_c, kBlockRows);
   }
-  run_in_parts(p, plan.parts, stream, [&](float* sums) {
+  const std::int64_t column_parts = p.column_sums.to != nullptr ? plan.parts.count * plan.row_pairs : 0;
+  const Scratch<float> sums_of_columns(stream, column_parts * g.n);
+  if (column_parts > 0) arguments.column_parts = sums_of_columns.data();
+  Product<BFloat16, Out> product = p;
+  product.column_sums = {};
+  run_in_parts(product, plan.parts, stream, [&](float* sums) {
     arguments.parts = sums;
     const int clusters = static_cast<int>(std::min(plan.clusters, plan.tiles()));
     launch_early(kernel_of(g), arguments, kCluster * clusters, kCluster, kAllThreads, kSharedBytes,
                  stream.handle, "gemm");
   });
+  if (column_parts > 0) add_partials(column_parts, g.n, sums_of_columns.data(), p.column_sums, stream);
   return true;
 }
 
