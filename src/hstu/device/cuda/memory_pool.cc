@@ -15,8 +15,9 @@
 namespace hstu::cuda {
 namespace {
 
-// The driver takes microseconds for a block: as long as a small kernel. Blocks up to this size are kept here.
-constexpr std::int64_t kKept = std::int64_t{8} << 20;
+// The driver takes microseconds for a block: as long as a small kernel. Blocks up to kKept bytes are kept
+// here, kMostKept of them in all: a block of one size does not serve another.
+constexpr std::int64_t kKept = std::int64_t{8} << 20, kMostKept = std::int64_t{256} << 20;
 
 // All work on a pool's memory is on its stream, so a block can be handed out again before the work of its
 // last owner is done.
@@ -62,6 +63,7 @@ class CudaMemoryPool final : public MemoryPool {
     if (kept != nullptr && !kept->empty()) {
       block.data = kept->back();
       kept->pop_back();
+      kept_bytes_ -= block.capacity;
     } else {
       block.data = from_driver(bytes, block.capacity);
     }
@@ -72,10 +74,12 @@ class CudaMemoryPool final : public MemoryPool {
   void release(Block block, std::int64_t bytes) noexcept override {
     const std::scoped_lock lock(mutex_);
     in_use_ -= counted_bytes(bytes);
-    if (bytes <= kKept)
-      kept_[block.capacity].push_back(block.data);
-    else
+    if (bytes > kKept || kept_bytes_ + block.capacity > kMostKept) {
       cudaFreeAsync(block.data, stream().cuda());
+      return;
+    }
+    kept_[block.capacity].push_back(block.data);
+    kept_bytes_ += block.capacity;
   }
   std::byte* from_driver(std::int64_t bytes, std::int64_t capacity) {
     void* data = nullptr;
@@ -93,11 +97,12 @@ class CudaMemoryPool final : public MemoryPool {
       for (std::byte* const data : blocks) cudaFreeAsync(data, stream().cuda());
       blocks.clear();
     }
+    kept_bytes_ = 0;
   }
 
   cudaMemPool_t pool_ = nullptr;
   mutable std::mutex mutex_;
-  std::int64_t in_use_ = 0, peak_ = 0;
+  std::int64_t in_use_ = 0, peak_ = 0, kept_bytes_ = 0;
   std::map<std::int64_t, std::vector<std::byte*>> kept_;  // unused blocks by capacity
 };
 

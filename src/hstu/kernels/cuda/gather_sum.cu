@@ -80,6 +80,7 @@ __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutR
 // chunk is finished there; of a row that goes over the end of a chunk, every chunk leaves its part in
 // `parts`, and the threads of the chunk in which the row begins add them in order afterwards. So the sum has
 // a fixed order without atomics, whatever the lengths of the rows.
+
 // Tokens of a chunk: a thread waits for its tokens four at a time, and needs many others beside it.
 std::int64_t chunk_of(std::int64_t tokens) {
   return tokens < (std::int64_t{1} << 17) ? 16 : 64;

@@ -71,7 +71,7 @@ struct Shared {
 };
 
 // All warps of both blocks have to be done with a stage before either block fills it again.
-__device__ void release(const Shared& shared, int stage) {
+__device__ inline void release(const Shared& shared, int stage) {
   const int lane = threadIdx.x % 32;
   if (lane < kCluster) barrier_arrive_peer(peer_address(shared.empty(stage), lane));
 }
