@@ -79,5 +79,16 @@ TEST(StepEstimate, CoversPowersOfTwoAndTheNumberAskedFor) {
   EXPECT_EQ(steps[3].samples, 16) << "the same batch";
 }
 
+TEST(StepEstimate, CountsLayersThatAreComputedAgain) {
+  const Path folder = temporary_folder();
+  testing::write_small_dataset(folder / "data");
+  RunOptions options = testing::small_run(folder / "data");
+  const double once = estimate_scaling(options, h200(), kH200Host, 1)[0].model;
+  options.model.recompute.layer = true;
+  const double again = estimate_scaling(options, h200(), kH200Host, 1)[0].model;
+  EXPECT_GT(again, 1.2 * once) << "about a quarter of a step is its forward pass";
+  EXPECT_LT(again, 1.4 * once);
+}
+
 }  // namespace
 }  // namespace hstu

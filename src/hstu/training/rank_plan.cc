@@ -40,7 +40,9 @@ class BatchOfRanks {
   void add_rank(std::span<const std::int64_t> positions) {
     batch_.clear();
     model_.layout().lay_out(samples_.build(positions), scratch_, batch_);
-    flops_ = std::max(flops_, static_cast<double>(model_.flops(batch_).model.step()));
+    const LayerFlops flops = model_.flops(batch_).model;
+    const bool twice = model_.layers().layer.recompute.layer;  // the forward pass
+    flops_ = std::max(flops_, static_cast<double>(flops.step() + (twice ? flops.forward() : 0)));
     read_.push_back(0);
     const std::vector<FeatureSpec> features = model_.features();
     for (std::size_t t = 0; t < features.size(); ++t) {

@@ -17,7 +17,8 @@ struct RankPlan {
   std::int64_t batches = 0, samples = 0;  // that were divided, of the run's first
   // The largest work of a rank over the mean, averaged over the batches: as divided, and in slices.
   double imbalance = 1, imbalance_of_slices = 1;
-  // Of the rank with the most, averaged over the batches: model FLOPs (LayerFlops::step) and parts.
+  // Of the rank with the most, averaged over the batches: model FLOPs (LayerFlops::step, and once more
+  // LayerFlops::forward where layers are computed again) and parts.
   double flops = 0, parts = 0;
   std::int64_t accumulate = 1;  // batches of a step
   std::int64_t dim = 0;         // values of a row
