@@ -71,6 +71,7 @@ TEST(StepEstimate, CoversPowersOfTwoAndTheNumberAskedFor) {
   const RunOptions options = testing::small_run(folder / "data");
   const std::vector<StepEstimate> steps = estimate_scaling(options, h200(), kH200Host, 6);
   std::vector<int> ranks;
+  ranks.reserve(steps.size());
   for (const StepEstimate& step : steps) ranks.push_back(step.ranks);
   EXPECT_EQ(ranks, (std::vector{1, 2, 4, 6}));
   EXPECT_EQ(steps[0].table_bytes + steps[0].dense_bytes + steps[0].messages, 0);

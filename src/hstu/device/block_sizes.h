@@ -18,7 +18,8 @@ constexpr std::int64_t counted_bytes(std::int64_t bytes) {
 // length fit into the same blocks; at most a quarter is wasted.
 constexpr std::int64_t block_bytes(std::int64_t bytes) {
   if (bytes <= kSmallestBlock) return kSmallestBlock;
-  const auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes - 1)) / 4);
+  const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes - 1)));
+  const std::int64_t step = std::max(power, kSmallestBlock) / 4;
   return (bytes + step - 1) / step * step;
 }
 
