@@ -18,15 +18,18 @@ struct LayerBenchmarkOptions {
   ops::GateForm gate = ops::GateForm::product;
   Recompute recompute = {};
   double dropout = 0.1;
-  std::int64_t rounds = 7, warmup = 2;
+  std::int64_t rounds = 7;
+  double warm_up_ms = 1000;  // of sustained work, before it is timed
   std::string device = "auto";
   Precision precision = Precision::bf16;
 };
 
-// Normally distributed activations. Gives {"device", "gpu", "samples", ... "forward_ms", "backward_ms",
-// "total_ms" (medians over rounds), "total_ms_min", "total_ms_max", "tflops", "share_of_peak" (null where the
-// GPU is not in the table of data sheets), "peak_gib", "stages": the list of stage_table.h over as many
-// further rounds}. FLOPs are those of model/layer_flops.h.
+// Normally distributed activations. Gives {"device", "gpu", "samples", ... "burst", "sustained",
+// "share_of_peak" (of the sustained rounds; null where the GPU is not in the table of data sheets),
+// "peak_gib", "stages": the list of stage_table.h over as many further rounds}. "burst" (a quarter of a
+// second idle before each round) and "sustained" (round after round, after warm_up_ms of them) are
+// {"forward_ms", "backward_ms", "total_ms" (medians over rounds), "total_ms_min", "total_ms_max", "tflops"}.
+// FLOPs are those of model/layer_flops.h.
 Json benchmark_layer(const LayerBenchmarkOptions& options);
 
 }  // namespace hstu

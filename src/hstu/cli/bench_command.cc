@@ -31,14 +31,18 @@ std::string step_text(const Json& result) {
       value_of(result, "computed_tflops"), stage_table(result.at("stages")));
 }
 
+std::string regime_text(const char* name, const Json& times) {
+  return fmt::format(
+      "{}: forward {:.2f} ms, backward {:.2f} ms, both {:.2f} ms ({:.2f} to {:.2f}), {:.4g} TFLOP/s", name,
+      value_of(times, "forward_ms"), value_of(times, "backward_ms"), value_of(times, "total_ms"),
+      value_of(times, "total_ms_min"), value_of(times, "total_ms_max"), value_of(times, "tflops"));
+}
+
 std::string layer_text(const Json& result) {
   const Json& share = result.at("share_of_peak");
   return fmt::format(
-      "forward {:.2f} ms, backward {:.2f} ms, both {:.2f} ms ({:.2f} to {:.2f}), {:.4g} TFLOP/s{}, {:.1f} "
-      "GiB at the "
-      "peak\n\n{}",
-      value_of(result, "forward_ms"), value_of(result, "backward_ms"), value_of(result, "total_ms"),
-      value_of(result, "total_ms_min"), value_of(result, "total_ms_max"), value_of(result, "tflops"),
+      "{}\n{}{}\n{:.1f} GiB at the peak\n\n{}", regime_text("burst", result.at("burst")),
+      regime_text("sustained", result.at("sustained")),
       share.is_null() ? "" : fmt::format(" ({:.1f} % of the GPU's peak)", 100 * share.get<double>()),
       value_of(result, "peak_gib"), stage_table(result.at("stages")));
 }
@@ -144,7 +148,9 @@ void add_bench_command(CLI::App& app) {
   layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");
   layer->add_option("--precision", words->precision, "bf16 or fp32");
   add_json(*layer);
-  layer->footer("Example:\n  hstu bench layer --samples 32 --tokens 4099 --heads 4 --head-dim 256");
+  layer->footer(
+      "Burst: 0.25 s idle before each round; sustained: round after round, after one second of them.\n"
+      "Example:\n  hstu bench layer --samples 32 --tokens 4099 --heads 4 --head-dim 256");
   layer->callback([words] {
     words->layer.gate = parse_word(kernels::kGateForms, words->gate, "gate");
     words->layer.precision = parse_word(kPrecisions, words->precision, "precision");
