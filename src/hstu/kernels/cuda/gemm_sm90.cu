@@ -95,8 +95,9 @@ __device__ void multiply_tile(Sums& sums, const Tile& tile, const Shared& shared
   release(shared, previous);
 }
 
-// Results in bf16 staged through shared memory, 64 columns at a time, in two buffers by turns. Where their
-// activation is stored too, it takes the turn after them: it is computed while they staged.
+// Results in bf16 on their way through shared memory, 16 rows of a warp by 64 columns at a time, in two
+// buffers by turns. Where their activation is stored too, it takes the turn after them: it is computed while
+// they leave. No warp waits for another.
 class StagedResults {
  public:
   __device__ StagedResults(const Shared& shared, int group)
@@ -108,16 +109,18 @@ class StagedResults {
     return row * 128 + (((2 * pair + lane_ / 16) ^ (row & 7)) << 4);
   }
   __device__ void begin() const {  // waits until the buffer of this turn is free
-    if (thread_ == 0) wait_for_store_reads<1>();
-    named_barrier(1 + group_, kGroupThreads);
+    if (lane_ == 0) wait_for_store_reads<1>();
+    __syncwarp();
   }
   __device__ void put(int pair, const std::uint32_t* packed) const {
     store_matrices(buffer() + offset(pair), packed[0], packed[1], packed[2], packed[3]);
   }
-  __device__ void end(const CUtensorMap& map, int column, int row) {  // stores the buffer as a box
+  // Stores the buffer as a box; `row` is the group's first.
+  __device__ void end(const CUtensorMap& map, int column, int row) {
     fence_async_proxy();
-    named_barrier(1 + group_, kGroupThreads);
-    if (thread_ == 0) store_matrix_box(&map, column, row, buffer()), commit_stores();
+    __syncwarp();
+    const int first = thread_ / 32 * kWarpRows;
+    if (lane_ == 0) store_matrix_box(&map, column, row + first, buffer() + first * 128), commit_stores();
     turn_ ^= 1;
   }
 
@@ -137,6 +140,14 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
     const int column = column0 + slice * kBox;
     const std::uint32_t added = shared.a(turn.stage) + slice % 2 * (kAddedBytes / 2) + group * kBoxBytes;
     if (p.adds && slice % 2 == 0) barrier_wait(shared.full(turn.stage), turn.parity);
+    float2 biases[kBox / 8];  // of columns 8 i + 2 (lane % 4) and the next; on their way while this waits
+    if (bias != nullptr) {
+#pragma unroll
+      for (int i = 0; i < kBox / 8; ++i) {
+        const int at = min(column + i * 8, static_cast<int>(p.e.n) - 8) + lane % 4 * 2;
+        biases[i] = *reinterpret_cast<const float2*>(bias + at);
+      }
+    }
     staged.begin();
     std::uint32_t packed[kBox / 16][4];
 #pragma unroll
@@ -147,9 +158,8 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
       if (bias != nullptr) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const int at = min(column + pair * 16 + i * 8, static_cast<int>(p.e.n) - 8) + lane % 4 * 2;
-          const float2 b = *reinterpret_cast<const float2*>(bias + at);
-          x[4 * i] += b.x, x[4 * i + 1] += b.y, x[4 * i + 2] += b.x, x[4 * i + 3] += b.y;
+          const float2 two = biases[2 * pair + i];
+          x[4 * i] += two.x, x[4 * i + 1] += two.y, x[4 * i + 2] += two.x, x[4 * i + 3] += two.y;
         }
       }
       if (p.adds) {
@@ -216,7 +226,7 @@ __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int
     else
       store(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn, staged);
   }
-  if (threadIdx.x % kGroupThreads == 0) wait_for_store_reads<0>();
+  if (threadIdx.x % 32 == 0) wait_for_store_reads<0>();
 }
 
 template <bool a_by_depth, bool b_by_depth, typename Out>
@@ -316,12 +326,12 @@ bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
                                    .tiles = static_cast<int>(plan.tiles()),
                                    .epilogue = epilogue_of(p)};
   if constexpr (!std::is_same_v<Out, float>) {
-    arguments.c = matrix_map(g.c, g.m, g.n, g.stride_c, kGroupRows);
+    arguments.c = matrix_map(g.c, g.m, g.n, g.stride_c, kWarpRows);
     const bool activates = p.activated != nullptr && p.silu_from < g.n;
     arguments.silu_from = activates ? static_cast<int>(p.silu_from) : -1;
-    arguments.activated =
-        activates ? matrix_map(p.activated, g.m, g.n - p.silu_from, p.stride_activated, kGroupRows)
-                  : arguments.c;
+    arguments.activated = activates
+                              ? matrix_map(p.activated, g.m, g.n - p.silu_from, p.stride_activated, kWarpRows)
+                              : arguments.c;
     arguments.adds = p.residual != nullptr || g.beta != 0;
     arguments.added = matrix_map(p.residual != nullptr ? p.residual : g.c, g.m, g.n, g.stride_c, kBlockRows);
   }
