@@ -44,6 +44,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       tables(table_configs(run, *model, comm.size()), row_optimizer(run.sparse), run.seed,
              own_context(compute.device()), owners_of(run, *model, comm)),
       exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
+      copies(compute.device()),
       dense_optimizer(model->parameters().all(), run.dense.config, compute,
                       run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {

@@ -30,6 +30,7 @@ struct Learner {
   std::unique_ptr<DeviceTransport> gpus;  // of the ranks; null: one rank, or ranks on processors
   TableSet tables;                        // one per feature, in the order of Model::features()
   Context exchange;                       // of sums over GPUs, beside `compute`
+  Stream copies;                          // of scores to the host, beside `compute`
   DenseOptimizer dense_optimizer;
   BadIds bad_ids;                             // of training
   const MappedColumn* event_times = nullptr;  // of the dataset, in seconds; null: tables have no time

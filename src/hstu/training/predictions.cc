@@ -6,15 +6,18 @@
 
 namespace hstu {
 
-Scores scores_of(const Model& model, const Variable& logits, const Batch& batch) {
-  return {logits.value(), model.examples(batch)};
+Scores scores_of(const Model& model, const Variable& logits, const Batch& batch, const Stream& stream) {
+  Scores scores{logits.value(), model.examples(batch), Event(stream.device())};
+  scores.ready.record(stream);
+  return scores;
 }
 
 Scores score_batch(Learner& learner, const Batch& batch) {
   const BatchRows rows = look_up(learner, batch, RowAccess::read);
   learner.compute.stream.wait(rows.ready);
   Tape tape(learner.compute, false);
-  return scores_of(*learner.model, learner.model->forward(tape, batch, rows.leaves, Draws()), batch);
+  return scores_of(*learner.model, learner.model->forward(tape, batch, rows.leaves, Draws()), batch,
+                   learner.compute.stream);
 }
 
 std::vector<float> probabilities_of(const Model& model, const Scores& scores, const Stream& stream,

@@ -18,16 +18,18 @@ namespace hstu {
 struct Scores {
   Tensor logits;  // (R, outputs) f32
   Examples examples;
+  Event ready;  // the logits, for streams beside the one that computes them
 };
-Scores scores_of(const Model& model, const Variable& logits, const Batch& batch);
+// `stream` computes the logits.
+Scores scores_of(const Model& model, const Variable& logits, const Batch& batch, const Stream& stream);
 
 // Scores a batch, which is on the learner's device, without changing the learner: the forward pass of every
 // evaluation and prediction.
 Scores score_batch(Learner& learner, const Batch& batch);
 
 // (R, tasks) probabilities of the model's first tasks, row by row. Waits for `stream`, which computes the
-// logits. Throws NotFiniteError naming the first example with a logit that is NaN or infinite; `place` says
-// what Examples::position counts.
+// logits or waits for them. Throws NotFiniteError naming the first example with a logit that is NaN or
+// infinite; `place` says what Examples::position counts.
 std::vector<float> probabilities_of(const Model& model, const Scores& scores, const Stream& stream,
                                     std::size_t tasks, std::string_view place = "event");
 

@@ -76,6 +76,7 @@ struct Gathered {
   std::vector<Tensor> losses;   // (1) each
   std::vector<BadIdCount> bad_ids;
   std::vector<Scores> scores;
+  std::int64_t exchanges = 0;  // between GPUs, begun before the last scores
 };
 
 // Reports to the trace what the current stage reads and writes.
@@ -126,6 +127,8 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Lat
   const Variable logits = learner.model->forward(tape, batch, rows, context.draws);
   const Variable loss = learner.model->loss(tape, logits, batch);
   ahead.finish();  // before the sums of gradients
+  gathered.scores.push_back(scores_of(*learner.model, logits, batch, context.compute.stream));
+  if (learner.gpus != nullptr) gathered.exchanges = learner.gpus->begun();
 
   sections.enter(kBackwardSection);
   if (sums != nullptr) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
@@ -150,7 +153,6 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Lat
   sections.leave();
   gathered.row_bytes += bytes_of(rows);
   gathered.losses.push_back(loss.value());
-  gathered.scores.push_back(scores_of(*learner.model, logits, batch));
   result.samples += batch.samples;
   result.tokens += batch.tokens;
   result.flops += learner.model->flops(batch);
@@ -168,12 +170,20 @@ double sum_of_losses(const Gathered& gathered, const Context& context) {
   return sum;
 }
 
-// Of the first task.
-RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, const StepContext& context) {
-  if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
+// Of the first task. `bad`: which score is not finite, if one is; the loss and gradients may say why.
+RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, const StepContext& context,
+                              std::string& bad) {
+  const TraceRange stage(context.compute, kPredictionsStage);
+  if (learner.gpus != nullptr) learner.gpus->wait(gathered.exchanges);
   RankingSamples mine;
-  for (const Scores& scores : gathered.scores)
-    add_predictions(*learner.model, scores, context.compute.stream, std::span(&mine, 1));
+  try {
+    for (const Scores& scores : gathered.scores) {
+      learner.copies.wait(scores.ready);
+      add_predictions(*learner.model, scores, learner.copies, std::span(&mine, 1));
+    }
+  } catch (const NotFiniteError& error) {
+    bad = error.what();
+  }
   context.comm.enter(kPredictionsStage);
   return gather(mine, context.comm);
 }
@@ -213,17 +223,21 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
   context.comm.enter("row gradients");
   gathered.row_gradients.merge(context.comm);
   sums.wait();
-  const GradientSquares squares = squares_of(learner, context);  // on the way while the host waits for others
+  const GradientSquares squares = squares_of(learner, context);
+
+  // 3. The host turns scores into metrics while a GPU still computes all this.
+  std::string bad_score;
+  result.predictions = predictions_of(learner, gathered, context, bad_score);
+  if (context.on_predictions) context.on_predictions(result.predictions);
+
+  // 4. Refuse values that are not finite, before any update.
   if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
   const auto bad_row = gathered.row_gradients.first_bad();
   result.loss = sum_of_losses(gathered, context.compute);
-  for (Scores& scores : gathered.scores) scores.logits = scores.logits.to_host(context.compute.stream);
   context.comm.enter("counts");
   sum_over_ranks(result, context.comm);
   learner.bad_ids.add(gather(gathered.bad_ids, context.comm));
   result.gradient_norm = squares.norm();
-
-  // 3. Refuse values that are not finite, before any update.
   if (!std::isfinite(result.loss))
     fail_not_finite(learner, context, fmt::format("the loss is {}", result.loss));
   if (!std::isfinite(result.gradient_norm)) {
@@ -234,8 +248,9 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
                     fmt::format("the gradient of id {} in embedding table {} is not finite", bad_row->id,
                                 learner.tables[bad_row->table].config().name));
   }
+  if (!bad_score.empty()) throw NotFiniteError(bad_score);
 
-  // 4. Update.
+  // 5. Update.
   {
     const TraceRange stage(context.compute, kOptimizerStage);
     learner.dense_optimizer.step(result.lr_dense,
@@ -254,10 +269,6 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
     moves(context, 3 * gathered.row_bytes);  // gradients and rows read, rows written
     // The memory of gradients may be used again.
     if (!learner.tables.device().is_host()) context.compute.stream.wait(learner.tables.stream());
-  }
-  {
-    const TraceRange stage(context.compute, kPredictionsStage);
-    result.predictions = predictions_of(learner, gathered, context);
   }
   result.stages = sections.times();
   result.memory_peak = context.compute.memory->figures().peak;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "hstu/comm/communicator.h"
+#include "hstu/metrics/ranking.h"
 #include "hstu/model/draws.h"
 #include "hstu/tensor/context.h"
 
@@ -14,6 +16,9 @@ struct StepContext {
   Draws draws;                       // of this step
   Context compute = host_context();  // stream, memory pool, trace
   Communicator& comm = one_rank();   // the ranks that share the global batch
+  // Takes the step's predictions on rank 0 while a GPU computes the backward pass, so before the step can
+  // fail.
+  std::function<void(const RankingSamples&)> on_predictions = {};
 };
 
 }  // namespace hstu

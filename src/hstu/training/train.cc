@@ -192,10 +192,12 @@ class Run {
         profiler_.add(*loaded);
         return &loaded->batch;
       };
-      const StepContext context{.step = state_.step,
-                                .draws = Draws(request_.options.seed, state_.step),
-                                .compute = compute,
-                                .comm = comm_};
+      const StepContext context{
+          .step = state_.step,
+          .draws = Draws(request_.options.seed, state_.step),
+          .compute = compute,
+          .comm = comm_,
+          .on_predictions = [this](const RankingSamples& samples) { metrics_.add_step(samples); }};
       StepResult result = train_step(experiment_.learner(), context, next_part, &later);
       result.division = loaded->division;
       fault_point("step.end");
@@ -207,7 +209,6 @@ class Run {
       state_.next = loaded->next;
       state_.window_end = loaded->window_end;
       if (loaded->window_end) ++state_.windows_done;
-      metrics_.add_step(result.predictions);
       log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_, metrics_,
                 [&] { return counts_of(experiment_.learner(), comm_); });
       if (profiler_.is_complete()) profiler_.finish();
