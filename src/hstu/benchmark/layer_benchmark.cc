@@ -150,7 +150,8 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
   const Device device = choose_device(o.device).device;
   if (device.is_host() && o.precision == Precision::bf16)
     fail_usage("bf16 needs a GPU: use --precision fp32");
-  const Context context = open_device(device);
+  Context context = open_device(device);
+  context.deterministic = o.deterministic;
   const Stack stack(o, context);
   const auto flops = static_cast<double>(flops_of(o, stack_config(o)).step());
   const Json burst = time_rounds(stack, o, flops, Regime::burst),
@@ -177,6 +178,7 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
             {"recompute_gate", o.recompute.gate},
             {"recompute_layer", o.recompute.layer},
             {"dropout", o.dropout},
+            {"deterministic", o.deterministic},
             {"precision", word_of(kPrecisions, o.precision)},
             {"burst", burst},
             {"sustained", sustained},

@@ -18,6 +18,7 @@ struct LayerBenchmarkOptions {
   ops::GateForm gate = ops::GateForm::product;
   Recompute recompute = {};
   double dropout = 0.1;
+  bool deterministic = false;  // training is, unless it is configured otherwise; rivals are not
   std::int64_t rounds = 7;
   double warm_up_ms = 1000;  // of sustained work, before it is timed
   std::string device = "auto";

@@ -144,6 +144,8 @@ void add_bench_command(CLI::App& app) {
   layer->add_flag("--recompute-layer", words->layer.recompute.layer,
                   "keep nothing of layers but their inputs");
   layer->add_option("--dropout", words->layer.dropout)->check(CLI::Range(0.0, 0.999));
+  layer->add_flag("--deterministic", words->layer.deterministic,
+                  "the same bits every time, as training has them by default");
   layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(at_least(1));
   layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");
   layer->add_option("--precision", words->precision, "bf16 or fp32");

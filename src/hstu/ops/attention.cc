@@ -25,9 +25,10 @@ constexpr AttentionType type_of() {
 }
 
 template <typename T>
-AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const Columns& k,
-                            const Columns& v) {
+AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const Columns& k, const Columns& v,
+                            const Context& context) {
   AttentionProblem p;
+  p.deterministic = context.deterministic;
   p.type = type_of<T>();
   p.samples = shape.offsets.size() - 1;
   p.tokens = k.rows(), p.queries = q.rows();
@@ -155,13 +156,13 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   const DType type = q.variable.value().dtype();
   Tensor o = Tensor::empty({q.rows(), q.width()}, type, context);
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
-    forward(problem_of<T>(shape, q, k, v), {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
+    forward(problem_of<T>(shape, q, k, v, context), {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
   });
   return tape.record(o, {q.variable, k.variable, v.variable}, [=](const Tensor& d_o) {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
       Written<T> dq(q, context), dk(k, context), dv(v, context);
       require(dk.accumulate() == dv.accumulate(), "attention: keys and values are used unequally often");
-      const bool sloped = backward(problem_of<T>(shape, q, k, v),
+      const bool sloped = backward(problem_of<T>(shape, q, k, v, context),
                                    {.d_o = rows_of(shape, d_o.data<T>(), q.width()),
                                     .dq = dq.rows(shape),
                                     .dk = dk.rows(shape),

@@ -180,6 +180,7 @@ struct RunOptions {
   std::uint64_t seed = 1;
   std::string device = "auto";
   Precision precision = Precision::fp32;
+  bool deterministic = true;
   OnBadId on_bad_id = OnBadId::count;
   DataSection data;
   FeaturesSection features;

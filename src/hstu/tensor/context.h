@@ -27,6 +27,9 @@ struct Context {
   Stream stream;
   std::shared_ptr<MemoryPool> memory = MemoryPool::host();  // of the same stream
   Trace* trace = nullptr;
+  // The same work gives the same bits every time. False: sums of attention's backward pass may have any
+  // order.
+  bool deterministic = true;
 
   Device device() const { return stream.device(); }
   CudaStream cuda() const { return {stream.cuda(), memory.get()}; }  // of a GPU alone

@@ -48,6 +48,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       dense_optimizer(model->parameters().all(), run.dense.config, compute,
                       run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {
+  compute.deterministic = run.deterministic;
   if (comm.size() == 1) return;
   const bool exact = run.tables.wire_rows == DType::f32 && run.tables.wire_gradients == DType::f32;
   const bool only_copies = run.tables.ranks == TableRanks::copy && !tables.moves_rows();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "hstu/device/cuda/check.h"
 #include "hstu/device/cuda_calls.h"
@@ -13,14 +14,25 @@ constexpr std::int64_t kChunk = 1 << 14;      // elements of a block that sums
 constexpr std::int64_t kUpdated = 1 << 10;    // and of one that updates: few, as a thread waits for each
 constexpr std::size_t kMostParameters = 128;  // of one launch: they travel as its argument
 
+// Lists that one launch works on, and the first block of each; of those that are not there, none.
 template <typename T>
 struct Many {
   T one[kMostParameters];
+  unsigned first[kMostParameters];
+
+  // Of this block.
+  __device__ std::size_t list() const {
+    std::size_t at = 0;
+    for (std::size_t step = kMostParameters / 2; step > 0; step /= 2)
+      if (first[at + step] <= blockIdx.x) at += step;
+    return at;
+  }
 };
 
 __global__ void update(const __grid_constant__ Many<DenseUpdate> all) {
-  const DenseUpdate& u = all.one[blockIdx.y];
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * kUpdated;
+  const std::size_t list = all.list();
+  const DenseUpdate& u = all.one[list];
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x - all.first[list]) * kUpdated;
   update_elements(u, begin + threadIdx.x, begin + kUpdated < u.end ? begin + kUpdated : u.end, kThreads);
 }
 
@@ -38,22 +50,24 @@ __device__ double sum(std::int64_t size, const Term& term) {
   return sums[0];
 }
 
-// partial (lists, chunks).
+// partial (blocks).
 __global__ void squares_of_chunks(const __grid_constant__ Many<FloatList> lists, double* partial) {
-  const FloatList& list = lists.one[blockIdx.y];
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * kChunk;
-  if (begin >= list.size) return;
+  const std::size_t at = lists.list();
+  const FloatList& list = lists.one[at];
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x - lists.first[at]) * kChunk;
   const double result = sum(begin + kChunk < list.size ? kChunk : list.size - begin, [&](std::int64_t i) {
     const double x = list.values[begin + i];
     return x * x;
   });
-  if (threadIdx.x == 0) partial[blockIdx.y * static_cast<std::int64_t>(gridDim.x) + blockIdx.x] = result;
+  if (threadIdx.x == 0) partial[blockIdx.x] = result;
 }
 
+// One block for each list.
 __global__ void sum_chunks(const __grid_constant__ Many<FloatList> lists, const double* partial,
-                           std::int64_t chunks, double* result) {
+                           double* result) {
   const std::int64_t mine = (lists.one[blockIdx.x].size + kChunk - 1) / kChunk;
-  const double total = sum(mine, [&](std::int64_t i) { return partial[blockIdx.x * chunks + i]; });
+  const double* const from = partial + lists.first[blockIdx.x];
+  const double total = sum(mine, [&](std::int64_t i) { return from[i]; });
   if (threadIdx.x == 0) result[blockIdx.x] = total;
 }
 
@@ -64,39 +78,41 @@ std::int64_t size_of(const FloatList& list) {
   return list.size;
 }
 
-// launch(those, chunks of `chunk` elements of the largest, number of the first) for every kMostParameters.
+// launch(those, blocks of `chunk` elements, number of the first list, lists) for every kMostParameters.
 template <typename T, typename Launch>
 void for_many(std::span<const T> all, std::int64_t chunk, const Launch& launch) {
   for (std::size_t first = 0; first < all.size(); first += kMostParameters) {
     const auto some = all.subspan(first, std::min(kMostParameters, all.size() - first));
     Many<T> argument{};
     std::copy(some.begin(), some.end(), argument.one);
-    std::int64_t largest = 0;
-    for (const T& one : some) largest = std::max(largest, size_of(one));
-    launch(argument,
-           dim3(static_cast<unsigned>(std::max<std::int64_t>(1, (largest + chunk - 1) / chunk)),
-                static_cast<unsigned>(some.size())),
-           first);
+    std::fill_n(argument.first, kMostParameters, std::numeric_limits<unsigned>::max());
+    unsigned blocks = 0;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      argument.first[i] = blocks;
+      blocks += static_cast<unsigned>((size_of(some[i]) + chunk - 1) / chunk);
+    }
+    launch(argument, blocks, first, static_cast<unsigned>(some.size()));
   }
 }
 
 }  // namespace
 
 void update_dense(std::span<const DenseUpdate> updates, CudaStream stream) {
-  for_many(updates, kUpdated, [&](const Many<DenseUpdate>& some, dim3 blocks, std::size_t) {
-    update<<<blocks, kThreads, 0, stream.handle>>>(some);
-  });
+  for_many(updates, kUpdated,
+           [&](const Many<DenseUpdate>& some, unsigned blocks, std::size_t /*first*/, unsigned /*lists*/) {
+             if (blocks > 0) update<<<blocks, kThreads, 0, stream.handle>>>(some);
+           });
   check_cuda(cudaGetLastError(), "updating dense parameters");
 }
 
 void sums_of_squares(std::span<const FloatList> lists, double* sums, CudaStream stream) {
-  for_many(lists, kChunk, [&](const Many<FloatList>& some, dim3 blocks, std::size_t first) {
-    const Buffer partials =
-        stream.memory->allocate(std::int64_t{blocks.x} * blocks.y * std::int64_t{sizeof(double)});
-    auto* const partial = reinterpret_cast<double*>(partials.data());
-    squares_of_chunks<<<blocks, kThreads, 0, stream.handle>>>(some, partial);
-    sum_chunks<<<blocks.y, kThreads, 0, stream.handle>>>(some, partial, blocks.x, sums + first);
-  });
+  for_many(lists, kChunk,
+           [&](const Many<FloatList>& some, unsigned blocks, std::size_t first, unsigned count) {
+             const Buffer partials = stream.memory->allocate(blocks * std::int64_t{sizeof(double)});
+             auto* const partial = reinterpret_cast<double*>(partials.data());
+             if (blocks > 0) squares_of_chunks<<<blocks, kThreads, 0, stream.handle>>>(some, partial);
+             sum_chunks<<<count, kThreads, 0, stream.handle>>>(some, partial, sums + first);
+           });
   check_cuda(cudaGetLastError(), "summing squares of gradients");
 }
 
