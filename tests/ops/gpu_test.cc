@@ -156,6 +156,10 @@ constexpr CaseSize kLarge{
 constexpr CaseSize kManyTokens{
     .samples = 300, .tokens_per_sample = 30, .width = 20, .hidden = 16, .heads = 2, .head_dim = 8};
 
+// Samples of up to 2,000 tokens.
+constexpr CaseSize kLong{
+    .samples = 6, .tokens_per_sample = 1000, .width = 16, .hidden = 16, .heads = 4, .head_dim = 128};
+
 TEST_F(OpsOnGpu, FloatAtSmallSizes) {
   expect_good({}, DType::f32);
 }
@@ -196,12 +200,7 @@ TEST_F(OpsOnGpu, BFloat16OfManyTokens) {
 // Trap: a run that ends with other bytes when it is repeated. The gradient of a query is a sum over many
 // tiles of keys, in the order in which they were computed unless the context asks for the same bits.
 TEST_F(OpsOnGpu, AttentionOfLongSamplesHasTheSameBitsEveryTime) {
-  for (const Pair& pair : cases({.samples = 6,
-                          .tokens_per_sample = 1000,
-                          .width = 16,
-                          .hidden = 16,
-                          .heads = 4,
-                          .head_dim = 128})) {
+  for (const Pair& pair : cases(kLong)) {
     if (pair.device.name != "attention") continue;
     const auto first = run(pair.device, DType::bf16, gpu_);
     for (int i = 0; i < 20; ++i) ASSERT_EQ(run(pair.device, DType::bf16, gpu_), first) << i;

@@ -14,7 +14,7 @@ using testing::step_on;
 
 class TrainingOnGpu : public testing::RunTest {
  protected:
-  TrainingOnGpu() : RunTest(12, 24) {
+  explicit TrainingOnGpu(std::int64_t events_per_user = 24) : RunTest(12, events_per_user) {
     options_.training.batch_size = 8;
     options_.features.item_rows = 10;  // the largest id is 11
     options_.evaluation.every_data_fraction = 0.2;
@@ -84,10 +84,9 @@ TEST_F(TrainingOnGpu, TwoRunsAndAResumedOneHaveTheSameBytes) {
   expect_same_run("whole", "parts");
 }
 
-class LongSamplesOnGpu : public testing::RunTest {
+class LongSamplesOnGpu : public TrainingOnGpu {
  protected:
-  LongSamplesOnGpu() : RunTest(12, 700) {
-    options_.device = "cuda";
+  LongSamplesOnGpu() : TrainingOnGpu(700) {
     options_.precision = Precision::bf16;
     options_.data.options.history_length = 650;
     options_.model.heads = 4;
@@ -98,10 +97,6 @@ class LongSamplesOnGpu : public testing::RunTest {
     options_.training.max_steps = 12;
     options_.evaluation.holdout.fraction = 0.02;
     options_.evaluation.every_data_fraction = 0;
-    options_.checkpoint = {.every_steps = 4, .every_seconds = 0, .keep = 0};
-  }
-  void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
   }
 };
 

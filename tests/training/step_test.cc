@@ -123,13 +123,13 @@ TEST_F(Step, RanksEvaluateAsOneDoes) {
   EXPECT_EQ(right, 3);
 }
 
-// Trap: one bad gradient makes table rows NaN without an error.
 TEST_F(Step, HasTheSameBitsUnlessTheConfigurationSaysOtherwise) {
   EXPECT_TRUE(Experiment(options_).learner().compute.deterministic);
   options_.deterministic = false;
   EXPECT_FALSE(Experiment(options_).learner().compute.deterministic);
 }
 
+// Trap: one bad gradient makes table rows NaN without an error.
 TEST_F(Step, ChangesNothingWhenAGradientIsNotFinite) {
   const auto all = anchors(8);
   Experiment experiment(options_);

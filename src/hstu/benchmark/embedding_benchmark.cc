@@ -7,6 +7,7 @@
 
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
+#include "hstu/base/median.h"
 #include "hstu/base/random.h"
 #include "hstu/device/machine.h"
 #include "hstu/embedding/row_visits.h"
@@ -22,12 +23,6 @@ double ms_since(Clock::time_point start) {
 // Of all threads of this process.
 double cpu_ms() {
   return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-}
-
-double middle_of(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
 }
 
 std::vector<TableConfig> configs_of(const EmbeddingBenchmarkOptions& o) {
@@ -114,12 +109,12 @@ Json benchmark_embedding(const EmbeddingBenchmarkOptions& o) {
     counts.evicted += tables[t].keeper()->counts().evicted;
   }
   const auto rows = static_cast<double>(std::max<std::int64_t>(1, tables.rows_alive()));
-  Json result{{"lookup_ms", middle_of(lookup)},
-              {"gather_ms", middle_of(gather)},
-              {"update_ms", middle_of(update)},
-              {"end_ms", middle_of(end)},
-              {"step_ms", middle_of(whole)},
-              {"step_cpu_ms", middle_of(cpu)},
+  Json result{{"lookup_ms", median(lookup)},
+              {"gather_ms", median(gather)},
+              {"update_ms", median(update)},
+              {"end_ms", median(end)},
+              {"step_ms", median(whole)},
+              {"step_cpu_ms", median(cpu)},
               {"distinct", distinct / o.steps},
               {"rows", tables.rows_alive()},
               {"bytes_per_row", static_cast<double>(tables.bytes()) / rows},

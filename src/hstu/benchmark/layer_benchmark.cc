@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/median.h"
 #include "hstu/base/random.h"
 #include "hstu/benchmark/layer_needs.h"
 #include "hstu/benchmark/stage_table.h"
@@ -117,14 +118,9 @@ class Stack {
   StackRows rows_;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 // Times of o.rounds rounds, as fields.
 Json time_rounds(const Stack& stack, const LayerBenchmarkOptions& o, double flops, Regime regime) {
-  double warm_up_ms = regime == Regime::burst ? 0 : o.warm_up_ms;
+  double warm_up_ms = regime == Regime::burst ? 0 : 1000;
   for (int round = 0; round < 2 || warm_up_ms > 0; ++round)
     warm_up_ms -= stack.run(round, Regime::sustained).total_ms();
   std::vector<double> forward, backward, total;

@@ -20,7 +20,6 @@ struct LayerBenchmarkOptions {
   double dropout = 0.1;
   bool deterministic = false;  // training is, unless it is configured otherwise; rivals are not
   std::int64_t rounds = 7;
-  double warm_up_ms = 1000;  // of sustained work, before it is timed
   std::string device = "auto";
   Precision precision = Precision::bf16;
 };
@@ -28,7 +27,7 @@ struct LayerBenchmarkOptions {
 // Normally distributed activations. Gives {"device", "gpu", "samples", ... "burst", "sustained",
 // "share_of_peak" (of the sustained rounds; null where the GPU is not in the table of data sheets),
 // "peak_gib", "stages": the list of stage_table.h over as many further rounds}. "burst" (a quarter of a
-// second idle before each round) and "sustained" (round after round, after warm_up_ms of them) are
+// second idle before each round) and "sustained" (round after round, after a second of them) are
 // {"forward_ms", "backward_ms", "total_ms" (medians over rounds), "total_ms_min", "total_ms_max", "tflops"}.
 // FLOPs are those of model/layer_flops.h.
 Json benchmark_layer(const LayerBenchmarkOptions& options);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/median.h"
 #include "hstu/base/text.h"
 #include "hstu/batching/anchors.h"
 #include "hstu/batching/loader.h"
@@ -72,12 +73,6 @@ class BatchOfRanks {
   std::vector<double> ids_, read_, rows_, occurrences_;
   double flops_ = 0;
 };
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // What leaves a rank for `n` distinct ids of a table of D values: a rank keeps its own part of an exchange.
 RankPlan::Traffic traffic(const RowOwners& owners, double n, std::int64_t dim) {

@@ -11,8 +11,8 @@ using namespace hstu::cuda;
 using Element = __nv_bfloat16;
 
 inline constexpr int kBlockRows = 128, kColumns = 256, kDepth = 64, kStages = 4, kCluster = 2;
-inline constexpr int kGroups = 2, kGroupThreads = 128, kGroupRows = kBlockRows / kGroups,
-                     kWarpRows = 16;  // that compute
+inline constexpr int kGroups = 2, kGroupThreads = 128, kGroupRows = kBlockRows / kGroups;  // that compute
+inline constexpr int kWarpRows = 16;                                                       // of a group
 inline constexpr int kAllThreads = (kGroups + 1) * kGroupThreads;
 inline constexpr int kPairRows = kCluster * kBlockRows;
 inline constexpr std::int64_t kShortestPart = 512;
