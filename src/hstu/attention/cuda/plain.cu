@@ -9,7 +9,11 @@ namespace hstu::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kAtOnce = 4;  // rows that a warp reads before it uses the first
+// Rows that a warp reads before it uses the first: few enough for its registers.
+template <int kPerLane>
+inline constexpr int kAtOnce = kPerLane == 1   ? 16
+                               : kPerLane == 2 ? 8
+                                               : 4;
 
 struct Shape {
   Samples samples;
@@ -40,12 +44,13 @@ __device__ Fragment<kPerLane> load(const Rows<T>& rows, std::int64_t row, int he
 // Of kAtOnce rows from `first` on, of which there are `n`; the last one takes the place of those beyond.
 template <int kPerLane>
 struct Fragments {
-  Fragment<kPerLane> row[kAtOnce];
+  static constexpr int kRows = kAtOnce<kPerLane>;
+  Fragment<kPerLane> row[kRows];
 
   template <typename T>
   __device__ Fragments(const Rows<T>& rows, std::int64_t first, int n, int head, int head_dim) {
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
+    for (int i = 0; i < kRows; ++i)
       row[i] = load<kPerLane>(rows, first + (i < n ? i : n - 1), head, head_dim);
   }
 };
@@ -60,14 +65,36 @@ __device__ void store(const Output<T>& to, std::int64_t row, int head, int head_
       at[d] = static_cast<T>(f.x[i] * scale + (to.accumulate ? static_cast<float>(at[d]) : 0));
   }
 }
+// The products of a row with kRows others: a lane gets that of row lane * kRows / 32. Lanes exchange half of
+// the sums that they still have, until each has one.
 template <int kPerLane>
-__device__ float dot(const Fragment<kPerLane>& a, const Fragment<kPerLane>& b) {
-  float sum = 0;
+__device__ float dots(const Fragment<kPerLane>& a, const Fragments<kPerLane>& b) {
+  constexpr int kRows = Fragments<kPerLane>::kRows;
+  float sums[kRows];
 #pragma unroll
-  for (int i = 0; i < kPerLane; ++i) sum = fmaf(a.x[i], b.x[i], sum);
+  for (int r = 0; r < kRows; ++r) {
+    sums[r] = 0;
 #pragma unroll
-  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-  return sum;
+    for (int i = 0; i < kPerLane; ++i) sums[r] = fmaf(a.x[i], b.row[r].x[i], sums[r]);
+  }
+  int step = 16;
+#pragma unroll
+  for (int left = kRows; left > 1; left /= 2, step /= 2) {
+    const bool upper = (threadIdx.x & step) != 0;
+#pragma unroll
+    for (int r = 0; r < left / 2; ++r) {
+      const float mine = upper ? sums[r + left / 2] : sums[r], other = upper ? sums[r] : sums[r + left / 2];
+      sums[r] = mine + __shfl_xor_sync(0xffffffffu, other, step);
+    }
+  }
+#pragma unroll
+  for (; step > 0; step /= 2) sums[0] += __shfl_xor_sync(0xffffffffu, sums[0], step);
+  return sums[0];
+}
+// What the lanes of row `row` have.
+template <int kRows>
+__device__ float of_row(float x, int row) {
+  return __shfl_sync(0xffffffffu, x, row * (32 / kRows));
 }
 template <int kPerLane>
 __device__ void add(Fragment<kPerLane>& to, float factor, const Fragment<kPerLane>& f) {
@@ -114,12 +141,12 @@ __device__ Place place_of(const Shape& s, const std::int64_t* offsets) {
   return at;
 }
 
-// body(first, n) for all i of the intervals that are at least `from`, in ascending order, up to kAtOnce of
-// them at a time.
-template <typename Body>
+// body(first, n) for all i of the intervals that are at least `from`, in ascending order, up to kRows of them
+// at a time.
+template <int kRows, typename Body>
 __device__ void for_each(const Intervals& x, int from, const Body& body) {
   const auto interval = [&](int begin, int end) {
-    for (int i = begin; i < end; i += kAtOnce) body(i, end - i < kAtOnce ? end - i : kAtOnce);
+    for (int i = begin; i < end; i += kRows) body(i, end - i < kRows ? end - i : kRows);
   };
   interval(larger(0, from), x.end0);
   interval(larger(x.lo1, larger(0, from)), x.hi1);
@@ -132,15 +159,16 @@ __global__ void forward_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<c
   if (!at.found) return;
   const auto query = load<kPerLane>(q, at.first_query + at.token, at.head, s.head_dim);
   Fragment<kPerLane> sum;
-  for_each(keys_of_query(at.mask, at.token), 0, [&](int first, int n) {
+  constexpr int kRows = kAtOnce<kPerLane>;
+  for_each<kRows>(keys_of_query(at.mask, at.token), 0, [&](int first, int n) {
     const Fragments<kPerLane> keys(k, at.first_token + first, n, at.head, s.head_dim),
         values(v, at.first_token + first, n, at.head, s.head_dim);
-    float x[kAtOnce];
+    const float weight = silu(s.alpha * dots(query, keys)).value;
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) x[i] = s.alpha * dot(query, keys.row[i]);
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      if (i < n) add(sum, silu(x[i]).value, values.row[i]);
+    for (int i = 0; i < kRows; ++i) {
+      const float of_key = of_row<kRows>(weight, i);
+      if (i < n) add(sum, of_key, values.row[i]);
+    }
   });
   store(o, at.first_query + at.token, at.head, s.head_dim, sum, at.scale);
 }
@@ -153,16 +181,16 @@ __global__ void query_gradient_kernel(Shape s, Rows<const T> q, Rows<const T> k,
   const auto query = load<kPerLane>(q, at.first_query + at.token, at.head, s.head_dim);
   const auto gradient = load<kPerLane>(d_o, at.first_query + at.token, at.head, s.head_dim);
   Fragment<kPerLane> sum;
-  for_each(keys_of_query(at.mask, at.token), 0, [&](int first, int n) {
+  constexpr int kRows = kAtOnce<kPerLane>;
+  for_each<kRows>(keys_of_query(at.mask, at.token), 0, [&](int first, int n) {
     const Fragments<kPerLane> keys(k, at.first_token + first, n, at.head, s.head_dim),
         values(v, at.first_token + first, n, at.head, s.head_dim);
-    float factor[kAtOnce];
+    const float factor = silu(s.alpha * dots(query, keys)).slope * dots(gradient, values);
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      factor[i] = silu(s.alpha * dot(query, keys.row[i])).slope * dot(gradient, values.row[i]);
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      if (i < n) add(sum, factor[i], keys.row[i]);
+    for (int i = 0; i < kRows; ++i) {
+      const float of_key = of_row<kRows>(factor, i);
+      if (i < n) add(sum, of_key, keys.row[i]);
+    }
   });
   store(dq, at.first_query + at.token, at.head, s.head_dim, sum, at.scale * s.alpha);
 }
@@ -175,21 +203,18 @@ __global__ void key_gradient_kernel(Shape s, Rows<const T> q, Rows<const T> k, R
   const auto key = load<kPerLane>(k, at.first_token + at.token, at.head, s.head_dim);
   const auto value = load<kPerLane>(v, at.first_token + at.token, at.head, s.head_dim);
   Fragment<kPerLane> key_sum, value_sum;
-  for_each(queries_of_key(at.mask, at.token), at.queries_from, [&](int first, int n) {
+  constexpr int kRows = kAtOnce<kPerLane>;
+  for_each<kRows>(queries_of_key(at.mask, at.token), at.queries_from, [&](int first, int n) {
     const Fragments<kPerLane> queries(q, at.first_query + first, n, at.head, s.head_dim),
         gradients(d_o, at.first_query + first, n, at.head, s.head_dim);
-    Silu p[kAtOnce];
-    float through_value[kAtOnce];
+    const Silu p = silu(s.alpha * dots(key, queries));
+    const float through_value = p.slope * dots(value, gradients);
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      p[i] = silu(s.alpha * dot(queries.row[i], key));
-      through_value[i] = dot(gradients.row[i], value);
-    }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
+    for (int i = 0; i < kRows; ++i) {
+      const float weight = of_row<kRows>(p.value, i), factor = of_row<kRows>(through_value, i);
       if (i >= n) break;
-      add(value_sum, p[i].value, gradients.row[i]);
-      add(key_sum, p[i].slope * through_value[i], queries.row[i]);
+      add(value_sum, weight, gradients.row[i]);
+      add(key_sum, factor, queries.row[i]);
     }
   });
   store(dk, at.first_token + at.token, at.head, s.head_dim, key_sum, at.scale * s.alpha);
