@@ -32,17 +32,18 @@ inline std::int64_t parts(const Tiles& t, std::int64_t m, std::int64_t n, std::i
   return std::max<std::int64_t>(
       1, std::min(t.wanted / std::max<std::int64_t>(tiles, 1), (k + t.shortest - 1) / t.shortest));
 }
-// `sums`: over tokens into fp32, the only form that is cut on Hopper.
+// The bytes of a product. `sums`: over tokens into fp32, the only form that is cut on Hopper.
 template <typename T>
-void take_product(const DryStream& stream, std::int64_t m, std::int64_t n, std::int64_t k, bool sums) {
-  constexpr Tiles kPlain{64, 64, 256, 256}, kMma{128, 128, 264, 512};  // gemm.cu, gemm_mma.cu
+std::int64_t product_bytes(const DryStream& stream, std::int64_t m, std::int64_t n, std::int64_t k,
+                           bool sums) {
+  constexpr Tiles kPlain{64, 64, 256, 64}, kMma{128, 128, 264, 512};  // gemm.cu, gemm_mma.cu
   std::int64_t count = parts(std::is_same_v<T, BFloat16> ? kMma : kPlain, m, n, k);
   if (std::is_same_v<T, BFloat16> && stream.device.major == 9) {  // gemm_sm90.cu
     const Tiles pairs{256, 256, stream.device.multiprocessors / 2, 512};
     const std::int64_t on_hopper = sums ? parts(pairs, m, n, k) : 1;
     if (((m + 255) / 256) * ((n + 255) / 256) * on_hopper >= 12) count = on_hopper;
   }
-  if (count > 1) take(stream, count * m * n * std::int64_t{sizeof(float)});
+  return count > 1 ? count * m * n * std::int64_t{sizeof(float)} : 0;
 }
 
 // Sums over rows of two gradients of `width` (norm_rows.cuh).
@@ -54,15 +55,22 @@ inline void take_norm_sums(const DryStream& stream, std::int64_t rows, std::int6
 
 template <typename T>
 void linear(const LinearForward<T>& p, DryStream stream) {
-  for (const ColumnRange& c : p.columns) dry::take_product<T>(stream, p.rows, c.width(), p.in, false);
+  for (const ColumnRange& c : p.columns)
+    dry::take(stream, dry::product_bytes<T>(stream, p.rows, c.width(), p.in, false));
 }
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, DryStream stream) {
   const std::int64_t strips = std::min<std::int64_t>(512, (p.rows + 15) / 16);  // column_sums.cuh
   for (const ColumnRange& c : p.columns) {
     if (p.dbias.to != nullptr) dry::take(stream, strips * c.width() * std::int64_t{sizeof(float)});
-    if (p.dweight.to != nullptr) dry::take_product<T>(stream, p.in, c.width(), p.rows, true);
-    if (p.dx.to != nullptr) dry::take_product<T>(stream, p.rows, p.in, c.width(), false);
+    const std::int64_t of_weight = p.dweight.to == nullptr
+                                       ? 0
+                                       : dry::product_bytes<T>(stream, p.in, c.width(), p.rows, true),
+                       of_x = p.dx.to == nullptr
+                                  ? 0
+                                  : dry::product_bytes<T>(stream, p.rows, p.in, c.width(), false);
+    // In fp32 both are one launch (linear.cu).
+    dry::take(stream, std::is_same_v<T, float> ? of_weight + of_x : std::max(of_weight, of_x));
   }
 }
 template <typename T>
@@ -79,9 +87,11 @@ void gate_backward(const GateBackward<T>& p, DryStream stream) {
 }
 // Keys and tokens, each twice, and two rows for each chunk of 64 tokens (gather_sum.cu).
 template <typename T, typename Out>
-void scatter_add(const ScatterAdd<T, Out>& p, DryStream stream) {
-  if (p.drows.to == nullptr) return;
-  dry::take(stream, 16 * p.tokens + 2 * ((p.tokens + 63) / 64) * p.width * std::int64_t{sizeof(float)});
+void scatter_add(std::span<const ScatterAdd<T, Out>> all, DryStream stream) {
+  for (const ScatterAdd<T, Out>& p : all) {
+    if (p.drows.to == nullptr) continue;
+    dry::take(stream, 16 * p.tokens + 2 * ((p.tokens + 63) / 64) * p.width * std::int64_t{sizeof(float)});
+  }
 }
 
 // Without scratch.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hstu/base/float16.h"
@@ -58,9 +59,11 @@ void apply_dropout(const ApplyDropout<T>& p, CudaStream);
 
 // The gradient of row r is the sum of factor * dy[t] over the tokens with index[t] == r, in ascending order
 // of t (fixed chunks, so the sum does not depend on the number of threads).
+// Written in order.
 template <typename T>
-void scatter_add(const ScatterAdd<T>& p, HostStream);
+void scatter_add(std::span<const ScatterAdd<T>> all, HostStream);
+// All of the same tokens; those of few tokens in one launch.
 template <typename T, typename Out>
-void scatter_add(const ScatterAdd<T, Out>& p, CudaStream);
+void scatter_add(std::span<const ScatterAdd<T, Out>> all, CudaStream);
 
 }  // namespace hstu::kernels

@@ -99,8 +99,10 @@ void apply_dropout(const ApplyDropout<T>& p, HostStream) {
   });
 }
 
+namespace {
+
 template <typename T>
-void scatter_add(const ScatterAdd<T>& p, HostStream) {
+void add_by_row(const ScatterAdd<T>& p) {
   if (p.drows.to == nullptr) return;
   const std::int64_t width = p.width;
   T* const rows = p.drows.to;
@@ -130,11 +132,18 @@ void scatter_add(const ScatterAdd<T>& p, HostStream) {
   }
 }
 
+}  // namespace
+
+template <typename T>
+void scatter_add(std::span<const ScatterAdd<T>> all, HostStream) {
+  for (const ScatterAdd<T>& p : all) add_by_row(p);
+}
+
 template void gather_sum(const GatherSum<float>&, HostStream);
 template void gather_sum(const GatherSum<double>&, HostStream);
 template void apply_dropout(const ApplyDropout<float>&, HostStream);
 template void apply_dropout(const ApplyDropout<double>&, HostStream);
-template void scatter_add(const ScatterAdd<float>&, HostStream);
-template void scatter_add(const ScatterAdd<double>&, HostStream);
+template void scatter_add(std::span<const ScatterAdd<float>>, HostStream);
+template void scatter_add(std::span<const ScatterAdd<double>>, HostStream);
 
 }  // namespace hstu::kernels

@@ -62,6 +62,18 @@ struct GroupedLinearForward {
   const T *x = nullptr, *weight = nullptr;             // (G, M, K), (G, K, N)
   const Accumulator<T>* bias = nullptr;                // (G, N)
   T* y = nullptr;                                      // (G, M, N)
+
+  // The product of one group. `all`: columns [0, N).
+  LinearForward<T> group(std::int64_t g, const ColumnRange& all) const {
+    return {.rows = rows,
+            .in = in,
+            .weight_columns = out,
+            .columns = {&all, 1},
+            .x = x + g * rows * in,
+            .weight = weight + g * in * out,
+            .bias = bias + g * out,
+            .y = y + g * rows * out};
+  }
 };
 
 template <typename T>
@@ -71,41 +83,35 @@ struct GroupedLinearBackward {
   const T* dy = nullptr;                    // (G, M, N)
   Gradient<T> dx;                           // (G, M, K)
   Gradient<Accumulator<T>> dweight, dbias;  // (G, K, N), (G, N)
+
+  LinearBackward<T> group(std::int64_t g, const ColumnRange& all) const {
+    return {.rows = rows,
+            .in = in,
+            .weight_columns = out,
+            .columns = {&all, 1},
+            .x = x + g * rows * in,
+            .weight = weight + g * in * out,
+            .dy = dy + g * rows * out,
+            .dx = dx + g * rows * in,
+            .dweight = dweight + g * in * out,
+            .dbias = dbias + g * out};
+  }
 };
 
-// Group by group, on any device.
+// Group by group, or on a GPU all groups at once.
+template <typename T>
+void grouped_linear(const GroupedLinearForward<T>& p, CudaStream);
+template <typename T>
+void grouped_linear_backward(const GroupedLinearBackward<T>& p, CudaStream);
 template <typename T, typename DeviceStream>
 void grouped_linear(const GroupedLinearForward<T>& p, DeviceStream stream) {
   const ColumnRange all{0, p.out};
-  for (std::int64_t g = 0; g < p.groups; ++g) {
-    linear(LinearForward<T>{.rows = p.rows,
-                            .in = p.in,
-                            .weight_columns = p.out,
-                            .columns = {&all, 1},
-                            .x = p.x + g * p.rows * p.in,
-                            .weight = p.weight + g * p.in * p.out,
-                            .bias = p.bias + g * p.out,
-                            .y = p.y + g * p.rows * p.out},
-           stream);
-  }
+  for (std::int64_t g = 0; g < p.groups; ++g) linear(p.group(g, all), stream);
 }
-
 template <typename T, typename DeviceStream>
 void grouped_linear_backward(const GroupedLinearBackward<T>& p, DeviceStream stream) {
   const ColumnRange all{0, p.out};
-  for (std::int64_t g = 0; g < p.groups; ++g) {
-    linear_backward(LinearBackward<T>{.rows = p.rows,
-                                      .in = p.in,
-                                      .weight_columns = p.out,
-                                      .columns = {&all, 1},
-                                      .x = p.x + g * p.rows * p.in,
-                                      .weight = p.weight + g * p.in * p.out,
-                                      .dy = p.dy + g * p.rows * p.out,
-                                      .dx = p.dx + g * p.rows * p.in,
-                                      .dweight = p.dweight + g * p.in * p.out,
-                                      .dbias = p.dbias + g * p.out},
-                    stream);
-  }
+  for (std::int64_t g = 0; g < p.groups; ++g) linear_backward(p.group(g, all), stream);
 }
 
 }  // namespace hstu::kernels

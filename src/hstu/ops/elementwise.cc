@@ -93,20 +93,18 @@ Variable concat_rows(Tape& tape, const std::vector<Variable>& parts) {
   }
   const DType type = parts.front().value().dtype();
   Tensor y = Tensor::empty({m, n}, type, context);
-  std::int64_t at = 0;
-  for (const Variable& part : parts) {
-    y.row_range(at, at + part.rows()).copy_from(part.value().reshaped({part.rows(), n}), context.stream);
-    at += part.rows();
-  }
+  // One row whose columns are all elements of the parts.
+  dispatch<Operation::concat_rows>(context, type, [&]<typename T>(auto stream) {
+    kernels::ConcatColumns<T> p{.rows = 1, .parts = {}, .y = y.mutable_data<T>()};
+    for (const Variable& part : parts) p.parts.push_back({part.value().data<T>(), part.value().size()});
+    kernels::concat_columns(p, stream);
+  });
   return tape.record(y, parts, [=](const Tensor& dy) {
     dispatch<Operation::concat_rows>(context, type, [&]<typename T>(auto stream) {
-      const T* from = dy.data<T>();
-      for (const Variable& part : parts) {
-        const std::int64_t size = part.value().size();
-        kernels::pass_gradient(
-            kernels::PassGradient<T>{.size = size, .dy = from, .dx = gradient_of<T>(part, context)}, stream);
-        from += size;
-      }
+      kernels::ConcatColumnsBackward<T> p{.rows = 1, .dy = dy.data<T>(), .parts = {}};
+      for (const Variable& part : parts)
+        p.parts.push_back({gradient_of<T>(part, context), part.value().size()});
+      kernels::concat_columns_backward(p, stream);
     });
   });
 }

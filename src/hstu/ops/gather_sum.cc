@@ -1,21 +1,30 @@
 #include "hstu/ops/gather_sum.h"
 
+#include <functional>
+#include <type_traits>
+
 #include "hstu/kernels/gather_sum.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
 namespace {
 
-template <typename T, typename Out, typename DeviceStream>
-void scatter(const GatherTerm& term, const Tensor& dy, const Context& context, DeviceStream stream) {
-  kernels::scatter_add(kernels::ScatterAdd<T, Out>{.tokens = dy.rows(),
-                                                   .width = dy.cols(),
-                                                   .dy = dy.data<T>(),
-                                                   .index = term.index.data<std::int32_t>(),
-                                                   .count = term.rows.rows(),
-                                                   .factor = static_cast<Accumulator<T>>(term.factor),
-                                                   .drows = gradient_of<Out>(term.rows, context)},
-                       stream);
+// The gradients of the rows of terms that `takes` names.
+template <typename T, typename Out, typename DeviceStream, typename Takes>
+void scatter(const std::vector<GatherTerm>& terms, const Tensor& dy, const Context& context,
+             DeviceStream stream, const Takes& takes) {
+  std::vector<kernels::ScatterAdd<T, Out>> all;
+  for (const GatherTerm& term : terms) {
+    if (!takes(term)) continue;
+    all.push_back({.tokens = dy.rows(),
+                   .width = dy.cols(),
+                   .dy = dy.data<T>(),
+                   .index = term.index.data<std::int32_t>(),
+                   .count = term.rows.rows(),
+                   .factor = static_cast<Accumulator<T>>(term.factor),
+                   .drows = gradient_of<Out>(term.rows, context)});
+  }
+  kernels::scatter_add(std::span<const kernels::ScatterAdd<T, Out>>(all), stream);
 }
 
 }  // namespace
@@ -58,12 +67,13 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
                                                         .dropout = dropout.of_rows(tokens)},
                                stream);
       }
-      for (const GatherTerm& term : terms) {
-        // The gradient of a parameter is kept in the type of sums, whatever type its rows are read in.
-        if (term.rows.parameter() != nullptr)
-          scatter<T, Accumulator<T>>(term, dy, context, stream);
-        else
-          scatter<T, T>(term, dy, context, stream);
+      // The gradient of a parameter is kept in the type of sums, whatever type its rows are read in.
+      const auto is_parameter = [](const GatherTerm& term) { return term.rows.parameter() != nullptr; };
+      if constexpr (std::is_same_v<T, Accumulator<T>>) {
+        scatter<T, T>(terms, dy, context, stream, [](const GatherTerm&) { return true; });
+      } else {
+        scatter<T, Accumulator<T>>(terms, dy, context, stream, is_parameter);
+        scatter<T, T>(terms, dy, context, stream, std::not_fn(is_parameter));
       }
     });
   });

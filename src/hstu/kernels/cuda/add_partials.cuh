@@ -1,6 +1,8 @@
 // Adds the partial sums of several blocks in a fixed order.
 #pragma once
 
+#include "hstu/device/cuda/launch.cuh"
+#include "hstu/device/cuda/ptx.cuh"
 #include "hstu/kernels/cuda/launch.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
 
@@ -17,6 +19,7 @@ static __global__ void __launch_bounds__(32 * kAddWarps)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * 32 + lane;
   float sum = 0;
+  hstu::cuda::wait_for_previous_launch();
 #pragma unroll 8
   for (std::int64_t part = warp; part < count; part += kAddWarps)
     sum += c < columns ? parts[part * columns + c] : 0;
@@ -33,15 +36,15 @@ static __global__ void __launch_bounds__(32 * kAddWarps)
 inline void add_partials(std::int64_t count, std::int64_t width, const float* parts, Target<float> first,
                          Target<float> second, CudaStream stream) {
   if (width == 0) return;
-  add_parts<<<blocks_for(2 * width, 32), 32 * kAddWarps, 0, stream.handle>>>(count, 2 * width, parts, width,
-                                                                             first, second);
+  hstu::cuda::launch_overlapping(add_parts, dim3(blocks_for(2 * width, 32)), 32 * kAddWarps, stream.handle,
+                                 "sums of parts", count, 2 * width, parts, width, first, second);
 }
 // total (width) = or += the sums of `parts` (count, width).
 inline void add_partials(std::int64_t count, std::int64_t width, const float* parts, Target<float> total,
                          CudaStream stream) {
   if (width == 0) return;
-  add_parts<<<blocks_for(width, 32), 32 * kAddWarps, 0, stream.handle>>>(count, width, parts, width, total,
-                                                                         {});
+  hstu::cuda::launch_overlapping(add_parts, dim3(blocks_for(width, 32)), 32 * kAddWarps, stream.handle,
+                                 "sums of parts", count, width, parts, width, total, Target<float>{});
 }
 
 }  // namespace hstu::kernels::cuda

@@ -1,3 +1,5 @@
+#include "hstu/device/cuda/launch.cuh"
+#include "hstu/device/cuda/ptx.cuh"
 #include "hstu/kernels/convert.h"
 #include "hstu/kernels/cuda/launch.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
@@ -10,6 +12,7 @@ using namespace cuda;
 template <typename From, typename To>
 __global__ void convert_elements(std::int64_t size, const From* x, Target<To> y) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  hstu::cuda::wait_for_previous_launch();
   if (i < size) y.put(i, to_float(x[i]));
 }
 
@@ -18,9 +21,9 @@ __global__ void convert_elements(std::int64_t size, const From* x, Target<To> y)
 template <typename From, typename To>
 void convert(const Convert<From, To>& p, CudaStream stream) {
   if (p.size == 0 || p.y.to == nullptr) return;
-  convert_elements<<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(p.size, native(p.x),
-                                                                                 target(p.y));
-  check_launch("convert");
+  hstu::cuda::launch_overlapping(convert_elements<Native<From>, Native<To>>,
+                                 dim3(blocks_for(p.size, kThreads)), kThreads, stream.handle, "convert",
+                                 p.size, native(p.x), target(p.y));
 }
 
 template void convert(const Convert<float, BFloat16>&, CudaStream);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "hstu/kernels/cuda/launch.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
 #include "hstu/kernels/elementwise.h"
@@ -21,20 +23,73 @@ __global__ void multiply_elements(std::int64_t size, const N* a, const N* b, Tar
   if (const std::int64_t i = element(); i < size) y.put(i, to_float(a[i]) * to_float(b[i]));
 }
 
+// Both gradients of a product.
+template <typename N>
+__global__ void multiply_elements(std::int64_t size, const N* dy, const N* a, const N* b, Target<N> da,
+                                  Target<N> db) {
+  const std::int64_t i = element();
+  if (i >= size) return;
+  const float gradient = to_float(dy[i]), x = to_float(a[i]), y = to_float(b[i]);
+  da.put(i, gradient * y);
+  db.put(i, gradient * x);
+}
+
 template <typename N>
 __global__ void pass_elements(std::int64_t size, const N* dy, Target<N> dx) {
   if (const std::int64_t i = element(); i < size) dx.put(i, to_float(dy[i]));
 }
 
-// (rows, width) with rows `from_stride` and `to_stride` apart.
+// Columns (rows, width) from one matrix to another, whose rows are `from_stride` and `to_stride` apart.
 template <typename N>
-__global__ void move_columns(std::int64_t rows, std::int64_t width, const N* from, std::int64_t from_stride,
-                             Target<N> to, std::int64_t to_stride) {
-  const std::int64_t i = element();
-  if (i >= rows * width) return;
-  const std::int64_t r = i / width, c = i % width;
-  to.put(r * to_stride + c, to_float(from[r * from_stride + c]));
+struct Move {
+  const N* from = nullptr;
+  Target<N> to;
+  std::int64_t width = 0, from_stride = 0, to_stride = 0;
+  unsigned first = 0;  // block
+};
+inline constexpr int kMostMoves = 16;
+template <typename N>
+struct Moves {
+  Move<N> each[kMostMoves];
+  int count = 0;
+};
+
+template <typename N>
+__global__ void move_columns(std::int64_t rows, const __grid_constant__ Moves<N> moves) {
+  int at = 0;
+  while (at + 1 < moves.count && moves.each[at + 1].first <= blockIdx.x) ++at;
+  const Move<N>& move = moves.each[at];
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x - move.first) * kThreads + threadIdx.x;
+  if (i >= rows * move.width) return;
+  const std::int64_t r = i / move.width, c = i % move.width;
+  move.to.put(r * move.to_stride + c, to_float(move.from[r * move.from_stride + c]));
 }
+
+// Moves of one launch, in the order of add().
+template <typename N>
+class MoveColumns {
+ public:
+  MoveColumns(std::int64_t rows, CudaStream stream) : rows_(rows), stream_(stream) {}
+  void add(Move<N> move) {
+    if (rows_ * move.width == 0 || move.to.to == nullptr) return;
+    const auto same = [&](const Move<N>& other) { return other.to.to == move.to.to; };
+    if (moves_.count == kMostMoves || std::any_of(moves_.each, moves_.each + moves_.count, same)) launch();
+    move.first = blocks_;
+    blocks_ += blocks_for(rows_ * move.width, kThreads);
+    moves_.each[moves_.count++] = move;
+  }
+  void launch() {
+    if (blocks_ > 0) move_columns<<<blocks_, kThreads, 0, stream_.handle>>>(rows_, moves_);
+    moves_.count = 0;
+    blocks_ = 0;
+  }
+
+ private:
+  std::int64_t rows_;
+  CudaStream stream_;
+  Moves<N> moves_;
+  unsigned blocks_ = 0;
+};
 
 }  // namespace
 
@@ -57,13 +112,19 @@ void multiply(const Multiply<T>& p, CudaStream stream) {
 template <typename T>
 void multiply_backward(const MultiplyBackward<T>& p, CudaStream stream) {
   if (p.size == 0) return;
+  const unsigned blocks = blocks_for(p.size, kThreads);
   const auto times = [&](const T* other, const Gradient<T>& gradient) {
     if (gradient.to == nullptr) return;
-    multiply_elements<<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(
-        p.size, native(p.dy), native(other), target(gradient));
+    multiply_elements<<<blocks, kThreads, 0, stream.handle>>>(p.size, native(p.dy), native(other),
+                                                              target(gradient));
   };
-  times(p.b, p.da);
-  times(p.a, p.db);
+  if (p.da.to != nullptr && p.db.to != nullptr) {
+    multiply_elements<<<blocks, kThreads, 0, stream.handle>>>(p.size, native(p.dy), native(p.a), native(p.b),
+                                                              target(p.da), target(p.db));
+  } else {
+    times(p.b, p.da);
+    times(p.a, p.db);
+  }
   check_launch("multiply_backward");
 }
 
@@ -79,13 +140,12 @@ template <typename T>
 void concat_columns(const ConcatColumns<T>& p, CudaStream stream) {
   std::int64_t n = 0, at = 0;
   for (const auto& part : p.parts) n += part.width;
+  MoveColumns<Native<T>> moves(p.rows, stream);
   for (const auto& [x, width] : p.parts) {
-    if (p.rows * width > 0) {
-      move_columns<<<blocks_for(p.rows * width, kThreads), kThreads, 0, stream.handle>>>(
-          p.rows, width, native(x), width, Target<Native<T>>{native(p.y + at)}, n);
-    }
+    moves.add({native(x), {native(p.y + at)}, width, width, n});
     at += width;
   }
+  moves.launch();
   check_launch("concat_columns");
 }
 
@@ -93,13 +153,12 @@ template <typename T>
 void concat_columns_backward(const ConcatColumnsBackward<T>& p, CudaStream stream) {
   std::int64_t n = 0, at = 0;
   for (const auto& part : p.parts) n += part.width;
+  MoveColumns<Native<T>> moves(p.rows, stream);
   for (const auto& [dx, width] : p.parts) {
-    if (dx.to != nullptr && p.rows * width > 0) {
-      move_columns<<<blocks_for(p.rows * width, kThreads), kThreads, 0, stream.handle>>>(
-          p.rows, width, native(p.dy + at), n, target(dx), width);
-    }
+    moves.add({native(p.dy + at), target(dx), width, n, width});
     at += width;
   }
+  moves.launch();
   check_launch("concat_columns_backward");
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include <cub/device/device_radix_sort.cuh>
@@ -241,25 +242,11 @@ void apply_dropout(const ApplyDropout<T>& p, CudaStream stream) {
   check_launch("apply_dropout");
 }
 
+namespace {
+
 template <typename T, typename Out>
-void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
-  if (p.drows.to == nullptr || p.width == 0) return;
-  if (p.tokens == 0) {
-    if (!p.drows.accumulate)
-      hstu::cuda::set_zero(p.drows.to, static_cast<std::size_t>(p.count * p.width) * sizeof(Out),
-                           stream.handle);
-    return;
-  }
-  require(p.tokens < (std::int64_t{1} << 31) && p.count < (std::int64_t{1} << 31),
-          "scatter_add: {} tokens of {} rows are too many for one kernel", p.tokens, p.count);
+void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const Target<Native<Out>> rows = target(p.drows);
-  if (are_few_tokens(p.tokens, p.count)) {
-    if (p.count == 0) return;
-    const dim3 blocks(static_cast<unsigned>(p.count), blocks_for(p.width, kTokenColumns));
-    add_few_tokens<<<blocks, 32 * kTokenWarps, 0, stream.handle>>>(p.tokens, p.width, p.index, native(p.dy),
-                                                                   p.factor, rows);
-    return check_launch("scatter_add");
-  }
   const auto none = static_cast<std::uint32_t>(p.count);
   const Scratch<std::uint32_t> words(stream, 4 * p.tokens);
   cub::DoubleBuffer<std::uint32_t> key(words.data(), words.data() + p.tokens),
@@ -296,12 +283,65 @@ void scatter_add(const ScatterAdd<T, Out>& p, CudaStream stream) {
   check_launch("scatter_add");
 }
 
+// Sums of one launch, in the order of add().
+template <typename T, typename Out>
+class FewTokenSums {
+ public:
+  explicit FewTokenSums(CudaStream stream) : stream_(stream) {}
+  void add(const ScatterAdd<T, Out>& p) {
+    if (p.count == 0) return;
+    const auto same = [&](const auto& other) { return other.rows.to == native(p.drows.to); };
+    if (sums_.count == kMostSums || std::any_of(sums_.each, sums_.each + sums_.count, same)) launch();
+    of_ = p;
+    sums_.each[sums_.count++] = {p.index, p.factor, target(p.drows), p.count, sums_.blocks};
+    sums_.blocks += blocks_for(p.count, kTokenRows);
+  }
+  void launch() {
+    if (sums_.count > 0) {
+      const dim3 blocks(sums_.blocks, blocks_for(of_.width, kTokenColumns));
+      add_few_tokens<<<blocks, 32 * kTokenWarps, 0, stream_.handle>>>(of_.tokens, of_.width, native(of_.dy),
+                                                                      sums_);
+    }
+    sums_.count = 0;
+    sums_.blocks = 0;
+  }
+
+ private:
+  CudaStream stream_;
+  ScatterAdd<T, Out> of_;  // the last: all have its tokens
+  ManyFewTokens<Native<Out>> sums_;
+};
+
+}  // namespace
+
+template <typename T, typename Out>
+void scatter_add(std::span<const ScatterAdd<T, Out>> all, CudaStream stream) {
+  FewTokenSums<T, Out> few(stream);
+  for (const ScatterAdd<T, Out>& p : all) {
+    if (p.drows.to == nullptr || p.width == 0) continue;
+    require(p.tokens < (std::int64_t{1} << 31) && p.count < (std::int64_t{1} << 31),
+            "scatter_add: {} tokens of {} rows are too many for one kernel", p.tokens, p.count);
+    if (p.tokens > 0 && are_few_tokens(p.tokens, p.count)) {
+      few.add(p);
+      continue;
+    }
+    few.launch();
+    if (p.tokens > 0)
+      add_sorted(p, stream);
+    else if (!p.drows.accumulate)
+      hstu::cuda::set_zero(p.drows.to, static_cast<std::size_t>(p.count * p.width) * sizeof(Out),
+                           stream.handle);
+  }
+  few.launch();
+  check_launch("scatter_add");
+}
+
 template void gather_sum(const GatherSum<float>&, CudaStream);
 template void gather_sum(const GatherSum<BFloat16>&, CudaStream);
 template void apply_dropout(const ApplyDropout<float>&, CudaStream);
 template void apply_dropout(const ApplyDropout<BFloat16>&, CudaStream);
-template void scatter_add(const ScatterAdd<float>&, CudaStream);
-template void scatter_add(const ScatterAdd<BFloat16>&, CudaStream);
-template void scatter_add(const ScatterAdd<BFloat16, float>&, CudaStream);
+template void scatter_add(std::span<const ScatterAdd<float>>, CudaStream);
+template void scatter_add(std::span<const ScatterAdd<BFloat16>>, CudaStream);
+template void scatter_add(std::span<const ScatterAdd<BFloat16, float>>, CudaStream);
 
 }  // namespace hstu::kernels

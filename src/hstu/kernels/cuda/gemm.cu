@@ -1,6 +1,8 @@
 // Products on CUDA cores: fp32 arithmetic in every type. A block computes a tile of C; a product of few tiles
 // and a long k is cut along k, and the parts are added in ascending order, so that results do not depend on
 // when blocks run.
+#include <vector>
+
 #include "hstu/kernels/cuda/gemm.cuh"
 #include "hstu/kernels/cuda/gemm_mma.cuh"
 #include "hstu/kernels/cuda/gemm_sm90.cuh"
@@ -9,8 +11,13 @@
 namespace hstu::kernels::cuda {
 namespace {
 
-inline constexpr int kTile = 64, kDepth = 32;  // of C; of k at a time
-inline constexpr int kEach = 4;                // rows and columns of a thread: 16 x 16 threads
+inline constexpr int kDepth = 32;  // of k at a time
+// Rows and columns of C for each of 16 x 16 threads: 64 x 64 of a block, or where that leaves most
+// multiprocessors without work 32 x 32. The sums have the same bits.
+inline constexpr int kLargeEach = 4, kSmallEach = 2;
+template <int kEach>
+inline constexpr int kTile = 16 * kEach;
+inline constexpr std::int64_t kFewBlocks = 132;
 inline constexpr std::int64_t kWantedBlocks = 256, kShortest = 64;  // blocks; k of a part
 
 // A factor by its element (row, column) after the transposition.
@@ -31,7 +38,7 @@ View<Native<T>> view_of(const Factor<T>& factor) {
 // The elements of a factor that a thread takes to shared memory in one turn, on their way in registers: they
 // are read while the block computes with those before. Rows are those of A and columns those of B;
 // neighbouring threads read neighbouring addresses, whichever way the factor is stored.
-template <typename N>
+template <int kTile, typename N>
 class Share {
  public:
   __device__ Share(View<N> factor, bool depth_is_contiguous, std::int64_t first, std::int64_t count)
@@ -66,17 +73,45 @@ class Share {
   float element_[kShare];
 };
 
-// parts (gridDim.z, m, n): sums of each part of k; null: there is one part, which goes through the epilogue.
-// With kSums the sums of the columns of B are one row more.
-template <bool kSums, typename N, typename Out>
-__global__ void __launch_bounds__(256)
-    multiply_tiles(Extents e, View<N> a, View<N> b, Epilogue<Out> epilogue, float* parts) {
-  __shared__ float tile_a[kDepth][kTile + 4], tile_b[kDepth][kTile + 4];
-  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * kTile,
-                     column0 = static_cast<std::int64_t>(blockIdx.y) * kTile;
-  const std::int64_t k_begin = blockIdx.z * e.depth, k_end = min(e.k, k_begin + e.depth);
+// One product of a launch.
+template <typename N, typename Out>
+struct Job {
+  Extents e;
+  View<N> a, b;
+  Epilogue<Out> epilogue;
+  float* parts;  // (parts, m, n): sums of each part of k; null: one part, which goes through the epilogue
+  unsigned row_tiles, column_tiles;
+};
+inline constexpr int kMostJobs = 8;
+template <typename N, typename Out>
+struct Jobs {
+  Job<N, Out> one[kMostJobs];
+  unsigned first[kMostJobs];  // the first block of each
+  int count;
+
+  __device__ int of_block() const {
+    int at = 0;
+    while (at + 1 < count && first[at + 1] <= blockIdx.x) ++at;
+    return at;
+  }
+};
+
+template <int kTile>
+using Staged = float[kDepth][kTile + 4];
+
+// One tile of a job, and one part of k. With kSums the sums of the columns of B are one row more.
+template <bool kSums, int kEach, typename N, typename Out>
+__device__ void multiply_tile(const Job<N, Out>& job, unsigned block, Staged<kTile<kEach>>& tile_a,
+                              Staged<kTile<kEach>>& tile_b) {
+  const Extents& e = job.e;
+  const std::int64_t row_tile = block % job.row_tiles, row0 = row_tile * kTile<kEach>,
+                     column0 =
+                         static_cast<std::int64_t>(block / job.row_tiles % job.column_tiles) * kTile<kEach>,
+                     index = block / (job.row_tiles * job.column_tiles);
+  const std::int64_t k_begin = index * e.depth, k_end = min(e.k, k_begin + e.depth);
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-  Share<N> share_a(a, a.column_stride == 1, row0, e.m), share_b(b, b.column_stride != 1, column0, e.n);
+  Share<kTile<kEach>, N> share_a(job.a, job.a.column_stride == 1, row0, e.m),
+      share_b(job.b, job.b.column_stride != 1, column0, e.n);
   float sum[kEach][kEach] = {}, column_sum[kEach] = {};
   const auto read = [&](std::int64_t k0) {
     share_a.template read<true>(k0, k_end);
@@ -104,7 +139,7 @@ __global__ void __launch_bounds__(256)
   }
   const std::int64_t rows = e.m + (kSums ? 1 : 0);
   const auto part = [&](std::int64_t row, std::int64_t column) -> float& {
-    return parts[(blockIdx.z * rows + row) * e.n + column];
+    return job.parts[(index * rows + row) * e.n + column];
   };
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
@@ -112,53 +147,139 @@ __global__ void __launch_bounds__(256)
     for (int j = 0; j < kEach; ++j) {
       const std::int64_t row = row0 + ty * kEach + i, column = column0 + tx * kEach + j;
       if (row >= e.m || column >= e.n) continue;
-      if (parts != nullptr)
+      if (job.parts != nullptr)
         part(row, column) = sum[i][j];
       else
-        epilogue.put(row, column, sum[i][j]);
+        job.epilogue.put(row, column, sum[i][j]);
     }
   }
   if constexpr (kSums) {
-    if (blockIdx.x > 0 || ty > 0) return;
+    if (row_tile > 0 || ty > 0) return;
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       const std::int64_t column = column0 + tx * kEach + j;
       if (column >= e.n) continue;
-      if (parts != nullptr)
+      if (job.parts != nullptr)
         part(e.m, column) = column_sum[j];
       else
-        epilogue.column_sums.put(column, column_sum[j]);
+        job.epilogue.column_sums.put(column, column_sum[j]);
     }
   }
+}
+
+template <int kEach, typename N, typename Out>
+__global__ void __launch_bounds__(256) multiply_tiles(const __grid_constant__ Jobs<N, Out> jobs) {
+  __shared__ Staged<kTile<kEach>> tile_a, tile_b;
+  const int at = jobs.of_block();
+  const Job<N, Out>& job = jobs.one[at];
+  const unsigned block = blockIdx.x - jobs.first[at];
+  if (job.epilogue.column_sums.to != nullptr)
+    multiply_tile<true, kEach>(job, block, tile_a, tile_b);
+  else
+    multiply_tile<false, kEach>(job, block, tile_a, tile_b);
+}
+
+// The sums of the parts of jobs that have several.
+template <typename N, typename Out>
+__global__ void add_depths(const __grid_constant__ Jobs<N, Out> jobs) {
+  const int at = jobs.of_block();
+  const Job<N, Out>& job = jobs.one[at];
+  const std::int64_t rows = job.e.m + (job.epilogue.column_sums.to != nullptr ? 1 : 0);
+  add_depth((job.e.k + job.e.depth - 1) / job.e.depth, rows, job.e, job.parts, job.epilogue,
+            blockIdx.x - jobs.first[at]);
+}
+
+// Jobs of one launch, and its blocks.
+template <typename N, typename Out>
+struct Launch {
+  Jobs<N, Out> jobs{};
+  unsigned blocks = 0;
+
+  void add(const Job<N, Out>& job, std::int64_t blocks_of_job) {
+    require(blocks_of_job < (std::int64_t{1} << 31) - blocks, "a product of {} blocks is too large",
+            blocks_of_job);
+    jobs.first[jobs.count] = blocks;
+    jobs.one[jobs.count++] = job;
+    blocks += static_cast<unsigned>(blocks_of_job);
+  }
+};
+
+inline std::int64_t tiles_of(std::int64_t n, int each) {
+  return (n + 16 * each - 1) / (16 * each);
+}
+// The division of k depends on large tiles alone, whichever are used.
+template <typename T, typename Out>
+Parts division_of(const Gemm<T, Out>& g) {
+  return parts_of(g.k, tiles_of(g.m, kLargeEach) * tiles_of(g.n, kLargeEach), kWantedBlocks, kShortest,
+                  kDepth);
+}
+
+// On CUDA cores: at most kMostJobs products.
+template <typename T, typename Out>
+void multiply_plain(std::span<const Product<T, Out>> products, CudaStream stream) {
+  std::int64_t blocks = 0;
+  for (const Product<T, Out>& p : products)
+    blocks += tiles_of(p.gemm.m, kLargeEach) * tiles_of(p.gemm.n, kLargeEach) * division_of(p.gemm).count;
+  const int each = blocks < kFewBlocks ? kSmallEach : kLargeEach;
+  Launch<Native<T>, Native<Out>> tiles, sums;
+  std::vector<Scratch<float>> memory;
+  for (const Product<T, Out>& p : products) {
+    const Gemm<T, Out>& g = p.gemm;
+    const std::int64_t row_tiles = tiles_of(g.m, each), column_tiles = tiles_of(g.n, each);
+    const Parts parts = division_of(g);
+    const std::int64_t rows = g.m + (p.column_sums.to != nullptr ? 1 : 0);
+    if (parts.count > 1) memory.emplace_back(stream, parts.count * rows * g.n);
+    const Job<Native<T>, Native<Out>> job{.e = {g.m, g.n, g.k, parts.depth},
+                                          .a = view_of(g.a),
+                                          .b = view_of(g.b),
+                                          .epilogue = epilogue_of(p),
+                                          .parts = parts.count > 1 ? memory.back().data() : nullptr,
+                                          .row_tiles = static_cast<unsigned>(row_tiles),
+                                          .column_tiles = static_cast<unsigned>(column_tiles)};
+    tiles.add(job, row_tiles * column_tiles * parts.count);
+    if (parts.count > 1) sums.add(job, blocks_for(rows * g.n, kThreads));
+  }
+  const auto kernel = each == kSmallEach ? multiply_tiles<kSmallEach, Native<T>, Native<Out>>
+                                         : multiply_tiles<kLargeEach, Native<T>, Native<Out>>;
+  kernel<<<tiles.blocks, 256, 0, stream.handle>>>(tiles.jobs);
+  if (sums.blocks > 0) add_depths<<<sums.blocks, kThreads, 0, stream.handle>>>(sums.jobs);
+  check_launch("gemm");
 }
 
 }  // namespace
 
 template <typename T, typename Out>
-bool multiply(const Product<T, Out>& p, CudaStream stream) {
-  const Gemm<T, Out>& g = p.gemm;
-  const bool activated = p.activated == nullptr || g.m == 0;
-  if (g.m == 0 || g.n == 0) return activated;
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    if (fits_tensor_cores(g)) {
-      if (multiply_sm90(p, stream)) return true;
-      multiply_mma(p, stream);
-      return activated;
+bool multiply(std::span<const Product<T, Out>> products, CudaStream stream) {
+  bool activated = true;
+  std::vector<Product<T, Out>> plain;
+  const auto launch = [&] {
+    if (!plain.empty()) multiply_plain(std::span<const Product<T, Out>>(plain), stream);
+    plain.clear();
+  };
+  for (const Product<T, Out>& p : products) {
+    const Gemm<T, Out>& g = p.gemm;
+    if (g.m == 0 || g.n == 0) {
+      activated = activated && (p.activated == nullptr || g.m == 0);
+      continue;
     }
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      if (fits_tensor_cores(g)) {
+        if (multiply_sm90(p, stream)) continue;
+        multiply_mma(p, stream);
+        activated = activated && p.activated == nullptr;
+        continue;
+      }
+    }
+    activated = activated && p.activated == nullptr;
+    plain.push_back(p);
+    if (plain.size() == kMostJobs) launch();
   }
-  const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
-  const Parts parts = parts_of(g.k, tiles, kWantedBlocks, kShortest, kDepth);
-  run_grid(p, kTile, kTile, parts, stream, [&](dim3 grid, const Extents& extents, float* sums) {
-    using N = Native<T>;
-    const auto kernel = p.column_sums.to != nullptr ? multiply_tiles<true, N, Native<Out>>
-                                                    : multiply_tiles<false, N, Native<Out>>;
-    kernel<<<grid, 256, 0, stream.handle>>>(extents, view_of(g.a), view_of(g.b), epilogue_of(p), sums);
-  });
+  launch();
   return activated;
 }
 
-template bool multiply(const Product<float>&, CudaStream);
-template bool multiply(const Product<BFloat16>&, CudaStream);
-template bool multiply(const Product<BFloat16, float>&, CudaStream);
+template bool multiply(std::span<const Product<float>>, CudaStream);
+template bool multiply(std::span<const Product<BFloat16>>, CudaStream);
+template bool multiply(std::span<const Product<BFloat16, float>>, CudaStream);
 
 }  // namespace hstu::kernels::cuda

@@ -1,6 +1,8 @@
 // Matrix products on the GPU, with what follows a product in the same pass.
 #pragma once
 
+#include <span>
+
 #include "hstu/kernels/cuda/numbers.cuh"
 #include "hstu/kernels/gemm.h"
 
@@ -18,8 +20,9 @@ struct Product {
   Target<float> column_sums;
 };
 
-// False if `activated` is wanted and left to the caller.
+// Products that are independent of each other, in as few launches as their sizes allow. False if `activated`
+// is wanted and left to the caller.
 template <typename T, typename Out>
-bool multiply(const Product<T, Out>& p, CudaStream stream);
+bool multiply(std::span<const Product<T, Out>> products, CudaStream stream);
 
 }  // namespace hstu::kernels::cuda

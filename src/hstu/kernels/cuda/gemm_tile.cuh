@@ -1,6 +1,8 @@
 // What all kernels of products share: the extents, what follows the product, and sums over parts of k.
 #pragma once
 
+#include "hstu/device/cuda/launch.cuh"
+#include "hstu/device/cuda/ptx.cuh"
 #include "hstu/kernels/cuda/gemm.cuh"
 #include "hstu/kernels/cuda/launch.cuh"
 
@@ -73,11 +75,11 @@ Epilogue<Native<Out>> epilogue_of(const Product<T, Out>& p) {
   return {native(g.c), g.stride_c, g.alpha, g.beta, p.bias, native(p.residual), p.column_sums};
 }
 
-// Rows of a part: `rows` of C, and one of column sums after them if there are any.
+// Rows of a part: `rows` of C, and one of column sums after them if there are any. `block` of kThreads.
 template <typename Out>
-__global__ void add_depth(std::int64_t count, std::int64_t rows, Extents e, const float* parts,
-                          Epilogue<Out> epilogue) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+__device__ void add_depth(std::int64_t count, std::int64_t rows, const Extents& e, const float* parts,
+                          const Epilogue<Out>& epilogue, unsigned block) {
+  const std::int64_t i = static_cast<std::int64_t>(block) * kThreads + threadIdx.x;
   if (i >= rows * e.n) return;
   float sum = 0;
 #pragma unroll 16
@@ -86,6 +88,13 @@ __global__ void add_depth(std::int64_t count, std::int64_t rows, Extents e, cons
     epilogue.put(i / e.n, i % e.n, sum);
   else
     epilogue.column_sums.put(i % e.n, sum);
+}
+
+template <typename Out>
+__global__ void add_parts_of_depth(std::int64_t count, std::int64_t rows, Extents e, const float* parts,
+                                   Epilogue<Out> epilogue) {
+  hstu::cuda::wait_for_previous_launch();
+  add_depth(count, rows, e, parts, epilogue, blockIdx.x);
 }
 
 // Cuts k into parts of a multiple of `step`, so that `tiles` times the parts are about `wanted` blocks; no
@@ -111,8 +120,9 @@ void run_in_parts(const Product<T, Out>& p, const Parts& parts, CudaStream strea
     const std::int64_t rows = g.m + (p.column_sums.to != nullptr ? 1 : 0);
     const Scratch<float> sums(stream, parts.count * rows * g.n);
     launch(sums.data());
-    add_depth<<<blocks_for(rows * g.n, kThreads), kThreads, 0, stream.handle>>>(
-        parts.count, rows, Extents{g.m, g.n, g.k, parts.depth}, sums.data(), epilogue_of(p));
+    hstu::cuda::launch_overlapping(add_parts_of_depth<Native<Out>>, dim3(blocks_for(rows * g.n, kThreads)),
+                                   kThreads, stream.handle, "gemm", parts.count, rows,
+                                   Extents{g.m, g.n, g.k, parts.depth}, sums.data(), epilogue_of(p));
   }
   check_launch("gemm");
 }

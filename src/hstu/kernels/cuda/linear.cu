@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "hstu/device/cuda_calls.h"
 #include "hstu/kernels/activation.h"
@@ -11,36 +12,52 @@ namespace hstu::kernels {
 
 using namespace cuda;
 
+namespace {
+
 template <typename T>
-void linear(const LinearForward<T>& p, CudaStream stream) {
+void add_products(const LinearForward<T>& p, std::vector<Product<T>>& products) {
   const std::int64_t n = total_width(p.columns);
-  bool activated = true;  // by the products
   std::int64_t at = 0;
   for (const ColumnRange& c : p.columns) {
     const std::int64_t width = c.width();
-    const Product<T> product{.gemm = {.m = p.rows,
-                                      .n = width,
-                                      .k = p.in,
-                                      .a = {p.x, p.in},
-                                      .b = {p.weight + c.begin, p.weight_columns},
-                                      .c = p.y + at,
-                                      .stride_c = n},
-                             .bias = p.bias == nullptr ? nullptr : p.bias + c.begin,
-                             .residual = p.residual == nullptr ? nullptr : p.residual + at,
-                             .activated = p.activated == nullptr
-                                              ? nullptr
-                                              : p.activated + std::max<std::int64_t>(0, at - p.silu_from),
-                             .stride_activated = n - p.silu_from,
-                             .silu_from = std::clamp<std::int64_t>(p.silu_from - at, 0, width)};
-    activated = cuda::multiply(product, stream) && activated;
+    products.push_back({.gemm = {.m = p.rows,
+                                 .n = width,
+                                 .k = p.in,
+                                 .a = {p.x, p.in},
+                                 .b = {p.weight + c.begin, p.weight_columns},
+                                 .c = p.y + at,
+                                 .stride_c = n},
+                        .bias = p.bias == nullptr ? nullptr : p.bias + c.begin,
+                        .residual = p.residual == nullptr ? nullptr : p.residual + at,
+                        .activated = p.activated == nullptr
+                                         ? nullptr
+                                         : p.activated + std::max<std::int64_t>(0, at - p.silu_from),
+                        .stride_activated = n - p.silu_from,
+                        .silu_from = std::clamp<std::int64_t>(p.silu_from - at, 0, width)});
     at += width;
   }
-  if (p.activated != nullptr && !activated)
-    silu_columns(SiluColumns<T>{p.rows, n, p.silu_from, p.y, p.activated}, stream);
 }
 
+// The products of a backward pass: those of inputs one after another where they add to the same.
 template <typename T>
-void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
+struct BackwardProducts {
+  std::vector<Product<T, float>> weights;
+  std::vector<Product<T>> inputs, more_inputs;
+
+  void run(CudaStream stream) {
+    if constexpr (std::is_same_v<T, float>) {
+      weights.insert(weights.end(), inputs.begin(), inputs.end());
+      multiply<float, float>(weights, stream);
+    } else {
+      multiply<T, float>(weights, stream);
+      multiply<T, T>(inputs, stream);
+    }
+    for (const Product<T>& one : more_inputs) multiply<T, T>({&one, 1}, stream);
+  }
+};
+
+template <typename T>
+void add_products(const LinearBackward<T>& p, BackwardProducts<T>& products, CudaStream stream) {
   const std::int64_t n = total_width(p.columns);
   const bool all_columns = n == p.weight_columns;
   const auto clear = [&](const Gradient<float>& gradient, std::int64_t size) {
@@ -55,36 +72,72 @@ void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
     const Target<float> dbias{p.dbias.to == nullptr ? nullptr : p.dbias.to + c.begin,
                               p.dbias.accumulate || !all_columns};
     if (p.dweight.to != nullptr) {
-      cuda::multiply(
-          Product<T, float>{.gemm = {.m = p.in,
-                                     .n = width,
-                                     .k = p.rows,
-                                     .a = {p.x, p.in, Op::transpose},
-                                     .b = {p.dy + at, n},
-                                     .beta = static_cast<float>(p.dweight.accumulate || !all_columns),
-                                     .c = p.dweight.to + c.begin,
-                                     .stride_c = p.weight_columns},
-                            .column_sums = dbias},
-          stream);
+      products.weights.push_back({.gemm = {.m = p.in,
+                                           .n = width,
+                                           .k = p.rows,
+                                           .a = {p.x, p.in, Op::transpose},
+                                           .b = {p.dy + at, n},
+                                           .beta = static_cast<float>(p.dweight.accumulate || !all_columns),
+                                           .c = p.dweight.to + c.begin,
+                                           .stride_c = p.weight_columns},
+                                  .column_sums = dbias});
     } else if (dbias.to != nullptr) {
       sum_columns(p.rows, width, native(p.dy + at), n, dbias, stream);
     }
     if (p.dx.to != nullptr) {
-      cuda::multiply(Product<T>{.gemm = {.m = p.rows,
-                                         .n = p.in,
-                                         .k = width,
-                                         .a = {p.dy + at, n},
-                                         .b = {p.weight + c.begin, p.weight_columns, Op::transpose},
-                                         .beta = static_cast<float>(at > 0 || p.dx.accumulate),
-                                         .c = p.dx.to,
-                                         .stride_c = p.in}},
-                     stream);
+      auto& inputs = at == 0 ? products.inputs : products.more_inputs;
+      inputs.push_back({.gemm = {.m = p.rows,
+                                 .n = p.in,
+                                 .k = width,
+                                 .a = {p.dy + at, n},
+                                 .b = {p.weight + c.begin, p.weight_columns, Op::transpose},
+                                 .beta = static_cast<float>(at > 0 || p.dx.accumulate),
+                                 .c = p.dx.to,
+                                 .stride_c = p.in}});
     }
     at += width;
   }
-  pass_gradient(PassGradient<T>{p.rows * n, p.dy, p.dresidual}, stream);
 }
 
+}  // namespace
+
+template <typename T>
+void linear(const LinearForward<T>& p, CudaStream stream) {
+  std::vector<Product<T>> products;
+  add_products(p, products);
+  const bool activated = cuda::multiply<T, T>(products, stream);
+  if (p.activated != nullptr && !activated)
+    silu_columns(SiluColumns<T>{p.rows, total_width(p.columns), p.silu_from, p.y, p.activated}, stream);
+}
+
+template <typename T>
+void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
+  BackwardProducts<T> products;
+  add_products(p, products, stream);
+  products.run(stream);
+  pass_gradient(PassGradient<T>{p.rows * total_width(p.columns), p.dy, p.dresidual}, stream);
+}
+
+template <typename T>
+void grouped_linear(const GroupedLinearForward<T>& p, CudaStream stream) {
+  const ColumnRange all{0, p.out};
+  std::vector<Product<T>> products;
+  for (std::int64_t g = 0; g < p.groups; ++g) add_products(p.group(g, all), products);
+  cuda::multiply<T, T>(products, stream);
+}
+
+template <typename T>
+void grouped_linear_backward(const GroupedLinearBackward<T>& p, CudaStream stream) {
+  const ColumnRange all{0, p.out};
+  BackwardProducts<T> products;
+  for (std::int64_t g = 0; g < p.groups; ++g) add_products(p.group(g, all), products, stream);
+  products.run(stream);
+}
+
+template void grouped_linear(const GroupedLinearForward<float>&, CudaStream);
+template void grouped_linear(const GroupedLinearForward<BFloat16>&, CudaStream);
+template void grouped_linear_backward(const GroupedLinearBackward<float>&, CudaStream);
+template void grouped_linear_backward(const GroupedLinearBackward<BFloat16>&, CudaStream);
 template void linear(const LinearForward<float>&, CudaStream);
 template void linear(const LinearForward<BFloat16>&, CudaStream);
 template void linear_backward(const LinearBackward<float>&, CudaStream);

@@ -2,6 +2,7 @@
 // elements of it. Sums over rows for each column stay in registers too, and are added in a fixed order.
 #pragma once
 
+#include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/ptx.cuh"
 #include "hstu/kernels/cuda/add_partials.cuh"
 #include "hstu/kernels/cuda/dropout.cuh"
@@ -145,6 +146,7 @@ template <typename Body>
 __global__ void __launch_bounds__(kThreads, kTogether)
     each_norm_row(std::uint32_t rows, int width, int warps, Body body) {
   Team<Body::kWhole> team(warps, width);
+  hstu::cuda::wait_for_previous_launch();
   const Affine affine(body.weight, body.bias, team);
   visit_rows(rows, team, body, [&](std::uint32_t r, const auto& inputs) { body(r, team, affine, inputs); });
 }
@@ -154,8 +156,8 @@ void for_each_norm_row(std::int64_t rows, std::int64_t width, const Body& body, 
   const int warps = warps_of(width), teams = kWarps / warps;
   const std::int64_t blocks = std::min(kNormBlocks, (rows + teams - 1) / teams);
   if (blocks > 0)
-    each_norm_row<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(
-        narrow(rows), static_cast<int>(width), warps, body);
+    hstu::cuda::launch_overlapping(each_norm_row<Body>, dim3(static_cast<unsigned>(blocks)), kThreads,
+                                   stream.handle, "norm", narrow(rows), static_cast<int>(width), warps, body);
 }
 
 // partial (blocks, 2, width): the sums of this block's rows, which body(row, team, affine, inputs, first,
@@ -164,6 +166,7 @@ template <typename Body>
 __global__ void __launch_bounds__(kThreads, kTogetherWithSums)
     each_norm_row_with_sums(std::uint32_t rows, int width, int warps, Body body, float* partial) {
   Team<Body::kWhole> team(warps, width);
+  hstu::cuda::wait_for_previous_launch();
   const Affine affine(body.weight, body.bias, team);
   float first[kGroup] = {}, second[kGroup] = {};
   visit_rows(rows, team, body,
@@ -191,8 +194,9 @@ void for_each_norm_row_with_sums(std::int64_t rows, std::int64_t width, const Bo
                      blocks = std::min(kNormBlocksWithSums, (rows + teams - 1) / teams);
   const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
   if (blocks > 0) {
-    each_norm_row_with_sums<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(
-        narrow(rows), static_cast<int>(width), warps, body, wanted ? partial.data() : nullptr);
+    hstu::cuda::launch_overlapping(each_norm_row_with_sums<Body>, dim3(static_cast<unsigned>(blocks)),
+                                   kThreads, stream.handle, "norm, backward", narrow(rows),
+                                   static_cast<int>(width), warps, body, wanted ? partial.data() : nullptr);
   }
   if (!wanted) return;
   add_partials(blocks, width, partial.data(), first, second, stream);
