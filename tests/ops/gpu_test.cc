@@ -206,6 +206,34 @@ TEST_F(OpsOnGpu, AttentionOfLongSamplesHasTheSameBitsEveryTime) {
     for (int i = 0; i < 20; ++i) ASSERT_EQ(run(pair.device, DType::bf16, gpu_), first) << i;
   }
 }
+// Launches that the driver gets several at a time (Stream::in_groups).
+TEST_F(OpsOnGpu, InGroupsHaveTheBitsOfOperationsAlone) {
+  for (const CaseSize& size : {CaseSize{}, kRagged}) {
+    for (const DType type : {DType::f32, DType::bf16}) {
+      for (const Pair& pair : cases(size)) {
+        const auto alone = run(pair.device, type, gpu_, 2);
+        for (int i = 0; i < 3; ++i) {
+          decltype(run(pair.device, type, gpu_, 2)) together;
+          gpu_.stream.in_groups([&] { together = run(pair.device, type, gpu_, 2); });
+          ASSERT_EQ(together, alone) << pair.device.name << ", " << to_string(type);
+        }
+      }
+    }
+  }
+}
+TEST_F(OpsOnGpu, AnErrorAmongOperationsInGroupsLeavesTheStreamUsable) {
+  const OpCase one = cases({}).front().device;
+  const auto alone = run(one, DType::f32, gpu_);
+  EXPECT_THROW(gpu_.stream.in_groups([&] {
+    run(one, DType::f32, gpu_);
+    Tape tape(gpu_);
+    ops::convert(tape, Variable(Tensor::zeros({4, 4}, DType::f32, gpu_)), DType::bf16);
+    fail("in the middle");
+  }),
+               hstu::Error);
+  gpu_.stream.in_groups([&] { EXPECT_EQ(run(one, DType::f32, gpu_), alone); });
+  EXPECT_EQ(run(one, DType::f32, gpu_), alone);
+}
 TEST_F(OpsOnGpu, BFloat16AtWidthsThatNoTileDivides) {
   expect_good(kRagged, DType::bf16);
 }

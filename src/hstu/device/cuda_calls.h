@@ -10,6 +10,8 @@
 
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
 
 namespace hstu {
 
@@ -35,6 +37,19 @@ double milliseconds(CUevent_st* from, CUevent_st* to);
 // Both are put on the stream; either side of a copy may be on the host.
 void copy(void* to, const void* from, std::size_t bytes, CUstream_st* stream);
 void set_zero(void* to, std::size_t bytes, CUstream_st* stream);
+
+// What is put on the stream from begin_capture() on becomes a graph at end_capture(), and is not done before
+// the graph is launched.
+void begin_capture(CUstream_st* stream);
+std::shared_ptr<CUgraph_st> end_capture(CUstream_st* stream);
+void drop_capture(CUstream_st* stream) noexcept;
+// A letter for each node of a graph, in the order of the calls that made them.
+std::string kinds_of_nodes(CUgraph_st* graph);
+std::shared_ptr<CUgraphExec_st> make_executable(CUgraph_st* graph);
+// The executable becomes that of `graph`, whatever work it still has; false if the graphs differ in more than
+// what their nodes do.
+bool update(CUgraphExec_st* executable, CUgraph_st* graph);
+void launch(CUgraphExec_st* executable, CUstream_st* stream);
 
 std::shared_ptr<MemoryPool> new_pool(const Stream& stream, std::int64_t limit);
 

@@ -8,13 +8,17 @@
 namespace hstu {
 
 Stream::Stream(Device device)
-    : device_(device), handle_(device.is_host() ? nullptr : cuda::new_stream(device.index)) {}
+    : device_(device),
+      handle_(device.is_host() ? nullptr : cuda::new_stream(device.index)),
+      groups_(device.is_host() ? nullptr : std::make_shared<LaunchGroups>(handle_.get())) {}
 
 void Stream::synchronize() const {
+  hand_over();
   if (handle_) cuda::synchronize(handle_.get());
 }
 
 void Stream::wait(const Event& event) const {
+  hand_over();
   if (handle_ && event.handle_)
     cuda::wait(handle_.get(), event.handle_.get());
   else
@@ -37,6 +41,7 @@ Event::Event(Device device, bool timed)
 void Event::record(const Stream& stream) {
   require(stream.device() == device_, "an event of {} cannot be recorded on a stream of {}", device_,
           stream.device());
+  stream.hand_over();
   if (handle_)
     cuda::record(handle_.get(), stream.cuda());
   else
@@ -61,6 +66,7 @@ double Event::milliseconds_since(const Event& earlier) const {
 
 void copy_bytes(void* to, const void* from, std::size_t bytes, const Stream& stream) {
   if (bytes == 0) return;
+  stream.hand_over();
   if (stream.device().is_host())
     std::memcpy(to, from, bytes);
   else
@@ -69,6 +75,7 @@ void copy_bytes(void* to, const void* from, std::size_t bytes, const Stream& str
 
 void set_zero(void* to, std::size_t bytes, const Stream& stream) {
   if (bytes == 0) return;
+  stream.hand_over();
   if (stream.device().is_host())
     std::memset(to, 0, bytes);
   else

@@ -6,6 +6,7 @@
 
 #include "hstu/base/clock.h"
 #include "hstu/device/device.h"
+#include "hstu/device/launch_groups.h"
 
 struct CUstream_st;
 struct CUevent_st;
@@ -40,9 +41,37 @@ class Stream {
   // The same for all that `other`, of the same device, holds now.
   void wait(const Stream& other) const;
 
+  // Calls work(), which launches kernels and nothing else on the stream. Inside in_groups() they may be kept
+  // until later operations, or whatever else is put on the stream or asked of it through Stream, Event,
+  // MemoryPool and copy_bytes.
+  template <typename Work>
+  void operation(const Work& work) const {
+    if (groups_ != nullptr) groups_->before_operation();
+    work();
+    if (groups_ != nullptr) groups_->after_operation();
+  }
+  // Calls work(), whose operations reach a GPU in groups.
+  template <typename Work>
+  void in_groups(const Work& work) const {
+    if (groups_ == nullptr) return work();
+    groups_->begin();
+    try {
+      work();
+      groups_->end();
+    } catch (...) {
+      groups_->discard();
+      throw;
+    }
+  }
+  // What is kept is put on the stream.
+  void hand_over() const {
+    if (groups_ != nullptr) groups_->hand_over();
+  }
+
  private:
   Device device_;
-  std::shared_ptr<CUstream_st> handle_;  // null on the host
+  std::shared_ptr<CUstream_st> handle_;   // null on the host
+  std::shared_ptr<LaunchGroups> groups_;  // the same
 };
 
 // Copies are the same event.

@@ -54,6 +54,25 @@ void copy(void*, const void*, std::size_t, CUstream_st*) {
 void set_zero(void*, std::size_t, CUstream_st*) {
   refuse();
 }
+void begin_capture(CUstream_st*) {
+  refuse();
+}
+std::shared_ptr<CUgraph_st> end_capture(CUstream_st*) {
+  refuse();
+}
+void drop_capture(CUstream_st*) noexcept {}
+std::string kinds_of_nodes(CUgraph_st*) {
+  refuse();
+}
+std::shared_ptr<CUgraphExec_st> make_executable(CUgraph_st*) {
+  refuse();
+}
+bool update(CUgraphExec_st*, CUgraph_st*) {
+  refuse();
+}
+void launch(CUgraphExec_st*, CUstream_st*) {
+  refuse();
+}
 std::shared_ptr<MemoryPool> new_pool(const Stream&, std::int64_t) {
   refuse();
 }

@@ -41,6 +41,7 @@ class CudaMemoryPool final : public MemoryPool {
 
   void trim() override {
     const std::scoped_lock lock(mutex_);
+    stream().hand_over();
     free_kept();
     stream().synchronize();  // frees that the stream has not reached yet count as in use
     check_cuda(cudaMemPoolTrimTo(pool_, 0), "trimming a memory pool");
@@ -75,14 +76,22 @@ class CudaMemoryPool final : public MemoryPool {
     const std::scoped_lock lock(mutex_);
     in_use_ -= counted_bytes(bytes);
     if (bytes > kKept || kept_bytes_ + block.capacity > kMostKept) {
-      cudaFreeAsync(block.data, stream().cuda());
+      free_now(block.data);
       return;
     }
     kept_[block.capacity].push_back(block.data);
     kept_bytes_ += block.capacity;
   }
+  void free_now(std::byte* data) noexcept {
+    try {
+      stream().hand_over();
+    } catch (const Error&) {  // the stream fails later
+    }
+    cudaFreeAsync(data, stream().cuda());
+  }
   std::byte* from_driver(std::int64_t bytes, std::int64_t capacity) {
     void* data = nullptr;
+    stream().hand_over();
     const cudaError_t status =
         cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(capacity), pool_, stream().cuda());
     if (status == cudaErrorMemoryAllocation) {
