@@ -1,8 +1,11 @@
 // The dense optimizer and the norm of gradients on a GPU against the host's.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "hstu/optimizer/clipping.h"
 #include "hstu/optimizer/dense_optimizer.h"
+#include "hstu/optimizer/update_check.h"
 #include "optimizer/support.h"
 
 namespace hstu {
@@ -55,6 +58,40 @@ TEST(OptimizerOnGpu, NamesTheGradientThatIsNotFinite) {
   gradient.mutable_data<float>()[gradient.size() - 1] = INFINITY;
   for (Parameter* p : parameters.list()) p->gradient = p->gradient.copy(gpu);
   EXPECT_EQ(GradientSquares(parameters.list(), gpu).first_bad(), "p149");
+}
+
+// Trap: a number that is not finite reaches the parameters because the host has queued the update already.
+TEST(OptimizerOnGpu, AGpuRefusesUpdatesUntilTheHostKnows) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Context gpu = make_context(Device::cuda(0));
+  Parameters parameters;
+  for (int i = 0; i < 3; ++i) set_gradient(parameters.add(fmt::format("p{}", i), {1, 2, 3, 4}), {4, 3, 2, 1});
+  for (Parameter* p : parameters.list()) p->value = p->value.copy(gpu), p->gradient = p->gradient.copy(gpu);
+  DenseOptimizer optimizer(parameters.list(), {.kind = DenseOptimizerKind::sgd}, gpu);
+  UpdateCheck check(gpu);
+  double norm = 0;
+  // The first parameter after an update by gradients, another list of numbers and a loss.
+  const auto updated = [&](float other, float loss, bool expected) {
+    const Tensor also = Tensor::from<float>({2}, {1, other}).copy(gpu);
+    const GradientSquares squares(parameters.list(), gpu, {also});
+    const UpdateOutcome outcome = check.judge(squares, Tensor::from<float>({1}, {loss}).copy(gpu), 1.0);
+    optimizer.step(0.5, check.factor());
+    EXPECT_EQ(outcome.is_updated(), expected);
+    EXPECT_EQ(squares.norm(), norm = outcome.gradient_norm()) << "of parameters alone";
+    return values_of(parameters.list().front()->value.to_host(gpu.stream));
+  };
+  const auto scale = static_cast<float>(clip_scale(std::sqrt(90.0), 1.0));
+  const std::vector<float> once{1 - 0.5f * (scale * 4), 2 - 0.5f * (scale * 3), 3 - 0.5f * (scale * 2),
+                                4 - 0.5f * scale};
+  const std::vector<float> first = updated(5, 0.25f, true);
+  EXPECT_EQ(norm, std::sqrt(90.0));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(first[i], once[i]);
+  EXPECT_EQ(updated(INFINITY, 0.25f, false), first);
+  EXPECT_EQ(updated(5, 0.25f, false), first) << "a step that was queued before the host knew";
+  check.reset();
+  EXPECT_NE(updated(5, 0.25f, true), first);
+  const std::vector<float> second = values_of(parameters.list().front()->value.to_host(gpu.stream));
+  EXPECT_EQ(updated(5, NAN, false), second);
 }
 
 }  // namespace

@@ -126,6 +126,31 @@ TEST_F(TrainingOnGpu, TablesOnTheHostHaveTheBytesOfTablesOnTheGpu) {
   expect_same_run("on the host", "parts");
 }
 
+// The next step begins before the results of this one are read, except where something asks for them: a line
+// of the log, a checkpoint, an evaluation.
+TEST_F(TrainingOnGpu, StepsThatBeginAheadHaveTheBytesOfStepsOneByOne) {
+  const auto order_of = [&](const std::string& name) {
+    std::string order;
+    watch_fault_points([&](std::string_view point) {
+      if (point == "step.begin" || point == "step.end") order += point == "step.begin" ? 'b' : 'e';
+    });
+    run(name);
+    watch_fault_points({});
+    return order.substr(0, 8);
+  };
+  options_.metrics.every_steps = 100;
+  EXPECT_EQ(order_of("ahead"), "bbebebee") << "a checkpoint follows the fourth step";
+  options_.metrics.every_steps = 1;
+  EXPECT_EQ(order_of("one by one"), "bebebebe");
+  const auto tensors_of = [&](const char* name) {
+    auto files = testing::newest_checkpoint(folder_ / name);
+    std::erase_if(files, [](const auto& file) { return file.first.ends_with("manifest.json"); });
+    return files;
+  };
+  EXPECT_GE(tensors_of("ahead").size(), 4u);
+  EXPECT_EQ(tensors_of("ahead"), tensors_of("one by one"));
+}
+
 // The loss in bfloat16 is that of fp32 up to its own error, and its training is as repeatable.
 TEST_F(TrainingOnGpu, BFloat16FollowsFp32) {
   RunOptions in_fp32 = options_;
@@ -139,8 +164,8 @@ TEST_F(TrainingOnGpu, BFloat16FollowsFp32) {
   expect_same_run("whole", "again");
 }
 
-// A step copies to the host what it reports and what it checks, and nothing else: the losses, the sums of
-// squares of the parameters' gradients, whether the rows' gradients are finite, and the logits.
+// A step copies the logits to the host. A kernel writes the loss, the norm of the gradients and whether all
+// is finite to page-locked memory.
 TEST_F(TrainingOnGpu, AStepHasNoHiddenCopyAndNeverWaitsForTheWholeDevice) {
   Experiment gpu(options_);
   const auto positions = gpu.anchors().training.first(48);
@@ -151,11 +176,10 @@ TEST_F(TrainingOnGpu, AStepHasNoHiddenCopyAndNeverWaitsForTheWholeDevice) {
   std::string why;
   const auto activity = testing::gpu_activity_of([&] { step(3); }, why);
   if (!activity) GTEST_SKIP() << why;
-  EXPECT_GT(activity->kernels, 100);
+  EXPECT_GT(activity->kernels, 50);
   EXPECT_EQ(activity->device_synchronisations, 0);
-  const auto parameters = static_cast<std::int64_t>(gpu.learner().model->parameters().all().size());
-  EXPECT_LE(activity->to_host.count, 4);
-  EXPECT_LE(activity->to_host.bytes, 8 * parameters + 8 + 4 + 8 * 4);
+  EXPECT_EQ(activity->to_host.count, 1);
+  EXPECT_EQ(activity->to_host.bytes, 8 * 4);
   EXPECT_LE(activity->to_gpu.count, 2) << "the batch, and the gradient of the loss";
 }
 

@@ -39,8 +39,9 @@ std::unique_ptr<RowLines> make_row_lines(const RowShape& shape, const Context& c
 void find_slots(std::span<const DeviceRows> lists);  // ids -> slots
 // ids -> slots. The lists are `groups` equal groups, one after another: each id is once in a group.
 void create_slots(std::span<const DeviceRows> lists, std::size_t groups = 1);
-void gather(std::span<const DeviceRows> lists);                        // ids, slots -> values
-void update(std::span<const DeviceRows> lists, double learning_rate);  // one launch for each optimizer
+void gather(std::span<const DeviceRows> lists);  // ids, slots -> values
+// One launch for each optimizer. `factor` (1) on the GPU, not null: nothing is updated if it is NaN.
+void update(std::span<const DeviceRows> lists, double learning_rate, const float* factor = nullptr);
 // Adds the gradients of rows that an earlier part of the batch had to the gradients there, and removes them
 // here: their slots become negative. One call for each part, in order.
 void merge(std::span<const DeviceRows> lists, bool is_first_part);

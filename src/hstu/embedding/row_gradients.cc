@@ -94,8 +94,16 @@ void RowGradients::add_sums(std::size_t t, const RowsById& rows, Part& sums) con
   sums.gradients.push_back(std::move(values));
 }
 
-void RowGradients::apply(double learning_rate) {
-  for (const Part& part : parts_) tables_.update(part.selection, part.gradients, learning_rate);
+void RowGradients::apply(double learning_rate, const float* factor) {
+  for (const Part& part : parts_) tables_.update(part.selection, part.gradients, learning_rate, factor);
+}
+
+std::vector<Tensor> RowGradients::all() const {
+  std::vector<Tensor> gradients;
+  for (const Part& part : parts_)
+    for (const Tensor& gradient : part.gradients)
+      if (gradient.defined()) gradients.push_back(gradient);
+  return gradients;
 }
 
 std::optional<RowGradients::BadGradient> RowGradients::first_bad() const {

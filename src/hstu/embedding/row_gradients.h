@@ -28,7 +28,11 @@ class RowGradients {
   void merge(Communicator& comm);
 
   // After merge(): updates every row that has a gradient once. Copies of all ranks remain equal.
-  void apply(double learning_rate);
+  // `factor`: see TableSet::update.
+  void apply(double learning_rate, const float* factor = nullptr);
+
+  // Those that apply() reads, (n, D) each.
+  std::vector<Tensor> all() const;
 
   // The first table with a gradient that is not finite, and the id; empty if all are finite.
   struct BadGradient {

@@ -184,8 +184,8 @@ void TableSet::begin_updates(std::int64_t step) {
   for (const auto& table : tables_) table->store().begin_updates(step);
 }
 
-void TableSet::update(const RowSelection& selection, std::span<const Tensor> gradients,
-                      double learning_rate) {
+void TableSet::update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate,
+                      const float* factor) {
   require(gradients.size() == size(), "expected gradients for {} tables, found {}", size(), gradients.size());
   std::vector<DeviceRows> lists;
   for (std::size_t t = 0; t < size(); ++t) {
@@ -202,7 +202,7 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
                        .values = gradients[t],
                        .optimizer = tables_[t]->optimizer()});
   }
-  if (!lists.empty()) cuda::update(lists, learning_rate);
+  if (!lists.empty()) cuda::update(lists, learning_rate, factor);
 }
 
 void TableSet::prefetch(std::span<const Tensor> ids) {
@@ -259,6 +259,11 @@ std::int64_t TableSet::rows_alive() const {
 
 bool TableSet::any_limits() const {
   return std::any_of(tables_.begin(), tables_.end(), [](const auto& t) { return t->keeper() != nullptr; });
+}
+
+bool TableSet::are_on_gpu() const {
+  return !device().is_host() && !any_limits() &&
+         std::none_of(tables_.begin(), tables_.end(), [](const auto& t) { return t->placed() != nullptr; });
 }
 
 void TableSet::begin_changes() {

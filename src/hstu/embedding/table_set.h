@@ -68,8 +68,10 @@ class TableSet {
   // The number of the step whose updates follow (RowStore::begin_updates).
   void begin_updates(std::int64_t step);
   // Updates the selected rows by gradients (n_t, D) in f32, one tensor per table; an undefined one leaves its
-  // table unchanged. The rows must be selected with RowAccess::train.
-  void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate);
+  // table unchanged. The rows must be selected with RowAccess::train. `factor`, not null: (1) in the memory
+  // of the GPU; nothing is updated if it is NaN (UpdateCheck::factor()).
+  void update(const RowSelection& selection, std::span<const Tensor> gradients, double learning_rate,
+              const float* factor = nullptr);
 
   // Tables behind a cache: brings rows of ids[t] (n_t) i64 in host memory, each once, into it, where there is
   // room beside the rows of this step, while the device computes. Undefined: none of that table. Changes no
@@ -110,6 +112,8 @@ class TableSet {
   std::int64_t rows_alive() const;
   std::int64_t bytes() const;
   bool any_limits() const;
+  // Whether a GPU finds, makes and updates the rows of all tables without the host.
+  bool are_on_gpu() const;
   // For checkpoints that keep changes alone: EmbeddingTable::begin_changes() of all tables.
   void begin_changes();
 

@@ -30,7 +30,7 @@ void create_slots(std::span<const DeviceRows>, std::size_t) {
 void gather(std::span<const DeviceRows>) {
   refuse();
 }
-void update(std::span<const DeviceRows>, double) {
+void update(std::span<const DeviceRows>, double, const float*) {
   refuse();
 }
 void merge(std::span<const DeviceRows>, bool) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/base/error.h"
 #include "hstu/base/threads.h"
 #include "hstu/optimizer/dense_update.h"
 #include "hstu/optimizer/parameter_blocks.h"
@@ -22,17 +23,20 @@ double sum_of_squares(const T* values, std::int64_t n) {
 
 }  // namespace
 
-GradientSquares::GradientSquares(NamedTensors parameters, const Context& context)
+GradientSquares::GradientSquares(NamedTensors parameters, const Context& context,
+                                 const std::vector<Tensor>& also)
     : parameters_(std::move(parameters)),
       stream_(context.stream),
-      sums_(Tensor::empty({std::ssize(parameters_)}, DType::f64, context)) {
+      sums_(Tensor::empty({std::ssize(parameters_) + std::ssize(also)}, DType::f64, context)) {
   auto* const sums = sums_.mutable_data<double>();
   if (!context.device().is_host()) {
     std::vector<cuda::FloatList> lists;
     for (const Parameter* p : parameters_) lists.push_back({p->gradient.data<float>(), p->gradient.size()});
+    for (const Tensor& values : also) lists.push_back({values.data<float>(), values.size()});
     cuda::sums_of_squares(lists, sums, context.cuda());
     return;
   }
+  require(also.empty(), "on the host, sums of squares are of parameters alone");
   const std::vector<ParameterBlock> blocks = blocks_of(parameters_);
   std::vector<double> partial(blocks.size());
   parallel_blocks(static_cast<std::int64_t>(blocks.size()), 1, [&](std::int64_t b, std::int64_t) {
@@ -49,7 +53,7 @@ GradientSquares::GradientSquares(NamedTensors parameters, const Context& context
 double GradientSquares::norm() const {
   const Tensor sums = sums_.to_host(stream_);
   double total = 0.0;
-  for (std::int64_t p = 0; p < sums.size(); ++p) total += sums.data<double>()[p];
+  for (std::int64_t p = 0; p < parameters(); ++p) total += sums.data<double>()[p];
   return std::sqrt(total);
 }
 
@@ -59,11 +63,6 @@ std::string GradientSquares::first_bad() const {
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     if (!std::isfinite(sums.data<double>()[p])) return parameters_[p]->name;
   return "";
-}
-
-double clip_scale(double norm, double max_norm) {
-  if (std::isnan(norm)) return norm;
-  return max_norm > 0.0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
 }
 
 }  // namespace hstu

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "hstu/optimizer/clip_scale.h"
 #include "hstu/tensor/context.h"
 #include "hstu/tensor/parameter.h"
 #include "hstu/tensor/tensor.h"
@@ -15,7 +17,9 @@ namespace hstu {
 // it.
 class GradientSquares {
  public:
-  explicit GradientSquares(NamedTensors parameters, const Context& context = host_context());
+  // `also` (f32, on a GPU) are squared in the same launch: others that have to be finite, outside of norm().
+  explicit GradientSquares(NamedTensors parameters, const Context& context = host_context(),
+                           const std::vector<Tensor>& also = {});
 
   // sqrt of the sum over all parameters. A NaN or infinite gradient makes the norm NaN or infinite: end the
   // run then, before the update.
@@ -23,15 +27,14 @@ class GradientSquares {
   // The name of the first parameter, in the model's order, whose gradient holds a NaN or an infinity; "" if
   // none.
   std::string first_bad() const;
+  // (parameters and then `also`) f64, on the context's device.
+  const Tensor& sums() const { return sums_; }
+  std::int64_t parameters() const { return static_cast<std::int64_t>(parameters_.size()); }
 
  private:
   NamedTensors parameters_;
   Stream stream_;
-  Tensor sums_;  // (parameters) f64
+  Tensor sums_;
 };
-
-// The factor for DenseOptimizer::step: min(1, max_norm / (norm + 1e-6)); 1 if max_norm is 0 (no clipping);
-// NaN for a NaN norm.
-double clip_scale(double norm, double max_norm);
 
 }  // namespace hstu

@@ -62,7 +62,7 @@ std::vector<TensorSpec> DenseOptimizer::whole_state() const {
   return whole;
 }
 
-void DenseOptimizer::step(double learning_rate, double gradient_scale) {
+void DenseOptimizer::step(double learning_rate, double gradient_scale, const float* factor) {
   require(std::isfinite(learning_rate) && std::isfinite(gradient_scale),
           "expected a finite learning rate and gradient scale, found {} and {}", learning_rate,
           gradient_scale);
@@ -101,7 +101,8 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale) {
     if (update.is_adam) update.v = (state++)->tensor.mutable_data<float>();
     updates.push_back(update);
   }
-  if (!context_.device().is_host()) return cuda::update_dense(updates, context_.cuda());
+  if (!context_.device().is_host()) return cuda::update_dense(updates, factor, context_.cuda());
+  require(factor == nullptr, "on the host, a gradient scale is a number");
   parallel_blocks(static_cast<std::int64_t>(blocks_.size()), 1, [&](std::int64_t b, std::int64_t) {
     const auto [piece, begin, end] = blocks_[static_cast<std::size_t>(b)];
     update_elements(updates[piece], begin, end);

@@ -43,7 +43,12 @@ class DenseOptimizer {
 
   // One update of every parameter, or of the shard, by gradient_scale * its gradient (clip_scale in
   // clipping.h). Leaves the gradients unchanged.
-  void step(double learning_rate, double gradient_scale = 1.0);
+  void step(double learning_rate, double gradient_scale = 1.0) {
+    step(learning_rate, gradient_scale, nullptr);
+  }
+  // The same on a GPU, where the scale is (UpdateCheck::factor()). Without an update, set_steps() takes the
+  // count back.
+  void step(double learning_rate, const float* gradient_scale) { step(learning_rate, 1.0, gradient_scale); }
 
   // Bytes that step() reads and writes: values, gradients and state.
   std::int64_t step_bytes() const;
@@ -67,6 +72,8 @@ class DenseOptimizer {
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
  private:
+  void step(double learning_rate, double gradient_scale, const float* factor);
+
   NamedTensors parameters_;
   DenseOptimizerConfig config_;
   Context context_;

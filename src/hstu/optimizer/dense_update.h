@@ -33,6 +33,12 @@ struct DenseUpdate {
   float* v = nullptr;  // Adam
 };
 
+// What the check of an update found (update_check.h).
+struct UpdateFacts {
+  double loss = 0, gradient_norm = 0;
+  bool is_updated = false;
+};
+
 // Elements [begin, end) in steps of `stride`. Source of the formulas: dense_optimizer.h.
 HSTU_HOST_DEVICE void update_elements(const DenseUpdate& u, std::int64_t begin, std::int64_t end,
                                       std::int64_t stride = 1) {
@@ -55,8 +61,10 @@ HSTU_HOST_DEVICE void update_elements(const DenseUpdate& u, std::int64_t begin, 
 
 namespace cuda {
 
-// Both throw Error in a build without CUDA.
-void update_dense(std::span<const DenseUpdate> updates, CudaStream stream);
+// All throw Error in a build without CUDA.
+
+// `factor` (1), in the GPU's memory, replaces the gradient scale; NaN there: nothing is updated. Null: none.
+void update_dense(std::span<const DenseUpdate> updates, const float* factor, CudaStream stream);
 
 // sums (lists): of the squares of each list of numbers, all on the stream's device, in double and in a fixed
 // order.
@@ -65,6 +73,18 @@ struct FloatList {
   std::int64_t size = 0;
 };
 void sums_of_squares(std::span<const FloatList> lists, double* sums, CudaStream stream);
+
+// UpdateCheck::judge(): sums (count) of squares, those of the dense parameters' gradients first. Writes
+// `factor` (1), and `facts` in page-locked memory.
+struct UpdateJudgement {
+  const double* sums = nullptr;
+  std::int64_t parameters = 0, count = 0;
+  const float* loss = nullptr;  // (1)
+  double max_norm = 0;
+  float* factor = nullptr;
+  UpdateFacts* facts = nullptr;
+};
+void judge_update(const UpdateJudgement& judgement, CudaStream stream);
 
 }  // namespace cuda
 }  // namespace hstu

@@ -4,11 +4,15 @@
 
 namespace hstu::cuda {
 
-void update_dense(std::span<const DenseUpdate>, CudaStream) {
+void update_dense(std::span<const DenseUpdate>, const float*, CudaStream) {
   fail("this hstu was built without CUDA");
 }
 
 void sums_of_squares(std::span<const FloatList>, double*, CudaStream) {
+  fail("this hstu was built without CUDA");
+}
+
+void judge_update(const UpdateJudgement&, CudaStream) {
   fail("this hstu was built without CUDA");
 }
 

@@ -137,7 +137,7 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
   const double loss = state.loss_sum / static_cast<double>(state.loss_steps);
   progress_.advance_to(state.samples, fmt::format("step {}, window {}, loss {:.4f}{}", state.step,
                                                   state.next.window, loss, last_auc_));
-  if (state.step % every_steps_ != 0) return;
+  if (!writes_at(state.step)) return;
   const LearnerCounts now = counts();
   const RankingMetrics window = metrics.window().metrics();
   Json line{{"event", "train"},

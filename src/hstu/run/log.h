@@ -66,6 +66,8 @@ class RunLog {
   // Writes the line of a restart, with the keys that changed.
   void resume(const RunState& state, const std::vector<ConfigDifference>& changed);
 
+  // Whether step() writes a line of this step, for which it calls `counts`.
+  bool writes_at(std::int64_t step) const { return step % every_steps_ == 0; }
   // Counts a step. Every metrics.every_steps steps, writes a train line: mean loss and rates since the last
   // one, the metrics of training, and the result of `counts`.
   void step(const StepResult& result, double step_ms, double wait_ms, RunState& state,

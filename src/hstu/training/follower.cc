@@ -9,8 +9,8 @@
 #include "hstu/run/warm_start.h"
 #include "hstu/training/dense_shards.h"
 #include "hstu/training/evaluation.h"
+#include "hstu/training/next_step.h"
 #include "hstu/training/run_parts.h"
-#include "hstu/training/step.h"
 #include "hstu/training/turn.h"
 
 namespace hstu {
@@ -58,23 +58,7 @@ class Follower {
 
   void step() {
     if (!loader_) loader_ = training_loader(experiment_, state_.next, comm_);
-    bool last = false;
-    const Context compute = profiler_->begin_step(state_.step + 1, experiment_.learner().compute);
-    const auto next_part = [&]() -> Batch* {
-      if (last) return nullptr;
-      const TraceRange wait(compute, kDataWait);
-      LoadedBatch* const loaded = loader_->next();
-      require(loaded != nullptr, "the data ended at step {} on rank {}", state_.step, comm_.rank());
-      last = loaded->last_part;
-      profiler_->add(*loaded);
-      return &loaded->batch;
-    };
-    const StepContext context{.step = state_.step,
-                              .draws = Draws(request_.options.seed, state_.step),
-                              .compute = compute,
-                              .comm = comm_};
-    const LaterPart later = later_part(*loader_);
-    const StepResult result = train_step(experiment_.learner(), context, next_part, &later);
+    const StepResult result = begin_next(experiment_, *loader_, *profiler_, state_.step, comm_).step.finish();
     ++state_.step;
     profiler_->end_step(state_.step, result);
     any_stops(request_.stop, comm_);

@@ -49,7 +49,10 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
                       run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {
   compute.deterministic = run.deterministic;
-  if (comm.size() == 1) return;
+  if (comm.size() == 1) {
+    if (tables.are_on_gpu()) update_check = std::make_unique<UpdateCheck>(compute);
+    return;
+  }
   const bool exact = run.tables.wire_rows == DType::f32 && run.tables.wire_gradients == DType::f32;
   const bool only_copies = run.tables.ranks == TableRanks::copy && !tables.moves_rows();
   if (!exact && (tables.device().is_host() || only_copies)) {

@@ -11,6 +11,7 @@
 #include "hstu/embedding/table_set.h"
 #include "hstu/model/model.h"
 #include "hstu/optimizer/dense_optimizer.h"
+#include "hstu/optimizer/update_check.h"
 #include "hstu/run/options.h"
 
 namespace hstu {
@@ -32,6 +33,9 @@ struct Learner {
   Context exchange;                       // of sums over GPUs, beside `compute`
   Stream copies;                          // of scores to the host, beside `compute`
   DenseOptimizer dense_optimizer;
+  // Null where the host sees the gradients before the update: on processors, with several ranks, and for
+  // tables with limits or with rows outside of the GPU's memory.
+  std::unique_ptr<UpdateCheck> update_check;
   BadIds bad_ids;                             // of training
   const MappedColumn* event_times = nullptr;  // of the dataset, in seconds; null: tables have no time
   // By table: the column of its custom score (RowLimits::score_column) by event of the dataset, or null.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "hstu/base/error.h"
+#include "hstu/training/launches.h"
 
 namespace hstu {
 
@@ -16,8 +17,10 @@ Scores score_batch(Learner& learner, const Batch& batch) {
   const BatchRows rows = look_up(learner, batch, RowAccess::read);
   learner.compute.stream.wait(rows.ready);
   Tape tape(learner.compute, false);
-  return scores_of(*learner.model, learner.model->forward(tape, batch, rows.leaves, Draws()), batch,
-                   learner.compute.stream);
+  Variable logits;
+  with_launches_of(learner, batch,
+                   [&] { logits = learner.model->forward(tape, batch, rows.leaves, Draws()); });
+  return scores_of(*learner.model, logits, batch, learner.compute.stream);
 }
 
 std::vector<float> probabilities_of(const Model& model, const Scores& scores, const Stream& stream,

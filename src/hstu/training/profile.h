@@ -46,6 +46,8 @@ class Profiler {
   // A part of the step's batch.
   void add(const LoadedBatch& part);
   void end_step(std::int64_t step, const StepResult& result);
+  // Until the last step is written.
+  bool is_active() const { return steps_.has_value(); }
   // True after the last step, until finish().
   bool is_complete() const { return steps_ && recorded_ == steps_->last; }
   // Writes what there is, if it is not written. A failure is reported, and ends no run. On rank 0 it

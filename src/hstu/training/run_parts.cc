@@ -111,4 +111,26 @@ LearnerCounts counts_of(const Learner& learner, Communicator& comm) {
   return counts;
 }
 
+void fail_not_finite(const RunFolder& folder, const std::string& what) {
+  const auto newest = latest_checkpoint(folder.checkpoints());
+  fail("{}. Lower the learning rates, lengthen schedule.warmup_steps or look at the data. {}", what,
+       newest ? fmt::format("The newest good checkpoint is {} (step {}): hstu train --resume {} continues "
+                            "from it; change the rates with --set and --allow-change",
+                            newest->path.string(), newest->step, folder.path.string())
+              : std::string("No checkpoint was saved before: start a new run"));
+}
+
+void write_summary(const RunFolder& folder, const TrainResult& result, const RunState& state,
+                   double training_seconds) {
+  Json summary{{"reason", result.reason},
+               {"step", state.step},
+               {"samples", state.samples},
+               {"samples_per_s", result.samples_per_s},
+               {"training_s", training_seconds},
+               {"best", to_json(state.best)},
+               {"eval", nullptr}};
+  if (state.evaluation) summary["eval"] = to_json(*state.evaluation);
+  write_file(folder.summary(), summary.dump(2) + "\n");
+}
+
 }  // namespace hstu

@@ -1,6 +1,7 @@
 // The learner as sections of checkpoints and as facts and counts for the log.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "hstu/checkpoint/section.h"
@@ -8,6 +9,7 @@
 #include "hstu/run/running_metrics.h"
 #include "hstu/run/state.h"
 #include "hstu/training/experiment.h"
+#include "hstu/training/train.h"
 
 namespace hstu {
 
@@ -25,5 +27,13 @@ RunState load_run_for_other_data(const Checkpoint& checkpoint, Experiment& exper
 RunFacts facts_of(const Experiment& experiment);
 // Of all ranks, which call it together.
 LearnerCounts counts_of(const Learner& learner, Communicator& comm);
+
+// The error of a run whose numbers are no longer finite, `what`. Names the newest checkpoint as good: each
+// was checked when it was written, or when it was read to resume.
+[[noreturn]] void fail_not_finite(const RunFolder& folder, const std::string& what);
+
+// RUN/summary.json.
+void write_summary(const RunFolder& folder, const TrainResult& result, const RunState& state,
+                   double training_seconds);
 
 }  // namespace hstu

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,15 +10,11 @@
 #include "hstu/base/faults.h"
 #include "hstu/base/finite.h"
 #include "hstu/batching/loader.h"
-#include "hstu/embedding/row_gradients.h"
-#include "hstu/embedding/row_visits.h"
 #include "hstu/optimizer/clipping.h"
 #include "hstu/training/dense_shards.h"
-#include "hstu/training/dense_sums.h"
-#include "hstu/training/lookup_ahead.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
-#include "hstu/training/step_sections.h"
+#include "hstu/training/step_parts.h"
 
 namespace hstu {
 namespace {
@@ -56,128 +51,14 @@ std::string first_bad_input(const Learner& learner) {
                                    first_bad_input(learner)));
 }
 
-constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
-
-std::int64_t latest_time(const Learner& learner, const Batch& batch) {
-  std::int64_t time = kNoTime;
-  if (learner.event_times == nullptr) return time;
-  for (const std::int64_t position : batch.values<std::int64_t>(kPositionColumn))
-    time = std::max(time, (*learner.event_times)[position]);
-  return time;
-}
-
-// The results of a step's parts, read only after all parts have been computed.
-struct Gathered {
-  explicit Gathered(TableSet& tables) : row_gradients(tables), visits(tables) {}
-  RowGradients row_gradients;
-  RowVisits visits;
-  std::int64_t time = kNoTime;  // of the latest sample
-  std::int64_t row_bytes = 0;   // of the rows, and of their gradients
-  std::vector<Tensor> losses;   // (1) each
-  std::vector<BadIdCount> bad_ids;
-  std::vector<Scores> scores;
-  std::int64_t exchanges = 0;  // between GPUs, begun before the last scores
-};
-
-// Reports to the trace what the current stage reads and writes.
-void moves(const StepContext& context, std::int64_t bytes) {
-  if (context.compute.trace != nullptr) context.compute.trace->moves(bytes);
-}
-
-std::int64_t bytes_of(const std::vector<Variable>& rows) {
-  std::size_t bytes = 0;
-  for (const Variable& leaf : rows) bytes += leaf.value().bytes();
-  return static_cast<std::int64_t>(bytes);
-}
-
-// Looks up the rows of the next part; none after the last.
-struct Part {
-  Batch* batch = nullptr;
-  BatchRows rows;
-};
-Part begin_part(Learner& learner, const StepContext& context, const NextPart& next_part,
-                StepSections& sections) {
-  Part part;
-  part.batch = next_part();
-  if (part.batch == nullptr) return part;
-  sections.enter(kLookupSection);
-  context.comm.enter(context.step, kLookupSection);
-  const TraceRange stage(context.compute, kEmbeddingStage);
-  part.rows = look_up(learner, *part.batch, RowAccess::train);
-  moves(context, 2 * bytes_of(part.rows.leaves));
-  return part;
-}
-
-// Forward and backward pass of one part. The rows of `later`, if any, are looked up beside it, or come into
-// caches. Adds the gradients of dense parameters to Parameter::gradient; `sums`, of the last part, begins
-// their sums over ranks.
-void run_part(Learner& learner, const StepContext& context, Part part, const LaterPart* later,
-              DenseSums* sums, StepSections& sections, Gathered& gathered, StepResult& result) {
-  const Batch& batch = *part.batch;
-  const std::vector<Variable>& rows = part.rows.leaves;
-  gathered.bad_ids.insert(gathered.bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
-  if (!learner.tables.device().is_host()) {
-    const TraceRange stage(context.compute, kEmbeddingStage);
-    context.compute.stream.wait(part.rows.ready);
-  }
-
-  sections.enter(kForwardSection);
-  LookupAhead ahead(learner, context.comm, later);
-  Tape tape(context.compute);
-  const Variable logits = learner.model->forward(tape, batch, rows, context.draws);
-  const Variable loss = learner.model->loss(tape, logits, batch);
-  ahead.finish();  // before the sums of gradients
-  gathered.scores.push_back(scores_of(*learner.model, logits, batch, context.compute.stream));
-  if (learner.gpus != nullptr) gathered.exchanges = learner.gpus->begun();
-
-  sections.enter(kBackwardSection);
-  if (sums != nullptr) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
-  tape.backward(loss);
-  if (sums != nullptr) sums->begin_rest();  // before the gradients of rows, on all ranks
-  {
-    const TraceRange stage(context.compute, kEmbeddingStage);
-    // Before the tables' stream waits for the gradients.
-    if (const Batch* const next = later != nullptr ? later->if_built() : nullptr)
-      prefetch_rows(learner, *next);
-    std::vector<Tensor> gradients;
-    gradients.reserve(rows.size());
-    for (const Variable& leaf : rows) gradients.push_back(leaf.gradient());
-    learner.tables.stream().wait(context.compute.stream);
-    if (learner.tables.any_limits()) {
-      count_visits(learner, batch, part.rows.selection, gathered.visits);
-      gathered.time = std::max(gathered.time, latest_time(learner, batch));
-    }
-    if (learner.gpus != nullptr) context.comm.enter("row gradients");
-    gathered.row_gradients.add(std::move(part.rows.selection), std::move(gradients));
-  }
-  sections.leave();
-  gathered.row_bytes += bytes_of(rows);
-  gathered.losses.push_back(loss.value());
-  result.samples += batch.samples;
-  result.tokens += batch.tokens;
-  result.flops += learner.model->flops(batch);
-}
-
-GradientSquares squares_of(const Learner& learner, const StepContext& context) {
-  const TraceRange stage(context.compute, kOptimizerStage);
-  moves(context, learner.model->parameters().count() * std::int64_t{sizeof(float)});
-  return GradientSquares(learner.model->parameters().all(), context.compute);
-}
-
-double sum_of_losses(const Gathered& gathered, const Context& context) {
-  double sum = 0;
-  for (const Tensor& loss : gathered.losses) sum += loss.to_host(context.stream).data<float>()[0];
-  return sum;
-}
-
 // Of the first task. `bad`: which score is not finite, if one is; the loss and gradients may say why.
-RankingSamples predictions_of(const Learner& learner, const Gathered& gathered, const StepContext& context,
+RankingSamples predictions_of(const Learner& learner, const PartResults& parts, const StepContext& context,
                               std::string& bad) {
   const TraceRange stage(context.compute, kPredictionsStage);
-  if (learner.gpus != nullptr) learner.gpus->wait(gathered.exchanges);
+  if (learner.gpus != nullptr) learner.gpus->wait(parts.exchanges);
   RankingSamples mine;
   try {
-    for (const Scores& scores : gathered.scores) {
+    for (const Scores& scores : parts.scores) {
       learner.copies.wait(scores.ready);
       add_predictions(*learner.model, scores, learner.copies, std::span(&mine, 1));
     }
@@ -194,54 +75,91 @@ LaterPart later_part(Loader& loader) {
   return {[&] { return loader.later(); }, [&] { return loader.await_later(); }};
 }
 
-StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part,
-                      const LaterPart* later) {
-  const RunOptions& options = learner.options;
-  require(learner.tables.comm().size() == context.comm.size(), "a step of {} ranks with tables that {} share",
-          context.comm.size(), learner.tables.comm().size());
-  StepSections sections(context.compute);
+struct QueuedStep::State {
+  State(Learner& trained, StepContext of_step)
+      : learner(trained),
+        context(std::move(of_step)),
+        sections(context.compute),
+        parts(learner.tables),
+        updates_before(learner.dense_optimizer.steps()) {}
+
+  void sum_squares();
+  void update();
+  void take_figures();
+  void refuse_bad_values(const std::string& bad_score) const;
+
+  Learner& learner;
+  StepContext context;
+  StepSections sections;
   StepResult result;
-  result.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(context.step);
-  result.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(context.step);
+  PartResults parts;
+  std::int64_t updates_before;
+  std::optional<GradientSquares> squares;
+  std::optional<UpdateOutcome> outcome;  // of a GPU that has decided about the update
+};
 
-  // 1. Forward and backward passes, part by part.
-  learner.model->parameters().clear_gradients(context.compute.stream);
-  Gathered gathered(learner.tables);
-  DenseSums sums(learner.model->parameters(), context.comm, learner.gpus.get(), context.compute,
-                 learner.exchange);
-  for (Part part = begin_part(learner, context, next_part, sections); part.batch != nullptr;) {
-    Part following = begin_part(learner, context, next_part, sections);  // beside the computation of this one
-    const bool is_last = following.batch == nullptr;
-    run_part(learner, context, std::move(part), is_last ? later : nullptr, is_last ? &sums : nullptr,
-             sections, gathered, result);
-    part = std::move(following);
+// Of all that has to be finite if a GPU decides about the update, otherwise of the dense gradients.
+void QueuedStep::State::sum_squares() {
+  const bool decides = learner.update_check != nullptr && parts.losses.size() == 1;
+  std::vector<Tensor> also;
+  if (decides) {
+    also = parts.row_gradients.all();
+    also.push_back(parts.scores.front().logits);
   }
-  sections.enter(kUpdateSection);
+  const TraceRange stage(context.compute, kOptimizerStage);
+  moves(context, learner.model->parameters().count() * std::int64_t{sizeof(float)});
+  squares.emplace(learner.model->parameters().all(), context.compute, also);
+  if (decides)
+    outcome =
+        learner.update_check->judge(*squares, parts.losses.front(), learner.options.dense.max_gradient_norm);
+}
 
-  // 2. Sums over the global batch. Every term is already divided by its number of supervised examples.
-  sums.finish();
-  context.comm.enter("row gradients");
-  gathered.row_gradients.merge(context.comm);
-  sums.wait();
-  const GradientSquares squares = squares_of(learner, context);
+void QueuedStep::State::update() {
+  const float* const factor = outcome ? learner.update_check->factor() : nullptr;
+  {
+    const TraceRange stage(context.compute, kOptimizerStage);
+    if (factor != nullptr)
+      learner.dense_optimizer.step(result.lr_dense, factor);
+    else
+      learner.dense_optimizer.step(result.lr_dense,
+                                   clip_scale(result.gradient_norm, learner.options.dense.max_gradient_norm));
+    moves(context, learner.dense_optimizer.step_bytes());
+    gather_values(learner.dense_optimizer, context.comm, learner.gpus.get());
+  }
+  fault_point("step.middle");
+  const TraceRange stage(context.compute, kEmbeddingStage);
+  learner.tables.begin_updates(context.step);
+  if (factor != nullptr) learner.tables.stream().wait(context.compute.stream);
+  parts.row_gradients.apply(result.lr_sparse, factor);
+  parts.visits.end_step(context.comm, parts.time);
+  learner.tables.end_step();
+  if (learner.ahead.lookup != nullptr) learner.ahead.lookup->find_changed();
+  moves(context, 3 * parts.row_bytes);  // gradients and rows read, rows written
+  // The memory of gradients may be used again.
+  if (!learner.tables.device().is_host()) context.compute.stream.wait(learner.tables.stream());
+}
 
-  // 3. The host turns scores into metrics while a GPU still computes all this.
-  std::string bad_score;
-  result.predictions = predictions_of(learner, gathered, context, bad_score);
-  if (context.on_predictions) context.on_predictions(result.predictions);
-
-  // 4. Refuse values that are not finite, before any update.
+void QueuedStep::State::take_figures() {
   if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
-  const auto bad_row = gathered.row_gradients.first_bad();
-  result.loss = sum_of_losses(gathered, context.compute);
+  for (const Tensor& loss : parts.losses)
+    result.loss += outcome ? outcome->loss() : loss.to_host(context.compute.stream).data<float>()[0];
   context.comm.enter("counts");
   sum_over_ranks(result, context.comm);
-  learner.bad_ids.add(gather(gathered.bad_ids, context.comm));
-  result.gradient_norm = squares.norm();
+  learner.bad_ids.add(gather(parts.bad_ids, context.comm));
+  result.gradient_norm = outcome ? outcome->gradient_norm() : squares->norm();
+}
+
+void QueuedStep::State::refuse_bad_values(const std::string& bad_score) const {
+  if (outcome && outcome->is_updated()) return;
+  const auto bad_row = parts.row_gradients.first_bad();
+  if (outcome) {
+    learner.dense_optimizer.set_steps(updates_before);
+    learner.update_check->reset();
+  }
   if (!std::isfinite(result.loss))
     fail_not_finite(learner, context, fmt::format("the loss is {}", result.loss));
   if (!std::isfinite(result.gradient_norm)) {
-    fail_not_finite(learner, context, fmt::format("the gradient of {} is not finite", squares.first_bad()));
+    fail_not_finite(learner, context, fmt::format("the gradient of {} is not finite", squares->first_bad()));
   }
   if (bad_row) {
     fail_not_finite(learner, context,
@@ -249,33 +167,55 @@ StepResult train_step(Learner& learner, const StepContext& context, const NextPa
                                 learner.tables[bad_row->table].config().name));
   }
   if (!bad_score.empty()) throw NotFiniteError(bad_score);
+  require(!outcome, "step {}: the GPU refused an update of finite values", context.step + 1);
+}
 
-  // 5. Update.
-  {
-    const TraceRange stage(context.compute, kOptimizerStage);
-    learner.dense_optimizer.step(result.lr_dense,
-                                 clip_scale(result.gradient_norm, options.dense.max_gradient_norm));
-    moves(context, learner.dense_optimizer.step_bytes());
-    gather_values(learner.dense_optimizer, context.comm, learner.gpus.get());
-  }
-  fault_point("step.middle");
-  {
-    const TraceRange stage(context.compute, kEmbeddingStage);
-    learner.tables.begin_updates(context.step);
-    gathered.row_gradients.apply(result.lr_sparse);
-    gathered.visits.end_step(context.comm, gathered.time);
-    learner.tables.end_step();
-    if (learner.ahead.lookup != nullptr) learner.ahead.lookup->find_changed();
-    moves(context, 3 * gathered.row_bytes);  // gradients and rows read, rows written
-    // The memory of gradients may be used again.
-    if (!learner.tables.device().is_host()) context.compute.stream.wait(learner.tables.stream());
-  }
-  result.stages = sections.times();
-  result.memory_peak = context.compute.memory->figures().peak;
-  if (learner.tables.context().memory != context.compute.memory)
+QueuedStep::QueuedStep(std::unique_ptr<State> state) : state_(std::move(state)) {}
+QueuedStep::QueuedStep(QueuedStep&&) noexcept = default;
+QueuedStep& QueuedStep::operator=(QueuedStep&&) noexcept = default;
+QueuedStep::~QueuedStep() = default;
+
+bool QueuedStep::may_wait() const {
+  constexpr std::int64_t kLittle = std::int64_t{64} << 20;  // of gradients of rows
+  return state_->outcome && state_->parts.row_bytes <= kLittle;
+}
+
+QueuedStep begin_step(Learner& learner, const StepContext& context, const NextPart& next_part,
+                      const LaterPart* later) {
+  const RunOptions& options = learner.options;
+  require(learner.tables.comm().size() == context.comm.size(), "a step of {} ranks with tables that {} share",
+          context.comm.size(), learner.tables.comm().size());
+  auto step = std::make_unique<QueuedStep::State>(learner, context);
+  step->result.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(context.step);
+  step->result.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(context.step);
+  compute_parts(learner, context, next_part, later, step->sections, step->parts, step->result);
+  step->sum_squares();
+  if (step->outcome) step->update(), step->sections.leave();
+  return QueuedStep(std::move(step));
+}
+
+StepResult QueuedStep::finish() {
+  State& step = *state_;
+  const Learner& learner = step.learner;
+  StepResult& result = step.result;
+  // The host turns scores into metrics while a GPU still computes the rest.
+  std::string bad_score;
+  result.predictions = predictions_of(learner, step.parts, step.context, bad_score);
+  if (step.context.on_predictions) step.context.on_predictions(result.predictions);
+  step.take_figures();
+  step.refuse_bad_values(bad_score);  // before any update
+  if (!step.outcome) step.update();
+  result.stages = step.sections.times();
+  result.memory_peak = learner.compute.memory->figures().peak;
+  if (learner.tables.context().memory != learner.compute.memory)
     result.memory_peak += learner.tables.context().memory->figures().peak;
   if (learner.gpus != nullptr) result.memory_peak += learner.exchange.memory->figures().peak;
-  return result;
+  return std::move(result);
+}
+
+StepResult train_step(Learner& learner, const StepContext& context, const NextPart& next_part,
+                      const LaterPart* later) {
+  return begin_step(learner, context, next_part, later).finish();
 }
 
 }  // namespace hstu

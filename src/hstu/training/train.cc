@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
@@ -19,6 +21,7 @@
 #include "hstu/run/warm_start.h"
 #include "hstu/training/dense_shards.h"
 #include "hstu/training/evaluation.h"
+#include "hstu/training/next_step.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/run_parts.h"
 #include "hstu/training/start_plan.h"
@@ -72,7 +75,7 @@ class Run {
       announce(Turn::end, comm_);
       return result;
     } catch (const NotFiniteError& error) {
-      fail_not_finite(error.what());
+      fail_not_finite(request_.folder, error.what());
     }
   }
 
@@ -93,16 +96,6 @@ class Run {
     fault_point("end");
     log_.end(*reason, state_);
     return finish(*reason);
-  }
-
-  // Names the newest checkpoint as good: each was checked when it was written, or when it was read to resume.
-  [[noreturn]] void fail_not_finite(const std::string& what) const {
-    const auto newest = latest_checkpoint(request_.folder.checkpoints());
-    fail("{}. Lower the learning rates, lengthen schedule.warmup_steps or look at the data. {}", what,
-         newest ? fmt::format("The newest good checkpoint is {} (step {}): hstu train --resume {} continues "
-                              "from it; change the rates with --set and --allow-change",
-                              newest->path.string(), newest->step, request_.folder.path.string())
-                : std::string("No checkpoint was saved before: start a new run"));
   }
 
   RunState first_state() {
@@ -172,48 +165,59 @@ class Run {
     if (read_file(request_.folder.config()) != config) write_file(request_.folder.config(), config);
   }
 
-  // Trains until there is a reason to stop, and returns the reason.
+  // Trains until there is a reason to stop, and returns the reason. Where a GPU needs no answer of the host,
+  // the next step begins before the results of this one are read, so that the GPU always has work.
   std::string loop() {
     const std::unique_ptr<Loader> loader = training_loader(experiment_, state_.next, comm_);
-    const LaterPart later = later_part(*loader);
+    std::optional<BegunStep> following;
+    last_completed_ = Clock::now();
     while (true) {
-      announce(Turn::step, comm_);
-      fault_point("step.begin");
-      const Clock::time_point start = Clock::now();
-      LoadedBatch* loaded = nullptr;  // the last part
-      double wait_ms = 0;
-      const Context compute = profiler_.begin_step(state_.step + 1, experiment_.learner().compute);
-      const auto next_part = [&]() -> Batch* {
-        if (loaded != nullptr && loaded->last_part) return nullptr;
-        const TraceRange wait(compute, kDataWait);
-        loaded = loader->next();
-        require(loaded != nullptr, "the data ended at step {}, expected {} steps", state_.step, last_step_);
-        wait_ms += loaded->data_wait_ms;
-        profiler_.add(*loaded);
-        return &loaded->batch;
-      };
-      const StepContext context{
-          .step = state_.step,
-          .draws = Draws(request_.options.seed, state_.step),
-          .compute = compute,
-          .comm = comm_,
-          .on_predictions = [this](const RankingSamples& samples) { metrics_.add_step(samples); }};
-      StepResult result = train_step(experiment_.learner(), context, next_part, &later);
-      result.division = loaded->division;
-      fault_point("step.end");
-      ++state_.step;
-      stepped_ = true;
-      profiler_.end_step(state_.step, result);
-      others_stop_ = any_stops(request_.stop, comm_);
-      state_.samples += result.samples;
-      state_.next = loaded->next;
-      state_.window_end = loaded->window_end;
-      if (loaded->window_end) ++state_.windows_done;
-      log_.step(result, 1000 * seconds_since(start) - wait_ms, wait_ms, state_, metrics_,
-                [&] { return counts_of(experiment_.learner(), comm_); });
-      if (profiler_.is_complete()) profiler_.finish();
+      BegunStep current = following ? *std::exchange(following, std::nullopt) : begin(*loader, state_.step);
+      if (current.step.may_wait() && !asks_for_results(current)) following = begin(*loader, state_.step + 1);
+      complete(current);
+      if (following) continue;
       if (const auto reason = settle()) return *reason;
+      last_completed_ = Clock::now();
     }
+  }
+
+  BegunStep begin(Loader& loader, std::int64_t step) {
+    announce(Turn::step, comm_);
+    fault_point("step.begin");
+    BegunStep begun = begin_next(experiment_, loader, profiler_, step, comm_,
+                                 [this](const RankingSamples& samples) { metrics_.add_step(samples); });
+    wait_ms_ += begun.wait_ms;
+    return begun;
+  }
+
+  // Whether the step's results or the state after it are needed before the next step begins.
+  bool asks_for_results(const BegunStep& begun) const {
+    RunState after;
+    after.step = state_.step + 1;
+    after.next = begun.next;
+    after.window_end = begun.window_end;
+    after.windows_done = state_.windows_done + (begun.window_end ? 1 : 0);
+    return profiler_.is_active() || stopped() || after.step >= last_step_ || log_.writes_at(after.step) ||
+           evaluation_cadence_.due(after) || save_cadence_.due(after, Clock::now());
+  }
+
+  void complete(BegunStep& begun) {
+    StepResult result = begun.step.finish();
+    result.division = begun.division;
+    fault_point("step.end");
+    ++state_.step;
+    stepped_ = true;
+    profiler_.end_step(state_.step, result);
+    others_stop_ = any_stops(request_.stop, comm_);
+    state_.samples += result.samples;
+    state_.next = begun.next;
+    state_.window_end = begun.window_end;
+    if (begun.window_end) ++state_.windows_done;
+    const Clock::time_point before = std::exchange(last_completed_, Clock::now());
+    const double wait_ms = std::exchange(wait_ms_, 0);
+    log_.step(result, 1000 * seconds_between(before, last_completed_) - wait_ms, wait_ms, state_, metrics_,
+              [&] { return counts_of(experiment_.learner(), comm_); });
+    if (profiler_.is_complete()) profiler_.finish();
   }
 
   // Evaluates, then saves, as the step requires: a checkpoint contains the evaluation of its step. Returns
@@ -346,15 +350,7 @@ class Run {
     const std::int64_t samples = state_.samples - samples_without_time_;
     if (log_.training_seconds() > 0)
       result.samples_per_s = static_cast<double>(samples) / log_.training_seconds();
-    Json summary{{"reason", reason},
-                 {"step", state_.step},
-                 {"samples", state_.samples},
-                 {"samples_per_s", result.samples_per_s},
-                 {"training_s", log_.training_seconds()},
-                 {"best", to_json(state_.best)},
-                 {"eval", nullptr}};
-    if (state_.evaluation) summary["eval"] = to_json(*state_.evaluation);
-    write_file(request_.folder.summary(), summary.dump(2) + "\n");
+    write_summary(request_.folder, result, state_, log_.training_seconds());
     return result;
   }
 
@@ -372,6 +368,8 @@ class Run {
   Profiler profiler_;
   Evaluator evaluator_;
   EvaluationCadence evaluation_cadence_;
+  Clock::time_point last_completed_;  // the last step, or what followed it
+  double wait_ms_ = 0;                // for batches, since then
   std::int64_t saved_at_ = -1;
   bool evaluated_since_save_ = false;
   BestEvaluation best_before_;  // before the last evaluation

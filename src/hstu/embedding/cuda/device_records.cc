@@ -156,7 +156,7 @@ void DeviceRecords::update(std::span<const std::int64_t> ids, std::span<const st
                      .slots = places.mutable_data<std::int64_t>(),
                      .values = values.mutable_data<float>(),
                      .number = next_number()};
-  update_rows(std::span(&list, 1), optimizer, learning_rate, context_.stream.cuda());
+  update_rows(std::span(&list, 1), optimizer, learning_rate, nullptr, context_.stream.cuda());
   context_.stream.synchronize();
   check_updates();
 }

@@ -86,7 +86,7 @@ void gather(std::span<const DeviceRows> rows) {
   gather_rows(lists_of(rows), context_of(rows).stream.cuda());
 }
 
-void update(std::span<const DeviceRows> rows, double learning_rate) {
+void update(std::span<const DeviceRows> rows, double learning_rate, const float* factor) {
   std::vector<bool> done(rows.size());
   for (std::size_t first = 0; first < rows.size(); ++first) {
     if (done[first]) continue;
@@ -99,7 +99,7 @@ void update(std::span<const DeviceRows> rows, double learning_rate) {
       records.check_updates();
       lists.push_back(list_of(rows[i], records.table(), records.next_number()));
     }
-    update_rows(lists, rows[first].optimizer, learning_rate, context_of(rows).stream.cuda());
+    update_rows(lists, rows[first].optimizer, learning_rate, factor, context_of(rows).stream.cuda());
   }
 }
 

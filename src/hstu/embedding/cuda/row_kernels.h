@@ -76,8 +76,9 @@ void gather_rows(std::span<const RowList> lists, cudaStream_t stream);
 // Updates the rows of `ids` at `slots` (each once) by the gradients in `values`; skips negative slots. All
 // tables have one type of values.
 // Without ids they are those of the records, which an exchange with host memory does not set.
+// `factor` (1), not null: nothing is updated if it is NaN.
 void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
-                 cudaStream_t stream);
+                 const float* factor, cudaStream_t stream);
 // Lists of one `number` are parts of one batch, merged in order: adds the gradient of a row that an earlier
 // list had to the gradient there, and sets the slot here to kMerged.
 inline constexpr std::int64_t kMerged = -3;

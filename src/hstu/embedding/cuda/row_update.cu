@@ -127,7 +127,8 @@ __device__ void update_row(const Numbers& u, std::int64_t dim, const float* grad
 }
 
 template <RowOptimizerKind kKind, bool kBf16>
-__global__ void update(const __grid_constant__ Lists lists, const Numbers u) {
+__global__ void update(const __grid_constant__ Lists lists, const Numbers u, const float* factor) {
+  if (factor != nullptr && isnan(*factor)) return;
   const RowList& list = lists.list[blockIdx.y];
   std::int64_t i;
   if (!row_of_warp(list, i)) return;
@@ -170,12 +171,12 @@ auto* kernel_of(RowOptimizerKind kind) {
 }  // namespace
 
 void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
-                 cudaStream_t stream) {
+                 const float* factor, cudaStream_t stream) {
   const Numbers numbers(optimizer, learning_rate);
   const bool is_bf16 = !lists.empty() && lists.front().table.is_bf16;
   auto* const update = is_bf16 ? kernel_of<true>(optimizer.kind) : kernel_of<false>(optimizer.kind);
   for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
-    update<<<blocks, kThreads, 0, stream>>>(some, numbers);
+    update<<<blocks, kThreads, 0, stream>>>(some, numbers, factor);
   });
 }
 

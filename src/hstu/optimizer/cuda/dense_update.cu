@@ -4,6 +4,7 @@
 #include "hstu/device/cuda/check.h"
 #include "hstu/device/cuda_calls.h"
 #include "hstu/device/memory_pool.h"
+#include "hstu/optimizer/clip_scale.h"
 #include "hstu/optimizer/dense_update.h"
 
 namespace hstu::cuda {
@@ -29,9 +30,13 @@ struct Many {
   }
 };
 
-__global__ void update(const __grid_constant__ Many<DenseUpdate> all) {
+__global__ void update(const __grid_constant__ Many<DenseUpdate> all, const float* factor) {
   const std::size_t list = all.list();
-  const DenseUpdate& u = all.one[list];
+  DenseUpdate u = all.one[list];
+  if (factor != nullptr) {
+    u.numbers.gradient_scale = *factor;
+    if (isnan(u.numbers.gradient_scale)) return;
+  }
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x - all.first[list]) * kUpdated;
   update_elements(u, begin + threadIdx.x, begin + kUpdated < u.end ? begin + kUpdated : u.end, kThreads);
 }
@@ -71,6 +76,21 @@ __global__ void sum_chunks(const __grid_constant__ Many<FloatList> lists, const 
   if (threadIdx.x == 0) result[blockIdx.x] = total;
 }
 
+// One thread: in the order and with the rounding of the host.
+__global__ void judge(const UpdateJudgement j) {
+  double squares = 0;
+  bool finite = isfinite(*j.loss) && !isnan(*j.factor);
+#pragma unroll 8
+  for (std::int64_t i = 0; i < j.count; ++i) {
+    const double sum = j.sums[i];
+    finite = finite && isfinite(sum);
+    if (i < j.parameters) squares += sum;
+  }
+  const double norm = sqrt(squares);
+  *j.facts = {*j.loss, norm, finite};
+  *j.factor = finite ? static_cast<float>(clip_scale(norm, j.max_norm)) : NAN;
+}
+
 std::int64_t size_of(const DenseUpdate& u) {
   return u.end;
 }
@@ -97,10 +117,10 @@ void for_many(std::span<const T> all, std::int64_t chunk, const Launch& launch) 
 
 }  // namespace
 
-void update_dense(std::span<const DenseUpdate> updates, CudaStream stream) {
+void update_dense(std::span<const DenseUpdate> updates, const float* factor, CudaStream stream) {
   for_many(updates, kUpdated,
            [&](const Many<DenseUpdate>& some, unsigned blocks, std::size_t /*first*/, unsigned /*lists*/) {
-             if (blocks > 0) update<<<blocks, kThreads, 0, stream.handle>>>(some);
+             if (blocks > 0) update<<<blocks, kThreads, 0, stream.handle>>>(some, factor);
            });
   check_cuda(cudaGetLastError(), "updating dense parameters");
 }
@@ -114,6 +134,11 @@ void sums_of_squares(std::span<const FloatList> lists, double* sums, CudaStream 
              sum_chunks<<<count, kThreads, 0, stream.handle>>>(some, partial, sums + first);
            });
   check_cuda(cudaGetLastError(), "summing squares of gradients");
+}
+
+void judge_update(const UpdateJudgement& judgement, CudaStream stream) {
+  judge<<<1, 1, 0, stream.handle>>>(judgement);
+  check_cuda(cudaGetLastError(), "judging an update");
 }
 
 }  // namespace hstu::cuda

@@ -1,0 +1,28 @@
+// The step by the loader's next batch, of the rank that leads a run and of those that follow.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "hstu/batching/loader.h"
+#include "hstu/comm/communicator.h"
+#include "hstu/training/experiment.h"
+#include "hstu/training/profile.h"
+#include "hstu/training/step.h"
+
+namespace hstu {
+
+// A step, and what its batch says of the data.
+struct BegunStep {
+  QueuedStep step;
+  BatchCursor next;  // the batch after it
+  bool window_end = false;
+  DivisionFigures division;
+  double wait_ms = 0;  // for the batch
+};
+
+// Begins step `step` (0 is the first). `on_predictions`: see StepContext.
+BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, std::int64_t step,
+                     Communicator& comm, std::function<void(const RankingSamples&)> on_predictions = {});
+
+}  // namespace hstu
