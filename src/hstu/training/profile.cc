@@ -24,8 +24,8 @@ ProfileSteps parse_profile(const std::string& text) {
       text);
 }
 
-Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, Path folder, std::int64_t done,
-                   std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus)
+Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, const Path& folder,
+                   std::int64_t done, std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus)
     : steps_(steps),
       device_(compute.device()),
       comm_(comm),
@@ -37,7 +37,7 @@ Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, Pa
     fail_usage("--profile steps={}:{}: this process trains the steps {} to {}: name steps among them",
                steps_->first, steps_->last, done + 1, run_steps);
   }
-  path_ = std::move(folder) / fmt::format("trace_{}_{}.json", steps_->first, steps_->last);
+  path_ = folder / fmt::format("trace_{}_{}.json", steps_->first, steps_->last);
   step_track_ = {.process = "hstu", .thread = "steps", .events = {}};
   device_track_ = {.process = to_string(device_), .thread = "stages", .events = {}};
   collective_track_ = {.process = "hstu", .thread = "collectives", .events = {}};

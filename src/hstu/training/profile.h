@@ -37,7 +37,7 @@ class Profiler {
   // Writes FOLDER/trace_FIRST_LAST.json. Without `steps` it does nothing. Throws UsageError if a step is not
   // after `done`, the number of steps already trained, or not before the end of the run. `comm` and `gpus`,
   // which joins the GPUs of several ranks (null: none), must outlive it.
-  Profiler(std::optional<ProfileSteps> steps, const Context& compute, Path folder, std::int64_t done,
+  Profiler(std::optional<ProfileSteps> steps, const Context& compute, const Path& folder, std::int64_t done,
            std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus);
 
   // Before the step waits for its batch; `step` from 1. The context of the step is `compute` with the trace

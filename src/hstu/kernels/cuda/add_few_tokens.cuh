@@ -6,9 +6,13 @@
 
 namespace hstu::kernels::cuda {
 
-// A block has 128 columns of four rows. Each of its warps looks for the rows' tokens in a part of all tokens
-// and adds up what it finds in ascending order; then the warps' sums are added in their order.
-inline constexpr int kTokenWarps = 16, kTokenColumns = 128, kTokenRows = 4;
+// A block has 128 columns of one row, or of four where most rows have few tokens. Each of its warps looks for
+// the rows' tokens in a part of all tokens and adds up what it finds in ascending order; then the warps' sums
+// are added in their order.
+inline constexpr int kTokenWarps = 16, kTokenColumns = 128, kMostRows = 4;
+inline int rows_of_block(std::int64_t tokens, std::int64_t rows) {
+  return tokens < 8 * rows ? kMostRows : 1;
+}
 
 // One sum of a launch.
 template <typename Out>
@@ -17,6 +21,7 @@ struct FewTokens {
   float factor = 1;
   Target<Out> rows;
   std::int64_t count = 0;  // of rows
+  int rows_of_block = 1;   // or kMostRows
   unsigned first = 0;      // block
 };
 inline constexpr int kMostSums = 8;
@@ -27,33 +32,28 @@ struct ManyFewTokens {
   unsigned blocks = 0;
 };
 
-template <typename N, typename Out>
-__global__ void __launch_bounds__(32 * kTokenWarps)
-    add_few_tokens(std::int64_t tokens, std::int64_t width, const N* dy,
-                   const __grid_constant__ ManyFewTokens<Out> sums_by_row) {
-  int at = 0;
-  while (at + 1 < sums_by_row.count && sums_by_row.each[at + 1].first <= blockIdx.x) ++at;
-  const auto& [index, factor, rows, count, first] = sums_by_row.each[at];
-  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x - first) * kTokenRows;
+template <int kRows, typename N, typename Out>
+__device__ void add_few_tokens(std::int64_t tokens, std::int64_t width, const N* dy, const FewTokens<Out>& of,
+                               float (&sums)[kTokenWarps][kMostRows][kTokenColumns]) {
+  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x - of.first) * kRows;
   constexpr int kAtOnce = 8, kEach = kTokenColumns / 32;  // loads under way; columns of a lane
-  __shared__ float sums[kTokenWarps][kTokenRows][kTokenColumns];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::int64_t c0 = std::int64_t{kTokenColumns} * blockIdx.y;
   const std::int64_t share = (tokens + kTokenWarps - 1) / kTokenWarps, begin = warp * share,
                      end = min(tokens, begin + share);
-  float sum[kTokenRows][kEach] = {};
+  float sum[kRows][kEach] = {};
   for (std::int64_t t0 = begin; t0 < end; t0 += 32) {
-    const std::int32_t row = t0 + lane < end ? index[t0 + lane] : -1;
-    if (row >= count) __trap();                     // the host's kernel throws
-    const auto own = static_cast<int>(row - row0);  // rows of this block: 0 to 3
-    unsigned left = __ballot_sync(0xffffffffu, row >= row0 && own < kTokenRows);
+    const std::int32_t row = t0 + lane < end ? of.index[t0 + lane] : -1;
+    if (row >= of.count) __trap();                  // the host's kernel throws
+    const auto own = static_cast<int>(row - row0);  // rows of this block: 0 to kRows - 1
+    unsigned left = __ballot_sync(0xffffffffu, row >= row0 && own < kRows);
     while (left != 0) {
       float v[kAtOnce][kEach];
-      int of[kAtOnce];
+      int own_of[kAtOnce];
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k, left &= left - 1) {
         const int from = left != 0 ? __ffs(left) - 1 : 0;
-        of[k] = left != 0 ? __shfl_sync(0xffffffffu, own, from) : -1;
+        own_of[k] = left != 0 ? __shfl_sync(0xffffffffu, own, from) : -1;
         const N* const gradient = dy + (t0 + from) * width;
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
@@ -64,26 +64,40 @@ __global__ void __launch_bounds__(32 * kTokenWarps)
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
 #pragma unroll
-        for (int r = 0; r < kTokenRows; ++r) {
+        for (int r = 0; r < kRows; ++r) {
 #pragma unroll
           for (int i = 0; i < kEach; ++i)
-            sum[r][i] = of[k] == r ? fmaf(factor, v[k][i], sum[r][i]) : sum[r][i];
+            sum[r][i] = own_of[k] == r ? fmaf(of.factor, v[k][i], sum[r][i]) : sum[r][i];
         }
       }
     }
   }
 #pragma unroll
-  for (int r = 0; r < kTokenRows; ++r) {
+  for (int r = 0; r < kRows; ++r) {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) sums[warp][r][lane + 32 * i] = sum[r][i];
   }
   __syncthreads();
-  static_assert(kTokenRows * kTokenColumns == 32 * kTokenWarps);
+  static_assert(kMostRows * kTokenColumns == 32 * kTokenWarps);
   const int r = threadIdx.x / kTokenColumns, column = threadIdx.x % kTokenColumns;
-  if (row0 + r >= count || c0 + column >= width) return;
+  if (r >= kRows || row0 + r >= of.count || c0 + column >= width) return;
   float total = sums[0][r][column];
   for (int w = 1; w < kTokenWarps; ++w) total += sums[w][r][column];
-  rows.put((row0 + r) * width + c0 + column, total);
+  of.rows.put((row0 + r) * width + c0 + column, total);
+}
+
+template <typename N, typename Out>
+__global__ void __launch_bounds__(32 * kTokenWarps)
+    add_few_tokens(std::int64_t tokens, std::int64_t width, const N* dy,
+                   const __grid_constant__ ManyFewTokens<Out> sums_by_row) {
+  __shared__ float sums[kTokenWarps][kMostRows][kTokenColumns];
+  int at = 0;
+  while (at + 1 < sums_by_row.count && sums_by_row.each[at + 1].first <= blockIdx.x) ++at;
+  const FewTokens<Out>& of = sums_by_row.each[at];
+  if (of.rows_of_block == 1)
+    add_few_tokens<1>(tokens, width, dy, of, sums);
+  else
+    add_few_tokens<kMostRows>(tokens, width, dy, of, sums);
 }
 
 // Where every block may look at every token.

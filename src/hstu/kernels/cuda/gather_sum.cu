@@ -293,8 +293,9 @@ class FewTokenSums {
     const auto same = [&](const auto& other) { return other.rows.to == native(p.drows.to); };
     if (sums_.count == kMostSums || std::any_of(sums_.each, sums_.each + sums_.count, same)) launch();
     of_ = p;
-    sums_.each[sums_.count++] = {p.index, p.factor, target(p.drows), p.count, sums_.blocks};
-    sums_.blocks += blocks_for(p.count, kTokenRows);
+    const int rows = rows_of_block(p.tokens, p.count);
+    sums_.each[sums_.count++] = {p.index, p.factor, target(p.drows), p.count, rows, sums_.blocks};
+    sums_.blocks += blocks_for(p.count, rows);
   }
   void launch() {
     if (sums_.count > 0) {
