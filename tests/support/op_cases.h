@@ -178,6 +178,13 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
       {"gather_sum", {x({s.samples, n}, 1), x({2, n}, 2)}, [first, second, names](Tape& t, Inputs v) {
          return ops::gather_sum(t, {{v[0], first, 1.5}, {v[1], second, 1}}, {0.25, 9, names});
        }});
+  cases.push_back(
+      {"gather_columns", {x({s.samples, n}, 1), x({2, h}, 2)}, [first, second](Tape& t, Inputs v) {
+         return ops::gather_columns(t, {{v[0], first}, {v[1], second}, {v[0], first}});
+       }});
+  cases.push_back({"gather_blocks", {x({s.samples, n}, 1), x({2, n}, 2)}, [first, second](Tape& t, Inputs v) {
+                     return ops::gather_blocks(t, {{v[0], first}, {v[1], second}, {v[0], first}});
+                   }});
   cases.push_back({"add", {x({tokens, n}, 1), x({tokens, n}, 2)}, [](Tape& t, Inputs v) {
                      return ops::add(t, v[0], v[1]);
                    }});

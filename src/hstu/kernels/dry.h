@@ -124,6 +124,8 @@ void gate(const P&, DryStream) {}
 template <typename P>
 void gather_sum(const P&, DryStream) {}
 template <typename P>
+void gather_rows(const P&, DryStream) {}
+template <typename P>
 void l2_normalise(const P&, DryStream) {}
 template <typename P>
 void l2_normalise_backward(const P&, DryStream) {}

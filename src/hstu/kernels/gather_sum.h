@@ -29,6 +29,17 @@ struct GatherSum {
   Dropout dropout;  // of the rows of y
 };
 
+// y[t] = rows[index[t]], zeros where there is none.
+template <typename T>
+struct GatherRows {
+  std::int64_t tokens = 0, width = 0;
+  const T* rows = nullptr;  // (count, width)
+  std::int64_t count = 0;
+  const std::int32_t* index = nullptr;  // (tokens) as in GatherSource
+  T* y = nullptr;                       // (tokens, width), rows `stride` apart
+  std::int64_t stride = 0;
+};
+
 template <typename T>
 struct ApplyDropout {
   std::int64_t rows = 0, width = 0;
@@ -40,7 +51,8 @@ struct ApplyDropout {
 template <typename T, typename Out = T>
 struct ScatterAdd {
   std::int64_t tokens = 0, width = 0;
-  const T* dy = nullptr;                // (tokens, width)
+  const T* dy = nullptr;  // (tokens, width), rows `stride` apart
+  std::int64_t stride = 0;
   const std::int32_t* index = nullptr;  // (tokens) as in GatherSource, like count and factor
   std::int64_t count = 0;
   Accumulator<T> factor = 1;
@@ -52,6 +64,12 @@ void gather_sum(const GatherSum<T>& p, HostStream);
 template <typename T>
 void gather_sum(const GatherSum<T>& p, CudaStream);
 
+// Independent of each other; on a GPU few launches.
+template <typename T>
+void gather_rows(std::span<const GatherRows<T>> all, HostStream);
+template <typename T>
+void gather_rows(std::span<const GatherRows<T>> all, CudaStream);
+
 template <typename T>
 void apply_dropout(const ApplyDropout<T>& p, HostStream);
 template <typename T>
@@ -62,7 +80,7 @@ void apply_dropout(const ApplyDropout<T>& p, CudaStream);
 // Written in order.
 template <typename T>
 void scatter_add(std::span<const ScatterAdd<T>> all, HostStream);
-// All of the same tokens; those of few tokens in one launch.
+// Those of few tokens are one launch.
 template <typename T, typename Out>
 void scatter_add(std::span<const ScatterAdd<T, Out>> all, CudaStream);
 

@@ -87,6 +87,22 @@ void gather_sum(const GatherSum<T>& p, HostStream) {
 }
 
 template <typename T>
+void gather_rows(std::span<const GatherRows<T>> all, HostStream) {
+  for (const GatherRows<T>& p : all) {
+    parallel_blocks(p.tokens, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t) {
+        T* const out = p.y + t * p.stride;
+        require(p.index[t] < p.count, "gather_rows: row {} of {}", p.index[t], p.count);
+        if (p.index[t] < 0)
+          std::fill_n(out, p.width, T(0));
+        else
+          std::copy_n(p.rows + p.index[t] * p.width, p.width, out);
+      }
+    });
+  }
+}
+
+template <typename T>
 void apply_dropout(const ApplyDropout<T>& p, HostStream) {
   const std::int64_t width = p.width;
   parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
@@ -120,7 +136,7 @@ void add_by_row(const ScatterAdd<T>& p) {
           T* const out =
               chunk.partial >= 0 ? partial.data() + chunk.partial * width : rows + chunk.row * width;
           for (std::int64_t at = chunk.begin; at < chunk.end; ++at) {
-            const T* const in = p.dy + std::int64_t{groups.tokens[static_cast<std::size_t>(at)]} * width;
+            const T* const in = p.dy + std::int64_t{groups.tokens[static_cast<std::size_t>(at)]} * p.stride;
             for (std::int64_t c = 0; c < width; ++c) out[c] += factor * in[c];
           }
         }
@@ -141,6 +157,8 @@ void scatter_add(std::span<const ScatterAdd<T>> all, HostStream) {
 
 template void gather_sum(const GatherSum<float>&, HostStream);
 template void gather_sum(const GatherSum<double>&, HostStream);
+template void gather_rows(std::span<const GatherRows<float>>, HostStream);
+template void gather_rows(std::span<const GatherRows<double>>, HostStream);
 template void apply_dropout(const ApplyDropout<float>&, HostStream);
 template void apply_dropout(const ApplyDropout<double>&, HostStream);
 template void scatter_add(std::span<const ScatterAdd<float>>, HostStream);

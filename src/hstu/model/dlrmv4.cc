@@ -146,12 +146,10 @@ StackFlops Dlrmv4::flops(const Batch& batch) const {
 
 // (C * B, D): row c * B + b is contextual feature c of sample b, each feature with a weight of its own.
 Variable Dlrmv4::contextual_tokens(Tape& tape, const Batch& batch, const Rows& rows) const {
-  std::vector<Variable> features;
-  for (std::size_t c = 0; c < rows.context.size(); ++c) {
-    const Tensor index = batch.tensor(index_column(layout_.features().context[c].name));
-    features.push_back(ops::gather_rows(tape, rows.context[c], index));
-  }
-  return ops::grouped_linear(tape, ops::convert(tape, ops::concat_rows(tape, features), compute_),
+  std::vector<ops::Gathered> features;
+  for (std::size_t c = 0; c < rows.context.size(); ++c)
+    features.push_back({rows.context[c], batch.tensor(index_column(layout_.features().context[c].name))});
+  return ops::grouped_linear(tape, ops::convert(tape, ops::gather_blocks(tape, features), compute_),
                              ops::weight(tape, context_weight_, compute_), Variable(context_bias_));
 }
 
@@ -159,14 +157,13 @@ Variable Dlrmv4::contextual_tokens(Tape& tape, const Batch& batch, const Rows& r
 Variable Dlrmv4::item_content(Tape& tape, const Batch& batch, const Rows& rows) const {
   Variable content = content_(tape, ops::convert(tape, rows.items, compute_));
   if (additional_.empty()) return content;
-  std::vector<Variable> attributes;
-  for (std::size_t a = 0; a < rows.attributes.size(); ++a) {
-    const Tensor index = batch.tensor(index_column(layout_.features().attributes[a].name));
-    attributes.push_back(ops::gather_rows(tape, rows.attributes[a], index));
-  }
+  std::vector<ops::Gathered> attributes;
+  for (std::size_t a = 0; a < rows.attributes.size(); ++a)
+    attributes.push_back(
+        {rows.attributes[a], batch.tensor(index_column(layout_.features().attributes[a].name))});
   return ops::add(
       tape, content,
-      additional_.front()(tape, ops::convert(tape, ops::concat_columns(tape, attributes), compute_)));
+      additional_.front()(tape, ops::convert(tape, ops::gather_columns(tape, attributes), compute_)));
 }
 
 // (T, D): content, action, position and time of every token.
@@ -207,12 +204,11 @@ Variable Dlrmv4::postprocess(Tape& tape, const Variable& x, const Batch& batch) 
 
 // (B, D): the candidates' items and attributes, seen apart from any user.
 Variable Dlrmv4::encode_candidates(Tape& tape, const Batch& batch, const Rows& rows) const {
-  std::vector<Variable> features{ops::gather_rows(tape, rows.items, batch.tensor(dlrmv4::kCandidateItem))};
-  for (std::size_t a = 0; a < rows.attributes.size(); ++a) {
-    const Tensor index = batch.tensor(candidate_column(layout_.features().attributes[a].name));
-    features.push_back(ops::gather_rows(tape, rows.attributes[a], index));
-  }
-  return item_(tape, ops::concat_columns(tape, features));
+  std::vector<ops::Gathered> features{{rows.items, batch.tensor(dlrmv4::kCandidateItem)}};
+  for (std::size_t a = 0; a < rows.attributes.size(); ++a)
+    features.push_back(
+        {rows.attributes[a], batch.tensor(candidate_column(layout_.features().attributes[a].name))});
+  return item_(tape, ops::gather_columns(tape, features));
 }
 
 }  // namespace hstu

@@ -18,13 +18,16 @@ Variable add(Tape& tape, const Variable& a, const Variable& b) {
             .size = y.size(), .a = a.value().data<T>(), .b = b.value().data<T>(), .y = y.mutable_data<T>()},
         stream);
   });
-  return tape.record(y, {a, b}, [=](const Tensor& dy) {
+  return tape.record(y, {a, b}, [=](Tensor& dy) {
     dispatch<Operation::add>(context, type, [&]<typename T>(auto stream) {
-      for (const Variable& x : {a, b}) {
+      const auto pass = [&](const Variable& x) {
         kernels::pass_gradient(
             kernels::PassGradient<T>{.size = dy.size(), .dy = dy.data<T>(), .dx = gradient_of<T>(x, context)},
             stream);
-      }
+      };
+      pass(a);
+      const bool may_take = b.needs_gradient() && b.parameter() == nullptr;
+      if (!may_take || !b.take_gradient(dy)) pass(b);
     });
   });
 }

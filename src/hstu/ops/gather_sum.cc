@@ -19,6 +19,7 @@ void scatter(const std::vector<GatherTerm>& terms, const Tensor& dy, const Conte
     all.push_back({.tokens = dy.rows(),
                    .width = dy.cols(),
                    .dy = dy.data<T>(),
+                   .stride = dy.cols(),
                    .index = term.index.data<std::int32_t>(),
                    .count = term.rows.rows(),
                    .factor = static_cast<Accumulator<T>>(term.factor),
@@ -79,8 +80,83 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
   });
 }
 
+namespace {
+
+// Where a part's first row is in y, in elements.
+Variable gather_to(Tape& tape, const std::vector<Gathered>& parts, const std::vector<std::int64_t>& places,
+                   std::int64_t tokens, std::int64_t width) {
+  const Context& context = tape.context();
+  std::vector<Variable> inputs;
+  for (const Gathered& part : parts) {
+    check_devices<Operation::gather_sum>(context, part.rows, part.index);
+    inputs.push_back(part.rows);
+  }
+  const DType type = parts.front().rows.value().dtype();
+  Tensor y = Tensor::empty({tokens, width}, type, context);
+  dispatch<Operation::gather_sum>(context, type, [&]<typename T>(auto stream) {
+    std::vector<kernels::GatherRows<T>> all;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const Variable& rows = parts[i].rows;
+      all.push_back({.tokens = parts[i].index.size(),
+                     .width = rows.cols(),
+                     .rows = rows.value().data<T>(),
+                     .count = rows.rows(),
+                     .index = parts[i].index.data<std::int32_t>(),
+                     .y = y.mutable_data<T>() + places[i],
+                     .stride = width});
+    }
+    kernels::gather_rows(std::span<const kernels::GatherRows<T>>(all), stream);
+  });
+  return tape.record(y, inputs, [=](const Tensor& dy) {
+    dispatch<Operation::gather_sum>(context, type, [&]<typename T>(auto stream) {
+      std::vector<kernels::ScatterAdd<T>> all;
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Variable& rows = parts[i].rows;
+        all.push_back({.tokens = parts[i].index.size(),
+                       .width = rows.cols(),
+                       .dy = dy.data<T>() + places[i],
+                       .stride = width,
+                       .index = parts[i].index.data<std::int32_t>(),
+                       .count = rows.rows(),
+                       .drows = gradient_of<T>(rows, context)});
+      }
+      kernels::scatter_add(std::span<const kernels::ScatterAdd<T>>(all), stream);
+    });
+  });
+}
+
+}  // namespace
+
 Variable gather_rows(Tape& tape, const Variable& rows, const Tensor& index) {
-  return gather_sum(tape, {{rows, index, 1}}, {});
+  return gather_columns(tape, {{rows, index}});
+}
+
+Variable gather_columns(Tape& tape, const std::vector<Gathered>& parts) {
+  require(!parts.empty(), "gather_columns: expected at least one part");
+  const std::int64_t tokens = parts.front().index.size();
+  std::int64_t width = 0;
+  std::vector<std::int64_t> places;
+  for (const Gathered& part : parts) {
+    require(part.index.size() == tokens, "gather_columns: expected {} indices, found {}", tokens,
+            part.index.size());
+    places.push_back(width);
+    width += part.rows.cols();
+  }
+  return gather_to(tape, parts, places, tokens, width);
+}
+
+Variable gather_blocks(Tape& tape, const std::vector<Gathered>& parts) {
+  require(!parts.empty(), "gather_blocks: expected at least one part");
+  const std::int64_t width = parts.front().rows.cols();
+  std::int64_t tokens = 0;
+  std::vector<std::int64_t> places;
+  for (const Gathered& part : parts) {
+    require(part.rows.cols() == width, "gather_blocks: expected rows of {}, found {}", width,
+            part.rows.cols());
+    places.push_back(tokens * width);
+    tokens += part.index.size();
+  }
+  return gather_to(tape, parts, places, tokens, width);
 }
 
 }  // namespace hstu::ops

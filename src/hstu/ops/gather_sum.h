@@ -27,4 +27,13 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
 // y (T, N) = rows[index[t]].
 Variable gather_rows(Tape& tape, const Variable& rows, const Tensor& index);
 
+struct Gathered {
+  Variable rows;  // (n_i, N_i)
+  Tensor index;   // (T_i) i32, as in GatherTerm
+};
+// y (T, sum of N_i): the gathered rows of the parts side by side; all parts have T indices.
+Variable gather_columns(Tape& tape, const std::vector<Gathered>& parts);
+// y (sum of T_i, N): those of each part below those of the part before; all rows have N columns.
+Variable gather_blocks(Tape& tape, const std::vector<Gathered>& parts);
+
 }  // namespace hstu::ops

@@ -120,6 +120,7 @@ std::vector<TraceTrack> gather_tracks(const std::vector<TraceTrack>& mine, Clock
     at = end + 1;
   }
   std::vector<double> starts;  // by the clock of rank 0
+  starts.reserve(ranks.size());
   for (const Json& rank : ranks)
     starts.push_back(rank.at("start").get<double>() + behind(ranks.front(), rank));
   const double first = *std::min_element(starts.begin(), starts.end());

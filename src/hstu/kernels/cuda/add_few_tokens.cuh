@@ -15,9 +15,11 @@ inline int rows_of_block(std::int64_t tokens, std::int64_t rows) {
 }
 
 // One sum of a launch.
-template <typename Out>
+template <typename N, typename Out>
 struct FewTokens {
+  const N* dy = nullptr;  // (tokens, width), rows `stride` apart
   const std::int32_t* index = nullptr;
+  std::int64_t tokens = 0, width = 0, stride = 0;
   float factor = 1;
   Target<Out> rows;
   std::int64_t count = 0;  // of rows
@@ -25,20 +27,21 @@ struct FewTokens {
   unsigned first = 0;      // block
 };
 inline constexpr int kMostSums = 8;
-template <typename Out>
+template <typename N, typename Out>
 struct ManyFewTokens {
-  FewTokens<Out> each[kMostSums];
+  FewTokens<N, Out> each[kMostSums];
   int count = 0;
   unsigned blocks = 0;
 };
 
 template <int kRows, typename N, typename Out>
-__device__ void add_few_tokens(std::int64_t tokens, std::int64_t width, const N* dy, const FewTokens<Out>& of,
+__device__ void add_few_tokens(const FewTokens<N, Out>& of,
                                float (&sums)[kTokenWarps][kMostRows][kTokenColumns]) {
   const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x - of.first) * kRows;
   constexpr int kAtOnce = 8, kEach = kTokenColumns / 32;  // loads under way; columns of a lane
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const std::int64_t c0 = std::int64_t{kTokenColumns} * blockIdx.y;
+  const std::int64_t c0 = std::int64_t{kTokenColumns} * blockIdx.y, tokens = of.tokens, width = of.width;
+  if (c0 >= width) return;
   const std::int64_t share = (tokens + kTokenWarps - 1) / kTokenWarps, begin = warp * share,
                      end = min(tokens, begin + share);
   float sum[kRows][kEach] = {};
@@ -54,7 +57,7 @@ __device__ void add_few_tokens(std::int64_t tokens, std::int64_t width, const N*
       for (int k = 0; k < kAtOnce; ++k, left &= left - 1) {
         const int from = left != 0 ? __ffs(left) - 1 : 0;
         own_of[k] = left != 0 ? __shfl_sync(0xffffffffu, own, from) : -1;
-        const N* const gradient = dy + (t0 + from) * width;
+        const N* const gradient = of.dy + (t0 + from) * of.stride;
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
           const std::int64_t c = c0 + lane + 32 * i;
@@ -88,16 +91,15 @@ __device__ void add_few_tokens(std::int64_t tokens, std::int64_t width, const N*
 
 template <typename N, typename Out>
 __global__ void __launch_bounds__(32 * kTokenWarps)
-    add_few_tokens(std::int64_t tokens, std::int64_t width, const N* dy,
-                   const __grid_constant__ ManyFewTokens<Out> sums_by_row) {
+    add_few_tokens(const __grid_constant__ ManyFewTokens<N, Out> sums_by_row) {
   __shared__ float sums[kTokenWarps][kMostRows][kTokenColumns];
   int at = 0;
   while (at + 1 < sums_by_row.count && sums_by_row.each[at + 1].first <= blockIdx.x) ++at;
-  const FewTokens<Out>& of = sums_by_row.each[at];
+  const FewTokens<N, Out>& of = sums_by_row.each[at];
   if (of.rows_of_block == 1)
-    add_few_tokens<1>(tokens, width, dy, of, sums);
+    add_few_tokens<1>(of, sums);
   else
-    add_few_tokens<kMostRows>(tokens, width, dy, of, sums);
+    add_few_tokens<kMostRows>(of, sums);
 }
 
 // Where every block may look at every token.

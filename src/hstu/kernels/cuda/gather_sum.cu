@@ -33,8 +33,8 @@ struct Sources {
 struct Place {
   std::int64_t token, column;
 };
-__device__ Place place_of(std::int64_t width) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+__device__ Place place_of(std::int64_t width, unsigned block) {
+  const std::int64_t i = static_cast<std::int64_t>(block) * kThreads + threadIdx.x;
   const std::int64_t groups = (width + kGroup - 1) / kGroup;
   return {i / groups, i % groups * kGroup};
 }
@@ -45,7 +45,7 @@ unsigned blocks_of_groups(std::int64_t rows, std::int64_t width) {
 template <typename N>
 __global__ void gather(std::int64_t tokens, std::int64_t width, Sources<N> sources, DropoutRows dropout,
                        N* y) {
-  const auto [t, c0] = place_of(width);
+  const auto [t, c0] = place_of(width, blockIdx.x);
   if (t >= tokens) return;
   float sum[kGroup] = {}, v[kGroup];
   for (int s = 0; s < sources.count; ++s) {
@@ -65,8 +65,38 @@ __global__ void gather(std::int64_t tokens, std::int64_t width, Sources<N> sourc
 }
 
 template <typename N>
+struct GatherPart {
+  const N* rows = nullptr;
+  const std::int32_t* index = nullptr;
+  std::int64_t tokens = 0, width = 0, count = 0, stride = 0;
+  N* y = nullptr;
+  unsigned first = 0;  // block
+};
+inline constexpr int kMostParts = 16;
+template <typename N>
+struct GatherParts {
+  GatherPart<N> each[kMostParts];
+  int count = 0;
+  unsigned blocks = 0;
+};
+
+template <typename N>
+__global__ void gather_parts(const __grid_constant__ GatherParts<N> parts) {
+  int at = 0;
+  while (at + 1 < parts.count && parts.each[at + 1].first <= blockIdx.x) ++at;
+  const GatherPart<N>& part = parts.each[at];
+  const auto [t, c0] = place_of(part.width, blockIdx.x - part.first);
+  if (t >= part.tokens) return;
+  const std::int64_t row = part.index[t];
+  if (row >= part.count) __trap();  // the host's kernel throws
+  float v[kGroup] = {};
+  if (row >= 0) load_group(part.rows + row * part.width, c0, part.width, v);
+  put_group(Target<N>{part.y}, t * part.stride, c0, part.width, v);
+}
+
+template <typename N>
 __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutRows dropout, N* y) {
-  const auto [r, c0] = place_of(width);
+  const auto [r, c0] = place_of(width, blockIdx.x);
   if (r >= rows) return;
   float factors[kGroup], v[kGroup];
   dropout.factors(dropout.row(r), c0, factors);
@@ -137,7 +167,8 @@ dim3 chunk_threads(std::int64_t width) {
 // the next one. A row that does both leaves its part in the first.
 template <typename N, typename Out>
 __global__ void __launch_bounds__(kThreads)
-    add_chunks(Sorted sorted, std::int64_t width, const N* dy, float factor, Target<Out> rows, float* parts) {
+    add_chunks(Sorted sorted, std::int64_t width, const N* dy, std::int64_t stride, float factor,
+               Target<Out> rows, float* parts) {
   constexpr int kAtOnce = 4;  // loads under way
   const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y,
                      begin = chunk * sorted.chunk;
@@ -155,7 +186,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         if (key[i] != sorted.none)
-          row[i] = load_packed(dy + std::int64_t{sorted.token[first + i]} * width, c, width);
+          row[i] = load_packed(dy + std::int64_t{sorted.token[first + i]} * stride, c, width);
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
@@ -235,6 +266,25 @@ void gather_sum(const GatherSum<T>& p, CudaStream stream) {
 }
 
 template <typename T>
+void gather_rows(std::span<const GatherRows<T>> all, CudaStream stream) {
+  GatherParts<Native<T>> parts;
+  const auto launch_parts = [&] {
+    if (parts.blocks > 0) gather_parts<<<parts.blocks, kThreads, 0, stream.handle>>>(parts);
+    parts.count = 0;
+    parts.blocks = 0;
+  };
+  for (const GatherRows<T>& p : all) {
+    if (p.tokens * p.width == 0) continue;
+    if (parts.count == kMostParts) launch_parts();
+    parts.each[parts.count++] = {native(p.rows), p.index,  p.tokens,    p.width,
+                                 p.count,        p.stride, native(p.y), parts.blocks};
+    parts.blocks += blocks_of_groups(p.tokens, p.width);
+  }
+  launch_parts();
+  check_launch("gather_rows");
+}
+
+template <typename T>
 void apply_dropout(const ApplyDropout<T>& p, CudaStream stream) {
   if (p.rows == 0 || p.width == 0) return;
   drop<<<blocks_of_groups(p.rows, p.width), kThreads, 0, stream.handle>>>(
@@ -277,7 +327,7 @@ void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   }
   const dim3 threads = chunk_threads(p.width);
   const unsigned blocks = blocks_for(chunks, static_cast<int>(threads.y));
-  add_chunks<<<blocks, threads, 0, stream.handle>>>(sorted, p.width, native(p.dy), p.factor, rows,
+  add_chunks<<<blocks, threads, 0, stream.handle>>>(sorted, p.width, native(p.dy), p.stride, p.factor, rows,
                                                     parts.data());
   add_parts<<<blocks, threads, 0, stream.handle>>>(sorted, p.width, rows, parts.data());
   check_launch("scatter_add");
@@ -292,25 +342,26 @@ class FewTokenSums {
     if (p.count == 0) return;
     const auto same = [&](const auto& other) { return other.rows.to == native(p.drows.to); };
     if (sums_.count == kMostSums || std::any_of(sums_.each, sums_.each + sums_.count, same)) launch();
-    of_ = p;
     const int rows = rows_of_block(p.tokens, p.count);
-    sums_.each[sums_.count++] = {p.index, p.factor, target(p.drows), p.count, rows, sums_.blocks};
+    sums_.each[sums_.count++] = {native(p.dy), p.index,         p.tokens, p.width, p.stride,
+                                 p.factor,     target(p.drows), p.count,  rows,    sums_.blocks};
     sums_.blocks += blocks_for(p.count, rows);
+    widest_ = std::max(widest_, p.width);
   }
   void launch() {
     if (sums_.count > 0) {
-      const dim3 blocks(sums_.blocks, blocks_for(of_.width, kTokenColumns));
-      add_few_tokens<<<blocks, 32 * kTokenWarps, 0, stream_.handle>>>(of_.tokens, of_.width, native(of_.dy),
-                                                                      sums_);
+      const dim3 blocks(sums_.blocks, blocks_for(widest_, kTokenColumns));
+      add_few_tokens<<<blocks, 32 * kTokenWarps, 0, stream_.handle>>>(sums_);
     }
     sums_.count = 0;
     sums_.blocks = 0;
+    widest_ = 0;
   }
 
  private:
   CudaStream stream_;
-  ScatterAdd<T, Out> of_;  // the last: all have its tokens
-  ManyFewTokens<Native<Out>> sums_;
+  std::int64_t widest_ = 0;
+  ManyFewTokens<Native<T>, Native<Out>> sums_;
 };
 
 }  // namespace
@@ -339,6 +390,8 @@ void scatter_add(std::span<const ScatterAdd<T, Out>> all, CudaStream stream) {
 
 template void gather_sum(const GatherSum<float>&, CudaStream);
 template void gather_sum(const GatherSum<BFloat16>&, CudaStream);
+template void gather_rows(std::span<const GatherRows<float>>, CudaStream);
+template void gather_rows(std::span<const GatherRows<BFloat16>>, CudaStream);
 template void apply_dropout(const ApplyDropout<float>&, CudaStream);
 template void apply_dropout(const ApplyDropout<BFloat16>&, CudaStream);
 template void scatter_add(std::span<const ScatterAdd<float>>, CudaStream);
