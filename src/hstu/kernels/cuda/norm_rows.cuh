@@ -160,24 +160,18 @@ void for_each_norm_row(std::int64_t rows, std::int64_t width, const Body& body, 
                                    stream.handle, "norm", narrow(rows), static_cast<int>(width), warps, body);
 }
 
-// Where the sums of a block's rows go: to partial (blocks, 2, width); or if that is null, of a single block,
-// to the gradients.
-struct RowSums {
-  float* partial = nullptr;
-  Target<float> first, second;
-};
-
-// The sums are those that body(row, team, affine, inputs, first, second) adds to first and second.
+// partial (blocks, 2, width): the sums of this block's rows, which body(row, team, affine, inputs, first,
+// second) adds to first and second.
 template <typename Body>
 __global__ void __launch_bounds__(kThreads, kTogetherWithSums)
-    each_norm_row_with_sums(std::uint32_t rows, int width, int warps, Body body, RowSums to) {
+    each_norm_row_with_sums(std::uint32_t rows, int width, int warps, Body body, float* partial) {
   Team<Body::kWhole> team(warps, width);
   hstu::cuda::wait_for_previous_launch();
   const Affine affine(body.weight, body.bias, team);
   float first[kGroup] = {}, second[kGroup] = {};
   visit_rows(rows, team, body,
              [&](std::uint32_t r, const auto& inputs) { body(r, team, affine, inputs, first, second); });
-  if (to.partial == nullptr && to.first.to == nullptr && to.second.to == nullptr) return;
+  if (partial == nullptr) return;
   __shared__ float sums[2][kGroup][kThreads];  // the lanes' columns of all teams
 #pragma unroll
   for (int i = 0; i < kGroup; ++i) sums[0][i][threadIdx.x] = first[i], sums[1][i][threadIdx.x] = second[i];
@@ -187,11 +181,7 @@ __global__ void __launch_bounds__(kThreads, kTogetherWithSums)
     const int which = k < width ? 0 : 1, c = k - which * width;
     float sum = 0;
     for (int t = 0; t < team.count(); ++t) sum += sums[which][c % kGroup][t * lanes + c / kGroup];
-    const Target<float>& total = which == 0 ? to.first : to.second;
-    if (to.partial != nullptr)
-      to.partial[blockIdx.x * 2 * width + k] = sum;
-    else if (total.to != nullptr)
-      total.put(c, sum);
+    partial[blockIdx.x * 2 * width + k] = sum;
   }
 }
 
@@ -200,20 +190,16 @@ void for_each_norm_row_with_sums(std::int64_t rows, std::int64_t width, const Bo
                                  Target<float> second, CudaStream stream) {
   const int warps = warps_of(width);
   const bool wanted = first.to != nullptr || second.to != nullptr;
-  // Few rows: another launch would take longer than one block.
-  constexpr std::int64_t kFewRows = 8;  // of a team
   const std::int64_t teams = kWarps / warps,
-                     blocks = rows <= kFewRows * teams
-                                  ? 1
-                                  : std::min(kNormBlocksWithSums, (rows + teams - 1) / teams);
-  const bool in_parts = wanted && blocks > 1;
-  const Scratch<float> partial(stream, in_parts ? 2 * blocks * width : 0);
-  const RowSums sums = in_parts ? RowSums{.partial = partial.data(), .first = {}, .second = {}}
-                                : RowSums{.partial = nullptr, .first = first, .second = second};
-  hstu::cuda::launch_overlapping(each_norm_row_with_sums<Body>, dim3(static_cast<unsigned>(blocks)), kThreads,
-                                 stream.handle, "norm, backward", narrow(rows), static_cast<int>(width),
-                                 warps, body, sums);
-  if (in_parts) add_partials(blocks, width, partial.data(), first, second, stream);
+                     blocks = std::min(kNormBlocksWithSums, (rows + teams - 1) / teams);
+  const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
+  if (blocks > 0) {
+    hstu::cuda::launch_overlapping(each_norm_row_with_sums<Body>, dim3(static_cast<unsigned>(blocks)),
+                                   kThreads, stream.handle, "norm, backward", narrow(rows),
+                                   static_cast<int>(width), warps, body, wanted ? partial.data() : nullptr);
+  }
+  if (!wanted) return;
+  add_partials(blocks, width, partial.data(), first, second, stream);
 }
 
 }  // namespace hstu::kernels::cuda
