@@ -29,7 +29,7 @@ void ItemNumbers::number(const MappedColumn& item, std::int64_t user_start,
   found_.resize(events_.size());
   item.visit([&](const auto* elements) {
     for (std::size_t i = 0; i < events_.size(); ++i)
-      ids_[i] = static_cast<std::int64_t>(elements[events_[i]]);
+      ids_[i] = static_cast<std::int64_t>(elements[events_[i]]);  // NOLINT(bugprone-signed-char-misuse): ids
   });
   distinct_.insert(ids_, found_.data());
   for (std::size_t i = 0; i < events_.size(); ++i) known[events_[i] - base] = found_[i];
