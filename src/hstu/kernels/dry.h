@@ -85,7 +85,7 @@ template <typename T>
 void gate_backward(const GateBackward<T>& p, DryStream stream) {
   dry::take_norm_sums(stream, p.rows, p.width);
 }
-// Keys and tokens, each twice, and two rows for each chunk of 64 tokens (gather_sum.cu).
+// Keys and tokens, each twice, and two rows for each chunk of 64 tokens (scatter_add.cu).
 template <typename T, typename Out>
 void scatter_add(std::span<const ScatterAdd<T, Out>> all, DryStream stream) {
   for (const ScatterAdd<T, Out>& p : all) {
