@@ -16,6 +16,7 @@ template <typename Op>
 std::vector<std::vector<float>> results(const std::vector<Tensor>& tables, const Op& op) {
   Tape tape;
   std::vector<Variable> rows;
+  rows.reserve(tables.size());
   for (const Tensor& table : tables) rows.push_back(Variable(table.copy()));
   const Variable y = op(tape, rows);
   tape.backward(y, random_tensor(y.value().shape(), DType::f32, 9));

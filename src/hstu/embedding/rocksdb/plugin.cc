@@ -27,7 +27,7 @@ const char* message_of(const Status& status) {
   if (status.ok()) return nullptr;
   thread_local std::string message;
   message = status.ToString();
-  return message.c_str();
+  return message.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer): it lives as long as the thread
 }
 
 // Keys in the order of their numbers.
