@@ -54,7 +54,7 @@ CheckpointManifest read_checkpoint_manifest(const Path& folder) {
   check(document.is_object() && document.value("format", json()) == kFormat,
         "{} is not the manifest of a checkpoint, or it is torn", path.string());
   const json version = document.value("version", json());
-  check(version == kVersion || version == kVersionWithBase,
+  check(version == kVersion || version == kVersionWithBase,  // NOLINT(misc-redundant-expression): 1 or 2
         "{}: expected version {} or {}, found {}: use the hstu that wrote it", path.string(), kVersion,
         kVersionWithBase, version.dump());
   check(sealed_text(document) == text, "{} was altered after it was written", path.string());

@@ -20,7 +20,8 @@ using Rows = std::vector<std::vector<std::string>>;
 // Adds "outer.inner" rows for every number and word below `json`.
 void flatten(const Json& json, const std::string& name, Rows* rows) {
   if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) flatten(value, name.empty() ? key : name + "." + key, rows);
+    for (const auto& [key, value] : json.items())
+      flatten(value, name.empty() ? key : fmt::format("{}.{}", name, key), rows);
   } else if (json.is_array() && !json.empty() && json.front().is_structured()) {
     for (std::size_t i = 0; i < json.size(); ++i) flatten(json[i], fmt::format("{}.{}", name, i), rows);
   } else {

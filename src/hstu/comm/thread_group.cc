@@ -150,6 +150,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   Shared shared(ranks);
   FirstException failure;
   std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       bool done = false;

@@ -35,6 +35,7 @@ requires std::is_arithmetic_v<T> std::string written(T value) {
 template <typename T>
 std::string written(const std::vector<T>& list) {
   std::vector<std::string> elements;
+  elements.reserve(list.size());
   for (const T& element : list) elements.push_back(written(element));
   return fmt::format("[{}]", fmt::join(elements, ", "));
 }

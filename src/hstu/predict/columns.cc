@@ -30,6 +30,7 @@ void ColumnNames::rename(const std::vector<std::string>& words) {
                                                   {"time", &time},       {"item", &item},
                                                   {"action", &action},   {"candidates", &candidates}};
   std::vector<std::string> known;
+  known.reserve(names.size());
   for (const auto& [name, unused] : names) known.push_back(name);
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');

@@ -71,6 +71,7 @@ void CsvReader::expect_fields() const {
 // Finds the line end at or after `from` and sets record_end_ and next_; false if nothing is left to read.
 bool CsvReader::read_line(std::size_t from) {
   while (true) {
+    // NOLINTNEXTLINE(bugprone-not-null-terminated-result): the buffer is no string
     if (const void* const end = std::memchr(buffer_.data() + from, '\n', buffer_.size() - from)) {
       record_end_ = static_cast<std::size_t>(static_cast<const char*>(end) - buffer_.data());
       next_ = record_end_ + 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
@@ -97,13 +98,17 @@ class Drawing {
   }
 
   void add_grid(std::string& text, const Chart& chart) const {
-    for (double y = y_.low; y <= y_.high + y_.step / 2; y += y_.step) {
+    const auto lines = static_cast<std::int64_t>(std::llround((y_.high - y_.low) / y_.step));
+    for (std::int64_t line = 0; line <= lines; ++line) {
+      const double y = y_.low + static_cast<double>(line) * y_.step;
       text += fmt::format("<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", kLeft,
                           kWidth - kRight, y_of(y));
       text += fmt::format("<text class=\"tick\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
                           kLeft - 6, y_of(y) + 4, short_number(std::abs(y) < y_.step / 1e6 ? 0 : y));
     }
-    for (double x = std::ceil(x_.low / x_.step) * x_.step; x <= x_.high; x += x_.step) {
+    for (auto tick = static_cast<std::int64_t>(std::ceil(x_.low / x_.step));; ++tick) {
+      const double x = static_cast<double>(tick) * x_.step;
+      if (x > x_.high) break;
       text += fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                           x_of(x), kHeight - kBottom + 16, short_number(x));
     }

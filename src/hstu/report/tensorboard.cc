@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/report/event_record.h"
@@ -30,7 +32,8 @@ void add_scalars(const Json& value, const std::string& tag, Scalars& scalars) {
   if (value.is_number()) {
     scalars.emplace_back(tag, value.get<double>());
   } else if (value.is_object()) {
-    for (const auto& [key, inner] : value.items()) add_scalars(inner, tag + "/" + key, scalars);
+    for (const auto& [key, inner] : value.items())
+      add_scalars(inner, fmt::format("{}/{}", tag, key), scalars);
   }
 }
 
@@ -51,7 +54,7 @@ void TensorboardWriter::write(const Json& line) {
   const std::string event = line.value("event", "run");
   Scalars scalars;
   for (const auto& [key, value] : line.items()) {
-    if (key != "step" && key != "time_s") add_scalars(value, event + "/" + key, scalars);
+    if (key != "step" && key != "time_s") add_scalars(value, fmt::format("{}/{}", event, key), scalars);
   }
   if (scalars.empty()) return;
   append(framed(scalars_event(line.value("time_s", 0.0), line["step"].get<std::int64_t>(), scalars)));
