@@ -1,6 +1,6 @@
 // LaunchGroups: the launches of operations on a GPU's stream, kept back and handed to the driver several at a
-// time, as CUDA graphs. A launch alone takes the host about 4 us, in a group about 1: small models are bound
-// by that. The GPU does the same work in the same order.
+// time, as CUDA graphs. A launch alone takes the host 4.5 us, in a group 2 us and its capture: small models
+// are bound by that. The GPU does the same work in the same order.
 #pragma once
 
 #include <cstddef>

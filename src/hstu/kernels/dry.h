@@ -122,9 +122,9 @@ void convert(const P&, DryStream) {}
 template <typename P>
 void gate(const P&, DryStream) {}
 template <typename P>
-void gather_sum(const P&, DryStream) {}
-template <typename P>
 void gather_rows(const P&, DryStream) {}
+template <typename P>
+void gather_sum(const P&, DryStream) {}
 template <typename P>
 void l2_normalise(const P&, DryStream) {}
 template <typename P>

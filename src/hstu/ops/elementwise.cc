@@ -18,7 +18,7 @@ Variable add(Tape& tape, const Variable& a, const Variable& b) {
             .size = y.size(), .a = a.value().data<T>(), .b = b.value().data<T>(), .y = y.mutable_data<T>()},
         stream);
   });
-  return tape.record(y, {a, b}, [=](Tensor& dy) {
+  return tape.record(y, {a, b}, [=](const Tensor& dy) {
     dispatch<Operation::add>(context, type, [&]<typename T>(auto stream) {
       const auto pass = [&](const Variable& x) {
         kernels::pass_gradient(
@@ -26,8 +26,8 @@ Variable add(Tape& tape, const Variable& a, const Variable& b) {
             stream);
       };
       pass(a);
-      const bool may_take = b.needs_gradient() && b.parameter() == nullptr;
-      if (!may_take || !b.take_gradient(dy)) pass(b);
+      // Nothing reads dy after this operation.
+      if (!b.needs_gradient() || !b.take_gradient(dy)) pass(b);
     });
   });
 }

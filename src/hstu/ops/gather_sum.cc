@@ -82,7 +82,7 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
 
 namespace {
 
-// Where a part's first row is in y, in elements.
+// y (tokens, width), which the parts fill; places: the element of y at which each of them begins.
 Variable gather_to(Tape& tape, const std::vector<Gathered>& parts, const std::vector<std::int64_t>& places,
                    std::int64_t tokens, std::int64_t width) {
   const Context& context = tape.context();

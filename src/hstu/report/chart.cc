@@ -98,7 +98,7 @@ class Drawing {
   }
 
   void add_grid(std::string& text, const Chart& chart) const {
-    const auto lines = static_cast<std::int64_t>(std::llround((y_.high - y_.low) / y_.step));
+    const std::int64_t lines = std::llround((y_.high - y_.low) / y_.step);
     for (std::int64_t line = 0; line <= lines; ++line) {
       const double y = y_.low + static_cast<double>(line) * y_.step;
       text += fmt::format("<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", kLeft,

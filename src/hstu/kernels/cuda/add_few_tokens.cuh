@@ -10,7 +10,7 @@ namespace hstu::kernels::cuda {
 // the rows' tokens in a part of all tokens and adds up what it finds in ascending order; then the warps' sums
 // are added in their order.
 inline constexpr int kTokenWarps = 16, kTokenColumns = 128, kMostRows = 4;
-inline int rows_of_block(std::int64_t tokens, std::int64_t rows) {
+__host__ __device__ inline int rows_of_block(std::int64_t tokens, std::int64_t rows) {
   return tokens < 8 * rows ? kMostRows : 1;
 }
 
@@ -23,7 +23,6 @@ struct FewTokens {
   float factor = 1;
   Target<Out> rows;
   std::int64_t count = 0;  // of rows
-  int rows_of_block = 1;   // or kMostRows
   unsigned first = 0;      // block
 };
 inline constexpr int kMostSums = 8;
@@ -93,10 +92,8 @@ template <typename N, typename Out>
 __global__ void __launch_bounds__(32 * kTokenWarps)
     add_few_tokens(const __grid_constant__ ManyFewTokens<N, Out> sums_by_row) {
   __shared__ float sums[kTokenWarps][kMostRows][kTokenColumns];
-  int at = 0;
-  while (at + 1 < sums_by_row.count && sums_by_row.each[at + 1].first <= blockIdx.x) ++at;
-  const FewTokens<N, Out>& of = sums_by_row.each[at];
-  if (of.rows_of_block == 1)
+  const FewTokens<N, Out>& of = of_block(sums_by_row);
+  if (rows_of_block(of.tokens, of.count) == 1)
     add_few_tokens<1>(of, sums);
   else
     add_few_tokens<kMostRows>(of, sums);

@@ -56,9 +56,7 @@ struct Moves {
 
 template <typename N>
 __global__ void move_columns(std::int64_t rows, const __grid_constant__ Moves<N> moves) {
-  int at = 0;
-  while (at + 1 < moves.count && moves.each[at + 1].first <= blockIdx.x) ++at;
-  const Move<N>& move = moves.each[at];
+  const Move<N>& move = of_block(moves);
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x - move.first) * kThreads + threadIdx.x;
   if (i >= rows * move.width) return;
   const std::int64_t r = i / move.width, c = i % move.width;

@@ -75,9 +75,7 @@ struct GatherParts {
 
 template <typename N>
 __global__ void gather_parts(const __grid_constant__ GatherParts<N> parts) {
-  int at = 0;
-  while (at + 1 < parts.count && parts.each[at + 1].first <= blockIdx.x) ++at;
-  const GatherPart<N>& part = parts.each[at];
+  const GatherPart<N>& part = of_block(parts);
   const auto [t, c0] = place_of(part.width, blockIdx.x - part.first);
   if (t >= part.tokens) return;
   const std::int64_t row = part.index[t];

@@ -25,6 +25,14 @@ inline void check_launch(const char* kernel) {
   hstu::cuda::check_cuda(cudaGetLastError(), kernel);
 }
 
+// The one of list.each, list.count of them, that this block computes: each has `first`, its first block.
+template <typename List>
+__device__ const auto& of_block(const List& list) {
+  int at = 0;
+  while (at + 1 < list.count && list.each[at + 1].first <= blockIdx.x) ++at;
+  return list.each[at];
+}
+
 // Elements from the stream's pool, given back in stream order when the buffer ends.
 template <typename T>
 class Scratch {

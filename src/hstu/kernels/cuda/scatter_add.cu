@@ -203,10 +203,9 @@ class FewTokenSums {
     if (p.count == 0) return;
     const auto same = [&](const auto& other) { return other.rows.to == native(p.drows.to); };
     if (sums_.count == kMostSums || std::any_of(sums_.each, sums_.each + sums_.count, same)) launch();
-    const int rows = rows_of_block(p.tokens, p.count);
-    sums_.each[sums_.count++] = {native(p.dy), p.index,         p.tokens, p.width, p.stride,
-                                 p.factor,     target(p.drows), p.count,  rows,    sums_.blocks};
-    sums_.blocks += blocks_for(p.count, rows);
+    sums_.each[sums_.count++] = {native(p.dy), p.index,         p.tokens, p.width,     p.stride,
+                                 p.factor,     target(p.drows), p.count,  sums_.blocks};
+    sums_.blocks += blocks_for(p.count, rows_of_block(p.tokens, p.count));
     widest_ = std::max(widest_, p.width);
   }
   void launch() {
