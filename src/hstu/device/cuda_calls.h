@@ -8,10 +8,10 @@
 #include <memory>
 #include <string>
 
+#include "hstu/device/launch_list.h"
+
 struct CUstream_st;
 struct CUevent_st;
-struct CUgraph_st;
-struct CUgraphExec_st;
 
 namespace hstu {
 
@@ -19,6 +19,8 @@ class MemoryPool;
 class Stream;
 
 namespace cuda {
+
+struct LaunchGraph;
 
 int device_count();  // 0 without CUDA
 std::string bus_address(int device);
@@ -38,18 +40,13 @@ double milliseconds(CUevent_st* from, CUevent_st* to);
 void copy(void* to, const void* from, std::size_t bytes, CUstream_st* stream);
 void set_zero(void* to, std::size_t bytes, CUstream_st* stream);
 
-// What is put on the stream from begin_capture() on becomes a graph at end_capture(), and is not done before
-// the graph is launched.
-void begin_capture(CUstream_st* stream);
-std::shared_ptr<CUgraph_st> end_capture(CUstream_st* stream);
-void drop_capture(CUstream_st* stream) noexcept;
-// A letter for each node of a graph, in the order of the calls that made them.
-std::string kinds_of_nodes(CUgraph_st* graph);
-std::shared_ptr<CUgraphExec_st> make_executable(CUgraph_st* graph);
-// The executable becomes that of `graph`, whatever work it still has; false if the graphs differ in more than
-// what their nodes do.
-bool update(CUgraphExec_st* executable, CUgraph_st* graph);
-void launch(CUgraphExec_st* executable, CUstream_st* stream);
+// Puts a launch on the stream, with pointers to its arguments.
+void put_on_stream(const LaunchShape& launch, void* const* arguments, CUstream_st* stream);
+// The launches of a list, which follow each other as on a stream.
+std::shared_ptr<LaunchGraph> make_graph(const LaunchList& launches, CUstream_st* stream);
+// Launch i of the graph becomes that of the list, which has the same kernels.
+void change_launch(LaunchGraph& graph, std::size_t i, const LaunchList& launches);
+void launch(LaunchGraph& graph, CUstream_st* stream);
 
 std::shared_ptr<MemoryPool> new_pool(const Stream& stream, std::int64_t limit);
 

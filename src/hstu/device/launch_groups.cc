@@ -1,5 +1,6 @@
 #include "hstu/device/launch_groups.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -8,47 +9,68 @@
 namespace hstu {
 namespace {
 
-constexpr std::size_t kMostExecutables = 512;
+constexpr std::size_t kMostGraphs = 512;
+constexpr std::size_t kMostLaunches = 128;  // of a group, so that the GPU begins early enough
+constexpr std::size_t kFewLaunches = 2;     // that take the host less alone than as a graph
+
+thread_local LaunchGroups* keeping = nullptr;
 
 }  // namespace
 
+LaunchGroups* LaunchGroups::that_keep(const CUstream_st* stream) {
+  return keeping != nullptr && keeping->stream_ == stream ? keeping : nullptr;
+}
+
 void LaunchGroups::begin() {
-  require(!keeps_, "launches of this stream are kept already");
-  keeps_ = true;
+  require(keeping == nullptr, "this thread keeps launches of a stream already");
+  if (graphs_ > kMostGraphs) groups_.clear(), graphs_ = 0;
+  keeping = this;
   is_lost_ = false;
-  group_ = 0;
-  if (executables_.size() > kMostExecutables) executables_.clear();
+  handed_over_ = 0;
 }
 
 void LaunchGroups::end() {
   hand_over();
   check(!is_lost_, "work for the GPU was lost after an error");
-  keeps_ = false;
+  keeping = nullptr;
 }
 
 void LaunchGroups::discard() noexcept {
-  keeps_ = false;
-  if (std::exchange(is_open_, false)) cuda::drop_capture(stream_);
+  if (keeping == this) keeping = nullptr;
+  kept_.clear();
 }
 
-void LaunchGroups::open() {
-  if (is_open_) return;
-  cuda::begin_capture(stream_);
-  is_open_ = true;
-  operations_ = 0;
+void LaunchGroups::keep(const LaunchShape& shape, std::span<const LaunchArgument> arguments) {
+  kept_.add(shape, arguments);
+  if (kept_.size() == kMostLaunches) hand_over();
+}
+
+LaunchGroups::Group& LaunchGroups::group_of_kept() {
+  if (groups_.size() == handed_over_) groups_.emplace_back();
+  std::vector<Group>& groups = groups_[handed_over_++];
+  const auto known = std::find_if(groups.begin(), groups.end(),
+                                  [&](const Group& group) { return group.launches.has_kernels_of(kept_); });
+  if (known != groups.end()) {
+    for (std::size_t i = 0; i < kept_.size(); ++i)
+      if (!kept_.is_same(i, known->launches)) cuda::change_launch(*known->graph, i, kept_);
+    return *known;
+  }
+  ++graphs_;
+  return groups.emplace_back(Group{cuda::make_graph(kept_, stream_), {}});
 }
 
 void LaunchGroups::hand_over() {
-  if (!std::exchange(is_open_, false)) return;
+  if (kept_.size() == 0) return;
   is_lost_ = true;
-  const std::shared_ptr<CUgraph_st> graph = cuda::end_capture(stream_);
-  std::string kinds = cuda::kinds_of_nodes(graph.get());
-  if (!kinds.empty()) {
-    std::shared_ptr<CUgraphExec_st>& executable = executables_[{group_++, std::move(kinds)}];
-    if (executable == nullptr || !cuda::update(executable.get(), graph.get()))
-      executable = cuda::make_executable(graph.get());
-    cuda::launch(executable.get(), stream_);
+  if (kept_.size() <= kFewLaunches) {
+    for (std::size_t i = 0; i < kept_.size(); ++i)
+      cuda::put_on_stream(kept_.shape(i), kept_.arguments(i).data(), stream_);
+  } else {
+    Group& group = group_of_kept();
+    cuda::launch(*group.graph, stream_);
+    std::swap(group.launches, kept_);
   }
+  kept_.clear();
   is_lost_ = false;
 }
 

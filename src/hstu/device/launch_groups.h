@@ -1,19 +1,24 @@
-// LaunchGroups: the launches of operations on a GPU's stream, kept back and handed to the driver several at a
-// time, as CUDA graphs. A launch alone takes the host 4.5 us, in a group 2 us and its capture: small models
-// are bound by that. The GPU does the same work in the same order.
+// LaunchGroups: the launches of kernels on a GPU's stream, kept back and handed to the driver many at a time,
+// as CUDA graphs. A launch alone takes the host several times as long: small models are bound by that. The
+// GPU does the same work in the same order.
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <string>
+#include <span>
+#include <vector>
+
+#include "hstu/device/launch_list.h"
 
 struct CUstream_st;
-struct CUgraphExec_st;
 
 namespace hstu {
 
-// Of one stream (Stream::operation, Stream::hand_over), which one thread uses meanwhile.
+namespace cuda {
+struct LaunchGraph;
+}
+
+// Of one stream (Stream::in_groups, Stream::hand_over), which one thread uses meanwhile.
 class LaunchGroups {
  public:
   explicit LaunchGroups(CUstream_st* stream) : stream_(stream) {}
@@ -21,34 +26,33 @@ class LaunchGroups {
   LaunchGroups(const LaunchGroups&) = delete;
   LaunchGroups& operator=(const LaunchGroups&) = delete;
 
-  // Between begin() and end(), or discard() after an error, operations are kept.
+  // Those that keep the launches of a stream in the calling thread now; null if none do.
+  static LaunchGroups* that_keep(const CUstream_st* stream);
+
+  // Between begin() and end(), or discard() after an error, launches are kept.
   void begin();
   void end();
   void discard() noexcept;
 
-  void before_operation() {
-    if (keeps_) open();
-  }
-  void after_operation() {
-    if (is_open_ && ++operations_ == kOperations) hand_over();
-  }
+  void keep(const LaunchShape& shape, std::span<const LaunchArgument> arguments);
   // The stream gets what is kept. After an error end() throws too, as work is missing.
   void hand_over();
 
  private:
-  // Few, so that the GPU begins early; the work of the group before hides the host's for this one.
-  static constexpr int kOperations = 16;
-
-  void open();
+  // A group of an earlier step, which takes the sizes and arguments of a later one with the same kernels:
+  // steps repeat the same kernels, so few graphs are made, and launches that have not changed cost nothing.
+  struct Group {
+    std::shared_ptr<cuda::LaunchGraph> graph;
+    LaunchList launches;
+  };
+  Group& group_of_kept();
 
   CUstream_st* stream_;
-  bool keeps_ = false, is_open_ = false;
-  bool is_lost_ = false;   // work that a hand_over() did not put on the stream
-  int operations_ = 0;     // in the open group
-  std::size_t group_ = 0;  // since begin()
-  // By number since begin() and kinds of nodes: the executable graph of a group that had both, which takes
-  // the arguments of the next one. Steps repeat the same operations, so few are made.
-  std::map<std::pair<std::size_t, std::string>, std::shared_ptr<CUgraphExec_st>> executables_;
+  bool is_lost_ = false;  // work that a hand_over() did not put on the stream
+  LaunchList kept_;
+  std::size_t handed_over_ = 0;             // groups since begin()
+  std::vector<std::vector<Group>> groups_;  // by number since begin()
+  std::size_t graphs_ = 0;                  // in groups_
 };
 
 }  // namespace hstu

@@ -19,10 +19,10 @@ void Stream::synchronize() const {
 
 void Stream::wait(const Event& event) const {
   hand_over();
-  if (handle_ && event.handle_)
-    cuda::wait(handle_.get(), event.handle_.get());
-  else
+  if (handle_ == nullptr || event.of_gpu_ == nullptr)
     event.synchronize();
+  else if (event.of_gpu_->is_recorded)
+    cuda::wait(handle_.get(), event.of_gpu_->handle.get());
 }
 
 void Stream::wait(const Stream& other) const {
@@ -32,41 +32,46 @@ void Stream::wait(const Stream& other) const {
   wait(now);
 }
 
-Event::Event(Device device, bool timed)
-    : device_(device),
-      timed_(timed),
-      handle_(device.is_host() ? nullptr : cuda::new_event(device.index, timed)),
-      time_(device.is_host() ? std::make_shared<Clock::time_point>() : nullptr) {}
+Event::Event(Device device, bool timed) : device_(device), timed_(timed) {
+  if (device.is_host()) {
+    time_ = std::make_shared<Clock::time_point>();
+  } else {
+    of_gpu_ = std::make_shared<OfGpu>();
+    of_gpu_->handle = cuda::new_event(device.index, timed);
+  }
+}
 
 void Event::record(const Stream& stream) {
   require(stream.device() == device_, "an event of {} cannot be recorded on a stream of {}", device_,
           stream.device());
-  stream.hand_over();
-  if (handle_)
-    cuda::record(handle_.get(), stream.cuda());
-  else
+  if (of_gpu_ == nullptr) {
     *time_ = Clock::now();
+    return;
+  }
+  cuda::record(of_gpu_->handle.get(), stream.cuda());
+  of_gpu_->is_recorded = true;
 }
 
 bool Event::reached() const {
-  return !handle_ || cuda::reached(handle_.get());
+  return of_gpu_ == nullptr || !of_gpu_->is_recorded || cuda::reached(of_gpu_->handle.get());
 }
 
 void Event::synchronize() const {
-  if (handle_) cuda::synchronize(handle_.get());
+  if (of_gpu_ != nullptr && of_gpu_->is_recorded) cuda::synchronize(of_gpu_->handle.get());
 }
 
 double Event::milliseconds_since(const Event& earlier) const {
   require(timed_ && earlier.timed_ && device_ == earlier.device_,
           "expected two timed events of one device, found one of {} and one of {}", device_, earlier.device_);
-  if (!handle_) return 1000 * seconds_between(*earlier.time_, *time_);
+  if (of_gpu_ == nullptr) return 1000 * seconds_between(*earlier.time_, *time_);
+  require(of_gpu_->is_recorded && earlier.of_gpu_->is_recorded,
+          "the time between events that were not recorded");
   synchronize();
-  return cuda::milliseconds(earlier.handle_.get(), handle_.get());
+  return cuda::milliseconds(earlier.of_gpu_->handle.get(), of_gpu_->handle.get());
 }
 
 void copy_bytes(void* to, const void* from, std::size_t bytes, const Stream& stream) {
   if (bytes == 0) return;
-  stream.hand_over();
   if (stream.device().is_host())
     std::memcpy(to, from, bytes);
   else
@@ -75,7 +80,6 @@ void copy_bytes(void* to, const void* from, std::size_t bytes, const Stream& str
 
 void set_zero(void* to, std::size_t bytes, const Stream& stream) {
   if (bytes == 0) return;
-  stream.hand_over();
   if (stream.device().is_host())
     std::memset(to, 0, bytes);
   else

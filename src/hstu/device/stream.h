@@ -1,6 +1,7 @@
 // Streams: queues of work on a device, done in order. Events: places in a stream that others wait for.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -19,8 +20,8 @@ class MemoryPool;
 // A stream as kernels see it: its type names the device, and overloads choose the kernel.
 struct HostStream {};  // work is done when the call returns
 struct CudaStream {
-  CUstream_st* handle = nullptr;
-  MemoryPool* memory = nullptr;  // of the same stream: where kernels take scratch memory from
+  CUstream_st* handle = nullptr;  // for hstu::cuda::launch (cuda/launch.cuh) and nothing else
+  MemoryPool* memory = nullptr;   // of the same stream: where kernels take scratch memory from
 };
 
 // Copies are the same stream.
@@ -32,7 +33,12 @@ class Stream {
   explicit Stream(Device device);
 
   Device device() const { return device_; }
-  CUstream_st* cuda() const { return handle_.get(); }  // of a GPU alone
+  // Of a GPU alone, for work of any kind: launches that were kept are put on it first.
+  CUstream_st* cuda() const {
+    hand_over();
+    return handle_.get();
+  }
+  CUstream_st* cuda_for_launches() const { return handle_.get(); }  // of CudaStream
 
   // Returns when all work of this stream is done.
   void synchronize() const;
@@ -41,16 +47,8 @@ class Stream {
   // The same for all that `other`, of the same device, holds now.
   void wait(const Stream& other) const;
 
-  // Calls work(), which launches kernels and nothing else on the stream. Inside in_groups() they may be kept
-  // until later operations, or whatever else is put on the stream or asked of it through Stream, Event,
-  // MemoryPool and copy_bytes.
-  template <typename Work>
-  void operation(const Work& work) const {
-    if (groups_ != nullptr) groups_->before_operation();
-    work();
-    if (groups_ != nullptr) groups_->after_operation();
-  }
-  // Calls work(), whose operations reach a GPU in groups.
+  // Calls work(). Kernels that it launches may be kept until more than kernels is put on the stream or asked
+  // of it, through Stream, Event, MemoryPool and copy_bytes.
   template <typename Work>
   void in_groups(const Work& work) const {
     if (groups_ == nullptr) return work();
@@ -89,9 +87,14 @@ class Event {
 
  private:
   friend class Stream;
+  struct OfGpu {
+    std::shared_ptr<CUevent_st> handle;  // may have served another event before
+    std::atomic<bool> is_recorded = false;
+  };
+
   Device device_;
   bool timed_;
-  std::shared_ptr<CUevent_st> handle_;       // null on the host
+  std::shared_ptr<OfGpu> of_gpu_;            // null on the host
   std::shared_ptr<Clock::time_point> time_;  // of the host
 };
 

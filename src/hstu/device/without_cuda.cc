@@ -54,23 +54,16 @@ void copy(void*, const void*, std::size_t, CUstream_st*) {
 void set_zero(void*, std::size_t, CUstream_st*) {
   refuse();
 }
-void begin_capture(CUstream_st*) {
+void put_on_stream(const LaunchShape&, void* const*, CUstream_st*) {
   refuse();
 }
-std::shared_ptr<CUgraph_st> end_capture(CUstream_st*) {
+std::shared_ptr<LaunchGraph> make_graph(const LaunchList&, CUstream_st*) {
   refuse();
 }
-void drop_capture(CUstream_st*) noexcept {}
-std::string kinds_of_nodes(CUgraph_st*) {
+void change_launch(LaunchGraph&, std::size_t, const LaunchList&) {
   refuse();
 }
-std::shared_ptr<CUgraphExec_st> make_executable(CUgraph_st*) {
-  refuse();
-}
-bool update(CUgraphExec_st*, CUgraph_st*) {
-  refuse();
-}
-void launch(CUgraphExec_st*, CUstream_st*) {
+void launch(LaunchGraph&, CUstream_st*) {
   refuse();
 }
 std::shared_ptr<MemoryPool> new_pool(const Stream&, std::int64_t) {

@@ -93,10 +93,8 @@ void dispatch(const Context& context, DType type, const Body& body) {
     if (type == DType::f32) return body.template operator()<float>(HostStream());
     if (type == DType::f64) return body.template operator()<double>(HostStream());
   } else if constexpr (has_cuda_kernel(operation)) {
-    const Stream& stream = context.stream;
-    if (type == DType::f32) return stream.operation([&] { body.template operator()<float>(context.cuda()); });
-    if (type == DType::bf16)
-      return stream.operation([&] { body.template operator()<BFloat16>(context.cuda()); });
+    if (type == DType::f32) return body.template operator()<float>(context.cuda());
+    if (type == DType::bf16) return body.template operator()<BFloat16>(context.cuda());
   }
   refuse(operation, context.device(), type);
 }

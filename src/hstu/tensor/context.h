@@ -32,7 +32,7 @@ struct Context {
   bool deterministic = true;
 
   Device device() const { return stream.device(); }
-  CudaStream cuda() const { return {stream.cuda(), memory.get()}; }  // of a GPU alone
+  CudaStream cuda() const { return {stream.cuda_for_launches(), memory.get()}; }  // of a GPU alone
 };
 
 // A range of the context's trace.

@@ -1,7 +1,7 @@
 #include "hstu/attention/cuda/few_queries.h"
 #include "hstu/attention/cuda/jagged_rows.cuh"
 #include "hstu/attention/cuda/samples.h"
-#include "hstu/device/cuda/check.h"
+#include "hstu/device/cuda/launch.cuh"
 
 namespace hstu::cuda {
 namespace {
@@ -101,6 +101,7 @@ __device__ Sample sample_at(const Problem<T>& p, int b) {
 // O, or dQ: a block has a head of a sample, and its warps share out the keys.
 template <typename T, int kLanes, bool kGradient>
 __global__ void __launch_bounds__(kThreads) of_queries(Problem<T> p, Output<T> out) {
+  wait_for_previous_launch();
   constexpr int kWidth = kLanes * kElements, kGroups = kWarps * Lanes<kLanes>::kRows;
   const Lanes<kLanes> lanes;
   const int head = blockIdx.y, group = static_cast<int>(threadIdx.x) / 32 * Lanes<kLanes>::kRows + lanes.row;
@@ -170,6 +171,7 @@ __global__ void __launch_bounds__(kThreads) of_queries(Problem<T> p, Output<T> o
 constexpr int kKeysOfGroup = 4;
 template <typename T, int kLanes>
 __global__ void __launch_bounds__(kThreads) of_keys(Problem<T> p, Output<T> dk, Output<T> dv) {
+  wait_for_previous_launch();
   constexpr int kGroups = kWarps * Lanes<kLanes>::kRows;
   const Lanes<kLanes> lanes;
   const int head = blockIdx.y, group = static_cast<int>(threadIdx.x) / 32 * Lanes<kLanes>::kRows + lanes.row;
@@ -242,25 +244,24 @@ dim3 blocks_of_queries(const AttentionProblem& p) {
 void few_queries_forward(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
   if (p.query_rows() == 0) return;
   with_lanes(p, [&]<typename T, int kLanes>() {
-    of_queries<T, kLanes, false>
-        <<<blocks_of_queries(p), kThreads, 0, stream>>>(problem_of<T>(p, {}), output_of<T>(o, false));
+    launch("attention of few queries, forward", of_queries<T, kLanes, false>, blocks_of_queries(p), kThreads,
+           stream, problem_of<T>(p, {}), output_of<T>(o, false));
   });
-  check_cuda(cudaGetLastError(), "attention of few queries, forward");
 }
 
 void few_queries_backward(const AttentionProblem& p, const AttentionGradients& g, cudaStream_t stream) {
+  constexpr const char* kWhat = "attention of few queries, backward";
   with_lanes(p, [&]<typename T, int kLanes>() {
     const Problem<T> problem = problem_of<T>(p, g.d_o);
     if (p.query_rows() > 0) {
-      of_queries<T, kLanes, true>
-          <<<blocks_of_queries(p), kThreads, 0, stream>>>(problem, output_of<T>(g.dq, g.accumulate_dq));
+      launch(kWhat, of_queries<T, kLanes, true>, blocks_of_queries(p), kThreads, stream, problem,
+             output_of<T>(g.dq, g.accumulate_dq));
     }
     constexpr std::int64_t kKeys = kWarps * Lanes<kLanes>::kRows * kKeysOfGroup;
     const dim3 blocks(static_cast<unsigned>((p.tokens + kKeys - 1) / kKeys), static_cast<unsigned>(p.heads));
-    of_keys<T, kLanes><<<blocks, kThreads, 0, stream>>>(problem, output_of<T>(g.dk, g.accumulate_dkv),
-                                                        output_of<T>(g.dv, g.accumulate_dkv));
+    launch(kWhat, of_keys<T, kLanes>, blocks, kThreads, stream, problem, output_of<T>(g.dk, g.accumulate_dkv),
+           output_of<T>(g.dv, g.accumulate_dkv));
   });
-  check_cuda(cudaGetLastError(), "attention of few queries, backward");
 }
 
 }  // namespace hstu::cuda

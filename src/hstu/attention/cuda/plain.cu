@@ -3,7 +3,7 @@
 #include "hstu/attention/cuda/jagged_rows.cuh"
 #include "hstu/attention/cuda/plain.h"
 #include "hstu/attention/cuda/samples.h"
-#include "hstu/device/cuda/check.h"
+#include "hstu/device/cuda/launch.cuh"
 
 namespace hstu::cuda {
 namespace {
@@ -155,6 +155,7 @@ __device__ void for_each(const Intervals& x, int from, const Body& body) {
 
 template <int kPerLane, typename T>
 __global__ void forward_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v, Output<T> o) {
+  wait_for_previous_launch();
   const Place at = place_of(s, s.query_offsets);
   if (!at.found) return;
   const auto query = load<kPerLane>(q, at.first_query + at.token, at.head, s.head_dim);
@@ -176,6 +177,7 @@ __global__ void forward_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<c
 template <int kPerLane, typename T>
 __global__ void query_gradient_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v,
                                       Rows<const T> d_o, Output<T> dq) {
+  wait_for_previous_launch();
   const Place at = place_of(s, s.query_offsets);
   if (!at.found) return;
   const auto query = load<kPerLane>(q, at.first_query + at.token, at.head, s.head_dim);
@@ -198,6 +200,7 @@ __global__ void query_gradient_kernel(Shape s, Rows<const T> q, Rows<const T> k,
 template <int kPerLane, typename T>
 __global__ void key_gradient_kernel(Shape s, Rows<const T> q, Rows<const T> k, Rows<const T> v,
                                     Rows<const T> d_o, Output<T> dk, Output<T> dv) {
+  wait_for_previous_launch();
   const Place at = place_of(s, s.samples.offsets);
   if (!at.found) return;
   const auto key = load<kPerLane>(k, at.first_token + at.token, at.head, s.head_dim);
@@ -251,27 +254,26 @@ void plain_forward(const AttentionProblem& p, const AttentionRows& o, cudaStream
   if (blocks == 0) return;
   with_form(p, [&](auto zero, auto per_lane) {
     using T = decltype(zero);
-    forward_kernel<per_lane()><<<blocks, 32 * kWarps, 0, stream>>>(
-        shape_of(p), rows_of<T>(p.q), rows_of<T>(p.k), rows_of<T>(p.v), output_of<T>(o, false));
+    launch("plain attention forward", forward_kernel<per_lane(), T>, blocks, 32 * kWarps, stream, shape_of(p),
+           rows_of<T>(p.q), rows_of<T>(p.k), rows_of<T>(p.v), output_of<T>(o, false));
   });
-  check_cuda(cudaGetLastError(), "plain attention forward");
 }
 
 void plain_backward(const AttentionProblem& p, const AttentionGradients& g, cudaStream_t stream) {
+  constexpr const char* kWhat = "plain attention backward";
   const unsigned query_blocks = blocks_of(p, p.query_rows());
   with_form(p, [&](auto zero, auto per_lane) {
     using T = decltype(zero);
     const Rows<const T> q = rows_of<T>(p.q), k = rows_of<T>(p.k), v = rows_of<T>(p.v),
                         d_o = rows_of<T>(g.d_o);
     if (query_blocks > 0) {
-      query_gradient_kernel<per_lane()><<<query_blocks, 32 * kWarps, 0, stream>>>(
-          shape_of(p), q, k, v, d_o, output_of<T>(g.dq, g.accumulate_dq));
+      launch(kWhat, query_gradient_kernel<per_lane(), T>, query_blocks, 32 * kWarps, stream, shape_of(p), q,
+             k, v, d_o, output_of<T>(g.dq, g.accumulate_dq));
     }
-    key_gradient_kernel<per_lane()><<<blocks_of(p, p.tokens), 32 * kWarps, 0, stream>>>(
-        shape_of(p), q, k, v, d_o, output_of<T>(g.dk, g.accumulate_dkv),
-        output_of<T>(g.dv, g.accumulate_dkv));
+    launch(kWhat, key_gradient_kernel<per_lane(), T>, blocks_of(p, p.tokens), 32 * kWarps, stream,
+           shape_of(p), q, k, v, d_o, output_of<T>(g.dk, g.accumulate_dkv),
+           output_of<T>(g.dv, g.accumulate_dkv));
   });
-  check_cuda(cudaGetLastError(), "plain attention backward");
 }
 
 }  // namespace hstu::cuda

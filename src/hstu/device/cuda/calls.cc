@@ -1,5 +1,3 @@
-#include <vector>
-
 #include <cuda_runtime_api.h>
 
 #include "hstu/device/cuda/check.h"
@@ -41,14 +39,6 @@ void wait(CUstream_st* stream, CUevent_st* event) {
   check_cuda(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault), "waiting for an event");
 }
 
-std::shared_ptr<CUevent_st> new_event(int device, bool timed) {
-  const CurrentDevice current(device);
-  cudaEvent_t event = nullptr;
-  check_cuda(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming),
-             "making an event");
-  return {event, [](cudaEvent_t e) { cudaEventDestroy(e); }};
-}
-
 void record(CUevent_st* event, CUstream_st* stream) {
   check_cuda(cudaEventRecord(event, stream), "recording an event");
 }
@@ -79,58 +69,6 @@ void copy(void* to, const void* from, std::size_t bytes, CUstream_st* stream) {
 
 void set_zero(void* to, std::size_t bytes, CUstream_st* stream) {
   check_cuda(cudaMemsetAsync(to, 0, bytes, stream), "zeroing memory");
-}
-
-void begin_capture(CUstream_st* stream) {
-  // Relaxed: allocations on other streams and by other threads go on.
-  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "gathering launches");
-}
-
-std::shared_ptr<CUgraph_st> end_capture(CUstream_st* stream) {
-  cudaGraph_t graph = nullptr;
-  check_cuda(cudaStreamEndCapture(stream, &graph), "gathering launches");
-  return {graph, [](cudaGraph_t g) { cudaGraphDestroy(g); }};
-}
-
-void drop_capture(CUstream_st* stream) noexcept {
-  cudaGraph_t graph = nullptr;
-  if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
-  cudaGetLastError();  // or the next launch would report it
-}
-
-std::string kinds_of_nodes(CUgraph_st* graph) {
-  std::size_t count = 0;
-  check_cuda(cudaGraphGetNodes(graph, nullptr, &count), "asking a graph");
-  std::vector<cudaGraphNode_t> nodes(count);
-  if (count > 0) check_cuda(cudaGraphGetNodes(graph, nodes.data(), &count), "asking a graph");
-  std::string kinds;
-  for (const cudaGraphNode_t node : nodes) {
-    cudaGraphNodeType type{};
-    check_cuda(cudaGraphNodeGetType(node, &type), "asking a graph");
-    kinds += static_cast<char>('a' + type);
-  }
-  return kinds;
-}
-
-std::shared_ptr<CUgraphExec_st> make_executable(CUgraph_st* graph) {
-  cudaGraphExec_t executable = nullptr;
-  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "preparing a graph");
-  return {executable, [](cudaGraphExec_t e) { cudaGraphExecDestroy(e); }};
-}
-
-bool update(CUgraphExec_st* executable, CUgraph_st* graph) {
-  cudaGraphExecUpdateResultInfo info{};
-  const cudaError_t status = cudaGraphExecUpdate(executable, graph, &info);
-  if (status == cudaErrorGraphExecUpdateFailure) {
-    cudaGetLastError();  // or the next launch would report it
-    return false;
-  }
-  check_cuda(status, "updating a graph");
-  return true;
-}
-
-void launch(CUgraphExec_st* executable, CUstream_st* stream) {
-  check_cuda(cudaGraphLaunch(executable, stream), "launching a graph");
 }
 
 namespace {

@@ -87,11 +87,10 @@ class CudaMemoryPool final : public MemoryPool {
       stream().hand_over();
     } catch (const Error&) {  // the stream fails later
     }
-    cudaFreeAsync(data, stream().cuda());
+    cudaFreeAsync(data, stream().cuda_for_launches());
   }
   std::byte* from_driver(std::int64_t bytes, std::int64_t capacity) {
     void* data = nullptr;
-    stream().hand_over();
     const cudaError_t status =
         cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(capacity), pool_, stream().cuda());
     if (status == cudaErrorMemoryAllocation) {
@@ -103,7 +102,7 @@ class CudaMemoryPool final : public MemoryPool {
   }
   void free_kept() noexcept {
     for (auto& [capacity, blocks] : kept_) {
-      for (std::byte* const data : blocks) cudaFreeAsync(data, stream().cuda());
+      for (std::byte* const data : blocks) cudaFreeAsync(data, stream().cuda_for_launches());
       blocks.clear();
     }
     kept_bytes_ = 0;

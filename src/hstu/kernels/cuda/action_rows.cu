@@ -15,6 +15,7 @@ __device__ std::int64_t thread_number() {
 template <typename N>
 __global__ void encode(std::int64_t actions, std::int64_t row, std::int64_t width, const std::uint8_t* action,
                        const std::uint8_t* bit, const N* table, const N* target, N* y) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t i = thread_number();
   if (i >= (actions + 1) * row) return;
   const std::int64_t a = i / row, j = i % row;
@@ -29,6 +30,7 @@ template <typename N>
 __global__ void encode_backward(std::int64_t actions, std::int64_t row, std::int64_t width,
                                 const std::uint8_t* action, const std::uint8_t* bit, const N* dy,
                                 Target<float> dtable, Target<float> dtarget) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t j = thread_number();
   if (j >= row) return;
   float sum = 0;
@@ -45,18 +47,18 @@ template <typename T>
 void action_rows(const ActionRowsForward<T>& p, CudaStream stream) {
   const std::int64_t row = p.bits * p.width;
   if (row == 0) return;
-  encode<<<blocks_for((p.actions + 1) * row, kThreads), kThreads, 0, stream.handle>>>(
-      p.actions, row, p.width, p.action, p.bit, native(p.table), native(p.target), native(p.y));
-  check_launch("action_rows");
+  hstu::cuda::launch("rows of actions", encode<Native<T>>, blocks_for((p.actions + 1) * row, kThreads),
+                     kThreads, stream.handle, p.actions, row, p.width, p.action, p.bit, native(p.table),
+                     native(p.target), native(p.y));
 }
 
 template <typename T>
 void action_rows_backward(const ActionRowsBackward<T>& p, CudaStream stream) {
   const std::int64_t row = p.bits * p.width;
   if (row == 0) return;
-  encode_backward<<<blocks_for(row, kThreads), kThreads, 0, stream.handle>>>(
-      p.actions, row, p.width, p.action, p.bit, native(p.dy), target(p.dtable), target(p.dtarget));
-  check_launch("action_rows_backward");
+  hstu::cuda::launch("rows of actions, backward", encode_backward<Native<T>>, blocks_for(row, kThreads),
+                     kThreads, stream.handle, p.actions, row, p.width, p.action, p.bit, native(p.dy),
+                     target(p.dtable), target(p.dtarget));
 }
 
 template void action_rows(const ActionRowsForward<float>&, CudaStream);

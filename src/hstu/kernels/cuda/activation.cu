@@ -30,6 +30,7 @@ __device__ std::int64_t first_of_thread() {
 
 template <Activation activation, typename N>
 __global__ void activate_elements(std::int64_t size, const N* x, Target<N> y) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t c = first_of_thread();
   if (c >= size) return;
   float v[kGroup];
@@ -41,6 +42,7 @@ __global__ void activate_elements(std::int64_t size, const N* x, Target<N> y) {
 
 template <Activation activation, typename N>
 __global__ void differentiate_elements(std::int64_t size, const N* x, const N* dy, Target<N> dx) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t c = first_of_thread();
   if (c >= size) return;
   float v[kGroup], g[kGroup];
@@ -67,6 +69,7 @@ unsigned place_blocks(std::int64_t rows, std::int64_t width) {
 template <typename N>
 __global__ void silu_of_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t stride,
                                 Target<N> y) {
+  hstu::cuda::wait_for_previous_launch();
   const Place at(width);
   if (at.row >= rows) return;
   float v[kGroup];
@@ -86,6 +89,7 @@ __global__ void silu_of_columns(std::int64_t rows, std::int64_t width, const N* 
 template <typename N>
 __global__ void multiply_by_slope(std::int64_t rows, std::int64_t width, std::int64_t stride, const N* x,
                                   Target<N> dx) {
+  hstu::cuda::wait_for_previous_launch();
   const Place at(width);
   if (at.row >= rows) return;
   float v[kGroup], g[kGroup];
@@ -98,14 +102,16 @@ __global__ void multiply_by_slope(std::int64_t rows, std::int64_t width, std::in
 
 template <Activation activation, typename T>
 void forward(const Activate<T>& p, CudaStream stream) {
-  activate_elements<activation><<<blocks_for(p.size, kGroup * kThreads), kThreads, 0, stream.handle>>>(
-      p.size, native(p.x), Target<Native<T>>{native(p.y)});
+  hstu::cuda::launch("activation", activate_elements<activation, Native<T>>,
+                     blocks_for(p.size, kGroup * kThreads), kThreads, stream.handle, p.size, native(p.x),
+                     Target<Native<T>>{native(p.y)});
 }
 
 template <Activation activation, typename T>
 void backward(const ActivateBackward<T>& p, CudaStream stream) {
-  differentiate_elements<activation><<<blocks_for(p.size, kGroup * kThreads), kThreads, 0, stream.handle>>>(
-      p.size, native(p.x), native(p.dy), target(p.dx));
+  hstu::cuda::launch("activation, backward", differentiate_elements<activation, Native<T>>,
+                     blocks_for(p.size, kGroup * kThreads), kThreads, stream.handle, p.size, native(p.x),
+                     native(p.dy), target(p.dx));
 }
 
 }  // namespace
@@ -116,7 +122,6 @@ void activate(const Activate<T>& p, CudaStream stream) {
   if (p.activation == Activation::relu) forward<Activation::relu>(p, stream);
   if (p.activation == Activation::gelu) forward<Activation::gelu>(p, stream);
   if (p.activation == Activation::silu) forward<Activation::silu>(p, stream);
-  check_launch("activate");
 }
 
 template <typename T>
@@ -125,24 +130,22 @@ void activate_backward(const ActivateBackward<T>& p, CudaStream stream) {
   if (p.activation == Activation::relu) backward<Activation::relu>(p, stream);
   if (p.activation == Activation::gelu) backward<Activation::gelu>(p, stream);
   if (p.activation == Activation::silu) backward<Activation::silu>(p, stream);
-  check_launch("activate_backward");
 }
 
 template <typename T>
 void silu_columns(const SiluColumns<T>& p, CudaStream stream) {
   const std::int64_t width = p.columns - p.from;
   if (p.rows * width == 0) return;
-  silu_of_columns<<<place_blocks(p.rows, width), kThreads, 0, stream.handle>>>(
-      p.rows, width, native(p.x) + p.from, p.columns, Target<Native<T>>{native(p.y)});
-  check_launch("silu_columns");
+  hstu::cuda::launch("SiLU of columns", silu_of_columns<Native<T>>, place_blocks(p.rows, width), kThreads,
+                     stream.handle, p.rows, width, native(p.x) + p.from, p.columns,
+                     Target<Native<T>>{native(p.y)});
 }
 
 template <typename T>
 void silu_slope(const SiluSlope<T>& p, CudaStream stream) {
   if (p.rows * p.width == 0) return;
-  multiply_by_slope<<<place_blocks(p.rows, p.width), kThreads, 0, stream.handle>>>(
-      p.rows, p.width, p.stride, native(p.x), Target<Native<T>>{native(p.dx)});
-  check_launch("silu_slope");
+  hstu::cuda::launch("slope of SiLU", multiply_by_slope<Native<T>>, place_blocks(p.rows, p.width), kThreads,
+                     stream.handle, p.rows, p.width, p.stride, native(p.x), Target<Native<T>>{native(p.dx)});
 }
 
 template void silu_columns(const SiluColumns<float>&, CudaStream);

@@ -91,6 +91,7 @@ __device__ void add_few_tokens(const FewTokens<N, Out>& of,
 template <typename N, typename Out>
 __global__ void __launch_bounds__(32 * kTokenWarps)
     add_few_tokens(const __grid_constant__ ManyFewTokens<N, Out> sums_by_row) {
+  hstu::cuda::wait_for_previous_launch();
   __shared__ float sums[kTokenWarps][kMostRows][kTokenColumns];
   const FewTokens<N, Out>& of = of_block(sums_by_row);
   if (rows_of_block(of.tokens, of.count) == 1)

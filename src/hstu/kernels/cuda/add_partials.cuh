@@ -36,15 +36,15 @@ static __global__ void __launch_bounds__(32 * kAddWarps)
 inline void add_partials(std::int64_t count, std::int64_t width, const float* parts, Target<float> first,
                          Target<float> second, CudaStream stream) {
   if (width == 0) return;
-  hstu::cuda::launch_overlapping(add_parts, dim3(blocks_for(2 * width, 32)), 32 * kAddWarps, stream.handle,
-                                 "sums of parts", count, 2 * width, parts, width, first, second);
+  hstu::cuda::launch("sums of parts", add_parts, blocks_for(2 * width, 32), 32 * kAddWarps, stream.handle,
+                     count, 2 * width, parts, width, first, second);
 }
 // total (width) = or += the sums of `parts` (count, width).
 inline void add_partials(std::int64_t count, std::int64_t width, const float* parts, Target<float> total,
                          CudaStream stream) {
   if (width == 0) return;
-  hstu::cuda::launch_overlapping(add_parts, dim3(blocks_for(width, 32)), 32 * kAddWarps, stream.handle,
-                                 "sums of parts", count, width, parts, width, total, Target<float>{});
+  hstu::cuda::launch("sums of parts", add_parts, blocks_for(width, 32), 32 * kAddWarps, stream.handle, count,
+                     width, parts, width, total, Target<float>{});
 }
 
 }  // namespace hstu::kernels::cuda

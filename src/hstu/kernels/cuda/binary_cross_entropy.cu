@@ -13,6 +13,7 @@ inline constexpr int kSumThreads = 1024;
 template <typename N>
 __global__ void sum_losses(std::int64_t samples, double factor, const N* logits, const float* labels,
                            const float* real, float* loss) {
+  hstu::cuda::wait_for_previous_launch();
   __shared__ double sums[kSumThreads];
   double sum = 0;
   for (std::int64_t i = threadIdx.x; i < samples; i += kSumThreads) {
@@ -31,6 +32,7 @@ __global__ void sum_losses(std::int64_t samples, double factor, const N* logits,
 template <typename N>
 __global__ void loss_gradient(std::int64_t samples, double factor, const N* logits, const float* labels,
                               const float* real, const float* dloss, Target<N> dlogits) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= samples) return;
   const double probability = 1 / (1 + exp(-static_cast<double>(to_float(logits[i]))));
@@ -41,17 +43,16 @@ __global__ void loss_gradient(std::int64_t samples, double factor, const N* logi
 
 template <typename T>
 void binary_cross_entropy(const BinaryCrossEntropyForward<T>& p, CudaStream stream) {
-  sum_losses<<<1, kSumThreads, 0, stream.handle>>>(p.samples, p.factor, native(p.logits), p.labels, p.real,
-                                                   p.loss);
-  check_launch("binary_cross_entropy");
+  hstu::cuda::launch("binary cross entropy", sum_losses<Native<T>>, 1, kSumThreads, stream.handle, p.samples,
+                     p.factor, native(p.logits), p.labels, p.real, p.loss);
 }
 
 template <typename T>
 void binary_cross_entropy_backward(const BinaryCrossEntropyBackward<T>& p, CudaStream stream) {
   if (p.dlogits.to == nullptr || p.samples == 0) return;
-  loss_gradient<<<blocks_for(p.samples, kThreads), kThreads, 0, stream.handle>>>(
-      p.samples, p.factor, native(p.logits), p.labels, p.real, p.dloss, target(p.dlogits));
-  check_launch("binary_cross_entropy_backward");
+  hstu::cuda::launch("binary cross entropy, backward", loss_gradient<Native<T>>,
+                     blocks_for(p.samples, kThreads), kThreads, stream.handle, p.samples, p.factor,
+                     native(p.logits), p.labels, p.real, p.dloss, target(p.dlogits));
 }
 
 template void binary_cross_entropy(const BinaryCrossEntropyForward<float>&, CudaStream);

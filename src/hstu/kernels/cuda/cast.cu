@@ -9,6 +9,7 @@ using namespace cuda;
 
 template <typename N>
 __global__ void cast_elements(std::int64_t size, const double* x, N* y) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= size) return;
   if constexpr (std::is_same_v<N, __nv_bfloat16>)
@@ -22,8 +23,8 @@ __global__ void cast_elements(std::int64_t size, const double* x, N* y) {
 template <typename T>
 void cast(const Cast<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  cast_elements<<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(p.size, p.x, native(p.y));
-  check_launch("cast");
+  hstu::cuda::launch("cast", cast_elements<Native<T>>, blocks_for(p.size, kThreads), kThreads, stream.handle,
+                     p.size, p.x, native(p.y));
 }
 
 template void cast(const Cast<float>&, CudaStream);

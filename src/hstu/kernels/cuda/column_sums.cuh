@@ -11,6 +11,7 @@ namespace hstu::kernels::cuda {
 template <bool kWhole, typename N>
 __global__ void sum_strips(std::int64_t rows, std::int64_t width, std::int64_t strip, const N* x,
                            std::int64_t stride, float* partial) {
+  hstu::cuda::wait_for_previous_launch();
   constexpr int kAtOnce = 8;
   const std::int64_t c = kGroup * (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
   if (c >= width) return;
@@ -47,7 +48,8 @@ void sum_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t
   if (strips > 0) {
     const dim3 grid(blocks_for(width, kColumnThreads * kGroup), static_cast<unsigned>(strips));
     const auto kernel = is_whole(x, stride, width) ? sum_strips<true, N> : sum_strips<false, N>;
-    kernel<<<grid, kColumnThreads, 0, stream.handle>>>(rows, width, strip, x, stride, partial.data());
+    hstu::cuda::launch("sums of columns", kernel, grid, kColumnThreads, stream.handle, rows, width, strip, x,
+                       stride, partial.data());
   }
   add_partials(strips, width, partial.data(), total, stream);
 }

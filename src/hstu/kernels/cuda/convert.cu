@@ -21,9 +21,8 @@ __global__ void convert_elements(std::int64_t size, const From* x, Target<To> y)
 template <typename From, typename To>
 void convert(const Convert<From, To>& p, CudaStream stream) {
   if (p.size == 0 || p.y.to == nullptr) return;
-  hstu::cuda::launch_overlapping(convert_elements<Native<From>, Native<To>>,
-                                 dim3(blocks_for(p.size, kThreads)), kThreads, stream.handle, "convert",
-                                 p.size, native(p.x), target(p.y));
+  hstu::cuda::launch("convert", convert_elements<Native<From>, Native<To>>, blocks_for(p.size, kThreads),
+                     kThreads, stream.handle, p.size, native(p.x), target(p.y));
 }
 
 template void convert(const Convert<float, BFloat16>&, CudaStream);

@@ -15,18 +15,21 @@ __device__ std::int64_t element() {
 
 template <typename N>
 __global__ void add_elements(std::int64_t size, const N* a, const N* b, N* y) {
+  hstu::cuda::wait_for_previous_launch();
   if (const std::int64_t i = element(); i < size) y[i] = from_float<N>(to_float(a[i]) + to_float(b[i]));
 }
 
 template <typename N>
 __global__ void multiply_elements(std::int64_t size, const N* a, const N* b, Target<N> y) {
+  hstu::cuda::wait_for_previous_launch();
   if (const std::int64_t i = element(); i < size) y.put(i, to_float(a[i]) * to_float(b[i]));
 }
 
 // Both gradients of a product.
 template <typename N>
-__global__ void multiply_elements(std::int64_t size, const N* dy, const N* a, const N* b, Target<N> da,
-                                  Target<N> db) {
+__global__ void multiply_gradients(std::int64_t size, const N* dy, const N* a, const N* b, Target<N> da,
+                                   Target<N> db) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t i = element();
   if (i >= size) return;
   const float gradient = to_float(dy[i]), x = to_float(a[i]), y = to_float(b[i]);
@@ -36,6 +39,7 @@ __global__ void multiply_elements(std::int64_t size, const N* dy, const N* a, co
 
 template <typename N>
 __global__ void pass_elements(std::int64_t size, const N* dy, Target<N> dx) {
+  hstu::cuda::wait_for_previous_launch();
   if (const std::int64_t i = element(); i < size) dx.put(i, to_float(dy[i]));
 }
 
@@ -56,6 +60,7 @@ struct Moves {
 
 template <typename N>
 __global__ void move_columns(std::int64_t rows, const __grid_constant__ Moves<N> moves) {
+  hstu::cuda::wait_for_previous_launch();
   const Move<N>& move = of_block(moves);
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x - move.first) * kThreads + threadIdx.x;
   if (i >= rows * move.width) return;
@@ -77,7 +82,8 @@ class MoveColumns {
     moves_.each[moves_.count++] = move;
   }
   void launch() {
-    if (blocks_ > 0) move_columns<<<blocks_, kThreads, 0, stream_.handle>>>(rows_, moves_);
+    if (blocks_ > 0)
+      hstu::cuda::launch("moving columns", move_columns<N>, blocks_, kThreads, stream_.handle, rows_, moves_);
     moves_.count = 0;
     blocks_ = 0;
   }
@@ -94,44 +100,41 @@ class MoveColumns {
 template <typename T>
 void add(const Add<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  add_elements<<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(p.size, native(p.a), native(p.b),
-                                                                             native(p.y));
-  check_launch("add");
+  hstu::cuda::launch("add", add_elements<Native<T>>, blocks_for(p.size, kThreads), kThreads, stream.handle,
+                     p.size, native(p.a), native(p.b), native(p.y));
 }
 
 template <typename T>
 void multiply(const Multiply<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  multiply_elements<<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(
-      p.size, native(p.a), native(p.b), Target<Native<T>>{native(p.y)});
-  check_launch("multiply");
+  hstu::cuda::launch("multiply", multiply_elements<Native<T>>, blocks_for(p.size, kThreads), kThreads,
+                     stream.handle, p.size, native(p.a), native(p.b), Target<Native<T>>{native(p.y)});
 }
 
 template <typename T>
 void multiply_backward(const MultiplyBackward<T>& p, CudaStream stream) {
   if (p.size == 0) return;
+  constexpr const char* kWhat = "multiply, backward";
   const unsigned blocks = blocks_for(p.size, kThreads);
   const auto times = [&](const T* other, const Gradient<T>& gradient) {
     if (gradient.to == nullptr) return;
-    multiply_elements<<<blocks, kThreads, 0, stream.handle>>>(p.size, native(p.dy), native(other),
-                                                              target(gradient));
+    hstu::cuda::launch(kWhat, multiply_elements<Native<T>>, blocks, kThreads, stream.handle, p.size,
+                       native(p.dy), native(other), target(gradient));
   };
   if (p.da.to != nullptr && p.db.to != nullptr) {
-    multiply_elements<<<blocks, kThreads, 0, stream.handle>>>(p.size, native(p.dy), native(p.a), native(p.b),
-                                                              target(p.da), target(p.db));
+    hstu::cuda::launch(kWhat, multiply_gradients<Native<T>>, blocks, kThreads, stream.handle, p.size,
+                       native(p.dy), native(p.a), native(p.b), target(p.da), target(p.db));
   } else {
     times(p.b, p.da);
     times(p.a, p.db);
   }
-  check_launch("multiply_backward");
 }
 
 template <typename T>
 void pass_gradient(const PassGradient<T>& p, CudaStream stream) {
   if (p.size == 0 || p.dx.to == nullptr) return;
-  pass_elements<<<blocks_for(p.size, kThreads), kThreads, 0, stream.handle>>>(p.size, native(p.dy),
-                                                                              target(p.dx));
-  check_launch("pass_gradient");
+  hstu::cuda::launch("passing a gradient", pass_elements<Native<T>>, blocks_for(p.size, kThreads), kThreads,
+                     stream.handle, p.size, native(p.dy), target(p.dx));
 }
 
 template <typename T>
@@ -144,7 +147,6 @@ void concat_columns(const ConcatColumns<T>& p, CudaStream stream) {
     at += width;
   }
   moves.launch();
-  check_launch("concat_columns");
 }
 
 template <typename T>
@@ -157,7 +159,6 @@ void concat_columns_backward(const ConcatColumnsBackward<T>& p, CudaStream strea
     at += width;
   }
   moves.launch();
-  check_launch("concat_columns_backward");
 }
 
 template void add(const Add<float>&, CudaStream);

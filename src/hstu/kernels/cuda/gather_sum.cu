@@ -38,6 +38,7 @@ unsigned blocks_of_groups(std::int64_t rows, std::int64_t width) {
 template <typename N>
 __global__ void gather(std::int64_t tokens, std::int64_t width, Sources<N> sources, DropoutRows dropout,
                        N* y) {
+  hstu::cuda::wait_for_previous_launch();
   const auto [t, c0] = place_of(width, blockIdx.x);
   if (t >= tokens) return;
   float sum[kGroup] = {}, v[kGroup];
@@ -75,6 +76,7 @@ struct GatherParts {
 
 template <typename N>
 __global__ void gather_parts(const __grid_constant__ GatherParts<N> parts) {
+  hstu::cuda::wait_for_previous_launch();
   const GatherPart<N>& part = of_block(parts);
   const auto [t, c0] = place_of(part.width, blockIdx.x - part.first);
   if (t >= part.tokens) return;
@@ -87,6 +89,7 @@ __global__ void gather_parts(const __grid_constant__ GatherParts<N> parts) {
 
 template <typename N>
 __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutRows dropout, N* y) {
+  hstu::cuda::wait_for_previous_launch();
   const auto [r, c0] = place_of(width, blockIdx.x);
   if (r >= rows) return;
   float factors[kGroup], v[kGroup];
@@ -109,16 +112,17 @@ void gather_sum(const GatherSum<T>& p, CudaStream stream) {
     const GatherSource<T>& from = p.sources[s];
     sources.each[s] = {native(from.rows), from.index, from.count, from.factor};
   }
-  gather<<<blocks_of_groups(p.tokens, p.width), kThreads, 0, stream.handle>>>(
-      p.tokens, p.width, sources, DropoutRows(p.dropout), native(p.y));
-  check_launch("gather_sum");
+  hstu::cuda::launch("gather_sum", gather<Native<T>>, blocks_of_groups(p.tokens, p.width), kThreads,
+                     stream.handle, p.tokens, p.width, sources, DropoutRows(p.dropout), native(p.y));
 }
 
 template <typename T>
 void gather_rows(std::span<const GatherRows<T>> all, CudaStream stream) {
   GatherParts<Native<T>> parts;
   const auto launch_parts = [&] {
-    if (parts.blocks > 0) gather_parts<<<parts.blocks, kThreads, 0, stream.handle>>>(parts);
+    if (parts.blocks > 0)
+      hstu::cuda::launch("gathering rows", gather_parts<Native<T>>, parts.blocks, kThreads, stream.handle,
+                         parts);
     parts.count = 0;
     parts.blocks = 0;
   };
@@ -130,15 +134,13 @@ void gather_rows(std::span<const GatherRows<T>> all, CudaStream stream) {
     parts.blocks += blocks_of_groups(p.tokens, p.width);
   }
   launch_parts();
-  check_launch("gather_rows");
 }
 
 template <typename T>
 void apply_dropout(const ApplyDropout<T>& p, CudaStream stream) {
   if (p.rows == 0 || p.width == 0) return;
-  drop<<<blocks_of_groups(p.rows, p.width), kThreads, 0, stream.handle>>>(
-      p.rows, p.width, native(p.x), DropoutRows(p.dropout), native(p.y));
-  check_launch("apply_dropout");
+  hstu::cuda::launch("dropout", drop<Native<T>>, blocks_of_groups(p.rows, p.width), kThreads, stream.handle,
+                     p.rows, p.width, native(p.x), DropoutRows(p.dropout), native(p.y));
 }
 
 template void gather_sum(const GatherSum<float>&, CudaStream);

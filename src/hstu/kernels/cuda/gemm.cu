@@ -169,6 +169,7 @@ __device__ void multiply_tile(const Job<N, Out>& job, unsigned block, Staged<kTi
 
 template <int kEach, typename N, typename Out>
 __global__ void __launch_bounds__(256) multiply_tiles(const __grid_constant__ Jobs<N, Out> jobs) {
+  hstu::cuda::wait_for_previous_launch();
   __shared__ Staged<kTile<kEach>> tile_a, tile_b;
   const int at = jobs.of_block();
   const Job<N, Out>& job = jobs.one[at];
@@ -182,6 +183,7 @@ __global__ void __launch_bounds__(256) multiply_tiles(const __grid_constant__ Jo
 // The sums of the parts of jobs that have several.
 template <typename N, typename Out>
 __global__ void add_depths(const __grid_constant__ Jobs<N, Out> jobs) {
+  hstu::cuda::wait_for_previous_launch();
   const int at = jobs.of_block();
   const Job<N, Out>& job = jobs.one[at];
   const std::int64_t rows = job.e.m + (job.epilogue.column_sums.to != nullptr ? 1 : 0);
@@ -241,9 +243,10 @@ void multiply_plain(std::span<const Product<T, Out>> products, CudaStream stream
   }
   const auto kernel = each == kSmallEach ? multiply_tiles<kSmallEach, Native<T>, Native<Out>>
                                          : multiply_tiles<kLargeEach, Native<T>, Native<Out>>;
-  kernel<<<tiles.blocks, 256, 0, stream.handle>>>(tiles.jobs);
-  if (sums.blocks > 0) add_depths<<<sums.blocks, kThreads, 0, stream.handle>>>(sums.jobs);
-  check_launch("gemm");
+  hstu::cuda::launch("gemm", kernel, tiles.blocks, 256, stream.handle, tiles.jobs);
+  if (sums.blocks > 0)
+    hstu::cuda::launch("gemm", add_depths<Native<T>, Native<Out>>, sums.blocks, kThreads, stream.handle,
+                       sums.jobs);
 }
 
 }  // namespace

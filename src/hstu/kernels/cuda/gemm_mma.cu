@@ -95,6 +95,7 @@ __device__ void load_b(std::uint32_t (&r)[4], Element* tile, int column, int k) 
 template <bool a_by_depth, bool b_by_depth, typename Out>
 __global__ void __launch_bounds__(kThreads)
     mma_tiles(Extents e, Stored a, Stored b, Epilogue<Out> epilogue, float* parts) {
+  hstu::cuda::wait_for_previous_launch();
   __shared__ __align__(16) Element tiles_a[kStages][kTileElements], tiles_b[kStages][kTileElements];
   const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * kTile,
                      column0 = static_cast<std::int64_t>(blockIdx.y) * kTile;
@@ -180,7 +181,7 @@ void multiply_mma(const Product<BFloat16, Out>& p, CudaStream stream) {
         a_by_depth
             ? (b_by_depth ? mma_tiles<true, true, Native<Out>> : mma_tiles<true, false, Native<Out>>)
             : (b_by_depth ? mma_tiles<false, true, Native<Out>> : mma_tiles<false, false, Native<Out>>);
-    kernel<<<grid, kThreads, 0, stream.handle>>>(extents, a, b, epilogue_of(p), sums);
+    hstu::cuda::launch("gemm", kernel, grid, kThreads, stream.handle, extents, a, b, epilogue_of(p), sums);
   });
 }
 

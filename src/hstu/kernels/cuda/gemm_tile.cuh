@@ -120,11 +120,10 @@ void run_in_parts(const Product<T, Out>& p, const Parts& parts, CudaStream strea
     const std::int64_t rows = g.m + (p.column_sums.to != nullptr ? 1 : 0);
     const Scratch<float> sums(stream, parts.count * rows * g.n);
     launch(sums.data());
-    hstu::cuda::launch_overlapping(add_parts_of_depth<Native<Out>>, dim3(blocks_for(rows * g.n, kThreads)),
-                                   kThreads, stream.handle, "gemm", parts.count, rows,
-                                   Extents{g.m, g.n, g.k, parts.depth}, sums.data(), epilogue_of(p));
+    hstu::cuda::launch("gemm", add_parts_of_depth<Native<Out>>, blocks_for(rows * g.n, kThreads), kThreads,
+                       stream.handle, parts.count, rows, Extents{g.m, g.n, g.k, parts.depth}, sums.data(),
+                       epilogue_of(p));
   }
-  check_launch("gemm");
 }
 
 // The same for a grid of a block for each tile and part: launch(grid, extents, sums).

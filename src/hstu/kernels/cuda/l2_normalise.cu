@@ -69,17 +69,15 @@ struct Backward {
 template <typename T>
 void l2_normalise(const L2Normalise<T>& p, CudaStream stream) {
   using N = Native<T>;
-  for_each_row(p.rows, Forward<N>{p.width, p.epsilon, native(p.x), {native(p.y)}, p.norm}, stream);
-  check_launch("l2_normalise");
+  for_each_row("L2 norm", p.rows, Forward<N>{p.width, p.epsilon, native(p.x), {native(p.y)}, p.norm}, stream);
 }
 
 template <typename T>
 void l2_normalise_backward(const L2NormaliseBackward<T>& p, CudaStream stream) {
   if (p.dx.to == nullptr) return;
   using N = Native<T>;
-  for_each_row(p.rows, Backward<N>{p.width, p.epsilon, native(p.x), native(p.dy), p.norm, target(p.dx)},
-               stream);
-  check_launch("l2_normalise_backward");
+  for_each_row("L2 norm, backward", p.rows,
+               Backward<N>{p.width, p.epsilon, native(p.x), native(p.dy), p.norm, target(p.dx)}, stream);
 }
 
 template void l2_normalise(const L2Normalise<float>&, CudaStream);

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "hstu/base/error.h"
-#include "hstu/device/cuda/check.h"
+#include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/memory_pool.h"
 #include "hstu/device/stream.h"
 
@@ -20,9 +20,9 @@ inline unsigned blocks_for(std::int64_t n, std::int64_t each) {
   return static_cast<unsigned>(blocks);
 }
 
-// After every launch: a refused one is an Error here, not at a later call.
-inline void check_launch(const char* kernel) {
-  hstu::cuda::check_cuda(cudaGetLastError(), kernel);
+// For what is no launch of ours, such as a copy or a library's kernels.
+inline cudaStream_t whole(CudaStream stream) {
+  return stream.memory->stream().cuda();
 }
 
 // The one of list.each, list.count of them, that this block computes: each has `first`, its first block.

@@ -98,7 +98,6 @@ void forward(const LayerNormForward<T>& p, CudaStream stream) {
   const Forward<swish, Native<T>, whole> body{p.epsilon,     native(p.x), p.weight, p.bias,
                                               {native(p.y)}, p.mean,      p.rstd};
   for_each_norm_row(p.rows, p.width, body, stream);
-  check_launch("layer_norm");
 }
 template <bool swish, typename T>
 void forward(const LayerNormForward<T>& p, CudaStream stream) {
@@ -115,7 +114,6 @@ void backward(const LayerNormBackward<T>& p, CudaStream stream) {
   const Backward<swish, Native<T>, whole> body{native(p.x), native(p.dy), p.weight,    p.bias,
                                                p.mean,      p.rstd,       target(p.dx)};
   for_each_norm_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
-  check_launch("layer_norm_backward");
 }
 template <bool swish, typename T>
 void backward(const LayerNormBackward<T>& p, CudaStream stream) {

@@ -62,7 +62,7 @@ void add_products(const LinearBackward<T>& p, BackwardProducts<T>& products, Cud
   const bool all_columns = n == p.weight_columns;
   const auto clear = [&](const Gradient<float>& gradient, std::int64_t size) {
     if (gradient.to == nullptr || gradient.accumulate || all_columns) return;
-    hstu::cuda::set_zero(gradient.to, static_cast<std::size_t>(size) * sizeof(float), stream.handle);
+    hstu::cuda::set_zero(gradient.to, static_cast<std::size_t>(size) * sizeof(float), whole(stream));
   };
   clear(p.dweight, p.in * p.weight_columns);
   clear(p.dbias, p.weight_columns);

@@ -22,6 +22,7 @@ __device__ inline double block_sum(double mine) {
 
 template <typename Body>
 __global__ void sum_block(std::int64_t rows, Body body, double* partial) {
+  hstu::cuda::wait_for_previous_launch();
   double sum = 0;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; r < rows; r += step)
@@ -31,6 +32,7 @@ __global__ void sum_block(std::int64_t rows, Body body, double* partial) {
 }
 
 static __global__ void sum_partials(std::int64_t blocks, double factor, const double* partial, float* loss) {
+  hstu::cuda::wait_for_previous_launch();
   double sum = 0;
   for (std::int64_t b = threadIdx.x; b < blocks; b += kThreads) sum += partial[b];
   sum = block_sum(sum);
@@ -43,9 +45,10 @@ void sum_losses(std::int64_t rows, double factor, const Body& body, float* loss,
   const std::int64_t blocks = std::min(kLossBlocks, (rows + kThreads - 1) / kThreads);
   const Scratch<double> partial(stream, blocks);
   if (blocks > 0) {
-    sum_block<<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle>>>(rows, body, partial.data());
+    hstu::cuda::launch("loss", sum_block<Body>, static_cast<unsigned>(blocks), kThreads, stream.handle, rows,
+                       body, partial.data());
   }
-  sum_partials<<<1, kThreads, 0, stream.handle>>>(blocks, factor, partial.data(), loss);
+  hstu::cuda::launch("loss", sum_partials, 1, kThreads, stream.handle, blocks, factor, partial.data(), loss);
 }
 
 }  // namespace hstu::kernels::cuda

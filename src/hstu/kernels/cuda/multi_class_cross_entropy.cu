@@ -35,6 +35,7 @@ struct RowLoss {
 template <typename N>
 __global__ void gradient(std::int64_t rows, std::int64_t classes, double factor, const N* logits,
                          const std::int64_t* labels, const float* dloss, Target<N> dlogits) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (r >= rows) return;
   const double total = log_sum(logits + r * classes, classes), seed = *dloss * factor;
@@ -50,15 +51,14 @@ __global__ void gradient(std::int64_t rows, std::int64_t classes, double factor,
 template <typename T>
 void multi_class_cross_entropy(const CrossEntropy<T>& p, CudaStream stream) {
   sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels}, p.loss, stream);
-  check_launch("multi_class_cross_entropy");
 }
 
 template <typename T>
 void multi_class_cross_entropy_backward(const CrossEntropyBackward<T>& p, CudaStream stream) {
   if (p.dlogits.to == nullptr || p.rows == 0) return;
-  gradient<<<blocks_for(p.rows, kThreads), kThreads, 0, stream.handle>>>(
-      p.rows, p.outputs, p.factor, native(p.logits), p.labels, p.dloss, target(p.dlogits));
-  check_launch("multi_class_cross_entropy_backward");
+  hstu::cuda::launch("multi-class cross entropy, backward", gradient<Native<T>>, blocks_for(p.rows, kThreads),
+                     kThreads, stream.handle, p.rows, p.outputs, p.factor, native(p.logits), p.labels,
+                     p.dloss, target(p.dlogits));
 }
 
 template void multi_class_cross_entropy(const CrossEntropy<float>&, CudaStream);

@@ -26,6 +26,7 @@ struct RowLoss {
 template <typename N>
 __global__ void gradient(std::int64_t size, std::int64_t tasks, double factor, const N* logits,
                          const std::int64_t* labels, const float* dloss, Target<N> dlogits) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= size) return;
   const double probability = 1 / (1 + exp(-static_cast<double>(to_float(logits[i]))));
@@ -38,16 +39,15 @@ __global__ void gradient(std::int64_t size, std::int64_t tasks, double factor, c
 template <typename T>
 void multi_task_cross_entropy(const CrossEntropy<T>& p, CudaStream stream) {
   sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels}, p.loss, stream);
-  check_launch("multi_task_cross_entropy");
 }
 
 template <typename T>
 void multi_task_cross_entropy_backward(const CrossEntropyBackward<T>& p, CudaStream stream) {
   const std::int64_t size = p.rows * p.outputs;
   if (p.dlogits.to == nullptr || size == 0) return;
-  gradient<<<blocks_for(size, kThreads), kThreads, 0, stream.handle>>>(
-      size, p.outputs, p.factor, native(p.logits), p.labels, p.dloss, target(p.dlogits));
-  check_launch("multi_task_cross_entropy_backward");
+  hstu::cuda::launch("multi-task cross entropy, backward", gradient<Native<T>>, blocks_for(size, kThreads),
+                     kThreads, stream.handle, size, p.outputs, p.factor, native(p.logits), p.labels, p.dloss,
+                     target(p.dlogits));
 }
 
 template void multi_task_cross_entropy(const CrossEntropy<float>&, CudaStream);

@@ -156,8 +156,8 @@ void for_each_norm_row(std::int64_t rows, std::int64_t width, const Body& body, 
   const int warps = warps_of(width), teams = kWarps / warps;
   const std::int64_t blocks = std::min(kNormBlocks, (rows + teams - 1) / teams);
   if (blocks > 0)
-    hstu::cuda::launch_overlapping(each_norm_row<Body>, dim3(static_cast<unsigned>(blocks)), kThreads,
-                                   stream.handle, "norm", narrow(rows), static_cast<int>(width), warps, body);
+    hstu::cuda::launch("norm", each_norm_row<Body>, static_cast<unsigned>(blocks), kThreads, stream.handle,
+                       narrow(rows), static_cast<int>(width), warps, body);
 }
 
 // partial (blocks, 2, width): the sums of this block's rows, which body(row, team, affine, inputs, first,
@@ -194,9 +194,9 @@ void for_each_norm_row_with_sums(std::int64_t rows, std::int64_t width, const Bo
                      blocks = std::min(kNormBlocksWithSums, (rows + teams - 1) / teams);
   const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
   if (blocks > 0) {
-    hstu::cuda::launch_overlapping(each_norm_row_with_sums<Body>, dim3(static_cast<unsigned>(blocks)),
-                                   kThreads, stream.handle, "norm, backward", narrow(rows),
-                                   static_cast<int>(width), warps, body, wanted ? partial.data() : nullptr);
+    hstu::cuda::launch("norm, backward", each_norm_row_with_sums<Body>, static_cast<unsigned>(blocks),
+                       kThreads, stream.handle, narrow(rows), static_cast<int>(width), warps, body,
+                       wanted ? partial.data() : nullptr);
   }
   if (!wanted) return;
   add_partials(blocks, width, partial.data(), first, second, stream);

@@ -116,12 +116,14 @@ __device__ void put_group(const Target<N>& target, std::int64_t first, std::int6
 // Calls body(row) with each warp of the block on a row of its own.
 template <typename Body>
 __global__ void __launch_bounds__(kThreads) each_row(std::int64_t rows, Body body) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (r < rows) body(r);
 }
 template <typename Body>
-void for_each_row(std::int64_t rows, const Body& body, CudaStream stream) {
-  if (rows > 0) each_row<<<blocks_for(rows, kWarps), kThreads, 0, stream.handle>>>(rows, body);
+void for_each_row(const char* what, std::int64_t rows, const Body& body, CudaStream stream) {
+  if (rows > 0)
+    hstu::cuda::launch(what, each_row<Body>, blocks_for(rows, kWarps), kThreads, stream.handle, rows, body);
 }
 
 }  // namespace hstu::kernels::cuda

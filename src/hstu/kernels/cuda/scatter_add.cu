@@ -11,6 +11,8 @@
 namespace hstu::kernels {
 namespace {
 
+constexpr const char* kWhat = "scatter_add";
+
 using namespace cuda;
 
 // scatter_add of many tokens: they are sorted by row (stable, so that those of a row stay in ascending order)
@@ -27,6 +29,7 @@ std::int64_t chunk_of(std::int64_t tokens) {
 // The unsigned key of a token: its row; tokens without a row go behind all others.
 __global__ void sort_keys(std::int64_t tokens, const std::int32_t* index, std::uint32_t none,
                           std::uint32_t* key, std::uint32_t* token) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (t >= tokens) return;
   const std::int32_t row = index[t];
@@ -38,6 +41,7 @@ __global__ void sort_keys(std::int64_t tokens, const std::int32_t* index, std::u
 // Zeros for rows without a token, which are few: a warp looks at 32 rows and writes one after another.
 template <typename Out>
 __global__ void zero_absent(std::int64_t count, std::int64_t width, const std::uint8_t* present, Out* rows) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const bool absent = r < count && present[r] == 0;
   for (unsigned left = __ballot_sync(0xffffffffu, absent); left != 0; left &= left - 1) {
@@ -59,6 +63,7 @@ struct Sorted {
 // present (rows), zeros before: 1 for rows with tokens. Sorted, because stores of many threads to one address
 // take turns.
 __global__ void mark_present(Sorted sorted, std::uint8_t* present) {
+  hstu::cuda::wait_for_previous_launch();
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (t < sorted.tokens && sorted.key[t] != sorted.none && !sorted.continues(t)) present[sorted.key[t]] = 1;
 }
@@ -76,6 +81,7 @@ template <typename N, typename Out>
 __global__ void __launch_bounds__(kThreads)
     add_chunks(Sorted sorted, std::int64_t width, const N* dy, std::int64_t stride, float factor,
                Target<Out> rows, float* parts) {
+  hstu::cuda::wait_for_previous_launch();
   constexpr int kAtOnce = 4;  // loads under way
   const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y,
                      begin = chunk * sorted.chunk;
@@ -120,6 +126,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename N>
 __global__ void __launch_bounds__(kThreads)
     add_parts(Sorted sorted, std::int64_t width, Target<N> rows, const float* parts) {
+  hstu::cuda::wait_for_previous_launch();
   constexpr int kAtOnce = 8;
   const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y,
                      begin = chunk * sorted.chunk, end = min(sorted.tokens, begin + sorted.chunk);
@@ -162,14 +169,14 @@ void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const Scratch<std::uint32_t> words(stream, 4 * p.tokens);
   cub::DoubleBuffer<std::uint32_t> key(words.data(), words.data() + p.tokens),
       token(words.data() + 2 * p.tokens, words.data() + 3 * p.tokens);
-  sort_keys<<<blocks_for(p.tokens, kThreads), kThreads, 0, stream.handle>>>(p.tokens, p.index, none,
-                                                                            key.Current(), token.Current());
+  hstu::cuda::launch(kWhat, sort_keys, blocks_for(p.tokens, kThreads), kThreads, stream.handle, p.tokens,
+                     p.index, none, key.Current(), token.Current());
   const auto items = static_cast<int>(p.tokens);
   const int bits = std::bit_width(none);
   std::size_t bytes = 0;
   const auto sort = [&](void* temporary) {
     hstu::cuda::check_cuda(
-        cub::DeviceRadixSort::SortPairs(temporary, bytes, key, token, items, 0, bits, stream.handle),
+        cub::DeviceRadixSort::SortPairs(temporary, bytes, key, token, items, 0, bits, whole(stream)),
         "sorting tokens by row");
   };
   sort(nullptr);
@@ -181,17 +188,18 @@ void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const Scratch<float> parts(stream, 2 * chunks * p.width);
   if (!p.drows.accumulate) {
     const Scratch<std::uint8_t> present(stream, p.count);
-    hstu::cuda::set_zero(present.data(), static_cast<std::size_t>(p.count), stream.handle);
-    mark_present<<<blocks_for(p.tokens, kThreads), kThreads, 0, stream.handle>>>(sorted, present.data());
-    zero_absent<<<blocks_for(p.count, kThreads), kThreads, 0, stream.handle>>>(
-        p.count, p.width, present.data(), native(p.drows.to));
+    hstu::cuda::set_zero(present.data(), static_cast<std::size_t>(p.count), whole(stream));
+    hstu::cuda::launch(kWhat, mark_present, blocks_for(p.tokens, kThreads), kThreads, stream.handle, sorted,
+                       present.data());
+    hstu::cuda::launch(kWhat, zero_absent<Native<Out>>, blocks_for(p.count, kThreads), kThreads,
+                       stream.handle, p.count, p.width, present.data(), native(p.drows.to));
   }
   const dim3 threads = chunk_threads(p.width);
   const unsigned blocks = blocks_for(chunks, static_cast<int>(threads.y));
-  add_chunks<<<blocks, threads, 0, stream.handle>>>(sorted, p.width, native(p.dy), p.stride, p.factor, rows,
-                                                    parts.data());
-  add_parts<<<blocks, threads, 0, stream.handle>>>(sorted, p.width, rows, parts.data());
-  check_launch("scatter_add");
+  hstu::cuda::launch(kWhat, add_chunks<Native<T>, Native<Out>>, blocks, threads, stream.handle, sorted,
+                     p.width, native(p.dy), p.stride, p.factor, rows, parts.data());
+  hstu::cuda::launch(kWhat, add_parts<Native<Out>>, blocks, threads, stream.handle, sorted, p.width, rows,
+                     parts.data());
 }
 
 // Sums of one launch, in the order of add().
@@ -211,7 +219,8 @@ class FewTokenSums {
   void launch() {
     if (sums_.count > 0) {
       const dim3 blocks(sums_.blocks, blocks_for(widest_, kTokenColumns));
-      add_few_tokens<<<blocks, 32 * kTokenWarps, 0, stream_.handle>>>(sums_);
+      hstu::cuda::launch(kWhat, add_few_tokens<Native<T>, Native<Out>>, blocks, 32 * kTokenWarps,
+                         stream_.handle, sums_);
     }
     sums_.count = 0;
     sums_.blocks = 0;
@@ -242,10 +251,9 @@ void scatter_add(std::span<const ScatterAdd<T, Out>> all, CudaStream stream) {
       add_sorted(p, stream);
     else if (!p.drows.accumulate)
       hstu::cuda::set_zero(p.drows.to, static_cast<std::size_t>(p.count * p.width) * sizeof(Out),
-                           stream.handle);
+                           whole(stream));
   }
   few.launch();
-  check_launch("scatter_add");
 }
 
 template void scatter_add(std::span<const ScatterAdd<float>>, CudaStream);

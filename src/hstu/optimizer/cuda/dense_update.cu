@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "hstu/device/cuda/check.h"
+#include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda_calls.h"
 #include "hstu/device/memory_pool.h"
 #include "hstu/optimizer/clip_scale.h"
@@ -31,6 +31,7 @@ struct Many {
 };
 
 __global__ void update(const __grid_constant__ Many<DenseUpdate> all, const float* factor) {
+  wait_for_previous_launch();
   const std::size_t list = all.list();
   DenseUpdate u = all.one[list];
   if (factor != nullptr) {
@@ -57,6 +58,7 @@ __device__ double sum(std::int64_t size, const Term& term) {
 
 // partial (blocks).
 __global__ void squares_of_chunks(const __grid_constant__ Many<FloatList> lists, double* partial) {
+  wait_for_previous_launch();
   const std::size_t at = lists.list();
   const FloatList& list = lists.one[at];
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x - lists.first[at]) * kChunk;
@@ -70,6 +72,7 @@ __global__ void squares_of_chunks(const __grid_constant__ Many<FloatList> lists,
 // One block for each list.
 __global__ void sum_chunks(const __grid_constant__ Many<FloatList> lists, const double* partial,
                            double* result) {
+  wait_for_previous_launch();
   const std::int64_t mine = (lists.one[blockIdx.x].size + kChunk - 1) / kChunk;
   const double* const from = partial + lists.first[blockIdx.x];
   const double total = sum(mine, [&](std::int64_t i) { return from[i]; });
@@ -78,6 +81,7 @@ __global__ void sum_chunks(const __grid_constant__ Many<FloatList> lists, const 
 
 // One thread: in the order and with the rounding of the host.
 __global__ void judge(const UpdateJudgement j) {
+  wait_for_previous_launch();
   double squares = 0;
   bool finite = isfinite(*j.loss) && !isnan(*j.factor);
 #pragma unroll 8
@@ -120,9 +124,9 @@ void for_many(std::span<const T> all, std::int64_t chunk, const Launch& launch) 
 void update_dense(std::span<const DenseUpdate> updates, const float* factor, CudaStream stream) {
   for_many(updates, kUpdated,
            [&](const Many<DenseUpdate>& some, unsigned blocks, std::size_t /*first*/, unsigned /*lists*/) {
-             if (blocks > 0) update<<<blocks, kThreads, 0, stream.handle>>>(some, factor);
+             if (blocks > 0)
+               launch("updating dense parameters", update, blocks, kThreads, stream.handle, some, factor);
            });
-  check_cuda(cudaGetLastError(), "updating dense parameters");
 }
 
 void sums_of_squares(std::span<const FloatList> lists, double* sums, CudaStream stream) {
@@ -130,15 +134,14 @@ void sums_of_squares(std::span<const FloatList> lists, double* sums, CudaStream 
            [&](const Many<FloatList>& some, unsigned blocks, std::size_t first, unsigned count) {
              const Buffer partials = stream.memory->allocate(blocks * std::int64_t{sizeof(double)});
              auto* const partial = reinterpret_cast<double*>(partials.data());
-             if (blocks > 0) squares_of_chunks<<<blocks, kThreads, 0, stream.handle>>>(some, partial);
-             sum_chunks<<<count, kThreads, 0, stream.handle>>>(some, partial, sums + first);
+             constexpr const char* kWhat = "summing squares of gradients";
+             if (blocks > 0) launch(kWhat, squares_of_chunks, blocks, kThreads, stream.handle, some, partial);
+             launch(kWhat, sum_chunks, count, kThreads, stream.handle, some, partial, sums + first);
            });
-  check_cuda(cudaGetLastError(), "summing squares of gradients");
 }
 
 void judge_update(const UpdateJudgement& judgement, CudaStream stream) {
-  judge<<<1, 1, 0, stream.handle>>>(judgement);
-  check_cuda(cudaGetLastError(), "judging an update");
+  launch("judging an update", judge, 1, 1, stream.handle, judgement);
 }
 
 }  // namespace hstu::cuda

@@ -1,0 +1,49 @@
+// Launches of kernels as data, for code that is compiled without CUDA too: what the driver needs to know of
+// each, with copies of its arguments.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace hstu {
+
+struct LaunchShape {
+  const char* what = "";         // for messages
+  const void* kernel = nullptr;  // the function on the host that names it
+  std::array<unsigned, 3> blocks{1, 1, 1}, threads{1, 1, 1};
+  unsigned shared_bytes = 0;  // beyond what the kernel declares
+  unsigned cluster = 1;       // blocks of a cluster, along the first dimension
+
+  bool operator==(const LaunchShape&) const = default;
+};
+
+using LaunchArgument = std::span<const std::byte>;  // the bytes of one, of a type that can be copied so
+
+class LaunchList {
+ public:
+  void add(const LaunchShape& shape, std::span<const LaunchArgument> arguments);
+  void clear();
+
+  std::size_t size() const { return launches_.size(); }
+  const LaunchShape& shape(std::size_t i) const { return launches_[i].shape; }
+  // Pointers to the arguments of launch i, valid until the list changes.
+  std::vector<void*> arguments(std::size_t i) const;
+  // Launch i of both lists has the same shape and the same bytes of arguments.
+  bool is_same(std::size_t i, const LaunchList& other) const;
+  // Both have the same kernels in the same order, launched in the same way: only sizes and arguments differ.
+  bool has_kernels_of(const LaunchList& other) const;
+
+ private:
+  struct Launch {
+    LaunchShape shape;
+    std::size_t first_argument, end_argument;  // in places_
+    std::size_t begin, end;                    // in bytes_
+  };
+  std::vector<Launch> launches_;
+  std::vector<std::size_t> places_;  // of the arguments in bytes_
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace hstu
