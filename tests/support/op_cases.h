@@ -121,6 +121,10 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
   cases.push_back({"linear", {x({tokens, n}, 1), x({n, h}, 2), x({h}, 3)}, [](Tape& t, Inputs v) {
                      return ops::linear(t, v[0], v[1], v[2]);
                    }});
+  // A head: the product that gives dx is as deep as the result has columns.
+  cases.push_back({"linear_to_eight", {x({tokens, h}, 1), x({h, 8}, 2), x({8}, 3)}, [](Tape& t, Inputs v) {
+                     return ops::linear(t, v[0], v[1], v[2]);
+                   }});
   cases.push_back(
       {"linear_columns", {x({tokens, n}, 1), x({n, 4 * h}, 2), x({4 * h}, 3)}, [h](Tape& t, Inputs v) {
          return ops::linear_columns(t, v[0], v[1], v[2], {{h, 2 * h}, {3 * h, 4 * h}});
@@ -229,10 +233,11 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
   const std::map<std::string, std::string> roles{
-      {"linear", "aws"},         {"linear_columns", "aws"}, {"linear_residual", "awa"},
-      {"grouped_linear", "aws"}, {"layer_norm", "ass"},     {"swish_layer_norm", "ass"},
-      {"gate", "aass"},          {"gate_product", "aass"},  {"gated_attention", "ass"},
-      {"silu_attention", "aws"}, {"action_rows", "ww"},     {"recomputed", "aws"}};
+      {"linear", "aws"},           {"linear_to_eight", "aws"}, {"linear_columns", "aws"},
+      {"linear_residual", "awa"},  {"grouped_linear", "aws"},  {"layer_norm", "ass"},
+      {"swish_layer_norm", "ass"}, {"gate", "aass"},           {"gate_product", "aass"},
+      {"gated_attention", "ass"},  {"silu_attention", "aws"},  {"action_rows", "ww"},
+      {"recomputed", "aws"}};
   for (OpCase& c : cases)
     c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
   return cases;
