@@ -197,6 +197,25 @@ TEST_F(OpsOnGpu, BFloat16OfManyTokens) {
   expect_good(kManyTokens, DType::bf16);
   expect_good(kManyTokens, DType::bf16, 2);
 }
+// To bfloat16 and back, and the gradients, of which the second is added: whole groups of eight and others.
+TEST_F(OpsOnGpu, ConvertsAsTheHostDoes) {
+  for (const std::int64_t size : {1, 8, 4099}) {
+    const Tensor x = testing::random_tensor({size}, DType::f32, 1),
+                 dy = testing::random_tensor({size}, DType::f32, 2);
+    const auto results = [&](const Context& context) {
+      Tape tape(context);
+      const Variable in(x.copy(context));
+      const auto there_and_back = [&] {
+        return ops::convert(tape, ops::convert(tape, in, DType::bf16), DType::f32);
+      };
+      const Variable y = ops::add(tape, there_and_back(), there_and_back());
+      tape.backward(y, dy);
+      return std::pair(values_of(y.value().to_host(context.stream)),
+                       values_of(in.gradient().to_host(context.stream)));
+    };
+    EXPECT_EQ(results(gpu_), results(host_context())) << size << " elements";
+  }
+}
 // Trap: a run that ends with other bytes when it is repeated. The gradient of a query is a sum over many
 // tiles of keys, in the order in which they were computed unless the context asks for the same bits.
 TEST_F(OpsOnGpu, AttentionOfLongSamplesHasTheSameBitsEveryTime) {

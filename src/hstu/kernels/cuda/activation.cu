@@ -23,11 +23,6 @@ __device__ float derivative(float x) {
   return silu_derivative_for<N>(x);
 }
 
-// Eight elements a thread.
-__device__ std::int64_t first_of_thread() {
-  return kGroup * (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x);
-}
-
 template <Activation activation, typename N>
 __global__ void activate_elements(std::int64_t size, const N* x, Target<N> y) {
   hstu::cuda::wait_for_previous_launch();

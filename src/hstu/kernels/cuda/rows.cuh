@@ -17,6 +17,11 @@ __device__ inline std::int64_t lane() {
   return threadIdx.x % 32;
 }
 
+// The first element of this thread, where threads have eight neighbours of a list each.
+__device__ inline std::int64_t first_of_thread() {
+  return kGroup * (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x);
+}
+
 // The first `count` of eight elements, one by one. Calls, because inlined they are most of a kernel's code.
 template <typename N>
 __device__ __noinline__ void load_elements(const N* from, int count, float* x) {
