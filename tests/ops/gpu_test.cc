@@ -152,6 +152,10 @@ constexpr CaseSize kAligned{
 constexpr CaseSize kLarge{
     .samples = 33, .tokens_per_sample = 65, .width = 264, .hidden = 320, .heads = 3, .head_dim = 24};
 
+// Rows of a norm that fill all lanes of several warps.
+constexpr CaseSize kWide{
+    .samples = 9, .tokens_per_sample = 31, .width = 64, .hidden = 1024, .heads = 2, .head_dim = 32};
+
 // So many tokens that sums by row sort them.
 constexpr CaseSize kManyTokens{
     .samples = 300, .tokens_per_sample = 30, .width = 20, .hidden = 16, .heads = 2, .head_dim = 8};
@@ -192,6 +196,10 @@ TEST_F(OpsOnGpu, BFloat16OnTensorCoresAtWidthsThatNoTileDivides) {
 TEST_F(OpsOnGpu, BFloat16InLargeProducts) {
   expect_good(kLarge, DType::bf16);
   expect_good(kLarge, DType::bf16, 2);
+}
+TEST_F(OpsOnGpu, BFloat16OfWideRows) {
+  expect_good(kWide, DType::bf16);
+  expect_good(kWide, DType::bf16, 2);
 }
 TEST_F(OpsOnGpu, BFloat16OfManyTokens) {
   expect_good(kManyTokens, DType::bf16);

@@ -90,8 +90,9 @@ __device__ inline std::int64_t row_at(std::uint32_t row, std::uint32_t stride) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(row) * stride);
 }
 
-// Whether rows of this width fill all lanes of a team, and weight and bias can be read 16 bytes at a time.
-inline bool fills_warps(std::int64_t width, const float* weight, const float* bias) {
+// Whether rows of this width fill all lanes of a team, and weight and bias, where a norm has them, can be
+// read 16 bytes at a time.
+inline bool fills_warps(std::int64_t width, const float* weight = nullptr, const float* bias = nullptr) {
   return width > 0 && width % kWarpColumns == 0 && kWidestRow % width == 0 &&
          is_whole(weight, width, width) && is_whole(bias, width, width);
 }
@@ -142,13 +143,18 @@ __device__ void visit_rows(std::uint32_t rows, const Team<Body::kWhole>& team, c
 inline constexpr int kTogether = 3, kTogetherWithSums = 2;
 inline constexpr std::int64_t kNormBlocks = 132 * kTogether, kNormBlocksWithSums = 132 * kTogetherWithSums;
 
+// A norm without weight and bias has a body without them, and is called without `affine`.
 template <typename Body>
 __global__ void __launch_bounds__(kThreads, kTogether)
     each_norm_row(std::uint32_t rows, int width, int warps, Body body) {
   Team<Body::kWhole> team(warps, width);
   hstu::cuda::wait_for_previous_launch();
-  const Affine affine(body.weight, body.bias, team);
-  visit_rows(rows, team, body, [&](std::uint32_t r, const auto& inputs) { body(r, team, affine, inputs); });
+  if constexpr (requires { body.weight; }) {
+    const Affine affine(body.weight, body.bias, team);
+    visit_rows(rows, team, body, [&](std::uint32_t r, const auto& inputs) { body(r, team, affine, inputs); });
+  } else {
+    visit_rows(rows, team, body, [&](std::uint32_t r, const auto& inputs) { body(r, team, inputs); });
+  }
 }
 
 template <typename Body>

@@ -1,4 +1,4 @@
-// Rows that one warp computes, eight columns a lane at a time.
+// Elements of rows, eight of a lane at a time.
 #pragma once
 
 #include "hstu/kernels/cuda/launch.cuh"
@@ -116,19 +116,6 @@ __device__ void put_group(const Target<N>& target, std::int64_t first, std::int6
     for (int i = 0; i < kGroup; ++i) apart[i] = x[i];
     store_elements(at, static_cast<int>(max(std::int64_t{0}, min(width - c, kGroup))), apart);
   }
-}
-
-// Calls body(row) with each warp of the block on a row of its own.
-template <typename Body>
-__global__ void __launch_bounds__(kThreads) each_row(std::int64_t rows, Body body) {
-  hstu::cuda::wait_for_previous_launch();
-  const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  if (r < rows) body(r);
-}
-template <typename Body>
-void for_each_row(const char* what, std::int64_t rows, const Body& body, CudaStream stream) {
-  if (rows > 0)
-    hstu::cuda::launch(what, each_row<Body>, blocks_for(rows, kWarps), kThreads, stream.handle, rows, body);
 }
 
 }  // namespace hstu::kernels::cuda
