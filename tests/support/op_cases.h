@@ -50,6 +50,16 @@ inline Tensor random_tensor(Shape shape, DType type, std::uint64_t seed) {
   return tensor;
 }
 
+// f of each element.
+template <typename Function>
+Tensor map(Tensor tensor, const Function& f) {
+  with_float_type(tensor.dtype(), [&]<typename T>() {
+    std::transform(tensor.data<T>(), tensor.data<T>() + tensor.size(), tensor.mutable_data<T>(),
+                   [&](T v) { return static_cast<T>(f(static_cast<double>(v))); });
+  });
+  return tensor;
+}
+
 // Rows 0 .. n - 1, some repeated, some (-1) missing.
 inline Tensor random_index(std::int64_t tokens, std::int64_t n, std::uint64_t seed) {
   RandomStream random{seed};
@@ -129,6 +139,21 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
       {"linear_columns", {x({tokens, n}, 1), x({n, 4 * h}, 2), x({4 * h}, 3)}, [h](Tape& t, Inputs v) {
          return ops::linear_columns(t, v[0], v[1], v[2], {{h, 2 * h}, {3 * h, 4 * h}});
        }});
+  // relu of sums far from 0: of signs with a half, then of multiples of a half with a quarter. One relu is
+  // read by two products.
+  const auto signs = [&](Shape shape, std::uint64_t seed) {
+    return map(x(std::move(shape), seed), [](double v) { return v < 0 ? -1.0 : 1.0; });
+  };
+  const auto constants = [&](double value) { return map(x({h}, 1), [=](double) { return value; }); };
+  cases.push_back({"linear_relu",
+                   {signs({tokens, n}, 1), signs({n, h}, 2), constants(0.5), signs({h, h}, 3),
+                    constants(0.25), x({h, 8}, 4)},
+                   [](Tape& t, Inputs v) {
+                     const ops::LinearInput first = ops::linear_relu(t, v[0], v[1], v[2]),
+                                            second = ops::linear_relu(t, first, v[3], v[4]);
+                     const Variable y = ops::linear(t, second, v[5], {});
+                     return ops::add(t, y, ops::linear(t, first, v[5], {}));
+                   }});
   cases.push_back({"linear_residual",
                    {x({tokens, h}, 1), x({h, n}, 2), x({tokens, n}, 3)},
                    [](Tape& t, Inputs v) { return ops::linear_residual(t, v[0], v[1], v[2]); }});
@@ -233,11 +258,11 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
   const std::map<std::string, std::string> roles{
-      {"linear", "aws"},           {"linear_to_eight", "aws"}, {"linear_columns", "aws"},
-      {"linear_residual", "awa"},  {"grouped_linear", "aws"},  {"layer_norm", "ass"},
-      {"swish_layer_norm", "ass"}, {"gate", "aass"},           {"gate_product", "aass"},
-      {"gated_attention", "ass"},  {"silu_attention", "aws"},  {"action_rows", "ww"},
-      {"recomputed", "aws"}};
+      {"linear", "aws"},         {"linear_to_eight", "aws"},  {"linear_relu", "awswsw"},
+      {"linear_columns", "aws"}, {"linear_residual", "awa"},  {"grouped_linear", "aws"},
+      {"layer_norm", "ass"},     {"swish_layer_norm", "ass"}, {"gate", "aass"},
+      {"gate_product", "aass"},  {"gated_attention", "ass"},  {"silu_attention", "aws"},
+      {"action_rows", "ww"},     {"recomputed", "aws"}};
   for (OpCase& c : cases)
     c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
   return cases;

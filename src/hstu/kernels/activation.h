@@ -22,7 +22,7 @@ struct Activate {
   std::int64_t size = 0;
   Activation activation = Activation::relu;
   const T* x = nullptr;  // (size)
-  T* y = nullptr;        // (size)
+  T* y = nullptr;        // (size), or x
 };
 
 template <typename T>
@@ -31,7 +31,7 @@ struct ActivateBackward {
   Activation activation = Activation::relu;
   const T* x = nullptr;   // (size) as in the forward pass
   const T* dy = nullptr;  // (size)
-  Gradient<T> dx;         // (size)
+  Gradient<T> dx;         // (size), or dy
 };
 
 template <typename T>

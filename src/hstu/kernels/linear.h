@@ -18,8 +18,8 @@ inline std::int64_t total_width(std::span<const ColumnRange> columns) {
   return n;
 }
 
-// y (M, N) = x (M, K) W (K, N) + bias or residual, where W is the concatenation of ranges of the weight's
-// columns.
+// y (M, N) = x (M, K) W (K, N) + bias or residual, or relu of that (activation.h), where W is the
+// concatenation of ranges of the weight's columns.
 template <typename T>
 struct LinearForward {
   std::int64_t rows = 0, in = 0;         // M, K
@@ -29,8 +29,9 @@ struct LinearForward {
   const T* weight = nullptr;             // (K, weight_columns)
   const Accumulator<T>* bias = nullptr;  // (weight_columns) or nullptr
   const T* residual = nullptr;           // (M, N) in place of the bias, or nullptr
-  T* y = nullptr;                        // (M, N)
-  T* activated = nullptr;                // (M, N - silu_from) silu of y's columns from there on; or nullptr
+  bool relu = false;
+  T* y = nullptr;          // (M, N)
+  T* activated = nullptr;  // (M, N - silu_from) silu of y's columns from there on; or nullptr
   std::int64_t silu_from = 0;
 };
 
@@ -40,10 +41,12 @@ struct LinearBackward {
   std::span<const ColumnRange> columns;
   const T *x = nullptr, *weight = nullptr;  // as in the forward pass
   const T* dy = nullptr;                    // (M, N), of y
-  Gradient<T> dx;                           // (M, K)
-  Gradient<Accumulator<T>> dweight;         // (K, weight_columns): 0 in unused columns
-  Gradient<Accumulator<T>> dbias;           // (weight_columns) likewise
-  Gradient<T> dresidual = {};               // (M, N), written after dx
+  // x is relu of what dx is the gradient of: where x is 0, dx is 0, and was before if it is added to.
+  bool x_is_relu = false;
+  Gradient<T> dx;                    // (M, K)
+  Gradient<Accumulator<T>> dweight;  // (K, weight_columns): 0 in unused columns
+  Gradient<Accumulator<T>> dbias;    // (weight_columns) likewise
+  Gradient<T> dresidual = {};        // (M, N), written after dx
 };
 
 template <typename T>

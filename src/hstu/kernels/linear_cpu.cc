@@ -43,6 +43,7 @@ void linear(const LinearForward<T>& p, HostStream stream) {
               start);
     at += width;
   }
+  if (p.relu) activate(Activate<T>{p.rows * n, Activation::relu, p.y, p.y}, stream);
   if (p.activated != nullptr) silu_columns(SiluColumns<T>{p.rows, n, p.silu_from, p.y, p.activated}, stream);
 }
 
@@ -80,6 +81,8 @@ void linear_backward(const LinearBackward<T>& p, HostStream stream) {
     }
     at += width;
   }
+  if (p.x_is_relu)
+    activate_backward(ActivateBackward<T>{p.rows * p.in, Activation::relu, p.x, p.dx.to, {p.dx.to}}, stream);
   pass_gradient(PassGradient<T>{p.rows * n, p.dy, p.dresidual}, stream);
 }
 

@@ -1,7 +1,5 @@
 #include "hstu/model/activated_mlp.h"
 
-#include <utility>
-
 #include "hstu/ops/convert.h"
 #include "hstu/ops/linear.h"
 
@@ -17,13 +15,19 @@ ActivatedMlp::ActivatedMlp(ParameterSet& set, const std::string& name,
   }
 }
 
-Variable ActivatedMlp::operator()(Tape& tape, Variable x) const {
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const Variable weight = ops::weight(tape, layers_[i].weight, x.value().dtype());
-    x = ops::linear(tape, x, weight, Variable(layers_[i].bias));
-    if (i + 1 < layers_.size()) x = ops::activate(tape, x, activation_);
+Variable ActivatedMlp::operator()(Tape& tape, const Variable& x) const {
+  const auto weight_of = [&, type = x.value().dtype()](const LinearParameters& layer) {
+    return ops::weight(tape, layer.weight, type);
+  };
+  ops::LinearInput h = x;
+  for (std::size_t i = 0; i + 1 < layers_.size(); ++i) {
+    const Variable weight = weight_of(layers_[i]), bias(layers_[i].bias);
+    if (activation_ == ops::Activation::relu)
+      h = ops::linear_relu(tape, h, weight, bias);
+    else
+      h = ops::activate(tape, ops::linear(tape, h, weight, bias), activation_);
   }
-  return x;
+  return ops::linear(tape, h, weight_of(layers_.back()), Variable(layers_.back().bias));
 }
 
 }  // namespace hstu

@@ -17,7 +17,7 @@ class ActivatedMlp {
   ActivatedMlp(ParameterSet& set, const std::string& name, const std::vector<std::int64_t>& widths,
                ops::Activation activation);
   // y (M, out) from x (M, in).
-  Variable operator()(Tape& tape, Variable x) const;
+  Variable operator()(Tape& tape, const Variable& x) const;
 
  private:
   std::vector<LinearParameters> layers_;

@@ -20,12 +20,18 @@ Tensor silu_of(const Tensor& x, std::int64_t from, const Context& context) {
   return y;
 }
 
-// y (M, N) = x times some columns of the weight + bias or residual, either of which may be undefined; and
-// SiLU of its columns from silu_from on, unless that is negative.
-LinearSilu product(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+struct Activations {
+  bool relu = false;            // of y
+  std::int64_t silu_from = -1;  // SiLU of y's columns from there on, apart; -1: none
+};
+
+// y (M, N) = x times some columns of the weight + bias or residual, either of which may be undefined.
+LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight, const Variable& bias,
                    const Variable& residual, const std::vector<ColumnRange>& columns,
-                   std::int64_t silu_from = -1) {
-  const bool activate = silu_from >= 0;
+                   const Activations& activations = {}) {
+  const std::int64_t silu_from = activations.silu_from;
+  const bool activate = silu_from >= 0, x_is_relu = input.is_relu();
+  const Variable& x = input.variable();
   const Context& context = tape.context();
   check_devices<Operation::linear>(context, x, weight, bias, residual);
   const std::int64_t m = x.rows(), k = x.cols(), weight_columns = weight.cols(),
@@ -42,6 +48,7 @@ LinearSilu product(Tape& tape, const Variable& x, const Variable& weight, const 
                                               .weight = weight.value().data<T>(),
                                               .bias = data_or_null<Accumulator<T>>(bias),
                                               .residual = data_or_null<T>(residual),
+                                              .relu = activations.relu,
                                               .y = y.mutable_data<T>(),
                                               .activated = activate ? activated.mutable_data<T>() : nullptr,
                                               .silu_from = silu_from},
@@ -60,6 +67,7 @@ LinearSilu product(Tape& tape, const Variable& x, const Variable& weight, const 
               .x = x.value().data<T>(),
               .weight = weight.value().data<T>(),
               .dy = dy.data<T>(),
+              .x_is_relu = x_is_relu,
               .dx = gradient_of<T>(x, context),
               .dweight = gradient_of<Accumulator<T>>(weight, context),
               .dbias = gradient_of<Accumulator<T>>(bias, context),
@@ -86,13 +94,21 @@ void check_columns(const Variable& x, const Variable& weight, const Variable& bi
 
 }  // namespace
 
-Variable linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias) {
+Variable linear(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias) {
   return linear_columns(tape, x, weight, bias, {{0, weight.cols()}});
 }
 
-Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+LinearInput linear_relu(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias) {
+  const std::vector<ColumnRange> all{{0, weight.cols()}};
+  check_columns(x.variable(), weight, bias, all);
+  LinearInput y = product(tape, x, weight, bias, {}, all, {.relu = true}).y;
+  y.is_relu_ = true;
+  return y;
+}
+
+Variable linear_columns(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias,
                         const std::vector<ColumnRange>& columns) {
-  check_columns(x, weight, bias, columns);
+  check_columns(x.variable(), weight, bias, columns);
   return product(tape, x, weight, bias, {}, columns).y;
 }
 
@@ -101,7 +117,7 @@ LinearSilu linear_silu(Tape& tape, const Variable& x, const Variable& weight, co
   check_columns(x, weight, bias, columns);
   require(0 <= silu_from && silu_from <= kernels::total_width(columns), "linear_silu: from column {} of {}",
           silu_from, kernels::total_width(columns));
-  return product(tape, x, weight, bias, {}, columns, silu_from);
+  return product(tape, x, weight, bias, {}, columns, {.silu_from = silu_from});
 }
 
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual) {

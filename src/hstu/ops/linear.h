@@ -1,6 +1,7 @@
 // Products with weights. Weights are (in, out): y = x W + b.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "hstu/kernels/linear.h"
@@ -8,11 +9,29 @@
 
 namespace hstu::ops {
 
-// y (M, N) = x (M, K) weight (K, N) + bias (N); the bias may be undefined.
-Variable linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias);
+// What a product reads: a variable, or the result of linear_relu.
+class LinearInput {
+ public:
+  LinearInput(Variable x) : variable_(std::move(x)) {}  // NOLINT: any variable
+  // For products alone if is_relu(): the gradient is that of what relu was taken of.
+  const Variable& variable() const { return variable_; }
+  bool is_relu() const { return is_relu_; }
 
-// The same with only some of the weight's columns: y (M, sum of widths), the ranges concatenated.
-Variable linear_columns(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+ private:
+  friend LinearInput linear_relu(Tape&, const LinearInput&, const Variable&, const Variable&);
+  Variable variable_;
+  bool is_relu_ = false;
+};
+
+// y (M, N) = x (M, K) weight (K, N) + bias (N); the bias may be undefined.
+Variable linear(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias);
+
+// relu(y), the input of other products alone: where it is 0, what they add to its gradient is 0, so that no
+// pass over it is needed between them.
+LinearInput linear_relu(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias);
+
+// y with only some of the weight's columns: (M, sum of widths), the ranges concatenated.
+Variable linear_columns(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias,
                         const std::vector<ColumnRange>& columns);
 
 // The same, and SiLU of the result's columns from `silu_from` on: a constant, whose readers give their

@@ -10,14 +10,14 @@ constexpr float kInverseSqrt2 = 0.70710678118654752f, kInverseSqrt2Pi = 0.398942
 
 template <Activation activation, typename N>
 __device__ float function(float x) {
-  if constexpr (activation == Activation::relu) return x > 0 ? x : x * 0;  // NaN in, NaN out
+  if constexpr (activation == Activation::relu) return relu_of(x);
   if constexpr (activation == Activation::gelu) return x * 0.5f * (1 + erff(x * kInverseSqrt2));
   return silu_for<N>(x);
 }
 
 template <Activation activation, typename N>
 __device__ float derivative(float x) {
-  if constexpr (activation == Activation::relu) return x > 0 ? 1.0f : 0.0f;
+  if constexpr (activation == Activation::relu) return relu_slope(x);
   if constexpr (activation == Activation::gelu)
     return 0.5f * (1 + erff(x * kInverseSqrt2)) + x * expf(-x * x / 2) * kInverseSqrt2Pi;
   return silu_derivative_for<N>(x);

@@ -131,6 +131,11 @@ class StagedResults {
   int group_, thread_, lane_, turn_ = 0;
 };
 
+// What kernels do to bf16 results for relu: nothing, relu itself, or in a backward pass a mask, which comes
+// as what is added does. Apart from each other, so that a product without it has no instruction for it.
+enum class Relu { none, forward, backward };
+
+template <Relu relu>
 __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, int column0,
                       const Shared& shared, int group, Turn& turn, StagedResults& staged) {
   const int lane = threadIdx.x % 32;
@@ -168,8 +173,15 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const float2 two = unpack<Element>(r[i]);
-          x[2 * i] += two.x, x[2 * i + 1] += two.y;
+          if constexpr (relu == Relu::backward)
+            x[2 * i] *= relu_slope(two.x), x[2 * i + 1] *= relu_slope(two.y);
+          else
+            x[2 * i] += two.x, x[2 * i + 1] += two.y;
         }
+      }
+      if constexpr (relu == Relu::forward) {
+#pragma unroll
+        for (float& y : x) y = relu_of(y);
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) packed[pair][i] = pack<Element>(x[2 * i], x[2 * i + 1]);
@@ -212,7 +224,7 @@ __device__ void store(const Arguments<float>& p, const Sums& sums, int row0, int
   }
 }
 
-template <bool a_by_depth, bool b_by_depth, typename Out>
+template <bool a_by_depth, bool b_by_depth, Relu relu, typename Out>
 __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int group) {
   Turn turn;
   StagedResults staged(shared, group);
@@ -224,12 +236,12 @@ __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int
     if constexpr (std::is_same_v<Out, float>)
       store(p, sums, tile.row + row_in_tile, tile.column, tile.part);
     else
-      store(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn, staged);
+      store<relu>(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn, staged);
   }
   if (threadIdx.x % 32 == 0) wait_for_store_reads<0>();
 }
 
-template <bool a_by_depth, bool b_by_depth, typename Out>
+template <bool a_by_depth, bool b_by_depth, typename Out, Relu relu = Relu::none>
 __global__ void __launch_bounds__(kAllThreads, 1) wgmma_tiles(const __grid_constant__ Arguments<Out> p) {
   extern __shared__ char memory[];
   const Shared shared{(shared_address(memory) + 1023) & ~1023u};
@@ -255,7 +267,7 @@ __global__ void __launch_bounds__(kAllThreads, 1) wgmma_tiles(const __grid_const
       if (sums && warp > 0 && warp <= kSumWarps) add_columns(p, shared, warp - 1);
   } else {
     take_registers<may_sum ? 224 : 232>();
-    compute_tiles<a_by_depth, b_by_depth>(p, shared, group);
+    compute_tiles<a_by_depth, b_by_depth, relu>(p, shared, group);
   }
   cluster_barrier();  // until the other block no longer writes here
 }
@@ -278,28 +290,36 @@ Plan plan_of(const Gemm<BFloat16, Out>& g) {
   return {clusters, row_pairs, column_tiles, parts};
 }
 
-// The forms that training has: x W and dy W^T into bf16, x^T dy into fp32.
+// The forms that training has: x W, or relu of it, and dy W^T, or a part of it, into bf16, x^T dy into fp32.
 template <typename Out>
-auto* kernel_of(const Gemm<BFloat16, Out>& g) {
+auto* kernel_of(const Product<BFloat16, Out>& p) {
   if constexpr (std::is_same_v<Out, float>)
     return wgmma_tiles<false, false, float>;
+  else if (p.gemm.b.op == Op::transpose)
+    return p.mask != nullptr ? wgmma_tiles<true, true, Element, Relu::backward>
+                             : wgmma_tiles<true, true, Element>;
   else
-    return g.b.op == Op::transpose ? wgmma_tiles<true, true, Element> : wgmma_tiles<true, false, Element>;
+    return p.relu ? wgmma_tiles<true, false, Element, Relu::forward> : wgmma_tiles<true, false, Element>;
 }
 
 template <typename Out>
 bool suits(const Product<BFloat16, Out>& p, const Plan& plan) {
   if (plan.clusters == 0) return false;
   const Gemm<BFloat16, Out>& g = p.gemm;
-  const bool form =
-      std::is_same_v<Out, float> ? g.a.op == Op::transpose && g.b.op == Op::none : g.a.op == Op::none;
+  const bool is_forward = g.b.op == Op::none;
+  bool form = false;
+  if constexpr (std::is_same_v<Out, float>)
+    form = g.a.op == Op::transpose && is_forward && !p.relu && p.mask == nullptr;
+  else
+    form = g.a.op == Op::none && (is_forward ? p.mask == nullptr : !p.relu);
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // coordinates are 32 bits
   const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
-  // One matrix at most is added, with factor 1.
+  // One matrix at most is added, with factor 1, or is a mask.
+  const int others = (g.beta != 0 ? 1 : 0) + (p.residual != nullptr ? 1 : 0) + (p.mask != nullptr ? 1 : 0);
   const bool sums =
-      g.alpha == 1 && (std::is_same_v<Out, float> || g.beta == 0 || (g.beta == 1 && p.residual == nullptr));
-  const bool stores = aligned(g.c) && aligned(p.bias) && aligned(p.residual) && aligned(p.activated) &&
-                      g.stride_c % 8 == 0 && g.n % 8 == 0;
+      g.alpha == 1 && (std::is_same_v<Out, float> || (others <= 1 && (g.beta == 0 || g.beta == 1)));
+  const bool stores = aligned(g.c) && aligned(p.bias) && aligned(p.residual) && aligned(p.mask) &&
+                      aligned(p.activated) && g.stride_c % 8 == 0 && g.n % 8 == 0;
   const bool activates = p.activated == nullptr || (p.silu_from % kBox == 0 && p.stride_activated % 8 == 0);
   if (!std::is_same_v<Out, float> && p.column_sums.to != nullptr) return false;
   if (!form || !sums || !stores || !activates || g.m > kMost || g.n > kMost || g.k > kMost) return false;
@@ -332,8 +352,9 @@ bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
     arguments.activated = activates
                               ? matrix_map(p.activated, g.m, g.n - p.silu_from, p.stride_activated, kWarpRows)
                               : arguments.c;
-    arguments.adds = p.residual != nullptr || g.beta != 0;
-    arguments.added = matrix_map(p.residual != nullptr ? p.residual : g.c, g.m, g.n, g.stride_c, kBlockRows);
+    const Out* const other = p.mask != nullptr ? p.mask : p.residual;
+    arguments.adds = other != nullptr || g.beta != 0;
+    arguments.added = matrix_map(other != nullptr ? other : g.c, g.m, g.n, g.stride_c, kBlockRows);
   }
   const std::int64_t column_parts = p.column_sums.to != nullptr ? plan.parts.count * plan.row_pairs : 0;
   const Scratch<float> sums_of_columns(stream, column_parts * g.n);
@@ -343,7 +364,7 @@ bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
   run_in_parts(product, plan.parts, stream, [&](float* sums) {
     arguments.parts = sums;
     const int clusters = static_cast<int>(std::min(plan.clusters, plan.tiles()));
-    launch_early(kernel_of(g), arguments, kCluster * clusters, kCluster, kAllThreads, kSharedBytes,
+    launch_early(kernel_of(p), arguments, kCluster * clusters, kCluster, kAllThreads, kSharedBytes,
                  stream.handle, "gemm");
   });
   if (column_parts > 0) add_partials(column_parts, g.n, sums_of_columns.data(), p.column_sums, stream);

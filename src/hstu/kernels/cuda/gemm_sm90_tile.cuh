@@ -28,10 +28,10 @@ inline constexpr int kSharedBytes = kBarriers + 2 * kStages * 8 + 1024;  // alig
 
 template <typename Out>
 struct Arguments {
-  CUtensorMap a, b, c, added, activated;  // from c on of bf16 results; added: a residual, or c itself
+  CUtensorMap a, b, c, added, activated;  // from c on of bf16 results; added: a residual, c, or a mask
   Extents e;
   int column_tiles, row_pairs, tiles;  // tiles: pairs of blocks, of all parts
-  bool adds;
+  bool adds;                           // or masks
   int silu_from;  // a multiple of kBox: the first column of c whose silu is in `activated`; -1: none
   Epilogue<Out> epilogue;
   float* parts;         // null: k is one part

@@ -21,13 +21,15 @@ class Epilogue {
   float alpha, beta;
   const float* bias;
   const Out* residual;
+  bool relu;
+  const Out* mask;
   Target<float> column_sums;  // of kernels that have them beside the product: row m of a part
 
   __device__ void put(std::int64_t row, std::int64_t column, float sum) const {
     c[row * stride + column] = from_float<Out>(result(row, column, sum));
   }
-  // The results of columns `column` and the next one of an element that lies on 4 or 8 bytes. Beyond the
-  // matrix: anything.
+  // The results of columns `column` and the next one of an element that lies on 4 or 8 bytes, without relu
+  // and mask. Beyond the matrix: anything.
   __device__ float2 results(const Extents& e, std::int64_t row, std::int64_t column, float2 sum) const {
     if (row >= e.m || column >= e.n) return sum;
     const std::int64_t at = row * stride + column;
@@ -65,6 +67,8 @@ class Epilogue {
     if (beta != 0) x += beta * to_float(c[at]);
     if (bias != nullptr) x += bias[column];
     if (residual != nullptr) x += to_float(residual[at]);
+    if (relu) x = relu_of(x);
+    if (mask != nullptr) x *= relu_slope(to_float(mask[at]));
     return x;
   }
 };
@@ -72,7 +76,8 @@ class Epilogue {
 template <typename T, typename Out>
 Epilogue<Native<Out>> epilogue_of(const Product<T, Out>& p) {
   const Gemm<T, Out>& g = p.gemm;
-  return {native(g.c), g.stride_c, g.alpha, g.beta, p.bias, native(p.residual), p.column_sums};
+  return {native(g.c),        g.stride_c, g.alpha,        g.beta,       p.bias,
+          native(p.residual), p.relu,     native(p.mask), p.column_sums};
 }
 
 // Rows of a part: `rows` of C, and one of column sums after them if there are any. `block` of kThreads.

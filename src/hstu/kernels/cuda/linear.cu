@@ -29,6 +29,7 @@ void add_products(const LinearForward<T>& p, std::vector<Product<T>>& products) 
                                  .stride_c = n},
                         .bias = p.bias == nullptr ? nullptr : p.bias + c.begin,
                         .residual = p.residual == nullptr ? nullptr : p.residual + at,
+                        .relu = p.relu,
                         .activated = p.activated == nullptr
                                          ? nullptr
                                          : p.activated + std::max<std::int64_t>(0, at - p.silu_from),
@@ -93,7 +94,8 @@ void add_products(const LinearBackward<T>& p, BackwardProducts<T>& products, Cud
                                  .b = {p.weight + c.begin, p.weight_columns, Op::transpose},
                                  .beta = static_cast<float>(at > 0 || p.dx.accumulate),
                                  .c = p.dx.to,
-                                 .stride_c = p.in}});
+                                 .stride_c = p.in},
+                        .mask = p.x_is_relu ? p.x : nullptr});
     }
     at += width;
   }

@@ -52,6 +52,13 @@ Target<Native<T>> target(const Gradient<T>& gradient) {
   return {native(gradient.to), gradient.accumulate};
 }
 
+__device__ inline float relu_of(float x) {
+  return x > 0 ? x : x * 0;  // NaN in, NaN out
+}
+__device__ inline float relu_slope(float x) {
+  return x > 0 ? 1.0f : 0.0f;
+}
+
 __device__ inline float sigmoid(float x) {
   return 1.0f / (1.0f + expf(-x));
 }
