@@ -159,6 +159,9 @@ constexpr CaseSize kWide{
 // So many tokens that sums by row sort them.
 constexpr CaseSize kManyTokens{
     .samples = 300, .tokens_per_sample = 30, .width = 20, .hidden = 16, .heads = 2, .head_dim = 8};
+// The same, of rows of whole copies of 16 bytes.
+constexpr CaseSize kManyWholeTokens{
+    .samples = 300, .tokens_per_sample = 30, .width = 24, .hidden = 16, .heads = 2, .head_dim = 8};
 
 // Samples of up to 2,000 tokens.
 constexpr CaseSize kLong{
@@ -177,8 +180,10 @@ TEST_F(OpsOnGpu, FloatAtWidthsThatNoTileDivides) {
   expect_good(kRagged, DType::f32);
 }
 TEST_F(OpsOnGpu, FloatOfManyTokens) {
-  expect_good(kManyTokens, DType::f32);
-  expect_good(kManyTokens, DType::f32, 2);
+  for (const CaseSize& size : {kManyTokens, kManyWholeTokens}) {
+    expect_good(size, DType::f32);
+    expect_good(size, DType::f32, 2);
+  }
 }
 TEST_F(OpsOnGpu, BFloat16AtSmallSizes) {
   expect_good({}, DType::bf16);
@@ -202,8 +207,10 @@ TEST_F(OpsOnGpu, BFloat16OfWideRows) {
   expect_good(kWide, DType::bf16, 2);
 }
 TEST_F(OpsOnGpu, BFloat16OfManyTokens) {
-  expect_good(kManyTokens, DType::bf16);
-  expect_good(kManyTokens, DType::bf16, 2);
+  for (const CaseSize& size : {kManyTokens, kManyWholeTokens}) {
+    expect_good(size, DType::bf16);
+    expect_good(size, DType::bf16, 2);
+  }
 }
 // To bfloat16 and back, and the gradients, of which the second is added: whole groups of eight and others.
 TEST_F(OpsOnGpu, ConvertsAsTheHostDoes) {

@@ -76,8 +76,8 @@ dim3 chunk_threads(std::int64_t width) {
 }
 
 // parts (chunks, 2, width): of the row that comes in from the chunk before, and of the row that goes on into
-// the next one. A row that does both leaves its part in the first.
-template <typename N, typename Out>
+// the next one. A row that does both leaves its part in the first. kWhole: of dy and rows (is_whole).
+template <bool kWhole, typename N, typename Out>
 __global__ void __launch_bounds__(kThreads)
     add_chunks(Sorted sorted, std::int64_t width, const N* dy, std::int64_t stride, float factor,
                Target<Out> rows, float* parts) {
@@ -92,15 +92,17 @@ __global__ void __launch_bounds__(kThreads)
     float sum[kGroup] = {};
     bool comes_in = enters;
     for (std::int64_t first = begin; first < end; first += kAtOnce) {
-      std::uint32_t key[kAtOnce + 1];
+      std::uint32_t key[kAtOnce + 1], token[kAtOnce];
       Packed<N> row[kAtOnce];
 #pragma unroll
       for (int i = 0; i <= kAtOnce; ++i) key[i] = first + i < end ? sorted.key[first + i] : sorted.none;
+      // Without a branch between loads, which would take turns: up to three tokens are read for nothing.
+      if (key[0] == sorted.none) break;
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (key[i] != sorted.none)
-          row[i] = load_packed(dy + std::int64_t{sorted.token[first + i]} * stride, c, width);
-      }
+      for (int i = 0; i < kAtOnce; ++i) token[i] = sorted.token[min(first + i, end - 1)];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        row[i] = load_packed<kWhole>(dy + std::int64_t{token[i]} * stride, c, width);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         if (key[i] == sorted.none) break;
@@ -110,11 +112,11 @@ __global__ void __launch_bounds__(kThreads)
         for (int e = 0; e < kGroup; ++e) sum[e] = fmaf(factor, v[e], sum[e]);
         if (key[i + 1] == key[i]) continue;
         if (comes_in)
-          put_group(Target<float>{parts}, 2 * chunk * width, c, width, sum);
+          put_group<kWhole>(Target<float>{parts}, 2 * chunk * width, c, width, sum);
         else if (leaves && first + i + 1 == end)
-          put_group(Target<float>{parts}, (2 * chunk + 1) * width, c, width, sum);
+          put_group<kWhole>(Target<float>{parts}, (2 * chunk + 1) * width, c, width, sum);
         else
-          put_group(rows, std::int64_t{key[i]} * width, c, width, sum);
+          put_group<kWhole>(rows, std::int64_t{key[i]} * width, c, width, sum);
 #pragma unroll
         for (int e = 0; e < kGroup; ++e) sum[e] = 0;
         comes_in = false;
@@ -123,7 +125,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <typename N>
+template <bool kWhole, typename N>
 __global__ void __launch_bounds__(kThreads)
     add_parts(Sorted sorted, std::int64_t width, Target<N> rows, const float* parts) {
   hstu::cuda::wait_for_previous_launch();
@@ -142,12 +144,12 @@ __global__ void __launch_bounds__(kThreads)
   }
   for (std::int64_t c = kGroup * threadIdx.x; c < width; c += kGroup * blockDim.x) {
     float sum[kGroup];
-    load_group(parts + (2 * chunk + 1) * width, c, width, sum);
+    load_group<kWhole>(parts + (2 * chunk + 1) * width, c, width, sum);
     for (std::int64_t next = chunk + 1; next < last; next += kAtOnce) {
       Packed<float> part[kAtOnce];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        if (next + i < last) part[i] = load_packed(parts + 2 * (next + i) * width, c, width);
+        if (next + i < last) part[i] = load_packed<kWhole>(parts + 2 * (next + i) * width, c, width);
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
@@ -158,7 +160,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int e = 0; e < kGroup; ++e) sum[e] += v[e];
       }
     }
-    put_group(rows, std::int64_t{row} * width, c, width, sum);
+    put_group<kWhole>(rows, std::int64_t{row} * width, c, width, sum);
   }
 }
 
@@ -196,10 +198,13 @@ void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   }
   const dim3 threads = chunk_threads(p.width);
   const unsigned blocks = blocks_for(chunks, static_cast<int>(threads.y));
-  hstu::cuda::launch(kWhat, add_chunks<Native<T>, Native<Out>>, blocks, threads, stream.handle, sorted,
-                     p.width, native(p.dy), p.stride, p.factor, rows, parts.data());
-  hstu::cuda::launch(kWhat, add_parts<Native<Out>>, blocks, threads, stream.handle, sorted, p.width, rows,
-                     parts.data());
+  const bool whole = is_whole(p.dy, p.stride, p.width) && is_whole(p.drows.to, p.width, p.width);
+  const auto of_chunks =
+      whole ? add_chunks<true, Native<T>, Native<Out>> : add_chunks<false, Native<T>, Native<Out>>;
+  hstu::cuda::launch(kWhat, of_chunks, blocks, threads, stream.handle, sorted, p.width, native(p.dy), p.stride,
+                     p.factor, rows, parts.data());
+  const auto of_parts = whole ? add_parts<true, Native<Out>> : add_parts<false, Native<Out>>;
+  hstu::cuda::launch(kWhat, of_parts, blocks, threads, stream.handle, sorted, p.width, rows, parts.data());
 }
 
 // Sums of one launch, in the order of add().
