@@ -152,6 +152,10 @@ constexpr CaseSize kAligned{
 constexpr CaseSize kLarge{
     .samples = 33, .tokens_per_sample = 65, .width = 264, .hidden = 320, .heads = 3, .head_dim = 24};
 
+// Few rows of large products, so that the gradients of weights are one part each and added to what is there.
+constexpr CaseSize kFewRows{
+    .samples = 9, .tokens_per_sample = 31, .width = 520, .hidden = 1032, .heads = 2, .head_dim = 32};
+
 // Rows of a norm that fill all lanes of several warps.
 constexpr CaseSize kWide{
     .samples = 9, .tokens_per_sample = 31, .width = 64, .hidden = 1024, .heads = 2, .head_dim = 32};
@@ -201,6 +205,8 @@ TEST_F(OpsOnGpu, BFloat16OnTensorCoresAtWidthsThatNoTileDivides) {
 TEST_F(OpsOnGpu, BFloat16InLargeProducts) {
   expect_good(kLarge, DType::bf16);
   expect_good(kLarge, DType::bf16, 2);
+  expect_good(kFewRows, DType::bf16);
+  expect_good(kFewRows, DType::bf16, 2);
 }
 TEST_F(OpsOnGpu, BFloat16OfWideRows) {
   expect_good(kWide, DType::bf16);

@@ -207,20 +207,33 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
   }
 }
 
-// Results in fp32, and the sums of a part, are stored directly: four threads fill a sector.
+// Results in fp32, and the sums of a part, are stored directly: four threads fill a sector. What results are
+// added to is read sixteen pairs at a time, without a branch between them: each would wait for memory.
 __device__ void store(const Arguments<float>& p, const Sums& sums, int row0, int column0, int part) {
-  const int thread = threadIdx.x % kGroupThreads, warp = thread / 32, lane = thread % 32;
+  constexpr int kAtOnce = 16;
+  const bool is_part = p.parts != nullptr, adds = !is_part && p.epilogue.beta != 0;
+  float* const to = is_part ? p.parts + part * p.e.m * p.e.n : p.epilogue.c;
+  const std::int64_t stride = is_part ? p.e.n : p.epilogue.stride;
+  const int thread = threadIdx.x % kGroupThreads;
+  const std::int64_t row = row0 + thread / 32 * 16 + thread % 32 / 4, column = column0 + thread % 4 * 2;
 #pragma unroll
-  for (int i = 0; i < kColumns / 4; ++i) {
-    const std::int64_t row = row0 + 16 * warp + lane / 4 + i % 2 * 8,
-                       column = column0 + i / 2 * 8 + lane % 4 * 2;
-    if (row >= p.e.m || column >= p.e.n) continue;
-    const float2 sum{sums[2 * i], sums[2 * i + 1]};
-    if (p.parts != nullptr)
-      *reinterpret_cast<float2*>(p.parts + (part * p.e.m + row) * p.e.n + column) = sum;
-    else
-      *reinterpret_cast<float2*>(p.epilogue.c + row * p.epilogue.stride + column) =
-          p.epilogue.results(p.e, row, column, sum);
+  for (int first = 0; first < kColumns / 4; first += kAtOnce) {
+    float2 before[kAtOnce] = {};
+    if (adds) {
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const std::int64_t r = min(row + k % 2 * 8, p.e.m - 1),
+                           c = min(column + (first + k) / 2 * 8, p.e.n - 2);
+        before[k] = *reinterpret_cast<const float2*>(to + r * stride + c);
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const std::int64_t r = row + k % 2 * 8, c = column + (first + k) / 2 * 8;
+      if (r < p.e.m && c < p.e.n)
+        *reinterpret_cast<float2*>(to + r * stride + c) = {sums[2 * (first + k)] + before[k].x,
+                                                           sums[2 * (first + k) + 1] + before[k].y};
+    }
   }
 }
 
@@ -306,18 +319,18 @@ template <typename Out>
 bool suits(const Product<BFloat16, Out>& p, const Plan& plan) {
   if (plan.clusters == 0) return false;
   const Gemm<BFloat16, Out>& g = p.gemm;
+  // One matrix at most is added, with factor 1, or is a mask.
+  const int others = (g.beta != 0 ? 1 : 0) + (p.residual != nullptr ? 1 : 0) + (p.mask != nullptr ? 1 : 0);
+  const bool sums = g.alpha == 1 && others <= 1 && (g.beta == 0 || g.beta == 1);
   const bool is_forward = g.b.op == Op::none;
   bool form = false;
-  if constexpr (std::is_same_v<Out, float>)
-    form = g.a.op == Op::transpose && is_forward && !p.relu && p.mask == nullptr;
+  if constexpr (std::is_same_v<Out, float>)  // added to C, or nothing else
+    form = g.a.op == Op::transpose && is_forward && p.bias == nullptr && p.residual == nullptr &&
+           p.mask == nullptr && !p.relu;
   else
     form = g.a.op == Op::none && (is_forward ? p.mask == nullptr : !p.relu);
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // coordinates are 32 bits
   const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
-  // One matrix at most is added, with factor 1, or is a mask.
-  const int others = (g.beta != 0 ? 1 : 0) + (p.residual != nullptr ? 1 : 0) + (p.mask != nullptr ? 1 : 0);
-  const bool sums =
-      g.alpha == 1 && (std::is_same_v<Out, float> || (others <= 1 && (g.beta == 0 || g.beta == 1)));
   const bool stores = aligned(g.c) && aligned(p.bias) && aligned(p.residual) && aligned(p.mask) &&
                       aligned(p.activated) && g.stride_c % 8 == 0 && g.n % 8 == 0;
   const bool activates = p.activated == nullptr || (p.silu_from % kBox == 0 && p.stride_activated % 8 == 0);

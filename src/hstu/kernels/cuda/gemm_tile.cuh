@@ -28,18 +28,6 @@ class Epilogue {
   __device__ void put(std::int64_t row, std::int64_t column, float sum) const {
     c[row * stride + column] = from_float<Out>(result(row, column, sum));
   }
-  // The results of columns `column` and the next one of an element that lies on 4 or 8 bytes, without relu
-  // and mask. Beyond the matrix: anything.
-  __device__ float2 results(const Extents& e, std::int64_t row, std::int64_t column, float2 sum) const {
-    if (row >= e.m || column >= e.n) return sum;
-    const std::int64_t at = row * stride + column;
-    float2 x{alpha * sum.x, alpha * sum.y};
-    const auto add = [&](float2 term, float factor) { x.x += factor * term.x, x.y += factor * term.y; };
-    if (beta != 0) add(pair(c + at), beta);
-    if (bias != nullptr) add(*reinterpret_cast<const float2*>(bias + column), 1);
-    if (residual != nullptr) add(pair(residual + at), 1);
-    return x;
-  }
   // Columns `column`, even, and the next one, if there is one below n.
   __device__ void put_pair(std::int64_t row, std::int64_t column, std::int64_t n, float first,
                            float second) const {
@@ -57,10 +45,6 @@ class Epilogue {
   }
 
  private:
-  static __device__ float2 pair(const float* from) { return *reinterpret_cast<const float2*>(from); }
-  static __device__ float2 pair(const __nv_bfloat16* from) {
-    return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from));
-  }
   __device__ float result(std::int64_t row, std::int64_t column, float sum) const {
     const std::int64_t at = row * stride + column;
     float x = alpha * sum;
