@@ -156,6 +156,10 @@ constexpr CaseSize kLarge{
 constexpr CaseSize kFewRows{
     .samples = 9, .tokens_per_sample = 31, .width = 520, .hidden = 1032, .heads = 2, .head_dim = 32};
 
+// Some of a batch of the smallest models, whose MLPs are one kernel each.
+constexpr CaseSize kSmallModel{
+    .samples = 11, .tokens_per_sample = 17, .width = 64, .hidden = 128, .heads = 2, .head_dim = 32};
+
 // Rows of a norm that fill all lanes of several warps.
 constexpr CaseSize kWide{
     .samples = 9, .tokens_per_sample = 31, .width = 64, .hidden = 1024, .heads = 2, .head_dim = 32};
@@ -179,6 +183,9 @@ TEST_F(OpsOnGpu, FloatAddsToGradientsOfASecondUse) {
 }
 TEST_F(OpsOnGpu, FloatAtTheSizesOfAStep) {
   expect_good(kStep, DType::f32);
+}
+TEST_F(OpsOnGpu, FloatAtTheSizesOfASmallModel) {
+  expect_good(kSmallModel, DType::f32);
 }
 TEST_F(OpsOnGpu, FloatAtWidthsThatNoTileDivides) {
   expect_good(kRagged, DType::f32);
@@ -248,7 +255,7 @@ TEST_F(OpsOnGpu, AttentionOfLongSamplesHasTheSameBitsEveryTime) {
 }
 // Launches that the driver gets several at a time (Stream::in_groups).
 TEST_F(OpsOnGpu, InGroupsHaveTheBitsOfOperationsAlone) {
-  for (const CaseSize& size : {CaseSize{}, kRagged}) {
+  for (const CaseSize& size : {CaseSize{}, kRagged, kSmallModel}) {
     for (const DType type : {DType::f32, DType::bf16}) {
       for (const Pair& pair : cases(size)) {
         const auto alone = run(pair.device, type, gpu_, 2);
@@ -259,6 +266,33 @@ TEST_F(OpsOnGpu, InGroupsHaveTheBitsOfOperationsAlone) {
         }
       }
     }
+  }
+}
+// A larger MLP needs more shared memory than the smaller one that is launched after it.
+TEST_F(OpsOnGpu, SmallMlpsOfTwoSizesInOneGroup) {
+  std::vector<OpCase> mlps;
+  for (const CaseSize& size : {kSmallModel, CaseSize{}}) {
+    const std::vector<Pair> all = cases(size);
+    mlps.push_back(
+        std::find_if(all.begin(), all.end(), [](const Pair& p) { return p.device.name == "mlp"; })->device);
+  }
+  std::vector<std::vector<Variable>> inputs;
+  for (const OpCase& mlp : mlps) {
+    inputs.emplace_back();
+    for (const Tensor& input : mlp.inputs) inputs.back().emplace_back(input.copy(gpu_));
+  }
+  const auto compute = [&] {
+    Tape tape(gpu_);
+    std::vector<Variable> results;
+    for (const std::size_t i : {0, 1, 0, 1}) results.push_back(mlps[i].run(tape, inputs[i]));
+    return results;
+  };
+  const std::vector<Variable> alone = compute();
+  std::vector<Variable> together;
+  gpu_.stream.in_groups([&] { together = compute(); });
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(values_of(together[i].value().to_host(gpu_.stream)),
+              values_of(alone[i].value().to_host(gpu_.stream)));
   }
 }
 TEST_F(OpsOnGpu, AnErrorAmongOperationsInGroupsLeavesTheStreamUsable) {

@@ -19,6 +19,7 @@
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/linear.h"
+#include "hstu/ops/mlp.h"
 #include "hstu/ops/norm.h"
 
 namespace hstu::testing {
@@ -166,6 +167,18 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
   cases.push_back({"swish_layer_norm", {x({tokens, h}, 1), x({h}, 2), x({h}, 3)}, [](Tape& t, Inputs v) {
                      return ops::swish_layer_norm(t, v[0], v[1], v[2], 1e-5);
                    }});
+  cases.push_back({"mlp",
+                   {x({tokens, n}, 1), x({n, h}, 2), x({h}, 3), x({h}, 4), x({h}, 5), x({h, w}, 6), x({w}, 7),
+                    x({w}, 8), x({w}, 9)},
+                   [](Tape& t, Inputs v) {
+                     return ops::mlp(t, v[0], {v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]}, 1e-5);
+                   }});
+  cases.push_back(
+      {"mlp_without_norm",
+       {x({tokens, n}, 1), x({n, h}, 2), x({h}, 3), x({h}, 4), x({h}, 5), x({h, w}, 6), x({w}, 7)},
+       [](Tape& t, Inputs v) {
+         return ops::mlp(t, v[0], {v[1], v[2], v[3], v[4], v[5], v[6], {}, {}}, 1e-5);
+       }});
   cases.push_back(
       {"gate", {x({tokens, w}, 1), x({tokens, w}, 2), x({w}, 3), x({w}, 4)}, [](Tape& t, Inputs v) {
          return ops::gate(t, ops::GateForm::concat, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17, {}});
@@ -257,12 +270,14 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      const Variable loss = loss::multi_class_cross_entropy(t, v[0], classes, 0.1);
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
-  const std::map<std::string, std::string> roles{
-      {"linear", "aws"},         {"linear_to_eight", "aws"},  {"linear_relu", "awswsw"},
-      {"linear_columns", "aws"}, {"linear_residual", "awa"},  {"grouped_linear", "aws"},
-      {"layer_norm", "ass"},     {"swish_layer_norm", "ass"}, {"gate", "aass"},
-      {"gate_product", "aass"},  {"gated_attention", "ass"},  {"silu_attention", "aws"},
-      {"action_rows", "ww"},     {"recomputed", "aws"}};
+  const std::map<std::string, std::string> roles{{"linear", "aws"},          {"linear_to_eight", "aws"},
+                                                 {"linear_relu", "awswsw"},  {"linear_columns", "aws"},
+                                                 {"linear_residual", "awa"}, {"grouped_linear", "aws"},
+                                                 {"layer_norm", "ass"},      {"swish_layer_norm", "ass"},
+                                                 {"gate", "aass"},           {"gate_product", "aass"},
+                                                 {"gated_attention", "ass"}, {"silu_attention", "aws"},
+                                                 {"action_rows", "ww"},      {"recomputed", "aws"},
+                                                 {"mlp", "awssswsss"},       {"mlp_without_norm", "awsssws"}};
   for (OpCase& c : cases)
     c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
   return cases;

@@ -43,7 +43,7 @@ void set_zero(void* to, std::size_t bytes, CUstream_st* stream);
 // Puts a launch on the stream, with pointers to its arguments.
 void put_on_stream(const LaunchShape& launch, void* const* arguments, CUstream_st* stream);
 // The launches of a list, which follow each other as on a stream.
-std::shared_ptr<LaunchGraph> make_graph(const LaunchList& launches, CUstream_st* stream);
+std::shared_ptr<LaunchGraph> make_graph(const LaunchList& launches);
 // Launch i of the graph becomes that of the list, which has the same kernels.
 void change_launch(LaunchGraph& graph, std::size_t i, const LaunchList& launches);
 void launch(LaunchGraph& graph, CUstream_st* stream);

@@ -56,7 +56,7 @@ LaunchGroups::Group& LaunchGroups::group_of_kept() {
     return *known;
   }
   ++graphs_;
-  return groups.emplace_back(Group{cuda::make_graph(kept_, stream_), {}});
+  return groups.emplace_back(Group{cuda::make_graph(kept_), {}});
 }
 
 void LaunchGroups::hand_over() {

@@ -49,7 +49,8 @@ bool LaunchList::is_same(std::size_t i, const LaunchList& other) const {
 bool LaunchList::has_kernels_of(const LaunchList& other) const {
   return std::equal(launches_.begin(), launches_.end(), other.launches_.begin(), other.launches_.end(),
                     [](const Launch& a, const Launch& b) {
-                      return a.shape.kernel == b.shape.kernel && a.shape.cluster == b.shape.cluster;
+                      return a.shape.kernel == b.shape.kernel && a.shape.cluster == b.shape.cluster &&
+                             a.shape.beside == b.shape.beside;
                     });
 }
 

@@ -15,6 +15,7 @@ struct LaunchShape {
   std::array<unsigned, 3> blocks{1, 1, 1}, threads{1, 1, 1};
   unsigned shared_bytes = 0;  // beyond what the kernel declares
   unsigned cluster = 1;       // blocks of a cluster, along the first dimension
+  bool beside = false;        // may run at the same time as the launch before: neither needs the other
 
   bool operator==(const LaunchShape&) const = default;
 };

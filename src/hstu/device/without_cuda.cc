@@ -57,7 +57,7 @@ void set_zero(void*, std::size_t, CUstream_st*) {
 void put_on_stream(const LaunchShape&, void* const*, CUstream_st*) {
   refuse();
 }
-std::shared_ptr<LaunchGraph> make_graph(const LaunchList&, CUstream_st*) {
+std::shared_ptr<LaunchGraph> make_graph(const LaunchList&) {
   refuse();
 }
 void change_launch(LaunchGraph&, std::size_t, const LaunchList&) {

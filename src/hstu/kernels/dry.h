@@ -25,9 +25,10 @@ inline void take(const DryStream& stream, std::int64_t bytes) {
 // A product (m, n) over k: where its tiles are fewer than the blocks that a GPU wants, k is cut into parts,
 // whose sums are in memory (gemm_tile.cuh).
 struct Tiles {
-  std::int64_t rows, columns, wanted, shortest;
+  std::int64_t rows, columns, wanted, shortest, least_divided = 0;
 };
 inline std::int64_t parts(const Tiles& t, std::int64_t m, std::int64_t n, std::int64_t k) {
+  if (k < t.least_divided) return 1;
   const std::int64_t tiles = ((m + t.rows - 1) / t.rows) * ((n + t.columns - 1) / t.columns);
   return std::max<std::int64_t>(
       1, std::min(t.wanted / std::max<std::int64_t>(tiles, 1), (k + t.shortest - 1) / t.shortest));
@@ -36,7 +37,7 @@ inline std::int64_t parts(const Tiles& t, std::int64_t m, std::int64_t n, std::i
 template <typename T>
 std::int64_t product_bytes(const DryStream& stream, std::int64_t m, std::int64_t n, std::int64_t k,
                            bool sums) {
-  constexpr Tiles kPlain{64, 64, 256, 64}, kMma{128, 128, 264, 512};  // gemm.cu, gemm_mma.cu
+  constexpr Tiles kPlain{64, 64, 256, 64, 256}, kMma{128, 128, 264, 512};  // gemm.cu, gemm_mma.cu
   std::int64_t count = parts(std::is_same_v<T, BFloat16> ? kMma : kPlain, m, n, k);
   if (std::is_same_v<T, BFloat16> && stream.device.major == 9) {  // gemm_sm90.cu
     const Tiles pairs{256, 256, stream.device.multiprocessors / 2, 512};

@@ -11,6 +11,7 @@
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/linear.h"
+#include "hstu/ops/mlp.h"
 #include "hstu/ops/norm.h"
 
 namespace hstu {
@@ -106,13 +107,19 @@ Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variabl
   const Variable last = encode_users(tape, x, batch, draws);  // (B, D)
   stage.next(kHeadStage);
   // One row for each sample from here on: in the parameters' type, which costs nothing.
-  const Variable encoded = ops::convert(tape, last, position_.value.dtype());          // (B, D)
-  const Variable user = postprocess(tape, encoded, batch);                             // (B, D)
-  const Variable candidate = encode_candidates(tape, batch, rows);                     // (B, D)
-  Variable h = ops::multiply(tape, user, candidate);                                   // (B, D)
-  h = ops::linear(tape, h, Variable(head_first_.weight), Variable(head_first_.bias));  // (B, head_hidden)
-  h = ops::swish_layer_norm(tape, h, Variable(head_swish_.weight), Variable(head_swish_.bias), kNormEpsilon);
-  return ops::linear(tape, h, Variable(head_second_.weight), Variable(head_second_.bias));
+  const Variable encoded = ops::convert(tape, last, position_.value.dtype());  // (B, D)
+  const Variable user = postprocess(tape, encoded, batch);                     // (B, D)
+  const Variable candidate = encode_candidates(tape, batch, rows);             // (B, D)
+  return ops::mlp(tape, ops::multiply(tape, user, candidate),
+                  {.weight1 = Variable(head_first_.weight),
+                   .bias1 = Variable(head_first_.bias),
+                   .swish_weight = Variable(head_swish_.weight),
+                   .swish_bias = Variable(head_swish_.bias),
+                   .weight2 = Variable(head_second_.weight),
+                   .bias2 = Variable(head_second_.bias),
+                   .norm_weight = {},
+                   .norm_bias = {}},
+                  kNormEpsilon);
 }
 
 // A row for each sample.

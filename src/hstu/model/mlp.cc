@@ -1,8 +1,7 @@
 #include "hstu/model/mlp.h"
 
 #include "hstu/ops/convert.h"
-#include "hstu/ops/linear.h"
-#include "hstu/ops/norm.h"
+#include "hstu/ops/mlp.h"
 
 namespace hstu {
 
@@ -25,11 +24,12 @@ Mlp::Mlp(ParameterSet& set, const std::string& name, std::int64_t in, std::int64
       norm_(add_norm(set, name + ".norm", out)) {}
 
 Variable Mlp::operator()(Tape& tape, const Variable& x) const {
-  Variable h =
-      ops::linear(tape, x, ops::weight(tape, first_.weight, x.value().dtype()), Variable(first_.bias));
-  h = ops::swish_layer_norm(tape, h, Variable(swish_.weight), Variable(swish_.bias), kNormEpsilon);
-  h = ops::linear(tape, h, ops::weight(tape, second_.weight, x.value().dtype()), Variable(second_.bias));
-  return ops::layer_norm(tape, h, Variable(norm_.weight), Variable(norm_.bias), kNormEpsilon);
+  const DType type = x.value().dtype();
+  return ops::mlp(tape, x,
+                  {ops::weight(tape, first_.weight, type), Variable(first_.bias), Variable(swish_.weight),
+                   Variable(swish_.bias), ops::weight(tape, second_.weight, type), Variable(second_.bias),
+                   Variable(norm_.weight), Variable(norm_.bias)},
+                  kNormEpsilon);
 }
 
 }  // namespace hstu

@@ -16,6 +16,7 @@ namespace hstu::ops {
 enum class Operation {
   linear,
   grouped_linear,
+  mlp,
   layer_norm,
   swish_layer_norm,
   gate,
@@ -38,6 +39,7 @@ enum class Operation {
 inline constexpr Choice<Operation> kOperations[] = {
     {"linear", Operation::linear},
     {"grouped_linear", Operation::grouped_linear},
+    {"mlp", Operation::mlp},
     {"layer_norm", Operation::layer_norm},
     {"swish_layer_norm", Operation::swish_layer_norm},
     {"gate", Operation::gate},
@@ -65,7 +67,7 @@ constexpr std::string_view name_of(Operation operation) {
 }
 
 // The operations that have kernels for GPUs (kernels/cuda/x.cu), forward and backward: all of them in a build
-// with CUDA. Every operation has them for the host (kernels/x_cpu.cc).
+// with CUDA. Every operation has them for the host (kernels/x_cpu.cc), mlp those of its parts.
 constexpr bool has_cuda_kernel(Operation) {
 #ifdef HSTU_WITH_CUDA
   return true;

@@ -266,13 +266,13 @@ void plain_backward(const AttentionProblem& p, const AttentionGradients& g, cuda
     using T = decltype(zero);
     const Rows<const T> q = rows_of<T>(p.q), k = rows_of<T>(p.k), v = rows_of<T>(p.v),
                         d_o = rows_of<T>(g.d_o);
-    if (query_blocks > 0) {
-      launch(kWhat, query_gradient_kernel<per_lane(), T>, query_blocks, 32 * kWarps, stream, shape_of(p), q,
-             k, v, d_o, output_of<T>(g.dq, g.accumulate_dq));
-    }
     launch(kWhat, key_gradient_kernel<per_lane(), T>, blocks_of(p, p.tokens), 32 * kWarps, stream,
            shape_of(p), q, k, v, d_o, output_of<T>(g.dk, g.accumulate_dkv),
            output_of<T>(g.dv, g.accumulate_dkv));
+    if (query_blocks > 0) {
+      launch_beside(kWhat, query_gradient_kernel<per_lane(), T>, query_blocks, 32 * kWarps, stream,
+                    shape_of(p), q, k, v, d_o, output_of<T>(g.dq, g.accumulate_dq));
+    }
   });
 }
 

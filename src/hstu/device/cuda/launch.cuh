@@ -39,13 +39,30 @@ void launch(const char* what, void (*kernel)(Parameters...), dim3 blocks, dim3 t
       kernel, stream, arguments...);
 }
 
-// The same in clusters of `cluster` blocks where the GPU has them, with shared memory beyond what the kernel
-// declares.
+// The same; the kernel may run at the same time as that of the launch before, as neither needs the other.
+template <typename... Parameters, typename... Arguments>
+void launch_beside(const char* what, void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+                   cudaStream_t stream, const Arguments&... arguments) {
+  launch_as({.what = what,
+             .blocks = {blocks.x, blocks.y, blocks.z},
+             .threads = {threads.x, threads.y, threads.z},
+             .beside = true},
+            kernel, stream, arguments...);
+}
+
+// Lets a kernel be launched with up to `bytes` of shared memory beyond what it declares. Always the same
+// number for one kernel, because a launch that is kept needs it later.
+template <typename Kernel>
+void allow_shared_memory(Kernel* kernel, int bytes, const char* what) {
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), what);
+}
+
+// The same in clusters of `cluster` blocks where the GPU has them, with the kernel's own number of bytes of
+// shared memory beyond what it declares.
 template <typename Arguments>
 void launch_grid(void (*kernel)(const Arguments), const Arguments& arguments, dim3 blocks, int cluster,
                  int threads, int shared_bytes, cudaStream_t stream, const char* what) {
-  if (shared_bytes > 0)
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), what);
+  if (shared_bytes > 0) allow_shared_memory(kernel, shared_bytes, what);
   launch_as({.what = what,
              .blocks = {blocks.x, blocks.y, blocks.z},
              .threads = {static_cast<unsigned>(threads), 1, 1},

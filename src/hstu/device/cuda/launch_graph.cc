@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -63,24 +63,54 @@ void put_on_stream(const LaunchShape& launch, void* const* arguments, CUstream_s
   check_cuda(cudaLaunchKernelExC(&config, launch.kernel, const_cast<void**>(arguments)), launch.what);
 }
 
-std::shared_ptr<LaunchGraph> make_graph(const LaunchList& launches, CUstream_st* stream) {
-  constexpr const char* kWhat = "gathering launches";
-  auto made = std::make_shared<LaunchGraph>();
-  // Relaxed: allocations on other streams and by other threads go on.
-  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), kWhat);
-  try {
-    for (std::size_t i = 0; i < launches.size(); ++i)
-      put_on_stream(launches.shape(i), launches.arguments(i).data(), stream);
-  } catch (...) {
-    cudaStreamEndCapture(stream, &made->graph);
-    cudaGetLastError();  // or the next launch would report it
-    throw;
+namespace {
+
+constexpr const char* kMaking = "making a graph of launches";
+
+// A node that depends on `before`: on the end of one launch no more than a launch on a stream does, which
+// may begin earlier, otherwise on that of all.
+cudaGraphNode_t add_node(cudaGraph_t graph, const std::vector<cudaGraphNode_t>& before, bool may_overlap,
+                         const LaunchShape& launch, std::vector<void*> arguments) {
+  cudaGraphEdgeData edge{};
+  if (may_overlap) {
+    edge.from_port = cudaGraphKernelNodePortProgrammatic;
+    edge.type = cudaGraphDependencyTypeProgrammatic;
   }
-  check_cuda(cudaStreamEndCapture(stream, &made->graph), kWhat);
-  std::size_t count = launches.size();
-  made->nodes.resize(count);
-  check_cuda(cudaGraphGetNodes(made->graph, made->nodes.data(), &count), kWhat);  // in the order of the calls
-  check_cuda(cudaGraphInstantiate(&made->executable, made->graph, 0), kWhat);
+  const std::vector<cudaGraphEdgeData> edges(before.size(), edge);
+  cudaGraphNodeParams params{};
+  params.type = cudaGraphNodeTypeKernel;
+  params.kernel.func = const_cast<void*>(launch.kernel);
+  params.kernel.gridDim = dim3_of(launch.blocks);
+  params.kernel.blockDim = dim3_of(launch.threads);
+  params.kernel.sharedMemBytes = launch.shared_bytes;
+  params.kernel.kernelParams = arguments.data();
+  cudaGraphNode_t node = nullptr;
+  check_cuda(cudaGraphAddNode(&node, graph, before.data(), edges.data(), before.size(), &params),
+             launch.what);
+  if (launch.cluster > 1 && has_overlaps_and_clusters(launch.what)) {
+    cudaLaunchAttributeValue value{};
+    value.clusterDim = {launch.cluster, 1, 1};
+    check_cuda(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeClusterDimension, &value),
+               launch.what);
+  }
+  return node;
+}
+
+}  // namespace
+
+std::shared_ptr<LaunchGraph> make_graph(const LaunchList& launches) {
+  auto made = std::make_shared<LaunchGraph>();
+  check_cuda(cudaGraphCreate(&made->graph, 0), kMaking);
+  std::vector<cudaGraphNode_t> before, last;  // what the launch before depends on; what the next one does
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const LaunchShape& launch = launches.shape(i);
+    const bool beside = launch.beside && i > 0;
+    if (!beside) before = std::exchange(last, {});
+    const bool may_overlap = !beside && before.size() == 1 && has_overlaps_and_clusters(launch.what);
+    made->nodes.push_back(add_node(made->graph, before, may_overlap, launch, launches.arguments(i)));
+    last.push_back(made->nodes.back());
+  }
+  check_cuda(cudaGraphInstantiate(&made->executable, made->graph, 0), kMaking);
   return made;
 }
 

@@ -18,7 +18,8 @@ inline constexpr int kLargeEach = 4, kSmallEach = 2;
 template <int kEach>
 inline constexpr int kTile = 16 * kEach;
 inline constexpr std::int64_t kFewBlocks = 132;
-inline constexpr std::int64_t kWantedBlocks = 256, kShortest = 64;  // blocks; k of a part
+inline constexpr std::int64_t kWantedBlocks = 256;                  // blocks
+inline constexpr std::int64_t kLeastDivided = 256, kShortest = 64;  // k of a product and of a part
 
 // A factor by its element (row, column) after the transposition.
 template <typename N>
@@ -209,9 +210,11 @@ struct Launch {
 inline std::int64_t tiles_of(std::int64_t n, int each) {
   return (n + 16 * each - 1) / (16 * each);
 }
-// The division of k depends on large tiles alone, whichever are used.
+// The division of k depends on large tiles alone, whichever are used. A short k takes less time than a launch
+// that adds up its parts.
 template <typename T, typename Out>
 Parts division_of(const Gemm<T, Out>& g) {
+  if (g.k < kLeastDivided) return {1, g.k};
   return parts_of(g.k, tiles_of(g.m, kLargeEach) * tiles_of(g.n, kLargeEach), kWantedBlocks, kShortest,
                   kDepth);
 }

@@ -79,17 +79,22 @@ __global__ void sum_chunks(const __grid_constant__ Many<FloatList> lists, const 
   if (threadIdx.x == 0) result[blockIdx.x] = total;
 }
 
-// One thread: in the order and with the rounding of the host.
+// One thread adds up, in the order and with the rounding of the host. All threads read for it.
 __global__ void judge(const UpdateJudgement j) {
+  __shared__ double some[kThreads];
   wait_for_previous_launch();
   double squares = 0;
   bool finite = isfinite(*j.loss) && !isnan(*j.factor);
-#pragma unroll 8
-  for (std::int64_t i = 0; i < j.count; ++i) {
-    const double sum = j.sums[i];
-    finite = finite && isfinite(sum);
-    if (i < j.parameters) squares += sum;
+  for (std::int64_t first = 0; first < j.count; first += kThreads) {
+    if (first + threadIdx.x < j.count) some[threadIdx.x] = j.sums[first + threadIdx.x];
+    __syncthreads();
+    for (int i = 0; threadIdx.x == 0 && i < kThreads && first + i < j.count; ++i) {
+      finite = finite && isfinite(some[i]);
+      if (first + i < j.parameters) squares += some[i];
+    }
+    __syncthreads();
   }
+  if (threadIdx.x > 0) return;
   const double norm = sqrt(squares);
   *j.facts = {*j.loss, norm, finite};
   *j.factor = finite ? static_cast<float>(clip_scale(norm, j.max_norm)) : NAN;
@@ -141,7 +146,7 @@ void sums_of_squares(std::span<const FloatList> lists, double* sums, CudaStream 
 }
 
 void judge_update(const UpdateJudgement& judgement, CudaStream stream) {
-  launch("judging an update", judge, 1, 1, stream.handle, judgement);
+  launch("judging an update", judge, 1, kThreads, stream.handle, judgement);
 }
 
 }  // namespace hstu::cuda

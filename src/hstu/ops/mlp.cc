@@ -1,0 +1,66 @@
+#include "hstu/ops/mlp.h"
+
+#include <array>
+
+#include "hstu/kernels/mlp.h"
+#include "hstu/ops/linear.h"
+#include "hstu/ops/norm.h"
+#include "hstu/ops/op.h"
+
+namespace hstu::ops {
+namespace {
+
+using Parameters = std::array<Variable, kernels::kMlpParameters>;  // in the order of kernels::MlpParameter
+
+// Calls body(stream) with a GPU's stream or that of its dry run.
+template <typename Body>
+void on_gpu(const Context& context, const Body& body) {
+  dispatch<Operation::mlp>(context, DType::f32, [&]<typename T>(auto stream) {
+    if constexpr (std::is_same_v<T, float> && !std::is_same_v<decltype(stream), HostStream>) body(stream);
+  });
+}
+
+Variable in_one_kernel(Tape& tape, const Variable& x, const Parameters& parameters,
+                       const kernels::MlpShape& shape, float epsilon) {
+  const Context& context = tape.context();
+  check_devices<Operation::mlp>(context, x);
+  for (const Variable& parameter : parameters) check_devices<Operation::mlp>(context, parameter);
+  std::array<const float*, kernels::kMlpParameters> values{};
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (parameters[i].defined()) values[i] = parameters[i].value().data<float>();
+  Tensor y = Tensor::empty({shape.rows, shape.out}, DType::f32, context);
+  on_gpu(context, [&](auto stream) {
+    kernels::mlp({shape, epsilon, values, x.value().data<float>(), y.mutable_data<float>()}, stream);
+  });
+  std::vector<Variable> inputs{x};
+  inputs.insert(inputs.end(), parameters.begin(), parameters.end());
+  return tape.record(y, inputs, [=](const Tensor& dy) {
+    kernels::MlpBackward p{shape, epsilon, values, x.value().data<float>(), dy.data<float>(), {}, {}};
+    p.dx = gradient_of<float>(x, context);
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      p.dparameters[i] = gradient_of<float>(parameters[i], context);
+    on_gpu(context, [&](auto stream) { kernels::mlp_backward(p, stream); });
+  });
+}
+
+}  // namespace
+
+Variable mlp(Tape& tape, const Variable& x, const MlpWeights& w, double epsilon) {
+  require(w.weight1.rows() == x.cols() && w.weight2.rows() == w.weight1.cols(),
+          "mlp: shapes {}, {}, {} do not fit", ShapeText{x.value().shape()},
+          ShapeText{w.weight1.value().shape()}, ShapeText{w.weight2.value().shape()});
+  const kernels::MlpShape shape{x.rows(), x.cols(), w.weight1.cols(), w.weight2.cols(),
+                                w.norm_weight.defined()};
+  if (!tape.context().device().is_host() && x.value().dtype() == DType::f32 && kernels::is_small_mlp(shape)) {
+    return in_one_kernel(
+        tape, x,
+        {w.weight1, w.bias1, w.swish_weight, w.swish_bias, w.weight2, w.bias2, w.norm_weight, w.norm_bias},
+        shape, static_cast<float>(epsilon));
+  }
+  Variable h = linear(tape, x, w.weight1, w.bias1);
+  h = swish_layer_norm(tape, h, w.swish_weight, w.swish_bias, epsilon);
+  h = linear(tape, h, w.weight2, w.bias2);
+  return w.norm_weight.defined() ? layer_norm(tape, h, w.norm_weight, w.norm_bias, epsilon) : h;
+}
+
+}  // namespace hstu::ops

@@ -1,0 +1,18 @@
+// An MLP: linear, swish layer norm, linear, layer norm.
+#pragma once
+
+#include "hstu/tensor/tape.h"
+
+namespace hstu::ops {
+
+struct MlpWeights {
+  Variable weight1, bias1;            // (in, hidden), (hidden)
+  Variable swish_weight, swish_bias;  // (hidden)
+  Variable weight2, bias2;            // (hidden, out), (out)
+  Variable norm_weight, norm_bias;    // (out); undefined: without the last norm
+};
+
+// y (M, out) from x (M, in). On a GPU one kernel computes all of it in fp32 for few rows and small weights.
+Variable mlp(Tape& tape, const Variable& x, const MlpWeights& weights, double epsilon);
+
+}  // namespace hstu::ops
