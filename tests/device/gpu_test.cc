@@ -45,6 +45,24 @@ class PinnedNumbers {
   std::int32_t* numbers_;
 };
 
+// An event may take the place of one that has ended, which some other work has not reached yet.
+TEST_F(OnGpu, AnEventThatWasNeverRecordedCountsAsReached) {
+  const Stream stream(gpu_);
+  const auto pool = MemoryPool::create(stream);
+  const Buffer there = pool->allocate(64 * kMebibyte);
+  for (const bool timed : {false, true}) {
+    for (int i = 0; i < 20; ++i) set_zero(there.data(), static_cast<std::size_t>(64 * kMebibyte), stream);
+    Event(gpu_, timed).record(stream);
+    const Event next(gpu_, timed);
+    EXPECT_TRUE(next.reached());
+    next.synchronize();
+    stream.wait(next);
+    if (timed) {
+      EXPECT_THROW(next.milliseconds_since(next), std::exception);
+    }
+  }
+}
+
 TEST_F(OnGpu, NumbersSurviveTheWayThereAndBackFromPinnedMemory) {
   const Stream stream(gpu_);
   const auto pool = MemoryPool::create(stream);
@@ -84,6 +102,7 @@ TEST_F(OnGpu, TimedEventsMeasureTheWorkBetweenThem) {
   begin.record(stream);
   for (int i = 0; i < 10; ++i) set_zero(there.data(), static_cast<std::size_t>(256 * kMebibyte), stream);
   end.record(stream);
+  end.synchronize();
   EXPECT_GT(end.milliseconds_since(begin), 0.1);  // 2.5 GiB: more than 25 TB/s otherwise
   Event untimed(gpu_);
   untimed.record(stream);

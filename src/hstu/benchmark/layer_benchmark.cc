@@ -106,6 +106,7 @@ class Stack {
       tape.backward(y, dy_);
     }
     end.record(context.stream);
+    end.synchronize();
     return {middle.milliseconds_since(begin), end.milliseconds_since(middle)};
   }
 

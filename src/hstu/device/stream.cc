@@ -66,7 +66,6 @@ double Event::milliseconds_since(const Event& earlier) const {
   if (of_gpu_ == nullptr) return 1000 * seconds_between(*earlier.time_, *time_);
   require(of_gpu_->is_recorded && earlier.of_gpu_->is_recorded,
           "the time between events that were not recorded");
-  synchronize();
   return cuda::milliseconds(earlier.of_gpu_->handle.get(), of_gpu_->handle.get());
 }
 

@@ -82,7 +82,7 @@ class Event {
   void record(const Stream& stream);
   bool reached() const;
   void synchronize() const;  // returns when it is reached
-  // Between two timed and recorded events of one device. Waits for both.
+  // Between two timed events of one device that were recorded and reached.
   double milliseconds_since(const Event& earlier) const;
 
  private:

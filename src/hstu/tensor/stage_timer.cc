@@ -60,6 +60,7 @@ std::vector<StageTime> StageTimer::take() {
   require(open_.empty(), "times were taken inside a range");
   std::vector<StageTime> times;
   times.reserve(ranges_.size());
+  if (used_ > 0) marks_[used_ - 1].synchronize();  // the stream has reached all
   const auto since_origin = [&](Clock::time_point time) { return 1000 * seconds_between(origin_, time); };
   for (const Range& range : ranges_) {
     times.push_back(range.time);

@@ -99,6 +99,7 @@ std::vector<TraceEvent> ExchangeTimes::take(double begin_ms) {
   std::vector<TraceEvent> events;
   events.reserve(ranges_.size());
   for (const Range& range : ranges_) {
+    range.end.synchronize();
     events.push_back({.name = std::string(range.stage),
                       .begin_ms = begin_ms + range.begin.milliseconds_since(origin_),
                       .end_ms = begin_ms + range.end.milliseconds_since(origin_),

@@ -100,6 +100,7 @@ void time_launches(const Stream& stream, const std::function<void()>& launch, bo
     launch();
     marks[i + 1].record(stream);
   }
+  marks.back().synchronize();
   std::vector<double> all;
   for (std::size_t i = 2 * kWarmUp; i < marks.size(); i += 2)
     all.push_back(marks[i + 1].milliseconds_since(marks[i]));
@@ -111,6 +112,7 @@ void time_launches(const Stream& stream, const std::function<void()>& launch, bo
   from.record(stream);
   for (int i = 0; i < launches; ++i) launch();
   to.record(stream);
+  to.synchronize();
   time.sustained_ms = to.milliseconds_since(from) / launches;
 }
 

@@ -59,7 +59,7 @@ void synchronize(CUevent_st* event) {
 
 double milliseconds(CUevent_st* from, CUevent_st* to) {
   float ms = 0;
-  check_cuda(cudaEventElapsedTime(&ms, from, to), "timing two events");
+  check_cuda(cudaEventElapsedTime(&ms, from, to), "timing two events that were reached");
   return static_cast<double>(ms);
 }
 
