@@ -43,14 +43,25 @@ Variable in_one_kernel(Tape& tape, const Variable& x, const Parameters& paramete
   });
 }
 
+void require_size(const Variable& vector, std::int64_t size) {
+  require(vector.value().size() == size, "mlp: expected a vector of {}, found {}", size,
+          ShapeText{vector.value().shape()});
+}
+
 }  // namespace
 
 Variable mlp(Tape& tape, const Variable& x, const MlpWeights& w, double epsilon) {
-  require(w.weight1.rows() == x.cols() && w.weight2.rows() == w.weight1.cols(),
-          "mlp: shapes {}, {}, {} do not fit", ShapeText{x.value().shape()},
-          ShapeText{w.weight1.value().shape()}, ShapeText{w.weight2.value().shape()});
   const kernels::MlpShape shape{x.rows(), x.cols(), w.weight1.cols(), w.weight2.cols(),
                                 w.norm_weight.defined()};
+  require(w.weight1.rows() == shape.in && w.weight2.rows() == shape.hidden,
+          "mlp: shapes {}, {}, {} do not fit", ShapeText{x.value().shape()},
+          ShapeText{w.weight1.value().shape()}, ShapeText{w.weight2.value().shape()});
+  for (const Variable* of_hidden : {&w.bias1, &w.swish_weight, &w.swish_bias})
+    require_size(*of_hidden, shape.hidden);
+  require_size(w.bias2, shape.out);
+  require(w.norm_bias.defined() == shape.is_normalised,
+          "mlp: the last norm has a weight and a bias, or neither");
+  if (shape.is_normalised) require_size(w.norm_weight, shape.out), require_size(w.norm_bias, shape.out);
   if (!tape.context().device().is_host() && x.value().dtype() == DType::f32 && kernels::is_small_mlp(shape)) {
     return in_one_kernel(
         tape, x,

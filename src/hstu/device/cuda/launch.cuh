@@ -1,7 +1,7 @@
 // How kernels are launched. A launch may be kept back until more work is put on its stream (LaunchGroups),
-// and its kernel may begin while the launch before still runs: every kernel launched here calls
-// wait_for_previous_launch in all threads before it touches memory or ends. Without it a later launch could
-// begin before an earlier one has ended.
+// and its kernel may begin while the launch before still runs: every block of a kernel launched here calls
+// wait_for_previous_launch before it touches memory, and before it ends. Without it the launch after could
+// begin before the one before has ended.
 #pragma once
 
 #include <array>
