@@ -13,6 +13,8 @@ constexpr std::size_t kMostGraphs = 512;
 constexpr std::size_t kMostLaunches = 128;  // of a group, so that the GPU begins early enough
 constexpr std::size_t kFewLaunches = 2;     // that take the host less alone than as a graph
 
+constexpr const char* kLost = "work for the GPU was lost after an error";
+
 thread_local LaunchGroups* keeping = nullptr;
 
 }  // namespace
@@ -23,7 +25,8 @@ LaunchGroups* LaunchGroups::that_keep(const CUstream_st* stream) {
 
 void LaunchGroups::begin() {
   require(keeping == nullptr, "this thread keeps launches of a stream already");
-  if (graphs_ > kMostGraphs) groups_.clear(), graphs_ = 0;
+  // After an error a graph may have other arguments than its list.
+  if (is_lost_ || graphs_ > kMostGraphs) groups_.clear(), graphs_ = 0;
   keeping = this;
   is_lost_ = false;
   handed_over_ = 0;
@@ -31,7 +34,7 @@ void LaunchGroups::begin() {
 
 void LaunchGroups::end() {
   hand_over();
-  check(!is_lost_, "work for the GPU was lost after an error");
+  check(!is_lost_, kLost);
   keeping = nullptr;
 }
 
@@ -42,7 +45,7 @@ void LaunchGroups::discard() noexcept {
 
 void LaunchGroups::keep(const LaunchShape& shape, std::span<const LaunchArgument> arguments) {
   kept_.add(shape, arguments);
-  if (kept_.size() == kMostLaunches) hand_over();
+  if (kept_.size() >= kMostLaunches) hand_over();
 }
 
 LaunchGroups::Group& LaunchGroups::group_of_kept() {
@@ -61,6 +64,7 @@ LaunchGroups::Group& LaunchGroups::group_of_kept() {
 
 void LaunchGroups::hand_over() {
   if (kept_.size() == 0) return;
+  check(!is_lost_, kLost);
   is_lost_ = true;
   if (kept_.size() <= kFewLaunches) {
     for (std::size_t i = 0; i < kept_.size(); ++i)

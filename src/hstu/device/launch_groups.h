@@ -1,6 +1,6 @@
 // LaunchGroups: the launches of kernels on a GPU's stream, kept back and handed to the driver many at a time,
 // as CUDA graphs. A launch alone takes the host several times as long: small models are bound by that. The
-// GPU does the same work in the same order.
+// GPU does the same work in the same order, but for launches that need nothing of each other.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,8 @@ class LaunchGroups {
   void discard() noexcept;
 
   void keep(const LaunchShape& shape, std::span<const LaunchArgument> arguments);
-  // The stream gets what is kept. After an error end() throws too, as work is missing.
+  // The stream gets what is kept. After an error it throws again until begin(), and so does end(), as work is
+  // missing.
   void hand_over();
 
  private:

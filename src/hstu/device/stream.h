@@ -38,7 +38,8 @@ class Stream {
     hand_over();
     return handle_.get();
   }
-  CUstream_st* cuda_for_launches() const { return handle_.get(); }  // of CudaStream
+  // The same without that: for CudaStream::handle, and for callers that have called hand_over().
+  CUstream_st* cuda_for_launches() const { return handle_.get(); }
 
   // Returns when all work of this stream is done.
   void synchronize() const;
@@ -48,7 +49,9 @@ class Stream {
   void wait(const Stream& other) const;
 
   // Calls work(). Kernels that it launches may be kept until more than kernels is put on the stream or asked
-  // of it, through Stream, Event, MemoryPool and copy_bytes.
+  // of it, through Stream, Event, MemoryPool and copy_bytes. Until it returns this thread alone may use the
+  // stream and its pool. An error in work() drops what is kept. Throws InternalError inside another
+  // in_groups() of this thread.
   template <typename Work>
   void in_groups(const Work& work) const {
     if (groups_ == nullptr) return work();
@@ -82,7 +85,8 @@ class Event {
   void record(const Stream& stream);
   bool reached() const;
   void synchronize() const;  // returns when it is reached
-  // Between two timed events of one device that were recorded and reached.
+  // Between two timed events of one device that were recorded (InternalError if not) and reached (Error if
+  // not: synchronize() first).
   double milliseconds_since(const Event& earlier) const;
 
  private:

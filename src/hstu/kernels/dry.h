@@ -86,12 +86,13 @@ template <typename T>
 void gate_backward(const GateBackward<T>& p, DryStream stream) {
   dry::take_norm_sums(stream, p.rows, p.width);
 }
-// Keys and tokens, each twice, and two rows for each chunk of 64 tokens (scatter_add.cu).
+// Keys and tokens, each twice, and two rows for each chunk of tokens (scatter_add.cu).
 template <typename T, typename Out>
 void scatter_add(std::span<const ScatterAdd<T, Out>> all, DryStream stream) {
   for (const ScatterAdd<T, Out>& p : all) {
     if (p.drows.to == nullptr) continue;
-    dry::take(stream, 16 * p.tokens + 2 * ((p.tokens + 63) / 64) * p.width * std::int64_t{sizeof(float)});
+    const std::int64_t chunk = p.tokens < (1 << 17) ? 16 : 64, chunks = (p.tokens + chunk - 1) / chunk;
+    dry::take(stream, 16 * p.tokens + 2 * chunks * p.width * std::int64_t{sizeof(float)});
   }
 }
 

@@ -48,7 +48,8 @@ struct MlpBackward {
   std::array<Gradient<float>, kMlpParameters> dparameters{};
 };
 
-// Whether the kernels take an MLP of this shape: few rows, and weights that fit into a block's shared memory.
+// Whether the kernels take an MLP of this shape: at most 4,096 rows, and weights that fit with eight rows
+// into 99 KiB, a block's shared memory.
 bool is_small_mlp(const MlpShape& shape);
 
 void mlp(const MlpForward& p, CudaStream);

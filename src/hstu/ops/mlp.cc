@@ -12,6 +12,12 @@ namespace {
 
 using Parameters = std::array<Variable, kernels::kMlpParameters>;  // in the order of kernels::MlpParameter
 
+// Of the pass, or of the one that a dry run plans.
+bool is_on_gpu(const Context& context) {
+  auto* const dry = dynamic_cast<DryMemoryPool*>(context.memory.get());
+  return dry != nullptr ? !dry->kernels().device.is_host() : !context.device().is_host();
+}
+
 // Calls body(stream) with a GPU's stream or that of its dry run.
 template <typename Body>
 void on_gpu(const Context& context, const Body& body) {
@@ -62,7 +68,7 @@ Variable mlp(Tape& tape, const Variable& x, const MlpWeights& w, double epsilon)
   require(w.norm_bias.defined() == shape.is_normalised,
           "mlp: the last norm has a weight and a bias, or neither");
   if (shape.is_normalised) require_size(w.norm_weight, shape.out), require_size(w.norm_bias, shape.out);
-  if (!tape.context().device().is_host() && x.value().dtype() == DType::f32 && kernels::is_small_mlp(shape)) {
+  if (is_on_gpu(tape.context()) && x.value().dtype() == DType::f32 && kernels::is_small_mlp(shape)) {
     return in_one_kernel(
         tape, x,
         {w.weight1, w.bias1, w.swish_weight, w.swish_bias, w.weight2, w.bias2, w.norm_weight, w.norm_bias},

@@ -12,7 +12,8 @@ struct MlpWeights {
   Variable norm_weight, norm_bias;    // (out); undefined: without the last norm
 };
 
-// y (M, out) from x (M, in). On a GPU one kernel computes all of it in fp32 for few rows and small weights.
+// y (M, out) from x (M, in). On a GPU one kernel computes all of it if x is fp32 and the MLP small
+// (kernels::is_small_mlp). Throws InternalError if shapes do not fit.
 Variable mlp(Tape& tape, const Variable& x, const MlpWeights& weights, double epsilon);
 
 }  // namespace hstu::ops

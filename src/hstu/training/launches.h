@@ -8,8 +8,8 @@
 
 namespace hstu {
 
-// Calls work(), the passes of the batch. Of few tokens, whose launches take the host longer than the GPU's
-// work, launches reach the GPU in groups; not of several GPUs, where other threads use the stream too.
+// Calls work(), the passes of the batch. Where it has few tokens, launches take the host longer than their
+// work takes the GPU: they reach it in groups. Not with several GPUs, where other threads use the stream too.
 template <typename Work>
 void with_launches_of(const Learner& learner, const Batch& batch, const Work& work) {
   constexpr std::int64_t kFewTokens = 1 << 14;

@@ -1,10 +1,12 @@
 // How kernels are launched. A launch may be kept back until more work is put on its stream (LaunchGroups),
 // and its kernel may begin while the launch before still runs: every block of a kernel launched here calls
 // wait_for_previous_launch before it touches memory, and before it ends. Without it the launch after could
-// begin before the one before has ended.
+// begin before the one before has ended. forward_sm90 alone reads earlier: the launch before it is always its
+// schedule, which has waited (attention/cuda/hand_out.cuh).
 #pragma once
 
 #include <array>
+#include <span>
 #include <type_traits>
 
 #include <cuda_runtime.h>
@@ -57,7 +59,7 @@ void allow_shared_memory(Kernel* kernel, int bytes, const char* what) {
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), what);
 }
 
-// The same in clusters of `cluster` blocks where the GPU has them, with the kernel's own number of bytes of
+// Launches a kernel in clusters of `cluster` blocks where the GPU has them, with its own number of bytes of
 // shared memory beyond what it declares.
 template <typename Arguments>
 void launch_grid(void (*kernel)(const Arguments), const Arguments& arguments, dim3 blocks, int cluster,
@@ -71,6 +73,7 @@ void launch_grid(void (*kernel)(const Arguments), const Arguments& arguments, di
             kernel, stream, arguments);
 }
 
+// The same for the largest multiple of `cluster` up to `blocks`.
 template <typename Arguments>
 void launch_early(void (*kernel)(const Arguments), const Arguments& arguments, int blocks, int cluster,
                   int threads, int shared_bytes, cudaStream_t stream, const char* what) {

@@ -1,3 +1,5 @@
+#include <array>
+#include <memory>
 #include <utility>
 #include <vector>
 

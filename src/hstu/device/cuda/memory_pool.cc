@@ -41,7 +41,6 @@ class CudaMemoryPool final : public MemoryPool {
 
   void trim() override {
     const std::scoped_lock lock(mutex_);
-    stream().hand_over();
     free_kept();
     stream().synchronize();  // frees that the stream has not reached yet count as in use
     check_cuda(cudaMemPoolTrimTo(pool_, 0), "trimming a memory pool");
@@ -82,11 +81,15 @@ class CudaMemoryPool final : public MemoryPool {
     kept_[block.capacity].push_back(block.data);
     kept_bytes_ += block.capacity;
   }
-  void free_now(std::byte* data) noexcept {
+  // Launches that use the memory come first.
+  void hand_over() noexcept {
     try {
       stream().hand_over();
-    } catch (const Error&) {  // the stream fails later
+    } catch (...) {  // the next one fails too
     }
+  }
+  void free_now(std::byte* data) noexcept {
+    hand_over();
     cudaFreeAsync(data, stream().cuda_for_launches());
   }
   std::byte* from_driver(std::int64_t bytes, std::int64_t capacity) {
@@ -101,6 +104,7 @@ class CudaMemoryPool final : public MemoryPool {
     return static_cast<std::byte*>(data);
   }
   void free_kept() noexcept {
+    hand_over();
     for (auto& [capacity, blocks] : kept_) {
       for (std::byte* const data : blocks) cudaFreeAsync(data, stream().cuda_for_launches());
       blocks.clear();

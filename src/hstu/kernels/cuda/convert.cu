@@ -1,5 +1,3 @@
-#include "hstu/device/cuda/launch.cuh"
-#include "hstu/device/cuda/ptx.cuh"
 #include "hstu/kernels/convert.h"
 #include "hstu/kernels/cuda/rows.cuh"
 

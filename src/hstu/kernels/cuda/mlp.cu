@@ -3,8 +3,7 @@
 // parameters to memory of its own, and a second kernel adds up those of all blocks in their order.
 #include <algorithm>
 
-#include "hstu/kernels/cuda/launch.cuh"
-#include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/cuda/rows.cuh"
 #include "hstu/kernels/mlp_shape.h"
 
 namespace hstu::kernels {
@@ -35,12 +34,6 @@ Problem problem_of(const Pass& p) {
                   {}};
   std::copy(p.parameters.begin(), p.parameters.end(), problem.parameters);
   return problem;
-}
-
-__device__ float warp_sum(float x) {
-#pragma unroll
-  for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(0xffffffffu, x, lanes);
-  return x;
 }
 
 struct Statistics {

@@ -198,12 +198,12 @@ void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   }
   const dim3 threads = chunk_threads(p.width);
   const unsigned blocks = blocks_for(chunks, static_cast<int>(threads.y));
-  const bool whole = is_whole(p.dy, p.stride, p.width) && is_whole(p.drows.to, p.width, p.width);
+  const bool all_whole = is_whole(p.dy, p.stride, p.width) && is_whole(p.drows.to, p.width, p.width);
   const auto of_chunks =
-      whole ? add_chunks<true, Native<T>, Native<Out>> : add_chunks<false, Native<T>, Native<Out>>;
+      all_whole ? add_chunks<true, Native<T>, Native<Out>> : add_chunks<false, Native<T>, Native<Out>>;
   hstu::cuda::launch(kWhat, of_chunks, blocks, threads, stream.handle, sorted, p.width, native(p.dy),
                      p.stride, p.factor, rows, parts.data());
-  const auto of_parts = whole ? add_parts<true, Native<Out>> : add_parts<false, Native<Out>>;
+  const auto of_parts = all_whole ? add_parts<true, Native<Out>> : add_parts<false, Native<Out>>;
   hstu::cuda::launch(kWhat, of_parts, blocks, threads, stream.handle, sorted, p.width, rows, parts.data());
 }
 

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "hstu/device/cuda/launch.cuh"
-#include "hstu/device/cuda_calls.h"
 #include "hstu/device/memory_pool.h"
 #include "hstu/optimizer/clip_scale.h"
 #include "hstu/optimizer/dense_update.h"
