@@ -48,16 +48,18 @@ std::vector<double> values_of(const Tensor& x) {
 }
 
 // The result, then the gradients of the inputs. Activations are in `type`; every input is used `uses` times.
+// What is used more than once is a parameter, unless it is an activation.
 std::vector<std::vector<double>> run(const OpCase& c, DType type, const Context& context, int uses = 1) {
   Tape tape(context);
   std::vector<std::unique_ptr<Parameter>> weights;
   std::vector<Variable> inputs;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const Tensor in_sums = as(c.inputs[i], accumulator_of(type)).copy(context);
-    if (c.roles[i] == 'w') {
+    if (c.roles[i] == 'w' || (c.roles[i] == 's' && uses > 1)) {
       weights.push_back(std::make_unique<Parameter>(
           Parameter{"w", in_sums, Tensor::zeros(in_sums.shape(), in_sums.dtype(), context)}));
-      inputs.push_back(ops::weight(tape, *weights.back(), type));
+      inputs.push_back(c.roles[i] == 'w' ? ops::weight(tape, *weights.back(), type)
+                                         : Variable(*weights.back()));
     } else {
       inputs.emplace_back(c.roles[i] == 's' ? in_sums : as(c.inputs[i], type).copy(context));
     }

@@ -26,6 +26,14 @@ void DryMemoryPool::release(Block block, std::int64_t bytes) noexcept {
   figures_.reserved = figures_.in_use;
 }
 
+void DryMemoryPool::take_late(std::int64_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  figures_.peak = std::max(figures_.peak, figures_.in_use + counted_bytes(bytes));
+  if (!in_groups_) return;
+  figures_.in_use += counted_bytes(bytes);
+  figures_.reserved = figures_.in_use;
+}
+
 MemoryFigures DryMemoryPool::figures() const {
   const std::scoped_lock lock(mutex_);
   return figures_;

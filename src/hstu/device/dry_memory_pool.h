@@ -7,6 +7,8 @@
 
 namespace hstu {
 
+class DryMemoryPool;
+
 // The device whose memory is planned; it need not be here.
 struct DryDevice {
   int major = 0, minor = 0;  // compute capability; 0.0: the host
@@ -19,16 +21,20 @@ struct DryDevice {
 // nothing else (kernels/dry.h).
 struct DryStream {
   DryDevice device;
-  MemoryPool* memory = nullptr;
+  DryMemoryPool* memory = nullptr;
 };
 
 // A context with this pool makes a dry run. Its buffers are reserved addresses of the host: pages that
 // nothing writes to cost no memory, so that what does not fit this machine can be planned on it.
 class DryMemoryPool final : public MemoryPool {
  public:
-  explicit DryMemoryPool(const DryDevice& device) : MemoryPool(Stream(), 0), device_(device) {}
+  // `in_groups`: of a step whose launches reach the GPU in groups (Stream::in_groups).
+  explicit DryMemoryPool(const DryDevice& device, bool in_groups = false)
+      : MemoryPool(Stream(), 0), device_(device), in_groups_(in_groups) {}
 
   DryStream kernels() { return {device_, this}; }
+  // Bytes that late work needs (LaunchGroups::Late): in groups they are not free again before the end.
+  void take_late(std::int64_t bytes);
   void trim() override {}
   MemoryFigures figures() const override;
 
@@ -37,6 +43,7 @@ class DryMemoryPool final : public MemoryPool {
   void release(Block block, std::int64_t bytes) noexcept override;
 
   DryDevice device_;
+  bool in_groups_;
   mutable std::mutex mutex_;
   MemoryFigures figures_;
 };

@@ -36,14 +36,18 @@ void LaunchGroups::end() {
   hand_over();
   check(!is_lost_, kLost);
   keeping = nullptr;
+  launched_.clear();
 }
 
 void LaunchGroups::discard() noexcept {
   if (keeping == this) keeping = nullptr;
   kept_.clear();
+  late_.reset();
+  launched_.clear();
 }
 
 void LaunchGroups::keep(const LaunchShape& shape, std::span<const LaunchArgument> arguments) {
+  if (!launched_.empty()) std::exchange(launched_, {}).clear();
   kept_.add(shape, arguments);
   if (kept_.size() >= kMostLaunches) hand_over();
 }
@@ -62,7 +66,15 @@ LaunchGroups::Group& LaunchGroups::group_of_kept() {
   return groups.emplace_back(Group{cuda::make_graph(kept_), {}});
 }
 
+void LaunchGroups::launch_late() {
+  if (late_ == nullptr) return;
+  std::unique_ptr<Late> late = std::move(late_);
+  late->launch();
+  launched_.push_back(std::move(late));
+}
+
 void LaunchGroups::hand_over() {
+  launch_late();
   if (kept_.size() == 0) return;
   check(!is_lost_, kLost);
   is_lost_ = true;

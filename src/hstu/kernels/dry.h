@@ -22,6 +22,11 @@ inline void take(const DryStream& stream, std::int64_t bytes) {
   if (!stream.device.is_host() && bytes > 0) stream.memory->allocate(bytes);
 }
 
+// Parts of sums that are gradients of parameters (cuda/part_sums.cuh).
+inline void take_parts(const DryStream& stream, std::int64_t floats) {
+  if (!stream.device.is_host() && floats > 0) stream.memory->take_late(floats * std::int64_t{sizeof(float)});
+}
+
 // A product (m, n) over k: where its tiles are fewer than the blocks that a GPU wants, k is cut into parts,
 // whose sums are in memory (gemm_tile.cuh).
 struct Tiles {
@@ -33,10 +38,10 @@ inline std::int64_t parts(const Tiles& t, std::int64_t m, std::int64_t n, std::i
   return std::max<std::int64_t>(
       1, std::min(t.wanted / std::max<std::int64_t>(tiles, 1), (k + t.shortest - 1) / t.shortest));
 }
-// The bytes of a product. `sums`: over tokens into fp32, the only form that is cut on Hopper.
+// The floats of a product. `sums`: over tokens into fp32, the only form that is cut on Hopper.
 template <typename T>
-std::int64_t product_bytes(const DryStream& stream, std::int64_t m, std::int64_t n, std::int64_t k,
-                           bool sums) {
+std::int64_t product_floats(const DryStream& stream, std::int64_t m, std::int64_t n, std::int64_t k,
+                            bool sums) {
   constexpr Tiles kPlain{64, 64, 256, 64, 256}, kMma{128, 128, 264, 512};  // gemm.cu, gemm_mma.cu
   std::int64_t count = parts(std::is_same_v<T, BFloat16> ? kMma : kPlain, m, n, k);
   if (std::is_same_v<T, BFloat16> && stream.device.major == 9) {  // gemm_sm90.cu
@@ -44,12 +49,12 @@ std::int64_t product_bytes(const DryStream& stream, std::int64_t m, std::int64_t
     const std::int64_t on_hopper = sums ? parts(pairs, m, n, k) : 1;
     if (((m + 255) / 256) * ((n + 255) / 256) * on_hopper >= 12) count = on_hopper;
   }
-  return count > 1 ? count * m * n * std::int64_t{sizeof(float)} : 0;
+  return count > 1 ? count * m * n : 0;
 }
 
 // Sums over rows of two gradients of `width` (norm_rows.cuh).
 inline void take_norm_sums(const DryStream& stream, std::int64_t rows, std::int64_t width) {
-  take(stream, 2 * std::min<std::int64_t>(264, rows) * width * std::int64_t{sizeof(float)});
+  take_parts(stream, 2 * std::min<std::int64_t>(264, rows) * width);
 }
 
 }  // namespace dry
@@ -57,21 +62,24 @@ inline void take_norm_sums(const DryStream& stream, std::int64_t rows, std::int6
 template <typename T>
 void linear(const LinearForward<T>& p, DryStream stream) {
   for (const ColumnRange& c : p.columns)
-    dry::take(stream, dry::product_bytes<T>(stream, p.rows, c.width(), p.in, false));
+    dry::take(stream,
+              dry::product_floats<T>(stream, p.rows, c.width(), p.in, false) * std::int64_t{sizeof(float)});
 }
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, DryStream stream) {
   const std::int64_t strips = std::min<std::int64_t>(512, (p.rows + 15) / 16);  // column_sums.cuh
   for (const ColumnRange& c : p.columns) {
-    if (p.dbias.to != nullptr) dry::take(stream, strips * c.width() * std::int64_t{sizeof(float)});
     const std::int64_t of_weight = p.dweight.to == nullptr
                                        ? 0
-                                       : dry::product_bytes<T>(stream, p.in, c.width(), p.rows, true),
+                                       : dry::product_floats<T>(stream, p.in, c.width(), p.rows, true),
                        of_x = p.dx.to == nullptr
                                   ? 0
-                                  : dry::product_bytes<T>(stream, p.rows, p.in, c.width(), false);
+                                  : dry::product_floats<T>(stream, p.rows, p.in, c.width(), false);
     // In fp32 both are one launch (linear.cu).
-    dry::take(stream, std::is_same_v<T, float> ? of_weight + of_x : std::max(of_weight, of_x));
+    const std::int64_t together = std::is_same_v<T, float> ? of_weight + of_x : std::max(of_weight, of_x);
+    if (p.dbias.to != nullptr && p.dweight.to == nullptr) dry::take_parts(stream, strips * c.width());
+    dry::take(stream, (together - of_weight) * std::int64_t{sizeof(float)});
+    dry::take_parts(stream, of_weight);
   }
 }
 template <typename T>

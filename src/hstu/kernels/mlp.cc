@@ -11,7 +11,7 @@ bool is_small_mlp(const MlpShape& s) {
 void mlp(const MlpForward&, DryStream) {}
 
 void mlp_backward(const MlpBackward& p, DryStream stream) {
-  dry::take(stream, mlp_blocks(p.shape) * mlp_elements(p.shape) * std::int64_t{sizeof(float)});
+  dry::take_parts(stream, mlp_blocks(p.shape) * mlp_elements(p.shape));
 }
 
 }  // namespace hstu::kernels

@@ -121,7 +121,7 @@ template <typename T>
 kernels::Gradient<T> gradient_of(const Variable& variable, const Context& context) {
   if (!variable.defined() || !variable.needs_gradient()) return {};
   GradientSlot slot = variable.gradient_slot(context);
-  return {slot.tensor.mutable_data<T>(), slot.accumulate};
+  return {slot.tensor.mutable_data<T>(), slot.accumulate, variable.parameter() != nullptr};
 }
 
 }  // namespace hstu::ops

@@ -3,13 +3,14 @@
 #include <memory>
 #include <vector>
 
-#include "hstu/training/learner.h"
+#include "hstu/training/launches.h"
 
 namespace hstu {
 
 // In the order of train_step(), which decides what is alive at a time.
 std::int64_t step_memory(const Model& model, const Batch& batch, const DryDevice& device) {
-  const Context context{.stream = Stream(), .memory = std::make_shared<DryMemoryPool>(device)};
+  const Context context{.stream = Stream(),
+                        .memory = std::make_shared<DryMemoryPool>(device, has_few_tokens(batch))};
   std::vector<Variable> rows;
   for (const FeatureSpec& feature : model.features()) {
     const Shape shape{batch.host_tensor(ids_column(feature.name)).size(), model.embedding_dim()};

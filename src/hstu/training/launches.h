@@ -8,12 +8,16 @@
 
 namespace hstu {
 
-// Calls work(), the passes of the batch. Where it has few tokens, launches take the host longer than their
-// work takes the GPU: they reach it in groups. Not with several GPUs, where other threads use the stream too.
+// Whether launches take the host longer than their work takes the GPU.
+inline bool has_few_tokens(const Batch& batch) {
+  return batch.tokens <= std::int64_t{1} << 14;
+}
+
+// Calls work(), the passes of the batch. Where it has few tokens, launches reach the GPU in groups. Not with
+// several GPUs, where other threads use the stream too.
 template <typename Work>
 void with_launches_of(const Learner& learner, const Batch& batch, const Work& work) {
-  constexpr std::int64_t kFewTokens = 1 << 14;
-  if (learner.gpus == nullptr && batch.tokens <= kFewTokens)
+  if (learner.gpus == nullptr && has_few_tokens(batch))
     learner.compute.stream.in_groups(work);
   else
     work();

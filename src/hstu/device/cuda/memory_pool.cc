@@ -94,8 +94,9 @@ class CudaMemoryPool final : public MemoryPool {
   }
   std::byte* from_driver(std::int64_t bytes, std::int64_t capacity) {
     void* data = nullptr;
-    const cudaError_t status =
-        cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(capacity), pool_, stream().cuda());
+    // Launches that are kept back come later on the stream than the memory that they use.
+    const cudaError_t status = cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(capacity), pool_,
+                                                       stream().cuda_for_launches());
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // or the next launch would report it
       refuse(bytes, in_use_, "and the GPU has no more");

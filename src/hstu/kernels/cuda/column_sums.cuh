@@ -1,7 +1,7 @@
 // Sums of the columns of a matrix, in a fixed order: gradients of biases.
 #pragma once
 
-#include "hstu/kernels/cuda/add_partials.cuh"
+#include "hstu/kernels/cuda/part_sums.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
 
 namespace hstu::kernels::cuda {
@@ -44,14 +44,15 @@ void sum_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t
   constexpr int kColumnThreads = 64;
   const std::int64_t strip = std::max<std::int64_t>(16, (rows + kMostStrips - 1) / kMostStrips);
   const std::int64_t strips = (rows + strip - 1) / strip;
-  const Scratch<float> partial(stream, strips * width);
+  Scratch<float> partial(stream, strips * width);
   if (strips > 0) {
     const dim3 grid(blocks_for(width, kColumnThreads * kGroup), static_cast<unsigned>(strips));
     const auto kernel = is_whole(x, stride, width) ? sum_strips<true, N> : sum_strips<false, N>;
     hstu::cuda::launch("sums of columns", kernel, grid, kColumnThreads, stream.handle, rows, width, strip, x,
                        stride, partial.data());
   }
-  add_partials(strips, width, partial.data(), total, stream);
+  const PartSum sum = sum_of(partial.data(), strips, width, width, total);
+  add_parts({&sum, 1}, std::move(partial), stream);
 }
 
 }  // namespace hstu::kernels::cuda

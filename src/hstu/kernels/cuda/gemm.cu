@@ -7,6 +7,7 @@
 #include "hstu/kernels/cuda/gemm_mma.cuh"
 #include "hstu/kernels/cuda/gemm_sm90.cuh"
 #include "hstu/kernels/cuda/gemm_tile.cuh"
+#include "hstu/kernels/cuda/part_sums.cuh"
 
 namespace hstu::kernels::cuda {
 namespace {
@@ -181,17 +182,6 @@ __global__ void __launch_bounds__(256) multiply_tiles(const __grid_constant__ Jo
     multiply_tile<false, kEach>(job, block, tile_a, tile_b);
 }
 
-// The sums of the parts of jobs that have several.
-template <typename N, typename Out>
-__global__ void add_depths(const __grid_constant__ Jobs<N, Out> jobs) {
-  hstu::cuda::wait_for_previous_launch();
-  const int at = jobs.of_block();
-  const Job<N, Out>& job = jobs.one[at];
-  const std::int64_t rows = job.e.m + (job.epilogue.column_sums.to != nullptr ? 1 : 0);
-  add_depth((job.e.k + job.e.depth - 1) / job.e.depth, rows, job.e, job.parts, job.epilogue,
-            blockIdx.x - jobs.first[at]);
-}
-
 // Jobs of one launch, and its blocks.
 template <typename N, typename Out>
 struct Launch {
@@ -219,6 +209,29 @@ Parts division_of(const Gemm<T, Out>& g) {
                   kDepth);
 }
 
+// C = or += alpha op(A) op(B), and perhaps sums of columns: the parts of such a product are sums of parts.
+template <typename T, typename Out>
+bool is_sum(const Product<T, Out>& p) {
+  return std::is_same_v<Out, float> && p.gemm.alpha == 1 && (p.gemm.beta == 0 || p.gemm.beta == 1) &&
+         p.bias == nullptr && p.residual == nullptr && !p.relu && p.mask == nullptr;
+}
+
+// The sums of the parts of a product, which are in `memory`.
+template <typename T, typename Out>
+void add_depths(const Product<T, Out>& p, const Parts& parts, Scratch<float> memory, CudaStream stream) {
+  const Gemm<T, Out>& g = p.gemm;
+  if constexpr (std::is_same_v<Out, float>) {
+    if (is_sum(p)) {
+      const std::int64_t stride = rows_of_part(p) * g.n;
+      const PartSum sums[] = {
+          {memory.data(), parts.count, stride, g.m * g.n, {g.c, g.beta != 0, p.late}, g.n, g.stride_c},
+          sum_of(memory.data() + g.m * g.n, parts.count, stride, g.n, p.column_sums)};
+      return add_parts(sums, std::move(memory), stream);
+    }
+  }
+  add_parts_of_depth(p, parts, memory.data(), stream);
+}
+
 // On CUDA cores: at most kMostJobs products.
 template <typename T, typename Out>
 void multiply_plain(std::span<const Product<T, Out>> products, CudaStream stream) {
@@ -226,14 +239,13 @@ void multiply_plain(std::span<const Product<T, Out>> products, CudaStream stream
   for (const Product<T, Out>& p : products)
     blocks += tiles_of(p.gemm.m, kLargeEach) * tiles_of(p.gemm.n, kLargeEach) * division_of(p.gemm).count;
   const int each = blocks < kFewBlocks ? kSmallEach : kLargeEach;
-  Launch<Native<T>, Native<Out>> tiles, sums;
+  Launch<Native<T>, Native<Out>> tiles;
   std::vector<Scratch<float>> memory;
   for (const Product<T, Out>& p : products) {
     const Gemm<T, Out>& g = p.gemm;
     const std::int64_t row_tiles = tiles_of(g.m, each), column_tiles = tiles_of(g.n, each);
     const Parts parts = division_of(g);
-    const std::int64_t rows = g.m + (p.column_sums.to != nullptr ? 1 : 0);
-    if (parts.count > 1) memory.emplace_back(stream, parts.count * rows * g.n);
+    if (parts.count > 1) memory.emplace_back(stream, parts.count * rows_of_part(p) * g.n);
     const Job<Native<T>, Native<Out>> job{.e = {g.m, g.n, g.k, parts.depth},
                                           .a = view_of(g.a),
                                           .b = view_of(g.b),
@@ -242,14 +254,15 @@ void multiply_plain(std::span<const Product<T, Out>> products, CudaStream stream
                                           .row_tiles = static_cast<unsigned>(row_tiles),
                                           .column_tiles = static_cast<unsigned>(column_tiles)};
     tiles.add(job, row_tiles * column_tiles * parts.count);
-    if (parts.count > 1) sums.add(job, blocks_for(rows * g.n, kThreads));
   }
   const auto kernel = each == kSmallEach ? multiply_tiles<kSmallEach, Native<T>, Native<Out>>
                                          : multiply_tiles<kLargeEach, Native<T>, Native<Out>>;
   hstu::cuda::launch("gemm", kernel, tiles.blocks, 256, stream.handle, tiles.jobs);
-  if (sums.blocks > 0)
-    hstu::cuda::launch("gemm", add_depths<Native<T>, Native<Out>>, sums.blocks, kThreads, stream.handle,
-                       sums.jobs);
+  auto next = memory.begin();
+  for (const Product<T, Out>& p : products) {
+    const Parts parts = division_of(p.gemm);
+    if (parts.count > 1) add_depths(p, parts, std::move(*next++), stream);
+  }
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ struct Product {
   std::int64_t stride_activated = 0, silu_from = 0;
   // (n) sums of the columns of B, or none; B is not transposed then, and results are fp32.
   Target<float> column_sums;
+  bool late =
+      false;  // C and these sums are gradients of parameters, which nothing reads before the pass ends
 };
 
 // Products that are independent of each other, in as few launches as their sizes allow. False if `activated`

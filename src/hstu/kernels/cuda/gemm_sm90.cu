@@ -7,10 +7,10 @@
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/mma.cuh"
 #include "hstu/device/cuda/wgmma.cuh"
-#include "hstu/kernels/cuda/add_partials.cuh"
 #include "hstu/kernels/cuda/gemm_sm90.cuh"
 #include "hstu/kernels/cuda/gemm_sm90_sums.cuh"
 #include "hstu/kernels/cuda/gemm_sm90_tile.cuh"
+#include "hstu/kernels/cuda/part_sums.cuh"
 
 namespace hstu::kernels::cuda {
 namespace {
@@ -370,7 +370,7 @@ bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
     arguments.added = matrix_map(other != nullptr ? other : g.c, g.m, g.n, g.stride_c, kBlockRows);
   }
   const std::int64_t column_parts = p.column_sums.to != nullptr ? plan.parts.count * plan.row_pairs : 0;
-  const Scratch<float> sums_of_columns(stream, column_parts * g.n);
+  Scratch<float> sums_of_columns(stream, column_parts * g.n);
   if (column_parts > 0) arguments.column_parts = sums_of_columns.data();
   Product<BFloat16, Out> product = p;
   product.column_sums = {};
@@ -380,7 +380,10 @@ bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
     launch_early(kernel_of(p), arguments, kCluster * clusters, kCluster, kAllThreads, kSharedBytes,
                  stream.handle, "gemm");
   });
-  if (column_parts > 0) add_partials(column_parts, g.n, sums_of_columns.data(), p.column_sums, stream);
+  if (column_parts > 0) {
+    const PartSum sum = sum_of(sums_of_columns.data(), column_parts, g.n, g.n, p.column_sums);
+    add_parts({&sum, 1}, std::move(sums_of_columns), stream);
+  }
   return true;
 }
 

@@ -64,11 +64,12 @@ Epilogue<Native<Out>> epilogue_of(const Product<T, Out>& p) {
           native(p.residual), p.relu,     native(p.mask), p.column_sums};
 }
 
-// Rows of a part: `rows` of C, and one of column sums after them if there are any. `block` of kThreads.
+// Adds up the parts of a product, of `rows` rows each (rows_of_part), and goes on with what follows it.
 template <typename Out>
-__device__ void add_depth(std::int64_t count, std::int64_t rows, const Extents& e, const float* parts,
-                          const Epilogue<Out>& epilogue, unsigned block) {
-  const std::int64_t i = static_cast<std::int64_t>(block) * kThreads + threadIdx.x;
+__global__ void add_depths(std::int64_t count, std::int64_t rows, Extents e, const float* parts,
+                           Epilogue<Out> epilogue) {
+  hstu::cuda::wait_for_previous_launch();
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= rows * e.n) return;
   float sum = 0;
 #pragma unroll 16
@@ -77,13 +78,6 @@ __device__ void add_depth(std::int64_t count, std::int64_t rows, const Extents& 
     epilogue.put(i / e.n, i % e.n, sum);
   else
     epilogue.column_sums.put(i % e.n, sum);
-}
-
-template <typename Out>
-__global__ void add_parts_of_depth(std::int64_t count, std::int64_t rows, Extents e, const float* parts,
-                                   Epilogue<Out> epilogue) {
-  hstu::cuda::wait_for_previous_launch();
-  add_depth(count, rows, e, parts, epilogue, blockIdx.x);
 }
 
 // Cuts k into parts of a multiple of `step`, so that `tiles` times the parts are about `wanted` blocks; no
@@ -98,21 +92,29 @@ inline Parts parts_of(std::int64_t k, std::int64_t tiles, std::int64_t wanted, s
   return {std::max<std::int64_t>(1, (k + depth - 1) / depth), depth};
 }
 
+// Of C, and one of column sums after them if there are any.
+template <typename T, typename Out>
+std::int64_t rows_of_part(const Product<T, Out>& p) {
+  return p.gemm.m + (p.column_sums.to != nullptr ? 1 : 0);
+}
+
+template <typename T, typename Out>
+void add_parts_of_depth(const Product<T, Out>& p, const Parts& parts, const float* sums, CudaStream stream) {
+  const Gemm<T, Out>& g = p.gemm;
+  const std::int64_t rows = rows_of_part(p);
+  hstu::cuda::launch("gemm", add_depths<Native<Out>>, blocks_for(rows * g.n, kThreads), kThreads,
+                     stream.handle, parts.count, rows, Extents{g.m, g.n, g.k, parts.depth}, sums,
+                     epilogue_of(p));
+}
+
 // Calls launch(sums): with null where k is one part, otherwise with memory for the sums of each part, which
 // are then added in ascending order.
 template <typename T, typename Out, typename Launch>
 void run_in_parts(const Product<T, Out>& p, const Parts& parts, CudaStream stream, const Launch& launch) {
-  const Gemm<T, Out>& g = p.gemm;
-  if (parts.count == 1) {
-    launch(static_cast<float*>(nullptr));
-  } else {
-    const std::int64_t rows = g.m + (p.column_sums.to != nullptr ? 1 : 0);
-    const Scratch<float> sums(stream, parts.count * rows * g.n);
-    launch(sums.data());
-    hstu::cuda::launch("gemm", add_parts_of_depth<Native<Out>>, blocks_for(rows * g.n, kThreads), kThreads,
-                       stream.handle, parts.count, rows, Extents{g.m, g.n, g.k, parts.depth}, sums.data(),
-                       epilogue_of(p));
-  }
+  if (parts.count == 1) return launch(static_cast<float*>(nullptr));
+  const Scratch<float> sums(stream, parts.count * rows_of_part(p) * p.gemm.n);
+  launch(sums.data());
+  add_parts_of_depth(p, parts, sums.data(), stream);
 }
 
 // The same for a grid of a block for each tile and part: launch(grid, extents, sums).

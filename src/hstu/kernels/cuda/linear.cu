@@ -71,7 +71,7 @@ void add_products(const LinearBackward<T>& p, BackwardProducts<T>& products, Cud
   for (const ColumnRange& c : p.columns) {
     const std::int64_t width = c.width();
     const Target<float> dbias{p.dbias.to == nullptr ? nullptr : p.dbias.to + c.begin,
-                              p.dbias.accumulate || !all_columns};
+                              p.dbias.accumulate || !all_columns, p.dbias.late};
     if (p.dweight.to != nullptr) {
       products.weights.push_back({.gemm = {.m = p.in,
                                            .n = width,
@@ -81,7 +81,8 @@ void add_products(const LinearBackward<T>& p, BackwardProducts<T>& products, Cud
                                            .beta = static_cast<float>(p.dweight.accumulate || !all_columns),
                                            .c = p.dweight.to + c.begin,
                                            .stride_c = p.weight_columns},
-                                  .column_sums = dbias});
+                                  .column_sums = dbias,
+                                  .late = p.dweight.late});
     } else if (dbias.to != nullptr) {
       sum_columns(p.rows, width, native(p.dy + at), n, dbias, stream);
     }

@@ -1,8 +1,9 @@
 // A block computes all of the MLP for eight rows, with the weights in shared memory: between its steps it
 // waits for its own threads instead of a launch. In the backward pass it writes its sums of the gradients of
-// parameters to memory of its own, and a second kernel adds up those of all blocks in their order.
+// parameters to memory of its own; those of all blocks are then added up (part_sums.cuh).
 #include <algorithm>
 
+#include "hstu/kernels/cuda/part_sums.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
 #include "hstu/kernels/mlp_shape.h"
 
@@ -256,32 +257,6 @@ __global__ void __launch_bounds__(kThreads) backward(const BackwardArguments arg
       });
 }
 
-struct SumArguments {
-  std::int64_t blocks, size;
-  const float* parts;  // (blocks, size)
-  Target<float> to[kMlpParameters];
-  std::int64_t end[kMlpParameters];  // of each parameter's elements
-};
-// A lane has an element, and each of the block's warps some of the parts.
-__global__ void __launch_bounds__(kThreads) sum_parts(const SumArguments s) {
-  __shared__ float sums[kWarps][32];
-  hstu::cuda::wait_for_previous_launch();
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * 32 + lane;
-  float sum = 0;
-#pragma unroll 4
-  for (std::int64_t part = warp; part < s.blocks; part += kWarps)
-    sum += i < s.size ? s.parts[part * s.size + i] : 0;
-  sums[warp][lane] = sum;
-  __syncthreads();
-  if (warp > 0 || i >= s.size) return;
-  for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
-  std::size_t parameter = 0;
-  while (i >= s.end[parameter]) ++parameter;
-  const std::int64_t begin = parameter == 0 ? 0 : s.end[parameter - 1];
-  if (s.to[parameter].to != nullptr) s.to[parameter].put(i - begin, sum);
-}
-
 template <typename Arguments>
 void launch_blocks(const char* what, void (*kernel)(const Arguments), const MlpShape& shape,
                    const Arguments& arguments, CudaStream stream) {
@@ -302,17 +277,15 @@ void mlp(const MlpForward& p, CudaStream stream) {
 void mlp_backward(const MlpBackward& p, CudaStream stream) {
   const MlpShape& s = p.shape;
   const std::int64_t blocks = mlp_blocks(s), size = mlp_elements(s);
-  const Scratch<float> parts(stream, blocks * size);
+  Scratch<float> parts(stream, blocks * size);
   launch_blocks("MLP, backward", backward, s, {problem_of(p), p.dy, target(p.dx), parts.data(), size},
                 stream);
   const std::array<std::int64_t, kMlpParameters> sizes = mlp_sizes(s);
-  SumArguments sum{blocks, size, parts.data(), {}, {}};
-  std::int64_t end = 0;
-  for (std::size_t i = 0; i < kMlpParameters; ++i) {
-    sum.to[i] = target(p.dparameters[i]);
-    sum.end[i] = end += sizes[i];
-  }
-  hstu::cuda::launch("MLP, sums of gradients", sum_parts, blocks_for(size, 32), kThreads, stream.handle, sum);
+  std::array<PartSum, kMlpParameters> sums;
+  const float* part = parts.data();
+  for (std::size_t i = 0; i < kMlpParameters; part += sizes[i++])
+    sums[i] = sum_of(part, blocks, size, sizes[i], target(p.dparameters[i]));
+  add_parts(sums, std::move(parts), stream);
 }
 
 }  // namespace hstu::kernels

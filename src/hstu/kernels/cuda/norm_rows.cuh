@@ -4,8 +4,8 @@
 
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/ptx.cuh"
-#include "hstu/kernels/cuda/add_partials.cuh"
 #include "hstu/kernels/cuda/dropout.cuh"
+#include "hstu/kernels/cuda/part_sums.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
 
 namespace hstu::kernels::cuda {
@@ -198,14 +198,16 @@ void for_each_norm_row_with_sums(std::int64_t rows, std::int64_t width, const Bo
   const bool wanted = first.to != nullptr || second.to != nullptr;
   const std::int64_t teams = kWarps / warps,
                      blocks = std::min(kNormBlocksWithSums, (rows + teams - 1) / teams);
-  const Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
+  Scratch<float> partial(stream, wanted ? 2 * blocks * width : 0);
   if (blocks > 0) {
     hstu::cuda::launch("norm, backward", each_norm_row_with_sums<Body>, static_cast<unsigned>(blocks),
                        kThreads, stream.handle, narrow(rows), static_cast<int>(width), warps, body,
                        wanted ? partial.data() : nullptr);
   }
   if (!wanted) return;
-  add_partials(blocks, width, partial.data(), first, second, stream);
+  const PartSum sums[] = {sum_of(partial.data(), blocks, 2 * width, width, first),
+                          sum_of(partial.data() + width, blocks, 2 * width, width, second)};
+  add_parts(sums, std::move(partial), stream);
 }
 
 }  // namespace hstu::kernels::cuda

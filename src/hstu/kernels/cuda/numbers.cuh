@@ -42,6 +42,7 @@ template <typename N>
 struct Target {
   N* to = nullptr;  // null: not wanted
   bool accumulate = false;
+  bool late = false;
 
   __device__ void put(std::int64_t i, float x) const {
     to[i] = from_float<N>(accumulate ? to_float(to[i]) + x : x);
@@ -49,7 +50,7 @@ struct Target {
 };
 template <typename T>
 Target<Native<T>> target(const Gradient<T>& gradient) {
-  return {native(gradient.to), gradient.accumulate};
+  return {native(gradient.to), gradient.accumulate, gradient.late};
 }
 
 __device__ inline float relu_of(float x) {
