@@ -10,7 +10,7 @@ namespace hstu {
 Stream::Stream(Device device)
     : device_(device),
       handle_(device.is_host() ? nullptr : cuda::new_stream(device.index)),
-      groups_(device.is_host() ? nullptr : std::make_shared<LaunchGroups>(handle_.get())) {}
+      groups_(device.is_host() ? nullptr : std::make_shared<LaunchGroups>(handle_.get(), device.index)) {}
 
 void Stream::synchronize() const {
   hand_over();
