@@ -47,8 +47,8 @@ std::vector<double> values_of(const Tensor& x) {
   return values;
 }
 
-// The result, then the gradients of the inputs. Activations are in `type`; every input is used `uses` times.
-// What is used more than once is a parameter, unless it is an activation.
+// The result, then the gradients of the inputs that have one. Activations are in `type`; every input is used
+// `uses` times. What is used more than once is a parameter, unless it is an activation.
 std::vector<std::vector<double>> run(const OpCase& c, DType type, const Context& context, int uses = 1) {
   Tape tape(context);
   std::vector<std::unique_ptr<Parameter>> weights;
@@ -61,7 +61,8 @@ std::vector<std::vector<double>> run(const OpCase& c, DType type, const Context&
       inputs.push_back(c.roles[i] == 'w' ? ops::weight(tape, *weights.back(), type)
                                          : Variable(*weights.back()));
     } else {
-      inputs.emplace_back(c.roles[i] == 's' ? in_sums : as(c.inputs[i], type).copy(context));
+      inputs.emplace_back(c.roles[i] == 's' ? in_sums : as(c.inputs[i], type).copy(context),
+                          c.roles[i] != 'c');
     }
   }
   Variable y = c.run(tape, inputs);
@@ -72,8 +73,22 @@ std::vector<std::vector<double>> run(const OpCase& c, DType type, const Context&
                  [](BFloat16 x) { return static_cast<float>(x); });
   tape.backward(y, as(exact, type));
   std::vector<std::vector<double>> results{values_of(y.value().to_host(context.stream))};
-  for (const Variable& input : inputs) results.push_back(values_of(input.gradient().to_host(context.stream)));
+  for (const Variable& input : inputs)
+    if (input.needs_gradient()) results.push_back(values_of(input.gradient().to_host(context.stream)));
   return results;
+}
+
+// The same numbers, rounded to bfloat16, in float.
+std::vector<Tensor> rounded(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> all;
+  for (const Tensor& input : inputs) {
+    const Tensor in_bf16 = as(input, DType::bf16);
+    Tensor same = Tensor::empty(input.shape(), DType::f32);
+    for (std::int64_t i = 0; i < input.size(); ++i)
+      same.mutable_data<float>()[i] = static_cast<float>(in_bf16.data<BFloat16>()[i]);
+    all.push_back(same);
+  }
+  return all;
 }
 
 struct Error {
@@ -104,14 +119,7 @@ class OpsOnGpu : public ::testing::Test {
     const auto exact = testing::op_cases(DType::f64, size),
                device = testing::op_cases(DType::f32, size, gpu_);
     for (std::size_t c = 0; c < device.size(); ++c) {
-      std::vector<Tensor> inputs;
-      for (const Tensor& input : device[c].inputs) {
-        const Tensor rounded = as(input, DType::bf16);
-        Tensor same = Tensor::empty(input.shape(), DType::f32);
-        for (std::int64_t i = 0; i < input.size(); ++i)
-          same.mutable_data<float>()[i] = static_cast<float>(rounded.data<BFloat16>()[i]);
-        inputs.push_back(same);
-      }
+      const std::vector<Tensor> inputs = rounded(device[c].inputs);
       pairs.push_back({{exact[c].name, inputs, exact[c].run, exact[c].roles},
                        {exact[c].name, inputs, device[c].run, exact[c].roles}});
     }
@@ -119,23 +127,27 @@ class OpsOnGpu : public ::testing::Test {
   }
   // In float: the error that the CPU form has in float, several times over because the GPU adds in another
   // order. In bfloat16: two units in the last place of the largest element.
+  void expect_good(const Pair& pair, const OpCase& host_case, DType type, int uses) const {
+    const auto& [exact, device] = pair;
+    SCOPED_TRACE(exact.name);
+    const auto truth = run(exact, DType::f64, host_context(), uses), found = run(device, type, gpu_, uses);
+    const auto host =
+        run({exact.name, exact.inputs, host_case.run, exact.roles}, DType::f32, host_context(), uses);
+    for (std::size_t i = 0; i < truth.size(); ++i) {
+      const Error of_gpu = error_of(found[i], truth[i]), of_host = error_of(host[i], truth[i]);
+      const double allowed =
+          type == DType::bf16 ? uses * 0x1p-7 * of_host.largest : 4 * of_host.most + 1e-6 * of_host.largest;
+      EXPECT_LE(of_gpu.most, allowed)
+          << (i == 0 ? "result" : "gradient ") << i << ", largest " << of_host.largest;
+    }
+    EXPECT_EQ(found, run(device, type, gpu_, uses)) << "two runs differ";
+  }
   void expect_good(const CaseSize& size, DType type, int uses = 1) const {
     const auto host_cases = testing::op_cases(DType::f32, size);
-    for (const auto& [exact, device] : cases(size)) {
-      SCOPED_TRACE(exact.name);
-      const auto truth = run(exact, DType::f64, host_context(), uses), found = run(device, type, gpu_, uses);
+    for (const Pair& pair : cases(size)) {
       const auto same = std::find_if(host_cases.begin(), host_cases.end(),
-                                     [&, name = exact.name](const OpCase& c) { return c.name == name; });
-      const auto host =
-          run({exact.name, exact.inputs, same->run, exact.roles}, DType::f32, host_context(), uses);
-      for (std::size_t i = 0; i < truth.size(); ++i) {
-        const Error of_gpu = error_of(found[i], truth[i]), of_host = error_of(host[i], truth[i]);
-        const double allowed =
-            type == DType::bf16 ? uses * 0x1p-7 * of_host.largest : 4 * of_host.most + 1e-6 * of_host.largest;
-        EXPECT_LE(of_gpu.most, allowed)
-            << (i == 0 ? "result" : "gradient of input ") << i << ", largest " << of_host.largest;
-      }
-      EXPECT_EQ(found, run(device, type, gpu_, uses)) << "two runs differ";
+                                     [&](const OpCase& c) { return c.name == pair.exact.name; });
+      expect_good(pair, *same, type, uses);
     }
   }
   Context gpu_;
@@ -266,6 +278,27 @@ TEST_F(OpsOnGpu, InGroupsHaveTheBitsOfOperationsAlone) {
           gpu_.stream.in_groups([&] { together = run(pair.device, type, gpu_, 2); });
           ASSERT_EQ(together, alone) << pair.device.name << ", " << to_string(type);
         }
+      }
+    }
+  }
+}
+// Widths that copies of 16 bytes do not divide, blocks of one row, and the sizes of models.
+TEST_F(OpsOnGpu, SmallMlpsOfOddAndWholeWidths) {
+  using testing::MlpSize;
+  constexpr MlpSize kSizes[]{
+      {9, 5, 24, 7, true},    {9, 5, 24, 7, false},    {1, 5, 24, 7, true},    {16, 6, 10, 6, true},
+      {9, 20, 36, 12, true},  {9, 20, 36, 12, false},  {11, 33, 65, 70, true}, {17, 3, 41, 2, false},
+      {71, 32, 64, 32, true}, {1, 32, 64, 32, true},   {8, 64, 64, 64, true},  {71, 32, 64, 1, false},
+      {9, 64, 128, 64, true}, {21, 64, 128, 1, false}, {5, 8, 300, 20, true},  {5, 300, 24, 130, true}};
+  for (const MlpSize& size : kSizes) {
+    for (const bool x_has_gradient : {true, false}) {
+      OpCase mlp = testing::mlp_case("mlp", DType::f32, size);
+      mlp.inputs = rounded(mlp.inputs);
+      if (!x_has_gradient) mlp.roles[0] = 'c';
+      for (const int uses : {1, 2}) {
+        SCOPED_TRACE(::testing::Message() << size.rows << " rows, widths " << size.in << ", " << size.hidden
+                                          << ", " << size.out << ", " << uses << " uses");
+        expect_good({mlp, mlp}, mlp, DType::f32, uses);
       }
     }
   }

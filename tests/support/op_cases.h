@@ -28,8 +28,8 @@ struct OpCase {
   std::string name;
   std::vector<Tensor> inputs;  // differentiated one by one
   std::function<Variable(Tape&, const std::vector<Variable>&)> run;
-  // Of each input: 'a', an activation; 'w', a weight, read in the type of activations; 's', kept in the type
-  // of sums.
+  // Of each input: 'a', an activation; 'c', one whose gradient is not wanted; 'w', a weight, read in the type
+  // of activations; 's', kept in the type of sums.
   std::string roles = {};
 
   friend std::ostream& operator<<(std::ostream& out, const OpCase& c) { return out << c.name; }
@@ -119,6 +119,28 @@ inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DTyp
   return {shape, offsets.back(), query_offsets.back()};
 }
 
+// Sizes of an MLP.
+struct MlpSize {
+  std::int64_t rows, in, hidden, out;
+  bool is_normalised;  // has the last norm
+};
+inline OpCase mlp_case(std::string name, DType type, const MlpSize& s) {
+  std::vector<Shape> shapes{{s.rows, s.in}, {s.in, s.hidden},  {s.hidden}, {s.hidden},
+                            {s.hidden},     {s.hidden, s.out}, {s.out}};
+  if (s.is_normalised) shapes.insert(shapes.end(), {{s.out}, {s.out}});
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : shapes) inputs.push_back(random_tensor(shape, type, inputs.size() + 1));
+  return {std::move(name), inputs,
+          [](Tape& t, const std::vector<Variable>& v) {
+            const bool is_normalised = v.size() == 9;
+            return ops::mlp(t, v[0],
+                            {v[1], v[2], v[3], v[4], v[5], v[6], is_normalised ? v[7] : Variable(),
+                             is_normalised ? v[8] : Variable()},
+                            1e-5);
+          },
+          s.is_normalised ? "awssswsss" : "awsssws"};
+}
+
 // What the operations read beside their inputs is on the context's device; the inputs are on the host.
 inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                                     const Context& context = host_context()) {
@@ -167,18 +189,8 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
   cases.push_back({"swish_layer_norm", {x({tokens, h}, 1), x({h}, 2), x({h}, 3)}, [](Tape& t, Inputs v) {
                      return ops::swish_layer_norm(t, v[0], v[1], v[2], 1e-5);
                    }});
-  cases.push_back({"mlp",
-                   {x({tokens, n}, 1), x({n, h}, 2), x({h}, 3), x({h}, 4), x({h}, 5), x({h, w}, 6), x({w}, 7),
-                    x({w}, 8), x({w}, 9)},
-                   [](Tape& t, Inputs v) {
-                     return ops::mlp(t, v[0], {v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]}, 1e-5);
-                   }});
-  cases.push_back(
-      {"mlp_without_norm",
-       {x({tokens, n}, 1), x({n, h}, 2), x({h}, 3), x({h}, 4), x({h}, 5), x({h, w}, 6), x({w}, 7)},
-       [](Tape& t, Inputs v) {
-         return ops::mlp(t, v[0], {v[1], v[2], v[3], v[4], v[5], v[6], {}, {}}, 1e-5);
-       }});
+  cases.push_back(mlp_case("mlp", type, {tokens, n, h, w, true}));
+  cases.push_back(mlp_case("mlp_without_norm", type, {tokens, n, h, w, false}));
   cases.push_back(
       {"gate", {x({tokens, w}, 1), x({tokens, w}, 2), x({w}, 3), x({w}, 4)}, [](Tape& t, Inputs v) {
          return ops::gate(t, ops::GateForm::concat, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17, {}});
@@ -270,16 +282,16 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      const Variable loss = loss::multi_class_cross_entropy(t, v[0], classes, 0.1);
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
-  const std::map<std::string, std::string> roles{{"linear", "aws"},          {"linear_to_eight", "aws"},
-                                                 {"linear_relu", "awswsw"},  {"linear_columns", "aws"},
-                                                 {"linear_residual", "awa"}, {"grouped_linear", "aws"},
-                                                 {"layer_norm", "ass"},      {"swish_layer_norm", "ass"},
-                                                 {"gate", "aass"},           {"gate_product", "aass"},
-                                                 {"gated_attention", "ass"}, {"silu_attention", "aws"},
-                                                 {"action_rows", "ww"},      {"recomputed", "aws"},
-                                                 {"mlp", "awssswsss"},       {"mlp_without_norm", "awsssws"}};
-  for (OpCase& c : cases)
-    c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
+  const std::map<std::string, std::string> roles{
+      {"linear", "aws"},         {"linear_to_eight", "aws"},  {"linear_relu", "awswsw"},
+      {"linear_columns", "aws"}, {"linear_residual", "awa"},  {"grouped_linear", "aws"},
+      {"layer_norm", "ass"},     {"swish_layer_norm", "ass"}, {"gate", "aass"},
+      {"gate_product", "aass"},  {"gated_attention", "ass"},  {"silu_attention", "aws"},
+      {"action_rows", "ww"},     {"recomputed", "aws"}};
+  for (OpCase& c : cases) {
+    if (c.roles.empty())
+      c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');
+  }
   return cases;
 }
 
