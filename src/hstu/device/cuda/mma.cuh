@@ -15,6 +15,10 @@ __device__ __forceinline__ void copy_or_zero(std::uint32_t to, const void* from,
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
                : "memory");
 }
+// The same for 4 bytes, of which all or none are read.
+__device__ __forceinline__ void copy_word_or_zero(std::uint32_t to, const void* from, int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
 __device__ __forceinline__ void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }

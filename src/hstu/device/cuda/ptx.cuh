@@ -92,6 +92,20 @@ __device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t val
   asm volatile("st.volatile.shared.b32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
+// ---- stores of 8 or 16 bytes, aligned, which the compiler takes apart if it can
+
+__device__ __forceinline__ void store_shared_pair(std::uint32_t to, float a, float b) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(a), "f"(b) : "memory");
+}
+__device__ __forceinline__ void store_shared_quad(std::uint32_t to, float a, float b, float c, float d) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(a), "f"(b), "f"(c), "f"(d)
+               : "memory");
+}
+__device__ __forceinline__ void store_global_quad(float* to, float a, float b, float c, float d) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d)
+               : "memory");
+}
+
 // ---- clusters
 
 __device__ __forceinline__ std::uint32_t cluster_rank() {

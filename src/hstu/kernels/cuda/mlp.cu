@@ -1,169 +1,102 @@
 // A block computes all of the MLP for eight rows, with the weights in shared memory: between its steps it
-// waits for its own threads instead of a launch. In the backward pass it writes its sums of the gradients of
-// parameters to memory of its own; those of all blocks are then added up (part_sums.cuh).
+// waits for its own threads instead of a launch, and it requests all it reads at once. In the backward pass
+// it writes its sums of the gradients of parameters to memory of its own; those of all blocks are then added
+// up (part_sums.cuh).
 #include <algorithm>
 
+#include "hstu/kernels/cuda/mlp_tile.cuh"
 #include "hstu/kernels/cuda/part_sums.cuh"
-#include "hstu/kernels/cuda/rows.cuh"
-#include "hstu/kernels/mlp_shape.h"
 
 namespace hstu::kernels {
 namespace {
 
 using namespace cuda;
+using namespace cuda::mlp_tile;
 
-constexpr int kRows = static_cast<int>(kMlpRows);
-static_assert(kRows == kWarps, "a warp has a row");
-
-struct Problem {
-  int rows, in, hidden, out;
-  bool is_normalised;
-  float epsilon;
-  const float* x;
-  const float* parameters[kMlpParameters];
-};
 template <typename Pass>
 Problem problem_of(const Pass& p) {
   const MlpShape& s = p.shape;
   Problem problem{static_cast<int>(s.rows),
-                  static_cast<int>(s.in),
-                  static_cast<int>(s.hidden),
-                  static_cast<int>(s.out),
+                  Width(s.in),
+                  Width(s.hidden),
+                  Width(s.out),
                   s.is_normalised,
                   p.epsilon,
+                  mlp_layout(s),
                   p.x,
                   {}};
   std::copy(p.parameters.begin(), p.parameters.end(), problem.parameters);
   return problem;
 }
 
-struct Statistics {
-  float mean, rstd;
-};
-// Of a row, by a warp.
-__device__ Statistics statistics(const float* row, int width, float epsilon) {
-  const int lane = threadIdx.x % 32;
-  float sum = 0, squares = 0;
-  for (int c = lane; c < width; c += 32) sum += row[c];
-  const float mean = warp_sum(sum) / static_cast<float>(width);
-  for (int c = lane; c < width; c += 32) squares += (row[c] - mean) * (row[c] - mean);
-  return {mean, 1 / sqrtf(warp_sum(squares) / static_cast<float>(width) + epsilon)};
-}
-
-// A matrix (rows, columns) in shared memory, whose rows are one element longer.
-struct Weights {
-  float* at;
-  int stride;
-
-  __device__ float operator()(int row, int column) const { return at[row * stride + column]; }
-};
-__device__ Weights load_weights(const float* from, int rows, int columns, float* to) {
-#pragma unroll 8
-  for (int i = threadIdx.x; i < rows * columns; i += kThreads) to[i + i / columns] = from[i];
-  return {to, columns + 1};
-}
-
-// The rows (kRows, width) of a block from `from` (rows, width); zeros after the last.
-__device__ void load_rows(const float* from, int rows, int width, float* to) {
-  const int first = static_cast<int>(blockIdx.x) * kRows;
-  for (int i = threadIdx.x; i < kRows * width; i += kThreads)
-    to[i] = first + i / width < rows ? from[first * width + i] : 0;
-}
-
-// result(r, c, sum over k of left[r, k] * right(k, c)) for all rows and columns. A thread has two rows.
-template <typename Right, typename Result>
-__device__ void multiply(const float* left, int depth, int columns, const Right& right,
-                         const Result& result) {
-  for (int i = threadIdx.x; i < columns * (kRows / 2); i += kThreads) {
-    const int c = i % columns, r = i / columns * 2;
-    const float *const first = left + r * depth, *const second = first + depth;
-    float a = 0, b = 0;
-#pragma unroll 8
-    for (int k = 0; k < depth; ++k) {
-      const float w = right(k, c);
-      a += first[k] * w;
-      b += second[k] * w;
-    }
-    result(r, c, a);
-    result(r + 1, c, b);
-  }
-}
-
-// What both passes compute, in shared memory: x, h = x W1 + b1, a = h sigmoid(norm(h)), z = a W2 + b2, for
-// kRows rows; the statistics of this warp's row of h.
-struct Tile {
-  Weights weight1, weight2;
-  float *x, *h, *a, *z;
-  float* rest;  // shared memory that is left
-  Statistics of_h;
-};
-
-__device__ Tile compute_tile(const Problem& p, float* shared) {
-  Tile t;
-  t.weight1 = load_weights(p.parameters[kMlpWeight1], p.in, p.hidden, shared);
-  shared += p.in * (p.hidden + 1);
-  t.weight2 = load_weights(p.parameters[kMlpWeight2], p.hidden, p.out, shared);
-  shared += p.hidden * (p.out + 1);
-  t.x = shared;
-  t.h = t.x + kRows * p.in;
-  t.a = t.h + kRows * p.hidden;
-  t.z = t.a + kRows * p.hidden;
-  t.rest = t.z + kRows * p.out;
-  load_rows(p.x, p.rows, p.in, t.x);
-  __syncthreads();
-  multiply(t.x, p.in, p.hidden, t.weight1,
-           [&](int r, int c, float sum) { t.h[r * p.hidden + c] = sum + p.parameters[kMlpBias1][c]; });
-  __syncthreads();
-  const int row = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const float* const h = t.h + row * p.hidden;
-  t.of_h = statistics(h, p.hidden, p.epsilon);
-  for (int c = lane; c < p.hidden; c += 32) {
-    const float n = (h[c] - t.of_h.mean) * t.of_h.rstd;
-    t.a[row * p.hidden + c] =
-        h[c] * sigmoid(n * p.parameters[kMlpSwishWeight][c] + p.parameters[kMlpSwishBias][c]);
-  }
-  __syncthreads();
-  multiply(t.a, p.hidden, p.out, t.weight2,
-           [&](int r, int c, float sum) { t.z[r * p.out + c] = sum + p.parameters[kMlpBias2][c]; });
-  __syncthreads();
-  return t;
-}
-
 struct ForwardArguments {
   Problem problem;
   float* y;
 };
-__global__ void __launch_bounds__(kThreads) forward(const ForwardArguments arguments) {
-  extern __shared__ float shared[];
+__global__ void __launch_bounds__(kThreads, 1) forward(const ForwardArguments arguments) {
   hstu::cuda::wait_for_previous_launch();
   const Problem& p = arguments.problem;
-  const Tile t = compute_tile(p, shared);
-  const int row = threadIdx.x / 32, lane = threadIdx.x % 32, r = static_cast<int>(blockIdx.x) * kRows + row;
-  if (r >= p.rows) return;
-  const float* const z = t.z + row * p.out;
-  float* const y = arguments.y + static_cast<std::int64_t>(r) * p.out;
-  if (!p.is_normalised) {
-    for (int c = lane; c < p.out; c += 32) y[c] = z[c];
-    return;
+  const Arrays s(p, shared_memory());
+  compute_hidden<false>(p, s, nullptr);
+  const int first = static_cast<int>(blockIdx.x) * kRows;
+  const auto row_of_y = [&](int r) { return static_cast<std::int64_t>(first + r) * p.out.size; };
+  compute_result(p, s, [&](int r, int c, float2 z) {
+    if (p.is_normalised)
+      store_pair(s.z[r] + c, z);
+    else if (first + r < p.rows)
+      put_pair({arguments.y, false}, row_of_y(r), c, p.out.size, z);
+  });
+  if (!p.is_normalised) return;
+  __syncthreads();
+  const int row = s.thread.warp;
+  if (first + row >= p.rows) return;
+  const Statistics of_z = statistics(s.thread, s.z[row], p.out, p.epsilon);
+  const float *const weight = s.vector(p, kMlpNormWeight), *const bias = s.vector(p, kMlpNormBias);
+  for_quads(s.thread, p.out, [&](int c) {
+    const Quad z = load_quad(s.z[row] + c), w = load_quad(weight + c), b = load_quad(bias + c);
+    Quad y;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) y.v[i] = (z.v[i] - of_z.mean) * of_z.rstd * w.v[i] + b.v[i];
+    put_quad(arguments.y + row_of_y(row), c, p.out.size, y);
+  });
+}
+
+// Both at once, so that the latencies of their shuffles overlap.
+__device__ void warp_sums(float& a, float& b) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) {
+    const float other_a = __shfl_xor_sync(0xffffffffu, a, step),
+                other_b = __shfl_xor_sync(0xffffffffu, b, step);
+    a += other_a;
+    b += other_b;
   }
-  const Statistics s = statistics(z, p.out, p.epsilon);
-  for (int c = lane; c < p.out; c += 32)
-    y[c] = (z[c] - s.mean) * s.rstd * p.parameters[kMlpNormWeight][c] + p.parameters[kMlpNormBias][c];
 }
 
 // From g, what reaches the normalised row n times its weight: s (g - mean(g) - n mean(g n)), for a warp's
-// row. g(c) and n(c) are read twice.
-template <typename G, typename N, typename Result>
-__device__ void norm_gradient(int width, float rstd, const G& g, const N& n, const Result& result) {
-  const int lane = threadIdx.x % 32;
+// row. read(c, g, n) sets elements [c, c + 4) of both; it is called twice. g is zero beyond the width, and so
+// is the result.
+template <typename Read, typename Result>
+__device__ void norm_gradient(const Thread& t, const Width& width, float rstd, const Read& read,
+                              const Result& result) {
   float sum = 0, products = 0;
-  for (int c = lane; c < width; c += 32) {
-    sum += g(c);
-    products += g(c) * n(c);
-  }
-  const float mean = warp_sum(sum) / static_cast<float>(width),
-              average = warp_sum(products) / static_cast<float>(width);
-  for (int c = lane; c < width; c += 32) result(c, rstd * (g(c) - mean - n(c) * average));
+  for_quads(t, width, [&](int c) {
+    Quad g, n;
+    read(c, g, n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      sum += g.v[i];
+      products += g.v[i] * n.v[i];
+    }
+  });
+  warp_sums(sum, products);
+  const float mean = sum * width.one_by_size, average = products * width.one_by_size;
+  for_quads(t, width, [&](int c) {
+    Quad g, n, d;
+    read(c, g, n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) d.v[i] = c + i < width.size ? rstd * (g.v[i] - mean - n.v[i] * average) : 0;
+    result(c, n, d);
+  });
 }
 
 struct BackwardArguments {
@@ -174,87 +107,149 @@ struct BackwardArguments {
   std::int64_t size;
 };
 
-// Sums over the block's rows of left[r, i] * right[r, j], or of right alone, into consecutive elements.
-__device__ float* sum_outer(const float* left, int rows, const float* right, int columns, float* to) {
-  for (int i = threadIdx.x; i < rows * columns; i += kThreads) {
-    const int k = i / columns, c = i % columns;
-    float sum = 0;
+// dz of a warp's row; z becomes what its norm's weight is multiplied by, times dy.
+__device__ void last_norm_gradient(const Problem& p, const Arrays& s) {
+  const int row = s.thread.warp;
+  float *const z = s.z[row], *const dz = s.dz[row];
+  const float *const dy = s.dy[row], *const weight = s.vector(p, kMlpNormWeight);
+  const Statistics of_z = statistics(s.thread, z, p.out, p.epsilon);
+  norm_gradient(
+      s.thread, p.out, of_z.rstd,
+      [&](int c, Quad& g, Quad& n) {
+        const Quad w = load_quad(weight + c);
+        g = load_quad(dy + c);
+        n = load_quad(z + c);
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) sum += left[r * rows + k] * right[r * columns + c];
-    to[i] = sum;
-  }
-  return to + rows * columns;
-}
-__device__ float* sum_rows(const float* right, int columns, float* to) {
-  for (int c = threadIdx.x; c < columns; c += kThreads) {
-    float sum = 0;
+        for (int i = 0; i < 4; ++i) {
+          g.v[i] *= w.v[i];
+          n.v[i] = (n.v[i] - of_z.mean) * of_z.rstd;
+        }
+      },
+      [&](int c, Quad n, const Quad& d) {
+        const Quad g = load_quad(dy + c);
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) sum += right[r * columns + c];
-    to[c] = sum;
-  }
-  return to + columns;
+        for (int i = 0; i < 4; ++i) n.v[i] *= g.v[i];
+        store_quad(dz + c, d);
+        store_quad(z + c, n);
+      });
 }
 
-__global__ void __launch_bounds__(kThreads) backward(const BackwardArguments arguments) {
-  extern __shared__ float shared[];
+// From the gradient of a in dh and the gate in gh, for a warp's row: dh; gh, what reaches the swish norm; h
+// becomes what the norm's weight is multiplied by, times gh.
+__device__ void swish_norm_gradient(const Problem& p, const Arrays& s, const Statistics& of_h) {
+  const int row = s.thread.warp;
+  float *const h = s.h[row], *const dh = s.dh[row], *const gh = s.gh[row];
+  const float* const weight = s.vector(p, kMlpSwishWeight);
+  for_quads(s.thread, p.hidden, [&](int c) {
+    const Quad of_row = load_quad(h + c);
+    Quad d = load_quad(dh + c), gate = load_quad(gh + c);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float through_gate = d.v[i] * gate.v[i];  // the part that does not go through the norm
+      gate.v[i] = through_gate * of_row.v[i] * (1 - gate.v[i]);
+      d.v[i] = through_gate;
+    }
+    store_quad(dh + c, d);
+    store_quad(gh + c, gate);
+  });
+  norm_gradient(
+      s.thread, p.hidden, of_h.rstd,
+      [&](int c, Quad& g, Quad& n) {
+        const Quad w = load_quad(weight + c);
+        g = load_quad(gh + c);
+        n = load_quad(h + c);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          g.v[i] *= w.v[i];
+          n.v[i] = (n.v[i] - of_h.mean) * of_h.rstd;
+        }
+      },
+      [&](int c, Quad n, Quad d) {
+        const Quad g = load_quad(gh + c), before = load_quad(dh + c);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          n.v[i] *= g.v[i];
+          d.v[i] += before.v[i];
+        }
+        store_quad(dh + c, d);
+        store_quad(h + c, n);
+      });
+}
+
+// The sums over the block's rows that are the gradients of parameters, to their places in `part`.
+__device__ void sum_rows(const Problem& p, const Arrays& s, const Rows& dz, float* part) {
+  const int warp = s.thread.warp;
+  float *const of_hidden = part + p.in.size * p.hidden.size, *const weight2 = of_hidden + 3 * p.hidden.size,
+               *const of_out = weight2 + p.hidden.size * p.out.size;
+  // A warp has a vector: of dh, h, gh; of dz, z, dy.
+  if (warp < (p.is_normalised ? 6 : 4)) {
+    const bool is_of_hidden = warp < 3;
+    const Width& width = is_of_hidden ? p.hidden : p.out;
+    const int place = is_of_hidden ? warp : warp - 3;
+    const Rows first = is_of_hidden ? s.dh : dz;
+    const float* const rows = first[place * kRows];
+    float* const to = (is_of_hidden ? of_hidden : of_out) + place * width.size;
+    for_quads(s.thread, width, [&](int c) {
+      Quad sum{};
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const Quad x = load_quad(rows + r * first.stride + c);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum.v[i] += x.v[i];
+      }
+      put_quad(to, c, width.size, sum);
+    });
+  }
+  // A thread has four by four elements of weight 1, x times dh, or of weight 2, a times dz.
+  const int tiles1 = p.in.padded / 4 * (p.hidden.padded / 4),
+            tiles = tiles1 + p.hidden.padded / 4 * (p.out.padded / 4);
+#pragma unroll 1
+  for (int tile = s.thread.index; tile < tiles; tile += kThreads) {
+    const bool is_first = tile < tiles1;
+    const int i = 4 * (is_first ? tile : tile - tiles1), k = 4 * (is_first ? p.hidden : p.out).row_of(i),
+              c = i - k / 4 * (is_first ? p.hidden.padded : p.out.padded);
+    const int depth = is_first ? p.in.size : p.hidden.size, columns = is_first ? p.hidden.size : p.out.size;
+    const Rows left = is_first ? s.x : s.a, right = is_first ? s.dh : dz;
+    float* const to = is_first ? part : weight2;
+    Quad sums[4] = {};
+#pragma unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const Quad l = load_quad(left[r] + k), d = load_quad(right[r] + c);
+#pragma unroll
+      for (int m = 0; m < 4; ++m)
+#pragma unroll
+        for (int n = 0; n < 4; ++n) sums[m].v[n] += l.v[m] * d.v[n];
+    }
+#pragma unroll
+    for (int m = 0; m < 4; ++m)
+      if (k + m < depth) put_quad(to + (k + m) * columns, c, columns, sums[m]);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads, 1) backward(const BackwardArguments arguments) {
   hstu::cuda::wait_for_previous_launch();
   const Problem& p = arguments.problem;
-  Tile t = compute_tile(p, shared);
-  float *const dh = t.rest, *const gh = dh + kRows * p.hidden, *const dy = gh + kRows * p.hidden,
-               *const dz = dy + kRows * p.out;
-  load_rows(arguments.dy, p.rows, p.out, dy);
-  __syncthreads();
-  const int row = threadIdx.x / 32, lane = threadIdx.x % 32;
-  {  // dz; z becomes what its norm's weight is multiplied by, times dy
-    float *const z = t.z + row * p.out, *const dy_row = dy + row * p.out, *const dz_row = dz + row * p.out;
-    if (p.is_normalised) {
-      const Statistics s = statistics(z, p.out, p.epsilon);
-      norm_gradient(
-          p.out, s.rstd, [&](int c) { return dy_row[c] * p.parameters[kMlpNormWeight][c]; },
-          [&](int c) { return (z[c] - s.mean) * s.rstd; }, [&](int c, float d) { dz_row[c] = d; });
-      for (int c = lane; c < p.out; c += 32) z[c] = dy_row[c] * (z[c] - s.mean) * s.rstd;
-    } else {
-      for (int c = lane; c < p.out; c += 32) dz_row[c] = dy_row[c];
-    }
-  }
-  __syncthreads();
-  multiply(
-      dz, p.out, p.hidden, [&](int k, int c) { return t.weight2(c, k); },
-      [&](int r, int c, float sum) { dh[r * p.hidden + c] = sum; });  // the gradient of a
-  __syncthreads();
-  {  // dh; gh: what reaches the swish norm; h becomes what the norm's weight is multiplied by, times gh
-    float *const h = t.h + row * p.hidden, *const d = dh + row * p.hidden, *const g = gh + row * p.hidden;
-    const Statistics s = t.of_h;
-    const float *const weight = p.parameters[kMlpSwishWeight], *const bias = p.parameters[kMlpSwishBias];
-    for (int c = lane; c < p.hidden; c += 32) {
-      const float open = sigmoid((h[c] - s.mean) * s.rstd * weight[c] + bias[c]);
-      g[c] = d[c] * h[c] * open * (1 - open);
-      d[c] *= open;  // the part that does not go through the norm
-    }
-    norm_gradient(
-        p.hidden, s.rstd, [&](int c) { return g[c] * weight[c]; },
-        [&](int c) { return (h[c] - s.mean) * s.rstd; }, [&](int c, float through) { d[c] += through; });
-    for (int c = lane; c < p.hidden; c += 32) h[c] = g[c] * (h[c] - s.mean) * s.rstd;
-  }
-  __syncthreads();
-  float* part = arguments.parts + blockIdx.x * arguments.size;
-  part = sum_outer(t.x, p.in, dh, p.hidden, part);
-  part = sum_rows(dh, p.hidden, part);
-  part = sum_rows(t.h, p.hidden, part);
-  part = sum_rows(gh, p.hidden, part);
-  part = sum_outer(t.a, p.hidden, dz, p.out, part);
-  part = sum_rows(dz, p.out, part);
+  const Arrays s(p, shared_memory());
+  const Statistics of_h = compute_hidden<true>(p, s, arguments.dy);
   if (p.is_normalised) {
-    part = sum_rows(t.z, p.out, part);
-    sum_rows(dy, p.out, part);
+    compute_result(p, s, [&](int r, int c, float2 z) { store_pair(s.z[r] + c, z); });
+    __syncthreads();
+    last_norm_gradient(p, s);
+    __syncthreads();
   }
+  const Rows dz = p.is_normalised ? s.dz : s.dy;
+  multiply_transposed(s.thread, dz, p.out, s.weight2, p.hidden,
+                      [&](int r, int c, float2 da) { store_pair(s.dh[r] + c, da); });
+  __syncthreads();
+  swish_norm_gradient(p, s, of_h);
+  __syncthreads();
+  sum_rows(p, s, dz, arguments.parts + blockIdx.x * arguments.size);
   if (arguments.dx.to == nullptr) return;
   const int first = static_cast<int>(blockIdx.x) * kRows;
-  multiply(
-      dh, p.hidden, p.in, [&](int k, int c) { return t.weight1(c, k); },
-      [&](int r, int c, float sum) {
-        if (first + r < p.rows) arguments.dx.put(static_cast<std::int64_t>(first + r) * p.in + c, sum);
-      });
+  multiply_transposed(s.thread, s.dh, p.hidden, s.weight1, p.in, [&](int r, int c, float2 dx) {
+    if (first + r < p.rows)
+      put_pair(arguments.dx, static_cast<std::int64_t>(first + r) * p.in.size, c, p.in.size, dx);
+  });
 }
 
 template <typename Arguments>
