@@ -212,29 +212,34 @@ template <typename T, typename Out>
 class FewTokenSums {
  public:
   explicit FewTokenSums(CudaStream stream) : stream_(stream) {}
-  void add(const ScatterAdd<T, Out>& p) {
+  void add(const ScatterAdd<T, Out>& p, const TokenBlocks& blocks) {
     if (p.count == 0) return;
     const auto same = [&](const auto& other) { return other.rows.to == native(p.drows.to); };
     if (sums_.count == kMostSums || std::any_of(sums_.each, sums_.each + sums_.count, same)) launch();
-    sums_.each[sums_.count++] = {native(p.dy), p.index,         p.tokens, p.width,     p.stride,
-                                 p.factor,     target(p.drows), p.count,  sums_.blocks};
-    sums_.blocks += blocks_for(p.count, rows_of_block(p.tokens, p.count));
-    widest_ = std::max(widest_, p.width);
+    sums_.each[sums_.count++] = {
+        .dy = native(p.dy),
+        .index = p.index,
+        .tokens = static_cast<int>(p.tokens),
+        .width = p.width,
+        .stride = p.stride,
+        .factor = p.factor,
+        .rows = target(p.drows),
+        .count = static_cast<int>(p.count),
+        .whole = is_whole(native(p.dy), p.stride, p.width) && is_whole(native(p.drows.to), p.width, p.width),
+        .blocks = blocks,
+        .first = sums_.blocks};
+    sums_.blocks += static_cast<unsigned>(blocks.count());
   }
   void launch() {
-    if (sums_.count > 0) {
-      const dim3 blocks(sums_.blocks, blocks_for(widest_, kTokenColumns));
-      hstu::cuda::launch(kWhat, add_few_tokens<Native<T>, Native<Out>>, blocks, 32 * kTokenWarps,
+    if (sums_.count > 0)
+      hstu::cuda::launch(kWhat, add_few_tokens<Native<T>, Native<Out>>, sums_.blocks, kTokenThreads,
                          stream_.handle, sums_);
-    }
     sums_.count = 0;
     sums_.blocks = 0;
-    widest_ = 0;
   }
 
  private:
   CudaStream stream_;
-  std::int64_t widest_ = 0;
   ManyFewTokens<Native<T>, Native<Out>> sums_;
 };
 
@@ -247,8 +252,9 @@ void scatter_add(std::span<const ScatterAdd<T, Out>> all, CudaStream stream) {
     if (p.drows.to == nullptr || p.width == 0) continue;
     require(p.tokens < (std::int64_t{1} << 31) && p.count < (std::int64_t{1} << 31),
             "scatter_add: {} tokens of {} rows are too many for one kernel", p.tokens, p.count);
-    if (p.tokens > 0 && are_few_tokens(p.tokens, p.count)) {
-      few.add(p);
+    const TokenBlocks blocks = token_blocks<Native<T>>(p.count, p.width);
+    if (p.tokens > 0 && are_few_tokens(p.tokens, blocks)) {
+      few.add(p, blocks);
       continue;
     }
     few.launch();
