@@ -42,8 +42,17 @@ struct Packed {
   };
   __device__ Packed() : words{} {}
   __device__ void unpack(float (&x)[kGroup]) const {
+    if constexpr (sizeof(N) == 2) {  // without halves of registers
+      const unsigned pairs[kGroup / 2] = {words[0].x, words[0].y, words[0].z, words[0].w};
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) x[i] = to_float(elements[i]);
+      for (int i = 0; i < kGroup / 2; ++i) {
+        x[2 * i] = __uint_as_float(pairs[i] << 16);
+        x[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) x[i] = to_float(elements[i]);
+    }
   }
   __device__ static Packed of(const float (&x)[kGroup]) {
     Packed packed;
