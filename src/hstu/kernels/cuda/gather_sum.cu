@@ -35,27 +35,49 @@ unsigned blocks_of_groups(std::int64_t rows, std::int64_t width) {
   return blocks_for(rows * ((width + kGroup - 1) / kGroup), kThreads);
 }
 
-template <typename N>
-__global__ void gather(std::int64_t tokens, std::int64_t width, Sources<N> sources, DropoutRows dropout,
-                       N* y) {
+// All indices of a token are under way together, then all its rows, and the dropout's random numbers beside
+// them. kWhole: of all rows and y (is_whole). kMost: sources at most; each of them takes registers.
+template <bool kWhole, int kMost, typename N>
+__global__ void __launch_bounds__(kThreads)
+    gather(std::int64_t tokens, std::int64_t width, const __grid_constant__ Sources<N> sources,
+           DropoutRows dropout, N* y) {
   hstu::cuda::wait_for_previous_launch();
   const auto [t, c0] = place_of(width, blockIdx.x);
   if (t >= tokens) return;
-  float sum[kGroup] = {}, v[kGroup];
-  for (int s = 0; s < sources.count; ++s) {
-    const Source<N>& source = sources.each[s];
-    const std::int64_t row = source.index[t];
-    if (row < 0) continue;
-    if (row >= source.count) __trap();  // the host's kernel throws; here the stream fails
-    load_group(source.rows + row * width, c0, width, v);
+  std::int32_t row[kMost];
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) sum[i] = fmaf(source.factor, v[i], sum[i]);
+  for (int s = 0; s < kMost; ++s) row[s] = s < sources.count ? sources.each[s].index[t] : -1;
+  const std::uint64_t dropout_row = dropout.row(t);
+  bool is_beyond = false;
+  unsigned present = 0;  // bit s: source s has a row
+#pragma unroll
+  for (int s = 0; s < kMost; ++s) {
+    is_beyond |= row[s] >= sources.each[s].count;
+    present |= row[s] >= 0 ? 1u << s : 0u;
   }
-  float factors[kGroup];
-  dropout.factors(dropout.row(t), c0, factors);
+  if (is_beyond) __trap();  // the host's kernel throws; here the stream fails
+  Packed<N> columns[kMost];
+#pragma unroll
+  for (int s = 0; s < kMost; ++s) {
+    if (row[s] >= 0)
+      columns[s] = load_packed<kWhole>(sources.each[s].rows + std::int64_t{row[s]} * width, c0, width);
+  }
+  // Hides from the compiler that the sums have the conditions of the loads: it would add up the first row,
+  // and wait for it, before it loads the others.
+  asm volatile("" : "+r"(present));
+  float sum[kGroup] = {}, factors[kGroup];
+  dropout.factors(dropout_row, c0, factors);
+#pragma unroll
+  for (int s = 0; s < kMost; ++s) {
+    float v[kGroup];
+    columns[s].unpack(v);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i)
+      sum[i] = (present >> s & 1) != 0 ? fmaf(sources.each[s].factor, v[i], sum[i]) : sum[i];
+  }
 #pragma unroll
   for (int i = 0; i < kGroup; ++i) sum[i] *= factors[i];
-  put_group(Target<N>{y}, t * width, c0, width, sum);
+  put_group<kWhole>(Target<N>{y}, t * width, c0, width, sum);
 }
 
 template <typename N>
@@ -108,12 +130,19 @@ void gather_sum(const GatherSum<T>& p, CudaStream stream) {
   require(p.sources.size() <= kMostSources, "gather_sum: expected at most {} sources, found {}", kMostSources,
           p.sources.size());
   Sources<Native<T>> sources{{}, static_cast<int>(p.sources.size())};
+  bool all_whole = is_whole(native(p.y), p.width, p.width);
   for (std::size_t s = 0; s < p.sources.size(); ++s) {
     const GatherSource<T>& from = p.sources[s];
     sources.each[s] = {native(from.rows), from.index, from.count, from.factor};
+    all_whole = all_whole && is_whole(native(from.rows), p.width, p.width);
   }
-  hstu::cuda::launch("gather_sum", gather<Native<T>>, blocks_of_groups(p.tokens, p.width), kThreads,
-                     stream.handle, p.tokens, p.width, sources, DropoutRows(p.dropout), native(p.y));
+  using Kernel = decltype(&gather<true, 1, Native<T>>);
+  const Kernel one = all_whole ? gather<true, 1, Native<T>> : gather<false, 1, Native<T>>,
+               several =
+                   all_whole ? gather<true, kMostSources, Native<T>> : gather<false, kMostSources, Native<T>>,
+               kernel = sources.count == 1 ? one : several;
+  hstu::cuda::launch("gather_sum", kernel, blocks_of_groups(p.tokens, p.width), kThreads, stream.handle,
+                     p.tokens, p.width, sources, DropoutRows(p.dropout), native(p.y));
 }
 
 template <typename T>
