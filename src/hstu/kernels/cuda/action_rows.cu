@@ -19,10 +19,8 @@ __global__ void encode(std::int64_t actions, std::int64_t row, std::int64_t widt
   const std::int64_t i = thread_number();
   if (i >= (actions + 1) * row) return;
   const std::int64_t a = i / row, j = i % row;
-  if (a == actions)
-    y[i] = target[j];
-  else
-    y[i] = (action[a] & bit[j / width]) != 0 ? table[j] : from_float<N>(0);
+  const N value = (a == actions ? target : table)[j];  // read beside the bits, not after them
+  y[i] = a == actions || (action[a] & bit[j / width]) != 0 ? value : from_float<N>(0);
 }
 
 // One column a thread: an action is a mask of at most 8 bits, so that there are 256 rows at most.
@@ -33,12 +31,24 @@ __global__ void encode_backward(std::int64_t actions, std::int64_t row, std::int
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t j = thread_number();
   if (j >= row) return;
+  constexpr int kAtOnce = 8;  // loads under way
+  const int own_bit = bit[j / width];
+  const float of_target = to_float(dy[actions * row + j]);
   float sum = 0;
-  for (std::int64_t a = 0; a < actions; ++a) {
-    if ((action[a] & bit[j / width]) != 0) sum += to_float(dy[a * row + j]);
+  for (std::int64_t first = 0; first < actions; first += kAtOnce) {
+    float v[kAtOnce];
+    int bits[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const std::int64_t a = min(first + k, actions - 1);
+      bits[k] = first + k < actions ? action[a] : 0;
+      v[k] = to_float(dy[a * row + j]);
+    }
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) sum = (bits[k] & own_bit) != 0 ? sum + v[k] : sum;
   }
   if (dtable.to != nullptr) dtable.put(j, sum);
-  if (dtarget.to != nullptr) dtarget.put(j, to_float(dy[actions * row + j]));
+  if (dtarget.to != nullptr) dtarget.put(j, of_target);
 }
 
 }  // namespace
