@@ -19,9 +19,10 @@ inline std::array<std::int64_t, kMlpParameters> mlp_sizes(const MlpShape& s) {
   const std::int64_t norm = s.is_normalised ? s.out : 0;
   return {s.in * s.hidden, s.hidden, s.hidden, s.hidden, s.hidden * s.out, s.out, norm, norm};
 }
+// Of all of them, rounded up so that the sums of each block begin at a multiple of 16 bytes.
 inline std::int64_t mlp_elements(const MlpShape& s) {
   const auto sizes = mlp_sizes(s);
-  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  return (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) + 3) / 4 * 4;
 }
 // A width, rounded up to whole copies of 16 bytes.
 inline std::int64_t mlp_padded(std::int64_t width) {
