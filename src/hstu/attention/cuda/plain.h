@@ -1,6 +1,6 @@
-// The plain kernels: one warp a row, fp32 sums, any head size up to 256, any strides, any architecture, no
-// atomics, query offsets. They are simple rather than fast: fp32 inputs, query offsets and devices without
-// tensor cores use them.
+// The plain kernels: CUDA cores, tiles in shared memory (plain_tile.cuh), fp32 sums in one order, any head
+// size up to 256, any strides, any architecture, no atomics, query offsets. fp32 inputs, other head sizes and
+// strides than tensor cores take, and query offsets in other types than bf16 use them.
 #pragma once
 
 #include <cuda_runtime_api.h>
