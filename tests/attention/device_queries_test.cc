@@ -157,6 +157,27 @@ std::vector<HostShape> aligned_shapes() {
   return all;
 }
 
+// Around the edges of tiles of the plain kernels, and of more samples than a block has threads.
+std::vector<HostShape> tiled_shapes() {
+  std::vector<HostShape> all{{.lengths = {31, 32, 33, 0, 63, 64, 65, 1, 128, 129}},
+                             {.lengths = {300, 129, 128, 65, 64, 40}, .queries = {1, 33, 32, 31, 2, 5}},
+                             {.lengths = {200, 129, 65, 90}, .queries = {1, 129, 64, 3}, .mask = {70, 2, 1}},
+                             {.lengths = {160, 97, 200},
+                              .queries = {100, 97, 1},
+                              .contexts = {40, 0, 3},
+                              .targets = {50, 33, 130},
+                              .mask = {60, 0, 7}}};
+  HostShape many{.mask = {-1, 0, 2}};
+  for (int b = 0; b < 600; ++b) {
+    many.lengths.push_back(b % 7), many.queries.push_back(b % 7 / 2);
+    many.contexts.push_back(b % 3), many.targets.push_back(b % 2);
+  }
+  all.push_back(many);
+  many.queries.clear();
+  all.push_back(many);
+  return all;
+}
+
 class AttentionQueriesOnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -171,6 +192,7 @@ TEST_F(AttentionQueriesOnGpu, AreTheLastTokensOfEachSample) {
     expect_as_on_cpu<__half>(shape);
   }
   for (const HostShape& shape : aligned_shapes()) {
+    expect_as_on_cpu<float>(shape);
     expect_as_on_cpu<__nv_bfloat16>(shape);
     expect_as_on_cpu<__half>(shape);
   }
@@ -182,7 +204,26 @@ TEST_F(AttentionQueriesOnGpu, GradientsAreAddedWhereThatIsAsked) {
     shape.queries.clear();
     expect_as_on_cpu<float>(shape, 2);
   }
-  for (const HostShape& shape : aligned_shapes()) expect_as_on_cpu<__nv_bfloat16>(shape, 2);
+  for (const HostShape& shape : aligned_shapes()) {
+    expect_as_on_cpu<float>(shape, 2);
+    expect_as_on_cpu<__nv_bfloat16>(shape, 2);
+  }
+}
+
+TEST_F(AttentionQueriesOnGpu, PlainKernelsAreRightAtTheEdgesOfTiles) {
+  for (HostShape shape : tiled_shapes()) {
+    for (const int head_dim : {16, 24, 32, 64, 72, 256}) {
+      for (const int gap : {3, 4}) {  // rows that are read one and four elements at a time
+        shape.head_dim = head_dim, shape.gap = gap;
+        expect_as_on_cpu<float>(shape);
+        if (gap == 3) expect_as_on_cpu<float>(shape, 2);
+      }
+    }
+    shape.gap = 3, shape.head_dim = 33;
+    expect_as_on_cpu<__nv_bfloat16>(shape);
+    shape.gap = 4, shape.head_dim = 72;
+    expect_as_on_cpu<__half>(shape, 2);
+  }
 }
 
 TEST_F(AttentionQueriesOnGpu, FastKernelsRefuseToAddBeforeTheyLaunch) {

@@ -1,6 +1,8 @@
 // Kernels against the CPU form. The tests skip on machines without a GPU.
 #ifdef HSTU_WITH_CUDA
 
+#include <cstring>
+
 #include "attention/device_kernels.h"
 
 namespace hstu {
@@ -106,6 +108,39 @@ TEST(AttentionPlainOnGpu, SinglePrecisionAndOddHeadSizes) {
                 .contexts = {1, 3, 0, 5, 20, 9},
                 .targets = {1, 4, 0, 20, 17, 30},
                 .kernel = AttentionKernel::plain});
+    }
+  }
+}
+
+TEST(AttentionPlainOnGpu, ASampleHasTheSameBitsAloneAndEveryTime) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU here";
+  for (const int head_dim : {16, 32, 128}) {
+    const DeviceCase all{.name = "plain bits",
+                         .lengths = {46, 300, 0, 65, 1, 129},
+                         .head_dim = head_dim,
+                         .type = AttentionType::fp32,
+                         .mask = {200, 0, 3},
+                         .contexts = {3, 0, 0, 5, 1, 9},
+                         .targets = {1, 40, 0, 20, 0, 33},
+                         .kernel = AttentionKernel::plain};
+    const HostBatch<float> host(all);
+    DeviceBatch<float> device(host);
+    device.run();
+    const std::vector<float> once = device.outputs();
+    device.forget_outputs();
+    device.run();
+    const std::vector<float> again = device.outputs();
+    EXPECT_EQ(std::memcmp(once.data(), again.data(), once.size() * sizeof(float)), 0) << head_dim;
+    for (std::size_t b = 0; b < all.lengths.size(); ++b) {
+      DeviceCase one = all;
+      one.lengths = {all.lengths[b]}, one.contexts = {all.contexts[b]}, one.targets = {all.targets[b]};
+      HostBatch<float> host_alone(one);
+      host_alone.copy_sample(0, host, b);
+      DeviceBatch<float> alone(host_alone);
+      alone.run();
+      const std::vector<float> found = device.outputs(host.offsets()[b], host.offsets()[b + 1]),
+                               expected = alone.outputs(host_alone.offsets()[0], host_alone.offsets()[1]);
+      EXPECT_TRUE(found == expected) << "head size " << head_dim << ", sample " << b;
     }
   }
 }
