@@ -11,7 +11,7 @@ StepResult step_with(std::int64_t uvqk) {
   result.tokens = 100;
   result.flops.model.uvqk = 2 * uvqk;
   result.flops.computed.uvqk = uvqk;
-  result.stages.forward_ms = 3;
+  result.stages = StageTimes{.forward_ms = 3};
   result.memory_peak = 3 << 20;
   return result;
 }
@@ -19,7 +19,9 @@ StepResult step_with(std::int64_t uvqk) {
 TEST(Throughput, IsThatOfTheStepsSinceTheLastLine) {
   Throughput throughput(2e12);
   throughput.add(step_with(1'000'000'000), 40, 10);
-  throughput.add(step_with(3'000'000'000), 30, 20);
+  StepResult untimed = step_with(3'000'000'000);
+  untimed.stages.reset();
+  throughput.add(untimed, 30, 20);
   Json line;
   throughput.move_to(line, 160);
   EXPECT_EQ(line.at("step_ms"), 35);

@@ -75,11 +75,11 @@ void linear_backward(const LinearBackward<T>& p, DryStream stream) {
                        of_x = p.dx.to == nullptr
                                   ? 0
                                   : dry::product_floats<T>(stream, p.rows, p.in, c.width(), false);
-    // In fp32 both are one launch (linear.cu).
-    const std::int64_t together = std::is_same_v<T, float> ? of_weight + of_x : std::max(of_weight, of_x);
     if (p.dbias.to != nullptr && p.dweight.to == nullptr) dry::take_parts(stream, strips * c.width());
-    dry::take(stream, (together - of_weight) * std::int64_t{sizeof(float)});
-    dry::take_parts(stream, of_weight);
+    // On CUDA cores both are one launch (linear.cu), and the sums of the weight's parts are late (gemm.cu).
+    constexpr bool kOnCudaCores = std::is_same_v<T, float>;
+    if (kOnCudaCores) dry::take_parts(stream, of_weight);
+    dry::take(stream, (kOnCudaCores ? of_x : std::max(of_weight, of_x)) * std::int64_t{sizeof(float)});
   }
 }
 template <typename T>

@@ -34,13 +34,13 @@ struct StepResult {
   double loss = 0;           // of the global batch: mean cross entropy times model.loss_weight
   double gradient_norm = 0;  // of the dense parameters, before clipping
   double lr_dense = 0, lr_sparse = 0;
-  std::int64_t samples = 0;      // of the global batch, and so are the next two
-  std::int64_t tokens = 0;       // of the sequences: context, history, candidate
-  StackFlops flops;              // zeros: the model does not count them
-  DivisionFigures division;      // of the global batch among the ranks, by rank 0; one rank: empty
-  std::int64_t memory_peak = 0;  // bytes: the most that the passes' pool has handed out since it was made
-  StageTimes stages;
-  RankingSamples predictions;  // of the global batch, made before the update; groups are users
+  std::int64_t samples = 0;          // of the global batch, and so are the next two
+  std::int64_t tokens = 0;           // of the sequences: context, history, candidate
+  StackFlops flops;                  // zeros: the model does not count them
+  DivisionFigures division;          // of the global batch among the ranks, by rank 0; one rank: empty
+  std::int64_t memory_peak = 0;      // bytes: the most that the passes' pool has handed out since it was made
+  std::optional<StageTimes> stages;  // of a step that was timed
+  RankingSamples predictions;        // of the global batch, made before the update; groups are users
 };
 
 struct EvaluationResult {

@@ -8,7 +8,10 @@ void Throughput::add(const StepResult& result, double step_ms, double wait_ms) {
   division_ms_ += result.division.ms;
   division_exposed_ms_ += result.division.exposed_ms;
   divides_ = !result.division.work.empty();
-  stages_ += result.stages;
+  if (result.stages) {
+    stages_ += *result.stages;
+    ++timed_steps_;
+  }
   flops_ += result.flops;
   memory_peak_ = result.memory_peak;
   ++steps_;
@@ -22,14 +25,17 @@ void Throughput::move_to(Json& line, std::int64_t samples_left) {
   const double samples_per_s = static_cast<double>(samples_) / seconds;
   line.update({{"step_ms", step_ms_ / steps},
                {"data_wait_ms", wait_ms_ / steps},
-               {"lookup_ms", stages_.lookup_ms / steps},
-               {"forward_ms", stages_.forward_ms / steps},
-               {"backward_ms", stages_.backward_ms / steps},
-               {"update_ms", stages_.update_ms / steps},
                {"samples_per_s", samples_per_s},
                {"left_s", static_cast<double>(samples_left) / samples_per_s},
                {"tokens_per_s", static_cast<double>(tokens_) / seconds},
                {"memory_peak_mib", static_cast<double>(memory_peak_) / (1 << 20)}});
+  if (timed_steps_ > 0) {
+    const auto timed = static_cast<double>(timed_steps_);
+    line.update({{"lookup_ms", stages_.lookup_ms / timed},
+                 {"forward_ms", stages_.forward_ms / timed},
+                 {"backward_ms", stages_.backward_ms / timed},
+                 {"update_ms", stages_.update_ms / timed}});
+  }
   if (divides_) {
     line["division_ms"] = division_ms_ / steps;
     line["division_exposed_ms"] = division_exposed_ms_ / steps;

@@ -28,7 +28,7 @@ class Throughput {
   StageTimes stages_;
   StackFlops flops_;
   std::int64_t memory_peak_ = 0;
-  std::int64_t steps_ = 0, samples_ = 0, tokens_ = 0;
+  std::int64_t steps_ = 0, timed_steps_ = 0, samples_ = 0, tokens_ = 0;
 };
 
 }  // namespace hstu

@@ -75,11 +75,20 @@ LaterPart later_part(Loader& loader) {
   return {[&] { return loader.later(); }, [&] { return loader.await_later(); }};
 }
 
+namespace {
+
+// About eight steps of each line of the log.
+bool is_timed(const Learner& learner, std::int64_t step) {
+  return (step + 1) % std::max<std::int64_t>(1, learner.options.metrics.every_steps / 8) == 0;
+}
+
+}  // namespace
+
 struct QueuedStep::State {
   State(Learner& trained, StepContext of_step)
       : learner(trained),
         context(std::move(of_step)),
-        sections(context.compute),
+        sections(context.compute, is_timed(trained, context.step)),
         parts(learner.tables),
         updates_before(learner.dense_optimizer.steps()) {}
 

@@ -1,6 +1,8 @@
 // The sections of a training step: their times for the log, and their ranges in the context's trace.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "hstu/run/results.h"
@@ -22,7 +24,8 @@ inline constexpr std::string_view kPredictionsStage = "predictions";
 
 class StepSections {
  public:
-  explicit StepSections(const Context& context) : timer_(context.stream, 1, context.trace) {}
+  // `is_timed`: the sections are measured too, whose marks on a GPU's stream cost a small model's step time.
+  StepSections(const Context& context, bool is_timed);
   // Ends the last section if an error leaves the step inside it.
   ~StepSections() { leave(); }
   StepSections(const StepSections&) = delete;
@@ -31,11 +34,12 @@ class StepSections {
   // Ends the section before, if any.
   void enter(std::string_view section);
   void leave();
-  // Ends the last section and waits until its work is done.
-  StageTimes times();
+  // Ends the last section. If they are timed, waits until its work is done.
+  std::optional<StageTimes> times();
 
  private:
-  StageTimer timer_;
+  std::unique_ptr<StageTimer> timer_;  // null: not timed
+  Trace* trace_;                       // null: none
   bool inside_ = false;
 };
 
