@@ -15,5 +15,12 @@ TEST(Cast, RoundsConstantsToTheType) {
   EXPECT_FALSE(rounded.needs_gradient());
 }
 
+TEST(Cast, FillsWithANumberOfTheType) {
+  for (const DType type : {DType::f32, DType::f64}) {
+    const Tensor x = ops::filled({3}, 1.0 / 3, type, host_context());
+    with_float_type(type, [&]<typename T>() { EXPECT_EQ(x.data<T>()[2], static_cast<T>(1.0 / 3)); });
+  }
+}
+
 }  // namespace
 }  // namespace hstu

@@ -7,14 +7,28 @@
 
 namespace hstu {
 
+namespace {
+
+// For the other thread of this core, which may be the one that is waited for; then for other threads.
+void give_way() {
+  for (int i = 0; i < 16; ++i) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  std::this_thread::yield();
+}
+
+}  // namespace
+
 // Lists come every few tens of microseconds, which a thread that sleeps would need to wake up: so it looks
-// for a while first, and leaves its processor to others that have work.
+// for a while first.
 template <typename Condition>
 void LaunchQueue::wait(std::unique_lock<std::mutex>& lock, const Condition& condition) {
   constexpr std::chrono::microseconds kAwake(200);
   lock.unlock();
   const Clock::time_point begin = Clock::now();
-  while (!condition() && Clock::now() - begin < kAwake) std::this_thread::yield();
+  while (!condition() && Clock::now() - begin < kAwake) give_way();
   lock.lock();
   changed_.wait(lock, condition);
 }

@@ -1,4 +1,4 @@
-// Conversion to another element type.
+// Conversion of constants to another element type.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,19 @@ struct Cast {
   const double* x = nullptr;
   T* y = nullptr;
 };
+
+// y = value, rounded to nearest.
+template <typename T>
+struct Fill {
+  std::int64_t size = 0;
+  double value = 0;
+  T* y = nullptr;
+};
+
+template <typename T>
+void fill(const Fill<T>& p, HostStream);
+template <typename T>
+void fill(const Fill<T>& p, CudaStream);
 
 template <typename T>
 void cast(const Cast<T>& p, HostStream);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "hstu/base/threads.h"
 #include "hstu/kernels/cast.h"
 
@@ -10,6 +12,13 @@ void cast(const Cast<T>& p, HostStream) {
   });
 }
 
+template <typename T>
+void fill(const Fill<T>& p, HostStream) {
+  std::fill(p.y, p.y + p.size, static_cast<T>(p.value));
+}
+
+template void fill(const Fill<float>&, HostStream);
+template void fill(const Fill<double>&, HostStream);
 template void cast(const Cast<float>&, HostStream);
 template void cast(const Cast<double>&, HostStream);
 

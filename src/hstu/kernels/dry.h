@@ -130,6 +130,8 @@ void concat_columns_backward(const P&, DryStream) {}
 template <typename P>
 void convert(const P&, DryStream) {}
 template <typename P>
+void fill(const P&, DryStream) {}
+template <typename P>
 void gate(const P&, DryStream) {}
 template <typename P>
 void gather_rows(const P&, DryStream) {}

@@ -1,5 +1,7 @@
 #include "hstu/ops/cast.h"
 
+#include <utility>
+
 #include "hstu/kernels/cast.h"
 #include "hstu/ops/op.h"
 
@@ -14,6 +16,14 @@ Variable cast(Tape& tape, const Tensor& x, DType type) {
                   stream);
   });
   return Variable::constant(y);
+}
+
+Tensor filled(Shape shape, double value, DType type, const Context& context) {
+  Tensor y = Tensor::empty(std::move(shape), type, context);
+  dispatch<Operation::cast>(context, type, [&]<typename T>(auto stream) {
+    kernels::fill(kernels::Fill<T>{.size = y.size(), .value = value, .y = y.mutable_data<T>()}, stream);
+  });
+  return y;
 }
 
 }  // namespace hstu::ops

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hstu/ops/cast.h"
 #include "hstu/tensor/tape.h"
 #include "hstu/training/dense_sums.h"
 #include "hstu/training/launches.h"
@@ -62,12 +63,17 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Lat
   const Variable logits = learner.model->forward(tape, batch, rows, context.draws);
   const Variable loss = learner.model->loss(tape, logits, batch);
   ahead.finish();  // before the sums of gradients
-  parts.scores.push_back(scores_of(*learner.model, logits, batch, context.compute.stream));
+  const auto keep_scores = [&] {
+    parts.scores.push_back(scores_of(*learner.model, logits, batch, context.compute.stream));
+  };
+  const bool in_one_go = in_groups(learner, batch);  // nothing is asked of the stream between the passes
+  if (!in_one_go) keep_scores();
   if (learner.gpus != nullptr) parts.exchanges = learner.gpus->begun();
 
   sections.enter(kBackwardSection);
   if (sums != nullptr) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
-  tape.backward(loss);
+  tape.backward(loss, ops::filled(loss.value().shape(), 1, loss.value().dtype(), context.compute));
+  if (in_one_go) keep_scores();
   if (sums != nullptr) sums->begin_rest();  // before the gradients of rows, on all ranks
   {
     const TraceRange stage(context.compute, kEmbeddingStage);

@@ -18,7 +18,21 @@ __global__ void cast_elements(std::int64_t size, const double* x, N* y) {
     y[i] = static_cast<N>(x[i]);
 }
 
+template <typename N>
+__global__ void fill_elements(std::int64_t size, float value, N* y) {
+  hstu::cuda::wait_for_previous_launch();
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < size) y[i] = from_float<N>(value);
+}
+
 }  // namespace
+
+template <typename T>
+void fill(const Fill<T>& p, CudaStream stream) {
+  if (p.size == 0) return;
+  hstu::cuda::launch("fill", fill_elements<Native<T>>, blocks_for(p.size, kThreads), kThreads, stream.handle,
+                     p.size, static_cast<float>(p.value), native(p.y));
+}
 
 template <typename T>
 void cast(const Cast<T>& p, CudaStream stream) {
@@ -27,6 +41,8 @@ void cast(const Cast<T>& p, CudaStream stream) {
                      p.size, p.x, native(p.y));
 }
 
+template void fill(const Fill<float>&, CudaStream);
+template void fill(const Fill<BFloat16>&, CudaStream);
 template void cast(const Cast<float>&, CudaStream);
 template void cast(const Cast<BFloat16>&, CudaStream);
 
