@@ -9,8 +9,7 @@ namespace hstu::ops {
 // that a model computes in.
 Variable cast(Tape& tape, const Tensor& x, DType type);
 
-// A tensor of `shape` and `type` on the context's device, all of whose elements are `value`. It is made
-// there: a copy from the host would end a group of launches.
+// A tensor of `shape` and `type`, made on the context's device, all of whose elements are `value`.
 Tensor filled(Shape shape, double value, DType type, const Context& context);
 
 }  // namespace hstu::ops

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hstu/model/stages.h"
 #include "hstu/ops/cast.h"
 #include "hstu/tensor/tape.h"
 #include "hstu/training/dense_sums.h"
@@ -44,6 +45,12 @@ Part begin_part(Learner& learner, const StepContext& context, const NextPart& ne
   return part;
 }
 
+// 1, made on the device: a copy from the host would end a group of launches.
+Tensor gradient_of_loss(const Variable& loss, const Context& context) {
+  const TraceRange stage(context, kLossStage);
+  return ops::filled(loss.value().shape(), 1, loss.value().dtype(), context);
+}
+
 // Forward and backward pass of one part. The rows of `later`, if any, are looked up beside it, or come into
 // caches. Adds the gradients of dense parameters to Parameter::gradient; `sums`, of the last part, begins
 // their sums over ranks.
@@ -72,7 +79,7 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Lat
 
   sections.enter(kBackwardSection);
   if (sums != nullptr) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
-  tape.backward(loss, ops::filled(loss.value().shape(), 1, loss.value().dtype(), context.compute));
+  tape.backward(loss, gradient_of_loss(loss, context.compute));
   if (in_one_go) keep_scores();
   if (sums != nullptr) sums->begin_rest();  // before the gradients of rows, on all ranks
   {

@@ -54,9 +54,10 @@ void launch_beside(const char* what, void (*kernel)(Parameters...), dim3 blocks,
 
 // Lets a kernel be launched with up to `bytes` of shared memory beyond what it declares. Always the same
 // number for one kernel, because a launch that is kept needs it later.
+void allow_shared_memory(const void* kernel, int bytes, const char* what);
 template <typename Kernel>
 void allow_shared_memory(Kernel* kernel, int bytes, const char* what) {
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), what);
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), bytes, what);
 }
 
 // Launches a kernel in clusters of `cluster` blocks where the GPU has them, with its own number of bytes of
