@@ -50,6 +50,7 @@ class DeviceProblem {
 
   static std::vector<T> converted(const std::vector<float>& from) {
     std::vector<T> to;
+    to.reserve(from.size());
     for (const float x : from) to.push_back(static_cast<T>(x));
     return to;
   }
