@@ -83,19 +83,14 @@ struct Job {
   Epilogue<Out> epilogue;
   float* parts;  // (parts, m, n): sums of each part of k; null: one part, which goes through the epilogue
   unsigned row_tiles, column_tiles;
+  unsigned first = 0;  // block
 };
 inline constexpr int kMostJobs = 8;
 template <typename N, typename Out>
 struct Jobs {
-  Job<N, Out> one[kMostJobs];
-  unsigned first[kMostJobs];  // the first block of each
-  int count;
-
-  __device__ int of_block() const {
-    int at = 0;
-    while (at + 1 < count && first[at + 1] <= blockIdx.x) ++at;
-    return at;
-  }
+  Job<N, Out> each[kMostJobs];
+  int count = 0;
+  unsigned blocks = 0;
 };
 
 template <int kTile>
@@ -173,29 +168,13 @@ template <int kEach, typename N, typename Out>
 __global__ void __launch_bounds__(256) multiply_tiles(const __grid_constant__ Jobs<N, Out> jobs) {
   hstu::cuda::wait_for_previous_launch();
   __shared__ Staged<kTile<kEach>> tile_a, tile_b;
-  const int at = jobs.of_block();
-  const Job<N, Out>& job = jobs.one[at];
-  const unsigned block = blockIdx.x - jobs.first[at];
+  const Job<N, Out>& job = of_block(jobs);
+  const unsigned block = blockIdx.x - job.first;
   if (job.epilogue.column_sums.to != nullptr)
     multiply_tile<true, kEach>(job, block, tile_a, tile_b);
   else
     multiply_tile<false, kEach>(job, block, tile_a, tile_b);
 }
-
-// Jobs of one launch, and its blocks.
-template <typename N, typename Out>
-struct Launch {
-  Jobs<N, Out> jobs{};
-  unsigned blocks = 0;
-
-  void add(const Job<N, Out>& job, std::int64_t blocks_of_job) {
-    require(blocks_of_job < (std::int64_t{1} << 31) - blocks, "a product of {} blocks is too large",
-            blocks_of_job);
-    jobs.first[jobs.count] = blocks;
-    jobs.one[jobs.count++] = job;
-    blocks += static_cast<unsigned>(blocks_of_job);
-  }
-};
 
 inline std::int64_t tiles_of(std::int64_t n, int each) {
   return (n + 16 * each - 1) / (16 * each);
@@ -212,8 +191,8 @@ Parts division_of(const Gemm<T, Out>& g) {
 // C = or += alpha op(A) op(B), and perhaps sums of columns: the parts of such a product are sums of parts.
 template <typename T, typename Out>
 bool is_sum(const Product<T, Out>& p) {
-  return std::is_same_v<Out, float> && p.gemm.alpha == 1 && (p.gemm.beta == 0 || p.gemm.beta == 1) &&
-         p.bias == nullptr && p.residual == nullptr && !p.relu && p.mask == nullptr;
+  return p.gemm.alpha == 1 && (p.gemm.beta == 0 || p.gemm.beta == 1) && p.bias == nullptr &&
+         p.residual == nullptr && !p.relu && p.mask == nullptr;
 }
 
 // The sums of the parts of a product, which are in `memory`.
@@ -239,30 +218,36 @@ void multiply_plain(std::span<const Product<T, Out>> products, CudaStream stream
   for (const Product<T, Out>& p : products)
     blocks += tiles_of(p.gemm.m, kLargeEach) * tiles_of(p.gemm.n, kLargeEach) * division_of(p.gemm).count;
   const int each = blocks < kFewBlocks ? kSmallEach : kLargeEach;
-  Launch<Native<T>, Native<Out>> tiles;
-  std::vector<Scratch<float>> memory;
+  Jobs<Native<T>, Native<Out>> jobs{};
+  struct Divided {
+    const Product<T, Out>& product;
+    Parts parts;
+    Scratch<float> memory;
+  };
+  std::vector<Divided> divided;
   for (const Product<T, Out>& p : products) {
     const Gemm<T, Out>& g = p.gemm;
     const std::int64_t row_tiles = tiles_of(g.m, each), column_tiles = tiles_of(g.n, each);
     const Parts parts = division_of(g);
-    if (parts.count > 1) memory.emplace_back(stream, parts.count * rows_of_part(p) * g.n);
-    const Job<Native<T>, Native<Out>> job{.e = {g.m, g.n, g.k, parts.depth},
-                                          .a = view_of(g.a),
-                                          .b = view_of(g.b),
-                                          .epilogue = epilogue_of(p),
-                                          .parts = parts.count > 1 ? memory.back().data() : nullptr,
-                                          .row_tiles = static_cast<unsigned>(row_tiles),
-                                          .column_tiles = static_cast<unsigned>(column_tiles)};
-    tiles.add(job, row_tiles * column_tiles * parts.count);
+    if (parts.count > 1)
+      divided.push_back({p, parts, Scratch<float>(stream, parts.count * rows_of_part(p) * g.n)});
+    const std::int64_t blocks_of_job = row_tiles * column_tiles * parts.count;
+    require(blocks_of_job < (std::int64_t{1} << 31) - jobs.blocks, "a product of {} blocks is too large",
+            blocks_of_job);
+    jobs.each[jobs.count++] = {.e = {g.m, g.n, g.k, parts.depth},
+                               .a = view_of(g.a),
+                               .b = view_of(g.b),
+                               .epilogue = epilogue_of(p),
+                               .parts = parts.count > 1 ? divided.back().memory.data() : nullptr,
+                               .row_tiles = static_cast<unsigned>(row_tiles),
+                               .column_tiles = static_cast<unsigned>(column_tiles),
+                               .first = jobs.blocks};
+    jobs.blocks += static_cast<unsigned>(blocks_of_job);
   }
   const auto kernel = each == kSmallEach ? multiply_tiles<kSmallEach, Native<T>, Native<Out>>
                                          : multiply_tiles<kLargeEach, Native<T>, Native<Out>>;
-  hstu::cuda::launch("gemm", kernel, tiles.blocks, 256, stream.handle, tiles.jobs);
-  auto next = memory.begin();
-  for (const Product<T, Out>& p : products) {
-    const Parts parts = division_of(p.gemm);
-    if (parts.count > 1) add_depths(p, parts, std::move(*next++), stream);
-  }
+  hstu::cuda::launch("gemm", kernel, jobs.blocks, 256, stream.handle, jobs);
+  for (Divided& d : divided) add_depths(d.product, d.parts, std::move(d.memory), stream);
 }
 
 }  // namespace

@@ -28,9 +28,12 @@ inline cudaStream_t whole(CudaStream stream) {
 // The one of list.each, list.count of them, that this block computes: each has `first`, its first block.
 template <typename List>
 __device__ const auto& of_block(const List& list) {
-  int at = 0;
-  while (at + 1 < list.count && list.each[at + 1].first <= blockIdx.x) ++at;
-  return list.each[at];
+  int low = 0, high = list.count;  // each[low].first <= block < each[high].first
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (list.each[middle].first <= blockIdx.x ? low : high) = middle;
+  }
+  return list.each[low];
 }
 
 // Elements from the stream's pool, given back in stream order when the buffer ends.

@@ -32,21 +32,12 @@ struct Sums {
   unsigned blocks = 0;
 };
 
-__device__ const Sum& sum_of_block(const Sums& sums) {
-  int low = 0, high = sums.count;  // each[low].first <= block < each[high].first
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    (sums.each[middle].first <= blockIdx.x ? low : high) = middle;
-  }
-  return sums.each[low];
-}
-
 // Warp w of those that share an element adds up parts w, w + warps, ..., then the first of them adds their
 // sums in order.
 __global__ void __launch_bounds__(32 * kSumWarps) add_all_parts(const __grid_constant__ Sums sums) {
   __shared__ float of_warps[kSumWarps][32];
   hstu::cuda::wait_for_previous_launch();
-  const Sum& s = sum_of_block(sums);
+  const Sum& s = of_block(sums);
   const int warps = sharing_warps(s.count), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t group = (blockIdx.x - s.first) * (kSumWarps / warps) + warp / warps,
                       i = 32 * group + lane;
