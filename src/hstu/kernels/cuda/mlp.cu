@@ -72,30 +72,46 @@ __device__ void warp_sums(float& a, float& b) {
   }
 }
 
-// From g, what reaches the normalised row n times its weight: s (g - mean(g) - n mean(g n)), for a warp's
-// row. read(c, g, n) sets elements [c, c + 4) of both; it is called twice. g is zero beyond the width, and so
-// is the result.
-template <typename Read, typename Result>
-__device__ void norm_gradient(const Thread& t, const Width& width, float rstd, const Read& read,
-                              const Result& result) {
-  float sum = 0, products = 0;
-  for_quads(t, width, [&](int c) {
-    Quad g, n;
-    read(c, g, n);
+// For a warp's row x of statistics (mean, rstd), with n = (x - mean) rstd, from g, the gradient of n weight:
+// result(c, elements [c, c + 4) of rstd (w - mean(w) - n mean(w n))), the gradient of x, where w = g weight;
+// x becomes g n, which is summed for the gradient of weight. w is zero beyond the width, and so is the
+// result.
+template <typename Result>
+__device__ void norm_gradient(const Thread& t, const Width& width, const Statistics& of_x,
+                              const float* weight, const float* g_row, float* x_row, const Result& result) {
+  const auto read = [&](int c, Quad& w, Quad& n) {
+    const Quad factor = load_quad(weight + c);
+    w = load_quad(g_row + c);
+    n = load_quad(x_row + c);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      sum += g.v[i];
-      products += g.v[i] * n.v[i];
+      w.v[i] *= factor.v[i];
+      n.v[i] = (n.v[i] - of_x.mean) * of_x.rstd;
+    }
+  };
+  float sum = 0, products = 0;
+  for_quads(t, width, [&](int c) {
+    Quad w, n;
+    read(c, w, n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      sum += w.v[i];
+      products += w.v[i] * n.v[i];
     }
   });
   warp_sums(sum, products);
   const float mean = sum * width.one_by_size, average = products * width.one_by_size;
   for_quads(t, width, [&](int c) {
-    Quad g, n, d;
-    read(c, g, n);
+    Quad w, n, d;
+    read(c, w, n);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) d.v[i] = c + i < width.size ? rstd * (g.v[i] - mean - n.v[i] * average) : 0;
-    result(c, n, d);
+    for (int i = 0; i < 4; ++i)
+      d.v[i] = c + i < width.size ? of_x.rstd * (w.v[i] - mean - n.v[i] * average) : 0;
+    result(c, d);
+    const Quad g = load_quad(g_row + c);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) n.v[i] *= g.v[i];
+    store_quad(x_row + c, n);
   });
 }
 
@@ -111,27 +127,8 @@ struct BackwardArguments {
 __device__ void last_norm_gradient(const Problem& p, const Arrays& s) {
   const int row = s.thread.warp;
   float *const z = s.z[row], *const dz = s.dz[row];
-  const float *const dy = s.dy[row], *const weight = s.vector(p, kMlpNormWeight);
-  const Statistics of_z = statistics(s.thread, z, p.out, p.epsilon);
-  norm_gradient(
-      s.thread, p.out, of_z.rstd,
-      [&](int c, Quad& g, Quad& n) {
-        const Quad w = load_quad(weight + c);
-        g = load_quad(dy + c);
-        n = load_quad(z + c);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          g.v[i] *= w.v[i];
-          n.v[i] = (n.v[i] - of_z.mean) * of_z.rstd;
-        }
-      },
-      [&](int c, Quad n, const Quad& d) {
-        const Quad g = load_quad(dy + c);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) n.v[i] *= g.v[i];
-        store_quad(dz + c, d);
-        store_quad(z + c, n);
-      });
+  norm_gradient(s.thread, p.out, statistics(s.thread, z, p.out, p.epsilon), s.vector(p, kMlpNormWeight),
+                s.dy[row], z, [&](int c, const Quad& d) { store_quad(dz + c, d); });
 }
 
 // From the gradient of a in dh and the gate in gh, for a warp's row: dh; gh, what reaches the swish norm; h
@@ -139,7 +136,6 @@ __device__ void last_norm_gradient(const Problem& p, const Arrays& s) {
 __device__ void swish_norm_gradient(const Problem& p, const Arrays& s, const Statistics& of_h) {
   const int row = s.thread.warp;
   float *const h = s.h[row], *const dh = s.dh[row], *const gh = s.gh[row];
-  const float* const weight = s.vector(p, kMlpSwishWeight);
   for_quads(s.thread, p.hidden, [&](int c) {
     const Quad of_row = load_quad(h + c);
     Quad d = load_quad(dh + c), gate = load_quad(gh + c);
@@ -152,28 +148,12 @@ __device__ void swish_norm_gradient(const Problem& p, const Arrays& s, const Sta
     store_quad(dh + c, d);
     store_quad(gh + c, gate);
   });
-  norm_gradient(
-      s.thread, p.hidden, of_h.rstd,
-      [&](int c, Quad& g, Quad& n) {
-        const Quad w = load_quad(weight + c);
-        g = load_quad(gh + c);
-        n = load_quad(h + c);
+  norm_gradient(s.thread, p.hidden, of_h, s.vector(p, kMlpSwishWeight), gh, h, [&](int c, Quad d) {
+    const Quad before = load_quad(dh + c);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          g.v[i] *= w.v[i];
-          n.v[i] = (n.v[i] - of_h.mean) * of_h.rstd;
-        }
-      },
-      [&](int c, Quad n, Quad d) {
-        const Quad g = load_quad(gh + c), before = load_quad(dh + c);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          n.v[i] *= g.v[i];
-          d.v[i] += before.v[i];
-        }
-        store_quad(dh + c, d);
-        store_quad(h + c, n);
-      });
+    for (int i = 0; i < 4; ++i) d.v[i] += before.v[i];
+    store_quad(dh + c, d);
+  });
 }
 
 // The sums over the block's rows that are the gradients of parameters, to their places in `part`.
