@@ -1,9 +1,10 @@
-#include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
+#include "hstu/base/error.h"
 #include "hstu/device/cuda/check.h"
 #include "hstu/device/cuda_calls.h"
 #include "hstu/device/launch_groups.h"
@@ -20,14 +21,15 @@ void launch_kernel(const LaunchShape& shape, std::span<const LaunchArgument> arg
 }
 
 void allow_shared_memory(const void* kernel, int bytes, const char* what) {
-  // The driver takes longer for the same answer than this list.
-  thread_local std::vector<std::pair<int, const void*>> allowed;  // the GPU, the kernel
+  // The driver takes longer to hear the same number again.
+  thread_local std::map<std::pair<int, const void*>, int> allowed;  // by GPU and kernel
   int device = 0;
   check_cuda(cudaGetDevice(&device), what);
-  const std::pair entry(device, kernel);
-  if (std::find(allowed.begin(), allowed.end(), entry) != allowed.end()) return;
+  int& before = allowed[{device, kernel}];
+  if (before == bytes) return;
+  require(before == 0, "{}: a kernel's shared memory became {} bytes in place of {}", what, bytes, before);
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), what);
-  allowed.push_back(entry);
+  before = bytes;
 }
 
 }  // namespace hstu::cuda
