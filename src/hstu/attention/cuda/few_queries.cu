@@ -73,7 +73,7 @@ struct Lanes {
 };
 
 __device__ Silu silu(float x) {
-  return silu_of(x, __expf(-x));
+  return silu_of(x, 1.0f / (1.0f + __expf(-x)));
 }
 
 // A sample. Its token i is row first_token + i of k and v, and row first_query + i of q and o from token

@@ -34,9 +34,8 @@ Output<T> output_of(const AttentionRows& r, bool accumulate) {
 struct Silu {
   float value, slope;
 };
-__device__ __forceinline__ Silu silu_of(float x, float exponential_of_minus_x) {
-  const float sigma = 1.0f / (1.0f + exponential_of_minus_x);
-  return {x * sigma, sigma * (1.0f + x * (1.0f - sigma))};
+__device__ __forceinline__ Silu silu_of(float x, float sigmoid_of_x) {
+  return {x * sigmoid_of_x, sigmoid_of_x * (1.0f + x * (1.0f - sigmoid_of_x))};
 }
 
 }  // namespace hstu::cuda

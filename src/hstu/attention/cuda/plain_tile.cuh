@@ -183,12 +183,10 @@ __device__ __forceinline__ int plain_log(int rows) {
   return 32 - __clz(rows - 1);
 }
 
-// 1 / (1 + exp(-x)) without the branches of a division that rounds correctly: they would keep neighbouring
-// rows from being computed at the same time.
+// Without the branches of a division that rounds correctly: they would keep neighbouring rows from being
+// computed at the same time.
 __device__ __forceinline__ Silu plain_silu(float x) {
-  float sigma;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(sigma) : "f"(1.0f + expf(-x)));
-  return {x * sigma, sigma * (1.0f + x * (1.0f - sigma))};
+  return silu_of(x, fast_reciprocal(1.0f + expf(-x)));
 }
 
 // How the threads of a block divide a tile of up to 2^log_rows own rows: a thread has row `row`, and of the

@@ -19,18 +19,10 @@ __device__ int quotient(int a, int b) {
 __device__ int sum_before(int value, int& all) {
   __shared__ int warps[32];
   const int t = static_cast<int>(threadIdx.x), lane = t % 32;
-  int sum = value;
-  for (int step = 1; step < 32; step *= 2) {
-    const int before = __shfl_up_sync(0xffffffffu, sum, step);
-    if (lane >= step) sum += before;
-  }
+  const int sum = sum_up_to_lane(value);
   if (lane == 31) warps[t / 32] = sum;
   __syncthreads();
-  int total = lane < static_cast<int>(blockDim.x) / 32 ? warps[lane] : 0;
-  for (int step = 1; step < 32; step *= 2) {
-    const int before = __shfl_up_sync(0xffffffffu, total, step);
-    if (lane >= step) total += before;
-  }
+  const int total = sum_up_to_lane(lane < static_cast<int>(blockDim.x) / 32 ? warps[lane] : 0);
   all = __shfl_sync(0xffffffffu, total, 31);
   const int before = __shfl_up_sync(0xffffffffu, total, 1);
   return sum - value + (t < 32 ? 0 : __shfl_sync(0xffffffffu, before, t / 32));

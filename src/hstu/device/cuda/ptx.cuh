@@ -92,6 +92,25 @@ __device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t val
   asm volatile("st.volatile.shared.b32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
+// ---- arithmetic
+
+// To about 2^-22, denormals as zero.
+__device__ __forceinline__ float fast_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// The sum of x over the lanes of the warp up to this one.
+__device__ __forceinline__ int sum_up_to_lane(int x) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, x, step);
+    if (lane >= step) x += before;
+  }
+  return x;
+}
+
 // ---- stores of 8 or 16 bytes, aligned, which the compiler takes apart if it can
 
 __device__ __forceinline__ void store_shared_pair(std::uint32_t to, float a, float b) {

@@ -135,18 +135,6 @@ __device__ inline void number_tokens(const std::int32_t* index, int row_bits, un
   }
 }
 
-// The sum of x over the lanes before this one.
-__device__ inline int sum_of_lanes_before(int x) {
-  const unsigned lane = threadIdx.x % 32;
-  int sum = x;
-#pragma unroll
-  for (unsigned step = 1; step < 32; step *= 2) {
-    const int other = __shfl_up_sync(kEveryLane, sum, step);
-    if (lane >= step) sum += other;
-  }
-  return sum - x;
-}
-
 // By one warp: where rows begin in the list, and how many pieces they have; all in all at most `groups`.
 __device__ inline void divide_tokens(int groups, TokenLists& lists) {
   const int row0 = kRowsOfLane * static_cast<int>(threadIdx.x % 32);
@@ -175,7 +163,7 @@ __device__ inline void divide_tokens(int groups, TokenLists& lists) {
     all += size[i];
     rows += size[i] > 0 ? 1 : 0;
   }
-  const int before = sum_of_lanes_before(all), total = __shfl_sync(kEveryLane, before + all, 31);
+  const int upto = hstu::cuda::sum_up_to_lane(all), total = __shfl_sync(kEveryLane, upto, 31);
   // The last piece of each row may be small.
   const int others = groups - __reduce_add_sync(kEveryLane, rows), piece = (total + others - 1) / others;
   int pieces[kRowsOfLane], all_pieces = 0;
@@ -184,7 +172,7 @@ __device__ inline void divide_tokens(int groups, TokenLists& lists) {
     pieces[i] = (size[i] + piece - 1) / piece;
     all_pieces += pieces[i];
   }
-  int begin = before, first = sum_of_lanes_before(all_pieces);
+  int begin = upto - all, first = hstu::cuda::sum_up_to_lane(all_pieces) - all_pieces;
 #pragma unroll
   for (int i = 0; i < kRowsOfLane; ++i) {
     lists.begin[row0 + i] = begin;

@@ -7,6 +7,7 @@
 #include <cuda_bf16.h>
 
 #include "hstu/base/float16.h"
+#include "hstu/device/cuda/ptx.cuh"
 #include "hstu/kernels/gradient.h"
 
 namespace hstu::kernels::cuda {
@@ -69,11 +70,7 @@ __device__ inline float one_and_exp_of_minus(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(-1.4426950408889634f * x));
   return 1.0f + e;
 }
-__device__ inline float fast_reciprocal(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
+using hstu::cuda::fast_reciprocal;
 // For rows of N: results in 16 bits do not need the last bits of an exponential.
 template <typename N>
 __device__ float sigmoid_for(float x) {
