@@ -148,6 +148,7 @@ TEST(Safetensors, RefusesHeadersThatLie) {
       {"fraction", "{" + tensor("a", "F32", "[4.0]", "[0,16]") + "}"},
       {"product overflows", "{" + tensor("a", "F32", "[4294967296,4294967296,4]", "[0,16]") + "}"},
       {"huge extent", "{" + tensor("a", "F32", "[18446744073709551615]", "[0,16]") + "}"},
+      {"too many extents", "{" + tensor("a", "F32", "[1,1,4,1,1]", "[0,16]") + "}"},
       {"unknown type", "{" + tensor("a", "F8_E4M3", "[8]", "[0,8]") + "}"},
       {"name twice",
        "{" + tensor("a", "F32", "[4]", "[0,16]") + "," + tensor("a", "F32", "[4]", "[0,16]") + "}"},

@@ -6,25 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "hstu/base/error.h"
 #include "hstu/tensor/context.h"
 #include "hstu/tensor/dtype.h"
+#include "hstu/tensor/shape.h"
 
 namespace hstu {
-
-using Shape = std::vector<std::int64_t>;
-std::string to_string(const Shape& shape);
-
-// A shape as an argument of messages.
-struct ShapeText {
-  const Shape& shape;
-};
-inline std::string to_string(const ShapeText& text) {
-  return to_string(text.shape);
-}
 
 class Tensor {
  public:
@@ -103,6 +92,3 @@ Tensor Tensor::from(const Shape& shape, const std::vector<T>& values) {
 }
 
 }  // namespace hstu
-
-template <>
-struct fmt::formatter<hstu::ShapeText> : hstu::ToStringFormatter<hstu::ShapeText> {};
