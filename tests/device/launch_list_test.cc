@@ -1,6 +1,10 @@
 #include "hstu/device/launch_list.h"
 
+#include <array>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -68,6 +72,37 @@ TEST(LaunchList, ComparesKernelsAndTheWayOfLaunchingThem) {
     EXPECT_FALSE(both.has_kernels_of(list({one, second})));
   EXPECT_FALSE(both.has_kernels_of(list({one})));
   EXPECT_FALSE(both.has_kernels_of(list({other, one})));
+}
+
+// LaunchGroups has the address of no object here.
+TEST(LaunchList, ItsEventsAreKeptUntilTheListForgetsThem) {
+  const auto groups = reinterpret_cast<LaunchGroups*>(std::uintptr_t{64});
+  std::array<std::shared_ptr<GpuEvent>, 3> events;
+  for (auto& event : events) {
+    event = std::make_shared<GpuEvent>();
+    event->kept_by = groups;
+  }
+  LaunchList list;
+  EXPECT_TRUE(list.empty());
+  list.add(events[0]);
+  EXPECT_FALSE(list.empty());
+  EXPECT_EQ(list.size(), 0u) << "an event is no launch";
+  list.clear();
+  EXPECT_EQ(events[0]->kept_by, nullptr);
+  EXPECT_TRUE(list.empty());
+  {
+    LaunchList other;
+    other.add(events[1]);
+    list = std::move(other);
+    EXPECT_EQ(events[1]->kept_by, groups) << "moved with its list";
+  }
+  {
+    LaunchList ends;
+    ends.add(events[2]);
+  }
+  EXPECT_EQ(events[2]->kept_by, nullptr);
+  EXPECT_FALSE(events[2]->is_recorded);
+  EXPECT_EQ(list.events().size(), 1u);
 }
 
 }  // namespace

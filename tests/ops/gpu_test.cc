@@ -343,6 +343,46 @@ TEST_F(OpsOnGpu, AnErrorAmongOperationsInGroupsLeavesTheStreamUsable) {
   gpu_.stream.in_groups([&] { EXPECT_EQ(run(one, DType::f32, gpu_), alone); });
   EXPECT_EQ(run(one, DType::f32, gpu_), alone);
 }
+TEST_F(OpsOnGpu, AnEventInAGroupMarksTheLaunchesBeforeIt) {
+  const Variable x(Tensor::from<float>({4, 4}, std::vector<float>(16, 3)).copy(gpu_));
+  const Stream beside(gpu_.device());
+  for (int i = 0; i < 20; ++i) {
+    Event converted(gpu_.device());
+    Tensor result, there;
+    gpu_.stream.in_groups([&] {
+      Tape tape(gpu_, false);
+      result = ops::convert(tape, x, DType::bf16).value();
+      converted.record_later(gpu_.stream);
+      if (i % 2 == 0) return;
+      beside.wait(converted);  // inside the group
+      there = result.to_host(beside);
+    });
+    converted.synchronize();
+    EXPECT_TRUE(converted.reached());
+    if (i % 2 == 0) there = result.to_host(beside);
+    EXPECT_EQ(values_of(there), std::vector<double>(16, 3));
+  }
+  EXPECT_THROW(Event(gpu_.device(), true).record_later(gpu_.stream), InternalError);
+}
+// The sums of gradients are late work (LaunchGroups::Late), which a pass ends with.
+TEST_F(OpsOnGpu, GradientsAreThereForTheRestOfTheirGroup) {
+  const std::vector<Pair> all = cases(kSmallModel);
+  const OpCase& mlp =
+      std::find_if(all.begin(), all.end(), [](const Pair& p) { return p.device.name == "mlp"; })->device;
+  const auto gradient_after = [&] {
+    std::vector<Variable> inputs;
+    for (const Tensor& input : mlp.inputs) inputs.emplace_back(input.copy(gpu_));
+    Tape tape(gpu_);
+    const Variable y = mlp.run(tape, inputs);
+    tape.backward(y, ops::filled(y.value().shape(), 1, y.value().dtype(), gpu_));
+    Tape after(gpu_, false);
+    return ops::convert(after, Variable(inputs[1].gradient()), DType::bf16).value();
+  };
+  const Tensor alone = gradient_after();
+  Tensor together;
+  gpu_.stream.in_groups([&] { together = gradient_after(); });
+  EXPECT_EQ(values_of(together.to_host(gpu_.stream)), values_of(alone.to_host(gpu_.stream)));
+}
 TEST_F(OpsOnGpu, BFloat16AtWidthsThatNoTileDivides) {
   expect_good(kRagged, DType::bf16);
 }

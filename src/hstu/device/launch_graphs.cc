@@ -39,14 +39,20 @@ LaunchGraphs::Group& LaunchGraphs::group_of(const LaunchList& launches) {
 }
 
 void LaunchGraphs::put(LaunchList& launches) {
-  if (launches.size() <= kFewLaunches) {
+  const bool is_graph = launches.size() > kFewLaunches;
+  Group* const group = is_graph ? &group_of(launches) : nullptr;
+  if (is_graph) {
+    cuda::launch(*group->graph, stream_);
+  } else {
     for (std::size_t i = 0; i < launches.size(); ++i)
       cuda::put_on_stream(launches.shape(i), launches.arguments(i).data(), stream_);
-    return;
   }
-  Group& group = group_of(launches);
-  cuda::launch(*group.graph, stream_);
-  std::swap(group.launches, launches);
+  for (const std::shared_ptr<GpuEvent>& event : launches.events()) {
+    cuda::record(event->handle.get(), stream_);
+    event->is_recorded = true;
+  }
+  launches.clear_events();
+  if (is_graph) std::swap(group->launches, launches);
 }
 
 }  // namespace hstu

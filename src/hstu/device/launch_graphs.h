@@ -23,8 +23,8 @@ class LaunchGraphs {
 
   // A step begins, which repeats the lists of earlier ones in their order.
   void begin();
-  // The list, whose content is undefined afterwards. After an error a graph may not be what its list says:
-  // clear().
+  // The launches of the list and then its events. Its content is undefined afterwards. After an error a graph
+  // may not be what its list says: clear().
   void put(LaunchList& launches);
   void clear();
 

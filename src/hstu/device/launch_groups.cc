@@ -69,6 +69,11 @@ void LaunchGroups::keep(const LaunchShape& shape, std::span<const LaunchArgument
   queue_->add(kept_);
 }
 
+void LaunchGroups::keep(const std::shared_ptr<GpuEvent>& event) {
+  event->kept_by = this;
+  kept_.add(event);
+}
+
 void LaunchGroups::launch_late() {
   if (late_ == nullptr) return;
   std::unique_ptr<Late> late = std::move(late_);
@@ -78,7 +83,7 @@ void LaunchGroups::launch_late() {
 
 void LaunchGroups::hand_over() {
   launch_late();
-  if (kept_.size() == 0 && !is_queued_) return;
+  if (kept_.empty() && !is_queued_) return;
   check(!is_lost_, kLost);
   is_lost_ = true;
   if (is_queued_) queue_->finish();

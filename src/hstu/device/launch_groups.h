@@ -20,8 +20,8 @@ class LaunchQueue;
 // Of one stream (Stream::in_groups, Stream::hand_over), which one thread uses meanwhile.
 class LaunchGroups {
  public:
-  // Work that nothing on the stream needs before all else that is kept: it becomes launches when these are
-  // handed over, so that many pieces of it can be one. It holds the memory that it needs.
+  // Work that nothing on the stream needs until launch_late(): then it becomes launches, so that many pieces
+  // of it can be one. It holds the memory that it needs.
   class Late {
    public:
     virtual ~Late() = default;
@@ -44,16 +44,18 @@ class LaunchGroups {
   void discard() noexcept;
 
   void keep(const LaunchShape& shape, std::span<const LaunchArgument> arguments);
+  // The record of an event, after the launches so far.
+  void keep(const std::shared_ptr<GpuEvent>& event);
   // The late work that is kept; null without any.
   Late* late() const { return late_.get(); }
   void set_late(std::unique_ptr<Late> late) { late_ = std::move(late); }
+  // Late work becomes launches: whatever is kept from now on finds its results.
+  void launch_late();
   // Returns when all that was kept is on the stream. After an error it throws again until begin(), and so
   // does end(), as work is missing.
   void hand_over();
 
  private:
-  void launch_late();
-
   CUstream_st* stream_;
   int device_;
   bool is_lost_ = false;  // work that is not on the stream

@@ -28,6 +28,12 @@ void LaunchList::clear() {
   launches_.clear();
   places_.clear();
   bytes_.clear();
+  clear_events();
+}
+
+void LaunchList::clear_events() {
+  for (const std::shared_ptr<GpuEvent>& event : events_) event->kept_by = nullptr;
+  events_.clear();
 }
 
 std::vector<void*> LaunchList::arguments(std::size_t i) const {

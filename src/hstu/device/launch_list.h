@@ -4,8 +4,12 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
+
+#include "hstu/device/gpu_event.h"
 
 namespace hstu {
 
@@ -24,10 +28,21 @@ using LaunchArgument = std::span<const std::byte>;  // the bytes of one, of a ty
 
 class LaunchList {
  public:
+  LaunchList() = default;
+  LaunchList(LaunchList&&) = default;
+  LaunchList& operator=(LaunchList&&) = default;
+  ~LaunchList() { clear(); }
+
   void add(const LaunchShape& shape, std::span<const LaunchArgument> arguments);
+  // An event to record after all launches.
+  void add(std::shared_ptr<GpuEvent> event) { events_.push_back(std::move(event)); }
   void clear();
+  // Forgets the events, which are kept no more.
+  void clear_events();
 
   std::size_t size() const { return launches_.size(); }
+  const std::vector<std::shared_ptr<GpuEvent>>& events() const { return events_; }
+  bool empty() const { return launches_.empty() && events_.empty(); }
   const LaunchShape& shape(std::size_t i) const { return launches_[i].shape; }
   // Pointers to the arguments of launch i, valid until the list changes.
   std::vector<void*> arguments(std::size_t i) const;
@@ -45,6 +60,7 @@ class LaunchList {
   std::vector<Launch> launches_;
   std::vector<std::size_t> places_;  // of the arguments in bytes_
   std::vector<std::byte> bytes_;
+  std::vector<std::shared_ptr<GpuEvent>> events_;
 };
 
 }  // namespace hstu

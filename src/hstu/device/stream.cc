@@ -21,7 +21,7 @@ void Stream::wait(const Event& event) const {
   hand_over();
   if (handle_ == nullptr || event.of_gpu_ == nullptr)
     event.synchronize();
-  else if (event.of_gpu_->is_recorded)
+  else if (event.is_recorded())
     cuda::wait(handle_.get(), event.of_gpu_->handle.get());
 }
 
@@ -36,7 +36,7 @@ Event::Event(Device device, bool timed) : device_(device), timed_(timed) {
   if (device.is_host()) {
     time_ = std::make_shared<Clock::time_point>();
   } else {
-    of_gpu_ = std::make_shared<OfGpu>();
+    of_gpu_ = std::make_shared<GpuEvent>();
     of_gpu_->handle = cuda::new_event(device.index, timed);
   }
 }
@@ -52,20 +52,35 @@ void Event::record(const Stream& stream) {
   of_gpu_->is_recorded = true;
 }
 
+void Event::record_later(const Stream& stream) {
+  require(!timed_, "the record of a timed event cannot be kept");
+  LaunchGroups* const groups = of_gpu_ != nullptr && stream.device() == device_
+                                   ? LaunchGroups::that_keep(stream.cuda_for_launches())
+                                   : nullptr;
+  if (groups != nullptr)
+    groups->keep(of_gpu_);
+  else
+    record(stream);
+}
+
+bool Event::is_recorded() const {
+  if (LaunchGroups* const groups = of_gpu_->kept_by) groups->hand_over();
+  return of_gpu_->is_recorded;
+}
+
 bool Event::reached() const {
-  return of_gpu_ == nullptr || !of_gpu_->is_recorded || cuda::reached(of_gpu_->handle.get());
+  return of_gpu_ == nullptr || !is_recorded() || cuda::reached(of_gpu_->handle.get());
 }
 
 void Event::synchronize() const {
-  if (of_gpu_ != nullptr && of_gpu_->is_recorded) cuda::synchronize(of_gpu_->handle.get());
+  if (of_gpu_ != nullptr && is_recorded()) cuda::synchronize(of_gpu_->handle.get());
 }
 
 double Event::milliseconds_since(const Event& earlier) const {
   require(timed_ && earlier.timed_ && device_ == earlier.device_,
           "expected two timed events of one device, found one of {} and one of {}", device_, earlier.device_);
   if (of_gpu_ == nullptr) return 1000 * seconds_between(*earlier.time_, *time_);
-  require(of_gpu_->is_recorded && earlier.of_gpu_->is_recorded,
-          "the time between events that were not recorded");
+  require(is_recorded() && earlier.is_recorded(), "the time between events that were not recorded");
   return cuda::milliseconds(earlier.of_gpu_->handle.get(), of_gpu_->handle.get());
 }
 

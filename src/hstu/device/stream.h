@@ -1,7 +1,6 @@
 // Streams: queues of work on a device, done in order. Events: places in a stream that others wait for.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -10,7 +9,6 @@
 #include "hstu/device/launch_groups.h"
 
 struct CUstream_st;
-struct CUevent_st;
 
 namespace hstu {
 
@@ -33,6 +31,7 @@ class Stream {
   explicit Stream(Device device);
 
   Device device() const { return device_; }
+  bool operator==(const Stream& other) const { return device_ == other.device_ && handle_ == other.handle_; }
   // Of a GPU alone, for work of any kind: launches that were kept are put on it first.
   CUstream_st* cuda() const {
     hand_over();
@@ -64,6 +63,10 @@ class Stream {
       throw;
     }
   }
+  // Kernels that are launched from now on find what late work computes (LaunchGroups::Late).
+  void launch_late() const {
+    if (groups_ != nullptr) groups_->launch_late();
+  }
   // What is kept is put on the stream.
   void hand_over() const {
     if (groups_ != nullptr) groups_->hand_over();
@@ -83,6 +86,10 @@ class Event {
 
   // Marks the end of what `stream` (of the same device) holds now. An event never recorded counts as reached.
   void record(const Stream& stream);
+  // The same, but inside Stream::in_groups() the event may be kept with the launches so far. It then marks a
+  // later place, and until in_groups() returns only its thread may ask for the event or wait for it. Not for
+  // timed events.
+  void record_later(const Stream& stream);
   bool reached() const;
   void synchronize() const;  // returns when it is reached
   // Between two timed events of one device that were recorded (InternalError if not) and reached (Error if
@@ -91,14 +98,11 @@ class Event {
 
  private:
   friend class Stream;
-  struct OfGpu {
-    std::shared_ptr<CUevent_st> handle;  // may have served another event before
-    std::atomic<bool> is_recorded = false;
-  };
+  bool is_recorded() const;  // of a GPU; puts a record that is kept on its stream
 
   Device device_;
   bool timed_;
-  std::shared_ptr<OfGpu> of_gpu_;            // null on the host
+  std::shared_ptr<GpuEvent> of_gpu_;         // null on the host
   std::shared_ptr<Clock::time_point> time_;  // of the host
 };
 

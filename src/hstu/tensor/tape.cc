@@ -56,14 +56,14 @@ bool Variable::take_gradient(const Tensor& gradient) const {
   return true;
 }
 
-bool Tape::any_needs_gradient(const std::vector<Variable>& inputs) {
+bool Tape::any_needs_gradient(std::span<const Variable> inputs) {
   return std::any_of(inputs.begin(), inputs.end(),
                      [](const Variable& input) { return input.defined() && input.needs_gradient(); });
 }
 
 // Every operand once: an estimate for operations that read some rows of an input, or none in one of the
 // passes.
-std::int64_t Tape::forward_bytes(const Variable& result, const std::vector<Variable>& inputs) {
+std::int64_t Tape::forward_bytes(const Variable& result, std::span<const Variable> inputs) {
   std::size_t bytes = result.value().bytes();
   for (const Variable& input : inputs) {
     if (input.defined()) bytes += input.value().bytes();
@@ -72,7 +72,7 @@ std::int64_t Tape::forward_bytes(const Variable& result, const std::vector<Varia
 }
 
 // The result's gradient, and every input with the gradient that it gets.
-std::int64_t Tape::backward_bytes(const Variable& result, const std::vector<Variable>& inputs) {
+std::int64_t Tape::backward_bytes(const Variable& result, std::span<const Variable> inputs) {
   std::size_t bytes = result.value().bytes();
   for (const Variable& input : inputs) {
     if (!input.defined()) continue;
@@ -93,17 +93,19 @@ std::string_view Tape::enter_stage(std::string_view name) {
   return before;
 }
 
-void Tape::push(const Variable& result, const std::vector<Variable>& inputs, Backward backward) {
+void Tape::push(const Variable& result, std::span<const Variable> inputs, Backward backward) {
   Step step{.result = result,
             .backward = std::move(backward),
-            .parameters = {},
+            .first_parameter = parameters_.size(),
+            .end_parameter = 0,
             .stage = stage_,
             .bytes = context_.trace != nullptr ? backward_bytes(result, inputs) : 0};
   for (const Variable& input : inputs) {
     if (!input.defined() || input.parameter() == nullptr) continue;
-    step.parameters.push_back(input.parameter());
-    ++uses_[input.parameter()];
+    parameters_.push_back(input.parameter());
+    if (counts_uses_) ++uses_[input.parameter()];
   }
+  step.end_parameter = parameters_.size();
   steps_.push_back(std::move(step));
 }
 
@@ -119,13 +121,10 @@ Variable Tape::recompute(std::function<Variable()> compute) {
                   const bool taken = compute().take_gradient(gradient);
                   require(taken, "recompute: expected the result of an operation inside");
                 },
-            .parameters = {},
+            .first_parameter = steps_[before].first_parameter,
+            .end_parameter = parameters_.size(),
             .stage = stage_,
             .bytes = 0};
-  for (std::size_t i = before; i < steps_.size(); ++i) {
-    const std::vector<const Parameter*>& parameters = steps_[i].parameters;
-    step.parameters.insert(step.parameters.end(), parameters.begin(), parameters.end());
-  }
   steps_.resize(before);
   steps_.push_back(std::move(step));
   return steps_.back().result;
@@ -133,9 +132,9 @@ Variable Tape::recompute(std::function<Variable()> compute) {
 
 // The step adds to no gradient any more.
 void Tape::settle(const Step& step) {
-  for (const Parameter* const parameter : step.parameters) {
-    if (--uses_[parameter] == 0 && on_final_) on_final_(*parameter);
-  }
+  if (!counts_uses_) return;
+  for (std::size_t i = step.first_parameter; i < step.end_parameter; ++i)
+    if (--uses_[parameters_[i]] == 0) on_final_(*parameters_[i]);
 }
 
 void Tape::backward(const Variable& result) {
@@ -162,6 +161,9 @@ void Tape::backward(const Variable& result, Tensor&& gradient) {
 
 void Tape::replay() {
   StageRange stage(*this, stage_);
+  counts_uses_ = on_final_ != nullptr;
+  if (counts_uses_)
+    for (const Parameter* const parameter : parameters_) ++uses_[parameter];
   while (!steps_.empty()) {
     const Step step = std::move(steps_.back());
     steps_.pop_back();
@@ -174,6 +176,7 @@ void Tape::replay() {
             ShapeText{step.result.value().shape()});
     settle(step);
   }
+  context_.stream.launch_late();
 }
 
 }  // namespace hstu

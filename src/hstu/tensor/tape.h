@@ -1,9 +1,12 @@
 // The record of a forward pass that is replayed backwards.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -96,11 +99,15 @@ class Tape {
   // replayed and a gradient has arrived for the result, `backward` gets it (a Tensor&, which it may
   // overwrite) and writes to the gradient slots of the inputs, last use first.
   template <typename Backward>
-  Variable record(Tensor value, const std::vector<Variable>& inputs, Backward backward) {
+  Variable record(Tensor value, std::span<const Variable> inputs, Backward backward) {
     Variable result(std::move(value), recording_ && any_needs_gradient(inputs));
     if (context_.trace != nullptr) context_.trace->moves(forward_bytes(result, inputs));
     if (result.needs_gradient()) push(result, inputs, std::move(backward));
     return result;
+  }
+  template <typename Backward>
+  Variable record(Tensor value, std::initializer_list<Variable> inputs, Backward backward) {
+    return record(std::move(value), std::span(inputs.begin(), inputs.size()), std::move(backward));
   }
 
   // The result of `compute`, whose operations are forgotten: the backward pass calls it again and replays
@@ -131,22 +138,24 @@ class Tape {
   struct Step {
     Variable result;
     Backward backward;
-    std::vector<const Parameter*> parameters;  // among the inputs
+    std::size_t first_parameter, end_parameter;  // among the inputs: in parameters_
     std::string_view stage;
     std::int64_t bytes;  // that the backward pass moves; 0 without a trace
   };
-  static bool any_needs_gradient(const std::vector<Variable>& inputs);
-  static std::int64_t forward_bytes(const Variable& result, const std::vector<Variable>& inputs);
-  static std::int64_t backward_bytes(const Variable& result, const std::vector<Variable>& inputs);
-  void push(const Variable& result, const std::vector<Variable>& inputs, Backward backward);
+  static bool any_needs_gradient(std::span<const Variable> inputs);
+  static std::int64_t forward_bytes(const Variable& result, std::span<const Variable> inputs);
+  static std::int64_t backward_bytes(const Variable& result, std::span<const Variable> inputs);
+  void push(const Variable& result, std::span<const Variable> inputs, Backward backward);
   void settle(const Step& step);
   void replay();
 
   Context context_;
   bool recording_;
   std::vector<Step> steps_;
-  std::unordered_map<const Parameter*, std::int64_t> uses_;  // by the steps that are left
+  std::vector<const Parameter*> parameters_;  // of all steps, in their order
   std::function<void(const Parameter&)> on_final_;
+  bool counts_uses_ = false;  // of parameters by the steps that are left: from backward() on, for on_final_
+  std::unordered_map<const Parameter*, std::int64_t> uses_;
   std::string_view stage_;
 };
 
