@@ -30,7 +30,7 @@ UpdateOutcome UpdateCheck::judge(const GradientSquares& squares, const Tensor& l
                       .facts = facts},
                      context_.cuda());
   Event known(context_.device());
-  known.record(context_.stream);
+  known.record_later(context_.stream);
   return {facts, std::move(known)};
 }
 

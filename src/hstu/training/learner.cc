@@ -27,6 +27,20 @@ std::vector<RowOwners> owners_of(const RunOptions& options, const Model& model, 
                        comm.size());
 }
 
+// Tables on a GPU have a stream of their own if their work can be beside the model's: rows come from other
+// places, or a step has several parts. Otherwise one would wait for the other at every turn.
+Context context_of_tables(const RunOptions& run, const Model& model, const Context& compute,
+                          const Communicator& comm) {
+  if (compute.device().is_host()) return host_context();
+  const std::vector<TableConfig> configs = table_configs(run, model, comm.size());
+  const bool has_parts = run.training.accumulate > 1 || run.training.micro_batch_tokens > 0;
+  if (comm.size() > 1 || has_parts ||
+      !std::all_of(configs.begin(), configs.end(),
+                   [](const TableConfig& table) { return table.place == TablePlace::device; }))
+    return make_context(compute.device());
+  return {compute.stream, MemoryPool::create(compute.stream)};
+}
+
 // Parameters move before anything refers to their memory.
 std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& context, Precision precision) {
   const bool on_gpu = !context.device().is_host();
@@ -42,7 +56,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       model(moved(std::move(trained), compute, run.precision)),
       gpus(gpu_transport(run, compute.device(), comm)),
       tables(table_configs(run, *model, comm.size()), row_optimizer(run.sparse), run.seed,
-             own_context(compute.device()), owners_of(run, *model, comm)),
+             context_of_tables(run, *model, compute, comm), owners_of(run, *model, comm)),
       exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
       copies(compute.device()),
       dense_optimizer(model->parameters().all(), run.dense.config, compute,
@@ -115,7 +129,7 @@ RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access)
 }  // namespace
 
 std::vector<Stream> Learner::streams() const {
-  if (tables.device().is_host()) return {compute.stream};
+  if (tables.device().is_host() || tables.stream() == compute.stream) return {compute.stream};
   return {compute.stream, tables.stream()};
 }
 
@@ -130,6 +144,7 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
     rows.selection = select_rows(learner, batch, access);
     for (Tensor& values : tables.gather(rows.selection)) rows.leaves.emplace_back(std::move(values));
   }
+  if (tables.stream() == learner.compute.stream) return rows;
   rows.ready = Event(tables.device());
   rows.ready.record(tables.stream());
   return rows;

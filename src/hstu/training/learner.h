@@ -53,9 +53,9 @@ struct Learner {
 struct BatchRows {
   RowSelection selection;
   std::vector<Variable> leaves;
-  Event ready;  // the leaves: work that reads them waits for it
+  Event ready;  // the leaves: work on another stream that reads them waits for it
 };
-// Tables on a GPU work on a stream of their own, beside the model: this one looks rows up while the model
+// Tables on a GPU may work on a stream of their own, beside the model: this one looks rows up while the model
 // computes on what `compute` holds already. Tables that ranks share: all ranks call it together. For training
 // it finishes the lookup that has begun ahead, if any, which must be of this batch.
 BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access);

@@ -9,7 +9,7 @@ namespace hstu {
 
 Scores scores_of(const Model& model, const Variable& logits, const Batch& batch, const Stream& stream) {
   Scores scores{logits.value(), model.examples(batch), Event(stream.device())};
-  scores.ready.record(stream);
+  scores.ready.record_later(stream);
   return scores;
 }
 

@@ -12,6 +12,7 @@
 #include "hstu/batching/loader.h"
 #include "hstu/optimizer/clipping.h"
 #include "hstu/training/dense_shards.h"
+#include "hstu/training/launches.h"
 #include "hstu/training/over_ranks.h"
 #include "hstu/training/predictions.h"
 #include "hstu/training/step_parts.h"
@@ -197,9 +198,13 @@ QueuedStep begin_step(Learner& learner, const StepContext& context, const NextPa
   auto step = std::make_unique<QueuedStep::State>(learner, context);
   step->result.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(context.step);
   step->result.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(context.step);
-  compute_parts(learner, context, next_part, later, step->sections, step->parts, step->result);
-  step->sum_squares();
-  if (step->outcome) step->update(), step->sections.leave();
+  Batch* const first = next_part();
+  const auto put = [&] {
+    compute_parts(learner, context, first, next_part, later, step->sections, step->parts, step->result);
+    step->sum_squares();
+    if (step->outcome) step->update(), step->sections.leave();
+  };
+  first != nullptr ? with_launches_of(learner, *first, put) : put();
   return QueuedStep(std::move(step));
 }
 

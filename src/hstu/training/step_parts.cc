@@ -6,7 +6,6 @@
 #include "hstu/ops/cast.h"
 #include "hstu/tensor/tape.h"
 #include "hstu/training/dense_sums.h"
-#include "hstu/training/launches.h"
 #include "hstu/training/lookup_ahead.h"
 
 namespace hstu {
@@ -26,15 +25,14 @@ std::int64_t bytes_of(const std::vector<Variable>& rows) {
   return static_cast<std::int64_t>(bytes);
 }
 
-// Looks up the rows of the next part; none after the last.
+// A batch (null: there is none) and its rows, which have been looked up.
 struct Part {
   Batch* batch = nullptr;
   BatchRows rows;
 };
-Part begin_part(Learner& learner, const StepContext& context, const NextPart& next_part,
-                StepSections& sections) {
+Part begin_part(Learner& learner, const StepContext& context, Batch* batch, StepSections& sections) {
   Part part;
-  part.batch = next_part();
+  part.batch = batch;
   if (part.batch == nullptr) return part;
   sections.enter(kLookupSection);
   context.comm.enter(context.step, kLookupSection);
@@ -51,8 +49,8 @@ Tensor gradient_of_loss(const Variable& loss, Context context) {
 }
 
 // Forward and backward pass of one part. The rows of `later`, if any, are looked up beside it, or come into
-// caches. Adds the gradients of dense parameters to Parameter::gradient; `sums`, of the last part, begins
-// their sums over ranks.
+// caches. Adds the gradients of dense parameters to Parameter::gradient; `sums`, of the last part of several
+// ranks, begins their sums.
 void run_part(Learner& learner, const StepContext& context, Part part, const LaterPart* later,
               DenseSums* sums, StepSections& sections, PartResults& parts, StepResult& result) {
   const Batch& batch = *part.batch;
@@ -69,17 +67,12 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Lat
   const Variable logits = learner.model->forward(tape, batch, rows, context.draws);
   const Variable loss = learner.model->loss(tape, logits, batch);
   ahead.finish();  // before the sums of gradients
-  const auto keep_scores = [&] {
-    parts.scores.push_back(scores_of(*learner.model, logits, batch, context.compute.stream));
-  };
-  const bool in_one_go = in_groups(learner, batch);  // nothing is asked of the stream between the passes
-  if (!in_one_go) keep_scores();
+  parts.scores.push_back(scores_of(*learner.model, logits, batch, context.compute.stream));
   if (learner.gpus != nullptr) parts.exchanges = learner.gpus->begun();
 
   sections.enter(kBackwardSection);
   if (sums != nullptr) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
   tape.backward(loss, gradient_of_loss(loss, context.compute));
-  if (in_one_go) keep_scores();
   if (sums != nullptr) sums->begin_rest();  // before the gradients of rows, on all ranks
   {
     const TraceRange stage(context.compute, kEmbeddingStage);
@@ -111,18 +104,16 @@ void moves(const StepContext& context, std::int64_t bytes) {
   if (context.compute.trace != nullptr) context.compute.trace->moves(bytes);
 }
 
-void compute_parts(Learner& learner, const StepContext& context, const NextPart& next_part,
+void compute_parts(Learner& learner, const StepContext& context, Batch* first, const NextPart& next_part,
                    const LaterPart* later, StepSections& sections, PartResults& parts, StepResult& result) {
   learner.model->parameters().clear_gradients(context.compute.stream);
   DenseSums sums(learner.model->parameters(), context.comm, learner.gpus.get(), context.compute,
                  learner.exchange);
-  for (Part part = begin_part(learner, context, next_part, sections); part.batch != nullptr;) {
-    Part following = begin_part(learner, context, next_part, sections);  // beside the computation of this one
+  for (Part part = begin_part(learner, context, first, sections); part.batch != nullptr;) {
+    Part following = begin_part(learner, context, next_part(), sections);  // beside this one's computation
     const bool is_last = following.batch == nullptr;
-    with_launches_of(learner, *part.batch, [&] {
-      run_part(learner, context, std::move(part), is_last ? later : nullptr, is_last ? &sums : nullptr,
-               sections, parts, result);
-    });
+    run_part(learner, context, std::move(part), is_last ? later : nullptr,
+             is_last && context.comm.size() > 1 ? &sums : nullptr, sections, parts, result);
     part = std::move(following);
   }
   sections.enter(kUpdateSection);

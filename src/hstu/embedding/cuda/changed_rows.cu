@@ -13,10 +13,11 @@ struct List {
   unsigned long long* count;
   std::int64_t size, dim;
 };
-using Lists = ListsOf<List>;
+using Lists = ListsOf<List, kMostLists>;
 
 // A warp compares a row. Bits are compared, because a NaN differs from itself.
 __global__ void find_changed_rows(const __grid_constant__ Lists lists) {
+  wait_for_previous_launch();
   const List& list = lists.list[blockIdx.y];
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (i >= list.size) return;
@@ -36,10 +37,10 @@ void find_changed(std::span<const ChangedRows> lists, const Stream& stream) {
                          rows.places.mutable_data<std::int32_t>(),
                          reinterpret_cast<unsigned long long*>(rows.count.mutable_data<std::int64_t>()),
                          rows.now.rows(), rows.now.cols()});
-  for_lists(std::span<const List>(of_kernel), kWarps, "comparing rows",
-            [&](dim3 blocks, const Lists& some, std::size_t) {
-              find_changed_rows<<<blocks, kThreads, 0, stream.cuda()>>>(some);
-            });
+  for_lists_of<kMostLists>(
+      std::span<const List>(of_kernel), kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
+        launch("comparing rows", find_changed_rows, blocks, kThreads, stream.cuda_for_launches(), some);
+      });
 }
 
 }  // namespace hstu::cuda

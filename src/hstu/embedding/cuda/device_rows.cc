@@ -46,6 +46,10 @@ const Context& context_of(std::span<const DeviceRows> rows) {
   return records_of(rows.front()).context();
 }
 
+cudaStream_t stream_of(std::span<const DeviceRows> rows) {
+  return context_of(rows).cuda().handle;
+}
+
 }  // namespace
 
 std::unique_ptr<RowStore> make_row_store(const RowShape& shape, const Context& context) {
@@ -56,7 +60,7 @@ void find_slots(std::span<const DeviceRows> rows) {
   if (rows.empty()) return;
   std::vector<RowList> lists;
   for (const DeviceRows& one : rows) lists.push_back(list_of(one, store_of(one).table()));
-  find_rows(lists, context_of(rows).stream.cuda());
+  find_rows(lists, stream_of(rows));
 }
 
 void create_slots(std::span<const DeviceRows> rows, std::size_t groups) {
@@ -74,16 +78,16 @@ void create_slots(std::span<const DeviceRows> rows, std::size_t groups) {
     std::vector<RowList> lists;
     for (const DeviceRows& one : rows.subspan(g * tables, tables))
       lists.push_back(list_of(one, store_of(one).table(), records_of(one).next_number()));
-    create_rows(lists, stream.cuda());
+    create_rows(lists, stream_of(rows));
   }
   Event created(stream.device());
-  created.record(stream);
+  created.record_later(stream);
   for (const DeviceRows& one : rows.first(tables)) store_of(one).created(records_of(one).number(), created);
 }
 
 void gather(std::span<const DeviceRows> rows) {
   if (rows.empty()) return;
-  gather_rows(lists_of(rows), context_of(rows).stream.cuda());
+  gather_rows(lists_of(rows), stream_of(rows));
 }
 
 void update(std::span<const DeviceRows> rows, double learning_rate, const float* factor) {
@@ -99,7 +103,7 @@ void update(std::span<const DeviceRows> rows, double learning_rate, const float*
       records.check_updates();
       lists.push_back(list_of(rows[i], records.table(), records.next_number()));
     }
-    update_rows(lists, rows[first].optimizer, learning_rate, factor, context_of(rows).stream.cuda());
+    update_rows(lists, rows[first].optimizer, learning_rate, factor, stream_of(rows));
   }
 }
 
@@ -110,7 +114,7 @@ void merge(std::span<const DeviceRows> rows, bool is_first_part) {
     DeviceRecords& records = records_of(one);
     lists.push_back(list_of(one, records.table(), is_first_part ? records.next_number() : records.number()));
   }
-  merge_gradients(lists, context_of(rows).stream.cuda());
+  merge_gradients(lists, stream_of(rows));
 }
 
 std::optional<NotFiniteRow> first_not_finite(std::span<const DeviceRows> rows) {

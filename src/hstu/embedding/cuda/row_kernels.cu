@@ -73,8 +73,9 @@ __device__ void begin(const RowTable& t, RowHeader* record) {
 }
 
 // A thread looks up an id, and its warp gives the new rows their initial values.
-template <bool kCreate>
+template <bool kCreate, typename Lists>
 __global__ void look_up(const __grid_constant__ Lists lists) {
+  wait_for_previous_launch();
   const RowList& list = lists.list[blockIdx.y];
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   std::int64_t slot = RowStore::kNull;
@@ -102,7 +103,9 @@ __global__ void look_up(const __grid_constant__ Lists lists) {
 }
 
 // Reports to the host how many rows there are. One block a list.
+template <typename Lists>
 __global__ void report_rows(const __grid_constant__ Lists lists) {
+  wait_for_previous_launch();
   const RowList& list = lists.list[blockIdx.y];
   list.table.report->rows = *list.table.rows;
   __threadfence_system();
@@ -138,7 +141,9 @@ __device__ void gather_row(const RowList& list, std::int64_t i, std::int64_t slo
 
 inline constexpr int kGathered = 4;  // rows of a warp, which it reads at the same time
 
+template <typename Lists>
 __global__ void gather(const __grid_constant__ Lists lists) {
+  wait_for_previous_launch();
   const RowList& list = lists.list[blockIdx.y];
   const std::int64_t first = kGathered * (static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32);
   const std::int64_t dim = list.table.dim;
@@ -166,7 +171,9 @@ __global__ void gather(const __grid_constant__ Lists lists) {
 }
 
 // A list has a row once, so no two warps of a launch touch one record.
+template <typename Lists>
 __global__ void merge(const __grid_constant__ Lists lists) {
+  wait_for_previous_launch();
   const RowList& list = lists.list[blockIdx.y];
   std::int64_t i;
   if (!row_of_warp(list, i)) return;
@@ -185,8 +192,10 @@ __global__ void merge(const __grid_constant__ Lists lists) {
   if (lane() == 0) list.slots[i] = kMerged;
 }
 
+template <typename Lists>
 __global__ void check_finite(const __grid_constant__ Lists lists, const std::size_t first,
                              unsigned long long* found) {
+  wait_for_previous_launch();
   const RowList& list = lists.list[blockIdx.y];
   const std::int64_t dim = list.table.dim, n = list.size * dim;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
@@ -289,35 +298,37 @@ __global__ void reinsert(const IndexEntry* from, std::int64_t n, const RowTable 
 }  // namespace
 
 void find_rows(std::span<const RowList> lists, cudaStream_t stream) {
-  for_lists(lists, kThreads, [&](dim3 blocks, const Lists& some, std::size_t) {
-    look_up<false><<<blocks, kThreads, 0, stream>>>(some);
+  for_lists(lists, kThreads, [&]<typename Lists>(dim3 blocks, const Lists& some, std::size_t) {
+    launch("looking rows up", &look_up<false, Lists>, blocks, kThreads, stream, some);
   });
 }
 
 void create_rows(std::span<const RowList> lists, cudaStream_t stream) {
-  for_lists(lists, kThreads, [&](dim3 blocks, const Lists& some, std::size_t) {
-    look_up<true><<<blocks, kThreads, 0, stream>>>(some);
-    report_rows<<<dim3(1, blocks.y), 1, 0, stream>>>(some);
+  for_lists(lists, kThreads, [&]<typename Lists>(dim3 blocks, const Lists& some, std::size_t) {
+    launch("creating rows", &look_up<true, Lists>, blocks, kThreads, stream, some);
+    launch("counting rows", &report_rows<Lists>, dim3(1, blocks.y), 1, stream, some);
   });
 }
 
 void gather_rows(std::span<const RowList> lists, cudaStream_t stream) {
-  for_lists(lists, kGathered * kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
-    gather<<<blocks, kThreads, 0, stream>>>(some);
+  for_lists(lists, kGathered * kWarps, [&]<typename Lists>(dim3 blocks, const Lists& some, std::size_t) {
+    launch("gathering rows", &gather<Lists>, blocks, kThreads, stream, some);
   });
 }
 
 void merge_gradients(std::span<const RowList> lists, cudaStream_t stream) {
-  for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
-    merge<<<blocks, kThreads, 0, stream>>>(some);
+  for_lists(lists, kWarps, [&]<typename Lists>(dim3 blocks, const Lists& some, std::size_t) {
+    launch("merging gradients of rows", &merge<Lists>, blocks, kThreads, stream, some);
   });
 }
 
 void find_not_finite(std::span<const RowList> lists, std::uint64_t* found, cudaStream_t stream) {
-  check_cuda(cudaMemsetAsync(found, 0xff, sizeof *found, stream), "looking for values that are not finite");
-  for_lists(lists, 16, [&](dim3 blocks, const Lists& some, std::size_t first) {
+  constexpr const char* kWhat = "looking for values that are not finite";
+  check_cuda(cudaMemsetAsync(found, 0xff, sizeof *found, stream), kWhat);
+  for_lists(lists, 16, [&]<typename Lists>(dim3 blocks, const Lists& some, std::size_t first) {
     blocks.x = std::min(blocks.x, 1024u);
-    check_finite<<<blocks, kThreads, 0, stream>>>(some, first, reinterpret_cast<unsigned long long*>(found));
+    launch(kWhat, &check_finite<Lists>, blocks, kThreads, stream, some, first,
+           reinterpret_cast<unsigned long long*>(found));
   });
 }
 

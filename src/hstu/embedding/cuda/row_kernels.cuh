@@ -11,7 +11,6 @@
 namespace hstu::cuda {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
-using Lists = ListsOf<RowList>;
 
 __device__ inline RowHeader* record_of(const RowTable& t, std::int64_t slot) {
   std::byte* const chunk = t.chunks[slot >> t.shift];
@@ -28,11 +27,6 @@ __device__ inline bool row_of_warp(const RowList& list, std::int64_t& row) {
 }
 __device__ inline int lane() {
   return static_cast<int>(threadIdx.x % 32);
-}
-
-template <typename Launch>
-void for_lists(std::span<const RowList> lists, std::int64_t per_block, const Launch& launch) {
-  for_lists(lists, per_block, "embedding rows", launch);
 }
 
 }  // namespace hstu::cuda

@@ -126,8 +126,9 @@ __device__ void update_row(const Numbers& u, std::int64_t dim, const float* grad
     descend(dim, u.rate, gradient, row);
 }
 
-template <RowOptimizerKind kKind, bool kBf16>
+template <RowOptimizerKind kKind, bool kBf16, typename Lists>
 __global__ void update(const __grid_constant__ Lists lists, const Numbers u, const float* factor) {
+  wait_for_previous_launch();
   if (factor != nullptr && isnan(*factor)) return;
   const RowList& list = lists.list[blockIdx.y];
   std::int64_t i;
@@ -153,18 +154,18 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u, con
 }
 
 // AdamW is Adam with another `kept`.
-template <bool kBf16>
+template <bool kBf16, typename Lists>
 auto* kernel_of(RowOptimizerKind kind) {
   switch (kind) {
     case RowOptimizerKind::rowwise_adagrad:
-      return &update<RowOptimizerKind::rowwise_adagrad, kBf16>;
+      return &update<RowOptimizerKind::rowwise_adagrad, kBf16, Lists>;
     case RowOptimizerKind::adagrad:
-      return &update<RowOptimizerKind::adagrad, kBf16>;
+      return &update<RowOptimizerKind::adagrad, kBf16, Lists>;
     case RowOptimizerKind::adam:
     case RowOptimizerKind::adamw:
-      return &update<RowOptimizerKind::adam, kBf16>;
+      return &update<RowOptimizerKind::adam, kBf16, Lists>;
     default:
-      return &update<RowOptimizerKind::sgd, kBf16>;
+      return &update<RowOptimizerKind::sgd, kBf16, Lists>;
   }
 }
 
@@ -174,9 +175,10 @@ void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, 
                  const float* factor, cudaStream_t stream) {
   const Numbers numbers(optimizer, learning_rate);
   const bool is_bf16 = !lists.empty() && lists.front().table.is_bf16;
-  auto* const update = is_bf16 ? kernel_of<true>(optimizer.kind) : kernel_of<false>(optimizer.kind);
-  for_lists(lists, kWarps, [&](dim3 blocks, const Lists& some, std::size_t) {
-    update<<<blocks, kThreads, 0, stream>>>(some, numbers, factor);
+  for_lists(lists, kWarps, [&]<typename Lists>(dim3 blocks, const Lists& some, std::size_t) {
+    auto* const update =
+        is_bf16 ? kernel_of<true, Lists>(optimizer.kind) : kernel_of<false, Lists>(optimizer.kind);
+    launch("updating rows", update, blocks, kThreads, stream, some, numbers, factor);
   });
 }
 

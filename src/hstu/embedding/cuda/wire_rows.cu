@@ -17,7 +17,7 @@ struct List {
   void* wire;
   std::int64_t size, dim, first_column, columns;
 };
-using Lists = ListsOf<List>;
+using Lists = ListsOf<List, kMostLists>;
 
 __device__ float load(const float* wire) {
   return *wire;
@@ -45,6 +45,7 @@ __device__ bool store(__half* wire, float x) {
 // A warp moves columns of a row.
 template <typename T, bool kToWire>
 __global__ void move_rows(const __grid_constant__ Lists lists, unsigned long long* beyond) {
+  wait_for_previous_launch();
   const List& list = lists.list[blockIdx.y];
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (i >= list.size) return;
@@ -61,37 +62,38 @@ __global__ void move_rows(const __grid_constant__ Lists lists, unsigned long lon
 }
 
 template <typename T, bool kToWire>
-void launch(std::span<const WireRows> lists, unsigned long long* beyond, const Stream& stream) {
+void move(std::span<const WireRows> lists, unsigned long long* beyond, const Stream& stream) {
   std::vector<List> of_kernel;
   for (const WireRows& w : lists)
     of_kernel.push_back({const_cast<float*>(w.rows.data<float>()),
                          w.places.defined() ? w.places.data<std::int32_t>() : nullptr,
                          const_cast<std::byte*>(w.wire.raw()), w.wire.rows(), w.rows.cols(), w.first_column,
                          w.wire.cols()});
-  for_lists(std::span<const List>(of_kernel), kWarps, "moving rows to other ranks",
-            [&](dim3 blocks, const Lists& some, std::size_t) {
-              move_rows<T, kToWire><<<blocks, kThreads, 0, stream.cuda()>>>(some, beyond);
-            });
+  for_lists_of<kMostLists>(std::span<const List>(of_kernel), kWarps,
+                           [&](dim3 blocks, const Lists& some, std::size_t) {
+                             launch("moving rows to other ranks", move_rows<T, kToWire>, blocks, kThreads,
+                                    stream.cuda_for_launches(), some, beyond);
+                           });
 }
 
 template <bool kToWire>
-void launch(std::span<const WireRows> lists, unsigned long long* beyond, const Stream& stream) {
+void move(std::span<const WireRows> lists, unsigned long long* beyond, const Stream& stream) {
   if (lists.empty()) return;
   const DType type = lists.front().wire.dtype();
-  if (type == DType::f32) return launch<float, kToWire>(lists, beyond, stream);
-  if (type == DType::bf16) return launch<__nv_bfloat16, kToWire>(lists, beyond, stream);
+  if (type == DType::f32) return move<float, kToWire>(lists, beyond, stream);
+  if (type == DType::bf16) return move<__nv_bfloat16, kToWire>(lists, beyond, stream);
   require(type == DType::f16, "rows do not travel as {}", to_string(type));
-  launch<__half, kToWire>(lists, beyond, stream);
+  move<__half, kToWire>(lists, beyond, stream);
 }
 
 }  // namespace
 
 void to_wire(std::span<const WireRows> lists, Tensor beyond, const Stream& stream) {
-  launch<true>(lists, reinterpret_cast<unsigned long long*>(beyond.mutable_data<std::int64_t>()), stream);
+  move<true>(lists, reinterpret_cast<unsigned long long*>(beyond.mutable_data<std::int64_t>()), stream);
 }
 
 void from_wire(std::span<const WireRows> lists, const Stream& stream) {
-  launch<false>(lists, nullptr, stream);
+  move<false>(lists, nullptr, stream);
 }
 
 }  // namespace hstu::cuda
