@@ -71,7 +71,8 @@ TensorSpec parse_spec(const Path& path, const std::string& name, const json& ent
                              type->get<std::string>()));
   }
   if (shape->size() > Shape::kMostExtents)
-    refuse(path, fmt::format("tensor \"{}\" has {} dimensions, hstu reads at most {}", name, shape->size(), Shape::kMostExtents));
+    refuse(path, fmt::format("tensor \"{}\" has {} dimensions, hstu reads at most {}", name, shape->size(),
+                             Shape::kMostExtents));
   TensorSpec spec{name, *dtype, {}};
   for (const json& value : *shape) {
     spec.shape.push_back(extent(value));

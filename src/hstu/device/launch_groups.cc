@@ -8,7 +8,7 @@ namespace hstu {
 namespace {
 
 // Launches of a group: few, so that the driver has most of them when the last one is made.
-constexpr std::size_t kMostLaunches = 12;
+constexpr std::size_t kMostLaunches = 24;
 
 constexpr const char* kLost = "work for the GPU was lost after an error";
 

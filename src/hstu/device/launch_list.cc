@@ -13,11 +13,9 @@ constexpr std::size_t kArgumentAlignment = 16;
 void LaunchList::add(const LaunchShape& shape, std::span<const LaunchArgument> arguments) {
   Launch launch{shape, places_.size(), 0, bytes_.size(), 0};
   for (const LaunchArgument argument : arguments) {
-    const std::size_t place = bytes_.size();
-    places_.push_back(place);
-    bytes_.resize(place +
-                  (argument.size() + kArgumentAlignment - 1) / kArgumentAlignment * kArgumentAlignment);
-    std::memcpy(bytes_.data() + place, argument.data(), argument.size());
+    places_.push_back(bytes_.size());
+    bytes_.insert(bytes_.end(), argument.begin(), argument.end());
+    bytes_.resize((bytes_.size() + kArgumentAlignment - 1) / kArgumentAlignment * kArgumentAlignment);
   }
   launch.end_argument = places_.size();
   launch.end = bytes_.size();

@@ -18,11 +18,10 @@ void Stream::synchronize() const {
 }
 
 void Stream::wait(const Event& event) const {
-  hand_over();
   if (handle_ == nullptr || event.of_gpu_ == nullptr)
     event.synchronize();
   else if (event.is_recorded())
-    cuda::wait(handle_.get(), event.of_gpu_->handle.get());
+    cuda::wait(cuda(), event.of_gpu_->handle.get());
 }
 
 void Stream::wait(const Stream& other) const {

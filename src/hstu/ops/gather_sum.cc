@@ -14,6 +14,7 @@ template <typename T, typename Out, typename DeviceStream, typename Takes>
 void scatter(const std::vector<GatherTerm>& terms, const Tensor& dy, const Context& context,
              DeviceStream stream, const Takes& takes) {
   std::vector<kernels::ScatterAdd<T, Out>> all;
+  all.reserve(terms.size());
   for (const GatherTerm& term : terms) {
     if (!takes(term)) continue;
     all.push_back({.tokens = dy.rows(),
@@ -35,6 +36,7 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
   const Context& context = tape.context();
   const std::int64_t tokens = terms.front().index.size(), width = terms.front().rows.cols();
   std::vector<Variable> inputs;
+  inputs.reserve(terms.size());
   for (const GatherTerm& term : terms) {
     require(term.rows.cols() == width && term.index.size() == tokens,
             "gather_sum: expected {} indices into rows of {}, found {} into {}", tokens, width,
@@ -50,6 +52,7 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
                             .sources = {},
                             .y = y.mutable_data<T>(),
                             .dropout = dropout.of_rows(tokens)};
+    p.sources.reserve(terms.size());
     for (const GatherTerm& term : terms) {
       p.sources.push_back({.rows = term.rows.value().data<T>(),
                            .count = term.rows.rows(),
@@ -58,7 +61,7 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
     }
     kernels::gather_sum(p, stream);
   });
-  return tape.record(y, inputs, [=](Tensor& dy) {
+  return tape.record(y, inputs, [=, terms = terms](Tensor& dy) {
     dispatch<Operation::gather_sum>(context, type, [&]<typename T>(auto stream) {
       if (dropout.rate > 0) {
         kernels::apply_dropout(kernels::ApplyDropout<T>{.rows = tokens,
@@ -87,6 +90,7 @@ Variable gather_to(Tape& tape, const std::vector<Gathered>& parts, const std::ve
                    std::int64_t tokens, std::int64_t width) {
   const Context& context = tape.context();
   std::vector<Variable> inputs;
+  inputs.reserve(parts.size());
   for (const Gathered& part : parts) {
     check_devices<Operation::gather_sum>(context, part.rows, part.index);
     inputs.push_back(part.rows);
@@ -95,6 +99,7 @@ Variable gather_to(Tape& tape, const std::vector<Gathered>& parts, const std::ve
   Tensor y = Tensor::empty({tokens, width}, type, context);
   dispatch<Operation::gather_sum>(context, type, [&]<typename T>(auto stream) {
     std::vector<kernels::GatherRows<T>> all;
+    all.reserve(parts.size());
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const Variable& rows = parts[i].rows;
       all.push_back({.tokens = parts[i].index.size(),
@@ -107,9 +112,10 @@ Variable gather_to(Tape& tape, const std::vector<Gathered>& parts, const std::ve
     }
     kernels::gather_rows(std::span<const kernels::GatherRows<T>>(all), stream);
   });
-  return tape.record(y, inputs, [=](const Tensor& dy) {
+  return tape.record(y, inputs, [=, parts = parts, places = places](const Tensor& dy) {
     dispatch<Operation::gather_sum>(context, type, [&]<typename T>(auto stream) {
       std::vector<kernels::ScatterAdd<T>> all;
+      all.reserve(parts.size());
       for (std::size_t i = 0; i < parts.size(); ++i) {
         const Variable& rows = parts[i].rows;
         all.push_back({.tokens = parts[i].index.size(),

@@ -1,5 +1,6 @@
 #include "hstu/ops/mlp.h"
 
+#include <algorithm>
 #include <array>
 
 #include "hstu/kernels/mlp.h"
@@ -38,8 +39,8 @@ Variable in_one_kernel(Tape& tape, const Variable& x, const Parameters& paramete
   on_gpu(context, [&](auto stream) {
     kernels::mlp({shape, epsilon, values, x.value().data<float>(), y.mutable_data<float>()}, stream);
   });
-  std::vector<Variable> inputs{x};
-  inputs.insert(inputs.end(), parameters.begin(), parameters.end());
+  std::array<Variable, 1 + kernels::kMlpParameters> inputs{x};
+  std::copy(parameters.begin(), parameters.end(), inputs.begin() + 1);
   return tape.record(y, inputs, [=](const Tensor& dy) {
     kernels::MlpBackward p{shape, epsilon, values, x.value().data<float>(), dy.data<float>(), {}, {}};
     p.dx = gradient_of<float>(x, context);

@@ -71,6 +71,7 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale, const flo
   const bool decoupled = config_.kind == DenseOptimizerKind::adamw;
   const auto as_float = [](double x) { return static_cast<float>(x); };
   const UpdateNumbers numbers{
+      .is_adam = config_.kind != DenseOptimizerKind::sgd,
       .lr = as_float(learning_rate),
       .momentum = as_float(config_.momentum),
       .beta1 = as_float(config_.beta1),
@@ -90,22 +91,21 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale, const flo
             ShapeText{p->value.shape()}, ShapeText{p->gradient.shape()});
   }
   std::vector<DenseUpdate> updates;  // of each piece
+  updates.reserve(pieces_.size());
   auto state = state_.begin();
   for (const auto& [p, begin, end] : pieces_) {
-    DenseUpdate update{.numbers = numbers,
-                       .is_adam = config_.kind != DenseOptimizerKind::sgd,
-                       .end = end - begin,
+    DenseUpdate update{.end = end - begin,
                        .gradient = parameters_[p]->gradient.data<float>() + begin,
                        .value = parameters_[p]->value.mutable_data<float>() + begin};
-    if (update.is_adam || config_.momentum > 0.0) update.m = (state++)->tensor.mutable_data<float>();
-    if (update.is_adam) update.v = (state++)->tensor.mutable_data<float>();
+    if (numbers.is_adam || config_.momentum > 0.0) update.m = (state++)->tensor.mutable_data<float>();
+    if (numbers.is_adam) update.v = (state++)->tensor.mutable_data<float>();
     updates.push_back(update);
   }
-  if (!context_.device().is_host()) return cuda::update_dense(updates, factor, context_.cuda());
+  if (!context_.device().is_host()) return cuda::update_dense(numbers, updates, factor, context_.cuda());
   require(factor == nullptr, "on the host, a gradient scale is a number");
   parallel_blocks(static_cast<std::int64_t>(blocks_.size()), 1, [&](std::int64_t b, std::int64_t) {
     const auto [piece, begin, end] = blocks_[static_cast<std::size_t>(b)];
-    update_elements(updates[piece], begin, end);
+    update_elements(numbers, updates[piece], begin, end);
   });
 }
 

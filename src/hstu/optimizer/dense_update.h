@@ -10,8 +10,9 @@
 
 namespace hstu {
 
-// The factors of one update, shared by all parameters.
+// What the parameters of one update share.
 struct UpdateNumbers {
+  bool is_adam = true;  // otherwise SGD
   float lr, momentum;
   float beta1, rest1, beta2, rest2;
   float rate;  // lr / (1 - beta1^t)
@@ -24,8 +25,6 @@ struct UpdateNumbers {
 
 // Of one parameter.
 struct DenseUpdate {
-  UpdateNumbers numbers;
-  bool is_adam = true;   // otherwise SGD
   std::int64_t end = 0;  // number of elements
   const float* gradient = nullptr;
   float* value = nullptr;
@@ -40,10 +39,9 @@ struct UpdateFacts {
 };
 
 // Elements [begin, end) in steps of `stride`. Source of the formulas: dense_optimizer.h.
-HSTU_HOST_DEVICE void update_elements(const DenseUpdate& u, std::int64_t begin, std::int64_t end,
-                                      std::int64_t stride = 1) {
-  const UpdateNumbers& s = u.numbers;
-  if (u.is_adam) {
+HSTU_HOST_DEVICE void update_elements(const UpdateNumbers& s, const DenseUpdate& u, std::int64_t begin,
+                                      std::int64_t end, std::int64_t stride = 1) {
+  if (s.is_adam) {
     for (std::int64_t i = begin; i < end; i += stride) {
       const float g = s.gradient_scale * u.gradient[i] + s.coupled * u.value[i];
       u.m[i] = s.beta1 * u.m[i] + s.rest1 * g;
@@ -64,7 +62,8 @@ namespace cuda {
 // All throw Error in a build without CUDA.
 
 // `factor` (1), in the GPU's memory, replaces the gradient scale; NaN there: nothing is updated. Null: none.
-void update_dense(std::span<const DenseUpdate> updates, const float* factor, CudaStream stream);
+void update_dense(const UpdateNumbers& numbers, std::span<const DenseUpdate> updates, const float* factor,
+                  CudaStream stream);
 
 // sums (lists): of the squares of each list of numbers, all on the stream's device, in double and in a fixed
 // order.

@@ -4,7 +4,7 @@
 
 namespace hstu::cuda {
 
-void update_dense(std::span<const DenseUpdate>, const float*, CudaStream) {
+void update_dense(const UpdateNumbers&, std::span<const DenseUpdate>, const float*, CudaStream) {
   fail("this hstu was built without CUDA");
 }
 

@@ -29,16 +29,18 @@ struct Many {
   }
 };
 
-__global__ void update(const __grid_constant__ Many<DenseUpdate> all, const float* factor) {
+__global__ void update(UpdateNumbers numbers, const __grid_constant__ Many<DenseUpdate> all,
+                       const float* factor) {
   wait_for_previous_launch();
-  const std::size_t list = all.list();
-  DenseUpdate u = all.one[list];
   if (factor != nullptr) {
-    u.numbers.gradient_scale = *factor;
-    if (isnan(u.numbers.gradient_scale)) return;
+    numbers.gradient_scale = *factor;
+    if (isnan(numbers.gradient_scale)) return;
   }
+  const std::size_t list = all.list();
+  const DenseUpdate u = all.one[list];
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x - all.first[list]) * kUpdated;
-  update_elements(u, begin + threadIdx.x, begin + kUpdated < u.end ? begin + kUpdated : u.end, kThreads);
+  update_elements(numbers, u, begin + threadIdx.x, begin + kUpdated < u.end ? begin + kUpdated : u.end,
+                  kThreads);
 }
 
 // In double and in a fixed order: `size` terms by one block.
@@ -125,11 +127,13 @@ void for_many(std::span<const T> all, std::int64_t chunk, const Launch& launch) 
 
 }  // namespace
 
-void update_dense(std::span<const DenseUpdate> updates, const float* factor, CudaStream stream) {
+void update_dense(const UpdateNumbers& numbers, std::span<const DenseUpdate> updates, const float* factor,
+                  CudaStream stream) {
   for_many(updates, kUpdated,
            [&](const Many<DenseUpdate>& some, unsigned blocks, std::size_t /*first*/, unsigned /*lists*/) {
              if (blocks > 0)
-               launch("updating dense parameters", update, blocks, kThreads, stream.handle, some, factor);
+               launch("updating dense parameters", update, blocks, kThreads, stream.handle, numbers, some,
+                      factor);
            });
 }
 
