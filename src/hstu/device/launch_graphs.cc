@@ -39,9 +39,9 @@ LaunchGraphs::Group& LaunchGraphs::group_of(const LaunchList& launches) {
 }
 
 void LaunchGraphs::put(LaunchList& launches) {
-  const bool is_graph = launches.size() > kFewLaunches;
-  Group* const group = is_graph ? &group_of(launches) : nullptr;
-  if (is_graph) {
+  Group* group = nullptr;
+  if (launches.size() > kFewLaunches) {
+    group = &group_of(launches);
     cuda::launch(*group->graph, stream_);
   } else {
     for (std::size_t i = 0; i < launches.size(); ++i)
@@ -52,7 +52,7 @@ void LaunchGraphs::put(LaunchList& launches) {
     event->is_recorded = true;
   }
   launches.clear_events();
-  if (is_graph) std::swap(group->launches, launches);
+  if (group != nullptr) std::swap(group->launches, launches);
 }
 
 }  // namespace hstu

@@ -204,7 +204,10 @@ QueuedStep begin_step(Learner& learner, const StepContext& context, const NextPa
     step->sum_squares();
     if (step->outcome) step->update(), step->sections.leave();
   };
-  first != nullptr ? with_launches_of(learner, *first, put) : put();
+  if (first != nullptr)
+    with_launches_of(learner, *first, put);
+  else
+    put();
   return QueuedStep(std::move(step));
 }
 
