@@ -64,6 +64,7 @@ TEST_P(Gradient, AccumulatesOverTwoUses) {
     for (int use = 1; use < uses; ++use) y = ops::add(tape, y, c.run(tape, inputs));
     tape.backward(y, testing::random_tensor(y.value().shape(), DType::f64, 99));
     std::vector<Tensor> result;
+    result.reserve(inputs.size());
     for (const Variable& input : inputs) result.push_back(input.gradient());
     return result;
   };

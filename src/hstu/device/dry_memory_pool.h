@@ -32,6 +32,7 @@ class DryMemoryPool final : public MemoryPool {
   explicit DryMemoryPool(const DryDevice& device, bool in_groups = false)
       : MemoryPool(Stream(), 0), device_(device), in_groups_(in_groups) {}
 
+  DryMemoryPool* dry() override { return this; }
   DryStream kernels() { return {device_, this}; }
   // Bytes that late work needs (LaunchGroups::Late): in groups they are not free again before the end.
   void take_late(std::int64_t bytes);

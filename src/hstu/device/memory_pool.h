@@ -12,6 +12,7 @@
 
 namespace hstu {
 
+class DryMemoryPool;
 class MemoryPool;
 
 // There is no room for a buffer: the limit of the pool or the device's memory is reached. The message gives
@@ -74,6 +75,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   // Gives back all that is not in use to the device or the system.
   virtual void trim() = 0;
   virtual MemoryFigures figures() const = 0;
+  // The pool of a dry run; null for all others.
+  virtual DryMemoryPool* dry() { return nullptr; }
   const Stream& stream() const { return stream_; }
   Device device() const { return stream_.device(); }
 

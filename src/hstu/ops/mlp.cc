@@ -15,7 +15,7 @@ using Parameters = std::array<Variable, kernels::kMlpParameters>;  // in the ord
 
 // Of the pass, or of the one that a dry run plans.
 bool is_on_gpu(const Context& context) {
-  auto* const dry = dynamic_cast<DryMemoryPool*>(context.memory.get());
+  DryMemoryPool* const dry = context.memory->dry();
   return dry != nullptr ? !dry->kernels().device.is_host() : !context.device().is_host();
 }
 

@@ -88,7 +88,7 @@ void check_device(Operation operation, const Context& context, const Tensor& ope
 template <Operation operation, typename Body>
 void dispatch(const Context& context, DType type, const Body& body) {
   const TraceRange range(context, name_of(operation));
-  if (auto* const dry = dynamic_cast<DryMemoryPool*>(context.memory.get())) {
+  if (DryMemoryPool* const dry = context.memory->dry()) {
     if (type == DType::f32) return body.template operator()<float>(dry->kernels());
     if (type == DType::bf16) return body.template operator()<BFloat16>(dry->kernels());
   } else if (context.device().is_host()) {

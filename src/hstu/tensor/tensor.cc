@@ -20,11 +20,11 @@ std::int64_t elements_of(const Shape& shape) {
     require(extent >= 0, "expected extents >= 0, found {}", ShapeText{shape});
   std::int64_t elements = 1;
   for (const std::int64_t extent : shape) {
+    const bool fits = !__builtin_mul_overflow(elements, extent, &elements) && elements <= kMost;
     check(
-        extent == 0 || elements <= kMost / extent,
+        fits,
         "a tensor of shape {} does not fit into any memory: make the model, the batch or the history smaller",
         ShapeText{shape});
-    elements *= extent;
   }
   return elements;
 }
