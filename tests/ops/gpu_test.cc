@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hstu/ops/cast.h"
 #include "hstu/ops/convert.h"
 #include "support/op_cases.h"
 

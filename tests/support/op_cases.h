@@ -43,7 +43,7 @@ struct CaseSize {
 // Normal numbers, a pure function of the seed.
 inline Tensor random_tensor(Shape shape, DType type, std::uint64_t seed) {
   RandomStream random{seed};
-  Tensor tensor = Tensor::empty(std::move(shape), type);
+  Tensor tensor = Tensor::empty(shape, type);
   with_float_type(type, [&]<typename T>() {
     for (std::int64_t i = 0; i < tensor.size(); ++i)
       tensor.mutable_data<T>()[i] = static_cast<T>(random.normal());
@@ -146,9 +146,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                                     const Context& context = host_context()) {
   const std::int64_t tokens = s.samples * s.tokens_per_sample, n = s.width, h = s.hidden,
                      w = s.heads * s.head_dim;
-  const auto x = [type](Shape shape, std::uint64_t seed) {
-    return random_tensor(std::move(shape), type, seed);
-  };
+  const auto x = [type](Shape shape, std::uint64_t seed) { return random_tensor(shape, type, seed); };
   using Inputs = const std::vector<Variable>&;
   std::vector<OpCase> cases;
   cases.push_back({"linear", {x({tokens, n}, 1), x({n, h}, 2), x({h}, 3)}, [](Tape& t, Inputs v) {
@@ -165,7 +163,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
   // relu of sums far from 0: of signs with a half, then of multiples of a half with a quarter. One relu is
   // read by two products.
   const auto signs = [&](Shape shape, std::uint64_t seed) {
-    return map(x(std::move(shape), seed), [](double v) { return v < 0 ? -1.0 : 1.0; });
+    return map(x(shape, seed), [](double v) { return v < 0 ? -1.0 : 1.0; });
   };
   const auto constants = [&](double value) { return map(x({h}, 1), [=](double) { return value; }); };
   cases.push_back({"linear_relu",

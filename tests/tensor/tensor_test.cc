@@ -13,7 +13,7 @@ namespace {
 using testing::values_of;
 
 Tensor counting(Shape shape) {
-  Tensor tensor = Tensor::empty(std::move(shape), DType::f32);
+  Tensor tensor = Tensor::empty(shape, DType::f32);
   std::iota(tensor.mutable_data<float>(), tensor.mutable_data<float>() + tensor.size(), 0.0f);
   return tensor;
 }

@@ -36,7 +36,7 @@ void Batch::reserve(std::int64_t bytes) {
 
 std::byte* Batch::add_column(std::string_view name, DType type, Shape shape) {
   require(find(name) == nullptr, "batch: column \"{}\" already exists", name);
-  Column column{std::string(name), type, used_, std::move(shape)};
+  Column column{std::string(name), type, used_, shape};
   const auto bytes = static_cast<std::int64_t>(column.elements() * size_of(type));
   const std::int64_t end = used_ + (bytes + kAlignment - 1) / kAlignment * kAlignment;
   reserve(std::max(end, kAlignment));

@@ -17,7 +17,7 @@ Initializer Initializer::xavier_normal(std::int64_t in, std::int64_t out) {
 
 const Parameter& ParameterSet::add(std::string name, Shape shape, const Initializer& initializer) {
   RandomStream random{derive_key(seed_, name)};
-  Tensor value = Tensor::empty(std::move(shape), type_);
+  Tensor value = Tensor::empty(shape, type_);
   with_float_type(type_, [&]<typename T>() {
     for (std::int64_t i = 0; i < value.size(); ++i) {
       double x = initializer.value;

@@ -19,7 +19,7 @@ Variable cast(Tape& tape, const Tensor& x, DType type) {
 }
 
 Tensor filled(Shape shape, double value, DType type, const Context& context) {
-  Tensor y = Tensor::empty(std::move(shape), type, context);
+  Tensor y = Tensor::empty(shape, type, context);
   dispatch<Operation::cast>(context, type, [&]<typename T>(auto stream) {
     kernels::fill(kernels::Fill<T>{.size = y.size(), .value = value, .y = y.mutable_data<T>()}, stream);
   });

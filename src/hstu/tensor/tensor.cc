@@ -43,7 +43,7 @@ Tensor Tensor::view(Shape shape, DType type, void* data, std::shared_ptr<const v
   require(owner != nullptr, "a view of memory needs its owner");
   Tensor tensor;
   tensor.size_ = elements_of(shape);
-  tensor.shape_ = std::move(shape);
+  tensor.shape_ = shape;
   tensor.dtype_ = type;
   tensor.device_ = device;
   tensor.data_ = static_cast<std::byte*>(data);
@@ -56,11 +56,11 @@ Tensor Tensor::empty(Shape shape, DType type, const Context& context) {
   auto buffer = std::make_shared<const Buffer>(
       context.memory->allocate(elements * static_cast<std::int64_t>(size_of(type))));
   std::byte* const data = buffer->data();
-  return view(std::move(shape), type, data, std::move(buffer), context.memory->device());
+  return view(shape, type, data, std::move(buffer), context.memory->device());
 }
 
 Tensor Tensor::zeros(Shape shape, DType type, const Context& context) {
-  Tensor tensor = empty(std::move(shape), type, context);
+  Tensor tensor = empty(shape, type, context);
   tensor.fill_zero(context.stream);
   return tensor;
 }
@@ -91,7 +91,7 @@ Tensor Tensor::reshaped(Shape shape) const {
   require(product(shape.begin(), shape.end()) == size_, "cannot view {} as {}", ShapeText{shape_},
           ShapeText{shape});
   Tensor result = *this;
-  result.shape_ = std::move(shape);
+  result.shape_ = shape;
   return result;
 }
 
