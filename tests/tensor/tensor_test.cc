@@ -114,7 +114,8 @@ TEST(Tensor, TakesItsMemoryFromTheContextsPoolAndGivesItBack) {
   {
     const Tensor tensor = Tensor::empty({1000}, DType::f64, context);
     EXPECT_EQ(context.memory->figures().in_use, 8000);
-    const Tensor same = tensor;
+    const std::vector<Tensor> same(2, tensor);
+    EXPECT_EQ(same.front().raw(), tensor.raw());
     EXPECT_EQ(context.memory->figures().in_use, 8000);
   }
   EXPECT_EQ(context.memory->figures().in_use, 0);
