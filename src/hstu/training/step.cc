@@ -204,7 +204,7 @@ QueuedStep begin_step(Learner& learner, const StepContext& context, const NextPa
     step->sum_squares();
     if (step->outcome) step->update(), step->sections.leave();
   };
-  if (first != nullptr)
+  if (first != nullptr && is_step_a_group(learner))
     with_launches_of(learner, *first, put);
   else
     put();

@@ -6,6 +6,7 @@
 #include "hstu/ops/cast.h"
 #include "hstu/tensor/tape.h"
 #include "hstu/training/dense_sums.h"
+#include "hstu/training/launches.h"
 #include "hstu/training/lookup_ahead.h"
 
 namespace hstu {
@@ -112,8 +113,15 @@ void compute_parts(Learner& learner, const StepContext& context, Batch* first, c
   for (Part part = begin_part(learner, context, first, sections); part.batch != nullptr;) {
     Part following = begin_part(learner, context, next_part(), sections);  // beside this one's computation
     const bool is_last = following.batch == nullptr;
-    run_part(learner, context, std::move(part), is_last ? later : nullptr,
-             is_last && context.comm.size() > 1 ? &sums : nullptr, sections, parts, result);
+    const Batch& batch = *part.batch;
+    const auto run = [&] {
+      run_part(learner, context, std::move(part), is_last ? later : nullptr,
+               is_last && context.comm.size() > 1 ? &sums : nullptr, sections, parts, result);
+    };
+    if (is_step_a_group(learner))
+      run();
+    else
+      with_launches_of(learner, batch, run);
     part = std::move(following);
   }
   sections.enter(kUpdateSection);
