@@ -1,6 +1,6 @@
-// LaunchGroups: the launches of kernels on a GPU's stream, kept back and handed to the driver many at a time,
-// while the thread that makes them goes on. The GPU does the same work in the same order, but for launches
-// that need nothing of each other.
+// LaunchGroups: the launches of kernels on a GPU's stream and records of events after them, kept back and
+// handed to the driver many at a time, while the thread that makes them goes on. The GPU does the same work
+// in the same order, but for launches that need nothing of each other.
 #pragma once
 
 #include <memory>

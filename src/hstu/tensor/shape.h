@@ -2,7 +2,6 @@
 // allocate.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

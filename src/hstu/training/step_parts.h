@@ -32,10 +32,10 @@ struct PartResults {
   std::int64_t exchanges = 0;  // between GPUs, begun before the last scores
 };
 
-// Looks up the rows of all parts of a global batch, `first` (null: there is none) and what next_part() gives,
-// and computes their gradients, then sums them over the
-// parts and the ranks; every term is already divided by its number of supervised examples. Dense gradients
-// are in Parameter::gradient. Adds samples, tokens and FLOPs to `result`. Ends in kUpdateSection.
+// Looks up the rows of all parts of a global batch and computes their gradients, then sums them over the
+// parts and the ranks; every term is already divided by its number of supervised examples. The parts are
+// `first` (null: there is none) and those of next_part(). Dense gradients are in Parameter::gradient. Adds
+// samples, tokens and FLOPs to `result`. Ends in kUpdateSection.
 void compute_parts(Learner& learner, const StepContext& context, Batch* first, const NextPart& next_part,
                    const LaterPart* later, StepSections& sections, PartResults& parts, StepResult& result);
 

@@ -68,7 +68,7 @@ void DeviceRowStore::reserve(std::int64_t more) {
     return needed > records_.capacity() || 2 * needed > index_size();
   };
   if (is_short(rows_at_most())) {
-    created_.synchronize();  // not the stream, which may wait for the model
+    created_.synchronize();  // not the stream, which may hold later work of the model
     pending_ = 0;
     const std::int64_t now = read_of(records_.report().rows);
     if (is_short(now)) grow(now, more);

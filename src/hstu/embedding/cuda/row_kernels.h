@@ -1,4 +1,4 @@
-// The work on rows in a GPU's memory. Each function is one launch for the lists of all tables.
+// The work on rows in a GPU's memory: a kernel is launched once for the lists of up to 64 tables.
 #pragma once
 
 #include <cstddef>
