@@ -33,6 +33,7 @@ class ConditionReader {
   Condition read() {
     Condition condition;
     condition.column = part("column", kOperatorCharacters);
+    if (condition.column.empty()) fail_at(0, "the name of a column is empty");
     condition.comparison = comparison();
     condition.value = part("value", "");
     return condition;
