@@ -76,6 +76,7 @@ TEST(Condition, PointsAtThePlaceThatItCannotRead) {
   EXPECT_THAT(refusal("kind ="), points("a value is missing", "kind =", "      ^"));
   EXPECT_THAT(refusal("= view"), points("a column is missing", "= view", "^"));
   EXPECT_THAT(refusal("'' = view"), points("the name of a column is empty", "'' = view", "^"));
+  EXPECT_THAT(refusal("  '' = view"), points("the name of a column is empty", "  '' = view", "  ^"));
   EXPECT_THAT(refusal("kind"), points("an operator is missing", "kind", "    ^"));
   EXPECT_THAT(refusal("a >= 1 and b <= 2"),
               points("further conditions", "a >= 1 and b <= 2", "             ^"));

@@ -32,8 +32,10 @@ class ConditionReader {
 
   Condition read() {
     Condition condition;
+    skip_blanks();
+    const std::size_t begin = at_;
     condition.column = part("column", kOperatorCharacters);
-    if (condition.column.empty()) fail_at(0, "the name of a column is empty");
+    if (condition.column.empty()) fail_at(begin, "the name of a column is empty");
     condition.comparison = comparison();
     condition.value = part("value", "");
     return condition;
