@@ -61,6 +61,7 @@ Variable gather_sum(Tape& tape, const std::vector<GatherTerm>& terms, const Drop
     }
     kernels::gather_sum(p, stream);
   });
+  // `terms = terms` is no const copy, which would be copied again when the record takes it.
   return tape.record(y, inputs, [=, terms = terms](Tensor& dy) {
     dispatch<Operation::gather_sum>(context, type, [&]<typename T>(auto stream) {
       if (dropout.rate > 0) {
@@ -112,6 +113,7 @@ Variable gather_to(Tape& tape, const std::vector<Gathered>& parts, const std::ve
     }
     kernels::gather_rows(std::span<const kernels::GatherRows<T>>(all), stream);
   });
+  // As in gather_sum(): no const copies.
   return tape.record(y, inputs, [=, parts = parts, places = places](const Tensor& dy) {
     dispatch<Operation::gather_sum>(context, type, [&]<typename T>(auto stream) {
       std::vector<kernels::ScatterAdd<T>> all;

@@ -31,13 +31,13 @@ std::vector<RowOwners> owners_of(const RunOptions& options, const Model& model, 
 // places, or a step has several parts. Otherwise one would wait for the other at every turn.
 Context context_of_tables(const RunOptions& run, const Model& model, const Context& compute,
                           const Communicator& comm) {
-  if (compute.device().is_host()) return host_context();
   const std::vector<TableConfig> configs = table_configs(run, model, comm.size());
+  const bool come_from_elsewhere =
+      comm.size() > 1 || std::any_of(configs.begin(), configs.end(), [](const TableConfig& table) {
+        return table.place != TablePlace::device;
+      });
   const bool has_parts = run.training.accumulate > 1 || run.training.micro_batch_tokens > 0;
-  if (comm.size() > 1 || has_parts ||
-      !std::all_of(configs.begin(), configs.end(),
-                   [](const TableConfig& table) { return table.place == TablePlace::device; }))
-    return make_context(compute.device());
+  if (compute.device().is_host() || come_from_elsewhere || has_parts) return own_context(compute.device());
   return {compute.stream, MemoryPool::create(compute.stream)};
 }
 
@@ -129,7 +129,7 @@ RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access)
 }  // namespace
 
 std::vector<Stream> Learner::streams() const {
-  if (tables.device().is_host() || tables.stream() == compute.stream) return {compute.stream};
+  if (tables.stream() == compute.stream) return {compute.stream};
   return {compute.stream, tables.stream()};
 }
 
