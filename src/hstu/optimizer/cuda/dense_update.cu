@@ -10,7 +10,8 @@ namespace hstu::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kChunk = 1 << 14;      // elements of a block that sums
+constexpr int kSumThreads = 1024;
+constexpr std::int64_t kChunk = 1 << 17;      // elements of a block that sums
 constexpr std::int64_t kUpdated = 1 << 10;    // and of one that updates: few, as a thread waits for each
 constexpr std::size_t kMostParameters = 128;  // of one launch: they travel as its argument
 
@@ -43,14 +44,15 @@ __global__ void update(UpdateNumbers numbers, const __grid_constant__ Many<Dense
                   kThreads);
 }
 
-// In double and in a fixed order: `size` terms by one block.
+// In double and in a fixed order: `size` terms by one block of kSumThreads.
 template <typename Term>
 __device__ double sum(std::int64_t size, const Term& term) {
-  __shared__ double sums[kThreads];
+  __shared__ double sums[kSumThreads];
   double mine = 0;
-  for (std::int64_t i = threadIdx.x; i < size; i += kThreads) mine += term(i);
+#pragma unroll 16
+  for (std::int64_t i = threadIdx.x; i < size; i += kSumThreads) mine += term(i);
   sums[threadIdx.x] = mine;
-  for (int half = kThreads / 2; half > 0; half /= 2) {
+  for (int half = kSumThreads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
   }
@@ -138,14 +140,19 @@ void update_dense(const UpdateNumbers& numbers, std::span<const DenseUpdate> upd
 }
 
 void sums_of_squares(std::span<const FloatList> lists, double* sums, CudaStream stream) {
-  for_many(lists, kChunk,
-           [&](const Many<FloatList>& some, unsigned blocks, std::size_t first, unsigned count) {
-             const Buffer partials = stream.memory->allocate(blocks * std::int64_t{sizeof(double)});
-             auto* const partial = reinterpret_cast<double*>(partials.data());
-             constexpr const char* kWhat = "summing squares of gradients";
-             if (blocks > 0) launch(kWhat, squares_of_chunks, blocks, kThreads, stream.handle, some, partial);
-             launch(kWhat, sum_chunks, count, kThreads, stream.handle, some, partial, sums + first);
-           });
+  for_many(
+      lists, kChunk, [&](const Many<FloatList>& some, unsigned blocks, std::size_t first, unsigned count) {
+        constexpr const char* kWhat = "summing squares of gradients";
+        const auto has_one_chunk = [](const FloatList& list) { return 0 < list.size && list.size <= kChunk; };
+        if (std::all_of(some.one, some.one + count, has_one_chunk)) {
+          launch(kWhat, squares_of_chunks, blocks, kSumThreads, stream.handle, some, sums + first);
+          return;
+        }
+        const Buffer partials = stream.memory->allocate(blocks * std::int64_t{sizeof(double)});
+        auto* const partial = reinterpret_cast<double*>(partials.data());
+        if (blocks > 0) launch(kWhat, squares_of_chunks, blocks, kSumThreads, stream.handle, some, partial);
+        launch(kWhat, sum_chunks, count, kSumThreads, stream.handle, some, partial, sums + first);
+      });
 }
 
 void judge_update(const UpdateJudgement& judgement, CudaStream stream) {
