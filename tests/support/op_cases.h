@@ -123,22 +123,23 @@ inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DTyp
 struct MlpSize {
   std::int64_t rows, in, hidden, out;
   bool is_normalised;  // has the last norm
+  bool adds = false;
 };
 inline OpCase mlp_case(std::string name, DType type, const MlpSize& s) {
   std::vector<Shape> shapes{{s.rows, s.in}, {s.in, s.hidden},  {s.hidden}, {s.hidden},
                             {s.hidden},     {s.hidden, s.out}, {s.out}};
   if (s.is_normalised) shapes.insert(shapes.end(), {{s.out}, {s.out}});
+  if (s.adds) shapes.push_back({s.rows, s.out});
   std::vector<Tensor> inputs;
   for (const Shape& shape : shapes) inputs.push_back(random_tensor(shape, type, inputs.size() + 1));
   return {std::move(name), inputs,
-          [](Tape& t, const std::vector<Variable>& v) {
-            const bool is_normalised = v.size() == 9;
+          [s](Tape& t, const std::vector<Variable>& v) {
             return ops::mlp(t, v[0],
-                            {v[1], v[2], v[3], v[4], v[5], v[6], is_normalised ? v[7] : Variable(),
-                             is_normalised ? v[8] : Variable()},
-                            1e-5);
+                            {v[1], v[2], v[3], v[4], v[5], v[6], s.is_normalised ? v[7] : Variable(),
+                             s.is_normalised ? v[8] : Variable()},
+                            1e-5, s.adds ? v.back() : Variable());
           },
-          s.is_normalised ? "awssswsss" : "awsssws"};
+          std::string(s.is_normalised ? "awssswsss" : "awsssws") + (s.adds ? "a" : "")};
 }
 
 // What the operations read beside their inputs is on the context's device; the inputs are on the host.
@@ -189,6 +190,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                    }});
   cases.push_back(mlp_case("mlp", type, {tokens, n, h, w, true}));
   cases.push_back(mlp_case("mlp_without_norm", type, {tokens, n, h, w, false}));
+  cases.push_back(mlp_case("mlp_with_addend", type, {tokens, n, h, w, true, true}));
   cases.push_back(
       {"gate", {x({tokens, w}, 1), x({tokens, w}, 2), x({w}, 3), x({w}, 4)}, [](Tape& t, Inputs v) {
          return ops::gate(t, ops::GateForm::concat, v[0], v[1], v[2], v[3], 1e-6, {0.3, 17, {}});

@@ -59,6 +59,29 @@ void sum_over_ranks(const Learner& learner, Vectors& dense, Vectors& rows, Commu
   }
 }
 
+// The batch for a model in fp64, which reads the clock in its type.
+Batch for_fp64(const Batch& batch) {
+  Batch result;
+  result.samples = batch.samples, result.tokens = batch.tokens, result.longest = batch.longest;
+  result.supervised = batch.supervised;
+  const auto copy = [&]<typename From, typename To>(const Batch::Column& column, From, To) {
+    std::ranges::copy(batch.values<From>(column.name), result.add<To>(column.name, column.shape).begin());
+  };
+  for (const Batch::Column& column : batch.columns()) {
+    if (column.name == dlrmv4::kClock)
+      copy(column, float{}, double{});
+    else if (column.type == DType::f32)
+      copy(column, float{}, float{});
+    else if (column.type == DType::i32)
+      copy(column, std::int32_t{}, std::int32_t{});
+    else if (column.type == DType::i64)
+      copy(column, std::int64_t{}, std::int64_t{});
+    else
+      copy(column, std::uint8_t{}, std::uint8_t{});
+  }
+  return result;
+}
+
 class GradientsOverRanks : public ::testing::Test {
  protected:
   GradientsOverRanks() {
@@ -97,9 +120,9 @@ class GradientsOverRanks : public ::testing::Test {
         std::copy_n(leaf.value().data<float>(), values.size(), values.mutable_data<double>());
         leaves.emplace_back(std::move(values));
       }
+      const Batch batch = for_fp64(part.batch);
       Tape tape;
-      tape.backward(
-          model.loss(tape, model.forward(tape, part.batch, leaves, Draws(options_.seed, 0)), part.batch));
+      tape.backward(model.loss(tape, model.forward(tape, batch, leaves, Draws(options_.seed, 0)), batch));
       for (std::size_t t = 0; t < leaves.size(); ++t) {
         if (!leaves[t].has_gradient()) continue;
         const Tensor& ids = looked_up.selection.tables[t].ids;

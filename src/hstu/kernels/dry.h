@@ -122,15 +122,11 @@ void binary_cross_entropy(const P&, DryStream) {}
 template <typename P>
 void binary_cross_entropy_backward(const P&, DryStream) {}
 template <typename P>
-void cast(const P&, DryStream) {}
-template <typename P>
 void concat_columns(const P&, DryStream) {}
 template <typename P>
 void concat_columns_backward(const P&, DryStream) {}
 template <typename P>
 void convert(const P&, DryStream) {}
-template <typename P>
-void fill(const P&, DryStream) {}
 template <typename P>
 void gate(const P&, DryStream) {}
 template <typename P>

@@ -1,5 +1,5 @@
-// A whole MLP of few rows on a GPU, in one kernel: linear, swish layer norm, linear, layer norm. Its form for
-// the host is the four operations (ops/mlp.h).
+// A whole MLP of few rows on a GPU, in one kernel: linear, swish layer norm, linear, layer norm, sum. Its
+// form for the host is those operations (ops/mlp.h).
 #pragma once
 
 #include <array>
@@ -34,8 +34,9 @@ struct MlpForward {
   MlpShape shape;
   float epsilon = 0;
   std::array<const float*, kMlpParameters> parameters{};
-  const float* x = nullptr;  // (rows, in)
-  float* y = nullptr;        // (rows, out)
+  const float* x = nullptr;       // (rows, in)
+  const float* addend = nullptr;  // (rows, out); null: none
+  float* y = nullptr;             // (rows, out)
 };
 
 // Computes the forward pass again, so that nothing but x is kept for it.

@@ -6,7 +6,6 @@
 #include "hstu/loss/binary_cross_entropy.h"
 #include "hstu/model/stages.h"
 #include "hstu/ops/action_rows.h"
-#include "hstu/ops/cast.h"
 #include "hstu/ops/convert.h"
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/gather_sum.h"
@@ -37,7 +36,7 @@ bool features_fit(const Dlrmv4Config& config, const SampleFeatures& features) {
 
 Dlrmv4::Dlrmv4(const Dlrmv4Config& config, SampleFeatures features, std::uint64_t seed, DType type)
     : config_(config),
-      layout_(config, std::move(features)),
+      layout_(config, std::move(features), type),
       parameters_(derive_key(seed, "dense parameters"), type),
       content_(parameters_, "preprocessor.content", config.embedding_dim, config.preprocessor_hidden,
                config.dim, Initializer::xavier_normal),
@@ -168,9 +167,8 @@ Variable Dlrmv4::item_content(Tape& tape, const Batch& batch, const Rows& rows) 
   for (std::size_t a = 0; a < rows.attributes.size(); ++a)
     attributes.push_back(
         {rows.attributes[a], batch.tensor(index_column(layout_.features().attributes[a].name))});
-  return ops::add(
-      tape, content,
-      additional_.front()(tape, ops::convert(tape, ops::gather_columns(tape, attributes), compute_)));
+  return additional_.front()(tape, ops::convert(tape, ops::gather_columns(tape, attributes), compute_),
+                             content);
 }
 
 // (T, D): content, action, position and time of every token.
@@ -202,8 +200,7 @@ Variable Dlrmv4::encode_users(Tape& tape, const Variable& x, const Batch& batch,
 }
 
 Variable Dlrmv4::postprocess(Tape& tape, const Variable& x, const Batch& batch) const {
-  const Variable clock =
-      ops::cast(tape, batch.tensor(dlrmv4::kClock), x.value().dtype());  // (B, kClockFeatures)
+  const Variable clock = Variable::constant(batch.tensor(dlrmv4::kClock));  // (B, kClockFeatures)
   const Variable h = ops::linear(tape, ops::concat_columns(tape, {x, clock}), Variable(post_linear_.weight),
                                  Variable(post_linear_.bias));
   return ops::layer_norm(tape, h, Variable(post_norm_.weight), Variable(post_norm_.bias), kNormEpsilon);

@@ -40,15 +40,12 @@ std::int32_t time_bucket_row(std::int64_t query_time, std::int64_t time, std::in
   return static_cast<std::int32_t>(std::min(std::sqrt(seconds / 60), static_cast<double>(buckets)));
 }
 
-void clock_features(std::int64_t time, double circle_constant, double* out) {
+std::array<double, 4> clock_features(std::int64_t time, double circle_constant) {
   const double hour = std::floor(static_cast<double>(time) / 3600);
   const double day = std::floor(static_cast<double>(time) / 86400);
   const double hour_angle = (hour - 24 * std::floor(hour / 24)) / 24 * 2 * circle_constant;
   const double day_angle = (day - 7 * std::floor(day / 7)) / 7 * 2 * circle_constant;
-  for (const double angle : {hour_angle, day_angle}) {
-    *out++ = std::cos(angle);
-    *out++ = std::sin(angle);
-  }
+  return {std::cos(hour_angle), std::sin(hour_angle), std::cos(day_angle), std::sin(day_angle)};
 }
 
 std::int64_t sequence_work(std::int64_t length, const Dlrmv4Config& config) {
@@ -131,7 +128,6 @@ void Dlrmv4Layout::add_candidates(const Samples& samples, Batch& batch) const {
   const auto item = batch.add<std::int32_t>(dlrmv4::kCandidateItem, {n});
   const auto name = batch.add<std::int64_t>(dlrmv4::kCandidateName, {n});
   const auto offsets = batch.add<std::int64_t>(dlrmv4::kCandidateOffsets, {n + 1});
-  const auto clock = batch.add<double>(dlrmv4::kClock, {n, 4});
   const auto token_offsets = batch.values<std::int64_t>(dlrmv4::kOffsets);
   const auto names = batch.values<std::int64_t>(dlrmv4::kTokenName);
   for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
@@ -140,9 +136,15 @@ void Dlrmv4Layout::add_candidates(const Samples& samples, Batch& batch) const {
     item[b] = samples.candidate_item[b];
     name[b] = names[static_cast<std::size_t>(last)];
     offsets[b] = static_cast<std::int64_t>(b);
-    clock_features(query_time(samples, b), config_.circle_constant, clock.data() + 4 * b);
   }
   offsets[static_cast<std::size_t>(n)] = n;
+  with_float_type(type_, [&]<typename T>() {
+    const auto clock = batch.add<T>(dlrmv4::kClock, {n, 4});
+    for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
+      const auto features = clock_features(query_time(samples, b), config_.circle_constant);
+      for (std::size_t f = 0; f < 4; ++f) clock[4 * b + f] = static_cast<T>(features[f]);
+    }
+  });
   for (const FeatureSpec& attribute : features_.attributes) {
     const auto row = batch.add<std::int32_t>(candidate_column(attribute.name), {n});
     const auto of_item = batch.values<std::int32_t>(index_column(attribute.name));

@@ -2,6 +2,7 @@
 // Alphabet: B samples, C contextual tokens per sample, T tokens in total, I distinct items.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "hstu/batching/batch_layout.h"
 #include "hstu/model/dlrmv4_config.h"
+#include "hstu/tensor/dtype.h"
 
 namespace hstu {
 
@@ -26,13 +28,14 @@ inline constexpr std::string_view kCandidate = "candidate.token";     // (B) i32
 inline constexpr std::string_view kCandidateName = "candidate.name";  // (B) i64, token_name() of that token
 inline constexpr std::string_view kCandidateOffsets = "candidate.offsets";  // (B + 1) i64: 0, 1, ... B
 inline constexpr std::string_view kCandidateItem = "candidate.item";  // (B) i32, row of the distinct items
-inline constexpr std::string_view kClock = "candidate.clock";         // (B, 4) f64, clock_features()
+inline constexpr std::string_view kClock = "candidate.clock";  // (B, 4), clock_features() in the model's type
 }  // namespace dlrmv4
 
 class Dlrmv4Layout final : public BatchLayout {
  public:
-  Dlrmv4Layout(const Dlrmv4Config& config, SampleFeatures features)
-      : config_(config), features_(std::move(features)) {}
+  // `type`: f32 or f64, of the model's parameters.
+  Dlrmv4Layout(const Dlrmv4Config& config, SampleFeatures features, DType type = DType::f32)
+      : config_(config), features_(std::move(features)), type_(type) {}
 
   const SampleFeatures& features() const { return features_; }
   void lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const override;
@@ -44,6 +47,7 @@ class Dlrmv4Layout final : public BatchLayout {
 
   Dlrmv4Config config_;
   SampleFeatures features_;
+  DType type_;
 };
 
 // "candidate.NAME": (B) i32, the row of an attribute's distinct ids for each candidate.
@@ -56,8 +60,8 @@ std::int32_t position_row(std::int64_t n, std::int64_t length, std::int64_t cont
 // trunc(sqrt(minutes)) from a token to the query, clamped to [0, buckets]; 0 for a later token.
 std::int32_t time_bucket_row(std::int64_t query_time, std::int64_t time, std::int64_t buckets);
 
-// out (4): cos and sin of the hour of the day, then of the day of the week.
-void clock_features(std::int64_t time, double circle_constant, double* out);
+// cos and sin of the hour of the day, then of the day of the week.
+std::array<double, 4> clock_features(std::int64_t time, double circle_constant);
 
 // FLOPs of the layers' forward pass for one sequence: matrix products of each token, and attention's pairs.
 std::int64_t sequence_work(std::int64_t length, const Dlrmv4Config& config);

@@ -23,13 +23,13 @@ Mlp::Mlp(ParameterSet& set, const std::string& name, std::int64_t in, std::int64
       second_(add_linear(set, name + ".1", hidden, out, initializer(hidden, out))),
       norm_(add_norm(set, name + ".norm", out)) {}
 
-Variable Mlp::operator()(Tape& tape, const Variable& x) const {
+Variable Mlp::operator()(Tape& tape, const Variable& x, const Variable& addend) const {
   const DType type = x.value().dtype();
   return ops::mlp(tape, x,
                   {ops::weight(tape, first_.weight, type), Variable(first_.bias), Variable(swish_.weight),
                    Variable(swish_.bias), ops::weight(tape, second_.weight, type), Variable(second_.bias),
                    Variable(norm_.weight), Variable(norm_.bias)},
-                  kNormEpsilon);
+                  kNormEpsilon, addend);
 }
 
 }  // namespace hstu

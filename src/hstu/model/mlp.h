@@ -30,8 +30,8 @@ class Mlp {
   // Adds NAME.0, NAME.swish, NAME.1, NAME.norm to the set: in -> hidden -> out.
   Mlp(ParameterSet& set, const std::string& name, std::int64_t in, std::int64_t hidden, std::int64_t out,
       WeightInitializer initializer);
-  // y (M, out) from x (M, in).
-  Variable operator()(Tape& tape, const Variable& x) const;
+  // y (M, out) from x (M, in), plus `addend` (M, out), which may be undefined.
+  Variable operator()(Tape& tape, const Variable& x, const Variable& addend = {}) const;
 
  private:
   LinearParameters first_;

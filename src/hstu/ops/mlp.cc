@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/mlp.h"
+#include "hstu/ops/elementwise.h"
 #include "hstu/ops/linear.h"
 #include "hstu/ops/norm.h"
 #include "hstu/ops/op.h"
@@ -27,26 +29,34 @@ void on_gpu(const Context& context, const Body& body) {
   });
 }
 
-Variable in_one_kernel(Tape& tape, const Variable& x, const Parameters& parameters,
+Variable in_one_kernel(Tape& tape, const Variable& x, const Parameters& parameters, const Variable& addend,
                        const kernels::MlpShape& shape, float epsilon) {
   const Context& context = tape.context();
-  check_devices<Operation::mlp>(context, x);
+  check_devices<Operation::mlp>(context, x, addend);
   for (const Variable& parameter : parameters) check_devices<Operation::mlp>(context, parameter);
   std::array<const float*, kernels::kMlpParameters> values{};
   for (std::size_t i = 0; i < parameters.size(); ++i)
     if (parameters[i].defined()) values[i] = parameters[i].value().data<float>();
   Tensor y = Tensor::empty({shape.rows, shape.out}, DType::f32, context);
+  const float* const added = addend.defined() ? addend.value().data<float>() : nullptr;
   on_gpu(context, [&](auto stream) {
-    kernels::mlp({shape, epsilon, values, x.value().data<float>(), y.mutable_data<float>()}, stream);
+    kernels::mlp({shape, epsilon, values, x.value().data<float>(), added, y.mutable_data<float>()}, stream);
   });
-  std::array<Variable, 1 + kernels::kMlpParameters> inputs{x};
-  std::copy(parameters.begin(), parameters.end(), inputs.begin() + 1);
+  std::array<Variable, 2 + kernels::kMlpParameters> inputs{x, addend};
+  std::copy(parameters.begin(), parameters.end(), inputs.begin() + 2);
   return tape.record(y, inputs, [=](const Tensor& dy) {
     kernels::MlpBackward p{shape, epsilon, values, x.value().data<float>(), dy.data<float>(), {}, {}};
     p.dx = gradient_of<float>(x, context);
     for (std::size_t i = 0; i < parameters.size(); ++i)
       p.dparameters[i] = gradient_of<float>(parameters[i], context);
     on_gpu(context, [&](auto stream) { kernels::mlp_backward(p, stream); });
+    // Nothing reads dy after this operation.
+    if (!addend.defined() || !addend.needs_gradient() || addend.take_gradient(dy)) return;
+    on_gpu(context, [&](auto stream) {
+      kernels::pass_gradient(
+          kernels::PassGradient<float>{dy.size(), dy.data<float>(), gradient_of<float>(addend, context)},
+          stream);
+    });
   });
 }
 
@@ -57,7 +67,7 @@ void require_size(const Variable& vector, std::int64_t size) {
 
 }  // namespace
 
-Variable mlp(Tape& tape, const Variable& x, const MlpWeights& w, double epsilon) {
+Variable mlp(Tape& tape, const Variable& x, const MlpWeights& w, double epsilon, const Variable& addend) {
   const kernels::MlpShape shape{x.rows(), x.cols(), w.weight1.cols(), w.weight2.cols(),
                                 w.norm_weight.defined()};
   require(w.weight1.rows() == shape.in && w.weight2.rows() == shape.hidden,
@@ -69,16 +79,19 @@ Variable mlp(Tape& tape, const Variable& x, const MlpWeights& w, double epsilon)
   require(w.norm_bias.defined() == shape.is_normalised,
           "mlp: the last norm has a weight and a bias, or neither");
   if (shape.is_normalised) require_size(w.norm_weight, shape.out), require_size(w.norm_bias, shape.out);
+  require(!addend.defined() || (addend.rows() == shape.rows && addend.cols() == shape.out),
+          "mlp: expected an addend of {} x {}", shape.rows, shape.out);
   if (is_on_gpu(tape.context()) && x.value().dtype() == DType::f32 && kernels::is_small_mlp(shape)) {
     return in_one_kernel(
         tape, x,
         {w.weight1, w.bias1, w.swish_weight, w.swish_bias, w.weight2, w.bias2, w.norm_weight, w.norm_bias},
-        shape, static_cast<float>(epsilon));
+        addend, shape, static_cast<float>(epsilon));
   }
   Variable h = linear(tape, x, w.weight1, w.bias1);
   h = swish_layer_norm(tape, h, w.swish_weight, w.swish_bias, epsilon);
   h = linear(tape, h, w.weight2, w.bias2);
-  return w.norm_weight.defined() ? layer_norm(tape, h, w.norm_weight, w.norm_bias, epsilon) : h;
+  if (w.norm_weight.defined()) h = layer_norm(tape, h, w.norm_weight, w.norm_bias, epsilon);
+  return addend.defined() ? add(tape, h, addend) : h;
 }
 
 }  // namespace hstu::ops

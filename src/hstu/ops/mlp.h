@@ -12,8 +12,9 @@ struct MlpWeights {
   Variable norm_weight, norm_bias;    // (out); undefined: without the last norm
 };
 
-// y (M, out) from x (M, in). On a GPU one kernel computes all of it if x is fp32 and the MLP small
-// (kernels::is_small_mlp). Throws InternalError if shapes do not fit.
-Variable mlp(Tape& tape, const Variable& x, const MlpWeights& weights, double epsilon);
+// y (M, out) from x (M, in), plus `addend` (M, out), which may be undefined. On a GPU one kernel computes all
+// of it if x is fp32 and the MLP small (kernels::is_small_mlp). Throws InternalError if shapes do not fit.
+Variable mlp(Tape& tape, const Variable& x, const MlpWeights& weights, double epsilon,
+             const Variable& addend = {});
 
 }  // namespace hstu::ops

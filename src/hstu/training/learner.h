@@ -30,8 +30,9 @@ struct Learner {
   std::unique_ptr<Model> model;
   std::unique_ptr<DeviceTransport> gpus;  // of the ranks; null: one rank, or ranks on processors
   TableSet tables;                        // one per feature, in the order of Model::features()
-  Context exchange;                       // of sums over GPUs, beside `compute`
-  Stream copies;                          // of scores to the host, beside `compute`
+  Tensor gradient_of_loss;  // (1): 1, which no loss overwrites; kept, as a copy ends a group of launches
+  Context exchange;         // of sums over GPUs, beside `compute`
+  Stream copies;            // of scores to the host, beside `compute`
   DenseOptimizer dense_optimizer;
   // Null where the host sees the gradients before the update: on processors, with several ranks, and for
   // tables with limits or with rows outside of the GPU's memory.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "hstu/ops/cast.h"
 #include "hstu/tensor/tape.h"
 #include "hstu/training/dense_sums.h"
 #include "hstu/training/launches.h"
@@ -43,12 +42,6 @@ Part begin_part(Learner& learner, const StepContext& context, Batch* batch, Step
   return part;
 }
 
-// 1, made on the device: a copy from the host would end a group of launches.
-Tensor gradient_of_loss(const Variable& loss, Context context) {
-  context.trace = nullptr;  // it belongs to no stage
-  return ops::filled(loss.value().shape(), 1, loss.value().dtype(), context);
-}
-
 // Forward and backward pass of one part. The rows of `later`, if any, are looked up beside it, or come into
 // caches. Adds the gradients of dense parameters to Parameter::gradient; `sums`, of the last part of several
 // ranks, begins their sums.
@@ -73,7 +66,7 @@ void run_part(Learner& learner, const StepContext& context, Part part, const Lat
 
   sections.enter(kBackwardSection);
   if (sums != nullptr) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
-  tape.backward(loss, gradient_of_loss(loss, context.compute));
+  tape.backward(loss, Tensor(learner.gradient_of_loss));
   if (sums != nullptr) sums->begin_rest();  // before the gradients of rows, on all ranks
   {
     const TraceRange stage(context.compute, kEmbeddingStage);

@@ -31,20 +31,22 @@ Problem problem_of(const Pass& p) {
 
 struct ForwardArguments {
   Problem problem;
+  const float* addend;
   float* y;
 };
 __global__ void __launch_bounds__(kThreads, 1) forward(const ForwardArguments arguments) {
   hstu::cuda::wait_for_previous_launch();
   const Problem& p = arguments.problem;
   const Arrays s(p, shared_memory());
-  compute_hidden<false>(p, s, nullptr);
+  compute_hidden<false>(p, s, arguments.addend);
+  const bool adds = arguments.addend != nullptr;
   const int first = static_cast<int>(blockIdx.x) * kRows;
   const auto row_of_y = [&](int r) { return static_cast<std::int64_t>(first + r) * p.out.size; };
   compute_result(p, s, [&](int r, int c, float2 z) {
-    if (p.is_normalised)
-      store_pair(s.z[r] + c, z);
-    else if (first + r < p.rows)
-      put_pair({arguments.y, false}, row_of_y(r), c, p.out.size, z);
+    if (p.is_normalised) return store_pair(s.z[r] + c, z);
+    if (first + r >= p.rows) return;
+    if (adds) z.x += s.addend[r][c], z.y += s.addend[r][c + 1];
+    put_pair({arguments.y, false}, row_of_y(r), c, p.out.size, z);
   });
   if (!p.is_normalised) return;
   __syncthreads();
@@ -57,6 +59,11 @@ __global__ void __launch_bounds__(kThreads, 1) forward(const ForwardArguments ar
     Quad y;
 #pragma unroll
     for (int i = 0; i < 4; ++i) y.v[i] = (z.v[i] - of_z.mean) * of_z.rstd * w.v[i] + b.v[i];
+    if (adds) {
+      const Quad added = load_quad(s.addend[row] + c);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) y.v[i] += added.v[i];
+    }
     put_quad(arguments.y + row_of_y(row), c, p.out.size, y);
   });
 }
@@ -246,7 +253,7 @@ void launch_blocks(const char* what, void (*kernel)(const Arguments), const MlpS
 }  // namespace
 
 void mlp(const MlpForward& p, CudaStream stream) {
-  launch_blocks("MLP", forward, p.shape, {problem_of(p), p.y}, stream);
+  launch_blocks("MLP", forward, p.shape, {problem_of(p), p.addend, p.y}, stream);
 }
 
 void mlp_backward(const MlpBackward& p, CudaStream stream) {

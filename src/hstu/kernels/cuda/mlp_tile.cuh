@@ -116,7 +116,7 @@ __device__ inline float* shared_memory() {
 struct Arrays {
   Thread thread;
   float *weight1, *weight2, *of_hidden, *of_out;
-  Rows x, a, dh, h, gh, dz, z, dy;
+  Rows x, a, dh, h, gh, dz, z, dy, addend;  // the last two are of one pass each, in one place
 
   __device__ Arrays(const Problem& p, float* shared)
       : weight1(shared + p.at.weight1),
@@ -130,7 +130,8 @@ struct Arrays {
         gh{h[kRows], p.hidden.stride},
         dz{shared + p.at.out_rows, p.out.stride},
         z{dz[kRows], p.out.stride},
-        dy{z[kRows], p.out.stride} {}
+        dy{z[kRows], p.out.stride},
+        addend(dy) {}
   __device__ const float* vector(const Problem& p, MlpParameter parameter) const {
     return parameter < kMlpWeight2 ? of_hidden + (parameter - kMlpBias1) * p.hidden.padded
                                    : of_out + (parameter - kMlpBias2) * p.out.padded;
@@ -297,18 +298,18 @@ __device__ inline Statistics statistics(const Thread& t, const float* row, const
   return {mean, rsqrtf(warp_sum(squares) * width.one_by_size + epsilon)};
 }
 
-// Requests everything that the passes read, dy if it is not null, and computes h = x W1 + b1 and
-// a = h sigmoid(norm(h)); with kKeepsGate the sigmoid too, in gh. Weight 2, the vectors of the result and dy
-// are there then. Returns the statistics of this warp's row of h.
+// Requests everything that the passes read, dy or the addend if it is not null, and computes h = x W1 + b1
+// and a = h sigmoid(norm(h)); with kKeepsGate the sigmoid too, in gh. Weight 2, the vectors of the result and
+// dy or the addend are there then. Returns the statistics of this warp's row of h.
 template <bool kKeepsGate>
-__device__ Statistics compute_hidden(const Problem& p, const Arrays& s, const float* dy) {
+__device__ Statistics compute_hidden(const Problem& p, const Arrays& s, const float* dy_or_addend) {
   const Thread& t = s.thread;
   request_block_rows(t, p.x, p, p.in, s.x);
   request_weight(t, p.parameters[kMlpWeight1], p.in.size, p.hidden, s.weight1);
   request_vectors(p, s);
   hstu::cuda::commit_copies();
   request_weight(t, p.parameters[kMlpWeight2], p.hidden.size, p.out, s.weight2);
-  if (dy != nullptr) request_block_rows(t, dy, p, p.out, s.dy);
+  if (dy_or_addend != nullptr) request_block_rows(t, dy_or_addend, p, p.out, s.dy);
   hstu::cuda::commit_copies();
   hstu::cuda::wait_for_copy_groups<1>();
   __syncthreads();
