@@ -80,26 +80,24 @@ __device__ __forceinline__ void mask_queries(float* x, const Samples& samples, c
   }
 }
 
-// Multiplies a 64 x N accumulator by the slope of SiLU at numbers in memory. `x` is the address of column
-// 2 (lane % 4) of this thread's first row; its second row is 8 rows on. Of a row that is not there, elements
-// become anything. kAtOnce: loads under way.
-template <typename T, int N, int kAtOnce>
-__device__ __forceinline__ void multiply_by_slope(float* d, const T* x, std::int64_t row_stride, bool row_a,
-                                                  bool row_b) {
+// Multiplies two elements by the slope of SiLU at `before`, two numbers of T.
+template <typename T>
+__device__ __forceinline__ void multiply_by_slope(float* d, std::uint32_t before) {
+  const float2 slopes = kernels::cuda::fast_silu_derivative(unpack<T>(before));
+  d[0] *= slopes.x;
+  d[1] *= slopes.y;
+}
+
+// Multiplies a 64 x N accumulator by the slope of SiLU at a tile in shared memory, in store_tile's order.
+// `from` is this warp's first row.
+template <typename T, int N, int kColumnBytes>
+__device__ __forceinline__ void multiply_by_slopes(float (&d)[N / 2], std::uint32_t from) {
+  const int lane = static_cast<int>(opaque(threadIdx.x)) % 32, row = lane / 4;
 #pragma unroll
-  for (int i = 0; i < N / 4; i += kAtOnce) {  // pair i: columns 8 (i / 2) and the next, row i % 2
-    std::uint32_t pairs[kAtOnce];
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      const T* const at = x + (i + k) % 2 * 8 * row_stride + (i + k) / 2 * 8;
-      pairs[k] = ((i + k) % 2 == 0 ? row_a : row_b) ? __ldg(reinterpret_cast<const std::uint32_t*>(at)) : 0;
-    }
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      const float2 slopes = kernels::cuda::fast_silu_derivative(unpack<T>(pairs[k]));
-      d[2 * (i + k)] *= slopes.x;
-      d[2 * (i + k) + 1] *= slopes.y;
-    }
+  for (int i = 0; i < N / 8; ++i) {
+    const std::uint32_t at = from + i / 8 * kColumnBytes + row * 128 + ((i % 8 ^ row) << 4) + lane % 4 * 4;
+    multiply_by_slope<T>(d + 4 * i, load_shared(at));
+    multiply_by_slope<T>(d + 4 * i + 2, load_shared(at + 8 * 128));
   }
 }
 

@@ -74,6 +74,10 @@ void check_gradients(const AttentionProblem& p, const AttentionGradients& g, Att
         "attention: q_before, k_before and v_before must be given together");
   check(!sloped || multiplies_slope(kernel),
         "attention: the {} kernels do not multiply by the slope of SiLU (q_before)", to_string(kernel));
+  if (!sloped) return;
+  check_vectors(kernel, "q_before", {g.q_before, g.dq.row_stride, g.dq.head_stride});
+  check_vectors(kernel, "k_before", {g.k_before, g.dk.row_stride, g.dk.head_stride});
+  check_vectors(kernel, "v_before", {g.v_before, g.dv.row_stride, g.dv.head_stride});
 }
 
 // Calls body.template operator()<T, width>() for the problem's type and width.
@@ -125,6 +129,9 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   char* const turns_taken = static_cast<char*>(workspace) + aligned(schedule_bytes(p, kBackwardTile));
   char* const dq_sum = turns_taken + turn_bytes(p);
   make_schedule(p, kBackwardTile, backward_order(width), schedule, turns_taken, turn_bytes(p), stream);
+  const auto before = [&](const void* x, const AttentionRows& rows) {
+    return x == nullptr ? CUtensorMap{} : row_map(p, {x, rows.row_stride, rows.head_stride}, 64, width);
+  };
   const BackwardArguments arguments{.q = row_map(p, p.q, 64, columns),
                                     .k = row_map(p, p.k, keys, width),
                                     .v = row_map(p, p.v, keys, width),
@@ -140,8 +147,8 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
                                     .dk = g.dk.data,
                                     .dv = g.dv.data,
                                     .q_before = g.q_before,
-                                    .k_before = g.k_before,
-                                    .v_before = g.v_before,
+                                    .k_before = before(g.k_before, g.dk),
+                                    .v_before = before(g.v_before, g.dv),
                                     .dq_row_stride = g.dq.row_stride,
                                     .dq_head_stride = g.dq.head_stride,
                                     .dk_row_stride = g.dk.row_stride,

@@ -53,30 +53,43 @@ template <typename Tile>
 __device__ __forceinline__ void feed_backward(const BackwardArguments& a, std::uint32_t base,
                                               const WorkRing& works) {
   Ring<Tile::kRowSlots> ring;
+  // To the next slots of Q and dO.
+  const auto load_rows = [&](const CUtensorMap* first, const Box& to_queries, const CUtensorMap* second,
+                             const Box& to_gradients) {
+    const std::uint32_t slot = 8 * ring.slot;
+    barrier_wait_idle(base + Tile::kQueryEmpty + slot, ring.phase ^ 1);
+    barrier_expect(base + Tile::kQueryFull + slot, Tile::kRowBytes);
+    load_box(base + Tile::kQueriesAt + ring.slot * Tile::kRowBytes, first, to_queries,
+             base + Tile::kQueryFull + slot);
+    barrier_wait_idle(base + Tile::kGradientEmpty + slot, ring.phase ^ 1);
+    barrier_expect(base + Tile::kGradientFull + slot, Tile::kRowBytes);
+    load_box(base + Tile::kGradientsAt + ring.slot * Tile::kRowBytes, second, to_gradients,
+             base + Tile::kGradientFull + slot);
+    ring.next();
+  };
+  Box own[2] = {};  // keys of each warpgroup, in the tile before
   for (std::uint32_t turn = 0;; ++turn) {
     const Work& w = works.wait_idle(turn);
-    if (w.head == kNoWork) return;
     const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
-    const std::uint32_t key_slot = turn % Tile::kKeySlots, keys_full = base + Tile::kKeysFull + 8 * key_slot;
-    barrier_wait_idle(base + Tile::kKeysEmpty + 8 * key_slot, (turn / Tile::kKeySlots & 1) ^ 1);
-    barrier_expect(keys_full, 2 * Tile::kKeyBytes);
-    const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes;
-    load_box(keys, &a.k, {x + w.own_begin, 0, w.head, y}, keys_full);
-    load_box(keys + Tile::kKeyBytes, &a.v, {x + w.own_begin, 0, w.head, y}, keys_full);
+    if (w.head != kNoWork) {
+      const std::uint32_t key_slot = turn % Tile::kKeySlots;
+      const std::uint32_t keys_full = base + Tile::kKeysFull + 8 * key_slot;
+      barrier_wait_idle(base + Tile::kKeysEmpty + 8 * key_slot, (turn / Tile::kKeySlots & 1) ^ 1);
+      barrier_expect(keys_full, 2 * Tile::kKeyBytes);
+      const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes;
+      load_box(keys, &a.k, {x + w.own_begin, 0, w.head, y}, keys_full);
+      load_box(keys + Tile::kKeyBytes, &a.v, {x + w.own_begin, 0, w.head, y}, keys_full);
+    }
+    // After the copies of keys, which need not wait for the end of the tile before.
+    if (a.q_before != nullptr && turn > 0)
+      for (const CUtensorMap* before : {&a.v_before, &a.k_before}) load_rows(before, own[0], before, own[1]);
+    if (w.head == kNoWork) return;
     for (int step = 0; step < w.steps; ++step) {
       if (step == w.steps - 1) barrier_arrive(base + Tile::kTicketDue);
       const Box box{x + w.block(step) * Tile::kRows, 0, w.head, y};
-      const std::uint32_t slot = 8 * ring.slot;
-      barrier_wait_idle(base + Tile::kQueryEmpty + slot, ring.phase ^ 1);
-      barrier_expect(base + Tile::kQueryFull + slot, Tile::kRowBytes);
-      load_box(base + Tile::kQueriesAt + ring.slot * Tile::kRowBytes, &a.q, box,
-               base + Tile::kQueryFull + slot);
-      barrier_wait_idle(base + Tile::kGradientEmpty + slot, ring.phase ^ 1);
-      barrier_expect(base + Tile::kGradientFull + slot, Tile::kRowBytes);
-      load_box(base + Tile::kGradientsAt + ring.slot * Tile::kRowBytes, &a.d_o, box,
-               base + Tile::kGradientFull + slot);
-      ring.next();
+      load_rows(&a.q, box, &a.d_o, box);
     }
+    for (int g = 0; g < 2; ++g) own[g] = {x + smaller(w.own_begin + g * 64, w.n - 1), 0, w.head, y};
     works.release(turn);
   }
 }
@@ -153,14 +166,20 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       else
         turns.wait(step);
       const Turn kind = turns.kind(step);
-      float* const to = sums + static_cast<std::int64_t>(block_before) * (64 * kD);
+      QueryPart<T, kOwn> part{a, w, block_before, group * kOwn,
+                              sums + static_cast<std::int64_t>(block_before) * (64 * kD)};
       if (kind == Turn::last) {
         float before[kOwn / 2];
-        load_sums<kOwn>(before, to);
+        load_sums<kOwn>(before, part.sums);
 #pragma unroll
         for (int i = 0; i < kOwn / 2; ++i) g[i] += before[i];
       }
-      add_to_query_gradient<T, kOwn>(a, w, kind, g, to, block_before, group * kOwn, factor());
+      if (is_final(kind)) {
+        part.request();
+        part.round(g, factor());
+      } else {
+        part.add(kind, g);
+      }
       turns.take(step, lane == 0);
     };
     const std::uint32_t key_slot = turn % Tile::kKeySlots;
@@ -243,26 +262,22 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       add_query_gradient(g);
     }
     const float scale = w.scale;
-    const int row = w.own_begin + group * 64 + warp * 16 + lane / 4, n = w.n;
-    const std::int64_t at = w.begin + static_cast<std::int64_t>(row);
-    const std::int32_t head = w.head;
     __syncwarp();
     if (lane == 0) works.release(turn);
-    if (a.v_before != nullptr) {
-      const auto through_silu = [&](float(&d)[kD / 2], const void* before, std::int64_t row_stride,
-                                    std::int64_t head_stride) {
-        const T* const x =
-            static_cast<const T*>(before) + at * row_stride + head * head_stride + lane % 4 * 2;
-        constexpr int kColumns = kD == 64 ? 32 : kD;  // a head size of 32 has half of a tile of 64
-#pragma unroll
-        for (int c = 0; c < kD; c += kColumns) {
-          if (c < a.head_dim)
-            multiply_by_slope<T, kColumns, kColumns == 32 ? 8 : 16>(d + c / 2, x + c, row_stride, row < n,
-                                                                    row + 8 < n);
-        }
+    if (a.q_before != nullptr) {  // numbers before SiLU are in the next slots: of one warpgroup, of the other
+      const auto through_silu = [&](float(&d)[kD / 2]) {
+        barrier_wait(base + Tile::kQueryFull + 8 * ring.slot, ring.phase);
+        barrier_wait(base + Tile::kGradientFull + 8 * ring.slot, ring.phase);
+        const std::uint32_t rows = base + (group == 0 ? Tile::kQueriesAt : Tile::kGradientsAt);
+        multiply_by_slopes<T, kD, Tile::kRows * 128>(d,
+                                                     rows + ring.slot * Tile::kRowBytes + warp * (16 * 128));
+        __syncwarp();
+        arrive(Tile::kQueryEmpty + 8 * ring.slot);
+        arrive(Tile::kGradientEmpty + 8 * ring.slot);
+        ring.next();
       };
-      through_silu(dv, a.v_before, a.dv_row_stride, a.dv_head_stride);
-      through_silu(dk, a.k_before, a.dk_row_stride, a.dk_head_stride);
+      through_silu(dv);
+      through_silu(dk);
     }
     const int rows_at = (group * 64 + warp * 16) * 128;
     store_tile<T, kD, Tile::kKeys * 128>(dv, values + rows_at, scale);

@@ -23,7 +23,8 @@ struct BackwardArguments {
   // For each 64 rows of dq_sum and block of a cluster: the tiles that have added. 0 at first.
   std::int32_t* turns_taken;
   void *dq, *dk, *dv;
-  const void *q_before, *k_before, *v_before;  // or null; in rows as dq, dk, dv
+  const void* q_before;            // or null; in rows as dq
+  CUtensorMap k_before, v_before;  // if there is q_before
   std::int64_t dq_row_stride, dq_head_stride, dk_row_stride, dk_head_stride, dv_row_stride, dv_head_stride;
   float half_alpha;
   int head_dim;

@@ -52,20 +52,21 @@ struct KeyGradient {
     }
     wgmma_commit();
   }
+  // `before` is the block's tile of keys or values before SiLU.
+  __device__ __forceinline__ void multiply_by_slopes(const Role256& role, std::uint32_t before) {
+    const std::uint32_t from = before + role.t / 32 * (16 * 128);
+    cuda::multiply_by_slopes<T, 128, Tile256::kColumnBytes>(low, from);
+    cuda::multiply_by_slopes<T, 128, Tile256::kColumnBytes>(high, from + 2 * Tile256::kColumnBytes);
+  }
   __device__ __forceinline__ void store(const Role256& role, std::uint32_t turn, const Work& w, void* to,
-                                        std::int64_t row_stride, std::int64_t head_stride, const void* before,
-                                        float factor) {
+                                        std::int64_t row_stride, std::int64_t head_stride,
+                                        float factor) const {
     const int row = w.own_begin + static_cast<int>(role.rank) * 64 + role.t / 32 * 16 + role.t % 32 / 4,
               n = w.n;
     const std::int64_t place = (w.begin + static_cast<std::int64_t>(row)) * row_stride + w.head * head_stride;
     T* const at = static_cast<T*>(to) + place + role.t % 4 * 8;
     const float scale = factor * w.scale;
     role.release_work(turn);
-    if (before != nullptr) {
-      const T* const x = static_cast<const T*>(before) + place + role.t % 4 * 2;
-      multiply_by_slope<T, 128, 16>(low, x, row_stride, row < n, row + 8 < n);
-      multiply_by_slope<T, 128, 16>(high, x + 128, row_stride, row < n, row + 8 < n);
-    }
     store_rows<T, 128>(low, at, row_stride, scale, row < n, row + 8 < n, 128);
     store_rows<T, 128>(high, at + 128, row_stride, scale, row < n, row + 8 < n, 128);
   }
@@ -74,7 +75,7 @@ struct KeyGradient {
 template <typename T>
 __device__ __forceinline__ void value_role(Role256& role) {
   using L = Tile256;
-  const std::uint32_t keys = role.base + L::kKeysAt, gradients = role.base + L::kGradientsAt;
+  const std::uint32_t keys = role.base + L::kKeysAt;
   KeyGradient<T> dv;
   for (std::uint32_t turn = 0;; ++turn) {
     const Work& w = role.work(turn);
@@ -88,14 +89,13 @@ __device__ __forceinline__ void value_role(Role256& role) {
       constexpr bool kFirst = decltype(first_step)::value;
       float s[32];
       std::uint32_t p[16];
-      role.wait(L::kQueryFull + 8 * role.query_slot(), role.queries.phase);
-      wgmma_fence();
-      multiply_256<T>(s, keys, role.base + L::kQueriesAt + role.queries.slot * L::kRowBytes);
       const int first_query = w.block(step) * 64;
       const bool partial = first_query < full_lo || first_query + 64 > full_hi;
-      wgmma_wait<0>();
-      role.release_both(L::kQueryEmpty + 8 * role.query_slot());
-      role.queries.next();
+      role.with_queries([&](std::uint32_t queries) {
+        wgmma_fence();
+        multiply_256<T>(s, keys, queries);
+        wgmma_wait<0>();
+      });
       if (partial) {
         const int key = w.own_begin + static_cast<int>(role.rank) * 64 + role.t / 32 * 16 + role.t % 32 / 4;
         mask_queries<64>(s, role.a.samples, w, key, first_query + 2 * (role.t % 4),
@@ -126,25 +126,29 @@ __device__ __forceinline__ void value_role(Role256& role) {
       barrier_arrive(role.base + L::kSlopesFull + 8 * slot);
 #pragma unroll
       for (int i = 0; i < 16; ++i) p[i] = pack<T>(s[2 * i], s[2 * i + 1]);
-      role.wait(L::kGradientFull, role.steps_done & 1);
-      wgmma_fence();
-      dv.add(p, gradients, kFirst ? 0 : 1);
-      wgmma_wait<0>();
-      role.release_both(L::kGradientEmpty);
+      role.with_gradients([&](std::uint32_t gradients) {
+        wgmma_fence();
+        dv.add(p, gradients, kFirst ? 0 : 1);
+        wgmma_wait<0>();
+      });
       ++role.steps_done;
     };
     take_step(std::true_type{}, 0);
 #pragma unroll 1
     for (int step = 1; step < steps; ++step) take_step(std::false_type{}, step);
     role.arrive(L::kKeysEmpty);
-    dv.store(role, turn, w, role.a.dv, role.a.dv_row_stride, role.a.dv_head_stride, role.a.v_before, 1.0f);
+    if (role.a.q_before != nullptr) {
+      role.with_queries([](std::uint32_t) {});
+      role.with_gradients([&](std::uint32_t before) { dv.multiply_by_slopes(role, before); });
+    }
+    dv.store(role, turn, w, role.a.dv, role.a.dv_row_stride, role.a.dv_head_stride, 1.0f);
   }
 }
 
 template <typename T>
 __device__ __forceinline__ void key_role(Role256& role) {
   using L = Tile256;
-  const std::uint32_t values = role.base + L::kValuesAt, gradients = role.base + L::kGradientsAt;
+  const std::uint32_t values = role.base + L::kValuesAt;
   const int lane = role.t % 32;
   const int score_row = role.t / 32 * 16 + (lane >> 3 & 1) * 8 + (lane & 7), score_block = lane >> 4;
   KeyGradient<T> dk;
@@ -157,11 +161,11 @@ __device__ __forceinline__ void key_role(Role256& role) {
       constexpr bool kFirst = decltype(first_step)::value;
       float d[32];
       std::uint32_t ds[16];
-      role.wait(L::kGradientFull, role.steps_done & 1);
-      wgmma_fence();
-      multiply_256<T>(d, values, gradients);
-      wgmma_wait<0>();
-      role.release_both(L::kGradientEmpty);
+      role.with_gradients([&](std::uint32_t gradients) {
+        wgmma_fence();
+        multiply_256<T>(d, values, gradients);
+        wgmma_wait<0>();
+      });
       const int slot = static_cast<int>(role.slot());
       role.wait(L::kSlopesFull + 8 * slot, role.phase());
       const std::uint32_t from = role.base + L::kSlopesAt + slot * L::kScoreBytes + role.t * 16;
@@ -192,20 +196,22 @@ __device__ __forceinline__ void key_role(Role256& role) {
       if (role.t == 0)
         copy_to_peer(role.peer(L::kPeerScoresAt + slot * L::kScoreBytes), scores, L::kScoreBytes,
                      role.peer(L::kPeerScoresFull + 8 * slot));
-      role.wait(L::kQueryFull + 8 * role.query_slot(), role.queries.phase);
-      wgmma_fence();
-      dk.add(ds, role.base + L::kQueriesAt + role.queries.slot * L::kRowBytes, kFirst ? 0 : 1);
-      wgmma_wait<0>();
-      role.release_both(L::kQueryEmpty + 8 * role.query_slot());
-      role.queries.next();
+      role.with_queries([&](std::uint32_t queries) {
+        wgmma_fence();
+        dk.add(ds, queries, kFirst ? 0 : 1);
+        wgmma_wait<0>();
+      });
       ++role.steps_done;
     };
     take_step(std::true_type{});
 #pragma unroll 1
     for (int step = 1; step < steps; ++step) take_step(std::false_type{});
     role.arrive(L::kKeysEmpty);
-    dk.store(role, turn, w, role.a.dk, role.a.dk_row_stride, role.a.dk_head_stride, role.a.k_before,
-             role.a.half_alpha);
+    if (role.a.q_before != nullptr) {
+      role.with_queries([&](std::uint32_t before) { dk.multiply_by_slopes(role, before); });
+      role.with_gradients([](std::uint32_t) {});
+    }
+    dk.store(role, turn, w, role.a.dk, role.a.dk_row_stride, role.a.dk_head_stride, role.a.half_alpha);
   }
 }
 
@@ -248,10 +254,12 @@ __device__ __forceinline__ void query_role(Role256& role) {
       const Turn kind = role.turns.announced(role.steps_done);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
+        QueryPart<T, 64> part{role.a, w, block, (first_part + half) * 64, sums + half * 4096};
+        if (is_final(kind)) part.request();
         // In the last turn the products are added to the sum of the other tiles.
         if (kind == Turn::last) {
           role.turns.wait(role.steps_done);
-          load_sums<64>(g, sums + half * 4096);
+          load_sums<64>(g, part.sums);
         }
         if (half == 0) {
           role.wait(L::kScoresFull + 8 * slot, role.phase());
@@ -267,8 +275,10 @@ __device__ __forceinline__ void query_role(Role256& role) {
           }
           if (step == w.steps - 1) role.arrive(L::kKeysEmpty);
         }
-        add_to_query_gradient<T, 64>(role.a, w, kind, g, sums + half * 4096, block, (first_part + half) * 64,
-                                     role.a.half_alpha);
+        if (is_final(kind))
+          part.round(g, role.a.half_alpha);
+        else
+          part.add(kind, g);
       }
       role.turns.take(role.steps_done, role.leader());
       ++role.steps_done;

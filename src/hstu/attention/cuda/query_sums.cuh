@@ -17,6 +17,11 @@ namespace hstu::cuda {
 
 enum class Turn : std::uint32_t { only, first, between, last };
 
+// True if the sum is complete after it.
+__device__ __forceinline__ bool is_final(Turn turn) {
+  return turn == Turn::only || turn == Turn::last;
+}
+
 // In shared memory: one warp (grant_turns) tells the warps that add to dQ what they do in a step and when
 // they may do it, and they tell another thread (report_turns) when they have. Steps are counted over all
 // tiles.
@@ -168,32 +173,57 @@ __device__ __forceinline__ void load_sums(float (&g)[N / 2], const float* sums) 
   }
 }
 
-// The turn of a thread at N columns from `column` on of dQ of 64 queries (block `block` of the sample). `g`
-// is the thread's part of this tile; in the last turn it is the complete sum, which is stored times `factor`,
-// the scale and the slope of SiLU.
+// A thread's part of dQ of 64 queries (block `block` of a tile's sample) and N columns from `column` on: two
+// rows, the second 8 rows on. `sums` is its part of their sum in memory.
 template <typename T, int N>
-__device__ __forceinline__ void add_to_query_gradient(const BackwardArguments& a, const Work& w, Turn turn,
-                                                      float (&g)[N / 2], float* sums, std::int32_t block,
-                                                      int column, float factor) {
-  if (turn == Turn::between) {
-#pragma unroll
-    for (int i = 0; i < N / 8; ++i)
-      add_to_global(sums + i * 512, g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
-  } else if (turn == Turn::first) {
-#pragma unroll
-    for (int i = 0; i < N / 8; ++i)
-      *reinterpret_cast<float4*>(sums + i * 512) =
-          make_float4(g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
-  } else {
-    const int t = static_cast<int>(opaque(threadIdx.x)) % 128, row = block * 64 + t / 32 * 16 + t % 32 / 4;
-    const std::int64_t at =
-        (w.begin + static_cast<std::int64_t>(row)) * a.dq_row_stride + w.head * a.dq_head_stride + column;
-    if (a.q_before != nullptr && column < a.head_dim)
-      multiply_by_slope<T, N, 4>(g, static_cast<const T*>(a.q_before) + at + t % 4 * 2, a.dq_row_stride,
-                                 row < w.n, row + 8 < w.n);
-    T* const to = static_cast<T*>(a.dq) + at + t % 4 * 8;
-    store_rows<T, N>(g, to, a.dq_row_stride, factor * w.scale, row < w.n, row + 8 < w.n, a.head_dim - column);
+struct QueryPart {
+  const BackwardArguments& a;
+  const Work& w;
+  std::int32_t block;
+  int column;
+  float* sums;
+  std::uint32_t before[N / 4];  // the numbers before SiLU: of columns 8 (i / 2) and the next, row i % 2
+
+  __device__ __forceinline__ int thread() const { return static_cast<int>(opaque(threadIdx.x)) % 128; }
+  __device__ __forceinline__ int row() const { return block * 64 + thread() / 32 * 16 + thread() % 32 / 4; }
+  __device__ __forceinline__ std::int64_t place() const {
+    return (w.begin + static_cast<std::int64_t>(row())) * a.dq_row_stride + w.head * a.dq_head_stride +
+           column;
   }
-}
+  __device__ __forceinline__ bool has_slopes() const { return a.q_before != nullptr && column < a.head_dim; }
+
+  // Adds `g`, the tile's part, to the sum in memory, or begins it.
+  __device__ __forceinline__ void add(Turn turn, const float (&g)[N / 2]) const {
+#pragma unroll
+    for (int i = 0; i < N / 8; ++i) {
+      if (turn == Turn::first)
+        *reinterpret_cast<float4*>(sums + i * 512) =
+            make_float4(g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
+      else
+        add_to_global(sums + i * 512, g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
+    }
+  }
+  // Reads what round() multiplies by.
+  __device__ __forceinline__ void request() {
+    if (!has_slopes()) return;
+    const T* const x = static_cast<const T*>(a.q_before) + place() + thread() % 4 * 2;
+    const bool there[2] = {row() < w.n, row() + 8 < w.n};
+#pragma unroll
+    for (int i = 0; i < N / 4; ++i) {
+      const T* const at = x + i % 2 * 8 * a.dq_row_stride + i / 2 * 8;
+      before[i] = there[i % 2] ? __ldg(reinterpret_cast<const std::uint32_t*>(at)) : 0;
+    }
+  }
+  // Stores `g`, now the sum over all tiles, times `factor`, the scale and the slope of SiLU.
+  __device__ __forceinline__ void round(float (&g)[N / 2], float factor) const {
+    if (has_slopes()) {
+#pragma unroll
+      for (int i = 0; i < N / 4; ++i) multiply_by_slope<T>(g + 2 * i, before[i]);
+    }
+    T* const to = static_cast<T*>(a.dq) + place() + thread() % 4 * 8;
+    store_rows<T, N>(g, to, a.dq_row_stride, factor * w.scale, row() < w.n, row() + 8 < w.n,
+                     a.head_dim - column);
+  }
+};
 
 }  // namespace hstu::cuda

@@ -41,8 +41,9 @@ struct Role256 {
   WorkRing works;
   Turns turns;
   int t;
-  Ring<2> queries;               // of Q
-  std::uint32_t steps_done = 0;  // of all tiles: the phase of dO, and slot and phase of slopes and dS
+  Ring<2> queries;                   // of Q
+  std::uint32_t steps_done = 0;      // of all tiles: slot and phase of slopes and dS
+  std::uint32_t gradients_done = 0;  // the phase of dO
 
   __device__ __forceinline__ bool leader() const { return t % 32 == 0; }
   __device__ __forceinline__ std::uint32_t slot() const { return steps_done & 1; }
@@ -64,6 +65,24 @@ struct Role256 {
     if (!leader()) return;
     barrier_arrive(base + barrier);
     barrier_arrive_peer(peer(barrier));
+  }
+  // Calls `body` with the rows of dO of a step, and releases them.
+  template <typename Body>
+  __device__ __forceinline__ void with_gradients(const Body& body) {
+    wait(Tile256::kGradientFull, gradients_done & 1);
+    body(base + Tile256::kGradientsAt);
+    __syncwarp();
+    release_both(Tile256::kGradientEmpty);
+    ++gradients_done;
+  }
+  // The same with the rows of Q.
+  template <typename Body>
+  __device__ __forceinline__ void with_queries(const Body& body) {
+    wait(Tile256::kQueryFull + 8 * query_slot(), queries.phase);
+    body(base + Tile256::kQueriesAt + queries.slot * Tile256::kRowBytes);
+    __syncwarp();
+    release_both(Tile256::kQueryEmpty + 8 * query_slot());
+    queries.next();
   }
   __device__ __forceinline__ const Work& work(std::uint32_t turn) const { return works.wait(turn); }
   __device__ __forceinline__ void release_work(std::uint32_t turn) const {
@@ -94,20 +113,35 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
     load_box(role.base + L::kKeysAt, &a.k, {x + own, 0, w.head, y}, keys_full);
     load_box(role.base + L::kValuesAt, &a.v, {x + own, 0, w.head, y}, keys_full);
     load_box(role.base + L::kPeerKeysAt, &a.k_half, {x + other, half, w.head, y}, keys_full);
-    for (int step = 0; step < w.steps; ++step) {
-      if (step == w.steps - 1) barrier_arrive(role.base + L::kTicketDue);
-      const Box box{x + w.block(step) * 64, half, w.head, y};
+    const auto next_queries = [&] {
       const std::uint32_t slot = queries.slot;
       role.wait_idle(L::kQueryEmpty + 8 * static_cast<int>(slot), queries.phase ^ 1);
       barrier_expect(role.base + L::kQueryFull + 8 * slot, L::kRowBytes);
-      load_box_to_both(role.base + L::kQueriesAt + slot * L::kRowBytes + role.rank * (L::kRowBytes / 2), &a.q,
-                       box, role.base + L::kQueryFull + 8 * slot);
       queries.next();
+      return slot;
+    };
+    const auto next_gradients = [&] {
       role.wait_idle(L::kGradientEmpty, gradient_phase);
       gradient_phase ^= 1;
       barrier_expect(role.base + L::kGradientFull, L::kRowBytes);
+    };
+    for (int step = 0; step < w.steps; ++step) {
+      if (step == w.steps - 1) barrier_arrive(role.base + L::kTicketDue);
+      const Box box{x + w.block(step) * 64, half, w.head, y};
+      const std::uint32_t slot = next_queries();
+      load_box_to_both(role.base + L::kQueriesAt + slot * L::kRowBytes + role.rank * (L::kRowBytes / 2), &a.q,
+                       box, role.base + L::kQueryFull + 8 * slot);
+      next_gradients();
       load_box_to_both(role.base + L::kGradientsAt + role.rank * (L::kRowBytes / 2), &a.d_o, box,
                        role.base + L::kGradientFull);
+    }
+    if (a.q_before != nullptr) {  // the numbers before SiLU of the block's keys and values, in the next slots
+      const Box box{x + own, 0, w.head, y};
+      const std::uint32_t slot = next_queries();
+      load_box(role.base + L::kQueriesAt + slot * L::kRowBytes, &a.k_before, box,
+               role.base + L::kQueryFull + 8 * slot);
+      next_gradients();
+      load_box(role.base + L::kGradientsAt, &a.v_before, box, role.base + L::kGradientFull);
     }
     role.works.release(turn);
   }
