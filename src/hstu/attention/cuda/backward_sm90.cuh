@@ -67,7 +67,7 @@ __device__ __forceinline__ void feed_backward(const BackwardArguments& a, std::u
              base + Tile::kGradientFull + slot);
     ring.next();
   };
-  Box own[2] = {};  // keys of each warpgroup, in the tile before
+  Box own[2] = {};  // each warpgroup's keys, of the tile before
   for (std::uint32_t turn = 0;; ++turn) {
     const Work& w = works.wait_idle(turn);
     const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
@@ -80,7 +80,7 @@ __device__ __forceinline__ void feed_backward(const BackwardArguments& a, std::u
       load_box(keys, &a.k, {x + w.own_begin, 0, w.head, y}, keys_full);
       load_box(keys + Tile::kKeyBytes, &a.v, {x + w.own_begin, 0, w.head, y}, keys_full);
     }
-    // After the copies of keys, which need not wait for the end of the tile before.
+    // What the tile before needs at its end. The copies of keys come first, as they need not wait for it.
     if (a.q_before != nullptr && turn > 0)
       for (const CUtensorMap* before : {&a.v_before, &a.k_before}) load_rows(before, own[0], before, own[1]);
     if (w.head == kNoWork) return;
@@ -264,7 +264,9 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
     const float scale = w.scale;
     __syncwarp();
     if (lane == 0) works.release(turn);
-    if (a.q_before != nullptr) {  // numbers before SiLU are in the next slots: of one warpgroup, of the other
+    // The numbers before SiLU come in the slots after the last step: V's, then K's, the rows of one warpgroup
+    // in that of Q, those of the other in that of dO.
+    if (a.q_before != nullptr) {
       const auto through_silu = [&](float(&d)[kD / 2]) {
         barrier_wait(base + Tile::kQueryFull + 8 * ring.slot, ring.phase);
         barrier_wait(base + Tile::kGradientFull + 8 * ring.slot, ring.phase);

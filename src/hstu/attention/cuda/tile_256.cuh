@@ -135,7 +135,7 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
       load_box_to_both(role.base + L::kGradientsAt + role.rank * (L::kRowBytes / 2), &a.d_o, box,
                        role.base + L::kGradientFull);
     }
-    if (a.q_before != nullptr) {  // the numbers before SiLU of the block's keys and values, in the next slots
+    if (a.q_before != nullptr) {  // the block's K and V before SiLU, in the slots after the last step
       const Box box{x + own, 0, w.head, y};
       const std::uint32_t slot = next_queries();
       load_box(role.base + L::kQueriesAt + slot * L::kRowBytes, &a.k_before, box,
