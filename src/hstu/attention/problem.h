@@ -76,7 +76,7 @@ struct AttentionGradients {
   bool accumulate_dq = false;   // add to dq instead of overwriting it
   bool accumulate_dkv = false;  // add to dk and dv instead of overwriting them
   // Null, or all three: q, k and v are SiLU of these numbers, in rows as dq, dk and dv, whose gradients are
-  // written in place of those of q, k and v. Only where multiplies_slope (route.h).
+  // written in place of those of q, k and v. Aligned to 16 bytes. Only where multiplies_slope (route.h).
   const void *q_before = nullptr, *k_before = nullptr, *v_before = nullptr;
 };
 

@@ -63,8 +63,8 @@ struct KeyGradient {
                                         float factor) const {
     const int row = w.own_begin + static_cast<int>(role.rank) * 64 + role.t / 32 * 16 + role.t % 32 / 4,
               n = w.n;
-    const std::int64_t place = (w.begin + static_cast<std::int64_t>(row)) * row_stride + w.head * head_stride;
-    T* const at = static_cast<T*>(to) + place + role.t % 4 * 8;
+    T* const at = static_cast<T*>(to) + (w.begin + static_cast<std::int64_t>(row)) * row_stride +
+                  w.head * head_stride + role.t % 4 * 8;
     const float scale = factor * w.scale;
     role.release_work(turn);
     store_rows<T, 128>(low, at, row_stride, scale, row < n, row + 8 < n, 128);
