@@ -20,14 +20,10 @@ Variable add(Tape& tape, const Variable& a, const Variable& b) {
   });
   return tape.record(y, {a, b}, [=](const Tensor& dy) {
     dispatch<Operation::add>(context, type, [&]<typename T>(auto stream) {
-      const auto pass = [&](const Variable& x) {
-        kernels::pass_gradient(
-            kernels::PassGradient<T>{.size = dy.size(), .dy = dy.data<T>(), .dx = gradient_of<T>(x, context)},
-            stream);
-      };
-      pass(a);
-      // Nothing reads dy after this operation.
-      if (!b.needs_gradient() || !b.take_gradient(dy)) pass(b);
+      kernels::pass_gradient(
+          kernels::PassGradient<T>{.size = dy.size(), .dy = dy.data<T>(), .dx = gradient_of<T>(a, context)},
+          stream);
+      pass_on<T>(dy, b, context, stream);
     });
   });
 }

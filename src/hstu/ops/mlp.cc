@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/mlp.h"
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/linear.h"
@@ -50,13 +49,8 @@ Variable in_one_kernel(Tape& tape, const Variable& x, const Parameters& paramete
     for (std::size_t i = 0; i < parameters.size(); ++i)
       p.dparameters[i] = gradient_of<float>(parameters[i], context);
     on_gpu(context, [&](auto stream) { kernels::mlp_backward(p, stream); });
-    // Nothing reads dy after this operation.
-    if (!addend.defined() || !addend.needs_gradient() || addend.take_gradient(dy)) return;
-    on_gpu(context, [&](auto stream) {
-      kernels::pass_gradient(
-          kernels::PassGradient<float>{dy.size(), dy.data<float>(), gradient_of<float>(addend, context)},
-          stream);
-    });
+    if (!addend.defined()) return;
+    on_gpu(context, [&](auto stream) { pass_on<float>(dy, addend, context, stream); });
   });
 }
 

@@ -8,6 +8,7 @@
 #include "hstu/device/dry_memory_pool.h"
 #include "hstu/device/stream.h"
 #include "hstu/kernels/dry.h"
+#include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/gradient.h"
 #include "hstu/tensor/tape.h"
 
@@ -120,6 +121,16 @@ kernels::Gradient<T> gradient_of(const Variable& variable, const Context& contex
   if (!variable.defined() || !variable.needs_gradient()) return {};
   GradientSlot slot = variable.gradient_slot(context);
   return {slot.tensor.mutable_data<T>(), slot.accumulate, variable.parameter() != nullptr};
+}
+
+// dy becomes the gradient of `variable`, or is added to it. Nothing may read dy after this.
+template <typename T, typename DeviceStream>
+void pass_on(const Tensor& dy, const Variable& variable, const Context& context, DeviceStream stream) {
+  if (variable.needs_gradient() && variable.take_gradient(dy)) return;
+  kernels::pass_gradient(
+      kernels::PassGradient<T>{
+          .size = dy.size(), .dy = dy.data<T>(), .dx = gradient_of<T>(variable, context)},
+      stream);
 }
 
 }  // namespace hstu::ops

@@ -4,6 +4,10 @@
 
 namespace hstu {
 
+Tensor gradient_of_loss(DType type) {
+  return type == DType::f64 ? Tensor::from<double>({1}, {1}) : Tensor::from<float>({1}, {1});
+}
+
 Variable::Variable(Tensor value, bool needs_gradient) : state_(std::make_shared<State>()) {
   state_->value = std::move(value);
   state_->needs_gradient = needs_gradient;
@@ -140,9 +144,7 @@ void Tape::settle(const Step& step) {
 void Tape::backward(const Variable& result) {
   require(result.value().size() == 1, "backward: expected a loss of one element, found {}",
           ShapeText{result.value().shape()});
-  const Tensor one =
-      result.value().dtype() == DType::f64 ? Tensor::from<double>({1}, {1}) : Tensor::from<float>({1}, {1});
-  backward(result, one);
+  backward(result, gradient_of_loss(result.value().dtype()));
 }
 
 void Tape::backward(const Variable& result, const Tensor& gradient) {

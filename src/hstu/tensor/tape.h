@@ -19,6 +19,9 @@
 
 namespace hstu {
 
+// (1), on the host: the gradient of a loss of this type, f32 or f64.
+Tensor gradient_of_loss(DType type);
+
 // Where a backward pass puts its result: added to `tensor`, or to columns of it, with `accumulate`; written
 // over them without.
 struct GradientSlot {

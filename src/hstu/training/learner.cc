@@ -8,6 +8,7 @@
 #include "hstu/embedding/shared_rows.h"
 #include "hstu/embedding/table_division.h"
 #include "hstu/run/table_options.h"
+#include "hstu/tensor/tape.h"
 #include "hstu/training/rank_device.h"
 #include "hstu/training/routes.h"
 
@@ -48,12 +49,6 @@ std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& contex
   return model;
 }
 
-// (1), of the type of the model's loss.
-Tensor one(const Model& model, const Context& context) {
-  const DType type = model.parameters().all().front()->value.dtype();
-  return (type == DType::f64 ? Tensor::from<double>({1}, {1}) : Tensor::from<float>({1}, {1})).copy(context);
-}
-
 }  // namespace
 
 Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context where, Communicator& comm)
@@ -63,7 +58,8 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       gpus(gpu_transport(run, compute.device(), comm)),
       tables(table_configs(run, *model, comm.size()), row_optimizer(run.sparse), run.seed,
              context_of_tables(run, *model, compute, comm), owners_of(run, *model, comm)),
-      gradient_of_loss(one(*model, compute)),
+      gradient_of_loss(
+          hstu::gradient_of_loss(model->parameters().all().front()->value.dtype()).copy(compute)),
       exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
       copies(compute.device()),
       dense_optimizer(model->parameters().all(), run.dense.config, compute,
