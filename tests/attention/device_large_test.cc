@@ -17,6 +17,14 @@ TEST_P(LargeAttentionOnGpu, ManyShortSamples) {
   run_and_compare<__nv_bfloat16>(with_kernels(c));
 }
 
+// Several tiles for each block, long and short ones by turns: the warps of a block are then in different
+// tiles.
+TEST_P(LargeAttentionOnGpu, ShortTilesAmongLongOnes) {
+  DeviceCase c{.name = "long and short tiles", .lengths = {}, .heads = 4};
+  for (int i = 0; i < 40; ++i) c.lengths.push_back(385 + 64 * (i % 3));
+  run_and_compare<__nv_bfloat16>(with_kernels(c));
+}
+
 // More than a dimension of a grid may have.
 TEST_P(LargeAttentionOnGpu, SeventyThousandTinySamples) {
   DeviceCase c{.name = "tiny samples", .lengths = {}, .heads = 1, .mask = {-1, 0, 2}, .period = 4099};

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "hstu/attention/cuda/work.cuh"
+#include "hstu/device/cuda/mma.cuh"
 #include "hstu/device/cuda/ptx.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
 
@@ -88,17 +89,40 @@ __device__ __forceinline__ void multiply_by_slope(float* d, std::uint32_t before
   d[1] *= slopes.y;
 }
 
-// Multiplies a 64 x N accumulator by the slope of SiLU at a tile in shared memory, in store_tile's order.
-// `from` is this warp's first row.
+// Multiplies a 64 x N accumulator by the slope of SiLU at a tile in shared memory, in store_tile's order,
+// which it replaces by the slopes as fp16. `from` is this warp's first row. The slopes are computed in a
+// short loop: unrolled for the registers of the accumulator, their instructions take longer to fetch than to
+// execute.
 template <typename T, int N, int kColumnBytes>
 __device__ __forceinline__ void multiply_by_slopes(float (&d)[N / 2], std::uint32_t from) {
-  const int lane = static_cast<int>(opaque(threadIdx.x)) % 32, row = lane / 4;
-#pragma unroll
-  for (int i = 0; i < N / 8; ++i) {
-    const std::uint32_t at = from + i / 8 * kColumnBytes + row * 128 + ((i % 8 ^ row) << 4) + lane % 4 * 4;
-    multiply_by_slope<T>(d + 4 * i, load_shared(at));
-    multiply_by_slope<T>(d + 4 * i + 2, load_shared(at + 8 * 128));
+  const int lane = static_cast<int>(opaque(threadIdx.x)) % 32, row = lane % 16;
+#pragma unroll 1
+  for (int column = 0; column < N / 64; ++column) {
+    const std::uint32_t quad = from + column * kColumnBytes + lane * 16;
+#pragma unroll 2
+    for (int i = 0; i < 4; ++i) {
+      uint4 x = load_shared_quad(quad + i * 512);
+      for (std::uint32_t* pair : {&x.x, &x.y, &x.z, &x.w}) {
+        const float2 slopes = kernels::cuda::fast_silu_derivative(unpack<T>(*pair));
+        *pair = pack<__half>(slopes.x, slopes.y);
+      }
+      store_shared_quad(quad + i * 512, x);
+    }
   }
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < N / 16; ++i) {
+    std::uint32_t pairs[4];
+    load_matrices(pairs,
+                  from + row * 128 + i / 4 * kColumnBytes + ((i % 4 * 2 + lane / 16) ^ (row & 7)) * 16);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const float2 slopes = unpack<__half>(pairs[k]);
+      d[8 * i + 2 * k] *= slopes.x;
+      d[8 * i + 2 * k + 1] *= slopes.y;
+    }
+  }
+  fence_async_proxy();  // the slot is filled by copies again
 }
 
 // Of 32 columns of a row of a wgmma accumulator, lane q = lane % 4 holds columns 8 k + 2 q and the next,

@@ -73,14 +73,14 @@ struct KeyGradient {
 };
 
 template <typename T>
-__device__ __forceinline__ void value_role(Role256& role) {
+__device__ __forceinline__ void value_role(Role256 role) {
   using L = Tile256;
-  const std::uint32_t keys = role.base + L::kKeysAt;
   KeyGradient<T> dv;
   for (std::uint32_t turn = 0;; ++turn) {
     const Work& w = role.work(turn);
     if (w.head == kNoWork) return;
     role.wait_keys(turn);
+    const std::uint32_t keys = role.keys(turn);
     const int steps = w.steps;
     const int own = w.own_begin + static_cast<int>(role.rank) * 64;
     const int full_lo = w.groups[role.rank].full_lo;
@@ -146,18 +146,18 @@ __device__ __forceinline__ void value_role(Role256& role) {
 }
 
 template <typename T>
-__device__ __forceinline__ void key_role(Role256& role) {
+__device__ __forceinline__ void key_role(Role256 role) {
   using L = Tile256;
-  const std::uint32_t values = role.base + L::kValuesAt;
   const int lane = role.t % 32;
   const int score_row = role.t / 32 * 16 + (lane >> 3 & 1) * 8 + (lane & 7), score_block = lane >> 4;
   KeyGradient<T> dk;
   for (std::uint32_t turn = 0;; ++turn) {
     const Work& w = role.work(turn);
     if (w.head == kNoWork) return;
-    role.wait_keys(turn);
+    role.wait_values(turn);
+    const std::uint32_t values = role.values(turn);
     const int steps = w.steps;
-    const auto take_step = [&](auto first_step) {
+    const auto take_step = [&](auto first_step, bool last) {
       constexpr bool kFirst = decltype(first_step)::value;
       float d[32];
       std::uint32_t ds[16];
@@ -166,6 +166,7 @@ __device__ __forceinline__ void key_role(Role256& role) {
         multiply_256<T>(d, values, gradients);
         wgmma_wait<0>();
       });
+      if (last) role.arrive(L::kValuesEmpty);
       const int slot = static_cast<int>(role.slot());
       role.wait(L::kSlopesFull + 8 * slot, role.phase());
       const std::uint32_t from = role.base + L::kSlopesAt + slot * L::kScoreBytes + role.t * 16;
@@ -203,10 +204,9 @@ __device__ __forceinline__ void key_role(Role256& role) {
       });
       ++role.steps_done;
     };
-    take_step(std::true_type{});
+    take_step(std::true_type{}, steps == 1);
 #pragma unroll 1
-    for (int step = 1; step < steps; ++step) take_step(std::false_type{});
-    role.arrive(L::kKeysEmpty);
+    for (int step = 1; step < steps; ++step) take_step(std::false_type{}, step == steps - 1);
     if (role.a.q_before != nullptr) {
       role.with_queries([&](std::uint32_t before) { dk.multiply_by_slopes(role, before); });
       role.with_gradients([](std::uint32_t) {});
@@ -216,69 +216,86 @@ __device__ __forceinline__ void key_role(Role256& role) {
 }
 
 template <typename T>
-__device__ __forceinline__ void query_role(Role256& role) {
+__device__ __forceinline__ void query_role(Role256 role) {
   using L = Tile256;
   const int first_part = static_cast<int>(role.rank) * 2;
-  const auto multiply = [&](float(&g)[32], int half, int add) {
-    const std::uint32_t slot = role.slot();
-    const std::uint32_t own =
-        contiguous_mn(role.base + L::kScoresAt + slot * L::kScoreBytes, L::kColumnBytes);
-    const std::uint32_t keys =
-        contiguous_mn(role.base + L::kKeysAt + (first_part + half) * L::kColumnBytes, L::kColumnBytes);
-    const std::uint32_t other =
-        contiguous_mn(role.base + L::kPeerScoresAt + slot * L::kScoreBytes, L::kColumnBytes);
-    const std::uint32_t peer_keys =
-        contiguous_mn(role.base + L::kPeerKeysAt + half * L::kColumnBytes, L::kColumnBytes);
-    wgmma_fence();
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      Wgmma<T, 64>::template ss<1, 1>(g, descriptor(own + i * 128), descriptor(keys + i * 128),
-                                      i > 0 ? 1 : add);
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      Wgmma<T, 64>::template ss<1, 1>(g, descriptor(other + i * 128), descriptor(peer_keys + i * 128), 1);
-    wgmma_commit();
-  };
-  float g[32] = {};
   for (std::uint32_t turn = 0;; ++turn) {
     const Work& w = role.work(turn);
     if (w.head == kNoWork) return;
     role.wait_keys(turn);
+    role.wait_values(turn);
+    // One half of the columns of the tile's part of dQ: in place of g, or added to it.
+    const auto multiply = [&](auto add, float(&g)[32], int half) {
+      const std::uint32_t scores = role.slot() * L::kScoreBytes;
+      const std::uint32_t own = contiguous_mn(role.base + L::kScoresAt + scores, L::kColumnBytes);
+      const std::uint32_t keys =
+          contiguous_mn(role.keys(turn) + (first_part + half) * L::kColumnBytes, L::kColumnBytes);
+      const std::uint32_t other = contiguous_mn(role.base + L::kPeerScoresAt + scores, L::kColumnBytes);
+      const std::uint32_t peer_keys =
+          contiguous_mn(role.base + L::kPeerKeysAt + half * L::kColumnBytes, L::kColumnBytes);
+      wgmma_fence();
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (!decltype(add)::value && i == 0)
+          Wgmma<T, 64>::template ss_first<1, 1>(g, descriptor(own), descriptor(keys));
+        else
+          Wgmma<T, 64>::template ss<1, 1>(g, descriptor(own + i * 128), descriptor(keys + i * 128), 1);
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        Wgmma<T, 64>::template ss<1, 1>(g, descriptor(other + i * 128), descriptor(peer_keys + i * 128), 1);
+      wgmma_commit();
+    };
 #pragma unroll 1
     for (int step = 0; step < w.steps; ++step) {
       const int slot = static_cast<int>(role.slot());
-      const std::int32_t block = w.block(step);
-      float* const sums = role.a.dq_sum + sums_of_head(w.first, L::kD) +
-                          static_cast<std::int64_t>(block) * (64 * L::kD) + first_part * 4096 + role.t * 4;
+      const auto part = [&](int half) {
+        const std::int32_t block = w.block(step);
+        return QueryPart<T, 64>{role.a, w, block, (first_part + half) * 64,
+                                role.a.dq_sum + sums_of_head(w.first, L::kD) +
+                                    static_cast<std::int64_t>(block) * (64 * L::kD) +
+                                    (first_part + half) * 4096 + role.t * 4};
+      };
+      const auto release_scores = [&] {
+        if (role.leader()) {
+          barrier_arrive(role.base + L::kScoresEmpty + 8 * slot);
+          barrier_arrive_peer(role.peer(L::kPeerScoresEmpty + 8 * slot));
+        }
+        if (step == w.steps - 1) role.arrive(L::kKeysEmpty);
+      };
       if (role.t == 0) barrier_expect(role.base + L::kPeerScoresFull + 8 * slot, L::kScoreBytes);
       const Turn kind = role.turns.announced(role.steps_done);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        QueryPart<T, 64> part{role.a, w, block, (first_part + half) * 64, sums + half * 4096};
-        if (is_final(kind)) part.request();
-        // In the last turn the products are added to the sum of the other tiles.
-        if (kind == Turn::last) {
-          role.turns.wait(role.steps_done);
-          load_sums<64>(g, part.sums);
-        }
-        if (half == 0) {
-          role.wait(L::kScoresFull + 8 * slot, role.phase());
-          role.wait(L::kPeerScoresFull + 8 * slot, role.phase());
-        }
-        multiply(g, half, kind == Turn::last);
+      role.wait(L::kScoresFull + 8 * slot, role.phase());
+      role.wait(L::kPeerScoresFull + 8 * slot, role.phase());
+      if (!is_final(kind)) {
+        float low[32], high[32];
+        multiply(std::false_type{}, low, 0);
+        multiply(std::false_type{}, high, 1);
         role.turns.wait(role.steps_done);
+        wgmma_wait<1>();
+        part(0).add(kind, low);
         wgmma_wait<0>();
-        if (half == 1) {
-          if (role.leader()) {
-            barrier_arrive(role.base + L::kScoresEmpty + 8 * slot);
-            barrier_arrive_peer(role.peer(L::kPeerScoresEmpty + 8 * slot));
+        release_scores();
+        part(1).add(kind, high);
+      } else {
+        float g[32];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          QueryPart<T, 64> own = part(half);
+          own.request();
+          if (kind == Turn::last) {  // the products are added to the sum of the other tiles
+            role.turns.wait(role.steps_done);
+            load_sums<64>(g, own.sums);
+          } else {
+#pragma unroll
+            for (float& x : g) x = 0;
           }
-          if (step == w.steps - 1) role.arrive(L::kKeysEmpty);
+          multiply(std::true_type{}, g, half);
+          role.turns.wait(role.steps_done);
+          wgmma_wait<0>();
+          if (half == 1) release_scores();
+          own.round(g, role.a.half_alpha);
         }
-        if (is_final(kind))
-          part.round(g, role.a.half_alpha);
-        else
-          part.add(kind, g);
       }
       role.turns.take(role.steps_done, role.leader());
       ++role.steps_done;
@@ -296,11 +313,13 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
   const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&a.q, &a.k, &a.v, &a.d_o, &a.k_half}) prefetch_map(map);
-    barrier_init(base + L::kKeysFull, 1);
-    barrier_init(base + L::kKeysEmpty, 12);
+    barrier_init(base + L::kKeysEmpty, 8);
+    barrier_init(base + L::kValuesFull, 1);
+    barrier_init(base + L::kValuesEmpty, 4);
     barrier_init(base + L::kGradientFull, 1);
     barrier_init(base + L::kGradientEmpty, 16);
     for (int i = 0; i < 2; ++i) {
+      barrier_init(base + L::kKeysFull + 8 * i, 1);
       barrier_init(base + L::kQueryFull + 8 * i, 1);
       barrier_init(base + L::kQueryEmpty + 8 * i, 16);
       for (const int all : {L::kSlopesFull, L::kSlopesEmpty, L::kScoresFull})
@@ -322,35 +341,40 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
   cluster_barrier();  // the peer's barriers exist before anything is sent to them
   wait_for_previous_launch();
   let_next_launch_begin();
-  const std::uint32_t rank = cluster_rank();
-  Role256 role{a,
-               base,
-               rank,
-               {reinterpret_cast<Work*>(shared + L::kWorkAt), base + L::kWorkFull, base + L::kWorkEmpty},
-               {base + L::kTurnsAt, static_cast<std::int32_t>(rank), 2},
-               static_cast<int>(threadIdx.x) % 128,
-               {},
-               0};
-  if (group == 3) {
-    give_registers<40>();
-    if (role.t == 0)
-      feed_256(role);
-    else if (role.t >= 32 && role.t < 64)
-      hand_out(a.samples, a.schedule, role.works, Tickets<2>{base + L::kTicketsAt}, base + L::kTicketDue,
-               NoFirstTiles{}, plan_backward, [](std::uint32_t) {});
-    else if (role.t >= 64 && role.t < 96)
-      grant_turns(a, role.turns, role.works);
-    else if (role.t == 96)
-      report_turns(a, role.turns, role.works);
-  } else if (group == 0) {
+  // Made by each role: what all roles share would be kept in memory, because one of them lacks registers.
+  const auto role = [&] {
+    const std::uint32_t rank = cluster_rank();
+    return Role256{a,
+                   base,
+                   rank,
+                   {reinterpret_cast<Work*>(shared + L::kWorkAt), base + L::kWorkFull, base + L::kWorkEmpty},
+                   {base + L::kTurnsAt, rank, 2},
+                   static_cast<int>(opaque(threadIdx.x)) % 128,
+                   {},
+                   0};
+  };
+  if (group == 0) {
     take_registers<192>();
-    value_role<T>(role);
+    value_role<T>(role());
   } else if (group == 1) {
     take_registers<192>();
-    key_role<T>(role);
+    key_role<T>(role());
+  } else if (group == 2) {
+    give_registers<96>();
+    query_role<T>(role());
   } else {
-    give_registers<88>();
-    query_role<T>(role);
+    give_registers<32>();
+    const int warp = static_cast<int>(threadIdx.x) % 128 / 32;
+    if (warp == 0) {
+      if (threadIdx.x % 32 == 0) feed_256(role());
+    } else if (warp == 1) {
+      hand_out(a.samples, a.schedule, role().works, Tickets<2>{base + L::kTicketsAt}, base + L::kTicketDue,
+               NoFirstTiles{}, plan_backward, [](std::uint32_t) {});
+    } else if (warp == 2) {
+      grant_turns(a, role().turns, role().works);
+    } else if (threadIdx.x % 32 == 0) {
+      report_turns(a, role().turns, role().works);
+    }
   }
   __syncwarp();
   cluster_barrier();  // no block leaves while its peer may still send to it

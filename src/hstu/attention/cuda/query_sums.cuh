@@ -28,7 +28,7 @@ __device__ __forceinline__ bool is_final(Turn turn) {
 struct Turns {
   static constexpr int kSlots = 8, kBytes = 36 * kSlots;
   std::uint32_t base;
-  std::int32_t rank, ranks;  // blocks that share the columns of a tile's dQ; each has turns of its own
+  std::uint32_t rank, ranks;  // blocks that share the columns of a tile's dQ; each has turns of its own
 
   __device__ __forceinline__ std::uint32_t granted(std::uint32_t step) const {
     return base + 8 * (step % kSlots);
@@ -81,7 +81,9 @@ struct Turns {
   // How many tiles have added to the 64 queries of a block of the tile's head.
   __device__ __forceinline__ std::int32_t* count(const BackwardArguments& a, const Work& w,
                                                  std::int32_t block) const {
-    return a.turns_taken + (static_cast<std::int64_t>(w.first) * (kBackwardTile / 64) + block) * ranks + rank;
+    // Unsigned numbers need fewer registers.
+    const auto head = static_cast<std::uint32_t>(w.first) * static_cast<std::uint64_t>(kBackwardTile / 64);
+    return a.turns_taken + (head + static_cast<std::uint32_t>(block)) * ranks + rank;
   }
 };
 
@@ -129,7 +131,7 @@ __device__ __forceinline__ void grant_turns(const BackwardArguments& a, const Tu
       begin += steps;
     }
     __syncwarp();
-    if (lane == 0) works.release(turn);
+    if (lane == 0) works.release(opaque(turn));
   }
 }
 

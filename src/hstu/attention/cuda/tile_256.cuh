@@ -13,16 +13,19 @@ struct Tile256 {
   static constexpr int kD = 256, kRows = 64, kKeys = 64, kThreads = 512, kColumnBytes = 64 * 128;
   static constexpr int kKeyBytes = kKeys * kD * 2, kRowBytes = kRows * kD * 2,
                        kScoreBytes = kKeys * kRows * 2;
-  // Offsets in shared memory. dO has one slot, everything else has two.
-  static constexpr int kKeysAt = 0, kValuesAt = kKeysAt + kKeyBytes;
-  static constexpr int kQueriesAt = kValuesAt + kKeyBytes, kGradientsAt = kQueriesAt + 2 * kRowBytes;
+  // Offsets in shared memory. dO has one slot, everything else has two. K and V of a tile change places with
+  // each tile: the last product with V is a step before the last one with K, so the next K takes the slot of
+  // V.
+  static constexpr int kKeysAt = 0;
+  static constexpr int kQueriesAt = kKeysAt + 2 * kKeyBytes, kGradientsAt = kQueriesAt + 2 * kRowBytes;
   static constexpr int kSlopesAt = kGradientsAt + kRowBytes, kScoresAt = kSlopesAt + 2 * kScoreBytes;
   static constexpr int kPeerScoresAt = kScoresAt + 2 * kScoreBytes,
                        kPeerKeysAt = kPeerScoresAt + 2 * kScoreBytes;
   static constexpr int kWorkAt = kPeerKeysAt + kKeyBytes / 2;
   static constexpr int kKeysFull = kWorkAt + kWorkSlots * static_cast<int>(sizeof(Work)),
-                       kKeysEmpty = kKeysFull + 8;
-  static constexpr int kQueryFull = kKeysEmpty + 8, kQueryEmpty = kQueryFull + 16;
+                       kKeysEmpty = kKeysFull + 16, kValuesFull = kKeysEmpty + 8,
+                       kValuesEmpty = kValuesFull + 8;
+  static constexpr int kQueryFull = kValuesEmpty + 8, kQueryEmpty = kQueryFull + 16;
   static constexpr int kGradientFull = kQueryEmpty + 16, kGradientEmpty = kGradientFull + 8;
   static constexpr int kSlopesFull = kGradientEmpty + 8, kSlopesEmpty = kSlopesFull + 16;
   static constexpr int kScoresFull = kSlopesEmpty + 16, kScoresEmpty = kScoresFull + 16;
@@ -89,7 +92,19 @@ struct Role256 {
     __syncwarp();
     if (leader()) works.release(turn);
   }
-  __device__ __forceinline__ void wait_keys(std::uint32_t turn) const { wait(Tile256::kKeysFull, turn & 1); }
+  // Two barriers: the keys after the next are loaded when a short tile's products with V are done, which may
+  // be before the query role has begun that tile.
+  __device__ __forceinline__ void wait_keys(std::uint32_t turn) const {
+    wait(Tile256::kKeysFull + 8 * static_cast<int>(turn & 1), turn >> 1 & 1);
+  }
+  // Of V and the peer's K.
+  __device__ __forceinline__ void wait_values(std::uint32_t turn) const {
+    wait(Tile256::kValuesFull, turn & 1);
+  }
+  __device__ __forceinline__ std::uint32_t keys(std::uint32_t turn) const {
+    return base + Tile256::kKeysAt + (turn & 1) * Tile256::kKeyBytes;
+  }
+  __device__ __forceinline__ std::uint32_t values(std::uint32_t turn) const { return keys(turn + 1); }
   __device__ __forceinline__ int query_slot() const { return static_cast<int>(queries.slot); }
 };
 
@@ -107,12 +122,10 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
     // memory. Its keys are masked.
     const int own = smaller(w.own_begin + static_cast<int>(role.rank) * 64, w.n - 1);
     const int other = smaller(w.own_begin + static_cast<int>(role.rank ^ 1) * 64, w.n - 1);
-    const std::uint32_t keys_full = role.base + L::kKeysFull;
-    role.wait_idle(L::kKeysEmpty, (turn & 1) ^ 1);
-    barrier_expect(keys_full, 2 * L::kKeyBytes + L::kKeyBytes / 2);
-    load_box(role.base + L::kKeysAt, &a.k, {x + own, 0, w.head, y}, keys_full);
-    load_box(role.base + L::kValuesAt, &a.v, {x + own, 0, w.head, y}, keys_full);
-    load_box(role.base + L::kPeerKeysAt, &a.k_half, {x + other, half, w.head, y}, keys_full);
+    role.wait_idle(L::kValuesEmpty, (turn & 1) ^ 1);
+    const std::uint32_t keys_full = role.base + L::kKeysFull + 8 * (turn & 1);
+    barrier_expect(keys_full, L::kKeyBytes);
+    load_box(role.keys(turn), &a.k, {x + own, 0, w.head, y}, keys_full);
     const auto next_queries = [&] {
       const std::uint32_t slot = queries.slot;
       role.wait_idle(L::kQueryEmpty + 8 * static_cast<int>(slot), queries.phase ^ 1);
@@ -131,6 +144,13 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
       const std::uint32_t slot = next_queries();
       load_box_to_both(role.base + L::kQueriesAt + slot * L::kRowBytes + role.rank * (L::kRowBytes / 2), &a.q,
                        box, role.base + L::kQueryFull + 8 * slot);
+      if (step == 0) {
+        const std::uint32_t full = role.base + L::kValuesFull;
+        role.wait_idle(L::kKeysEmpty, (turn & 1) ^ 1);
+        barrier_expect(full, L::kKeyBytes + L::kKeyBytes / 2);
+        load_box(role.values(turn), &a.v, {x + own, 0, w.head, y}, full);
+        load_box(role.base + L::kPeerKeysAt, &a.k_half, {x + other, half, w.head, y}, full);
+      }
       next_gradients();
       load_box_to_both(role.base + L::kGradientsAt + role.rank * (L::kRowBytes / 2), &a.d_o, box,
                        role.base + L::kGradientFull);

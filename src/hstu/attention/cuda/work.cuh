@@ -100,9 +100,12 @@ __device__ __forceinline__ void put_groups(Work& w, const Work::Group& own, int 
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
     const auto of_lane = [&](std::int32_t x) { return __shfl_sync(0xffffffffu, x, 1 + g); };
-    const Work::Group group{of_lane(own.full_lo), of_lane(own.full_hi), of_lane(own.end),
-                            of_lane(own.first_step), begin_of(g)};
-    if (lane == 0) w.groups[g] = group;
+    Work::Group group{of_lane(own.full_lo), of_lane(own.full_hi), of_lane(own.end), of_lane(own.first_step),
+                      0};
+    if (lane == 0) {
+      group.begin = begin_of(g);
+      w.groups[g] = group;
+    }
   }
 }
 
@@ -111,17 +114,18 @@ __device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, s
                                               std::uint32_t) {
   const std::int32_t own_begin = tile * kBackwardTile, own_end = smaller(w.n, own_begin + kBackwardTile);
   const int chunk = lane == 1 || lane == 2 ? lane - 1 : -1;
+  if (lane == 0) w.own_begin = own_begin, w.own_end = own_end;
   const PlannedRows rows(own_begin, own_end, chunk);
   const Coverage seen = queries_of_keys(mask_of(samples, w), rows.begin, rows.end);
   if (lane == 0) {
-    w.own_begin = own_begin, w.own_end = own_end;
     w.walk = BlockWalk(seen.any, 64);
     w.steps = w.walk.count();
     // Contexts see all history, so that every tile adds to their dQ. As the last step of all tiles they would
     // wait for the longest, which has the first turn.
     w.leading = w.steps > 0 && w.walk[0] == 0 ? smaller(w.steps, (w.c + 63) / 64) : 0;
   }
-  put_groups<2>(w, {seen.full_lo, seen.full_hi, w.n, 0, 0}, lane, [&](int g) { return own_begin + 64 * g; });
+  put_groups<2>(w, {seen.full_lo, seen.full_hi, w.n, 0, 0}, lane,
+                [&](int g) { return w.own_begin + 64 * g; });
 }
 
 // Slot and phase of a ring of kSlots buffers with a full and an empty barrier each.

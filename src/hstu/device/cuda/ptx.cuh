@@ -88,6 +88,11 @@ __device__ __forceinline__ uint4 load_shared_quad(std::uint32_t from) {
                : "memory");
   return value;
 }
+__device__ __forceinline__ void store_shared_quad(std::uint32_t to, const uint4& value) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(value.x), "r"(value.y), "r"(value.z),
+               "r"(value.w)
+               : "memory");
+}
 __device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t value) {
   asm volatile("st.volatile.shared.b32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
