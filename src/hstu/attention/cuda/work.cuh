@@ -100,12 +100,9 @@ __device__ __forceinline__ void put_groups(Work& w, const Work::Group& own, int 
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
     const auto of_lane = [&](std::int32_t x) { return __shfl_sync(0xffffffffu, x, 1 + g); };
-    Work::Group group{of_lane(own.full_lo), of_lane(own.full_hi), of_lane(own.end), of_lane(own.first_step),
-                      0};
-    if (lane == 0) {
-      group.begin = begin_of(g);
-      w.groups[g] = group;
-    }
+    const Work::Group group{of_lane(own.full_lo), of_lane(own.full_hi), of_lane(own.end),
+                            of_lane(own.first_step), begin_of(g)};
+    if (lane == 0) w.groups[g] = group;
   }
 }
 
@@ -124,8 +121,7 @@ __device__ __forceinline__ void plan_backward(const Samples& samples, Work& w, s
     // wait for the longest, which has the first turn.
     w.leading = w.steps > 0 && w.walk[0] == 0 ? smaller(w.steps, (w.c + 63) / 64) : 0;
   }
-  put_groups<2>(w, {seen.full_lo, seen.full_hi, w.n, 0, 0}, lane,
-                [&](int g) { return w.own_begin + 64 * g; });
+  put_groups<2>(w, {seen.full_lo, seen.full_hi, w.n, 0, 0}, lane, [](int) { return 0; });
 }
 
 // Slot and phase of a ring of kSlots buffers with a full and an empty barrier each.
