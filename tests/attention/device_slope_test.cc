@@ -3,6 +3,7 @@
 #ifdef HSTU_WITH_CUDA
 
 #include "attention/device_kernels.h"
+#include "hstu/base/error.h"
 
 namespace hstu {
 namespace {
