@@ -119,9 +119,7 @@ __device__ __forceinline__ void value_role(Role256 role) {
           }
           g[k] = pack<__half>(two[0], two[1]);
         }
-        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 2048), "r"(g[0]), "r"(g[1]),
-                     "r"(g[2]), "r"(g[3])
-                     : "memory");
+        store_shared_quad(to + i * 2048, make_uint4(g[0], g[1], g[2], g[3]));
       }
       barrier_arrive(role.base + L::kSlopesFull + 8 * slot);
 #pragma unroll
@@ -172,14 +170,11 @@ __device__ __forceinline__ void key_role(Role256 role) {
       const std::uint32_t from = role.base + L::kSlopesAt + slot * L::kScoreBytes + role.t * 16;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        std::uint32_t g[4];
-        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(g[0]), "=r"(g[1]), "=r"(g[2]), "=r"(g[3])
-                     : "r"(from + i * 2048)
-                     : "memory");
+        const uint4 four = load_shared_quad(from + i * 2048);
+        const std::uint32_t g[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          const float2 two = __half22float2(*reinterpret_cast<const __half2*>(&g[k]));
+          const float2 two = unpack<__half>(g[k]);
           ds[4 * i + k] = pack<T>(d[8 * i + 2 * k] * two.x, d[8 * i + 2 * k + 1] * two.y);
         }
       }
