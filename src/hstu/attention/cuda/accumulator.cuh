@@ -89,16 +89,26 @@ __device__ __forceinline__ void multiply_by_slope(float* d, std::uint32_t before
   d[1] *= slopes.y;
 }
 
-// Multiplies a 64 x N accumulator by the slope of SiLU at a tile in shared memory, in store_tile's order,
-// which it replaces by the slopes as fp16. `from` is this warp's first row. The slopes are computed in a
-// short loop: unrolled for the registers of the accumulator, their instructions take longer to fetch than to
-// execute.
+// Where load_matrices and store_matrices find a thread's lines of 16 bytes in 64 rows of a swizzled tile:
+// columns of 64 elements that are kColumnBytes apart, 128 bytes a row. Line i is in columns 16 i to 16 i +
+// 15, each warp has 16 rows.
+template <int kColumnBytes>
+struct TileLines {
+  int thread = static_cast<int>(opaque(threadIdx.x)) % 128, row = thread / 32 * 16 + thread % 16;
+  __device__ __forceinline__ std::uint32_t operator[](int i) const {
+    return row * 128 + i / 4 * kColumnBytes + ((i % 4 * 2 + thread % 32 / 16) ^ (row & 7)) * 16;
+  }
+};
+
+// Multiplies a 64 x N accumulator by the slope of SiLU at such a tile in shared memory, which it replaces by
+// the slopes as fp16. `from` is its first row. The slopes are computed in a short loop: unrolled for the
+// registers of the accumulator, their instructions take longer to fetch than to execute.
 template <typename T, int N, int kColumnBytes>
 __device__ __forceinline__ void multiply_by_slopes(float (&d)[N / 2], std::uint32_t from) {
-  const int lane = static_cast<int>(opaque(threadIdx.x)) % 32, row = lane % 16;
+  const int thread = static_cast<int>(opaque(threadIdx.x)) % 128;
 #pragma unroll 1
   for (int column = 0; column < N / 64; ++column) {
-    const std::uint32_t quad = from + column * kColumnBytes + lane * 16;
+    const std::uint32_t quad = from + column * kColumnBytes + thread / 32 * 2048 + thread % 32 * 16;
 #pragma unroll 2
     for (int i = 0; i < 4; ++i) {
       uint4 x = load_shared_quad(quad + i * 512);
@@ -110,11 +120,11 @@ __device__ __forceinline__ void multiply_by_slopes(float (&d)[N / 2], std::uint3
     }
   }
   __syncwarp();
+  const TileLines<kColumnBytes> lines;
 #pragma unroll
   for (int i = 0; i < N / 16; ++i) {
     std::uint32_t pairs[4];
-    load_matrices(pairs,
-                  from + row * 128 + i / 4 * kColumnBytes + ((i % 4 * 2 + lane / 16) ^ (row & 7)) * 16);
+    load_matrices(pairs, from + lines[i]);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const float2 slopes = unpack<__half>(pairs[k]);
@@ -149,16 +159,14 @@ __device__ __forceinline__ void store_columns(std::uint32_t (&v)[4], void* to, b
   if (stored) *static_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
 }
 
-// Stores a 64 x N accumulator times `scale` in a tile in shared memory, swizzled: columns of 64 elements that
-// are kColumnBytes apart, 128 bytes a row. `to` is this warp's first row.
+// Stores a 64 x N accumulator times `scale` in such a tile. `to` is its first row.
 template <typename T, int N, int kColumnBytes>
 __device__ __forceinline__ void store_tile(const float (&d)[N / 2], std::uint32_t to, float scale) {
-  const int lane = static_cast<int>(opaque(threadIdx.x)) % 32, row = lane % 16;
+  const TileLines<kColumnBytes> lines;
 #pragma unroll
   for (int i = 0; i < N / 16; ++i) {
     const auto two = [&](int e) { return pack<T>(d[8 * i + e] * scale, d[8 * i + e + 1] * scale); };
-    store_matrices(to + row * 128 + i / 4 * kColumnBytes + ((i % 4 * 2 + lane / 16) ^ (row & 7)) * 16, two(0),
-                   two(2), two(4), two(6));
+    store_matrices(to + lines[i], two(0), two(2), two(4), two(6));
   }
 }
 

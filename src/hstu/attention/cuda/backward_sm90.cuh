@@ -271,8 +271,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
         barrier_wait(base + Tile::kQueryFull + 8 * ring.slot, ring.phase);
         barrier_wait(base + Tile::kGradientFull + 8 * ring.slot, ring.phase);
         const std::uint32_t rows = base + (group == 0 ? Tile::kQueriesAt : Tile::kGradientsAt);
-        multiply_by_slopes<T, kD, Tile::kRows * 128>(d,
-                                                     rows + ring.slot * Tile::kRowBytes + warp * (16 * 128));
+        multiply_by_slopes<T, kD, Tile::kRows * 128>(d, rows + ring.slot * Tile::kRowBytes);
         __syncwarp();
         arrive(Tile::kQueryEmpty + 8 * ring.slot);
         arrive(Tile::kGradientEmpty + 8 * ring.slot);
@@ -281,7 +280,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       through_silu(dv);
       through_silu(dk);
     }
-    const int rows_at = (group * 64 + warp * 16) * 128;
+    const int rows_at = group * (64 * 128);
     store_tile<T, kD, Tile::kKeys * 128>(dv, values + rows_at, scale);
     named_barrier(1, 256);  // the other warpgroup's last dQ needs all keys
     store_tile<T, kD, Tile::kKeys * 128>(dk, keys + rows_at, scale * a.half_alpha);

@@ -53,10 +53,9 @@ struct KeyGradient {
     wgmma_commit();
   }
   // `before` is the block's tile of keys or values before SiLU.
-  __device__ __forceinline__ void multiply_by_slopes(const Role256& role, std::uint32_t before) {
-    const std::uint32_t from = before + role.t / 32 * (16 * 128);
-    cuda::multiply_by_slopes<T, 128, Tile256::kColumnBytes>(low, from);
-    cuda::multiply_by_slopes<T, 128, Tile256::kColumnBytes>(high, from + 2 * Tile256::kColumnBytes);
+  __device__ __forceinline__ void multiply_by_slopes(std::uint32_t before) {
+    cuda::multiply_by_slopes<T, 128, Tile256::kColumnBytes>(low, before);
+    cuda::multiply_by_slopes<T, 128, Tile256::kColumnBytes>(high, before + 2 * Tile256::kColumnBytes);
   }
   __device__ __forceinline__ void store(const Role256& role, std::uint32_t turn, const Work& w, void* to,
                                         std::int64_t row_stride, std::int64_t head_stride,
@@ -137,7 +136,7 @@ __device__ __forceinline__ void value_role(Role256 role) {
     role.arrive(L::kKeysEmpty);
     if (role.a.q_before != nullptr) {
       role.with_queries([](std::uint32_t) {});
-      role.with_gradients([&](std::uint32_t before) { dv.multiply_by_slopes(role, before); });
+      role.with_gradients([&](std::uint32_t before) { dv.multiply_by_slopes(before); });
     }
     dv.store(role, turn, w, role.a.dv, role.a.dv_row_stride, role.a.dv_head_stride, 1.0f);
   }
@@ -203,7 +202,7 @@ __device__ __forceinline__ void key_role(Role256 role) {
 #pragma unroll 1
     for (int step = 1; step < steps; ++step) take_step(std::false_type{}, step == steps - 1);
     if (role.a.q_before != nullptr) {
-      role.with_queries([&](std::uint32_t before) { dk.multiply_by_slopes(role, before); });
+      role.with_queries([&](std::uint32_t before) { dk.multiply_by_slopes(before); });
       role.with_gradients([](std::uint32_t) {});
     }
     dk.store(role, turn, w, role.a.dk, role.a.dk_row_stride, role.a.dk_head_stride, role.a.half_alpha);

@@ -161,8 +161,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     const float scale = w.scale;
     if constexpr (Tile::kCopiesO) {
       release_work(finished);
-      store_tile<T, kD, 64 * 128>(o, base + query_slot_of(finished) * Tile::kQueryBytes + t / 32 * 16 * 128,
-                                  scale);
+      store_tile<T, kD, 64 * 128>(o, base + query_slot_of(finished) * Tile::kQueryBytes, scale);
       fence_async_proxy();
       __syncwarp();
       if (lane == 0) barrier_arrive(base + Tile::kOutputFull + 8 * query_slot_of(finished));
