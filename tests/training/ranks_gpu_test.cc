@@ -135,6 +135,37 @@ TEST_F(RankedRunOnGpus, NcclGivesTheBitsOfMessagesThroughTheHost) {
   }
 }
 
+// NCCL's kernels hold multiprocessors while they wait for another rank, beside those of the step.
+TEST_F(RankedRunOnGpus, NcclGivesTheSameBytesInEveryPipeline) {
+  if (cuda_device_count() < 2) GTEST_SKIP() << "needs two GPUs";
+  options_.sparse.kind = RowOptimizerKind::adam;
+  options_.training.micro_batch_tokens = 40;
+  const auto expect_same = [&](const std::string& name) {
+    options_.ranks.gpu_messages = GpuMessages::host;
+    options_.ranks.pipeline = Pipeline::plain;
+    run_on(2, name);
+    options_.ranks.gpu_messages = GpuMessages::nccl;
+    for (const auto& [word, pipeline] : kPipelines) {
+      options_.ranks.pipeline = pipeline;
+      const std::string through_nccl = fmt::format("{} nccl {}", name, word);
+      run_on(2, through_nccl);
+      expect_same_tensors(through_nccl, name);
+    }
+  };
+  for (const char* form : {"split", "column"}) {
+    const std::string room = room_for(16, std::string_view(form) == "column" ? 4 : 8);
+    for (const char* place : {"device", "host", "cache"}) {
+      const bool cache = std::string_view(place) == "cache";
+      for (const char* name : {"item", "user"})
+        options_.tables.by_name[name] = {.place = place, .device_memory = cache ? room : "", .ranks = form};
+      expect_same(fmt::format("{} {}", form, place));
+    }
+    options_.tables.by_name["item"] = {.capacity = "6", .evict = Evict::lfu, .admit_after = 3, .ranks = form};
+    options_.tables.by_name["user"] = {.capacity = "9", .evict = Evict::lru, .ttl = "2000s", .ranks = form};
+    expect_same(fmt::format("{} limits", form));
+  }
+}
+
 TEST_F(RankedRunOnGpus, ShardsOfTheOptimizerHaveTheBitsOfTheWhole) {
   options_.model.positions = 8192;  // a parameter of two blocks
   run_on(2, "whole");
