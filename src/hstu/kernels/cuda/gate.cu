@@ -34,7 +34,7 @@ struct Forward : Form<form> {
   __device__ Inputs load(std::uint32_t r, const Team<kWhole>& team) const {
     const int c = team.column(), width = team.width();
     return {load_packed<kWhole>(o + row_at(r, width), c, width),
-            load_packed<kWhole>(u + row_at(r, u_stride), c, width), dropout.row(r)};
+            load_packed<kWhole>(u + row_at(r, u_stride), c, width)};
   }
 
   __device__ void operator()(std::uint32_t r, Team<kWhole>& team, const Affine& affine,
@@ -62,7 +62,7 @@ struct Forward : Form<form> {
     dropout.factors(inputs.key, kProduct * width + c, f);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i)
-      result[i] = f[i] * x[i] * ((v[i] - s.mean) * s.rstd * affine.weight[i] + affine.bias[i]);
+      result[i] = f[i] * x[i] * (normalised<N>(v[i], s) * affine.weight[i] + affine.bias[i]);
     put_group<kWhole>(y, first + kProduct * width, c, width, result);
   }
 };
@@ -81,7 +81,7 @@ struct Backward : Form<form> {
 
   struct Inputs {
     Packed<N> o, u, through_product, through_u, through_o;  // the last three: the parts of dy
-    float mean = 0, rstd = 0;
+    RowStatistics statistics{0, 0};
     std::uint64_t key = 0;
   };
   __device__ Inputs load(std::uint32_t r, const Team<kWhole>& team) const {
@@ -94,26 +94,27 @@ struct Backward : Form<form> {
       inputs.through_u = load_packed<kWhole>(row, c, width);
       inputs.through_o = load_packed<kWhole>(row + width, c, width);
     }
-    inputs.mean = mean[r], inputs.rstd = rstd[r], inputs.key = dropout.row(r);
+    inputs.statistics = {mean[r], rstd[r]};
     return inputs;
   }
 
   __device__ void operator()(std::uint32_t r, Team<kWhole>& team, const Affine& affine, const Inputs& inputs,
                              float (&dweight)[kGroup], float (&dbias)[kGroup]) const {
     const int c = team.column(), width = team.width();
-    // n: the normalised o; g: what reaches the product; open: the sigmoid of u
-    float n[kGroup], x[kGroup], g[kGroup], open[kGroup], f[kGroup];
+    // n: the normalised o; g: what reaches the product; silu: of u; open: the sigmoid of u
+    float n[kGroup], silu[kGroup], g[kGroup], open[kGroup], f[kGroup];
     inputs.o.unpack(n);
-    inputs.u.unpack(x);
+    inputs.u.unpack(silu);
     inputs.through_product.unpack(g);
     dropout.factors(inputs.key, kProduct * width + c, f);
     float2 sums{0, 0};
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
       g[i] *= f[i];
-      n[i] = (n[i] - inputs.mean) * inputs.rstd;
-      open[i] = sigmoid_for<N>(x[i]);
-      const float dn = g[i] * x[i] * open[i];
+      n[i] = normalised<N>(n[i], inputs.statistics);
+      open[i] = sigmoid_for<N>(silu[i]);
+      silu[i] *= open[i];
+      const float dn = g[i] * silu[i];
       sums.x += dn * affine.weight[i];
       sums.y += dn * affine.weight[i] * n[i];
       dweight[i] += dn * n[i];
@@ -121,13 +122,14 @@ struct Backward : Form<form> {
     }
     sums = team.sum(sums);
     if (!kWhole && c >= width) return;
-    const float average_g = sums.x * team.inverse_width(), average_gn = sums.y * team.inverse_width();
+    const float rstd = inputs.statistics.rstd, per_width = rstd * team.inverse_width();
+    const float average_g = sums.x * per_width, average_gn = sums.y * per_width;
     float d_o_group[kGroup];
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      const float dn = g[i] * x[i] * open[i];
+      const float dn = g[i] * silu[i];
       g[i] *= n[i] * affine.weight[i] + affine.bias[i];  // what reaches silu(u) through the product
-      d_o_group[i] = inputs.rstd * (dn * affine.weight[i] - average_g - n[i] * average_gn);
+      d_o_group[i] = fmaf(dn * affine.weight[i], rstd, fmaf(-n[i], average_gn, -average_g));
     }
     if constexpr (kConcat) {
       float part[kGroup];
@@ -141,7 +143,7 @@ struct Backward : Form<form> {
       for (int i = 0; i < kGroup; ++i) d_o_group[i] += part[i] * f[i];
     }
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) g[i] *= open[i] * (1 + x[i] * (1 - open[i]));  // silu'(u)
+    for (int i = 0; i < kGroup; ++i) g[i] *= open[i] + silu[i] * (1 - open[i]);  // silu'(u)
     put_group<kWhole>(du, row_at(r, du_stride), c, width, g);
     put_group<kWhole>(d_o, row_at(r, width), c, width, d_o_group);
   }

@@ -29,7 +29,7 @@ struct Forward {
     if (c == 0) mean[r] = s.mean, rstd[r] = s.rstd;
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      const float n = (v[i] - s.mean) * s.rstd * affine.weight[i] + affine.bias[i];
+      const float n = normalised<N>(v[i], s) * affine.weight[i] + affine.bias[i];
       v[i] = swish ? v[i] * sigmoid_for<N>(n) : n;
     }
     put_group<kWhole>(y, row_at(r, width), c, width, v);
@@ -46,19 +46,18 @@ struct Backward {
 
   struct Inputs {
     Packed<N> x, dy, before;  // before: what dx is added to, read as early as the others
-    float mean = 0, rstd = 0;
+    RowStatistics statistics{0, 0};
   };
   __device__ Inputs load(std::uint32_t r, const Team<kWhole>& team) const {
     const int c = team.column(), width = team.width();
     return {load_packed<kWhole>(x + row_at(r, width), c, width),
             load_packed<kWhole>(dy + row_at(r, width), c, width),
-            dx.accumulate ? load_packed<kWhole>(dx.to + row_at(r, width), c, width) : Packed<N>(), mean[r],
-            rstd[r]};
+            dx.accumulate ? load_packed<kWhole>(dx.to + row_at(r, width), c, width) : Packed<N>(),
+            {mean[r], rstd[r]}};
   }
   __device__ void operator()(std::uint32_t r, Team<kWhole>& team, const Affine& affine, const Inputs& inputs,
                              float (&dweight)[kGroup], float (&dbias)[kGroup]) const {
     const int c = team.column(), width = team.width();
-    const float m = inputs.mean, s = inputs.rstd;
     float n[kGroup], g[kGroup];  // the normalised x; what reaches it, times the weight
     float direct[kGroup] = {};   // the part of dx that does not go through the norm
     inputs.x.unpack(n);
@@ -66,7 +65,8 @@ struct Backward {
     if constexpr (swish) {
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
-        const float open = sigmoid_for<N>((n[i] - m) * s * affine.weight[i] + affine.bias[i]);
+        const float open =
+            sigmoid_for<N>(normalised<N>(n[i], inputs.statistics) * affine.weight[i] + affine.bias[i]);
         direct[i] = g[i] * open;
         g[i] *= n[i] * open * (1 - open);
       }
@@ -74,7 +74,7 @@ struct Backward {
     float2 sums{0, 0};
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      n[i] = (n[i] - m) * s;
+      n[i] = normalised<N>(n[i], inputs.statistics);
       dweight[i] += g[i] * n[i];
       dbias[i] += g[i];
       g[i] *= affine.weight[i];
@@ -85,7 +85,8 @@ struct Backward {
     sums = team.sum(sums);
     const float average_g = sums.x * team.inverse_width(), average_gn = sums.y * team.inverse_width();
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) g[i] = s * (g[i] - average_g - n[i] * average_gn) + direct[i];
+    for (int i = 0; i < kGroup; ++i)
+      g[i] = inputs.statistics.rstd * (g[i] - average_g - n[i] * average_gn) + direct[i];
     inputs.before.unpack(n);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) g[i] += n[i];

@@ -17,7 +17,12 @@ inline constexpr std::int64_t kWarpColumns = 32 * kGroup, kWidestRow = kWarps * 
 template <bool kWhole>
 class Team {
  public:
-  __device__ Team(int warps, int width) : warps_(warps), width_(width) {}
+  __device__ Team(int warps, int width) : warps_(warps), width_(width) {
+    __shared__ float sums[2][2][kWarps];  // by turns; of x, of y; of the block's warps
+    const int half = threadIdx.x % 32 / 16;
+    own_sum_ = hstu::cuda::shared_address(&sums[0][half][threadIdx.x / 32]);
+    other_sum_ = hstu::cuda::shared_address(&sums[0][half][index() * warps + threadIdx.x % kWarps]);
+  }
 
   __device__ int index() const { return threadIdx.x / (32 * warps_); }
   __device__ int count() const { return kWarps / warps_; }  // in a block
@@ -27,33 +32,49 @@ class Team {
   __device__ int width() const { return kWhole ? warps_ * static_cast<int>(kWarpColumns) : width_; }
   __device__ float inverse_width() const { return 1.0f / static_cast<float>(width()); }
 
-  // The sums over all lanes, in every lane.
-  __device__ float2 sum(float2 x) {
-    x = {warp_sum(x.x), warp_sum(x.y)};
-    if (warps_ == 1) return x;
-    __shared__ float2 sums[2][kWarps];  // by turns, so that one barrier is enough
-    const int first = index() * warps_;
-    if (lane() == 0) sums[turn_][threadIdx.x / 32] = x;
-    hstu::cuda::named_barrier(1 + index(), 32 * warps_);
-    // One reading and three exchanges for any number of warps.
-    const int warp = static_cast<int>(lane()) % kWarps;
-    x = warp < warps_ ? sums[turn_][first + warp] : float2{0, 0};
-#pragma unroll
-    for (int step = kWarps / 2; step > 0; step /= 2) {
-      x.x += __shfl_xor_sync(0xffffffffu, x.x, step);
-      x.y += __shfl_xor_sync(0xffffffffu, x.y, step);
+  // The sums over all lanes, in every lane. After one exchange, half of the lanes add up x, half y.
+  __device__ float2 sum(float2 pair) {
+    const bool is_x = threadIdx.x % 32 < 16;
+    float sum = is_x ? pair.x : pair.y;
+    sum += __shfl_xor_sync(0xffffffffu, is_x ? pair.y : pair.x, 16);
+    sum = half_sum<8>(sum);
+    if (warps_ > 1) {
+      if (threadIdx.x % 16 == 0) hstu::cuda::store_shared(own_sum_ + turn_, __float_as_uint(sum));
+      hstu::cuda::named_barrier(1 + index(), 32 * warps_);
+      // One reading and three exchanges for any number of warps.
+      sum = 0;
+      if (static_cast<int>(threadIdx.x % kWarps) < warps_)
+        sum = __uint_as_float(hstu::cuda::load_shared(other_sum_ + turn_));
+      sum = half_sum<kWarps / 2>(sum);
+      turn_ ^= 2 * kWarps * sizeof(float);  // so that one barrier is enough
     }
-    turn_ ^= 1;
-    return x;
+    const float other = __shfl_xor_sync(0xffffffffu, sum, 16);
+    return is_x ? float2{sum, other} : float2{other, sum};
   }
 
  private:
-  int warps_, width_, turn_ = 0;
+  // Over the lanes that differ in their numbers' bits up to kStep alone.
+  template <int kStep>
+  static __device__ float half_sum(float x) {
+#pragma unroll
+    for (int step = kStep; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+  }
+
+  int warps_, width_;
+  std::uint32_t own_sum_, other_sum_, turn_ = 0;  // addresses in shared memory, and their offset
 };
 
 struct RowStatistics {
   float mean, rstd;
 };
+
+// x, an element of a row of N, normalised. Where N has 16 bits, the rounding of mean times rstd is far below
+// that of x.
+template <typename N>
+__device__ float normalised(float x, const RowStatistics& s) {
+  return sizeof(N) == 2 ? fmaf(x, s.rstd, -s.mean * s.rstd) : (x - s.mean) * s.rstd;
+}
 
 // Of a row of N of which this lane has x, zero beyond the row. In two passes; in one if N has 16 bits: the
 // squares of such numbers are exact in float, and the rounding of their sum is far below that of the numbers.
@@ -117,23 +138,30 @@ struct Affine {
 
 // What the kernels below call: inputs = body.load(row, team) reads what a lane needs of a row, and
 // body(row, team, affine, inputs) computes it. The next Body::kAhead rows are loaded before, so that loads
-// and arithmetic overlap. Body::kWhole is its team's.
+// and arithmetic overlap. Body::kWhole is its team's. inputs.key, if there is one, becomes that of
+// body.dropout.
 template <typename Body, typename Compute>
 __device__ void visit_rows(std::uint32_t rows, const Team<Body::kWhole>& team, const Body& body,
                            const Compute& compute) {
   const std::uint32_t step = gridDim.x * team.count();
   std::uint32_t r = blockIdx.x * team.count() + team.index();
   if (r >= rows) return;
-  decltype(body.load(r, team)) next[Body::kAhead];
+  RowKeys keys(rows, step);
+  const auto load = [&](std::uint32_t row) {
+    auto inputs = body.load(row, team);
+    if constexpr (requires { inputs.key; }) inputs.key = keys.next(body.dropout, row);
+    return inputs;
+  };
+  decltype(load(r)) next[Body::kAhead];
 #pragma unroll
   for (int i = 0; i < Body::kAhead; ++i) {
-    if (r + i * step < rows) next[i] = body.load(r + i * step, team);
+    if (r + i * step < rows) next[i] = load(r + i * step);
   }
   for (; r < rows; r += step) {
     const auto inputs = next[0];
 #pragma unroll
     for (int i = 0; i + 1 < Body::kAhead; ++i) next[i] = next[i + 1];
-    if (r + Body::kAhead * step < rows) next[Body::kAhead - 1] = body.load(r + Body::kAhead * step, team);
+    if (r + Body::kAhead * step < rows) next[Body::kAhead - 1] = load(r + Body::kAhead * step);
     compute(r, inputs);
   }
 }
