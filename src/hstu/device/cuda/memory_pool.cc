@@ -40,7 +40,6 @@ class CudaMemoryPool final : public MemoryPool {
   }
 
   void trim() override {
-    const std::scoped_lock lock(mutex_);
     free_kept();
     stream().synchronize();  // frees that the stream has not reached yet count as in use
     check_cuda(cudaMemPoolTrimTo(pool_, 0), "trimming a memory pool");
@@ -72,25 +71,24 @@ class CudaMemoryPool final : public MemoryPool {
     return block;
   }
   void release(Block block, std::int64_t bytes) noexcept override {
-    const std::scoped_lock lock(mutex_);
-    in_use_ -= counted_bytes(bytes);
-    if (bytes > kKept || kept_bytes_ + block.capacity > kMostKept) {
-      free_now(block.data);
-      return;
+    {
+      const std::scoped_lock lock(mutex_);
+      in_use_ -= counted_bytes(bytes);
+      if (bytes <= kKept && kept_bytes_ + block.capacity <= kMostKept) {
+        kept_[block.capacity].push_back(block.data);
+        kept_bytes_ += block.capacity;
+        return;
+      }
     }
-    kept_[block.capacity].push_back(block.data);
-    kept_bytes_ += block.capacity;
+    hand_over();
+    cudaFreeAsync(block.data, stream().cuda_for_launches());
   }
-  // Launches that use the memory come first.
+  // Launches that use the memory come first. Called without the lock, as it waits for another thread.
   void hand_over() noexcept {
     try {
       stream().hand_over();
     } catch (...) {  // the next one fails too
     }
-  }
-  void free_now(std::byte* data) noexcept {
-    hand_over();
-    cudaFreeAsync(data, stream().cuda_for_launches());
   }
   std::byte* from_driver(std::int64_t bytes, std::int64_t capacity) {
     void* data = nullptr;
@@ -105,12 +103,16 @@ class CudaMemoryPool final : public MemoryPool {
     return static_cast<std::byte*>(data);
   }
   void free_kept() noexcept {
-    hand_over();
-    for (auto& [capacity, blocks] : kept_) {
-      for (std::byte* const data : blocks) cudaFreeAsync(data, stream().cuda_for_launches());
-      blocks.clear();
+    std::map<std::int64_t, std::vector<std::byte*>> kept;
+    {
+      const std::scoped_lock lock(mutex_);
+      kept.swap(kept_);
+      kept_bytes_ = 0;
     }
-    kept_bytes_ = 0;
+    hand_over();
+    for (const auto& [capacity, blocks] : kept) {
+      for (std::byte* const data : blocks) cudaFreeAsync(data, stream().cuda_for_launches());
+    }
   }
 
   cudaMemPool_t pool_ = nullptr;
