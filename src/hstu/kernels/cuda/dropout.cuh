@@ -68,7 +68,7 @@ class DropoutRows {
   float factor_;
 };
 
-// Keys of the rows r, r + step, ... that the lanes of a warp compute together: each lane computes that of one
+// Keys of the rows r, r - step, ... that the lanes of a warp compute together: each lane computes that of one
 // of the next 32 rows, and all lanes take them in turn.
 class RowKeys {
  public:
@@ -78,7 +78,7 @@ class RowKeys {
   __device__ std::uint64_t next(const DropoutRows& dropout, std::uint32_t r) {
     const std::uint32_t turn = turns_++ % 32;
     if (turn == 0) {
-      const std::uint32_t own = r + threadIdx.x % 32 * step_;
+      const std::uint32_t own = r - threadIdx.x % 32 * step_;
       if (own < rows_) key_ = dropout.row(own);
     }
     return __shfl_sync(0xffffffffu, key_, static_cast<int>(turn));
