@@ -108,7 +108,7 @@ __device__ __forceinline__ void multiply_by_slopes(float (&d)[N / 2], std::uint3
   const int thread = static_cast<int>(opaque(threadIdx.x)) % 128;
 #pragma unroll 1
   for (int column = 0; column < N / 64; ++column) {
-    const std::uint32_t quad = from + column * kColumnBytes + thread / 32 * 2048 + thread % 32 * 16;
+    const std::uint32_t quad = from + column * kColumnBytes + thread / 32 * (16 * 128) + thread % 32 * 16;
 #pragma unroll 2
     for (int i = 0; i < 4; ++i) {
       uint4 x = load_shared_quad(quad + i * 512);

@@ -74,7 +74,7 @@ class RowKeys {
  public:
   __device__ RowKeys(std::uint32_t rows, std::uint32_t step) : rows_(rows), step_(step) {}
 
-  // Of row `r`, the one after that of the last call.
+  // Of row `r`, `step` before that of the last call.
   __device__ std::uint64_t next(const DropoutRows& dropout, std::uint32_t r) {
     const std::uint32_t turn = turns_++ % 32;
     if (turn == 0) {

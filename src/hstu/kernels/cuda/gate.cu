@@ -101,7 +101,7 @@ struct Backward : Form<form> {
   __device__ void operator()(std::uint32_t r, Team<kWhole>& team, const Affine& affine, const Inputs& inputs,
                              float (&dweight)[kGroup], float (&dbias)[kGroup]) const {
     const int c = team.column(), width = team.width();
-    // n: the normalised o; g: what reaches the product; silu: of u; open: the sigmoid of u
+    // n: the normalised o; g: what reaches the product; silu: u, then its SiLU; open: the sigmoid of u
     float n[kGroup], silu[kGroup], g[kGroup], open[kGroup], f[kGroup];
     inputs.o.unpack(n);
     inputs.u.unpack(silu);

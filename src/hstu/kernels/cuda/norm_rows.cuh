@@ -37,7 +37,7 @@ class Team {
     const bool is_x = threadIdx.x % 32 < 16;
     float sum = is_x ? pair.x : pair.y;
     sum += __shfl_xor_sync(0xffffffffu, is_x ? pair.y : pair.x, 16);
-    sum = half_sum<8>(sum);
+    sum = warp_sum<8>(sum);
     if (warps_ > 1) {
       if (threadIdx.x % 16 == 0) hstu::cuda::store_shared(own_sum_ + turn_, __float_as_uint(sum));
       hstu::cuda::named_barrier(1 + index(), 32 * warps_);
@@ -45,7 +45,7 @@ class Team {
       sum = 0;
       if (static_cast<int>(threadIdx.x % kWarps) < warps_)
         sum = __uint_as_float(hstu::cuda::load_shared(other_sum_ + turn_));
-      sum = half_sum<kWarps / 2>(sum);
+      sum = warp_sum<kWarps / 2>(sum);
       turn_ ^= 2 * kWarps * sizeof(float);  // so that one barrier is enough
     }
     const float other = __shfl_xor_sync(0xffffffffu, sum, 16);
@@ -53,14 +53,6 @@ class Team {
   }
 
  private:
-  // Over the lanes that differ in their numbers' bits up to kStep alone.
-  template <int kStep>
-  static __device__ float half_sum(float x) {
-#pragma unroll
-    for (int step = kStep; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
-    return x;
-  }
-
   int warps_, width_;
   std::uint32_t own_sum_, other_sum_, turn_ = 0;  // addresses in shared memory, and their offset
 };
@@ -140,7 +132,7 @@ struct Affine {
 // body(row, team, affine, inputs) computes it. The next Body::kAhead rows are loaded before, so that loads
 // and arithmetic overlap. Body::kWhole is its team's. inputs.key, if there is one, becomes that of
 // body.dropout. Rows are visited from the last to the first: products and attention go the other way, so what
-// the launch before wrote last is still in the L2 cache, as is for the next what these kernels write last.
+// the launch before wrote last is still in the L2 cache, and what these kernels write last is read first.
 template <typename Body, typename Compute>
 __device__ void visit_rows(std::uint32_t rows, const Team<Body::kWhole>& team, const Body& body,
                            const Compute& compute) {

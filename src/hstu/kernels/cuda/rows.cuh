@@ -8,9 +8,11 @@ namespace hstu::kernels::cuda {
 
 inline constexpr std::int64_t kGroup = 8;  // columns of a lane at a time
 
-__device__ inline float warp_sum(float x) {
+// Over the lanes of a warp, or over each 2 kStep neighbours.
+template <int kStep = 16>
+__device__ float warp_sum(float x) {
 #pragma unroll
-  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+  for (int step = kStep; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
   return x;
 }
 __device__ inline std::int64_t lane() {
