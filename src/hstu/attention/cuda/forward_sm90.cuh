@@ -136,8 +136,8 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
   const auto first_step = [&](const auto& meanwhile) {
 #pragma unroll 1
     for (int i = 1; i < 2 * step; ++i) pass_over();
-    barrier_wait(base + Tile::kQueryFull + 8 * query_slot(),
-                 (turn * Tile::kGroups + group) / Tile::kQuerySlots & 1);
+    const std::uint32_t use = turn * Tile::kGroups + group;
+    barrier_wait(base + Tile::kQueryFull + 8 * (use % Tile::kQueryBarriers), use / Tile::kQueryBarriers & 1);
     if constexpr (kFolded) {
       fold_alpha(base + query_slot() * Tile::kQueryBytes, Tile::kQueryBytes, a.half_alpha);
       named_barrier(1 + group, 128);
@@ -235,8 +235,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       barrier_init(base + Tile::kFull + 8 * i, 1);
       barrier_init(base + Tile::kEmpty + 8 * i, 4 * Tile::kGroups * Tile::kCluster);
     }
+    for (int i = 0; i < Tile::kQueryBarriers; ++i) barrier_init(base + Tile::kQueryFull + 8 * i, 1);
     for (int i = 0; i < Tile::kQuerySlots; ++i) {
-      barrier_init(base + Tile::kQueryFull + 8 * i, 1);
       barrier_init(base + Tile::kQueryEmpty + 8 * i, Tile::kCopiesO ? 1 : 4);
       barrier_init(base + Tile::kOutputFull + 8 * i, 4);
     }

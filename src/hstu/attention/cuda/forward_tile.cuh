@@ -23,6 +23,10 @@ struct ForwardTile {
   // the half that waits until the other's queries are released also keeps the two from using the tensor cores
   // at the same moments.
   static constexpr int kQuerySlots = kD == 256 ? 3 : 2 * kGroups;
+  // Barriers that report queries, by turns. Each has one warpgroup: it waits by the parity of a phase, and
+  // would pass too early if the phase before, of another warpgroup's queries, had not ended.
+  static constexpr int kQueryBarriers = kQuerySlots % kGroups == 0 ? kQuerySlots : kQuerySlots * kGroups;
+  static_assert(kQueryBarriers % kGroups == 0);
   // The copy engine stores O from the slot of its queries. At head size 256 the next queries would wait for
   // that, and at 64 no register is left for it: there O goes from registers to memory.
   static constexpr bool kCopiesO = kD == 128;
@@ -39,7 +43,7 @@ struct ForwardTile {
   static constexpr int kWorkAt = kSlotsAt + kSlots * kSlotBytes;
   static constexpr int kBarriersAt = kWorkAt + kWorkSlots * static_cast<int>(sizeof(Work));
   static constexpr int kFull = kBarriersAt, kEmpty = kFull + 8 * kSlots;
-  static constexpr int kQueryFull = kEmpty + 8 * kSlots, kQueryEmpty = kQueryFull + 8 * kQuerySlots;
+  static constexpr int kQueryFull = kEmpty + 8 * kSlots, kQueryEmpty = kQueryFull + 8 * kQueryBarriers;
   static constexpr int kWorkFull = kQueryEmpty + 8 * kQuerySlots, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
   static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots, kTicketsAt = kTicketDue + 8;
   static constexpr int kOutputFull = kTicketsAt + Tickets<kCluster>::kBytes;
@@ -123,9 +127,10 @@ template <typename Tile>
 __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uint32_t base,
                                              const WorkRing& works) {
   Ring<Tile::kQuerySlots> ring;
+  Ring<Tile::kQueryBarriers> barriers;
   works.for_each([&](const Work& w) {
     for (int group = 0; group < Tile::kGroups; ++group) {
-      const std::uint32_t full = base + Tile::kQueryFull + 8 * ring.slot;
+      const std::uint32_t full = base + Tile::kQueryFull + 8 * barriers.slot;
       // A box that is completely beyond the sample would be read from the base of the map, which is no
       // memory.
       const int row = smaller(w.groups[group].begin, w.n - 1);
@@ -134,6 +139,7 @@ __device__ __forceinline__ void feed_queries(const ForwardArguments& a, std::uin
       load_box(base + ring.slot * Tile::kQueryBytes, &a.q,
                {static_cast<int>(kLongestSample) - w.n + row, 0, w.head, w.begin + w.n}, full);
       ring.next();
+      barriers.next();
     }
   });
 }
