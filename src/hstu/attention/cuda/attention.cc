@@ -34,9 +34,10 @@ float half_alpha(const AttentionProblem& p) {
 TileOrder forward_order(int cluster) {
   return {true, 128 / cluster, 512 / cluster};
 }
-// As many as an H200 computes at once, or twice that; at head size 256 two multiprocessors share a tile.
+// Twice as many as an H200 computes at once. At head size 256 two multiprocessors share a tile, and groups
+// are smaller: tiles of one head that begin together wait for each other's turns.
 TileOrder backward_order(int width) {
-  return width == 256 ? TileOrder{false, 66, 132} : TileOrder{false, 256, 256};
+  return width == 256 ? TileOrder{false, 34, 66} : TileOrder{false, 256, 256};
 }
 
 // What the blocks of the backward pass share for dQ: fp32 sums, and the number of tiles that have added to
@@ -129,14 +130,16 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   char* const turns_taken = static_cast<char*>(workspace) + aligned(schedule_bytes(p, kBackwardTile));
   char* const dq_sum = turns_taken + turn_bytes(p);
   make_schedule(p, kBackwardTile, backward_order(width), schedule, turns_taken, turn_bytes(p), stream);
-  const auto before = [&](const void* x, const AttentionRows& rows) {
-    return x == nullptr ? CUtensorMap{} : row_map(p, {x, rows.row_stride, rows.head_stride}, 64, width);
+  const auto before = [&](const void* x, const AttentionRows& rows, int box_columns) {
+    return x == nullptr ? CUtensorMap{} : row_map(p, {x, rows.row_stride, rows.head_stride}, 64, box_columns);
   };
   const BackwardArguments arguments{.q = row_map(p, p.q, 64, columns),
                                     .k = row_map(p, p.k, keys, width),
                                     .v = row_map(p, p.v, keys, width),
                                     .d_o = row_map(p, g.d_o, 64, columns),
                                     .k_half = row_map(p, p.k, keys, columns),
+                                    .q_before_half = before(g.q_before, g.dq, columns),
+                                    .dq_map = row_map(p, g.dq, 16, 64),
                                     .dk_map = row_map(p, g.dk, keys, width),
                                     .dv_map = row_map(p, g.dv, keys, width),
                                     .samples = samples_of(p),
@@ -147,8 +150,8 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
                                     .dk = g.dk.data,
                                     .dv = g.dv.data,
                                     .q_before = g.q_before,
-                                    .k_before = before(g.k_before, g.dk),
-                                    .v_before = before(g.v_before, g.dv),
+                                    .k_before = before(g.k_before, g.dk, width),
+                                    .v_before = before(g.v_before, g.dv, columns),
                                     .dq_row_stride = g.dq.row_stride,
                                     .dq_head_stride = g.dq.head_stride,
                                     .dk_row_stride = g.dk.row_stride,

@@ -178,7 +178,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
         part.request();
         part.round(g, factor());
       } else {
-        part.add(kind, g);
+        add_sums<kOwn>(part.sums, kind, g);
       }
       turns.take(step, lane == 0);
     };

@@ -15,8 +15,9 @@ namespace hstu::cuda {
 // [8][128 threads][4].
 struct BackwardArguments {
   CUtensorMap q, k, v, d_o;
-  CUtensorMap k_half;          // half of the columns (head size 256 only)
-  CUtensorMap dk_map, dv_map;  // for stores, up to head size 128
+  CUtensorMap k_half, q_before_half;  // half of the columns (head size 256 only)
+  CUtensorMap dq_map;                 // for stores at head size 256
+  CUtensorMap dk_map, dv_map;         // for stores up to head size 128
   Samples samples;
   Schedule schedule;
   float* dq_sum;

@@ -1,8 +1,9 @@
 // dQ of 64 queries is a sum over the tiles of keys that they see. These tiles take turns, in the order in
 // which they were handed out: the first writes its part to memory, those between add theirs, and the last
-// adds the sum in memory to its own part and rounds. So there is no pass that writes zeros before or rounds
-// after, and a sum of one tile never goes through memory. All tiles of a head walk its queries in the same
-// direction, contexts first, then from the end: a tile that began earlier is ahead, and turns rarely wait.
+// adds the sum in memory to its own part and rounds; at head size 256 it adds its part too and rounds later
+// (query_role_256.cuh). So there is no pass that writes zeros before or rounds after, and a sum of one tile
+// never goes through memory. All tiles of a head walk its queries in the same direction, contexts first, then
+// from the end: a tile that began earlier is ahead, and turns rarely wait.
 //
 // A tile waits only for tiles handed out before it, and every turn is reported independently of what follows:
 // the earliest incomplete tile can always continue. Tiles between wait for the first only, or for all before
@@ -175,6 +176,19 @@ __device__ __forceinline__ void load_sums(float (&g)[N / 2], const float* sums) 
   }
 }
 
+// Adds a tile's part `g` to the sum in memory, or begins it.
+template <int N>
+__device__ __forceinline__ void add_sums(float* sums, Turn turn, const float (&g)[N / 2]) {
+#pragma unroll
+  for (int i = 0; i < N / 8; ++i) {
+    if (turn == Turn::first)
+      *reinterpret_cast<float4*>(sums + i * 512) =
+          make_float4(g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
+    else
+      add_to_global(sums + i * 512, g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
+  }
+}
+
 // A thread's part of dQ of 64 queries (block `block` of a tile's sample) and N columns from `column` on: two
 // rows, the second 8 rows on. `sums` is its part of their sum in memory.
 template <typename T, int N>
@@ -194,17 +208,6 @@ struct QueryPart {
   }
   __device__ __forceinline__ bool has_slopes() const { return a.q_before != nullptr && column < a.head_dim; }
 
-  // Adds `g`, the tile's part, to the sum in memory, or begins it.
-  __device__ __forceinline__ void add(Turn turn, const float (&g)[N / 2]) const {
-#pragma unroll
-    for (int i = 0; i < N / 8; ++i) {
-      if (turn == Turn::first)
-        *reinterpret_cast<float4*>(sums + i * 512) =
-            make_float4(g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
-      else
-        add_to_global(sums + i * 512, g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
-    }
-  }
   // Reads what round() multiplies by.
   __device__ __forceinline__ void request() {
     if (!has_slopes()) return;

@@ -33,7 +33,7 @@ struct Groups {
   int heads, last_begin;  // of a group; of the class, where the last group begins
   Groups() = default;
   __device__ Groups(const TileOrder& order, int tiles, int class_heads)
-      : heads(max(1, quotient(order.group_tiles, tiles))),
+      : heads(quotient(order.group_tiles + tiles - 1, tiles)),
         last_begin(quotient(max(0, class_heads - max(1, quotient(order.last_tiles, tiles))), heads) * heads) {
   }
 };

@@ -36,10 +36,10 @@ struct Schedule {
 // The order of the tiles of heads of one length. The tiles of a group of heads are handed out together,
 // longest tiles first. A group has about as many tiles as the blocks take at once, which spreads their reads
 // over time; the last group has more, so that its short tiles fill the gaps at the end. The rows of a group
-// should fit the L2 cache.
+// should fit the L2 cache. Groups have whole heads.
 struct TileOrder {
   bool last_first;              // the last tile of a head is its longest
-  int group_tiles, last_tiles;  // of the last group: from last_tiles to last_tiles + group_tiles
+  int group_tiles, last_tiles;  // at least; of the last group: from last_tiles to last_tiles + group_tiles
 };
 
 // An upper bound of the items of a schedule of tiles of `rows` rows. schedule_bytes: its bytes, aligned

@@ -2,6 +2,8 @@
 // warpgroup's view of it, and the thread that copies.
 #pragma once
 
+#include <type_traits>
+
 #include "hstu/attention/cuda/backward_sm90.h"
 #include "hstu/attention/cuda/box.cuh"
 #include "hstu/attention/cuda/hand_out.cuh"
@@ -18,24 +20,30 @@ struct Tile256 {
   // V.
   static constexpr int kKeysAt = 0;
   static constexpr int kQueriesAt = kKeysAt + 2 * kKeyBytes, kGradientsAt = kQueriesAt + 2 * kRowBytes;
-  static constexpr int kSlopesAt = kGradientsAt + kRowBytes, kScoresAt = kSlopesAt + 2 * kScoreBytes;
-  static constexpr int kPeerScoresAt = kScoresAt + 2 * kScoreBytes,
-                       kPeerKeysAt = kPeerScoresAt + 2 * kScoreBytes;
+  static constexpr int kSlopesAt = kGradientsAt + kRowBytes;
+  // A slot of scores is the block's own, then the peer's.
+  static constexpr int kScoresAt = kSlopesAt + 2 * kScoreBytes, kPeerScoresAt = kScoresAt + kScoreBytes,
+                       kScoreSlotBytes = 2 * kScoreBytes, kPeerKeysAt = kScoresAt + 2 * kScoreSlotBytes;
   static constexpr int kWorkAt = kPeerKeysAt + kKeyBytes / 2;
   static constexpr int kKeysFull = kWorkAt + kWorkSlots * static_cast<int>(sizeof(Work)),
                        kKeysEmpty = kKeysFull + 16, kValuesFull = kKeysEmpty + 8,
                        kValuesEmpty = kValuesFull + 8;
   static constexpr int kQueryFull = kValuesEmpty + 8, kQueryEmpty = kQueryFull + 16;
-  static constexpr int kGradientFull = kQueryEmpty + 16, kGradientEmpty = kGradientFull + 8;
-  static constexpr int kSlopesFull = kGradientEmpty + 8, kSlopesEmpty = kSlopesFull + 16;
+  static constexpr int kGradientFull = kQueryEmpty + 16, kGradientEmpty = kGradientFull + 16;
+  static constexpr int kSlopesFull = kGradientEmpty + 16, kSlopesEmpty = kSlopesFull + 16;
   static constexpr int kScoresFull = kSlopesEmpty + 16, kScoresEmpty = kScoresFull + 16;
   static constexpr int kPeerScoresFull = kScoresEmpty + 16, kPeerScoresEmpty = kPeerScoresFull + 16;
-  static constexpr int kWorkFull = kPeerScoresEmpty + 16, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
+  static constexpr int kBeforeFull = kPeerScoresEmpty + 16;
+  static constexpr int kWorkFull = kBeforeFull + 16, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
   static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots, kTicketsAt = kTicketDue + 8;
   static constexpr int kTurnsAt = kTicketsAt + Tickets<2>::kBytes;
   static constexpr int kSharedBytes = kTurnsAt + Turns::kBytes;
 };
 static_assert(Tile256::kSharedBytes <= 232448);
+
+// One half of the 256 columns.
+template <int kHalf>
+using Half = std::integral_constant<int, kHalf>;
 
 // One role's view of the block.
 struct Role256 {
@@ -69,13 +77,18 @@ struct Role256 {
     barrier_arrive(base + barrier);
     barrier_arrive_peer(peer(barrier));
   }
-  // Calls `body` with the rows of dO of a step, and releases them.
+  // Calls `body` with each half of the columns of dO of a step, and releases it when its product has ended:
+  // the first half of the next dO is on its way during the second product.
   template <typename Body>
   __device__ __forceinline__ void with_gradients(const Body& body) {
-    wait(Tile256::kGradientFull, gradients_done & 1);
-    body(base + Tile256::kGradientsAt);
-    __syncwarp();
-    release_both(Tile256::kGradientEmpty);
+    const auto take = [&]<int i>(Half<i> half) {
+      wait(Tile256::kGradientFull + 8 * i, gradients_done & 1);
+      body(half, base + Tile256::kGradientsAt + i * (Tile256::kRowBytes / 2));
+      __syncwarp();
+      release_both(Tile256::kGradientEmpty + 8 * i);
+    };
+    take(Half<0>{});
+    take(Half<1>{});
     ++gradients_done;
   }
   // The same with the rows of Q.
@@ -133,10 +146,15 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
       queries.next();
       return slot;
     };
-    const auto next_gradients = [&] {
-      role.wait_idle(L::kGradientEmpty, gradient_phase);
+    // Calls `load` for each half of the slot of dO, with its address and barrier.
+    const auto next_gradients = [&](const auto& load) {
+#pragma unroll 1
+      for (int i = 0; i < 2; ++i) {
+        role.wait_idle(L::kGradientEmpty + 8 * i, gradient_phase);
+        barrier_expect(role.base + L::kGradientFull + 8 * i, L::kRowBytes / 2);
+        load(i, role.base + L::kGradientsAt + i * (L::kRowBytes / 2), role.base + L::kGradientFull + 8 * i);
+      }
       gradient_phase ^= 1;
-      barrier_expect(role.base + L::kGradientFull, L::kRowBytes);
     };
     for (int step = 0; step < w.steps; ++step) {
       if (step == w.steps - 1) barrier_arrive(role.base + L::kTicketDue);
@@ -151,17 +169,18 @@ __device__ __forceinline__ void feed_256(const Role256& role) {
         load_box(role.values(turn), &a.v, {x + own, 0, w.head, y}, full);
         load_box(role.base + L::kPeerKeysAt, &a.k_half, {x + other, half, w.head, y}, full);
       }
-      next_gradients();
-      load_box_to_both(role.base + L::kGradientsAt + role.rank * (L::kRowBytes / 2), &a.d_o, box,
-                       role.base + L::kGradientFull);
+      next_gradients([&](int i, std::uint32_t to, std::uint32_t full) {
+        if (i == static_cast<int>(role.rank)) load_box_to_both(to, &a.d_o, box, full);
+      });
     }
     if (a.q_before != nullptr) {  // the block's K and V before SiLU, in the slots after the last step
       const Box box{x + own, 0, w.head, y};
       const std::uint32_t slot = next_queries();
       load_box(role.base + L::kQueriesAt + slot * L::kRowBytes, &a.k_before, box,
                role.base + L::kQueryFull + 8 * slot);
-      next_gradients();
-      load_box(role.base + L::kGradientsAt, &a.v_before, box, role.base + L::kGradientFull);
+      next_gradients([&](int i, std::uint32_t to, std::uint32_t full) {
+        load_box(to, &a.v_before, {box.x, 2 * i, box.head, box.sample_end}, full);
+      });
     }
     role.works.release(turn);
   }
