@@ -29,9 +29,9 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
   std::uint32_t turn = 0;   // tiles begun
   int step = 0, steps = 0;  // of the tile of the scores
 
-  const auto query_slot_of = [&](std::uint32_t tile) {
-    return (tile * Tile::kGroups + group) % Tile::kQuerySlots;
-  };
+  // Of the slots of queries and their barriers, by turns.
+  const auto use_of = [&](std::uint32_t tile) { return tile * Tile::kGroups + group; };
+  const auto query_slot_of = [&](std::uint32_t tile) { return use_of(tile) % Tile::kQuerySlots; };
   const auto query_slot = [&] { return query_slot_of(turn); };
   const auto wait_full = [&] { barrier_wait(base + Tile::kFull + 8 * ring.slot, ring.phase); };
   const auto release = [&](std::uint32_t slot) {
@@ -136,7 +136,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
   const auto first_step = [&](const auto& meanwhile) {
 #pragma unroll 1
     for (int i = 1; i < 2 * step; ++i) pass_over();
-    const std::uint32_t use = turn * Tile::kGroups + group;
+    const std::uint32_t use = use_of(turn);
     barrier_wait(base + Tile::kQueryFull + 8 * (use % Tile::kQueryBarriers), use / Tile::kQueryBarriers & 1);
     if constexpr (kFolded) {
       fold_alpha(base + query_slot() * Tile::kQueryBytes, Tile::kQueryBytes, a.half_alpha);

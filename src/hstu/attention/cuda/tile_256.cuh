@@ -91,7 +91,7 @@ struct Role256 {
     take(Half<1>{});
     ++gradients_done;
   }
-  // The same with the rows of Q.
+  // Calls `body` with the rows of Q of a step, and releases them.
   template <typename Body>
   __device__ __forceinline__ void with_queries(const Body& body) {
     wait(Tile256::kQueryFull + 8 * query_slot(), queries.phase);
