@@ -99,7 +99,14 @@ TEST(StepBenchmark, NamesTheStagesOfAStep) {
   for (const Json& row : result.at("stages")) {
     stages.push_back(row.at("stage"));
     if (row.at("least_gib").is_null() || row.at("moved_gib").is_null()) continue;
-    EXPECT_GE(row.at("moved_gib").get<double>(), row.at("least_gib").get<double>()) << row.dump();
+    const double moved = row.at("moved_gib"), least = row.at("least_gib");
+    EXPECT_GE(moved, least) << row.dump();
+    // U's columns alone, of those of U, V, Q and K.
+    if (row.at("stage") == "gate") {
+      EXPECT_EQ(moved, least);
+    } else if (row.at("stage") == "attention") {
+      EXPECT_LT(moved, 1.4 * least);
+    }
   }
   EXPECT_THAT(stages, ElementsAre("embedding", "preprocessor", "norm_uvqk", "attention", "gate", "projection",
                                   "head", "loss", "optimizer", "predictions", "other"));

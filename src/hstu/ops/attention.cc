@@ -158,7 +158,7 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
     forward(problem_of<T>(shape, q, k, v, context), {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
   });
-  return tape.record(o, {q.variable, k.variable, v.variable}, [=](const Tensor& d_o) {
+  const auto differentiate = [=](const Tensor& d_o) {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
       Written<T> dq(q, context), dk(k, context), dv(v, context);
       require(dk.accumulate() == dv.accumulate(), "attention: keys and values are used unequally often");
@@ -177,7 +177,13 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
       dk.finish(sloped, stream);
       dv.finish(sloped, stream);
     });
-  });
+  };
+  // Backward: the gradients too and, to multiply by the slope, the columns before SiLU.
+  const auto value_bytes = static_cast<std::int64_t>(size_of(type));
+  const std::int64_t queries = q.rows() * q.width() * value_bytes,
+                     operands = queries + 2 * k.rows() * k.width() * value_bytes;
+  return tape.record(o, {q.variable, k.variable, v.variable}, differentiate,
+                     MovedBytes{operands + queries, queries + (q.activated.defined() ? 3 : 2) * operands});
 }
 
 }  // namespace hstu::ops

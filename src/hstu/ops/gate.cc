@@ -35,7 +35,7 @@ Variable gate(Tape& tape, GateForm form, const Columns& u, const Variable& o, co
     });
     return y;
   };
-  Variable y = tape.record(compute(), {u.variable, o, weight, bias}, [=](const Tensor& dy) {
+  const auto backward = [=](const Tensor& dy) {
     dispatch<Operation::gate>(context, type, [&]<typename T>(auto stream) {
       using Sum = Accumulator<T>;
       kernels::gate_backward(kernels::GateBackward<T>{.form = form,
@@ -57,7 +57,12 @@ Variable gate(Tape& tape, GateForm form, const Columns& u, const Variable& o, co
                                                       .dropout = dropout.of_rows(m)},
                              stream);
     });
-  });
+  };
+  // U, O and the results; then their gradients too.
+  const auto operand = static_cast<std::int64_t>(o.value().bytes());
+  const std::int64_t results = kernels::gate_parts(form) * operand;
+  Variable y = tape.record(compute(), {u.variable, o, weight, bias}, backward,
+                           MovedBytes{2 * operand + results, 4 * operand + results});
   if (y.needs_gradient()) y.recomputed_by(compute);
   return y;
 }

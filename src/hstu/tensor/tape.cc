@@ -66,27 +66,18 @@ bool Tape::any_needs_gradient(std::span<const Variable> inputs) {
 }
 
 // Every operand once: an estimate for operations that read some rows of an input, or none in one of the
-// passes.
-std::int64_t Tape::forward_bytes(const Variable& result, std::span<const Variable> inputs) {
-  std::size_t bytes = result.value().bytes();
-  for (const Variable& input : inputs) {
-    if (input.defined()) bytes += input.value().bytes();
-  }
-  return static_cast<std::int64_t>(bytes);
-}
-
-// The result's gradient, and every input with the gradient that it gets.
-std::int64_t Tape::backward_bytes(const Variable& result, std::span<const Variable> inputs) {
-  std::size_t bytes = result.value().bytes();
+// passes. Backward: the result's gradient, and every input with the gradient that it gets.
+MovedBytes Tape::bytes_of(const Variable& result, std::span<const Variable> inputs) {
+  std::size_t forward = result.value().bytes(), gradients = 0;
   for (const Variable& input : inputs) {
     if (!input.defined()) continue;
-    bytes += input.value().bytes();
+    forward += input.value().bytes();
     if (input.parameter() != nullptr)
-      bytes += input.gradient().bytes();
+      gradients += input.gradient().bytes();
     else if (input.needs_gradient())
-      bytes += input.value().bytes();
+      gradients += input.value().bytes();
   }
-  return static_cast<std::int64_t>(bytes);
+  return {static_cast<std::int64_t>(forward), static_cast<std::int64_t>(forward + gradients)};
 }
 
 std::string_view Tape::enter_stage(std::string_view name) {
@@ -97,13 +88,14 @@ std::string_view Tape::enter_stage(std::string_view name) {
   return before;
 }
 
-void Tape::push(const Variable& result, std::span<const Variable> inputs, Backward backward) {
+void Tape::push(const Variable& result, std::span<const Variable> inputs, Backward backward,
+                std::int64_t backward_bytes) {
   Step step{.result = result,
             .backward = std::move(backward),
             .first_parameter = parameters_.size(),
             .end_parameter = 0,
             .stage = stage_,
-            .bytes = context_.trace != nullptr ? backward_bytes(result, inputs) : 0};
+            .bytes = backward_bytes};
   for (const Variable& input : inputs) {
     if (!input.defined() || input.parameter() == nullptr) continue;
     parameters_.push_back(input.parameter());

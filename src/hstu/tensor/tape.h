@@ -6,6 +6,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -27,6 +28,11 @@ Tensor gradient_of_loss(DType type);
 struct GradientSlot {
   Tensor tensor;  // uninitialised while accumulate is false
   bool accumulate = false;
+};
+
+// What an operation reads and writes, for Trace::moves.
+struct MovedBytes {
+  std::int64_t forward = 0, backward = 0;
 };
 
 // A value of the forward pass and the gradient that later arrives for it. Copies are the same variable.
@@ -100,17 +106,24 @@ class Tape {
 
   // For ops: the result of an operation on `inputs` (undefined ones are passed over). When the tape is
   // replayed and a gradient has arrived for the result, `backward` gets it (a Tensor&, which it may
-  // overwrite) and writes to the gradient slots of the inputs, last use first.
+  // overwrite) and writes to the gradient slots of the inputs, last use first. `moved`: for an operation
+  // that does not touch each operand once, as of whose inputs it takes some columns.
   template <typename Backward>
-  Variable record(Tensor value, std::span<const Variable> inputs, Backward backward) {
+  Variable record(Tensor value, std::span<const Variable> inputs, Backward backward,
+                  const std::optional<MovedBytes>& moved = {}) {
     Variable result(std::move(value), recording_ && any_needs_gradient(inputs));
-    if (context_.trace != nullptr) context_.trace->moves(forward_bytes(result, inputs));
-    if (result.needs_gradient()) push(result, inputs, std::move(backward));
+    MovedBytes bytes;
+    if (context_.trace != nullptr) {
+      bytes = moved ? *moved : bytes_of(result, inputs);
+      context_.trace->moves(bytes.forward);
+    }
+    if (result.needs_gradient()) push(result, inputs, std::move(backward), bytes.backward);
     return result;
   }
   template <typename Backward>
-  Variable record(Tensor value, std::initializer_list<Variable> inputs, Backward backward) {
-    return record(std::move(value), std::span(inputs.begin(), inputs.size()), std::move(backward));
+  Variable record(Tensor value, std::initializer_list<Variable> inputs, Backward backward,
+                  const std::optional<MovedBytes>& moved = {}) {
+    return record(std::move(value), std::span(inputs.begin(), inputs.size()), std::move(backward), moved);
   }
 
   // The result of `compute`, whose operations are forgotten: the backward pass calls it again and replays
@@ -146,9 +159,9 @@ class Tape {
     std::int64_t bytes;  // that the backward pass moves; 0 without a trace
   };
   static bool any_needs_gradient(std::span<const Variable> inputs);
-  static std::int64_t forward_bytes(const Variable& result, std::span<const Variable> inputs);
-  static std::int64_t backward_bytes(const Variable& result, std::span<const Variable> inputs);
-  void push(const Variable& result, std::span<const Variable> inputs, Backward backward);
+  static MovedBytes bytes_of(const Variable& result, std::span<const Variable> inputs);
+  void push(const Variable& result, std::span<const Variable> inputs, Backward backward,
+            std::int64_t backward_bytes);
   void settle(const Step& step);
   void replay();
 
