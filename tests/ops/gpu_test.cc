@@ -174,9 +174,9 @@ constexpr CaseSize kFewRows{
 constexpr CaseSize kSmallModel{
     .samples = 11, .tokens_per_sample = 17, .width = 64, .hidden = 128, .heads = 2, .head_dim = 32};
 
-// Rows of a norm that fill all lanes of several warps.
+// Rows that fill all lanes of several warps.
 constexpr CaseSize kWide{
-    .samples = 9, .tokens_per_sample = 31, .width = 64, .hidden = 1024, .heads = 2, .head_dim = 32};
+    .samples = 9, .tokens_per_sample = 31, .width = 512, .hidden = 1024, .heads = 2, .head_dim = 32};
 
 // So many tokens that sums by row sort them.
 constexpr CaseSize kManyTokens{
@@ -228,6 +228,9 @@ TEST_F(OpsOnGpu, BFloat16InLargeProducts) {
   expect_good(kLarge, DType::bf16, 2);
   expect_good(kFewRows, DType::bf16);
   expect_good(kFewRows, DType::bf16, 2);
+}
+TEST_F(OpsOnGpu, FloatOfWideRows) {
+  expect_good(kWide, DType::f32);
 }
 TEST_F(OpsOnGpu, BFloat16OfWideRows) {
   expect_good(kWide, DType::bf16);

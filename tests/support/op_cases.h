@@ -230,7 +230,8 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                names = random_names(tokens, 7).copy(context);
   cases.push_back(
       {"gather_sum", {x({s.samples, n}, 1), x({2, n}, 2)}, [first, second, names](Tape& t, Inputs v) {
-         return ops::gather_sum(t, {{v[0], first, 1.5}, {v[1], second, 1}}, {0.25, 9, names});
+         return ops::gather_sum(t, {{v[0], first, 1.5}, {v[1], second, 1}, {v[0], second, 0.5}},
+                                {0.25, 9, names});
        }});
   cases.push_back(
       {"gather_columns", {x({s.samples, n}, 1), x({2, h}, 2)}, [first, second](Tape& t, Inputs v) {

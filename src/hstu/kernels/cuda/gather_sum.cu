@@ -80,6 +80,50 @@ __global__ void __launch_bounds__(kThreads)
   put_group<kWhole>(Target<N>{y}, t * width, c0, width, sum);
 }
 
+// The same where a warp has columns of one token (width a multiple of kWarpColumns, all whole): each lane
+// reads the index of one source, and the sources without a row cost nothing.
+template <typename N>
+__global__ void __launch_bounds__(kThreads)
+    gather_wide(std::int64_t tokens, std::int64_t width, const __grid_constant__ Sources<N> sources,
+                DropoutRows dropout, N* y) {
+  hstu::cuda::wait_for_previous_launch();
+  const auto [t, c0] = place_of(width, blockIdx.x);
+  if (t >= tokens) return;
+  std::int32_t own = -1;
+  if (lane() < sources.count) {
+    const Source<N>& source = sources.each[lane()];
+    own = source.index[t];
+    if (own >= source.count) __trap();  // the host's kernel throws
+  }
+  unsigned present = __ballot_sync(0xffffffffu, own >= 0);  // bit s: source s has a row
+  const auto next = [&] {
+    const int s = __ffs(static_cast<int>(present)) - 1;
+    present &= present - 1;
+    return s;
+  };
+  const auto columns = [&](int s) {
+    return load_packed<true>(sources.each[s].rows + std::int64_t{__shfl_sync(0xffffffffu, own, s)} * width,
+                             c0, width);
+  };
+  float sum[kGroup] = {}, factors[kGroup];
+  const auto add = [&](int s, const Packed<N>& packed) {
+    float v[kGroup];
+    packed.unpack(v);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) sum[i] = fmaf(sources.each[s].factor, v[i], sum[i]);
+  };
+  dropout.factors(dropout.row(t), c0, factors);
+  while (present != 0) {  // two rows under way
+    const int a = next(), b = present != 0 ? next() : -1;
+    const Packed<N> of_a = columns(a), of_b = columns(max(b, a));
+    add(a, of_a);
+    if (b >= 0) add(b, of_b);
+  }
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) sum[i] *= factors[i];
+  put_group<true>(Target<N>{y}, t * width, c0, width, sum);
+}
+
 template <typename N>
 struct GatherPart {
   const N* rows = nullptr;
@@ -109,17 +153,18 @@ __global__ void gather_parts(const __grid_constant__ GatherParts<N> parts) {
   put_group(Target<N>{part.y}, t * part.stride, c0, part.width, v);
 }
 
-template <typename N>
+// kWhole: of x and y.
+template <bool kWhole, typename N>
 __global__ void drop(std::int64_t rows, std::int64_t width, const N* x, DropoutRows dropout, N* y) {
   hstu::cuda::wait_for_previous_launch();
   const auto [r, c0] = place_of(width, blockIdx.x);
   if (r >= rows) return;
   float factors[kGroup], v[kGroup];
   dropout.factors(dropout.row(r), c0, factors);
-  load_group(x + r * width, c0, width, v);
+  load_group<kWhole>(x + r * width, c0, width, v);
 #pragma unroll
   for (int i = 0; i < kGroup; ++i) v[i] *= factors[i];
-  put_group(Target<N>{y}, r * width, c0, width, v);
+  put_group<kWhole>(Target<N>{y}, r * width, c0, width, v);
 }
 
 }  // namespace
@@ -140,7 +185,9 @@ void gather_sum(const GatherSum<T>& p, CudaStream stream) {
   const Kernel one = all_whole ? gather<true, 1, Native<T>> : gather<false, 1, Native<T>>,
                several =
                    all_whole ? gather<true, kMostSources, Native<T>> : gather<false, kMostSources, Native<T>>,
-               kernel = sources.count == 1 ? one : several;
+               kernel = sources.count == 1                         ? one
+                        : all_whole && p.width % kWarpColumns == 0 ? gather_wide<Native<T>>
+                                                                   : several;
   hstu::cuda::launch("gather_sum", kernel, blocks_of_groups(p.tokens, p.width), kThreads, stream.handle,
                      p.tokens, p.width, sources, DropoutRows(p.dropout), native(p.y));
 }
@@ -168,8 +215,10 @@ void gather_rows(std::span<const GatherRows<T>> all, CudaStream stream) {
 template <typename T>
 void apply_dropout(const ApplyDropout<T>& p, CudaStream stream) {
   if (p.rows == 0 || p.width == 0) return;
-  hstu::cuda::launch("dropout", drop<Native<T>>, blocks_of_groups(p.rows, p.width), kThreads, stream.handle,
-                     p.rows, p.width, native(p.x), DropoutRows(p.dropout), native(p.y));
+  const bool all_whole = is_whole(native(p.x), p.width, p.width) && is_whole(native(p.y), p.width, p.width);
+  hstu::cuda::launch("dropout", all_whole ? drop<true, Native<T>> : drop<false, Native<T>>,
+                     blocks_of_groups(p.rows, p.width), kThreads, stream.handle, p.rows, p.width, native(p.x),
+                     DropoutRows(p.dropout), native(p.y));
 }
 
 template void gather_sum(const GatherSum<float>&, CudaStream);

@@ -10,7 +10,7 @@
 
 namespace hstu::kernels::cuda {
 
-inline constexpr std::int64_t kWarpColumns = 32 * kGroup, kWidestRow = kWarps * kWarpColumns;
+inline constexpr std::int64_t kWidestRow = kWarps * kWarpColumns;
 
 // The warps of a block that share a row. kWhole: rows fill all their lanes, and every group of eight elements
 // is at a multiple of 16 bytes.

@@ -7,6 +7,7 @@
 namespace hstu::kernels::cuda {
 
 inline constexpr std::int64_t kGroup = 8;  // columns of a lane at a time
+inline constexpr std::int64_t kWarpColumns = 32 * kGroup;
 
 // Over the lanes of a warp, or over each 2 kStep neighbours.
 template <int kStep = 16>
