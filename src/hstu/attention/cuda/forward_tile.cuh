@@ -17,8 +17,12 @@ struct ForwardTile {
   // the oldest copy must be able to continue with the other slots, otherwise both blocks wait forever: these
   // values, then two copies a step up to the first keys that it needs.
   static constexpr int kPassed = (kSlots - 1) / 2;
-  // The most steps that it skips: at least those that only later rows of a causal tile see.
-  static constexpr int kMostPassed = kPassed > (kRows - 64) / kBlock ? kPassed : (kRows - 64) / kBlock;
+  // The most steps that it skips: at least those that only later rows of a causal tile see. At head size 256
+  // all: contexts see the whole history, and the other rows of their tile do not.
+  static constexpr int kOfTile = (kRows - 64) / kBlock;
+  static constexpr int kMostPassed = kD == 256           ? static_cast<int>(kLongestSample)
+                                     : kPassed > kOfTile ? kPassed
+                                                         : kOfTile;
   // Slots of 64 queries. The next queries of every warpgroup arrive in time, except for one at head size 256:
   // the half that waits until the other's queries are released also keeps the two from using the tensor cores
   // at the same moments.

@@ -53,8 +53,8 @@ __device__ int claim(int* counters, int of, int amount) {
 //
 // Samples belong to kClasses classes by their number of tiles, most tiles first: samples of class c have
 // kClasses - 1 - c tiles. Class 0 has all samples with more; they are taken head by head.
-__device__ void write_schedule(const std::int64_t* offsets, int samples, int heads, int rows, TileOrder order,
-                               Schedule schedule) {
+__device__ void write_schedule(const std::int64_t* offsets, const std::int32_t* contexts, int samples,
+                               int heads, int rows, TileOrder order, Schedule schedule) {
   // For each class: samples, or tiles of one head in class 0; the same for those already placed; the first
   // item.
   __shared__ int counts[kClasses], taken[kClasses], begin[kClasses];
@@ -129,9 +129,15 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
         base = group * p.tiles + at - group;
         stride = last ? counts[of] * heads - group : p.groups.heads;
       }
+      const bool contexts_first = contexts != nullptr && contexts[from + b] > 0;
+      const auto tile_at = [&](int rank) {
+        if (!order.last_first) return rank;
+        if (contexts_first) return rank == 0 ? 0 : p.tiles - rank;
+        return p.tiles - 1 - rank;
+      };
 #pragma unroll 1
       for (int rank = t & ((1 << shift) - 1); rank < p.tiles; rank += 1 << shift) {
-        const int tile = order.last_first ? p.tiles - 1 - rank : rank;
+        const int tile = tile_at(rank);
         schedule.items[begin[of] + base + rank * stride] = {
             from + b, static_cast<std::uint32_t>(head) << kTileBits | static_cast<std::uint32_t>(tile),
             p.begin, p.length, begin[of] + first};
@@ -142,6 +148,7 @@ __device__ void write_schedule(const std::int64_t* offsets, int samples, int hea
 
 struct ScheduleArguments {
   const std::int64_t* offsets;
+  const std::int32_t* contexts;  // or null
   int samples, heads, rows;
   TileOrder order;
   Schedule schedule;
@@ -154,7 +161,7 @@ __global__ void __launch_bounds__(kMostThreads) schedule_kernel(const __grid_con
   wait_for_previous_launch();  // it may still read the memory that is written here
   let_next_launch_begin();
   if (blockIdx.x == 0) {
-    write_schedule(a.offsets, a.samples, a.heads, a.rows, a.order, a.schedule);
+    write_schedule(a.offsets, a.contexts, a.samples, a.heads, a.rows, a.order, a.schedule);
   } else {
     const std::int64_t stride = static_cast<std::int64_t>(gridDim.x - 1) * blockDim.x;
     std::int64_t i = static_cast<std::int64_t>(blockIdx.x - 1) * blockDim.x + threadIdx.x;
@@ -190,6 +197,7 @@ void make_schedule(const AttentionProblem& p, int rows, const TileOrder& order, 
   const auto blocks =
       static_cast<int>(1 + std::min<std::int64_t>((count + 4 * threads - 1) / (4 * threads), 528));
   const ScheduleArguments arguments{p.offsets,
+                                    p.contexts,
                                     static_cast<int>(p.samples),
                                     static_cast<int>(p.heads),
                                     rows,

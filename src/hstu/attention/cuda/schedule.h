@@ -38,7 +38,7 @@ struct Schedule {
 // over time; the last group has more, so that its short tiles fill the gaps at the end. The rows of a group
 // should fit the L2 cache. Groups have whole heads.
 struct TileOrder {
-  bool last_first;              // the last tile of a head is its longest
+  bool last_first;  // the last tile of a head is its longest, but for the first if it has contexts
   int group_tiles, last_tiles;  // at least; of the last group: from last_tiles to last_tiles + group_tiles
 };
 
