@@ -1,6 +1,5 @@
 #include "hstu/ops/dropout.h"
 
-#include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/gather_sum.h"
 #include "hstu/ops/op.h"
 
@@ -26,11 +25,8 @@ Variable dropout(Tape& tape, const Variable& x, const Dropout& dropout) {
   apply(x.value(), y);
   return tape.record(y, {x}, [=](Tensor& dy) {
     apply(dy, dy);
-    dispatch<Operation::dropout>(context, type, [&]<typename T>(auto stream) {
-      kernels::pass_gradient(
-          kernels::PassGradient<T>{.size = dy.size(), .dy = dy.data<T>(), .dx = gradient_of<T>(x, context)},
-          stream);
-    });
+    dispatch<Operation::dropout>(context, type,
+                                 [&]<typename T>(auto stream) { pass_on<T>(dy, x, context, stream); });
   });
 }
 

@@ -166,11 +166,11 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       else
         turns.wait(step);
       const Turn kind = turns.kind(step);
-      QueryPart<T, kOwn> part{a, w, block_before, group * kOwn,
-                              sums + static_cast<std::int64_t>(block_before) * (64 * kD)};
+      QueryPart<T, kOwn> part{a, w, block_before, group * kOwn};
+      float* const sum = sums + static_cast<std::int64_t>(block_before) * (64 * kD);
       if (kind == Turn::last) {
         float before[kOwn / 2];
-        load_sums<kOwn>(before, part.sums);
+        load_sums<kOwn>(before, sum);
 #pragma unroll
         for (int i = 0; i < kOwn / 2; ++i) g[i] += before[i];
       }
@@ -178,7 +178,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
         part.request();
         part.round(g, factor());
       } else {
-        add_sums<kOwn>(part.sums, kind, g);
+        add_sums<kOwn>(sum, kind, g);
       }
       turns.take(step, lane == 0);
     };

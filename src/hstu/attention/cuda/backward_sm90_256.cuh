@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(Tile256::kThreads, 1)
     key_role<T>(role());
   } else if (group == 2) {
     give_registers<96>();
-    QueryRole<T> queries{role(), static_cast<int>(cluster_rank()) * 2};
+    QueryRole<T> queries{role()};
     queries.run();
   } else {
     give_registers<32>();

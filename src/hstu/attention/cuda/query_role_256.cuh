@@ -17,9 +17,9 @@ template <typename T>
 struct QueryRole {
   using L = Tile256;
   Role256 role;
-  int first_part;             // of 64 columns
   std::uint32_t rounded = 0;  // sums: barrier and phase of the numbers before SiLU
 
+  __device__ __forceinline__ int first_part() const { return static_cast<int>(role.rank) * 2; }  // 64 columns
   __device__ __forceinline__ std::uint32_t scores(std::uint32_t slot) const {
     return role.base + L::kScoresAt + slot * L::kScoreSlotBytes;
   }
@@ -39,7 +39,7 @@ struct QueryRole {
   __device__ __forceinline__ void multiply(float (&g)[32], std::uint32_t turn, int half) const {
     const std::uint32_t own = contiguous_mn(scores(role.slot()), L::kColumnBytes);
     const std::uint32_t keys =
-        contiguous_mn(role.keys(turn) + (first_part + half) * L::kColumnBytes, L::kColumnBytes);
+        contiguous_mn(role.keys(turn) + (first_part() + half) * L::kColumnBytes, L::kColumnBytes);
     const std::uint32_t other = contiguous_mn(scores(role.slot()) + L::kScoreBytes, L::kColumnBytes);
     const std::uint32_t peer_keys =
         contiguous_mn(role.base + L::kPeerKeysAt + half * L::kColumnBytes, L::kColumnBytes);
@@ -75,7 +75,7 @@ struct QueryRole {
       if (role.t == 0 && role.a.q_before != nullptr) {
         const std::uint32_t full = role.base + L::kBeforeFull + 8 * (rounded + (pending ? 1 : 0) & 1);
         barrier_expect(full, L::kScoreSlotBytes);
-        load_box(scores(slot), &role.a.q_before_half, box(w, block * 64, first_part), full);
+        load_box(scores(slot), &role.a.q_before_half, box(w, block * 64, first_part()), full);
       }
     }
     add_sums<64>(to + 4096, kind, high);
@@ -98,7 +98,7 @@ struct QueryRole {
     if (role.leader() && block * 64 + own < w.n) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
-        store_box(&role.a.dq_map, box(w, block * 64 + own, first_part + i),
+        store_box(&role.a.dq_map, box(w, block * 64 + own, first_part() + i),
                   rows + static_cast<std::uint32_t>(own * 128 + i * L::kColumnBytes));
       wait_for_stores();
     }
@@ -112,7 +112,7 @@ struct QueryRole {
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {
       float g[32];
-      QueryPart<T, 64> part{role.a, w, block, (first_part + half) * 64, nullptr};
+      QueryPart<T, 64> part{role.a, w, block, (first_part() + half) * 64};
       part.request();
       multiply(g, turn, half);
       wgmma_wait<0>();
@@ -141,10 +141,11 @@ struct QueryRole {
           const Turn kind = role.turns.announced(role.steps_done);
           role.wait(L::kScoresFull + 8 * slot, role.phase());
           role.wait(L::kPeerScoresFull + 8 * slot, role.phase());
+          const bool last_step = step == w.steps - 1;
           if (kind == Turn::only)
-            round_product(w, turn, block, step == w.steps - 1);
+            round_product(w, turn, block, last_step);
           else
-            add(w, turn, kind, block, step == w.steps - 1, before >= 0);
+            add(w, turn, kind, block, last_step, before >= 0);
           if (kind == Turn::last) complete = block;
           role.turns.take(role.steps_done, role.leader());
           ++role.steps_done;

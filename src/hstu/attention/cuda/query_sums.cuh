@@ -190,14 +190,13 @@ __device__ __forceinline__ void add_sums(float* sums, Turn turn, const float (&g
 }
 
 // A thread's part of dQ of 64 queries (block `block` of a tile's sample) and N columns from `column` on: two
-// rows, the second 8 rows on. `sums` is its part of their sum in memory.
+// rows, the second 8 rows on.
 template <typename T, int N>
 struct QueryPart {
   const BackwardArguments& a;
   const Work& w;
   std::int32_t block;
   int column;
-  float* sums;
   std::uint32_t before[N / 4];  // the numbers before SiLU: of columns 8 (i / 2) and the next, row i % 2
 
   __device__ __forceinline__ int thread() const { return static_cast<int>(opaque(threadIdx.x)) % 128; }
