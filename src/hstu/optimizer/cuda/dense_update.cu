@@ -11,8 +11,9 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kSumThreads = 1024;
-constexpr std::int64_t kChunk = 1 << 17;      // elements of a block that sums
-constexpr std::int64_t kUpdated = 1 << 10;    // and of one that updates: few, as a thread waits for each
+constexpr std::int64_t kChunk = 1 << 17;  // elements of a block that sums
+constexpr int kEach = 4;                  // elements of a thread that updates, all under way together
+constexpr std::int64_t kUpdated = kEach * kThreads;
 constexpr std::size_t kMostParameters = 128;  // of one launch: they travel as its argument
 
 // Lists that one launch works on, and the first block of each; of those that are not there, none.
@@ -39,9 +40,23 @@ __global__ void update(UpdateNumbers numbers, const __grid_constant__ Many<Dense
   }
   const std::size_t list = all.list();
   const DenseUpdate u = all.one[list];
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x - all.first[list]) * kUpdated;
-  update_elements(numbers, u, begin + threadIdx.x, begin + kUpdated < u.end ? begin + kUpdated : u.end,
-                  kThreads);
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x - all.first[list]) * kUpdated + threadIdx.x;
+  if (!numbers.is_adam) {
+    update_elements(numbers, u, begin, min(begin + kUpdated, u.end), kThreads);
+    return;
+  }
+  float gradient[kEach] = {}, value[kEach] = {}, m[kEach] = {}, v[kEach] = {};
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    const std::int64_t i = begin + k * kThreads;
+    if (i < u.end) gradient[k] = u.gradient[i], value[k] = u.value[i], m[k] = u.m[i], v[k] = u.v[i];
+  }
+  update_elements(numbers, {kEach, gradient, value, m, v}, 0, kEach);
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    const std::int64_t i = begin + k * kThreads;
+    if (i < u.end) u.value[i] = value[k], u.m[i] = m[k], u.v[i] = v[k];
+  }
 }
 
 // In double and in a fixed order: `size` terms by one block of kSumThreads.
