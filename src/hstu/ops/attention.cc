@@ -1,5 +1,7 @@
 #include "hstu/ops/attention.h"
 
+#include <utility>
+
 #include "hstu/attention/attention.h"
 #include "hstu/attention/attention_cuda.h"
 #include "hstu/kernels/activation.h"
@@ -158,7 +160,7 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
     forward(problem_of<T>(shape, q, k, v, context), {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
   });
-  const auto differentiate = [=](const Tensor& d_o) {
+  auto differentiate = [=](const Tensor& d_o) {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
       Written<T> dq(q, context), dk(k, context), dv(v, context);
       require(dk.accumulate() == dv.accumulate(), "attention: keys and values are used unequally often");
@@ -182,7 +184,7 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   const auto value_bytes = static_cast<std::int64_t>(size_of(type));
   const std::int64_t queries = q.rows() * q.width() * value_bytes,
                      operands = queries + 2 * k.rows() * k.width() * value_bytes;
-  return tape.record(o, {q.variable, k.variable, v.variable}, differentiate,
+  return tape.record(o, {q.variable, k.variable, v.variable}, std::move(differentiate),
                      MovedBytes{operands + queries, queries + (q.activated.defined() ? 3 : 2) * operands});
 }
 

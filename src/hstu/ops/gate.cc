@@ -1,5 +1,7 @@
 #include "hstu/ops/gate.h"
 
+#include <utility>
+
 #include "hstu/kernels/gate.h"
 #include "hstu/ops/op.h"
 
@@ -35,7 +37,7 @@ Variable gate(Tape& tape, GateForm form, const Columns& u, const Variable& o, co
     });
     return y;
   };
-  const auto backward = [=](const Tensor& dy) {
+  auto backward = [=](const Tensor& dy) {
     dispatch<Operation::gate>(context, type, [&]<typename T>(auto stream) {
       using Sum = Accumulator<T>;
       kernels::gate_backward(kernels::GateBackward<T>{.form = form,
@@ -61,7 +63,7 @@ Variable gate(Tape& tape, GateForm form, const Columns& u, const Variable& o, co
   // U, O and the results; then their gradients too.
   const auto operand = static_cast<std::int64_t>(o.value().bytes());
   const std::int64_t results = kernels::gate_parts(form) * operand;
-  Variable y = tape.record(compute(), {u.variable, o, weight, bias}, backward,
+  Variable y = tape.record(compute(), {u.variable, o, weight, bias}, std::move(backward),
                            MovedBytes{2 * operand + results, 4 * operand + results});
   if (y.needs_gradient()) y.recomputed_by(compute);
   return y;

@@ -19,7 +19,8 @@ struct QueryRole {
   Role256 role;
   std::uint32_t rounded = 0;  // sums: barrier and phase of the numbers before SiLU
 
-  __device__ __forceinline__ int first_part() const { return static_cast<int>(role.rank) * 2; }  // 64 columns
+  // Of the block's two parts of 64 columns.
+  __device__ __forceinline__ int first_part() const { return static_cast<int>(role.rank) * 2; }
   __device__ __forceinline__ std::uint32_t scores(std::uint32_t slot) const {
     return role.base + L::kScoresAt + slot * L::kScoreSlotBytes;
   }

@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kGroup; ++i) sum[i] = fmaf(sources.each[s].factor, v[i], sum[i]);
   };
   dropout.factors(dropout.row(t), c0, factors);
-  while (present != 0) {  // two rows under way
+  while (present != 0) {  // two rows under way; without a second, the first twice
     const int a = next(), b = present != 0 ? next() : -1;
     const Packed<N> of_a = columns(a), of_b = columns(max(b, a));
     add(a, of_a);
