@@ -129,11 +129,10 @@ __device__ void write_schedule(const std::int64_t* offsets, const std::int32_t* 
         base = group * p.tiles + at - group;
         stride = last ? counts[of] * heads - group : p.groups.heads;
       }
-      const bool contexts_first = contexts != nullptr && contexts[from + b] > 0;
+      const bool contexts_first = order.last_first && contexts != nullptr && contexts[from + b] > 0;
       const auto tile_at = [&](int rank) {
-        if (!order.last_first) return rank;
         if (contexts_first) return rank == 0 ? 0 : p.tiles - rank;
-        return p.tiles - 1 - rank;
+        return order.last_first ? p.tiles - 1 - rank : rank;
       };
 #pragma unroll 1
       for (int rank = t & ((1 << shift) - 1); rank < p.tiles; rank += 1 << shift) {
