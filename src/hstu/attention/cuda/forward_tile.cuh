@@ -2,6 +2,8 @@
 // warpgroup, the plan of a tile; and the threads that copy.
 #pragma once
 
+#include <algorithm>
+
 #include "hstu/attention/cuda/box.cuh"
 #include "hstu/attention/cuda/forward_sm90.h"
 #include "hstu/attention/cuda/hand_out.cuh"
@@ -19,10 +21,8 @@ struct ForwardTile {
   static constexpr int kPassed = (kSlots - 1) / 2;
   // The most steps that it skips: at least those that only later rows of a causal tile see. At head size 256
   // all: contexts see the whole history, and the other rows of their tile do not.
-  static constexpr int kOfTile = (kRows - 64) / kBlock;
-  static constexpr int kMostPassed = kD == 256           ? static_cast<int>(kLongestSample)
-                                     : kPassed > kOfTile ? kPassed
-                                                         : kOfTile;
+  static constexpr int kMostPassed =
+      kD == 256 ? static_cast<int>(kLongestSample) : std::max(kPassed, (kRows - 64) / kBlock);
   // Slots of 64 queries. The next queries of every warpgroup arrive in time, except for one at head size 256:
   // the half that waits until the other's queries are released also keeps the two from using the tensor cores
   // at the same moments.
