@@ -1,4 +1,6 @@
 // Every op on a GPU against its CPU form in double, from the same inputs.
+#include "support/gpu_test.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -104,12 +106,8 @@ Error error_of(const std::vector<double>& found, const std::vector<double>& trut
   return error;
 }
 
-class OpsOnGpu : public ::testing::Test {
+class OpsOnGpu : public testing::GpuTest {
  protected:
-  void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
-    gpu_ = make_context(Device::cuda(0));
-  }
   // The cases for the GPU with inputs that are numbers in bfloat16, and those cases in double.
   struct Pair {
     OpCase exact, device;
@@ -150,7 +148,6 @@ class OpsOnGpu : public ::testing::Test {
       expect_good(pair, *same, type, uses);
     }
   }
-  Context gpu_;
 };
 
 constexpr CaseSize kStep{

@@ -7,16 +7,17 @@
 #include "hstu/base/error.h"
 #include "hstu/ops/norm.h"
 #include "hstu/tensor/tape.h"
+#include "support/gpu_test.h"
 #include "support/op_cases.h"
 
 namespace hstu {
 namespace {
 
-class LateSumsOnGpu : public ::testing::Test {
+class LateSumsOnGpu : public testing::GpuTest {
  protected:
   void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
-    gpu_ = make_context(Device::cuda(0));
+    testing::GpuTest::SetUp();
+    if (IsSkipped()) return;
     for (Parameter& p : parameters_)
       p = {"p", testing::random_tensor({kWidth}, DType::f32, 3).copy(gpu_), Tensor()};
   }
@@ -42,7 +43,6 @@ class LateSumsOnGpu : public ::testing::Test {
   }
 
   static constexpr std::int64_t kWidth = 64;
-  Context gpu_;
   Parameter parameters_[2];
 };
 

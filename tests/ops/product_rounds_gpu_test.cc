@@ -7,17 +7,14 @@
 
 #include "hstu/ops/convert.h"
 #include "hstu/ops/linear.h"
+#include "support/gpu_test.h"
 #include "support/op_cases.h"
 
 namespace hstu {
 namespace {
 
-class ProductRoundsOnGpu : public ::testing::Test {
+class ProductRoundsOnGpu : public testing::GpuTest {
  protected:
-  void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
-    gpu_ = make_context(Device::cuda(0));
-  }
   Tensor random(std::int64_t rows, std::int64_t columns, int seed, DType type = DType::bf16) const {
     const Tensor x = testing::random_tensor({rows, columns}, DType::f32, seed).copy(gpu_);
     Tape tape(gpu_, false);
@@ -26,9 +23,8 @@ class ProductRoundsOnGpu : public ::testing::Test {
   void expect_same_bits(const Tensor& a, const Tensor& b) const {
     const Tensor x = a.to_host(gpu_.stream), y = b.to_host(gpu_.stream);
     ASSERT_EQ(x.bytes(), y.bytes());
-    EXPECT_EQ(std::memcmp(x.data<BFloat16>(), y.data<BFloat16>(), x.bytes()), 0);
+    EXPECT_EQ(std::memcmp(x.raw(), y.raw(), x.bytes()), 0);
   }
-  Context gpu_;
 };
 
 TEST_F(ProductRoundsOnGpu, HaveTheBitsOfFewerRows) {
