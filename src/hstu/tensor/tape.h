@@ -107,7 +107,7 @@ class Tape {
   // For ops: the result of an operation on `inputs` (undefined ones are passed over). When the tape is
   // replayed and a gradient has arrived for the result, `backward` gets it (a Tensor&, which it may
   // overwrite) and writes to the gradient slots of the inputs, last use first. `moved`: for an operation
-  // that does not touch each operand once, as of whose inputs it takes some columns.
+  // that does not touch each operand once, such as one that takes some columns of an input.
   template <typename Backward>
   Variable record(Tensor value, std::span<const Variable> inputs, Backward backward,
                   const std::optional<MovedBytes>& moved = {}) {
