@@ -1,7 +1,8 @@
 # hstu_folder(NAME DEPENDS ...): the library hstu_NAME from src/hstu/NAME/*.cc (main.cc apart).
-# A folder without sources is header-only. Names of other folders may be given without the prefix. LOOPS: these files, or
-# "all", are compiled one by one, so that the machine code of a loop depends on nothing but its own file. COLD: no loop over
-# data is in the folder, and it is compiled with -Og, in about half of the time. COLD_FILES: those files of the folder alone.
+# A folder without sources is header-only. Names of other folders may be given without the prefix; each folder gets base.
+# LOOPS: these files, or "all", are compiled one by one, so that the machine code of a loop depends on nothing but its own
+# file. COLD: no loop over data is in the folder, and it is compiled with -Og, in about half of the time. COLD_FILES: those
+# files of the folder alone.
 set(HSTU_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
                   -Woverloaded-virtual -Werror)
 set(HSTU_C_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wcast-qual -Werror)
@@ -57,6 +58,9 @@ function(hstu_folder name)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/hstu/${name}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   hstu_resolve(depends ${ARG_DEPENDS})
+  if(NOT name STREQUAL base)
+    list(PREPEND depends hstu_base)
+  endif()
   if(sources)
     if(ARG_LOOPS STREQUAL all)
       list(TRANSFORM sources REPLACE ".*/(.+)\\.cc" "\\1" OUTPUT_VARIABLE ARG_LOOPS)

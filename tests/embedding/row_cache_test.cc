@@ -1,5 +1,5 @@
 // Rows in host memory behind a cache: the same rows as without it, whatever comes and goes.
-#include "hstu/embedding/row_cache.h"
+#include "hstu/rows/row_cache.h"
 
 #include <filesystem>
 
@@ -8,9 +8,9 @@
 
 #include "embedding/support.h"
 #include "hstu/base/error.h"
-#include "hstu/embedding/host_row_store.h"
-#include "hstu/embedding/placed_row_store.h"
 #include "hstu/embedding/table_set.h"
+#include "hstu/rows/host_row_store.h"
+#include "hstu/rows/placed_row_store.h"
 #include "temporary_folder.h"
 
 namespace hstu {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "events/parquet_files.h"
+#include "columns/parquet_files.h"
 #include "hstu/base/error.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/dataset/names.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "events/parquet_files.h"
+#include "columns/parquet_files.h"
 
 namespace hstu {
 

@@ -1,6 +1,6 @@
 // A configuration file: rejected, or written and read again with the same bytes.
 #include "fuzz/harness.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace hstu;

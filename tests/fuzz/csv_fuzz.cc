@@ -1,7 +1,7 @@
 // CSV, plain or said to be compressed: rejected with the file, or read to the end with columns of one length.
 #include "fuzz/harness.h"
-#include "hstu/events/csv_source.h"
-#include "hstu/events/event_times.h"
+#include "hstu/columns/csv_source.h"
+#include "hstu/columns/event_times.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace hstu;

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "fuzz/harness.h"
-#include "hstu/events/column_source.h"
+#include "hstu/columns/column_source.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace hstu;

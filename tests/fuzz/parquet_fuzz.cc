@@ -8,9 +8,9 @@
 #include <parquet/arrow/writer.h>
 
 #include "fuzz/harness.h"
-#include "hstu/events/column_source.h"
+#include "hstu/columns/column_source.h"
+#include "hstu/columns/raw_checks.h"
 #include "hstu/events/condition.h"
-#include "hstu/events/raw_checks.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "events/parquet_files.h"
+#include "columns/parquet_files.h"
 
 namespace hstu {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "events/yambda_log.h"
 #include "hstu/base/random.h"
+#include "hstu/columns/parquet_text.h"
 #include "hstu/events/digest.h"
-#include "hstu/events/parquet_text.h"
 #include "hstu/prepare/prepare.h"
 #include "temporary_folder.h"
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "events/parquet_files.h"
+#include "columns/parquet_files.h"
 #include "events/yambda_log.h"
 #include "hstu/base/error.h"
 #include "hstu/events/builtin_schemas.h"

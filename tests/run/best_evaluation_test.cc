@@ -67,13 +67,6 @@ TEST(BestEvaluation, AnUndefinedMetricChangesNothing) {
   EXPECT_EQ(best_evaluation_from_json(to_json(BestEvaluation())), BestEvaluation());
 }
 
-TEST(BestEvaluation, KnowsItsMetrics) {
-  for (const char* name : {"", "auc", "gauc", "ne", "mrr", "ndcg@1", "recall@250"})
-    EXPECT_NO_THROW(check_metric(name)) << name;
-  for (const char* name : {"acu", "ndcg", "ndcg@", "ndcg@0", "ndcg@-1", "ndcg@x", "mrr@10", "calibration"})
-    EXPECT_THROW(check_metric(name), UsageError) << name;
-}
-
 TEST(BadIdWarning, NamesFeaturesCountsAndTheRemedy) {
   const std::vector<BadIds::Feature> features{
       {"item", 5'000, 1'234, 7'003, "the sample of user 17 at event 48"},

@@ -15,10 +15,10 @@
 
 #include "embedding/support.h"
 #include "hstu/comm/thread_group.h"
+#include "hstu/experiment/experiment.h"
 #include "hstu/model/dlrmv4.h"
-#include "hstu/training/dense_sums.h"
-#include "hstu/training/experiment.h"
-#include "hstu/training/step.h"
+#include "hstu/step/dense_sums.h"
+#include "hstu/step/step.h"
 #include "training/small_dataset.h"
 
 namespace hstu {

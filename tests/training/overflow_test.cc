@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "hstu/training/step.h"
+#include "hstu/step/step.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
 

@@ -1,5 +1,5 @@
 // The trace of --profile, read as a viewer reads it.
-#include "hstu/training/profile.h"
+#include "hstu/profile/profile.h"
 
 #include <algorithm>
 #include <map>

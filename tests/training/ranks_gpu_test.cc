@@ -1,7 +1,7 @@
 // Whole runs over ranks on GPUs: one after another on one GPU with messages through the host, and each on a
 // GPU of its own with NCCL where there are two.
 #include "hstu/device/device.h"
-#include "hstu/embedding/row_record.h"
+#include "hstu/rows/row_record.h"
 #include "training/ranked_run.h"
 
 namespace hstu::testing {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/random.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 #include "temporary_folder.h"
 #include "write_dataset.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "hstu/training/experiment.h"
-#include "hstu/training/step.h"
+#include "hstu/experiment/experiment.h"
+#include "hstu/step/step.h"
 
 namespace hstu::testing {
 

@@ -1,5 +1,5 @@
 // One update by a global batch, for any division into parts and ranks.
-#include "hstu/training/step.h"
+#include "hstu/step/step.h"
 
 #include <atomic>
 #include <cmath>

@@ -6,7 +6,7 @@
 
 #include "hstu/checkpoint/checkpoint_folder.h"
 #include "hstu/run/state.h"
-#include "hstu/training/step.h"
+#include "hstu/step/step.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
 

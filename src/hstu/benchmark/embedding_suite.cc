@@ -12,10 +12,10 @@
 #include "hstu/base/threads.h"
 #include "hstu/benchmark/products.h"
 #include "hstu/embedding/table_set.h"
-#include "hstu/embedding/unique.h"
+#include "hstu/experiment/device_choice.h"
 #include "hstu/ops/gather_sum.h"
+#include "hstu/rows/unique.h"
 #include "hstu/tensor/stage_timer.h"
-#include "hstu/training/device_choice.h"
 
 namespace hstu {
 namespace {

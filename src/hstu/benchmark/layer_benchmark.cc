@@ -12,9 +12,9 @@
 #include "hstu/benchmark/layer_needs.h"
 #include "hstu/benchmark/stage_table.h"
 #include "hstu/device/machine.h"
+#include "hstu/experiment/device_choice.h"
 #include "hstu/model/hstu_stack.h"
-#include "hstu/training/device_choice.h"
-#include "hstu/training/step_sections.h"
+#include "hstu/step/step_sections.h"
 
 namespace hstu {
 namespace {

@@ -7,7 +7,7 @@
 #include "hstu/base/json.h"
 #include "hstu/model/recompute.h"
 #include "hstu/ops/gate.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 
 namespace hstu {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "hstu/base/text.h"
-#include "hstu/training/step_sections.h"
+#include "hstu/step/step_sections.h"
 
 namespace hstu {
 namespace {

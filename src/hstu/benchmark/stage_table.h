@@ -34,7 +34,7 @@ struct StageSums {
 };
 
 // Adds the ranges of a step to the sums, which are in the order in which stages first appear. Ranges in no
-// other are sections (training/step_sections.h), those right inside them stages. The lookup belongs to the
+// other are sections (step/step_sections.h), those right inside them stages. The lookup belongs to the
 // forward pass.
 void add_stages(std::span<const StageTime> ranges, std::vector<StageSums>& sums);
 

@@ -9,10 +9,10 @@
 #include "hstu/base/random.h"
 #include "hstu/benchmark/layer_needs.h"
 #include "hstu/device/machine.h"
+#include "hstu/experiment/device_choice.h"
 #include "hstu/model/dlrmv4.h"
-#include "hstu/training/device_choice.h"
-#include "hstu/training/step.h"
-#include "hstu/training/step_sections.h"
+#include "hstu/step/step.h"
+#include "hstu/step/step_sections.h"
 
 namespace hstu {
 namespace {

@@ -12,7 +12,7 @@
 #include "hstu/base/random.h"
 #include "hstu/device/machine.h"
 #include "hstu/embedding/row_visits.h"
-#include "hstu/embedding/unique.h"
+#include "hstu/rows/unique.h"
 
 namespace hstu {
 namespace {

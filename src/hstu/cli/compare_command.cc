@@ -5,7 +5,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
-#include "hstu/run/run_outcome.h"
+#include "hstu/comparison/run_outcome.h"
 
 namespace hstu {
 namespace {

@@ -3,9 +3,9 @@
 #include "hstu/base/terminal.h"
 #include "hstu/cli/commands.h"
 #include "hstu/config/config_template.h"
-#include "hstu/run/model_options.h"
-#include "hstu/run/options.h"
-#include "hstu/run/starting_config.h"
+#include "hstu/options/model_options.h"
+#include "hstu/options/options.h"
+#include "hstu/starting/starting_config.h"
 
 namespace hstu {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "hstu/cli/commands.h"
 #include "hstu/cli/installed.h"
-#include "hstu/training/device_choice.h"
-#include "hstu/training/memory_plan.h"
-#include "hstu/training/rank_plan.h"
-#include "hstu/training/step_estimate.h"
-#include "hstu/training/table_places.h"
+#include "hstu/experiment/device_choice.h"
+#include "hstu/plan/memory_plan.h"
+#include "hstu/plan/rank_plan.h"
+#include "hstu/plan/step_estimate.h"
+#include "hstu/plan/table_places.h"
 
 namespace hstu {
 namespace {

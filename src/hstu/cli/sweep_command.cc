@@ -11,9 +11,9 @@
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
+#include "hstu/comparison/sweep_summary.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/device/machine.h"
-#include "hstu/run/sweep_summary.h"
 
 namespace hstu {
 namespace {

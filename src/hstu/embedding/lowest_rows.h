@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "hstu/embedding/row_directory.h"
+#include "hstu/rows/row_directory.h"
 
 namespace hstu {
 

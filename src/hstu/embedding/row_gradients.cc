@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "hstu/base/error.h"
-#include "hstu/embedding/unique.h"
+#include "hstu/rows/unique.h"
 
 namespace hstu {
 namespace {

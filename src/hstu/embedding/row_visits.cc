@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "hstu/embedding/unique.h"
+#include "hstu/rows/unique.h"
 
 namespace hstu {
 namespace {

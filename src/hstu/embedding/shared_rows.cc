@@ -6,7 +6,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/comm/communicator.h"
-#include "hstu/embedding/unique.h"
+#include "hstu/rows/unique.h"
 
 namespace hstu {
 namespace {

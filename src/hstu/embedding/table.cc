@@ -8,9 +8,9 @@
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
 #include "hstu/base/text.h"
-#include "hstu/embedding/device_rows.h"
-#include "hstu/embedding/host_row_store.h"
-#include "hstu/embedding/row_record.h"
+#include "hstu/rows/device_rows.h"
+#include "hstu/rows/host_row_store.h"
+#include "hstu/rows/row_record.h"
 
 namespace hstu {
 namespace {

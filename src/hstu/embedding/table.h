@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "hstu/embedding/placed_row_store.h"
 #include "hstu/embedding/row_keeper.h"
-#include "hstu/embedding/row_optimizer.h"
 #include "hstu/embedding/row_owners.h"
-#include "hstu/embedding/row_store.h"
 #include "hstu/embedding/table_place.h"
+#include "hstu/rows/placed_row_store.h"
+#include "hstu/rows/row_optimizer.h"
+#include "hstu/rows/row_store.h"
 #include "hstu/tensor/context.h"
 
 namespace hstu {

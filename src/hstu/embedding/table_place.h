@@ -11,7 +11,7 @@ enum class TablePlace {
   host,       // in host memory
   disk,       // in a file, and those in use in a cache in host memory
   automatic,  // the first of device, cache and host that fits: the planner replaces it
-              // (training/table_places.h)
+              // (plan/table_places.h)
 };
 inline constexpr Choice<TablePlace> kTablePlaces[] = {{"device", TablePlace::device},
                                                       {"cache", TablePlace::cache},

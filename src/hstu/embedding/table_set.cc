@@ -7,8 +7,8 @@
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
 #include "hstu/base/threads.h"
-#include "hstu/embedding/device_rows.h"
 #include "hstu/embedding/wire_rows.h"
+#include "hstu/rows/device_rows.h"
 
 namespace hstu {
 namespace {

@@ -12,7 +12,7 @@
 #include "hstu/comm/communicator.h"
 #include "hstu/comm/device_transport.h"
 #include "hstu/embedding/table.h"
-#include "hstu/embedding/unique.h"
+#include "hstu/rows/unique.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu {

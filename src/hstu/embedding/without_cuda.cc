@@ -3,50 +3,25 @@
 
 #include "hstu/base/error.h"
 #include "hstu/embedding/changed_rows.h"
-#include "hstu/embedding/device_rows.h"
 #include "hstu/embedding/wire_rows.h"
 
 namespace hstu::cuda {
 namespace {
 
-[[noreturn]] void refuse() {
+[[noreturn]] void refuse_wire() {
   fail("this hstu was built without CUDA");
 }
 
 }  // namespace
 
-std::unique_ptr<RowStore> make_row_store(const RowShape&, const Context&) {
-  refuse();
-}
-std::unique_ptr<RowLines> make_row_lines(const RowShape&, const Context&) {
-  refuse();
-}
-void find_slots(std::span<const DeviceRows>) {
-  refuse();
-}
-void create_slots(std::span<const DeviceRows>, std::size_t) {
-  refuse();
-}
-void gather(std::span<const DeviceRows>) {
-  refuse();
-}
-void update(std::span<const DeviceRows>, double, const float*) {
-  refuse();
-}
-void merge(std::span<const DeviceRows>, bool) {
-  refuse();
-}
-std::optional<NotFiniteRow> first_not_finite(std::span<const DeviceRows>) {
-  refuse();
-}
 void to_wire(std::span<const WireRows>, Tensor, const Stream&) {
-  refuse();
+  refuse_wire();
 }
 void from_wire(std::span<const WireRows>, const Stream&) {
-  refuse();
+  refuse_wire();
 }
 void find_changed(std::span<const ChangedRows>, const Stream&) {
-  refuse();
+  refuse_wire();
 }
 
 }  // namespace hstu::cuda

@@ -6,7 +6,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
-#include "hstu/events/floor_divide.h"
+#include "hstu/columns/floor_divide.h"
 
 namespace hstu {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "hstu/events/column_source.h"
+#include "hstu/columns/column_source.h"
 
 namespace hstu {
 

@@ -6,8 +6,8 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/columns/raw_checks.h"
 #include "hstu/events/calendar.h"
-#include "hstu/events/raw_checks.h"
 
 namespace hstu {
 namespace {

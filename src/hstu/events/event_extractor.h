@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "hstu/columns/column_source.h"
+#include "hstu/columns/raw_values.h"
 #include "hstu/dataset/event_table.h"
 #include "hstu/dataset/manifest.h"
-#include "hstu/events/column_source.h"
-#include "hstu/events/raw_values.h"
 #include "hstu/events/rule_matches.h"
 #include "hstu/events/schema.h"
 

@@ -8,7 +8,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/progress.h"
 #include "hstu/base/text.h"
-#include "hstu/events/raw_checks.h"
+#include "hstu/columns/raw_checks.h"
 
 namespace hstu {
 namespace {

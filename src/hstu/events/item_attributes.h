@@ -6,12 +6,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "hstu/columns/column_source.h"
+#include "hstu/columns/raw_values.h"
+#include "hstu/columns/text_codes.h"
 #include "hstu/dataset/event_table.h"
-#include "hstu/events/column_source.h"
 #include "hstu/events/event_extractor.h"
-#include "hstu/events/raw_values.h"
 #include "hstu/events/schema.h"
-#include "hstu/events/text_codes.h"
 
 namespace hstu {
 

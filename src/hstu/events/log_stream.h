@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "hstu/columns/text_codes.h"
 #include "hstu/dataset/event_table.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/names_writer.h"
@@ -13,7 +14,6 @@
 #include "hstu/events/item_attributes.h"
 #include "hstu/events/log_files.h"
 #include "hstu/events/prepare_options.h"
-#include "hstu/events/text_codes.h"
 
 namespace hstu {
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "hstu/base/files.h"
+#include "hstu/columns/csv_format.h"
+#include "hstu/columns/event_times.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/time_split.h"
 #include "hstu/events/condition.h"
-#include "hstu/events/csv_format.h"
-#include "hstu/events/event_times.h"
 
 namespace hstu {
 

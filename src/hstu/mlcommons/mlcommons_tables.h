@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "hstu/columns/parquet_file.h"
 #include "hstu/dataset/event_table.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/time_split.h"
-#include "hstu/events/parquet_file.h"
 
 namespace hstu {
 

@@ -8,12 +8,12 @@
 #include "hstu/base/error.h"
 #include "hstu/base/version.h"
 #include "hstu/embedding/table_section.h"
+#include "hstu/experiment/learner.h"
 #include "hstu/predict/event_file.h"
 #include "hstu/predict/model_folder.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/state.h"
 #include "hstu/task/task.h"
-#include "hstu/training/learner.h"
 
 namespace hstu {
 namespace {

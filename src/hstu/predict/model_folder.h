@@ -6,7 +6,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/checkpoint/checkpoint.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 
 namespace hstu {
 

@@ -6,7 +6,7 @@
 #include "hstu/base/error.h"
 #include "hstu/device/pinned_memory.h"
 #include "hstu/embedding/table_section.h"
-#include "hstu/training/predictions.h"
+#include "hstu/step/predictions.h"
 
 namespace hstu {
 namespace {

@@ -9,9 +9,9 @@
 #include "hstu/batching/sample_builder.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/dataset/dataset.h"
+#include "hstu/experiment/device_choice.h"
+#include "hstu/experiment/learner.h"
 #include "hstu/task/task.h"
-#include "hstu/training/device_choice.h"
-#include "hstu/training/learner.h"
 
 namespace hstu {
 

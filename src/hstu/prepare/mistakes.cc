@@ -6,7 +6,7 @@
 
 #include "hstu/base/text.h"
 #include "hstu/events/calendar.h"
-#include "hstu/events/column_summary.h"
+#include "hstu/suggestion/column_summary.h"
 
 namespace hstu {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
-#include "hstu/events/csv_source.h"
-#include "hstu/events/file_columns.h"
-#include "hstu/events/schema_suggestion.h"
+#include "hstu/columns/csv_source.h"
+#include "hstu/columns/file_columns.h"
+#include "hstu/suggestion/schema_suggestion.h"
 
 namespace hstu {
 namespace {

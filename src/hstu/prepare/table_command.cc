@@ -9,8 +9,8 @@
 
 #include "hstu/base/files.h"
 #include "hstu/base/text.h"
-#include "hstu/events/parquet_text.h"
-#include "hstu/events/parquet_vectors.h"
+#include "hstu/columns/parquet_text.h"
+#include "hstu/columns/parquet_vectors.h"
 
 namespace hstu {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "hstu/checkpoint/checkpoint.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 
 namespace hstu {
 

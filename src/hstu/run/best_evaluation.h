@@ -11,13 +11,6 @@
 
 namespace hstu {
 
-// UsageError unless `name` is "", one of auc, gauc, gauc_mean, accuracy, ne, log_loss, mrr, or ndcg@K or
-// recall@K with K >= 1.
-void check_metric(const std::string& name);
-// The K of a metric with a cutoff.
-std::optional<std::int64_t> cutoff_of(const std::string& name);
-// False for ne and log_loss.
-bool larger_is_better(const std::string& name);
 // Empty if the samples do not define the metric, or the evaluation did not measure it.
 std::optional<double> metric_of(const EvaluationResult& result, const std::string& name);
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "hstu/base/clock.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 #include "hstu/run/state.h"
 
 namespace hstu {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hstu/base/files.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 
 namespace hstu {
 

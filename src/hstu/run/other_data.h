@@ -3,7 +3,7 @@
 
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/dataset/dataset.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 
 namespace hstu {
 

@@ -11,8 +11,8 @@
 #include "hstu/batching/schedule.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/dataset/dataset.h"
+#include "hstu/options/options.h"
 #include "hstu/run/best_evaluation.h"
-#include "hstu/run/options.h"
 #include "hstu/run/results.h"
 
 namespace hstu {

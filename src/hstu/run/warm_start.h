@@ -9,7 +9,7 @@
 #include "hstu/base/files.h"
 #include "hstu/base/json.h"
 #include "hstu/embedding/table_set.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 #include "hstu/tensor/parameter.h"
 
 namespace hstu {

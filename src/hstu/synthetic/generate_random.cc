@@ -8,7 +8,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/progress.h"
 #include "hstu/base/text.h"
-#include "hstu/events/parquet_file.h"
+#include "hstu/columns/parquet_file.h"
 
 namespace hstu {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hstu/base/files.h"
-#include "hstu/events/parquet_file.h"
+#include "hstu/columns/parquet_file.h"
 #include "hstu/synthetic/generate_catalogue.h"
 #include "hstu/synthetic/generate_truth.h"
 #include "hstu/synthetic/generate_user.h"

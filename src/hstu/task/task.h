@@ -7,7 +7,7 @@
 #include "hstu/batching/options.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/model/model.h"
-#include "hstu/run/options.h"
+#include "hstu/options/options.h"
 
 namespace hstu {
 

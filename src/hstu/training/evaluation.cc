@@ -8,10 +8,10 @@
 #include "hstu/base/npy.h"
 #include "hstu/baseline/baseline_file.h"
 #include "hstu/batching/loader.h"
-#include "hstu/training/over_ranks.h"
-#include "hstu/training/predictions.h"
+#include "hstu/experiment/over_ranks.h"
+#include "hstu/experiment/routes.h"
+#include "hstu/step/predictions.h"
 #include "hstu/training/ranked_lists.h"
-#include "hstu/training/routes.h"
 
 namespace hstu {
 namespace {

@@ -10,9 +10,9 @@
 #include "hstu/base/files.h"
 #include "hstu/base/progress.h"
 #include "hstu/comm/communicator.h"
+#include "hstu/experiment/experiment.h"
 #include "hstu/metrics/ranking.h"
 #include "hstu/run/results.h"
-#include "hstu/training/experiment.h"
 
 namespace hstu {
 

@@ -5,13 +5,13 @@
 
 #include "hstu/base/error.h"
 #include "hstu/embedding/saved_rows.h"
+#include "hstu/experiment/turn.h"
 #include "hstu/run/state.h"
 #include "hstu/run/warm_start.h"
-#include "hstu/training/dense_shards.h"
+#include "hstu/step/dense_shards.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/next_step.h"
 #include "hstu/training/run_parts.h"
-#include "hstu/training/turn.h"
 
 namespace hstu {
 namespace {

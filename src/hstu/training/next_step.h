@@ -6,9 +6,9 @@
 
 #include "hstu/batching/loader.h"
 #include "hstu/comm/communicator.h"
-#include "hstu/training/experiment.h"
-#include "hstu/training/profile.h"
-#include "hstu/training/step.h"
+#include "hstu/experiment/experiment.h"
+#include "hstu/profile/profile.h"
+#include "hstu/step/step.h"
 
 namespace hstu {
 

@@ -6,8 +6,8 @@
 
 #include "hstu/embedding/saved_rows.h"
 #include "hstu/embedding/table_section.h"
+#include "hstu/experiment/over_ranks.h"
 #include "hstu/optimizer/optimizer_section.h"
-#include "hstu/training/over_ranks.h"
 
 namespace hstu {
 namespace {

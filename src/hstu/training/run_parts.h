@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "hstu/checkpoint/section.h"
+#include "hstu/experiment/experiment.h"
 #include "hstu/run/log.h"
 #include "hstu/run/running_metrics.h"
 #include "hstu/run/state.h"
-#include "hstu/training/experiment.h"
 #include "hstu/training/train.h"
 
 namespace hstu {

@@ -11,6 +11,9 @@
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
 #include "hstu/embedding/saved_rows.h"
+#include "hstu/experiment/over_ranks.h"
+#include "hstu/experiment/turn.h"
+#include "hstu/plan/start_plan.h"
 #include "hstu/run/bad_id_warning.h"
 #include "hstu/run/base_cadence.h"
 #include "hstu/run/cadence.h"
@@ -19,14 +22,11 @@
 #include "hstu/run/resume.h"
 #include "hstu/run/state.h"
 #include "hstu/run/warm_start.h"
-#include "hstu/training/dense_shards.h"
+#include "hstu/step/dense_shards.h"
+#include "hstu/step/step.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/next_step.h"
-#include "hstu/training/over_ranks.h"
 #include "hstu/training/run_parts.h"
-#include "hstu/training/start_plan.h"
-#include "hstu/training/step.h"
-#include "hstu/training/turn.h"
 
 namespace hstu {
 namespace {

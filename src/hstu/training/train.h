@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "hstu/comm/communicator.h"
+#include "hstu/options/options.h"
+#include "hstu/profile/profile.h"
 #include "hstu/run/best_evaluation.h"
 #include "hstu/run/folder.h"
-#include "hstu/run/options.h"
 #include "hstu/run/results.h"
-#include "hstu/training/profile.h"
 
 namespace hstu {
 

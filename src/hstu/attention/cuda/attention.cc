@@ -4,12 +4,12 @@
 #include <cuda_fp16.h>
 
 #include "hstu/attention/attention_cuda.h"
-#include "hstu/attention/cuda/backward_sm90.h"
-#include "hstu/attention/cuda/few_queries.h"
-#include "hstu/attention/cuda/forward_sm90.h"
-#include "hstu/attention/cuda/mma.h"
-#include "hstu/attention/cuda/plain.h"
 #include "hstu/attention/cuda/row_map.h"
+#include "hstu/attention/few_queries/few_queries.h"
+#include "hstu/attention/hopper/backward.h"
+#include "hstu/attention/hopper/forward.h"
+#include "hstu/attention/mma/mma.h"
+#include "hstu/attention/plain/plain.h"
 #include "hstu/base/error.h"
 #include "hstu/device/cuda/check.h"
 #include "hstu/device/cuda/current_device.h"

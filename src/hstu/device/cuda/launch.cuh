@@ -2,7 +2,7 @@
 // and its kernel may begin while the launch before still runs: every block of a kernel launched here calls
 // wait_for_previous_launch before it touches memory, and before it ends. Without it the launch after could
 // begin before the one before has ended. forward_sm90 alone reads earlier: the launch before it is always its
-// schedule, which has waited (attention/cuda/hand_out.cuh).
+// schedule, which has waited (attention/hopper/hand_out.cuh).
 #pragma once
 
 #include <array>

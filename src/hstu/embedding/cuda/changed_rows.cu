@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "hstu/embedding/changed_rows.h"
-#include "hstu/embedding/cuda/list_launch.cuh"
+#include "hstu/rows/cuda/list_launch.cuh"
 
 namespace hstu::cuda {
 namespace {

@@ -1,8 +1,0 @@
-#include "hstu/attention/cuda/backward_sm90.cuh"
-
-namespace hstu::cuda {
-
-template void launch_backward_sm90<__nv_bfloat16, 64>(const BackwardArguments&, int, cudaStream_t);
-template void launch_backward_sm90<__half, 64>(const BackwardArguments&, int, cudaStream_t);
-
-}  // namespace hstu::cuda

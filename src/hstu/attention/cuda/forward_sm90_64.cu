@@ -1,8 +1,0 @@
-#include "hstu/attention/cuda/forward_sm90.cuh"
-
-namespace hstu::cuda {
-
-template void launch_forward_sm90<__nv_bfloat16, 64, 1>(const ForwardArguments&, int, cudaStream_t);
-template void launch_forward_sm90<__half, 64, 1>(const ForwardArguments&, int, cudaStream_t);
-
-}  // namespace hstu::cuda

@@ -1,0 +1,83 @@
+// Typed columns, read from a file batch by batch: Parquet, CSV or one of MovieLens' text files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hstu/base/files.h"
+#include "hstu/columns/csv_format.h"
+
+namespace hstu {
+
+// One column of a batch of R rows. A null has the number 0 or the text code -1.
+struct RawColumn {
+  enum class Kind {
+    kInteger,  // `integers`: values; booleans are 0 and 1
+    kReal,     // `reals`: values
+    kText,     // `integers`: index into `texts`
+    kSeconds,  // `integers`: seconds, from a type with its own unit (Parquet's timestamps and dates)
+  };
+
+  std::string name;
+  std::string type_name;  // the file's name for it: "uint32", "dictionary<values=string, ...>"
+  Kind kind = Kind::kInteger;
+  std::vector<std::int64_t> integers;     // (R)
+  std::vector<std::int64_t> nanoseconds;  // (R) of kSeconds: the rest of each time; empty: all 0
+  std::vector<double> reals;              // (R)
+  std::vector<std::string> texts;         // the distinct texts; some may occur in no row
+  std::vector<std::uint8_t> nulls;        // (R) 1 = null; empty: no row is null
+};
+
+struct RawBatch {
+  std::string file;                // of the rows, for messages
+  std::int64_t first_row = 0;      // number of the first row within the file, from 0
+  std::int64_t rows = 0;           // R
+  std::vector<RawColumn> columns;  // in the order of the request
+};
+
+class ColumnSource {
+ public:
+  virtual ~ColumnSource() = default;
+  // The number of rows of each group, in the order of the file; groups can be read separately. A file that
+  // is not Parquet is one group of 0 rows: their number is not known before the end.
+  virtual std::vector<std::int64_t> groups() const = 0;
+  // The smallest and the largest value of a column in a group, as a column of two rows, if the file contains
+  // them. `column` is an index into the requested columns.
+  virtual std::optional<RawColumn> range(std::size_t column, std::size_t group) const = 0;
+  // Whether the batches have the column as texts.
+  virtual bool is_text(std::size_t column) const = 0;
+  // Makes next() return the rows of this group only. Without this call it returns those of all groups.
+  virtual void select(std::size_t group) = 0;
+  // Fills `batch` with the next rows; false at the end. Throws Error naming the file if it is truncated.
+  virtual bool next(RawBatch& batch) = 0;
+
+  // Total number of rows, or 0 if it is not known before the end.
+  std::int64_t total_rows() const;
+};
+
+// How to read a file: at most `batch_rows` at a time; `threads`: several threads may decode columns.
+struct ReadOptions {
+  std::int64_t batch_rows = std::int64_t{1} << 16;
+  bool threads = false;
+  std::optional<CsvFormat> csv =
+      {};  // of files that are neither Parquet nor MovieLens'; without: there are none
+  std::vector<std::string> lists = {};  // columns that may contain lists, whose first elements are read
+};
+
+// Opens `file` to read the named columns: CSV if it has such a name and a format is given, one of MovieLens'
+// files if it has such a name and no format is given, otherwise Parquet.
+// Throws UsageError naming a file or column that is missing (with the nearest existing column) or of an
+// unsupported type.
+std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns,
+                                           const ReadOptions& options = {});
+
+// The position of every wanted name among the available ones. UsageError naming the file and the nearest
+// name.
+std::vector<std::size_t> find_columns(const Path& file, std::span<const std::string> wanted,
+                                      std::span<const std::string> available);
+
+}  // namespace hstu

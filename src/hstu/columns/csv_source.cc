@@ -1,0 +1,260 @@
+#include "hstu/columns/csv_source.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <arrow/api.h>
+#include <arrow/csv/api.h>
+#include <arrow/csv/invalid_row.h>
+#include <arrow/io/compressed.h>
+#include <arrow/io/file.h>
+#include <arrow/util/compression.h>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/columns/arrow_column.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int32_t kBlockBytes = std::int32_t{1} << 20;  // read at a time; the longest row
+constexpr std::size_t kShownBytes = 80;                      // of a row, in messages
+
+bool is_gzip(const Path& file) {
+  return file.extension() == ".gz";
+}
+
+bool names_column(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+std::string shown(std::string_view text) {
+  return text.size() <= kShownBytes ? std::string(text) : std::string(text.substr(0, kShownBytes)) + "...";
+}
+
+class CsvSource : public ColumnSource {
+ public:
+  CsvSource(Path path, std::span<const std::string> columns, const CsvFormat& format)
+      : path_(std::move(path)), columns_(columns.begin(), columns.end()), format_(format) {
+    const std::vector<std::string> names = start({})->schema()->field_names();
+    for (const std::string& column : columns_) {
+      const auto times = std::count(names.begin(), names.end(), column);
+      if (times > 1) fail_usage("{}: the file has more than one column of this name", place(column));
+      if (times == 0) fail_missing(column, names);
+    }
+  }
+
+  // Of all columns of the file.
+  std::vector<std::string> names() { return start({})->schema()->field_names(); }
+
+  std::vector<std::int64_t> groups() const override { return {0}; }
+  std::optional<RawColumn> range(std::size_t, std::size_t) const override { return std::nullopt; }
+  bool is_text(std::size_t column) const override {
+    return !names_column(format_.integers, columns_[column]) &&
+           !names_column(format_.numbers, columns_[column]);
+  }
+  void select(std::size_t) override {
+    require(rows_done_ == 0, "{}: its only group has already been read", path_.string());
+  }
+
+  bool next(RawBatch& batch) override {
+    if (reader_ == nullptr) reader_ = start(columns_);
+    std::shared_ptr<arrow::RecordBatch> record;
+    check_status(reader_->ReadNext(&record));
+    if (record == nullptr) return false;
+    if (rows_done_ == 0) check_no_header(*record);
+    batch.file = path_.string();
+    batch.first_row = rows_done_;
+    batch.rows = record->num_rows();
+    batch.columns.clear();
+    for (const std::string& name : columns_) batch.columns.push_back(convert(name, *record));
+    rows_done_ += batch.rows;
+    return true;
+  }
+
+ private:
+  using Reader = std::shared_ptr<arrow::csv::StreamingReader>;
+
+  struct BadRow {
+    std::int64_t record, expected, found;  // record: from 1, the header included, blank lines not
+    std::string text;
+  };
+
+  std::string place(const std::string& column) const {
+    return fmt::format("{}: column \"{}\"", path_.string(), column);
+  }
+
+  [[noreturn]] void fail_missing(const std::string& column, const std::vector<std::string>& names) const {
+    if (!format_.columns.empty())
+      fail_usage("{}: columns does not name the column \"{}\"{}", path_.string(), column,
+                 suggestion(column, names));
+    fail_usage(
+        "{}: the first line names no column \"{}\"{}; if the file has no header, list its columns in the "
+        "schema: columns = [\"...\"]",
+        path_.string(), column, suggestion(column, names));
+  }
+
+  void check_status(const arrow::Status& status) const {
+    if (status.ok()) return;
+    if (bad_row_) {
+      fail("{}: line {}: expected {} fields, found {}: {}", path_.string(), line_of(bad_row_->record),
+           bad_row_->expected, bad_row_->found, bad_row_->text);
+    }
+    const std::string& reason = status.message();
+    if (reason.find("straddling") != std::string::npos) {
+      fail("{}: after {} rows: a row is longer than {}: a quote may be missing", path_.string(), rows_done_,
+           human_bytes(kBlockBytes));
+    }
+    if (reason.find("Empty CSV") != std::string::npos)
+      fail("{}: expected a first line with the names of the columns, found none", path_.string());
+    fail("{}: cannot be read as {} (it is truncated, damaged or of another format): {}", path_.string(),
+         is_gzip(path_) ? "CSV compressed by gzip" : "CSV", reason);
+  }
+
+  template <typename T>
+  T value_or_fail(arrow::Result<T> result) const {
+    check_status(result.status());
+    return std::move(result).ValueUnsafe();
+  }
+
+  std::shared_ptr<arrow::io::InputStream> open() const {
+    check_input_file(path_);
+    std::shared_ptr<arrow::io::InputStream> input =
+        value_or_fail(arrow::io::ReadableFile::Open(path_.string(), arrow::system_memory_pool()));
+    if (!is_gzip(path_)) return input;
+    const auto codec = value_or_fail(arrow::util::Codec::Create(arrow::Compression::GZIP));
+    return value_or_fail(
+        arrow::io::CompressedInputStream::Make(codec.get(), input, arrow::system_memory_pool()));
+  }
+
+  // The line on which a record begins: quoted fields contain line breaks, and blank lines are no records. The
+  // file is read again, because Arrow counts records alone.
+  std::int64_t line_of(std::int64_t record) const {
+    const auto input = open();
+    std::int64_t line = 1, records = 0;
+    bool quoted = false, blank = true;
+    for (;;) {
+      const std::shared_ptr<arrow::Buffer> block = value_or_fail(input->Read(kBlockBytes));
+      if (block->size() == 0) return line;
+      for (const char c : std::string_view(*block)) {
+        if (c == '\n') {
+          ++line;
+          blank = !quoted;
+        } else if (c != '\r') {
+          if (blank && ++records == record) return line;
+          blank = false;
+          quoted = quoted != (c == '"');
+        }
+      }
+    }
+  }
+
+  // No columns: all, to learn their names.
+  Reader start(const std::vector<std::string>& columns) {
+    const std::shared_ptr<arrow::io::InputStream> input = open();
+    auto reading = arrow::csv::ReadOptions::Defaults();
+    reading.use_threads = false;
+    reading.block_size = kBlockBytes;
+    reading.column_names = format_.columns;
+    auto parsing = arrow::csv::ParseOptions::Defaults();
+    parsing.delimiter = delimiter();
+    parsing.newlines_in_values = true;
+    parsing.invalid_row_handler = [this](const arrow::csv::InvalidRow& row) {
+      bad_row_ = {row.number, row.expected_columns, row.actual_columns, shown(row.text)};
+      return arrow::csv::InvalidRowResult::Error;
+    };
+    auto converting = arrow::csv::ConvertOptions::Defaults();
+    converting.default_column_type = arrow::utf8();
+    converting.include_columns = columns;
+    converting.null_values = {""};
+    converting.strings_can_be_null = true;
+    converting.quoted_strings_can_be_null = false;
+    return value_or_fail(arrow::csv::StreamingReader::Make(arrow::io::IOContext(arrow::system_memory_pool()),
+                                                           input, reading, parsing, converting));
+  }
+
+  char delimiter() const {
+    if (format_.delimiter != '\0') return format_.delimiter;
+    const Path name = is_gzip(path_) ? path_.stem() : path_;
+    return name.extension() == ".tsv" ? '\t' : ',';
+  }
+
+  // With `columns`, the first line is a row. A header there would become an event, or a puzzling error.
+  void check_no_header(const arrow::RecordBatch& record) const {
+    if (format_.columns.empty() || record.num_rows() == 0) return;
+    const bool header = std::all_of(columns_.begin(), columns_.end(), [&](const std::string& name) {
+      const auto& values = static_cast<const arrow::StringArray&>(*record.GetColumnByName(name));
+      return values.IsValid(0) && values.GetView(0) == name;
+    });
+    if (header)
+      fail_usage(
+          "{}: the first line is a header: remove columns from the schema, which is for files without one",
+          path_.string());
+  }
+
+  RawColumn convert(const std::string& name, const arrow::RecordBatch& record) const {
+    const std::shared_ptr<arrow::Array> array = record.GetColumnByName(name);
+    if (names_column(format_.integers, name)) return convert_numbers(name, *array, RawColumn::Kind::kInteger);
+    if (names_column(format_.numbers, name)) return convert_numbers(name, *array, RawColumn::Kind::kReal);
+    return to_raw_column(name, *array, place(name));
+  }
+
+  RawColumn convert_numbers(const std::string& name, const arrow::Array& array, RawColumn::Kind kind) const {
+    const auto& texts = static_cast<const arrow::StringArray&>(array);
+    const auto rows = static_cast<std::size_t>(texts.length());
+    RawColumn column;
+    column.name = name;
+    column.kind = kind;
+    column.type_name = kind == RawColumn::Kind::kInteger ? "integer" : "number";
+    if (texts.null_count() > 0) column.nulls.resize(rows);
+    const auto read = [&](auto& values) {
+      values.resize(rows);
+      for (std::size_t r = 0; r < rows; ++r) {
+        const auto row = static_cast<std::int64_t>(r);
+        if (texts.IsNull(row)) {
+          column.nulls[r] = 1;
+          continue;
+        }
+        const auto value = parse_number<std::decay_t<decltype(values[r])>>(texts.GetView(row));
+        if (!value) fail_value(column, row, texts.GetView(row));
+        values[r] = *value;
+      }
+    };
+    kind == RawColumn::Kind::kInteger ? read(column.integers) : read(column.reals);
+    return column;
+  }
+
+  [[noreturn]] void fail_value(const RawColumn& column, std::int64_t row, std::string_view text) const {
+    fail("{}: row {} (counted from 0): expected {} {}, found \"{}\"", place(column.name), rows_done_ + row,
+         column.kind == RawColumn::Kind::kInteger ? "an integer of 64 bits" : "a number",
+         column.kind == RawColumn::Kind::kInteger ? "because the schema lists the column in integers"
+                                                  : "because a condition compares the column with numbers",
+         shown(text));
+  }
+
+  Path path_;
+  std::vector<std::string> columns_;
+  CsvFormat format_;
+  std::optional<BadRow> bad_row_;
+  Reader reader_;
+  std::int64_t rows_done_ = 0;
+};
+
+}  // namespace
+
+bool is_csv_file(const Path& file) {
+  const Path extension = (is_gzip(file) ? file.stem() : file).extension();
+  return extension == ".csv" || extension == ".tsv";
+}
+
+std::vector<std::string> list_csv_columns(const Path& file, const CsvFormat& format) {
+  return CsvSource(file, {}, format).names();
+}
+
+std::unique_ptr<ColumnSource> open_csv(const Path& file, std::span<const std::string> columns,
+                                       const CsvFormat& format) {
+  return std::make_unique<CsvSource>(file, columns, format);
+}
+
+}  // namespace hstu

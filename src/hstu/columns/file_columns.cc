@@ -1,0 +1,53 @@
+#include "hstu/columns/file_columns.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <arrow/api.h>
+#include <parquet/arrow/schema.h>
+#include <parquet/exception.h>
+#include <parquet/file_reader.h>
+
+#include "hstu/base/error.h"
+#include "hstu/columns/arrow_column.h"
+#include "hstu/columns/csv_source.h"
+
+namespace hstu {
+namespace {
+
+std::shared_ptr<arrow::Schema> read_arrow_schema(const Path& file) {
+  try {
+    const auto metadata = parquet::ParquetFileReader::OpenFile(file.string())->metadata();
+    std::shared_ptr<arrow::Schema> schema;
+    const arrow::Status status =
+        parquet::arrow::FromParquetSchema(metadata->schema(), parquet::default_arrow_reader_properties(),
+                                          metadata->key_value_metadata(), &schema);
+    if (!status.ok()) throw parquet::ParquetException(status.message());
+    return schema;
+  } catch (const parquet::ParquetException& error) {
+    fail("{}: cannot be read as Parquet (it is truncated, damaged or of another format): {}", file.string(),
+         error.what());
+  }
+}
+
+}  // namespace
+
+std::vector<FileColumn> list_columns(const Path& file) {
+  std::vector<FileColumn> columns;
+  if (is_csv_file(file)) {
+    const std::vector<std::string> names = list_csv_columns(file, {});
+    for (const std::string& name : names)
+      columns.push_back({name, "text", std::count(names.begin(), names.end(), name) == 1});
+    return columns;
+  }
+  check_input_file(file);
+  const auto schema = read_arrow_schema(file);
+  for (const auto& field : schema->fields()) {
+    const bool once = schema->GetAllFieldIndices(field->name()).size() == 1;
+    columns.push_back({field->name(), field->type()->ToString(), once && is_readable(*field->type())});
+  }
+  return columns;
+}
+
+}  // namespace hstu

@@ -1,0 +1,76 @@
+#include "hstu/columns/raw_checks.h"
+
+#include <algorithm>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+std::string place(const RawBatch& batch, const RawColumn& column) {
+  return fmt::format("{}: column \"{}\"", batch.file, column.name);
+}
+
+// "log.parquet: column "uid": row 17 (counted from 0)"
+template <typename Iterator>
+std::string place_of_row(const RawBatch& batch, const RawColumn& column, Iterator begin, Iterator found) {
+  return fmt::format("{}: row {} (counted from 0)", place(batch, column), batch.first_row + (found - begin));
+}
+
+}  // namespace
+
+std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn& column, const char* role) {
+  if (column.kind != RawColumn::Kind::kInteger) {
+    fail_usage("{}: expected integers for the {}, found {}", place(batch, column), role, column.type_name);
+  }
+  return column.integers;
+}
+
+void check_no_null(const RawBatch& batch, const RawColumn& column) {
+  const auto found = std::find(column.nulls.begin(), column.nulls.end(), 1);
+  if (found == column.nulls.end()) return;
+  fail("{}: expected a value, found null or NaN; to permit them, list the column in null_as_zero",
+       place_of_row(batch, column, column.nulls.begin(), found));
+}
+
+void check_not_negative(const RawBatch& batch, const RawColumn& column, const char* role) {
+  const auto& values = column.integers;
+  const auto found = std::find_if(values.begin(), values.end(), [](std::int64_t value) { return value < 0; });
+  if (found == values.end()) return;
+  fail("{}: expected {} of at least 0, found {}", place_of_row(batch, column, values.begin(), found), role,
+       *found);
+}
+
+void check_below(const RawBatch& batch, const RawColumn& column, std::int64_t rows, const char* role) {
+  if (rows == 0) return;
+  if (column.kind != RawColumn::Kind::kInteger)
+    fail_usage("{}: expected {} = {}, found {}, whose ids are hashes", place(batch, column), role, rows,
+               column.type_name);
+  const auto& values = column.integers;
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](std::int64_t value) { return value >= rows; });
+  if (found == values.end()) return;
+  fail("{}: expected {} = {}, found {}", place_of_row(batch, column, values.begin(), found), role, rows,
+       *found);
+}
+
+void check_texts(const RawBatch& batch, const RawColumn& column, std::span<const std::string> allowed) {
+  if (column.kind != RawColumn::Kind::kText) {
+    fail_usage("{}: expected strings, found {}", place(batch, column), column.type_name);
+  }
+  // A dictionary may list texts that no row uses, so the rows are checked.
+  std::vector<bool> known;
+  for (const std::string& text : column.texts) {
+    known.push_back(std::find(allowed.begin(), allowed.end(), text) != allowed.end());
+  }
+  const auto& codes = column.integers;
+  const auto found = std::find_if(codes.begin(), codes.end(), [&](std::int64_t code) {
+    return code >= 0 && !known[static_cast<std::size_t>(code)];
+  });
+  if (found == codes.end()) return;
+  fail("{}: expected one of {}, found \"{}\"", place_of_row(batch, column, codes.begin(), found),
+       fmt::join(allowed, ", "), column.texts[static_cast<std::size_t>(*found)]);
+}
+
+}  // namespace hstu

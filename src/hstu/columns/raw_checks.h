@@ -1,0 +1,29 @@
+// Checks of a raw column before the schema is applied to it. Every message names file, column and row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hstu/columns/column_source.h"
+
+namespace hstu {
+
+// The integers of a column; UsageError for any other type. `role` is its use in the schema.
+std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn& column, const char* role);
+
+// Error naming the first row that is null.
+void check_no_null(const RawBatch& batch, const RawColumn& column);
+
+// Error naming the first row that is negative: ids count from 0.
+void check_not_negative(const RawBatch& batch, const RawColumn& column, const char* role);
+
+// Error naming the first row that is not below `rows`, the rows that the schema declares; 0: it declares
+// none. `role`: "item ids below item_rows".
+void check_below(const RawBatch& batch, const RawColumn& column, std::int64_t rows, const char* role);
+
+// Error naming the first row whose text is not among `allowed`.
+void check_texts(const RawBatch& batch, const RawColumn& column, std::span<const std::string> allowed);
+
+}  // namespace hstu

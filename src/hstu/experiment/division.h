@@ -1,0 +1,18 @@
+// How ranks divide the samples of a batch (training.balance).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "hstu/balance/partition.h"
+#include "hstu/model/layer_flops.h"
+#include "hstu/options/options.h"
+
+namespace hstu {
+
+// `tokens`: of each sample, at most. The work of a sample is that of the layers of `stack`; without layers,
+// its tokens. A batch that Balance::nvidia cannot divide evenly is divided as by Balance::work.
+Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
+                      int ranks);
+
+}  // namespace hstu

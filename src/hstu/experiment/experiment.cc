@@ -1,0 +1,77 @@
+#include "hstu/experiment/experiment.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hstu/experiment/division.h"
+#include "hstu/experiment/rank_device.h"
+#include "hstu/experiment/routes.h"
+
+namespace hstu {
+
+Experiment::Experiment(const RunOptions& options, Communicator& comm)
+    : dataset_(options.data.path),
+      task_(make_task(options, dataset_)),
+      anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
+      samples_(dataset_, task_.data),
+      evaluation_samples_(dataset_, task_.evaluation),
+      device_(choose_device(options, comm)),
+      learner_(options, std::move(task_.model), open_device(device_.device), comm) {
+  check_consistency(options);
+  learner_.event_times = &dataset_.time();
+  for (std::size_t t = 0; t < learner_.tables.size(); ++t) {
+    const std::string& column = learner_.tables[t].config().limits.score_column;
+    learner_.scores.push_back(column.empty() ? nullptr : &dataset_.context(column));
+  }
+}
+
+BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anchors, BatchCursor start) {
+  ScheduleOptions schedule;
+  schedule.batch_size = options.training.samples_of_step();
+  schedule.drop_last = options.training.drop_last;
+  schedule.epochs = options.training.epochs;
+  schedule.first_window = options.training.first_window;
+  schedule.windows = options.training.windows;
+  schedule.shuffle_fraction = options.data.shuffle_fraction;
+  schedule.seed = options.seed;
+  return {anchors, schedule, start};
+}
+
+BatchSchedule Experiment::schedule(BatchCursor start) const {
+  return training_schedule(options(), anchors_.training, start);
+}
+
+std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm) {
+  const RunOptions& options = experiment.options();
+  Learner& learner = experiment.learner();
+  const auto division = [balance = options.training.balance, stack = learner.model->layers()](
+                            std::span<const std::int64_t> tokens, int ranks) {
+    return divide_batch(balance, stack, tokens, ranks);
+  };
+  return std::make_unique<Loader>(experiment.samples(), learner.model->layout(), experiment.schedule(start),
+                                  LoaderOptions{.workers = static_cast<int>(options.data.workers),
+                                                .ready = training_batches_ready(options),
+                                                .piece_samples = options.training.batch_size,
+                                                .part_tokens = options.training.micro_batch_tokens,
+                                                .rank = comm.rank(),
+                                                .ranks = comm.size(),
+                                                .divide = division,
+                                                .finish = with_routes(learner),
+                                                .readers = learner.streams()});
+}
+
+std::int64_t Experiment::train_samples() const {
+  return options().training.epochs * schedule({}).samples_per_epoch();
+}
+
+std::int64_t Experiment::last_step() const {
+  const TrainingSection& training = options().training;
+  const std::int64_t all = training.epochs * schedule({}).batches_per_epoch();
+  return training.max_steps > 0 ? std::min(training.max_steps, all) : all;
+}
+
+std::int64_t Experiment::samples_until(std::int64_t step) const {
+  return std::min(train_samples(), step * options().training.samples_of_step());
+}
+
+}  // namespace hstu

@@ -1,0 +1,63 @@
+// The dataset, samples and learner of a configuration, shared by training and evaluation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "hstu/batching/anchors.h"
+#include "hstu/batching/loader.h"
+#include "hstu/batching/sample_builder.h"
+#include "hstu/batching/schedule.h"
+#include "hstu/comm/communicator.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/experiment/device_choice.h"
+#include "hstu/experiment/learner.h"
+#include "hstu/task/task.h"
+
+namespace hstu {
+
+// The training batches of a run from `start` onwards.
+BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anchors, BatchCursor start);
+// The batches that the loader of a run has ready at most.
+inline int training_batches_ready(const RunOptions& options) {
+  return 2 * static_cast<int>(options.data.workers) + 2;
+}
+
+class Experiment {
+ public:
+  // Opens the dataset, finds the anchors and creates the model. Throws UsageError if the configuration does
+  // not fit the dataset.
+  explicit Experiment(const RunOptions& options, Communicator& comm = one_rank());
+
+  const RunOptions& options() const { return learner_.options; }
+  const Dataset& dataset() const { return dataset_; }
+  const Anchors& anchors() const { return anchors_; }
+  const SampleBuilder& samples() const { return samples_; }                        // of training
+  const SampleBuilder& evaluation_samples() const { return evaluation_samples_; }  // one example each
+  bool has_baseline() const { return task_.has_baseline; }
+  const DeviceChoice& device() const { return device_; }
+  Learner& learner() { return learner_; }
+  const Learner& learner() const { return learner_; }
+
+  // The training batches from `start` onwards.
+  BatchSchedule schedule(BatchCursor start) const;
+  // The samples of the whole run, ignoring training.max_steps.
+  std::int64_t train_samples() const;
+  // The number of the last step of the run.
+  std::int64_t last_step() const;
+  // The samples of the steps up to `step`; an estimate if some of their batches are not full.
+  std::int64_t samples_until(std::int64_t step) const;
+
+ private:
+  Dataset dataset_;
+  Task task_;  // its model is moved to the learner
+  Anchors anchors_;
+  SampleBuilder samples_, evaluation_samples_;
+  DeviceChoice device_;
+  Learner learner_;
+};
+
+// This rank's parts of the training batches from `start` onwards. The experiment must outlive it.
+std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm);
+
+}  // namespace hstu

@@ -1,0 +1,231 @@
+#include "hstu/experiment/learner.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "hstu/embedding/device_lookup.h"
+#include "hstu/embedding/shared_rows.h"
+#include "hstu/embedding/table_division.h"
+#include "hstu/experiment/rank_device.h"
+#include "hstu/experiment/routes.h"
+#include "hstu/options/table_options.h"
+#include "hstu/tensor/tape.h"
+
+namespace hstu {
+namespace {
+
+RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
+  return {section.kind, section.epsilon, section.beta1, section.beta2, section.weight_decay};
+}
+
+std::vector<TableConfig> table_configs(const RunOptions& options, const Model& model, int ranks) {
+  return table_configs(options, model.features(), model.embedding_dim(), ranks);
+}
+
+std::vector<RowOwners> owners_of(const RunOptions& options, const Model& model, const Communicator& comm) {
+  return divide_tables(table_configs(options, model, comm.size()), options.sparse.kind, comm.rank(),
+                       comm.size());
+}
+
+// Tables on a GPU have a stream of their own if their work can be beside the model's: rows come from other
+// places, or a step has several parts. Otherwise one would wait for the other at every turn.
+Context context_of_tables(const RunOptions& run, const Model& model, const Context& compute,
+                          const Communicator& comm) {
+  const std::vector<TableConfig> configs = table_configs(run, model, comm.size());
+  const bool come_from_elsewhere =
+      comm.size() > 1 || std::any_of(configs.begin(), configs.end(), [](const TableConfig& table) {
+        return table.place != TablePlace::device;
+      });
+  const bool has_parts = run.training.accumulate > 1 || run.training.micro_batch_tokens > 0;
+  if (compute.device().is_host() || come_from_elsewhere || has_parts) return own_context(compute.device());
+  return {compute.stream, MemoryPool::create(compute.stream)};
+}
+
+// Parameters move before anything refers to their memory.
+std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& context, Precision precision) {
+  const bool on_gpu = !context.device().is_host();
+  model->move_to(context, on_gpu && precision == Precision::bf16 ? DType::bf16 : DType::f32);
+  return model;
+}
+
+}  // namespace
+
+Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context where, Communicator& comm)
+    : options(run),
+      compute(std::move(where)),
+      model(moved(std::move(trained), compute, run.precision)),
+      gpus(gpu_transport(run, compute.device(), comm)),
+      tables(table_configs(run, *model, comm.size()), row_optimizer(run.sparse), run.seed,
+             context_of_tables(run, *model, compute, comm), owners_of(run, *model, comm)),
+      gradient_of_loss(
+          hstu::gradient_of_loss(model->parameters().all().front()->value.dtype()).copy(compute)),
+      exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
+      copies(compute.device()),
+      dense_optimizer(model->parameters().all(), run.dense.config, compute,
+                      run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),
+      bad_ids(run.on_bad_id, model->features()) {
+  compute.deterministic = run.deterministic;
+  if (comm.size() == 1) {
+    if (tables.are_on_gpu()) update_check = std::make_unique<UpdateCheck>(compute);
+    return;
+  }
+  const bool exact = run.tables.wire_rows == DType::f32 && run.tables.wire_gradients == DType::f32;
+  const bool only_copies = run.tables.ranks == TableRanks::copy && !tables.moves_rows();
+  if (!exact && (tables.device().is_host() || only_copies)) {
+    fail_usage(
+        "tables.wire_rows and tables.wire_gradients are for rows that travel between GPUs: set both to "
+        "\"fp32\", or tables.ranks = \"split\" on GPUs");
+  }
+  tables.share_over(comm, gpus.get(), {run.tables.wire_rows, run.tables.wire_gradients});
+}
+
+namespace {
+
+std::vector<Tensor> host_ids_of(const Learner& learner, const Batch& batch) {
+  std::vector<Tensor> ids;
+  for (const FeatureSpec& feature : learner.model->features())
+    ids.push_back(batch.host_tensor(ids_column(feature.name)));
+  return ids;
+}
+
+std::unique_ptr<RowLookup> begin_lookup(Learner& learner, const Batch& batch) {
+  if (learner.tables.gpus() == nullptr)
+    return std::make_unique<HostLookup>(learner.tables, host_ids_of(learner, batch));
+  return std::make_unique<DeviceLookup>(learner.tables, routes_of(learner.model->features(), batch));
+}
+
+std::span<const std::int64_t> first_ids(const Learner& learner, const Batch& batch) {
+  return batch.values<std::int64_t>(ids_column(learner.model->features().front().name));
+}
+
+std::unique_ptr<RowLookup> take_ahead(Learner& learner, const Batch& batch) {
+  const std::span<const std::int64_t> ids = first_ids(learner, batch);
+  require(ids.data() == learner.ahead.ids.data() && ids.size() == learner.ahead.ids.size(),
+          "the lookup that has begun is of another batch");
+  return std::move(learner.ahead.lookup);
+}
+
+// The rows of tables that ranks share.
+BatchRows fetch(Learner& learner, const Batch& batch, RowAccess access) {
+  const bool has_begun = access == RowAccess::train && learner.ahead.lookup != nullptr;
+  FetchedRows fetched =
+      (has_begun ? take_ahead(learner, batch) : begin_lookup(learner, batch))->finish(access);
+  BatchRows rows;
+  for (Tensor& values : fetched.rows) rows.leaves.emplace_back(std::move(values));
+  rows.selection.sent = std::move(fetched.sent);
+  if (rows.selection.sent) return rows;
+  for (Tensor& ids : host_ids_of(learner, batch))
+    rows.selection.tables.push_back({.ids = std::move(ids), .slots = {}});
+  return rows;
+}
+
+RowSelection select_rows(Learner& learner, const Batch& batch, RowAccess access) {
+  const std::vector<Tensor> host_ids = host_ids_of(learner, batch);
+  if (learner.tables.device().is_host()) return learner.tables.select(host_ids, access);
+  std::vector<Tensor> ids;
+  for (const FeatureSpec& feature : learner.model->features())
+    ids.push_back(batch.tensor(ids_column(feature.name)));
+  return learner.tables.select(ids, access, host_ids);
+}
+
+}  // namespace
+
+std::vector<Stream> Learner::streams() const {
+  if (tables.stream() == compute.stream) return {compute.stream};
+  return {compute.stream, tables.stream()};
+}
+
+BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
+  const TableSet& tables = learner.tables;
+  // The memory of leaves that the model has done with may be used again.
+  if (!tables.device().is_host()) tables.stream().wait(learner.compute.stream);
+  BatchRows rows;
+  if (tables.moves_rows()) {
+    rows = fetch(learner, batch, access);
+  } else {
+    rows.selection = select_rows(learner, batch, access);
+    for (Tensor& values : tables.gather(rows.selection)) rows.leaves.emplace_back(std::move(values));
+  }
+  if (tables.stream() == learner.compute.stream) return rows;
+  rows.ready = Event(tables.device());
+  rows.ready.record(tables.stream());
+  return rows;
+}
+
+void begin_ahead(Learner& learner, const Batch& batch) {
+  learner.ahead.lookup = begin_lookup(learner, batch);
+  learner.ahead.ids = first_ids(learner, batch);
+  learner.ahead.lookup->prefetch();
+  if (learner.options.ranks.pipeline == Pipeline::prefetch) learner.ahead.lookup->read_ahead();
+}
+
+namespace {
+
+// The largest of `values` by id of a feature (n); one value for each entry of the feature's index.
+std::vector<std::int64_t> largest_by_id(const Batch& batch, const std::string& feature,
+                                        std::span<const std::int64_t> values) {
+  const auto index = batch.values<std::int32_t>(index_column(feature));
+  std::vector<std::int64_t> largest(batch.values<std::int64_t>(ids_column(feature)).size(),
+                                    std::numeric_limits<std::int64_t>::min());
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    if (index[i] < 0) continue;
+    std::int64_t& of_id = largest[static_cast<std::size_t>(index[i])];
+    of_id = std::max(of_id, values[i]);
+  }
+  return largest;
+}
+
+// The values of a custom score by id of a feature (n).
+std::vector<std::int64_t> score_values(const Batch& batch, const MappedColumn& column,
+                                       const std::string& item, const std::string& feature, bool of_item) {
+  std::vector<std::int64_t> of_samples, of_tokens;
+  const auto offsets = batch.values<std::int64_t>(kTokenOffsetsColumn);
+  for (const std::int64_t position : batch.values<std::int64_t>(kPositionColumn)) {
+    of_samples.push_back(column[position]);
+    of_tokens.resize(static_cast<std::size_t>(offsets[of_samples.size()]), of_samples.back());
+  }
+  if (of_item) return largest_by_id(batch, feature, largest_by_id(batch, item, of_tokens));
+  const bool by_sample = batch.values<std::int32_t>(index_column(feature)).size() == of_samples.size();
+  return largest_by_id(batch, feature, by_sample ? of_samples : of_tokens);
+}
+
+}  // namespace
+
+void count_visits(const Learner& learner, const Batch& batch, const RowSelection& selection,
+                  RowVisits& visits) {
+  const std::vector<FeatureSpec> features = learner.model->features();
+  std::vector<std::int64_t> of_items;
+  for (std::size_t t = 0; t < features.size(); ++t) {
+    const auto ids = batch.values<std::int64_t>(ids_column(features[t].name));
+    const auto index = batch.values<std::int32_t>(index_column(features[t].name));
+    const auto& attributes = learner.options.features.attributes;
+    const bool of_item = std::any_of(attributes.begin(), attributes.end(), [&](const auto& attribute) {
+      return attribute.name == features[t].name;
+    });
+    std::vector<std::int64_t> occurrences(ids.size(), 0);
+    for (std::size_t i = 0; i < index.size(); ++i)
+      if (index[i] >= 0) occurrences[static_cast<std::size_t>(index[i])] += of_item ? of_items[i] : 1;
+    if (learner.tables[t].keeper() != nullptr) {
+      const Tensor slots =
+          selection.tables.size() == features.size() ? selection.tables[t].host_slots : Tensor();
+      std::vector<std::int64_t> values;
+      if (t < learner.scores.size() && learner.scores[t] != nullptr)
+        values = score_values(batch, *learner.scores[t], features.front().name, features[t].name, of_item);
+      visits.add(t, ids, occurrences,
+                 slots.defined() ? std::span(slots.data<std::int64_t>(), ids.size())
+                                 : std::span<const std::int64_t>(),
+                 values);
+    }
+    if (t == 0) of_items = std::move(occurrences);
+  }
+}
+
+void prefetch_rows(Learner& learner, const Batch& batch) {
+  std::vector<Tensor> ids = host_ids_of(learner, batch);
+  for (std::size_t t = 0; t < ids.size(); ++t)
+    if (learner.tables[t].owners().moves()) ids[t] = {};
+  learner.tables.prefetch(ids);
+}
+
+}  // namespace hstu

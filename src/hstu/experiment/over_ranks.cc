@@ -1,0 +1,65 @@
+#include "hstu/experiment/over_ranks.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+
+namespace hstu {
+
+void sum_over_ranks(StepResult& result, Communicator& comm) {
+  if (comm.size() == 1) return;
+  LayerFlops &model = result.flops.model, &computed = result.flops.computed;
+  const std::array counts{&result.samples,   &result.tokens, &model.uvqk,         &model.attention,
+                          &model.projection, &computed.uvqk, &computed.attention, &computed.projection};
+  std::array<std::int64_t, counts.size()> sums{};
+  for (std::size_t i = 0; i < counts.size(); ++i) sums[i] = *counts[i];
+  comm.all_reduce_sum(std::span<std::int64_t>(sums));
+  for (std::size_t i = 0; i < counts.size(); ++i) *counts[i] = sums[i];
+  result.loss = comm.sum(result.loss);
+}
+
+RankingSamples gather(const RankingSamples& samples, Communicator& comm) {
+  if (comm.size() == 1) return samples;
+  const std::vector<float> probabilities = comm.all_gather(samples.probabilities());
+  const std::vector<std::uint8_t> labels = comm.all_gather(samples.labels());
+  const std::vector<std::int64_t> users = comm.all_gather(samples.groups());
+  RankingSamples all;
+  for (std::size_t i = 0; i < probabilities.size(); ++i) all.add(probabilities[i], labels[i] != 0, users[i]);
+  return all;
+}
+
+std::vector<std::int64_t> rows_alive(const TableSet& tables, Communicator& comm) {
+  std::vector<std::int64_t> rows;
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    rows.push_back(!tables.moves_rows() || tables[t].owners().speaks() ? tables[t].rows_alive() : 0);
+  if (tables.moves_rows()) comm.all_reduce_sum(std::span<std::int64_t>(rows));
+  return rows;
+}
+
+std::vector<Json> gather(const std::vector<Json>& values, Communicator& comm) {
+  std::string mine;
+  for (const Json& value : values) mine += value.dump() + "\n";
+  const std::vector<char> all = comm.all_gather(std::span<const char>(mine));
+  std::vector<Json> gathered;
+  for (auto at = all.begin(); at != all.end();) {
+    const auto end = std::find(at, all.end(), '\n');
+    gathered.push_back(Json::parse(at, end));
+    at = end + 1;
+  }
+  return gathered;
+}
+
+std::vector<BadIdCount> gather(const std::vector<BadIdCount>& counts, Communicator& comm) {
+  const auto any = static_cast<std::int64_t>(counts.size());
+  if (comm.size() == 1 || comm.sum(any) == 0) return counts;
+  std::vector<Json> mine;
+  mine.reserve(counts.size());
+  for (const BadIdCount& c : counts)
+    mine.push_back({c.feature, c.occurrences, c.first_id, c.first_user, c.first_position});
+  std::vector<BadIdCount> gathered;
+  for (const Json& c : gather(mine, comm)) gathered.push_back({c[0], c[1], c[2], c[3], c[4]});
+  return gathered;
+}
+
+}  // namespace hstu

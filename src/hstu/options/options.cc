@@ -1,0 +1,352 @@
+#include "hstu/options/options.h"
+
+#include <algorithm>
+
+#include "hstu/metrics/metric_name.h"
+#include "hstu/options/model_options.h"
+#include "hstu/options/table_options.h"
+
+namespace hstu {
+
+void describe(ConfigFields& f, ContextualFeature& o) {
+  f.field("name", o.name, "of the feature and its table", rule::required());
+  f.field("keys", o.keys, "user, item, hour, weekday, an item attribute or a context column",
+          rule::required());
+  f.field("rows", o.rows, "of its table; 0 (not hashed only): as many as the dataset's ids ask for",
+          rule::at_least(0));
+  f.field("hashed", o.hashed, "XXH64 of the keys modulo rows; false: the id of the only key as it is");
+}
+
+void describe(ConfigFields& f, AttributeSection& o) {
+  f.field("name", o.name, "an item attribute of the dataset", rule::required());
+  f.field("rows", o.rows, "of its table; 0: as many as the dataset's ids ask for", rule::at_least(0));
+}
+
+void describe(ConfigFields& f, FeaturesSection& o) {
+  f.field("item_rows", o.item_rows, "rows of the item table; 0: as many as the dataset's ids ask for",
+          rule::at_least(0));
+  f.field("actions", o.actions, "actions the action encoder sees; []: every action of the dataset");
+  f.sections("attributes", o.attributes, "item attributes with an embedding");
+  f.sections("context", o.context, "contextual features, one token each before the history");
+}
+
+void describe(ConfigFields& f, DataSection& o) {
+  f.field("path", o.path, "folder of the prepared dataset (hstu prepare)", rule::required());
+  f.field("history_length", o.options.history_length, "L: events of a history, at most",
+          rule::between(1, 1 << 24));
+  f.choice("history_strategy", o.options.strategy, kHistoryStrategies,
+           "interleaved: the last L / pools events of every pool; last_n: the last L events of any pool");
+  f.field("pools", o.options.pools, "actions whose events enter histories; []: as the dataset says");
+  f.field("scan_limit", o.options.scan_limit,
+          "a history comes from this many events before the candidate, at most", rule::between(1, 1e12));
+  f.field("min_history", o.options.min_history,
+          "events of any kind a user must have before a candidate counts", rule::at_least(0));
+  f.field("anchor_stride", o.options.anchor_stride,
+          "training uses every n-th candidate of a user in a window, counted back from the last: with a "
+          "model that predicts at every item, history_length + 1 uses each event once; 0: only the last",
+          rule::at_least(0));
+  f.field("window_seconds", o.options.window_seconds, "training goes window by window in time; 0: one window",
+          rule::at_least(0));
+  f.field(
+      "shuffle_fraction", o.shuffle_fraction,
+      "samples are shuffled inside runs of this fraction of a window; 0: in user order; 1: the whole window",
+      rule::between(0, 1));
+  f.field("workers", o.workers, "threads that prepare batches ahead of the training step",
+          rule::between(1, 1024));
+}
+
+void describe(ConfigFields& f, TrainingSection& o) {
+  f.field("batch_size", o.batch_size,
+          "samples computed together, by all ranks; a step has batch_size x accumulate of them",
+          rule::between(1, 1 << 24));
+  f.field(
+      "accumulate", o.accumulate,
+      "batches of a step, computed one after another: their gradients make one update, that of a batch as "
+      "large as all of them",
+      rule::between(1, 1 << 20));
+  f.choice("balance", o.balance, kBalances,
+           "how several ranks divide a batch: even work by the layers' FLOPs; even work and the same number "
+           "of samples, as NVIDIA's recsys-examples does; or slices (none)");
+  f.field(
+      "micro_batch_tokens", o.micro_batch_tokens,
+      "tokens computed at once: a batch is cut into parts of at most this many, whose gradients are added "
+      "up; 0: the whole batch",
+      rule::at_least(0));
+  f.field("epochs", o.epochs, "passes over the training windows", rule::between(1, 1e6));
+  f.field("max_steps", o.max_steps, "stop after this many steps; 0: no limit", rule::at_least(0));
+  f.field("first_window", o.first_window, "window to begin with", rule::at_least(0));
+  f.field("windows", o.windows, "windows to train; 0: all", rule::at_least(0));
+  f.field("drop_last", o.drop_last, "leave out a window's last batch when it is not full (DLRMv4 reference)");
+}
+
+void describe(ConfigFields& f, DenseOptimizerSection& o) {
+  f.choice("kind", o.config.kind, kDenseOptimizers, "of the dense parameters' optimizer");
+  f.field("learning_rate", o.learning_rate, "base rate", rule::at_least(0));
+  f.field("beta1", o.config.beta1, "Adam", rule::between(0, 0.99999));
+  f.field("beta2", o.config.beta2, "Adam", rule::between(0, 0.9999999));
+  f.field("epsilon", o.config.epsilon, "Adam", rule::positive());
+  f.field("weight_decay", o.config.weight_decay, "added to the gradient; decoupled for adamw",
+          rule::at_least(0));
+  f.field("momentum", o.config.momentum, "sgd", rule::between(0, 0.99999));
+  f.field("max_gradient_norm", o.max_gradient_norm,
+          "gradients longer than this are scaled down to it; 0: never", rule::at_least(0));
+  f.field("adam_starts_at_t2", o.config.adam_starts_at_t2,
+          "the first update counts as the second (DLRMv4 reference)");
+}
+
+void describe(ConfigFields& f, SparseOptimizerSection& o) {
+  f.choice("kind", o.kind, kRowOptimizers, "of the embedding rows' optimizer");
+  f.field("learning_rate", o.learning_rate, "base rate", rule::at_least(0));
+  f.field("epsilon", o.epsilon, "rowwise_adagrad, adagrad, adam, adamw", rule::positive());
+  f.field("beta1", o.beta1, "adam, adamw", rule::between(0, 0.99999));
+  f.field("beta2", o.beta2, "adam, adamw", rule::between(0, 0.9999999));
+  f.field(
+      "weight_decay", o.weight_decay,
+      "adamw: an update first multiplies the row by 1 - rate x weight_decay; rows without a gradient keep "
+      "their values",
+      rule::at_least(0));
+}
+
+namespace {
+
+struct AdmitKeys {
+  std::int64_t& after;
+};
+
+void describe(ConfigFields& f, AdmitKeys& o) {
+  f.field("after", o.after, "occurrences of an id in training before it gets a row; 0: at once",
+          rule::between(0, 1e9));
+}
+
+}  // namespace
+
+void describe(ConfigFields& f, InitialValue& o) {
+  f.choice("kind", o.kind, kInitialKinds, "the distribution of a new row's values");
+  f.field("bound", o.bound, "uniform: from -bound to bound; 0: 1 / sqrt(rows)", rule::at_least(0));
+  f.field("mean", o.mean, "normal, truncated_normal");
+  f.field("deviation", o.deviation, "normal; truncated_normal, which ends at two deviations",
+          rule::at_least(0));
+  f.field("value", o.value, "constant");
+}
+
+void describe(ConfigFields& f, TableSection& o) {
+  f.field("capacity", o.capacity,
+          "rows of all ranks after a step, at most: 1000000, \"200M\"; \"\": no limit",
+          rule::or_integer(rule::parsed_by(check_rows)));
+  f.field("memory", o.memory, "in place of capacity: as many rows as take \"48GiB\"; \"\": no limit",
+          rule::or_integer(rule::parsed_by(check_bytes)));
+  f.field("place", o.place,
+          "of the rows and their optimizer's state: device, cache, host, disk or auto; \"\": tables.place",
+          rule::parsed_by(check_place));
+  f.field("device_memory", o.device_memory,
+          "place = \"cache\": its size in the training device's memory, \"8GiB\"; place = \"disk\": that of "
+          "a cache "
+          "above the host's; \"\": on a GPU it has the rows of a step",
+          rule::or_integer(rule::parsed_by(check_bytes)));
+  f.field("host_memory", o.host_memory, "place = \"disk\": the size of its cache in host memory, \"16GiB\"",
+          rule::or_integer(rule::parsed_by(check_bytes)));
+  f.choice("evict", o.evict, kEvictions, "which rows leave a table that is full (docs/tables.md)");
+  f.field("score", o.score,
+          "custom: a context column of the dataset; rows whose samples had the smallest values leave");
+  f.field("half_life", o.half_life, "lru+lfu: steps after which an occurrence counts half",
+          rule::between(1, 1e9));
+  AdmitKeys admit{o.admit_after};
+  f.section("admit", admit, "which ids get a row");
+  f.field("ttl", o.ttl, "rows not seen for so long in event time leave: \"12h\", \"30d\"; \"\": they remain",
+          rule::or_integer(rule::parsed_by(check_duration)));
+  f.choice("dtype", o.dtype, kRowTypes,
+           "of the rows' values; bf16: updates are rounded up or down at random, so that small ones add up");
+  f.field("optimizer", o.optimizer,
+          "rowwise_adagrad, sgd, adam, adamw or adagrad; \"\": sparse_optimizer.kind",
+          rule::parsed_by(check_row_optimizer));
+  f.field("ranks", o.ranks, "auto, split, column, table or copy; \"\": tables.ranks",
+          rule::parsed_by(check_table_ranks));
+  f.section("initial", o.initial, "the value of a new row");
+}
+
+void describe(ConfigFields& f, TablesSection& o) {
+  f.choice(
+      "ranks", o.ranks, kTableRanks,
+      "how several ranks share a table: each row on one of them (split), some columns of all rows on each "
+      "(column), all rows on one (table), all rows on each (copy); auto: copy where it is small, else split");
+  f.choice("wire_rows", o.wire_rows, kWireTypes,
+           "tables on GPUs: the type in which rows travel to the ranks that read them");
+  f.choice("wire_gradients", o.wire_gradients, kWireTypes,
+           "tables on GPUs: the type in which gradients travel to the ranks that have the rows");
+  f.choice(
+      "place", o.place, kTablePlaces,
+      "of the rows and their optimizer's state: in the memory of the training device; on the host behind "
+      "a cache in that memory (tables.NAME.device_memory); on the host behind a cache "
+      "for the rows of a step; on a disk behind a cache on the host (tables.NAME.host_memory); or auto, the "
+      "first of "
+      "device, cache and host that fits");
+  f.field("disk_folder", o.disk_folder,
+          "place = \"disk\": where files of rows are while hstu runs, in folders that it makes and removes");
+  f.named_sections(o.by_name, "NAME", "the table of one feature: item, an attribute, a contextual feature");
+}
+
+void describe(ConfigFields& f, RanksSection& o) {
+  f.field("timeout", o.timeout,
+          "seconds that a rank waits for another one that makes no progress; then all end",
+          rule::between(1, 1e6));
+  f.choice("pipeline", o.pipeline, kPipelines,
+           "beside a step, for the next one's rows that other ranks have: nothing, ids are sent, or rows are "
+           "sent too, and again if the step changes them; the results have the same bits");
+  f.choice(
+      "gpu_messages", o.gpu_messages, kGpuMessages,
+      "between the GPUs of several ranks: through NCCL, or through the memory of the host, which is slow");
+  f.field(
+      "shard_optimizer", o.shard_optimizer,
+      "each rank updates a part of the dense parameters and has the optimizer's state of that part alone; "
+      "the results have the same bits");
+}
+
+void describe(ConfigFields& f, ScheduleSection& o) {
+  f.field("warmup_steps", o.warmup_steps, "rates rise linearly over this many steps", rule::at_least(0));
+  f.field("warmup_start", o.warmup_start, "rate where they begin", rule::at_least(0));
+  f.field("warmup_from_zero_step", o.warmup_from_zero_step,
+          "step 0 has the starting rate itself (DLRMv4 reference)");
+  f.choice("decay", o.decay, kDecays, "after the warm-up");
+  f.field("decay_steps", o.decay_steps, "step at which the decay ends", rule::at_least(0));
+  f.field("final_fraction", o.final_fraction, "of the base rate, after the decay", rule::between(0, 1));
+}
+
+void describe(ConfigFields& f, EvaluationSection& o) {
+  f.field("holdout_windows", o.holdout.windows, "hold out this many windows", rule::at_least(0));
+  f.field("holdout_first_window", o.holdout.first_window, "the first of them; -1: the last ones",
+          rule::at_least(-1));
+  f.field("holdout_fraction", o.holdout.fraction, "hold out the latest samples, this fraction",
+          rule::between(0, 0.99));
+  f.field("holdout_seconds", o.holdout.seconds, "hold out the last seconds", rule::at_least(0));
+  f.field("train_user_fraction", o.holdout.train_user_fraction, "users that train; the others are held out",
+          rule::between(0, 1));
+  f.field("split_salt", o.holdout.split_salt, "of the users' split hash");
+  f.field("batch_size", o.batch_size, "samples scored at once; 0: as in training", rule::at_least(0));
+  f.field("at_start", o.at_start, "evaluate before the first step");
+  f.field("every_windows", o.every_windows, "evaluate after this many training windows; 0: not",
+          rule::at_least(0));
+  f.field("every_data_fraction", o.every_data_fraction,
+          "evaluate after this fraction of an epoch's steps, rounded up to steps; 0: not",
+          rule::between(0, 1));
+  f.field("skip_until_fraction", o.skip_until_fraction,
+          "no evaluation by either cadence before this fraction of an epoch's steps", rule::between(0, 1));
+  f.field("target_auc", o.target_auc, "stop when an evaluation reaches this AUC; 0: never",
+          rule::between(0, 1));
+  f.field("patience", o.patience,
+          "stop after this many evaluations in a row that do not improve checkpoint.best; 0: never",
+          rule::at_least(0));
+  f.field("min_delta", o.min_delta, "patience: a smaller improvement of the metric is none",
+          rule::at_least(0));
+  f.field("max_samples", o.max_samples, "score the first samples only; 0: all", rule::at_least(0));
+  f.field("ranking_k", o.ranking_k,
+          "NDCG and recall at these places, and MRR, of lists of held-out samples; []: not",
+          rule::between(1, 1e6));
+  f.field("ranking_list", o.ranking_list,
+          "what a list contains: user: a user's samples; time: those of them with one time; or a context "
+          "column of the dataset, such as a request or session: those with one value");
+}
+
+void describe(ConfigFields& f, CheckpointSection& o) {
+  f.field("every_window_batches", o.every_window_batches,
+          "save after this many batches, counted from 0 in each window; 0: not", rule::at_least(0));
+  f.field("every_steps", o.every_steps, "save after this many steps; 0: not", rule::at_least(0));
+  f.field("every_seconds", o.every_seconds,
+          "save when the last save is this long ago, whatever moved the system's clock; 0: not",
+          rule::between(0, 1e9));
+  f.field("every_windows", o.every_windows, "save at the end of every so many training windows; 0: not",
+          rule::at_least(0));
+  f.field("keep", o.keep, "newest checkpoints to keep; 0: all", rule::at_least(0));
+  f.field("best", o.best,
+          "keep the checkpoint of the best evaluation too, by this metric: auc, gauc, gauc_mean, accuracy, "
+          "ne, log_loss, or with evaluation.ranking_k mrr, ndcg@K, recall@K; \"\": not",
+          rule::parsed_by(check_metric));
+  f.field(
+      "incremental", o.incremental,
+      "save only those rows of tables that changed since the last whole checkpoint, which is kept as long "
+      "as one needs it");
+  f.field("full_every", o.full_every, "incremental: every so many saves are whole", rule::between(1, 1e6));
+}
+
+void describe(ConfigFields& f, WarmStartSection& o) {
+  f.field("checkpoint", o.checkpoint,
+          "begin with the parameters and rows of this checkpoint; \"\": from scratch");
+  f.field("name_map", o.name_map, "TOML file of names that differ there; \"\": none do");
+}
+
+void describe(ConfigFields& f, MetricsSection& o) {
+  f.field("every_steps", o.every_steps, "steps between two train lines of metrics.jsonl", rule::at_least(1));
+  f.field("window_samples", o.window_samples,
+          "latest training samples that the window metrics of a train line are over", rule::at_least(1));
+  f.field("tensorboard", o.tensorboard, "write the same numbers as TensorBoard event files beside it");
+}
+
+namespace {
+
+struct IdsSection {
+  OnBadId& on_bad;
+};
+
+struct ModelSection {
+  ModelKind& kind;
+  Dlrmv4Config& dlrmv4;
+  RankingGrConfig& ranking;
+};
+
+// The keys of the other kind are unknown keys.
+void describe(ConfigFields& f, ModelSection& o) {
+  f.choice(
+      "kind", o.kind, kModelKinds,
+      "dlrmv4: MLPerf's DLRMv4; ranking_gr: RankingGR of NVIDIA's recsys-examples. Each has keys of its own");
+  if (o.kind == ModelKind::dlrmv4)
+    describe(f, o.dlrmv4);
+  else
+    describe(f, o.ranking);
+}
+
+void describe(ConfigFields& f, IdsSection& o) {
+  f.choice("on_bad", o.on_bad, kOnBadId,
+           "an id outside its table: count it and read zeros, or stop with an error");
+}
+
+}  // namespace
+
+void describe(ConfigFields& f, RunOptions& o) {
+  f.field("device", o.device,
+          "where the model computes: host, cuda, cuda:N, or auto: the first GPU, if there is one. A run "
+          "keeps what "
+          "auto chose");
+  f.choice("precision", o.precision, kPrecisions,
+           "of what is computed for every token; parameters and sums are fp32. bf16 needs a GPU");
+  f.field("deterministic", o.deterministic,
+          "two runs have the same bytes. On a GPU false saves up to a tenth of attention's backward pass");
+  f.field("seed", o.seed, "of initial values, dropout and shuffles");
+  f.section("data", o.data, "the prepared dataset and the samples made of it");
+  f.section("features", o.features, "ids with embeddings");
+  ModelSection model{o.model_kind, o.model, o.ranking};
+  f.section("model", model, "the ranking model and its sizes");
+  f.section("training", o.training, "the loop over the data");
+  f.section("dense_optimizer", o.dense, "of weights and biases");
+  f.section("sparse_optimizer", o.sparse, "of embedding rows");
+  f.section("tables", o.tables, "the embedding tables");
+  f.section("ranks", o.ranks, "the processes that share a run");
+  f.section("schedule", o.schedule, "of both learning rates");
+  f.section("evaluation", o.evaluation, "what is held out and when it is scored");
+  f.section("checkpoint", o.checkpoint,
+            "when to save; the end of a run and an interruption save in any case");
+  f.section("warm_start", o.warm_start, "what a run begins with");
+  f.section("metrics", o.metrics, "what is reported");
+  IdsSection ids{o.on_bad_id};
+  f.section("ids", ids, "what to do with ids outside their tables");
+}
+
+LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base) {
+  return {.base = base,
+          .start = std::min(schedule.warmup_start, base),
+          .warmup_steps = schedule.warmup_steps,
+          .warmup_from_zero_step = schedule.warmup_from_zero_step,
+          .decay = schedule.decay,
+          .decay_steps = schedule.decay_steps,
+          .final_fraction = schedule.final_fraction};
+}
+
+}  // namespace hstu

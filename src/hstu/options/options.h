@@ -1,0 +1,211 @@
+// The configuration of a run: one struct per TOML section, one member per key.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hstu/batching/bad_ids.h"
+#include "hstu/batching/options.h"
+#include "hstu/config/config.h"
+#include "hstu/embedding/row_limits.h"
+#include "hstu/embedding/row_owners.h"
+#include "hstu/embedding/table_place.h"
+#include "hstu/model/dlrmv4_config.h"
+#include "hstu/model/ranking_gr_config.h"
+#include "hstu/optimizer/dense_optimizer.h"
+#include "hstu/optimizer/schedule.h"
+#include "hstu/rows/initial_value.h"
+#include "hstu/rows/row_optimizer.h"
+
+namespace hstu {
+
+struct DataSection {
+  Path path;
+  DataOptions options;
+  double shuffle_fraction = 0;
+  std::int64_t workers = 1;
+};
+
+// An item attribute with an embedding.
+struct AttributeSection {
+  std::string name;
+  std::int64_t rows = 0;
+};
+
+struct FeaturesSection {
+  std::int64_t item_rows = 0;
+  std::vector<std::string> actions;  // input of the action encoder; empty: every action of the dataset
+  std::vector<AttributeSection> attributes;
+  std::vector<ContextualFeature> context;
+};
+
+struct SparseOptimizerSection {
+  RowOptimizerKind kind = RowOptimizerKind::rowwise_adagrad;
+  double learning_rate = 0.01;
+  double epsilon = 1e-8;
+  double beta1 = 0.9, beta2 = 0.999, weight_decay = 0.01;
+};
+
+struct DenseOptimizerSection {
+  double learning_rate = 1e-3;
+  double max_gradient_norm = 1.0;
+  DenseOptimizerConfig config;
+};
+
+// The type in which rows travel between the GPUs of several ranks.
+inline constexpr Choice<DType> kWireTypes[] = {
+    {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}};
+
+// Of the values of rows.
+inline constexpr Choice<DType> kRowTypes[] = {{"f32", DType::f32}, {"bf16", DType::bf16}};
+
+// [tables.NAME]; options/table_options.h reads the texts.
+struct TableSection {
+  std::string capacity = {}, memory = {};
+  std::string place = {};          // "": tables.place
+  std::string device_memory = {};  // with place = "cache" or "disk"
+  std::string host_memory = {};    // with place = "disk"
+  Evict evict = Evict::never;
+  std::string score = {};
+  std::int64_t half_life = 1000;
+  std::int64_t admit_after = 0;
+  std::string ttl = {};
+  DType dtype = DType::f32;
+  std::string optimizer = {};  // "": sparse_optimizer.kind
+  std::string ranks = {};      // "": tables.ranks
+  InitialValue initial = {};
+};
+
+struct TablesSection {
+  TablePlace place = TablePlace::device;
+  Path disk_folder = {};
+  TableRanks ranks = TableRanks::automatic;
+  DType wire_rows = DType::f32, wire_gradients = DType::f32;
+  std::map<std::string, TableSection> by_name;
+};
+
+// How GPUs of several ranks send each other rows and gradients.
+enum class GpuMessages { nccl, host };
+inline constexpr Choice<GpuMessages> kGpuMessages[] = {{"nccl", GpuMessages::nccl},
+                                                       {"host", GpuMessages::host}};
+
+// What a step does for the next one's lookup of rows that other ranks have (docs/ranks.md).
+enum class Pipeline { plain, sparse, prefetch };
+inline constexpr Choice<Pipeline> kPipelines[] = {
+    {"plain", Pipeline::plain}, {"sparse", Pipeline::sparse}, {"prefetch", Pipeline::prefetch}};
+
+struct RanksSection {
+  double timeout = 600;  // seconds
+  Pipeline pipeline = Pipeline::plain;
+  GpuMessages gpu_messages = GpuMessages::nccl;
+  bool shard_optimizer = false;
+};
+
+// Shared by both optimizers; each has its own base rate.
+struct ScheduleSection {
+  std::int64_t warmup_steps = 0;
+  double warmup_start = 0;
+  bool warmup_from_zero_step = false;
+  Decay decay = Decay::none;
+  std::int64_t decay_steps = 0;
+  double final_fraction = 0;
+};
+
+enum class Balance { work, nvidia, none };
+inline constexpr Choice<Balance> kBalances[] = {
+    {"work", Balance::work}, {"nvidia", Balance::nvidia}, {"none", Balance::none}};
+
+struct TrainingSection {
+  std::int64_t batch_size = 32;
+  std::int64_t accumulate = 1;
+  Balance balance = Balance::work;
+  std::int64_t micro_batch_tokens = 0;
+  std::int64_t epochs = 1;
+  std::int64_t max_steps = 0;
+  std::int64_t first_window = 0;
+  std::int64_t windows = 0;
+  bool drop_last = false;
+
+  std::int64_t samples_of_step() const { return batch_size * accumulate; }
+};
+
+struct EvaluationSection {
+  HoldoutOptions holdout;
+  std::int64_t batch_size = 0;
+  bool at_start = false;
+  std::int64_t every_windows = 0;
+  double every_data_fraction = 0;
+  double skip_until_fraction = 0;
+  double target_auc = 0;
+  std::int64_t patience = 0;
+  double min_delta = 0;
+  std::int64_t max_samples = 0;
+  std::vector<std::int64_t> ranking_k = {};  // cutoffs of NDCG and recall; empty: no list metrics
+  std::string ranking_list = "user";         // or "time", or a context column (training/ranked_lists.h)
+};
+
+struct CheckpointSection {
+  std::int64_t every_window_batches = 0;
+  std::int64_t every_steps = 0;
+  double every_seconds = 1800;
+  std::int64_t every_windows = 0;
+  std::int64_t keep = 2;
+  std::string best = {};  // a metric of metrics/metric_name.h; "": no best checkpoint is kept
+  bool incremental = false;
+  std::int64_t full_every = 10;  // incremental: saves
+};
+
+struct WarmStartSection {
+  Path checkpoint, name_map;
+};
+
+struct MetricsSection {
+  std::int64_t every_steps = 50;
+  std::int64_t window_samples = 2500;
+  bool tensorboard = false;
+};
+
+// Of what a model computes for every token. Parameters, sums, statistics and tables are fp32 in any case.
+enum class Precision { fp32, bf16 };
+inline constexpr Choice<Precision> kPrecisions[] = {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
+
+// The models, by the names of their sources: MLPerf's DLRMv4, and RankingGR of NVIDIA's recsys-examples.
+enum class ModelKind { dlrmv4, ranking_gr };
+inline constexpr Choice<ModelKind> kModelKinds[] = {{"dlrmv4", ModelKind::dlrmv4},
+                                                    {"ranking_gr", ModelKind::ranking_gr}};
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  std::string device = "auto";
+  Precision precision = Precision::fp32;
+  bool deterministic = true;
+  OnBadId on_bad_id = OnBadId::count;
+  DataSection data;
+  FeaturesSection features;
+  // [model]: the kind decides which of the two has the section's other keys.
+  ModelKind model_kind = ModelKind::dlrmv4;
+  Dlrmv4Config model;
+  RankingGrConfig ranking;
+  TrainingSection training;
+  DenseOptimizerSection dense;
+  SparseOptimizerSection sparse;
+  TablesSection tables;
+  RanksSection ranks;
+  ScheduleSection schedule;
+  EvaluationSection evaluation;
+  CheckpointSection checkpoint;
+  WarmStartSection warm_start;
+  MetricsSection metrics;
+};
+
+void describe(ConfigFields& fields, RunOptions& options);
+
+// Throws UsageError for values that are valid separately but contradict each other.
+void check_consistency(const RunOptions& options);
+
+// The learning rate schedule for one optimizer's base rate.
+LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base);
+
+}  // namespace hstu

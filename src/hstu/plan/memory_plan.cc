@@ -1,0 +1,395 @@
+#include "hstu/plan/memory_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/device/machine.h"
+#include "hstu/embedding/table_division.h"
+#include "hstu/experiment/division.h"
+#include "hstu/experiment/experiment.h"
+#include "hstu/options/table_options.h"
+#include "hstu/plan/assumed_dataset.h"
+#include "hstu/plan/dry_step.h"
+#include "hstu/plan/largest_part.h"
+#include "hstu/rows/host_row_store.h"
+#include "hstu/rows/row_record.h"
+
+namespace hstu {
+namespace {
+
+// What the driver and the kernels' code take of a GPU, about: they are in no pool.
+constexpr std::int64_t kDriverBytes = std::int64_t{512} << 20;
+
+// The ids of a feature that can occur: those that the manifest counts, or a bound.
+struct Ids {
+  std::int64_t count = 0;
+  bool is_bound = false;
+};
+
+Ids ids_of(const ContextualFeature& feature, const Manifest& manifest, std::int64_t samples) {
+  if (feature.keys.size() == 1) {
+    if (feature.keys.front() == "user") return {manifest.counts.users};
+    if (feature.keys.front() == "item") return {manifest.counts.items};
+    if (feature.keys.front() == "hour") return {24};
+    if (feature.keys.front() == "weekday") return {7};
+  }
+  return {samples, true};  // one id for each sample
+}
+
+// In the order of Model::features(): item, attributes, context, the actions of some models.
+std::vector<Ids> ids_of_features(const RunOptions& options, const Manifest& manifest, std::size_t features,
+                                 std::int64_t samples) {
+  std::vector<Ids> ids{{manifest.counts.items}};
+  for (std::size_t a = 0; a < options.features.attributes.size(); ++a)
+    ids.push_back({manifest.counts.items, true});  // one for each item
+  for (const ContextualFeature& feature : options.features.context)
+    ids.push_back(ids_of(feature, manifest, samples));
+  while (ids.size() < features) ids.push_back({std::numeric_limits<std::int64_t>::max(), true});
+  return ids;
+}
+
+// The tables of the rank that has the most of those that are on one rank each.
+std::vector<RowOwners> owners_on_fullest_rank(const RunOptions& options,
+                                              const std::vector<TableConfig>& configs, int ranks) {
+  std::vector<RowOwners> owners = divide_tables(configs, options.sparse.kind, 0, ranks);
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(ranks), 0);
+  for (std::size_t t = 0; t < owners.size(); ++t)
+    if (owners[t].form == TableRanks::table)
+      rows[static_cast<std::size_t>(owners[t].home)] += configs[t].rows;
+  const auto fullest = std::max_element(rows.begin(), rows.end()) - rows.begin();
+  for (RowOwners& of_table : owners) of_table.rank = static_cast<int>(fullest);
+  return owners;
+}
+
+// Of `rows` rows, those of one rank: hashed ones with three deviations more than the mean.
+std::int64_t rows_on_rank(const RowOwners& owners, std::int64_t rows) {
+  if (!owners.by_row()) return rows;
+  if (owners.form == TableRanks::table) return owners.rank == owners.home ? rows : 0;
+  const double mean = static_cast<double>(rows) / owners.ranks;
+  return std::min(rows, static_cast<std::int64_t>(std::ceil(mean + 3 * std::sqrt(mean))));
+}
+
+// The plan of a table of which `ids` ids occur.
+struct Planner {
+  const RunOptions& options;
+  std::int64_t dim;
+  bool gpu_trains;
+  const Batch& largest;  // part of a step
+
+  void plan(std::int64_t ids, const RowOwners& owners, MemoryPlan::Table& table) const {
+    RunOptions of_table = options;
+    std::erase_if(of_table.tables.by_name, [&](const auto& section) { return section.first != table.name; });
+    TableConfig config =
+        table_configs(of_table, {{table.name, table.nominal_rows}}, dim, owners.ranks).front();
+    const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};
+    table.form = owners.form;
+    table.rows = std::min(table.nominal_rows, ids);
+    if (config.limits.capacity > 0) table.rows = std::min(table.rows, config.limits.capacity);
+    table.rows = rows_on_rank(owners, table.rows);
+    config.dim = owners.most_columns(dim);
+    table.place =
+        place_of(options, options.tables.by_name.contains(table.name) ? options.tables.by_name.at(table.name)
+                                                                      : TableSection{});
+    const RowShape shape{.rows = config.rows,
+                         .dim = config.dim,
+                         .state_width = optimizer.state_width(config.dim),
+                         .dtype = config.dtype};
+    const std::int64_t part = std::ssize(largest.values<std::int64_t>(ids_column(table.name)));
+    const std::int64_t parts = (options.training.samples_of_step() + largest.samples - 1) / largest.samples;
+    const std::int64_t step_rows = std::min(part * parts, table.rows);
+    table.step_bytes = step_rows * record_bytes(shape);
+    const bool is_below = config.place == TablePlace::host || config.place == TablePlace::disk;
+    const bool grows = gpu_trains && is_below && config.cache_rows == 0;
+    const std::int64_t lines = grows ? grown_lines(shape, step_rows) : config.cache_rows;
+    table.cache_rows = config.place == TablePlace::disk ? config.host_rows : lines;
+    const TableMemory memory = table_memory(config, shape.state_width, table.rows, gpu_trains, lines);
+    table.bytes = memory.device;
+    table.host_bytes = memory.host;
+    table.disk_bytes = memory.disk;
+  }
+};
+
+std::vector<MemoryPlan::Table> tables_of(const Planner& planner, const std::vector<FeatureSpec>& features,
+                                         const std::vector<RowOwners>& owners, const Manifest& manifest,
+                                         std::int64_t samples) {
+  const std::vector<Ids> ids = ids_of_features(planner.options, manifest, features.size(), samples);
+  std::vector<MemoryPlan::Table> tables;
+  for (std::size_t f = 0; f < features.size(); ++f) {
+    tables.push_back(
+        {.name = features[f].name, .nominal_rows = features[f].rows, .is_bound = ids[f].is_bound});
+    planner.plan(ids[f].count, owners[f], tables.back());
+  }
+  return tables;
+}
+
+// Of ranks.pipeline = "prefetch", beside a step: rows of the next one's first part that a rank has sent, that
+// have arrived, and that it compares with those that it has sent. It sends about as many as it reads.
+std::int64_t ahead_bytes(const Planner& planner, const std::vector<FeatureSpec>& features,
+                         const std::vector<RowOwners>& owners) {
+  if (planner.options.ranks.pipeline != Pipeline::prefetch) return 0;
+  std::int64_t rows = 0;
+  for (std::size_t f = 0; f < features.size(); ++f)
+    if (owners[f].moves())
+      rows += std::ssize(planner.largest.values<std::int64_t>(ids_column(features[f].name)));
+  return 3 * rows * planner.dim * std::int64_t{sizeof(float)};
+}
+
+// What a plan without the run's dataset cannot know.
+void assume(const Planner& planner, const std::vector<RowOwners>& owners, MemoryPlan& plan) {
+  for (std::size_t t = 0; t < plan.tables.size(); ++t) {
+    planner.plan(plan.tables[t].nominal_rows, owners[t], plan.tables[t]);
+    plan.tables[t].is_bound = true;
+  }
+  plan.source_of_part = "longest histories of distinct items";
+  plan.assumption = fmt::format(
+      "there is no dataset at \"{}\": the plan assumes full batches of the longest histories, and that all "
+      "rows occur; where the configuration gives no rows, as few as the batch has ids",
+      planner.options.data.path.string());
+}
+
+// DenseOptimizer's tensors for each parameter.
+std::int64_t states_of(const DenseOptimizerConfig& config) {
+  if (config.kind != DenseOptimizerKind::sgd) return 2;
+  return config.momentum > 0 ? 1 : 0;
+}
+
+// The bytes of the largest shard.
+std::int64_t shard_bytes(const NamedTensors& parameters, int ranks) {
+  std::int64_t most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::int64_t elements = 0;
+    for (const ParameterBlock& piece : shard_of(parameters, {rank, ranks}))
+      elements += piece.end - piece.begin;
+    most = std::max(most, elements);
+  }
+  return most * std::int64_t{sizeof(float)};
+}
+
+std::string gib(std::int64_t bytes) {
+  return human_bytes(static_cast<double>(bytes));
+}
+
+std::string advice(const MemoryPlan& plan) {
+  const std::int64_t tables = plan.table_bytes(false);
+  if (tables > plan.activations && tables > plan.dense_bytes())
+    return "The tables are the largest: set tables.place = \"auto\" (docs/tables.md), make embedding_dim "
+           "smaller "
+           "or give features fewer rows";
+  if (plan.dense_bytes() > plan.activations) return "The parameters are the largest: make the model narrower";
+  return "Set training.micro_batch_tokens (parts of a batch one after the other, the same result) or "
+         "model.recompute_norm, model.recompute_gate and, for ranking_gr, model.recompute_silu, or "
+         "model.recompute_layer; or make training.batch_size smaller";
+}
+
+}  // namespace
+
+std::int64_t usable_bytes(const PlannedDevice& device) {
+  return device.device.is_host() ? device.memory_bytes : device.memory_bytes - kDriverBytes;
+}
+
+TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
+                         bool gpu_trains, std::int64_t lines) {
+  const RowShape shape{
+      .rows = config.rows, .dim = config.dim, .state_width = state_width, .dtype = config.dtype};
+  lines = std::max(lines, config.cache_rows);
+  if (config.place == TablePlace::disk) {
+    const std::int64_t row = stored_floats(shape) * std::int64_t{sizeof(float)};
+    const std::int64_t host = config.host_rows * row + RowDirectory::most_bytes(rows) +
+                              RowCache::most_bytes(rows, config.host_rows) +
+                              (lines > 0 ? RowCache::most_bytes(rows, lines) : 0);
+    const std::int64_t device = gpu_trains ? records_bytes(shape, lines) : lines * row;
+    return gpu_trains ? TableMemory{.device = device, .host = host, .disk = rows * row}
+                      : TableMemory{.device = device + host, .disk = rows * row};
+  }
+  if (lines > 0) {
+    const TableMemory memory{.device = records_bytes(shape, lines),
+                             .host = placed_host_bytes(shape, rows, lines)};
+    return gpu_trains ? memory : TableMemory{.device = memory.device + memory.host};
+  }
+  if (rows == 0) return {};
+  if (!gpu_trains) return {.device = host_table_bytes(shape, rows)};
+  if (config.limits.any())
+    return {.device = records_bytes(shape, rows), .host = placed_host_bytes(shape, rows, 0)};
+  return {.device = table_bytes(shape, rows)};
+}
+
+std::int64_t MemoryPlan::table_bytes(bool bounds) const {
+  std::int64_t bytes = 0;
+  for (const Table& table : tables)
+    bytes += bounds || !table.is_bound || table.cache_rows > 0 ? table.bytes : 0;
+  return bytes;
+}
+
+std::int64_t MemoryPlan::host_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Table& table : tables) bytes += table.host_bytes;
+  return bytes;
+}
+
+PlannedDevice planned_device(Device device) {
+  const Machine machine = this_machine();
+  if (device.is_host()) return {"the host", {}, machine.memory_bytes};
+  const auto index = static_cast<std::size_t>(device.index);
+  check(index < machine.nvidia.gpus.size(), "{}: the driver does not describe this GPU", to_string(device));
+  const Gpu& gpu = machine.nvidia.gpus[index];
+  const std::vector<std::string> version = split(gpu.compute_capability, '.');
+  return {gpu.name,
+          {parse_number<int>(version.front()).value_or(0), parse_number<int>(version.back()).value_or(0),
+           gpu.multiprocessors},
+          gpu.memory_bytes};
+}
+
+PlannedDevice planned_gpu(const std::string& part_of_name) {
+  const auto gpu = find_gpu(part_of_name);
+  if (!gpu) fail_usage("no GPU of the table has \"{}\" in its name; known: {}", part_of_name, gpu_names());
+  return {std::string(gpu->name), {gpu->major, gpu->minor, gpu->multiprocessors}, gpu->memory_bytes};
+}
+
+MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ranks) {
+  const bool is_here = std::filesystem::exists(asked.data.path / kManifestFile);
+  std::optional<AssumedDataset> assumed;
+  if (!is_here) assumed.emplace(asked);
+  const RunOptions& options = assumed ? assumed->options() : asked;
+  const Dataset dataset(options.data.path);
+  const Task task = make_task(options, dataset);
+  const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
+  const SampleBuilder samples(dataset, task.data);
+  Model& model = *task.model;
+  if (options.precision == Precision::bf16) model.move_to(host_context(), DType::bf16);
+
+  const std::int64_t most_steps =
+      options.training.max_steps > 0 ? options.training.max_steps : std::numeric_limits<std::int64_t>::max();
+  const auto divide = [&](std::span<const std::int64_t> tokens) {
+    return divide_batch(options.training.balance, model.layers(), tokens, ranks);
+  };
+  const LargestPart part =
+      largest_part(training_schedule(options, anchors.training, {}), samples, options.training, most_steps,
+                   ranks > 1 ? DivideBatch(divide) : nullptr);
+  Batch batch;
+  LayoutScratch scratch;
+  model.layout().lay_out(samples.build(part.positions), scratch, batch);
+  batch.supervised = std::max<std::int64_t>(batch.samples, 1);
+
+  MemoryPlan plan;
+  plan.ranks = ranks;
+  const std::vector<FeatureSpec> features = model.features();
+  const Planner planner{options, model.embedding_dim(), !device.is_host(), batch};
+  const std::vector<RowOwners> owners =
+      owners_on_fullest_rank(options, table_configs(options, features, planner.dim, ranks), ranks);
+  plan.tables = tables_of(planner, features, owners, dataset.manifest(), anchors.training.size());
+  plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
+  plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
+                   states_of(options.dense.config);
+  plan.activations = step_memory(model, batch, device) + ahead_bytes(planner, features, owners);
+  // The slabs have a quarter more than they need (Batch::reserve).
+  plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;
+  plan.samples = static_cast<std::int64_t>(part.positions.size());
+  plan.tokens = batch.tokens;
+  plan.source_of_part = part.source;
+  if (assumed) assume({asked, planner.dim, planner.gpu_trains, batch}, owners, plan);
+  return plan;
+}
+
+void check_fits(const MemoryPlan& plan, const PlannedDevice& device) {
+  if (device.memory_bytes == 0 || plan.total(false) <= usable_bytes(device)) return;
+  fail_usage(
+      "{} has {}, and training{} needs {} at least: tables {}, parameters with gradients and optimizer {}, "
+      "activations of {} tokens {}, batches {}. {}. hstu plan prints the details",
+      device.name, gib(device.memory_bytes),
+      plan.ranks > 1 ? fmt::format(" on one of {} ranks", plan.ranks) : "", gib(plan.total(false)),
+      gib(plan.table_bytes(false)), gib(plan.dense_bytes()), with_separators(plan.tokens),
+      gib(plan.activations), gib(plan.batches), advice(plan));
+}
+
+namespace {
+
+// Where the rows of a table are, if not all are in the memory that is planned.
+std::string where_of(const MemoryPlan::Table& table) {
+  if (table.disk_bytes > 0)
+    return fmt::format(": a cache of {} on the host; {} on the disk", with_separators(table.cache_rows),
+                       gib(table.disk_bytes));
+  if (table.cache_rows > 0 && table.host_bytes > 0)
+    return fmt::format(": a cache of {}; {} on the host", with_separators(table.cache_rows),
+                       gib(table.host_bytes));
+  return table.host_bytes > 0 ? fmt::format("; {} on the host", gib(table.host_bytes)) : "";
+}
+
+}  // namespace
+
+std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
+  std::vector<std::vector<std::string>> rows{
+      {plan.ranks > 1 ? fmt::format("memory of one of {} ranks", plan.ranks) : "memory", "bytes", "", "of"}};
+  const auto add = [&](const std::string& name, std::int64_t bytes, const std::string& of) {
+    rows.push_back({name, with_separators(bytes), gib(bytes), of});
+  };
+  for (const MemoryPlan::Table& table : plan.tables) {
+    add("table " + table.name, table.bytes,
+        fmt::format("{}{} rows of {}{}{}", table.is_bound ? "at most " : "", with_separators(table.rows),
+                    with_separators(table.nominal_rows),
+                    plan.ranks > 1 ? fmt::format(" ({})", word_of(kTableRanks, table.form)) : "",
+                    where_of(table)));
+  }
+  add("parameters", plan.parameters, "");
+  add("gradients", plan.gradients, "");
+  add("optimizer", plan.optimizer, "of the parameters");
+  add("activations", plan.activations,
+      fmt::format("{} samples, {} tokens: {}", with_separators(plan.samples), with_separators(plan.tokens),
+                  plan.source_of_part));
+  add("batches", plan.batches, "ready before their step");
+  add("total", plan.total(), "");
+  if (plan.host_bytes() > 0) add("beside it on the host", plan.host_bytes(), "tables");
+  if (plan.table_bytes(true) > plan.table_bytes(false))
+    add("total without bounds", plan.total(false), "tables with \"at most\" left out");
+  std::string text = table(rows);
+  if (!plan.assumption.empty()) text += plan.assumption + "\n";
+  if (device.memory_bytes > 0) {
+    const bool certain = plan.total(false) <= usable_bytes(device),
+               all = plan.total() <= usable_bytes(device);
+    text += fmt::format("{}: {}: {}\n", device.name, gib(device.memory_bytes),
+                        all       ? "it fits"
+                        : certain ? "it fits unless too many rows of the tables with \"at most\" occur"
+                                  : "it does not fit. " + advice(plan));
+  }
+  return text;
+}
+
+Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
+  Json tables = Json::array();
+  for (const MemoryPlan::Table& table : plan.tables) {
+    tables.push_back({{"name", table.name},
+                      {"nominal_rows", table.nominal_rows},
+                      {"rows", table.rows},
+                      {"ranks", plan.ranks > 1 ? Json(word_of(kTableRanks, table.form)) : Json()},
+                      {"rows_are_bound", table.is_bound},
+                      {"bytes", table.bytes},
+                      {"host_bytes", table.host_bytes},
+                      {"disk_bytes", table.disk_bytes},
+                      {"cache_rows", table.cache_rows},
+                      {"place", word_of(kTablePlaces, table.place)}});
+  }
+  return {{"device", device.name},
+          {"ranks", plan.ranks},
+          {"device_bytes", device.memory_bytes},
+          {"tables", tables},
+          {"host_bytes", plan.host_bytes()},
+          {"parameters", plan.parameters},
+          {"gradients", plan.gradients},
+          {"optimizer", plan.optimizer},
+          {"activations", plan.activations},
+          {"batches", plan.batches},
+          {"samples", plan.samples},
+          {"tokens", plan.tokens},
+          {"source_of_part", plan.source_of_part},
+          {"assumption", plan.assumption.empty() ? Json() : Json(plan.assumption)},
+          {"total", plan.total()},
+          {"total_without_bounds", plan.total(false)},
+          {"fits", device.memory_bytes == 0 || plan.total(false) <= usable_bytes(device)}};
+}
+
+}  // namespace hstu

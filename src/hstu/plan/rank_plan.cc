@@ -1,0 +1,239 @@
+#include "hstu/plan/rank_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "hstu/base/clock.h"
+#include "hstu/base/median.h"
+#include "hstu/base/text.h"
+#include "hstu/batching/anchors.h"
+#include "hstu/batching/loader.h"
+#include "hstu/embedding/table_division.h"
+#include "hstu/experiment/division.h"
+#include "hstu/experiment/experiment.h"
+#include "hstu/options/table_options.h"
+#include "hstu/task/task.h"
+
+namespace hstu {
+namespace {
+
+// The largest over the mean; 1 where there is nothing.
+double largest_over_mean(const std::vector<double>& of_ranks) {
+  double sum = 0;
+  for (const double x : of_ranks) sum += x;
+  return sum > 0 ? *std::max_element(of_ranks.begin(), of_ranks.end()) *
+                       static_cast<double>(of_ranks.size()) / sum
+                 : 1;
+}
+
+// What the ranks have of one batch, laid out one after another.
+class BatchOfRanks {
+ public:
+  BatchOfRanks(const Model& model, const SampleBuilder& samples, const std::vector<RowOwners>& owners)
+      : model_(model), samples_(samples), owners_(owners), ids_(owners.size(), 0) {
+    const auto ranks = static_cast<std::size_t>(owners.front().ranks);
+    rows_.resize(ranks);
+    occurrences_.resize(ranks);
+  }
+
+  void add_rank(std::span<const std::int64_t> positions) {
+    batch_.clear();
+    model_.layout().lay_out(samples_.build(positions), scratch_, batch_);
+    const LayerFlops flops = model_.flops(batch_).model;
+    const bool twice = model_.layers().layer.recompute.layer;  // the forward pass
+    flops_ = std::max(flops_, static_cast<double>(flops.step() + (twice ? flops.forward() : 0)));
+    read_.push_back(0);
+    const std::vector<FeatureSpec> features = model_.features();
+    for (std::size_t t = 0; t < features.size(); ++t) {
+      const auto ids = batch_.values<std::int64_t>(ids_column(features[t].name));
+      ids_[t] += static_cast<double>(ids.size());
+      read_.back() += static_cast<double>(ids.size());
+      if (!owners_[t].by_row()) continue;
+      for (const std::int64_t id : ids) ++rows_[static_cast<std::size_t>(owners_[t].owner(id))];
+      for (const std::int32_t place : batch_.values<std::int32_t>(index_column(features[t].name)))
+        if (place >= 0)
+          ++occurrences_[static_cast<std::size_t>(owners_[t].owner(ids[static_cast<std::size_t>(place)]))];
+    }
+  }
+
+  const std::vector<double>& ids() const { return ids_; }  // distinct, by table, of all ranks
+  double flops() const { return flops_; }                  // of the rank with the most
+  double most_ids() const { return largest_over_mean(read_); }
+  double most_rows() const { return largest_over_mean(rows_); }
+  double most_occurrences() const { return largest_over_mean(occurrences_); }
+
+ private:
+  const Model& model_;
+  const SampleBuilder& samples_;
+  const std::vector<RowOwners>& owners_;
+  LayoutScratch scratch_;
+  Batch batch_;
+  std::vector<double> ids_, read_, rows_, occurrences_;
+  double flops_ = 0;
+};
+
+// What leaves a rank for `n` distinct ids of a table of D values: a rank keeps its own part of an exchange.
+RankPlan::Traffic traffic(const RowOwners& owners, double n, std::int64_t dim) {
+  const double others = owners.ranks - 1, share = others / owners.ranks;
+  const double ids = n * sizeof(std::int64_t), rows = n * sizeof(float) * static_cast<double>(dim);
+  if (owners.by_row()) return {share * ids, share * rows, share * (ids + rows)};
+  if (owners.by_column()) return {others * ids, share * rows, others * ids + share * rows};
+  return {0, 0, others * (ids + rows)};
+}
+
+}  // namespace
+
+RankPlan::Traffic RankPlan::sent() const {
+  Traffic sum;
+  for (const Table& table : tables) {
+    sum.ids += table.sent.ids;
+    sum.rows += table.sent.rows;
+    sum.row_gradients += table.sent.row_gradients;
+  }
+  return sum;
+}
+
+RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samples) {
+  const Dataset dataset(options.data.path);
+  const Task task = make_task(options, dataset);
+  const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
+  const SampleBuilder samples(dataset, task.data);
+  const Model& model = *task.model;
+  BatchSchedule schedule = training_schedule(options, anchors.training, {});
+
+  RankPlan plan;
+  plan.ranks = ranks;
+  const std::vector<FeatureSpec> features = model.features();
+  const std::vector<RowOwners> owners = divide_tables(
+      table_configs(options, features, model.embedding_dim(), ranks), options.sparse.kind, 0, ranks);
+  for (std::size_t t = 0; t < features.size(); ++t)
+    plan.tables.push_back({.name = features[t].name, .form = owners[t].form, .sent = {}});
+  std::vector<double> division_ms;
+  double imbalances = 0, imbalances_of_slices = 0, most_ids = 0, most_rows = 0, most_occurrences = 0;
+  const auto divide = [&](std::span<const std::int64_t> batch) {
+    if (plan.batches > 0 && std::ssize(batch) < options.training.batch_size) return;  // the end of a window
+    std::vector<std::int64_t> tokens;
+    for (const std::int64_t position : batch) tokens.push_back(samples.most_tokens(position));
+    const Clock::time_point start = Clock::now();
+    const Division division = divide_batch(options.training.balance, model.layers(), tokens, ranks);
+    division_ms.push_back(1000 * seconds_since(start));
+    imbalances += division.imbalance;
+    imbalances_of_slices += division.imbalance_of_slices;
+    BatchOfRanks of_ranks(model, samples, owners);
+    double most_parts = 0;
+    for (const auto& part : division.parts) {
+      std::vector<std::int64_t> positions;
+      positions.reserve(part.size());
+      for (const std::int32_t sample : part) positions.push_back(batch[static_cast<std::size_t>(sample)]);
+      double parts = 0;
+      for (std::span<const std::int64_t> left = positions; !left.empty(); ++parts)
+        left = left.subspan(first_part(samples, left, options.training.micro_batch_tokens).size());
+      most_parts = std::max(most_parts, parts);
+      of_ranks.add_rank(positions);
+    }
+    for (std::size_t t = 0; t < owners.size(); ++t) plan.tables[t].distinct_ids += of_ranks.ids()[t] / ranks;
+    most_ids += of_ranks.most_ids();
+    most_rows += of_ranks.most_rows();
+    most_occurrences += of_ranks.most_occurrences();
+    plan.flops += of_ranks.flops();
+    plan.parts += most_parts;
+    ++plan.batches;
+    plan.samples += static_cast<std::int64_t>(batch.size());
+  };
+  const auto piece = static_cast<std::size_t>(options.training.batch_size);
+  while (plan.samples < most_samples) {
+    const auto job = schedule.next();
+    if (!job || job->cursor.epoch > 0) break;
+    for (std::span rest = job->positions; !rest.empty(); rest = rest.subspan(std::min(piece, rest.size())))
+      divide(rest.first(std::min(piece, rest.size())));
+  }
+  const auto batches = static_cast<double>(std::max<std::int64_t>(plan.batches, 1));
+  plan.imbalance = imbalances / batches;
+  plan.imbalance_of_slices = imbalances_of_slices / batches;
+  plan.most_ids_over_mean = most_ids / batches;
+  plan.most_rows_over_mean = most_rows / batches;
+  plan.most_occurrences_over_mean = most_occurrences / batches;
+  plan.flops /= batches;
+  plan.parts /= batches;
+  plan.accumulate = options.training.accumulate;
+  plan.dim = model.embedding_dim();
+  plan.division_ms = median(std::move(division_ms));
+  for (std::size_t t = 0; t < features.size(); ++t) {
+    RankPlan::Table& table = plan.tables[t];
+    table.distinct_ids /= batches;
+    table.sent = traffic(owners[t], table.distinct_ids, model.embedding_dim());
+  }
+  plan.dense = 2.0 * (ranks - 1) / ranks * sizeof(float) * static_cast<double>(model.parameters().count());
+  return plan;
+}
+
+std::string to_text(const RankPlan& plan) {
+  std::vector<std::vector<std::string>> rows{{fmt::format("{} ranks", plan.ranks), "", "of"}};
+  rows.push_back(
+      {"work, largest over mean", fmt::format("{:.3f}", plan.imbalance),
+       fmt::format("{} batches, {} samples", with_separators(plan.batches), with_separators(plan.samples))});
+  rows.push_back({"the same in slices", fmt::format("{:.3f}", plan.imbalance_of_slices), ""});
+  rows.push_back({"division", fmt::format("{:.2f} ms", plan.division_ms), "one batch, beside the steps"});
+  const auto bytes = [&](const char* name, double n, const char* of) {
+    rows.push_back({name, human_bytes(n), of});
+  };
+  bytes("dense gradients", plan.dense, "sent by a rank for each batch: all-reduce");
+  bytes("ids", plan.sent().ids, "all-to-all");
+  bytes("rows", plan.sent().rows, "all-to-all");
+  const auto evenness = [&](const char* name, double x, const char* of) {
+    rows.push_back({name, fmt::format("{:.3f}", x), of});
+  };
+  evenness("ids, largest over mean", plan.most_ids_over_mean, "that a rank reads");
+  evenness("rows, largest over mean", plan.most_rows_over_mean,
+           "that a rank sends of split and whole tables");
+  evenness("the same by occurrence", plan.most_occurrences_over_mean, "if ids were not made distinct first");
+  bytes("row gradients", plan.sent().row_gradients, "all-to-all, with ids");
+  bytes("total sent", plan.bytes(), "by a rank for each batch");
+  return table(rows);
+}
+
+std::string tables_text(const RankPlan& plan, const MemoryPlan& memory) {
+  std::vector<std::vector<std::string>> rows{{"table", "ranks", "a rank has", "", "it reads", "it sends"}};
+  for (std::size_t t = 0; t < plan.tables.size(); ++t) {
+    const RankPlan::Table& table = plan.tables[t];
+    const MemoryPlan::Table& of = memory.tables[t];
+    rows.push_back({table.name, std::string(word_of(kTableRanks, table.form)),
+                    fmt::format("{}{} rows", of.is_bound ? "at most " : "", with_separators(of.rows)),
+                    human_bytes(static_cast<double>(of.bytes + of.host_bytes)),
+                    fmt::format("{} rows", with_separators(std::llround(table.distinct_ids))),
+                    human_bytes(table.sent.ids + table.sent.rows + table.sent.row_gradients) + " a batch"});
+  }
+  return hstu::table(rows);
+}
+
+Json to_json(const RankPlan& plan) {
+  Json tables = Json::array();
+  for (const RankPlan::Table& table : plan.tables) {
+    tables.push_back({{"name", table.name},
+                      {"ranks", word_of(kTableRanks, table.form)},
+                      {"distinct_ids", table.distinct_ids},
+                      {"sent_bytes",
+                       {{"ids", table.sent.ids},
+                        {"rows", table.sent.rows},
+                        {"row_gradients", table.sent.row_gradients}}}});
+  }
+  return {{"ranks", plan.ranks},
+          {"batches", plan.batches},
+          {"samples", plan.samples},
+          {"tables", tables},
+          {"work_max_over_mean", plan.imbalance},
+          {"work_max_over_mean_of_slices", plan.imbalance_of_slices},
+          {"division_ms", plan.division_ms},
+          {"ids_max_over_mean", plan.most_ids_over_mean},
+          {"rows_max_over_mean", plan.most_rows_over_mean},
+          {"occurrences_max_over_mean", plan.most_occurrences_over_mean},
+          {"sent_bytes",
+           {{"dense_gradients", plan.dense},
+            {"ids", plan.sent().ids},
+            {"rows", plan.sent().rows},
+            {"row_gradients", plan.sent().row_gradients}}}};
+}
+
+}  // namespace hstu

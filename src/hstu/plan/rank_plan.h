@@ -1,0 +1,57 @@
+// What a run on several ranks will be like: how even their work is, and what they send each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hstu/base/json.h"
+#include "hstu/embedding/row_owners.h"
+#include "hstu/options/options.h"
+#include "hstu/plan/memory_plan.h"
+
+namespace hstu {
+
+struct RankPlan {
+  int ranks = 1;
+  std::int64_t batches = 0, samples = 0;  // that were divided, of the run's first
+  // The largest work of a rank over the mean, averaged over the batches: as divided, and in slices.
+  double imbalance = 1, imbalance_of_slices = 1;
+  // Of the rank with the most, averaged over the batches: model FLOPs (LayerFlops::step, and once more
+  // LayerFlops::forward where layers are computed again) and parts.
+  double flops = 0, parts = 0;
+  std::int64_t accumulate = 1;  // batches of a step
+  std::int64_t dim = 0;         // values of a row
+  double division_ms = 0;       // of one batch on one thread, the median
+  // Bytes that leave a rank in a batch, the mean over ranks and batches: for the ids and rows of the lookup,
+  // and for the row gradients with their ids.
+  struct Traffic {
+    double ids = 0, rows = 0, row_gradients = 0;
+  };
+  struct Table {
+    std::string name;
+    TableRanks form = TableRanks::split;
+    double distinct_ids = 0;  // of a rank's part, the mean
+    Traffic sent;
+  };
+  std::vector<Table> tables;
+  double dense = 0;  // bytes that leave a rank for the sum of dense gradients
+  // Of the rank with the most, over the mean, averaged over the batches: distinct ids that it reads; rows of
+  // split and whole tables that it sends to those that read them; and rows that it would send if an id were
+  // sent as often as it occurs.
+  double most_ids_over_mean = 1, most_rows_over_mean = 1, most_occurrences_over_mean = 1;
+
+  Traffic sent() const;  // for all tables
+  double bytes() const { return dense + sent().ids + sent().rows + sent().row_gradients; }
+};
+
+// Divides and lays out the first batches of the run, until they have so many samples. Throws UsageError as
+// Experiment does.
+RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samples = 100'000);
+
+std::string to_text(const RankPlan& plan);
+// The form of each table, what a rank has of it, by `memory`, the plan for as many ranks, and what it sends.
+std::string tables_text(const RankPlan& plan, const MemoryPlan& memory);
+Json to_json(const RankPlan& plan);
+
+}  // namespace hstu

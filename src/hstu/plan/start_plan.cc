@@ -1,0 +1,19 @@
+#include "hstu/plan/start_plan.h"
+
+#include "hstu/base/terminal.h"
+#include "hstu/experiment/device_choice.h"
+#include "hstu/plan/memory_plan.h"
+#include "hstu/plan/rank_plan.h"
+
+namespace hstu {
+
+const RunOptions& fitting(const RunOptions& options, int ranks, int ranks_here) {
+  PlannedDevice device = planned_device(choose_device(options.device).device);
+  if (device.device.is_host()) device.memory_bytes /= ranks_here;
+  const MemoryPlan plan = plan_memory(options, device.device, ranks);
+  check_fits(plan, device);
+  if (ranks > 1) tell("{}", tables_text(plan_ranks(options, ranks, 1), plan));  // of the first batch
+  return options;
+}
+
+}  // namespace hstu

@@ -1,0 +1,131 @@
+#include "hstu/profile/profile.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
+#include "hstu/base/text.h"
+#include "hstu/experiment/turn.h"
+
+namespace hstu {
+
+ProfileSteps parse_profile(const std::string& text) {
+  constexpr std::string_view kBegin = "steps=";
+  if (text.starts_with(kBegin)) {
+    const std::vector<std::string> ends = split(std::string_view(text).substr(kBegin.size()), ':');
+    if (ends.size() == 2) {
+      const auto first = parse_number<std::int64_t>(ends[0]), last = parse_number<std::int64_t>(ends[1]);
+      if (first && last && 1 <= *first && *first <= *last) return {*first, *last};
+    }
+  }
+  fail_usage(
+      "--profile: expected steps=FIRST:LAST with 1 <= FIRST <= LAST, for example steps=50:55, found \"{}\"",
+      text);
+}
+
+Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, const Path& folder,
+                   std::int64_t done, std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus)
+    : steps_(steps),
+      device_(compute.device()),
+      comm_(comm),
+      collectives_(comm),
+      gpus_(gpus),
+      exchanges_(comm) {
+  if (!steps_) return;
+  if (steps_->first <= done || steps_->last > run_steps) {
+    fail_usage("--profile steps={}:{}: this process trains the steps {} to {}: name steps among them",
+               steps_->first, steps_->last, done + 1, run_steps);
+  }
+  path_ = folder / fmt::format("trace_{}_{}.json", steps_->first, steps_->last);
+  step_track_ = {.process = "hstu", .thread = "steps", .events = {}};
+  device_track_ = {.process = to_string(device_), .thread = "stages", .events = {}};
+  collective_track_ = {.process = "hstu", .thread = "collectives", .events = {}};
+  exchange_track_ = {.process = to_string(device_), .thread = "messages", .events = {}};
+}
+
+bool Profiler::measures(std::int64_t step) const {
+  return steps_ && steps_->first - 1 <= step && step <= steps_->last;
+}
+
+Context Profiler::begin_step(std::int64_t step, const Context& compute) {
+  Context context = compute;
+  if (!measures(step)) return context;
+  if (!timer_) timer_.emplace(compute.stream, std::numeric_limits<int>::max(), compute.trace);
+  timer_->restart();
+  step_begin_ = timer_->origin();
+  if (step == steps_->first) start_ = step_begin_;
+  if (comm_.size() > 1 && step >= steps_->first) {
+    comm_.set_trace(&collectives_);
+    exchanges_.restart(compute.stream);
+    if (gpus_ != nullptr) gpus_->set_trace(&exchanges_);
+  }
+  context.trace = &*timer_;
+  return context;
+}
+
+void Profiler::add(const LoadedBatch& part) {
+  // The first parts of a profile may have been built before it began.
+  if (!timer_ || start_ == Clock::time_point() || part.build_end <= start_) return;
+  TraceTrack& track = loader_tracks_[part.worker];
+  track.process = "hstu";
+  track.thread = fmt::format("loader {}", part.worker);
+  track.events.push_back({.name = "build batch",
+                          .begin_ms = std::max(0.0, since_start(part.build_begin)),
+                          .end_ms = since_start(part.build_end),
+                          .arguments = {{"samples", part.batch.samples}, {"tokens", part.batch.tokens}}});
+}
+
+void Profiler::end_step(std::int64_t step, const StepResult& result) {
+  if (!measures(step)) return;
+  const double begin_ms = since_start(step_begin_), end_ms = since_start(Clock::now());
+  const std::vector<StageTime> ranges = timer_->take();
+  if (step < steps_->first) return;
+  recorded_ = step;
+  comm_.set_trace(nullptr);
+  for (TraceEvent& collective : collectives_.take(start_))
+    collective_track_.events.push_back(std::move(collective));
+  if (gpus_ != nullptr) gpus_->set_trace(nullptr);
+  for (TraceEvent& exchange : exchanges_.take(begin_ms))
+    exchange_track_.events.push_back(std::move(exchange));
+  step_track_.events.push_back({.name = fmt::format("step {}", step),
+                                .begin_ms = begin_ms,
+                                .end_ms = end_ms,
+                                .arguments = {{"samples", result.samples}, {"tokens", result.tokens}}});
+  for (const StageTime& range : ranges) {
+    const std::string name(range.name);
+    Json bytes = range.bytes > 0 ? Json{{"operand_bytes", range.bytes}} : Json();
+    // On the host the work is done where it is put on the stream: operations would be shown twice.
+    if (!device_.is_host() || range.depth == 0)
+      step_track_.events.push_back({name, begin_ms + range.host_begin_ms, begin_ms + range.host_end_ms});
+    if (range.name != kDataWait)
+      device_track_.events.push_back(
+          {name, begin_ms + range.begin_ms, begin_ms + range.end_ms, std::move(bytes)});
+  }
+}
+
+void Profiler::finish() {
+  if (!steps_ || recorded_ == 0) return;
+  std::vector<TraceTrack> tracks{std::move(step_track_)};
+  for (auto& [worker, track] : loader_tracks_) tracks.push_back(std::move(track));
+  tracks.push_back(std::move(device_track_));
+  if (comm_.size() > 1) {
+    tracks.push_back(std::move(collective_track_));
+    if (gpus_ != nullptr) tracks.push_back(std::move(exchange_track_));
+    if (comm_.rank() == 0) announce(Turn::profile, comm_);
+    tracks = gather_tracks(tracks, start_, comm_);
+  }
+  const std::int64_t first = steps_->first;
+  steps_.reset();
+  timer_.reset();
+  if (comm_.rank() > 0) return;
+  try {
+    write_file(path_, trace_events_json(tracks));
+    tell("\nprofile: steps {} to {} are in {}: open it at ui.perfetto.dev\n", first, recorded_,
+         path_.string());
+  } catch (const Error& error) {
+    tell("\nWARNING: the profile is lost: {}\n", error.what());
+  }
+}
+
+}  // namespace hstu

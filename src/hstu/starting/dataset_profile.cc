@@ -1,0 +1,162 @@
+#include "hstu/starting/dataset_profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <unordered_map>
+
+#include "hstu/base/error.h"
+#include "hstu/base/text.h"
+#include "hstu/dataset/anchor_index.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kMostEvents = 5'000'000;
+constexpr std::int64_t kKnown = 5;  // events before the hold-out that make a user known
+
+// min_history of a stored index of all users, "m5_w86400"; the smallest of several.
+std::optional<std::int64_t> indexed_min_history(const Path& dataset) {
+  std::optional<std::int64_t> smallest;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(dataset / kAnchorFolder, ignored)) {
+    const std::vector<std::string> parts = split(entry.path().filename().string(), '_');
+    if (parts.size() != 2 || !parts[0].starts_with("m")) continue;
+    const auto found = parse_number<std::int64_t>(std::string_view(parts[0]).substr(1));
+    if (found) smallest = std::min(*found, smallest.value_or(*found));
+  }
+  return smallest;
+}
+
+// Every n-th user, so many that their events are at most kMostEvents.
+class SampledUsers {
+ public:
+  explicit SampledUsers(const Dataset& dataset)
+      : dataset_(dataset), stride_((dataset.events() + kMostEvents - 1) / kMostEvents) {
+    stride_ = std::max<std::int64_t>(1, stride_);
+  }
+
+  // Calls body(begin, end) with the events of each.
+  template <typename Body>
+  void each(const Body& body) const {
+    for (std::int64_t u = 0; u < dataset_.users(); u += stride_) {
+      const auto i = static_cast<std::size_t>(u);
+      body(dataset_.user_offsets()[i], dataset_.user_offsets()[i + 1]);
+    }
+  }
+  double scale() const { return static_cast<double>(stride_); }
+
+ private:
+  const Dataset& dataset_;
+  std::int64_t stride_;
+};
+
+bool rankable(const Dataset& dataset, std::int64_t position) {
+  return (dataset.action()[static_cast<std::size_t>(position)] & kRankableBit) != 0;
+}
+
+void add_event_counts(const Dataset& dataset, DatasetProfile& profile) {
+  std::vector<std::int64_t> counts;
+  counts.reserve(static_cast<std::size_t>(dataset.users()));
+  for (std::size_t u = 0; u + 1 < dataset.user_offsets().size(); ++u)
+    counts.push_back(dataset.user_offsets()[u + 1] - dataset.user_offsets()[u]);
+  std::sort(counts.begin(), counts.end());
+  profile.median_events = counts[counts.size() / 2];
+  profile.long_events = counts[counts.size() * 9 / 10];
+}
+
+void add_samples(const Dataset& dataset, DatasetProfile& profile) {
+  const SampledUsers users(dataset);
+  std::vector<std::int64_t> times;
+  users.each([&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin + profile.min_history; p < end; ++p)
+      if (rankable(dataset, p)) times.push_back(dataset.time()[p]);
+  });
+  if (times.empty()) return;
+  profile.samples = std::llround(static_cast<double>(times.size()) * users.scale());
+  const auto tenth = times.begin() + static_cast<std::ptrdiff_t>(times.size() * 9 / 10);
+  std::nth_element(times.begin(), tenth, times.end());
+  std::int64_t late = 0, known = 0;
+  users.each([&](std::int64_t begin, std::int64_t end) {
+    std::int64_t early = 0;
+    for (std::int64_t p = begin; p < end; ++p) {
+      if (dataset.time()[p] < *tenth) {
+        ++early;
+      } else if (p >= begin + profile.min_history && rankable(dataset, p)) {
+        ++late;
+        known += early >= kKnown ? 1 : 0;
+      }
+    }
+  });
+  profile.known_users = late > 0 ? static_cast<double>(known) / static_cast<double>(late) : 0;
+}
+
+// How often samples with some value are positive.
+struct LabelCounts {
+  double positives = 0, all = 0;
+  // In nats, of all these samples together.
+  double entropy() const {
+    double sum = 0;
+    for (const double n : {positives, all - positives})
+      if (n > 0) sum -= n * std::log(n / all);
+    return sum;
+  }
+};
+
+// The samples of one user in a few are enough.
+ContextProfile profile_context(const Dataset& dataset, std::int64_t min_history, const std::string& name) {
+  const MappedColumn& texts = dataset.context(name);
+  const std::uint8_t label = dataset.manifest().label_bit();
+  ContextProfile profile{.name = name};
+  std::unordered_map<std::int64_t, LabelCounts> by_text;
+  LabelCounts total;
+  SampledUsers(dataset).each([&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin + min_history; p < end; ++p) {
+      if (!rankable(dataset, p)) continue;
+      const bool positive = (dataset.action()[static_cast<std::size_t>(p)] & label) != 0;
+      for (LabelCounts* counts : {&by_text[texts[p]], &total}) {
+        counts->positives += positive ? 1 : 0;
+        ++counts->all;
+      }
+    }
+  });
+  double left = 0;
+  for (const auto& [text, counts] : by_text) left += counts.entropy();
+  // The counts of many texts explain some of any label by chance: half a nat each (Miller and Madow, 1955).
+  left += (static_cast<double>(by_text.size()) - 1) / 2;
+  profile.texts = std::ssize(by_text);
+  profile.explained = total.entropy() > 0 ? std::max(0.0, 1 - left / total.entropy()) : 0;
+  return profile;
+}
+
+}  // namespace
+
+DatasetProfile profile_dataset(const Path& path) {
+  const Dataset dataset(path);
+  if (dataset.events() == 0 || dataset.users() == 0) fail_usage("{} has no events", path.string());
+  DatasetProfile profile;
+  profile.path = path;
+  profile.manifest = dataset.manifest();
+  profile.min_user_id = dataset.user_ids().front();
+  add_event_counts(dataset, profile);
+  const std::int64_t few = std::min<std::int64_t>(5, profile.median_events / 4);
+  const std::int64_t indexed = indexed_min_history(path).value_or(few);
+  profile.min_history = indexed <= profile.median_events ? indexed : few;
+  add_samples(dataset, profile);
+  if (profile.samples == 0) {
+    fail_usage(
+        "{} has no event to rank: its manifest counts {} rankable events; see \"rankable\" in "
+        "docs/prepare.md",
+        path.string(), dataset.manifest().counts.rankable);
+  }
+  for (const std::string& name : profile.manifest.context) {
+    const auto& named = profile.manifest.names;
+    if (std::find(named.begin(), named.end(), "context_" + name) != named.end())
+      profile.contexts.push_back(profile_context(dataset, profile.min_history, name));
+  }
+  return profile;
+}
+
+}  // namespace hstu

@@ -1,0 +1,240 @@
+#include "hstu/suggestion/column_guess.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "hstu/events/calendar.h"
+
+namespace hstu {
+namespace {
+
+using Kind = RawColumn::Kind;
+using Words = std::span<const std::string_view>;
+
+// Earlier words are better.
+constexpr std::array<std::string_view, 14> kUserWords{"user",   "uid",     "customer", "member", "visitor",
+                                                      "client", "account", "session",  "person", "buyer",
+                                                      "reader", "viewer",  "device",   "u"};
+constexpr std::array<std::string_view, 20> kItemWords{
+    "item",    "iid",     "product", "sku",  "asin", "video",    "movie", "track", "song", "article",
+    "listing", "content", "offer",   "book", "news", "creative", "ad",    "goods", "game", "i"};
+constexpr std::array<std::string_view, 9> kTimeWords{"timestamp", "time", "ts",   "at",     "datetime",
+                                                     "date",      "when", "unix", "created"};
+constexpr std::array<std::string_view, 10> kTypeWords{"event",    "action",      "type",      "kind",
+                                                      "behavior", "interaction", "behaviour", "activity",
+                                                      "verb",     "operation"};
+constexpr std::array<std::string_view, 5> kRatingWords{"rating", "score", "stars", "grade", "rate"};
+// What a model is usually asked to predict.
+constexpr std::array<std::string_view, 22> kGoalWords{
+    "label",     "target",    "purchase", "buy",      "bought", "order",   "transaction", "conversion",
+    "converted", "subscribe", "like",     "liked",    "click",  "clicked", "listen",      "play",
+    "watch",     "long",      "cart",     "favorite", "save",   "share"};
+
+// "userId" and "USER_ID": user, id.
+std::vector<std::string> words_of_name(const std::string& name) {
+  std::vector<std::string> words(1);
+  bool lower_before = false;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool upper = std::isupper(byte) != 0;
+    if (std::isalnum(byte) == 0 || (upper && lower_before)) words.emplace_back();
+    if (std::isalnum(byte) != 0) words.back() += static_cast<char>(std::tolower(byte));
+    lower_before = std::islower(byte) != 0;
+  }
+  std::erase(words, "");
+  return words;
+}
+
+// 0: the name has none of the words. A name that is a word ("user_id", "userid") counts more than one that
+// contains it ("user_age").
+int name_score(const std::string& name, Words known) {
+  std::vector<std::string> words = words_of_name(name);
+  if (words.empty()) return 0;
+  const bool id = words.size() > 1 && words.back() == "id";
+  if (id) words.pop_back();
+  int best = 0;
+  for (std::size_t k = 0; k < known.size(); ++k) {
+    const int place = static_cast<int>(known.size() - k);
+    const bool whole =
+        words.size() == 1 && (words[0] == known[k] || words[0] == std::string(known[k]) + "id");
+    const bool part = known[k].size() > 1 && std::find(words.begin(), words.end(), known[k]) != words.end();
+    const int score = whole ? 200 + place : part ? (id ? 100 : 50) + place : 0;
+    best = std::max(best, score);
+  }
+  return best;
+}
+
+bool may_be_id(const ColumnSummary& column) {
+  return (column.kind == Kind::kInteger && column.min >= 0) || column.kind == Kind::kText;
+}
+
+// The column of the highest score, the first of equal ones; nothing if all scores are 0.
+template <typename Score>
+const ColumnSummary* best_of(const std::vector<ColumnSummary>& columns, const Score& score) {
+  const ColumnSummary* best = nullptr;
+  int highest = 0;
+  for (const ColumnSummary& column : columns) {
+    const int found = column.distinct > 0 ? score(column) : 0;
+    if (found > highest) best = &column, highest = found;
+  }
+  return best;
+}
+
+std::optional<GuessedColumn> guess_id(const std::vector<ColumnSummary>& columns, Words words,
+                                      const ColumnSummary* taken) {
+  const auto suitable = [&](const ColumnSummary& column) { return &column != taken && may_be_id(column); };
+  if (const auto* named = best_of(
+          columns, [&](const ColumnSummary& c) { return suitable(c) ? name_score(c.name, words) : 0; })) {
+    return GuessedColumn{named, "by its name"};
+  }
+  const auto* first = best_of(columns, [&](const ColumnSummary& c) {
+    const bool time = name_score(c.name, kTimeWords) > 0 || fitting_unit(static_cast<std::int64_t>(c.max));
+    return suitable(c) && !time && c.kind == Kind::kInteger && c.distinct > 2 ? 1 : 0;
+  });
+  if (first == nullptr) return std::nullopt;
+  return GuessedColumn{first, "no name says so: the first column of integers that may be ids"};
+}
+
+// Names of actions consist of letters, digits, _ and -.
+std::string plain_name(const std::string& text) {
+  std::string name;
+  for (const char c : text) name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' ? c : '_';
+  return name.empty() ? "empty" : name;
+}
+
+constexpr std::size_t kMostActions = 7;
+
+class ActionList {
+ public:
+  void add(std::string name, std::vector<Condition> when) {
+    while (std::any_of(guess_.actions.begin(), guess_.actions.end(),
+                       [&](const ActionRule& action) { return action.name == name; }))
+      name += "_";
+    guess_.actions.push_back({.name = std::move(name),
+                              .bit = static_cast<std::uint8_t>(1u << guess_.actions.size()),
+                              .when = std::move(when)});
+  }
+  GuessedActions finish(std::string reason, std::string label, std::vector<const ColumnSummary*> columns) {
+    guess_.reason = std::move(reason);
+    guess_.label = std::move(label);
+    guess_.columns = std::move(columns);
+    return std::move(guess_);
+  }
+  const std::vector<ActionRule>& actions() const { return guess_.actions; }
+
+ private:
+  GuessedActions guess_;
+};
+
+GuessedActions actions_of_types(const ColumnSummary& column) {
+  std::vector<std::string> texts = column.texts;
+  // The goal first, so that it is among the seven; without a known word the rarest text.
+  auto goal = std::max_element(texts.begin(), texts.end(), [](const std::string& a, const std::string& b) {
+    return name_score(a, kGoalWords) < name_score(b, kGoalWords);
+  });
+  if (name_score(*goal, kGoalWords) == 0) goal = texts.end() - 1;
+  std::rotate(texts.begin(), goal, goal + 1);
+  if (texts.size() > kMostActions) texts.resize(kMostActions);
+  ActionList list;
+  for (const std::string& text : texts) {
+    list.add(plain_name(text), {{.column = column.name, .comparison = Comparison::kEqual, .value = text}});
+  }
+  return list.finish(fmt::format("the texts of \"{}\" are the actions", column.name), list.actions()[0].name,
+                     {&column});
+}
+
+GuessedActions actions_of_flags(std::vector<const ColumnSummary*> flags) {
+  const auto goal = std::max_element(flags.begin(), flags.end(), [](const auto* a, const auto* b) {
+    return name_score(a->name, kGoalWords) < name_score(b->name, kGoalWords);
+  });
+  std::rotate(flags.begin(), goal, goal + 1);
+  if (flags.size() >= kMostActions) flags.resize(kMostActions - 1);
+  ActionList list;
+  for (const ColumnSummary* flag : flags) {
+    list.add(plain_name(flag->name),
+             {{.column = flag->name, .comparison = Comparison::kEqual, .value = "1"}});
+  }
+  list.add("seen", {});
+  return list.finish("columns of 0 and 1 are the actions; every event is also \"seen\"",
+                     list.actions()[0].name, std::move(flags));
+}
+
+GuessedActions actions_of_rating(const ColumnSummary& column) {
+  constexpr double kHigh = 0.75;
+  const double bound = column.max <= 1 ? (column.min + column.max) / 2
+                                       : std::ceil(column.min + kHigh * (column.max - column.min));
+  const std::string value = fmt::format("{}", bound);
+  ActionList list;
+  list.add("positive", {{.column = column.name, .comparison = Comparison::kAtLeast, .value = value}});
+  list.add("negative", {{.column = column.name, .comparison = Comparison::kLess, .value = value}});
+  return list.finish(fmt::format("\"{}\" is {}: high ones are the positives", column.name, column.text()),
+                     "positive", {&column});
+}
+
+}  // namespace
+
+std::optional<GuessedColumn> guess_user(const std::vector<ColumnSummary>& columns) {
+  return guess_id(columns, kUserWords, nullptr);
+}
+
+std::optional<GuessedColumn> guess_item(const std::vector<ColumnSummary>& columns,
+                                        const GuessedColumn& user) {
+  return guess_id(columns, kItemWords, user.column);
+}
+
+std::optional<GuessedTime> guess_time(const std::vector<ColumnSummary>& columns) {
+  constexpr int kHasUnit = 1000, kFits = 500;
+  const auto* column = best_of(columns, [&](const ColumnSummary& c) {
+    const int name = name_score(c.name, kTimeWords);
+    if (c.kind == Kind::kSeconds) return kHasUnit + name;
+    if (c.kind != Kind::kInteger) return 0;
+    return name + (fitting_unit(static_cast<std::int64_t>(c.max)) ? kFits : 0);
+  });
+  if (column == nullptr) return std::nullopt;
+  GuessedTime time;
+  time.column = column;
+  if (column->kind == Kind::kSeconds) {
+    time.reason = fmt::format("its type {} is a time", column->type_name);
+    return time;
+  }
+  const auto fitting = fitting_unit(static_cast<std::int64_t>(column->max));
+  if (fitting) time.unit = fitting->unit;
+  time.relative = !fitting;
+  time.reason = fitting
+                    ? fmt::format("in \"{}\" its last value is of the year {}", fitting->unit, fitting->year)
+                    : "by its name; in no unit are its values of the years 1990 to 2100";
+  return time;
+}
+
+GuessedActions guess_actions(const std::vector<ColumnSummary>& columns) {
+  constexpr std::int64_t kMostTypes = 32, kMostRatings = 101;
+  const auto* types = best_of(columns, [&](const ColumnSummary& c) {
+    return c.kind == Kind::kText && c.distinct <= kMostTypes ? name_score(c.name, kTypeWords) : 0;
+  });
+  if (types != nullptr) return actions_of_types(*types);
+  std::vector<const ColumnSummary*> flags;
+  for (const ColumnSummary& c : columns) {
+    if (c.kind == Kind::kInteger && c.distinct > 0 && c.min >= 0 && c.max == 1) flags.push_back(&c);
+  }
+  const auto* rating = best_of(columns, [&](const ColumnSummary& c) {
+    return c.kind != Kind::kText && c.distinct > 1 && c.distinct <= kMostRatings
+               ? name_score(c.name, kRatingWords)
+               : 0;
+  });
+  if (rating != nullptr) return actions_of_rating(*rating);
+  if (!flags.empty()) return actions_of_flags(std::move(flags));
+  ActionList list;
+  list.add("event", {});
+  return list.finish(
+      "no column says what a user did, so that every event is a positive: a model needs negatives too, such "
+      "as "
+      "impressions without a click; change the actions before training",
+      "event", {});
+}
+
+}  // namespace hstu

@@ -1,0 +1,101 @@
+#include "hstu/columns/csv_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/base/error.h"
+#include "temporary_folder.h"
+
+namespace hstu {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Kind = RawColumn::Kind;
+
+const CsvFormat kNumbers{.integers = {"n"}, .numbers = {"x"}};
+
+// The texts of a column of texts; "<null>" for null.
+std::vector<std::string> texts_of(const RawColumn& column) {
+  std::vector<std::string> texts;
+  for (const std::int64_t code : column.integers)
+    texts.push_back(code < 0 ? "<null>" : column.texts.at(static_cast<std::size_t>(code)));
+  return texts;
+}
+
+RawBatch read_csv(const std::string& text, const std::vector<std::string>& columns,
+                  const CsvFormat& format = {}, const std::string& name = "log.csv") {
+  const Path file = temporary_folder() / name;
+  write_file(file, text);
+  const auto source = open_csv(file, columns, format);
+  RawBatch batch, more;
+  EXPECT_TRUE(source->next(batch));
+  EXPECT_FALSE(source->next(more));
+  return batch;
+}
+
+std::string csv_error(const std::string& text, const CsvFormat& format = {},
+                      const std::string& name = "log.csv") {
+  try {
+    read_csv(text, {"a", "n"}, format, name);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(CsvSource, NeverGuessesTypes) {
+  const RawBatch batch = read_csv("a,n,x\n007,7,1\n12345678901234567890,-9007199254740993,2.5\n1e3,0,\n",
+                                  {"x", "a", "n"}, kNumbers);
+  EXPECT_EQ(batch.rows, 3);
+  EXPECT_THAT(texts_of(batch.columns[1]), ElementsAre("007", "12345678901234567890", "1e3"));
+  EXPECT_EQ(batch.columns[2].kind, Kind::kInteger);
+  EXPECT_THAT(batch.columns[2].integers, ElementsAre(7, -9'007'199'254'740'993, 0));
+  EXPECT_EQ(batch.columns[0].kind, Kind::kReal);
+  EXPECT_THAT(batch.columns[0].reals, ElementsAre(1, 2.5, 0));
+  EXPECT_THAT(batch.columns[0].nulls, ElementsAre(0, 0, 1));
+}
+
+TEST(CsvSource, ReadsQuotesLineBreaksAndNulls) {
+  const RawBatch batch = read_csv("a,n\r\n\"x, \"\"y\"\"\r\nz\",1\r\n,2\r\n\"\",3\r\n", {"a"});
+  EXPECT_THAT(texts_of(batch.columns[0]), ElementsAre("x, \"y\"\r\nz", "<null>", ""));
+}
+
+TEST(CsvSource, TakesDelimitersFromNamesAndFormats) {
+  EXPECT_THAT(texts_of(read_csv("a\tn\nx,y\t1\n", {"a"}, {}, "log.tsv").columns[0]), ElementsAre("x,y"));
+  EXPECT_THAT(texts_of(read_csv("a;n\nx,y;1\n", {"a"}, {.delimiter = ';'}).columns[0]), ElementsAre("x,y"));
+}
+
+TEST(CsvSource, ReadsFilesWithoutHeader) {
+  const CsvFormat format{.columns = {"a", "n"}, .integers = {"n"}};
+  EXPECT_THAT(read_csv("x,1\ny,2\n", {"n"}, format).columns[0].integers, ElementsAre(1, 2));
+  EXPECT_THAT(csv_error("a,n\nx,1\n", format), HasSubstr("remove columns from the schema"));
+  EXPECT_THAT(csv_error("x,1\n", {.columns = {"b", "n"}}),
+              HasSubstr("columns does not name the column \"a\""));
+}
+
+TEST(CsvSource, NamesTheLineOfARowWithAnotherNumberOfFields) {
+  EXPECT_THAT(csv_error("a,n\nx,1\ny\n"), AllOf(HasSubstr("log.csv: line 3: expected 2 fields, found 1: y")));
+  EXPECT_THAT(csv_error("a,n\n\n\"x\n\ny\",1\n\nz,1,2\n"), HasSubstr("line 7: expected 2 fields, found 3"));
+}
+
+TEST(CsvSource, NamesWhatIsWrong) {
+  EXPECT_THAT(csv_error("x,1\n"), AllOf(HasSubstr("names no column \"a\""), HasSubstr("columns = [")));
+  EXPECT_THAT(csv_error("a,a,n\nx,y,1\n"), HasSubstr("more than one column of this name"));
+  EXPECT_THAT(csv_error("a,n\nx,1\ny,2.5\n", kNumbers),
+              AllOf(HasSubstr("column \"n\": row 1"), HasSubstr("found \"2.5\"")));
+  EXPECT_THAT(csv_error(""), HasSubstr("expected a first line"));
+  EXPECT_THAT(csv_error("a,n\n" + std::string(3 << 20, 'x') + ",1\n"),
+              HasSubstr("a row is longer than 1.0 MiB"));
+  EXPECT_THAT(csv_error("a,n\nx,1\n", {}, "log.csv.gz"), AllOf(HasSubstr("log.csv.gz"), HasSubstr("gzip")));
+}
+
+TEST(CsvSource, IsKnownByItsName) {
+  for (const char* name : {"x.csv", "x.tsv", "x.csv.gz", "y.z.tsv.gz"})
+    EXPECT_TRUE(is_csv_file(name)) << name;
+  for (const char* name : {"x.parquet", "csv", "x.gz", "x.csv.zip"}) EXPECT_FALSE(is_csv_file(name)) << name;
+}
+
+}  // namespace
+}  // namespace hstu

@@ -1,0 +1,74 @@
+#include "hstu/columns/event_times.h"
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/base/error.h"
+
+namespace hstu {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Kind = RawColumn::Kind;
+
+EventTimes times_of_texts(const std::vector<std::string>& texts, TimeUnit unit = TimeUnit::kSeconds) {
+  RawBatch batch;
+  batch.file = "log.csv";
+  RawColumn column;
+  column.name = "at";
+  column.kind = Kind::kText;
+  column.texts = texts;
+  for (std::size_t i = 0; i < texts.size(); ++i) column.integers.push_back(static_cast<std::int64_t>(i));
+  return times_of(batch, column, unit);
+}
+
+EventTimes times_of_numbers(const std::vector<std::int64_t>& integers, TimeUnit unit) {
+  RawColumn column;
+  column.integers = integers;
+  return times_of({}, column, unit);
+}
+
+TEST(EventTimes, ReadIso8601) {
+  const EventTimes times = times_of_texts({"1970-01-02", "1970-01-01 00:00:01", "1970-01-01T00:00:01.25Z",
+                                           "1970-01-01T02:00:00+02:00", "1969-12-31T23:59:59.999999999"});
+  EXPECT_THAT(times.seconds, ElementsAre(86'400, 1, 1, 0, -1));
+  EXPECT_THAT(times.nanoseconds, ElementsAre(0, 0, 250'000'000, 0, 999'999'999));
+}
+
+TEST(EventTimes, ReadNumbersInTheUnit) {
+  const EventTimes milli = times_of_numbers({1'000'900, 1'000'100, -1}, TimeUnit::kMilliseconds);
+  EXPECT_THAT(milli.seconds, ElementsAre(1'000, 1'000, -1));
+  EXPECT_THAT(milli.nanoseconds, ElementsAre(900'000'000, 100'000'000, 999'000'000));
+  EXPECT_THAT(times_of_numbers({5'000}, TimeUnit::kMilliseconds).nanoseconds, IsEmpty());
+  EXPECT_THAT(times_of_numbers({7}, TimeUnit::kSeconds).seconds, ElementsAre(7));
+  EXPECT_THAT(times_of_numbers({1'000'000'001}, TimeUnit::kNanoseconds).nanoseconds, ElementsAre(1));
+  const EventTimes texts = times_of_texts({"1700000000.5", "1700000001"});
+  EXPECT_THAT(texts.seconds, ElementsAre(1'700'000'000, 1'700'000'001));
+  EXPECT_THAT(texts.nanoseconds, ElementsAre(500'000'000, 0));
+}
+
+TEST(EventTimes, RefuseTextsThatAreNoTimes) {
+  for (const char* text :
+       {"yesterday", "", "2024-13-01", "2024-05-01T25:00:00", "05/01/2024", "9999-01-01", "1e300"}) {
+    try {
+      times_of_texts({"1970-01-01", text});
+      FAIL() << text;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("log.csv: column \"at\": row 1 (counted from 0): expected a time"));
+    }
+  }
+}
+
+TEST(EventTimes, CompareBeyondTheRangeOfNanoseconds) {
+  constexpr std::int64_t kCenturies = std::int64_t{1} << 40;
+  EXPECT_LT(in_nanoseconds(1, 999'999'999), in_nanoseconds(2, 0));
+  EXPECT_LT(in_nanoseconds(-kCenturies, 0), in_nanoseconds(-1, 0));
+  EXPECT_LT(in_nanoseconds(1, 0), in_nanoseconds(kCenturies, 0));
+}
+
+}  // namespace
+}  // namespace hstu

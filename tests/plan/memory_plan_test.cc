@@ -1,0 +1,396 @@
+// The plan's figures are those of a real step.
+#include "hstu/plan/memory_plan.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/ops/op.h"
+#include "hstu/options/table_options.h"
+#include "hstu/plan/dry_step.h"
+#include "hstu/plan/table_places.h"
+#include "hstu/rows/row_record.h"
+#include "support/recompute_choices.h"
+#include "training/run_fixture.h"
+#include "training/step_on.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MemoryPlanTest : public testing::RunTest {
+ protected:
+  MemoryPlanTest() : RunTest(12, 40) {
+    options_.data.options.history_length = 30;
+    options_.model.max_sequence = 32;
+    options_.model.positions = 32;
+    options_.training.batch_size = 24;
+  }
+  void use_ranking_gr() {
+    options_.model_kind = ModelKind::ranking_gr;
+    options_.ranking.dim = options_.ranking.embedding_dim = 16;
+    options_.ranking.head_dim = 8;
+    options_.ranking.head_hidden = {16};
+  }
+};
+
+// The largest number of bytes that the passes have in a pool of their own; the kernels compute.
+std::int64_t measured(const Experiment& experiment, const Batch& batch) {
+  const Context context = make_context(Device::host());
+  const Model& model = *experiment.learner().model;
+  std::vector<Variable> rows;
+  for (const FeatureSpec& feature : model.features()) {
+    const Shape shape{batch.host_tensor(ids_column(feature.name)).size(), model.embedding_dim()};
+    rows.emplace_back(Tensor::zeros(shape, DType::f32, context));
+  }
+  Tape tape(context);
+  const Variable logits = model.forward(tape, batch, rows, Draws(1, 0));
+  const Variable loss = model.loss(tape, logits, batch);
+  tape.backward(loss);
+  return context.memory->figures().peak;
+}
+
+void expect_the_measured_bytes(const RunOptions& options) {
+  const Experiment experiment(options);
+  const auto positions = experiment.anchors().training.first(24);
+  const Batch batch = testing::batch_of(experiment, positions, 24);
+  EXPECT_EQ(step_memory(*experiment.learner().model, batch, {}), measured(experiment, batch));
+}
+
+TEST_F(MemoryPlanTest, ADryStepHasTheBytesOfARealOne) {
+  for (const Recompute& choice : testing::recompute_choices()) {
+    options_.model.recompute = choice;
+    expect_the_measured_bytes(options_);
+  }
+}
+
+TEST_F(MemoryPlanTest, ADryStepOfTheSecondModelHasTheBytesOfARealOne) {
+  use_ranking_gr();
+  for (const Recompute& choice : testing::recompute_choices()) {
+    options_.ranking.recompute = choice;
+    expect_the_measured_bytes(options_);
+  }
+}
+
+TEST_F(MemoryPlanTest, RecomputingNeedsLess) {
+  const auto planned = [&] { return plan_memory(options_, {}).activations; };
+  const std::int64_t all = planned();
+  options_.model.recompute = {.norm = true, .gate = true};
+  EXPECT_LT(planned(), all);
+  options_.model.layers = 6;
+  const std::int64_t parts = planned();
+  options_.model.recompute = {.layer = true};
+  EXPECT_LT(planned(), parts);
+}
+
+// Kernels for GPUs take scratch memory, and bfloat16 halves what is kept for every token.
+TEST_F(MemoryPlanTest, DependsOnTheDeviceAndThePrecision) {
+  options_.model.dim = options_.model.embedding_dim = 64;
+  options_.model.head_dim = 32;
+  const Experiment experiment(options_);
+  const DryDevice hopper = planned_gpu("h200").device;
+  EXPECT_EQ(hopper.major, 9);
+  if (!ops::has_cuda_kernel(ops::Operation::attention)) GTEST_SKIP() << "built without CUDA";
+  const std::int64_t fp32 = plan_memory(options_, hopper).activations;
+  EXPECT_GT(fp32, plan_memory(options_, {}).activations);
+  options_.precision = Precision::bf16;
+  EXPECT_LT(plan_memory(options_, hopper).activations, fp32);
+}
+
+TEST_F(MemoryPlanTest, TheLargestPartIsThatOfTheSchedule) {
+  const Experiment experiment(options_);
+  const auto largest = [&](const RunOptions& options) {
+    Loader loader(experiment.samples(), experiment.learner().model->layout(),
+                  training_schedule(options, experiment.anchors().training, {}),
+                  {.part_tokens = options.training.micro_batch_tokens});
+    std::int64_t tokens = 0;
+    while (const auto* part = loader.next()) tokens = std::max(tokens, part->batch.tokens);
+    return tokens;
+  };
+  EXPECT_EQ(plan_memory(options_, {}).tokens, largest(options_));
+  options_.training.micro_batch_tokens = 100;
+  EXPECT_EQ(plan_memory(options_, {}).tokens, largest(options_));
+  EXPECT_LE(largest(options_), 100);
+}
+
+TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
+  options_.features.item_rows = 1'000'000;
+  options_.features.context.push_back({"user_x_hour", {"user", "hour"}, 500, true});
+  const MemoryPlan plan = plan_memory(options_, {});
+  ASSERT_EQ(plan.tables.size(), 3u);
+  EXPECT_EQ(plan.tables[0].rows, 12);  // items of the dataset
+  EXPECT_EQ(plan.tables[0].nominal_rows, 1'000'000);
+  EXPECT_FALSE(plan.tables[0].is_bound);
+  EXPECT_EQ(plan.tables[1].rows, 12);  // users
+  EXPECT_TRUE(plan.tables[2].is_bound);
+  EXPECT_LE(plan.tables[2].rows, 500);
+  const TableConfig table{.name = "item", .rows = 12, .dim = 8};
+  const auto memory = [](const TableConfig& of, bool gpu_trains) {
+    const TableMemory found = table_memory(of, 1, 12, gpu_trains);
+    return std::pair(found.device, found.host);
+  };
+  const std::int64_t on_host = 12 * (9 * 4 + 24) + 64 * 8;
+  EXPECT_EQ(plan.tables[0].bytes, on_host);
+  EXPECT_EQ(memory(table, false), std::pair(on_host, std::int64_t{0}));
+  TableConfig below = table;
+  below.place = TablePlace::host;
+  const std::int64_t records = 16 * (32 + 48);  // a chunk of 16 records
+  const std::int64_t chunks = 2 * 8 * 48;       // of page-locked memory, 8 rows each
+  EXPECT_EQ(memory(table, true), std::pair(records + 1024 * 16, std::int64_t{0}));
+  TableConfig limited = table, cached = table;
+  limited.limits.capacity = 12;
+  const std::int64_t directory = 12 * 24 + 64 * 8;
+  EXPECT_EQ(memory(limited, true), std::pair(records, directory));
+  cached.cache_rows = 12;
+  EXPECT_EQ(memory(cached, true), std::pair(records, directory + chunks + 12 * 4 + 12 * (12 + 4)));
+  const TableMemory grown = table_memory(below, 1, 12, true, 12);
+  EXPECT_EQ(std::pair(grown.device, grown.host), memory(cached, true));
+  const std::int64_t cache = 12 * 4 + 12 * (12 + 4);  // what is where, beside its rows
+  TableConfig disk = table;
+  disk.place = TablePlace::disk;
+  disk.host_rows = 12;
+  EXPECT_EQ(memory(disk, false).first, 12 * 48 + directory + cache);
+  EXPECT_EQ(table_memory(disk, 1, 12, true).disk, 12 * 48);
+  disk.cache_rows = 12;
+  EXPECT_EQ(memory(disk, true), std::pair(records, 12 * 48 + directory + 2 * cache));
+  EXPECT_EQ(plan.total() - plan.total(false), plan.tables[2].bytes);
+}
+
+TEST_F(MemoryPlanTest, ATableBehindACacheTakesTheCacheOfTheDeviceAndItsRowsOfTheHost) {
+  options_.features.item_rows = 1'000'000;
+  options_.tables.by_name["item"] = {.place = "cache", .device_memory = "4KiB"};
+  EXPECT_EQ(plan_memory(options_, {}).tables[0].cache_rows, 4096 / (32 + 48));
+  MemoryPlan plan;
+  plan.tables.push_back({.name = "item",
+                         .nominal_rows = 2000,
+                         .rows = 2000,
+                         .is_bound = true,
+                         .bytes = 700,
+                         .host_bytes = 90'000,
+                         .cache_rows = 10});
+  const PlannedDevice gpu{"a GPU", {}, 10 << 20};
+  EXPECT_EQ(plan.total(false), 700) << "a cache is no bound, and rows on the host are not on the GPU";
+  EXPECT_EQ(plan.host_bytes(), 90'000);
+  EXPECT_THAT(to_text(plan, gpu),
+              HasSubstr("at most 2,000 rows of 2,000: a cache of 10; 87.9 KiB on the host"));
+  EXPECT_EQ(to_json(plan, gpu).at("tables")[0].at("cache_rows"), 10);
+  EXPECT_EQ(to_json(plan, gpu).at("host_bytes"), 90'000);
+}
+
+TEST_F(MemoryPlanTest, ATableOnTheHostHasACacheOnTheGpu) {
+  if (!ops::has_cuda_kernel(ops::Operation::attention)) GTEST_SKIP() << "built without CUDA";
+  options_.tables.place = TablePlace::host;
+  const DryDevice gpu = planned_gpu("h200").device;
+  const MemoryPlan::Table item = plan_memory(options_, gpu).tables[0];
+  EXPECT_EQ(item.cache_rows, 12) << "all items are in the largest step";
+  EXPECT_EQ(item.bytes, records_bytes({.rows = 12, .dim = 8, .state_width = 1}, 12));
+  EXPECT_GT(item.host_bytes, 12 * 9 * 4);
+  EXPECT_EQ(plan_memory(options_, {}).tables[0].cache_rows, 0) << "a CPU trains";
+  EXPECT_GT(plan_memory(options_, gpu, 2).tables[0].bytes, 0) << "of several ranks";
+  options_.tables.by_name["item"].dtype = DType::bf16;
+  EXPECT_EQ(plan_memory(options_, gpu).tables[0].bytes,
+            records_bytes({.rows = 12, .dim = 8, .state_width = 1, .dtype = DType::bf16}, 12));
+  options_.tables.by_name["item"].ranks = "column";
+  options_.tables.by_name["item"].optimizer = "adam";
+  const RowShape half{.rows = 12, .dim = 4, .state_width = 9, .dtype = DType::bf16};
+  EXPECT_EQ(plan_memory(options_, gpu, 2).tables[0].bytes, records_bytes(half, 12)) << "by column";
+  options_.tables.by_name["item"].place = "cache";
+  options_.tables.by_name["item"].device_memory = std::to_string(7 * record_bytes(half));
+  EXPECT_EQ(plan_memory(options_, gpu, 2).tables[0].cache_rows, 7) << "of half rows";
+}
+
+TEST_F(MemoryPlanTest, AutoIsTheFirstPlaceThatFits) {
+  options_.tables.place = TablePlace::automatic;
+  MemoryPlan plan;
+  plan.activations = 1000;
+  for (const auto& [name, bytes] : {std::pair("item", 300), std::pair("user", 100), std::pair("pair", 900)})
+    plan.tables.push_back({.name = name, .bytes = bytes, .place = TablePlace::automatic, .step_bytes = 40});
+  const auto placed = [&](std::int64_t room) {
+    const RunOptions options = with_places(options_, plan, room);
+    std::string words;
+    for (const MemoryPlan::Table& table : plan.tables) {
+      const auto section = options.tables.by_name.find(table.name);
+      const TableSection of = section == options.tables.by_name.end() ? TableSection{} : section->second;
+      words += word_of(kTablePlaces, place_of(options, of)) + of.device_memory + " ";
+    }
+    return words;
+  };
+  EXPECT_EQ(placed(2300), "device device device ");
+  EXPECT_EQ(placed(2299), "device device cache899 ");
+  EXPECT_EQ(placed(1480), "device device cache80 ");
+  EXPECT_EQ(placed(1479), "cache94 device cache284 ")
+      << "item beside pair leaves less than two steps of pair";
+  EXPECT_EQ(placed(1279), "host device cache134 ");
+  EXPECT_EQ(placed(1000), "host host host ");
+  plan.ranks = 2;
+  EXPECT_EQ(placed(2299), "device device cache899 ");
+  plan.tables[2].form = TableRanks::copy;
+  EXPECT_EQ(placed(2299), "cache299 device device ");
+  plan.tables[2].form = TableRanks::column;
+  EXPECT_EQ(placed(2299), "device device cache899 ");
+  plan.tables[2].form = TableRanks::split;
+  plan.tables[1].place = TablePlace::host;
+  options_.tables.by_name["user"].place = "host";
+  EXPECT_EQ(placed(2299), "device host cache899 ");
+
+  const RunOptions on_host = with_places(options_, {"a CPU", {}, 1000});
+  EXPECT_EQ(on_host.tables.place, TablePlace::device);
+  EXPECT_EQ(on_host.tables.by_name.at("user").place, "host");
+}
+
+TEST_F(MemoryPlanTest, CountsParametersAndTheirOptimizer) {
+  const Experiment experiment(options_);
+  const MemoryPlan plan = plan_memory(options_, {});
+  EXPECT_EQ(plan.parameters, 4 * experiment.learner().model->parameters().count());
+  EXPECT_EQ(plan.gradients, plan.parameters);
+  const std::int64_t read_and_written = experiment.learner().dense_optimizer.step_bytes();
+  EXPECT_EQ(read_and_written, 3 * plan.parameters + 2 * plan.optimizer);
+  EXPECT_EQ(plan_memory(options_, {}, 4).optimizer, plan.optimizer);
+  options_.ranks.shard_optimizer = true;
+  EXPECT_EQ(plan_memory(options_, {}).optimizer, plan.optimizer);
+  const double part =
+      static_cast<double>(plan_memory(options_, {}, 4).optimizer) / static_cast<double>(plan.optimizer);
+  EXPECT_GE(part, 0.25);
+  EXPECT_LT(part, 0.4);
+}
+
+TEST_F(MemoryPlanTest, CountsRowsThatRanksReadAhead) {
+  options_.tables.ranks = TableRanks::split;
+  const MemoryPlan plain = plan_memory(options_, {}, 2);
+  options_.ranks.pipeline = Pipeline::prefetch;
+  EXPECT_GT(plan_memory(options_, {}, 2).activations, plain.activations);
+  EXPECT_EQ(plan_memory(options_, {}).activations, plan_memory(options_, {}, 1).activations);
+  options_.tables.ranks = TableRanks::copy;
+  EXPECT_EQ(plan_memory(options_, {}, 2).activations, plain.activations);
+}
+
+TEST_F(MemoryPlanTest, RefusesWhatDoesNotFitWithTheFigures) {
+  const MemoryPlan plan = plan_memory(options_, {});
+  PlannedDevice device{"a small GPU", {}, plan.total(false)};
+  EXPECT_NO_THROW(check_fits(plan, device));
+  device.memory_bytes -= 1;
+  const std::string message = testing::message_of<UsageError>([&] { check_fits(plan, device); });
+  EXPECT_THAT(message, HasSubstr("a small GPU has"));
+  EXPECT_THAT(message, HasSubstr("training.micro_batch_tokens"));
+  EXPECT_THAT(to_text(plan, device), HasSubstr("it does not fit"));
+  EXPECT_EQ(to_json(plan, device).at("fits"), false);
+  EXPECT_EQ(to_json(plan, device).at("total"), plan.total());
+}
+
+TEST_F(MemoryPlanTest, OfOneOfSeveralRanksHasItsShare) {
+  options_.sparse.kind = RowOptimizerKind::adagrad;
+  const MemoryPlan alone = plan_memory(options_, {});
+  const auto items = [&](const char* form) {
+    options_.tables.by_name["item"].ranks = form;
+    return plan_memory(options_, {}, 4).tables[0];
+  };
+  EXPECT_EQ(items("copy").bytes, alone.tables[0].bytes);
+  EXPECT_EQ(items("table").rows, 12) << "on the rank that has them";
+  EXPECT_EQ(items("split").rows, 9) << "3, and three deviations of 1.7";
+  const MemoryPlan::Table columns = items("column");
+  EXPECT_EQ(columns.rows, 12);
+  EXPECT_LT(columns.bytes, alone.tables[0].bytes);
+  const MemoryPlan plan = plan_memory(options_, {}, 4);
+  EXPECT_LT(plan.tokens, alone.tokens);
+  EXPECT_LT(plan.activations, alone.activations);
+  const PlannedDevice device{"a small GPU", {}, plan.total(false) - 1};
+  EXPECT_THAT(testing::message_of<UsageError>([&] { check_fits(plan, device); }),
+              HasSubstr("one of 4 ranks"));
+  EXPECT_THAT(to_text(plan, device), HasSubstr("12 rows of 12 (column)"));
+}
+
+// Nothing is refused by a bound alone: which rows come to life is not known.
+TEST_F(MemoryPlanTest, ABoundRefusesNothing) {
+  MemoryPlan plan;
+  plan.tables.push_back({"crossed", 1000, 1000, true, 1'000'000});
+  plan.activations = 10;
+  const PlannedDevice device{"a small GPU", {}, 1000};
+  EXPECT_NO_THROW(check_fits(plan, device));
+  EXPECT_THAT(to_text(plan, device), HasSubstr("it fits unless"));
+}
+
+TEST_F(MemoryPlanTest, AssumesFullBatchesWithoutADataset) {
+  options_.features.item_rows = 5'000;
+  options_.features.attributes = {{"artist_id", 70}};
+  options_.features.context.push_back({"crossed", {"user", "artist_id", "is_organic"}, 900, true});
+  options_.data.path = folder_ / "not_here";
+  for (const ModelKind kind : {ModelKind::dlrmv4, ModelKind::ranking_gr}) {
+    options_.model_kind = kind;
+    if (kind == ModelKind::ranking_gr) {
+      use_ranking_gr();
+      options_.features.attributes.clear();
+      options_.features.context.pop_back();
+      options_.ranking.label_column = "label";
+      options_.ranking.labels = {"task0", "task1"};
+    }
+    const MemoryPlan plan = plan_memory(options_, {});
+    EXPECT_EQ(plan.samples, 24);
+    const std::int64_t context = std::ssize(options_.features.context);
+    // max_sequence leaves room for one event less than a history has.
+    EXPECT_EQ(plan.tokens, kind == ModelKind::dlrmv4 ? 24 * 32 : 24 * (context + 2 * 31));
+    EXPECT_EQ(plan.tables[0].rows, 5'000);
+    EXPECT_TRUE(plan.tables[0].is_bound);
+    EXPECT_THAT(plan.assumption, HasSubstr("not_here"));
+  }
+  options_.training.micro_batch_tokens = 100;
+  EXPECT_LE(plan_memory(options_, {}).tokens, 100);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "not_here"));
+}
+
+TEST_F(MemoryPlanTest, AnUnknownGpuIsRefusedWithTheKnownOnes) {
+  EXPECT_THAT(testing::message_of<UsageError>([&] { planned_gpu("voodoo"); }), HasSubstr("NVIDIA H200"));
+}
+
+// The pool of a step on the GPU has the planned bytes, parameters and optimizer included.
+class MemoryPlanOnGpu : public MemoryPlanTest {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+    options_.device = "cuda";
+    options_.data.options.history_length = 39;
+    options_.training.batch_size = 128;
+    options_.model.dim = options_.model.embedding_dim = 256;
+    options_.model.head_dim = 64;
+    options_.model.heads = 4;
+    options_.model.layers = 4;
+    options_.model.preprocessor_hidden = options_.model.head_hidden = 64;
+    options_.model.max_sequence = 64;
+  }
+  void expect_within_a_tenth() {
+    Experiment experiment(options_);
+    const auto positions = experiment.anchors().training.first(128);
+    const Batch batch = testing::batch_of(experiment, positions, 128);
+    // Of a model on the host, where a dry step reads the shapes of its parameters.
+    RunOptions on_host = options_;
+    on_host.device = "host";
+    on_host.precision = Precision::fp32;
+    const Experiment dry(on_host);
+    Model& model = *dry.learner().model;
+    if (options_.precision == Precision::bf16) model.move_to(host_context(), DType::bf16);
+    const std::int64_t planned = step_memory(model, batch, planned_device(Device::cuda(0)).device);
+    const auto dense = 4 * model.parameters().count() * std::int64_t{sizeof(float)};  // with Adam's state
+    const std::int64_t peak = testing::step_on(experiment, positions).memory_peak;
+    EXPECT_NEAR(static_cast<double>(planned + dense), static_cast<double>(peak),
+                0.1 * static_cast<double>(peak));
+  }
+};
+
+TEST_F(MemoryPlanOnGpu, AStepInFp32HasThePlannedPeak) {
+  expect_within_a_tenth();
+}
+
+TEST_F(MemoryPlanOnGpu, AStepInBFloat16HasThePlannedPeak) {
+  options_.precision = Precision::bf16;
+  expect_within_a_tenth();
+}
+
+TEST_F(MemoryPlanOnGpu, AStepThatRecomputesHasThePlannedPeak) {
+  options_.precision = Precision::bf16;
+  options_.model.recompute = {.norm = true, .gate = true};
+  expect_within_a_tenth();
+}
+
+}  // namespace
+}  // namespace hstu
