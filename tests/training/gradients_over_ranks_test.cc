@@ -1,5 +1,5 @@
 // The gradients of one step for any number of ranks, division of the batch and place of table rows: in fp64,
-// where only a mistake can make a difference of 1e-12, and as train_step() applies them in fp32.
+// where only a mistake can make a difference of 1e-12, and as a step applies them in fp32.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -145,12 +145,13 @@ class GradientsOverRanks : public ::testing::Test {
     bool last = false;
     const StepContext context{
         .draws = Draws(experiment.options().seed, 0), .compute = learner.compute, .comm = comm};
-    train_step(learner, context, [&]() -> Batch* {
+    PartsOf parts([&]() -> const Batch* {
       if (last) return nullptr;
       LoadedBatch* const part = loader->next();
       last = part->last_part;
       return &part->batch;
     });
+    begin_step(learner, parts, context).finish();
   }
 
   // A step by `options_` on so many ranks has the gradients of a step by `one_batch_` on one.

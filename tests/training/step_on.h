@@ -30,13 +30,14 @@ inline StepResult step_on_parts(Experiment& experiment,
                             .draws = Draws(experiment.options().seed, step),
                             .compute = experiment.learner().compute,
                             .comm = comm};
-  return train_step(experiment.learner(), context, [&]() -> Batch* {
+  PartsOf source([&]() -> const Batch* {
     if (next == parts.size()) return nullptr;
     Batch& batch = batches[next % 2];
     batch = batch_of(experiment, parts[next++], supervised);
     batch.copy_to(context.compute);
     return &batch;
   });
+  return begin_step(experiment.learner(), source, context).finish();
 }
 
 inline StepResult step_on(Experiment& experiment, std::span<const std::int64_t> positions,

@@ -5,7 +5,7 @@
 
 namespace hstu {
 
-// One line a call, the innermost first: "  hstu::train_step(...) + 0x1c4", and "  hstu + 0x2f310" for a
+// One line a call, the innermost first: "  hstu::begin_step(...) + 0x1c4", and "  hstu + 0x2f310" for a
 // function whose name the program does not keep (addr2line -Cfe hstu 0x2f310 names it).
 std::string stack_of_this_thread();
 

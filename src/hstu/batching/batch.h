@@ -96,6 +96,7 @@ class Batch {
   const std::vector<Column>& columns() const { return columns_; }
   std::span<const std::byte> slab() const { return {slab_.get(), static_cast<std::size_t>(used_)}; }
 
+  std::int64_t number = 0;      // of this part among those of its loader: its name between steps
   std::int64_t samples = 0;     // B
   std::int64_t tokens = 0;      // T, of all sequences: contextual, history, candidate
   std::int64_t longest = 0;     // tokens of the longest sequence

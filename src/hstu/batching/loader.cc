@@ -161,6 +161,7 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     builder_.build(claimed.positions, scratch.samples, scratch.builder);
     slot.loaded.batch.clear();
     layout_.lay_out(scratch.samples, scratch.layout, slot.loaded.batch);
+    slot.loaded.batch.number = claimed.number;
     if (options_.finish) options_.finish(slot.loaded.batch);
     slot.loaded.global_samples = static_cast<std::int64_t>(claimed.job->positions.size());
     slot.loaded.batch.supervised = builder_.examples(claimed.job->positions, scratch.builder);

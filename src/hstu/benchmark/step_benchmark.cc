@@ -119,10 +119,11 @@ Json benchmark_step(const StepBenchmarkOptions& options) {
   const auto train = [&](Trace* trace) {
     Context compute = learner.compute;
     if (trace != nullptr) compute.trace = trace;
-    Batch* part = &batches[static_cast<std::size_t>(step) % kBatches];
+    const Batch* part = &batches[static_cast<std::size_t>(step) % kBatches];
     const StepContext context{.step = step, .draws = Draws(run.seed, step), .compute = compute};
     ++step;
-    return train_step(learner, context, [&] { return std::exchange(part, nullptr); });
+    PartsOf parts([&] { return std::exchange(part, nullptr); });
+    return begin_step(learner, parts, context).finish();
   };
   std::vector<double> ms;
   std::int64_t tokens = 0;

@@ -95,14 +95,9 @@ std::unique_ptr<RowLookup> begin_lookup(Learner& learner, const Batch& batch) {
   return std::make_unique<DeviceLookup>(learner.tables, routes_of(learner.model->features(), batch));
 }
 
-std::span<const std::int64_t> first_ids(const Learner& learner, const Batch& batch) {
-  return batch.values<std::int64_t>(ids_column(learner.model->features().front().name));
-}
-
 std::unique_ptr<RowLookup> take_ahead(Learner& learner, const Batch& batch) {
-  const std::span<const std::int64_t> ids = first_ids(learner, batch);
-  require(ids.data() == learner.ahead.ids.data() && ids.size() == learner.ahead.ids.size(),
-          "the lookup that has begun is of another batch");
+  require(learner.ahead.batch == batch.number, "the lookup that has begun is of batch {}, not of {}",
+          learner.ahead.batch, batch.number);
   return std::move(learner.ahead.lookup);
 }
 
@@ -155,7 +150,7 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
 
 void begin_ahead(Learner& learner, const Batch& batch) {
   learner.ahead.lookup = begin_lookup(learner, batch);
-  learner.ahead.ids = first_ids(learner, batch);
+  learner.ahead.batch = batch.number;
   learner.ahead.lookup->prefetch();
   if (learner.options.ranks.pipeline == Pipeline::prefetch) learner.ahead.lookup->read_ahead();
 }

@@ -45,7 +45,7 @@ struct Learner {
   // The lookup of the next step's first part, if it has begun (lookup_ahead.h).
   struct Ahead {
     std::unique_ptr<RowLookup> lookup;
-    std::span<const std::int64_t> ids;  // of that part's first feature
+    std::int64_t batch = 0;  // Batch::number of that part
   };
   Ahead ahead;  // last: its memory is the tables'
 };

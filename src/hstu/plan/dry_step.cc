@@ -7,7 +7,7 @@
 
 namespace hstu {
 
-// In the order of train_step(), which decides what is alive at a time.
+// In the order of begin_step(), which decides what is alive at a time.
 std::int64_t step_memory(const Model& model, const Batch& batch, const DryDevice& device) {
   const Context context{.stream = Stream(),
                         .memory = std::make_shared<DryMemoryPool>(device, has_few_tokens(batch))};

@@ -6,7 +6,7 @@
 
 #include "hstu/base/threads.h"
 #include "hstu/experiment/learner.h"
-#include "hstu/step/step.h"
+#include "hstu/step/part_source.h"
 
 namespace hstu {
 
@@ -14,8 +14,8 @@ namespace hstu {
 // exchange on the tables' stream: finish() puts their work there.
 class LookupAhead {
  public:
-  // `later` null: nothing is looked up.
-  LookupAhead(Learner& learner, Communicator& comm, const LaterPart* later);
+  // Of later() of `parts`. Null: nothing is looked up.
+  LookupAhead(Learner& learner, Communicator& comm, PartSource* parts);
   LookupAhead(const LookupAhead&) = delete;
   LookupAhead& operator=(const LookupAhead&) = delete;
 
@@ -27,7 +27,7 @@ class LookupAhead {
 
   Learner& learner_;
   Communicator& comm_;
-  const LaterPart* later_;
+  PartSource* parts_;
   FirstException failure_;
   std::jthread thread_;  // last: joined before the other members are destroyed
 };

@@ -18,7 +18,7 @@ Scores score_batch(Learner& learner, const Batch& batch) {
   learner.compute.stream.wait(rows.ready);
   Tape tape(learner.compute, false);
   Variable logits;
-  with_launches_of(learner, batch,
+  with_launches_of(learner, &batch,
                    [&] { logits = learner.model->forward(tape, batch, rows.leaves, Draws()); });
   return scores_of(*learner.model, logits, batch, learner.compute.stream);
 }

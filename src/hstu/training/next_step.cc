@@ -5,29 +5,52 @@
 #include "hstu/base/error.h"
 
 namespace hstu {
+namespace {
+
+// The parts of the loader's next global batch.
+class LoaderParts : public PartSource {
+ public:
+  LoaderParts(Loader& loader, Profiler& profiler, const Context& compute)
+      : loader_(loader), profiler_(profiler), compute_(compute) {}
+
+  const Batch* next() override {
+    if (last_ != nullptr && last_->last_part) return nullptr;
+    const TraceRange wait(compute_, kDataWait);
+    last_ = loader_.next();
+    require(last_ != nullptr, "the data ended before the step's global batch was complete");
+    wait_ms_ += last_->data_wait_ms;
+    profiler_.add(*last_);
+    return &last_->batch;
+  }
+  const Batch* later(Wait wait) override {
+    return wait == Wait::yes ? loader_.await_later() : loader_.later();
+  }
+
+  const LoadedBatch& last() const { return *last_; }
+  double wait_ms() const { return wait_ms_; }
+
+ private:
+  Loader& loader_;
+  Profiler& profiler_;
+  const Context& compute_;
+  LoadedBatch* last_ = nullptr;
+  double wait_ms_ = 0;
+};
+
+}  // namespace
 
 BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, std::int64_t step,
                      Communicator& comm, std::function<void(const RankingSamples&)> on_predictions) {
-  LoadedBatch* loaded = nullptr;  // the last part
-  double wait_ms = 0;
   const Context compute = profiler.begin_step(step + 1, experiment.learner().compute);
-  const auto next_part = [&]() -> Batch* {
-    if (loaded != nullptr && loaded->last_part) return nullptr;
-    const TraceRange wait(compute, kDataWait);
-    loaded = loader.next();
-    require(loaded != nullptr, "the data ended at step {} on rank {}", step, comm.rank());
-    wait_ms += loaded->data_wait_ms;
-    profiler.add(*loaded);
-    return &loaded->batch;
-  };
   const StepContext context{.step = step,
                             .draws = Draws(experiment.options().seed, step),
                             .compute = compute,
                             .comm = comm,
                             .on_predictions = std::move(on_predictions)};
-  const LaterPart later = later_part(loader);
-  QueuedStep queued = begin_step(experiment.learner(), context, next_part, &later);
-  return {std::move(queued), loaded->next, loaded->window_end, loaded->division, wait_ms};
+  LoaderParts parts(loader, profiler, compute);
+  Step begun = begin_step(experiment.learner(), parts, context);
+  const LoadedBatch& last = parts.last();
+  return {std::move(begun), last.next, last.window_end, last.division, parts.wait_ms()};
 }
 
 }  // namespace hstu

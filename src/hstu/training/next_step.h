@@ -14,7 +14,7 @@ namespace hstu {
 
 // A step, and what its batch says of the data.
 struct BegunStep {
-  QueuedStep step;
+  Step step;
   BatchCursor next;  // the batch after it
   bool window_end = false;
   DivisionFigures division;

@@ -173,7 +173,8 @@ class Run {
     last_completed_ = Clock::now();
     while (true) {
       BegunStep current = following ? *std::exchange(following, std::nullopt) : begin(*loader, state_.step);
-      if (current.step.may_wait() && !asks_for_results(current)) following = begin(*loader, state_.step + 1);
+      if (current.step.next_may_begin() && !asks_for_results(current))
+        following = begin(*loader, state_.step + 1);
       complete(current);
       if (following) continue;
       if (const auto reason = settle()) return *reason;

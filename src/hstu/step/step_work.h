@@ -1,0 +1,109 @@
+// What a step has computed so far: the state between the stages of its recipe (step.cc).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hstu/batching/bad_ids.h"
+#include "hstu/embedding/row_gradients.h"
+#include "hstu/embedding/row_visits.h"
+#include "hstu/run/results.h"
+#include "hstu/step/dense_sums.h"
+#include "hstu/step/lookup_ahead.h"
+#include "hstu/step/part_source.h"
+#include "hstu/step/predictions.h"
+#include "hstu/step/step_context.h"
+#include "hstu/step/step_sections.h"
+#include "hstu/tensor/tape.h"
+
+namespace hstu {
+
+class StepWork {
+ public:
+  // Takes the first part, and clears the dense gradients.
+  StepWork(Learner& learner, PartSource& parts, const StepContext& context);
+
+  // The current part; null after the last.
+  const Batch* part() const { return part_.batch; }
+  bool has_part() const { return part_.batch != nullptr; }
+  void advance();
+
+  // Of the current part, in this order.
+  void look_up_rows();
+  void forward();
+  void loss();
+  void backward();
+
+  // Dense gradients, in Parameter::gradient, and those of rows become sums over parts and ranks; every term
+  // is already divided by the supervised examples of the global batch.
+  void sum_over_ranks();
+
+  // The update, at the rates of the step. `clip` scales the dense gradients. `factor`, if not null, takes its
+  // place: (1) in a GPU's memory; NaN: neither parameters nor rows are updated.
+  void update(double clip, const float* factor);
+
+  // Predictions of the global batch, given to StepContext::on_predictions too.
+  void settle_predictions();
+  // The loss of this rank, which its device has computed.
+  double loss_of_rank() const;
+  // Counts and the loss become those of all ranks.
+  void settle_figures(double loss_of_rank, double gradient_norm);
+  // What the step came to, once. Ends its sections.
+  StepResult figures();
+
+  Learner& learner() const { return learner_; }
+  const StepContext& context() const { return context_; }
+  const StepResult& result() const { return result_; }
+  const std::vector<Tensor>& losses() const { return losses_; }  // (1) f32, of each part
+  const std::vector<Scores>& scores() const { return scores_; }  // of each part
+  RowGradients& row_gradients() { return row_gradients_; }
+  std::int64_t row_bytes() const { return row_bytes_; }  // of the rows, and of their gradients
+  // Which score is not finite; "" if all are.
+  const std::string& bad_score() const { return bad_score_; }
+  // Ends the section of the stage that was last.
+  void leave_section() { sections_.leave(); }
+  // Reports to the trace what the current stage reads and writes.
+  void moves(std::int64_t bytes) const;
+
+ private:
+  struct Part {
+    const Batch* batch = nullptr;
+    std::optional<BatchRows> rows;  // looked up
+  };
+  // The passes of a part. Destroyed in the order in which its memory was taken, the last first.
+  struct Pass {
+    Pass(Learner& learner, const StepContext& context, PartSource* later)
+        : ahead(learner, context.comm, later), tape(context.compute) {}
+    LookupAhead ahead;
+    Tape tape;
+    Variable logits, loss;
+  };
+
+  Part looked_up(const Batch* batch);
+  void take_row_gradients(const Batch& batch, BatchRows& rows);
+
+  Learner& learner_;
+  PartSource& parts_;  // until begin_step() returns
+  StepContext context_;
+  StepSections sections_;
+  StepResult result_;
+
+  Part part_, following_;
+  std::optional<DenseSums> sums_;  // until sum_over_ranks() returns
+  std::optional<Pass> pass_;       // of the current part
+
+  RowGradients row_gradients_;
+  RowVisits visits_;
+  std::int64_t time_ = std::numeric_limits<std::int64_t>::min();  // of the latest sample
+  std::int64_t row_bytes_ = 0;
+  std::vector<Tensor> losses_;
+  std::vector<BadIdCount> bad_ids_;
+  std::vector<Scores> scores_;
+  std::int64_t exchanges_ = 0;  // between GPUs, begun before the last scores
+  std::string bad_score_;
+};
+
+}  // namespace hstu
