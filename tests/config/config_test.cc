@@ -175,6 +175,16 @@ TEST(Config, ChecksRangesAndWords) {
   EXPECT_THAT(error_of("[training]\nbatch_size = 4294967297\n"), HasSubstr("expected an integer in ["));
 }
 
+// Such a value was once left as it was in memory.
+TEST(Config, AnIntegerThatANumberCannotHoldIsRefused) {
+  EXPECT_EQ(parse("[training]\nlr = 9007199254740992\n").training.lr, 9007199254740992.0);
+  EXPECT_EQ(error_of("[training]\nlr = 9007199254740993\n"),
+            "training.lr: expected a number, found the integer 9007199254740993, which has more digits than "
+            "a number "
+            "keeps: write 9007199254740992.0 (run.toml line 2)");
+  EXPECT_THAT(error_of("[training]\nlr = 9223372036854775807\n"), HasSubstr("write 9223372036854775808.0"));
+}
+
 TEST(Config, NamesAMissingRequiredKey) {
   EXPECT_EQ(error_of("[[features.context]]\nrows = 1\n"),
             "missing key features.context[0].name in run.toml line 1: column of the dataset");

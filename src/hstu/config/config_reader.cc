@@ -77,10 +77,23 @@ void read_plain(const toml::node& node, const Rule& rule, T& target) {
   target = static_cast<T>(value);
 }
 
+// UsageError for an integer between two neighbouring numbers of double.
+double as_double(std::int64_t integer) {
+  const auto value = static_cast<double>(integer);
+  constexpr double kBeyond = 0x1p63;  // static_cast of it would be undefined
+  if (value >= kBeyond || static_cast<std::int64_t>(value) != integer) {
+    fail_usage(
+        "expected a number, found the integer {}, which has more digits than a number keeps: write {:.1f}",
+        integer, value);
+  }
+  return value;
+}
+
 template <std::floating_point T>
 void read_plain(const toml::node& node, const Rule& rule, T& target) {
   if (!node.is_floating_point() && !node.is_integer()) fail_type("a number", node);
-  const double value = *node.value<double>();
+  const double value =
+      node.is_integer() ? as_double(node.as_integer()->get()) : node.as_floating_point()->get();
   if (!std::isfinite(value) || !std::isfinite(static_cast<T>(value)))
     fail_usage("expected a finite number, found {}", value);
   check_range(value, rule);
