@@ -42,6 +42,13 @@ TEST(RankedLists, AreOfOneUserAndOneTimeOrOneValue) {
   EXPECT_EQ(ranked_lists(dataset, Lists{2, 3, 5}, "time"), (Lists{0, 1, 2})) << "of some events";
 }
 
+TEST(RankedLists, AreWholeWherePositionsComeWindowAfterWindow) {
+  const Dataset dataset = pages();
+  const Lists windows{0, 1, 4, 2, 3, 5};
+  EXPECT_EQ(ranked_lists(dataset, windows, "user"), (Lists{0, 0, 1, 0, 0, 1}));
+  EXPECT_EQ(ranked_lists(dataset, windows, "session"), (Lists{0, 1, 2, 0, 1, 2}));
+}
+
 TEST(RankedLists, OfNoColumnAreRefused) {
   const Dataset dataset = pages();
   EXPECT_THAT(testing::message_of<UsageError>([&] { ranked_lists(dataset, {}, "sesion"); }),
@@ -64,6 +71,21 @@ TEST_F(EvaluatedLists, FollowTheConfiguration) {
   run("times");
   EXPECT_TRUE(log("times", "eval").front().at("ndcg@3").is_null()) << "every list has one sample";
   EXPECT_EQ(log("times", "eval").front().at("auc"), log("users", "eval").front().at("auc"));
+}
+
+TEST_F(EvaluatedLists, DoNotDependOnWindows) {
+  options_.evaluation.holdout.fraction = 0.5;
+  options_.evaluation.holdout.seconds = 0;
+  options_.dense.learning_rate = options_.sparse.learning_rate = 0;
+  options_.data.options.window_seconds = 0;
+  run("one window");
+  options_.data.options.window_seconds = 3'000;
+  run("many windows");
+  const Json expected = log("one window", "eval").front(), found = log("many windows", "eval").front();
+  for (const char* metric : {"ndcg@3", "recall@3", "mrr"}) {
+    ASSERT_TRUE(expected.at(metric).is_number()) << metric;
+    EXPECT_NEAR(found.at(metric), expected.at(metric).get<double>(), 1e-12) << metric;
+  }
 }
 
 }  // namespace

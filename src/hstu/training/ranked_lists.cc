@@ -1,6 +1,7 @@
 #include "hstu/training/ranked_lists.h"
 
-#include <unordered_map>
+#include <map>
+#include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -26,16 +27,11 @@ std::vector<std::int64_t> ranked_lists(const Dataset& dataset, std::span<const s
   const MappedColumn* const column = column_of(dataset, by);
   std::vector<std::int64_t> lists;
   lists.reserve(positions.size());
-  std::unordered_map<std::int64_t, std::int64_t> of_value;  // of the current user
-  std::int64_t user = -1, count = 0;
+  // By user and value: held-out positions come window after window, so those of a user need not be together.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> list_of;
   for (const std::int64_t position : positions) {
-    if (const std::int64_t u = dataset.user_at(position); u != user) {
-      of_value.clear();
-      user = u;
-    }
-    const auto [list, added] = of_value.try_emplace(column == nullptr ? 0 : (*column)[position], count);
-    if (added) ++count;
-    lists.push_back(list->second);
+    const std::pair key{dataset.user_at(position), column == nullptr ? 0 : (*column)[position]};
+    lists.push_back(list_of.try_emplace(key, static_cast<std::int64_t>(list_of.size())).first->second);
   }
   return lists;
 }

@@ -10,7 +10,7 @@
 
 namespace hstu {
 
-// The list of each event at `positions` (n), ascending: a number from 0 on. A list has events of one user:
+// The list of each event at `positions` (n), in any order: a number from 0 on. A list has events of one user:
 // all ("user"), those of one time ("time"), or those with one value of the context column `by`. UsageError
 // naming evaluation.ranking_list if `by` is none of these.
 std::vector<std::int64_t> ranked_lists(const Dataset& dataset, std::span<const std::int64_t> positions,
