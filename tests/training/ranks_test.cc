@@ -119,6 +119,34 @@ TEST_F(RankedRun, TheDivisionOfBatchesDoesNotMatter) {
   }
 }
 
+// The window ends inside a batch: which of its samples are in it was once decided by the order of ranks.
+TEST_F(RankedRun, TheWindowOfMetricsDoesNotDependOnRanksOrBalance) {
+  options_.metrics.window_samples = 10;  // of batches of 7
+  options_.dense.learning_rate = options_.sparse.learning_rate = 0;
+  options_.training.accumulate = 2;
+  run("alone");
+  const std::vector<Json> expected = log("alone", "train");
+  const auto expect_same = [&](const std::string& name) {
+    const std::vector<Json> lines = log(name, "train");
+    ASSERT_EQ(lines.size(), expected.size());
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      for (const char* key : {"window_auc", "window_ne", "window_accuracy", "window_gauc", "window_n"})
+        if (expected[i].at(key).is_null())
+          EXPECT_TRUE(lines[i].at(key).is_null()) << name << " line " << i << " " << key;
+        else
+          EXPECT_NEAR(lines[i].at(key), expected[i].at(key).get<double>(), 1e-6)
+              << name << " line " << i << " " << key;
+  };
+  for (const auto& [word, balance] : kBalances) {
+    options_.training.balance = balance;
+    for (const int ranks : {2, 3}) {
+      const std::string name = fmt::format("{} {}", word, ranks);
+      run_on(ranks, name);
+      expect_same(name);
+    }
+  }
+}
+
 TEST_F(RankedRun, PartsOfDifferentRanksNeedNotBeEqualInNumber) {
   const TrainResult alone = run("alone");
   options_.training.micro_batch_tokens = 40;

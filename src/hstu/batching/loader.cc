@@ -65,6 +65,7 @@ void Loader::begin_piece() {
   const std::size_t most =
       options_.piece_samples > 0 ? static_cast<std::size_t>(options_.piece_samples) : rest_of_batch_.size();
   const std::span piece = rest_of_batch_.first(std::min(most, rest_of_batch_.size()));
+  const auto first_place = static_cast<std::int64_t>(job_->positions.size() - rest_of_batch_.size());
   rest_of_batch_ = rest_of_batch_.subspan(piece.size());
   Division division;
   if (options_.divide && options_.ranks > 1) {
@@ -80,18 +81,21 @@ void Loader::begin_piece() {
   const Partition& parts = division.parts;
   parts_left_ = 1;
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    std::vector<std::int64_t> positions;
-    positions.reserve(parts[rank].size());
-    for (const std::int32_t sample : parts[rank])
-      positions.push_back(piece[static_cast<std::size_t>(sample)]);
+    PieceOfRank of_rank;
+    of_rank.positions.reserve(parts[rank].size());
+    of_rank.places.reserve(parts[rank].size());
+    for (const std::int32_t sample : parts[rank]) {
+      of_rank.positions.push_back(piece[static_cast<std::size_t>(sample)]);
+      of_rank.places.push_back(first_place + sample);
+    }
     std::int64_t count = 0;
-    for (std::span<const std::int64_t> left = positions; !left.empty(); ++count)
+    for (std::span<const std::int64_t> left = of_rank.positions; !left.empty(); ++count)
       left = left.subspan(first_part(builder_, left, options_.part_tokens).size());
     parts_left_ = std::max(parts_left_, count);
     if (rank == static_cast<std::size_t>(options_.rank))
-      of_rank_ = std::make_shared<const std::vector<std::int64_t>>(std::move(positions));
+      of_rank_ = std::make_shared<const PieceOfRank>(std::move(of_rank));
   }
-  rest_ = *of_rank_;
+  rest_ = of_rank_->positions;
 }
 
 // Parts are numbered in the order of the schedule. The first worker that reaches a window shuffles it here,
@@ -162,6 +166,12 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.batch.clear();
     layout_.lay_out(scratch.samples, scratch.layout, slot.loaded.batch);
     slot.loaded.batch.number = claimed.number;
+    slot.loaded.batch.places.clear();
+    if (options_.ranks > 1) {
+      const auto first =
+          claimed.of_rank->places.begin() + (claimed.positions.data() - claimed.of_rank->positions.data());
+      slot.loaded.batch.places.assign(first, first + std::ssize(claimed.positions));
+    }
     if (options_.finish) options_.finish(slot.loaded.batch);
     slot.loaded.global_samples = static_cast<std::int64_t>(claimed.job->positions.size());
     slot.loaded.batch.supervised = builder_.examples(claimed.job->positions, scratch.builder);

@@ -107,13 +107,17 @@ class Loader {
     bool ready = false;  // `loaded` or `failure` waits for next()
     std::exception_ptr failure;
   };
+  // This rank's samples of a piece: their events, and their places in the global batch.
+  struct PieceOfRank {
+    std::vector<std::int64_t> positions, places;
+  };
   struct Claim {
     std::int64_t number = 0;  // of the part, from 0
     std::optional<BatchJob> job;
     std::span<const std::int64_t> positions;  // of this part
     DivisionFigures division = {};
     Clock::time_point division_begin = {}, division_end = {};
-    std::shared_ptr<const std::vector<std::int64_t>> of_rank = {};  // what they are a part of
+    std::shared_ptr<const PieceOfRank> of_rank = {};  // what they are a part of
     bool last_part = true;
     std::exception_ptr failure;
   };
@@ -139,13 +143,13 @@ class Loader {
 
   std::mutex schedule_mutex_;  // the caller of next() never holds it together with mutex_
   BatchSchedule schedule_;
-  std::int64_t claimed_ = 0;                                  // parts claimed by workers
-  std::optional<BatchJob> job_;                               // the global batch that parts are taken from
-  std::span<const std::int64_t> rest_of_batch_;               // its samples that are in no piece yet
-  std::shared_ptr<const std::vector<std::int64_t>> of_rank_;  // this rank's samples of the piece
-  std::span<const std::int64_t> rest_;                        // those that are in no part yet
-  std::int64_t parts_left_ = 0;                               // of the piece, including those that are empty
-  DivisionFigures division_;                                  // of the batch so far
+  std::int64_t claimed_ = 0;                     // parts claimed by workers
+  std::optional<BatchJob> job_;                  // the global batch that parts are taken from
+  std::span<const std::int64_t> rest_of_batch_;  // its samples that are in no piece yet
+  std::shared_ptr<const PieceOfRank> of_rank_;   // of the current piece
+  std::span<const std::int64_t> rest_;           // those that are in no part yet
+  std::int64_t parts_left_ = 0;                  // of the piece, including those that are empty
+  DivisionFigures division_;                     // of the batch so far
 
   std::mutex mutex_;  // guards the following members except slots that are not ready, which a worker owns
   std::condition_variable_any changed_;

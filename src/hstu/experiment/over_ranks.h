@@ -2,6 +2,8 @@
 // moves.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hstu/base/json.h"
@@ -18,6 +20,9 @@ void sum_over_ranks(StepResult& result, Communicator& comm);
 
 // The samples, the values and the counts of all ranks, in the order of ranks.
 RankingSamples gather(const RankingSamples& samples, Communicator& comm);
+// The samples in the order of `places`: (samples) of the global batch, which may repeat; of one rank unused.
+RankingSamples gather_in_order(const RankingSamples& samples, std::span<const std::int64_t> places,
+                               Communicator& comm);
 std::vector<Json> gather(const std::vector<Json>& values, Communicator& comm);
 std::vector<BadIdCount> gather(const std::vector<BadIdCount>& counts, Communicator& comm);
 

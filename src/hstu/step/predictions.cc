@@ -1,14 +1,31 @@
 #include "hstu/step/predictions.h"
 
 #include <cmath>
+#include <unordered_map>
 
 #include "hstu/base/error.h"
 #include "hstu/step/launches.h"
 
 namespace hstu {
 
+namespace {
+
+// An example names its sample by the sample's event.
+std::vector<std::int64_t> places_of(const Examples& examples, const Batch& batch) {
+  std::vector<std::int64_t> places;
+  if (batch.places.empty()) return places;
+  std::unordered_map<std::int64_t, std::int64_t> place_of;
+  const auto positions = batch.values<std::int64_t>(kPositionColumn);
+  for (std::size_t b = 0; b < batch.places.size(); ++b) place_of.emplace(positions[b], batch.places[b]);
+  for (const std::int64_t position : examples.position) places.push_back(place_of.at(position));
+  return places;
+}
+
+}  // namespace
+
 Scores scores_of(const Model& model, const Variable& logits, const Batch& batch, const Stream& stream) {
-  Scores scores{logits.value(), model.examples(batch), Event(stream.device())};
+  Scores scores{logits.value(), model.examples(batch), Event(stream.device()), {}};
+  scores.places = places_of(scores.examples, batch);
   scores.ready.record_later(stream);
   return scores;
 }

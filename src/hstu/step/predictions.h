@@ -19,6 +19,8 @@ struct Scores {
   Tensor logits;  // (R, outputs) f32
   Examples examples;
   Event ready;  // the logits, for streams beside the one that computes them
+  // (R) the place in the global batch of each example's sample (Batch::places); of one rank empty.
+  std::vector<std::int64_t> places;
 };
 // `stream` computes the logits.
 Scores scores_of(const Model& model, const Variable& logits, const Batch& batch, const Stream& stream);

@@ -160,16 +160,18 @@ void StepWork::settle_predictions() {
     const TraceRange stage(context_.compute, kPredictionsStage);
     if (learner_.gpus != nullptr) learner_.gpus->wait(exchanges_);
     RankingSamples mine;
+    std::vector<std::int64_t> places;
     try {
       for (const Scores& scores : scores_) {
         learner_.copies.wait(scores.ready);
         add_predictions(*learner_.model, scores, learner_.copies, std::span(&mine, 1));
+        places.insert(places.end(), scores.places.begin(), scores.places.end());
       }
     } catch (const NotFiniteError& error) {
       bad_score_ = error.what();  // the loss and gradients may say why
     }
     context_.comm.enter(kPredictionsStage);
-    result_.predictions = gather(mine, context_.comm);
+    result_.predictions = gather_in_order(mine, places, context_.comm);
   }
   if (context_.on_predictions) context_.on_predictions(result_.predictions);
 }
