@@ -223,6 +223,19 @@ TEST_F(RankedRunOfShards, ResumeWithAndWithoutShardsToTheBit) {
   }
 }
 
+TEST_F(RankedRunOfShards, OfAnOptimizerWithoutStateAreSavedAndResumed) {
+  options_.dense.config.kind = DenseOptimizerKind::sgd;
+  const TrainResult whole = run_on(3, "whole");
+  options_.ranks.shard_optimizer = true;
+  options_.training.max_steps = 5;
+  run_on(3, "shards");
+  options_.training.max_steps = 12;
+  run_on(3, "shards", true);
+  EXPECT_EQ(learner_tensors("shards"), learner_tensors("whole"));
+  options_.training.max_steps = 15;
+  EXPECT_EQ(run_on(2, "shards", true).steps, 15);
+}
+
 TEST_F(RankedRunOfShards, ResumeAtAnotherWorldSize) {
   const TrainResult whole = run_on(1, "whole");
   options_.ranks.shard_optimizer = true;

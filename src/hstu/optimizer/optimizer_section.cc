@@ -14,10 +14,10 @@ std::vector<TensorSpec> specs_of(const DenseOptimizer& optimizer) {
 }
 
 std::vector<Tensor> own_state(const DenseOptimizer& optimizer) {
-  require(optimizer.shard().ranks == 1, "the state of {} ranks is saved as one", optimizer.shard().ranks);
   std::vector<Tensor> values;
   auto state = optimizer.state().begin();
-  for (const TensorSpec& spec : optimizer.whole_state()) {
+  for (const TensorSpec& spec : optimizer.whole_state()) {  // none: plain SGD, of any number of ranks
+    require(optimizer.shard().ranks == 1, "the state of {} ranks is saved as one", optimizer.shard().ranks);
     const bool is_here = state != optimizer.state().end() && state->name == spec.name;
     values.push_back(is_here ? (state++)->tensor.to_host(optimizer.context().stream)
                              : Tensor::empty(spec.shape, spec.dtype));  // of a parameter without elements
