@@ -327,10 +327,17 @@ TEST_F(Predict, ParquetGoesThroughThePreparingProgram) {
   EXPECT_FALSE(std::filesystem::exists(options.output));
 }
 
+// The first Python in PATH may be another than the distribution's, which has NumPy (deps/packages.txt).
+std::string python_with_numpy() {
+  for (const char* const python : {"python3", "/usr/bin/python3"})
+    if (run_command(fmt::format("{} -c 'import numpy, tomllib'", python)).exit_status == 0) return python;
+  return "";
+}
+
 // examples/score_numpy.py computes the same from an export.
 TEST_F(Predict, NumpyReproducesTheScoresOfAnExport) {
-  if (run_command("python3 -c 'import numpy, tomllib'").exit_status != 0)
-    GTEST_SKIP() << "no python3 with numpy and tomllib (3.11) here";
+  const std::string python = python_with_numpy();
+  if (python.empty()) GTEST_SKIP() << "no python3 with numpy and tomllib (3.11) here";
   options_.features.context = {{"user", {"user"}, 0, false},
                                {"cross", {"user", "item", "hour", "weekday", "item"}, 40, true}};
   options_.data.options.strategy = HistoryStrategy::interleaved;
@@ -355,9 +362,9 @@ TEST_F(Predict, NumpyReproducesTheScoresOfAnExport) {
   options.events = folder_ / "events.csv";
   const std::vector<float> scores = floats(scored(options)["score"]);
   const CommandResult result =
-      run_command(fmt::format("python3 -B {0}/examples/score_numpy.py {1}/export --events {1}/events.csv "
+      run_command(fmt::format("{2} -B {0}/examples/score_numpy.py {1}/export --events {1}/events.csv "
                               "--requests {1}/requests.csv >{1}/numpy.csv",
-                              HSTU_SOURCE_DIR, folder_.string()));
+                              HSTU_SOURCE_DIR, folder_.string(), python));
   ASSERT_EQ(result.exit_status, 0) << result.text;
   const std::vector<float> expected = floats(read(folder_ / "numpy.csv")["score"]);
   ASSERT_EQ(scores.size(), expected.size());
