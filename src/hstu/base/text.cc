@@ -41,6 +41,12 @@ std::string nearest_word(std::string_view word, std::span<const std::string> kno
 
 }  // namespace
 
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
 std::string suggestion(std::string_view word, std::span<const std::string> known) {
   const std::string nearest = nearest_word(word, known);
   if (!nearest.empty()) return fmt::format("; did you mean \"{}\"?", nearest);

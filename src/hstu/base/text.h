@@ -18,6 +18,10 @@ namespace hstu {
 // words if none is similar enough.
 std::string suggestion(std::string_view word, std::span<const std::string> known);
 
+// Whether a name may become a part of a path and of a configuration key: what kPlainName says.
+bool is_plain_name(std::string_view name);
+inline constexpr const char* kPlainName = "a name of letters, digits, _ and -";
+
 std::string with_separators(std::int64_t count);  // 1234567 -> "1,234,567"
 std::string human_bytes(double bytes);            // 1536 -> "1.5 KiB"
 std::string human_duration(double seconds);       // 3725 -> "1 h 02 min"

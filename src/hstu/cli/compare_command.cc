@@ -66,7 +66,7 @@ void add_compare_command(CLI::App& app) {
       std::vector<NamedRun> named;
       named.reserve(runs.size());
       for (const ComparedRun& run : runs) named.push_back(run.run);
-      write_file(words->output, comparison_html(fmt::format("{} runs", runs.size()), rows, named));
+      write_page(words->output, comparison_html(fmt::format("{} runs", runs.size()), rows, named));
     }
     if (!words->json) {
       fmt::print("{}", table(rows));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
 #include "hstu/run/table_files.h"
 
@@ -25,6 +26,8 @@ std::map<std::string, std::string> by_table(const std::vector<std::string>& word
     const std::size_t equals = word.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == word.size())
       fail_usage("{} {}: expected TABLE=FILE, such as item=vectors.npy", option, word);
+    if (const std::string table = word.substr(0, equals); !is_plain_name(table))
+      fail_usage("{} {}: expected as TABLE {}, found \"{}\"", option, word, kPlainName, table);
     if (!files.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
       fail_usage("{}: table {} occurs twice", option, word.substr(0, equals));
   }

@@ -3,6 +3,7 @@
 #include "hstu/base/json_lines.h"
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
+#include "hstu/report/page.h"
 #include "hstu/report/report.h"
 #include "hstu/run/folder.h"
 
@@ -29,7 +30,7 @@ void add_report_command(CLI::App& app) {
         .title = std::filesystem::absolute(words->run).lexically_normal().filename().string(),
         .metrics = RunMetrics(read_json_lines(folder.metrics()), folder.metrics().string()),
         .config = read_file(folder.config())};
-    write_file(output, report_html(source));
+    write_page(output, report_html(source));
     fmt::print("{}\n", output.string());
   });
 }

@@ -124,7 +124,7 @@ class Sweep {
     std::vector<NamedRun> named;
     named.reserve(runs_.size());
     for (const ComparedRun& run : runs_) named.push_back(run.run);
-    write_file(output_ / "summary.html", comparison_html("sweep", comparison_table(runs_), named));
+    write_page(output_ / "summary.html", comparison_html("sweep", comparison_table(runs_), named));
     fmt::print("{}\n", (output_ / "summary.html").string());
   }
 

@@ -9,13 +9,6 @@
 namespace hstu {
 namespace {
 
-// Names become parts of file names and of configuration keys.
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
-}
-
 template <typename Rules>
 std::vector<std::string> names_of(const Rules& rules) {
   std::vector<std::string> names;
@@ -27,7 +20,7 @@ std::vector<std::string> names_of(const Rules& rules) {
 void check_names(const std::vector<std::string>& names, const char* kind, const std::string& source) {
   for (const std::string& name : names) {
     if (!is_plain_name(name)) {
-      fail_usage("{}: {}: expected a name of letters, digits, _ and -, found \"{}\"", source, kind, name);
+      fail_usage("{}: {}: expected {}, found \"{}\"", source, kind, kPlainName, name);
     }
     if (std::count(names.begin(), names.end(), name) > 1) {
       fail_usage("{}: {}: the name \"{}\" is given twice", source, kind, name);

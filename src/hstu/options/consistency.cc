@@ -121,10 +121,11 @@ void check_best(const RunOptions& o, bool held_out) {
                k.value_or(10));
 }
 
-// Every feature has a table of its own, which has its name.
+// Every feature has a table of its own, which has its name, also in checkpoints.
 void check_feature_names(const FeaturesSection& features) {
   std::vector<std::string> taken = {"item"};
   const auto take = [&](const std::string& name, const char* list) {
+    if (!is_plain_name(name)) fail_usage("{}: expected {}, found \"{}\"", list, kPlainName, name);
     if (std::find(taken.begin(), taken.end(), name) != taken.end())
       fail_usage("{}: the name \"{}\" is taken by another table: use another name", list, name);
     taken.push_back(name);

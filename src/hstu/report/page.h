@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "hstu/base/files.h"
+
 namespace hstu {
 
 using Cells = std::vector<std::string>;
@@ -13,5 +15,9 @@ std::string html_table(const Cells& head, const std::vector<Cells>& rows);
 std::string section(const std::string& title, const std::string& body);
 // A whole page without scripts or external resources. `body`: HTML.
 std::string html_page(const std::string& title, const std::string& body);
+
+// Writes a page of html_page(). Replaces such a page or an empty file; UsageError
+// if `path` has anything else.
+void write_page(const Path& path, const std::string& page);
 
 }  // namespace hstu

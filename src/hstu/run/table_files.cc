@@ -21,7 +21,9 @@ namespace {
 
 constexpr std::size_t kBlockRows = 1 << 14;
 
+// Names of tables come from command lines and files of others.
 std::string section_of(const std::string& table) {
+  if (!is_plain_name(table)) fail_usage("the table \"{}\": expected {}", table, kPlainName);
   return "tables/" + table;
 }
 
