@@ -43,9 +43,7 @@ void expect_equal_rows(const EmbeddingTable& host, const EmbeddingTable& gpu, fl
 }
 
 TEST_F(TablesOnGpu, HaveTheHostsRowsAfterAnyOperations) {
-  for (const RowOptimizerKind kind :
-       {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam,
-        RowOptimizerKind::adamw, RowOptimizerKind::adagrad}) {
+  for (const auto& [word, kind] : kRowOptimizers) {
     for (const std::int64_t dim : {1, 6, 64, 300}) {
       const TableConfig config{"item", 60'000, dim};
       EmbeddingTable host(config, {.kind = kind}, 5), gpu(config, {.kind = kind}, 5, gpu_);

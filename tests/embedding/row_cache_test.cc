@@ -77,9 +77,7 @@ CacheCounts expect_no_bit_changed(const TableConfig& config, const TableConfig& 
 // The cache holds little more than one of the two parts of a step.
 TEST(RowCache, ChangesNoBitOverThousandsOfSteps) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const RowOptimizerKind kind :
-         {RowOptimizerKind::rowwise_adagrad, RowOptimizerKind::sgd, RowOptimizerKind::adam,
-          RowOptimizerKind::adamw, RowOptimizerKind::adagrad}) {
+    for (const auto& [word, kind] : kRowOptimizers) {
       const TableConfig config{.name = "item", .rows = 2000, .dim = 6, .dtype = dtype};
       TableConfig cached = config;
       cached.cache_rows = 125;

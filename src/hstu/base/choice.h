@@ -32,6 +32,17 @@ std::vector<std::string> words_of(const Choice<Enum> (&table)[kCount]) {
   return list;
 }
 
+// "a, b or c": every word of the table, for a sentence.
+template <typename Enum, std::size_t kCount>
+std::string list_of(const Choice<Enum> (&table)[kCount]) {
+  std::string text(table[0].word);
+  for (std::size_t i = 1; i < kCount; ++i) {
+    text += i + 1 < kCount ? ", " : " or ";
+    text += table[i].word;
+  }
+  return text;
+}
+
 // The word of `value`, which must be in the table.
 template <typename Enum, std::size_t kCount>
 std::string word_of(const Choice<Enum> (&table)[kCount], Enum value) {

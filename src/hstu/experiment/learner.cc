@@ -16,7 +16,11 @@ namespace hstu {
 namespace {
 
 RowOptimizer row_optimizer(const SparseOptimizerSection& section) {
-  return {section.kind, section.epsilon, section.beta1, section.beta2, section.weight_decay};
+  return {.kind = section.kind,
+          .epsilon = section.epsilon,
+          .beta1 = section.beta1,
+          .beta2 = section.beta2,
+          .weight_decay = section.weight_decay};
 }
 
 std::vector<TableConfig> table_configs(const RunOptions& options, const Model& model, int ranks) {

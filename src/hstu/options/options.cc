@@ -136,7 +136,7 @@ void describe(ConfigFields& f, TableSection& o) {
   f.field("memory", o.memory, "in place of capacity: as many rows as take \"48GiB\"; \"\": no limit",
           rule::or_integer(rule::parsed_by(check_bytes)));
   f.field("place", o.place,
-          "of the rows and their optimizer's state: device, cache, host, disk or auto; \"\": tables.place",
+          "of the rows and their optimizer's state: " + list_of(kTablePlaces) + "; \"\": tables.place",
           rule::parsed_by(check_place));
   f.field("device_memory", o.device_memory,
           "place = \"cache\": its size in the training device's memory, \"8GiB\"; place = \"disk\": that of "
@@ -156,10 +156,9 @@ void describe(ConfigFields& f, TableSection& o) {
           rule::or_integer(rule::parsed_by(check_duration)));
   f.choice("dtype", o.dtype, kRowTypes,
            "of the rows' values; bf16: updates are rounded up or down at random, so that small ones add up");
-  f.field("optimizer", o.optimizer,
-          "rowwise_adagrad, sgd, adam, adamw or adagrad; \"\": sparse_optimizer.kind",
+  f.field("optimizer", o.optimizer, list_of(kRowOptimizers) + "; \"\": sparse_optimizer.kind",
           rule::parsed_by(check_row_optimizer));
-  f.field("ranks", o.ranks, "auto, split, column, table or copy; \"\": tables.ranks",
+  f.field("ranks", o.ranks, list_of(kTableRanks) + "; \"\": tables.ranks",
           rule::parsed_by(check_table_ranks));
   f.section("initial", o.initial, "the value of a new row");
 }

@@ -1,62 +1,8 @@
 #include "hstu/rows/row_optimizer.h"
 
-#include <cmath>
-#include <vector>
-
-#include "hstu/base/error.h"
+#include "hstu/rows/row_update.h"
 
 namespace hstu {
-namespace {
-
-void update_adagrad(const RowOptimizer& optimizer, double lr, std::int64_t dim, const float* gradient,
-                    float* row, float* state) {
-  float squares = 0.0f;
-#pragma omp simd reduction(+ : squares)
-  for (std::int64_t i = 0; i < dim; ++i) squares += gradient[i] * gradient[i];
-  state[0] += squares / static_cast<float>(dim);
-  const auto rate = static_cast<float>(lr / (std::sqrt(static_cast<double>(state[0])) + optimizer.epsilon));
-  for (std::int64_t i = 0; i < dim; ++i) row[i] -= rate * gradient[i];
-}
-
-void update_elementwise_adagrad(const RowOptimizer& optimizer, double lr, std::int64_t dim,
-                                const float* gradient, float* row, float* state) {
-  const auto rate = static_cast<float>(lr), epsilon = static_cast<float>(optimizer.epsilon);
-  for (std::int64_t i = 0; i < dim; ++i) {
-    state[i] += gradient[i] * gradient[i];
-    row[i] -= rate * gradient[i] / (std::sqrt(state[i]) + epsilon);
-  }
-}
-
-void update_sgd(double lr, std::int64_t dim, const float* gradient, float* row) {
-  const auto rate = static_cast<float>(lr);
-  for (std::int64_t i = 0; i < dim; ++i) row[i] -= rate * gradient[i];
-}
-
-void update_adam(const RowOptimizer& optimizer, double lr, std::int64_t dim, const float* gradient,
-                 float* row, float* state) {
-  float* m = state;
-  float* v = state + dim;
-  float& updates = state[2 * dim];
-  updates += 1.0f;
-  const auto beta1 = static_cast<float>(optimizer.beta1), beta2 = static_cast<float>(optimizer.beta2);
-  const auto rest1 = static_cast<float>(1.0 - optimizer.beta1),
-             rest2 = static_cast<float>(1.0 - optimizer.beta2);
-  const double t = updates;
-  const auto rate = static_cast<float>(lr / (1.0 - std::pow(optimizer.beta1, t)));
-  const auto root = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(optimizer.beta2, t)));
-  const auto epsilon = static_cast<float>(optimizer.epsilon);
-  if (optimizer.kind == RowOptimizerKind::adamw) {
-    const auto kept = static_cast<float>(1.0 - lr * optimizer.weight_decay);
-    for (std::int64_t i = 0; i < dim; ++i) row[i] *= kept;
-  }
-  for (std::int64_t i = 0; i < dim; ++i) {
-    m[i] = beta1 * m[i] + rest1 * gradient[i];
-    v[i] = beta2 * v[i] + rest2 * gradient[i] * gradient[i];
-    row[i] -= rate * m[i] / (std::sqrt(v[i]) * root + epsilon);
-  }
-}
-
-}  // namespace
 
 RowOptimizer::StateShape RowOptimizer::state_shape() const {
   switch (kind) {
@@ -70,22 +16,38 @@ RowOptimizer::StateShape RowOptimizer::state_shape() const {
     case RowOptimizerKind::adamw:
       return {.by_column = 2, .by_row = 1};
   }
+  require(false, "row optimizer {} does not exist", static_cast<int>(kind));
   return {};
 }
 
+// Decay has a loop of its own: in one with the rest, the compiler would fuse its rounding with that of the
+// update.
 void RowOptimizer::update(double learning_rate, std::int64_t dim, const float* gradient, float* row,
                           float* state) const {
-  switch (kind) {
-    case RowOptimizerKind::rowwise_adagrad:
-      return update_adagrad(*this, learning_rate, dim, gradient, row, state);
-    case RowOptimizerKind::sgd:
-      return update_sgd(learning_rate, dim, gradient, row);
-    case RowOptimizerKind::adagrad:
-      return update_elementwise_adagrad(*this, learning_rate, dim, gradient, row, state);
-    case RowOptimizerKind::adam:
-    case RowOptimizerKind::adamw:
-      return update_adam(*this, learning_rate, dim, gradient, row, state);
-  }
+  using enum RowOptimizerKind;
+  const RowUpdateNumbers u(*this, learning_rate);
+  for_kind(kind, [&]<RowOptimizerKind kKind>(std::integral_constant<RowOptimizerKind, kKind>) {
+    if constexpr (kKind == rowwise_adagrad) {
+      float squares = 0.0f;
+#pragma omp simd reduction(+ : squares)
+      for (std::int64_t i = 0; i < dim; ++i) squares += gradient[i] * gradient[i];
+      state[0] += squares / static_cast<float>(dim);
+      const float rate = rowwise_adagrad_rate(u, state[0]);
+      for (std::int64_t i = 0; i < dim; ++i) descend(rate, gradient[i], row[i]);
+    } else if constexpr (kKind == sgd) {
+      for (std::int64_t i = 0; i < dim; ++i) descend(u.rate, gradient[i], row[i]);
+    } else if constexpr (kKind == adagrad) {
+      for (std::int64_t i = 0; i < dim; ++i) update_adagrad(u, gradient[i], state[i], row[i]);
+    } else {
+      static_assert(kKind == adam || kKind == adamw);
+      float *const m = state, *const v = state + dim, *const t = v + dim;
+      *t += 1.0f;
+      const AdamRates rates = adam_rates(u, *t);
+      if constexpr (kKind == adamw)
+        for (std::int64_t i = 0; i < dim; ++i) decay(u, row[i]);
+      for (std::int64_t i = 0; i < dim; ++i) update_adam(u, rates, gradient[i], m[i], v[i], row[i]);
+    }
+  });
 }
 
 }  // namespace hstu

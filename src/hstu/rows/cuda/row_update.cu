@@ -1,7 +1,8 @@
-#include <cmath>
+#include <type_traits>
 
 #include "hstu/rows/cuda/row_kernels.cuh"
 #include "hstu/rows/cuda/row_values.cuh"
+#include "hstu/rows/row_update.h"
 
 namespace hstu::cuda {
 namespace {
@@ -12,42 +13,21 @@ __device__ float sum_of_warp(float x) {
   return x;
 }
 
-// The numbers of one update.
-struct Numbers {
-  float rate, epsilon;
-  float beta1, rest1, log1, beta2, rest2, log2;  // beta, 1 - beta, log(beta)
-  float kept;                                    // 1 - rate * weight decay
-  double exact_rate, exact_epsilon;
-
-  Numbers(const RowOptimizer& o, double learning_rate)
-      : rate(static_cast<float>(learning_rate)),
-        epsilon(static_cast<float>(o.epsilon)),
-        beta1(static_cast<float>(o.beta1)),
-        rest1(static_cast<float>(1.0 - o.beta1)),
-        log1(static_cast<float>(std::log(o.beta1))),
-        beta2(static_cast<float>(o.beta2)),
-        rest2(static_cast<float>(1.0 - o.beta2)),
-        log2(static_cast<float>(std::log(o.beta2))),
-        kept(static_cast<float>(o.kind == RowOptimizerKind::adamw ? 1.0 - learning_rate * o.weight_decay
-                                                                  : 1.0)),
-        exact_rate(learning_rate),
-        exact_epsilon(o.epsilon) {}
-};
-
+// A warp updates a row: sgd, and rowwise_adagrad with the rate of its row.
 template <typename Values>
 __device__ void descend(std::int64_t dim, float rate, const float* gradient, const Values& row) {
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
     const Quad g = load_quad(gradient, c, dim);
     Quad w = row.load(c);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) w.x[i] -= rate * g.x[i];
+    for (int i = 0; i < 4; ++i) hstu::descend(rate, g.x[i], w.x[i]);
     row.store(c, w);
   }
 }
 
 template <typename Values>
-__device__ void update_adagrad(const Numbers& u, std::int64_t dim, const float* gradient, const Values& row,
-                               float* state) {
+__device__ void update_rowwise_adagrad(const RowUpdateNumbers& u, std::int64_t dim, const float* gradient,
+                                       const Values& row, float* state) {
   const float before = state[0];
   float squares = 0;
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
@@ -56,23 +36,18 @@ __device__ void update_adagrad(const Numbers& u, std::int64_t dim, const float* 
     for (int i = 0; i < 4; ++i) squares += g.x[i] * g.x[i];
   }
   const float sum = before + sum_of_warp(squares) / static_cast<float>(dim);
-  // As the host computes it, to the bit.
-  const double rate = u.exact_rate / (sqrt(static_cast<double>(sum)) + u.exact_epsilon);
-  descend(dim, static_cast<float>(rate), gradient, row);
+  descend(dim, rowwise_adagrad_rate(u, sum), gradient, row);
   if (lane() == 0) state[0] = sum;
 }
 
 template <typename Values>
-__device__ void update_elementwise_adagrad(const Numbers& u, std::int64_t dim, const float* gradient,
-                                           const Values& row, float* state) {
+__device__ void update_adagrad(const RowUpdateNumbers& u, std::int64_t dim, const float* gradient,
+                               const Values& row, float* state) {
   for (std::int64_t c = 4 * lane(); c < dim; c += 128) {
     const Quad g = load_quad(gradient, c, dim);
     Quad sums = load_quad(state, c, dim), w = row.load(c);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      sums.x[i] += g.x[i] * g.x[i];
-      w.x[i] -= u.rate * g.x[i] / (sqrtf(sums.x[i]) + u.epsilon);
-    }
+    for (int i = 0; i < 4; ++i) hstu::update_adagrad(u, g.x[i], sums.x[i], w.x[i]);
     store_quad(state, c, dim, sums);
     row.store(c, w);
   }
@@ -80,9 +55,9 @@ __device__ void update_elementwise_adagrad(const Numbers& u, std::int64_t dim, c
 
 // The number of updates and the first columns are read at the same time: a warp lives for one row, most of
 // that time waiting for memory.
-template <typename Values>
-__device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gradient, const Values& row,
-                            float* state) {
+template <bool kDecays, typename Values>
+__device__ void update_adam(const RowUpdateNumbers& u, std::int64_t dim, const float* gradient,
+                            const Values& row, float* state) {
   float* const m = state;
   float* const v = state + dim;
   Quad g, ms, vs, w;
@@ -94,15 +69,12 @@ __device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gra
   std::int64_t c = 4 * lane();
   load(c);
   const float updates = state[2 * dim] + 1.0f;
-  // 1 - beta^t without the cancellation of small t.
-  const float rate = u.rate / -expm1f(updates * u.log1);
-  const float root = rsqrtf(-expm1f(updates * u.log2));
+  const AdamRates rates = adam_rates(u, updates);
   for (; c < dim; load(c)) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      ms.x[i] = u.beta1 * ms.x[i] + u.rest1 * g.x[i];
-      vs.x[i] = u.beta2 * vs.x[i] + u.rest2 * g.x[i] * g.x[i];
-      w.x[i] = u.kept * w.x[i] - rate * ms.x[i] / (sqrtf(vs.x[i]) * root + u.epsilon);
+      if constexpr (kDecays) decay(u, w.x[i]);
+      hstu::update_adam(u, rates, g.x[i], ms.x[i], vs.x[i], w.x[i]);
     }
     store_quad(m, c, dim, ms);
     store_quad(v, c, dim, vs);
@@ -114,20 +86,23 @@ __device__ void update_adam(const Numbers& u, std::int64_t dim, const float* gra
 }
 
 template <RowOptimizerKind kKind, typename Values>
-__device__ void update_row(const Numbers& u, std::int64_t dim, const float* gradient, const Values& row,
-                           float* state) {
-  if constexpr (kKind == RowOptimizerKind::rowwise_adagrad)
-    update_adagrad(u, dim, gradient, row, state);
-  else if constexpr (kKind == RowOptimizerKind::adagrad)
-    update_elementwise_adagrad(u, dim, gradient, row, state);
-  else if constexpr (kKind == RowOptimizerKind::adam)
-    update_adam(u, dim, gradient, row, state);
-  else
+__device__ void update_row(const RowUpdateNumbers& u, std::int64_t dim, const float* gradient,
+                           const Values& row, float* state) {
+  using enum RowOptimizerKind;
+  if constexpr (kKind == rowwise_adagrad) {
+    update_rowwise_adagrad(u, dim, gradient, row, state);
+  } else if constexpr (kKind == sgd) {
     descend(dim, u.rate, gradient, row);
+  } else if constexpr (kKind == adagrad) {
+    update_adagrad(u, dim, gradient, row, state);
+  } else {
+    static_assert(kKind == adam || kKind == adamw);
+    update_adam<kKind == adamw>(u, dim, gradient, row, state);
+  }
 }
 
 template <RowOptimizerKind kKind, bool kBf16, typename Lists>
-__global__ void update(const __grid_constant__ Lists lists, const Numbers u, const float* factor) {
+__global__ void update(const __grid_constant__ Lists lists, const RowUpdateNumbers u, const float* factor) {
   wait_for_previous_launch();
   if (factor != nullptr && isnan(*factor)) return;
   const RowList& list = lists.list[blockIdx.y];
@@ -153,32 +128,17 @@ __global__ void update(const __grid_constant__ Lists lists, const Numbers u, con
   if (stamp == list.number) t.report->twice = 1;  // last, because nothing waits for the stamp then
 }
 
-// AdamW is Adam with another `kept`.
-template <bool kBf16, typename Lists>
-auto* kernel_of(RowOptimizerKind kind) {
-  switch (kind) {
-    case RowOptimizerKind::rowwise_adagrad:
-      return &update<RowOptimizerKind::rowwise_adagrad, kBf16, Lists>;
-    case RowOptimizerKind::adagrad:
-      return &update<RowOptimizerKind::adagrad, kBf16, Lists>;
-    case RowOptimizerKind::adam:
-    case RowOptimizerKind::adamw:
-      return &update<RowOptimizerKind::adam, kBf16, Lists>;
-    default:
-      return &update<RowOptimizerKind::sgd, kBf16, Lists>;
-  }
-}
-
 }  // namespace
 
 void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
                  const float* factor, cudaStream_t stream) {
-  const Numbers numbers(optimizer, learning_rate);
+  const RowUpdateNumbers numbers(optimizer, learning_rate);
   const bool is_bf16 = !lists.empty() && lists.front().table.is_bf16;
   for_lists(lists, kWarps, [&]<typename Lists>(dim3 blocks, const Lists& some, std::size_t) {
-    auto* const update =
-        is_bf16 ? kernel_of<true, Lists>(optimizer.kind) : kernel_of<false, Lists>(optimizer.kind);
-    launch("updating rows", update, blocks, kThreads, stream, some, numbers, factor);
+    for_kind(optimizer.kind, [&]<RowOptimizerKind kKind>(std::integral_constant<RowOptimizerKind, kKind>) {
+      auto* const kernel = is_bf16 ? &update<kKind, true, Lists> : &update<kKind, false, Lists>;
+      launch("updating rows", kernel, blocks, kThreads, stream, some, numbers, factor);
+    });
   });
 }
 
