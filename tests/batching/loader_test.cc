@@ -188,7 +188,8 @@ TEST_F(LoaderTest, AllocatesNothingOnceItsBuffersHaveGrown) {
 TEST_F(LoaderTest, CutsBatchesIntoPartsOfLimitedTokens) {
   const ScheduleOptions schedule{.batch_size = 11, .epochs = 2, .shuffle_fraction = 1};
   for (const std::int64_t limit : {1, 60, 100'000}) {
-    Loader loader(builder_, layout_, {anchors_.training, schedule}, {.workers = 3, .part_tokens = limit});
+    Loader loader(builder_, layout_, {anchors_.training, schedule},
+                  {.workers = 3, .division = {.part_tokens = limit}});
     BatchSchedule whole(anchors_.training, schedule);
     std::int64_t parts = 0, batches = 0;
     while (const auto job = whole.next()) {
@@ -221,8 +222,9 @@ TEST_F(LoaderTest, DealsSlicesOfEveryBatchToTheRanks) {
   std::vector<std::unique_ptr<Loader>> loaders;
   loaders.reserve(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
-    loaders.push_back(std::make_unique<Loader>(builder_, layout_, BatchSchedule(anchors_.training, schedule),
-                                               LoaderOptions{.workers = 1, .rank = rank, .ranks = kRanks}));
+    loaders.push_back(
+        std::make_unique<Loader>(builder_, layout_, BatchSchedule(anchors_.training, schedule),
+                                 LoaderOptions{.workers = 1, .division = {.ranks = kRanks}, .rank = rank}));
   }
   BatchSchedule whole(anchors_.training, schedule);
   bool empty_seen = false;
@@ -253,7 +255,7 @@ TEST_F(LoaderTest, TellsWhatDivisionsCameToAndWhatOfThemWasWaitedFor) {
         .parts = contiguous_partition(tokens.size(), ranks), .work = {5, 7}, .work_of_slices = {9, 3}};
   };
   Loader loader(builder_, layout_, {anchors_.training, schedule},
-                {.workers = 1, .ready = 1, .piece_samples = 4, .ranks = 2, .divide = slowly});
+                {.workers = 1, .ready = 1, .division = {.piece_samples = 4, .ranks = 2, .divide = slowly}});
   while (divisions < 2) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the first part is ready, the second waits
   DivisionFigures figures = loader.next()->division;
@@ -277,9 +279,9 @@ TEST_F(LoaderTest, PiecesOfABatchAreDividedAsBatches) {
   large.batch_size = 21;
   for (const int rank : {0, 1}) {
     Loader batches(builder_, layout_, {anchors_.training, small},
-                   {.part_tokens = 40, .rank = rank, .ranks = 2});
+                   {.division = {.part_tokens = 40, .ranks = 2}, .rank = rank});
     Loader pieces(builder_, layout_, {anchors_.training, large},
-                  {.piece_samples = 7, .part_tokens = 40, .rank = rank, .ranks = 2});
+                  {.division = {.piece_samples = 7, .part_tokens = 40, .ranks = 2}, .rank = rank});
     BatchSchedule expected(anchors_.training, large);
     std::int64_t left = 0, ends = 0;
     while (const auto* part = batches.next()) {
@@ -351,7 +353,10 @@ TEST_F(LoaderOnGpu, TensorsHaveTheBatchesValuesHoweverLateTheyAreRead) {
   for (const int workers : {1, 4}) {
     for (const int ready : {1, 3}) {
       Loader loader(builder_, layout_, {anchors_.training, schedule},
-                    {.workers = workers, .ready = ready, .part_tokens = 60, .readers = {compute_.stream}});
+                    {.workers = workers,
+                     .ready = ready,
+                     .division = {.part_tokens = 60},
+                     .readers = {compute_.stream}});
       std::vector<Read> all;
       while (const auto* part = loader.next()) all.push_back(read(part->batch));
       EXPECT_GT(all.size(), 20u);

@@ -104,7 +104,7 @@ TEST_F(MemoryPlanTest, TheLargestPartIsThatOfTheSchedule) {
   const auto largest = [&](const RunOptions& options) {
     Loader loader(experiment.samples(), experiment.learner().model->layout(),
                   training_schedule(options, experiment.anchors().training, {}),
-                  {.part_tokens = options.training.micro_batch_tokens});
+                  {.division = {.part_tokens = options.training.micro_batch_tokens}});
     std::int64_t tokens = 0;
     while (const auto* part = loader.next()) tokens = std::max(tokens, part->batch.tokens);
     return tokens;

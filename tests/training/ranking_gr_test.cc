@@ -133,7 +133,7 @@ TEST_F(TrainingRankingGr, MicroBatchesOfTheLoaderHaveTheGlobalNumberOfLabels) {
   options_.training.batch_size = 16;
   Experiment experiment(options_);
   Loader loader(experiment.samples(), experiment.learner().model->layout(), experiment.schedule({}),
-                {.part_tokens = 60});
+                {.division = {.part_tokens = 60}});
   std::int64_t parts = 0, labels = 0;
   while (LoadedBatch* const loaded = loader.next()) {
     const Batch& batch = loaded->batch;
@@ -153,7 +153,7 @@ TEST_F(TrainingRankingGr, RanksOfTheLoaderHaveTheGlobalNumberOfLabels) {
   std::vector<std::int64_t> labels(1000, 0), supervised(1000, 0);
   for (int rank = 0; rank < 3; ++rank) {
     Loader loader(experiment.samples(), experiment.learner().model->layout(), experiment.schedule({}),
-                  {.rank = rank, .ranks = 3});
+                  {.division = {.ranks = 3}, .rank = rank});
     for (std::size_t i = 0; LoadedBatch* const loaded = loader.next(); ++i) {
       labels.at(i) += loaded->batch.tensor(ranking_gr::kExample).size();
       EXPECT_TRUE(rank == 0 || supervised.at(i) == loaded->batch.supervised);

@@ -8,18 +8,6 @@
 
 namespace hstu {
 
-std::span<const std::int64_t> first_part(const SampleBuilder& builder, std::span<const std::int64_t> samples,
-                                         std::int64_t part_tokens) {
-  if (part_tokens == 0) return samples;
-  std::int64_t tokens = 0;
-  std::size_t count = 0;
-  for (; count < samples.size(); ++count) {
-    tokens += builder.most_tokens(samples[count]);
-    if (tokens > part_tokens && count > 0) break;
-  }
-  return samples.first(count);
-}
-
 Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSchedule schedule,
                const LoaderOptions& options)
     : builder_(builder),
@@ -30,12 +18,12 @@ Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSch
       current_{empty_batch(), empty_batch()} {
   if (options.workers < 1) fail_usage("loader workers: expected at least 1, found {}", options.workers);
   if (options.ready < 1) fail_usage("loader ready: expected at least 1, found {}", options.ready);
-  if (options.piece_samples < 0)
-    fail_usage("loader piece_samples: expected at least 0, found {}", options.piece_samples);
-  if (options.part_tokens < 0)
-    fail_usage("loader part_tokens: expected at least 0, found {}", options.part_tokens);
-  require(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks,
-          "expected a rank in [0, {}), found {}", options.ranks, options.rank);
+  const DivisionRule& rule = options.division;
+  if (rule.piece_samples < 0)
+    fail_usage("loader piece_samples: expected at least 0, found {}", rule.piece_samples);
+  if (rule.part_tokens < 0) fail_usage("loader part_tokens: expected at least 0, found {}", rule.part_tokens);
+  require(rule.ranks >= 1 && options.rank >= 0 && options.rank < rule.ranks,
+          "expected a rank in [0, {}), found {}", rule.ranks, options.rank);
   for (int i = 0; i < options.ready; ++i) slots_.emplace_back(empty_batch());
   for (int i = 0; i < options.workers; ++i) {
     workers_.emplace_back([this, scratch = Scratch{i, builder.scratch(), {}, {}}](
@@ -59,42 +47,13 @@ LoadedBatch Loader::empty_batch() const {
   return {memory, options_.readers};
 }
 
-// Ranks whose samples are longer need more parts, and the others get as many, because tables that are split
-// over ranks are read together.
 void Loader::begin_piece() {
-  const std::size_t most =
-      options_.piece_samples > 0 ? static_cast<std::size_t>(options_.piece_samples) : rest_of_batch_.size();
-  const std::span piece = rest_of_batch_.first(std::min(most, rest_of_batch_.size()));
-  const auto first_place = static_cast<std::int64_t>(job_->positions.size() - rest_of_batch_.size());
-  rest_of_batch_ = rest_of_batch_.subspan(piece.size());
-  Division division;
-  if (options_.divide && options_.ranks > 1) {
-    std::vector<std::int64_t> tokens;
-    tokens.reserve(piece.size());
-    for (const std::int64_t position : piece) tokens.push_back(builder_.most_tokens(position));
-    const Clock::time_point begin = Clock::now();
-    division = options_.divide(tokens, options_.ranks);
-    division_.add(division, 1000 * seconds_since(begin));
-  } else {
-    division.parts = contiguous_partition(piece.size(), options_.ranks);
-  }
-  const Partition& parts = division.parts;
-  parts_left_ = 1;
-  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    PieceOfRank of_rank;
-    of_rank.positions.reserve(parts[rank].size());
-    of_rank.places.reserve(parts[rank].size());
-    for (const std::int32_t sample : parts[rank]) {
-      of_rank.positions.push_back(piece[static_cast<std::size_t>(sample)]);
-      of_rank.places.push_back(first_place + sample);
-    }
-    std::int64_t count = 0;
-    for (std::span<const std::int64_t> left = of_rank.positions; !left.empty(); ++count)
-      left = left.subspan(first_part(builder_, left, options_.part_tokens).size());
-    parts_left_ = std::max(parts_left_, count);
-    if (rank == static_cast<std::size_t>(options_.rank))
-      of_rank_ = std::make_shared<const PieceOfRank>(std::move(of_rank));
-  }
+  DividedPiece piece = *pieces_->next();
+  if (options_.division.divide && options_.division.ranks > 1)
+    division_.add(piece.division, 1000 * seconds_between(piece.begin, piece.end));
+  parts_left_ = piece.parts;
+  of_rank_ =
+      std::make_shared<const SamplesOfRank>(std::move(piece.ranks[static_cast<std::size_t>(options_.rank)]));
   rest_ = of_rank_->positions;
 }
 
@@ -107,7 +66,7 @@ Loader::Claim Loader::claim() {
     if (!job_) {
       job_ = schedule_.next();
       if (!job_) return claimed;
-      rest_of_batch_ = job_->positions;
+      pieces_.emplace(job_->positions, options_.division, builder_);
       division_ = {};
     }
     if (parts_left_ == 0) {
@@ -115,12 +74,12 @@ Loader::Claim Loader::claim() {
       begin_piece();
       claimed.division_end = Clock::now();
     }
-    claimed.positions = first_part(builder_, rest_, options_.part_tokens);
+    claimed.positions = first_part(builder_, rest_, options_.division.part_tokens);
     claimed.of_rank = of_rank_;
     claimed.division = division_;
     rest_ = rest_.subspan(claimed.positions.size());
     claimed.job = job_;
-    claimed.last_part = --parts_left_ == 0 && rest_of_batch_.empty();
+    claimed.last_part = --parts_left_ == 0 && !pieces_->has_next();
     if (claimed.last_part) job_.reset();
   } catch (...) {
     claimed.failure = std::current_exception();
@@ -167,7 +126,7 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     layout_.lay_out(scratch.samples, scratch.layout, slot.loaded.batch);
     slot.loaded.batch.number = claimed.number;
     slot.loaded.batch.places.clear();
-    if (options_.ranks > 1) {
+    if (options_.division.ranks > 1) {
       const auto first =
           claimed.of_rank->places.begin() + (claimed.positions.data() - claimed.of_rank->positions.data());
       slot.loaded.batch.places.assign(first, first + std::ssize(claimed.positions));

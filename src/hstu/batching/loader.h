@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "hstu/balance/partition.h"
 #include "hstu/base/clock.h"
 #include "hstu/batching/batch.h"
+#include "hstu/batching/batch_division.h"
 #include "hstu/batching/batch_layout.h"
 #include "hstu/batching/sample_builder.h"
 #include "hstu/batching/schedule.h"
@@ -28,17 +28,10 @@
 namespace hstu {
 
 struct LoaderOptions {
-  int workers = 2;  // threads that build batches
-  int ready = 4;    // maximum number of batches prepared ahead of next()
-  // A global batch is computed in pieces of at most this many samples of all ranks together; 0: one piece.
-  std::int64_t piece_samples = 0;
-  // A rank's samples of a piece are divided into parts of at most this many tokens (but at least one sample);
-  // 0: one part.
-  std::int64_t part_tokens = 0;
-  // This rank's samples of a piece, by `divide`: of the samples' most_tokens() in the order of the batch. Not
-  // set: contiguous_partition(). A rank may have none.
-  int rank = 0, ranks = 1;
-  std::function<Division(std::span<const std::int64_t> tokens, int ranks)> divide = {};
+  int workers = 2;             // threads that build batches
+  int ready = 4;               // maximum number of batches prepared ahead of next()
+  DivisionRule division = {};  // of each global batch
+  int rank = 0;                // this one, below division.ranks
   // Adds columns to every batch, on the thread that builds it, before it is copied.
   std::function<void(Batch&)> finish = {};
   // Where the batches are read. For streams of a GPU each batch is built in page-locked memory and copied
@@ -46,11 +39,6 @@ struct LoaderOptions {
   std::vector<Stream> readers = {Stream()};
   BatchMemory* memory = nullptr;  // of the batches, outlives the loader; null: transfer_memory()
 };
-
-// The first part of `samples` (at least one, if there is one): as many as have at most part_tokens tokens by
-// most_tokens(); 0: all.
-std::span<const std::int64_t> first_part(const SampleBuilder& builder, std::span<const std::int64_t> samples,
-                                         std::int64_t part_tokens);
 
 // One part of a global batch. Every rank gets the same number of parts of a global batch, at least one; they
 // may be empty.
@@ -107,17 +95,13 @@ class Loader {
     bool ready = false;  // `loaded` or `failure` waits for next()
     std::exception_ptr failure;
   };
-  // This rank's samples of a piece: their events, and their places in the global batch.
-  struct PieceOfRank {
-    std::vector<std::int64_t> positions, places;
-  };
   struct Claim {
     std::int64_t number = 0;  // of the part, from 0
     std::optional<BatchJob> job;
     std::span<const std::int64_t> positions;  // of this part
     DivisionFigures division = {};
     Clock::time_point division_begin = {}, division_end = {};
-    std::shared_ptr<const PieceOfRank> of_rank = {};  // what they are a part of
+    std::shared_ptr<const SamplesOfRank> of_rank = {};  // what they are a part of
     bool last_part = true;
     std::exception_ptr failure;
   };
@@ -129,7 +113,7 @@ class Loader {
   };
   void work(const std::stop_token& stop, Scratch& scratch);
   Claim claim();
-  void begin_piece();  // the next one of job_: sets the members below
+  void begin_piece();  // the next one of job_
   void make(const Claim& claimed, Scratch& scratch, Slot& slot) const noexcept;
   LoadedBatch empty_batch() const;
   // Of `lock` on mutex_: the slot of the next part, which is ready; null after the last part.
@@ -143,13 +127,13 @@ class Loader {
 
   std::mutex schedule_mutex_;  // the caller of next() never holds it together with mutex_
   BatchSchedule schedule_;
-  std::int64_t claimed_ = 0;                     // parts claimed by workers
-  std::optional<BatchJob> job_;                  // the global batch that parts are taken from
-  std::span<const std::int64_t> rest_of_batch_;  // its samples that are in no piece yet
-  std::shared_ptr<const PieceOfRank> of_rank_;   // of the current piece
-  std::span<const std::int64_t> rest_;           // those that are in no part yet
-  std::int64_t parts_left_ = 0;                  // of the piece, including those that are empty
-  DivisionFigures division_;                     // of the batch so far
+  std::int64_t claimed_ = 0;                      // parts claimed by workers
+  std::optional<BatchJob> job_;                   // the global batch that parts are taken from
+  std::optional<BatchDivision> pieces_;           // of job_
+  std::shared_ptr<const SamplesOfRank> of_rank_;  // of the current piece
+  std::span<const std::int64_t> rest_;            // those that are in no part yet
+  std::int64_t parts_left_ = 0;                   // of the piece, including those that are empty
+  DivisionFigures division_;                      // of the batch so far
 
   std::mutex mutex_;  // guards the following members except slots that are not ready, which a worker owns
   std::condition_variable_any changed_;

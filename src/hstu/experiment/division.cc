@@ -34,4 +34,15 @@ Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<c
   return division;
 }
 
+DivisionRule division_of(const RunOptions& options, const Model& model, int ranks) {
+  const TrainingSection& training = options.training;
+  return {.piece_samples = training.batch_size,
+          .part_tokens = training.micro_batch_tokens,
+          .ranks = ranks,
+          .divide = [balance = training.balance, stack = model.layers()](std::span<const std::int64_t> tokens,
+                                                                         int n) {
+            return divide_batch(balance, stack, tokens, n);
+          }};
+}
+
 }  // namespace hstu

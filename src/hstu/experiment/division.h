@@ -5,7 +5,9 @@
 #include <span>
 
 #include "hstu/balance/partition.h"
+#include "hstu/batching/batch_division.h"
 #include "hstu/model/layer_flops.h"
+#include "hstu/model/model.h"
 #include "hstu/options/options.h"
 
 namespace hstu {
@@ -14,5 +16,8 @@ namespace hstu {
 // its tokens. A batch that Balance::nvidia cannot divide evenly is divided as by Balance::work.
 Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
                       int ranks);
+
+// How the ranks of a run of the model divide its training batches.
+DivisionRule division_of(const RunOptions& options, const Model& model, int ranks);
 
 }  // namespace hstu

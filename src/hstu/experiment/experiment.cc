@@ -44,18 +44,11 @@ BatchSchedule Experiment::schedule(BatchCursor start) const {
 std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm) {
   const RunOptions& options = experiment.options();
   Learner& learner = experiment.learner();
-  const auto division = [balance = options.training.balance, stack = learner.model->layers()](
-                            std::span<const std::int64_t> tokens, int ranks) {
-    return divide_batch(balance, stack, tokens, ranks);
-  };
   return std::make_unique<Loader>(experiment.samples(), learner.model->layout(), experiment.schedule(start),
                                   LoaderOptions{.workers = static_cast<int>(options.data.workers),
                                                 .ready = training_batches_ready(options),
-                                                .piece_samples = options.training.batch_size,
-                                                .part_tokens = options.training.micro_batch_tokens,
+                                                .division = division_of(options, *learner.model, comm.size()),
                                                 .rank = comm.rank(),
-                                                .ranks = comm.size(),
-                                                .divide = division,
                                                 .finish = with_routes(learner),
                                                 .readers = learner.streams()});
 }

@@ -1,33 +1,15 @@
 #include "hstu/plan/largest_part.h"
 
-#include <algorithm>
+#include <span>
 
-#include "hstu/base/error.h"
+#include <fmt/format.h>
+
 #include "hstu/base/text.h"
-#include "hstu/batching/loader.h"
 
 namespace hstu {
 
-namespace {
-
-// The samples of each rank.
-std::vector<std::vector<std::int64_t>> divided(std::span<const std::int64_t> piece,
-                                               const SampleBuilder& samples, const DivideBatch& divide) {
-  if (!divide) return {{piece.begin(), piece.end()}};
-  std::vector<std::int64_t> tokens;
-  for (const std::int64_t position : piece) tokens.push_back(samples.most_tokens(position));
-  std::vector<std::vector<std::int64_t>> of_ranks;
-  for (const auto& part : divide(tokens).parts) {
-    std::vector<std::int64_t>& of_rank = of_ranks.emplace_back();
-    for (const std::int32_t sample : part) of_rank.push_back(piece[static_cast<std::size_t>(sample)]);
-  }
-  return of_ranks;
-}
-
-}  // namespace
-
-LargestPart largest_part(BatchSchedule schedule, const SampleBuilder& samples,
-                         const TrainingSection& training, std::int64_t steps, const DivideBatch& divide) {
+LargestPart largest_part(BatchSchedule schedule, const SampleBuilder& samples, const DivisionRule& rule,
+                         std::int64_t steps) {
   constexpr std::int64_t kMostSamples = std::int64_t{1} << 20;
   LargestPart largest;
   std::int64_t most = -1, batches = 0, visited = 0;
@@ -38,11 +20,11 @@ LargestPart largest_part(BatchSchedule schedule, const SampleBuilder& samples,
     if (all) break;
     ++batches;
     visited += static_cast<std::int64_t>(job->positions.size());
-    const auto piece = static_cast<std::size_t>(training.batch_size);  // as in Loader
-    for (std::span rest = job->positions; !rest.empty(); rest = rest.subspan(std::min(piece, rest.size()))) {
-      for (const auto& of_rank : divided(rest.first(std::min(piece, rest.size())), samples, divide)) {
-        for (std::span<const std::int64_t> left = of_rank; !left.empty();) {
-          const std::span part = first_part(samples, left, training.micro_batch_tokens);
+    BatchDivision pieces(job->positions, rule, samples);
+    while (const auto piece = pieces.next()) {
+      for (const SamplesOfRank& of_rank : piece->ranks) {
+        for (std::span<const std::int64_t> left = of_rank.positions; !left.empty();) {
+          const std::span part = first_part(samples, left, rule.part_tokens);
           left = left.subspan(part.size());
           std::int64_t tokens = 0;
           for (const std::int64_t position : part) tokens += samples.most_tokens(position);

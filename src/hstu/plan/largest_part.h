@@ -2,15 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "hstu/balance/partition.h"
+#include "hstu/batching/batch_division.h"
 #include "hstu/batching/sample_builder.h"
 #include "hstu/batching/schedule.h"
-#include "hstu/options/options.h"
 
 namespace hstu {
 
@@ -20,9 +17,8 @@ struct LargestPart {
 };
 
 // The part with the most tokens (SampleBuilder::most_tokens) among the first `steps` batches of the schedule,
-// and among the first million samples. `divide`: among ranks (LoaderOptions::divide); null: there is one.
-using DivideBatch = std::function<Division(std::span<const std::int64_t> tokens)>;
-LargestPart largest_part(BatchSchedule schedule, const SampleBuilder& samples,
-                         const TrainingSection& training, std::int64_t steps, const DivideBatch& divide = {});
+// and among the first million samples.
+LargestPart largest_part(BatchSchedule schedule, const SampleBuilder& samples, const DivisionRule& rule,
+                         std::int64_t steps);
 
 }  // namespace hstu

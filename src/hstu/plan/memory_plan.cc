@@ -265,12 +265,8 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
 
   const std::int64_t most_steps =
       options.training.max_steps > 0 ? options.training.max_steps : std::numeric_limits<std::int64_t>::max();
-  const auto divide = [&](std::span<const std::int64_t> tokens) {
-    return divide_batch(options.training.balance, model.layers(), tokens, ranks);
-  };
-  const LargestPart part =
-      largest_part(training_schedule(options, anchors.training, {}), samples, options.training, most_steps,
-                   ranks > 1 ? DivideBatch(divide) : nullptr);
+  const LargestPart part = largest_part(training_schedule(options, anchors.training, {}), samples,
+                                        division_of(options, model, ranks), most_steps);
   Batch batch;
   LayoutScratch scratch;
   model.layout().lay_out(samples.build(part.positions), scratch, batch);

@@ -9,7 +9,6 @@
 #include "hstu/base/median.h"
 #include "hstu/base/text.h"
 #include "hstu/batching/anchors.h"
-#include "hstu/batching/loader.h"
 #include "hstu/embedding/table_division.h"
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/experiment.h"
@@ -112,42 +111,32 @@ RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samp
     plan.tables.push_back({.name = features[t].name, .form = owners[t].form, .sent = {}});
   std::vector<double> division_ms;
   double imbalances = 0, imbalances_of_slices = 0, most_ids = 0, most_rows = 0, most_occurrences = 0;
-  const auto divide = [&](std::span<const std::int64_t> batch) {
-    if (plan.batches > 0 && std::ssize(batch) < options.training.batch_size) return;  // the end of a window
-    std::vector<std::int64_t> tokens;
-    for (const std::int64_t position : batch) tokens.push_back(samples.most_tokens(position));
-    const Clock::time_point start = Clock::now();
-    const Division division = divide_batch(options.training.balance, model.layers(), tokens, ranks);
-    division_ms.push_back(1000 * seconds_since(start));
-    imbalances += division.imbalance;
-    imbalances_of_slices += division.imbalance_of_slices;
+  const auto add = [&](const DividedPiece& piece, std::int64_t piece_samples) {
+    if (plan.batches > 0 && piece_samples < options.training.batch_size) return;  // the end of a window
+    division_ms.push_back(1000 * seconds_between(piece.begin, piece.end));
+    imbalances += piece.division.imbalance;
+    imbalances_of_slices += piece.division.imbalance_of_slices;
     BatchOfRanks of_ranks(model, samples, owners);
-    double most_parts = 0;
-    for (const auto& part : division.parts) {
-      std::vector<std::int64_t> positions;
-      positions.reserve(part.size());
-      for (const std::int32_t sample : part) positions.push_back(batch[static_cast<std::size_t>(sample)]);
-      double parts = 0;
-      for (std::span<const std::int64_t> left = positions; !left.empty(); ++parts)
-        left = left.subspan(first_part(samples, left, options.training.micro_batch_tokens).size());
-      most_parts = std::max(most_parts, parts);
-      of_ranks.add_rank(positions);
-    }
+    for (const SamplesOfRank& of_rank : piece.ranks) of_ranks.add_rank(of_rank.positions);
     for (std::size_t t = 0; t < owners.size(); ++t) plan.tables[t].distinct_ids += of_ranks.ids()[t] / ranks;
     most_ids += of_ranks.most_ids();
     most_rows += of_ranks.most_rows();
     most_occurrences += of_ranks.most_occurrences();
     plan.flops += of_ranks.flops();
-    plan.parts += most_parts;
+    plan.parts += static_cast<double>(piece.parts);
     ++plan.batches;
-    plan.samples += static_cast<std::int64_t>(batch.size());
+    plan.samples += piece_samples;
   };
-  const auto piece = static_cast<std::size_t>(options.training.batch_size);
+  const DivisionRule rule = division_of(options, model, ranks);
   while (plan.samples < most_samples) {
     const auto job = schedule.next();
     if (!job || job->cursor.epoch > 0) break;
-    for (std::span rest = job->positions; !rest.empty(); rest = rest.subspan(std::min(piece, rest.size())))
-      divide(rest.first(std::min(piece, rest.size())));
+    BatchDivision pieces(job->positions, rule, samples);
+    while (const auto piece = pieces.next()) {
+      std::int64_t piece_samples = 0;
+      for (const SamplesOfRank& of_rank : piece->ranks) piece_samples += std::ssize(of_rank.positions);
+      add(*piece, piece_samples);
+    }
   }
   const auto batches = static_cast<double>(std::max<std::int64_t>(plan.batches, 1));
   plan.imbalance = imbalances / batches;

@@ -43,14 +43,15 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
   Learner& learner = experiment_.learner();
   samples_.assign(learner.model->tasks().size(), RankingSamples());
   bad_ids_ = BadIds(options.on_bad_id, learner.model->features());
+  LoaderOptions loading;
+  loading.workers = static_cast<int>(options.data.workers);
+  loading.division.part_tokens = options.training.micro_batch_tokens;
+  loading.division.ranks = comm.size();
+  loading.rank = comm.rank();
+  loading.finish = with_routes(learner);
+  loading.readers = learner.streams();
   Loader loader(experiment_.evaluation_samples(), learner.model->layout(), BatchSchedule(all, order),
-                {.workers = static_cast<int>(options.data.workers),
-                 .ready = 4,
-                 .part_tokens = options.training.micro_batch_tokens,
-                 .rank = comm.rank(),
-                 .ranks = comm.size(),
-                 .finish = with_routes(learner),
-                 .readers = learner.streams()});
+                loading);
   // Of one global batch, whose samples then have the order of one rank.
   std::vector<RankingSamples> mine(samples_.size());
   std::vector<BadIdCount> bad_ids;
