@@ -30,14 +30,13 @@ TEST(RunLog, ATrainLineHasTheMeanLossAndTheCountsOfItsMoment) {
   RunState state;
   RunLog log(path, small_facts(), {.every_steps = 3}, 0, 60, 0);
   log.begin();
-  int asked = 0;
   for (int step = 1; step <= 6; ++step) {
     state.step = step;
     state.samples += 10;
-    log.step(step_of(step), 1, 0, state, RunningMetrics(10), [&] {
-      ++asked;
-      return LearnerCounts{.table_rows = {{"item", 11 * step}}, .bad_ids = {{"user", step}}};
-    });
+    std::optional<LearnerCounts> counts;
+    if (step % 3 == 0)
+      counts = LearnerCounts{.table_rows = {{"item", 11 * step}}, .bad_ids = {{"user", step}}};
+    log.step(step_of(step), 1, 0, state, RunningMetrics(10), counts);
   }
   const auto lines = read_json_lines(path);
   ASSERT_EQ(lines.size(), 3u);
@@ -48,7 +47,6 @@ TEST(RunLog, ATrainLineHasTheMeanLossAndTheCountsOfItsMoment) {
   EXPECT_EQ(lines[2].at("samples"), 60);
   EXPECT_EQ(lines[2].at("table_rows").dump(), R"({"item":66})");
   EXPECT_EQ(lines[2].at("bad_ids").dump(), R"({"user":6})");
-  EXPECT_EQ(asked, 2) << "counting takes time: only for lines";
 }
 
 TEST(RunLog, LinesHaveTheMetricsOfTrainingAndOfAllEvaluations) {
@@ -65,7 +63,7 @@ TEST(RunLog, LinesHaveTheMetricsOfTrainingAndOfAllEvaluations) {
   RunState state;
   RunLog log(path, small_facts(), {.every_steps = 1}, 0, 60, 0);
   state.step = 1;
-  log.step(step_of(1), 1, 0, state, metrics, [] { return LearnerCounts{}; });
+  log.step(step_of(1), 1, 0, state, metrics, LearnerCounts{});
   log.evaluation({}, state, metrics);
   const auto lines = read_json_lines(path);
   EXPECT_EQ(lines[0].at("window_n"), 4);

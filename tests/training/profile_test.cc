@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "hstu/comm/thread_group.h"
-#include "hstu/training/follower.h"
+#include "hstu/training/train.h"
 #include "training/run_fixture.h"
 
 namespace hstu {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "hstu/comm/thread_group.h"
-#include "hstu/training/follower.h"
+#include "hstu/training/train.h"
 #include "training/run_fixture.h"
 
 namespace hstu::testing {

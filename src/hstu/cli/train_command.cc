@@ -13,11 +13,10 @@
 #include "hstu/cli/ranks.h"
 #include "hstu/cli/stop_signals.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/experiment/command.h"
 #include "hstu/experiment/device_choice.h"
-#include "hstu/experiment/turn.h"
 #include "hstu/plan/table_places.h"
 #include "hstu/run/warm_start.h"
-#include "hstu/training/follower.h"
 #include "hstu/training/train.h"
 
 namespace hstu {

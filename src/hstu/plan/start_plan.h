@@ -5,8 +5,8 @@
 
 namespace hstu {
 
-// The options, after a check that a run of them by `ranks` ranks fits the device that they name; `ranks_here`
-// of them share the memory of this machine. With several ranks tells how they share the tables.
-const RunOptions& fitting(const RunOptions& options, int ranks, int ranks_here);
+// UsageError if a run by `ranks` ranks does not fit the device that the options name; `ranks_here` of them
+// share the memory of this machine. With several ranks prints how they share the tables.
+void check_fits(const RunOptions& options, int ranks, int ranks_here);
 
 }  // namespace hstu

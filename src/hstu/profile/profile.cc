@@ -6,7 +6,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
-#include "hstu/experiment/turn.h"
+#include "hstu/experiment/command.h"
 
 namespace hstu {
 
@@ -112,7 +112,7 @@ void Profiler::finish() {
   if (comm_.size() > 1) {
     tracks.push_back(std::move(collective_track_));
     if (gpus_ != nullptr) tracks.push_back(std::move(exchange_track_));
-    if (comm_.rank() == 0) announce(Turn::profile, comm_);
+    if (comm_.rank() == 0) announce(Command::profile, comm_);
     tracks = gather_tracks(tracks, start_, comm_);
   }
   const std::int64_t first = steps_->first;

@@ -51,7 +51,7 @@ class Profiler {
   // True after the last step, until finish().
   bool is_complete() const { return steps_ && recorded_ == steps_->last; }
   // Writes what there is, if it is not written. A failure is reported, and ends no run. On rank 0 it
-  // announces Turn::profile first if there is anything; the other ranks call it in that turn.
+  // announces Command::profile first if there is anything; the other ranks call it at that command.
   void finish();
 
  private:

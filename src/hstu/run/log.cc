@@ -63,7 +63,6 @@ double wall_clock() {
 RunLog::RunLog(const Path& path, RunFacts facts, const MetricsSection& options, std::int64_t samples,
                std::int64_t total_samples, double training_seconds)
     : facts_(std::move(facts)),
-      every_steps_(options.every_steps),
       lines_(path),
       start_s_(wall_clock()),
       total_samples_(total_samples),
@@ -129,7 +128,7 @@ void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& 
 }
 
 void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
-                  const RunningMetrics& metrics, const std::function<LearnerCounts()>& counts) {
+                  const RunningMetrics& metrics, const std::optional<LearnerCounts>& counts) {
   throughput_.add(result, step_ms, wait_ms);
   training_ms_ += step_ms + wait_ms;
   state.loss_sum += result.loss;
@@ -137,8 +136,7 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
   const double loss = state.loss_sum / static_cast<double>(state.loss_steps);
   progress_.advance_to(state.samples, fmt::format("step {}, window {}, loss {:.4f}{}", state.step,
                                                   state.next.window, loss, last_auc_));
-  if (!writes_at(state.step)) return;
-  const LearnerCounts now = counts();
+  if (!counts) return;
   const RankingMetrics window = metrics.window().metrics();
   Json line{{"event", "train"},
             {"step", state.step},
@@ -155,11 +153,11 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
             {"window_n", window.n}};
   add_lifetime(line, metrics.training());
   add_work(line, result.division);
-  line["table_rows"] = to_json(now.table_rows);
-  if (!now.tables.empty()) line["tables"] = now.tables;
-  if (!now.caches.empty()) line["caches"] = now.caches;
-  line["bad_ids"] = to_json(now.bad_ids);
-  if (now.beyond_wire > 0) line["beyond_wire"] = now.beyond_wire;
+  line["table_rows"] = to_json(counts->table_rows);
+  if (!counts->tables.empty()) line["tables"] = counts->tables;
+  if (!counts->caches.empty()) line["caches"] = counts->caches;
+  line["bad_ids"] = to_json(counts->bad_ids);
+  if (counts->beyond_wire > 0) line["beyond_wire"] = counts->beyond_wire;
   throughput_.move_to(line, total_samples_ - state.samples);
   write(std::move(line));
   state.loss_sum = 0;

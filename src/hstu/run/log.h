@@ -66,12 +66,10 @@ class RunLog {
   // Writes the line of a restart, with the keys that changed.
   void resume(const RunState& state, const std::vector<ConfigDifference>& changed);
 
-  // Whether step() writes a line of this step, for which it calls `counts`.
-  bool writes_at(std::int64_t step) const { return step % every_steps_ == 0; }
-  // Counts a step. Every metrics.every_steps steps, writes a train line: mean loss and rates since the last
-  // one, the metrics of training, and the result of `counts`.
+  // Counts a step. Given `counts`, writes a train line: mean loss and rates since the last one, the metrics
+  // of training, and the counts.
   void step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
-            const RunningMetrics& metrics, const std::function<LearnerCounts()>& counts);
+            const RunningMetrics& metrics, const std::optional<LearnerCounts>& counts);
   void evaluation(const EvaluationResult& result, const RunState& state, const RunningMetrics& metrics);
   // The line and all lines before it are on the disk when it returns; throws Error otherwise. Called when
   // everything of a checkpoint but its name is on the disk: so an existing checkpoint always has its line.
@@ -91,7 +89,6 @@ class RunLog {
   double seconds_since_1970() const;
 
   RunFacts facts_;
-  std::int64_t every_steps_;
   JsonLinesWriter lines_;
   std::deque<Json> waiting_;
   bool waits_ = false;  // the last line could not be written

@@ -10,9 +10,6 @@
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
-#include "hstu/embedding/saved_rows.h"
-#include "hstu/experiment/over_ranks.h"
-#include "hstu/experiment/turn.h"
 #include "hstu/plan/start_plan.h"
 #include "hstu/run/bad_id_warning.h"
 #include "hstu/run/base_cadence.h"
@@ -21,58 +18,66 @@
 #include "hstu/run/log.h"
 #include "hstu/run/resume.h"
 #include "hstu/run/state.h"
-#include "hstu/run/warm_start.h"
-#include "hstu/step/dense_shards.h"
-#include "hstu/step/step.h"
-#include "hstu/training/evaluation.h"
-#include "hstu/training/next_step.h"
 #include "hstu/training/run_parts.h"
+#include "hstu/training/session.h"
 
 namespace hstu {
 namespace {
 
-// One run: the experiment, its state, and the decisions when to evaluate, save and stop.
-class Run {
+// What the leader of a run has before its first command.
+struct OpenedRun {
+  std::unique_ptr<RunLock> lock;
+  std::optional<Checkpoint> checkpoint;  // to resume from
+  std::vector<ConfigDifference> changed;
+  std::unique_ptr<Session> session;
+};
+
+OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
+  // 1 No other process trains this run.
+  auto lock = std::make_unique<RunLock>(request.folder.lock());
+  // 2 All ranks resume from one checkpoint.
+  std::optional<Checkpoint> newest;
+  if (request.resume) newest = checkpoint_to_resume(request.folder, request.from_step);
+  std::optional<Checkpoint> checkpoint = same_checkpoint(std::move(newest), request.folder, comm);
+  // 3 The configuration differs from the run's as allowed.
+  std::vector<ConfigDifference> changed;
+  if (request.resume)
+    changed = changed_keys(request.folder, checkpoint, request.options, request.allowed_changes);
+  // 4 It fits the device.
+  check_fits(request.options, comm.size(), request.ranks_here);
+  // 5 Dataset, model and tables; their state; the ranks agree.
+  auto session = std::make_unique<Session>(request, comm, checkpoint);
+  return {std::move(lock), std::move(checkpoint), std::move(changed), std::move(session)};
+}
+
+// The leader: the state of a run, and the decisions when to evaluate, save and stop. It alone writes.
+class Leader {
  public:
   // `stepped` is set after a step.
-  Run(const TrainRequest& request, Communicator& comm, bool& stepped)
+  Leader(const TrainRequest& request, OpenedRun opened, bool& stepped)
       : request_(request),
-        comm_(comm),
+        opened_(std::move(opened)),
+        session_(*opened_.session),
         stepped_(stepped),
-        lock_(request.folder.lock()),
-        checkpoint_(same_checkpoint(
-            request.resume ? checkpoint_to_resume(request.folder, request.from_step) : std::nullopt,
-            request.folder, comm_)),
-        changed_(request.resume
-                     ? changed_keys(request.folder, checkpoint_, request.options, request.allowed_changes)
-                     : std::vector<ConfigDifference>{}),
-        experiment_(fitting(request.options, comm.size(), request.ranks_here), comm),
-        metrics_(request.options.metrics.window_samples),
-        state_(following(checkpoint_ ? load_run(*checkpoint_, experiment_.dataset(),
-                                                sections(experiment_.learner(), metrics_))
-                                     : first_state())),
-        last_step_(experiment_.last_step()),
-        profiler_(request.profile, experiment_.learner().compute, request.folder.path, state_.step,
-                  last_step_, comm_, experiment_.learner().gpus.get()),
-        evaluator_(experiment_, request.folder.baseline()),
-        evaluation_cadence_(request.options.evaluation, experiment_.schedule({}).batches_per_epoch()),
+        state_(with_metric(session_.first_state())),
+        last_step_(session_.experiment().last_step()),
+        evaluation_cadence_(request.options.evaluation,
+                            session_.experiment().schedule({}).batches_per_epoch()),
         record_(rewind()),
         log_(request.folder.metrics(), facts(), request.options.metrics, state_.samples,
-             experiment_.samples_until(last_step_), record_.training_seconds),
+             session_.experiment().samples_until(last_step_), record_.training_seconds),
         save_cadence_(request.options.checkpoint, Clock::now()),
-        bases_(request.options.checkpoint, checkpoint_) {
-    check_agreement(experiment_, request.version, state_.step, comm_);
-  }
+        bases_(request.options.checkpoint, opened_.checkpoint) {}
 
   TrainResult run() {
     if (record_.ended) {
       tell("{} has already ended: nothing is left to do\n", request_.folder.path.string());
-      announce(Turn::end, comm_);
+      session_.announce_end();
       return finish(*finished());
     }
     try {
       TrainResult result = train();
-      announce(Turn::end, comm_);
+      session_.announce_end();
       return result;
     } catch (const NotFiniteError& error) {
       fail_not_finite(request_.folder, error.what());
@@ -82,7 +87,7 @@ class Run {
  private:
   TrainResult train() {
     begin_log();
-    if (!evaluator_.has_samples()) {
+    if (!session_.evaluator().has_samples()) {
       tell(
           "no evaluation: nothing is held out; evaluation.holdout_fraction = 0.1 holds out the latest tenth "
           "(hstu config --template --for DATASET writes a whole configuration)\n");
@@ -92,25 +97,14 @@ class Run {
     auto reason =
         evaluates_first || state_.evaluation_due || finished() ? settle(evaluates_first) : reason_to_end();
     if (!reason) reason = loop();
-    profiler_.finish();
+    session_.finish_profile();
     fault_point("end");
     log_.end(*reason, state_);
     return finish(*reason);
   }
 
-  RunState first_state() {
-    const WarmStartSection& section = request_.options.warm_start;
-    if (section.checkpoint.empty()) return {};
-    Learner& learner = experiment_.learner();
-    const WarmStartReport report =
-        warm_start(section, learner.model->parameters().all(), learner.tables, learner.compute.stream);
-    tell("{}\n", to_text(report));
-    warm_start_ = to_json(report);
-    return {};
-  }
-
   // The state, whose best evaluation is one by the metric of the configuration.
-  RunState following(RunState state) const {
+  RunState with_metric(RunState state) const {
     const std::string& metric = request_.options.checkpoint.best;
     if (state.best.metric != metric) {
       state.best = {};
@@ -120,30 +114,33 @@ class Run {
   }
 
   RunFacts facts() const {
-    RunFacts facts = facts_of(experiment_);
+    RunFacts facts = facts_of(session_.experiment());
     facts.version = request_.version;
-    if (facts.peak_flops) *facts.peak_flops *= comm_.size();  // as the FLOPs of its lines are of all ranks
-    facts.warm_start = warm_start_;
+    if (facts.peak_flops)
+      *facts.peak_flops *= session_.ranks();  // as the FLOPs of its lines are of all ranks
+    facts.warm_start = session_.warm_start();
     return facts;
   }
 
-  RunOrigin origin() const { return {experiment_.dataset().manifest().id, to_toml(experiment_.options())}; }
+  RunOrigin origin() const {
+    return {session_.experiment().dataset().manifest().id, to_toml(request_.options)};
+  }
 
   // Resets the folder to the state of the checkpoint: removes later log lines and checkpoints, and files of
   // interrupted saves. A run without a checkpoint starts from the beginning.
   LogRecord rewind() {
     const RunFolder& folder = request_.folder;
-    if (!checkpoint_) {
+    if (!opened_.checkpoint) {
       std::filesystem::remove(folder.metrics());
       return {};
     }
     saved_at_ = state_.step;
-    LogRecord record = read_log(folder.metrics(), *checkpoint_);
+    LogRecord record = read_log(folder.metrics(), *opened_.checkpoint);
     record.ended = record.ended && finished();
     abandon_later(folder, state_.step);
-    if (!record.ended) rewind_log(folder.metrics(), *checkpoint_);
-    tidy(checkpoint_->path());
-    tell("continuing from {} (step {})\n", checkpoint_->path().string(), state_.step);
+    if (!record.ended) rewind_log(folder.metrics(), *opened_.checkpoint);
+    tidy(opened_.checkpoint->path());
+    tell("continuing from {} (step {})\n", opened_.checkpoint->path().string(), state_.step);
     // --from-step may go back to a time whose best checkpoint was removed when a better one came.
     if (state_.best.step >= 0 && !linked_checkpoint(folder.checkpoints(), kBestLink)) {
       tell(
@@ -160,7 +157,7 @@ class Run {
   void begin_log() {
     if (!record_.begun) log_.begin();
     if (!request_.resume) return;
-    log_.resume(state_, changed_);
+    log_.resume(state_, opened_.changed);
     const std::string config = to_toml(request_.options);
     if (read_file(request_.folder.config()) != config) write_file(request_.folder.config(), config);
   }
@@ -168,13 +165,11 @@ class Run {
   // Trains until there is a reason to stop, and returns the reason. Where a GPU needs no answer of the host,
   // the next step begins before the results of this one are read, so that the GPU always has work.
   std::string loop() {
-    const std::unique_ptr<Loader> loader = training_loader(experiment_, state_.next, comm_);
     std::optional<BegunStep> following;
     last_completed_ = Clock::now();
     while (true) {
-      BegunStep current = following ? *std::exchange(following, std::nullopt) : begin(*loader, state_.step);
-      if (current.step.next_may_begin() && !asks_for_results(current))
-        following = begin(*loader, state_.step + 1);
+      BegunStep current = following ? *std::exchange(following, std::nullopt) : begin();
+      if (current.step.next_may_begin() && !asks_for_results(current)) following = begin();
       complete(current);
       if (following) continue;
       if (const auto reason = settle()) return *reason;
@@ -182,11 +177,9 @@ class Run {
     }
   }
 
-  BegunStep begin(Loader& loader, std::int64_t step) {
-    announce(Turn::step, comm_);
-    fault_point("step.begin");
-    BegunStep begun = begin_next(experiment_, loader, profiler_, step, comm_,
-                                 [this](const RankingSamples& samples) { metrics_.add_step(samples); });
+  BegunStep begin() {
+    BegunStep begun =
+        session_.begin_step([this](const RankingSamples& samples) { session_.metrics().add_step(samples); });
     wait_ms_ += begun.wait_ms;
     return begun;
   }
@@ -198,27 +191,26 @@ class Run {
     after.next = begun.next;
     after.window_end = begun.window_end;
     after.windows_done = state_.windows_done + (begun.window_end ? 1 : 0);
-    return profiler_.is_active() || stopped() || after.step >= last_step_ || log_.writes_at(after.step) ||
-           evaluation_cadence_.due(after) || save_cadence_.due(after, Clock::now());
+    return session_.profiler().is_active() || stopped() || after.step >= last_step_ ||
+           session_.logs_at(after.step) || evaluation_cadence_.due(after) ||
+           save_cadence_.due(after, Clock::now());
   }
 
   void complete(BegunStep& begun) {
-    StepResult result = begun.step.finish();
-    result.division = begun.division;
-    fault_point("step.end");
+    const Session::StepOutcome outcome = session_.finish_step(begun);
+    const StepResult& result = outcome.result;
     ++state_.step;
     stepped_ = true;
-    profiler_.end_step(state_.step, result);
-    others_stop_ = any_stops(request_.stop, comm_);
+    others_stop_ = outcome.any_stops;
     state_.samples += result.samples;
     state_.next = begun.next;
     state_.window_end = begun.window_end;
     if (begun.window_end) ++state_.windows_done;
     const Clock::time_point before = std::exchange(last_completed_, Clock::now());
     const double wait_ms = std::exchange(wait_ms_, 0);
-    log_.step(result, 1000 * seconds_between(before, last_completed_) - wait_ms, wait_ms, state_, metrics_,
-              [&] { return counts_of(experiment_.learner(), comm_); });
-    if (profiler_.is_complete()) profiler_.finish();
+    log_.step(result, 1000 * seconds_between(before, last_completed_) - wait_ms, wait_ms, state_,
+              session_.metrics(), outcome.counts);
+    if (session_.profiler().is_complete()) session_.finish_profile();
   }
 
   // Evaluates, then saves, as the step requires: a checkpoint contains the evaluation of its step. Returns
@@ -226,7 +218,7 @@ class Run {
   std::optional<std::string> settle(bool evaluates_anyway = false) {
     const bool due = evaluates_anyway || state_.evaluation_due || state_.step >= last_step_ ||
                      evaluation_cadence_.due(state_);
-    if (due && evaluator_.has_samples() && state_.evaluated_at != state_.step) evaluate();
+    if (due && session_.evaluator().has_samples() && state_.evaluated_at != state_.step) evaluate();
     auto end = reason_to_end();
     if (const auto reason = reason_to_save(end)) save(*reason, end.has_value());
     return end;
@@ -235,8 +227,7 @@ class Run {
   void evaluate() {
     std::optional<EvaluationResult> result;
     if (!stopped()) {
-      announce(Turn::evaluate, comm_);
-      result = evaluator_.run(request_.stop, comm_);
+      result = session_.evaluate();
       others_stop_ = !result;
     }
     state_.evaluation_due = !result.has_value();
@@ -246,8 +237,8 @@ class Run {
     best_before_ = state_.best;
     state_.best.add(*result, state_.step, request_.options.evaluation.min_delta);
     evaluated_since_save_ = true;
-    metrics_.add_evaluation(evaluator_.totals());
-    log_.evaluation(*result, state_, metrics_);
+    session_.metrics().add_evaluation(session_.evaluator().totals());
+    log_.evaluation(*result, state_, session_.metrics());
   }
 
   bool stopped() const { return others_stop_ || (request_.stop != nullptr && *request_.stop); }
@@ -284,20 +275,31 @@ class Run {
   // `last`: no other save follows.
   void save(const std::string& reason, bool last) {
     fault_point("save.begin");
-    const Clock::time_point start = Clock::now();
     Path path;
     const std::optional<CheckpointBase> base = bases_.base_of(state_.step, reason);
-    announce(Turn::save, comm_);
-    comm_.enter("save");
-    Learner& learner = experiment_.learner();
-    const auto all = sections(learner, metrics_, gather_state(learner.dense_optimizer, comm_));
+    bool failed = false;
+    session_.save([&](std::vector<Section> all, ServedRows& rows) {
+      failed = !write_checkpoint(std::move(all), rows, reason, last, base, path);
+    });
+    if (failed) return;
+    saved_at_ = state_.step;
+    evaluated_since_save_ = false;
+    tidy(path);
+    save_cadence_.saved(Clock::now());
+    fault_point("save.end");
+  }
+
+  // False if that failed, which was reported. An Error ends the run: `last`, no other save follows.
+  bool write_checkpoint(std::vector<Section> all, ServedRows& rows, const std::string& reason, bool last,
+                        const std::optional<CheckpointBase>& base, Path& path) {
+    const Clock::time_point start = Clock::now();
     try {
-      ServedRows served(learner.tables);
       path = save_run(
-          request_.folder.checkpoints(), origin(), state_, reason, all,
+          request_.folder.checkpoints(), origin(), state_, reason, std::move(all),
           [&] { log_.checkpoint(state_, reason, seconds_since(start)); }, base);
-      if (!base) served.begin_changes();
+      if (!base) rows.begin_changes();
       bases_.saved(path, base);
+      return true;
     } catch (const InternalError&) {
       throw;
     } catch (const NotFiniteError& error) {
@@ -315,13 +317,8 @@ class Run {
         state_.best.step = best_before_.step;
         state_.best.value = best_before_.value;
       }
-      return;
+      return false;
     }
-    saved_at_ = state_.step;
-    evaluated_since_save_ = false;
-    tidy(path);
-    save_cadence_.saved(Clock::now());
-    fault_point("save.end");
   }
 
   // A failure to update the link or to remove old folders does not end the run.
@@ -347,7 +344,7 @@ class Run {
                        0,
                        state_.evaluation,
                        state_.best,
-                       bad_id_warning(experiment_.learner().bad_ids.features(), last)};
+                       bad_id_warning(session_.experiment().learner().bad_ids.features(), last)};
     const std::int64_t samples = state_.samples - samples_without_time_;
     if (log_.training_seconds() > 0)
       result.samples_per_s = static_cast<double>(samples) / log_.training_seconds();
@@ -356,18 +353,11 @@ class Run {
   }
 
   const TrainRequest& request_;
-  Communicator& comm_;
+  OpenedRun opened_;
+  Session& session_;
   bool& stepped_;
-  RunLock lock_;
-  std::optional<Checkpoint> checkpoint_;  // to resume from
-  std::vector<ConfigDifference> changed_;
-  Experiment experiment_;
-  Json warm_start_;
-  RunningMetrics metrics_;
   RunState state_;
   std::int64_t last_step_;
-  Profiler profiler_;
-  Evaluator evaluator_;
   EvaluationCadence evaluation_cadence_;
   Clock::time_point last_completed_;  // the last step, or what followed it
   double wait_ms_ = 0;                // for batches, since then
@@ -387,7 +377,7 @@ class Run {
 TrainResult train(const TrainRequest& request, Communicator& comm) {
   bool stepped = request.resume;
   try {
-    return Run(request, comm, stepped).run();
+    return Leader(request, open_run(request, comm), stepped).run();
   } catch (...) {
     if (!stepped) discard_run_folder(request.folder);
     throw;

@@ -44,7 +44,11 @@ struct TrainResult {
 // fails. Error naming the newest good checkpoint if a number is NaN or infinite: such a number is never
 // saved. A new run that fails before its first step is complete leaves no folder. UsageError, with nothing
 // changed, if another process trains this run or the configuration differs from the run's. `comm`: a group
-// whose other ranks call follow() (follower.h) and share every batch; this is rank 0.
+// whose other ranks call follow() and share every batch; this is rank 0.
 TrainResult train(const TrainRequest& request, Communicator& comm = one_rank());
+
+// A rank other than 0: computes its part of every step and evaluation that train() on rank 0 announces, and
+// writes nothing. `request` is that of rank 0, made from the same arguments.
+void follow(const TrainRequest& request, Communicator& comm);
 
 }  // namespace hstu

@@ -15,10 +15,11 @@ namespace hstu {
 // The time that ranks wait for each other: a notice after 60 s, or after half of a shorter timeout.
 Patience patience_of(const RanksSection& ranks);
 
-enum class Turn : std::int64_t { step, profile, evaluate, save, end };
+// What all ranks do next.
+enum class Command : std::int64_t { step, profile, evaluate, save, end };
 
-void announce(Turn turn, Communicator& comm);  // by rank 0
-Turn next_turn(Communicator& comm);            // by every other rank, which waits for it
+void announce(Command command, Communicator& comm);  // by rank 0
+Command next_command(Communicator& comm);            // by every other rank, which waits for it
 
 // True on all ranks if `stop` is set on one.
 bool any_stops(const std::atomic<bool>* stop, Communicator& comm);

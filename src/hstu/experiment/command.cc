@@ -1,4 +1,4 @@
-#include "hstu/experiment/turn.h"
+#include "hstu/experiment/command.h"
 
 #include <span>
 #include <string>
@@ -14,7 +14,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kNone = -1;
-constexpr std::string_view kTurnStage = "decision of rank 0";
+constexpr std::string_view kCommandStage = "decision of rank 0";
 
 std::int64_t word_of_rank_0(std::int64_t word, Communicator& comm) {
   comm.broadcast(std::span(&word, 1), 0);
@@ -28,13 +28,13 @@ Patience patience_of(const RanksSection& ranks) {
           .give_up_seconds = ranks.timeout};
 }
 
-void announce(Turn turn, Communicator& comm) {
-  comm.enter(kTurnStage);
-  word_of_rank_0(static_cast<std::int64_t>(turn), comm);
+void announce(Command command, Communicator& comm) {
+  comm.enter(kCommandStage);
+  word_of_rank_0(static_cast<std::int64_t>(command), comm);
 }
-Turn next_turn(Communicator& comm) {
-  comm.enter(kTurnStage);
-  return static_cast<Turn>(word_of_rank_0(0, comm));
+Command next_command(Communicator& comm) {
+  comm.enter(kCommandStage);
+  return static_cast<Command>(word_of_rank_0(0, comm));
 }
 
 bool any_stops(const std::atomic<bool>* stop, Communicator& comm) {

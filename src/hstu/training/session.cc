@@ -1,0 +1,114 @@
+#include "hstu/training/session.h"
+
+#include <utility>
+
+#include "hstu/base/faults.h"
+#include "hstu/base/terminal.h"
+#include "hstu/run/warm_start.h"
+#include "hstu/step/dense_shards.h"
+#include "hstu/training/run_parts.h"
+
+namespace hstu {
+
+Session::Session(const TrainRequest& request, Communicator& comm, const std::optional<Checkpoint>& checkpoint)
+    : request_(request),
+      comm_(comm),
+      experiment_(request.options, comm),
+      metrics_(request.options.metrics.window_samples),
+      first_state_(load(checkpoint)),
+      evaluator_(experiment_, is_leader() ? request.folder.baseline() : Path()),
+      begun_(first_state_.step),
+      finished_(first_state_.step) {
+  if (is_leader()) begin_profile();  // refuses wrong steps before the others begin
+  check_agreement(experiment_, request.version, first_state_.step, comm_);
+  if (!is_leader()) begin_profile();
+}
+
+RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
+  Learner& learner = experiment_.learner();
+  if (checkpoint) return load_run(*checkpoint, experiment_.dataset(), sections(learner, metrics_));
+  const WarmStartSection& section = request_.options.warm_start;
+  if (section.checkpoint.empty()) return {};
+  const WarmStartReport report =
+      hstu::warm_start(section, learner.model->parameters().all(), learner.tables, learner.compute.stream);
+  if (is_leader()) tell("{}\n", to_text(report));
+  warm_start_ = to_json(report);
+  return {};
+}
+
+void Session::begin_profile() {
+  Learner& learner = experiment_.learner();
+  profiler_.emplace(request_.profile, learner.compute, request_.folder.path, first_state_.step,
+                    experiment_.last_step(), comm_, learner.gpus.get());
+}
+
+void Session::announce(Command command) {
+  if (is_leader()) hstu::announce(command, comm_);
+}
+
+BegunStep Session::begin_step(std::function<void(const RankingSamples&)> on_predictions) {
+  announce(Command::step);
+  if (is_leader()) fault_point("step.begin");
+  if (!loader_) loader_ = training_loader(experiment_, first_state_.next, comm_);
+  return begin_next(experiment_, *loader_, *profiler_, begun_++, comm_, std::move(on_predictions));
+}
+
+Session::StepOutcome Session::finish_step(BegunStep& begun) {
+  StepOutcome outcome;
+  outcome.result = begun.step.finish();
+  outcome.result.division = begun.division;
+  if (is_leader()) fault_point("step.end");
+  profiler_->end_step(++finished_, outcome.result);
+  outcome.any_stops = any_stops(request_.stop, comm_);
+  if (logs_at(finished_)) outcome.counts = counts_of(experiment_.learner(), comm_);
+  return outcome;
+}
+
+std::optional<EvaluationResult> Session::evaluate() {
+  announce(Command::evaluate);
+  return evaluator_.run(request_.stop, comm_);
+}
+
+void Session::save(const WriteSections& write) {
+  announce(Command::save);
+  comm_.enter("save");
+  Learner& learner = experiment_.learner();
+  std::vector<Tensor> dense_state = gather_state(learner.dense_optimizer, comm_);
+  if (!is_leader()) return serve_rows(learner.tables);
+  std::vector<Section> all = sections(learner, metrics_, std::move(dense_state));
+  ServedRows rows(learner.tables);
+  write(std::move(all), rows);
+}
+
+void Session::follow() {
+  while (true) {
+    switch (next_command(comm_)) {
+      case Command::step: {
+        BegunStep begun = begin_step();
+        finish_step(begun);
+        break;
+      }
+      case Command::profile:
+        finish_profile();
+        break;
+      case Command::evaluate:
+        evaluate();
+        break;
+      case Command::save:
+        save();
+        break;
+      case Command::end:
+        return;
+    }
+  }
+}
+
+void Session::announce_end() {
+  announce(Command::end);
+}
+
+void follow(const TrainRequest& request, Communicator& comm) {
+  Session(request, comm, same_checkpoint(std::nullopt, request.folder, comm)).follow();
+}
+
+}  // namespace hstu

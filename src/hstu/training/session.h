@@ -1,0 +1,76 @@
+// One rank of a run: what all ranks do at each command, in the order of collectives that all of them keep.
+// Rank 0, the leader, decides which command is next (train.h); the others follow.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "hstu/embedding/saved_rows.h"
+#include "hstu/experiment/command.h"
+#include "hstu/run/log.h"
+#include "hstu/training/evaluation.h"
+#include "hstu/training/next_step.h"
+#include "hstu/training/train.h"
+
+namespace hstu {
+
+class Session {
+ public:
+  // Fills the learner from `checkpoint`, which is the same on all ranks (same_checkpoint), or as
+  // RunOptions::warm_start says. UsageError on rank 0, EndedRank on the others, if the ranks disagree.
+  Session(const TrainRequest& request, Communicator& comm, const std::optional<Checkpoint>& checkpoint);
+
+  // The commands. Of the leader each announces itself; the others have received it.
+
+  // Begins the step after those that have begun. `on_predictions`: see StepContext.
+  BegunStep begin_step(std::function<void(const RankingSamples&)> on_predictions = {});
+  struct StepOutcome {
+    StepResult result;
+    bool any_stops = false;               // a rank got the signal to stop
+    std::optional<LearnerCounts> counts;  // of a step of which the log has a line
+  };
+  StepOutcome finish_step(BegunStep& begun);
+  // Empty if a rank got the signal to stop meanwhile.
+  std::optional<EvaluationResult> evaluate();
+  // Calls write() on the leader, with all that a checkpoint has; the others send it their rows meanwhile.
+  using WriteSections = std::function<void(std::vector<Section> sections, ServedRows& rows)>;
+  void save(const WriteSections& write = {});
+  void finish_profile() { profiler_->finish(); }
+
+  // Performs what the leader announces until the end of the run.
+  void follow();
+  void announce_end();
+
+  // Whether the log has a line of the step, of which there were so many with it.
+  bool logs_at(std::int64_t step) const { return step % request_.options.metrics.every_steps == 0; }
+
+  int ranks() const { return comm_.size(); }
+  const Experiment& experiment() const { return experiment_; }
+  RunningMetrics& metrics() { return metrics_; }
+  const Evaluator& evaluator() const { return evaluator_; }
+  Profiler& profiler() { return *profiler_; }
+  const Profiler& profiler() const { return *profiler_; }
+  const RunState& first_state() const { return first_state_; }  // of the checkpoint
+  const Json& warm_start() const { return warm_start_; }        // what it took; null: nothing
+
+ private:
+  bool is_leader() const { return comm_.rank() == 0; }
+  void announce(Command command);
+  RunState load(const std::optional<Checkpoint>& checkpoint);
+  void begin_profile();
+
+  const TrainRequest& request_;
+  Communicator& comm_;
+  Experiment experiment_;
+  RunningMetrics metrics_;  // of the leader; on other ranks only a part of the checkpoint
+  Json warm_start_;
+  RunState first_state_;
+  Evaluator evaluator_;
+  std::optional<Profiler> profiler_;
+  std::unique_ptr<Loader> loader_;         // since the first step
+  std::int64_t begun_ = 0, finished_ = 0;  // steps of the run
+};
+
+}  // namespace hstu
