@@ -92,7 +92,7 @@ TEST_F(MemoryPlanTest, DependsOnTheDeviceAndThePrecision) {
   const Experiment experiment(options_);
   const DryDevice hopper = planned_gpu("h200").device;
   EXPECT_EQ(hopper.major, 9);
-  if (!ops::has_cuda_kernel(ops::Operation::attention)) GTEST_SKIP() << "built without CUDA";
+  if (!kBuiltWithCuda) GTEST_SKIP() << "built without CUDA";
   const std::int64_t fp32 = plan_memory(options_, hopper).activations;
   EXPECT_GT(fp32, plan_memory(options_, {}).activations);
   options_.precision = Precision::bf16;
@@ -180,7 +180,7 @@ TEST_F(MemoryPlanTest, ATableBehindACacheTakesTheCacheOfTheDeviceAndItsRowsOfThe
 }
 
 TEST_F(MemoryPlanTest, ATableOnTheHostHasACacheOnTheGpu) {
-  if (!ops::has_cuda_kernel(ops::Operation::attention)) GTEST_SKIP() << "built without CUDA";
+  if (!kBuiltWithCuda) GTEST_SKIP() << "built without CUDA";
   options_.tables.place = TablePlace::host;
   const DryDevice gpu = planned_gpu("h200").device;
   const MemoryPlan::Table item = plan_memory(options_, gpu).tables[0];

@@ -2,7 +2,6 @@
 
 #include "hstu/base/error.h"
 #include "hstu/device/machine.h"
-#include "hstu/ops/op.h"
 #include "hstu/tensor/profiler_trace.h"
 
 namespace hstu {
@@ -10,7 +9,7 @@ namespace {
 
 // What is in the way of training on GPUs, or "".
 std::string obstacle() {
-  if (!ops::has_cuda_kernel(ops::Operation::linear)) return "this hstu was built without CUDA";
+  if (!kBuiltWithCuda) return "this hstu was built without CUDA";
   if (cuda_device_count() > 0) return "";
   const std::string problem = this_machine().nvidia.problem;
   return problem.empty() ? "the driver offers no GPU" : problem;
@@ -27,7 +26,6 @@ DeviceChoice choose_device(std::string_view word) {
   check(problem.empty(), "device = \"{}\": {}. Use \"host\" or \"auto\"", word, problem);
   check(asked.index < cuda_device_count(), "device = \"{}\": expected a number below {}, the GPUs here", word,
         cuda_device_count());
-  ops::check_operations(asked);
   return {asked, automatic ? "the first GPU" : "as configured"};
 }
 

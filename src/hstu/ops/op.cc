@@ -1,22 +1,10 @@
 #include "hstu/ops/op.h"
 
-#include <string>
-
 namespace hstu::ops {
 
-void check_operations(Device device) {
-  if (device.is_host()) return;
-  std::string missing;
-  for (const auto& [name, operation] : kOperations) {
-    if (has_cuda_kernel(operation)) continue;
-    missing += missing.empty() ? "" : ", ";
-    missing += name;
-  }
-  check(missing.empty(), "hstu has no GPU kernels yet for {}: use the host in place of {}", missing,
-        to_string(device));
-}
-
-void refuse(Operation operation, Device device, DType type) {
+void refuse(Operation operation, Device device, DType type, bool has_kernels) {
+  check(has_kernels, "{}: hstu has kernels for the host alone, none for {}: set device = \"host\"",
+        name_of(operation), to_string(device));
   fail("{}: hstu has no kernel for {} on {}: use another type, or the host", name_of(operation),
        to_string(type), to_string(device));
 }

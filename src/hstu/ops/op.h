@@ -65,39 +65,38 @@ constexpr std::string_view name_of(Operation operation) {
   return "?";
 }
 
-// The operations that have kernels for GPUs (kernels/cuda/x.cu), forward and backward: all of them in a build
-// with CUDA. Every operation has them for the host (kernels/x_cpu.cc), mlp those of its parts.
-constexpr bool has_cuda_kernel(Operation) {
-#ifdef HSTU_WITH_CUDA
-  return true;
-#else
-  return false;
-#endif
-}
+// Whether an operation has kernels for GPUs (kernels/cuda/x.cu), for both passes. Every operation has those
+// for the host, which are written first: until the others exist, the operation's header says
+//   template <> inline constexpr bool kHasGpuKernels<Operation::x> = false;
+template <Operation operation>
+inline constexpr bool kHasGpuKernels = true;
 
-// Throws Error naming the missing operations unless every operation has a kernel on `device`. Call it when
-// the program starts: an operation itself refuses only when it is called.
-void check_operations(Device device);
-
-[[noreturn]] void refuse(Operation operation, Device device, DType type);
+// Throws Error. `has_kernels`: for the device, of other types.
+[[noreturn]] void refuse(Operation operation, Device device, DType type, bool has_kernels);
 void check_device(Operation operation, const Context& context, const Tensor& operand);
 
 // Calls body.template operator()<T>(stream) with the element type of `type` and the stream as its device's
-// type, which select the overload of the kernel. With the memory of a dry run it is a DryStream.
+// type, which select the overload of the kernel. With the memory of a dry run it is a DryStream, and nothing
+// is called for an operation that has kernels for the host alone, which take no memory of a pool.
 template <Operation operation, typename Body>
 void dispatch(const Context& context, DType type, const Body& body) {
   const TraceRange range(context, name_of(operation));
+  constexpr bool has_gpu_kernels = kBuiltWithCuda && kHasGpuKernels<operation>;
   if (DryMemoryPool* const dry = context.memory->dry()) {
-    if (type == DType::f32) return body.template operator()<float>(dry->kernels());
-    if (type == DType::bf16) return body.template operator()<BFloat16>(dry->kernels());
+    if constexpr (kHasGpuKernels<operation>) {
+      if (type == DType::f32) return body.template operator()<float>(dry->kernels());
+      if (type == DType::bf16) return body.template operator()<BFloat16>(dry->kernels());
+    } else {
+      return;
+    }
   } else if (context.device().is_host()) {
     if (type == DType::f32) return body.template operator()<float>(HostStream());
     if (type == DType::f64) return body.template operator()<double>(HostStream());
-  } else if constexpr (has_cuda_kernel(operation)) {
+  } else if constexpr (has_gpu_kernels) {
     if (type == DType::f32) return body.template operator()<float>(context.cuda());
     if (type == DType::bf16) return body.template operator()<BFloat16>(context.cuda());
   }
-  refuse(operation, context.device(), type);
+  refuse(operation, context.device(), type, context.device().is_host() || has_gpu_kernels);
 }
 
 // Throws unless all operands (variables and tensors; undefined ones are ignored) are on the context's
