@@ -1,5 +1,5 @@
 // Task: what a configuration wants to be learnt from a dataset: the model, and what its samples are made of.
-// The one place that knows models by name.
+// Makes the model that `model.kind` names.
 #pragma once
 
 #include <memory>
