@@ -35,12 +35,16 @@ std::string line_of(const void* address) {
 
 }  // namespace
 
+std::string lines_of(std::span<void* const> calls) {
+  std::string lines;
+  for (const void* const call : calls) lines += line_of(call);
+  return lines;
+}
+
 std::string stack_of_this_thread() {
   std::array<void*, 64> calls{};
   const int count = ::backtrace(calls.data(), static_cast<int>(calls.size()));
-  std::string lines;
-  for (int i = 1; i < count; ++i) lines += line_of(calls[static_cast<std::size_t>(i)]);
-  return lines;
+  return lines_of(std::span(calls).first(static_cast<std::size_t>(count)).subspan(1));
 }
 
 }  // namespace hstu

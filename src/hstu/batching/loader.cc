@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/base/thread_stacks.h"
 #include "hstu/device/pinned_memory.h"
 
 namespace hstu {
@@ -26,8 +27,11 @@ Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSch
           "expected a rank in [0, {}), found {}", rule.ranks, options.rank);
   for (int i = 0; i < options.ready; ++i) slots_.emplace_back(empty_batch());
   for (int i = 0; i < options.workers; ++i) {
-    workers_.emplace_back([this, scratch = Scratch{i, builder.scratch(), {}, {}}](
-                              const std::stop_token& stop) mutable { work(stop, scratch); });
+    workers_.emplace_back(
+        [this, i, scratch = Scratch{i, builder.scratch(), {}, {}}](const std::stop_token& stop) mutable {
+          name_this_thread(fmt::format("loader {}", i));
+          work(stop, scratch);
+        });
   }
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "hstu/base/thread_stacks.h"
 #include "hstu/base/threads.h"
 
 namespace hstu {
@@ -153,6 +154,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   threads.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
+      name_this_thread(fmt::format("rank {}", rank));
       bool done = false;
       failure.run([&] {
         ThreadRank mine(shared, rank);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/thread_stacks.h"
 
 namespace hstu {
 
@@ -34,7 +35,10 @@ void LaunchQueue::wait(std::unique_lock<std::mutex>& lock, const Condition& cond
 }
 
 LaunchQueue::LaunchQueue(std::function<void(LaunchList&)> put)
-    : put_(std::move(put)), thread_([this] { run(); }) {}
+    : put_(std::move(put)), thread_([this] {
+        name_this_thread("launches");
+        run();
+      }) {}
 
 LaunchQueue::~LaunchQueue() {
   {

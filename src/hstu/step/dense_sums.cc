@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/base/thread_stacks.h"
 
 namespace hstu {
 
@@ -71,7 +72,12 @@ void DenseSums::begin_complete() {
     exchanges_ = gpus_->begun();
     return;
   }
-  if (before == 0) thread_ = std::jthread([this] { exchange_all(); });
+  if (before == 0) {
+    thread_ = std::jthread([this] {
+      name_this_thread("dense sums");
+      exchange_all();
+    });
+  }
   const std::scoped_lock lock(mutex_);
   released_ = begun_;
   more_.notify_one();

@@ -1,5 +1,7 @@
 #include "hstu/step/lookup_ahead.h"
 
+#include "hstu/base/thread_stacks.h"
+
 namespace hstu {
 
 LookupAhead::LookupAhead(Learner& learner, Communicator& comm, PartSource* parts)
@@ -7,6 +9,7 @@ LookupAhead::LookupAhead(Learner& learner, Communicator& comm, PartSource* parts
   if (!learner.tables.moves_rows() || learner.options.ranks.pipeline == Pipeline::plain) parts_ = nullptr;
   if (parts_ == nullptr || learner.tables.gpus() != nullptr) return;
   thread_ = std::jthread([this] {
+    name_this_thread("rows ahead");
     set_threads(1);  // of this thread: the others compute
     failure_.run([this] { look_up(); });
   });

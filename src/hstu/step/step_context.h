@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "hstu/base/progress_watch.h"
 #include "hstu/comm/communicator.h"
 #include "hstu/metrics/ranking.h"
 #include "hstu/model/draws.h"
@@ -16,6 +17,7 @@ struct StepContext {
   Draws draws;                       // of this step
   Context compute = host_context();  // stream, memory pool, trace
   Communicator& comm = one_rank();   // the ranks that share the global batch
+  ProgressWatch* watch = nullptr;    // learns of each stage; null: none
   // Takes the step's predictions on rank 0 while a GPU computes the backward pass, so before the step can
   // fail.
   std::function<void(const RankingSamples&)> on_predictions = {};

@@ -46,9 +46,18 @@ void StepWork::advance() {
   part_ = std::exchange(following_, {});
 }
 
+void StepWork::enter(std::string_view section) {
+  sections_.enter(section);
+  beat(section);
+}
+
+void StepWork::beat(std::string_view stage) const {
+  if (context_.watch != nullptr) context_.watch->beat(context_.step, stage);
+}
+
 StepWork::Part StepWork::looked_up(const Batch* batch) {
   if (batch == nullptr) return {};
-  sections_.enter(kLookupSection);
+  enter(kLookupSection);
   context_.comm.enter(context_.step, kLookupSection);
   const TraceRange stage(context_.compute, kEmbeddingStage);
   Part part{batch, look_up(learner_, *batch, RowAccess::train)};
@@ -69,7 +78,7 @@ void StepWork::forward() {
     const TraceRange stage(context_.compute, kEmbeddingStage);
     context_.compute.stream.wait(part_.rows->ready);
   }
-  sections_.enter(kForwardSection);
+  enter(kForwardSection);
   const bool is_last = following_.batch == nullptr;
   pass_.emplace(learner_, context_, is_last ? &parts_ : nullptr);
   pass_->logits = learner_.model->forward(pass_->tape, batch, part_.rows->leaves, context_.draws);
@@ -86,7 +95,7 @@ void StepWork::backward() {
   const Batch& batch = *part_.batch;
   const bool is_last = following_.batch == nullptr;
   const bool begins_sums = is_last && context_.comm.size() > 1;
-  sections_.enter(kBackwardSection);
+  enter(kBackwardSection);
   if (begins_sums) pass_->tape.on_final([&](const Parameter& parameter) { sums_->begin(parameter); });
   pass_->tape.backward(pass_->loss, Tensor(learner_.gradient_of_loss));
   if (begins_sums) sums_->begin_rest();  // before the gradients of rows, on all ranks
@@ -122,7 +131,7 @@ void StepWork::take_row_gradients(const Batch& batch, BatchRows& rows) {
 }
 
 void StepWork::sum_over_ranks() {
-  sections_.enter(kUpdateSection);
+  enter(kUpdateSection);
   sums_->finish();
   context_.comm.enter("row gradients");
   row_gradients_.merge(context_.comm);
@@ -131,6 +140,7 @@ void StepWork::sum_over_ranks() {
 }
 
 void StepWork::update(double clip, const float* factor) {
+  beat(kUpdateSection);  // its section may have ended: where the host decides
   {
     const TraceRange stage(context_.compute, kOptimizerStage);
     if (factor != nullptr)

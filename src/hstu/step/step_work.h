@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hstu/batching/bad_ids.h"
@@ -82,6 +83,8 @@ class StepWork {
     Variable logits, loss;
   };
 
+  void enter(std::string_view section);
+  void beat(std::string_view stage) const;
   Part looked_up(const Batch* batch);
   void take_row_gradients(const Batch& batch, BatchRows& rows);
 

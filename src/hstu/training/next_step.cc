@@ -40,12 +40,14 @@ class LoaderParts : public PartSource {
 }  // namespace
 
 BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, std::int64_t step,
-                     Communicator& comm, std::function<void(const RankingSamples&)> on_predictions) {
+                     Communicator& comm, ProgressWatch& watch,
+                     std::function<void(const RankingSamples&)> on_predictions) {
   const Context compute = profiler.begin_step(step + 1, experiment.learner().compute);
   const StepContext context{.step = step,
                             .draws = Draws(experiment.options().seed, step),
                             .compute = compute,
                             .comm = comm,
+                            .watch = &watch,
                             .on_predictions = std::move(on_predictions)};
   LoaderParts parts(loader, profiler, compute);
   Step begun = begin_step(experiment.learner(), parts, context);

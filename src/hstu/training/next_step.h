@@ -23,6 +23,7 @@ struct BegunStep {
 
 // Begins step `step` (0 is the first). `on_predictions`: see StepContext.
 BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, std::int64_t step,
-                     Communicator& comm, std::function<void(const RankingSamples&)> on_predictions = {});
+                     Communicator& comm, ProgressWatch& watch,
+                     std::function<void(const RankingSamples&)> on_predictions = {});
 
 }  // namespace hstu

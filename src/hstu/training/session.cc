@@ -17,6 +17,7 @@ Session::Session(const TrainRequest& request, Communicator& comm, const std::opt
       metrics_(request.options.metrics.window_samples),
       first_state_(load(checkpoint)),
       evaluator_(experiment_, is_leader() ? request.folder.baseline() : Path()),
+      watch_(comm.size() == 1 ? "" : fmt::format("rank {}: ", comm.rank()), request.silence_seconds),
       begun_(first_state_.step),
       finished_(first_state_.step) {
   if (is_leader()) begin_profile();  // refuses wrong steps before the others begin
@@ -48,18 +49,21 @@ void Session::announce(Command command) {
 
 BegunStep Session::begin_step(std::function<void(const RankingSamples&)> on_predictions) {
   announce(Command::step);
+  watch_.beat(begun_, kDataWait);
   if (is_leader()) fault_point("step.begin");
   if (!loader_) loader_ = training_loader(experiment_, first_state_.next, comm_);
-  return begin_next(experiment_, *loader_, *profiler_, begun_++, comm_, std::move(on_predictions));
+  return begin_next(experiment_, *loader_, *profiler_, begun_++, comm_, watch_, std::move(on_predictions));
 }
 
 Session::StepOutcome Session::finish_step(BegunStep& begun) {
   StepOutcome outcome;
+  watch_.beat(finished_, "results");
   outcome.result = begun.step.finish();
   outcome.result.division = begun.division;
   if (is_leader()) fault_point("step.end");
   profiler_->end_step(++finished_, outcome.result);
   outcome.any_stops = any_stops(request_.stop, comm_);
+  if (finished_ == begun_) watch_.rest();
   if (logs_at(finished_)) outcome.counts = counts_of(experiment_.learner(), comm_);
   return outcome;
 }

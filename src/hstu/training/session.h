@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "hstu/base/progress_watch.h"
 #include "hstu/embedding/saved_rows.h"
 #include "hstu/experiment/command.h"
 #include "hstu/run/log.h"
@@ -69,6 +70,7 @@ class Session {
   RunState first_state_;
   Evaluator evaluator_;
   std::optional<Profiler> profiler_;
+  ProgressWatch watch_;
   std::unique_ptr<Loader> loader_;         // since the first step
   std::int64_t begun_ = 0, finished_ = 0;  // steps of the run
 };

@@ -27,6 +27,7 @@ struct TrainRequest {
   std::vector<std::string> allowed_changes = {};  // keys of the configuration that may differ from the run's
 
   int ranks_here = 1;                        // that share the memory of this machine
+  double silence_seconds = 60;               // of a step, before a rank says what its threads do
   std::optional<ProfileSteps> profile = {};  // writes a trace of these steps to the folder
 };
 
