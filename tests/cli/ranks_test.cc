@@ -208,14 +208,15 @@ TEST_F(RankedProcesses, MovieLensTrainsTheSameModelOnAnyNumberOfRanks) {
   const auto train_on = [&](const std::string& ranks, const std::string& name) {
     const std::string config = std::string(HSTU_SOURCE_DIR) + "/configs/movielens-100k.toml";
     EXPECT_EQ(run({kProgram, "train", config, "--set", "data.path=" + dataset.string(), "--set",
-                   "device=host", "--set", "training.max_steps=60", "--set", "evaluation.max_samples=2000",
+                   "device=host", "--set", kSanitized ? "training.max_steps=10" : "training.max_steps=60",
+                   "--set", kSanitized ? "evaluation.max_samples=300" : "evaluation.max_samples=2000",
                    "--ranks", ranks, "--output", folder_ / name}),
               0)
         << words_on_terminal();
     return Json::parse(read_file(folder_ / name / "summary.json")).at("eval").at("auc").get<double>();
   };
   const double alone = train_on("1", "ml1");
-  EXPECT_GT(alone, 0.6);
+  EXPECT_GT(alone, kSanitized ? 0.4 : 0.6);  // of few steps
   EXPECT_NEAR(train_on("2", "ml2"), alone, 1e-4);
   EXPECT_NEAR(train_on("4", "ml4"), alone, 1e-4);
   train_on("2", "ml2_again");

@@ -23,12 +23,6 @@ std::string to_string(Device device);  // "host", "cuda:1"
 // "host", "cuda" (the first GPU) or "cuda:N". Throws UsageError for anything else.
 Device parse_device(std::string_view text);
 
-#ifdef HSTU_WITH_CUDA
-inline constexpr bool kBuiltWithCuda = true;
-#else
-inline constexpr bool kBuiltWithCuda = false;
-#endif
-
 // Number of GPUs that this process can use: 0 in a build without CUDA and on a machine without a driver.
 int cuda_device_count();
 

@@ -1,6 +1,7 @@
 #include "hstu/experiment/device_choice.h"
 
 #include "hstu/base/error.h"
+#include "hstu/device/built_with_cuda.h"
 #include "hstu/device/machine.h"
 #include "hstu/tensor/profiler_trace.h"
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "hstu/base/choice.h"
+#include "hstu/device/built_with_cuda.h"
 #include "hstu/device/dry_memory_pool.h"
 #include "hstu/device/stream.h"
 #include "hstu/kernels/dry.h"
