@@ -60,6 +60,31 @@ TEST(DeviceTransport, ARankWithoutMessagesTakesPartInTheExchange) {
   });
 }
 
+// Two pairs: a rank tells its neighbour its number. `part` makes the transport of the pair.
+template <typename Part>
+void expect_messages_of_pairs(const Part& part) {
+  run_ranks(4, [&](Communicator& world) {
+    const auto all = staged_transport(world);
+    const auto group = world.split(world.rank() % 2, "tensor");
+    const auto pair = part(*all, *group);
+    EXPECT_EQ(pair->rank(), group->rank());
+    EXPECT_EQ(pair->size(), 2);
+    std::string out = std::to_string(world.rank()), in = " ";
+    const DeviceMessage sent = message(1 - pair->rank(), out), received = message(1 - pair->rank(), in);
+    pair->exchange(std::span(&sent, 1), std::span(&received, 1), Stream());
+    pair->wait(pair->begun());
+    EXPECT_EQ(in, std::to_string((world.rank() + 2) % 4));
+  });
+}
+
+TEST(DeviceTransport, APartHasTheRanksOfItsGroup) {
+  expect_messages_of_pairs([](DeviceTransport& all, Communicator& group) { return all.part(group); });
+}
+
+TEST(DeviceTransport, AViewHasTheRanksOfItsGroup) {
+  expect_messages_of_pairs([](DeviceTransport& all, Communicator& group) { return view_of(all, group); });
+}
+
 TEST(DeviceTransport, ARankThatReceivesLessThanItSendsItselfIsAnError) {
   const auto transport = staged_transport(one_rank());
   std::string text = "text";

@@ -3,14 +3,16 @@
 //
 // Forms: one rank (nothing to exchange), the threads of one process (thread_group.h), which is how every sum
 // over ranks is tested, and processes (message_group.h). One thread of a rank at a time uses its
-// communicator.
+// communicator; groups that were split off have threads of their own.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -64,6 +66,21 @@ class Communicator {
 
   virtual int rank() const = 0;  // 0 .. size() - 1
   virtual int size() const = 0;
+
+  // Divides the ranks into groups: those that give the same `color`, from 0, each group in the order of the
+  // ranks here. A collective. Nothing but its ranks joins a group to this communicator: both may be used at
+  // the same time, by different threads. The group must be destroyed first. `name`: what the groups are for,
+  // a literal, for messages. Throws InternalError on every rank, naming the one that asks for something else
+  // than rank 0, unless all give the same name and no color is negative.
+  std::unique_ptr<Communicator> split(int color, std::string_view name);
+
+  // The number of this group's rank `rank` before the first split.
+  int world_rank(int rank) const {
+    return world_ranks_.empty() ? rank : world_ranks_[static_cast<std::size_t>(rank)];
+  }
+  // For messages, which count ranks as world_rank() does: " of tensor group 1 (ranks 2, 3)"; "" before a
+  // split.
+  const std::string& group_text() const { return group_text_; }
 
   // Of the following collectives. Groups that cannot lose a rank ignore it.
   void set_patience(const Patience& patience) { patience_ = patience; }
@@ -148,6 +165,11 @@ class Communicator {
                         std::span<const std::int64_t> receive_bytes) = 0;
   virtual void send_from(int root, void* data, std::size_t bytes) = 0;
   virtual void meet() = 0;
+  // Of split(): what other ranks have to know of this one to be in a group with it; then the group of the
+  // ranks `members`, ascending, this one among them, by the offers of all ranks of this communicator.
+  virtual std::int64_t offer() { return 0; }
+  virtual std::unique_ptr<Communicator> join(std::span<const int> members,
+                                             std::span<const std::int64_t> offers) = 0;
 
  private:
   // One collective, until the end of the scope.
@@ -180,6 +202,8 @@ class Communicator {
   Patience patience_;
   Activity activity_;
   CollectiveTrace* trace_ = nullptr;
+  std::vector<int> world_ranks_;  // (size()); empty before a split
+  std::string group_text_;
   std::atomic<bool> busy_ = false;  // a collective is under way
 };
 

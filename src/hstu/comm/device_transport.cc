@@ -3,6 +3,43 @@
 #include "hstu/base/error.h"
 
 namespace hstu {
+namespace {
+
+class TransportView final : public DeviceTransport {
+ public:
+  TransportView(DeviceTransport& all, const Communicator& group) : all_(all), group_(group) {}
+
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  std::string name() const override { return all_.name(); }
+  // For the latest one.
+  void wait(std::int64_t) override { all_.wait(last_); }
+  std::unique_ptr<DeviceTransport> part(Communicator& group) override { return view_of(all_, group); }
+
+ protected:
+  void move(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
+            const Stream& stream) override {
+    all_.exchange(of_all(sends), of_all(receives), stream);
+    last_ = all_.begun();
+  }
+
+ private:
+  std::vector<DeviceMessage> of_all(std::span<const DeviceMessage> messages) const {
+    std::vector<DeviceMessage> renamed(messages.begin(), messages.end());
+    for (DeviceMessage& message : renamed) message.rank = group_.world_rank(message.rank);
+    return renamed;
+  }
+
+  DeviceTransport& all_;
+  const Communicator& group_;
+  std::int64_t last_ = 0;  // exchange of all_
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceTransport> view_of(DeviceTransport& all, const Communicator& group) {
+  return std::make_unique<TransportView>(all, group);
+}
 
 void DeviceTransport::exchange(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
                                const Stream& stream) {

@@ -49,6 +49,10 @@ class DeviceTransport {
   // CUDA itself would wait for ever.
   virtual void wait(std::int64_t /*exchanges*/) {}
 
+  // For `group`, which was split from all ranks, this transport's. Both must outlive the result, whose
+  // exchanges all ranks of the group put into the same order with those of this transport.
+  virtual std::unique_ptr<DeviceTransport> part(Communicator& group) = 0;
+
   // Is told of the following exchanges; null: nobody.
   void set_trace(ExchangeTrace* trace) { trace_ = trace; }
 
@@ -71,6 +75,9 @@ std::unique_ptr<DeviceTransport> nccl_transport(Communicator& comm, Device devic
 
 // Through the host's memory and `comm`, which must outlive it: slow, and the specification of the other one.
 std::unique_ptr<DeviceTransport> staged_transport(Communicator& comm);
+
+// DeviceTransport::part() as messages of `all` itself, whose exchanges may have any ranks.
+std::unique_ptr<DeviceTransport> view_of(DeviceTransport& all, const Communicator& group);
 
 // values (n) on the GPU of `memory` become their sums over all ranks, added in the order of ranks: every rank
 // gets the same bits, on every run and through every transport. Takes scratch memory of n floats from

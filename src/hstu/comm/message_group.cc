@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "hstu/comm/wait_watch.h"
 
 namespace hstu {
@@ -104,6 +106,12 @@ class MessageGroup final : public Communicator {
 
   void meet() override { gather_sizes(0); }
 
+  std::int64_t offer() override { return transport_->offer(); }
+  std::unique_ptr<Communicator> join(std::span<const int> members,
+                                     std::span<const std::int64_t> offers) override {
+    return std::make_unique<MessageGroup>(transport_->part(members, offers));
+  }
+
  private:
   std::size_t ranks() const { return static_cast<std::size_t>(size()); }
   std::size_t me() const { return static_cast<std::size_t>(rank()); }
@@ -119,8 +127,13 @@ class MessageGroup final : public Communicator {
 
   void wait() {
     WaitWatch watch(*this, activity());
-    while (!transport_->progress(kPollMilliseconds))
-      watch.check(transport_->bytes_moved(), [&] { return transport_->waiting_for(); });
+    try {
+      while (!transport_->progress(kPollMilliseconds))
+        watch.check(transport_->bytes_moved(), [&] { return transport_->waiting_for(); });
+    } catch (const PeerEnded& peer) {
+      throw EndedRank(fmt::format("rank {}{}: rank {} has ended", world_rank(rank()), group_text(),
+                                  world_rank(peer.rank)));
+    }
   }
 
   std::unique_ptr<Transport> transport_;

@@ -46,6 +46,7 @@ class NcclTransport final : public DeviceTransport {
     return fmt::format("NCCL {}.{}.{}", calls_.version / 10000, calls_.version / 100 % 100,
                        calls_.version % 100);
   }
+  std::unique_ptr<DeviceTransport> part(Communicator& group) override { return view_of(*this, group); }
   void wait(std::int64_t exchanges) override {
     try {
       pending_.wait(exchanges);

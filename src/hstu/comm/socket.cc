@@ -54,6 +54,13 @@ Addresses addresses_of(const std::string& host, int port) {
   return {found, &::freeaddrinfo};
 }
 
+std::string in_numbers(const sockaddr_storage& address, socklen_t size) {
+  std::array<char, NI_MAXHOST> name{};
+  ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, name.data(), name.size(), nullptr, 0,
+                NI_NUMERICHOST);
+  return name.data();
+}
+
 void set_blocking(const Socket& socket, bool blocking) {
   const int flags = ::fcntl(socket.descriptor(), F_GETFL);
   ::fcntl(socket.descriptor(), F_SETFL, blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
@@ -107,14 +114,19 @@ Socket accept_from(const Socket& listener, Deadline deadline, std::string* addre
     socklen_t size = sizeof from;
     Socket socket(::accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC));
     if (!socket.is_open()) continue;
-    std::array<char, NI_MAXHOST> name{};
-    ::getnameinfo(reinterpret_cast<const sockaddr*>(&from), size, name.data(), name.size(), nullptr, 0,
-                  NI_NUMERICHOST);
-    *address = name.data();
+    *address = in_numbers(from, size);
     set_blocking(socket, false);
     return socket;
   }
   return {};
+}
+
+std::string address_of_peer(const Socket& socket) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  check(::getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&peer), &size) == 0,
+        "a connection between ranks has no address: {}", reason());
+  return in_numbers(peer, size);
 }
 
 bool send_all(const Socket& socket, const void* data, std::size_t bytes, Deadline deadline) {

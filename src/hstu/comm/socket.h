@@ -44,6 +44,8 @@ using Deadline = Clock::time_point;
 Socket connect_to(const std::string& host, int port, Deadline deadline);
 // The next connection and the address it came from; not open at the deadline.
 Socket accept_from(const Socket& listener, Deadline deadline, std::string* address);
+// The address of the other side of a connection, in numbers.
+std::string address_of_peer(const Socket& socket);
 
 // False at the deadline, or when the other side has ended.
 bool send_all(const Socket& socket, const void* data, std::size_t bytes, Deadline deadline);

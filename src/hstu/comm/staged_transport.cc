@@ -14,6 +14,7 @@ class StagedTransport final : public DeviceTransport {
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }
   std::string name() const override { return "the host's memory"; }
+  std::unique_ptr<DeviceTransport> part(Communicator& group) override { return staged_transport(group); }
 
  protected:
   bool moves_together() const override { return true; }

@@ -11,6 +11,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "hstu/base/random.h"
+
 namespace hstu {
 namespace {
 
@@ -21,10 +23,15 @@ struct Hello {
   std::int32_t port = 0;  // on which it listens
 };
 
-// Where a rank listens, as rank 0 sees it.
+// Where a rank listens, as another one sees it.
 struct Address {
   std::array<char, 64> host{};
   std::int32_t port = 0;
+
+  void set(const std::string& name, int number) {
+    name.copy(host.data(), host.size() - 1);
+    port = number;
+  }
 };
 
 // Connects every rank to every other one: all to rank 0, which sends the addresses of all, then each rank to
@@ -47,18 +54,34 @@ class Rendezvous {
     } else {
       greet(0, meeting_.host, meeting_.port, mine.port);
       if (!receive_all(peers_[0], addresses_.data(), bytes_of_addresses(), deadline_)) refused(0);
-      for (int r = 1; r < meeting_.rank; ++r) {
-        const Address& of = addresses_[static_cast<std::size_t>(r)];
-        greet(r, of.host.data(), of.port, mine.port);
-      }
-      accept_all(mine.socket, meeting_.rank + 1);
+      meet_others(mine, 1);
     }
+    return connected();
+  }
+
+  // The same where all ranks listen already, at `addresses` (ranks).
+  std::vector<Socket> connect_at(std::vector<Address> addresses) {
+    addresses_ = std::move(addresses);
+    meet_others({std::move(meeting_.listener), meeting_.port}, 0);
+    return connected();
+  }
+
+ private:
+  // Connects to the ranks from `first` to this one, and waits for those after it.
+  void meet_others(const Listener& mine, int first) {
+    for (int r = first; r < meeting_.rank; ++r) {
+      const Address& of = addresses_[static_cast<std::size_t>(r)];
+      greet(r, of.host.data(), of.port, mine.port);
+    }
+    accept_all(mine.socket, meeting_.rank + 1);
+  }
+
+  std::vector<Socket> connected() {
     for (const Socket& peer : peers_)
       if (peer.is_open()) set_immediate(peer);
     return std::move(peers_);
   }
 
- private:
   std::size_t bytes_of_addresses() const { return addresses_.size() * sizeof(Address); }
 
   void greet(int rank, const std::string& host, int port, int my_port) {
@@ -104,9 +127,7 @@ class Rendezvous {
       if (peer.is_open())
         fail_usage("two processes call themselves rank {}: correct the launcher", hello.rank);
       peer = std::move(socket);
-      Address& of = addresses_[static_cast<std::size_t>(hello.rank)];
-      address.copy(of.host.data(), of.host.size() - 1);
-      of.port = hello.port;
+      addresses_[static_cast<std::size_t>(hello.rank)].set(address, hello.port);
       --left;
     }
   }
@@ -126,7 +147,8 @@ class Rendezvous {
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(int rank, std::vector<Socket> peers) : rank_(rank), peers_(peers.size()) {
+  TcpTransport(int rank, std::uint64_t token, std::vector<Socket> peers)
+      : rank_(rank), token_(token), peers_(peers.size()) {
     for (std::size_t r = 0; r < peers.size(); ++r) peers_[r].socket = std::move(peers[r]);
   }
 
@@ -163,6 +185,32 @@ class TcpTransport final : public Transport {
     return ranks;
   }
 
+  // A group has connections of its own: the system keeps its messages apart, and holds a sender up when only
+  // its receiver is late.
+  std::int64_t offer() override {
+    listener_ = listen_on(0, false);
+    return listener_.port;
+  }
+  std::unique_ptr<Transport> part(std::span<const int> members,
+                                  std::span<const std::int64_t> offers) override {
+    Meeting meeting{.rank = 0, .ranks = static_cast<int>(members.size()), .host = "this machine"};
+    std::vector<Address> addresses(members.size());
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const auto r = static_cast<std::size_t>(members[i]);
+      if (members[i] == rank_)
+        meeting.rank = static_cast<int>(i);
+      else
+        addresses[i].set(address_of_peer(peers_[r].socket), static_cast<int>(offers[r]));
+    }
+    meeting.port = listener_.port;
+    meeting.listener = std::move(listener_.socket);
+    meeting.token = derive_key(token_, fmt::format("part {}: {}", ++parts_, fmt::join(members, ",")));
+    const int rank = meeting.rank;
+    const std::uint64_t token = meeting.token;
+    return std::make_unique<TcpTransport>(rank, token,
+                                          Rendezvous(std::move(meeting)).connect_at(std::move(addresses)));
+  }
+
  private:
   template <typename Byte>
   struct Message {
@@ -196,7 +244,7 @@ class TcpTransport final : public Transport {
     while (!messages.empty()) {
       const ssize_t n = call(messages.front());
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      if (n <= 0) throw EndedRank(fmt::format("rank {}: rank {} has ended", rank_, rank));
+      if (n <= 0) throw PeerEnded{static_cast<int>(rank)};
       moved_ += static_cast<std::uint64_t>(n);
       messages.front().at += n;
       messages.front().left -= static_cast<std::size_t>(n);
@@ -205,15 +253,19 @@ class TcpTransport final : public Transport {
   }
 
   int rank_;
+  std::uint64_t token_;
   std::vector<Peer> peers_;  // (ranks)
   std::uint64_t moved_ = 0;
+  Listener listener_;  // between offer() and part()
+  int parts_ = 0;      // so far
 };
 
 }  // namespace
 
 std::unique_ptr<Transport> tcp_transport(Meeting meeting) {
   const int rank = meeting.rank;
-  return std::make_unique<TcpTransport>(rank, Rendezvous(std::move(meeting)).connect());
+  const std::uint64_t token = meeting.token;
+  return std::make_unique<TcpTransport>(rank, token, Rendezvous(std::move(meeting)).connect());
 }
 
 }  // namespace hstu

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "hstu/base/thread_stacks.h"
 #include "hstu/base/threads.h"
+#include "hstu/comm/transport.h"
 
 namespace hstu {
 namespace {
@@ -16,7 +20,7 @@ namespace {
 // lets nobody wait for a rank that has failed.
 class Shared {
  public:
-  explicit Shared(int ranks) : posts(static_cast<std::size_t>(ranks)), ranks_(ranks) {}
+  explicit Shared(std::size_t ranks, std::optional<int> failed = {}) : posts(ranks), failed_(failed) {}
 
   struct Post {
     const void* from = nullptr;
@@ -26,31 +30,43 @@ class Shared {
   };
   std::vector<Post> posts;  // (ranks), each written by its rank before a wait()
 
-  void wait() {
+  void wait(const Communicator& comm) {
     std::unique_lock lock(mutex_);
     const std::int64_t turn = turn_;
-    if (++waiting_ == ranks_) {
+    if (++waiting_ == std::ssize(posts)) {
       waiting_ = 0;
       ++turn_;
       all_came_.notify_all();
     } else {
       all_came_.wait(lock, [&] { return turn_ != turn || failed_; });
     }
-    check(!failed_, "another rank of this group has failed");
+    if (failed_) {
+      throw EndedRank(fmt::format("rank {}{}: rank {} has failed", comm.world_rank(comm.rank()),
+                                  comm.group_text(), *failed_));
+    }
   }
-  void fail_all() {
+  // Rank `rank` of the world has failed: so have this group and those that were split off.
+  void fail_all(int rank) {
     const std::scoped_lock lock(mutex_);
-    failed_ = true;
+    if (!failed_) failed_ = rank;
     all_came_.notify_all();
+    for (const auto& [key, group] : groups_) group->fail_all(rank);
+  }
+  // The group of so many ranks, of which `first` is the first, that the split of this number makes.
+  Shared& group(int split, int first, std::size_t ranks) {
+    const std::scoped_lock lock(mutex_);
+    std::unique_ptr<Shared>& group = groups_[{split, first}];
+    if (group == nullptr) group = std::make_unique<Shared>(ranks, failed_);
+    return *group;
   }
 
  private:
-  int ranks_;
   std::mutex mutex_;
   std::condition_variable all_came_;
-  int waiting_ = 0;
+  std::ptrdiff_t waiting_ = 0;
   std::int64_t turn_ = 0;
-  bool failed_ = false;
+  std::optional<int> failed_;
+  std::map<std::pair<int, int>, std::unique_ptr<Shared>> groups_;
 };
 
 class ThreadRank final : public Communicator {
@@ -72,7 +88,7 @@ class ThreadRank final : public Communicator {
     post({.size = mine});
     std::vector<std::int64_t> sizes;
     for (const Shared::Post& p : shared_.posts) sizes.push_back(p.size);
-    shared_.wait();
+    wait();
     return sizes;
   }
 
@@ -81,14 +97,14 @@ class ThreadRank final : public Communicator {
     auto* to = static_cast<std::byte*>(all);
     for (std::size_t r = 0; r < shared_.posts.size(); ++r)
       to = append(to, static_cast<const std::byte*>(shared_.posts[r].from), bytes[r]);
-    shared_.wait();
+    wait();
   }
 
   std::vector<std::int64_t> exchange_sizes(std::span<const std::int64_t> send) override {
     post({.bytes = send});
     std::vector<std::int64_t> sizes;
     for (const Shared::Post& p : shared_.posts) sizes.push_back(p.bytes[static_cast<std::size_t>(rank_)]);
-    shared_.wait();
+    wait();
     return sizes;
   }
 
@@ -102,23 +118,30 @@ class ThreadRank final : public Communicator {
       for (int before = 0; before < rank_; ++before) at += p.bytes[static_cast<std::size_t>(before)];
       to = append(to, static_cast<const std::byte*>(p.from) + at, receive_bytes[r]);
     }
-    shared_.wait();
+    wait();
   }
 
   void send_from(int root, void* data, std::size_t bytes) override {
     post({.from = data});
     const void* const from = shared_.posts[static_cast<std::size_t>(root)].from;
     if (rank_ != root && bytes > 0) std::memcpy(data, from, bytes);
-    shared_.wait();
+    wait();
   }
 
-  void meet() override { shared_.wait(); }
+  void meet() override { wait(); }
+
+  std::unique_ptr<Communicator> join(std::span<const int> members, std::span<const std::int64_t>) override {
+    const auto me = std::find(members.begin(), members.end(), rank_);
+    return std::make_unique<ThreadRank>(shared_.group(splits_++, members.front(), members.size()),
+                                        static_cast<int>(me - members.begin()));
+  }
 
  private:
+  void wait() { shared_.wait(*this); }
   // Shows the others what this rank brings, and returns when all have done so.
   void post(const Shared::Post& mine) {
     shared_.posts[static_cast<std::size_t>(rank_)] = mine;
-    shared_.wait();
+    wait();
   }
   static std::byte* append(std::byte* to, const std::byte* from, std::int64_t bytes) {
     if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -134,21 +157,22 @@ class ThreadRank final : public Communicator {
     for (const Shared::Post& p : shared_.posts) {
       for (std::size_t i = begin; i < end; ++i) sums[i - begin] += static_cast<const T*>(p.to)[i];
     }
-    shared_.wait();
+    wait();
     for (const Shared::Post& p : shared_.posts)
       std::copy(sums.begin(), sums.end(), static_cast<T*>(p.to) + begin);
-    shared_.wait();
+    wait();
   }
 
   Shared& shared_;
   int rank_;
+  int splits_ = 0;  // so far; equal on all ranks
 };
 
 }  // namespace
 
 void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   require(ranks >= 1, "expected at least one rank, found {}", ranks);
-  Shared shared(ranks);
+  Shared shared(static_cast<std::size_t>(ranks));
   FirstException failure;
   std::vector<std::jthread> threads;
   threads.reserve(static_cast<std::size_t>(ranks));
@@ -161,7 +185,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
         body(mine);
         done = true;
       });
-      if (!done) shared.fail_all();
+      if (!done) shared.fail_all(rank);
     });
   }
   threads.clear();

@@ -20,9 +20,12 @@ void WaitWatch::check(std::uint64_t progress, const std::function<std::vector<in
   const double seconds = seconds_since(moved_);
   const bool gives_up = seconds >= patience.give_up_seconds;
   if (!gives_up && (warned_ || seconds < patience.warn_seconds)) return;
+  std::vector<int> others = ranks();
+  for (int& rank : others) rank = comm_.world_rank(rank);
   const std::string words = fmt::format(
-      "rank {} of {} has waited {:.0f} s for rank {} in {} {}{}, stage {}", comm_.rank(), comm_.size(),
-      seconds, fmt::join(ranks(), ", "), activity_.collective, activity_.collectives,
+      "rank {}{} has waited {:.0f} s for rank {} in {} {}{}, stage {}", comm_.world_rank(comm_.rank()),
+      comm_.group_text().empty() ? fmt::format(" of {}", comm_.size()) : comm_.group_text(), seconds,
+      fmt::join(others, ", "), activity_.collective, activity_.collectives,
       activity_.step < 0 ? "" : fmt::format(" of step {}", activity_.step + 1), activity_.stage);
   if (gives_up) {
     throw LostRank(fmt::format(

@@ -4,19 +4,20 @@
 
 #include <stddef.h>
 
-enum { HSTU_MPI_INTERFACE = 1 }; /* grows when HstuMpiCalls changes */
+enum { HSTU_MPI_INTERFACE = 2 }; /* grows when HstuMpiCalls changes */
 
 typedef struct HstuMpiCalls {
   int interface;       /* HSTU_MPI_INTERFACE */
   int rank, ranks;     /* of MPI_COMM_WORLD */
   int on_this_machine; /* ranks that share its memory */
-  /* Begin a message; the memory must remain until done() says so. */
-  void (*send)(int to, const void* data, size_t bytes);
-  void (*receive)(int from, void* data, size_t bytes);
-  /* Moves messages on. Returns how many bytes' worth of them have ended since the last call. */
-  size_t (*progress)(void);
-  /* The number of messages under way; ranks (that many, or null): their other sides. */
-  size_t (*pending)(int* ranks);
+  /* Any thread may call the next four. Messages of different channels, from 0, do not meet. */
+  /* Begin a message; the memory must remain until it is no longer pending. */
+  void (*send)(int channel, int to, const void* data, size_t bytes);
+  void (*receive)(int channel, int from, void* data, size_t bytes);
+  /* Moves messages on. Returns how many bytes' worth of the channel's have ended since the last call. */
+  size_t (*progress)(int channel);
+  /* The number of the channel's messages under way; ranks (that many, or null): their other sides. */
+  size_t (*pending)(int channel, int* ranks);
   /* MPI_Finalize; nothing may be called after it. */
   void (*finish)(void);
 } HstuMpiCalls;

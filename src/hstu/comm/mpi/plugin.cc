@@ -1,6 +1,8 @@
 // libhstu_mpi.so: messages through MPI. Errors of MPI end all ranks with MPI's own message.
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include <mpi.h>
@@ -17,37 +19,45 @@ struct Message {
   std::size_t bytes;
 };
 
-std::vector<Message>& messages() {
-  static std::vector<Message> all;
-  return all;
+// One thread at a time may be in MPI (MPI_THREAD_SERIALIZED).
+std::mutex mutex;
+
+// Of a channel, which is a tag to MPI.
+std::vector<Message>& messages(int channel) {
+  static std::map<int, std::vector<Message>> all;
+  return all[channel];
 }
 
 template <typename Byte, typename Begin>
-void begin(int rank, Byte* data, std::size_t bytes, const Begin& begin_chunk) {
+void begin(int channel, int rank, Byte* data, std::size_t bytes, const Begin& begin_chunk) {
+  const std::scoped_lock lock(mutex);
+  std::vector<Message>& begun = messages(channel);
   // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): MPI_Test below ends the requests
   for (std::size_t at = 0; at < bytes; at += kChunk) {
     const std::size_t chunk = std::min(kChunk, bytes - at);
-    messages().push_back({MPI_REQUEST_NULL, rank, chunk});
-    begin_chunk(data + at, static_cast<int>(chunk), &messages().back().request);
+    begun.push_back({MPI_REQUEST_NULL, rank, chunk});
+    begin_chunk(data + at, static_cast<int>(chunk), &begun.back().request);
   }
 }
 
-void send(int to, const void* data, std::size_t bytes) {
-  begin(to, static_cast<const std::byte*>(data), bytes,
+void send(int channel, int to, const void* data, std::size_t bytes) {
+  begin(channel, to, static_cast<const std::byte*>(data), bytes,
         [&](const std::byte* at, int count, MPI_Request* request) {
-          MPI_Isend(at, count, MPI_BYTE, to, 0, MPI_COMM_WORLD, request);
+          MPI_Isend(at, count, MPI_BYTE, to, channel, MPI_COMM_WORLD, request);
         });
 }
 
-void receive(int from, void* data, std::size_t bytes) {
-  begin(from, static_cast<std::byte*>(data), bytes, [&](std::byte* at, int count, MPI_Request* request) {
-    MPI_Irecv(at, count, MPI_BYTE, from, 0, MPI_COMM_WORLD, request);
-  });
+void receive(int channel, int from, void* data, std::size_t bytes) {
+  begin(channel, from, static_cast<std::byte*>(data), bytes,
+        [&](std::byte* at, int count, MPI_Request* request) {
+          MPI_Irecv(at, count, MPI_BYTE, from, channel, MPI_COMM_WORLD, request);
+        });
 }
 
-std::size_t progress() {
+std::size_t progress(int channel) {
+  const std::scoped_lock lock(mutex);
   std::size_t ended = 0;
-  std::erase_if(messages(), [&](Message& message) {
+  std::erase_if(messages(channel), [&](Message& message) {
     int done = 0;
     MPI_Test(&message.request, &done, MPI_STATUS_IGNORE);
     if (done != 0) ended += message.bytes;
@@ -56,10 +66,12 @@ std::size_t progress() {
   return ended;
 }
 
-std::size_t pending(int* ranks) {
+std::size_t pending(int channel, int* ranks) {
+  const std::scoped_lock lock(mutex);
+  const std::vector<Message>& begun = messages(channel);
   if (ranks != nullptr)
-    std::transform(messages().begin(), messages().end(), ranks, [](const Message& m) { return m.rank; });
-  return messages().size();
+    std::transform(begun.begin(), begun.end(), ranks, [](const Message& m) { return m.rank; });
+  return begun.size();
 }
 
 int of_world(int (*call)(MPI_Comm, int*), MPI_Comm comm) {
