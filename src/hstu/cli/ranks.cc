@@ -40,12 +40,12 @@ void add_rank_options(CLI::App& command, RankWords& words) {
   command.add_option("--join", words.join)->group("");
 }
 
-Group enter_group(const RankWords& words) {
+JoinedRanks enter_group(const RankWords& words) {
   if (words.join.empty() && words.ranks > 1) {
     const std::string program = std::filesystem::read_symlink("/proc/self/exe");
     throw ExitStatus{run_local_ranks(words.ranks, program, arguments_of_this_process())};
   }
-  Group group = join_group(words.join);
+  JoinedRanks group = join_group(words.join);
   notes_are_muted = group.comm != nullptr && group.comm->rank() > 0;
   if (group.comm == nullptr) return group;
   const int cores = this_machine().usable_cores;
@@ -56,7 +56,7 @@ Group enter_group(const RankWords& words) {
   return group;
 }
 
-void as_rank(const Group& group, const std::function<void()>& body) {
+void as_rank(const JoinedRanks& group, const std::function<void()>& body) {
   if (group.comm == nullptr) return body();
   try {
     body();
@@ -76,7 +76,7 @@ void as_rank(const Group& group, const std::function<void()>& body) {
   }
 }
 
-int threads_of_rank(int asked, const Group& group) {
+int threads_of_rank(int asked, const JoinedRanks& group) {
   if (asked > 0 || group.comm == nullptr) return asked;
   return std::max(1, this_machine().usable_cores / group.on_this_machine);
 }

@@ -219,7 +219,7 @@ void add_train_command(CLI::App& app) {
   command->callback([words] {
     if (!words->faults.empty()) watch_fault_points(parse_faults(words->faults));
     const std::atomic<bool>& stop = watch_stop_signals();
-    const Group group = enter_group(words->ranks);
+    const JoinedRanks group = enter_group(words->ranks);
     use_threads(threads_of_rank(words->threads, group));
     as_rank(group, [&] {
       train_as_rank(*words, group.comm ? *group.comm : one_rank(), group.on_this_machine, stop);

@@ -32,12 +32,12 @@ int number(const char* name, int bound) {
 
 constexpr int kMostRanks = 1 << 20, kMostPorts = 1 << 16;
 
-Group over_tcp(Meeting meeting, std::string launcher, int on_this_machine) {
+JoinedRanks over_tcp(Meeting meeting, std::string launcher, int on_this_machine) {
   if (meeting.ranks == 1) return {};
   return {message_group(tcp_transport(std::move(meeting))), std::move(launcher), on_this_machine};
 }
 
-Group join_local(const std::string& join) {
+JoinedRanks join_local(const std::string& join) {
   int rank = 0, ranks = 0, port = 0, listener = 0, joining = 0;
   unsigned long long token = 0;
   if (std::sscanf(join.c_str(), "%d/%d/%d/%d/%d/%llx", &rank, &ranks, &port, &listener, &joining, &token) !=
@@ -47,7 +47,7 @@ Group join_local(const std::string& join) {
   return over_tcp({rank, ranks, "127.0.0.1", port, token, Socket(listener)}, "hstu --ranks", ranks);
 }
 
-Group join_torchrun() {
+JoinedRanks join_torchrun() {
   const int ranks = number("WORLD_SIZE", kMostRanks), port = number("MASTER_PORT", kMostPorts - 1) + 1;
   const int local = variable("LOCAL_WORLD_SIZE") ? number("LOCAL_WORLD_SIZE", kMostRanks) : 1;
   return over_tcp(
@@ -63,7 +63,7 @@ std::string first_host(const std::string& hosts) {
   return hosts.substr(0, bracket) + hosts.substr(bracket + 1, end - bracket - 1);
 }
 
-Group join_slurm() {
+JoinedRanks join_slurm() {
   const int ranks = number("SLURM_NTASKS", kMostRanks);
   const int job = number("SLURM_JOB_ID", std::numeric_limits<int>::max());
   const int port = 20000 + job % 20000;  // the same for all, and probably another one for other jobs
@@ -77,7 +77,7 @@ Group join_slurm() {
                   "SLURM", std::max(1, std::atoi(per_node.c_str())));
 }
 
-Group join_mpi() {
+JoinedRanks join_mpi() {
   MpiRanks mpi = mpi_transport();
   if (mpi.transport->size() == 1) return {};
   return {message_group(std::move(mpi.transport)), "MPI", mpi.on_this_machine};
@@ -90,7 +90,7 @@ std::string join_argument(const LocalRank& local) {
                      local.joining, local.token);
 }
 
-Group join_group(const std::string& join) {
+JoinedRanks join_group(const std::string& join) {
   if (!join.empty()) return join_local(join);
   if (variable("OMPI_COMM_WORLD_SIZE") || variable("PMI_SIZE")) return join_mpi();
   if (variable("RANK") && variable("WORLD_SIZE") && variable("MASTER_ADDR") && variable("MASTER_PORT"))

@@ -19,7 +19,7 @@ struct LocalRank {
 };
 std::string join_argument(const LocalRank& local);  // "--join=..."
 
-struct Group {
+struct JoinedRanks {
   std::unique_ptr<Communicator> comm;  // null: a process on its own
   std::string launcher;                // "hstu --ranks", "torchrun", "SLURM", "MPI"
   int on_this_machine = 1;             // ranks; they share its cores
@@ -30,6 +30,6 @@ struct Group {
 //   mpirun     OMPI_COMM_WORLD_SIZE or PMI_SIZE: MPI, through libhstu_mpi.so beside the program
 //   srun       SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST, SLURM_JOB_ID
 // A group of one rank is a process on its own. UsageError if the group is not complete within 60 s.
-Group join_group(const std::string& join);
+JoinedRanks join_group(const std::string& join);
 
 }  // namespace hstu

@@ -23,6 +23,8 @@ class Trace {
   virtual void moves(std::int64_t /*bytes*/) {}
 };
 
+struct Groups;  // hstu/comm/groups.h
+
 struct Context {
   Stream stream;
   std::shared_ptr<MemoryPool> memory = MemoryPool::host();  // of the same stream
@@ -30,6 +32,7 @@ struct Context {
   // The same work gives the same bits every time. False: sums of attention's backward pass may have any
   // order.
   bool deterministic = true;
+  const Groups* groups = nullptr;  // of ranks, for operations that exchange; null: none
 
   Device device() const { return stream.device(); }
   CudaStream cuda() const { return {stream.cuda_for_launches(), memory.get()}; }  // of a GPU alone

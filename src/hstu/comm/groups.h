@@ -1,0 +1,54 @@
+// The groups of ranks among which a model is divided.
+#pragma once
+
+#include <memory>
+
+#include "hstu/comm/communicator.h"
+#include "hstu/comm/device_transport.h"
+
+namespace hstu {
+
+// Some of the ranks. Both members live longer.
+struct Group {
+  Communicator& host = one_rank();
+  DeviceTransport* device = nullptr;  // between the group's GPUs; null: its ranks compute on processors
+
+  int rank() const { return host.rank(); }  // 0 .. size() - 1
+  int size() const { return host.size(); }
+};
+
+// Every rank has samples of its own, in all groups.
+struct Groups {
+  Group world;
+  Group tensor;    // each rank has a part of every divided parameter
+  Group context;   // long samples are cut into a part for each rank
+  Group replicas;  // all ranks of the world with the same parts of parameters
+};
+
+struct GroupSizes {
+  int tensor = 1, context = 1;  // ranks of one group
+};
+
+// The groups of a rank. Consecutive ranks form a tensor group; ranks of consecutive tensor groups, at the
+// same place in them, form a context group.
+class DividedRanks {
+ public:
+  // All ranks call it together; `world`, and `gpus` (null: on processors) between all of its ranks, must
+  // outlive this. UsageError unless `sizes` are at least 1 and their product divides the number of ranks.
+  DividedRanks(Communicator& world, DeviceTransport* gpus, GroupSizes sizes);
+
+  const Groups& groups() const { return groups_; }
+
+ private:
+  struct Part {
+    Part(Communicator& world, DeviceTransport* gpus, int color, std::string_view name);
+    Group group() const { return {*host, device.get()}; }
+    std::unique_ptr<Communicator> host;
+    std::unique_ptr<DeviceTransport> device;
+  };
+
+  Part tensor_, context_, replicas_;
+  Groups groups_;
+};
+
+}  // namespace hstu
