@@ -127,6 +127,30 @@ void expect_sums_in_the_order_of_ranks(int ranks, int gpus, const Make& make) {
   }
 }
 
+template <typename T>
+void expect_sums_on_the_host() {
+  constexpr std::size_t kCount = 1001;
+  const auto term = [](int rank, std::size_t i) {
+    return static_cast<T>(values_of(rank, kCount)[i]) * static_cast<T>(rank % 2 == 0 ? 1000 : 1);
+  };
+  std::vector<T> expected(kCount, 0);
+  for (int rank = 0; rank < 3; ++rank)
+    for (std::size_t i = 0; i < kCount; ++i) expected[i] += term(rank, i);
+  run_ranks(3, [&](Communicator& comm) {
+    const auto transport = staged_transport(comm);
+    std::vector<T> values;
+    for (std::size_t i = 0; i < kCount; ++i) values.push_back(term(comm.rank(), i));
+    all_reduce_sum(values.data(), std::ssize(values), *transport, *MemoryPool::host());
+    EXPECT_EQ(values, expected);
+  });
+}
+
+TEST(DeviceTransport, SumsOfEveryTypeAreInTheOrderOfRanks) {
+  expect_sums_on_the_host<float>();
+  expect_sums_on_the_host<double>();
+  expect_sums_on_the_host<std::int32_t>();
+}
+
 TEST(DeviceTransport, SumsOnOneGpuAreInTheOrderOfRanks) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
   for (const int ranks : {2, 3, 7})

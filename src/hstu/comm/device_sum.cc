@@ -6,16 +6,17 @@ namespace hstu {
 
 // Each rank adds one slice up, and sends the sums to all: as much travels as in a ring, and the order is that
 // of ranks.
-void all_reduce_sum(float* values, std::int64_t n, DeviceTransport& ranks, MemoryPool& memory) {
-  constexpr std::int64_t kFloat = sizeof(float);
+template <typename T>
+void all_reduce_sum(T* values, std::int64_t n, DeviceTransport& ranks, MemoryPool& memory) {
+  constexpr std::int64_t kBytes = sizeof(T);
   const std::int64_t size = ranks.size(), slice = (n + size - 1) / size;
   const auto first = [&](std::int64_t r) { return std::min(r * slice, n); };
-  const auto message = [&](std::int64_t r, float* from, std::int64_t count) {
-    return DeviceMessage{static_cast<int>(r), reinterpret_cast<std::byte*>(from), count * kFloat};
+  const auto message = [&](std::int64_t r, T* from, std::int64_t count) {
+    return DeviceMessage{static_cast<int>(r), reinterpret_cast<std::byte*>(from), count * kBytes};
   };
   const std::int64_t me = ranks.rank(), mine = first(me + 1) - first(me);
-  const Buffer scratch = memory.allocate(size * mine * kFloat);
-  auto* const terms = reinterpret_cast<float*>(scratch.data());
+  const Buffer scratch = memory.allocate(size * mine * kBytes);
+  auto* const terms = reinterpret_cast<T*>(scratch.data());
 
   std::vector<DeviceMessage> sends, receives;
   for (std::int64_t r = 0; r < size; ++r) {
@@ -23,7 +24,7 @@ void all_reduce_sum(float* values, std::int64_t n, DeviceTransport& ranks, Memor
     receives.push_back(message(r, terms + r * mine, mine));
   }
   ranks.exchange(sends, receives, memory.stream());
-  cuda::sum_terms(terms, ranks.size(), mine, values + first(me), memory.stream().cuda());
+  sum_terms<T>(terms, ranks.size(), mine, values + first(me), memory.stream());
 
   sends.clear();
   receives.clear();
@@ -34,5 +35,9 @@ void all_reduce_sum(float* values, std::int64_t n, DeviceTransport& ranks, Memor
   }
   ranks.exchange(sends, receives, memory.stream());
 }
+
+template void all_reduce_sum(float*, std::int64_t, DeviceTransport&, MemoryPool&);
+template void all_reduce_sum(double*, std::int64_t, DeviceTransport&, MemoryPool&);
+template void all_reduce_sum(std::int32_t*, std::int64_t, DeviceTransport&, MemoryPool&);
 
 }  // namespace hstu

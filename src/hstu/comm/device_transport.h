@@ -79,9 +79,10 @@ std::unique_ptr<DeviceTransport> staged_transport(Communicator& comm);
 // DeviceTransport::part() as messages of `all` itself, whose exchanges may have any ranks.
 std::unique_ptr<DeviceTransport> view_of(DeviceTransport& all, const Communicator& group);
 
-// values (n) on the GPU of `memory` become their sums over all ranks, added in the order of ranks: every rank
-// gets the same bits, on every run and through every transport. Takes scratch memory of n floats from
-// `memory`.
-void all_reduce_sum(float* values, std::int64_t n, DeviceTransport& ranks, MemoryPool& memory);
+// values (n) on the device of `memory` become their sums over all ranks, added in the order of ranks: every
+// rank gets the same bits, on every run and through every transport. Takes scratch memory of n values from
+// `memory`. T: float, double or std::int32_t.
+template <typename T>
+void all_reduce_sum(T* values, std::int64_t n, DeviceTransport& ranks, MemoryPool& memory);
 
 }  // namespace hstu

@@ -1,13 +1,22 @@
-// The arithmetic of sums over ranks on a GPU.
+// The sums of what several ranks have sent.
 #pragma once
 
 #include <cstdint>
 
-struct CUstream_st;
+#include "hstu/device/stream.h"
 
-namespace hstu::cuda {
+namespace hstu {
 
-// sums (n) = terms[0] + ... + terms[count - 1], in this order; terms (count, n). Throws Error without CUDA.
-void sum_terms(const float* terms, int count, std::int64_t n, float* sums, CUstream_st* stream);
+// sums (n) = terms[0] + ... + terms[count - 1], in this order; terms (count, n). On the stream's device. T:
+// float, double, std::int32_t, or BFloat16, which is added in float and rounded once.
+template <typename T>
+void sum_terms(const T* terms, int count, std::int64_t n, T* sums, const Stream& stream);
 
-}  // namespace hstu::cuda
+namespace cuda {
+
+// The same on a GPU. Throws Error without CUDA.
+template <typename T>
+void sum_terms(const T* terms, int count, std::int64_t n, T* sums, CUstream_st* stream);
+
+}  // namespace cuda
+}  // namespace hstu

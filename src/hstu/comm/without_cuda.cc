@@ -2,13 +2,20 @@
 #ifndef HSTU_WITH_CUDA
 
 #include "hstu/base/error.h"
+#include "hstu/base/float16.h"
 #include "hstu/comm/sum_terms.h"
 
 namespace hstu::cuda {
 
-void sum_terms(const float*, int, std::int64_t, float*, CUstream_st*) {
+template <typename T>
+void sum_terms(const T*, int, std::int64_t, T*, CUstream_st*) {
   fail("this hstu was built without CUDA");
 }
+
+template void sum_terms(const float*, int, std::int64_t, float*, CUstream_st*);
+template void sum_terms(const double*, int, std::int64_t, double*, CUstream_st*);
+template void sum_terms(const std::int32_t*, int, std::int64_t, std::int32_t*, CUstream_st*);
+template void sum_terms(const BFloat16*, int, std::int64_t, BFloat16*, CUstream_st*);
 
 }  // namespace hstu::cuda
 

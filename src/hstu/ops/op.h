@@ -36,6 +36,8 @@ enum class Operation {
   l2_normalise,
   multi_task_cross_entropy,
   multi_class_cross_entropy,
+  all_gather_rows,
+  reduce_scatter_rows,
 };
 inline constexpr Choice<Operation> kOperations[] = {
     {"linear", Operation::linear},
@@ -58,6 +60,8 @@ inline constexpr Choice<Operation> kOperations[] = {
     {"l2_normalise", Operation::l2_normalise},
     {"multi_task_cross_entropy", Operation::multi_task_cross_entropy},
     {"multi_class_cross_entropy", Operation::multi_class_cross_entropy},
+    {"all_gather_rows", Operation::all_gather_rows},
+    {"reduce_scatter_rows", Operation::reduce_scatter_rows},
 };
 constexpr std::string_view name_of(Operation operation) {
   for (const auto& [name, value] : kOperations) {

@@ -1,0 +1,121 @@
+#include "hstu/ops/exchange.h"
+
+#include <numeric>
+#include <span>
+
+#include "hstu/comm/sum_terms.h"
+#include "hstu/ops/op.h"
+
+namespace hstu::ops {
+namespace {
+
+// How rows are divided among the ranks of a group.
+struct Rows {
+  std::vector<std::int64_t> of_ranks;  // (ranks)
+  const Group* group;
+
+  std::int64_t all() const { return std::accumulate(of_ranks.begin(), of_ranks.end(), std::int64_t{0}); }
+  std::int64_t mine() const { return of_ranks[static_cast<std::size_t>(group->rank())]; }
+};
+
+Rows checked(Operation operation, const Variable& x, const std::vector<std::int64_t>& rows,
+             const Group& group) {
+  require(x.value().shape().size() == 2 && std::ssize(rows) == group.size(),
+          "{}: expected rows of {} ranks, found {} of {}", name_of(operation), group.size(),
+          ShapeText{x.value().shape()}, rows.size());
+  const Rows result{rows, &group};
+  const std::int64_t expected = operation == Operation::all_gather_rows ? result.mine() : result.all();
+  require(x.rows() == expected, "{}: expected {} rows, found {}", name_of(operation), expected, x.rows());
+  return result;
+}
+
+// Sends `from`, in as many rows as `sent` has for each rank, and receives `to` in the same way. Where all
+// ranks get the same rows, `sent` is empty.
+void exchange(Tensor from, std::span<const std::int64_t> sent, Tensor to,
+              std::span<const std::int64_t> received, const Group& group, const Context& context) {
+  if (context.memory->dry() != nullptr) return;
+  const auto row_bytes = from.cols() * static_cast<std::int64_t>(size_of(from.dtype()));
+  if (group.device != nullptr) {
+    std::vector<DeviceMessage> sends, receives;
+    std::byte *next = from.mutable_raw(), *place = to.mutable_raw();
+    for (int r = 0; r < group.size(); ++r) {
+      const auto i = static_cast<std::size_t>(r);
+      sends.push_back({r, next, (sent.empty() ? from.rows() : sent[i]) * row_bytes});
+      receives.push_back({r, place, received[i] * row_bytes});
+      if (!sent.empty()) next += sends.back().bytes;
+      place += receives.back().bytes;
+    }
+    return group.device->exchange(sends, receives, context.stream);
+  }
+  require(context.device().is_host(), "an exchange on {} of ranks that compute on processors",
+          context.device());
+  const std::span<const std::byte> bytes(from.raw(), from.bytes());
+  std::vector<std::int64_t> counts(sent.begin(), sent.end());
+  for (std::int64_t& count : counts) count *= row_bytes;
+  const std::vector<std::byte> all =
+      sent.empty() ? group.host.all_gather(bytes) : group.host.all_to_all(bytes, counts);
+  require(all.size() == to.bytes(), "an exchange of rows: expected {} bytes, found {}", to.bytes(),
+          all.size());
+  copy_bytes(to.mutable_raw(), all.data(), all.size(), context.stream);
+}
+
+// x (T_r, W) of all ranks: (T, W).
+Tensor gathered(const Tensor& x, const Rows& rows, const Context& context) {
+  Tensor y = Tensor::empty({rows.all(), x.cols()}, x.dtype(), context);
+  exchange(x, {}, y, rows.of_ranks, *rows.group, context);
+  return y;
+}
+
+// This rank's rows of the sum of x (T, W) over ranks: (T_r, W).
+template <typename T>
+Tensor scattered_sum(const Tensor& x, const Rows& rows, const Context& context) {
+  const int ranks = rows.group->size();
+  const std::vector<std::int64_t> received(static_cast<std::size_t>(ranks), rows.mine());
+  Tensor terms = Tensor::empty({ranks * rows.mine(), x.cols()}, x.dtype(), context);
+  exchange(x, rows.of_ranks, terms, received, *rows.group, context);
+  Tensor y = Tensor::empty({rows.mine(), x.cols()}, x.dtype(), context);
+  if (context.memory->dry() == nullptr)
+    sum_terms(terms.data<T>(), ranks, y.size(), y.mutable_data<T>(), context.stream);
+  return y;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> rows_of_ranks(std::int64_t mine, const Group& group) {
+  return group.host.all_gather(std::span<const std::int64_t>(&mine, 1));
+}
+
+Variable all_gather_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& of_ranks,
+                         const Group& group) {
+  constexpr Operation kOperation = Operation::all_gather_rows;
+  const Context& context = tape.context();
+  check_devices<kOperation>(context, x);
+  const Rows rows = checked(kOperation, x, of_ranks, group);
+  const DType type = x.value().dtype();
+  Tensor y;
+  dispatch<kOperation>(context, type, [&]<typename T>(auto) { y = gathered(x.value(), rows, context); });
+  return tape.record(y, {x}, [=](const Tensor& dy) {
+    dispatch<kOperation>(context, type, [&]<typename T>(auto stream) {
+      pass_on<T>(scattered_sum<T>(dy, rows, context), x, context, stream);
+    });
+  });
+}
+
+Variable reduce_scatter_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& of_ranks,
+                             const Group& group) {
+  constexpr Operation kOperation = Operation::reduce_scatter_rows;
+  const Context& context = tape.context();
+  check_devices<kOperation>(context, x);
+  const Rows rows = checked(kOperation, x, of_ranks, group);
+  const DType type = x.value().dtype();
+  Tensor y;
+  dispatch<kOperation>(context, type,
+                       [&]<typename T>(auto) { y = scattered_sum<T>(x.value(), rows, context); });
+  return tape.record(y, {x}, [=](const Tensor& dy) {
+    dispatch<kOperation>(context, type, [&]<typename T>(auto stream) {
+      pass_on<T>(gathered(dy, rows, context), x, context, stream);
+    });
+  });
+}
+
+}  // namespace hstu::ops
