@@ -23,8 +23,27 @@ std::string table_of(const std::string& section) {
 
 std::vector<TensorSpec> specs_of(const NamedTensors& parameters) {
   std::vector<TensorSpec> specs;
-  for (const Parameter* p : parameters) specs.push_back({p->name, p->value.dtype(), p->value.shape()});
+  for (const Parameter* p : parameters) specs.push_back({p->name, p->value.dtype(), p->whole_shape()});
   return specs;
+}
+
+std::vector<Tensor> own_values(const NamedTensors& parameters, const Stream& stream) {
+  std::vector<Tensor> values;
+  for (const Parameter* p : parameters) {
+    require(!p->division.is_divided(), "parameter {}: a part is saved as the whole", p->name);
+    values.push_back(p->value.to_host(stream));
+  }
+  return values;
+}
+
+void read_part(const SafetensorsFile& file, Parameter& parameter, const Stream& stream) {
+  Tensor part = Tensor::empty(parameter.value.shape(), parameter.value.dtype());
+  with_float_type(part.dtype(), [&]<typename T>() {
+    copy_from_whole(parameter.division, file.values<T>(parameter.name, parameter.division.whole).data(),
+                    part.mutable_data<T>());
+  });
+  parameter.value.copy_from(part, stream);
+  stream.synchronize();
 }
 
 }  // namespace
@@ -115,20 +134,23 @@ void check_finite(const Tensor& tensor, const std::string& what) {
   throw NotFiniteError(what + " is not finite");
 }
 
-Section parameters_section(const NamedTensors& parameters, const Stream& stream) {
-  const auto save = [parameters, stream](SectionWriter& writer) {
-    std::vector<Tensor> values;
-    for (const Parameter* p : parameters) {
-      values.push_back(p->value.to_host(stream));
-      check_finite(values.back(), "parameter " + p->name);
-    }
+Section parameters_section(const NamedTensors& parameters, const Stream& stream, std::vector<Tensor> whole) {
+  const auto save = [parameters, stream, whole = std::move(whole)](SectionWriter& writer) {
+    const std::vector<Tensor> values = whole.empty() ? own_values(parameters, stream) : whole;
+    for (std::size_t p = 0; p < values.size(); ++p)
+      check_finite(values[p], "parameter " + parameters[p]->name);
     writer.begin(specs_of(parameters));
     for (const Tensor& value : values) writer.write(value);
   };
   const auto load = [parameters, stream](const SectionReader& reader) {
     const SafetensorsFile file = reader.file();
     file.expect(specs_of(parameters));
-    for (Parameter* p : parameters) file.read(p->name, p->value, stream);
+    for (Parameter* p : parameters) {
+      if (p->division.is_divided())
+        read_part(file, *p, stream);
+      else
+        file.read(p->name, p->value, stream);
+    }
   };
   return {"dense", save, load};
 }

@@ -88,7 +88,10 @@ struct Section {
 // Throws NotFiniteError naming `what` if a tensor of floats holds a NaN or an infinity.
 void check_finite(const Tensor& tensor, const std::string& what);
 
-// The values of the dense parameters, each under its name in the section's file. `stream`: of their device.
-Section parameters_section(const NamedTensors& parameters, const Stream& stream = {});
+// The values of the dense parameters, each whole and under its name in the section's file. `stream`: of their
+// device. A rank that has parts of parameters loads those, and saves `whole`: the values of whole parameters,
+// in host memory.
+Section parameters_section(const NamedTensors& parameters, const Stream& stream = {},
+                           std::vector<Tensor> whole = {});
 
 }  // namespace hstu

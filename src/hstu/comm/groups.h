@@ -25,6 +25,12 @@ struct Groups {
   Group replicas;  // all ranks of the world with the same parts of parameters
 };
 
+// The ranks that sum the gradients of divided parameters, and that share the optimizer's state. Without
+// groups: the world.
+inline Group replicas_of(const Groups* groups, const Group& world) {
+  return groups != nullptr ? groups->replicas : world;
+}
+
 struct GroupSizes {
   int tensor = 1, context = 1;  // ranks of one group
 };

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "hstu/comm/groups.h"
 #include "hstu/embedding/device_lookup.h"
 #include "hstu/embedding/shared_rows.h"
 #include "hstu/embedding/table_division.h"
@@ -53,6 +54,10 @@ std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& contex
   return model;
 }
 
+Shard shard_among(const Communicator& ranks) {
+  return {ranks.rank(), ranks.size()};
+}
+
 }  // namespace
 
 Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context where, Communicator& comm)
@@ -66,8 +71,9 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
           hstu::gradient_of_loss(model->parameters().all().front()->value.dtype()).copy(compute)),
       exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
       copies(compute.device()),
-      dense_optimizer(model->parameters().all(), run.dense.config, compute,
-                      run.ranks.shard_optimizer ? Shard{comm.rank(), comm.size()} : Shard{}),
+      dense_optimizer(
+          model->parameters().all(), run.dense.config, compute,
+          run.ranks.shard_optimizer ? shard_among(replicas_of(compute.groups, {comm}).host) : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {
   compute.deterministic = run.deterministic;
   if (comm.size() == 1) {

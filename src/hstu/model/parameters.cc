@@ -15,20 +15,39 @@ Initializer Initializer::xavier_normal(std::int64_t in, std::int64_t out) {
   return normal(std::sqrt(2.0 / static_cast<double>(in + out)));
 }
 
-const Parameter& ParameterSet::add(std::string name, Shape shape, const Initializer& initializer) {
-  RandomStream random{derive_key(seed_, name)};
-  Tensor value = Tensor::empty(shape, type_);
+namespace {
+
+// Values [begin, begin + n) of a parameter.
+template <typename T>
+void initialise(const Initializer& initializer, RandomStream random, std::int64_t begin, std::int64_t n,
+                T* values) {
+  random.index = static_cast<std::uint64_t>(begin);  // a value takes one number
+  for (std::int64_t i = 0; i < n; ++i) {
+    double x = initializer.value;
+    if (initializer.kind == Initializer::Kind::uniform) x *= 2 * random.uniform() - 1;
+    if (initializer.kind == Initializer::Kind::normal) x *= random.normal();
+    values[i] = static_cast<T>(x);
+  }
+}
+
+}  // namespace
+
+const Parameter& ParameterSet::add(std::string name, Shape shape, const Initializer& initializer,
+                                   AxisDivision division) {
+  if (division.is_divided()) division.whole = shape;
+  check_division(division, name);
+  const RandomStream random{derive_key(seed_, name)};
+  Tensor value = Tensor::empty(division.is_divided() ? shape_of_part(division) : shape, type_);
   with_float_type(type_, [&]<typename T>() {
-    for (std::int64_t i = 0; i < value.size(); ++i) {
-      double x = initializer.value;
-      if (initializer.kind == Initializer::Kind::uniform) x *= 2 * random.uniform() - 1;
-      if (initializer.kind == Initializer::Kind::normal) x *= random.normal();
-      value.mutable_data<T>()[i] = static_cast<T>(x);
-    }
+    T* const values = value.mutable_data<T>();
+    if (!division.is_divided()) return initialise(initializer, random, 0, value.size(), values);
+    for_each_run(division, [&](std::int64_t in_part, std::int64_t in_whole, std::int64_t n) {
+      initialise(initializer, random, in_whole, n, values + in_part);
+    });
   });
   Tensor gradient = Tensor::zeros(value.shape(), type_);
-  parameters_.push_back(
-      std::make_unique<Parameter>(Parameter{std::move(name), std::move(value), std::move(gradient)}));
+  parameters_.push_back(std::make_unique<Parameter>(
+      Parameter{std::move(name), std::move(value), std::move(gradient), std::move(division)}));
   return *parameters_.back();
 }
 

@@ -10,7 +10,7 @@
 
 namespace hstu {
 
-// The initial values of a parameter: a pure function of (seed, name, element).
+// The initial values of a parameter: a pure function of (seed, name, element of the whole parameter).
 struct Initializer {
   enum class Kind { constant, uniform, normal } kind = Kind::constant;
   double value = 0;  // the constant, the bound of the uniform, the deviation of the normal
@@ -29,7 +29,10 @@ class ParameterSet {
   ParameterSet(std::uint64_t seed, DType type) : seed_(seed), type_(type) {}
 
   // Adds a parameter; the reference is valid as long as the set.
-  const Parameter& add(std::string name, Shape shape, const Initializer& initializer);
+  // `shape`: of the whole parameter, of which this rank has the ranges of `division`, whose own shape is not
+  // read.
+  const Parameter& add(std::string name, Shape shape, const Initializer& initializer,
+                       AxisDivision division = {});
 
   NamedTensors all() const;
   std::int64_t count() const;  // number of values

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
+#include "hstu/comm/groups.h"
 #include "hstu/optimizer/dense_update.h"
 #include "hstu/optimizer/parameter_blocks.h"
 
@@ -27,6 +29,7 @@ GradientSquares::GradientSquares(NamedTensors parameters, const Context& context
                                  const std::vector<Tensor>& also)
     : parameters_(std::move(parameters)),
       stream_(context.stream),
+      groups_(context.groups),
       sums_(Tensor::empty({std::ssize(parameters_) + std::ssize(also)}, DType::f64, context)) {
   auto* const sums = sums_.mutable_data<double>();
   if (!context.device().is_host()) {
@@ -50,18 +53,32 @@ GradientSquares::GradientSquares(NamedTensors parameters, const Context& context
   for (std::size_t b = 0; b < blocks.size(); ++b) sums[blocks[b].parameter] += partial[b];
 }
 
-double GradientSquares::norm() const {
+const std::vector<double>& GradientSquares::totals() const {
+  if (!totals_.empty() || parameters_.empty()) return totals_;
   const Tensor sums = sums_.to_host(stream_);
+  totals_.assign(sums.data<double>(), sums.data<double>() + parameters());
+  std::vector<double> of_divided;
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (parameters_[p]->division.is_divided()) of_divided.push_back(totals_[p]);
+  if (of_divided.empty()) return totals_;
+  require(groups_ != nullptr, "parameters are divided among ranks without groups");
+  groups_->tensor.host.all_reduce_sum(std::span(of_divided));
+  auto total = of_divided.begin();
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (parameters_[p]->division.is_divided()) totals_[p] = *total++;
+  return totals_;
+}
+
+double GradientSquares::norm() const {
   double total = 0.0;
-  for (std::int64_t p = 0; p < parameters(); ++p) total += sums.data<double>()[p];
+  for (const double sum : totals()) total += sum;
   return std::sqrt(total);
 }
 
 // In double no sum of squares of finite floats overflows: only a bad element makes it infinite or NaN.
 std::string GradientSquares::first_bad() const {
-  const Tensor sums = sums_.to_host(stream_);
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    if (!std::isfinite(sums.data<double>()[p])) return parameters_[p]->name;
+    if (!std::isfinite(totals()[p])) return parameters_[p]->name;
   return "";
 }
 

@@ -21,20 +21,26 @@ class GradientSquares {
   explicit GradientSquares(NamedTensors parameters, const Context& context = host_context(),
                            const std::vector<Tensor>& also = {});
 
-  // sqrt of the sum over all parameters. A NaN or infinite gradient makes the norm NaN or infinite: end the
-  // run then, before the update.
+  // sqrt of the sum over all parameters, each element once: divided parameters are summed over the context's
+  // tensor group, whose ranks make their first call of norm() or first_bad() together. A NaN or infinite
+  // gradient makes the norm NaN or infinite: end the run then, before the update.
   double norm() const;
-  // The name of the first parameter, in the model's order, whose gradient holds a NaN or an infinity; "" if
-  // none.
+  // The name of the first parameter, in the model's order, whose gradient holds a NaN or an infinity, on any
+  // rank that has a part of it; "" if none.
   std::string first_bad() const;
   // (parameters and then `also`) f64, on the context's device.
   const Tensor& sums() const { return sums_; }
   std::int64_t parameters() const { return static_cast<std::int64_t>(parameters_.size()); }
 
  private:
+  // (parameters) of whole parameters.
+  const std::vector<double>& totals() const;
+
   NamedTensors parameters_;
   Stream stream_;
+  const Groups* groups_;
   Tensor sums_;
+  mutable std::vector<double> totals_;  // from the first call of totals() on
 };
 
 }  // namespace hstu

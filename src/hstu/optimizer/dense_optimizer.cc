@@ -58,7 +58,7 @@ std::vector<TensorSpec> DenseOptimizer::whole_state() const {
   std::vector<TensorSpec> whole;
   for (const Parameter* p : parameters_)
     for (const std::string& name : states_of(config_))
-      whole.push_back({name + p->name, DType::f32, p->value.shape()});
+      whole.push_back({name + p->name, DType::f32, p->whole_shape()});
   return whole;
 }
 

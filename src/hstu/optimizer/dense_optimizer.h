@@ -66,7 +66,8 @@ class DenseOptimizer {
   const Context& context() const { return context_; }  // of the state
   const NamedTensors& parameters() const { return parameters_; }
   const Shard& shard() const { return shard_; }
-  // The names and shapes of what checkpoints have: the state of all shards, in the order of parameters.
+  // The names and shapes of what checkpoints have: the state of all shards and of whole parameters, in the
+  // order of parameters.
   std::vector<TensorSpec> whole_state() const;
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }

@@ -19,6 +19,7 @@ std::vector<Tensor> own_state(const DenseOptimizer& optimizer) {
   for (const TensorSpec& spec : optimizer.whole_state()) {  // none: plain SGD, of any number of ranks
     require(optimizer.shard().ranks == 1, "the state of {} ranks is saved as one", optimizer.shard().ranks);
     const bool is_here = state != optimizer.state().end() && state->name == spec.name;
+    require(!is_here || state->tensor.shape() == spec.shape, "{}: a part is saved as the whole", spec.name);
     values.push_back(is_here ? (state++)->tensor.to_host(optimizer.context().stream)
                              : Tensor::empty(spec.shape, spec.dtype));  // of a parameter without elements
   }
@@ -40,9 +41,15 @@ void load(DenseOptimizer& optimizer, const SectionReader& reader) {
   file.expect(specs_of(optimizer));
   const Stream& stream = optimizer.context().stream;
   for (DenseOptimizer::State& state : optimizer.state()) {
-    const Shape& shape = optimizer.parameters()[state.parameter]->value.shape();
-    const auto whole = file.values<float>(state.name, shape);
-    copy_bytes(state.tensor.mutable_raw(), whole.data() + state.begin, state.tensor.bytes(), stream);
+    const Parameter& parameter = *optimizer.parameters()[state.parameter];
+    const auto whole = file.values<float>(state.name, parameter.whole_shape());
+    std::vector<float> part;
+    if (parameter.division.is_divided()) {
+      part.resize(static_cast<std::size_t>(parameter.value.size()));
+      copy_from_whole(parameter.division, whole.data(), part.data());
+    }
+    const float* const values = part.empty() ? whole.data() : part.data();
+    copy_bytes(state.tensor.mutable_raw(), values + state.begin, state.tensor.bytes(), stream);
     stream.synchronize();
   }
   optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);

@@ -9,9 +9,9 @@
 namespace hstu {
 
 // File "optimizer": `step` (I64, (1)), the number of updates, and the tensors of
-// DenseOptimizer::whole_state(), however the state is divided among ranks: each loads what its shard has.
-// Saves `whole`, those tensors in host memory; without them it saves the state of an optimizer without
-// shards. `optimizer` must outlive the section.
+// DenseOptimizer::whole_state(), however the state is divided among ranks: each loads what its shard has of
+// its parts of parameters. Saves `whole`, those tensors in host memory; without them it saves the state of an
+// optimizer without shards, of whole parameters. `optimizer` must outlive the section.
 Section optimizer_section(DenseOptimizer& optimizer, std::vector<Tensor> whole = {});
 
 }  // namespace hstu

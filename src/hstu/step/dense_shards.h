@@ -1,4 +1,5 @@
-// The dense parameters when each rank updates a shard of them (ranks.shard_optimizer).
+// The dense parameters and their optimizer where ranks have parts of them: shards (ranks.shard_optimizer),
+// and the parts of divided parameters.
 #pragma once
 
 #include <vector>
@@ -10,10 +11,16 @@
 namespace hstu {
 
 // After an update: every rank gets the values of all shards. `gpus` joins the GPUs that have them; null: they
-// are on processors. All ranks call it together, as the next one.
+// are on processors. All ranks call it together, as the next one. Shards are those of the replicas, by the
+// groups of the optimizer's context.
 void gather_values(const DenseOptimizer& optimizer, Communicator& comm, DeviceTransport* gpus);
 
-// Rank 0 gets the state of all shards, the `whole` of optimizer_section(); the others get nothing.
-std::vector<Tensor> gather_state(const DenseOptimizer& optimizer, Communicator& comm);
+// What sections save of parameters and their optimizer, in host memory. Nothing: what this rank has is whole.
+struct DenseState {
+  std::vector<Tensor> parameters;  // `whole` of parameters_section()
+  std::vector<Tensor> optimizer;   // `whole` of optimizer_section()
+};
+// Rank 0 gets what the ranks have parts of; the others get nothing.
+DenseState gather_state(const DenseOptimizer& optimizer, Communicator& comm);
 
 }  // namespace hstu

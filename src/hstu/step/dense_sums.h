@@ -10,33 +10,37 @@
 #include <vector>
 
 #include "hstu/base/threads.h"
-#include "hstu/comm/communicator.h"
-#include "hstu/comm/device_transport.h"
+#include "hstu/comm/groups.h"
 #include "hstu/model/parameters.h"
 
 namespace hstu {
 
-// Of the gradients as one tensor: elements [begin, end), all of some parameters that follow each other.
+// Of the gradients as one tensor: elements [begin, end), all of some parameters that follow each other, all
+// of them divided or all whole.
 struct GradientBucket {
   std::int64_t begin = 0, end = 0;
+  bool is_divided = false;
   std::vector<const Parameter*> parameters = {};
 };
 
-// The gradients in buckets of at least `bytes`, but for the last one. Depends on the list of parameters
-// alone, so it is the same on all ranks. The first bucket has the last parameters, which a backward pass
-// reaches first.
+// The gradients in buckets of at least `bytes`, but for the last one and those before a parameter that is
+// divided where they are not, or the other way round. Depends on the list of parameters alone, so it is the
+// same on all ranks whose parts have the same sizes. The first bucket has the last parameters, which a
+// backward pass reaches first.
 std::vector<GradientBucket> gradient_buckets(const ParameterSet& parameters, std::int64_t bytes);
 
-// Of one step. Every rank exchanges the same buckets in the same order, whatever the order in which its own
-// backward pass completes them: a bucket that is complete waits for those before it. Sums are added in the
-// order of ranks, so buckets change no bit. On processors a thread exchanges, and the communicator belongs to
-// it from the first begin() to finish(); GPUs exchange on a stream of their own.
+// Of one step. Gradients of whole parameters are summed over all ranks, those of divided ones over the
+// replicas of this rank's parts (comm/groups.h): each rank's gradient is a part of the sum. Every rank
+// exchanges the same buckets in the same order, whatever the order in which its own backward pass completes
+// them: a bucket that is complete waits for those before it. Sums are added in the order of ranks, so buckets
+// change no bit. On processors a thread exchanges, and the communicator belongs to it from the first begin()
+// to finish(); GPUs exchange on a stream of their own.
 class DenseSums {
  public:
   static constexpr std::int64_t kBucketBytes = std::int64_t{4} << 20;
 
   // After ParameterSet::move_to(). `gpus` joins the GPUs that compute, on which `exchange` is a context
-  // beside `compute`; null: the ranks compute on processors.
+  // beside `compute`; null: the ranks compute on processors. `compute` has the groups of divided parameters.
   DenseSums(const ParameterSet& parameters, Communicator& comm, DeviceTransport* gpus, Context compute,
             Context exchange, std::int64_t bucket_bytes = kBucketBytes);
   ~DenseSums();  // leaves out what has not begun
@@ -56,11 +60,13 @@ class DenseSums {
   void begin_complete();
   // Of the thread. Not inlined: its name in a stack says what a rank that waits was doing.
   [[gnu::noinline]] void exchange_all();
-  std::span<float> values(const GradientBucket& bucket);
+  const Group& group_of(const GradientBucket& bucket) const { return bucket.is_divided ? replicas_ : world_; }
+  // Calls exchange(the values of the bucket): floats, or doubles.
+  template <typename Exchange>
+  void with_values(const GradientBucket& bucket, const Exchange& exchange);
 
   Tensor gradients_;
-  Communicator& comm_;
-  DeviceTransport* gpus_;
+  Group world_, replicas_;
   Context compute_, exchange_;
   std::vector<GradientBucket> buckets_;
   std::unordered_map<const Parameter*, std::size_t> bucket_of_;  // those that have not begun

@@ -38,9 +38,10 @@ Section bad_ids_section(BadIds& bad_ids) {
 
 }  // namespace
 
-std::vector<Section> sections(Learner& learner, RunningMetrics& metrics, std::vector<Tensor> dense_state) {
-  std::vector<Section> all{parameters_section(learner.model->parameters().all(), learner.compute.stream),
-                           optimizer_section(learner.dense_optimizer, std::move(dense_state))};
+std::vector<Section> sections(Learner& learner, RunningMetrics& metrics, DenseState dense_state) {
+  std::vector<Section> all{parameters_section(learner.model->parameters().all(), learner.compute.stream,
+                                              std::move(dense_state.parameters)),
+                           optimizer_section(learner.dense_optimizer, std::move(dense_state.optimizer))};
   for (Section& table : table_sections(learner.tables)) all.push_back(std::move(table));
   all.push_back(bad_ids_section(learner.bad_ids));
   all.push_back(metrics.section());

@@ -9,14 +9,14 @@
 #include "hstu/run/log.h"
 #include "hstu/run/running_metrics.h"
 #include "hstu/run/state.h"
+#include "hstu/step/dense_shards.h"
 #include "hstu/training/train.h"
 
 namespace hstu {
 
 // Dense parameters, their optimizer, every table, counts of bad ids, and the run's metrics. The arguments
-// must outlive the sections. `dense_state`, to save: of gather_state() (dense_shards.h).
-std::vector<Section> sections(Learner& learner, RunningMetrics& metrics,
-                              std::vector<Tensor> dense_state = {});
+// must outlive the sections. `dense_state`, to save: of gather_state().
+std::vector<Section> sections(Learner& learner, RunningMetrics& metrics, DenseState dense_state = {});
 
 // Fills the experiment from a checkpoint of a run, for callers that do not continue the run. Throws Error if
 // the checkpoint was made from another dataset or model.

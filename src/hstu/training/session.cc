@@ -77,7 +77,7 @@ void Session::save(const WriteSections& write) {
   announce(Command::save);
   comm_.enter("save");
   Learner& learner = experiment_.learner();
-  std::vector<Tensor> dense_state = gather_state(learner.dense_optimizer, comm_);
+  DenseState dense_state = gather_state(learner.dense_optimizer, comm_);
   if (!is_leader()) return serve_rows(learner.tables);
   std::vector<Section> all = sections(learner, metrics_, std::move(dense_state));
   ServedRows rows(learner.tables);
