@@ -15,6 +15,7 @@ namespace hstu {
 namespace {
 
 using Words = std::vector<std::int64_t>;
+using Body = std::function<void(Communicator&)>;
 
 // Rank r brings r elements, so that rank 0 brings none.
 Words part_of(int rank) {
@@ -28,7 +29,7 @@ enum class Form { threads, tcp };
 class Ranks : public ::testing::TestWithParam<std::tuple<Form, int>> {
  protected:
   static int ranks() { return std::get<1>(GetParam()); }
-  static void run_group(const std::function<void(Communicator&)>& body) {
+  static void run_group(const Body& body) {
     if (std::get<0>(GetParam()) == Form::tcp)
       run_tcp_ranks(ranks(), body);
     else
@@ -36,26 +37,36 @@ class Ranks : public ::testing::TestWithParam<std::tuple<Form, int>> {
   }
 };
 
-TEST_P(Ranks, SumInTheOrderOfRanksOnEveryRank) {
-  constexpr std::size_t kCount = 1001;
-  // Kept in memory, or the compiler would fuse a product with the sum below.
-  std::vector<std::vector<float>> terms;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    RandomStream random{static_cast<std::uint64_t>(rank)};
-    terms.emplace_back();
-    for (std::size_t i = 0; i < kCount; ++i)
-      terms.back().push_back(static_cast<float>(random.normal() * (rank % 2 == 0 ? 1e6 : 1e-3)));
+// So many values that each rank sums a part of them, or so few that it sums all.
+template <typename T>
+void expect_sums(int ranks, const std::function<void(const Body&)>& run_group) {
+  for (const std::size_t count : {std::size_t{101}, std::size_t{20'001}}) {
+    // Kept in memory, or the compiler would fuse a product with the sum below.
+    std::vector<std::vector<T>> terms;
+    for (int rank = 0; rank < ranks; ++rank) {
+      RandomStream random{static_cast<std::uint64_t>(rank)};
+      terms.emplace_back();
+      for (std::size_t i = 0; i < count; ++i)
+        terms.back().push_back(static_cast<T>(random.normal() * (rank % 2 == 0 ? 1e6 : 1e-3)));
+    }
+    std::vector<T> expected(count, 0);
+    for (const std::vector<T>& of_rank : terms)
+      for (std::size_t i = 0; i < count; ++i) expected[i] += of_rank[i];
+    std::atomic<int> right = 0;
+    run_group([&](Communicator& comm) {
+      std::vector<T> values = terms[static_cast<std::size_t>(comm.rank())];
+      comm.all_reduce_sum(std::span(values));
+      right += values == expected ? 1 : 0;
+    });
+    EXPECT_EQ(right, ranks);
   }
-  std::vector<float> expected(kCount, 0);
-  for (const std::vector<float>& of_rank : terms)
-    for (std::size_t i = 0; i < kCount; ++i) expected[i] += of_rank[i];
-  std::atomic<int> right = 0;
-  run_group([&](Communicator& comm) {
-    std::vector<float> values = terms[static_cast<std::size_t>(comm.rank())];
-    comm.all_reduce_sum(std::span(values));
-    right += values == expected ? 1 : 0;
-  });
-  EXPECT_EQ(right, ranks());
+}
+
+TEST_P(Ranks, SumInTheOrderOfRanksOnEveryRank) {
+  expect_sums<float>(ranks(), run_group);
+  expect_sums<double>(ranks(), run_group);
+  expect_sums<std::int32_t>(ranks(), run_group);
+  expect_sums<std::int64_t>(ranks(), run_group);
 }
 
 TEST_P(Ranks, GatherUnequalParts) {

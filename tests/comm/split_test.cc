@@ -19,7 +19,7 @@
 #include "hstu/comm/thread_group.h"
 #include "sanitizers.h"
 
-namespace hstu {
+namespace hstu::testing_split {
 namespace {
 
 using ::testing::HasSubstr;
@@ -281,4 +281,4 @@ TEST(SplitOverMpi, CollectivesOfCrossedGroupsAreThoseOfSeparateWorlds) {
 }
 
 }  // namespace
-}  // namespace hstu
+}  // namespace hstu::testing_split

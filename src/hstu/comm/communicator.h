@@ -20,7 +20,7 @@
 
 namespace hstu {
 
-enum class CommType { f32, f64, i64 };
+enum class CommType { f32, f64, i32, i64 };
 
 template <typename T>
 constexpr CommType comm_type_of();
@@ -31,6 +31,10 @@ constexpr CommType comm_type_of<float>() {
 template <>
 constexpr CommType comm_type_of<double>() {
   return CommType::f64;
+}
+template <>
+constexpr CommType comm_type_of<std::int32_t>() {
+  return CommType::i32;
 }
 template <>
 constexpr CommType comm_type_of<std::int64_t>() {

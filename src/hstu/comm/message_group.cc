@@ -21,12 +21,13 @@ void add(T* sums, const std::byte* terms, std::size_t count) {
 }
 
 std::size_t size_of(CommType type) {
-  return type == CommType::f32 ? sizeof(float) : sizeof(double);
+  return type == CommType::f32 || type == CommType::i32 ? 4 : 8;
 }
 
 void add(void* sums, const std::byte* terms, std::size_t count, CommType type) {
   if (type == CommType::f32) return add(static_cast<float*>(sums), terms, count);
   if (type == CommType::f64) return add(static_cast<double*>(sums), terms, count);
+  if (type == CommType::i32) return add(static_cast<std::int32_t*>(sums), terms, count);
   add(static_cast<std::int64_t*>(sums), terms, count);
 }
 

@@ -81,6 +81,7 @@ class ThreadRank final : public Communicator {
   void reduce(void* values, std::size_t count, CommType type) override {
     if (type == CommType::f32) return reduce_as(static_cast<float*>(values), count);
     if (type == CommType::f64) return reduce_as(static_cast<double*>(values), count);
+    if (type == CommType::i32) return reduce_as(static_cast<std::int32_t*>(values), count);
     reduce_as(static_cast<std::int64_t*>(values), count);
   }
 
