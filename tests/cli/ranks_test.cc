@@ -128,8 +128,8 @@ TEST_F(RankedProcesses, AStoppedRankIsNamedAndEndsAll) {
   EXPECT_THAT(words, ::testing::ContainsRegex(
                          "rank [02] of 3 has waited [0-9]+ s for rank 1 in .* of step [0-9]+, stage "));
   // Of the thread that waits: the one that sums dense gradients has a stack of its own.
-  EXPECT_THAT(words,
-              ::testing::AnyOf(HasSubstr("  hstu::as_rank("), HasSubstr("  hstu::DenseSums::exchange_all(")));
+  EXPECT_THAT(words, ::testing::AnyOf(HasSubstr("  hstu::as_rank("),
+                                      HasSubstr("  hstu::ExchangeQueue::exchange_all(")));
   EXPECT_THAT(words, HasSubstr("it has ended, hangs or was stopped"));
 }
 

@@ -18,7 +18,8 @@ std::vector<int> ranks_of(const Group& group) {
 TEST(DividedRanks, TensorGroupsAreConsecutiveRanksAndReplicasThoseAtTheSamePlaceInThem) {
   run_ranks(8, [](Communicator& world) {
     const auto gpus = staged_transport(world);
-    const DividedRanks ranks(world, gpus.get(), {.tensor = 2, .context = 2});
+    ExchangeQueue queue(world, gpus.get());
+    const DividedRanks ranks({world, gpus.get(), &queue}, {.tensor = 2, .context = 2});
     const Groups& groups = ranks.groups();
     const int r = world.rank();
     EXPECT_EQ(&groups.world.host, &world);
@@ -29,17 +30,19 @@ TEST(DividedRanks, TensorGroupsAreConsecutiveRanksAndReplicasThoseAtTheSamePlace
     EXPECT_EQ(groups.replicas.rank(), r / 2);
     EXPECT_EQ(groups.tensor.device->size(), 2);
     EXPECT_EQ(groups.tensor.device->rank(), r % 2);
+    EXPECT_NE(groups.tensor.queue, groups.replicas.queue);
   });
 }
 
 TEST(DividedRanks, SizesThatDoNotDivideTheRanksAreRefused) {
   run_ranks(6, [](Communicator& world) {
-    EXPECT_THROW(DividedRanks(world, nullptr, {.tensor = 4}), UsageError);
-    EXPECT_THROW(DividedRanks(world, nullptr, {.tensor = 0}), UsageError);
-    EXPECT_THROW(DividedRanks(world, nullptr, {.tensor = 3, .context = 4}), UsageError);
-    const DividedRanks ranks(world, nullptr, {.tensor = 3});
+    EXPECT_THROW(DividedRanks({world}, {.tensor = 4}), UsageError);
+    EXPECT_THROW(DividedRanks({world}, {.tensor = 0}), UsageError);
+    EXPECT_THROW(DividedRanks({world}, {.tensor = 3, .context = 4}), UsageError);
+    const DividedRanks ranks({world}, {.tensor = 3});
     EXPECT_EQ(ranks.groups().replicas.size(), 2);
     EXPECT_EQ(ranks.groups().tensor.device, nullptr);
+    EXPECT_EQ(ranks.groups().tensor.queue, nullptr);
   });
 }
 

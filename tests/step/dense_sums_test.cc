@@ -86,11 +86,12 @@ void expect_sums(int ranks, const std::function<void(const std::function<void(Co
   run_group([&](Communicator& comm) {
     RandomStream random{derive_key(6, std::to_string(comm.rank()))};
     const ParameterSet set = parameters();
+    ExchangeQueue queue(comm);
     bool all_right = true;
     for (int round = 0; round < 20; ++round) {
       for (const std::int64_t bytes : kBucketBytes) {
         fill(set, comm.rank());
-        DenseSums sums(set, comm, nullptr, {}, {}, bytes);
+        DenseSums sums(set, {comm, nullptr, &queue}, {}, {}, bytes);
         NamedTensors order = set.all();
         for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
         for (const Parameter* p : order) {
@@ -121,7 +122,8 @@ TEST(DenseSums, EndWithoutAnExchangeAfterAnError) {
   run_ranks(3, [](Communicator& comm) {
     const ParameterSet set = parameters();
     {
-      DenseSums sums(set, comm, nullptr, {}, {}, 1);
+      ExchangeQueue queue(comm);
+      DenseSums sums(set, {comm, nullptr, &queue}, {}, {}, 1);
       sums.begin(*set.all().back());
     }
     comm.barrier();
@@ -134,7 +136,8 @@ TEST(DenseSums, ThrowWhatTheExchangeThrew) {
     run_ranks(3, [&](Communicator& comm) {
       if (comm.rank() == 1) fail("rank 1 broke");
       const ParameterSet set = parameters();
-      DenseSums sums(set, comm, nullptr, {}, {}, 1);
+      ExchangeQueue queue(comm);
+      DenseSums sums(set, {comm, nullptr, &queue}, {}, {}, 1);
       try {
         sums.finish();
       } catch (const Error&) {
@@ -150,7 +153,8 @@ TEST(DenseSums, ThrowWhatTheExchangeThrew) {
 TEST(DenseSums, RefuseAGradientThatIsFinalTwice) {
   run_ranks(2, [](Communicator& comm) {
     const ParameterSet set = parameters();
-    DenseSums sums(set, comm, nullptr, {}, {}, 1 << 30);
+    ExchangeQueue queue(comm);
+    DenseSums sums(set, {comm, nullptr, &queue}, {}, {}, 1 << 30);
     sums.begin(*set.all().front());
     EXPECT_THROW(sums.begin(*set.all().front()), InternalError);
   });

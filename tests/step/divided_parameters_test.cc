@@ -122,7 +122,8 @@ constexpr Sizes kSizes[] = {{2, {2, 1}}, {4, {2, 1}}, {4, {4, 1}}, {8, {2, 2}}, 
 template <typename Body>
 void run_divided(const Sizes& sizes, const Body& body) {
   run_ranks(sizes.ranks, [&](Communicator& world) {
-    const DividedRanks ranks(world, nullptr, sizes.groups);
+    ExchangeQueue queue(world);
+    const DividedRanks ranks({world, nullptr, &queue}, sizes.groups);
     Context context;
     context.groups = &ranks.groups();
     body(world, context);
@@ -162,7 +163,7 @@ TEST(DividedParameters, GradientsAreThoseOfOneRankInFp64) {
     for (const std::int64_t bucket_bytes : {1, 1 << 20}) {
       run_divided(sizes, [&](Communicator& world, const Context& context) {
         const SmallModel model(DType::f64, context);
-        DenseSums sums(model.parameters(), world, nullptr, context, {}, bucket_bytes);
+        DenseSums sums(model.parameters(), context.groups->world, context, {}, bucket_bytes);
         const Tokens mine = tokens_of(world.rank(), world.size(), 0, DType::f64);
         model.backward(mine.x, mine.weights, &sums);
         const Values found = gradients_of(model.parameters());
@@ -193,7 +194,7 @@ TEST(DividedParameters, AGradientThatIsNotFiniteIsNamedOnEveryRank) {
 TEST(DividedParameters, WithoutGroupsAreRefused) {
   run_divided({2, {2, 1}}, [](Communicator& world, const Context& context) {
     const SmallModel model(DType::f32, context);
-    EXPECT_THROW(DenseSums(model.parameters(), world, nullptr, {}, {}), InternalError);
+    EXPECT_THROW(DenseSums(model.parameters(), {world}, {}, {}), InternalError);
     EXPECT_THROW(GradientSquares(model.parameters().all()).norm(), InternalError);
   });
 }
@@ -220,7 +221,8 @@ class Trained {
   void step(std::int64_t number, bool backwards = false) {
     model_.parameters().clear_gradients();
     const Tokens mine = tokens_of(world_.rank(), world_.size(), number, DType::f32, backwards);
-    DenseSums sums(model_.parameters(), world_, nullptr, context_, {}, 64);
+    const Group world = context_.groups != nullptr ? context_.groups->world : Group{};
+    DenseSums sums(model_.parameters(), world, context_, {}, 64);
     model_.backward(mine.x, mine.weights, &sums);
     const GradientSquares squares(model_.parameters().all(), context_);
     optimizer_.step(0.05, clip_scale(squares.norm(), training_.max_norm));

@@ -269,7 +269,9 @@ TEST_F(GradientsOverRanks, OfBucketsAreThoseOfOneExchangeAtTheEnd) {
       const auto gradients = [&](std::optional<std::int64_t> bucket_bytes) {
         parameters.clear_gradients();
         std::optional<DenseSums> sums;
-        if (bucket_bytes) sums.emplace(parameters, comm, nullptr, Context(), Context(), *bucket_bytes);
+        if (bucket_bytes)
+          sums.emplace(parameters, Group{comm, nullptr, &learner.exchanges}, Context(), Context(),
+                       *bucket_bytes);
         Tape tape;
         const Variable logits = learner.model->forward(tape, batch, rows.leaves, Draws(options_.seed, 0));
         const Variable loss = learner.model->loss(tape, logits, batch);

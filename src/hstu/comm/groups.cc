@@ -17,13 +17,17 @@ int color_of_context(int rank, const GroupSizes& sizes) {
 
 }  // namespace
 
-DividedRanks::Part::Part(Communicator& world, DeviceTransport* gpus, int color, std::string_view name)
-    : host(world.split(color, name)), device(gpus != nullptr ? gpus->part(*host) : nullptr) {}
+DividedRanks::Part::Part(const Group& world, int color, std::string_view name)
+    : host(world.host.split(color, name)) {
+  if (world.device != nullptr) device = world.device->part(*host);
+  if (world.queue != nullptr)
+    queue = std::make_unique<ExchangeQueue>(*host, device.get(), world.queue->stream());
+}
 
-DividedRanks::DividedRanks(Communicator& world, DeviceTransport* gpus, GroupSizes sizes)
-    : tensor_(world, gpus, world.rank() / checked(sizes, world.size()).tensor, "tensor"),
-      context_(world, gpus, color_of_context(world.rank(), sizes), "context"),
-      replicas_(world, gpus, world.rank() % sizes.tensor, "replicas"),
-      groups_{{world, gpus}, tensor_.group(), context_.group(), replicas_.group()} {}
+DividedRanks::DividedRanks(const Group& world, GroupSizes sizes)
+    : tensor_(world, world.rank() / checked(sizes, world.size()).tensor, "tensor"),
+      context_(world, color_of_context(world.rank(), sizes), "context"),
+      replicas_(world, world.rank() % sizes.tensor, "replicas"),
+      groups_{world, tensor_.group(), context_.group(), replicas_.group()} {}
 
 }  // namespace hstu

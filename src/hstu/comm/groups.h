@@ -5,13 +5,15 @@
 
 #include "hstu/comm/communicator.h"
 #include "hstu/comm/device_transport.h"
+#include "hstu/comm/exchange_queue.h"
 
 namespace hstu {
 
-// Some of the ranks. Both members live longer.
+// Some of the ranks. All members live longer.
 struct Group {
   Communicator& host = one_rank();
   DeviceTransport* device = nullptr;  // between the group's GPUs; null: its ranks compute on processors
+  ExchangeQueue* queue = nullptr;     // of exchanges beside other work; null: none
 
   int rank() const { return host.rank(); }  // 0 .. size() - 1
   int size() const { return host.size(); }
@@ -39,18 +41,19 @@ struct GroupSizes {
 // same place in them, form a context group.
 class DividedRanks {
  public:
-  // All ranks call it together; `world`, and `gpus` (null: on processors) between all of its ranks, must
-  // outlive this. UsageError unless `sizes` are at least 1 and their product divides the number of ranks.
-  DividedRanks(Communicator& world, DeviceTransport* gpus, GroupSizes sizes);
+  // All ranks call it together; the members of `world` must outlive this. The groups have queues if the world
+  // has one. UsageError unless `sizes` are at least 1 and their product divides the number of ranks.
+  DividedRanks(const Group& world, GroupSizes sizes);
 
   const Groups& groups() const { return groups_; }
 
  private:
   struct Part {
-    Part(Communicator& world, DeviceTransport* gpus, int color, std::string_view name);
-    Group group() const { return {*host, device.get()}; }
+    Part(const Group& world, int color, std::string_view name);
+    Group group() const { return {*host, device.get(), queue.get()}; }
     std::unique_ptr<Communicator> host;
     std::unique_ptr<DeviceTransport> device;
+    std::unique_ptr<ExchangeQueue> queue;
   };
 
   Part tensor_, context_, replicas_;

@@ -70,6 +70,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context 
       gradient_of_loss(
           hstu::gradient_of_loss(model->parameters().all().front()->value.dtype()).copy(compute)),
       exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
+      exchanges(comm, gpus.get(), exchange.stream),
       copies(compute.device()),
       dense_optimizer(
           model->parameters().all(), run.dense.config, compute,

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "hstu/batching/bad_ids.h"
-#include "hstu/comm/communicator.h"
+#include "hstu/comm/exchange_queue.h"
 #include "hstu/dataset/mapped_column.h"
 #include "hstu/embedding/row_lookup.h"
 #include "hstu/embedding/row_visits.h"
@@ -32,6 +32,7 @@ struct Learner {
   TableSet tables;                        // one per feature, in the order of Model::features()
   Tensor gradient_of_loss;  // (1): 1, which no loss overwrites; kept, as a copy ends a group of launches
   Context exchange;         // of sums over GPUs, beside `compute`
+  ExchangeQueue exchanges;  // of all ranks, beside the passes of a step; on GPUs in `exchange`
   Stream copies;            // of scores to the host, beside `compute`
   DenseOptimizer dense_optimizer;
   // Null where the host sees the gradients before the update: on processors, with several ranks, and for

@@ -1,10 +1,10 @@
 #include "hstu/step/dense_sums.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "hstu/base/error.h"
-#include "hstu/base/thread_stacks.h"
 
 namespace hstu {
 
@@ -24,14 +24,29 @@ std::vector<GradientBucket> gradient_buckets(const ParameterSet& parameters, std
   return buckets;
 }
 
-DenseSums::DenseSums(const ParameterSet& parameters, Communicator& comm, DeviceTransport* gpus,
-                     Context compute, Context exchange, std::int64_t bucket_bytes)
+namespace {
+
+// The values (n), floats or doubles, become their sums over the group.
+void sum_over(const Group& group, Tensor values, MemoryPool& memory) {
+  with_float_type(values.dtype(), [&]<typename T>() {
+    T* const first = values.mutable_data<T>();
+    if (group.device != nullptr)
+      all_reduce_sum(first, values.size(), *group.device, memory);
+    else
+      group.host.all_reduce_sum(std::span(first, static_cast<std::size_t>(values.size())));
+  });
+}
+
+}  // namespace
+
+DenseSums::DenseSums(const ParameterSet& parameters, const Group& world, Context compute, Context exchange,
+                     std::int64_t bucket_bytes)
     : gradients_(parameters.gradients()),
-      world_{comm, gpus},
-      replicas_(replicas_of(compute.groups, world_)),
+      world_(world),
+      replicas_(replicas_of(compute.groups, world)),
       compute_(std::move(compute)),
       exchange_(std::move(exchange)) {
-  if (comm.size() == 1) return;
+  if (world.size() == 1) return;
   buckets_ = gradient_buckets(parameters, bucket_bytes);
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     require(!buckets_[b].is_divided || compute_.groups != nullptr, "{} is divided among ranks without groups",
@@ -42,10 +57,9 @@ DenseSums::DenseSums(const ParameterSet& parameters, Communicator& comm, DeviceT
 }
 
 DenseSums::~DenseSums() {
-  const std::scoped_lock lock(mutex_);
-  released_ = 0;
-  closed_ = true;
-  more_.notify_one();
+  if (begun_ == 0 || is_finished_) return;
+  world_.queue->drop();
+  replicas_.queue->drop();
 }
 
 void DenseSums::begin(const Parameter& parameter) {
@@ -64,64 +78,28 @@ void DenseSums::begin_rest() {
 }
 
 void DenseSums::begin_complete() {
-  const std::size_t before = begun_;
-  while (begun_ < buckets_.size() && missing_[begun_] == 0) ++begun_;
-  if (begun_ == before) return;
-  if (before == 0) {
-    world_.host.enter("dense gradients");
-    replicas_.host.enter("dense gradients");
+  for (; begun_ < buckets_.size() && missing_[begun_] == 0; ++begun_) {
+    const GradientBucket& bucket = buckets_[begun_];
+    const Group& group = bucket.is_divided ? replicas_ : world_;
+    (bucket.is_divided ? of_replicas_ : of_world_) =
+        group.queue->submit("dense gradients", compute_.stream,
+                            [group, values = gradients_.row_range(bucket.begin, bucket.end),
+                             memory = exchange_.memory] { sum_over(group, values, *memory); });
   }
-  if (world_.device != nullptr) {
-    exchange_.stream.wait(compute_.stream);
-    for (std::size_t b = before; b < begun_; ++b) {
-      with_values(buckets_[b], [&](auto values) {
-        all_reduce_sum(values.data(), std::ssize(values), *group_of(buckets_[b]).device, *exchange_.memory);
-      });
-    }
-    exchanges_ = world_.device->begun();
-    return;
-  }
-  if (before == 0) {
-    thread_ = std::jthread([this] {
-      name_this_thread("dense sums");
-      exchange_all();
-    });
-  }
-  const std::scoped_lock lock(mutex_);
-  released_ = begun_;
-  more_.notify_one();
-}
-
-void DenseSums::exchange_all() {
-  failure_.run([&] {
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-      {
-        std::unique_lock lock(mutex_);
-        more_.wait(lock, [&] { return released_ > b || closed_; });
-        if (released_ <= b) return;
-      }
-      with_values(buckets_[b], [&](auto values) { group_of(buckets_[b]).host.all_reduce_sum(values); });
-    }
-  });
 }
 
 void DenseSums::finish() {
   begin_rest();
-  if (world_.device != nullptr) compute_.stream.wait(exchange_.stream);
-  if (thread_.joinable()) thread_.join();
-  failure_.rethrow();
+  is_finished_ = true;
+  if (buckets_.empty()) return;
+  world_.queue->order_after(of_world_, compute_.stream);
+  replicas_.queue->order_after(of_replicas_, compute_.stream);
 }
 
 void DenseSums::wait() const {
-  if (world_.device != nullptr) world_.device->wait(exchanges_);
-}
-
-template <typename Exchange>
-void DenseSums::with_values(const GradientBucket& bucket, const Exchange& exchange) {
-  with_float_type(gradients_.dtype(), [&]<typename T>() {
-    exchange(std::span(gradients_.mutable_data<T>() + bucket.begin,
-                       static_cast<std::size_t>(bucket.end - bucket.begin)));
-  });
+  if (buckets_.empty()) return;
+  world_.queue->wait(of_world_);
+  replicas_.queue->wait(of_replicas_);
 }
 
 }  // namespace hstu

@@ -1,15 +1,11 @@
 // Sums over ranks of the gradients of dense parameters, in buckets, beside the rest of the backward pass.
 #pragma once
 
-#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <span>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
-#include "hstu/base/threads.h"
 #include "hstu/comm/groups.h"
 #include "hstu/model/parameters.h"
 
@@ -24,25 +20,24 @@ struct GradientBucket {
 };
 
 // The gradients in buckets of at least `bytes`, but for the last one and those before a parameter that is
-// divided where they are not, or the other way round. Depends on the list of parameters alone, so it is the
-// same on all ranks whose parts have the same sizes. The first bucket has the last parameters, which a
-// backward pass reaches first.
+// divided where they are not, or the other way round. Depends on the list of parameters alone, so whole
+// parameters have the same buckets on all ranks, and divided ones on all replicas. The first bucket has the
+// last parameters, which a backward pass reaches first.
 std::vector<GradientBucket> gradient_buckets(const ParameterSet& parameters, std::int64_t bytes);
 
 // Of one step. Gradients of whole parameters are summed over all ranks, those of divided ones over the
 // replicas of this rank's parts (comm/groups.h): each rank's gradient is a part of the sum. Every rank
 // exchanges the same buckets in the same order, whatever the order in which its own backward pass completes
 // them: a bucket that is complete waits for those before it. Sums are added in the order of ranks, so buckets
-// change no bit. On processors a thread exchanges, and the communicator belongs to it from the first begin()
-// to finish(); GPUs exchange on a stream of their own.
+// change no bit. They are exchanges of the groups' queues, which own the communicators until finish().
 class DenseSums {
  public:
   static constexpr std::int64_t kBucketBytes = std::int64_t{4} << 20;
 
-  // After ParameterSet::move_to(). `gpus` joins the GPUs that compute, on which `exchange` is a context
-  // beside `compute`; null: the ranks compute on processors. `compute` has the groups of divided parameters.
-  DenseSums(const ParameterSet& parameters, Communicator& comm, DeviceTransport* gpus, Context compute,
-            Context exchange, std::int64_t bucket_bytes = kBucketBytes);
+  // After ParameterSet::move_to(). `world` has a queue unless it is one rank. On GPUs `exchange` is a context
+  // beside `compute`, whose stream is the queue's. `compute` has the groups of divided parameters.
+  DenseSums(const ParameterSet& parameters, const Group& world, Context compute, Context exchange,
+            std::int64_t bucket_bytes = kBucketBytes);
   ~DenseSums();  // leaves out what has not begun
   DenseSums(const DenseSums&) = delete;
   DenseSums& operator=(const DenseSums&) = delete;
@@ -58,12 +53,6 @@ class DenseSums {
 
  private:
   void begin_complete();
-  // Of the thread. Not inlined: its name in a stack says what a rank that waits was doing.
-  [[gnu::noinline]] void exchange_all();
-  const Group& group_of(const GradientBucket& bucket) const { return bucket.is_divided ? replicas_ : world_; }
-  // Calls exchange(the values of the bucket): floats, or doubles.
-  template <typename Exchange>
-  void with_values(const GradientBucket& bucket, const Exchange& exchange);
 
   Tensor gradients_;
   Group world_, replicas_;
@@ -72,14 +61,8 @@ class DenseSums {
   std::unordered_map<const Parameter*, std::size_t> bucket_of_;  // those that have not begun
   std::vector<std::size_t> missing_;                             // parameters of each bucket
   std::size_t begun_ = 0;                                        // buckets
-  std::int64_t exchanges_ = 0;                                   // of the GPUs, until the last bucket's
-
-  std::mutex mutex_;  // guards the next two
-  std::condition_variable more_;
-  std::size_t released_ = 0;  // buckets that the thread may exchange
-  bool closed_ = false;       // no further ones come
-  FirstException failure_;
-  std::jthread thread_;  // last: joined before the other members are destroyed
+  ExchangeQueue::Fence of_world_ = 0, of_replicas_ = 0;          // the last ones
+  bool is_finished_ = false;
 };
 
 }  // namespace hstu

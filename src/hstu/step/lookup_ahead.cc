@@ -1,33 +1,35 @@
 #include "hstu/step/lookup_ahead.h"
 
-#include "hstu/base/thread_stacks.h"
-
 namespace hstu {
+namespace {
 
-LookupAhead::LookupAhead(Learner& learner, Communicator& comm, PartSource* parts)
-    : learner_(learner), comm_(comm), parts_(parts) {
+constexpr std::string_view kStage = "rows of the next step";
+
+}  // namespace
+
+LookupAhead::LookupAhead(Learner& learner, PartSource* parts) : learner_(learner), parts_(parts) {
   if (!learner.tables.moves_rows() || learner.options.ranks.pipeline == Pipeline::plain) parts_ = nullptr;
-  if (parts_ == nullptr || learner.tables.gpus() != nullptr) return;
-  thread_ = std::jthread([this] {
-    name_this_thread("rows ahead");
-    set_threads(1);  // of this thread: the others compute
-    failure_.run([this] { look_up(); });
-  });
+  if (parts_ == nullptr || is_on_gpus()) return;
+  begun_ = learner.exchanges.submit(kStage, learner.tables.stream(), [this] { look_up(); });
+}
+
+LookupAhead::~LookupAhead() {
+  if (parts_ != nullptr && !is_on_gpus()) learner_.exchanges.drop();
 }
 
 void LookupAhead::finish() {
-  if (thread_.joinable())
-    thread_.join();
-  else if (parts_ != nullptr)
+  if (parts_ == nullptr) return;
+  if (is_on_gpus()) {
+    learner_.tables.comm().enter(kStage);
     look_up();
-  failure_.rethrow();
+  } else {
+    learner_.exchanges.wait(begun_);
+  }
+  parts_ = nullptr;
 }
 
 void LookupAhead::look_up() {
-  const Batch* const batch = parts_->later(Wait::yes);
-  if (batch == nullptr) return;
-  comm_.enter("rows of the next step");
-  begin_ahead(learner_, *batch);
+  if (const Batch* const batch = parts_->later(Wait::yes)) begin_ahead(learner_, *batch);
 }
 
 }  // namespace hstu

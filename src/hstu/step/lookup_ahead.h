@@ -2,20 +2,18 @@
 // (ranks.pipeline).
 #pragma once
 
-#include <thread>
-
-#include "hstu/base/threads.h"
 #include "hstu/experiment/learner.h"
 #include "hstu/step/part_source.h"
 
 namespace hstu {
 
-// On processors a thread exchanges, and the communicator and the tables belong to it until finish(). GPUs
-// exchange on the tables' stream: finish() puts their work there.
+// On processors an exchange of the learner's queue, to which the tables belong until finish(). GPUs exchange
+// on the tables' stream: finish() puts their work there.
 class LookupAhead {
  public:
   // Of later() of `parts`. Null: nothing is looked up.
-  LookupAhead(Learner& learner, Communicator& comm, PartSource* parts);
+  LookupAhead(Learner& learner, PartSource* parts);
+  ~LookupAhead();  // without finish(): after an error
   LookupAhead(const LookupAhead&) = delete;
   LookupAhead& operator=(const LookupAhead&) = delete;
 
@@ -23,13 +21,12 @@ class LookupAhead {
   void finish();
 
  private:
+  bool is_on_gpus() const { return learner_.tables.gpus() != nullptr; }
   void look_up();
 
   Learner& learner_;
-  Communicator& comm_;
-  PartSource* parts_;
-  FirstException failure_;
-  std::jthread thread_;  // last: joined before the other members are destroyed
+  PartSource* parts_;  // null: nothing is left to do
+  ExchangeQueue::Fence begun_ = 0;
 };
 
 }  // namespace hstu

@@ -38,8 +38,8 @@ StepWork::StepWork(Learner& learner, PartSource& parts, const StepContext& conte
   result_.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(context.step);
   part_.batch = parts.next();
   learner.model->parameters().clear_gradients(context.compute.stream);
-  sums_.emplace(learner.model->parameters(), context.comm, learner.gpus.get(), context.compute,
-                learner.exchange);
+  sums_.emplace(learner.model->parameters(), Group{context.comm, learner.gpus.get(), &learner.exchanges},
+                context.compute, learner.exchange);
 }
 
 void StepWork::advance() {

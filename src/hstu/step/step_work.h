@@ -77,7 +77,7 @@ class StepWork {
   // The passes of a part. Destroyed in the order in which its memory was taken, the last first.
   struct Pass {
     Pass(Learner& learner, const StepContext& context, PartSource* later)
-        : ahead(learner, context.comm, later), tape(context.compute) {}
+        : ahead(learner, later), tape(context.compute) {}
     LookupAhead ahead;
     Tape tape;
     Variable logits, loss;
