@@ -40,6 +40,16 @@ constexpr std::array<Crossing, 4> kCrossings{{{"tensor", [](int r) { return r / 
                                               {"thirds", [](int r) { return r % 3; }}}};
 constexpr int kRanks = 8;
 
+using Groups = std::vector<std::unique_ptr<Communicator>>;  // of a rank, one of each crossing
+
+Groups groups_of(Communicator& world) {
+  Groups groups;
+  groups.reserve(kCrossings.size());
+  for (const Crossing& crossing : kCrossings)
+    groups.push_back(world.split(crossing.color(world.rank()), crossing.name));
+  return groups;
+}
+
 int size_of_group(const Crossing& crossing, int color) {
   int size = 0;
   for (int r = 0; r < kRanks; ++r) size += crossing.color(r) == color ? 1 : 0;
@@ -128,9 +138,7 @@ std::vector<std::vector<std::vector<double>>> seen_in_separate_worlds() {
 // saw what they see alone.
 int run_crossed_groups(Communicator& world, const std::vector<std::vector<std::vector<double>>>& expected) {
   std::atomic<int> right = 0;
-  std::vector<std::unique_ptr<Communicator>> groups;
-  for (const Crossing& crossing : kCrossings)
-    groups.push_back(world.split(crossing.color(world.rank()), crossing.name));
+  const Groups groups = groups_of(world);
   {
     std::vector<std::jthread> threads;
     for (std::size_t g = 0; g < kCrossings.size(); ++g) {
@@ -180,9 +188,7 @@ TEST_P(Split, ALostRankOfOneGroupIsReportedInAll) {
   std::atomic<int> told = 0;
   const auto run_all = [&] {
     run(kRanks, [&](Communicator& world) {
-      std::vector<std::unique_ptr<Communicator>> groups;
-      for (const Crossing& crossing : kCrossings)
-        groups.push_back(world.split(crossing.color(world.rank()), crossing.name));
+      const Groups groups = groups_of(world);
       try {
         for (int i = 0;; ++i) {
           for (const auto& group : groups) {

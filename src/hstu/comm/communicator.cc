@@ -21,7 +21,7 @@ struct SplitRequest {
 [[noreturn]] void rethrow_as(const std::string& rank) {
   try {
     throw;
-  } catch (const LostRank& error) {
+  } catch (const EndedRank& error) {
     throw EndedRank(fmt::format("{}: {}", rank, error.what()));
   } catch (const Error& error) {
     fail("{}: {}", rank, error.what());
@@ -61,7 +61,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, std::string_view na
   group->world_ranks_ = std::move(world_ranks);
   group->group_text_ = text;
   group->patience_ = patience_;
-  group->enter(activity_.step, activity_.stage);
+  group->enter(name);
   return group;
 }
 

@@ -23,7 +23,7 @@ Rows checked(Operation operation, const Variable& x, const std::vector<std::int6
   require(x.value().shape().size() == 2 && std::ssize(rows) == group.size(),
           "{}: expected rows of {} ranks, found {} of {}", name_of(operation), group.size(),
           ShapeText{x.value().shape()}, rows.size());
-  const Rows result{rows, &group};
+  Rows result{rows, &group};
   const std::int64_t expected = operation == Operation::all_gather_rows ? result.mine() : result.all();
   require(x.rows() == expected, "{}: expected {} rows, found {}", name_of(operation), expected, x.rows());
   return result;

@@ -15,7 +15,6 @@ struct AxisDivision {
   // Of the axis: [begin, end).
   struct Range {
     std::int64_t begin = 0, end = 0;
-    bool operator==(const Range&) const = default;
   };
   Shape whole = {};  // of all parts together
   std::size_t axis = 0;
