@@ -5,6 +5,7 @@ of its output and gradients against plain PyTorch in fp32.
 """
 
 import argparse
+import itertools
 import sys
 
 import hstu_attention as hstu
@@ -106,7 +107,7 @@ def plain_attention(q, k, v, offsets, scale):
     """The same in plain PyTorch, sample by sample."""
     out = []
     ends = offsets.tolist()
-    for begin, end in zip(ends, ends[1:]):
+    for begin, end in itertools.pairwise(ends):
         scores = torch.einsum("ihd,jhd->hij", q[begin:end], k[begin:end]) * q.shape[2] ** -0.5
         weights = scale * torch.nn.functional.silu(scores).tril()  # silu(0) = 0: what tril drops weighs nothing
         out.append(torch.einsum("hij,jhd->ihd", weights, v[begin:end]))
@@ -136,7 +137,7 @@ def check(heads, head_dim, dtype):
 
     wrong = False
     found = [o, *wide.grad.unbind(1)]
-    for name, a, b in zip(["o", "dq", "dk", "dv"], found, [expected, *exact.grad.unbind(1)]):
+    for name, a, b in zip(["o", "dq", "dk", "dv"], found, [expected, *exact.grad.unbind(1)], strict=True):
         difference, largest = (a.float() - b).abs().max().item(), b.abs().max().item()
         wrong |= not difference <= 0.02 * largest
         print(f"{dtype} D={head_dim:<3} {name:<2}  largest difference {difference:.2e}, largest value {largest:.2e}")

@@ -43,15 +43,20 @@ def xxh64(words):
     """XXH64, seed 0, of whole numbers of 64 bits."""
     p1, p2, p3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
     p4, p5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
-    rotate = lambda x, n: ((x << n) | (x >> (64 - n))) & M64
-    mix = lambda sum, word: rotate((sum + word * p2) & M64, 31) * p1 & M64
+
+    def rotate(x, n):
+        return ((x << n) | (x >> (64 - n))) & M64
+
+    def mix(sum, word):
+        return rotate((sum + word * p2) & M64, 31) * p1 & M64
+
     words = [word & M64 for word in words]
     size, hash = 8 * len(words), p5
     if size >= 32:
         sums = [(p1 + p2) & M64, p2, 0, -p1 & M64]
         while len(words) >= 4:
-            sums, words = [mix(s, w) for s, w in zip(sums, words)], words[4:]
-        hash = sum(rotate(s, n) for s, n in zip(sums, (1, 7, 12, 18))) & M64
+            sums, words = [mix(s, w) for s, w in zip(sums, words[:4], strict=True)], words[4:]
+        hash = sum(rotate(s, n) for s, n in zip(sums, (1, 7, 12, 18), strict=True)) & M64
         for s in sums:
             hash = ((hash ^ mix(0, s)) * p1 + p4) & M64
     hash = (hash + size) & M64
@@ -67,7 +72,7 @@ class Table:
 
     def __init__(self, folder, info):
         tensors = read_safetensors(folder / "tables" / f"{info['name']}.safetensors")
-        self.trained = dict(zip(tensors["ids"].tolist(), tensors["rows"]))
+        self.trained = dict(zip(tensors["ids"].tolist(), tensors["rows"], strict=True))
         self.rows, self.dim, self.key = info["rows"], info["dim"], int(info["key"], 16)
 
     def __getitem__(self, id):
@@ -80,8 +85,12 @@ class Table:
         return self.trained[id].astype(np.float64)
 
 
-sigmoid = lambda x: 1 / (1 + np.exp(-x))
-silu = lambda x: x * sigmoid(x)
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def silu(x):
+    return x * sigmoid(x)
 
 
 class Model:
@@ -93,7 +102,8 @@ class Model:
         tables = json.loads((folder / "weights/manifest.json").read_text())["tables"]
         self.tables = {info["name"]: Table(folder / "weights", info) for info in tables}
         self.w = {k: v.astype(np.float64) for k, v in read_safetensors(folder / "weights/dense.safetensors").items()}
-        self.attributes = {name: np.load(folder / f"dataset/attribute_{name}.npy") for name in self.dataset["attributes"]}
+        self.attributes = {
+            name: np.load(folder / f"dataset/attribute_{name}.npy") for name in self.dataset["attributes"]}
         wanted = self.config["features"]["actions"]
         self.bits = [a["bit"] for a in self.dataset["actions"] if not wanted or a["name"] in wanted]
 
@@ -113,7 +123,8 @@ class Model:
         return int(column[item]) if 0 <= item < len(column) else 0
 
     def attribute_rows(self, item):
-        return [self.tables[a["name"]][self.attribute(a["name"], item)] for a in self.config["features"].get("attributes", [])]
+        names = [a["name"] for a in self.config["features"].get("attributes", [])]
+        return [self.tables[name][self.attribute(name, item)] for name in names]
 
     def history(self, events):
         """Of a user's earlier (time, item, action), oldest first, those that the model sees."""
@@ -160,7 +171,10 @@ class Model:
     def layer(self, x, name, divisor):
         heads, width = self.config["model"]["heads"], self.config["model"]["head_dim"]
         u, v, q, k = np.split(self.linear(self.norm(x, name + ".input_norm", 1e-6), name + ".uvqk"), 4, axis=1)
-        by_head = lambda a: a.reshape(len(a), heads, width).transpose(1, 0, 2)
+
+        def by_head(a):
+            return a.reshape(len(a), heads, width).transpose(1, 0, 2)
+
         weights = np.tril(silu(by_head(q) @ by_head(k).transpose(0, 2, 1) / math.sqrt(width))) / divisor
         o = (weights @ by_head(v)).transpose(1, 0, 2).reshape(len(x), heads * width)
         gate = silu(u)
@@ -174,7 +188,8 @@ class Model:
         divisor = m["max_sequence"] if m["attention_scale"] == "max_sequence" else len(x)
         for i in range(m["layers"]):
             x = self.layer(x, f"layers.{i}", divisor)
-        angles = [2 * m["circle_constant"] * (query // 3600 % 24) / 24, 2 * m["circle_constant"] * (query // 86400 % 7) / 7]
+        pi = m["circle_constant"]
+        angles = [2 * pi * (query // 3600 % 24) / 24, 2 * pi * (query // 86400 % 7) / 7]
         clock = [f(angle) for angle in angles for f in (math.cos, math.sin)]
         user_row = self.norm(self.linear(np.concatenate([x[-1], clock]), "postprocessor.linear"), "postprocessor.norm")
         candidate = self.mlp(np.concatenate([self.tables["item"][item], *self.attribute_rows(item)]), "item")

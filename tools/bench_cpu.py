@@ -26,7 +26,8 @@ def main():
 
     work = [f"--steps={arguments.steps}", f"--warmup={arguments.warmup}", f"--threads={arguments.threads}"]
     programs = {"hstu": [str(ROOT / "build/hstu"), "bench", "step", "--json", *work]}
-    if subprocess.run([arguments.python, "-c", "import numpy, torch"], capture_output=True).returncode == 0:
+    found = subprocess.run([arguments.python, "-c", "import numpy, torch"], capture_output=True, check=False)
+    if found.returncode == 0:
         programs["pytorch"] = [arguments.python, str(ROOT / "tools/rival.py"), *work]
     else:
         print(f"{arguments.python} has no torch and numpy: hstu runs alone. For both: --python PATH", file=sys.stderr)
@@ -36,8 +37,8 @@ def main():
         for name, command in programs.items():
             line = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
             rounds[name].append(line)
-            print(f"{line['program']:24} {line['median_ms']:8.2f} ms a step, {line['p10_ms']:.2f} to {line['p90_ms']:.2f}, "
-                  f"{line['peak_rss_mib']} MiB", flush=True)
+            print(f"{line['program']:24} {line['median_ms']:8.2f} ms a step, "
+                  f"{line['p10_ms']:.2f} to {line['p90_ms']:.2f}, {line['peak_rss_mib']} MiB", flush=True)
 
     median = {name: statistics.median(line["median_ms"] for line in lines) for name, lines in rounds.items()}
     memory = {name: max(line["peak_rss_mib"] for line in lines) for name, lines in rounds.items()}

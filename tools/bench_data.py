@@ -69,7 +69,8 @@ def main():
     parser.add_argument("--python", default="python3", help="a Python with polars and numpy")
     parser.add_argument("--json", type=Path, help="keep the figures here")
     arguments = parser.parse_args()
-    has_rival = subprocess.run([arguments.python, "-c", "import numpy, polars"], capture_output=True).returncode == 0
+    found = subprocess.run([arguments.python, "-c", "import numpy, polars"], capture_output=True, check=False)
+    has_rival = found.returncode == 0
     if not has_rival:
         print(f"{arguments.python} has no polars and numpy: hstu runs alone. For both: --python PATH", file=sys.stderr)
 
@@ -90,9 +91,11 @@ def main():
         theirs = measure_rival(arguments.python, events, dataset, arguments.threads, arguments.samples)
         prepared, gathered = theirs["prepare"], theirs["gather"]
         print(f"| {prepared['events']:,} polars, NumPy | {prepared['events_per_s'] / 1e6:.2f} | "
-              f"{prepared['peak_rss_mib']:.0f} | | {gathered['samples_per_s']:,.0f} | {gathered['tokens_per_sample']:.0f} |")
-        print(f"| ratio | {rate / prepared['events_per_s']:.2f} | {ours['prepare_rss_mib'] / prepared['peak_rss_mib']:.2f} "
-              f"| | {data['samples_per_s'] / gathered['samples_per_s']:.1f} | |", flush=True)
+              f"{prepared['peak_rss_mib']:.0f} | | {gathered['samples_per_s']:,.0f} | "
+              f"{gathered['tokens_per_sample']:.0f} |")
+        print(f"| ratio | {rate / prepared['events_per_s']:.2f} | "
+              f"{ours['prepare_rss_mib'] / prepared['peak_rss_mib']:.2f} | | "
+              f"{data['samples_per_s'] / gathered['samples_per_s']:.1f} | |", flush=True)
         figures[-1]["rival"] = theirs
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
