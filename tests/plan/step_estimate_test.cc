@@ -13,7 +13,7 @@ GpuSpecs h200() {
   return *gpu_specs("NVIDIA H200", "9.0");
 }
 
-// One GPU's share of DLRMv4 at the reference's sizes, as docs/gpu.md and docs/performance/ranks.md have it:
+// One GPU's share of DLRMv4 at the reference's sizes, as docs/performance/gpu.md and ranks.md have it:
 // 1,024 samples of 2,700 tokens in six parts, 559 TFLOP/s in 308 ms; 0.3 GB of ids, rows and gradients.
 RankPlan dlrmv4(int ranks) {
   RankPlan plan;
