@@ -10,6 +10,7 @@
 #include "embedding/support.h"
 #include "hstu/base/error.h"
 #include "hstu/base/float16.h"
+#include "hstu/embedding/table_set.h"
 
 namespace hstu {
 namespace {
