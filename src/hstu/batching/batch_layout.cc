@@ -43,7 +43,8 @@ void count_bad_of_items(const FeatureSpec& feature, std::span<const std::int64_t
     for (std::size_t b = 0; b < static_cast<std::size_t>(samples.count); ++b) {
       for (std::int64_t t = samples.history_offsets[b]; t < samples.history_offsets[b + 1]; ++t)
         see(b, ids[static_cast<std::size_t>(samples.history_item[static_cast<std::size_t>(t)])]);
-      see(b, ids[static_cast<std::size_t>(samples.candidate_item[b])]);
+      for (std::int64_t c = samples.candidate_begin(b); c < samples.candidate_begin(b + 1); ++c)
+        see(b, ids[static_cast<std::size_t>(samples.candidate_item[static_cast<std::size_t>(c)])]);
     }
   });
 }
@@ -107,8 +108,7 @@ void add_event_ids(const FeatureSpec& feature, std::span<const std::int64_t> ids
   count_bad(feature, samples, batch, [&](const auto& see) {
     std::size_t event = 0;
     for (std::size_t b = 0; b < static_cast<std::size_t>(samples.count); ++b) {
-      const auto events =
-          static_cast<std::size_t>(samples.history_offsets[b + 1] - samples.history_offsets[b] + 1);
+      const auto events = static_cast<std::size_t>(samples.events_of(b));
       for (std::size_t e = 0; e < events; ++e) see(b, ids[event++]);
     }
   });

@@ -18,6 +18,9 @@ struct Candidate {
   // Of a request: its values of the dataset's context columns, in the manifest's order. An anchor's are in
   // the columns.
   std::span<const std::int64_t> context = {};
+  // Of a request: further items, which share the history and do not see each other. Only where no contextual
+  // feature is made of the item.
+  std::span<const std::int64_t> others = {};
 };
 
 }  // namespace hstu

@@ -76,6 +76,14 @@ ContextualFeatures::Key ContextualFeatures::resolve(const Dataset& dataset, cons
   fail_usage("contextual feature \"{}\": unknown key \"{}\"{}", feature.name, key, suggestion(key, known));
 }
 
+bool ContextualFeatures::depend_on_item() const {
+  return std::any_of(features_.begin(), features_.end(), [](const Feature& feature) {
+    return std::any_of(feature.keys.begin(), feature.keys.end(), [](const Key& key) {
+      return key.source == Source::item || key.source == Source::attribute;
+    });
+  });
+}
+
 std::int64_t ContextualFeatures::key_value(const Key& key, const Candidate& candidate) {
   switch (key.source) {
     case Source::user:

@@ -32,6 +32,8 @@ class ContextualFeatures {
   ContextualFeatures(const Dataset& dataset, const std::vector<ContextualFeature>& features);
 
   std::size_t size() const { return features_.size(); }
+  // Whether an id is made of the item or its attributes.
+  bool depend_on_item() const;
   // The id of one feature for a candidate.
   std::int64_t value(std::size_t feature, const Candidate& candidate) const;
 

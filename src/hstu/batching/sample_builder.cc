@@ -79,7 +79,7 @@ std::int64_t SampleBuilder::most_tokens(std::int64_t position) const {
 std::int64_t SampleBuilder::most_tokens(const Candidate& candidate) const {
   const std::int64_t before = candidate.history_end - candidate.history_begin;
   return static_cast<std::int64_t>(features_.size()) +
-         events_.tokens() * (std::min(before, rule_.longest) + 1);
+         events_.tokens() * (std::min(before, rule_.longest) + 1 + std::ssize(candidate.others));
 }
 
 std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, SampleScratch& scratch) const {
@@ -108,6 +108,8 @@ void SampleBuilder::add_candidates(std::span<const Candidate> candidates, Sample
   for (auto& ids : samples.context) ids.resize(count);
   for (std::size_t b = 0; b < count; ++b) {
     const Candidate& candidate = candidates[b];
+    require(candidate.others.empty() || shares_contexts(),
+            "candidates with contexts of their own share a history");
     samples.position[b] = candidate.name;
     samples.user[b] = candidate.user;
     samples.candidate_time[b] = candidate.time;
@@ -121,8 +123,9 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
                                   SampleScratch& scratch) const {
   const std::size_t count = candidates.size();
   samples.history_offsets.resize(count + 1);
-  samples.candidate_item.resize(count);
   samples.history_offsets[0] = 0;
+  samples.candidate_item.clear();
+  samples.candidate_offsets.assign(1, 0);
   samples.event_action.clear();
   samples.event_label.clear();
   samples.event_rankable.clear();
@@ -152,7 +155,10 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
     });
     tokens = needed;
     samples.history_offsets[b + 1] = static_cast<std::int64_t>(tokens);
-    samples.candidate_item[b] = scratch.numbers.number(candidate.item);
+    samples.candidate_item.push_back(scratch.numbers.number(candidate.item));
+    for (const std::int64_t item : candidate.others)
+      samples.candidate_item.push_back(scratch.numbers.number(item));
+    samples.candidate_offsets.push_back(std::ssize(samples.candidate_item));
     if (events_.wanted()) add_events(candidate, history, samples);
   }
   samples.history_item.resize(tokens);
@@ -174,12 +180,13 @@ void SampleBuilder::add_events(const Candidate& candidate, std::span<const std::
   if (anchor) {
     add(candidate.name);
   } else {
-    samples.event_action.push_back(0);
-    samples.event_label.push_back(0);
-    samples.event_rankable.push_back(1);
+    const std::size_t events = samples.event_action.size() + 1 + candidate.others.size();
+    samples.event_action.resize(events, 0);
+    samples.event_label.resize(events, 0);
+    samples.event_rankable.resize(events, 1);
   }
-  samples.candidates.push_back(
-      static_cast<std::int32_t>(events_.candidates(static_cast<std::int64_t>(history.size()) + 1)));
+  samples.candidates.push_back(static_cast<std::int32_t>(
+      events_.candidates(static_cast<std::int64_t>(history.size()) + 1) + std::ssize(candidate.others)));
 }
 
 // The distinct items in ascending order, and the columns that depend only on them.

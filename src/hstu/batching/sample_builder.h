@@ -40,7 +40,7 @@ class SampleBuilder {
   void build(std::span<const std::int64_t> positions, Samples& samples, SampleScratch& scratch) const;
   Samples build(std::span<const std::int64_t> positions) const;
   // The same for candidates of any origin: the sample of an anchor's Candidate is the anchor's sample.
-  // Samples::position has their names.
+  // Samples::position has their names. The candidates of a sample are `item`, then `others`.
   void build(std::span<const Candidate> candidates, Samples& samples, SampleScratch& scratch) const;
   SampleScratch scratch() const {
     return SampleScratch(HistoryGatherer(dataset_.action(), dataset_.pool_counts(), rule_));
@@ -53,6 +53,8 @@ class SampleBuilder {
   // without gathering its history.
   std::int64_t most_tokens(std::int64_t position) const;
   std::int64_t most_tokens(const Candidate& candidate) const;
+  // Whether the items of a request have the same contextual features, so that they may share a history.
+  bool shares_contexts() const { return !features_.depend_on_item(); }
   // The maximum length of a history.
   std::int64_t longest_history() const { return rule_.longest; }
   // The maximum number of tokens of a sample: contextual, history, candidate.

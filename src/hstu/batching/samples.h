@@ -1,4 +1,5 @@
-// Samples: the data of some anchors. Alphabet: B samples, T history tokens in total, I distinct items.
+// Samples: the data of some anchors or requests. Alphabet: B samples, T history tokens in total, C candidates
+// in total, I distinct items.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,17 @@ struct Samples {
   std::vector<std::uint8_t> history_action;   // (T) action bits of the manifest, rankable bit cleared
   std::vector<std::int64_t> history_time;     // (T) seconds
 
-  std::vector<std::int32_t> candidate_item;  // (B) index into `items`
-  std::vector<std::int64_t> candidate_time;  // (B) seconds, the anchor's own time
-  std::vector<float> label;                  // (B) 0 or 1
-  std::vector<std::int64_t> user;            // (B) original user ids
+  // Candidates of sample b: [candidate_begin(b), candidate_begin(b + 1)), after one history. An anchor has
+  // one.
+  std::vector<std::int32_t> candidate_item;     // (C) index into `items`
+  std::vector<std::int64_t> candidate_offsets;  // (B + 1), or empty: every sample has one candidate
+  std::vector<std::int64_t> candidate_time;     // (B) seconds, the anchor's own time
+  std::vector<float> label;                     // (B) 0 or 1
+  std::vector<std::int64_t> user;               // (B) original user ids
   std::vector<std::int64_t> position;  // (B) flat position of the anchor in the dataset: the sample's name
 
   // Filled for models that predict at several events of a sample (EventOptions). Event e of sample b has
-  // index history_offsets[b] + b + e: the history, then the candidate. N = T + B events.
+  // index history_offsets[b] + candidate_begin(b) + e: the history, then the candidates. N = T + C events.
   std::vector<std::int64_t> event_action;    // (N) ids
   std::vector<std::int64_t> event_label;     // (N)
   std::vector<std::uint8_t> event_rankable;  // (N) 1: the event may be an example
@@ -32,6 +36,16 @@ struct Samples {
   std::vector<std::int64_t> items;                    // (I) original ids, ascending
   std::vector<std::vector<std::int64_t>> attributes;  // [attribute](I) ids, in the order of the configuration
   std::vector<std::vector<std::int64_t>> context;     // [feature](B) ids, already hashed into their table
+
+  std::int64_t candidate_begin(std::size_t sample) const {
+    return candidate_offsets.empty() ? static_cast<std::int64_t>(sample) : candidate_offsets[sample];
+  }
+  std::int64_t candidates_of(std::size_t sample) const {
+    return candidate_begin(sample + 1) - candidate_begin(sample);
+  }
+  std::int64_t events_of(std::size_t sample) const {
+    return history_offsets[sample + 1] - history_offsets[sample] + candidates_of(sample);
+  }
 };
 
 }  // namespace hstu

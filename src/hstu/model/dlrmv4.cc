@@ -103,12 +103,12 @@ Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variabl
   StageRange stage(tape, kPreprocessorStage);
   const Variable x = sequence(tape, batch, rows, draws);      // (T, D)
   stage.next("");                                             // the layers name their own
-  const Variable last = encode_users(tape, x, batch, draws);  // (B, D)
+  const Variable last = encode_users(tape, x, batch, draws);  // (N, D)
   stage.next(kHeadStage);
-  // One row for each sample from here on: in the parameters' type, which costs nothing.
-  const Variable encoded = ops::convert(tape, last, position_.value.dtype());  // (B, D)
-  const Variable user = postprocess(tape, encoded, batch);                     // (B, D)
-  const Variable candidate = encode_candidates(tape, batch, rows);             // (B, D)
+  // One row for each candidate from here on: in the parameters' type, which costs nothing.
+  const Variable encoded = ops::convert(tape, last, position_.value.dtype());  // (N, D)
+  const Variable user = postprocess(tape, encoded, batch);                     // (N, D)
+  const Variable candidate = encode_candidates(tape, batch, rows);             // (N, D)
   return ops::mlp(tape, ops::multiply(tape, user, candidate),
                   {.weight1 = Variable(head_first_.weight),
                    .bias1 = Variable(head_first_.bias),
@@ -121,12 +121,19 @@ Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variabl
                   kNormEpsilon);
 }
 
-// A row for each sample.
+// A row for each candidate.
 Examples Dlrmv4::examples(const Batch& batch) const {
   const auto user = batch.values<std::int64_t>(kUserColumn),
-             position = batch.values<std::int64_t>(kPositionColumn);
-  Examples rows{{user.begin(), user.end()}, {position.begin(), position.end()}, {}};
-  for (const float label : batch.values<float>(kLabelColumn)) rows.label.push_back(label > 0.5f ? 1 : 0);
+             position = batch.values<std::int64_t>(kPositionColumn),
+             offsets = batch.values<std::int64_t>(dlrmv4::kCandidateOffsets);
+  const auto label = batch.values<float>(kLabelColumn);
+  Examples rows;
+  for (std::size_t b = 0; b < user.size(); ++b) {
+    const auto count = static_cast<std::size_t>(offsets[b + 1] - offsets[b]);
+    rows.user.insert(rows.user.end(), count, user[b]);
+    rows.position.insert(rows.position.end(), count, position[b]);
+    rows.label.insert(rows.label.end(), count, label[b] > 0.5f ? 1 : 0);
+  }
   return rows;
 }
 
@@ -141,12 +148,16 @@ Variable Dlrmv4::loss(Tape& tape, const Variable& logits, const Batch& batch) co
                                     factor);
 }
 
-// Causal, and the candidate is the last token.
+// Causal, and the candidates are the last tokens.
 StackFlops Dlrmv4::flops(const Batch& batch) const {
-  const auto offsets = batch.values<std::int64_t>(dlrmv4::kOffsets);
+  const auto offsets = batch.values<std::int64_t>(dlrmv4::kOffsets),
+             candidates = batch.values<std::int64_t>(dlrmv4::kCandidateOffsets);
   std::vector<SampleQueries> samples;
-  for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
-    samples.push_back({causal_mask(offsets[b + 1] - offsets[b]), 1});
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
+    const auto tokens = static_cast<std::int32_t>(offsets[b + 1] - offsets[b]),
+               queries = static_cast<std::int32_t>(candidates[b + 1] - candidates[b]);
+    samples.push_back({sample_mask(tokens, 0, queries, 1, kUnlimited, 0), queries});
+  }
   return stack_flops(stack_.config(), samples);
 }
 
@@ -189,24 +200,26 @@ Variable Dlrmv4::sequence(Tape& tape, const Batch& batch, const Rows& rows, cons
                          draws.dropout(config_.input_dropout, kInputPlace, batch.tensor(dlrmv4::kTokenName)));
 }
 
-// (T, D) -> (B, D). Nothing reads the last layer's output but the candidates' tokens.
+// (T, D) -> (N, D). Nothing reads the last layer's output but the candidates' tokens.
 Variable Dlrmv4::encode_users(Tape& tape, const Variable& x, const Batch& batch, const Draws& draws) const {
   const bool longest_in_batch = config_.attention_scale == AttentionScale::longest_in_batch;
   const std::int64_t divisor = longest_in_batch ? batch.longest : config_.max_sequence;
   const StackRows all{{}, batch.tensor(dlrmv4::kOffsets), batch.tensor(dlrmv4::kTokenName)};
   const StackRows candidates{batch.tensor(dlrmv4::kCandidate), batch.tensor(dlrmv4::kCandidateOffsets),
                              batch.tensor(dlrmv4::kCandidateName)};
-  return stack_(tape, x, all, candidates, 1.0 / static_cast<double>(divisor), draws, kFirstLayerPlace);
+  StackMask mask;
+  if (has_shared_histories(batch)) mask.targets = batch.tensor(dlrmv4::kTargets);
+  return stack_(tape, x, all, candidates, 1.0 / static_cast<double>(divisor), draws, kFirstLayerPlace, mask);
 }
 
 Variable Dlrmv4::postprocess(Tape& tape, const Variable& x, const Batch& batch) const {
-  const Variable clock = Variable::constant(batch.tensor(dlrmv4::kClock));  // (B, kClockFeatures)
+  const Variable clock = Variable::constant(batch.tensor(dlrmv4::kClock));  // (N, kClockFeatures)
   const Variable h = ops::linear(tape, ops::concat_columns(tape, {x, clock}), Variable(post_linear_.weight),
                                  Variable(post_linear_.bias));
   return ops::layer_norm(tape, h, Variable(post_norm_.weight), Variable(post_norm_.bias), kNormEpsilon);
 }
 
-// (B, D): the candidates' items and attributes, seen apart from any user.
+// (N, D): the candidates' items and attributes, seen apart from any user.
 Variable Dlrmv4::encode_candidates(Tape& tape, const Batch& batch, const Rows& rows) const {
   std::vector<ops::Gathered> features{{rows.items, batch.tensor(dlrmv4::kCandidateItem)}};
   for (std::size_t a = 0; a < rows.attributes.size(); ++a)

@@ -22,6 +22,7 @@ class Dlrmv4 final : public Model {
   void move_to(const Context& context, DType compute) override;
   std::vector<FeatureSpec> features() const override { return layout_.features().all(); }
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }
+  bool shares_histories() const override { return true; }
   const BatchLayout& layout() const override { return layout_; }
   std::vector<std::string> tasks() const override { return {"label"}; }
 

@@ -25,6 +25,10 @@ std::array<std::int32_t, 256> action_rows_of(const Samples& samples, std::vector
 
 }  // namespace
 
+bool has_shared_histories(const Batch& batch) {
+  return static_cast<std::int64_t>(batch.values<std::int32_t>(dlrmv4::kCandidate).size()) > batch.samples;
+}
+
 std::string candidate_column(std::string_view attribute) {
   return "candidate." + std::string(attribute);
 }
@@ -55,13 +59,14 @@ std::int64_t sequence_work(std::int64_t length, const Dlrmv4Config& config) {
 }
 
 void Dlrmv4Layout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const {
-  const std::int64_t n = samples.count, history = samples.history_offsets.back();
-  batch.tokens = history + n * (config_.context + 1);
+  const std::int64_t n = samples.count, history = samples.history_offsets.back(),
+                     candidates = std::ssize(samples.candidate_item);
+  batch.tokens = history + n * config_.context + candidates;
   const std::int64_t features = 1 + config_.attributes;  // of items
   batch.reserve(
       5 * Batch::column_bytes<std::int32_t>(batch.tokens) + Batch::column_bytes<std::int64_t>(batch.tokens) +
       2 * features * Batch::column_bytes<std::int64_t>(static_cast<std::int64_t>(samples.items.size())) +
-      (16 + 2 * config_.context) * Batch::column_bytes<std::int64_t>(4 * n + 256));
+      (16 + 2 * config_.context) * Batch::column_bytes<std::int64_t>(4 * candidates + 256));
   add_sample_columns(samples, batch);
   add_feature_columns(samples, features_, scratch, batch);
   add_tokens(samples, batch);
@@ -96,60 +101,73 @@ void Dlrmv4Layout::add_tokens(const Samples& samples, Batch& batch) const {
   for (std::int64_t b = 0; b < n; ++b) {
     const auto sample = static_cast<std::size_t>(b);
     const std::int64_t begin = samples.history_offsets[sample], end = samples.history_offsets[sample + 1];
-    const std::int64_t length = context + (end - begin) + 1, query = query_time(samples, sample);
+    const std::int64_t candidates = samples.candidates_of(sample), before = context + (end - begin),
+                       length = before + candidates, query = query_time(samples, sample);
     for (std::int64_t i = 0; i < length; ++i, ++t) {
       std::int64_t time = 0;  // contextual tokens have time 0: an absolute-time signal
       item[t] = context_row[t] = action[t] = -1;
       if (i < context) {
         context_row[t] = static_cast<std::int32_t>(i * n + b);
-      } else if (i + 1 < length) {
+      } else if (i < before) {
         const auto h = static_cast<std::size_t>(begin + i - context);
         item[t] = samples.history_item[h];
         action[t] = row_of_action[samples.history_action[h]];
         time = samples.history_time[h];
       } else {
-        item[t] = samples.candidate_item[sample];
+        item[t] =
+            samples.candidate_item[static_cast<std::size_t>(samples.candidate_begin(sample) + i - before)];
         action[t] = target_row;
         time = query;
       }
-      position[t] = position_row(i, length, context, config_.positions);
+      position[t] = position_row(std::min(i, before), before + 1, context, config_.positions);
       bucket[t] = time_bucket_row(query, time, config_.time_buckets);
       name[t] = token_name(samples.position[sample], i);
     }
     offsets[sample + 1] = static_cast<std::int64_t>(t);
     work[sample] = sequence_work(length, config_);
-    batch.longest = std::max(batch.longest, length);
+    batch.longest = std::max(batch.longest, before + 1);
   }
 }
 
 void Dlrmv4Layout::add_candidates(const Samples& samples, Batch& batch) const {
-  const std::int64_t n = samples.count;
+  const std::int64_t n = std::ssize(samples.candidate_item);
+  const auto samples_count = static_cast<std::size_t>(samples.count);
   const auto token = batch.add<std::int32_t>(dlrmv4::kCandidate, {n});
   const auto item = batch.add<std::int32_t>(dlrmv4::kCandidateItem, {n});
   const auto name = batch.add<std::int64_t>(dlrmv4::kCandidateName, {n});
-  const auto offsets = batch.add<std::int64_t>(dlrmv4::kCandidateOffsets, {n + 1});
+  const auto offsets = batch.add<std::int64_t>(dlrmv4::kCandidateOffsets, {samples.count + 1});
   const auto token_offsets = batch.values<std::int64_t>(dlrmv4::kOffsets);
   const auto names = batch.values<std::int64_t>(dlrmv4::kTokenName);
-  for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
-    const std::int64_t last = token_offsets[b + 1] - 1;
-    token[b] = static_cast<std::int32_t>(last);
-    item[b] = samples.candidate_item[b];
-    name[b] = names[static_cast<std::size_t>(last)];
-    offsets[b] = static_cast<std::int64_t>(b);
+  for (std::size_t b = 0; b < samples_count; ++b) {
+    offsets[b] = samples.candidate_begin(b);
+    const std::int64_t first = token_offsets[b + 1] - samples.candidates_of(b);
+    for (std::int64_t i = 0; i < samples.candidates_of(b); ++i) {
+      const auto c = static_cast<std::size_t>(offsets[b] + i);
+      token[c] = static_cast<std::int32_t>(first + i);
+      item[c] = samples.candidate_item[c];
+      name[c] = names[static_cast<std::size_t>(first + i)];
+    }
   }
-  offsets[static_cast<std::size_t>(n)] = n;
+  offsets[samples_count] = n;
+  if (has_shared_histories(batch)) {
+    const auto targets = batch.add<std::int32_t>(dlrmv4::kTargets, {samples.count});
+    for (std::size_t b = 0; b < samples_count; ++b)
+      targets[b] = static_cast<std::int32_t>(samples.candidates_of(b));
+  }
   with_float_type(type_, [&]<typename T>() {
     const auto clock = batch.add<T>(dlrmv4::kClock, {n, 4});
-    for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
+    std::size_t at = 0;
+    for (std::size_t b = 0; b < samples_count; ++b) {
       const auto features = clock_features(query_time(samples, b), config_.circle_constant);
-      for (std::size_t f = 0; f < 4; ++f) clock[4 * b + f] = static_cast<T>(features[f]);
+      for (std::int64_t c = 0; c < samples.candidates_of(b); ++c)
+        for (const double feature : features) clock[at++] = static_cast<T>(feature);
     }
   });
   for (const FeatureSpec& attribute : features_.attributes) {
     const auto row = batch.add<std::int32_t>(candidate_column(attribute.name), {n});
     const auto of_item = batch.values<std::int32_t>(index_column(attribute.name));
-    for (std::size_t b = 0; b < row.size(); ++b)
-      row[b] = of_item[static_cast<std::size_t>(samples.candidate_item[b])];
+    for (std::size_t c = 0; c < row.size(); ++c)
+      row[c] = of_item[static_cast<std::size_t>(samples.candidate_item[c])];
   }
 }
 

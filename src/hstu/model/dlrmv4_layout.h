@@ -1,5 +1,7 @@
-// The sources of the tokens of a DLRMv4 batch: sample b is [contextual tokens, history, candidate].
-// Alphabet: B samples, C contextual tokens per sample, T tokens in total, I distinct items.
+// The sources of the tokens of a DLRMv4 batch: sample b is [contextual tokens, history, candidates]. An
+// anchor has one candidate; those of a request do not see each other, and each has the place and the time of
+// one. Alphabet: B samples, C contextual tokens per sample, T tokens, N candidates and I distinct items in
+// total.
 #pragma once
 
 #include <array>
@@ -24,11 +26,12 @@ inline constexpr std::string_view kAction = "token.action";      // (T) i32, row
 inline constexpr std::string_view kPosition = "token.position";  // (T) i32, row of the position table
 inline constexpr std::string_view kTimeBucket = "token.time_bucket";  // (T) i32, row of the time table
 inline constexpr std::string_view kActions = "actions";               // (n) u8, distinct masks, ascending
-inline constexpr std::string_view kCandidate = "candidate.token";     // (B) i32, the candidate's token
-inline constexpr std::string_view kCandidateName = "candidate.name";  // (B) i64, token_name() of that token
-inline constexpr std::string_view kCandidateOffsets = "candidate.offsets";  // (B + 1) i64: 0, 1, ... B
-inline constexpr std::string_view kCandidateItem = "candidate.item";  // (B) i32, row of the distinct items
-inline constexpr std::string_view kClock = "candidate.clock";  // (B, 4), clock_features() in the model's type
+inline constexpr std::string_view kCandidate = "candidate.token";     // (N) i32, the candidate's token
+inline constexpr std::string_view kCandidateName = "candidate.name";  // (N) i64, token_name() of that token
+inline constexpr std::string_view kCandidateOffsets = "candidate.offsets";  // (B + 1) i64: those of sample b
+inline constexpr std::string_view kCandidateItem = "candidate.item";  // (N) i32, row of the distinct items
+inline constexpr std::string_view kTargets = "candidate.count";       // (B) i32, only if a sample has several
+inline constexpr std::string_view kClock = "candidate.clock";  // (N, 4), clock_features() in the model's type
 }  // namespace dlrmv4
 
 class Dlrmv4Layout final : public BatchLayout {
@@ -50,7 +53,10 @@ class Dlrmv4Layout final : public BatchLayout {
   DType type_;
 };
 
-// "candidate.NAME": (B) i32, the row of an attribute's distinct ids for each candidate.
+// Whether a sample of the batch has several candidates.
+bool has_shared_histories(const Batch& batch);
+
+// "candidate.NAME": (N) i32, the row of an attribute's distinct ids for each candidate.
 std::string candidate_column(std::string_view attribute);
 
 // Position of token n of a sample of `length` tokens, `context` of them contextual: contextual tokens 0 .. C

@@ -32,6 +32,9 @@ class Model {
   // The features in the order of `rows` below; each has a table of its own name with rows of embedding_dim().
   virtual std::vector<FeatureSpec> features() const = 0;
   virtual std::int64_t embedding_dim() const = 0;
+  // Whether the candidates of a request may share one history (Candidate::others): each then has the logits
+  // that it has alone, to the bit on the host.
+  virtual bool shares_histories() const { return false; }
   // Lays out the batches that forward() reads; valid as long as the model.
   virtual const BatchLayout& layout() const = 0;
   // The tasks, each a yes-or-no question with its own metrics; the first is the run's metric.

@@ -77,6 +77,14 @@ std::vector<std::string> RankingGr::tasks() const {
   return names;
 }
 
+// Without targets the candidate is seen by contexts and by a history that is not causal; in a group of
+// several events it is seen by others.
+bool RankingGr::shares_histories() const {
+  const bool sees_candidates = !config_.causal || (config_.context > 0 && config_.contextual_mask);
+  return config_.tokens_of_event() % config_.target_group == 0 &&
+         (config_.candidates > 0 || !sees_candidates);
+}
+
 Variable RankingGr::forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                             const Draws& draws) const {
   require(rows.size() == features().size(), "ranking_gr: expected rows of {} features, found {}",
@@ -142,7 +150,9 @@ Variable RankingGr::encode(Tape& tape, const Variable& x, const Batch& batch, co
   }
   StackMask mask{ranking_mask(config_), {}, {}};
   if (config_.context > 0 && config_.contextual_mask) mask.contexts = batch.tensor(ranking_gr::kContexts);
-  if (config_.candidates > 0) mask.targets = batch.tensor(ranking_gr::kTargets);
+  const auto targets = batch.values<std::int32_t>(ranking_gr::kTargets);
+  if (std::any_of(targets.begin(), targets.end(), [](std::int32_t count) { return count > 0; }))
+    mask.targets = batch.tensor(ranking_gr::kTargets);
   const std::int64_t divisor =
       config_.attention_divisor > 0 ? config_.attention_divisor : config_.max_sequence;
   return stack_(tape, x, all, candidates, 1.0 / static_cast<double>(divisor), draws, kFirstLayerPlace, mask);

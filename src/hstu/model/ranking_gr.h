@@ -34,6 +34,7 @@ class RankingGr final : public Model {
   void move_to(const Context& context, DType compute) override;
   std::vector<FeatureSpec> features() const override { return layout_.features(); }
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }
+  bool shares_histories() const override;
   const BatchLayout& layout() const override { return layout_; }
   // The labels of a multi-task head; of a multi-class head "positive", then the classes.
   std::vector<std::string> tasks() const override;

@@ -7,13 +7,6 @@
 #include "hstu/model/layer_flops.h"
 
 namespace hstu {
-namespace {
-
-std::int64_t events_of(const Samples& samples, std::size_t sample) {
-  return samples.history_offsets[sample + 1] - samples.history_offsets[sample] + 1;
-}
-
-}  // namespace
 
 std::int32_t ranking_position_row(std::int64_t n, std::int64_t history, std::int64_t positions) {
   return static_cast<std::int32_t>(std::min({n, history, positions - 1}));
@@ -49,7 +42,8 @@ std::vector<FeatureSpec> RankingGrLayout::features() const {
 void RankingGrLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const {
   require(samples.candidates.size() == static_cast<std::size_t>(samples.count),
           "ranking_gr: the samples have no labels of their events");
-  const std::int64_t n = samples.count, events = samples.history_offsets.back() + n;
+  const std::int64_t n = samples.count,
+                     events = samples.history_offsets.back() + std::ssize(samples.candidate_item);
   batch.tokens = n * config_.context + events * config_.tokens_of_event();
   batch.reserve(6 * Batch::column_bytes<std::int32_t>(batch.tokens) +
                 2 * Batch::column_bytes<std::int64_t>(batch.tokens) +
@@ -88,10 +82,14 @@ void RankingGrLayout::add_tokens(const Samples& samples, const LayoutScratch& sc
   std::size_t t = 0, event = 0;
   for (std::int64_t b = 0; b < n; ++b) {
     const auto sample = static_cast<std::size_t>(b);
-    const std::int64_t history = samples.history_offsets[sample], events = events_of(samples, sample);
+    const std::int64_t history = samples.history_offsets[sample], events = samples.events_of(sample);
     const std::int64_t length = context + events * per_event;
-    targets[sample] =
-        config_.candidates > 0 ? static_cast<std::int32_t>(samples.candidates[sample] * per_event) : 0;
+    // Of a request; an anchor has one candidate. The others have the place of the first.
+    const std::int64_t candidates = samples.candidates_of(sample), before = events - candidates;
+    const std::int64_t scored =
+        config_.candidates > 0 ? samples.candidates[sample] : (candidates > 1 ? candidates : 0);
+    targets[sample] = static_cast<std::int32_t>(scored * per_event);
+    const std::int64_t positioned = length - (config_.candidates > 0 ? scored : candidates - 1) * per_event;
     contexts[sample] = static_cast<std::int32_t>(config_.contextual_mask ? context : 0);
     for (std::int64_t i = 0; i < length; ++i, ++t) {
       item[t] = action[t] = context_row[t] = -1;
@@ -102,10 +100,14 @@ void RankingGrLayout::add_tokens(const Samples& samples, const LayoutScratch& sc
       } else if ((i - context) % per_event == 1) {
         action[t] = scratch.index[event + static_cast<std::size_t>(e)];
       } else {
-        item[t] = e + 1 < events ? samples.history_item[static_cast<std::size_t>(history + e)]
-                                 : samples.candidate_item[sample];
+        item[t] =
+            e < before
+                ? samples.history_item[static_cast<std::size_t>(history + e)]
+                : samples
+                      .candidate_item[static_cast<std::size_t>(samples.candidate_begin(sample) + e - before)];
       }
-      position[t] = ranking_position_row(i, length - targets[sample], config_.positions);
+      const std::int64_t others = std::max<std::int64_t>(0, e - before) * per_event;
+      position[t] = ranking_position_row(i - others, positioned, config_.positions);
       name[t] = token_name(samples.position[sample], i);
     }
     event += static_cast<std::size_t>(events);
@@ -122,7 +124,7 @@ void RankingGrLayout::add_candidates(const Samples& samples, Batch& batch) const
   std::size_t event = 0;
   for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
     candidates += samples.candidates[b];
-    event += static_cast<std::size_t>(events_of(samples, b));
+    event += static_cast<std::size_t>(samples.events_of(b));
     for (std::size_t e = event - static_cast<std::size_t>(samples.candidates[b]); e < event; ++e)
       examples += samples.event_rankable[e];
   }
@@ -144,7 +146,7 @@ void RankingGrLayout::add_candidates(const Samples& samples, Batch& batch) const
   std::size_t q = 0, r = 0;
   event = 0;
   for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
-    event += static_cast<std::size_t>(events_of(samples, b));
+    event += static_cast<std::size_t>(samples.events_of(b));
     const std::int64_t of_sample = samples.candidates[b];
     std::int64_t t = token_offsets[b + 1] - of_sample * per_event;
     for (std::size_t e = event - static_cast<std::size_t>(of_sample); e < event; ++e) {

@@ -68,7 +68,8 @@ class Prediction {
         batch_size_(options.batch_size > 0          ? options.batch_size
                     : run.evaluation.batch_size > 0 ? run.evaluation.batch_size
                                                     : run.training.batch_size),
-        batch_tokens_(run.training.micro_batch_tokens),
+        batch_tokens_(run.training.micro_batch_tokens > 0 ? run.training.micro_batch_tokens
+                                                          : batch_size_ * scorer.longest_sequence()),
         output_(options.output, output_columns(scorer.tasks(), options.top > 0, histories.manifest())) {}
 
   void add(Request request) {
@@ -77,19 +78,25 @@ class Prediction {
     const Dataset::Events events = histories_.events_before(added.user, added.time);
     if (events.begin == events.end) ++result_.without_history;
     ++result_.requests;
-    for (const std::int64_t item : items_of(added).ids) {
-      const Candidate candidate{.name = added.number,
-                                .is_anchor = false,
-                                .user = added.user,
-                                .item = item,
-                                .time = added.time,
-                                .history_begin = events.begin,
-                                .history_end = events.end,
-                                .context = added.context};
+    const std::vector<std::int64_t>& items = items_of(added).ids;
+    for (const std::int64_t item : items)
       if (!scorer_.is_trained(item)) ++result_.untrained_items;
+    Candidate candidate{.name = added.number,
+                        .is_anchor = false,
+                        .user = added.user,
+                        .time = added.time,
+                        .history_begin = events.begin,
+                        .history_end = events.end,
+                        .context = added.context};
+    const std::size_t most = scorer_.shares_histories() ? most_items(candidate) : 1;
+    for (std::span<const std::int64_t> rest = items; !rest.empty();) {
+      const std::size_t count = std::min(rest.size(), most);
+      candidate.item = rest.front();
+      candidate.others = rest.subspan(1, count - 1);
+      rest = rest.subspan(count);
       const std::int64_t tokens = scorer_.most_tokens(candidate);
-      const bool full = static_cast<std::int64_t>(batch_.size()) == batch_size_ ||
-                        (batch_tokens_ > 0 && tokens_ + tokens > batch_tokens_);
+      const bool full =
+          static_cast<std::int64_t>(batch_.size()) == batch_size_ || tokens_ + tokens > batch_tokens_;
       if (full && !batch_.empty()) score_batch();
       batch_.push_back(candidate);
       tokens_ += tokens;
@@ -116,10 +123,19 @@ class Prediction {
     return catalogue_.ids.empty() ? request.items : catalogue_;
   }
 
+  // Items that share the history in one batch, at least one.
+  std::size_t most_items(Candidate candidate) const {
+    const std::int64_t one = scorer_.most_tokens(candidate);
+    const std::int64_t item = 0;
+    candidate.others = std::span(&item, 1);
+    const std::int64_t of_item = scorer_.most_tokens(candidate) - one;
+    return static_cast<std::size_t>(1 + std::max<std::int64_t>(0, batch_tokens_ - one) / of_item);
+  }
+
   void score_batch() {
     const std::size_t tasks = scorer_.tasks().size();
     const std::vector<float> scores = scorer_.score(batch_);
-    result_.scores += static_cast<std::int64_t>(batch_.size());
+    result_.scores += static_cast<std::int64_t>(scores.size() / tasks);
     batch_.clear();
     tokens_ = 0;
     for (std::size_t begin = 0; begin < scores.size();) {
@@ -171,7 +187,7 @@ class Prediction {
   std::size_t by_;
   std::int64_t batch_size_, batch_tokens_;
   TableOutput output_;
-  std::deque<Open> open_;  // without all scores; the candidates in batch_ refer to their context
+  std::deque<Open> open_;  // without all scores; the candidates in batch_ refer to their items and context
   std::vector<Candidate> batch_;
   std::int64_t tokens_ = 0;
   std::vector<std::size_t> order_;

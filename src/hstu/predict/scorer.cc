@@ -49,8 +49,8 @@ std::vector<float> Scorer::score(std::span<const Candidate> candidates) {
   const Stream& stream = learner_.compute.stream;
   std::vector<float> probabilities =
       probabilities_of(*learner_.model, score_batch(learner_, batch_), stream, tasks_.size(), "request");
-  require(probabilities.size() == candidates.size() * tasks_.size(), "expected {} scores, found {}",
-          candidates.size() * tasks_.size(), probabilities.size());
+  require(probabilities.size() == built_.candidate_item.size() * tasks_.size(),
+          "expected {} scores, found {}", built_.candidate_item.size() * tasks_.size(), probabilities.size());
   return probabilities;
 }
 

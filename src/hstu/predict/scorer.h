@@ -22,8 +22,12 @@ class Scorer {
   // does not.
   Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset);
 
-  // (candidates, tasks) probabilities, row by row; all in one batch.
+  // (items, tasks) probabilities of each candidate's item and its others, row by row; all in one batch.
   std::vector<float> score(std::span<const Candidate> candidates);
+  // Whether the items of a request may share its history (Candidate::others).
+  bool shares_histories() const { return learner_.model->shares_histories() && samples_.shares_contexts(); }
+  // An upper bound of the tokens of any sample of one item.
+  std::int64_t longest_sequence() const { return samples_.longest_sequence(); }
   // An upper bound of the tokens of a candidate's sample.
   std::int64_t most_tokens(const Candidate& candidate) const { return samples_.most_tokens(candidate); }
 

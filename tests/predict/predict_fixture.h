@@ -1,0 +1,83 @@
+// Runs whose scores of requests are compared with those of their evaluation.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hstu/base/npy.h"
+#include "hstu/base/text.h"
+#include "hstu/predict/csv_reader.h"
+#include "hstu/predict/predict.h"
+#include "training/run_fixture.h"
+
+namespace hstu::testing {
+
+class Predict : public RunTest {
+ protected:
+  using Columns = std::map<std::string, std::vector<std::string>>;
+
+  static Columns read(const Path& file) {
+    CsvReader rows{ByteSource(file)};
+    Columns columns;
+    for (const std::string& name : rows.columns()) columns[name];
+    while (rows.next())
+      for (std::size_t c = 0; c < rows.columns().size(); ++c)
+        columns[rows.columns()[c]].emplace_back(rows.field(c));
+    return columns;
+  }
+  static std::vector<float> floats(const std::vector<std::string>& texts) {
+    std::vector<float> values;
+    values.reserve(texts.size());
+    for (const std::string& text : texts) values.push_back(parse_number<float>(text).value());
+    return values;
+  }
+
+  // Trains the run "run" for a few steps and writes the scores of its evaluation into the folder "scores".
+  void train_and_evaluate() {
+    options_.training.max_steps = 6;
+    run("run");
+    const RunFolder folder = open_run_folder(folder_ / "run");
+    Experiment experiment(read_run_options(folder));
+    load_run(Checkpoint(find_checkpoint(folder.checkpoints(), -1)), experiment);
+    Evaluator evaluator(experiment);
+    evaluator.run();
+    evaluator.write_predictions(folder_ / "scores");
+  }
+  // The evaluated anchors as requests. No two events of a user have the same time.
+  void write_anchors(const Path& file) const {
+    const NpyColumn<std::int64_t> user(folder_ / "scores/user.npy"), item(folder_ / "scores/item.npy"),
+        time(folder_ / "scores/time.npy");
+    std::string text = "user,item,time\n";
+    for (std::int64_t i = 0; i < user.size(); ++i)
+      text += fmt::format("{},{},{}\n", user[i], item[i], time[i]);
+    write_file(file, text);
+  }
+  void write_events(const Path& file) const {
+    const Dataset dataset(folder_ / "dataset");
+    std::string text = "uid,item,ms,action\n";
+    for (std::int64_t p = dataset.events() - 1; p >= 0; --p) {  // in any order
+      text += fmt::format("{},{},{},{}\n", dataset.user_ids()[static_cast<std::size_t>(dataset.user_at(p))],
+                          dataset.item()[p], 1000 * dataset.time()[p] + 999,
+                          (dataset.action()[static_cast<std::size_t>(p)] & 1) != 0 ? "positive" : "2");
+    }
+    write_file(file, text);
+  }
+  std::vector<float> evaluated(const char* file = "score.npy") const {
+    const NpyColumn<float> scores(folder_ / "scores" / file);
+    return {scores.values().begin(), scores.values().end()};
+  }
+  PredictOptions request(const std::string& name) const {
+    return {.model = folder_ / "run", .requests = folder_ / "requests.csv", .output = folder_ / name};
+  }
+  Columns scored(const PredictOptions& options) {
+    last_ = predict(options);
+    return read(options.output);
+  }
+
+  PredictResult last_;
+};
+
+}  // namespace hstu::testing
