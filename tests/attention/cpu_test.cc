@@ -229,13 +229,19 @@ TEST(AttentionOnCpu, WithoutQueriesGivesZeroGradientsToKeysAndValues) {
   }
 }
 
-TEST(AttentionOnCpu, DoesNothingForAnEmptyBatch) {
-  AttentionProblem p;
-  p.type = AttentionType::fp32, p.heads = 2, p.head_dim = 4;
-  p.q = p.k = p.v = {nullptr, 8, 4};
-  attention_forward(p, kHost, {nullptr, 8, 4});
-  const AttentionRows none{nullptr, 8, 4};
-  attention_backward(p, kHost, {none, none, none, none});
+TEST(AttentionOnCpu, WritesNothingForAnEmptyBatch) {
+  HostProblem<double> host({});  // rows of no sample
+  for (const bool has_offsets : {false, true}) {
+    AttentionProblem p = host.problem();
+    ASSERT_EQ(p.samples, 0);
+    ASSERT_EQ(p.tokens, 5);
+    if (!has_offsets) p.offsets = nullptr, p.sample_scale = nullptr;
+    const std::vector<double> sevens = host.memory(p.tokens, 7.0);
+    HostResult<double> found{sevens, sevens, sevens, sevens};
+    attention_forward(p, kHost, host.query_row_view(found.o));
+    attention_backward(p, kHost, gradients_of(host, found));
+    EXPECT_EQ(found, (HostResult<double>{sevens, sevens, sevens, sevens}));
+  }
 }
 
 // Not even a NaN crosses the border between two samples.

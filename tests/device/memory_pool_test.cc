@@ -167,9 +167,13 @@ TEST(MemoryPool, ServesSeveralThreads) {
 
 TEST(MemoryPool, BuffersKeepTheirPoolAlive) {
   auto pool = reusing_pool();
+  const std::weak_ptr<HostMemoryPool> watched = pool;
   Buffer buffer = pool->allocate(1000);
   pool.reset();
+  ASSERT_FALSE(watched.expired());
   std::memset(buffer.data(), 1, 1000);
+  buffer = {};
+  EXPECT_TRUE(watched.expired());
 }
 
 TEST(MemoryPool, WithoutReuseNothingIsHeld) {
