@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "embedding/support.h"
-#include "hstu/rows/row_directory.h"
 #include "hstu/rows/row_index.h"
 #include "hstu/rows/unique.h"
 
@@ -54,25 +53,6 @@ TEST(Unique, DuplicatesMakeOneUpdateWithTheSummedGradient) {
   apply_gradients(by_hand, Ids{7}, sum.data(), 0.1);
   EXPECT_EQ(eval_lookup(merged, {7}), eval_lookup(by_hand, {7}));
   EXPECT_EQ(rows_by_id(merged)[0].state[0], (0.75f * 0.75f + 4.0f) / 2.0f);
-}
-
-// Of ids of 32 bits the index compares tags alone.
-TEST(RowDirectory, TellsIdsApartBelowAndBeyond32Bits) {
-  for (const int bits : {32, 40}) {
-    RowDirectory rows(std::int64_t{1} << bits);
-    std::vector<std::int64_t> ids, slots(20'000), found(20'000);
-    for (std::int64_t i = 0; i < 10'000; ++i) {
-      ids.push_back(i);
-      ids.push_back((std::int64_t{1} << bits) - 1 - i * 1001);
-    }
-    EXPECT_EQ(rows.create_slots(ids, slots.data()).size(), ids.size());
-    rows.find_slots(ids, found.data());
-    EXPECT_EQ(found, slots);
-    for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(rows.row(slots[i]).id, ids[i]) << bits;
-    EXPECT_EQ(rows.find(12'345), RowStore::kAbsent);
-    EXPECT_EQ(rows.find(std::int64_t{1} << bits), RowStore::kNull);
-    EXPECT_EQ(rows.find(-1), RowStore::kNull);
-  }
 }
 
 }  // namespace
