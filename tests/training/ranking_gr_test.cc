@@ -6,6 +6,7 @@
 
 #include "hstu/batching/loader.h"
 #include "hstu/model/ranking_gr_layout.h"
+#include "training/ranking_options.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
 
@@ -15,21 +16,9 @@ namespace {
 using ::testing::HasSubstr;
 using testing::message_of;
 
-void use_ranking(RunOptions& options) {
-  options.model_kind = ModelKind::ranking_gr;
-  RankingGrConfig& model = options.ranking;
-  model.embedding_dim = model.dim = 8;
-  model.heads = 2;
-  model.head_dim = 4;
-  model.positions = 32;
-  model.dropout = 0.1;
-  model.head_hidden = {16};
-  options.data.options.anchor_stride = options.data.options.history_length + 1;
-}
-
 class TrainingRankingGr : public testing::RunTest {
  protected:
-  TrainingRankingGr() { use_ranking(options_); }
+  TrainingRankingGr() { testing::use_ranking(options_); }
 };
 
 TEST_F(TrainingRankingGr, ExceedsTheBaseline) {
