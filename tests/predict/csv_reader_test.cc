@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/random.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -65,6 +66,39 @@ TEST_F(Csv, RowsOfAnyLengthAreReadInBlocks) {
   text += fmt::format("9,\"{}\n{}\"\n", std::string(400'000, 'y'), std::string(300'000, 'z'));
   expected.push_back({"9", std::string(400'000, 'y') + "\n" + std::string(300'000, 'z')});
   EXPECT_EQ(rows(text), expected);
+}
+
+// Any fields, in quotes where they must be and here and there besides.
+TEST_F(Csv, ReadsWhatWasWritten) {
+  RandomStream random{.key = 3};
+  const auto below = [&](std::uint64_t n) { return static_cast<std::size_t>(random.below(n)); };
+  for (int file = 0; file < 40; ++file) {
+    const std::size_t columns = 1 + below(4);
+    Rows expected(below(30));
+    std::string text;
+    for (std::size_t c = 0; c < columns; ++c) text += fmt::format("{}column {}", c == 0 ? "" : ",", c);
+    for (auto& row : expected) {
+      text += below(2) == 0 ? "\n" : "\r\n";
+      for (std::size_t c = 0; c < columns; ++c) {
+        std::string& field = row.emplace_back();
+        for (std::size_t n = below(12); n > 0; --n) field += "ab,\"\n\r 1"[below(8)];
+        const bool plain = field.find_first_of(",\"\r\n") == std::string::npos && below(3) > 0;
+        text += c == 0 ? "" : ",";
+        if (plain) {
+          text += field;
+          continue;
+        }
+        text += '"';
+        for (const char letter : field) text += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+        text += '"';
+      }
+    }
+    // A last line that is empty is no row of one empty field.
+    if (expected.empty() || columns > 1 || !expected.back()[0].empty() || text.ends_with('"')) {
+      ASSERT_EQ(rows(text), expected) << text;
+    }
+    ASSERT_EQ(rows(text + "\n"), expected) << text;
+  }
 }
 
 TEST_F(Csv, MistakesAreNamedWithFileAndLine) {
