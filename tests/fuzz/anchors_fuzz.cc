@@ -6,7 +6,6 @@
 
 #include "fuzz/harness.h"
 #include "hstu/base/checksum.h"
-#include "hstu/base/npy.h"
 #include "hstu/dataset/anchor_index.h"
 #include "hstu/dataset/anchor_manifest.h"
 #include "hstu/dataset/writer.h"
@@ -17,10 +16,7 @@ using namespace hstu;
 
 // Twelve events of three users, made once.
 const Path& dataset_folder() {
-  static const Path folder = [] {
-    const Path path = std::filesystem::temp_directory_path() / fmt::format("hstu_fuzz_ds_{}", ::getpid());
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directories(path);
+  static const Path folder = fuzz::made_folder("ds", [](const Path& path) {
     Manifest description;
     description.name = "small";
     description.actions = {{.name = "any", .bit = 1}};
@@ -37,8 +33,7 @@ const Path& dataset_folder() {
     DatasetWriter writer(path, description);
     writer.append(std::move(events));
     writer.finish({});
-    return path;
-  }();
+  });
   return folder;
 }
 
@@ -65,27 +60,16 @@ std::string sealed(std::string_view text, const Path& folder, const Dataset& dat
 // Input: the manifest, then the elements of the four lists, each after a zero byte.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view rest = fuzz::text_of(data, size);
-  const auto take = [&rest] {
-    const std::string_view part = rest.substr(0, rest.find('\0'));
-    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
-    return part;
-  };
   return fuzz::accept_or_refuse([&] {
     const Dataset dataset(dataset_folder());
     const AnchorRule rule{.min_history = 1, .window_seconds = 86'400, .users = {}};
     const Path folder = dataset_folder() / kAnchorFolder / rule.name();
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
-    const std::string_view manifest = take();
+    const std::string_view manifest = fuzz::take_part(rest);
     for (const ListFiles& files : {kTrainingUsers, kHeldOutUsers}) {
-      for (const char* name : {files.positions, files.offsets}) {
-        std::vector<std::int64_t> elements;
-        for (const char c : take()) elements.push_back(static_cast<signed char>(c) - 'a');
-        const auto count = static_cast<std::int64_t>(elements.size());
-        std::string bytes = npy_header(npy_type<std::int64_t>(), std::span(&count, 1));
-        bytes.append(reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(std::int64_t));
-        fuzz::plain_file(folder / name, bytes);
-      }
+      for (const char* name : {files.positions, files.offsets})
+        fuzz::plain_npy<std::int64_t>(folder / name, fuzz::numbers_of(fuzz::take_part(rest)));
     }
     fuzz::plain_file(folder / kManifestFile, sealed(manifest, folder, dataset, rule));
     const auto index = read_anchor_index(dataset, rule);
