@@ -129,6 +129,18 @@ TEST(RunOutcome, OfARunAtWork) {
   EXPECT_EQ(outcome.best, std::nullopt);
 }
 
+TEST(RunOutcome, OfALineThatWasAlteredNamesTheFile) {
+  for (const char* line : {R"({"event":"end","reason":1})", R"({"event":"end","samples":"x","training_s":3})",
+                           R"({"event":"train","step":"v"})", R"({"event":"eval","best":{"metric":[]}})"}) {
+    try {
+      outcome_of(RunMetrics({Json::parse(line)}, "RUN/metrics.jsonl"));
+      ADD_FAILURE() << "accepted " << line;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("RUN/metrics.jsonl: a line was altered: ")) << line;
+    }
+  }
+}
+
 TEST(RunOutcome, ATableNamesTheKeysThatDiffer) {
   std::vector<ComparedRun> runs;
   for (const char* layers : {"1", "2"})

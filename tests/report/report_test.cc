@@ -130,6 +130,10 @@ TEST(Comparison, DrawsEveryRunInEveryChart) {
   EXPECT_THAT(page, HasSubstr("run &lt;7&gt;: 0.71 at 320"));
   EXPECT_THAT(page, HasSubstr("class=\"line s1 dotted\""));
   EXPECT_THAT(page, Not(HasSubstr("<script")));
+  std::vector<Json> lines = lines_of_a_run();
+  for (Json& line : lines) line["samples"] = "altered";
+  runs.push_back({"altered", RunMetrics(std::move(lines))});
+  EXPECT_THROW(comparison_html("a", {{"run"}}, runs), Error);
 }
 
 TEST(Report, DrawsTheWorkOfRanksAsDividedAndInSlices) {

@@ -27,6 +27,32 @@ void add_best(const RunMetrics& metrics, RunOutcome& outcome) {
   }
 }
 
+RunOutcome read_outcome(const RunMetrics& metrics) {
+  RunOutcome outcome;
+  // A resume removes the line of an earlier end.
+  const Json* latest = metrics.last("end");
+  if (latest != nullptr) {
+    outcome.state = latest->value("reason", "");
+    const double seconds = latest->value("training_s", 0.0);
+    if (seconds > 0) outcome.samples_per_s = latest->value("samples", 0.0) / seconds;
+  } else if ((latest = metrics.last("train")) != nullptr) {
+    outcome.samples_per_s = number(*latest, "samples_per_s");
+  }
+  if (latest != nullptr) {
+    outcome.step = latest->value("step", std::int64_t{0});
+    outcome.samples = latest->value("samples", std::int64_t{0});
+  }
+  if (const Json* const eval = metrics.last("eval")) {
+    outcome.auc = number(*eval, "auc");
+    outcome.ne = number(*eval, "ne");
+    outcome.log_loss = number(*eval, "log_loss");
+    outcome.gauc = number(*eval, "gauc");
+    if (eval->contains("best")) outcome.best_metric = eval->at("best").value("metric", "auc");
+  }
+  add_best(metrics, outcome);
+  return outcome;
+}
+
 // The keys that have different values, in the order of the configuration.
 std::vector<std::string> differing_keys(std::span<const ComparedRun> runs) {
   std::vector<std::string> keys;
@@ -51,29 +77,7 @@ std::string metric_cell(const std::optional<double>& value) {
 }
 
 RunOutcome outcome_of(const RunMetrics& metrics) {
-  RunOutcome outcome;
-  // A resume removes the line of an earlier end.
-  const Json* latest = metrics.last("end");
-  if (latest != nullptr) {
-    outcome.state = latest->value("reason", "");
-    const double seconds = latest->value("training_s", 0.0);
-    if (seconds > 0) outcome.samples_per_s = latest->value("samples", 0.0) / seconds;
-  } else if ((latest = metrics.last("train")) != nullptr) {
-    outcome.samples_per_s = number(*latest, "samples_per_s");
-  }
-  if (latest != nullptr) {
-    outcome.step = latest->value("step", std::int64_t{0});
-    outcome.samples = latest->value("samples", std::int64_t{0});
-  }
-  if (const Json* const eval = metrics.last("eval")) {
-    outcome.auc = number(*eval, "auc");
-    outcome.ne = number(*eval, "ne");
-    outcome.log_loss = number(*eval, "log_loss");
-    outcome.gauc = number(*eval, "gauc");
-    if (eval->contains("best")) outcome.best_metric = eval->at("best").value("metric", "auc");
-  }
-  add_best(metrics, outcome);
-  return outcome;
+  return metrics.values([&] { return read_outcome(metrics); });
 }
 
 Json to_json(const RunOutcome& outcome) {

@@ -24,6 +24,7 @@ struct RunOutcome {
 
   bool ended() const { return state != "not ended" && state != "interrupted"; }
 };
+// Throws Error naming the file if a value has another type than that of the log.
 RunOutcome outcome_of(const RunMetrics& metrics);
 Json to_json(const RunOutcome& outcome);
 

@@ -27,8 +27,10 @@ std::string comparison_html(const std::string& title, const std::vector<Cells>& 
                 .series = {},
                 .from_zero = curve.in_time};
     for (const NamedRun& run : runs) {
-      chart.series.push_back(curve.in_time ? run.metrics.curve_in_time(curve.event, curve.key, run.name)
-                                           : run.metrics.curve(curve.event, curve.key, run.name));
+      chart.series.push_back(run.metrics.values([&] {
+        return curve.in_time ? run.metrics.curve_in_time(curve.event, curve.key, run.name)
+                             : run.metrics.curve(curve.event, curve.key, run.name);
+      }));
     }
     body += section(chart.title, to_svg(chart));
   }

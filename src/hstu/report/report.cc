@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "hstu/base/error.h"
-#include "hstu/base/json_text.h"
 #include "hstu/base/text.h"
 #include "hstu/report/chart.h"
 #include "hstu/report/page.h"
@@ -256,9 +255,7 @@ std::string origin(const RunMetrics& metrics) {
   return "<div class=\"words\">" + html_table({"what", "value"}, rows) + "</div>\n";
 }
 
-}  // namespace
-
-std::string report_html(const ReportSource& source) try {
+std::string page_of(const ReportSource& source) {
   const RunMetrics& metrics = source.metrics;
   std::string body =
       metrics.last("train") == nullptr ? "<p>No step has been logged yet.</p>\n" : result(metrics);
@@ -273,8 +270,12 @@ std::string report_html(const ReportSource& source) try {
   body += section("Where it comes from", origin(metrics));
   body += section("Configuration", "<pre>" + escaped_html(source.config) + "</pre>\n");
   return html_page(source.title, body);
-} catch (const nlohmann::json::exception& error) {
-  fail("{}: metrics.jsonl: a line was altered: {}", source.title, json_problem(error));
+}
+
+}  // namespace
+
+std::string report_html(const ReportSource& source) {
+  return source.metrics.values([&] { return page_of(source); });
 }
 
 }  // namespace hstu

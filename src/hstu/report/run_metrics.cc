@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "hstu/base/error.h"
+#include "hstu/base/json_text.h"
 #include "hstu/base/text.h"
 
 namespace hstu {
@@ -34,12 +35,17 @@ Series curve_over(const std::vector<const Json*>& lines, const std::string& key,
 
 }  // namespace
 
-RunMetrics::RunMetrics(std::vector<Json> lines, const std::string& file) : lines_(std::move(lines)) {
+RunMetrics::RunMetrics(std::vector<Json> lines, const std::string& file)
+    : file_(file), lines_(std::move(lines)) {
   for (const Json& line : lines_) {
     check(line.is_object() && line.contains("event") && line["event"].is_string(),
           "{}: expected lines with an \"event\", found {}", file, line.dump());
     if (line["event"] == "run") run_ = line;
   }
+}
+
+void RunMetrics::refuse(const nlohmann::json::exception& error) const {
+  fail("{}: a line was altered: {}", file_, json_problem(error));
 }
 
 std::vector<const Json*> RunMetrics::all(std::string_view event) const {

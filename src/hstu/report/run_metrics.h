@@ -33,7 +33,20 @@ class RunMetrics {
   // Seconds by stage over the whole run, longest first; the stages of steps come from the train lines' means.
   std::vector<std::pair<std::string, double>> stage_seconds() const;
 
+  // read(), which reads values of the lines. Throws Error naming the file where one has another type.
+  template <typename Read>
+  auto values(const Read& read) const {
+    try {
+      return read();
+    } catch (const nlohmann::json::exception& error) {
+      refuse(error);
+    }
+  }
+
  private:
+  [[noreturn]] void refuse(const nlohmann::json::exception& error) const;
+
+  std::string file_;
   std::vector<Json> lines_;
   Json run_ = Json::object();
 };
