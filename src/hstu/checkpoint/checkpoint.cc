@@ -7,6 +7,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
+#include "hstu/base/json_text.h"
 #include "hstu/checkpoint/verify.h"
 
 namespace hstu {
@@ -103,7 +104,11 @@ void Checkpoint::load(std::span<const Section> sections) const {
   for (const Section& section : sections) {
     files.insert(section_file(section.name));
     if (section.may_be_absent && !has(section.name)) continue;
-    section.load(this->section(section.name));
+    try {
+      section.load(this->section(section.name));
+    } catch (const nlohmann::json::exception& error) {
+      fail("{}: {}: its description was altered: {}", path().string(), section.name, json_problem(error));
+    }
   }
   for (const auto& [name, file] : layer_.manifest.files) {
     check(files.contains(name), "{}: {} belongs to nothing in this model: the configuration changed",

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
@@ -163,6 +164,32 @@ void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
   for (const bool of_state : {rows_last, !rows_last}) write_rows(table, *rows, of_state, writer);
 }
 
+// What a table relies on and no checksum shows: ids of the table, and the numbers of its limits.
+void check_contents(const SavedTable& saved, const EmbeddingTable& table, const Path& folder) {
+  const std::string name = fmt::format("{}: table {}", folder.string(), table.config().name);
+  if (const auto ids = saved.ids(); !ids.empty()) {  // they ascend
+    const std::int64_t last = table.config().rows - 1;
+    check(ids.front() >= 0 && ids.back() <= last, "{}: expected ids from 0 to {}, found {}", name, last,
+          ids.front() < 0 ? ids.front() : ids.back());
+  }
+  if (table.keeper() == nullptr || !saved.description().contains("limits")) return;
+  const auto step = saved.description().at("limits").at("step").get<std::int64_t>();
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    const std::int64_t seen = saved.history(i)[0];
+    check(seen >= 0 && seen <= step, "{}: the row of id {} was seen in step {}, and the last one was {}",
+          name, saved.ids()[i], seen, step);
+  }
+  const auto waiting = saved.waiting_ids(), counts = saved.waiting_counts();
+  check(waiting.size() == counts.size(), "{}: it has {} waiting ids, and {} counts", name, waiting.size(),
+        counts.size());
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    check(i == 0 || waiting[i - 1] < waiting[i], "{}: expected ascending waiting ids, found {} after {}",
+          name, waiting[i], waiting[i == 0 ? 0 : i - 1]);
+    check(counts[i] >= 1 && counts[i] < std::int64_t{1} << 32, "{}: id {} waits with a count of {}", name,
+          waiting[i], counts[i]);
+  }
+}
+
 // Of a table without limits nothing; scores have a meaning for the eviction that counted them alone.
 void load_limits(EmbeddingTable& table, const SavedTable& saved) {
   const json& limits = saved.description().at("limits");
@@ -186,6 +213,7 @@ void load(EmbeddingTable& table, const SectionReader& reader) {
         "{}: embedding table {}: expected {}, found {}: the configuration or the seed changed",
         reader.folder().string(), table.config().name, expected.dump(), found.dump());
   const SavedTable saved(reader);
+  check_contents(saved, table, reader.folder());
   restore_rows(table, saved, true);
   if (table.keeper() != nullptr && saved.description().contains("limits")) load_limits(table, saved);
 }
