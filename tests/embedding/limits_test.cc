@@ -3,6 +3,7 @@
 
 #include "embedding/support.h"
 #include "hstu/embedding/row_score.h"
+#include "hstu/embedding/row_visits.h"
 #include "support/table_walk.h"
 
 namespace hstu {
@@ -56,6 +57,30 @@ TEST_P(LimitedTable, AgreesWithTheContractOnAGpu) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
   walk_over_random_steps(GetParam(), 0, make_context(Device::cuda(0)), 40);
   walk_over_random_steps(GetParam(), 70, make_context(Device::cuda(0)), 40);
+}
+
+// The trap: an id that gets no row reads as zeros, and nobody is told.
+TEST(LimitedTables, AnIdWithoutARowReadsItsInitialValueAndIsCounted) {
+  const TableConfig unlimited{.name = "item", .rows = 40, .dim = 3};
+  TableConfig full = unlimited, admitting = unlimited;
+  full.limits = {.capacity = 2, .evict = Evict::never};
+  admitting.limits = {.admit_after = 2};
+  EmbeddingTable initial(unlimited, {}, 1);
+  const std::vector<std::int64_t> ids{3, 5, 7, 9, 11};
+  for (const TableConfig& config : {full, admitting}) {
+    TableSet tables({config}, {}, 1);
+    for (int step = 0; step < 2; ++step) {
+      EXPECT_EQ(testing_embedding::train_lookup(tables[0], ids),
+                testing_embedding::eval_lookup(initial, ids));
+      if (step > 0) break;
+      RowVisits visits(tables);
+      visits.add(0, ids, std::vector<std::int64_t>(ids.size(), 1));
+      visits.end_step(one_rank(), 0);
+    }
+    EXPECT_EQ(testing_embedding::eval_lookup(tables[0], ids), testing_embedding::eval_lookup(initial, ids));
+    const RowKeeper& keeper = *tables[0].keeper();
+    EXPECT_EQ(keeper.counts().refused + keeper.waiting().size(), config.limits.capacity == 2 ? 3 : 5);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, LimitedTable,

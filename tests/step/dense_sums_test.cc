@@ -67,6 +67,14 @@ TEST(GradientBuckets, HaveEveryParameterOnceFromTheLastToTheFirst) {
   EXPECT_EQ(gradient_buckets(set, 1 << 30).size(), 1u);
 }
 
+// The trap: a size of no meaning makes one exchange at the end of the backward pass, with the same sums.
+TEST(GradientBuckets, OfTheDefaultSizeAreSeveral) {
+  ParameterSet set(1, DType::f32);
+  for (const char* name : {"a", "b", "c"}) set.add(name, {DenseSums::kBucketBytes / 4}, Initializer::zeros());
+  set.move_to(host_context());
+  EXPECT_EQ(gradient_buckets(set, DenseSums::kBucketBytes).size(), 3u);
+}
+
 void sleep_a_little(RandomStream& random) {
   if (const std::uint64_t us = random.below(400); us < 200)
     std::this_thread::sleep_for(std::chrono::microseconds(us));

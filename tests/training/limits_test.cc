@@ -85,6 +85,33 @@ TEST_F(LimitedRun, HasItsCountsInTheLogAndNeverMoreRowsThanItsCapacity) {
   EXPECT_EQ(user.at("load"), user.at("rows").get<double>() / 9);
 }
 
+// The trap: ids that are made distinct on their way to the table lose their numbers.
+TEST_F(LimitedRun, ScoresCountOccurrencesNotDistinctIds) {
+  options_.tables.by_name["item"] = {.capacity = "1000", .evict = Evict::lfu};
+  run("run");
+  std::map<std::int64_t, std::int64_t> expected;
+  Experiment experiment(options_);
+  const auto loader = training_loader(experiment, {}, one_rank());
+  std::int64_t distinct = 0, tokens = 0;
+  for (std::int64_t step = 0; step < options_.training.max_steps;) {
+    const LoadedBatch& part = *loader->next();
+    const auto ids = part.batch.values<std::int64_t>(ids_column("item"));
+    distinct += std::ssize(ids);
+    for (const std::int32_t token : part.batch.values<std::int32_t>(index_column("item"))) {
+      if (token < 0) continue;  // of a contextual feature
+      ++expected[ids[static_cast<std::size_t>(token)]];
+      ++tokens;
+    }
+    step += part.last_part ? 1 : 0;
+  }
+  EXPECT_GT(tokens, 2 * distinct);
+  const Checkpoint checkpoint(find_checkpoint(folder_ / "run" / "checkpoints", -1));
+  const SavedTable items(checkpoint.section("tables/item"));
+  std::map<std::int64_t, std::int64_t> found;
+  for (std::size_t i = 0; i < items.size(); ++i) found[items.ids()[i]] = items.history(i)[1];
+  EXPECT_EQ(found, expected);
+}
+
 TEST_F(LimitedRun, ContinuesToTheBitAfterInterruptions) {
   run("whole");
   int n = 0;
