@@ -112,7 +112,11 @@ void add_inspect_command(CLI::App& app) {
       fmt::print("{}\n", json.dump(2));
       return;
     }
-    fmt::print("{}", words->all ? every_value(json) : view(json, words->path));
+    try {
+      fmt::print("{}", words->all ? every_value(json) : view(json, words->path));
+    } catch (const nlohmann::json::exception& error) {  // values that no checksum covers
+      fail("{}: a file was altered: {}", words->path.string(), json_problem(error));
+    }
   });
 }
 

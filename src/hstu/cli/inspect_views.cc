@@ -139,9 +139,11 @@ std::string run_view(const Json& json, const RunFolder& run) {
   }
   if (std::filesystem::exists(run.metrics())) {
     const RunMetrics metrics(read_json_lines(run.metrics()), run.metrics().string());
-    add_curve("training loss", metrics.curve("train", "loss", ""), rows);
-    add_curve("AUC", metrics.curve("eval", "auc", ""), rows);
-    add_curve("NE", metrics.curve("eval", "ne", ""), rows);
+    metrics.values([&] {
+      add_curve("training loss", metrics.curve("train", "loss", ""), rows);
+      add_curve("AUC", metrics.curve("eval", "auc", ""), rows);
+      add_curve("NE", metrics.curve("eval", "ne", ""), rows);
+    });
   }
   return fmt::format("{}\nconfiguration, where it differs from the defaults:\n{}", aligned(rows),
                      configuration(options));
