@@ -141,6 +141,18 @@ TEST_F(Profile, ChangesNeitherTheRunNorItsLog) {
   expect_same_run("plain", "profiled");
 }
 
+TEST_F(Profile, ThatCannotBeWrittenEndsNothing) {
+  const RunFolder folder = create_run_folder(folder_ / "run", options_);
+  std::filesystem::create_directory(file("run", "trace_2_3.json"));  // a file of this name cannot be written
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(
+      train({.options = options_, .folder = folder, .version = "test", .profile = ProfileSteps{2, 3}}).reason,
+      "completed");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("WARNING: the profile is lost: "));
+  run("plain");
+  expect_same_run("plain", "run");
+}
+
 TEST_F(Profile, OfARunThatIsInterruptedHasTheStepsUntilThen) {
   std::atomic<bool> stop = false;
   at("step.end", 3, [&] { stop = true; });

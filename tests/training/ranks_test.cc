@@ -85,6 +85,22 @@ TEST_F(RankedRun, EveryPipelineGivesTheSameBytes) {
   expect_same_in_every_pipeline("limits");
 }
 
+TEST_F(RankedRun, APipelineThatHasNothingToExchangeIsNamedOnce) {
+  options_.ranks.pipeline = Pipeline::prefetch;
+  const auto words_on = [&](int ranks, const std::string& name) {
+    ::testing::internal::CaptureStderr();
+    run_on(ranks, name);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string note = "note: ranks.pipeline = \"prefetch\" has nothing to exchange: ";
+  EXPECT_NE(words_on(1, "alone").find(note + "there is one rank\n"), std::string::npos);
+  EXPECT_EQ(words_on(2, "split").find(note), std::string::npos);
+  options_.tables.ranks = TableRanks::copy;
+  const std::string copies = words_on(2, "copies");
+  EXPECT_NE(copies.find(note + "every rank has all rows"), std::string::npos);
+  EXPECT_EQ(copies.find(note), copies.rfind(note));
+}
+
 TEST_F(RankedRun, ResumesWithAnotherPipeline) {
   run_on(3, "whole");
   options_.training.max_steps = 5;

@@ -32,6 +32,15 @@ struct OpenedRun {
   std::unique_ptr<Session> session;
 };
 
+// What the configuration asks for and this run has no use for.
+void tell_idle(const Session& session) {
+  const Learner& learner = session.experiment().learner();
+  const Pipeline pipeline = learner.options.ranks.pipeline;
+  if (pipeline == Pipeline::plain || learner.tables.moves_rows()) return;
+  tell("note: ranks.pipeline = \"{}\" has nothing to exchange: {}\n", word_of(kPipelines, pipeline),
+       session.ranks() == 1 ? "there is one rank" : "every rank has all rows that it reads (tables.ranks)");
+}
+
 OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
   // 1 No other process trains this run.
   auto lock = std::make_unique<RunLock>(request.folder.lock());
@@ -47,6 +56,7 @@ OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
   check_fits(request.options, comm.size(), request.ranks_here);
   // 5 Dataset, model and tables; their state; the ranks agree.
   auto session = std::make_unique<Session>(request, comm, checkpoint);
+  tell_idle(*session);
   return {std::move(lock), std::move(checkpoint), std::move(changed), std::move(session)};
 }
 
