@@ -37,6 +37,7 @@ class LookupWalk {
   void step(std::int64_t number) {
     for (TableSet* const tables : {&whole_, &tables_}) tables->begin_updates(number);
     std::vector<std::vector<Ids>> asked;  // by rank and table
+    asked.reserve(kRanks);
     for (int r = 0; r < kRanks; ++r) asked.push_back(draw(60));
     const std::unique_ptr<RowLookup> lookup = begin(asked[static_cast<std::size_t>(rank_)]);
     if (random_.below(2) == 0) lookup->prefetch();
@@ -91,6 +92,7 @@ class LookupWalk {
 
   std::unique_ptr<RowLookup> begin(const std::vector<Ids>& ids) {
     std::vector<Tensor> tensors;
+    tensors.reserve(ids.size());
     for (const Ids& of_table : ids) tensors.push_back(tensor(of_table));
     if (tables_.gpus() == nullptr) return std::make_unique<HostLookup>(tables_, tensors);
     std::vector<Route> routes;
@@ -105,7 +107,8 @@ class LookupWalk {
           sent.push_back(ids[t][i]);
           places.push_back(static_cast<std::int32_t>(i));
         }
-        counts_[t].push_back(std::ssize(sent) - std::accumulate(counts_[t].begin(), counts_[t].end(), 0L));
+        counts_[t].push_back(std::ssize(sent) -
+                             std::accumulate(counts_[t].begin(), counts_[t].end(), std::int64_t{0}));
       }
       if (owners.by_column()) counts_[t].assign(kRanks, std::ssize(sent));
       routes.push_back({tensor(sent).copy(tables_.context()),
