@@ -18,10 +18,10 @@ TEST(Routes, GroupTheIdsByOwnerAndKnowTheirPlaces) {
   by_column[0] = 7, by_column[1] = 4;
   const RowOwners owners{.rank = 1, .ranks = 3};
   add_routes(features, {owners, owners, {.rank = 1, .ranks = 3, .form = TableRanks::column}}, batch);
-  const std::vector<Route> routes = routes_of(features, batch);
-  ASSERT_EQ(routes.size(), 3u);
+  ASSERT_EQ(batch.routes(), 3u);
+  const std::vector<Route> routes{batch.route(0), batch.route(1), batch.route(2)};
   const std::int64_t* const sent = routes[0].ids.data<std::int64_t>();
-  const std::int32_t* const places = routes[0].places.data<std::int32_t>();
+  const std::int32_t* const places = routes[0].positions.data<std::int32_t>();
   const auto after = batch.values<std::int64_t>(ids_column("item"));
   std::int64_t i = 0;
   for (int rank = 0; rank < 3; ++rank) {
@@ -38,7 +38,7 @@ TEST(Routes, GroupTheIdsByOwnerAndKnowTheirPlaces) {
   for (const std::int64_t count : routes[2].counts) EXPECT_EQ(count, 2) << "every rank has columns of all";
   for (std::int32_t id = 0; id < 2; ++id) {
     EXPECT_EQ(routes[2].ids.data<std::int64_t>()[id], id == 0 ? 7 : 4);
-    EXPECT_EQ(routes[2].places.data<std::int32_t>()[id], id);
+    EXPECT_EQ(routes[2].positions.data<std::int32_t>()[id], id);
   }
 }
 

@@ -16,6 +16,7 @@ std::string index_column(std::string_view feature) {
 
 void Batch::clear() {
   columns_.clear();
+  routes_.clear();
   bad_ids.clear();
   copied_ = false;
   used_ = samples = tokens = longest = supervised = 0;
@@ -36,13 +37,36 @@ void Batch::reserve(std::int64_t bytes) {
 
 std::byte* Batch::add_column(std::string_view name, DType type, Shape shape) {
   require(find(name) == nullptr, "batch: column \"{}\" already exists", name);
+  columns_.push_back(make_room(name, type, shape));
+  return slab_.get() + columns_.back().offset;
+}
+
+Batch::Column Batch::make_room(std::string_view name, DType type, const Shape& shape) {
   Column column{std::string(name), type, used_, shape};
   const auto bytes = static_cast<std::int64_t>(column.elements() * size_of(type));
   const std::int64_t end = used_ + (bytes + kAlignment - 1) / kAlignment * kAlignment;
   reserve(std::max(end, kAlignment));
   used_ = end;
-  columns_.push_back(std::move(column));
-  return slab_.get() + columns_.back().offset;
+  return column;
+}
+
+Batch::NewRoute Batch::add_route(std::int64_t n, int ranks) {
+  routes_.push_back(
+      {make_room({}, DType::i64, {n}), make_room({}, DType::i32, {n}), make_room({}, DType::i64, {ranks})});
+  const auto& [ids, positions, counts] = routes_.back();
+  return {{reinterpret_cast<std::int64_t*>(slab_.get() + ids.offset), ids.elements()},
+          {reinterpret_cast<std::int32_t*>(slab_.get() + positions.offset), positions.elements()},
+          {reinterpret_cast<std::int64_t*>(slab_.get() + counts.offset), counts.elements()}};
+}
+
+Route Batch::route(std::size_t feature) const {
+  require(feature < routes_.size(), "batch: expected the route of feature {}, found {} routes", feature,
+          routes_.size());
+  const auto& [ids, positions, counts] = routes_[feature];
+  return {tensor(ids),
+          tensor(positions),
+          host_tensor(ids),
+          {reinterpret_cast<const std::int64_t*>(slab_.get() + counts.offset), counts.elements()}};
 }
 
 const Batch::Column* Batch::find(std::string_view name) const {
@@ -65,16 +89,23 @@ const Batch::Column& Batch::find(std::string_view name, DType type) const {
 Tensor Batch::host_tensor(std::string_view name) const {
   const Column* const column = find(name);
   require(column != nullptr, "batch: no column \"{}\"", name);
-  return Tensor::view(column->shape, column->type, slab_.get() + column->offset, slab_);
+  return host_tensor(*column);
+}
+
+Tensor Batch::host_tensor(const Column& column) const {
+  return Tensor::view(column.shape, column.type, slab_.get() + column.offset, slab_);
 }
 
 Tensor Batch::tensor(std::string_view name) const {
-  if (!copied_) return host_tensor(name);
   const Column* const column = find(name);
   require(column != nullptr, "batch: no column \"{}\"", name);
+  return tensor(*column);
+}
+
+Tensor Batch::tensor(const Column& column) const {
+  if (!copied_) return host_tensor(column);
   auto copy = std::make_shared<Tensor>(copy_);
-  return Tensor::view(column->shape, column->type, copy->mutable_raw() + column->offset, copy,
-                      copy_.device());
+  return Tensor::view(column.shape, column.type, copy->mutable_raw() + column.offset, copy, copy_.device());
 }
 
 void Batch::copy_to(const Context& context) {

@@ -2,6 +2,7 @@
 // a device. Alphabet: B samples, T tokens.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hstu/batching/route.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu {
@@ -87,6 +89,20 @@ class Batch {
   // The same in host memory.
   Tensor host_tensor(std::string_view name) const;
 
+  // Routes, one for each feature in their order, of tables whose rows move between ranks; else none. A route
+  // takes route_bytes() of the slab.
+  static std::int64_t route_bytes(std::int64_t n, int ranks) {
+    return column_bytes<std::int64_t>(n) + column_bytes<std::int32_t>(n) + column_bytes<std::int64_t>(ranks);
+  }
+  struct NewRoute {  // uninitialised members of a Route, in host memory
+    std::span<std::int64_t> ids;
+    std::span<std::int32_t> positions;
+    std::span<std::int64_t> counts;
+  };
+  NewRoute add_route(std::int64_t n, int ranks);
+  std::size_t routes() const { return routes_.size(); }
+  Route route(std::size_t feature) const;
+
   // Copies the slab to the context's device, on its stream; values() still reads the host's. The slab must
   // not change until the copy on the stream is complete. The memory of the copy is kept for the next one:
   // what reads a copy on another stream must be ordered before the next by events. Copies nothing if that
@@ -107,6 +123,9 @@ class Batch {
 
  private:
   std::byte* add_column(std::string_view name, DType type, Shape shape);
+  Column make_room(std::string_view name, DType type, const Shape& shape);
+  Tensor host_tensor(const Column& column) const;
+  Tensor tensor(const Column& column) const;
   const Column& find(std::string_view name, DType type) const;
   const Column* find(std::string_view name) const;
 
@@ -116,6 +135,7 @@ class Batch {
   bool copied_ = false;                   // the columns are in copy_ too
   std::int64_t capacity_ = 0, used_ = 0;  // bytes
   std::vector<Column> columns_;
+  std::vector<std::array<Column, 3>> routes_;  // without names: ids, positions, counts
 };
 
 }  // namespace hstu

@@ -50,7 +50,8 @@ std::vector<OwnedGradients> send_to_owners(TableSet& tables, const SentRows& sen
   for (std::size_t t = 0; t < tables.size(); ++t) {
     if (!gradients[t].defined()) continue;
     const RowOwners& owners = tables[t].owners();
-    add_wire_rows(owners, gradients[t], asked_parts(owners, sent.tables[t].places, asked[t]), out[t], lists);
+    add_wire_rows(owners, gradients[t], asked_parts(owners, sent.tables[t].positions, asked[t]), out[t],
+                  lists);
   }
   to_wires(lists, tables);
   exchange(tables, out, in);

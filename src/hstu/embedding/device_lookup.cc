@@ -162,9 +162,10 @@ FetchedRows DeviceLookup::finish(RowAccess access) {
     const Route& route = routes_[t];
     fetched.rows.push_back(
         Tensor::empty({route.ids.size(), tables_[t].config().dim}, DType::f32, tables_.context()));
-    add_wire_rows(owners, fetched.rows[t], asked_parts(owners, route.places, asked_[t]), arrived_[t], lists);
+    add_wire_rows(owners, fetched.rows[t], asked_parts(owners, route.positions, asked_[t]), arrived_[t],
+                  lists);
     sent.tables.push_back(
-        {route.ids, route.places, asked_[t], served_[t], served_ids_[t], selection.tables[t].slots});
+        {route.ids, route.positions, asked_[t], served_[t], served_ids_[t], selection.tables[t].slots});
   }
   from_wires(lists, tables_);
   fetched.sent = std::make_shared<const SentRows>(std::move(sent));

@@ -6,24 +6,16 @@
 #include <span>
 #include <vector>
 
+#include "hstu/batching/route.h"
 #include "hstu/embedding/device_exchange.h"
 #include "hstu/embedding/row_lookup.h"
 
 namespace hstu {
 
-// The distinct ids of one table in the order in which they travel: those that are read on rank 0 first. A
-// table by column reads all of them on every rank.
-struct Route {
-  Tensor ids;                            // (n) i64, on the GPU
-  Tensor places;                         // (n) i32, on the GPU: where each is among the ids of the batch
-  Tensor host_ids;                       // the same as `ids`, in host memory
-  std::span<const std::int64_t> counts;  // (ranks) ids that are read on each rank
-};
-
 // What the gradients of a part need of its lookup.
 struct SentRows {
   struct OfTable {
-    Tensor ids, places;                // of the Route, which must outlive it
+    Tensor ids, positions;             // of the Route, which must outlive it
     std::vector<std::int64_t> asked;   // (ranks) rows that this rank reads
     std::vector<std::int64_t> served;  // (ranks) rows that each rank reads here
     Tensor served_ids, slots;          // (sum of served) i64, those of rank 0 first
@@ -34,6 +26,7 @@ struct SentRows {
 // Its memory is that of the tables' context, and its work is on their stream.
 class DeviceLookup final : public RowLookup {
  public:
+  // A route for each table, on the tables' GPU.
   DeviceLookup(TableSet& tables, std::vector<Route> routes);
 
   void prefetch() override;

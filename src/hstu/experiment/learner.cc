@@ -9,7 +9,6 @@
 #include "hstu/embedding/shared_rows.h"
 #include "hstu/embedding/table_division.h"
 #include "hstu/experiment/rank_device.h"
-#include "hstu/experiment/routes.h"
 #include "hstu/options/table_options.h"
 #include "hstu/tensor/tape.h"
 
@@ -103,7 +102,9 @@ std::vector<Tensor> host_ids_of(const Learner& learner, const Batch& batch) {
 std::unique_ptr<RowLookup> begin_lookup(Learner& learner, const Batch& batch) {
   if (learner.tables.gpus() == nullptr)
     return std::make_unique<HostLookup>(learner.tables, host_ids_of(learner, batch));
-  return std::make_unique<DeviceLookup>(learner.tables, routes_of(learner.model->features(), batch));
+  std::vector<Route> routes;
+  for (std::size_t t = 0; t < batch.routes(); ++t) routes.push_back(batch.route(t));
+  return std::make_unique<DeviceLookup>(learner.tables, std::move(routes));
 }
 
 std::unique_ptr<RowLookup> take_ahead(Learner& learner, const Batch& batch) {
