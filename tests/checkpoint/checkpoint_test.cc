@@ -48,8 +48,8 @@ TEST(Checkpoint, BytesDoNotDependOnTheOrderOfFirstTouches) {
   const TemporaryFolder folder;
   Model forwards, backwards;
   const std::vector<std::int64_t> ids{1, 2, 900}, reversed{900, 2, 1};
-  forwards.tables[0].slots(ids, RowAccess::train);
-  backwards.tables[0].slots(reversed, RowAccess::train);
+  forwards.tables[0].select(ids, RowAccess::train);
+  backwards.tables[0].select(reversed, RowAccess::train);
   EXPECT_EQ(content_of(forwards.save(folder / "a")), content_of(backwards.save(folder / "b")));
 }
 

@@ -20,6 +20,7 @@
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/embedding/table_section.h"
 #include "hstu/optimizer/optimizer_section.h"
+#include "support/table_rows.h"
 
 namespace hstu::testing_checkpoint {
 
@@ -108,7 +109,7 @@ struct Model {
         for (std::int64_t id = 49 - step % 3; id > 0; id -= 7) ids.push_back(id);
         std::vector<float> gradients(ids.size() * 6);
         for (float& g : gradients) g = static_cast<float>(random.normal());
-        tables[t].update(tables[t].slots(ids, RowAccess::train), gradients.data(), 0.01);
+        testing_embedding::apply_gradients(tables[t], ids, gradients.data(), 0.01);
       }
     }
   }
@@ -130,8 +131,7 @@ struct Model {
   // One update of a row by a gradient whose values are all `gradient`.
   void update(std::size_t table, std::int64_t id, float gradient, double learning_rate) {
     const std::vector<float> gradients(6, gradient);
-    tables[table].update(tables[table].slots(std::span(&id, 1), RowAccess::train), gradients.data(),
-                         learning_rate);
+    testing_embedding::apply_gradients(tables[table], std::span(&id, 1), gradients.data(), learning_rate);
   }
 
   std::int64_t step = 0;

@@ -90,14 +90,10 @@ TEST_F(TablesOnGpu, HaveTheBitsOfTheHostsWholeRowsInSomeOfTheirColumns) {
       parts.push_back(std::make_unique<EmbeddingTable>(config, sgd, 1, gpu_, owners));
     }
     const auto expect_the_same_rows = [&](RowAccess access) {
-      const auto rows_of = [&](EmbeddingTable& table) {
-        std::vector<float> rows(ids.size() * static_cast<std::size_t>(table.width()));
-        table.gather(ids, table.slots(ids, access), rows.data());
-        return rows;
-      };
-      const std::vector<float> expected = rows_of(host);
+      const auto whole = [&](EmbeddingTable& table) { return rows_of(table, table.select(ids, access)); };
+      const std::vector<float> expected = whole(host);
       for (const auto& part : parts) {
-        const std::vector<float> found = rows_of(*part);
+        const std::vector<float> found = whole(*part);
         const std::int64_t first = part->owners().first_column(part->owners().rank, config.dim);
         for (std::int64_t i = 0; i < std::ssize(found); ++i) {
           const std::int64_t row = i / part->width(), column = first + i % part->width();
@@ -111,12 +107,8 @@ TEST_F(TablesOnGpu, HaveTheBitsOfTheHostsWholeRowsInSomeOfTheirColumns) {
     const std::vector<float> ones(ids.size() * static_cast<std::size_t>(config.dim), 1.0f);
     for (std::int64_t step = 0; step < 4; ++step) {
       expect_the_same_rows(RowAccess::train);
-      host.store().begin_updates(step);
-      apply_gradients(host, ids, ones.data(), 0x1p-12);
-      for (const auto& part : parts) {
-        part->store().begin_updates(step);
-        apply_gradients(*part, ids, ones.data(), 0x1p-12);
-      }
+      apply_gradients(host, ids, ones.data(), 0x1p-12, step);
+      for (const auto& part : parts) apply_gradients(*part, ids, ones.data(), 0x1p-12, step);
     }
     expect_the_same_rows(RowAccess::read);
   }
@@ -154,10 +146,10 @@ TEST_F(TablesOnGpu, AreRestoredFromTheHostsRows) {
 TEST_F(TablesOnGpu, RefuseARowThatIsTwiceInOneUpdate) {
   EmbeddingTable gpu({"item", 100, 2}, {}, 1, gpu_);
   train_lookup(gpu, {4, 5});
-  std::vector<std::int64_t> slots = gpu.slots(Ids{4, 5}, RowAccess::train);
-  slots.push_back(slots.front());
   const std::vector<float> gradients(6, 1.0f);
-  EXPECT_THROW(gpu.update(slots, gradients.data(), 0.1), InternalError);
+  update_rows(gpu, gpu.select(Ids{4, 5, 4}, RowAccess::read), gradients.data(), 0.1);
+  gpu_.stream.synchronize();
+  EXPECT_THROW(apply_gradients(gpu, Ids{4, 5}, gradients.data(), 0.1), InternalError) << "by the next update";
 }
 
 // Gradients of three tables and three parts of a batch that share rows.
@@ -185,7 +177,7 @@ TEST_F(TablesOnGpu, MergeThePartsOfABatchAsTheHostDoes) {
     for (RowGradients* gradients : {&of_host, &of_gpu}) {
       gradients->merge(one_rank());
       EXPECT_FALSE(gradients->first_bad());
-      gradients->apply(0.1);
+      gradients->apply({.learning_rate = 0.1});
     }
   }
   for (std::size_t t = 0; t < configs.size(); ++t) expect_equal_rows(host[t], gpu[t], 1e-5f);
@@ -249,7 +241,6 @@ void expect_the_hosts_rows(DType dtype, const Context& gpu_context, float tolera
     const std::vector<Tensor> evaluated = draw(3000);
     std::vector<std::vector<float>> seen;
     for (TableSet* const tables : all) {
-      tables->begin_updates(step);
       RowGradients sums(*tables);
       RowVisits visits(*tables);
       seen.emplace_back();
@@ -273,7 +264,7 @@ void expect_the_hosts_rows(DType dtype, const Context& gpu_context, float tolera
       }
       if (step % 3 != 0) tables->prefetch(next);
       sums.merge(one_rank());
-      sums.apply(0.1);
+      sums.apply({.learning_rate = 0.1, .step = step});
       visits.end_step(one_rank(), step);
       tables->end_step();
       if (step % 7 == 0) look(select(*tables, evaluated, RowAccess::read));
@@ -287,9 +278,9 @@ void expect_the_hosts_rows(DType dtype, const Context& gpu_context, float tolera
     expect_equal_rows(host[t], gpu[t], tolerance);
     for (const TableSet* const tables : std::span(all).subspan(2)) expect_equal_rows(gpu[t], (*tables)[t], 0);
   }
-  EXPECT_GT(host[1].keeper()->counts().evicted, 1000);
-  EXPECT_GT(cached[0].placed()->counts().prefetched, 1000);
-  EXPECT_GT(cached[0].placed()->counts().bytes_out, 1'000'000);
+  EXPECT_GT(host[1].counts().evicted, 1000);
+  EXPECT_GT(cached[0].cache_counts()->prefetched, 1000);
+  EXPECT_GT(cached[0].cache_counts()->bytes_out, 1'000'000);
 }
 
 TEST_F(TablesOnGpu, KeepTheHostsRowsWithinLimitsAndTheSameBitsBehindCaches) {
@@ -330,7 +321,7 @@ TEST_F(TablesOnGpu, NameTheRowsThatChanged) {
     const auto gradients = random_values(500 * 4, 1);
     const auto changed = [&] {
       Ids ids;
-      for (const RowStore::Place& place : tables[0].changed_by_id()) ids.push_back(place.id);
+      for (const RowPlace& place : tables[0].changed_by_id()) ids.push_back(place.id);
       return ids;
     };
     apply_gradients(tables[0], range(0, 500), gradients.data(), 0.1);

@@ -71,7 +71,7 @@ TEST(LowestRows, AreThoseOfASortOfAllRows) {
         const std::size_t leaving = taken.size() / 2;
         for (std::size_t i = 0; i < leaving; ++i) {
           all.erase(taken[i].order.id);
-          store.remove(std::vector<RowStore::Place>{{taken[i].order.id, taken[i].slot}});
+          store.remove(std::vector<RowPlace>{{taken[i].order.id, taken[i].slot}});
         }
         lowest.put_back(std::span(taken).subspan(leaving));
       }

@@ -9,8 +9,7 @@
 #include "embedding/support.h"
 #include "hstu/base/error.h"
 #include "hstu/embedding/table_set.h"
-#include "hstu/rows/host_row_store.h"
-#include "hstu/rows/placed_row_store.h"
+#include "hstu/rows/placement.h"
 #include "sanitizers.h"
 #include "temporary_folder.h"
 
@@ -45,7 +44,6 @@ CacheCounts expect_no_bit_changed(const TableConfig& config, const TableConfig& 
   RandomStream random{.key = 3};
   Ids next = next_ids(random, config.rows);
   for (int step = 0; step < steps; ++step) {
-    for (TableSet* const tables : {&plain_tables, &cached}) tables->begin_updates(step);
     for (const Ids& ids : {next, next_ids(random, config.rows)}) {
       EXPECT_EQ(train_lookup(table, ids), train_lookup(plain, ids)) << step;
       const auto gradients = random_values(ids.size() * 6, random.bits());
@@ -53,8 +51,8 @@ CacheCounts expect_no_bit_changed(const TableConfig& config, const TableConfig& 
         const Ids read = some_ids(random, config.rows, 400);
         EXPECT_EQ(eval_lookup(table, read), eval_lookup(plain, read)) << step;
       }
-      apply_gradients(table, ids, gradients.data(), 0.05);
-      apply_gradients(plain, ids, gradients.data(), 0.05);
+      apply_gradients(table, ids, gradients.data(), 0.05, step);
+      apply_gradients(plain, ids, gradients.data(), 0.05, step);
     }
     next = next_ids(random, config.rows);
     if (random.below(8) != 0) {
@@ -72,7 +70,7 @@ CacheCounts expect_no_bit_changed(const TableConfig& config, const TableConfig& 
     }
     if (testing::Test::HasFailure()) break;
   }
-  return table.placed()->counts();
+  return *table.cache_counts();
 }
 
 // The cache holds little more than one of the two parts of a step.
@@ -206,28 +204,27 @@ TEST(RowCache, PrefetchesNoMoreThanThereIsRoomFor) {
 }
 
 TEST(RowCacheThatGrows, HasRoomForTheLargestStep) {
-  const RowShape shape{.rows = 100'000, .dim = 4, .state_width = 1, .key = 7, .bound = 1};
-  HostRowStore expected(shape);
-  PlacedRowStore store(shape, host_context(), {.lines = 8, .grows = true});
+  const PlacedTable table{.name = "item",
+                          .shape = {.rows = 100'000, .dim = 4, .state_width = 1, .key = 7, .bound = 1},
+                          .optimizer = {},
+                          .tiers = {.cache = {.lines = 8, .grows = true}}};
+  const std::unique_ptr<Placement> expected = host_rows(std::span(&table, 1)),
+                                   tiers = tiered_rows(std::span(&table, 1), host_context());
   for (const std::int64_t n : {5, 2000, 3, 2001}) {
-    const Ids ids = range(0, n);
-    const std::vector<float> gradients = random_values(static_cast<std::size_t>(4 * n), 3);
-    std::vector<float> rows[2];
-    std::size_t at = 0;
-    for (RowStore* of : std::vector<RowStore*>{&expected, &store}) {
-      Ids slots(ids.size()), lines(ids.size());
-      if (of == &store)
-        store.use(ids, true, slots.data(), lines.data());
-      else
-        of->create_slots(ids, slots.data());
-      of->update(slots, gradients.data(), {}, 0.1);
-      rows[at].resize(gradients.size());
-      of->gather(ids, slots, rows[at++].data());
+    const TableIds ids{.ids = tensor(range(0, n)), .host_ids = {}};
+    const Tensor gradients = Tensor::from<float>({n, 4}, random_values(static_cast<std::size_t>(4 * n), 3));
+    std::vector<std::vector<float>> rows;
+    for (Placement* const of : {expected.get(), tiers.get()}) {
+      const std::vector<Handles> selected = of->select(std::span(&ids, 1), RowAccess::train);
+      of->update(selected, std::span(&gradients, 1), {.learning_rate = 0.1});
+      Tensor found = Tensor::empty({n, 4}, DType::f32);
+      of->gather(selected, std::span(&found, 1));
+      rows.emplace_back(found.data<float>(), found.data<float>() + found.size());
+      of->end_step();
     }
-    store.end_step();
     EXPECT_EQ(rows[0], rows[1]) << n;
   }
-  EXPECT_EQ(store.counts().lines, 2000 + 2000 / 8) << "the room of 2000 rows does for 2001";
+  EXPECT_EQ(tiers->figures(0).cache->lines, 2000 + 2000 / 8) << "the room of 2000 rows does for 2001";
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ TEST(RowGradients, OfPartsAreSummedByIdBeforeTheOneUpdate) {
   add(of_parts, parts, {9, 7}, {1, 2, 0.25f, 3.0f});
   add(of_whole, whole, {7, 3, 9}, {0.75f, 2.0f, 4, 5, 1, 2});
   for (RowGradients* gradients : {&of_parts, &of_whole}) gradients->merge(one_rank());
-  of_parts.apply(0.1);
-  of_whole.apply(0.1);
+  of_parts.apply({.learning_rate = 0.1});
+  of_whole.apply({.learning_rate = 0.1});
   EXPECT_EQ(eval_lookup(parts[0], {7, 3, 9}), eval_lookup(whole[0], {7, 3, 9}));
   EXPECT_EQ(parts[1].rows_alive(), 0);
 }
@@ -46,7 +46,7 @@ TEST(RowGradients, OfRanksLeaveEqualTablesEverywhere) {
   RowGradients of_whole(whole);
   add(of_whole, whole, {5, 0, 1, 2}, {3, 3, 1, 1, 1, 1, 1, 1});
   of_whole.merge(one_rank());
-  of_whole.apply(0.1);
+  of_whole.apply({.learning_rate = 0.1});
   const auto expected = eval_lookup(whole[0], {0, 1, 2, 5});
   std::atomic<int> right = 0;
   run_ranks(3, [&](Communicator& comm) {
@@ -57,7 +57,7 @@ TEST(RowGradients, OfRanksLeaveEqualTablesEverywhere) {
     RowGradients gradients(mine);
     add(gradients, mine, {5, comm.rank()}, {1, 1, 1, 1});
     gradients.merge(comm);
-    gradients.apply(0.1);
+    gradients.apply({.learning_rate = 0.1});
     right += eval_lookup(mine[0], {0, 1, 2, 5}) == expected && mine[0].rows_alive() == 4 ? 1 : 0;
   });
   EXPECT_EQ(right, 3);
@@ -76,11 +76,12 @@ TEST(RowGradients, OfAllTablesTravelTogether) {
   RowGradients of_alone(alone);
   for (const std::int64_t rank : {0, 1, 2}) {
     const std::vector<Tensor> ids(configs.size(), tensor({5, rank}));
-    of_alone.add(alone.select(ids, RowAccess::train),
-                 std::vector<Tensor>(configs.size(), Tensor::from<float>({2, 5}, ones)));
+    std::vector<Tensor> gradients;
+    for (std::size_t t = 0; t < configs.size(); ++t) gradients.push_back(Tensor::from<float>({2, 5}, ones));
+    of_alone.add(alone.select(ids, RowAccess::train), std::move(gradients));
   }
   of_alone.merge(one_rank());
-  of_alone.apply(0.1);
+  of_alone.apply({.learning_rate = 0.1});
   std::atomic<int> right = 0;
   run_ranks(3, [&](Communicator& comm) {
     TableSet mine(configs, kSgd, 1, host_context(),
@@ -92,13 +93,13 @@ TEST(RowGradients, OfAllTablesTravelTogether) {
     EXPECT_EQ(comm.activity().collectives - before, 2);
     RowGradients gradients(mine);
     RowSelection selection;
-    for (const Tensor& of_table : ids) selection.tables.push_back({.ids = of_table, .slots = {}});
+    for (const Tensor& of_table : ids) selection.tables.push_back({.ids = of_table, .handles = {}});
     gradients.add(std::move(selection),
                   std::vector<Tensor>(configs.size(), Tensor::from<float>({2, 5}, ones)));
     before = comm.activity().collectives;
     gradients.merge(comm);
     EXPECT_EQ(comm.activity().collectives - before, 2);
-    gradients.apply(0.1);
+    gradients.apply({.learning_rate = 0.1});
     const std::vector<Tensor> all(configs.size(), tensor({0, 1, 2, 5, 9}));
     const std::vector<Tensor> rows = HostLookup(mine, all).finish(RowAccess::read).rows;
     for (std::size_t t = 0; t < configs.size(); ++t) {
@@ -139,7 +140,7 @@ TEST(HostLookup, BringsOnlyRowsThatHaveChangedSinceTheyWereReadAhead) {
       for (std::size_t t = 0; t < 2; ++t) {
         if (!mine[t].owners().owns(id)) continue;
         const std::vector<float> ones(static_cast<std::size_t>(mine[t].width()), 1.0f);
-        mine[t].update(mine[t].slots(std::vector{id}, RowAccess::train), ones.data(), 0.5);
+        apply_gradients(mine[t], Ids{id}, ones.data(), 0.5);
       }
     }
     GivenBytes trace;

@@ -10,6 +10,7 @@
 #include "hstu/base/threads.h"
 #include "hstu/embedding/table.h"
 #include "hstu/tensor/tensor.h"
+#include "support/table_rows.h"
 
 namespace hstu::testing_embedding {
 
@@ -35,16 +36,14 @@ inline Ids some_ids(RandomStream& random, std::int64_t rows, std::size_t n) {
   return ids;
 }
 
-inline std::vector<float> train_lookup(EmbeddingTable& table, const Ids& ids) {
-  std::vector<float> out(ids.size() * static_cast<std::size_t>(table.config().dim), -7.0f);
-  table.gather(ids, table.slots(ids, RowAccess::train), out.data());
-  return out;
+inline std::vector<float> look_up(EmbeddingTable& table, const Ids& ids, RowAccess access) {
+  return rows_of(table, table.select(ids, access));
 }
-
+inline std::vector<float> train_lookup(EmbeddingTable& table, const Ids& ids) {
+  return look_up(table, ids, RowAccess::train);
+}
 inline std::vector<float> eval_lookup(EmbeddingTable& table, const Ids& ids) {
-  std::vector<float> out(ids.size() * static_cast<std::size_t>(table.config().dim), -7.0f);
-  table.gather(ids, table.slots(ids, RowAccess::read), out.data());
-  return out;
+  return look_up(table, ids, RowAccess::read);
 }
 
 struct Row {
@@ -61,12 +60,6 @@ inline std::vector<Row> rows_by_id(const EmbeddingTable& table) {
     table.read(std::span(&place, 1), row.values.data(), row.state.data());
   }
   return rows;
-}
-
-// One update of the rows of `ids`, created where they do not exist.
-inline void apply_gradients(EmbeddingTable& table, const Ids& ids, const float* gradients,
-                            double learning_rate) {
-  table.update(table.slots(ids, RowAccess::train), gradients, learning_rate);
 }
 
 inline std::vector<float> random_values(std::size_t n, std::uint64_t key) {

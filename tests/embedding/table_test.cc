@@ -272,7 +272,7 @@ TEST(TableSet, ServesAllTablesAtOnce) {
   for (std::int64_t i = 0; i < 12; ++i) EXPECT_EQ(rows[0].data<float>()[i], before[0].data<float>()[i]);
   // A table without a gradient does not move.
   const std::vector<Tensor> gradients{Tensor::from<float>({3, 4}, std::vector<float>(12, 1.0f)), {}, {}};
-  tables.update(selection, gradients, 0.5);
+  tables.update(selection, gradients, {.learning_rate = 0.5});
   EXPECT_EQ(eval_lookup(tables[0], {3})[0], rows[0].data<float>()[0] - 0.5f);
   EXPECT_EQ(eval_lookup(tables[1], {3})[0], rows[1].data<float>()[0]);
 }

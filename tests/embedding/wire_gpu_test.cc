@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hstu/embedding/wire_rows.h"
+#include "hstu/rows/wire_rows.h"
 
 namespace hstu {
 namespace {

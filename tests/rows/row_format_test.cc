@@ -88,8 +88,7 @@ TEST(RowsInBf16, LearnFromUpdatesThatAreSmallerThanTheirPrecision) {
   const Ids ids = range(0, 100);
   const std::vector<float> gradients(700, 1.0f);
   for (std::int64_t step = 0; step < 1000; ++step) {
-    tables.begin_updates(step);
-    apply_gradients(tables[0], ids, gradients.data(), 0x1p-8 / 100);
+    apply_gradients(tables[0], ids, gradients.data(), 0x1p-8 / 100, step);
   }
   double mean = 0;
   for (const float value : eval_lookup(tables[0], ids)) mean += value / 700;
@@ -101,12 +100,11 @@ TEST(RowsInBf16, AreTheSameForAnyOrderAndNumberOfThreads) {
   const Ids ids = range(0, 300);
   Ids reversed(ids.rbegin(), ids.rend());
   for (std::int64_t step = 0; step < 20; ++step) {
-    a.begin_updates(step);
-    b.begin_updates(step);
     const auto gradients = random_values(300 * 7, static_cast<std::uint64_t>(step));
-    apply_gradients(a[0], ids, gradients.data(), 0.01);
+    apply_gradients(a[0], ids, gradients.data(), 0.01, step);
     const Threads threads(3);
-    for (const std::int64_t id : reversed) apply_gradients(b[0], {id}, gradients.data() + 7 * id, 0.01);
+    for (const std::int64_t id : reversed)
+      apply_gradients(b[0], Ids{id}, gradients.data() + 7 * id, 0.01, step);
   }
   EXPECT_EQ(eval_lookup(a[0], range(-1, 501)), eval_lookup(b[0], range(-1, 501)));
 }

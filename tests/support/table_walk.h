@@ -15,6 +15,7 @@
 #include "hstu/base/error.h"
 #include "hstu/embedding/row_visits.h"
 #include "support/table_model.h"
+#include "support/table_rows.h"
 
 namespace hstu::testing_embedding {
 
@@ -47,20 +48,20 @@ class TableWalk {
     constexpr double kRate = 0.5;
     RowVisits visits(*tables_);
     std::map<std::int64_t, TableModel::Seen> seen;
-    std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> parts;
+    std::vector<std::vector<std::int64_t>> parts;
     const std::int64_t count = 1 + numbers_(3);
     for (std::int64_t p = 0; p < count; ++p) parts.push_back(part(visits, seen));
-    std::vector<std::int64_t> ids, slots;
+    std::vector<std::int64_t> ids;
     std::vector<float> gradients;
     std::set<std::int64_t> done;
-    for (const auto& [part_ids, part_slots] : parts) {
-      for (std::size_t i = 0; i < part_ids.size(); ++i) {
-        if (!done.insert(part_ids[i]).second || seen[part_ids[i]].gradient == 0) continue;
-        slots.push_back(part_slots[i]);
-        gradients.push_back(seen[part_ids[i]].gradient);
+    for (const std::vector<std::int64_t>& part_ids : parts) {
+      for (const std::int64_t id : part_ids) {
+        if (!done.insert(id).second || seen[id].gradient == 0) continue;
+        ids.push_back(id);
+        gradients.push_back(seen[id].gradient);
       }
     }
-    table().update(slots, gradients.data(), kRate);
+    apply_gradients(table(), ids, gradients.data(), kRate);
     if (numbers_(16) == 0) look_up_and_forget();
     time_ += numbers_(8) == 0 ? numbers_(400) : numbers_(4);
     const std::int64_t time = time_ - numbers_(3);
@@ -85,8 +86,8 @@ class TableWalk {
     return numbers_(kind < 16 ? std::max<std::int64_t>(1, config_.rows / 8) : config_.rows);
   }
 
-  std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> part(
-      RowVisits& visits, std::map<std::int64_t, TableModel::Seen>& seen) {
+  // The ids of a part.
+  std::vector<std::int64_t> part(RowVisits& visits, std::map<std::int64_t, TableModel::Seen>& seen) {
     std::set<std::int64_t> distinct;
     const std::int64_t size = numbers_(24);
     for (std::int64_t i = 0; i < size; ++i) distinct.insert(draw_id());
@@ -100,15 +101,14 @@ class TableWalk {
       total.value = std::max(total.value, values.back());
       if (total.gradient == 0) total.gradient = static_cast<float>(numbers_(3) - 1);
     }
-    std::vector<std::int64_t> slots = table().slots(ids, RowAccess::train);
-    check_values(ids, slots);
-    visits.add(0, ids, occurrences, slots, values);
-    return {std::move(ids), std::move(slots)};
+    const Handles selected = table().select(ids, RowAccess::train);
+    check_values(ids, selected);
+    visits.add(0, ids, occurrences, numbers(selected.host_slots), values);
+    return ids;
   }
 
-  void check_values(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& slots) {
-    std::vector<float> values(ids.size());
-    table().gather(ids, slots, values.data());
+  void check_values(const std::vector<std::int64_t>& ids, const Handles& selected) {
+    const std::vector<float> values = rows_of(table(), selected);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       require(values[i] == model_.value(ids[i]), "id {}: the model has {}, the table {}", ids[i],
               model_.value(ids[i]), values[i]);
@@ -126,7 +126,7 @@ class TableWalk {
   // A forward pass without its step.
   void look_up_and_forget() {
     std::vector<std::int64_t> ids{draw_id()};
-    table().slots(ids, RowAccess::train);
+    table().select(ids, RowAccess::train);
   }
 
   // Through the arrays of a checkpoint into a new table.
@@ -137,8 +137,8 @@ class TableWalk {
     std::vector<float> values(places.size()), state(places.size());
     table().read(places, values.data(), state.data());
     table().read_history(places, seen.data(), scores.data());
-    const WaitingIds::List waiting = table().keeper()->waiting().by_id();
-    const RowKeeper::State keeper = table().keeper()->state();
+    const WaitingIds::List waiting = table().waiting().by_id();
+    const RowKeeper::State keeper = table().limits_state();
     tables_ = std::make_unique<TableSet>(std::vector{config_}, RowOptimizer{}, 1, where_);
     table().restore(ids, values.data(), state.data());
     table().restore_history(keeper, ids, seen, scores, waiting.ids, waiting.counts);
@@ -160,8 +160,8 @@ class TableWalk {
     }
     ids.resize(static_cast<std::size_t>(config_.rows) + 2);
     std::iota(ids.begin(), ids.end(), -1);
-    check_values(ids, table().slots(ids, RowAccess::read));
-    const WaitingIds::List waiting = table().keeper()->waiting().by_id();
+    check_values(ids, table().select(ids, RowAccess::read));
+    const WaitingIds::List waiting = table().waiting().by_id();
     require(waiting.ids.size() == model_.waiting().size(), "the model has {} waiting ids, the table {}",
             model_.waiting().size(), waiting.ids.size());
     i = 0;
@@ -173,8 +173,8 @@ class TableWalk {
     const auto all = [](const RowCounts& c) {
       return std::vector{c.inserted, c.admitted, c.refused, c.evicted, c.expired, c.hits, c.misses};
     };
-    require(all(model_.counts()) == all(table().keeper()->counts()), "the model counts {}, the table {}",
-            fmt::join(all(model_.counts()), " "), fmt::join(all(table().keeper()->counts()), " "));
+    require(all(model_.counts()) == all(table().counts()), "the model counts {}, the table {}",
+            fmt::join(all(model_.counts()), " "), fmt::join(all(table().counts()), " "));
   }
 
   Numbers numbers_;

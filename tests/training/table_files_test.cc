@@ -9,6 +9,7 @@
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/embedding/saved_table.h"
 #include "hstu/run/warm_start.h"
+#include "support/table_rows.h"
 #include "training/run_fixture.h"
 
 namespace hstu::testing {
@@ -141,11 +142,10 @@ TEST_F(NpyTables, ARunBeginsWithRowsFromNumPy) {
   EXPECT_THAT(report.matched, ElementsAre("table item"));
   EXPECT_EQ(report.rows, 3);
   for (const auto& [id, row] : std::map<std::int64_t, std::size_t>{{5, 0}, {0, 1}, {2, 2}}) {
-    std::vector<float> found(8);
     const std::int64_t wanted = id;
-    const auto slots = tables[0].slots(std::span(&wanted, 1), RowAccess::read);
-    EXPECT_GE(slots[0], 0);
-    tables[0].gather(std::span(&wanted, 1), slots, found.data());
+    EXPECT_TRUE(tables[0].contains(wanted));
+    const std::vector<float> found =
+        testing_embedding::rows_of(tables[0], tables[0].select(std::span(&wanted, 1), RowAccess::read));
     EXPECT_TRUE(
         std::equal(found.begin(), found.end(), values.begin() + static_cast<std::ptrdiff_t>(row * 8)));
   }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "hstu/embedding/saved_table.h"
+#include "support/table_rows.h"
 #include "training/ranked_run.h"
 
 namespace hstu::testing {
@@ -45,9 +46,9 @@ TEST_P(TableKinds, TrainResumeAndSaveWhatTheirSectionsSay) {
     ASSERT_EQ(table.config().name, kNames[t]);
     for (std::int64_t id = 0; id < table.config().rows; ++id) {
       if (table.contains(id)) continue;
-      std::vector<float> found(8), expected(8);
-      const auto slots = table.slots(std::span(&id, 1), RowAccess::read);
-      table.gather(std::span(&id, 1), slots, found.data());
+      std::vector<float> expected(8);
+      const std::vector<float> found =
+          testing_embedding::rows_of(table, table.select(std::span(&id, 1), RowAccess::read));
       initial_row(table.key(), id, GetParam()[t].initial,
                   initial_bound(GetParam()[t].initial, table.config().rows, 8), 8, expected.data());
       EXPECT_EQ(found, expected) << kNames[t] << " " << id;

@@ -63,7 +63,7 @@ Drawn draw(const EmbeddingBenchmarkOptions& o, RandomStream& random) {
 Json benchmark_embedding(const EmbeddingBenchmarkOptions& o) {
   TableSet tables(configs_of(o), RowOptimizer{}, o.seed);
   RandomStream random{.key = derive_key(o.seed, "embedding benchmark")};
-  std::vector<float> values, gradients;
+  Tensor gradients;
   std::vector<double> lookup, gather, update, end, whole, cpu;
   std::int64_t distinct = 0;
   for (std::int64_t step = 0; step < o.warmup + o.steps; ++step) {
@@ -74,19 +74,21 @@ Json benchmark_embedding(const EmbeddingBenchmarkOptions& o) {
     const double cpu_before = cpu_ms();
     for (std::size_t t = 0; t < drawn.size(); ++t) {
       const auto& [ids, occurrences] = drawn[t];
-      values.resize(std::max(values.size(), ids.size() * static_cast<std::size_t>(o.dim)));
-      gradients.resize(values.size(), 0.01f);
+      const std::int64_t n = std::ssize(ids);
+      if (!gradients.defined() || gradients.rows() < n)
+        gradients =
+            Tensor::from<float>({n, o.dim}, std::vector<float>(static_cast<std::size_t>(n * o.dim), 0.01f));
       Clock::time_point start = Clock::now();
-      const std::vector<std::int64_t> slots = tables[t].slots(ids, RowAccess::train);
+      const Handles selected = tables[t].select(ids, RowAccess::train);
       parts[0] += ms_since(start);
       start = Clock::now();
-      tables[t].gather(ids, slots, values.data());
+      tables[t].gather(selected);
       parts[1] += ms_since(start);
       start = Clock::now();
-      tables[t].update(slots, gradients.data(), 0.01);
+      tables[t].update(selected, gradients.row_range(0, n), {.learning_rate = 0.01});
       parts[2] += ms_since(start);
       start = Clock::now();
-      visits.add(t, ids, occurrences, slots, occurrences);
+      visits.add(t, ids, occurrences, numbers(selected.host_slots), occurrences);
       parts[3] += ms_since(start);
       if (step >= o.warmup) distinct += static_cast<std::int64_t>(ids.size());
     }
@@ -103,10 +105,10 @@ Json benchmark_embedding(const EmbeddingBenchmarkOptions& o) {
   }
   RowCounts counts;
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    if (tables[t].keeper() == nullptr) continue;
-    counts.hits += tables[t].keeper()->counts().hits;
-    counts.misses += tables[t].keeper()->counts().misses;
-    counts.evicted += tables[t].keeper()->counts().evicted;
+    if (!tables[t].has_limits()) continue;
+    counts.hits += tables[t].counts().hits;
+    counts.misses += tables[t].counts().misses;
+    counts.evicted += tables[t].counts().evicted;
   }
   const auto rows = static_cast<double>(std::max<std::int64_t>(1, tables.rows_alive()));
   Json result{{"lookup_ms", median(lookup)},

@@ -199,12 +199,12 @@ class CaseRun {
   }
 
   // Tables on the host have one on a GPU.
-  bool has_cache() const { return tables_[0].placed() != nullptr && tables_[0].placed()->has_cache(); }
+  bool has_cache() const { return tables_[0].cache_counts().has_value(); }
 
   CacheCounts counts() const {
     CacheCounts sum;
     for (std::size_t t = 0; t < tables_.size() && has_cache(); ++t) {
-      const CacheCounts c = tables_[t].placed()->counts();
+      const CacheCounts c = *tables_[t].cache_counts();
       sum.lines += c.lines;
       sum.hits += c.hits;
       sum.misses += c.misses;
@@ -256,7 +256,7 @@ class CaseRun {
     if (products_) tables_.stream().wait(compute_.stream);
     {
       const TraceRange stage(compute_, "update");
-      tables_.update(selection_, parts_of(step, rows.gradient()), 0.1);
+      tables_.update(selection_, parts_of(step, rows.gradient()), {.learning_rate = 0.1});
       tables_.end_step();
     }
     compute_.stream.synchronize();

@@ -103,22 +103,25 @@ Json stream_ids(const StreamOptions& o, const std::function<void(std::int64_t)>&
   RandomStream random{.key = derive_key(o.seed, "stream")};
   const std::int64_t steps = std::max<std::int64_t>(1, o.events / o.step);
   std::int64_t lookups = 0, hits = 0, simulated_hits = 0;
-  std::vector<float> gradients;
+  Tensor gradients;
   Json table_mib = Json::array(), rss = Json::array();
   const double begin = cpu_seconds();
   for (std::int64_t step = 1; step <= steps; ++step) {
     const UniqueIds distinct = unique(draw(o, random));
     std::vector<std::int64_t> occurrences(distinct.ids.size(), 0);
     for (const std::int32_t place : distinct.index) ++occurrences[static_cast<std::size_t>(place)];
-    const std::vector<std::int64_t> slots = tables[0].slots(distinct.ids, RowAccess::train);
-    gradients.resize(distinct.ids.size() * static_cast<std::size_t>(o.dim), 0.01f);
-    tables[0].update(slots, gradients.data(), 0.01);
+    const Handles selected = tables[0].select(distinct.ids, RowAccess::train);
+    const std::int64_t n = std::ssize(distinct.ids);
+    if (!gradients.defined() || gradients.rows() < n)
+      gradients =
+          Tensor::from<float>({n, o.dim}, std::vector<float>(static_cast<std::size_t>(n * o.dim), 0.01f));
+    tables[0].update(selected, gradients.row_range(0, n), {.learning_rate = 0.01});
     RowVisits visits(tables);
-    visits.add(0, distinct.ids, occurrences, slots);
+    visits.add(0, distinct.ids, occurrences, numbers(selected.host_slots));
     visits.end_step(one_rank(), step);
 
     lookups += static_cast<std::int64_t>(distinct.ids.size());
-    hits = tables[0].keeper()->counts().hits;
+    hits = tables[0].counts().hits;
     simulated_hits += simulated.step(distinct.ids);
     check(hits == simulated_hits, "step {}: expected {} hits so far, found {}", step, simulated_hits, hits);
     if (step * kParts / steps != (step - 1) * kParts / steps) {
@@ -134,7 +137,7 @@ Json stream_ids(const StreamOptions& o, const std::function<void(std::int64_t)>&
           {"simulated_hits", simulated_hits},
           {"hit_rate", static_cast<double>(hits) / static_cast<double>(lookups)},
           {"rows", tables.rows_alive()},
-          {"evicted", tables[0].keeper()->counts().evicted},
+          {"evicted", tables[0].counts().evicted},
           {"table_mib", table_mib},
           {"peak_rss_mib", rss},
           {"cpu_s", cpu_seconds() - begin}};

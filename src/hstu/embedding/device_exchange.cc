@@ -130,20 +130,4 @@ Parts asked_parts(const RowOwners& owners, const Tensor& tensor, const Counts& a
   return owners.by_column() ? Parts(asked.size(), tensor) : parts_of(tensor, asked);
 }
 
-std::vector<Tensor> slots_of(TableSet& tables, const std::vector<Tensor>& ids,
-                             const std::vector<Counts>& counts, RowAccess access) {
-  std::vector<Tensor> slots = new_tensors(tables, counts, DType::i64);
-  const std::size_t ranks = counts.front().size(), size = tables.size();
-  std::vector<Tensor> by_rank(ranks * size), found(ranks * size);
-  for (std::size_t t = 0; t < size; ++t) {
-    const Parts of_ids = parts_of(ids[t], counts[t]), of_slots = parts_of(slots[t], counts[t]);
-    for (std::size_t r = 0; r < ranks; ++r) {
-      by_rank[r * size + t] = of_ids[r];
-      found[r * size + t] = of_slots[r];
-    }
-  }
-  tables.find_slots(by_rank, access, found, ranks);
-  return slots;
-}
-
 }  // namespace hstu

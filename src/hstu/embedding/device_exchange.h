@@ -8,7 +8,7 @@
 
 #include "hstu/comm/device_transport.h"
 #include "hstu/embedding/table_set.h"
-#include "hstu/embedding/wire_rows.h"
+#include "hstu/rows/wire_rows.h"
 
 namespace hstu {
 
@@ -47,8 +47,5 @@ Parts parts_of(const Tensor& tensor, const Counts& counts);
 std::vector<Parts> parts_of(const std::vector<Tensor>& tensors, const std::vector<Counts>& counts);
 // Of a Route's tensor, the part for each rank: by column, all of it.
 Parts asked_parts(const RowOwners& owners, const Tensor& tensor, const Counts& asked);
-// Ids of one rank are distinct, those of several need not be.
-std::vector<Tensor> slots_of(TableSet& tables, const std::vector<Tensor>& ids,
-                             const std::vector<Counts>& counts, RowAccess access);
 
 }  // namespace hstu

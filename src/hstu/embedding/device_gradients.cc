@@ -8,14 +8,14 @@
 namespace hstu {
 namespace {
 
-// `ids` and `slots`, those of rank 0 first, and their `gradients`, as one element per rank.
-std::vector<OwnedGradients> by_rank(const std::vector<Tensor>& ids, const std::vector<Tensor>& slots,
+// `ids` and `handles`, those of rank 0 first, and their `gradients`, as one element per rank.
+std::vector<OwnedGradients> by_rank(const std::vector<Tensor>& ids, const std::vector<Tensor>& handles,
                                     const std::vector<Parts>& gradients, const std::vector<Counts>& counts) {
   std::vector<OwnedGradients> owned(counts.front().size());
   for (std::size_t t = 0; t < counts.size(); ++t) {
-    const Parts of_ids = parts_of(ids[t], counts[t]), of_slots = parts_of(slots[t], counts[t]);
+    const Parts of_ids = parts_of(ids[t], counts[t]), of_handles = parts_of(handles[t], counts[t]);
     for (std::size_t r = 0; r < owned.size(); ++r) {
-      owned[r].selection.tables.push_back({of_ids[r], of_slots[r]});
+      owned[r].selection.tables.push_back({.ids = of_ids[r], .handles = of_handles[r]});
       owned[r].gradients.push_back(gradients[t][r].rows() > 0 ? gradients[t][r] : Tensor());
     }
   }
@@ -34,12 +34,12 @@ std::vector<Counts> with_gradients(const std::vector<Counts>& counts, std::span<
 std::vector<OwnedGradients> send_to_owners(TableSet& tables, const SentRows& sent,
                                            std::span<const Tensor> gradients) {
   std::vector<Counts> asked, served;
-  std::vector<Tensor> ids, slots;
+  std::vector<Tensor> ids, handles;
   for (const SentRows::OfTable& table : sent.tables) {
     asked.push_back(table.asked);
     served.push_back(table.served);
     ids.push_back(table.served_ids);
-    slots.push_back(table.slots);
+    handles.push_back(table.handles);
   }
   const std::vector<Counts> out_counts = with_gradients(asked, gradients);
   const std::vector<Counts> in_counts = exchange_counts(out_counts, tables.comm());
@@ -56,7 +56,7 @@ std::vector<OwnedGradients> send_to_owners(TableSet& tables, const SentRows& sen
   to_wires(lists, tables);
   exchange(tables, out, in);
   make_f32(in, tables);
-  return by_rank(ids, slots, in, served);
+  return by_rank(ids, handles, in, served);
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ std::vector<OwnedGradients> send_gradients(TableSet& tables, const SentRows& sen
   RowSelection selection;
   bool any_copies = false;
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    selection.tables.push_back({sent.tables[t].ids, Tensor()});
+    selection.tables.push_back({.ids = sent.tables[t].ids, .handles = {}});
     if (tables[t].owners().moves()) continue;
     std::swap(moving[t], copied[t]);
     any_copies = true;
@@ -101,7 +101,14 @@ std::vector<OwnedGradients> gather_gradients(TableSet& tables, const RowSelectio
   std::vector<Tensor> all_ids = new_tensors(tables, theirs, DType::i64);
   const std::vector<Parts> all_values = new_rows(tables, theirs, DType::f32, ColumnsOf::me);
   exchange(tables, joined(ids, values), joined(parts_of(all_ids, theirs), all_values));
-  return by_rank(all_ids, slots_of(tables, all_ids, theirs, RowAccess::train), all_values, theirs);
+  std::vector<TableIds> lists(tables.size());
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    if (all_ids[t].size() > 0) lists[t] = {.ids = all_ids[t], .host_ids = {}, .groups = theirs[t]};
+  std::vector<Tensor> handles;
+  for (const Handles& found : tables.select(lists, RowAccess::train).tables)
+    handles.push_back(found.handles.defined() ? found.handles
+                                              : Tensor::empty({0}, DType::i64, tables.context()));
+  return by_rank(all_ids, handles, all_values, theirs);
 }
 
 }  // namespace hstu

@@ -4,6 +4,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/embedding/changed_rows.h"
+#include "hstu/rows/unique.h"
 
 namespace hstu {
 
@@ -22,21 +23,21 @@ DeviceLookup::DeviceLookup(TableSet& tables, std::vector<Route> routes)
   exchange_host_ids();
 }
 
-// One exchange for all placed tables.
+// One exchange for all tables whose rows the host finds.
 void DeviceLookup::exchange_host_ids() {
-  std::vector<std::size_t> placed;
+  std::vector<std::size_t> on_host;
   std::vector<Parts> asked(tables_.size());
   for (std::size_t t = 0; t < tables_.size(); ++t) {
-    if (tables_[t].placed() == nullptr) continue;
-    placed.push_back(t);
+    if (!tables_[t].needs_host_ids()) continue;
+    on_host.push_back(t);
     asked[t] = asked_parts(tables_[t].owners(), routes_[t].host_ids, asked_[t]);
   }
-  if (placed.empty()) return;
+  if (on_host.empty()) return;
   const std::size_t ranks = served_.front().size();
   std::vector<std::int64_t> send;
   Counts counts(ranks, 0);
   for (std::size_t r = 0; r < ranks; ++r) {
-    for (const std::size_t t : placed) {
+    for (const std::size_t t : on_host) {
       const auto* const ids = asked[t][r].data<std::int64_t>();
       send.insert(send.end(), ids, ids + asked_[t][r]);
       counts[r] += asked_[t][r];
@@ -47,23 +48,20 @@ void DeviceLookup::exchange_host_ids() {
   std::vector<std::vector<std::int64_t>> ids(tables_.size());
   auto at = received.begin();
   for (std::size_t r = 0; r < ranks; ++r) {
-    for (const std::size_t t : placed) {
+    for (const std::size_t t : on_host) {
       ids[t].insert(ids[t].end(), at, at + served_[t][r]);
       at += served_[t][r];
     }
   }
   for (const std::vector<std::int64_t>& of_table : ids) {
-    served_host_ids_.push_back(Tensor::from<std::int64_t>({std::ssize(of_table)}, of_table));
-    distinct_.push_back(unique(of_table));
+    UniqueIds distinct = unique(of_table);
+    distinct_.push_back(Tensor::from<std::int64_t>({std::ssize(distinct.ids)}, distinct.ids));
+    index_.push_back(std::move(distinct.index));
   }
 }
 
 void DeviceLookup::prefetch() {
-  if (distinct_.empty()) return;
-  std::vector<Tensor> ids;
-  for (const UniqueIds& of_table : distinct_)
-    ids.push_back(Tensor::from<std::int64_t>({std::ssize(of_table.ids)}, of_table.ids));
-  tables_.prefetch(ids);
+  if (!distinct_.empty()) tables_.prefetch(distinct_);
 }
 
 void DeviceLookup::read_ahead() {
@@ -72,11 +70,14 @@ void DeviceLookup::read_ahead() {
 }
 
 RowSelection DeviceLookup::select(RowAccess access) const {
-  RowSelection selection = tables_.select_placed(served_ids_, access, served_host_ids_, distinct_);
-  const std::vector<Tensor> slots = slots_of(tables_, served_ids_, served_, access);
-  for (std::size_t t = 0; t < tables_.size(); ++t)
-    if (tables_[t].placed() == nullptr) selection.tables[t] = {served_ids_[t], slots[t]};
-  return selection;
+  std::vector<TableIds> lists;
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    lists.push_back({.ids = served_ids_[t], .host_ids = {}, .groups = served_[t]});
+    if (!tables_[t].needs_host_ids()) continue;
+    lists.back().host_ids = distinct_[t];
+    lists.back().index = index_[t];
+  }
+  return tables_.select(lists, access);
 }
 
 std::vector<Parts> DeviceLookup::send(const std::vector<Tensor>& answers) const {
@@ -165,7 +166,7 @@ FetchedRows DeviceLookup::finish(RowAccess access) {
     add_wire_rows(owners, fetched.rows[t], asked_parts(owners, route.positions, asked_[t]), arrived_[t],
                   lists);
     sent.tables.push_back(
-        {route.ids, route.positions, asked_[t], served_[t], served_ids_[t], selection.tables[t].slots});
+        {route.ids, route.positions, asked_[t], served_[t], served_ids_[t], selection.tables[t].handles});
   }
   from_wires(lists, tables_);
   fetched.sent = std::make_shared<const SentRows>(std::move(sent));

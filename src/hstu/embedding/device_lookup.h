@@ -18,7 +18,7 @@ struct SentRows {
     Tensor ids, positions;             // of the Route, which must outlive it
     std::vector<std::int64_t> asked;   // (ranks) rows that this rank reads
     std::vector<std::int64_t> served;  // (ranks) rows that each rank reads here
-    Tensor served_ids, slots;          // (sum of served) i64, those of rank 0 first
+    Tensor served_ids, handles;        // (sum of served) i64, those of rank 0 first
   };
   std::vector<OfTable> tables;
 };
@@ -47,9 +47,10 @@ class DeviceLookup final : public RowLookup {
   std::vector<Route> routes_;
   std::vector<Counts> asked_, served_;  // ids, by table
   std::vector<Tensor> served_ids_;      // (sum of served) i64: those of rank 0 first
-  // The same of placed tables, in host memory, where ids of several ranks may repeat.
-  std::vector<Tensor> served_host_ids_;
-  std::vector<UniqueIds> distinct_;
+  // The same of tables whose rows the host finds: their distinct ids, in host memory, and of each id the
+  // place among these. Empty: there is no such table.
+  std::vector<Tensor> distinct_;
+  std::vector<std::vector<std::int32_t>> index_;
   // By table, after read_ahead():
   std::vector<Tensor> sent_;
   std::vector<Parts> arrived_;

@@ -4,20 +4,10 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/rows/not_finite_row.h"
 #include "hstu/rows/unique.h"
 
 namespace hstu {
-namespace {
-
-// The id of the row at `slot`.
-std::int64_t id_at(const EmbeddingTable& table, std::int64_t slot) {
-  for (const EmbeddingTable::Place& place : table.places_by_id())
-    if (place.slot == slot) return place.id;
-  return -1;
-}
-
-}  // namespace
-
 void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
   require(gradients.size() == tables_.size() && (selection.sent || selection.tables.size() == tables_.size()),
           "expected gradients of {} tables, found {}", tables_.size(), gradients.size());
@@ -29,7 +19,7 @@ void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
     return;
   }
   for (std::size_t t = 0; t < tables_.size(); ++t) {
-    RowSelection::OfTable& of = selection.tables[t];
+    Handles& of = selection.tables[t];
     if (tables_[t].config().dtype == DType::bf16) {  // the update rounds by ids
       of.ids = of.ids.copy(tables_.context());
       continue;
@@ -42,24 +32,23 @@ void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
 
 void RowGradients::merge(Communicator& comm) {
   if (comm.size() == 1 && parts_.size() <= 1) return;
-  if (!tables_.device().is_host()) {
-    // What other ranks have sent is among the parts.
-    require(comm.size() == 1 || tables_.gpus() != nullptr, "tables on GPUs are not shared over the ranks");
+  if (comm.size() == 1 || tables_.gpus() != nullptr) {  // what other ranks have sent is among the parts
     for (std::size_t p = 0; p < parts_.size(); ++p)
       tables_.merge(parts_[p].selection, parts_[p].gradients, p == 0);
     return;
   }
-  std::vector<RowsById> rows;
+  require(tables_.device().is_host(), "tables on GPUs are not shared over the ranks");
+  std::vector<RowsWithIds> rows;
   for (std::size_t t = 0; t < tables_.size(); ++t) rows.push_back(rows_of(t));
-  if (comm.size() > 1) rows = send_to_owners(tables_, rows);
+  rows = send_to_owners(tables_, rows);
   Part sums;
   for (std::size_t t = 0; t < tables_.size(); ++t) add_sums(t, rows[t], sums);
   parts_.clear();
   parts_.push_back(std::move(sums));
 }
 
-RowsById RowGradients::rows_of(std::size_t t) const {
-  RowsById rows;
+RowsWithIds RowGradients::rows_of(std::size_t t) const {
+  RowsWithIds rows;
   for (const Part& part : parts_) {
     if (!part.gradients[t].defined()) continue;
     const Tensor& names = part.selection.tables[t].ids;
@@ -68,16 +57,16 @@ RowsById RowGradients::rows_of(std::size_t t) const {
     rows.ids.insert(rows.ids.end(), name, name + names.size());
     rows.values.insert(rows.values.end(), values, values + part.gradients[t].size());
   }
-  if (tables_.comm().size() == 1 || parts_.size() <= 1) return rows;
+  if (parts_.size() <= 1) return rows;
   // A row travels once, however many parts have it.
   const UniqueIds distinct = unique(rows.ids);
   const std::int64_t dim = tables_[t].config().dim;
-  RowsById merged{distinct.ids, std::vector<float>(distinct.ids.size() * static_cast<std::size_t>(dim))};
+  RowsWithIds merged{distinct.ids, std::vector<float>(distinct.ids.size() * static_cast<std::size_t>(dim))};
   sum_by_row(distinct, rows.values.data(), dim, merged.values.data());
   return merged;
 }
 
-void RowGradients::add_sums(std::size_t t, const RowsById& rows, Part& sums) const {
+void RowGradients::add_sums(std::size_t t, const RowsWithIds& rows, Part& sums) const {
   if (rows.ids.empty()) {
     sums.selection.tables.emplace_back();
     sums.gradients.emplace_back();
@@ -86,16 +75,14 @@ void RowGradients::add_sums(std::size_t t, const RowsById& rows, Part& sums) con
   const UniqueIds distinct = unique(rows.ids);
   const auto n = static_cast<std::int64_t>(distinct.ids.size());
   const std::int64_t dim = tables_[t].width();
-  Tensor values = Tensor::empty({n, dim}, DType::f32), slots = Tensor::empty({n}, DType::i64);
+  Tensor values = Tensor::empty({n, dim}, DType::f32);
   sum_by_row(distinct, rows.values.data(), dim, values.mutable_data<float>());
-  tables_[t].find_slots(distinct.ids, RowAccess::train, slots.mutable_data<std::int64_t>());
-  sums.selection.tables.push_back(
-      {.ids = Tensor::from<std::int64_t>({n}, distinct.ids), .slots = std::move(slots)});
+  sums.selection.tables.push_back(tables_[t].select(distinct.ids, RowAccess::train));
   sums.gradients.push_back(std::move(values));
 }
 
-void RowGradients::apply(double learning_rate, const float* factor) {
-  for (const Part& part : parts_) tables_.update(part.selection, part.gradients, learning_rate, factor);
+void RowGradients::apply(const RowUpdate& update) {
+  for (const Part& part : parts_) tables_.update(part.selection, part.gradients, update);
 }
 
 std::vector<Tensor> RowGradients::all() const {
@@ -108,18 +95,8 @@ std::vector<Tensor> RowGradients::all() const {
 
 std::optional<RowGradients::BadGradient> RowGradients::first_bad() const {
   for (const Part& part : parts_) {
-    const std::optional<BadRow> bad = tables_.first_not_finite(part.gradients);
-    if (!bad) continue;
-    const Tensor &ids = part.selection.tables[bad->table].ids,
-                 &slots = part.selection.tables[bad->table].slots;
-    if (ids.defined()) {
-      const Tensor id = ids.row_range(bad->row, bad->row + 1).to_host(tables_.stream());
-      return BadGradient{bad->table, id.data<std::int64_t>()[0]};
-    }
-    std::int64_t slot = 0;
-    copy_bytes(&slot, slots.row_range(bad->row, bad->row + 1).raw(), sizeof slot, tables_.stream());
-    tables_.stream().synchronize();
-    return BadGradient{bad->table, id_at(tables_[bad->table], slot)};
+    const std::optional<NotFiniteRow> bad = first_not_finite(part.gradients, tables_.context());
+    if (bad) return BadGradient{bad->list, tables_.id_of(part.selection, bad->list, bad->row)};
   }
   return std::nullopt;
 }

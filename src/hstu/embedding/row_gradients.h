@@ -19,8 +19,9 @@ class RowGradients {
   explicit RowGradients(TableSet& tables) : tables_(tables) {}
 
   // Adds the gradients (n_t, D) of one part's rows, one tensor per table; undefined: none. Copies ids in host
-  // memory, which belong to the batch, and keeps the tensors. Tables on the GPUs of several ranks: all ranks
-  // call it together, and the gradients travel to the ranks that have the rows.
+  // memory, which belong to the batch, and keeps the tensors, whose memory is its own: merge() adds there.
+  // Tables on the GPUs of several ranks: all ranks call it together, and the gradients travel to the ranks
+  // that have the rows.
   void add(RowSelection selection, std::vector<Tensor> gradients);
 
   // Sums by row over all parts and ranks, in an order that depends on nothing else. Each rank gets the sums
@@ -28,8 +29,7 @@ class RowGradients {
   void merge(Communicator& comm);
 
   // After merge(): updates every row that has a gradient once. Copies of all ranks remain equal.
-  // `factor`: see TableSet::update.
-  void apply(double learning_rate, const float* factor = nullptr);
+  void apply(const RowUpdate& update);
 
   // Those that apply() reads, (n, D) each.
   std::vector<Tensor> all() const;
@@ -44,9 +44,9 @@ class RowGradients {
  private:
   using Part = OwnedGradients;
   // The ids and gradients of table t, of one part after another.
-  RowsById rows_of(std::size_t t) const;
+  RowsWithIds rows_of(std::size_t t) const;
   // Appends the sums by row of table t.
-  void add_sums(std::size_t t, const RowsById& rows, Part& sums) const;
+  void add_sums(std::size_t t, const RowsWithIds& rows, Part& sums) const;
 
   TableSet& tables_;
   std::vector<Tensor> sent_;  // gradients that tables_.stream() may still read

@@ -14,8 +14,8 @@ constexpr std::int64_t kCellsOfLife = 64;
 
 }  // namespace
 
-RowKeeper::RowKeeper(RowStore& store, const RowLimits& limits)
-    : store_(store), rows_(*store.directory()), limits_(limits), lowest_(rows_, limits.evict == Evict::lru) {
+RowKeeper::RowKeeper(RowsById& rows, RowDirectory& directory, const RowLimits& limits)
+    : store_(rows), rows_(directory), limits_(limits), lowest_(rows_, limits.evict == Evict::lru) {
   rows_.take_created();
 }
 
@@ -73,7 +73,7 @@ void RowKeeper::visit(std::span<const std::int64_t> ids, std::span<const std::in
         for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
           if (i + kPrefetchDistance < static_cast<std::size_t>(end) && slots[i + kPrefetchDistance] >= 0)
             __builtin_prefetch(&rows_.row(slots[i + kPrefetchDistance]), 1);
-          if (slots[i] == RowStore::kNull) continue;
+          if (slots[i] == kNullRow) continue;
           if (slots[i] < 0) {
             missing.push_back(i);
             continue;
@@ -130,10 +130,10 @@ void RowKeeper::admit(std::span<const std::int64_t> ids, std::span<const std::in
 void RowKeeper::expire() {
   // The new rows of the step before; this step's are busy.
   if (limits_.evict != Evict::never && !lowest_.scanned())
-    for (const RowStore::Place& place : created_)
+    for (const RowPlace& place : created_)
       if (rows_.row(place.slot).id == place.id) lowest_.add(place.slot);
   created_.clear();
-  std::vector<RowStore::Place> gone;
+  std::vector<RowPlace> gone;
   for (const std::int64_t slot : rows_.take_created()) {
     if (rows_.row(slot).seen == HostRow::kNew)
       gone.push_back({rows_.row(slot).id, slot});
@@ -158,7 +158,7 @@ void RowKeeper::expire() {
 
 std::vector<RowKeeper::Leaving> RowKeeper::first_to_leave(std::int64_t count, bool ascending) {
   if (limits_.evict == Evict::never) {
-    for (const RowStore::Place& place : created_)
+    for (const RowPlace& place : created_)
       leaving_.push_back({.order = {-place.id, 0}, .slot = static_cast<std::uint32_t>(place.slot)});
     if (static_cast<std::int64_t>(leaving_.size()) > count) {
       std::nth_element(leaving_.begin(), leaving_.begin() + count, leaving_.end(), LowestRows::leaves_before);
@@ -176,7 +176,7 @@ std::vector<RowKeeper::Leaving> RowKeeper::first_to_leave(std::int64_t count, bo
 }
 
 void RowKeeper::drop(std::int64_t count) {
-  std::vector<RowStore::Place> gone;
+  std::vector<RowPlace> gone;
   gone.reserve(static_cast<std::size_t>(count));
   for (const LowestRows::Row& row : std::span(leaving_).first(static_cast<std::size_t>(count)))
     gone.push_back({rows_.row(row.slot).id, row.slot});

@@ -14,6 +14,7 @@
 #include "hstu/embedding/lowest_rows.h"
 #include "hstu/embedding/row_limits.h"
 #include "hstu/embedding/waiting_ids.h"
+#include "hstu/rows/rows_by_id.h"
 
 namespace hstu {
 
@@ -31,8 +32,8 @@ struct RowCounts {
 class RowKeeper {
  public:
   // The end of a step, in this order: begin_end, visit (any number of times, each id once in total), expire,
-  // first_to_leave and drop. `store` has a directory, and must outlive it.
-  RowKeeper(RowStore& store, const RowLimits& limits);
+  // first_to_leave and drop. `rows` and `directory` are of one table, and must outlive it.
+  RowKeeper(RowsById& rows, RowDirectory& directory, const RowLimits& limits);
 
   const RowLimits& limits() const { return limits_; }
   // Whether a training lookup creates rows. If not, an id gets its row from visit().
@@ -80,8 +81,8 @@ class RowKeeper {
   void admit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
              std::span<const std::int64_t> values);
 
-  RowStore& store_;
-  RowDirectory& rows_;  // of the store
+  RowsById& store_;
+  RowDirectory& rows_;
   RowLimits limits_;
   LowestRows lowest_;
   WaitingIds waiting_;
@@ -90,7 +91,7 @@ class RowKeeper {
   std::int64_t time_ = 0;
   std::deque<std::pair<std::int64_t, std::int64_t>> history_;
   bool cell_began_ = false;               // with this step
-  std::vector<RowStore::Place> created_;  // this step's new rows
+  std::vector<RowPlace> created_;         // this step's new rows
   std::vector<LowestRows::Row> leaving_;  // of first_to_leave
 };
 

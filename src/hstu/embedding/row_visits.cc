@@ -19,10 +19,9 @@ std::int64_t greatest(std::int64_t value, Communicator& comm) {
 void RowVisits::add(std::size_t t, std::span<const std::int64_t> ids,
                     std::span<const std::int64_t> occurrences, std::span<const std::int64_t> slots,
                     std::span<const std::int64_t> values) {
-  const RowKeeper* const keeper = tables_[t].keeper();
-  if (keeper == nullptr) return;
+  if (!tables_[t].has_limits()) return;
   Visits& visits = mine_[t];
-  if (keeper->limits().evict == Evict::custom)
+  if (tables_[t].config().limits.evict == Evict::custom)
     visits.values.insert(visits.values.end(), values.begin(), values.end());
   visits.is_distinct = visits.ids.empty();
   visits.slots.insert(visits.slots.end(), slots.begin(), slots.end());
@@ -34,10 +33,10 @@ RowVisits::Visits RowVisits::of_all_ranks(const RowOwners& owners, Visits mine, 
                                           Communicator& comm) {
   if (comm.size() == 1) return mine;
   if (!owners.by_row()) {
-    return {comm.all_gather(std::span<const std::int64_t>(mine.ids)),
-            comm.all_gather(std::span<const std::int64_t>(mine.occurrences)),
-            {},
-            comm.all_gather(std::span<const std::int64_t>(mine.values)),
+    return {{comm.all_gather(std::span<const std::int64_t>(mine.ids)),
+             comm.all_gather(std::span<const std::int64_t>(mine.occurrences)),
+             {},
+             comm.all_gather(std::span<const std::int64_t>(mine.values))},
             false};
   }
   std::vector<std::vector<std::int64_t>> by_owner(static_cast<std::size_t>(comm.size()));
@@ -85,32 +84,12 @@ void RowVisits::end_step(Communicator& comm, std::int64_t time) {
   if (comm.size() > 1) time = greatest(time, comm);
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     EmbeddingTable& table = tables_[t];
-    RowKeeper* const keeper = table.keeper();
-    if (keeper == nullptr) continue;
-    const bool with_values = keeper->limits().evict == Evict::custom;
+    if (!table.has_limits()) continue;
+    const bool with_values = table.config().limits.evict == Evict::custom;
     Visits visits = of_all_ranks(table.owners(), std::exchange(mine_[t], {}), with_values, comm);
     if (!visits.is_distinct) visits = merged(visits);
-    keeper->begin_end(time);
-    keeper->visit(visits.ids, visits.occurrences, visits.slots, visits.values);
-    keeper->expire();
-    shrink(table, comm);
+    table.end_step(visits, time, comm);
   }
-}
-
-void RowVisits::shrink(EmbeddingTable& table, Communicator& comm) {
-  RowKeeper& keeper = *table.keeper();
-  const std::int64_t capacity = keeper.limits().capacity;
-  if (capacity == 0) return;
-  const bool by_row = table.owners().by_row();
-  const std::int64_t excess = (by_row ? comm.sum(table.rows_alive()) : table.rows_alive()) - capacity;
-  if (excess <= 0) return;
-  const std::vector<RowKeeper::Leaving> mine = keeper.first_to_leave(excess, by_row);
-  if (!by_row) return keeper.drop(static_cast<std::int64_t>(mine.size()));
-  std::vector<RowKeeper::Leaving> all = comm.all_gather(std::span<const RowKeeper::Leaving>(mine));
-  if (all.empty()) return;
-  const auto last = all.begin() + std::min(excess, static_cast<std::int64_t>(all.size())) - 1;
-  std::nth_element(all.begin(), last, all.end());
-  keeper.drop(std::upper_bound(mine.begin(), mine.end(), *last) - mine.begin());
 }
 
 }  // namespace hstu

@@ -29,15 +29,12 @@ class RowVisits {
   void end_step(Communicator& comm, std::int64_t time);
 
  private:
-  struct Visits {
-    std::vector<std::int64_t> ids, occurrences, slots;
-    std::vector<std::int64_t> values;  // of a custom score, else empty
-    bool is_distinct = true;           // else an id occurs once for each part and rank
+  struct Visits : EmbeddingTable::Visits {
+    bool is_distinct = true;  // else an id occurs once for each part and rank
   };
   // `with_values`: of a table with a custom score.
   static Visits of_all_ranks(const RowOwners& owners, Visits mine, bool with_values, Communicator& comm);
   static Visits merged(const Visits& visits);
-  static void shrink(EmbeddingTable& table, Communicator& comm);
 
   TableSet& tables_;
   std::vector<Visits> mine_;  // by table

@@ -48,8 +48,8 @@ class WholeTable final : public SavedRows {
     const auto history = history_of(table_, Places(places_).subspan(first, count));
     std::copy(history.begin(), history.end(), out);
   }
-  WaitingIds::List waiting() override { return table_.keeper()->waiting().by_id(); }
-  RowCounts counts() override { return table_.keeper()->counts(); }
+  WaitingIds::List waiting() override { return table_.waiting().by_id(); }
+  RowCounts counts() override { return table_.counts(); }
 
  private:
   const EmbeddingTable& table_;
@@ -105,7 +105,7 @@ class PartOfTable {
   }
   // Pairs of an id and its count.
   std::vector<std::int64_t> send_waiting(Communicator& comm) const {
-    const WaitingIds::List list = table_.keeper()->waiting().by_id();
+    const WaitingIds::List list = table_.waiting().by_id();
     std::vector<std::int64_t> mine;
     for (std::size_t i = 0; i < list.ids.size() && table_.owners().speaks(); ++i)
       mine.insert(mine.end(), {list.ids[i], list.counts[i]});
@@ -236,7 +236,7 @@ class SharedTable final : public SavedRows {
 }  // namespace
 
 RowCounts counts_of_all_ranks(const EmbeddingTable& table, Communicator& comm) {
-  RowCounts counts = table.keeper()->counts();
+  RowCounts counts = table.counts();
   if (!table.owners().moves()) return counts;
   if (!table.owners().speaks()) counts = {};
   std::array<std::int64_t*, 7> all{&counts.inserted, &counts.admitted, &counts.refused, &counts.evicted,

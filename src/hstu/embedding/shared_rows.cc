@@ -102,13 +102,11 @@ std::vector<float> rows_for(TableSet& tables, const RowRequests& requests, RowAc
   std::vector<std::vector<float>> rows;  // by table, in the order of requests.ids
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const UniqueIds distinct = unique(requests.ids[t]);
-    const std::vector<std::int64_t> slots = tables[t].slots(distinct.ids, access);
     const std::size_t width = width_of(tables, t);
-    std::vector<float> found(distinct.ids.size() * width);
-    tables[t].gather(distinct.ids, slots, found.data());
+    const Tensor found = tables[t].gather(tables[t].select(distinct.ids, access));
     rows.emplace_back().resize(requests.ids[t].size() * width);
     for (std::size_t i = 0; i < distinct.index.size(); ++i)
-      std::copy_n(found.data() + static_cast<std::size_t>(distinct.index[i]) * width, width,
+      std::copy_n(found.data<float>() + static_cast<std::size_t>(distinct.index[i]) * width, width,
                   rows.back().data() + i * width);
   }
   std::vector<float> send;
@@ -212,10 +210,10 @@ void HostLookup::place_changed(std::span<const float> answers) {
   });
 }
 
-std::vector<RowsById> send_to_owners(const TableSet& tables, const std::vector<RowsById>& mine) {
+std::vector<RowsWithIds> send_to_owners(const TableSet& tables, const std::vector<RowsWithIds>& mine) {
   std::vector<Ids> names;
   names.reserve(mine.size());
-  for (const RowsById& rows : mine) names.emplace_back(rows.ids);
+  for (const RowsWithIds& rows : mine) names.emplace_back(rows.ids);
   const std::vector<HostRoute> routes = routes_of(tables, names, Way::write);
   RowRequests requests = send_ids(tables, names, routes);
   const auto ranks = static_cast<std::size_t>(tables.comm().size());
@@ -233,7 +231,7 @@ std::vector<RowsById> send_to_owners(const TableSet& tables, const std::vector<R
       std::span<const float>(send), floats_by_rank(tables, [&](std::size_t t, std::size_t r) {
         return routes[t].count(r) * columns_of(tables[t], r).count;
       }));
-  std::vector<RowsById> owned(tables.size());
+  std::vector<RowsWithIds> owned(tables.size());
   auto at = received.begin();
   for (std::size_t r = 0; r < ranks; ++r) {
     for (std::size_t t = 0; t < tables.size(); ++t) {

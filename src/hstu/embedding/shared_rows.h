@@ -14,7 +14,7 @@
 namespace hstu {
 
 // Rows of one table by id: values (n, D), or (n, width()) of what a rank has.
-struct RowsById {
+struct RowsWithIds {
   std::vector<std::int64_t> ids;  // (n)
   std::vector<float> values;
 };
@@ -58,6 +58,6 @@ class HostLookup final : public RowLookup {
 
 // Sends every row to the ranks that have it. Gives the rows of which this rank has something, of each table
 // those of rank 0 first; an id occurs once for each rank that sent it.
-std::vector<RowsById> send_to_owners(const TableSet& tables, const std::vector<RowsById>& mine);
+std::vector<RowsWithIds> send_to_owners(const TableSet& tables, const std::vector<RowsWithIds>& mine);
 
 }  // namespace hstu

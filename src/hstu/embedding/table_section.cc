@@ -43,10 +43,10 @@ RowCounts counts_of(const json& saved) {
 }
 
 // What a table with limits has beside its rows.
-json limits_of(const RowKeeper& keeper, const RowCounts& counts, std::size_t waiting) {
-  const RowKeeper::State state = keeper.state();
-  return {{"capacity", keeper.limits().capacity},
-          {"evict", eviction_of(keeper.limits())},
+json limits_of(const EmbeddingTable& table, const RowCounts& counts, std::size_t waiting) {
+  const RowKeeper::State state = table.limits_state();
+  return {{"capacity", table.config().limits.capacity},
+          {"evict", eviction_of(table.config().limits)},
           {"step", state.step},
           {"time", state.time},
           {"history", state.history},
@@ -124,9 +124,8 @@ Alive compare(std::span<const std::int64_t> before, bool rows_may_leave, SavedRo
 
 void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
   const EmbeddingTable& table = tables[t];
-  const RowKeeper* const keeper = table.keeper();
   json description = identity(table);
-  if (keeper != nullptr) description["limits"] = {{"evict", eviction_of(keeper->limits())}};
+  if (table.has_limits()) description["limits"] = {{"evict", eviction_of(table.config().limits)}};
   const auto base = writer.base();
   const bool is_increment = base && continues(base->description(), description);
   const std::unique_ptr<SavedRows> rows =
@@ -136,17 +135,17 @@ void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
   Alive alive{{}, n};
   if (is_increment) {
     const SafetensorsFile before = base->file();
-    alive = compare(before.column<std::int64_t>("ids"), keeper != nullptr, *rows);
+    alive = compare(before.column<std::int64_t>("ids"), table.has_limits(), *rows);
     const auto gone = static_cast<std::int64_t>(alive.gone.size());
     description["increment"] = {{"rows", n}, {"gone", gone}};
     tensors.push_back({"gone", DType::i64, {gone}});
   }
   description["rows_alive"] = alive.rows;
   WaitingIds::List waiting;
-  if (keeper != nullptr) {
+  if (table.has_limits()) {
     waiting = rows->waiting();
     const auto m = static_cast<std::int64_t>(waiting.ids.size());
-    description["limits"] = limits_of(*keeper, rows->counts(), waiting.ids.size());
+    description["limits"] = limits_of(table, rows->counts(), waiting.ids.size());
     tensors.push_back({"history", DType::i64, {n, 2}});
     tensors.push_back({"waiting_ids", DType::i64, {m}});
     tensors.push_back({"waiting_counts", DType::i64, {m}});
@@ -160,7 +159,7 @@ void save(TableSet& tables, std::size_t t, SectionWriter& writer) {
   writer.begin(tensors);
   writer.write(rows->ids().data(), rows->ids().size_bytes());
   writer.write(alive.gone.data(), alive.gone.size() * sizeof(std::int64_t));
-  if (keeper != nullptr) write_limits(*rows, waiting, writer);
+  if (table.has_limits()) write_limits(*rows, waiting, writer);
   for (const bool of_state : {rows_last, !rows_last}) write_rows(table, *rows, of_state, writer);
 }
 
@@ -193,7 +192,7 @@ void check_contents(const SavedTable& saved, const EmbeddingTable& table, const 
 // Of a table without limits nothing; scores have a meaning for the eviction that counted them alone.
 void load_limits(EmbeddingTable& table, const SavedTable& saved) {
   const json& limits = saved.description().at("limits");
-  const bool same = limits.at("evict") == eviction_of(table.keeper()->limits());
+  const bool same = limits.at("evict") == eviction_of(table.config().limits);
   std::vector<std::int64_t> seen, scores;
   for (std::size_t i = 0; i < saved.size(); ++i) {
     seen.push_back(saved.history(i)[0]);
@@ -215,7 +214,7 @@ void load(EmbeddingTable& table, const SectionReader& reader) {
   const SavedTable saved(reader);
   check_contents(saved, table, reader.folder());
   restore_rows(table, saved, true);
-  if (table.keeper() != nullptr && saved.description().contains("limits")) load_limits(table, saved);
+  if (table.has_limits() && saved.description().contains("limits")) load_limits(table, saved);
 }
 
 }  // namespace

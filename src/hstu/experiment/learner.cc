@@ -123,7 +123,7 @@ BatchRows fetch(Learner& learner, const Batch& batch, RowAccess access) {
   rows.selection.sent = std::move(fetched.sent);
   if (rows.selection.sent) return rows;
   for (Tensor& ids : host_ids_of(learner, batch))
-    rows.selection.tables.push_back({.ids = std::move(ids), .slots = {}});
+    rows.selection.tables.push_back({.ids = std::move(ids), .handles = {}});
   return rows;
 }
 
@@ -213,7 +213,7 @@ void count_visits(const Learner& learner, const Batch& batch, const RowSelection
     std::vector<std::int64_t> occurrences(ids.size(), 0);
     for (std::size_t i = 0; i < index.size(); ++i)
       if (index[i] >= 0) occurrences[static_cast<std::size_t>(index[i])] += of_item ? of_items[i] : 1;
-    if (learner.tables[t].keeper() != nullptr) {
+    if (learner.tables[t].has_limits()) {
       const Tensor slots =
           selection.tables.size() == features.size() ? selection.tables[t].host_slots : Tensor();
       std::vector<std::int64_t> values;

@@ -18,6 +18,7 @@
 #include "hstu/plan/dry_step.h"
 #include "hstu/plan/largest_part.h"
 #include "hstu/rows/host_row_store.h"
+#include "hstu/rows/placed_row_store.h"
 #include "hstu/rows/row_record.h"
 
 namespace hstu {

@@ -34,7 +34,7 @@ void HostRowStore::gather(std::span<const std::int64_t> ids, std::span<const std
                       float* const row = out + i * dim;
                       if (slot >= 0) {
                         format_.load(values_.row(slot), row);
-                      } else if (slot == kAbsent) {
+                      } else if (slot == kAbsentRow) {
                         format_.begin(ids[i], row);
                       } else {
                         std::fill_n(row, dim, 0.0f);
@@ -44,21 +44,21 @@ void HostRowStore::gather(std::span<const std::int64_t> ids, std::span<const std
 }
 
 void HostRowStore::update(std::span<const std::int64_t> slots, const float* gradients,
-                          const RowOptimizer& optimizer, double learning_rate) {
+                          const RowOptimizer& optimizer, const RowUpdate& update) {
   const std::int64_t dim = shape_.dim;
-  const std::uint32_t update = directory_.next_update();
-  parallel_blocks(static_cast<std::int64_t>(slots.size()), row_grain(dim),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t i = begin; i < end; ++i) {
-                      const std::int64_t slot = slots[i];
-                      if (slot < 0) continue;
-                      require(directory_.mark_updated(slot, update),
-                              "expected every row once, found row {} of the update twice", i);
-                      format_.update(directory_.row(slot).id, step_, values_.row(slot), [&](float* values) {
-                        optimizer.update(learning_rate, dim, gradients + i * dim, values, state_.row(slot));
-                      });
-                    }
-                  });
+  const std::uint32_t number = directory_.next_update();
+  parallel_blocks(
+      static_cast<std::int64_t>(slots.size()), row_grain(dim), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t slot = slots[i];
+          if (slot < 0) continue;
+          require(directory_.mark_updated(slot, number),
+                  "expected every row once, found row {} of the update twice", i);
+          format_.update(directory_.row(slot).id, update.step, values_.row(slot), [&](float* values) {
+            optimizer.update(update.learning_rate, dim, gradients + i * dim, values, state_.row(slot));
+          });
+        }
+      });
 }
 
 void HostRowStore::read(std::span<const std::int64_t> slots, float* values, float* state) const {

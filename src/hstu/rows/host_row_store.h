@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "hstu/rows/placement.h"
 #include "hstu/rows/row_directory.h"
 #include "hstu/rows/row_format.h"
 #include "hstu/rows/row_storage.h"
-#include "hstu/rows/row_store.h"
 
 namespace hstu {
 
@@ -25,44 +27,47 @@ constexpr std::int64_t host_chunk_rows(const RowShape& shape) {
 }
 
 // Every result is the same for any number of threads and any order of first touches.
-class HostRowStore final : public RowStore {
+class HostRowStore final : public RowsById {
  public:
-  explicit HostRowStore(const RowShape& shape)
+  // `directory`: of a table without rows, whose ids are 0 .. V - 1; null: one of its own.
+  explicit HostRowStore(const RowShape& shape, std::shared_ptr<RowDirectory> directory = nullptr)
       : shape_(shape),
         format_(shape),
-        directory_(shape.rows),
+        rows_(directory != nullptr ? std::move(directory) : std::make_shared<RowDirectory>(shape.rows)),
+        directory_(*rows_),
         values_(value_floats(shape),
                 host_chunk_rows(shape) * value_floats(shape) * std::int64_t{sizeof(float)}),
         state_(shape.state_width, host_chunk_rows(shape) * shape.state_width * std::int64_t{sizeof(float)}) {}
 
   std::int64_t rows() const override { return directory_.rows(); }
-  std::int64_t bytes() const override { return values_.bytes() + state_.bytes() + directory_.bytes(); }
+  std::int64_t bytes() const { return values_.bytes() + state_.bytes() + directory_.bytes(); }
   bool contains(std::int64_t id) const override { return directory_.find(id) >= 0; }
-  void find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const override {
+  // No other call may run at the same time as create_slots(), update() and import_rows().
+  void find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const {
     directory_.find_slots(ids, slots);
   }
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
-  void begin_updates(std::int64_t step) override { step_ = step; }
-  void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
-              float* out) const override;
+  // out (n, D): the rows of `ids` (n) at `slots` (n).
+  void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots, float* out) const;
+  // Updates each row at `slots` (n, each once) by its gradient (n, D). Ignores negative slots. Throws
+  // InternalError naming the place if a slot occurs twice.
   void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
-              double learning_rate) override;
-  std::vector<Place> places_by_id() const override { return directory_.places_by_id(); }
+              const RowUpdate& update);
+  std::vector<RowPlace> places_by_id() const override { return directory_.places_by_id(); }
   std::int64_t begin_changes() override { return directory_.begin_changes(); }
-  std::vector<Place> changed_by_id(std::int64_t since) const override {
+  std::vector<RowPlace> changed_by_id(std::int64_t since) const override {
     return directory_.changed_by_id(since);
   }
   void read(std::span<const std::int64_t> slots, float* values, float* state) const override;
   void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) override;
-  RowDirectory* directory() override { return &directory_; }
 
  private:
   RowShape shape_;
   RowFormat format_;
-  RowDirectory directory_;
+  std::shared_ptr<RowDirectory> rows_;
+  RowDirectory& directory_;
   RowStorage values_;
   RowStorage state_;
-  std::int64_t step_ = 0;
 };
 
 }  // namespace hstu

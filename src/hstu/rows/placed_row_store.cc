@@ -8,28 +8,32 @@
 #include "hstu/base/threads.h"
 
 namespace hstu {
-PlacedRowStore::PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache,
-                               std::unique_ptr<RowFile> file, std::int64_t file_lines)
-    : shape_(shape),
-      format_(shape),
-      size_(cache),
-      directory_(shape.rows),
-      lines_(make_row_lines(shape, where)),
+PlacedRowStore::PlacedRowStore(const PlacedTable& table, RowLines& lines, const Context& where)
+    : shape_(table.shape),
+      format_(shape_),
+      size_(table.tiers.cache),
+      rows_(table.directory != nullptr ? table.directory : std::make_shared<RowDirectory>(shape_.rows)),
+      directory_(*rows_),
+      lines_(lines),
       blocks_(where.stream) {
-  if (cache.lines == 0) return;
-  cache_.emplace(directory_, cache.lines);
-  lines_->grow(cache.lines);
-  exchange_ = std::make_unique<LineExchange>(*lines_, where);
-  if (file == nullptr)
-    below_ = rows_in_memory(shape, directory_, where.device(), *exchange_);
-  else if (file_lines == 0 && where.device().is_host())
+  if (size_.lines == 0) return;
+  cache_.emplace(directory_, size_.lines);
+  lines_.grow(size_.lines);
+  exchange_ = std::make_unique<LineExchange>(lines_, where);
+  const auto& [_, disk_folder, host_rows] = table.tiers;
+  if (!disk_folder) {
+    below_ = rows_in_memory(shape_, directory_, where.device(), *exchange_);
+    return;
+  }
+  auto file = std::make_unique<RowFile>(*disk_folder, stored_floats(shape_));
+  if (host_rows == 0 && where.device().is_host())
     below_ = rows_in_file(std::move(file), *exchange_);
   else
-    below_ = rows_in_cached_file(std::move(file), file_lines, directory_, where.device(), *exchange_);
+    below_ = rows_in_cached_file(std::move(file), host_rows, directory_, where.device(), *exchange_);
 }
 
 std::int64_t PlacedRowStore::bytes() const {
-  return directory_.bytes() + lines_->bytes() + (cache_ ? cache_->bytes() + below_->bytes() : 0);
+  return directory_.bytes() + lines_.bytes() + (cache_ ? cache_->bytes() + below_->bytes() : 0);
 }
 
 void PlacedRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) {
@@ -43,14 +47,14 @@ void PlacedRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_
   their_ids.reserve(created.size());
   for (const std::int64_t slot : created) their_ids.push_back(directory_.row(slot).id);
   grow_lines();
-  lines_->begin(created, their_ids);
+  lines_.begin(created, their_ids);
 }
 
 // An eighth more, so that a growing table does not get memory in every step.
 void PlacedRowStore::grow_lines() {
   if (directory_.slots() <= room_) return;
   room_ = directory_.slots() + directory_.slots() / 8;
-  lines_->grow(room_);
+  lines_.grow(room_);
 }
 
 // look(first, slots, found) for blocks of `ids`, whose slots it finds: an id is hashed, found and looked at
@@ -79,7 +83,7 @@ void PlacedRowStore::use(std::span<const std::int64_t> ids, bool creates, std::i
         else
           std::copy(some.begin(), some.end(), lines + first);
         for (std::size_t i = 0; creates && i < some.size(); ++i) {
-          if (some[i] != kAbsent) continue;
+          if (some[i] != kAbsentRow) continue;
           of_block.missing.push_back(first + static_cast<std::int64_t>(i));
           any_absent = true;
         }
@@ -110,7 +114,7 @@ void PlacedRowStore::create_absent(std::span<const std::int64_t> ids, std::span<
                                    std::int64_t* slots) {
   std::vector<std::int64_t> absent, their_ids;
   for (const std::int64_t place : places) {
-    if (slots[place] != kAbsent) continue;
+    if (slots[place] != kAbsentRow) continue;
     absent.push_back(place);
     their_ids.push_back(ids[static_cast<std::size_t>(place)]);
   }
@@ -126,7 +130,7 @@ void PlacedRowStore::make_room(std::int64_t rows) {
     if (!size_.grows) throw;
     const std::int64_t lines = grown_lines(shape_, error.rows);
     cache_->grow(lines);
-    lines_->grow(lines);
+    lines_.grow(lines);
   }
 }
 
@@ -158,11 +162,16 @@ void PlacedRowStore::move(const RowCache::Moves& moves, Pace pace) const {
     lines.push_back(begin.line);
     ids.push_back(directory_.row(begin.slot).id);
   }
-  lines_->begin(lines, ids);
+  lines_.begin(lines, ids);
 }
 
 void PlacedRowStore::flush() const {
   move(cache_->flush(), Pace::fast);
+}
+
+void PlacedRowStore::find(std::span<const std::int64_t> ids, std::int64_t* slots, std::int64_t* lines) const {
+  directory_.find_slots(ids, slots);
+  lines_of({slots, ids.size()}, lines);
 }
 
 void PlacedRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t* lines) const {
@@ -175,7 +184,7 @@ void PlacedRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t*
         for (std::int64_t i = begin; i < end; ++i) {
           const std::int64_t slot = slots[i];
           const std::int64_t line = slot < 0 ? slot : cache_->line_of(slot);
-          lines[i] = slot < 0 || line >= 0 ? line : line == RowCache::kBelow ? kElsewhere : kAbsent;
+          lines[i] = slot < 0 || line >= 0 ? line : line == RowCache::kBelow ? kElsewhere : kAbsentRow;
         }
       });
 }
@@ -186,40 +195,8 @@ void PlacedRowStore::read_below(std::span<const std::int64_t> slots, float* valu
   });
 }
 
-void PlacedRowStore::gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
-                            float* out) const {
-  std::vector<std::int64_t> lines(slots.size());
-  lines_of(slots, lines.data());
-  lines_->gather(ids, lines, out);
-  if (!cache_) return;
-  std::vector<std::int64_t> below, places;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i] != kElsewhere) continue;
-    below.push_back(slots[i]);
-    places.push_back(static_cast<std::int64_t>(i));
-  }
-  below_->read(below,
-               [&](std::size_t i, const float* row) { format_.load(row, out + places[i] * shape_.dim); });
-}
-
-void PlacedRowStore::update(std::span<const std::int64_t> slots, const float* gradients,
-                            const RowOptimizer& optimizer, double learning_rate) {
-  const std::uint32_t update = directory_.next_update();
-  for (std::size_t i = 0; i < slots.size(); ++i)
-    if (slots[i] >= 0)
-      require(directory_.mark_updated(slots[i], update),
-              "expected every row once, found row {} of the update twice", i);
-  std::vector<std::int64_t> lines(slots.size()), ids(slots.size());
-  lines_of(slots, lines.data());
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    require(slots[i] < 0 || lines[i] >= 0, "expected rows that the step has looked up, found row {}", i);
-    ids[i] = slots[i] < 0 ? slots[i] : directory_.row(slots[i]).id;
-  }
-  lines_->update(ids, lines, gradients, optimizer, learning_rate);
-}
-
 void PlacedRowStore::read(std::span<const std::int64_t> slots, float* values, float* state) const {
-  if (!cache_) return read_parts(*lines_, shape_, slots, blocks_, values, state);
+  if (!cache_) return read_parts(lines_, shape_, slots, blocks_, values, state);
   flush();
   std::vector<std::int64_t> below;
   std::vector<std::size_t> places;
@@ -248,7 +225,7 @@ void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float*
   for (const std::int64_t slot : slots) directory_.row(slot).seen = 0;
   if (!cache_) {
     grow_lines();
-    return write_parts(*lines_, shape_, slots, blocks_, values, state);
+    return write_parts(lines_, shape_, slots, blocks_, values, state);
   }
   cache_->add(slots, RowCache::kBelow);
   below_->write(slots, [&](std::size_t i, float* row) {

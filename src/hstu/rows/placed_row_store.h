@@ -1,7 +1,7 @@
 // PlacedRowStore: the host knows the rows of a table (RowDirectory) and where each of them is. Either every
 // row is in the memory of a device, its slot being its line there; or all rows are below (rows_below.h), and
 // a cache in the device's memory has those that are in use (docs/tables.md, decision 43). Rows are read and
-// updated on the device alone.
+// updated on the device alone, by line (table_lines.h).
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hstu/device/transfer_blocks.h"
+#include "hstu/rows/placement.h"
 #include "hstu/rows/row_cache.h"
 #include "hstu/rows/row_directory.h"
 #include "hstu/rows/row_file.h"
@@ -34,56 +35,39 @@ constexpr std::int64_t placed_host_bytes(const RowShape& shape, std::int64_t row
          RowCache::most_bytes(rows, cache_rows);
 }
 
-// Of a cache on the device. It `grows` to the rows of the largest step; otherwise it throws CacheTooSmall for
-// such a step.
-struct CacheSize {
-  std::int64_t lines = 0;  // rows; 0: no cache, every row is on the device
-  bool grows = false;
-};
 // The lines of a cache that grows, when a step has had `step_rows` rows.
 constexpr std::int64_t grown_lines(const RowShape& shape, std::int64_t step_rows) {
   constexpr std::int64_t kLeast = 1024;
   return std::min(std::max(step_rows + step_rows / 8, kLeast), shape.rows);
 }
 
-class PlacedRowStore final : public RowStore {
+class PlacedRowStore final : public RowsById {
  public:
-  // `file`: of all rows, below the cache and one of its own in host memory of `file_lines` rows (0: none; the
-  // lines are in host memory then). Null: they are in host memory.
-  PlacedRowStore(const RowShape& shape, const Context& where, CacheSize cache,
-                 std::unique_ptr<RowFile> file = nullptr, std::int64_t file_lines = 0);
+  // `lines`: its rows, none so far, in the memory of `where`; they must outlive it.
+  PlacedRowStore(const PlacedTable& table, RowLines& lines, const Context& where);
 
   std::int64_t rows() const override { return directory_.rows(); }
-  std::int64_t bytes() const override;
+  std::int64_t bytes() const;
   bool contains(std::int64_t id) const override { return directory_.find(id) >= 0; }
-  void find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const override {
-    directory_.find_slots(ids, slots);
-  }
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
-  void begin_updates(std::int64_t step) override { lines_->begin_updates(step); }
+  // slots (n) of `ids` (n) and their lines (n), as lines_of() gives them.
+  void find(std::span<const std::int64_t> ids, std::int64_t* slots, std::int64_t* lines) const;
   // slots (n) of `ids` (n, each once), whose rows this step reads and updates, and their lines (n), or
-  // kAbsent and kNull. With `creates`, missing rows are created. They are changed, from then on. Throws
+  // kAbsentRow and kNullRow. With `creates`, missing rows are created. They are changed, from then on. Throws
   // CacheTooSmall if the rows of the step do not fit a cache.
   void use(std::span<const std::int64_t> ids, bool creates, std::int64_t* slots, std::int64_t* lines);
   // Rows of `ids` that exist come into the cache, where there is room, while the device computes.
   void prefetch(std::span<const std::int64_t> ids);
-  // Slots that are updated have been used in this step.
-  void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
-              float* out) const override;
-  void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
-              double learning_rate) override;
-  std::vector<Place> places_by_id() const override { return directory_.places_by_id(); }
+  std::vector<RowPlace> places_by_id() const override { return directory_.places_by_id(); }
   std::int64_t begin_changes() override { return directory_.begin_changes(); }
-  std::vector<Place> changed_by_id(std::int64_t since) const override {
+  std::vector<RowPlace> changed_by_id(std::int64_t since) const override {
     return directory_.changed_by_id(since);
   }
   void read(std::span<const std::int64_t> slots, float* values, float* state) const override;
   void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) override;
-  RowDirectory* directory() override { return &directory_; }
-  RowLines* lines() override { return lines_.get(); }
 
   // lines (n) of `slots` (n), which may be the same memory; kElsewhere for rows that are below,
-  // kAbsent for those that have their initial value alone.
+  // kAbsentRow for those that have their initial value alone.
   static constexpr std::int64_t kElsewhere = -4;
   void lines_of(std::span<const std::int64_t> slots, std::int64_t* lines) const;
   // values (m, D) of those that are below, into transfer_memory() or other host memory.
@@ -108,8 +92,9 @@ class PlacedRowStore final : public RowStore {
   RowShape shape_;
   RowFormat format_;
   CacheSize size_;  // at first
-  RowDirectory directory_;
-  std::unique_ptr<RowLines> lines_;
+  std::shared_ptr<RowDirectory> rows_;
+  RowDirectory& directory_;
+  RowLines& lines_;
   std::int64_t room_ = 0;  // lines, without a cache
   // Reading a checkpoint writes changed lines back, which changes what is where, and no row.
   mutable std::optional<RowCache> cache_;

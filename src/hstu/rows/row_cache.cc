@@ -7,6 +7,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
+#include "hstu/rows/placement.h"
 
 namespace hstu {
 namespace {

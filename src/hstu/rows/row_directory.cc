@@ -13,7 +13,7 @@ std::int64_t RowDirectory::bytes() const {
 }
 
 void RowDirectory::find_some(std::span<const std::int64_t> ids, std::int64_t* slots) const {
-  static_assert(SlotIndex::kAbsent == RowStore::kAbsent);
+  static_assert(SlotIndex::kAbsent == kAbsentRow);
   const auto n = std::ssize(ids);
   for (std::int64_t i = 0; i < n; ++i) {
     if (i + 2 * kPrefetchDistance < n) index_.prefetch(tag_of(ids[i + 2 * kPrefetchDistance]));
@@ -36,8 +36,8 @@ std::vector<std::int64_t> RowDirectory::create_slots(std::span<const std::int64_
   // Insertion is serial, in the order of the ids, so that slots do not depend on the number of threads.
   std::vector<std::int64_t> created;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (slots[i] != RowStore::kAbsent) continue;
-    if (!created.empty() && (slots[i] = find(ids[i])) != RowStore::kAbsent) continue;  // it occurs twice
+    if (slots[i] != kAbsentRow) continue;
+    if (!created.empty() && (slots[i] = find(ids[i])) != kAbsentRow) continue;  // it occurs twice
     if (free_.empty()) {
       slots[i] = slots_++;
       heads_.grow(slots_);

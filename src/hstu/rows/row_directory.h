@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hstu/base/random.h"
-#include "hstu/rows/row_store.h"
+#include "hstu/rows/row_shape.h"
 #include "hstu/rows/segments.h"
 #include "hstu/rows/slot_index.h"
 
@@ -29,7 +29,7 @@ struct HostRow {
 // Every result is the same for any number of threads and any order of first touches.
 class RowDirectory {
  public:
-  using Place = RowStore::Place;
+  using Place = RowPlace;
 
   // Ids are 0 .. ids - 1.
   explicit RowDirectory(std::int64_t ids) : ids_(ids), tags_are_ids_(ids <= std::int64_t{1} << 32) {}
@@ -41,9 +41,9 @@ class RowDirectory {
     return rows * std::int64_t{sizeof(HostRow)} + SlotIndex::most_bytes(rows);
   }
 
-  // The slot of `id`, RowStore::kAbsent or RowStore::kNull.
+  // The slot of `id`, kAbsentRow or kNullRow.
   std::int64_t find(std::int64_t id) const {
-    if (id < 0 || id >= ids_) return RowStore::kNull;
+    if (id < 0 || id >= ids_) return kNullRow;
     return index_.find(tag_of(id),
                        [&](std::uint32_t slot) { return tags_are_ids_ || heads_[slot].id == id; });
   }
@@ -71,7 +71,7 @@ class RowDirectory {
   bool mark_updated(std::int64_t slot, std::uint32_t update) {
     return std::atomic_ref(heads_[slot].updated).exchange(update, std::memory_order_relaxed) != update;
   }
-  // RowStore::begin_changes() and changed_by_id(); touch() makes a row one of those that changed.
+  // RowsById::begin_changes() and changed_by_id(); touch() makes a row one of those that changed.
   std::int64_t begin_changes() {
     follows_changes_ = true;
     return updates_++;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hstu/rows/row_store.h"
+#include "hstu/rows/row_shape.h"
 
 namespace hstu {
 

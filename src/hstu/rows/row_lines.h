@@ -3,11 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "hstu/device/transfer_blocks.h"
-#include "hstu/rows/row_store.h"
+#include "hstu/rows/row_shape.h"
 #include "hstu/tensor/context.h"
 
 namespace hstu {
@@ -39,18 +38,7 @@ class RowLines {
     const float* in;
   };
   virtual void exchange(std::span<const Exchange> rows, Pace pace) = 0;
-
-  // As RowStore's, with lines in place of slots, whose rows are those of `ids`. gather() and update() wait
-  // for the stream.
-  virtual void begin_updates(std::int64_t step) = 0;
-  virtual void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
-                      float* out) const = 0;
-  virtual void update(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
-                      const float* gradients, const RowOptimizer& optimizer, double learning_rate) = 0;
 };
-
-// In the memory of `where`.
-std::unique_ptr<RowLines> make_row_lines(const RowShape& shape, const Context& where);
 
 // The values (n, D) and the state (n, S) of the rows at `lines` (n), which are copied through `blocks`. Null:
 // not asked for, or there is no state. read_parts waits for the stream.

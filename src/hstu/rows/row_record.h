@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "hstu/rows/row_store.h"
+#include "hstu/rows/row_shape.h"
 
 namespace hstu {
 

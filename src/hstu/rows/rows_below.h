@@ -10,19 +10,12 @@
 #include <vector>
 
 #include "hstu/rows/line_exchange.h"
+#include "hstu/rows/placement.h"
 #include "hstu/rows/row_cache.h"
 #include "hstu/rows/row_directory.h"
 #include "hstu/rows/row_file.h"
 
 namespace hstu {
-
-// Of a cache, since it was made. Rows are counted once a step.
-struct CacheCounts {
-  std::int64_t lines = 0;             // room for so many rows
-  std::int64_t hits = 0, misses = 0;  // rows that were there when a step looked them up, and that were not
-  std::int64_t prefetched = 0;        // rows that came before their step
-  std::int64_t bytes_in = 0, bytes_out = 0;  // rows and state, into the cache and back
-};
 
 // The slots of rows that come into lines, and of rows that leave them, in the order of the moves.
 struct MovedSlots {

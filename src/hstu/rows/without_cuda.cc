@@ -2,7 +2,8 @@
 #ifndef HSTU_WITH_CUDA
 
 #include "hstu/base/error.h"
-#include "hstu/rows/device_rows.h"
+#include "hstu/rows/not_finite_row.h"
+#include "hstu/rows/table_lines.h"
 
 namespace hstu::cuda {
 namespace {
@@ -13,28 +14,19 @@ namespace {
 
 }  // namespace
 
-std::unique_ptr<RowStore> make_row_store(const RowShape&, const Context&) {
+std::unique_ptr<Placement> device_rows(std::span<const PlacedTable>, const Context&) {
   refuse();
 }
-std::unique_ptr<RowLines> make_row_lines(const RowShape&, const Context&) {
+std::unique_ptr<TableLines> make_table_lines(std::span<const PlacedTable>, const Context&) {
   refuse();
 }
-void find_slots(std::span<const DeviceRows>) {
+std::optional<NotFiniteRow> first_not_finite(std::span<const Tensor>, const Context&) {
   refuse();
 }
-void create_slots(std::span<const DeviceRows>, std::size_t) {
+void to_wire(std::span<const WireRows>, Tensor, const Stream&) {
   refuse();
 }
-void gather(std::span<const DeviceRows>) {
-  refuse();
-}
-void update(std::span<const DeviceRows>, double, const float*) {
-  refuse();
-}
-void merge(std::span<const DeviceRows>, bool) {
-  refuse();
-}
-std::optional<NotFiniteRow> first_not_finite(std::span<const DeviceRows>) {
+void from_wire(std::span<const WireRows>, const Stream&) {
   refuse();
 }
 }  // namespace hstu::cuda

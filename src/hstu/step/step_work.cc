@@ -153,9 +153,8 @@ void StepWork::update(double clip, const float* factor) {
   fault_point("step.middle");
   TableSet& tables = learner_.tables;
   const TraceRange stage(context_.compute, kEmbeddingStage);
-  tables.begin_updates(context_.step);
   if (factor != nullptr) tables.stream().wait(context_.compute.stream);
-  row_gradients_.apply(result_.lr_sparse, factor);
+  row_gradients_.apply({.learning_rate = result_.lr_sparse, .factor = factor, .step = context_.step});
   visits_.end_step(context_.comm, time_);
   tables.end_step();
   if (learner_.ahead.lookup != nullptr) learner_.ahead.lookup->find_changed();

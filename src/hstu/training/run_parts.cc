@@ -1,6 +1,7 @@
 #include "hstu/training/run_parts.h"
 
 #include <array>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -84,23 +85,21 @@ LearnerCounts counts_of(const Learner& learner, Communicator& comm) {
   for (std::size_t t = 0; t < tables.size(); ++t)
     counts.table_rows.emplace_back(tables[t].config().name, table_rows[t]);
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    const RowKeeper* const keeper = tables[t].keeper();
-    if (keeper == nullptr) continue;
+    if (!tables[t].has_limits()) continue;
     const RowCounts of_rows = counts_of_all_ranks(tables[t], comm);
-    const std::int64_t waiting = keeper->waiting().size();
+    const std::int64_t waiting = tables[t].waiting().size();
     Json& table = counts.tables[tables[t].config().name] = to_json(of_rows);
     table["rows"] = table_rows[t];
     table["waiting"] = tables[t].owners().by_row() ? comm.sum(waiting) : waiting;
-    if (const std::int64_t capacity = keeper->limits().capacity; capacity > 0) {
+    if (const std::int64_t capacity = tables[t].config().limits.capacity; capacity > 0) {
       table["capacity"] = capacity;
       table["load"] = static_cast<double>(table_rows[t]) / static_cast<double>(capacity);
     }
   }
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    const PlacedRowStore* const store = tables[t].placed();
-    if (store == nullptr || !store->has_cache()) continue;
-    const CacheCounts c = store->counts();
-    std::array of_ranks{c.lines, c.hits, c.misses, c.prefetched, c.bytes_in, c.bytes_out};
+    const std::optional<CacheCounts> c = tables[t].cache_counts();
+    if (!c) continue;
+    std::array of_ranks{c->lines, c->hits, c->misses, c->prefetched, c->bytes_in, c->bytes_out};
     comm.all_reduce_sum<std::int64_t>(of_ranks);
     const auto& [rows, hits, misses, prefetched, bytes_in, bytes_out] = of_ranks;
     counts.caches[tables[t].config().name] = {{"rows", rows},         {"hits", hits},

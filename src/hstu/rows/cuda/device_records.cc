@@ -56,7 +56,6 @@ RowTable DeviceRecords::table() const {
           .first_column = shape_.first_column,
           .key = shape_.key,
           .is_bf16 = shape_.dtype == DType::bf16,
-          .step = step_,
           .rounding_key = rounding_key_};
 }
 
@@ -130,44 +129,9 @@ void DeviceRecords::exchange(std::span<const Exchange> rows, Pace pace) {
                 static_cast<std::int64_t>(rows.size()), pace, context_.stream.cuda());
 }
 
-void DeviceRecords::gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
-                           float* out) const {
-  const Tensor names = upload(ids);
-  Tensor places = upload(lines);
-  Tensor values = Tensor::empty({places.rows(), shape_.dim}, DType::f32, context_);
-  const RowList list{.table = table(),
-                     .size = places.rows(),
-                     .ids = names.data<std::int64_t>(),
-                     .slots = places.mutable_data<std::int64_t>(),
-                     .values = values.mutable_data<float>()};
-  gather_rows(std::span(&list, 1), context_.stream.cuda());
-  copy_bytes(out, values.raw(), values.bytes(), context_.stream);
-  context_.stream.synchronize();
-}
-
-void DeviceRecords::update(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
-                           const float* gradients, const RowOptimizer& optimizer, double learning_rate) {
-  const Tensor names = upload(ids);
-  Tensor places = upload(lines);
-  Tensor values = upload_rows(gradients, places.rows(), shape_.dim, context_);
-  const RowList list{.table = table(),
-                     .size = places.rows(),
-                     .ids = ids.empty() ? nullptr : names.data<std::int64_t>(),
-                     .slots = places.mutable_data<std::int64_t>(),
-                     .values = values.mutable_data<float>(),
-                     .number = next_number()};
-  update_rows(std::span(&list, 1), optimizer, learning_rate, nullptr, context_.stream.cuda());
-  context_.stream.synchronize();
-  check_updates();
-}
-
 void DeviceRecords::check_updates() const {
   require(std::atomic_ref(report_->twice).load(std::memory_order_acquire) == 0,
           "expected every row once, found a row of the update twice");
-}
-
-std::unique_ptr<RowLines> make_row_lines(const RowShape& shape, const Context& context) {
-  return std::make_unique<DeviceRecords>(shape, context);
 }
 
 }  // namespace hstu::cuda

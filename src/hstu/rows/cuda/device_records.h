@@ -24,13 +24,8 @@ class DeviceRecords final : public RowLines {
   void write(std::span<const std::int64_t> lines, const float* rows) override;
   void read(std::span<const std::int64_t> lines, float* rows) const override;
   void exchange(std::span<const Exchange> rows, Pace pace) override;
-  void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines,
-              float* out) const override;
-  void begin_updates(std::int64_t step) override { step_ = step; }
-  void update(std::span<const std::int64_t> ids, std::span<const std::int64_t> lines, const float* gradients,
-              const RowOptimizer& optimizer, double learning_rate) override;
 
-  // Without an index.
+  // Without an index and the step of an update.
   RowTable table() const;
   DType dtype() const { return shape_.dtype; }
   std::int64_t capacity() const { return static_cast<std::int64_t>(chunk_addresses_.size()) << shift_; }
@@ -53,7 +48,6 @@ class DeviceRecords final : public RowLines {
   std::vector<std::byte*> chunk_addresses_;
   Tensor chunks_;  // chunk_addresses_ on the GPU
   std::uint32_t number_ = 0;
-  std::int64_t step_ = 0;
   std::shared_ptr<RowReport> report_;
   mutable TransferBlocks uploads_;
 };

@@ -25,11 +25,11 @@ void download(const Tensor& from, T* to, const Stream& stream) {
 
 }  // namespace
 
-DeviceRowStore::DeviceRowStore(const RowShape& shape, const Context& context)
+DeviceRowStore::DeviceRowStore(const RowShape& shape, DeviceRecords& records)
     : shape_(shape),
-      records_(shape, context),
-      rows_(Tensor::zeros({1}, DType::i64, records_.context())),
-      blocks_(context.stream) {}
+      records_(records),
+      rows_(Tensor::zeros({1}, DType::i64, records.context())),
+      blocks_(records.context().stream) {}
 
 RowTable DeviceRowStore::table() const {
   RowTable table = records_.table();
@@ -50,8 +50,15 @@ std::int64_t DeviceRowStore::bytes() const {
 }
 
 bool DeviceRowStore::contains(std::int64_t id) const {
-  std::int64_t slot = kAbsent;
-  find_slots(std::span(&id, 1), &slot);
+  const Tensor there = records_.upload(std::span(&id, 1));
+  Tensor found = Tensor::empty({1}, DType::i64, context());
+  const RowList list{.table = table(),
+                     .size = 1,
+                     .ids = there.data<std::int64_t>(),
+                     .slots = found.mutable_data<std::int64_t>()};
+  find_rows(std::span(&list, 1), context().stream.cuda());
+  std::int64_t slot = kAbsentRow;
+  download(found, &slot, context().stream);
   return slot >= 0;
 }
 
@@ -98,17 +105,6 @@ void DeviceRowStore::grow_index(std::int64_t rows) {
   rebuild_index(reinterpret_cast<const IndexEntry*>(old.raw()), before, table(), context().stream.cuda());
 }
 
-void DeviceRowStore::find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const {
-  const Tensor there = records_.upload(ids);
-  Tensor found = Tensor::empty({there.rows()}, DType::i64, context());
-  const RowList list{.table = table(),
-                     .size = there.rows(),
-                     .ids = there.data<std::int64_t>(),
-                     .slots = found.mutable_data<std::int64_t>()};
-  find_rows(std::span(&list, 1), context().stream.cuda());
-  download(found, slots, context().stream);
-}
-
 void DeviceRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) {
   const Tensor there = records_.upload(ids);
   Tensor found = Tensor::empty({there.rows()}, DType::i64, context());
@@ -125,7 +121,7 @@ void DeviceRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_
 }
 
 // Creations, updates and merges take numbers from one counter, and mark their rows with them.
-std::vector<RowStore::Place> DeviceRowStore::changed_by_id(std::int64_t since) const {
+std::vector<RowPlace> DeviceRowStore::changed_by_id(std::int64_t since) const {
   const std::int64_t n = rows();
   Tensor ids = Tensor::empty({n}, DType::i64, context()), stamps = Tensor::empty({n}, DType::i32, context());
   list_rows({.table = table(), .size = n}, ids.mutable_data<std::int64_t>(),
@@ -134,10 +130,10 @@ std::vector<RowStore::Place> DeviceRowStore::changed_by_id(std::int64_t since) c
   std::vector<std::uint32_t> last(static_cast<std::size_t>(n));
   download(ids, of_slot.data(), context().stream);
   download(stamps, last.data(), context().stream);
-  std::vector<Place> places;
+  std::vector<RowPlace> places;
   for (std::size_t slot = 0; slot < of_slot.size(); ++slot)
     if (std::int64_t{last[slot]} > since) places.push_back({of_slot[slot], static_cast<std::int64_t>(slot)});
-  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.id < b.id; });
+  std::sort(places.begin(), places.end(), [](const RowPlace& a, const RowPlace& b) { return a.id < b.id; });
   return places;
 }
 

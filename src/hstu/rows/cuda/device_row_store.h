@@ -7,40 +7,29 @@
 #include <vector>
 
 #include "hstu/rows/cuda/device_records.h"
-#include "hstu/rows/row_store.h"
+#include "hstu/rows/rows_by_id.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu::cuda {
 
-class DeviceRowStore final : public RowStore {
+class DeviceRowStore final : public RowsById {
  public:
-  DeviceRowStore(const RowShape& shape, const Context& context);
+  // `records` must outlive it.
+  DeviceRowStore(const RowShape& shape, DeviceRecords& records);
 
   std::int64_t rows() const override;
-  std::int64_t bytes() const override;
+  std::int64_t bytes() const;
   bool contains(std::int64_t id) const override;
-  void find_slots(std::span<const std::int64_t> ids, std::int64_t* slots) const override;
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
-  void gather(std::span<const std::int64_t> ids, std::span<const std::int64_t> slots,
-              float* out) const override {
-    records_.gather(ids, slots, out);
-  }
-  void begin_updates(std::int64_t step) override { records_.begin_updates(step); }
-  void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
-              double learning_rate) override {
-    records_.update({}, slots, gradients, optimizer, learning_rate);  // its records have their ids
-  }
-  std::vector<Place> places_by_id() const override { return changed_by_id(-1); }
+  std::vector<RowPlace> places_by_id() const override { return changed_by_id(-1); }
   std::int64_t begin_changes() override { return records_.number(); }
-  std::vector<Place> changed_by_id(std::int64_t since) const override;
+  std::vector<RowPlace> changed_by_id(std::int64_t since) const override;
   void read(std::span<const std::int64_t> slots, float* values, float* state) const override {
     read_parts(records_, shape_, slots, blocks_, values, state);
   }
   void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) override;
 
-  RowLines* lines() override { return &records_; }
-
-  // For verbs over several stores: with the index.
+  // For kernels: with the index.
   RowTable table() const;
   // Makes room for `more` new rows; the next creation has this many ids at most.
   void reserve(std::int64_t more);
@@ -58,7 +47,7 @@ class DeviceRowStore final : public RowStore {
   void grow_index(std::int64_t rows);
 
   RowShape shape_;
-  DeviceRecords records_;
+  DeviceRecords& records_;
   Tensor entries_;            // (number of entries, 2)
   Tensor rows_;               // (1) rows in use
   std::int64_t pending_ = 0;  // ids of creations that the report does not count yet

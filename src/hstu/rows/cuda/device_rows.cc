@@ -1,132 +1,116 @@
-#include "hstu/rows/device_rows.h"
-
+// DeviceRows: the placement of rows that a GPU finds, in its memory. Handles are slots.
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "hstu/base/error.h"
 #include "hstu/device/stream.h"
 #include "hstu/rows/cuda/device_row_store.h"
+#include "hstu/rows/cuda/device_table_lines.h"
 
 namespace hstu::cuda {
 namespace {
 
-// Of lists whose ids the GPU looks up.
-DeviceRowStore& store_of(const DeviceRows& rows) {
-  return static_cast<DeviceRowStore&>(*rows.store);
-}
+class DeviceRows final : public Placement {
+ public:
+  DeviceRows(std::span<const PlacedTable> tables, const Context& context)
+      : context_(context), lines_(tables, context) {
+    for (std::size_t t = 0; t < tables.size(); ++t)
+      stores_.push_back(std::make_unique<DeviceRowStore>(tables[t].shape, lines_.of(t)));
+  }
 
-DeviceRecords& records_of(const DeviceRows& rows) {
-  return static_cast<DeviceRecords&>(*rows.store->lines());
-}
+  bool needs_host_ids() const override { return false; }
+  std::vector<Handles> select(std::span<const TableIds> ids, RowAccess access) override {
+    std::vector<Handles> selected;
+    for (const TableIds& list : ids)
+      selected.push_back({.table = list.table,
+                          .ids = list.ids,
+                          .handles = Tensor::empty({list.ids.size()}, DType::i64, context_)});
+    if (access == RowAccess::train)
+      create(ids, selected);
+    else if (!selected.empty())
+      find(selected);
+    return selected;
+  }
+  void gather(std::span<const Handles> selected, std::span<Tensor> rows) const override {
+    std::vector<TableLines::List> lists;
+    for (std::size_t i = 0; i < selected.size(); ++i)
+      lists.push_back({selected[i].table, selected[i].ids, selected[i].handles, rows[i]});
+    lines_.gather(lists);
+  }
+  void merge(std::span<const Handles> selected, std::span<Tensor> gradients, bool is_first_part) override {
+    lines_.merge(lists_of(selected, gradients), is_first_part);
+  }
+  void update(std::span<const Handles> selected, std::span<const Tensor> gradients,
+              const RowUpdate& update) override {
+    lines_.update(lists_of(selected, gradients), update);
+  }
+  std::int64_t id_of(const Handles& rows, std::int64_t place) const override {
+    std::int64_t slot = 0;
+    copy_bytes(&slot, rows.handles.row_range(place, place + 1).raw(), sizeof slot, context_.stream);
+    context_.stream.synchronize();
+    for (const RowPlace& row : stores_[rows.table]->places_by_id())
+      if (row.slot == slot) return row.id;
+    return -1;
+  }
 
-template <typename T>
-T* data_of(const Tensor& tensor) {
-  return tensor.defined() ? const_cast<T*>(tensor.data<T>()) : nullptr;
-}
+  RowsById& by_id(std::size_t table) override { return *stores_[table]; }
+  TableFigures figures(std::size_t table) const override { return {stores_[table]->bytes(), {}}; }
 
-RowList list_of(const DeviceRows& rows, const RowTable& table, std::uint32_t number = 0) {
-  return {.table = table,
-          .size = rows.slots.defined()    ? rows.slots.size()
-                  : rows.values.defined() ? rows.values.rows()
-                                          : 0,
-          .ids = data_of<std::int64_t>(rows.ids),
-          .slots = data_of<std::int64_t>(rows.slots),
-          .values = data_of<float>(rows.values),
-          .number = number};
-}
+ private:
+  static std::vector<TableLines::List> lists_of(std::span<const Handles> selected,
+                                                std::span<const Tensor> gradients) {
+    std::vector<TableLines::List> lists;
+    for (std::size_t i = 0; i < selected.size(); ++i) {
+      lists.push_back({.table = selected[i].table, .ids = {}, .lines = {}, .values = {}});
+      if (!gradients[i].defined()) continue;
+      lists.back() = {selected[i].table, selected[i].ids, selected[i].handles, gradients[i]};
+    }
+    return lists;
+  }
+  RowList list_of(const Handles& of, std::int64_t begin, std::int64_t end, std::uint32_t number = 0) const {
+    return row_list({of.table, of.ids.row_range(begin, end), of.handles.row_range(begin, end), {}},
+                    stores_[of.table]->table(), number);
+  }
 
-std::vector<RowList> lists_of(std::span<const DeviceRows> rows) {
-  std::vector<RowList> lists;
-  lists.reserve(rows.size());
-  for (const DeviceRows& one : rows) lists.push_back(list_of(one, records_of(one).table()));
-  return lists;
-}
+  void find(const std::vector<Handles>& selected) const {
+    std::vector<RowList> lists;
+    lists.reserve(selected.size());
+    for (const Handles& of : selected) lists.push_back(list_of(of, 0, of.ids.size()));
+    find_rows(lists, context_.stream.cuda());
+  }
 
-const Context& context_of(std::span<const DeviceRows> rows) {
-  return records_of(rows.front()).context();
-}
+  // Groups one after another: an id may be in several.
+  void create(std::span<const TableIds> ids, const std::vector<Handles>& selected) {
+    if (std::none_of(ids.begin(), ids.end(), [](const TableIds& list) { return list.ids.size() > 0; }))
+      return;
+    // Room for all groups at once: the host waits for a creation where the room may not do.
+    for (const TableIds& list : ids) stores_[list.table]->reserve(list.ids.size());
+    const std::size_t groups = std::max<std::size_t>(1, ids.front().groups.size());
+    std::vector<std::int64_t> done(ids.size(), 0);
+    for (std::size_t g = 0; g < groups; ++g) {
+      std::vector<RowList> lists;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        const std::int64_t begin = done[i];
+        done[i] += ids[i].groups.empty() ? ids[i].ids.size() : ids[i].groups[g];
+        lists.push_back(list_of(selected[i], begin, done[i], lines_.of(ids[i].table).next_number()));
+      }
+      create_rows(lists, context_.stream.cuda());
+    }
+    Event created(context_.device());
+    created.record_later(context_.stream);
+    for (const TableIds& list : ids) stores_[list.table]->created(lines_.of(list.table).number(), created);
+  }
 
-cudaStream_t stream_of(std::span<const DeviceRows> rows) {
-  return context_of(rows).cuda().handle;
-}
+  Context context_;
+  DeviceTableLines lines_;
+  std::vector<std::unique_ptr<DeviceRowStore>> stores_;
+};
 
 }  // namespace
 
-std::unique_ptr<RowStore> make_row_store(const RowShape& shape, const Context& context) {
-  return std::make_unique<DeviceRowStore>(shape, context);
-}
-
-void find_slots(std::span<const DeviceRows> rows) {
-  if (rows.empty()) return;
-  std::vector<RowList> lists;
-  for (const DeviceRows& one : rows) lists.push_back(list_of(one, store_of(one).table()));
-  find_rows(lists, stream_of(rows));
-}
-
-void create_slots(std::span<const DeviceRows> rows, std::size_t groups) {
-  if (std::none_of(rows.begin(), rows.end(), [](const DeviceRows& one) { return one.slots.rows() > 0; }))
-    return;
-  const std::size_t tables = rows.size() / groups;
-  // Room for all groups at once: the host waits for a creation where the room may not do.
-  for (std::size_t t = 0; t < tables; ++t) {
-    std::int64_t more = 0;
-    for (std::size_t g = 0; g < groups; ++g) more += rows[g * tables + t].slots.rows();
-    store_of(rows[t]).reserve(more);
-  }
-  const Stream& stream = context_of(rows).stream;
-  for (std::size_t g = 0; g < groups; ++g) {
-    std::vector<RowList> lists;
-    for (const DeviceRows& one : rows.subspan(g * tables, tables))
-      lists.push_back(list_of(one, store_of(one).table(), records_of(one).next_number()));
-    create_rows(lists, stream_of(rows));
-  }
-  Event created(stream.device());
-  created.record_later(stream);
-  for (const DeviceRows& one : rows.first(tables)) store_of(one).created(records_of(one).number(), created);
-}
-
-void gather(std::span<const DeviceRows> rows) {
-  if (rows.empty()) return;
-  gather_rows(lists_of(rows), stream_of(rows));
-}
-
-void update(std::span<const DeviceRows> rows, double learning_rate, const float* factor) {
-  std::vector<bool> done(rows.size());
-  for (std::size_t first = 0; first < rows.size(); ++first) {
-    if (done[first]) continue;
-    std::vector<RowList> lists;
-    for (std::size_t i = first; i < rows.size(); ++i) {
-      DeviceRecords& records = records_of(rows[i]);
-      if (rows[i].optimizer != rows[first].optimizer || records.dtype() != records_of(rows[first]).dtype())
-        continue;
-      done[i] = true;
-      records.check_updates();
-      lists.push_back(list_of(rows[i], records.table(), records.next_number()));
-    }
-    update_rows(lists, rows[first].optimizer, learning_rate, factor, stream_of(rows));
-  }
-}
-
-void merge(std::span<const DeviceRows> rows, bool is_first_part) {
-  if (rows.empty()) return;
-  std::vector<RowList> lists;
-  for (const DeviceRows& one : rows) {
-    DeviceRecords& records = records_of(one);
-    lists.push_back(list_of(one, records.table(), is_first_part ? records.next_number() : records.number()));
-  }
-  merge_gradients(lists, stream_of(rows));
-}
-
-std::optional<NotFiniteRow> first_not_finite(std::span<const DeviceRows> rows) {
-  if (rows.empty()) return std::nullopt;
-  const Context& context = context_of(rows);
-  Tensor found = Tensor::empty({1}, DType::i64, context);
-  auto* const place = reinterpret_cast<std::uint64_t*>(found.mutable_data<std::int64_t>());
-  find_not_finite(lists_of(rows), place, context.stream.cuda());
-  const auto first = static_cast<std::uint64_t>(found.to_host(context.stream).data<std::int64_t>()[0]);
-  if (first == kAllFinite) return std::nullopt;
-  return NotFiniteRow{static_cast<std::size_t>(first >> 40),
-                      static_cast<std::int64_t>(first & ((std::uint64_t{1} << 40) - 1))};
+std::unique_ptr<Placement> device_rows(std::span<const PlacedTable> tables, const Context& context) {
+  return std::make_unique<DeviceRows>(tables, context);
 }
 
 }  // namespace hstu::cuda

@@ -4,7 +4,7 @@
 #include "hstu/device/cuda/random.cuh"
 #include "hstu/rows/cuda/row_kernels.cuh"
 #include "hstu/rows/cuda/row_values.cuh"
-#include "hstu/rows/row_store.h"
+#include "hstu/rows/row_shape.h"
 
 namespace hstu::cuda {
 namespace {
@@ -14,11 +14,11 @@ __device__ std::int64_t home_of(const RowTable& t, std::int64_t id) {
 }
 
 __device__ std::int64_t find(const RowTable& t, std::int64_t id) {
-  if (id < 0 || id >= t.nominal_rows) return RowStore::kNull;
-  if (t.mask < 0) return RowStore::kAbsent;
+  if (id < 0 || id >= t.nominal_rows) return kNullRow;
+  if (t.mask < 0) return kAbsentRow;
   std::int64_t place = home_of(t, id);
   while (t.entries[place].id != id) {
-    if (t.entries[place].id == kNoId) return RowStore::kAbsent;
+    if (t.entries[place].id == kNoId) return kAbsentRow;
     place = (place + 1) & t.mask;
   }
   return t.entries[place].slot;
@@ -78,12 +78,12 @@ __global__ void look_up(const __grid_constant__ Lists lists) {
   wait_for_previous_launch();
   const RowList& list = lists.list[blockIdx.y];
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  std::int64_t slot = RowStore::kNull;
+  std::int64_t slot = kNullRow;
   bool is_new = false;
   if (i < list.size) {
     const std::int64_t id = list.ids[i];
     slot = find(list.table, id);
-    is_new = kCreate && slot == RowStore::kAbsent;
+    is_new = kCreate && slot == kAbsentRow;
     if (is_new) {
       // Ids of a list are distinct, so no other thread inserts this one.
       IndexEntry* const entry = insert(list.table, id);
@@ -134,9 +134,9 @@ __device__ void gather_row(const RowList& list, std::int64_t i, std::int64_t slo
   const float* const row = slot >= 0 ? values_of(record_of(t, slot)) : nullptr;
   for (std::int64_t c = 4 * lane(); c < t.dim; c += 128)
     store_quad(list.values + i * t.dim, c, t.dim,
-               row != nullptr              ? load_values(t, row, c)
-               : slot == RowStore::kAbsent ? absent(t, list.ids[i], c)
-                                           : Quad{});
+               row != nullptr       ? load_values(t, row, c)
+               : slot == kAbsentRow ? absent(t, list.ids[i], c)
+                                    : Quad{});
 }
 
 inline constexpr int kGathered = 4;  // rows of a warp, which it reads at the same time
@@ -151,7 +151,7 @@ __global__ void gather(const __grid_constant__ Lists lists) {
   bool whole = dim % 4 == 0;
 #pragma unroll
   for (int k = 0; k < kGathered; ++k) {
-    slots[k] = first + k < list.size ? list.slots[first + k] : RowStore::kNull;
+    slots[k] = first + k < list.size ? list.slots[first + k] : kNullRow;
     whole = whole && slots[k] >= 0;
   }
   if (!whole) {
@@ -189,7 +189,7 @@ __global__ void merge(const __grid_constant__ Lists lists) {
   }
   float* const owner = record->owner;
   for (std::int64_t c = lane(); c < dim; c += 32) owner[c] += gradient[c];
-  if (lane() == 0) list.slots[i] = kMerged;
+  if (lane() == 0) list.slots[i] = kMergedRow;
 }
 
 template <typename Lists>

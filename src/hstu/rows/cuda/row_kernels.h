@@ -13,7 +13,7 @@
 
 namespace hstu::cuda {
 
-// A row is one record: this header and the stored row (row_store.h). Records are in chunks of 2^shift with
+// A row is one record: this header and the stored row (row_shape.h). Records are in chunks of 2^shift with
 // constant addresses, in order of slots.
 struct RowHeader {
   std::int64_t id;
@@ -80,8 +80,7 @@ void gather_rows(std::span<const RowList> lists, cudaStream_t stream);
 void update_rows(std::span<const RowList> lists, const RowOptimizer& optimizer, double learning_rate,
                  const float* factor, cudaStream_t stream);
 // Lists of one `number` are parts of one batch, merged in order: adds the gradient of a row that an earlier
-// list had to the gradient there, and sets the slot here to kMerged.
-inline constexpr std::int64_t kMerged = -3;
+// list had to the gradient there, and sets the slot here to kMergedRow.
 void merge_gradients(std::span<const RowList> lists, cudaStream_t stream);
 
 // found (one): the first place of a value that is not finite, as list * 2^40 + row; kAllFinite if there is

@@ -5,8 +5,8 @@
 #include <cuda_fp16.h>
 
 #include "hstu/base/error.h"
-#include "hstu/embedding/wire_rows.h"
 #include "hstu/rows/cuda/list_launch.cuh"
+#include "hstu/rows/wire_rows.h"
 
 namespace hstu::cuda {
 namespace {
