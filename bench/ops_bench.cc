@@ -70,11 +70,10 @@ void embedding_step(benchmark::State& state) {
   std::vector<std::int64_t> ids(5'000);
   std::iota(ids.begin(), ids.end(), 0);
   for (std::int64_t& id : ids) id = id * 17 % 100'000;
-  std::vector<float> rows(ids.size() * 64);
   for (auto _ : state) {
-    const std::vector<std::int64_t> slots = table.slots(ids, RowAccess::train);
-    table.gather(ids, slots, rows.data());
-    table.update(slots, rows.data(), 1e-6);
+    const Handles selected = table.select(ids, RowAccess::train);
+    const Tensor rows = table.gather(selected);
+    table.update(selected, rows, {.learning_rate = 1e-6});
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(ids.size()));
 }

@@ -78,8 +78,7 @@ TEST(LimitedTables, AnIdWithoutARowReadsItsInitialValueAndIsCounted) {
       visits.end_step(one_rank(), 0);
     }
     EXPECT_EQ(testing_embedding::eval_lookup(tables[0], ids), testing_embedding::eval_lookup(initial, ids));
-    const RowKeeper& keeper = *tables[0].keeper();
-    EXPECT_EQ(keeper.counts().refused + keeper.waiting().size(), config.limits.capacity == 2 ? 3 : 5);
+    EXPECT_EQ(tables[0].counts().refused + tables[0].waiting().size(), config.limits.capacity == 2 ? 3 : 5);
   }
 }
 

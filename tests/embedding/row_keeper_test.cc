@@ -75,8 +75,9 @@ class KeeperWalk {
       std::swap(ids[i - 1], ids[static_cast<std::size_t>(below(static_cast<std::int64_t>(i)))]);
   }
   void begin_again() {
-    store_ = std::make_unique<HostRowStore>(kKeeperShape);
-    keeper_ = std::make_unique<RowKeeper>(*store_, limits_);
+    directory_ = std::make_shared<RowDirectory>(kKeeperShape.rows);
+    store_ = std::make_unique<HostRowStore>(kKeeperShape, directory_);
+    keeper_ = std::make_unique<RowKeeper>(*store_, *directory_, limits_);
   }
 
   // With the slots of the lookup, or without.
@@ -109,8 +110,8 @@ class KeeperWalk {
     Ids ids, seen, scores;
     for (const auto& place : store_->places_by_id()) {
       ids.push_back(place.id);
-      seen.push_back(store_->directory()->row(place.slot).seen);
-      scores.push_back(store_->directory()->row(place.slot).score);
+      seen.push_back(directory_->row(place.slot).seen);
+      scores.push_back(directory_->row(place.slot).score);
     }
     begin_again();
     Ids slots(ids.size());
@@ -126,7 +127,7 @@ class KeeperWalk {
                              limits_.evict == Evict::custom;  // the others are written in another form
     std::size_t i = 0;
     for (const auto& [id, row] : model_.rows()) {
-      const HostRow& found = store_->directory()->row(places[i].slot);
+      const HostRow& found = directory_->row(places[i].slot);
       ASSERT_EQ(places[i++].id, id);
       ASSERT_EQ(found.seen, row.seen) << "id " << id;
       if (same_scores) {
@@ -146,6 +147,7 @@ class KeeperWalk {
   RowLimits limits_;
   RandomStream random_;
   TableModel model_;
+  std::shared_ptr<RowDirectory> directory_;
   std::unique_ptr<HostRowStore> store_;
   std::unique_ptr<RowKeeper> keeper_;
   std::int64_t time_ = 1000;
@@ -180,8 +182,9 @@ TEST(RowKeeper, KeepsTheRowsOfTheContractForAnyNumberOfThreads) {
 }
 
 TEST(RowKeeper, RefusesVisitsWithoutTheValuesOfACustomScore) {
-  HostRowStore store(kKeeperShape);
-  RowKeeper keeper(store, {.capacity = 5, .evict = Evict::custom});
+  const auto directory = std::make_shared<RowDirectory>(kKeeperShape.rows);
+  HostRowStore store(kKeeperShape, directory);
+  RowKeeper keeper(store, *directory, {.capacity = 5, .evict = Evict::custom});
   keeper.begin_end(0);
   EXPECT_THROW(keeper.visit(Ids{1}, Ids{1}), InternalError);
 }

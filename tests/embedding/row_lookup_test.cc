@@ -35,7 +35,7 @@ class LookupWalk {
   }
 
   void step(std::int64_t number) {
-    for (TableSet* const tables : {&whole_, &tables_}) tables->begin_updates(number);
+    step_ = number;
     std::vector<std::vector<Ids>> asked;  // by rank and table
     asked.reserve(kRanks);
     for (int r = 0; r < kRanks; ++r) asked.push_back(draw(60));
@@ -144,8 +144,8 @@ class LookupWalk {
         mine.push_back(id);
         of_mine.insert(of_mine.end(), all.end() - dim + first, all.end() - dim + first + tables_[t].width());
       }
-      apply_gradients(whole_[t], ids[t], all.data(), 0x1p-12);
-      apply_gradients(tables_[t], mine, of_mine.data(), 0x1p-12);
+      apply_gradients(whole_[t], ids[t], all.data(), 0x1p-12, step_);
+      apply_gradients(tables_[t], mine, of_mine.data(), 0x1p-12, step_);
       add_alive(t, mine);
     }
   }
@@ -179,13 +179,14 @@ class LookupWalk {
       EXPECT_EQ(Ids(found.data<std::int64_t>(), found.data<std::int64_t>() + found.size()), ids);
       EXPECT_EQ(of.served, served);
       EXPECT_EQ(of.asked, counts_[t]);
-      EXPECT_EQ(of.slots.size(), std::ssize(ids));
+      EXPECT_EQ(of.handles.size(), std::ssize(ids));
     }
   }
 
   int rank_;
   DType wire_;
   RandomStream random_{.key = 11};
+  std::int64_t step_ = 0;
   TableSet whole_, tables_;
   std::vector<std::set<std::int64_t>> alive_;  // by table: rows that are here
   std::vector<Ids> counts_;                    // of the routes of the lookup

@@ -41,7 +41,7 @@ void step(TableSet& tables, const Ids& ids, std::uint64_t key, Communicator& com
           random_values(static_cast<std::size_t>(kDims[t]), key + static_cast<std::uint64_t>(id));
       gradients.insert(gradients.end(), row.begin() + first, row.begin() + first + table.width());
     }
-    table.update(table.slots(mine, RowAccess::train), gradients.data(), kRate);
+    apply_gradients(table, mine, gradients.data(), kRate);
     // Rank 0 has read them all, and of some more than once.
     if (comm.rank() > 0) continue;
     Ids occurrences;
@@ -64,7 +64,7 @@ Expected expected_of(const EmbeddingTable& table, RowsToSave which) {
   expected.values.resize(places.size() * static_cast<std::size_t>(table.config().dim));
   expected.state.resize(places.size() * static_cast<std::size_t>(table.state_width()));
   table.read(places, expected.values.data(), expected.state.data());
-  if (table.keeper() == nullptr) return expected;
+  if (!table.has_limits()) return expected;
   Ids seen(places.size()), scores(places.size());
   table.read_history(places, seen.data(), scores.data());
   for (std::size_t i = 0; i < places.size(); ++i)
@@ -95,11 +95,11 @@ void expect_rows(SavedRows& saved, const EmbeddingTable& whole, RowsToSave which
     std::fill(values.begin(), values.end(), -7.0f);
   }
   saved.read(0, 0, false, values.data());
-  if (whole.keeper() == nullptr) return;
-  const WaitingIds::List waiting = saved.waiting(), waits = whole.keeper()->waiting().by_id();
+  if (!whole.has_limits()) return;
+  const WaitingIds::List waiting = saved.waiting(), waits = whole.waiting().by_id();
   EXPECT_EQ(waiting.ids, waits.ids);
   EXPECT_EQ(waiting.counts, waits.counts);
-  const RowCounts counts = saved.counts(), wanted = whole.keeper()->counts();
+  const RowCounts counts = saved.counts(), wanted = whole.counts();
   EXPECT_EQ(counts.inserted, wanted.inserted);
   EXPECT_EQ(counts.admitted, wanted.admitted);
   EXPECT_EQ(counts.hits, wanted.hits);
@@ -140,7 +140,7 @@ TEST_P(SavedRowsOver, AreThoseOfOneTableAndOfItsChanges) {
     step(after, second, 300, one_rank());
     ASSERT_GT(before[0].rows_alive(), 40);
     ASSERT_LT(after[0].changed_by_id().size(), 10u);
-    ASSERT_GT(before[0].keeper()->waiting().size(), 5);
+    ASSERT_GT(before[0].waiting().size(), 5);
 
     on_ranks(ranks, [&](TableSet& tables, Communicator& comm) {
       step(tables, first, 100, comm);

@@ -73,8 +73,8 @@ class ForgedSection : public ::testing::Test {
     set[0].read_history(places, seen.data(), scores.data());
     for (std::size_t i = 0; i < places.size(); ++i) history.insert(history.end(), {seen[i], scores[i]});
     EXPECT_EQ(history, forged.history) << "the scores by which rows leave survive a save";
-    EXPECT_EQ(set[0].keeper()->waiting().by_id().ids, forged.waiting);
-    EXPECT_EQ(set[0].keeper()->waiting().by_id().counts, forged.waiting_counts);
+    EXPECT_EQ(set[0].waiting().by_id().ids, forged.waiting);
+    EXPECT_EQ(set[0].waiting().by_id().counts, forged.waiting_counts);
     return "";
   }
 

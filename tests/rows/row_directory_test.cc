@@ -72,7 +72,7 @@ class DirectoryWalk {
     const Ids created = directory_.create_slots(ids, slots.data());
     for (std::size_t i = 0; i < ids.size(); ++i) {
       if (!is_id(ids[i])) {
-        ASSERT_EQ(slots[i], RowStore::kNull);
+        ASSERT_EQ(slots[i], kNullRow);
       } else if (slots_.contains(ids[i])) {
         ASSERT_EQ(slots[i], slots_.at(ids[i])) << "id " << ids[i];
       } else {
@@ -141,9 +141,9 @@ class DirectoryWalk {
     slots.assign(ids.size(), 0);
     directory_.find_slots(ids, slots.data());
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      ASSERT_EQ(slots[i], !is_id(ids[i])            ? RowStore::kNull
+      ASSERT_EQ(slots[i], !is_id(ids[i])            ? kNullRow
                           : slots_.contains(ids[i]) ? slots_.at(ids[i])
-                                                    : RowStore::kAbsent)
+                                                    : kAbsentRow)
           << "id " << ids[i];
     }
     std::set<std::int64_t> all;
@@ -193,7 +193,7 @@ TEST(RowDirectory, ARowThatComesBackHasNothingOfItsFormerLife) {
   directory.row(slot).score = 9;
   directory.row(slot).seen = 4;
   directory.remove(std::vector<RowDirectory::Place>{{id, slot}});
-  EXPECT_EQ(directory.find(id), RowStore::kAbsent);
+  EXPECT_EQ(directory.find(id), kAbsentRow);
   EXPECT_EQ(directory.rows(), 0);
   directory.create_slots(std::span(&id, 1), &slot);
   EXPECT_EQ(directory.row(slot).score, 0);

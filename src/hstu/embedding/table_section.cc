@@ -171,7 +171,7 @@ void check_contents(const SavedTable& saved, const EmbeddingTable& table, const 
     check(ids.front() >= 0 && ids.back() <= last, "{}: expected ids from 0 to {}, found {}", name, last,
           ids.front() < 0 ? ids.front() : ids.back());
   }
-  if (table.keeper() == nullptr || !saved.description().contains("limits")) return;
+  if (!table.has_limits() || !saved.description().contains("limits")) return;
   const auto step = saved.description().at("limits").at("step").get<std::int64_t>();
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const std::int64_t seen = saved.history(i)[0];
