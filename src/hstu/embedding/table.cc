@@ -22,7 +22,8 @@ EmbeddingTable::EmbeddingTable(std::shared_ptr<Placement> placement, std::size_t
       placement_(std::move(placement)),
       number_(number),
       where_(where),
-      rows_(placement_->by_id(number)) {
+      rows_(placement_->by_id(number)),
+      first_size_(config().rows) {
   if (config().limits.any())
     keeper_ = std::make_unique<RowKeeper>(rows_, *spec_.placed.directory, config().limits);
 }
@@ -103,6 +104,12 @@ void EmbeddingTable::read(std::span<const Place> places, float* values, float* s
   std::vector<std::int64_t> slots(places.size());
   std::transform(places.begin(), places.end(), slots.begin(), [](const Place& place) { return place.slot; });
   rows_.read(slots, values, state);
+}
+
+void EmbeddingTable::set_first_size(std::int64_t rows) {
+  require(rows_alive() == 0, "table \"{}\": expected no rows yet", config().name);
+  first_size_ = rows;
+  rows_.set_initial_bound(initial_bound(config().initial, rows, config().dim));
 }
 
 void EmbeddingTable::restore(std::span<const std::int64_t> ids, const float* values, const float* state) {

@@ -53,6 +53,7 @@ class EmbeddingTable {
   bool contains(std::int64_t id) const { return rows_.contains(id); }
   // TableIds::host_ids are needed: the host finds the rows of the table.
   bool needs_host_ids() const { return placement_->needs_host_ids(); }
+  const CacheSize& cache_size() const { return spec_.placed.tiers.cache; }
   std::optional<CacheCounts> cache_counts() const { return placement_->figures(number_).cache; }
 
   // For checkpoints: every existing row by ascending id; valid until the table changes.
@@ -62,6 +63,11 @@ class EmbeddingTable {
   void begin_changes() { changes_ = rows_.begin_changes(); }
   // values (n, width()) and state (n, stored_state_width()) of the rows at `places` (n); null: not asked for.
   void read(std::span<const Place> places, float* values, float* state) const;
+
+  // V when the run began for the first time, on which the bound of initial values depends
+  // (initial_value.h): a table that has grown since has the same values. Set before the first row.
+  std::int64_t first_size() const { return first_size_; }
+  void set_first_size(std::int64_t rows);
 
   // Adds rows: ids (n) strictly ascending, without rows so far, whole ones: values (n, D), state (n,
   // state_width); without what other ranks own. Throws Error if ids are out of order or outside [0, V).
@@ -105,6 +111,7 @@ class EmbeddingTable {
   std::size_t number_;
   Context where_;
   RowsById& rows_;
+  std::int64_t first_size_;
   std::int64_t changes_ = -1;          // of RowsById::begin_changes()
   std::unique_ptr<RowKeeper> keeper_;  // of a table with limits
 };

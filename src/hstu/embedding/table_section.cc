@@ -19,7 +19,8 @@ using nlohmann::json;
 
 constexpr std::size_t kBlockRows = 1 << 14;  // copied out of a table at a time
 
-// What must agree between a table and the one saved: rows and key decide the values of rows not seen yet.
+// What a table and the one saved have in common, but for the rows, which may become more. "first_rows": those
+// of the run's first start, if others. They and the key decide the values of rows not seen yet.
 json identity(const EmbeddingTable& table) {
   json identity{{"name", table.config().name},
                 {"rows", table.config().rows},
@@ -27,6 +28,7 @@ json identity(const EmbeddingTable& table) {
                 {"key", fmt::format("{:016x}", table.key())},
                 {"optimizer", word_of(kRowOptimizers, table.optimizer().kind)},
                 {"state_width", table.state_width()}};
+  if (table.first_size() != table.config().rows) identity["first_rows"] = table.first_size();
   if (table.config().dtype != DType::f32) identity["dtype"] = to_string(table.config().dtype);
   const InitialValue& initial = table.config().initial;
   if (initial != InitialValue{}) {
@@ -206,13 +208,26 @@ void load_limits(EmbeddingTable& table, const SavedTable& saved) {
   table.restore_history(state, saved.ids(), seen, scores, saved.waiting_ids(), saved.waiting_counts());
 }
 
+json without_rows(json identity) {
+  for (const char* size : {"rows", "first_rows"}) identity.erase(size);
+  return identity;
+}
+
 void load(EmbeddingTable& table, const SectionReader& reader) {
-  const json expected = identity(table), found = identity_of(reader.description());
+  const json expected = without_rows(identity(table)),
+             found = without_rows(identity_of(reader.description()));
   check(found == expected,
         "{}: embedding table {}: expected {}, found {}: the configuration or the seed changed",
         reader.folder().string(), table.config().name, expected.dump(), found.dump());
+  const auto rows = reader.description().at("rows").get<std::int64_t>();
+  check(rows <= table.config().rows,
+        "{}: embedding table {}: the checkpoint has {} ids, the configuration {}: a table may grow, but its "
+        "ids "
+        "cannot become fewer",
+        reader.folder().string(), table.config().name, rows, table.config().rows);
   const SavedTable saved(reader);
   check_contents(saved, table, reader.folder());
+  take_first_size(table, saved);
   restore_rows(table, saved, true);
   if (table.has_limits() && saved.description().contains("limits")) load_limits(table, saved);
 }
@@ -223,6 +238,11 @@ json to_json(const RowCounts& counts) {
   return {{"inserted", counts.inserted}, {"admitted", counts.admitted}, {"refused", counts.refused},
           {"evicted", counts.evicted},   {"expired", counts.expired},   {"hits", counts.hits},
           {"misses", counts.misses}};
+}
+
+void take_first_size(EmbeddingTable& table, const SavedTable& saved) {
+  const json& description = saved.description();
+  table.set_first_size(description.value("first_rows", description.at("rows").get<std::int64_t>()));
 }
 
 void restore_rows(EmbeddingTable& table, const SavedTable& saved, bool with_state) {

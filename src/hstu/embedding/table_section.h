@@ -11,14 +11,19 @@ namespace hstu {
 
 nlohmann::json to_json(const RowCounts& counts);
 
+// A table without rows: EmbeddingTable::set_first_size() with that of the saved one, so that ids without a
+// row have the same values.
+void take_first_size(EmbeddingTable& table, const SavedTable& saved);
+
 // Adds the rows in the table's range to a table without rows, with their optimizer's state or with one of
 // zeros. The changes of `saved`, if it has some, are those after a begin_changes().
 void restore_rows(EmbeddingTable& table, const SavedTable& saved, bool with_state);
 
 // One section "tables/NAME" per table, in their order: the existing rows, by ascending id. Loading refuses a
-// table of another size, seed or optimizer; the table must be empty. A section with a base has only the rows
-// that changed since TableSet::begin_changes(), which must have been called when the base was whole, and the
-// ids of those that are gone. `tables` must outlive the sections.
+// table with fewer ids, another seed or optimizer; one with more ids keeps the initial values of the first
+// size (EmbeddingTable::first_size). The table must be empty. A section with a base has only the rows that
+// changed since TableSet::begin_changes(), which must have been called when the base was whole, and the ids
+// of those that are gone. `tables` must outlive the sections.
 //
 // Split tables (table_set.h) are saved by rank 0, whole: while it saves, the other ranks are in serve_rows().
 // Every rank loads its own rows, so that a checkpoint does not depend on the number of ranks.

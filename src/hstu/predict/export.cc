@@ -38,7 +38,9 @@ RunOptions exported(RunOptions options) {
 
 // The rows of the checkpoint without their optimizer's state.
 void copy_rows(const Checkpoint& checkpoint, EmbeddingTable& table) {
-  restore_rows(table, SavedTable(checkpoint.section("tables/" + table.config().name)), false);
+  const SavedTable saved(checkpoint.section("tables/" + table.config().name));
+  take_first_size(table, saved);
+  restore_rows(table, saved, false);
 }
 
 void write_weights(const Checkpoint& checkpoint, Learner& learner, const Path& folder) {

@@ -26,6 +26,8 @@ class HostRowLines final : public RowLines {
     updated_.resize(std::max(updated_.size(), static_cast<std::size_t>(lines)));
   }
 
+  void set_initial_bound(float bound) override { format_.set_initial_bound(bound); }
+
   void begin(std::span<const std::int64_t> lines, std::span<const std::int64_t> ids) override {
     for_rows(lines.size(), width_, [&](std::size_t i) {
       std::vector<float> values(static_cast<std::size_t>(shape_.dim));

@@ -53,6 +53,7 @@ class HostRowStore final : public RowsById {
   // InternalError naming the place if a slot occurs twice.
   void update(std::span<const std::int64_t> slots, const float* gradients, const RowOptimizer& optimizer,
               const RowUpdate& update);
+  void set_initial_bound(float bound) override { format_.set_initial_bound(bound); }
   std::vector<RowPlace> places_by_id() const override { return directory_.places_by_id(); }
   std::int64_t begin_changes() override { return directory_.begin_changes(); }
   std::vector<RowPlace> changed_by_id(std::int64_t since) const override {

@@ -50,6 +50,11 @@ void PlacedRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_
   lines_.begin(created, their_ids);
 }
 
+void PlacedRowStore::set_initial_bound(float bound) {
+  format_.set_initial_bound(bound);
+  lines_.set_initial_bound(bound);
+}
+
 // An eighth more, so that a growing table does not get memory in every step.
 void PlacedRowStore::grow_lines() {
   if (directory_.slots() <= room_) return;

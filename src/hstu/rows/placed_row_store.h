@@ -58,6 +58,7 @@ class PlacedRowStore final : public RowsById {
   void use(std::span<const std::int64_t> ids, bool creates, std::int64_t* slots, std::int64_t* lines);
   // Rows of `ids` that exist come into the cache, where there is room, while the device computes.
   void prefetch(std::span<const std::int64_t> ids);
+  void set_initial_bound(float bound) override;
   std::vector<RowPlace> places_by_id() const override { return directory_.places_by_id(); }
   std::int64_t begin_changes() override { return directory_.begin_changes(); }
   std::vector<RowPlace> changed_by_id(std::int64_t since) const override {

@@ -16,6 +16,7 @@ class RowFormat {
  public:
   explicit RowFormat(const RowShape& shape);
 
+  void set_initial_bound(float bound) { shape_.bound = bound; }
   // values (D) that the row of `id` begins with.
   void begin(std::int64_t id, float* values) const;
   // values (D), and what is stored of them (value_floats(shape) floats).

@@ -24,6 +24,8 @@ class RowLines {
   // Makes room for lines 0 .. lines - 1 at least. The others stay where they are.
   virtual void grow(std::int64_t lines) = 0;
 
+  virtual void set_initial_bound(float bound) = 0;  // RowsById::set_initial_bound()
+
   // In all that follows, `lines` (n) names each line once. These put their work on the stream; `rows` (n, D +
   // state_width) is transfer_memory() that must not change or end before the stream has passed.
   virtual void begin(std::span<const std::int64_t> lines, std::span<const std::int64_t> ids) = 0;  // new rows

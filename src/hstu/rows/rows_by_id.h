@@ -21,6 +21,9 @@ class RowsById {
   // Adds rows: ids (n) distinct, without a row so far, values (n, D), state (n, state_width).
   virtual void import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) = 0;
 
+  // Before the first row: RowShape::bound from now on.
+  virtual void set_initial_bound(float bound) = 0;
+
   // Every existing row by ascending id; valid until the table changes.
   virtual std::vector<RowPlace> places_by_id() const = 0;
   // begin_changes() gives a number, and changed_by_id() the rows that were created, updated or visited

@@ -20,6 +20,7 @@ class DeviceRecords final : public RowLines {
   const Context& context() const override { return context_; }
   std::int64_t bytes() const override;
   void grow(std::int64_t lines) override;
+  void set_initial_bound(float bound) override { shape_.bound = bound; }
   void begin(std::span<const std::int64_t> lines, std::span<const std::int64_t> ids) override;
   void write(std::span<const std::int64_t> lines, const float* rows) override;
   void read(std::span<const std::int64_t> lines, float* rows) const override;

@@ -21,6 +21,7 @@ class DeviceRowStore final : public RowsById {
   std::int64_t bytes() const;
   bool contains(std::int64_t id) const override;
   void create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) override;
+  void set_initial_bound(float bound) override { records_.set_initial_bound(bound); }
   std::vector<RowPlace> places_by_id() const override { return changed_by_id(-1); }
   std::int64_t begin_changes() override { return records_.number(); }
   std::vector<RowPlace> changed_by_id(std::int64_t since) const override;
