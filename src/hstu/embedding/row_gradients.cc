@@ -1,6 +1,7 @@
 #include "hstu/embedding/row_gradients.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -28,6 +29,22 @@ void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
     of.ids = host_ids.device().is_host() ? host_ids.copy() : Tensor();
   }
   parts_.push_back({std::move(selection), std::move(gradients)});
+}
+
+void RowGradients::add(Catalogue& catalogue) {
+  const std::size_t t = catalogue.table();
+  std::vector<Tensor> gradients(tables_.size());
+  gradients[t] = catalogue.take_gradient();
+  std::vector<Part> parts;
+  if (tables_.gpus() != nullptr && !tables_[t].owners().moves()) {  // slices of copies go to every rank
+    RowSelection selection{.tables = std::vector<Handles>(tables_.size())};
+    selection.tables[t].ids = catalogue.device_ids();
+    parts = gather_gradients(tables_, selection, gradients);
+    sent_.push_back(gradients[t]);
+  } else {
+    parts.push_back({catalogue.select(RowAccess::train), std::move(gradients)});
+  }
+  parts_.insert(parts_.begin(), std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
 }
 
 void RowGradients::merge(Communicator& comm) {

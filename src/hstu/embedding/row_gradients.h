@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hstu/comm/communicator.h"
+#include "hstu/embedding/catalogue.h"
 #include "hstu/embedding/device_gradients.h"
 #include "hstu/embedding/shared_rows.h"
 #include "hstu/embedding/table_set.h"
@@ -23,6 +24,10 @@ class RowGradients {
   // Tables on the GPUs of several ranks: all ranks call it together, and the gradients travel to the ranks
   // that have the rows.
   void add(RowSelection selection, std::vector<Tensor> gradients);
+
+  // Adds the dense gradient of a catalogue's rows (Catalogue::gradient), which it takes: it is the first to
+  // be summed, and the update has all rows of the catalogue. All ranks call it together.
+  void add(Catalogue& catalogue);
 
   // Sums by row over all parts and ranks, in an order that depends on nothing else. Each rank gets the sums
   // of what it has of the rows; copies get the same bits. Does not change a single part on one rank.

@@ -16,6 +16,9 @@ struct WireRows {
   std::int64_t first_column = 0;  // columns first_column .. first_column + C - 1 of the rows travel
 };
 
+// rows (n, D) f32 -> narrow (n, D) bf16, to nearest, on the context's device.
+void narrow(const Tensor& rows, Tensor& narrow, const Context& context);
+
 // All put their work on the stream: one launch for all lists. All throw Error in a build without CUDA.
 namespace cuda {
 
