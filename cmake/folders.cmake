@@ -2,7 +2,7 @@
 # A folder without sources is header-only. Names of other folders may be given without the prefix; each folder gets base.
 # LOOPS: these files, or "all", are compiled one by one, so that the machine code of a loop depends on nothing but its own
 # file. COLD: no loop over data is in the folder, and it is compiled with -Og, in about half of the time. COLD_FILES: those
-# files of the folder alone.
+# files of the folder alone. NESTED: the .cc files of its folders belong to it.
 set(HSTU_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
                   -Woverloaded-virtual -Werror)
 set(HSTU_C_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wcast-qual -Werror)
@@ -55,8 +55,11 @@ function(hstu_unity target)
 endfunction()
 
 function(hstu_folder name)
-  cmake_parse_arguments(ARG "COLD" "" "LOOPS;COLD_FILES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD;NESTED" "" "LOOPS;COLD_FILES;DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/hstu/${name}/*.cc)
+  if(ARG_NESTED)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/hstu/${name}/*.cc)
+  endif()
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   hstu_resolve(depends ${ARG_DEPENDS})
   if(NOT name STREQUAL base)

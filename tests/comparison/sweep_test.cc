@@ -5,6 +5,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/comparison/sweep_summary.h"
+#include "support/kind_options.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -34,7 +35,7 @@ TEST(Sweep, IsEveryCombinationWithEverySeed) {
   EXPECT_EQ(runs[0].name, "model.layers=1,training.batch_size=8,seed=5");
   EXPECT_EQ(runs[1].name, "model.layers=1,training.batch_size=8,seed=6");
   EXPECT_EQ(runs[2].name, "model.layers=1,training.batch_size=16,seed=5");
-  EXPECT_EQ(runs[7].options.model.layers, 2);
+  EXPECT_EQ(dlrmv4_of(runs[7].options).layers, 2);
   EXPECT_EQ(runs[7].options.training.batch_size, 16);
   EXPECT_EQ(runs[7].options.seed, 6u);
   EXPECT_THAT(runs[7].setting, ElementsAre(Pair("model.layers", "2"), Pair("training.batch_size", "16")));

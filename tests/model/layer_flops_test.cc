@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "attention/sees.h"
-#include "hstu/model/dlrmv4.h"
 
 namespace hstu {
 namespace {
@@ -82,40 +81,6 @@ TEST(LayerFlops, AgreeWithTheFiguresOfNvidiasExampleForLayersOfItsSize) {
   EXPECT_NEAR(3e-12 * static_cast<double>(flops.uvqk), 26.41, 0.005);
   EXPECT_NEAR(3.5e-12 * static_cast<double>(flops.attention), 30.88, 0.01);
   EXPECT_NEAR(1e-12 * static_cast<double>(flops.projection), 6.60, 0.005);  // three times as wide as NVIDIA's
-}
-
-TEST(LayerFlops, OfAModelAreThoseOfItsBatch) {
-  Dlrmv4Config config;
-  config.action_bits = {1};
-  config.layers = 2;
-  const Dlrmv4 model(config, SampleFeatures({"item", 10}), 1);
-  Samples samples;
-  samples.count = 2;
-  samples.history_offsets = {0, 3, 3};
-  samples.items = {4};
-  samples.history_item = {0, 0, 0};
-  samples.history_action = {1, 1, 1};
-  samples.history_time = {10, 20, 30};
-  samples.candidate_item = {0, 0};
-  samples.candidate_time = {40, 40};
-  samples.label = {1, 0};
-  samples.user = {0, 1};
-  samples.position = {0, 1};
-  Batch batch;
-  LayoutScratch scratch;
-  model.layout().lay_out(samples, scratch, batch);
-  const HstuLayerConfig layer{config.dim, config.heads, config.head_dim};
-  LayerFlops whole, last;
-  for (const int tokens : {4, 1}) {
-    whole += counted(layer, causal_mask(tokens), tokens);
-    last += counted(layer, causal_mask(tokens), 1);
-  }
-  const StackFlops flops = model.flops(batch);
-  EXPECT_EQ(flops.model.step(), 2 * whole.step());
-  EXPECT_EQ(flops.computed.step(), whole.step() + last.step());
-  std::int64_t work = 0;
-  for (const std::int64_t of_sample : batch.values<std::int64_t>(kWorkColumn)) work += of_sample;
-  EXPECT_EQ(work, flops.model.forward());
 }
 
 }  // namespace

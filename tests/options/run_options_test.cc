@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/config/config_difference.h"
+#include "hstu/kinds/kinds.h"
 #include "hstu/options/options.h"
 
 namespace hstu {
@@ -53,9 +54,9 @@ class ChangeOneKey final : public ConfigFields {
 
 // The trap: a key that is read into the member of another one, so that what it switches never runs.
 TEST(RunOptions, EveryKeyChangesItselfAndNoOther) {
-  for (const auto& [word, kind] : kModelKinds) {
+  for (const Kind& kind : kinds()) {
     RunOptions options;
-    options.model_kind = kind;
+    options.model.choose(kind.name);
     options.features.attributes.emplace_back();
     options.features.context.emplace_back();
     options.tables.by_name["item"] = {};
@@ -67,7 +68,7 @@ TEST(RunOptions, EveryKeyChangesItselfAndNoOther) {
       ChangeOneKey change(k);
       describe(change, changed);
       const std::vector<ConfigDifference> found = differences(before, config_values(changed));
-      ASSERT_EQ(found.size(), 1u) << word << ": " << before[k].first;
+      ASSERT_EQ(found.size(), 1u) << kind.name << ": " << before[k].first;
       EXPECT_EQ(found[0].key, before[k].first);
     }
   }

@@ -11,6 +11,7 @@
 #include "hstu/plan/dry_step.h"
 #include "hstu/plan/table_places.h"
 #include "hstu/rows/row_record.h"
+#include "support/kind_options.h"
 #include "support/recompute_choices.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
@@ -24,15 +25,14 @@ class MemoryPlanTest : public testing::RunTest {
  protected:
   MemoryPlanTest() : RunTest(12, 40) {
     options_.data.options.history_length = 30;
-    options_.model.max_sequence = 32;
-    options_.model.positions = 32;
+    dlrmv4_of(options_).max_sequence = 32;
+    dlrmv4_of(options_).positions = 32;
     options_.training.batch_size = 24;
   }
   void use_ranking_gr() {
-    options_.model_kind = ModelKind::ranking_gr;
-    options_.ranking.dim = options_.ranking.embedding_dim = 16;
-    options_.ranking.head_dim = 8;
-    options_.ranking.head_hidden = {16};
+    ranking_gr_of(options_).dim = ranking_gr_of(options_).embedding_dim = 16;
+    ranking_gr_of(options_).head_dim = 8;
+    ranking_gr_of(options_).head_hidden = {16};
   }
 };
 
@@ -61,7 +61,7 @@ void expect_the_measured_bytes(const RunOptions& options) {
 
 TEST_F(MemoryPlanTest, ADryStepHasTheBytesOfARealOne) {
   for (const Recompute& choice : testing::recompute_choices()) {
-    options_.model.recompute = choice;
+    dlrmv4_of(options_).recompute = choice;
     expect_the_measured_bytes(options_);
   }
 }
@@ -69,7 +69,7 @@ TEST_F(MemoryPlanTest, ADryStepHasTheBytesOfARealOne) {
 TEST_F(MemoryPlanTest, ADryStepOfTheSecondModelHasTheBytesOfARealOne) {
   use_ranking_gr();
   for (const Recompute& choice : testing::recompute_choices()) {
-    options_.ranking.recompute = choice;
+    ranking_gr_of(options_).recompute = choice;
     expect_the_measured_bytes(options_);
   }
 }
@@ -77,18 +77,18 @@ TEST_F(MemoryPlanTest, ADryStepOfTheSecondModelHasTheBytesOfARealOne) {
 TEST_F(MemoryPlanTest, RecomputingNeedsLess) {
   const auto planned = [&] { return plan_memory(options_, {}).activations; };
   const std::int64_t all = planned();
-  options_.model.recompute = {.norm = true, .gate = true};
+  dlrmv4_of(options_).recompute = {.norm = true, .gate = true};
   EXPECT_LT(planned(), all);
-  options_.model.layers = 6;
+  dlrmv4_of(options_).layers = 6;
   const std::int64_t parts = planned();
-  options_.model.recompute = {.layer = true};
+  dlrmv4_of(options_).recompute = {.layer = true};
   EXPECT_LT(planned(), parts);
 }
 
 // Kernels for GPUs take scratch memory, and bfloat16 halves what is kept for every token.
 TEST_F(MemoryPlanTest, DependsOnTheDeviceAndThePrecision) {
-  options_.model.dim = options_.model.embedding_dim = 64;
-  options_.model.head_dim = 32;
+  dlrmv4_of(options_).dim = dlrmv4_of(options_).embedding_dim = 64;
+  dlrmv4_of(options_).head_dim = 32;
   const Experiment experiment(options_);
   const DryDevice hopper = planned_gpu("h200").device;
   EXPECT_EQ(hopper.major, 9);
@@ -316,20 +316,19 @@ TEST_F(MemoryPlanTest, AssumesFullBatchesWithoutADataset) {
   options_.features.attributes = {{"artist_id", 70}};
   options_.features.context.push_back({"crossed", {"user", "artist_id", "is_organic"}, 900, true});
   options_.data.path = folder_ / "not_here";
-  for (const ModelKind kind : {ModelKind::dlrmv4, ModelKind::ranking_gr}) {
-    options_.model_kind = kind;
-    if (kind == ModelKind::ranking_gr) {
+  for (const bool is_second : {false, true}) {
+    if (is_second) {
       use_ranking_gr();
       options_.features.attributes.clear();
       options_.features.context.pop_back();
-      options_.ranking.label_column = "label";
-      options_.ranking.labels = {"task0", "task1"};
+      ranking_gr_of(options_).label_column = "label";
+      ranking_gr_of(options_).labels = {"task0", "task1"};
     }
     const MemoryPlan plan = plan_memory(options_, {});
     EXPECT_EQ(plan.samples, 24);
     const std::int64_t context = std::ssize(options_.features.context);
     // max_sequence leaves room for one event less than a history has.
-    EXPECT_EQ(plan.tokens, kind == ModelKind::dlrmv4 ? 24 * 32 : 24 * (context + 2 * 31));
+    EXPECT_EQ(plan.tokens, is_second ? 24 * (context + 2 * 31) : 24 * 32);
     EXPECT_EQ(plan.tables[0].rows, 5'000);
     EXPECT_TRUE(plan.tables[0].is_bound);
     EXPECT_THAT(plan.assumption, HasSubstr("not_here"));
@@ -351,12 +350,12 @@ class MemoryPlanOnGpu : public MemoryPlanTest {
     options_.device = "cuda";
     options_.data.options.history_length = 39;
     options_.training.batch_size = 128;
-    options_.model.dim = options_.model.embedding_dim = 256;
-    options_.model.head_dim = 64;
-    options_.model.heads = 4;
-    options_.model.layers = 4;
-    options_.model.preprocessor_hidden = options_.model.head_hidden = 64;
-    options_.model.max_sequence = 64;
+    dlrmv4_of(options_).dim = dlrmv4_of(options_).embedding_dim = 256;
+    dlrmv4_of(options_).head_dim = 64;
+    dlrmv4_of(options_).heads = 4;
+    dlrmv4_of(options_).layers = 4;
+    dlrmv4_of(options_).preprocessor_hidden = dlrmv4_of(options_).head_hidden = 64;
+    dlrmv4_of(options_).max_sequence = 64;
   }
   void expect_within_a_tenth() {
     Experiment experiment(options_);
@@ -388,7 +387,7 @@ TEST_F(MemoryPlanOnGpu, AStepInBFloat16HasThePlannedPeak) {
 
 TEST_F(MemoryPlanOnGpu, AStepThatRecomputesHasThePlannedPeak) {
   options_.precision = Precision::bf16;
-  options_.model.recompute = {.norm = true, .gate = true};
+  dlrmv4_of(options_).recompute = {.norm = true, .gate = true};
   expect_within_a_tenth();
 }
 

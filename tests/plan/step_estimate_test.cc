@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/kind_options.h"
 #include "training/small_dataset.h"
 
 namespace hstu {
@@ -85,7 +86,7 @@ TEST(StepEstimate, CountsLayersThatAreComputedAgain) {
   testing::write_small_dataset(folder / "data");
   RunOptions options = testing::small_run(folder / "data");
   const double once = estimate_scaling(options, h200(), kH200Host, 1)[0].model;
-  options.model.recompute.layer = true;
+  dlrmv4_of(options).recompute.layer = true;
   const double again = estimate_scaling(options, h200(), kH200Host, 1)[0].model;
   EXPECT_GT(again, 1.2 * once) << "about a quarter of a step is its forward pass";
   EXPECT_LT(again, 1.4 * once);

@@ -17,6 +17,7 @@
 #include "hstu/predict/csv_reader.h"
 #include "hstu/predict/export.h"
 #include "predict/predict_fixture.h"
+#include "support/kind_options.h"
 
 namespace hstu {
 namespace {
@@ -36,7 +37,7 @@ std::string message(const std::function<void()>& body) {
 
 TEST_F(Predict, ScoresAreThoseOfTheEvaluation) {
   options_.data.options.strategy = HistoryStrategy::interleaved;
-  options_.model.query_time = QueryTime::last_event;
+  dlrmv4_of(options_).query_time = QueryTime::last_event;
   train_and_evaluate();
   write_anchors(folder_ / "requests.csv");
   ASSERT_GT(evaluated().size(), 100u);
@@ -49,8 +50,7 @@ TEST_F(Predict, ScoresAreThoseOfTheEvaluation) {
 }
 
 TEST_F(Predict, ScoresOfTheSecondModelAreThoseOfTheEvaluation) {
-  options_.model_kind = ModelKind::ranking_gr;
-  RankingGrConfig& model = options_.ranking;
+  RankingGrConfig& model = ranking_gr_of(options_);
   model.embedding_dim = model.dim = 8;
   model.heads = 2;
   model.head_dim = 4;
@@ -278,9 +278,9 @@ TEST_F(Predict, NumpyReproducesTheScoresOfAnExport) {
                                {"cross", {"user", "item", "hour", "weekday", "item"}, 40, true}};
   options_.data.options.strategy = HistoryStrategy::interleaved;
   options_.features.item_rows = 40;
-  options_.model.layers = 2;
-  options_.model.heads = 2;
-  options_.model.query_time = QueryTime::last_event;
+  dlrmv4_of(options_).layers = 2;
+  dlrmv4_of(options_).heads = 2;
+  dlrmv4_of(options_).query_time = QueryTime::last_event;
   train_and_evaluate();
   write_anchors(folder_ / "requests.csv");
   write_file(folder_ / "requests.csv", read_file(folder_ / "requests.csv") + "3,33,20000\n999,1,5\n3,77,9\n");

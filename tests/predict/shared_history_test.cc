@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "predict/predict_fixture.h"
+#include "support/kind_options.h"
 
 namespace hstu {
 namespace {
@@ -17,7 +18,7 @@ class SharedHistory : public testing::Predict {
     std::filesystem::remove_all(folder_ / "dataset");
     testing::write_small_dataset(folder_ / "dataset", 3, 330);
     options_.data.options.history_length = 300;
-    options_.model.max_sequence = 310;
+    dlrmv4_of(options_).max_sequence = 310;
     options_.training.max_steps = 2;
     options_.training.batch_size = 8;
   }
@@ -52,7 +53,7 @@ TEST_F(SharedHistory, ChangesNoBitOfAScore) {
   expect_the_scores_of_single_items();
 }
 TEST_F(SharedHistory, ChangesNoBitWithTheTimeOfTheLastEvent) {
-  options_.model.query_time = QueryTime::last_event;
+  dlrmv4_of(options_).query_time = QueryTime::last_event;
   expect_the_scores_of_single_items();
 }
 // Each item has contexts of its own, and so a history of its own.
@@ -69,8 +70,7 @@ struct RankingForm {
 class SharedRankingHistory : public SharedHistory, public ::testing::WithParamInterface<RankingForm> {};
 
 TEST_P(SharedRankingHistory, ChangesNoBitOfAScore) {
-  options_.model_kind = ModelKind::ranking_gr;
-  RankingGrConfig& model = options_.ranking;
+  RankingGrConfig& model = ranking_gr_of(options_);
   model.embedding_dim = model.dim = 8;
   model.heads = 2;
   model.head_dim = 4;

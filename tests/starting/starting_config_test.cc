@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/dataset/names_writer.h"
+#include "hstu/kinds/kinds.h"
 #include "hstu/plan/memory_plan.h"
 #include "training/run_fixture.h"
 
@@ -86,7 +87,7 @@ class StartingConfigs : public ::testing::Test {
  protected:
   // Trains a few steps of the configuration and returns its text.
   std::string train_as_it_is(const std::string& name) {
-    std::string text = starting_config(profile_dataset(folder_ / name));
+    std::string text = starting_config(profile_dataset(folder_ / name), kinds().front());
     const RunOptions options =
         parse_config<RunOptions>(text, name, std::vector<std::string>{"training.max_steps=3", "device=host"});
     check_consistency(options);

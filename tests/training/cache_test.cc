@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "hstu/checkpoint/checkpoint.h"
+#include "support/kind_options.h"
 #include "training/ranked_run.h"
 
 namespace hstu::testing {
@@ -14,7 +15,7 @@ class CachedRun : public RankedRun {
  protected:
   // A row of the item table has 32 bytes of header, and its values and state in multiples of 16 bytes.
   std::string room_for(std::int64_t rows) const {
-    const std::int64_t floats = options_.model.embedding_dim + 1;
+    const std::int64_t floats = dlrmv4_of(options_).embedding_dim + 1;
     return std::to_string(rows * (32 + (floats + 3) / 4 * 16));
   }
   TableSection cache_of(std::int64_t rows) const {

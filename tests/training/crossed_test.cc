@@ -32,7 +32,7 @@ class CrossedRankingGr : public RankedRun {
   void expect_one_model() {
     const std::int64_t steps = options_.training.max_steps;
     for (const std::int64_t candidates : {0, 10}) {
-      options_.ranking.candidates = candidates;
+      ranking_gr_of(options_).candidates = candidates;
       const std::string first = fmt::format("{} candidates", candidates);
       use_cache(false);
       options_.ranks.pipeline = Pipeline::plain;

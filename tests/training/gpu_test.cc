@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/kind_options.h"
 #include "training/gpu_activity.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
@@ -54,16 +55,15 @@ TEST_F(TrainingOnGpu, StepsAreTheHosts) {
 }
 
 TEST_F(TrainingOnGpu, StepsOfTheSecondModelAreTheHosts) {
-  options_.model_kind = ModelKind::ranking_gr;
-  options_.ranking.dim = 24;  // unlike the rows
-  options_.ranking.embedding_dim = 8;
-  options_.ranking.head_dim = 8;
-  options_.ranking.head_hidden = {16};
+  ranking_gr_of(options_).dim = 24;  // unlike the rows
+  ranking_gr_of(options_).embedding_dim = 8;
+  ranking_gr_of(options_).head_dim = 8;
+  ranking_gr_of(options_).head_hidden = {16};
   for (const RankingHead head : {RankingHead::multi_task, RankingHead::multi_class}) {
-    options_.ranking.head = head;
-    options_.ranking.labels = {"positive", "negative"};
-    if (head == RankingHead::multi_class) options_.ranking.positive_classes = {"positive"};
-    options_.ranking.candidates = head == RankingHead::multi_class ? 2 : 0;
+    ranking_gr_of(options_).head = head;
+    ranking_gr_of(options_).labels = {"positive", "negative"};
+    if (head == RankingHead::multi_class) ranking_gr_of(options_).positive_classes = {"positive"};
+    ranking_gr_of(options_).candidates = head == RankingHead::multi_class ? 2 : 0;
     RunOptions on_host = options_;
     on_host.device = "host";
     Experiment host(on_host), gpu(options_);
@@ -89,9 +89,9 @@ class LongSamplesOnGpu : public TrainingOnGpu {
   LongSamplesOnGpu() : TrainingOnGpu(700) {
     options_.precision = Precision::bf16;
     options_.data.options.history_length = 650;
-    options_.model.heads = 4;
-    options_.model.head_dim = 64;
-    options_.model.positions = options_.model.max_sequence = 1400;
+    dlrmv4_of(options_).heads = 4;
+    dlrmv4_of(options_).head_dim = 64;
+    dlrmv4_of(options_).positions = dlrmv4_of(options_).max_sequence = 1400;
     options_.training.batch_size = 32;
     options_.training.first_window = 45;  // of histories of 450 and more events
     options_.training.max_steps = 12;

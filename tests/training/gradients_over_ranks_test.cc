@@ -16,9 +16,10 @@
 #include "embedding/support.h"
 #include "hstu/comm/thread_group.h"
 #include "hstu/experiment/experiment.h"
-#include "hstu/model/dlrmv4.h"
+#include "hstu/kinds/dlrmv4/dlrmv4.h"
 #include "hstu/step/dense_sums.h"
 #include "hstu/step/step.h"
+#include "support/kind_options.h"
 #include "training/small_dataset.h"
 
 namespace hstu {
@@ -87,7 +88,7 @@ class GradientsOverRanks : public ::testing::Test {
   GradientsOverRanks() {
     testing::write_small_dataset(folder_ / "data");
     options_ = testing::small_run(folder_ / "data");
-    options_.model.input_dropout = options_.model.layer_dropout = 0.3;
+    dlrmv4_of(options_).input_dropout = dlrmv4_of(options_).layer_dropout = 0.3;
     options_.training.batch_size = 28;
     options_.dense.config.kind = DenseOptimizerKind::sgd;
     options_.sparse.kind = RowOptimizerKind::sgd;
@@ -99,7 +100,7 @@ class GradientsOverRanks : public ::testing::Test {
   // Of the first batch, by the model in fp64 with the learner's parameters and rows, summed over ranks.
   Vectors gradients(Experiment& experiment, Communicator& comm) const {
     Learner& learner = experiment.learner();
-    Dlrmv4Config config = options_.model;
+    Dlrmv4Config config = dlrmv4_of(options_);
     config.action_bits = {1, 2};
     config.context = 1;
     const std::vector<FeatureSpec> features = learner.model->features();

@@ -6,6 +6,7 @@
 #include "hstu/base/float16.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/embedding/saved_table.h"
+#include "support/kind_options.h"
 #include "training/ranked_run.h"
 
 namespace hstu::testing {
@@ -165,7 +166,7 @@ TEST_F(LimitedRun, ContinuesToTheBitWithRowsInBf16) {
   const Checkpoint checkpoint(find_checkpoint(folder_ / "whole" / "checkpoints", -1));
   const SafetensorsFile file = checkpoint.section("tables/item").file();
   EXPECT_EQ(file.column<std::int64_t>("ids").size(), 6u);
-  EXPECT_NO_THROW(file.values<BFloat16>("rows", {6, options_.model.embedding_dim}));
+  EXPECT_NO_THROW(file.values<BFloat16>("rows", {6, dlrmv4_of(options_).embedding_dim}));
   run_on(2, "ranks");
 }
 

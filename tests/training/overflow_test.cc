@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/step/step.h"
+#include "support/kind_options.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
 
@@ -25,7 +26,7 @@ class Overflow : public testing::RunTest {
     options_.evaluation.holdout = {};
     options_.schedule.warmup_steps = 1;
     options_.schedule.warmup_from_zero_step = true;
-    options_.model.loss_weight = 1e6;
+    dlrmv4_of(options_).loss_weight = 1e6;
     options_.dense.max_gradient_norm = 0;
     options_.dense.config.kind = DenseOptimizerKind::sgd;
     options_.sparse.kind = RowOptimizerKind::sgd;

@@ -9,6 +9,7 @@
 
 #include "hstu/comm/thread_group.h"
 #include "hstu/training/train.h"
+#include "support/kind_options.h"
 #include "training/run_fixture.h"
 
 namespace hstu {
@@ -96,7 +97,7 @@ TEST_F(Profile, HasTheStepsAskedForOnTracksThatNest) {
 }
 
 TEST_F(Profile, HasTheStagesOfTheModelInTheOrderOfBothPasses) {
-  options_.model.layers = 2;
+  dlrmv4_of(options_).layers = 2;
   profiled("run", {2, 2});
   const auto tracks = tracks_of(file("run", "trace_2_2.json"));
   const std::set<std::string> stages{"preprocessor", "norm_uvqk", "attention", "gate",     "projection",

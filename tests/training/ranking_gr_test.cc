@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "hstu/batching/loader.h"
-#include "hstu/model/ranking_gr_layout.h"
+#include "hstu/kinds/ranking_gr/ranking_gr_layout.h"
+#include "support/kind_options.h"
 #include "training/ranking_options.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
@@ -45,7 +46,7 @@ TEST_F(TrainingRankingGr, AnInterruptionChangesNoByte) {
 }
 
 TEST_F(TrainingRankingGr, EvaluatingACheckpointRepeatsTheEndOfTraining) {
-  options_.ranking.labels = {"positive", "negative"};
+  ranking_gr_of(options_).labels = {"positive", "negative"};
   const TrainResult result = run("run");
   ASSERT_EQ(result.evaluation->tasks.size(), 2u);
   EXPECT_EQ(result.evaluation->tasks.at("positive").auc, result.evaluation->model.auc);
@@ -64,8 +65,8 @@ TEST_F(TrainingRankingGr, MasksUnderWhichAnItemSeesItsOwnLabelAreRefused) {
   const auto refusal = [&](const auto& change) {
     RunOptions changed = options_;
     changed.features.context = {{.name = "user", .keys = {"user"}}};
-    changed.ranking.layers = 2;
-    change(changed.ranking);
+    ranking_gr_of(changed).layers = 2;
+    change(ranking_gr_of(changed));
     try {
       check_consistency(changed);
     } catch (const UsageError& error) {
@@ -90,7 +91,7 @@ TEST_F(TrainingRankingGr, TwoMicroBatchesMoveTheModelAsOneBatchDoes) {
   options_.dense.config.kind = DenseOptimizerKind::sgd;
   options_.sparse.kind = RowOptimizerKind::sgd;
   for (const std::int64_t candidates : {0, 3}) {
-    options_.ranking.candidates = candidates;
+    ranking_gr_of(options_).candidates = candidates;
     Experiment whole(options_), parts(options_);
     const auto all = whole.anchors().training.first(12);
     SampleScratch scratch = whole.samples().scratch();
@@ -154,9 +155,9 @@ TEST_F(TrainingRankingGr, RanksOfTheLoaderHaveTheGlobalNumberOfLabels) {
 }
 
 TEST_F(TrainingRankingGr, OneClassOutOfSeveralTrains) {
-  options_.ranking.head = RankingHead::multi_class;
-  options_.ranking.labels = {"negative", "positive"};
-  options_.ranking.positive_classes = {"positive"};
+  ranking_gr_of(options_).head = RankingHead::multi_class;
+  ranking_gr_of(options_).labels = {"negative", "positive"};
+  ranking_gr_of(options_).positive_classes = {"positive"};
   options_.data.options.window_seconds = 0;
   options_.training.epochs = 30;
   const TrainResult result = run("run");
@@ -172,16 +173,18 @@ TEST_F(TrainingRankingGr, NamesWhatDoesNotFit) {
     change(changed);
     return message_of<UsageError>([&] { check_consistency(changed), Experiment(changed); });
   };
-  EXPECT_THAT(error([](RunOptions& o) { o.ranking.preprocessor_mlp = false, o.ranking.dim = 4; }),
-              HasSubstr("model.preprocessor_mlp"));
+  EXPECT_THAT(
+      error([](RunOptions& o) { ranking_gr_of(o).preprocessor_mlp = false, ranking_gr_of(o).dim = 4; }),
+      HasSubstr("model.preprocessor_mlp"));
   EXPECT_THAT(error([](RunOptions& o) { o.features.attributes = {{"artist", 0}}; }), HasSubstr("artist"));
-  EXPECT_THAT(error([](RunOptions& o) { o.ranking.label_column = "l"; }), HasSubstr("model.labels is empty"));
-  EXPECT_THAT(error([](RunOptions& o) { o.ranking.head = RankingHead::multi_class; }),
+  EXPECT_THAT(error([](RunOptions& o) { ranking_gr_of(o).label_column = "l"; }),
+              HasSubstr("model.labels is empty"));
+  EXPECT_THAT(error([](RunOptions& o) { ranking_gr_of(o).head = RankingHead::multi_class; }),
               HasSubstr("positive_classes"));
-  EXPECT_THAT(error([](RunOptions& o) { o.ranking.labels = {"a", "a"}; }), HasSubstr("\"a\" twice"));
+  EXPECT_THAT(error([](RunOptions& o) { ranking_gr_of(o).labels = {"a", "a"}; }), HasSubstr("\"a\" twice"));
   EXPECT_THAT(message_of<Error>([&] {
                 RunOptions changed = options_;
-                changed.ranking.labels = {"positve"};
+                ranking_gr_of(changed).labels = {"positve"};
                 Experiment{changed};
               }),
               HasSubstr("positive"));

@@ -1,13 +1,12 @@
 // The second model in place of the first.
 #pragma once
 
-#include "hstu/options/options.h"
+#include "support/kind_options.h"
 
 namespace hstu::testing {
 
 inline void use_ranking(RunOptions& options) {
-  options.model_kind = ModelKind::ranking_gr;
-  RankingGrConfig& model = options.ranking;
+  RankingGrConfig& model = ranking_gr_of(options);
   model.embedding_dim = model.dim = 8;
   model.heads = 2;
   model.head_dim = 4;

@@ -2,6 +2,7 @@
 // GPU of its own with NCCL where there are two.
 #include "hstu/device/device.h"
 #include "hstu/rows/row_record.h"
+#include "support/kind_options.h"
 #include "training/ranked_run.h"
 
 namespace hstu::testing {
@@ -167,7 +168,7 @@ TEST_F(RankedRunOnGpus, NcclGivesTheSameBytesInEveryPipeline) {
 }
 
 TEST_F(RankedRunOnGpus, ShardsOfTheOptimizerHaveTheBitsOfTheWhole) {
-  options_.model.positions = 8192;  // a parameter of two blocks
+  dlrmv4_of(options_).positions = 8192;  // a parameter of two blocks
   run_on(2, "whole");
   options_.ranks.shard_optimizer = true;
   for (const auto& [word, messages] : kGpuMessages) {

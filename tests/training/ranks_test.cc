@@ -5,6 +5,7 @@
 
 #include "hstu/comm/transport.h"
 #include "hstu/training/evaluation.h"
+#include "support/kind_options.h"
 #include "training/ranked_run.h"
 
 namespace hstu::testing {
@@ -211,7 +212,7 @@ TEST_F(RankedRun, ResumesAtTheSameWorldSizeToTheBit) {
 
 class RankedRunOfShards : public RankedRun {
  protected:
-  RankedRunOfShards() { options_.model.positions = 8192; }  // a parameter of two blocks
+  RankedRunOfShards() { dlrmv4_of(options_).positions = 8192; }  // a parameter of two blocks
 };
 
 TEST_F(RankedRunOfShards, HaveTheBitsOfWholeOptimizers) {

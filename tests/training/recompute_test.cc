@@ -1,6 +1,7 @@
 // Runs of both models end with the same bytes, whatever the backward pass computes once more.
 #include <gtest/gtest.h>
 
+#include "support/kind_options.h"
 #include "support/recompute_choices.h"
 #include "training/ranked_run.h"
 
@@ -12,10 +13,7 @@ class TrainingRecompute : public testing::RankedRun {
   TrainingRecompute() {
     options_.training.max_steps = 3;
     options_.metrics.every_steps = 1;
-    options_.model.layers = options_.ranking.layers = 2;
-    options_.ranking.embedding_dim = options_.ranking.dim = 8;
-    options_.ranking.head_dim = 4;
-    options_.ranking.head_hidden = {8};
+    dlrmv4_of(options_).layers = 2;
   }
 
   // Parameters, rows and their optimizers' states, and the losses of all steps.
@@ -50,14 +48,18 @@ class TrainingRecompute : public testing::RankedRun {
 };
 
 TEST_F(TrainingRecompute, GivesTheSameBytes) {
-  expect_the_same_bytes_of_every_choice(options_.model.recompute);
+  expect_the_same_bytes_of_every_choice(dlrmv4_of(options_).recompute);
 }
 
 TEST_F(TrainingRecompute, GivesTheSameBytesOfTheSecondModel) {
-  options_.model_kind = ModelKind::ranking_gr;
+  RankingGrConfig& model = ranking_gr_of(options_);
+  model.layers = 2;
+  model.embedding_dim = model.dim = 8;
+  model.head_dim = 4;
+  model.head_hidden = {8};
   for (const std::int64_t candidates : {0, 2}) {  // 2: the last layer computes some rows
-    options_.ranking.candidates = candidates;
-    expect_the_same_bytes_of_every_choice(options_.ranking.recompute);
+    model.candidates = candidates;
+    expect_the_same_bytes_of_every_choice(model.recompute);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "hstu/base/random.h"
 #include "hstu/options/options.h"
+#include "support/kind_options.h"
 #include "temporary_folder.h"
 #include "write_dataset.h"
 
@@ -54,12 +55,12 @@ inline RunOptions small_run(const Path& dataset) {
   options.data.options.window_seconds = 10'000;
   options.data.shuffle_fraction = 1;
   options.features.context = {{"user", {"user"}, 0, false}};
-  options.model.embedding_dim = options.model.dim = 8;
-  options.model.head_dim = 4;
-  options.model.preprocessor_hidden = options.model.head_hidden = 8;
-  options.model.positions = 16;
-  options.model.time_buckets = 32;
-  options.model.max_sequence = 16;
+  dlrmv4_of(options).embedding_dim = dlrmv4_of(options).dim = 8;
+  dlrmv4_of(options).head_dim = 4;
+  dlrmv4_of(options).preprocessor_hidden = dlrmv4_of(options).head_hidden = 8;
+  dlrmv4_of(options).positions = 16;
+  dlrmv4_of(options).time_buckets = 32;
+  dlrmv4_of(options).max_sequence = 16;
   options.training.batch_size = 16;
   options.dense.learning_rate = 0.01;
   options.sparse.learning_rate = 0.1;

@@ -11,6 +11,7 @@
 #include "embedding/support.h"
 #include "hstu/comm/thread_group.h"
 #include "hstu/training/evaluation.h"
+#include "support/kind_options.h"
 #include "training/small_dataset.h"
 #include "training/step_on.h"
 
@@ -26,7 +27,7 @@ class Step : public ::testing::Test {
   Step() {
     testing::write_small_dataset(folder_ / "data");
     options_ = testing::small_run(folder_ / "data");
-    options_.model.input_dropout = options_.model.layer_dropout = 0.3;
+    dlrmv4_of(options_).input_dropout = dlrmv4_of(options_).layer_dropout = 0.3;
     options_.dense.config.kind = DenseOptimizerKind::sgd;  // Adam would make equal steps of unequal gradients
     options_.dense.learning_rate = 0.5;
     options_.sparse.kind = RowOptimizerKind::sgd;

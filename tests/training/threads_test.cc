@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/kind_options.h"
 #include "training/run_fixture.h"
 
 namespace hstu {
@@ -13,10 +14,10 @@ class Threads : public testing::RunTest {
  protected:
   Threads() : RunTest(60, 60), before_(threads()) {
     options_.data.options.history_length = 40;
-    options_.model.max_sequence = 48;
-    options_.model.embedding_dim = options_.model.dim = 48;
-    options_.model.head_dim = 24;
-    options_.model.preprocessor_hidden = options_.model.head_hidden = 64;
+    dlrmv4_of(options_).max_sequence = 48;
+    dlrmv4_of(options_).embedding_dim = dlrmv4_of(options_).dim = 48;
+    dlrmv4_of(options_).head_dim = 24;
+    dlrmv4_of(options_).preprocessor_hidden = dlrmv4_of(options_).head_hidden = 64;
     options_.features.item_rows = 10;  // the largest id is 11
     options_.features.context.push_back({"user_x_item", {"user", "item"}, 500, true});
     options_.training.batch_size = 64;

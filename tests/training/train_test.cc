@@ -8,6 +8,7 @@
 #include "hstu/run/state.h"
 #include "hstu/step/step.h"
 #include "sanitizers.h"
+#include "support/kind_options.h"
 #include "training/run_fixture.h"
 #include "training/step_on.h"
 
@@ -23,7 +24,7 @@ class Training : public testing::RunTest {};
 TEST_F(Training, LearnsWhatTheBaselineCannotKnow) {
   // Enough epochs, and no dropout: with fewer, rounding decides how soon a run leaves its plateau.
   options_.training.epochs = kSanitized ? 2 : 40;
-  options_.model.input_dropout = options_.model.layer_dropout = 0;
+  dlrmv4_of(options_).input_dropout = dlrmv4_of(options_).layer_dropout = 0;
   const TrainResult result = run("run");
   EXPECT_EQ(result.reason, "completed");
   ASSERT_TRUE(result.evaluation && result.evaluation->model.auc && result.evaluation->baseline.auc);
@@ -136,7 +137,7 @@ TEST_F(Training, NeverWritesOverAnEarlierRun) {
 // Trap: the loss is a mean of means. One batch of 2 n samples must give the same update as its two halves
 // together.
 TEST_F(Training, TheLossIsDividedOnceByTheNumberOfSamples) {
-  options_.model.input_dropout = options_.model.layer_dropout = 0;
+  dlrmv4_of(options_).input_dropout = dlrmv4_of(options_).layer_dropout = 0;
   options_.dense.config.kind = DenseOptimizerKind::sgd;
   options_.dense.max_gradient_norm = 0;
   Experiment experiment(options_);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "embedding/support.h"
+#include "support/kind_options.h"
 #include "training/run_fixture.h"
 
 namespace hstu {
@@ -62,8 +63,8 @@ TEST_F(WarmStart, TakesParametersAndRowsUnderAnotherSeedAndOptimizer) {
 TEST_F(WarmStart, SaysWhatDidNotFitAndWhatWasRenamed) {
   options_.features.item_rows = 6;                            // of 12: later rows are not taken
   options_.features.context = {{"who", {"user"}, 0, false}};  // was "user"
-  options_.model.head_hidden = 12;
-  options_.model.layers = 3;
+  dlrmv4_of(options_).head_hidden = 12;
+  dlrmv4_of(options_).layers = 3;
   Experiment experiment(options_);
   const WarmStartReport report = warm(experiment, write_map("[tables]\nwho = \"user\"\n"));
   EXPECT_THAT(report.renamed, Contains("table who, from table user"));

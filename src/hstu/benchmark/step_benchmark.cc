@@ -10,7 +10,7 @@
 #include "hstu/benchmark/layer_needs.h"
 #include "hstu/device/machine.h"
 #include "hstu/experiment/device_choice.h"
-#include "hstu/model/dlrmv4.h"
+#include "hstu/kinds/dlrmv4/dlrmv4.h"
 #include "hstu/step/step.h"
 #include "hstu/step/step_sections.h"
 
@@ -97,7 +97,7 @@ NeedsByStage needs_of(const Learner& learner, const HstuStackConfig& stack, cons
 Json benchmark_step(const StepBenchmarkOptions& options) {
   RunOptions run;
   run.seed = options.seed;
-  Dlrmv4Config config = run.model;
+  Dlrmv4Config config;
   config.action_bits = {1, 2, 4};
   config.attributes = kAttributes;
   config.context = kContext;

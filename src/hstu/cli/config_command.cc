@@ -3,39 +3,57 @@
 #include "hstu/base/terminal.h"
 #include "hstu/cli/commands.h"
 #include "hstu/config/config_template.h"
-#include "hstu/options/model_options.h"
+#include "hstu/kinds/kinds.h"
 #include "hstu/options/options.h"
 #include "hstu/starting/starting_config.h"
 
 namespace hstu {
 namespace {
 
-// The reference page describes the defaults, and with them the keys of the default kind of model.
-struct OtherModel {
-  RankingGrConfig model;
+struct OptionsOfKind {
+  const Kind& kind;
+  std::unique_ptr<KindOptions> options;
 };
 
-void describe(ConfigFields& f, OtherModel& o) {
-  f.section("model", o.model, "with kind = \"ranking_gr\"");
+void describe(ConfigFields& f, OptionsOfKind& o) {
+  f.section("model", *o.options, fmt::format("with kind = \"{}\"", o.kind.name));
 }
 
-std::string full_template() {
+// The keys of the first kind are among those of a run's default options.
+std::string reference() {
+  std::string text = config_reference<RunOptions>();
+  for (const Kind& kind : kinds().subspan(1)) {
+    OptionsOfKind options{kind, kind.options()};
+    ConfigReference page;
+    describe(page, options);
+    text += "\n" + page.text();
+  }
+  return text;
+}
+
+std::string full_template(const std::string& kind) {
   RunOptions options;
   options.data.path = "dataset";
-  return toml_comment(
+  if (!kind.empty()) options.model.choose(kind);
+  std::string text = config_template(options);
+  if (&options.model.kind() != &kinds().front()) text.erase(text.find("#kind"), 1);
+  return toml_comment(fmt::format(
              "Every key of a run. A key behind # has the value that it has without the line. The keys of "
-             "[model] are those of kind = \"dlrmv4\"; hstu config lists the others.") +
-         "\n" + config_template(options);
+             "[model] are those of kind = \"{}\"; hstu config lists the others.",
+             options.model.kind().name)) +
+         "\n" + text;
 }
 
-std::string template_for(const Path& dataset) {
+std::string template_for(const Path& dataset, const std::string& name) {
+  ModelSection model;
+  if (!name.empty()) model.choose(name);
   const DatasetProfile profile = profile_dataset(dataset);
   const EventCounts& counts = profile.manifest.counts;
   if (counts.positives == 0 || counts.positives == counts.rankable) {
     tell("WARNING: {} of {} events to rank are positive: a model can learn nothing from one class\n",
          counts.positives, counts.rankable);
   }
-  return starting_config(profile);
+  return starting_config(profile, model.kind());
 }
 
 }  // namespace
@@ -44,6 +62,7 @@ void add_config_command(CLI::App& app) {
   struct Words {
     bool wants_template = false;
     Path dataset;
+    std::string kind;
   };
   auto words = std::make_shared<Words>();
   CLI::App* const command =
@@ -54,6 +73,10 @@ void add_config_command(CLI::App& app) {
       ->add_option("--for", words->dataset,
                    "with --template: print a configuration that trains this dataset, with its reasons")
       ->needs(wanted);
+  command
+      ->add_option("--kind", words->kind,
+                   "with --template: a kind of model, as model.kind; default: the first")
+      ->needs(wanted);
   command->footer(
       "Without --template, prints tables of all keys with their defaults and meanings.\n"
       "Examples:\n  hstu config | less\n"
@@ -61,9 +84,10 @@ void add_config_command(CLI::App& app) {
       "  hstu train config.toml --output run");
   command->callback([words] {
     if (!words->wants_template) {
-      fmt::print("{}\n{}", config_reference<RunOptions>(), config_reference<OtherModel>());
+      fmt::print("{}", reference());
     } else {
-      fmt::print("{}", words->dataset.empty() ? full_template() : template_for(words->dataset));
+      fmt::print("{}", words->dataset.empty() ? full_template(words->kind)
+                                              : template_for(words->dataset, words->kind));
     }
   });
 }

@@ -6,12 +6,14 @@
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/rank_device.h"
 #include "hstu/experiment/routes.h"
+#include "hstu/options/make_task.h"
+#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 
 Experiment::Experiment(const RunOptions& options, Communicator& comm)
     : dataset_(options.data.path),
-      task_(make_task(options, dataset_)),
+      task_(make_task(options, facts_of(dataset_))),
       anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
       samples_(dataset_, task_.data),
       evaluation_samples_(dataset_, task_.evaluation),

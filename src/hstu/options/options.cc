@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "hstu/metrics/metric_name.h"
-#include "hstu/options/model_options.h"
 #include "hstu/options/table_options.h"
 
 namespace hstu {
@@ -285,23 +284,6 @@ struct IdsSection {
   OnBadId& on_bad;
 };
 
-struct ModelSection {
-  ModelKind& kind;
-  Dlrmv4Config& dlrmv4;
-  RankingGrConfig& ranking;
-};
-
-// The keys of the other kind are unknown keys.
-void describe(ConfigFields& f, ModelSection& o) {
-  f.choice(
-      "kind", o.kind, kModelKinds,
-      "dlrmv4: MLPerf's DLRMv4; ranking_gr: RankingGR of NVIDIA's recsys-examples. Each has keys of its own");
-  if (o.kind == ModelKind::dlrmv4)
-    describe(f, o.dlrmv4);
-  else
-    describe(f, o.ranking);
-}
-
 void describe(ConfigFields& f, IdsSection& o) {
   f.choice("on_bad", o.on_bad, kOnBadId,
            "an id outside its table: count it and read zeros, or stop with an error");
@@ -321,8 +303,7 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.field("seed", o.seed, "of initial values, dropout and shuffles");
   f.section("data", o.data, "the prepared dataset and the samples made of it");
   f.section("features", o.features, "ids with embeddings");
-  ModelSection model{o.model_kind, o.model, o.ranking};
-  f.section("model", model, "the ranking model and its sizes");
+  f.section("model", o.model, "the ranking model and its sizes");
   f.section("training", o.training, "the loop over the data");
   f.section("dense_optimizer", o.dense, "of weights and biases");
   f.section("sparse_optimizer", o.sparse, "of embedding rows");
@@ -336,6 +317,10 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.section("metrics", o.metrics, "what is reported");
   IdsSection ids{o.on_bad_id};
   f.section("ids", ids, "what to do with ids outside their tables");
+}
+
+TaskRequest task_request(const RunOptions& options) {
+  return {options.seed, options.features, options.data.options, options.model.options()};
 }
 
 LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base) {

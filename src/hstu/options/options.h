@@ -12,12 +12,12 @@
 #include "hstu/embedding/row_limits.h"
 #include "hstu/embedding/row_owners.h"
 #include "hstu/embedding/table_place.h"
-#include "hstu/model/dlrmv4_config.h"
-#include "hstu/model/ranking_gr_config.h"
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/optimizer/schedule.h"
+#include "hstu/options/model_section.h"
 #include "hstu/rows/initial_value.h"
 #include "hstu/rows/row_optimizer.h"
+#include "hstu/task/task_request.h"
 
 namespace hstu {
 
@@ -26,19 +26,6 @@ struct DataSection {
   DataOptions options;
   double shuffle_fraction = 0;
   std::int64_t workers = 1;
-};
-
-// An item attribute with an embedding.
-struct AttributeSection {
-  std::string name;
-  std::int64_t rows = 0;
-};
-
-struct FeaturesSection {
-  std::int64_t item_rows = 0;
-  std::vector<std::string> actions;  // input of the action encoder; empty: every action of the dataset
-  std::vector<AttributeSection> attributes;
-  std::vector<ContextualFeature> context;
 };
 
 struct SparseOptimizerSection {
@@ -171,11 +158,6 @@ struct MetricsSection {
 enum class Precision { fp32, bf16 };
 inline constexpr Choice<Precision> kPrecisions[] = {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
 
-// The models, by the names of their sources: MLPerf's DLRMv4, and RankingGR of NVIDIA's recsys-examples.
-enum class ModelKind { dlrmv4, ranking_gr };
-inline constexpr Choice<ModelKind> kModelKinds[] = {{"dlrmv4", ModelKind::dlrmv4},
-                                                    {"ranking_gr", ModelKind::ranking_gr}};
-
 struct RunOptions {
   std::uint64_t seed = 1;
   std::string device = "auto";
@@ -184,10 +166,7 @@ struct RunOptions {
   OnBadId on_bad_id = OnBadId::count;
   DataSection data;
   FeaturesSection features;
-  // [model]: the kind decides which of the two has the section's other keys.
-  ModelKind model_kind = ModelKind::dlrmv4;
-  Dlrmv4Config model;
-  RankingGrConfig ranking;
+  ModelSection model;
   TrainingSection training;
   DenseOptimizerSection dense;
   SparseOptimizerSection sparse;
@@ -201,6 +180,8 @@ struct RunOptions {
 };
 
 void describe(ConfigFields& fields, RunOptions& options);
+
+TaskRequest task_request(const RunOptions& options);
 
 // Throws UsageError for values that are valid separately but contradict each other.
 void check_consistency(const RunOptions& options);

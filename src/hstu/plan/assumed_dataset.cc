@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <vector>
 
 #include <unistd.h>
 
 #include "hstu/base/error.h"
 #include "hstu/dataset/writer.h"
+#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
@@ -17,53 +17,6 @@ Path new_folder() {
   std::string name = (std::filesystem::temp_directory_path() / "hstu-plan-XXXXXX").string();
   check(mkdtemp(name.data()) != nullptr, "cannot make a folder {}", name);
   return name;
-}
-
-void add(std::vector<std::string>& names, const std::vector<std::string>& more) {
-  for (const std::string& name : more) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-}
-
-std::vector<std::string> action_names(const RunOptions& options) {
-  std::vector<std::string> names = options.data.options.pools;
-  add(names, options.features.actions);
-  if (options.model_kind == ModelKind::ranking_gr && options.ranking.label_column.empty())
-    add(names, options.ranking.labels);
-  if (names.empty()) names = {"positive", "negative"};
-  return names;
-}
-
-// The columns of events that are neither the user, the item, nor an attribute, nor computed from the time.
-std::vector<std::string> column_names(const RunOptions& options) {
-  std::set<std::string> known{"user", "item", "hour", "weekday"}, names;
-  for (const AttributeSection& attribute : options.features.attributes) known.insert(attribute.name);
-  for (const ContextualFeature& feature : options.features.context) {
-    for (const std::string& key : feature.keys) {
-      if (!known.contains(key)) names.insert(key);
-    }
-  }
-  if (options.model_kind == ModelKind::ranking_gr) {
-    for (const std::string& name : {options.ranking.action_column, options.ranking.label_column}) {
-      if (!name.empty()) names.insert(name);
-    }
-  }
-  return {names.begin(), names.end()};
-}
-
-Manifest description_of(const RunOptions& options) {
-  Manifest manifest;
-  manifest.name = "assumed";
-  std::uint8_t bit = 1;
-  for (const std::string& name : action_names(options)) {
-    manifest.actions.push_back({name, bit});
-    bit = static_cast<std::uint8_t>(bit << 1);
-  }
-  manifest.label = manifest.actions.front().name;
-  manifest.pools = options.data.options.pools;
-  if (manifest.pools.empty()) manifest.pools = action_names(options);
-  manifest.context = column_names(options);
-  return manifest;
 }
 
 std::int64_t users_of(const RunOptions& options) {
@@ -114,7 +67,10 @@ AssumedDataset::AssumedDataset(const RunOptions& options) : options_(options) {
   options_.training.drop_last = false;
   options_.evaluation.holdout = {};
   try {
-    write_events(options_, description_of(options_), options_.data.path);
+    Manifest description = stated_facts(task_request(options_)).manifest;
+    description.columns.clear();
+    description.attributes.clear();  // both as they are written
+    write_events(options_, description, options_.data.path);
   } catch (...) {
     std::filesystem::remove_all(options_.data.path);
     throw;

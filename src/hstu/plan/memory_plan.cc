@@ -13,6 +13,7 @@
 #include "hstu/embedding/table_division.h"
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/experiment.h"
+#include "hstu/options/make_task.h"
 #include "hstu/options/table_options.h"
 #include "hstu/plan/assumed_dataset.h"
 #include "hstu/plan/dry_step.h"
@@ -20,6 +21,7 @@
 #include "hstu/rows/host_row_store.h"
 #include "hstu/rows/placed_row_store.h"
 #include "hstu/rows/row_record.h"
+#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
@@ -43,16 +45,15 @@ Ids ids_of(const ContextualFeature& feature, const Manifest& manifest, std::int6
   return {samples, true};  // one id for each sample
 }
 
-// In the order of Model::features(): item, attributes, context, the actions of some models.
-std::vector<Ids> ids_of_features(const RunOptions& options, const Manifest& manifest, std::size_t features,
-                                 std::int64_t samples) {
-  std::vector<Ids> ids{{manifest.counts.items}};
-  for (std::size_t a = 0; a < options.features.attributes.size(); ++a)
-    ids.push_back({manifest.counts.items, true});  // one for each item
-  for (const ContextualFeature& feature : options.features.context)
-    ids.push_back(ids_of(feature, manifest, samples));
-  while (ids.size() < features) ids.push_back({std::numeric_limits<std::int64_t>::max(), true});
-  return ids;
+// Nothing is known of a feature that a model has of its own.
+Ids ids_of(const std::string& feature, const FeaturesSection& features, const Manifest& manifest,
+           std::int64_t samples) {
+  if (feature == "item") return {manifest.counts.items};
+  for (const AttributeSection& attribute : features.attributes)
+    if (attribute.name == feature) return {manifest.counts.items, true};  // one for each item
+  for (const ContextualFeature& contextual : features.context)
+    if (contextual.name == feature) return ids_of(contextual, manifest, samples);
+  return {std::numeric_limits<std::int64_t>::max(), true};
 }
 
 // The tables of the rank that has the most of those that are on one rank each.
@@ -119,12 +120,11 @@ struct Planner {
 std::vector<MemoryPlan::Table> tables_of(const Planner& planner, const std::vector<FeatureSpec>& features,
                                          const std::vector<RowOwners>& owners, const Manifest& manifest,
                                          std::int64_t samples) {
-  const std::vector<Ids> ids = ids_of_features(planner.options, manifest, features.size(), samples);
   std::vector<MemoryPlan::Table> tables;
   for (std::size_t f = 0; f < features.size(); ++f) {
-    tables.push_back(
-        {.name = features[f].name, .nominal_rows = features[f].rows, .is_bound = ids[f].is_bound});
-    planner.plan(ids[f].count, owners[f], tables.back());
+    const Ids ids = ids_of(features[f].name, planner.options.features, manifest, samples);
+    tables.push_back({.name = features[f].name, .nominal_rows = features[f].rows, .is_bound = ids.is_bound});
+    planner.plan(ids.count, owners[f], tables.back());
   }
   return tables;
 }
@@ -258,7 +258,7 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
   if (!is_here) assumed.emplace(asked);
   const RunOptions& options = assumed ? assumed->options() : asked;
   const Dataset dataset(options.data.path);
-  const Task task = make_task(options, dataset);
+  const Task task = make_task(options, facts_of(dataset));
   const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
   const SampleBuilder samples(dataset, task.data);
   Model& model = *task.model;

@@ -12,8 +12,9 @@
 #include "hstu/embedding/table_division.h"
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/experiment.h"
+#include "hstu/options/make_task.h"
 #include "hstu/options/table_options.h"
-#include "hstu/task/task.h"
+#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
@@ -96,7 +97,7 @@ RankPlan::Traffic RankPlan::sent() const {
 
 RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samples) {
   const Dataset dataset(options.data.path);
-  const Task task = make_task(options, dataset);
+  const Task task = make_task(options, facts_of(dataset));
   const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
   const SampleBuilder samples(dataset, task.data);
   const Model& model = *task.model;

@@ -9,11 +9,12 @@
 #include "hstu/base/version.h"
 #include "hstu/embedding/table_section.h"
 #include "hstu/experiment/learner.h"
+#include "hstu/options/make_task.h"
 #include "hstu/predict/event_file.h"
 #include "hstu/predict/model_folder.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/state.h"
-#include "hstu/task/task.h"
+#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
@@ -89,7 +90,7 @@ Json export_model(const ExportOptions& options) {
         dataset.folder().string(), dataset.manifest().id, saved_dataset(run.checkpoint));
   }
   const RunOptions configuration = exported(run.options);
-  Learner learner(configuration, make_task(configuration, dataset).model);
+  Learner learner(configuration, make_task(configuration, facts_of(dataset)).model);
   StagedFolder staged(options.output);
   const ExportFolder folder{staged.path()};
   write_weights(run.checkpoint, learner, staged.path());

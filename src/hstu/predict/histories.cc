@@ -12,11 +12,11 @@ namespace {
 
 // The context columns that a model reads of the events of a history.
 std::vector<bool> context_of_events(const RunOptions& options, const Manifest& manifest) {
+  const std::vector<std::string> read = options.model.options().data_needs().event_columns;
   std::vector<bool> needed;
   needed.reserve(manifest.context.size());
-  for (const std::string& name : manifest.context) {
-    needed.push_back(options.model_kind == ModelKind::ranking_gr && options.ranking.action_column == name);
-  }
+  for (const std::string& name : manifest.context)
+    needed.push_back(std::find(read.begin(), read.end(), name) != read.end());
   return needed;
 }
 

@@ -11,27 +11,20 @@
 #include "hstu/base/progress.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
+#include "hstu/options/make_task.h"
 #include "hstu/predict/histories.h"
 #include "hstu/predict/request_reader.h"
 #include "hstu/predict/scorer.h"
 #include "hstu/predict/table_output.h"
+#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
 
 // Refuses models that read what a request does not have, and says where a score depends on other requests.
-void check_model(const RunOptions& options) {
-  if (options.model_kind == ModelKind::ranking_gr && options.ranking.allow_seen_labels) {
-    fail_usage(
-        "the run has model.allow_seen_labels = true: its items may read their own actions, which a request "
-        "does not have; train without it");
-  }
-  if (options.model_kind == ModelKind::dlrmv4 &&
-      options.model.attention_scale == AttentionScale::longest_in_batch) {
-    tell(
-        "note: model.attention_scale = \"longest_in_batch\": a score depends on the other requests of its "
-        "batch\n");
-  }
+void check_requests(const Task& task) {
+  if (!task.no_requests.empty()) fail_usage("{}", task.no_requests);
+  if (!task.note_on_requests.empty()) tell("note: {}\n", task.note_on_requests);
 }
 
 std::size_t rank_by(const std::string& word, const std::vector<std::string>& tasks) {
@@ -238,11 +231,12 @@ void tell_unknown(const PredictResult& result, const BadIds& bad_ids) {
 PredictResult predict(const PredictOptions& options) {
   ModelFolder model = open_model_folder(options.model, options.checkpoint);
   if (!options.device.empty()) model.options.device = options.device;
-  check_model(model.options);
   const Histories histories(model, options.data, options.events, options.columns,
                             options.output.string() + ".events");
   const Manifest& manifest = histories.dataset().manifest();
-  Scorer scorer(model.options, model.checkpoint, histories.dataset());
+  Task task = make_task(model.options, facts_of(histories.dataset()));
+  check_requests(task);
+  Scorer scorer(model.options, model.checkpoint, histories.dataset(), std::move(task));
   Items catalogue = catalogue_of(options, scorer, histories.dataset());
   RequestReader requests(options.requests, options.columns, histories.dataset(),
                          context_of_requests(model.options, manifest), !catalogue.ids.empty());

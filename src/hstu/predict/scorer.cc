@@ -27,8 +27,8 @@ void load_model(const Checkpoint& checkpoint, Learner& learner) {
     section.load(SectionReader(checkpoint.path(), section.name, checkpoint.manifest()));
 }
 
-Scorer::Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset)
-    : task_(make_task(options, dataset)),
+Scorer::Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task)
+    : task_(std::move(task)),
       samples_(dataset, task_.evaluation),
       learner_(options, std::move(task_.model), open_device(choose_device(options).device)),
       tasks_(learner_.model->tasks()),

@@ -18,9 +18,8 @@ namespace hstu {
 class Scorer {
  public:
   // The model of `checkpoint`, without its optimizer's state, for histories from `dataset`, which must
-  // outlive it. Throws UsageError if the configuration and the dataset do not fit, Error if the checkpoint
-  // does not.
-  Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset);
+  // outlive it. `task`: of the options and this dataset. Throws Error if the checkpoint does not fit.
+  Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task);
 
   // (items, tasks) probabilities of each candidate's item and its others, row by row; all in one batch.
   std::vector<float> score(std::span<const Candidate> candidates);

@@ -18,7 +18,7 @@ RunOptions with_table_rows(RunOptions options, const Checkpoint& checkpoint) {
   take("item", options.features.item_rows);
   for (AttributeSection& attribute : options.features.attributes) take(attribute.name, attribute.rows);
   for (ContextualFeature& feature : options.features.context) take(feature.name, feature.rows);
-  if (options.model_kind == ModelKind::ranking_gr) take("action", options.ranking.action_rows);
+  for (const auto& [name, to] : options.model.options().table_rows()) take(name, *to);
   return options;
 }
 

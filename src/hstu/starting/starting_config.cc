@@ -12,6 +12,7 @@
 #include "hstu/base/text.h"
 #include "hstu/config/config.h"
 #include "hstu/config/config_template.h"
+#include "hstu/kinds/kinds.h"
 
 namespace hstu {
 namespace {
@@ -54,10 +55,11 @@ double rounded(double value) {
 
 class StartingConfig {
  public:
-  explicit StartingConfig(const DatasetProfile& profile)
-      : p_(profile), scale_(*std::find_if(std::begin(kScales), std::end(kScales), [&](const Scale& s) {
-          return profile.samples <= s.samples;
-        })) {
+  StartingConfig(const DatasetProfile& profile, const Kind& kind)
+      : p_(profile),
+        kind_(kind),
+        scale_(*std::find_if(std::begin(kScales), std::end(kScales),
+                             [&](const Scale& s) { return profile.samples <= s.samples; })) {
     const std::int64_t span = p_.manifest.time.max - p_.manifest.time.min;
     by_users_ = span == 0;
     windows_ = scale_.epochs == 1 && span >= 7 * kDay;
@@ -211,13 +213,15 @@ class StartingConfig {
 
   void model() {
     comment(scale_.why);
-    line("[model]\nembedding_dim = {0}\ndim = {0}\nlayers = {1}\nheads = {2}\nhead_dim = {3}", scale_.dim,
-         scale_.layers, scale_.heads, scale_.dim / scale_.heads);
-    line("preprocessor_hidden = {0}\nhead_hidden = {0}", scale_.hidden);
-    comment(fmt::format("{} contextual tokens, the history, the candidate; the rest is for features to come.",
-                        tokens_));
-    line("positions = {0}\nmax_sequence = {0}", history_ + 16);
-    line("input_dropout = {}\nlayer_dropout = 0.1\n", scale_.input_dropout);
+    line("[model]");
+    if (kind_.name != kinds().front().name) line("kind = {}", toml_quoted(kind_.name));
+    line("{}", kind_.propose({.dim = scale_.dim,
+                              .layers = scale_.layers,
+                              .heads = scale_.heads,
+                              .hidden = scale_.hidden,
+                              .dropout = scale_.input_dropout,
+                              .history = history_,
+                              .contextual_tokens = tokens_}));
   }
 
   void training() {
@@ -259,6 +263,7 @@ class StartingConfig {
   }
 
   const DatasetProfile& p_;
+  const Kind& kind_;
   const Scale& scale_;
   bool by_users_ = false, windows_ = false, one_class_ = false;
   std::int64_t history_ = 0, batch_ = 0, steps_ = 0, tokens_ = 0;
@@ -269,8 +274,14 @@ class StartingConfig {
 
 }  // namespace
 
-std::string starting_config(const DatasetProfile& profile) {
-  return StartingConfig(profile).text();
+std::string starting_config(const DatasetProfile& profile, const Kind& kind) {
+  if (kind.propose == nullptr) {
+    fail_usage(
+        "no configuration to start from is known for models of kind {}: hstu config --template --kind {} "
+        "lists every key",
+        kind.name, kind.name);
+  }
+  return StartingConfig(profile, kind).text();
 }
 
 }  // namespace hstu

@@ -4,10 +4,12 @@
 #include <string>
 
 #include "hstu/starting/dataset_profile.h"
+#include "hstu/task/kind.h"
 
 namespace hstu {
 
-// TOML that `hstu train` takes as it is. A pure function of the profile.
-std::string starting_config(const DatasetProfile& profile);
+// TOML that `hstu train` takes as it is, for a model of this kind. A pure function of the profile. UsageError
+// if the kind proposes none.
+std::string starting_config(const DatasetProfile& profile, const Kind& kind);
 
 }  // namespace hstu

@@ -1,13 +1,12 @@
 // Task: what a configuration wants to be learnt from a dataset: the model, and what its samples are made of.
-// Makes the model that `model.kind` names.
+// A kind of model makes it (kind.h).
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "hstu/batching/options.h"
-#include "hstu/dataset/dataset.h"
 #include "hstu/model/model.h"
-#include "hstu/options/options.h"
 
 namespace hstu {
 
@@ -16,9 +15,8 @@ struct Task {
   DataOptions data;          // of the samples that train
   DataOptions evaluation;    // of those that are scored: their anchors alone, whatever training predicts
   bool has_baseline = true;  // false: the first task is not the dataset's label, which the baseline predicts
+  std::string no_requests = {};       // why requests cannot be scored; "": they can
+  std::string note_on_requests = {};  // what a reader of their scores must know; "": nothing
 };
-
-// Throws UsageError where the configuration and the dataset do not fit.
-Task make_task(const RunOptions& options, const Dataset& dataset);
 
 }  // namespace hstu

@@ -1,4 +1,4 @@
-#include "hstu/model/dlrmv4.h"
+#include "hstu/kinds/dlrmv4/dlrmv4.h"
 
 #include <cmath>
 #include <utility>

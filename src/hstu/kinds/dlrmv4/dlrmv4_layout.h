@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "hstu/batching/batch_layout.h"
-#include "hstu/model/dlrmv4_config.h"
+#include "hstu/kinds/dlrmv4/dlrmv4_config.h"
 #include "hstu/tensor/dtype.h"
 
 namespace hstu {

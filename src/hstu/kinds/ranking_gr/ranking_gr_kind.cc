@@ -1,51 +1,14 @@
-#include "hstu/options/model_options.h"
+#include "hstu/kinds/ranking_gr/ranking_gr_kind.h"
+
+#include "hstu/batching/history.h"
+#include "hstu/kinds/layer_options.h"
+#include "hstu/kinds/ranking_gr/ranking_gr.h"
+#include "hstu/task/features.h"
 
 namespace hstu {
-namespace {
 
-constexpr double kMostWidth = 1 << 16, kMostTokens = 1 << 24;
-
-// Less memory for more time; the results are the same bits.
-void describe_recompute(ConfigFields& f, Recompute& o) {
-  f.field("recompute_norm", o.norm, "the backward pass computes the layers' normalised inputs once more");
-  f.field("recompute_gate", o.gate, "the same of the gates' results");
-  f.field("recompute_layer", o.layer, "the same of whole layers, attention included, from their inputs");
-}
-
-}  // namespace
-
-void describe(ConfigFields& f, Dlrmv4Config& o) {
-  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::between(1, kMostWidth));
-  f.field("dim", o.dim, "width of the sequence model", rule::between(1, kMostWidth));
-  f.field("layers", o.layers, "HSTU layers", rule::between(1, kMostWidth));
-  f.field("heads", o.heads, "attention heads", rule::between(1, kMostWidth));
-  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::between(1, kMostWidth));
-  f.field("preprocessor_hidden", o.preprocessor_hidden,
-          "hidden width of the content, attribute and action MLPs", rule::between(1, kMostWidth));
-  f.field("head_hidden", o.head_hidden, "hidden width of the item MLP and the head",
-          rule::between(1, kMostWidth));
-  f.field("action_dim", o.action_dim, "width of an action bit's embedding", rule::between(1, kMostWidth));
-  f.field("positions", o.positions, "rows of the position table", rule::between(1, kMostTokens));
-  f.field("time_buckets", o.time_buckets, "buckets of sqrt(minutes) between an event and the candidate",
-          rule::between(1, kMostTokens));
-  f.field("max_sequence", o.max_sequence, "tokens of a sequence at most: context, history, candidate",
-          rule::between(2, kMostTokens));
-  f.field("input_dropout", o.input_dropout, "rate on the token embeddings", rule::between(0, 0.999));
-  f.field("layer_dropout", o.layer_dropout, "rate before a layer's output projection",
-          rule::between(0, 0.999));
-  f.field("loss_weight", o.loss_weight, "factor of the mean cross entropy", rule::positive());
-  f.choice("attention_scale", o.attention_scale, kAttentionScales,
-           "attention is divided by max_sequence, or by the longest_in_batch (DLRMv4 reference): of the "
-           "part, where "
-           "training.micro_batch_tokens divides a batch");
-  f.choice("query_time", o.query_time, kQueryTimes,
-           "the candidate token's time: the candidate's own, or that of the last_event (DLRMv4 reference)");
-  f.field("circle_constant", o.circle_constant, "of the clock features; the DLRMv4 reference uses 3.14",
-          rule::positive());
-  describe_recompute(f, o.recompute);
-}
-
-void describe(ConfigFields& f, RankingGrConfig& o) {
+void RankingGrOptions::describe(ConfigFields& f) {
+  RankingGrConfig& o = config;
   f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::between(1, kMostWidth));
   f.field("dim", o.dim, "width of the sequence model", rule::between(1, kMostWidth));
   f.field("layers", o.layers, "HSTU layers", rule::between(1, kMostWidth));
@@ -94,4 +57,57 @@ void describe(ConfigFields& f, RankingGrConfig& o) {
   f.field("recompute_silu", o.recompute.silu, "the same of the activated U, V, Q and K of the layers");
 }
 
+DataNeeds RankingGrOptions::data_needs() const {
+  DataNeeds needs;
+  if (!config.action_column.empty()) needs.event_columns = {config.action_column};
+  if (config.label_column.empty())
+    needs.actions = config.labels;
+  else
+    needs.label_columns = {config.label_column};
+  return needs;
+}
+
+namespace ranking_gr {
+namespace {
+
+constexpr std::int64_t kActionMasks = 128;  // seven bits
+
+}  // namespace
+
+Task make(const TaskRequest& request, const DatasetFacts& facts) {
+  RankingGrConfig model = options_as<RankingGrOptions>(request.model).config;
+  const std::string& label = facts.manifest.label;
+  if (model.labels.empty()) model.labels = {label};
+  DataOptions data = data_options(request);
+  const std::int64_t events = resolve_history(data, facts.manifest).longest + 1;
+  model.context = static_cast<std::int64_t>(request.features.context.size());
+  model.max_sequence = model.context + events * model.tokens_of_event();
+
+  FeatureSpec action{"action", model.action_rows};
+  if (action.rows == 0)
+    action.rows = model.action_column.empty() ? kActionMasks : facts.rows_of(model.action_column);
+  const bool one_of = model.head == RankingHead::multi_class;
+  const auto outputs = static_cast<std::int64_t>(model.labels.size());
+  data.events = {.wanted = true,
+                 .action_column = model.action_column,
+                 .label_column = model.label_column,
+                 .labels = model.labels,
+                 .one_of = one_of,
+                 .label_end = one_of ? outputs : std::int64_t{1} << outputs,
+                 .candidates = model.candidates,
+                 .tokens = model.tokens_of_event()};
+  DataOptions evaluation = data;
+  evaluation.events.candidates = 1;
+  Task task{std::make_unique<RankingGr>(model, sample_features(request, facts), action, request.seed), data,
+            evaluation};
+  task.has_baseline = !one_of && model.label_column.empty() && model.labels.front() == label;
+  if (model.allow_seen_labels) {
+    task.no_requests =
+        "the run has model.allow_seen_labels = true: its items may read their own actions, which a request "
+        "does not have; train without it";
+  }
+  return task;
+}
+
+}  // namespace ranking_gr
 }  // namespace hstu

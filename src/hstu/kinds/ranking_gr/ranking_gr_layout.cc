@@ -1,4 +1,4 @@
-#include "hstu/model/ranking_gr_layout.h"
+#include "hstu/kinds/ranking_gr/ranking_gr_layout.h"
 
 #include <algorithm>
 #include <vector>

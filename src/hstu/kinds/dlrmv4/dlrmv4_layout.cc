@@ -1,4 +1,4 @@
-#include "hstu/model/dlrmv4_layout.h"
+#include "hstu/kinds/dlrmv4/dlrmv4_layout.h"
 
 #include <algorithm>
 #include <array>

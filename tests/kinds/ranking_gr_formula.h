@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/ranking_gr_samples.h"
+#include "kinds/ranking_gr_samples.h"
 
 namespace hstu::testing {
 

@@ -1,4 +1,4 @@
-#include "hstu/model/ranking_gr.h"
+#include "hstu/kinds/ranking_gr/ranking_gr.h"
 
 #include <algorithm>
 #include <cmath>

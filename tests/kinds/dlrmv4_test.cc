@@ -1,6 +1,6 @@
 // The whole model in double against the plain PyTorch form: logits, loss and the gradient of every parameter
 // and every looked-up row, with the defaults and with the quirks of the DLRMv4 reference.
-#include "hstu/model/dlrmv4.h"
+#include "hstu/kinds/dlrmv4/dlrmv4.h"
 
 #include <array>
 #include <numeric>
@@ -192,6 +192,40 @@ TEST(Dlrmv4, DrawsOtherElementsAtEveryStep) {
   EXPECT_NE(logit(Draws(5, 17)), logit(Draws(5, 18)));
   EXPECT_NE(logit(Draws(5, 17)), logit(Draws(6, 17)));
   EXPECT_NE(logit(Draws(5, 17)), logit(Draws()));
+}
+
+TEST(Dlrmv4, CountsTheFlopsOfItsBatch) {
+  Dlrmv4Config config;
+  config.action_bits = {1};
+  config.layers = 2;
+  const Dlrmv4 model(config, SampleFeatures({"item", 10}), 1);
+  Samples samples;
+  samples.count = 2;
+  samples.history_offsets = {0, 3, 3};
+  samples.items = {4};
+  samples.history_item = {0, 0, 0};
+  samples.history_action = {1, 1, 1};
+  samples.history_time = {10, 20, 30};
+  samples.candidate_item = {0, 0};
+  samples.candidate_time = {40, 40};
+  samples.label = {1, 0};
+  samples.user = {0, 1};
+  samples.position = {0, 1};
+  Batch batch;
+  LayoutScratch scratch;
+  model.layout().lay_out(samples, scratch, batch);
+  const HstuLayerConfig layer{config.dim, config.heads, config.head_dim};
+  LayerFlops whole, last;
+  for (const int tokens : {4, 1}) {
+    whole += layer_flops(layer, causal_mask(tokens), tokens);
+    last += layer_flops(layer, causal_mask(tokens), 1);
+  }
+  const StackFlops flops = model.flops(batch);
+  EXPECT_EQ(flops.model.step(), 2 * whole.step());
+  EXPECT_EQ(flops.computed.step(), whole.step() + last.step());
+  std::int64_t work = 0;
+  for (const std::int64_t of_sample : batch.values<std::int64_t>(kWorkColumn)) work += of_sample;
+  EXPECT_EQ(work, flops.model.forward());
 }
 
 }  // namespace

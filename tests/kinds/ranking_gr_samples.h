@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "hstu/model/ranking_gr.h"
+#include "hstu/kinds/ranking_gr/ranking_gr.h"
 #include "support/op_cases.h"
 
 namespace hstu::testing {

@@ -10,8 +10,8 @@
 
 #include "hstu/attention/mask.h"
 #include "hstu/batching/batch_layout.h"
+#include "hstu/kinds/ranking_gr/ranking_gr_config.h"
 #include "hstu/model/hstu_layer.h"
-#include "hstu/model/ranking_gr_config.h"
 
 namespace hstu {
 

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "hstu/kinds/ranking_gr/ranking_gr_config.h"
+#include "hstu/kinds/ranking_gr/ranking_gr_layout.h"
 #include "hstu/model/activated_mlp.h"
 #include "hstu/model/hstu_stack.h"
 #include "hstu/model/model.h"
-#include "hstu/model/ranking_gr_config.h"
-#include "hstu/model/ranking_gr_layout.h"
 
 namespace hstu {
 

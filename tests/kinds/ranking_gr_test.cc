@@ -1,11 +1,11 @@
 // The second model against its formulas, its gradients against finite differences, and what may not reach a
 // score.
-#include "hstu/model/ranking_gr.h"
+#include "hstu/kinds/ranking_gr/ranking_gr.h"
 
 #include <gtest/gtest.h>
 
 #include "hstu/base/threads.h"
-#include "model/ranking_gr_formula.h"
+#include "kinds/ranking_gr_formula.h"
 
 namespace hstu {
 namespace {

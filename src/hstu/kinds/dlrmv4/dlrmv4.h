@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "hstu/model/dlrmv4_config.h"
-#include "hstu/model/dlrmv4_layout.h"
+#include "hstu/kinds/dlrmv4/dlrmv4_config.h"
+#include "hstu/kinds/dlrmv4/dlrmv4_layout.h"
 #include "hstu/model/hstu_stack.h"
 #include "hstu/model/mlp.h"
 #include "hstu/model/model.h"

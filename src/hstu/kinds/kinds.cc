@@ -1,0 +1,26 @@
+#include "hstu/kinds/kinds.h"
+
+#include "hstu/kinds/dlrmv4/dlrmv4_kind.h"
+#include "hstu/kinds/ranking_gr/ranking_gr_kind.h"
+
+namespace hstu {
+
+std::span<const Kind> kinds() {
+  static constexpr Kind kKinds[] = {
+      {.name = "dlrmv4",
+       .title = "MLPerf's DLRMv4",
+       .options = default_options<Dlrmv4Options>,
+       .check = dlrmv4::check,
+       .make = dlrmv4::make,
+       .propose = dlrmv4::propose},
+      {.name = "ranking_gr",
+       .title = "RankingGR of NVIDIA's recsys-examples",
+       .options = default_options<RankingGrOptions>,
+       .check = ranking_gr::check,
+       .make = ranking_gr::make,
+       .propose = nullptr},
+  };
+  return kKinds;
+}
+
+}  // namespace hstu

@@ -1,0 +1,34 @@
+// A kind of model, as a row of a list (kinds/kinds.h). All else knows a kind by this row and by the Task that
+// it makes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "hstu/task/dataset_facts.h"
+#include "hstu/task/kind_options.h"
+#include "hstu/task/proposal.h"
+#include "hstu/task/task.h"
+#include "hstu/task/task_request.h"
+
+namespace hstu {
+
+struct Kind {
+  std::string_view name;                      // model.kind
+  std::string_view title;                     // for people
+  std::unique_ptr<KindOptions> (*options)();  // with their defaults
+  // UsageError for values that are valid separately but contradict each other.
+  void (*check)(const TaskRequest& request);
+  // UsageError where the request and the dataset do not fit.
+  Task (*make)(const TaskRequest& request, const DatasetFacts& facts);
+  // Lines of section [model] of a configuration to start from. Null: the kind proposes none.
+  std::string (*propose)(const Proposal& proposal);
+};
+
+template <typename Options>
+std::unique_ptr<KindOptions> default_options() {
+  return std::make_unique<Options>();
+}
+
+}  // namespace hstu

@@ -1,0 +1,45 @@
+// The options of a kind of model (kind.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hstu/base/error.h"
+#include "hstu/config/config.h"
+
+namespace hstu {
+
+// What options of a kind name of a dataset, beside [features].
+struct DataNeeds {
+  std::vector<std::string> actions;
+  std::vector<std::string> event_columns;  // context columns that are read of every event of a history
+  std::vector<std::string> label_columns;  // context columns of labels: requests do not have them
+};
+
+// The keys of section [model] that a kind has.
+class KindOptions {
+ public:
+  virtual ~KindOptions() = default;
+  virtual std::unique_ptr<KindOptions> clone() const = 0;
+  virtual void describe(ConfigFields& fields) = 0;
+  virtual DataNeeds data_needs() const { return {}; }
+  // The keys that give the rows of tables of features that the kind has of its own, by the feature's name.
+  virtual std::map<std::string, std::int64_t*> table_rows() { return {}; }
+};
+
+inline void describe(ConfigFields& fields, KindOptions& options) {
+  options.describe(fields);
+}
+
+// The options as those of a kind. InternalError if they are another kind's.
+template <typename Options>
+const Options& options_as(const KindOptions& options) {
+  const auto* const found = dynamic_cast<const Options*>(&options);
+  require(found != nullptr, "these are options of another kind of model");
+  return *found;
+}
+
+}  // namespace hstu

@@ -1,0 +1,16 @@
+// What a kind of model is told for a configuration to start from (starting/starting_config.h).
+#pragma once
+
+#include <cstdint>
+
+namespace hstu {
+
+// Sizes that suit the number of samples of a dataset.
+struct Proposal {
+  std::int64_t dim = 0, layers = 0, heads = 0, hidden = 0;
+  double dropout = 0;                  // of the model's input
+  std::int64_t history = 0;            // events, at most
+  std::int64_t contextual_tokens = 0;  // of the features that the configuration has
+};
+
+}  // namespace hstu
