@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "hstu/base/files.h"
