@@ -69,13 +69,10 @@ void Catalogue::read(std::int64_t first, Tensor& block) const {
   const std::int64_t n = block.rows();
   require(first >= 0 && first + n <= size(), "expected rows below {}, found {} to {}", size(), first,
           first + n);
-  const RowSelection selection = select(first, first + n, RowAccess::read);
+  const Handles selected = select(first, first + n, RowAccess::read).tables[table_];
   const EmbeddingTable& table = tables_[table_];
-  const Tensor rows = table.gather(selection.tables[table_]);
-  if (block.dtype() == DType::f32)
-    block.copy_from(rows, tables_.stream());
-  else
-    narrow(rows, block, tables_.context());
+  if (block.dtype() == DType::f32) return table.gather(selected, block);
+  narrow(table.gather(selected), block, tables_.context());
 }
 
 Tensor Catalogue::gradient() {

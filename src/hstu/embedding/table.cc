@@ -66,8 +66,12 @@ void EmbeddingTable::refuse(const CacheTooSmall& error) const {
 
 Tensor EmbeddingTable::gather(const Handles& selected) const {
   Tensor rows = Tensor::empty({selected.ids.size(), width()}, DType::f32, where_);
-  placement_->gather(std::span(&selected, 1), std::span(&rows, 1));
+  gather(selected, rows);
   return rows;
+}
+
+void EmbeddingTable::gather(const Handles& selected, Tensor& rows) const {
+  placement_->gather(std::span(&selected, 1), std::span(&rows, 1));
 }
 
 void EmbeddingTable::update(const Handles& selected, const Tensor& gradients, const RowUpdate& update) {

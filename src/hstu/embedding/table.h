@@ -33,6 +33,7 @@ class EmbeddingTable {
   Handles select(std::span<const std::int64_t> ids, RowAccess access);
   // (n, width()) f32, on the device of the rows: the selected rows.
   Tensor gather(const Handles& selected) const;
+  void gather(const Handles& selected, Tensor& rows) const;
   // Updates every selected row by its merged gradient (n, width()) f32, there. Throws InternalError if a row
   // occurs twice: its gradients must be summed first (row_gradients.h).
   void update(const Handles& selected, const Tensor& gradients, const RowUpdate& update);

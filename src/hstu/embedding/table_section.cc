@@ -219,15 +219,9 @@ void load(EmbeddingTable& table, const SectionReader& reader) {
   check(found == expected,
         "{}: embedding table {}: expected {}, found {}: the configuration or the seed changed",
         reader.folder().string(), table.config().name, expected.dump(), found.dump());
-  const auto rows = reader.description().at("rows").get<std::int64_t>();
-  check(rows <= table.config().rows,
-        "{}: embedding table {}: the checkpoint has {} ids, the configuration {}: a table may grow, but its "
-        "ids "
-        "cannot become fewer",
-        reader.folder().string(), table.config().name, rows, table.config().rows);
   const SavedTable saved(reader);
-  check_contents(saved, table, reader.folder());
   take_first_size(table, saved);
+  check_contents(saved, table, reader.folder());
   restore_rows(table, saved, true);
   if (table.has_limits() && saved.description().contains("limits")) load_limits(table, saved);
 }
@@ -242,7 +236,17 @@ json to_json(const RowCounts& counts) {
 
 void take_first_size(EmbeddingTable& table, const SavedTable& saved) {
   const json& description = saved.description();
-  table.set_first_size(description.value("first_rows", description.at("rows").get<std::int64_t>()));
+  const json rows = description.at("rows"), first = description.value("first_rows", rows);
+  const std::string& name = table.config().name;
+  const auto is_size = [](const json& size) { return size.is_number_integer() && size > 0; };
+  check(is_size(rows) && is_size(first) && first <= rows,
+        "embedding table {}: expected first_rows from 1 to rows, found {} and {}", name, first.dump(),
+        rows.dump());
+  check(rows <= table.config().rows,
+        "embedding table {}: the checkpoint has {} ids, the configuration {}: a table may get more ids, not "
+        "fewer",
+        name, rows.dump(), table.config().rows);
+  table.set_first_size(first.get<std::int64_t>());
 }
 
 void restore_rows(EmbeddingTable& table, const SavedTable& saved, bool with_state) {
