@@ -25,6 +25,7 @@ SweepWords words_of(const std::vector<std::string>& vary, std::int64_t seeds = 1
 
 std::vector<std::string> names_of(const std::vector<SweepRun>& runs) {
   std::vector<std::string> names;
+  names.reserve(runs.size());
   for (const SweepRun& run : runs) names.push_back(run.name);
   return names;
 }
@@ -102,6 +103,7 @@ TEST(Sweep, SummaryIsOfTheSeedsThatEnded) {
 
 RunMetrics metrics_of(const std::vector<std::string>& lines) {
   std::vector<Json> all;
+  all.reserve(lines.size());
   for (const std::string& line : lines) all.push_back(Json::parse(line));
   return RunMetrics(std::move(all));
 }

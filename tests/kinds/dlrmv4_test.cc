@@ -68,6 +68,7 @@ constexpr std::array kRowNames{"item_rows",      "attribute_rows.0", "attribute_
 
 std::vector<Variable> tiny_rows(const Golden& g) {
   std::vector<Variable> rows;
+  rows.reserve(kRowNames.size());
   for (const char* name : kRowNames) rows.push_back(g.variable(name));
   return rows;
 }
