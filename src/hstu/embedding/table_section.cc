@@ -236,7 +236,8 @@ json to_json(const RowCounts& counts) {
 
 void take_first_size(EmbeddingTable& table, const SavedTable& saved) {
   const json& description = saved.description();
-  const json rows = description.at("rows"), first = description.value("first_rows", rows);
+  const json& rows = description.at("rows");
+  const json first = description.value("first_rows", rows);
   const std::string& name = table.config().name;
   const auto is_size = [](const json& size) { return size.is_number_integer() && size > 0; };
   check(is_size(rows) && is_size(first) && first <= rows,
