@@ -25,13 +25,15 @@
 namespace hstu {
 namespace {
 
-// What a thread is asked for. A thread may answer after it was given up: then it is never freed.
+// What a thread is asked for. A thread may answer after it was given up: so that question is never freed.
 struct Question {
   pid_t thread = 0;
   std::array<void*, 64> calls{};
   std::atomic<int> count = -1;  // of calls; -1: no answer yet
+  Question* next = nullptr;     // of `unanswered`
 };
 std::atomic<Question*> question = nullptr;
+Question* unanswered = nullptr;  // the first of them
 
 // Only calls that a signal handler may make: backtrace() has loaded its library before.
 void answer(int /*signal*/) {
@@ -74,8 +76,8 @@ std::string calls_of(pid_t thread) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   question = nullptr;
   if (asked->count < 0) {
-    static std::vector<Question*> unanswered;  // the handler may still write to them
-    unanswered.push_back(asked.release());
+    asked->next = unanswered;
+    unanswered = asked.release();
     return "  (does not answer)\n";
   }
   constexpr std::size_t kOfTheHandler = 2;  // the handler and the frame of the signal

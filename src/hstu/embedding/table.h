@@ -97,7 +97,8 @@ class EmbeddingTable {
                        std::span<const std::int64_t> waiting_counts);
 
   // Placement::id_of().
-  std::int64_t id_of(const Handles& selected, std::int64_t row) const {
+  std::int64_t id_of(Handles selected, std::int64_t row) const {
+    selected.table = number_;
     return placement_->id_of(selected, row);
   }
   // Throws UsageError that says how to make the cache larger.

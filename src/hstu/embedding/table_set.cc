@@ -106,6 +106,7 @@ void TableSet::gather(const RowSelection& selection, std::span<Tensor> rows) con
     std::vector<Tensor> values;
     for (std::size_t i = 0; i < group.tables.size(); ++i) {
       lists.push_back(selection.tables[group.tables[i]]);
+      lists.back().table = i;
       values.push_back(rows[group.tables[i]]);
     }
     group.rows->gather(lists, values);
@@ -122,6 +123,7 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
       const std::size_t t = group.tables[i];
       if (!gradients[t].defined()) continue;
       lists.push_back(selection.tables[t]);
+      lists.back().table = i;
       values.push_back(gradients[t]);
       require(values.back().rows() == lists.back().handles.size(),
               "table \"{}\": expected gradients of {} rows, found {}", tables_[t]->config().name,
