@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sanitizers.h"
+
 namespace hstu {
 namespace {
 
@@ -25,7 +27,10 @@ TEST(ProgressWatch, SaysOnceWhereAStepIsAndThatItGoesOn) {
   }
   const std::string words = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(words, HasSubstr("rank 3: step 7 has made no progress for 0.2 s in the stage \"lookup\""));
-  EXPECT_THAT(words, HasSubstr("test_base + 0x"));  // this thread
+  // The thread sanitizer delays signals until a thread makes a call that it knows.
+  if (!kThreadSanitized) {
+    EXPECT_THAT(words, HasSubstr("test_base + 0x"));  // this thread
+  }
   EXPECT_THAT(words, HasSubstr("rank 3: step 7 goes on after "));
   EXPECT_EQ(words.find("no progress"), words.rfind("no progress"));
 }

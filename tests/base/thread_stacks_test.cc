@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "sanitizers.h"
+
 namespace hstu {
 namespace {
 
@@ -25,7 +27,10 @@ TEST(ThreadStacks, NamesEveryThreadButTheCallingOneAndWhereItIs) {
   const std::string stacks = thread_stacks();
   end.count_down();
   EXPECT_THAT(stacks, HasSubstr("thread waits for a lat ("));
-  EXPECT_THAT(stacks, HasSubstr("test_base + 0x"));
+  // The thread sanitizer delays signals until a thread makes a call that it knows.
+  if (!kThreadSanitized) {
+    EXPECT_THAT(stacks, HasSubstr("test_base + 0x"));
+  }
   EXPECT_THAT(stacks, Not(HasSubstr("thread asks")));
 }
 
