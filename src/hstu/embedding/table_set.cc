@@ -100,16 +100,23 @@ std::vector<Tensor> TableSet::gather(const RowSelection& selection) const {
   return rows;
 }
 
+TableSet::Lists TableSet::lists_of(const Group& group, const RowSelection& selection,
+                                   std::span<const Tensor> values, bool defined_only) {
+  Lists lists;
+  for (std::size_t i = 0; i < group.tables.size(); ++i) {
+    const std::size_t t = group.tables[i];
+    if (defined_only && !values[t].defined()) continue;
+    lists.selected.push_back(selection.tables[t]);
+    lists.selected.back().table = i;
+    lists.values.push_back(values[t]);
+  }
+  return lists;
+}
+
 void TableSet::gather(const RowSelection& selection, std::span<Tensor> rows) const {
   for (const Group& group : groups_) {
-    std::vector<Handles> lists;
-    std::vector<Tensor> values;
-    for (std::size_t i = 0; i < group.tables.size(); ++i) {
-      lists.push_back(selection.tables[group.tables[i]]);
-      lists.back().table = i;
-      values.push_back(rows[group.tables[i]]);
-    }
-    group.rows->gather(lists, values);
+    Lists lists = lists_of(group, selection, rows);
+    group.rows->gather(lists.selected, lists.values);
   }
 }
 
@@ -117,19 +124,15 @@ void TableSet::update(const RowSelection& selection, std::span<const Tensor> gra
                       const RowUpdate& update) {
   require(gradients.size() == size(), "expected gradients for {} tables, found {}", size(), gradients.size());
   for (const Group& group : groups_) {
-    std::vector<Handles> lists;
-    std::vector<Tensor> values;
-    for (std::size_t i = 0; i < group.tables.size(); ++i) {
-      const std::size_t t = group.tables[i];
-      if (!gradients[t].defined()) continue;
-      lists.push_back(selection.tables[t]);
-      lists.back().table = i;
-      values.push_back(gradients[t]);
-      require(values.back().rows() == lists.back().handles.size(),
-              "table \"{}\": expected gradients of {} rows, found {}", tables_[t]->config().name,
-              lists.back().handles.size(), values.back().rows());
+    const Lists lists = lists_of(group, selection, gradients, true);
+    for (std::size_t i = 0; i < lists.selected.size(); ++i) {
+      const Handles& selected = lists.selected[i];
+      require(lists.values[i].rows() == selected.handles.size(),
+              "table \"{}\": expected gradients of {} rows, found {}",
+              tables_[group.tables[selected.table]]->config().name, selected.handles.size(),
+              lists.values[i].rows());
     }
-    if (!lists.empty()) group.rows->update(lists, values, update);
+    if (!lists.selected.empty()) group.rows->update(lists.selected, lists.values, update);
   }
 }
 
@@ -149,14 +152,8 @@ void TableSet::end_step() {
 
 void TableSet::merge(const RowSelection& selection, std::span<Tensor> gradients, bool is_first_part) {
   for (const Group& group : groups_) {
-    std::vector<Handles> lists;
-    std::vector<Tensor> values;
-    for (std::size_t i = 0; i < group.tables.size(); ++i) {
-      lists.push_back(selection.tables[group.tables[i]]);
-      lists.back().table = i;
-      values.push_back(gradients[group.tables[i]]);
-    }
-    group.rows->merge(lists, values, is_first_part);
+    Lists lists = lists_of(group, selection, gradients);
+    group.rows->merge(lists.selected, lists.values, is_first_part);
   }
 }
 

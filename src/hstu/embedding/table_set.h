@@ -99,6 +99,15 @@ class TableSet {
     std::shared_ptr<Placement> rows;
     std::vector<std::size_t> tables;
   };
+  // What a placement takes of a selection and its rows or gradients, by table.
+  struct Lists {
+    std::vector<Handles> selected;
+    std::vector<Tensor> values;
+  };
+  // Of the tables of a group, each list with its table's number there, which selections that came over ranks
+  // do not have. `defined_only`: without tables whose tensor is undefined.
+  static Lists lists_of(const Group& group, const RowSelection& selection, std::span<const Tensor> values,
+                        bool defined_only = false);
 
   Context where_;
   TransferBlocks downloads_;

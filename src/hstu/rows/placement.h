@@ -76,8 +76,8 @@ struct TableIds {
 
 // Rows of one table that were selected.
 struct Handles {
-  std::size_t table = 0;
-  Tensor ids;      // (n) i64: those of the caller
+  std::size_t table = 0;  // of the placement
+  Tensor ids;             // (n) i64: those of the caller
   Tensor handles;  // (n) i64, on the device of the rows: for the placement alone. Rows of it may be taken
   // In host memory, where the host finds the rows: ids, those of the caller; their slots, for RowKeeper.
   Tensor host_ids = {}, host_slots = {};
