@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "hstu/rows/placement.h"
 #include "hstu/rows/row_lines.h"
@@ -34,6 +35,18 @@ class TableLines {
 };
 
 std::unique_ptr<TableLines> make_table_lines(std::span<const PlacedTable> tables, const Context& where);
+
+// Of handles that are lines, and gradients, undefined for none: to update or to merge.
+inline std::vector<TableLines::List> lists_of(std::span<const Handles> selected,
+                                              std::span<const Tensor> gradients) {
+  std::vector<TableLines::List> lists;
+  for (std::size_t i = 0; i < selected.size(); ++i) {
+    lists.push_back({.table = selected[i].table, .ids = {}, .lines = {}, .values = {}});
+    if (!gradients[i].defined()) continue;
+    lists.back() = {selected[i].table, selected[i].ids, selected[i].handles, gradients[i]};
+  }
+  return lists;
+}
 
 namespace cuda {
 // Throws Error in a build without CUDA.

@@ -65,19 +65,6 @@ class TieredRows final : public Placement {
   }
 
  private:
-  static std::vector<TableLines::List> lists_of(std::span<const Handles> selected,
-                                                std::span<const Tensor> gradients) {
-    std::vector<TableLines::List> lists;
-    for (std::size_t i = 0; i < selected.size(); ++i) {
-      lists.push_back({.table = selected[i].table, .ids = {}, .lines = {}, .values = {}});
-      if (!gradients[i].defined()) continue;
-      lists.back().ids = selected[i].ids;
-      lists.back().lines = selected[i].handles;
-      lists.back().values = gradients[i];
-    }
-    return lists;
-  }
-
   void find(std::size_t table, std::span<const std::int64_t> ids, RowAccess access, std::int64_t* slots,
             std::int64_t* lines) {
     if (access == RowAccess::read) return stores_[table]->find(ids, slots, lines);

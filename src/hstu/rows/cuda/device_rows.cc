@@ -58,16 +58,6 @@ class DeviceRows final : public Placement {
   TableFigures figures(std::size_t table) const override { return {stores_[table]->bytes(), {}}; }
 
  private:
-  static std::vector<TableLines::List> lists_of(std::span<const Handles> selected,
-                                                std::span<const Tensor> gradients) {
-    std::vector<TableLines::List> lists;
-    for (std::size_t i = 0; i < selected.size(); ++i) {
-      lists.push_back({.table = selected[i].table, .ids = {}, .lines = {}, .values = {}});
-      if (!gradients[i].defined()) continue;
-      lists.back() = {selected[i].table, selected[i].ids, selected[i].handles, gradients[i]};
-    }
-    return lists;
-  }
   RowList list_of(const Handles& of, std::int64_t begin, std::int64_t end, std::uint32_t number = 0) const {
     return row_list({of.table, of.ids.row_range(begin, end), of.handles.row_range(begin, end), {}},
                     stores_[of.table]->table(), number);
