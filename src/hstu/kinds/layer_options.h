@@ -10,6 +10,16 @@ namespace hstu {
 
 inline constexpr double kMostWidth = 1 << 16, kMostTokens = 1 << 24;
 
+// Keys of the sizes that every kind's configuration has: embedding_dim, dim, layers, heads, head_dim.
+template <typename Config>
+void describe_sizes(ConfigFields& f, Config& o) {
+  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::between(1, kMostWidth));
+  f.field("dim", o.dim, "width of the sequence model", rule::between(1, kMostWidth));
+  f.field("layers", o.layers, "HSTU layers", rule::between(1, kMostWidth));
+  f.field("heads", o.heads, "attention heads", rule::between(1, kMostWidth));
+  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::between(1, kMostWidth));
+}
+
 // Less memory for more time; the results are the same bits. Without Recompute::silu, which few kinds have.
 void describe_recompute(ConfigFields& fields, Recompute& recompute);
 

@@ -11,11 +11,7 @@ namespace hstu {
 
 void Dlrmv4Options::describe(ConfigFields& f) {
   Dlrmv4Config& o = config;
-  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::between(1, kMostWidth));
-  f.field("dim", o.dim, "width of the sequence model", rule::between(1, kMostWidth));
-  f.field("layers", o.layers, "HSTU layers", rule::between(1, kMostWidth));
-  f.field("heads", o.heads, "attention heads", rule::between(1, kMostWidth));
-  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::between(1, kMostWidth));
+  describe_sizes(f, o);
   f.field("preprocessor_hidden", o.preprocessor_hidden,
           "hidden width of the content, attribute and action MLPs", rule::between(1, kMostWidth));
   f.field("head_hidden", o.head_hidden, "hidden width of the item MLP and the head",

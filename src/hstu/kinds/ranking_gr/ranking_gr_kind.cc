@@ -9,11 +9,7 @@ namespace hstu {
 
 void RankingGrOptions::describe(ConfigFields& f) {
   RankingGrConfig& o = config;
-  f.field("embedding_dim", o.embedding_dim, "width of the embedding tables", rule::between(1, kMostWidth));
-  f.field("dim", o.dim, "width of the sequence model", rule::between(1, kMostWidth));
-  f.field("layers", o.layers, "HSTU layers", rule::between(1, kMostWidth));
-  f.field("heads", o.heads, "attention heads", rule::between(1, kMostWidth));
-  f.field("head_dim", o.head_dim, "width of a head's queries, keys and values", rule::between(1, kMostWidth));
+  describe_sizes(f, o);
   f.field("preprocessor_mlp", o.preprocessor_mlp,
           "two linear layers from embedding_dim to dim: one MLP for items and actions, one for contextual "
           "features; false: rows are tokens, and both widths are equal");
