@@ -79,6 +79,30 @@ Tensor scattered_sum(const Tensor& x, const Rows& rows, const Context& context) 
   return y;
 }
 
+template <typename T>
+Tensor moved(bool gathers, const Tensor& x, const Rows& rows, const Context& context) {
+  return gathers ? gathered(x, rows, context) : scattered_sum<T>(x, rows, context);
+}
+
+// all_gather_rows or reduce_scatter_rows: each is the other's backward pass.
+template <Operation operation>
+Variable exchange_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& of_ranks,
+                       const Group& group) {
+  constexpr bool kGathers = operation == Operation::all_gather_rows;
+  const Context& context = tape.context();
+  check_devices<operation>(context, x);
+  const Rows rows = checked(operation, x, of_ranks, group);
+  const DType type = x.value().dtype();
+  Tensor y;
+  dispatch<operation>(context, type,
+                      [&]<typename T>(auto) { y = moved<T>(kGathers, x.value(), rows, context); });
+  return tape.record(y, {x}, [=](const Tensor& dy) {
+    dispatch<operation>(context, type, [&]<typename T>(auto stream) {
+      pass_on<T>(moved<T>(!kGathers, dy, rows, context), x, context, stream);
+    });
+  });
+}
+
 }  // namespace
 
 std::vector<std::int64_t> rows_of_ranks(std::int64_t mine, const Group& group) {
@@ -87,35 +111,12 @@ std::vector<std::int64_t> rows_of_ranks(std::int64_t mine, const Group& group) {
 
 Variable all_gather_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& of_ranks,
                          const Group& group) {
-  constexpr Operation kOperation = Operation::all_gather_rows;
-  const Context& context = tape.context();
-  check_devices<kOperation>(context, x);
-  const Rows rows = checked(kOperation, x, of_ranks, group);
-  const DType type = x.value().dtype();
-  Tensor y;
-  dispatch<kOperation>(context, type, [&]<typename T>(auto) { y = gathered(x.value(), rows, context); });
-  return tape.record(y, {x}, [=](const Tensor& dy) {
-    dispatch<kOperation>(context, type, [&]<typename T>(auto stream) {
-      pass_on<T>(scattered_sum<T>(dy, rows, context), x, context, stream);
-    });
-  });
+  return exchange_rows<Operation::all_gather_rows>(tape, x, of_ranks, group);
 }
 
 Variable reduce_scatter_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& of_ranks,
                              const Group& group) {
-  constexpr Operation kOperation = Operation::reduce_scatter_rows;
-  const Context& context = tape.context();
-  check_devices<kOperation>(context, x);
-  const Rows rows = checked(kOperation, x, of_ranks, group);
-  const DType type = x.value().dtype();
-  Tensor y;
-  dispatch<kOperation>(context, type,
-                       [&]<typename T>(auto) { y = scattered_sum<T>(x.value(), rows, context); });
-  return tape.record(y, {x}, [=](const Tensor& dy) {
-    dispatch<kOperation>(context, type, [&]<typename T>(auto stream) {
-      pass_on<T>(gathered(dy, rows, context), x, context, stream);
-    });
-  });
+  return exchange_rows<Operation::reduce_scatter_rows>(tape, x, of_ranks, group);
 }
 
 }  // namespace hstu::ops
