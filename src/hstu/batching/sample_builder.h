@@ -55,6 +55,8 @@ class SampleBuilder {
   std::int64_t most_tokens(const Candidate& candidate) const;
   // Whether the items of a request have the same contextual features, so that they may share a history.
   bool shares_contexts() const { return !features_.depend_on_item(); }
+  // That one more of Candidate::others adds to a sample.
+  std::int64_t tokens_of_item() const { return events_.tokens(); }
   // The maximum length of a history.
   std::int64_t longest_history() const { return rule_.longest; }
   // The maximum number of tokens of a sample: contextual, history, candidate.

@@ -81,7 +81,7 @@ class Prediction {
                         .history_begin = events.begin,
                         .history_end = events.end,
                         .context = added.context};
-    const std::size_t most = scorer_.shares_histories() ? most_items(candidate) : 1;
+    const std::size_t most = most_items(candidate);
     for (std::span<const std::int64_t> rest = items; !rest.empty();) {
       const std::size_t count = std::min(rest.size(), most);
       candidate.item = rest.front();
@@ -116,13 +116,11 @@ class Prediction {
     return catalogue_.ids.empty() ? request.items : catalogue_;
   }
 
-  // Items that share the history in one batch, at least one.
-  std::size_t most_items(Candidate candidate) const {
-    const std::int64_t one = scorer_.most_tokens(candidate);
-    const std::int64_t item = 0;
-    candidate.others = std::span(&item, 1);
-    const std::int64_t of_item = scorer_.most_tokens(candidate) - one;
-    return static_cast<std::size_t>(1 + std::max<std::int64_t>(0, batch_tokens_ - one) / of_item);
+  // Items of a request that share its history in one batch, at least one. `candidate`: any one of them.
+  std::size_t most_items(const Candidate& candidate) const {
+    if (!scorer_.shares_histories()) return 1;
+    const std::int64_t left = std::max<std::int64_t>(0, batch_tokens_ - scorer_.most_tokens(candidate));
+    return static_cast<std::size_t>(1 + left / scorer_.tokens_of_item());
   }
 
   void score_batch() {

@@ -27,6 +27,8 @@ class Scorer {
   bool shares_histories() const { return learner_.model->shares_histories() && samples_.shares_contexts(); }
   // An upper bound of the tokens of any sample of one item.
   std::int64_t longest_sequence() const { return samples_.longest_sequence(); }
+  // That one more of Candidate::others adds to a sample.
+  std::int64_t tokens_of_item() const { return samples_.tokens_of_item(); }
   // An upper bound of the tokens of a candidate's sample.
   std::int64_t most_tokens(const Candidate& candidate) const { return samples_.most_tokens(candidate); }
 
