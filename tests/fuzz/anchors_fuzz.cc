@@ -1,41 +1,16 @@
 // The stored index of a dataset's anchors: its manifest and its four lists are rejected, or every position is
 // an event of the dataset.
-#include <array>
-
 #include <nlohmann/json.hpp>
 
 #include "fuzz/harness.h"
+#include "fuzz/small_dataset.h"
 #include "hstu/base/checksum.h"
 #include "hstu/dataset/anchor_index.h"
 #include "hstu/dataset/anchor_manifest.h"
-#include "hstu/dataset/writer.h"
 
 namespace {
 
 using namespace hstu;
-
-// Twelve events of three users, made once.
-const Path& dataset_folder() {
-  static const Path folder = fuzz::made_folder("ds", [](const Path& path) {
-    Manifest description;
-    description.name = "small";
-    description.actions = {{.name = "any", .bit = 1}};
-    description.label = "any";
-    description.pools = {"any"};
-    EventTable events;
-    for (std::int64_t e = 0; e < 12; ++e) {
-      const std::array user{e / 4}, time{100'000 * (e % 4)}, item{e};
-      events.user.append(user);
-      events.time.append(time);
-      events.item.append(item);
-      events.action.push_back(kRankableBit | 1);
-    }
-    DatasetWriter writer(path, description);
-    writer.append(std::move(events));
-    writer.finish({});
-  });
-  return folder;
-}
 
 // With the dataset, the rule and the checksums of the files, so that mutations of the rest pass these checks.
 std::string sealed(std::string_view text, const Path& folder, const Dataset& dataset,
@@ -61,9 +36,9 @@ std::string sealed(std::string_view text, const Path& folder, const Dataset& dat
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view rest = fuzz::text_of(data, size);
   return fuzz::accept_or_refuse([&] {
-    const Dataset dataset(dataset_folder());
+    const Dataset dataset(fuzz::small_dataset());
     const AnchorRule rule{.min_history = 1, .window_seconds = 86'400, .users = {}};
-    const Path folder = dataset_folder() / kAnchorFolder / rule.name();
+    const Path folder = fuzz::small_dataset() / kAnchorFolder / rule.name();
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
     const std::string_view manifest = fuzz::take_part(rest);

@@ -1,38 +1,18 @@
 // RUN/baseline.json: used if it has the metrics of this dataset, or computed and written again.
-#include <array>
 #include <numeric>
 
 #include "fuzz/harness.h"
+#include "fuzz/small_dataset.h"
 #include "hstu/base/checksum.h"
 #include "hstu/base/json_text.h"
 #include "hstu/baseline/baseline_file.h"
-#include "hstu/dataset/writer.h"
 
 namespace {
 
 using namespace hstu;
 
-// Twelve events of three users, made once.
 const Dataset& dataset() {
-  static const Path folder = fuzz::made_folder("ds", [](const Path& path) {
-    Manifest description;
-    description.name = "small";
-    description.actions = {{.name = "like", .bit = 1}};
-    description.label = "like";
-    description.pools = {"like"};
-    EventTable events;
-    for (std::int64_t e = 0; e < 12; ++e) {
-      const std::array user{e / 4}, time{100'000 * (e % 4)}, item{e % 5};
-      events.user.append(user);
-      events.time.append(time);
-      events.item.append(item);
-      events.action.push_back(static_cast<std::uint8_t>(kRankableBit | (e % 3 == 0 ? 1 : 0)));
-    }
-    DatasetWriter writer(path, description);
-    writer.append(std::move(events));
-    writer.finish({});
-  });
-  static const Dataset opened(folder);
+  static const Dataset opened(fuzz::small_dataset());
   return opened;
 }
 

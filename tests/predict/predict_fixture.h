@@ -35,6 +35,17 @@ class Predict : public RunTest {
     return values;
   }
 
+  // The second model, small.
+  RankingGrConfig& use_ranking(std::int64_t positions, std::vector<std::string> labels) {
+    RankingGrConfig& model = ranking_gr_of(options_);
+    model.embedding_dim = model.dim = 8;
+    model.heads = 2;
+    model.head_dim = 4;
+    model.positions = positions;
+    model.head_hidden = {16};
+    model.labels = std::move(labels);
+    return model;
+  }
   // Trains the run "run" for a few steps and writes the scores of its evaluation into the folder "scores".
   void train_and_evaluate() {
     options_.training.max_steps = 6;

@@ -50,13 +50,7 @@ TEST_F(Predict, ScoresAreThoseOfTheEvaluation) {
 }
 
 TEST_F(Predict, ScoresOfTheSecondModelAreThoseOfTheEvaluation) {
-  RankingGrConfig& model = ranking_gr_of(options_);
-  model.embedding_dim = model.dim = 8;
-  model.heads = 2;
-  model.head_dim = 4;
-  model.positions = 32;
-  model.head_hidden = {16};
-  model.labels = {"positive", "negative"};
+  use_ranking(32, {"positive", "negative"});
   options_.training.micro_batch_tokens = 100;
   train_and_evaluate();
   write_anchors(folder_ / "requests.csv");

@@ -70,13 +70,7 @@ struct RankingForm {
 class SharedRankingHistory : public SharedHistory, public ::testing::WithParamInterface<RankingForm> {};
 
 TEST_P(SharedRankingHistory, ChangesNoBitOfAScore) {
-  RankingGrConfig& model = ranking_gr_of(options_);
-  model.embedding_dim = model.dim = 8;
-  model.heads = 2;
-  model.head_dim = 4;
-  model.positions = 400;
-  model.head_hidden = {16};
-  model.labels = {"positive"};
+  RankingGrConfig& model = use_ranking(400, {"positive"});
   model.candidates = GetParam().candidates;
   model.target_group = GetParam().target_group;
   model.actions = GetParam().actions;
