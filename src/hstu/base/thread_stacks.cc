@@ -1,5 +1,6 @@
 #include "hstu/base/thread_stacks.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>

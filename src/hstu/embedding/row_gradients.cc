@@ -9,6 +9,7 @@
 #include "hstu/rows/unique.h"
 
 namespace hstu {
+
 void RowGradients::add(RowSelection selection, std::vector<Tensor> gradients) {
   require(gradients.size() == tables_.size() && (selection.sent || selection.tables.size() == tables_.size()),
           "expected gradients of {} tables, found {}", tables_.size(), gradients.size());

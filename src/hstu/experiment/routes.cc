@@ -4,6 +4,7 @@
 #include <span>
 
 namespace hstu {
+
 void add_routes(const std::vector<FeatureSpec>& features, const std::vector<RowOwners>& owners,
                 Batch& batch) {
   const int size = owners.front().ranks;
