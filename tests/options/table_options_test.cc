@@ -8,8 +8,8 @@
 namespace hstu {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 const std::string kRequired = "data.path = 'dataset'\n";
 

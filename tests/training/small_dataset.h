@@ -55,12 +55,15 @@ inline RunOptions small_run(const Path& dataset) {
   options.data.options.window_seconds = 10'000;
   options.data.shuffle_fraction = 1;
   options.features.context = {{"user", {"user"}, 0, false}};
-  dlrmv4_of(options).embedding_dim = dlrmv4_of(options).dim = 8;
-  dlrmv4_of(options).head_dim = 4;
-  dlrmv4_of(options).preprocessor_hidden = dlrmv4_of(options).head_hidden = 8;
-  dlrmv4_of(options).positions = 16;
-  dlrmv4_of(options).time_buckets = 32;
-  dlrmv4_of(options).max_sequence = 16;
+  if (options.model.kind().name == "dlrmv4") {  // a test program may have other kinds
+    Dlrmv4Config& model = dlrmv4_of(options);
+    model.embedding_dim = model.dim = 8;
+    model.head_dim = 4;
+    model.preprocessor_hidden = model.head_hidden = 8;
+    model.positions = 16;
+    model.time_buckets = 32;
+    model.max_sequence = 16;
+  }
   options.training.batch_size = 16;
   options.dense.learning_rate = 0.01;
   options.sparse.learning_rate = 0.1;

@@ -6,24 +6,21 @@
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/rank_device.h"
 #include "hstu/experiment/routes.h"
-#include "hstu/options/make_task.h"
-#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 
 Experiment::Experiment(const RunOptions& options, Communicator& comm)
-    : dataset_(options.data.path),
-      task_(make_task(options, facts_of(dataset_))),
-      anchors_(find_anchors(dataset_, options.data.options, options.evaluation.holdout)),
-      samples_(dataset_, task_.data),
-      evaluation_samples_(dataset_, task_.evaluation),
+    : Experiment(options, std::make_unique<TaskData>(options), comm) {}
+
+Experiment::Experiment(const RunOptions& options, std::unique_ptr<TaskData> data, Communicator& comm)
+    : data_(std::move(data)),
       device_(choose_device(options, comm)),
-      learner_(options, std::move(task_.model), open_device(device_.device), comm) {
+      learner_(options, std::move(data_->task.model), open_device(device_.device), comm) {
   check_consistency(options);
-  learner_.event_times = &dataset_.time();
+  learner_.event_times = &dataset().time();
   for (std::size_t t = 0; t < learner_.tables.size(); ++t) {
     const std::string& column = learner_.tables[t].config().limits.score_column;
-    learner_.scores.push_back(column.empty() ? nullptr : &dataset_.context(column));
+    learner_.scores.push_back(column.empty() ? nullptr : &dataset().context(column));
   }
 }
 
@@ -40,7 +37,7 @@ BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anc
 }
 
 BatchSchedule Experiment::schedule(BatchCursor start) const {
-  return training_schedule(options(), anchors_.training, start);
+  return training_schedule(options(), anchors().training, start);
 }
 
 std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm) {

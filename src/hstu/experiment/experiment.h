@@ -4,15 +4,12 @@
 #include <cstdint>
 #include <memory>
 
-#include "hstu/batching/anchors.h"
 #include "hstu/batching/loader.h"
-#include "hstu/batching/sample_builder.h"
 #include "hstu/batching/schedule.h"
 #include "hstu/comm/communicator.h"
-#include "hstu/dataset/dataset.h"
 #include "hstu/experiment/device_choice.h"
 #include "hstu/experiment/learner.h"
-#include "hstu/task/task.h"
+#include "hstu/experiment/task_data.h"
 
 namespace hstu {
 
@@ -25,16 +22,17 @@ inline int training_batches_ready(const RunOptions& options) {
 
 class Experiment {
  public:
-  // Opens the dataset, finds the anchors and creates the model. Throws UsageError if the configuration does
-  // not fit the dataset.
+  // `data`: of the options. Its model is moved to the learner.
+  Experiment(const RunOptions& options, std::unique_ptr<TaskData> data, Communicator& comm = one_rank());
+  // Throws UsageError as TaskData does.
   explicit Experiment(const RunOptions& options, Communicator& comm = one_rank());
 
   const RunOptions& options() const { return learner_.options; }
-  const Dataset& dataset() const { return dataset_; }
-  const Anchors& anchors() const { return anchors_; }
-  const SampleBuilder& samples() const { return samples_; }                        // of training
-  const SampleBuilder& evaluation_samples() const { return evaluation_samples_; }  // one example each
-  bool has_baseline() const { return task_.has_baseline; }
+  const Dataset& dataset() const { return data_->dataset; }
+  const Anchors& anchors() const { return data_->anchors; }
+  const SampleBuilder& samples() const { return data_->samples; }                        // of training
+  const SampleBuilder& evaluation_samples() const { return data_->evaluation_samples; }  // one example each
+  bool has_baseline() const { return data_->task.has_baseline; }
   const DeviceChoice& device() const { return device_; }
   Learner& learner() { return learner_; }
   const Learner& learner() const { return learner_; }
@@ -49,10 +47,7 @@ class Experiment {
   std::int64_t samples_until(std::int64_t step) const;
 
  private:
-  Dataset dataset_;
-  Task task_;  // its model is moved to the learner
-  Anchors anchors_;
-  SampleBuilder samples_, evaluation_samples_;
+  std::unique_ptr<TaskData> data_;  // without its model
   DeviceChoice device_;
   Learner learner_;
 };

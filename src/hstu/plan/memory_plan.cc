@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -13,7 +12,6 @@
 #include "hstu/embedding/table_division.h"
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/experiment.h"
-#include "hstu/options/make_task.h"
 #include "hstu/options/table_options.h"
 #include "hstu/plan/assumed_dataset.h"
 #include "hstu/plan/dry_step.h"
@@ -21,7 +19,6 @@
 #include "hstu/rows/host_row_store.h"
 #include "hstu/rows/placed_row_store.h"
 #include "hstu/rows/row_record.h"
-#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
@@ -183,9 +180,10 @@ std::string advice(const MemoryPlan& plan) {
            "smaller "
            "or give features fewer rows";
   if (plan.dense_bytes() > plan.activations) return "The parameters are the largest: make the model narrower";
-  return "Set training.micro_batch_tokens (parts of a batch one after the other, the same result) or "
-         "model.recompute_norm, model.recompute_gate and, for ranking_gr, model.recompute_silu, or "
-         "model.recompute_layer; or make training.batch_size smaller";
+  return fmt::format(
+      "Set training.micro_batch_tokens (parts of a batch one after the other, the same result){}; or make "
+      "training.batch_size smaller",
+      plan.saves_memory.empty() ? "" : " or " + plan.saves_memory);
 }
 
 }  // namespace
@@ -252,25 +250,21 @@ PlannedDevice planned_gpu(const std::string& part_of_name) {
   return {std::string(gpu->name), {gpu->major, gpu->minor, gpu->multiprocessors}, gpu->memory_bytes};
 }
 
-MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ranks) {
-  const bool is_here = std::filesystem::exists(asked.data.path / kManifestFile);
-  std::optional<AssumedDataset> assumed;
-  if (!is_here) assumed.emplace(asked);
-  const RunOptions& options = assumed ? assumed->options() : asked;
-  const Dataset dataset(options.data.path);
-  const Task task = make_task(options, facts_of(dataset));
-  const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
-  const SampleBuilder samples(dataset, task.data);
-  Model& model = *task.model;
+namespace {
+
+// `asked`: the options of a run whose dataset `data` is assumed; null: it is the run's own.
+MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const DryDevice& device, int ranks,
+                       const RunOptions* asked) {
+  Model& model = *data.task.model;
   if (options.precision == Precision::bf16) model.move_to(host_context(), DType::bf16);
 
   const std::int64_t most_steps =
       options.training.max_steps > 0 ? options.training.max_steps : std::numeric_limits<std::int64_t>::max();
-  const LargestPart part = largest_part(training_schedule(options, anchors.training, {}), samples,
+  const LargestPart part = largest_part(training_schedule(options, data.anchors.training, {}), data.samples,
                                         division_of(options, model, ranks), most_steps);
   Batch batch;
   LayoutScratch scratch;
-  model.layout().lay_out(samples.build(part.positions), scratch, batch);
+  model.layout().lay_out(data.samples.build(part.positions), scratch, batch);
   batch.supervised = std::max<std::int64_t>(batch.samples, 1);
 
   MemoryPlan plan;
@@ -279,7 +273,7 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
   const Planner planner{options, model.embedding_dim(), !device.is_host(), batch};
   const std::vector<RowOwners> owners =
       owners_on_fullest_rank(options, table_configs(options, features, planner.dim, ranks), ranks);
-  plan.tables = tables_of(planner, features, owners, dataset.manifest(), anchors.training.size());
+  plan.tables = tables_of(planner, features, owners, data.dataset.manifest(), data.anchors.training.size());
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
   plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
                    states_of(options.dense.config);
@@ -289,8 +283,22 @@ MemoryPlan plan_memory(const RunOptions& asked, const DryDevice& device, int ran
   plan.samples = static_cast<std::int64_t>(part.positions.size());
   plan.tokens = batch.tokens;
   plan.source_of_part = part.source;
-  if (assumed) assume({asked, planner.dim, planner.gpu_trains, batch}, owners, plan);
+  plan.saves_memory = data.task.saves_memory;
+  if (asked != nullptr) assume({*asked, planner.dim, planner.gpu_trains, batch}, owners, plan);
   return plan;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const DryDevice& device, int ranks) {
+  return plan_memory(options, data, device, ranks, nullptr);
+}
+
+MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device, int ranks) {
+  if (std::filesystem::exists(options.data.path / kManifestFile))
+    return plan_memory(options, TaskData(options), device, ranks);
+  const AssumedDataset assumed(options);
+  return plan_memory(assumed.options(), TaskData(assumed.options()), device, ranks, &options);
 }
 
 void check_fits(const MemoryPlan& plan, const PlannedDevice& device) {

@@ -9,7 +9,7 @@
 #include "hstu/device/device.h"
 #include "hstu/device/dry_memory_pool.h"
 #include "hstu/embedding/table.h"
-#include "hstu/options/options.h"
+#include "hstu/experiment/task_data.h"
 
 namespace hstu {
 
@@ -35,6 +35,7 @@ struct MemoryPlan {
   std::int64_t samples = 0, tokens = 0;  // of the largest part
   std::string assumption;                // a sentence for people if the run's dataset is not here
   std::string source_of_part;            // one line for people
+  std::string saves_memory;              // of the task
 
   std::int64_t table_bytes(bool bounds) const;  // with or without the tables of which a bound is known
   std::int64_t host_bytes() const;              // of all tables
@@ -67,9 +68,11 @@ struct TableMemory {
 TableMemory table_memory(const TableConfig& config, std::int64_t state_width, std::int64_t rows,
                          bool gpu_trains, std::int64_t lines = 0);
 
-// Opens the dataset, creates the model and makes a dry step of the largest part of the run's batches (of the
-// first million samples). Throws UsageError as Experiment does. Without a dataset, assumes one
-// (assumed_dataset.h). `ranks`: that share the batches and the tables.
+// Makes a dry step of the largest part of the run's batches (of the first million samples). `data`: of the
+// options; its model then computes in their precision. `ranks`: that share the batches and the tables.
+MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const DryDevice& device,
+                       int ranks = 1);
+// Opens the dataset. Throws UsageError as TaskData does. Without a dataset, assumes one (assumed_dataset.h).
 MemoryPlan plan_memory(const RunOptions& options, const DryDevice& device, int ranks = 1);
 
 // Throws UsageError with the figures and what to change if the run cannot fit. Bounds do not count.

@@ -8,13 +8,10 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/median.h"
 #include "hstu/base/text.h"
-#include "hstu/batching/anchors.h"
 #include "hstu/embedding/table_division.h"
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/experiment.h"
-#include "hstu/options/make_task.h"
 #include "hstu/options/table_options.h"
-#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
@@ -96,12 +93,13 @@ RankPlan::Traffic RankPlan::sent() const {
 }
 
 RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samples) {
-  const Dataset dataset(options.data.path);
-  const Task task = make_task(options, facts_of(dataset));
-  const Anchors anchors = find_anchors(dataset, options.data.options, options.evaluation.holdout);
-  const SampleBuilder samples(dataset, task.data);
-  const Model& model = *task.model;
-  BatchSchedule schedule = training_schedule(options, anchors.training, {});
+  return plan_ranks(options, TaskData(options), ranks, most_samples);
+}
+
+RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, std::int64_t most_samples) {
+  const SampleBuilder& samples = data.samples;
+  const Model& model = *data.task.model;
+  BatchSchedule schedule = training_schedule(options, data.anchors.training, {});
 
   RankPlan plan;
   plan.ranks = ranks;

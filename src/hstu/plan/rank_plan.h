@@ -7,7 +7,6 @@
 
 #include "hstu/base/json.h"
 #include "hstu/embedding/row_owners.h"
-#include "hstu/options/options.h"
 #include "hstu/plan/memory_plan.h"
 
 namespace hstu {
@@ -45,8 +44,10 @@ struct RankPlan {
   double bytes() const { return dense + sent().ids + sent().rows + sent().row_gradients; }
 };
 
-// Divides and lays out the first batches of the run, until they have so many samples. Throws UsageError as
-// Experiment does.
+// Divides and lays out the first batches of the run, until they have so many samples. `data`: of the options.
+RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks,
+                    std::int64_t most_samples = 100'000);
+// Opens the dataset. Throws UsageError as TaskData does.
 RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samples = 100'000);
 
 std::string to_text(const RankPlan& plan);

@@ -53,9 +53,11 @@ StepEstimate estimate_step(const RankPlan& plan, const GpuSpecs& gpu, Precision 
 
 std::vector<StepEstimate> estimate_scaling(const RunOptions& options, const GpuSpecs& gpu,
                                            const Interconnect& net, int ranks) {
+  const TaskData data(options);
   std::vector<StepEstimate> steps;
   for (int n = 1; n < 2 * ranks; n *= 2)
-    steps.push_back(estimate_step(plan_ranks(options, std::min(n, ranks), 1), gpu, options.precision, net));
+    steps.push_back(
+        estimate_step(plan_ranks(options, data, std::min(n, ranks), 1), gpu, options.precision, net));
   return steps;
 }
 

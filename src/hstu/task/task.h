@@ -15,6 +15,7 @@ struct Task {
   DataOptions data;          // of the samples that train
   DataOptions evaluation;    // of those that are scored: their anchors alone, whatever training predicts
   bool has_baseline = true;  // false: the first task is not the dataset's label, which the baseline predicts
+  std::string saves_memory = {};      // keys that take less memory for more time, for a sentence; "": none
   std::string no_requests = {};       // why requests cannot be scored; "": they can
   std::string note_on_requests = {};  // what a reader of their scores must know; "": nothing
 };

@@ -10,10 +10,11 @@
 
 namespace hstu {
 
-Session::Session(const TrainRequest& request, Communicator& comm, const std::optional<Checkpoint>& checkpoint)
+Session::Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Communicator& comm,
+                 const std::optional<Checkpoint>& checkpoint)
     : request_(request),
       comm_(comm),
-      experiment_(request.options, comm),
+      experiment_(request.options, std::move(data), comm),
       metrics_(request.options.metrics.window_samples),
       first_state_(load(checkpoint)),
       evaluator_(experiment_, is_leader() ? request.folder.baseline() : Path()),
@@ -112,7 +113,8 @@ void Session::announce_end() {
 }
 
 void follow(const TrainRequest& request, Communicator& comm) {
-  Session(request, comm, same_checkpoint(std::nullopt, request.folder, comm)).follow();
+  const std::optional<Checkpoint> checkpoint = same_checkpoint(std::nullopt, request.folder, comm);
+  Session(request, std::make_unique<TaskData>(request.options), comm, checkpoint).follow();
 }
 
 }  // namespace hstu

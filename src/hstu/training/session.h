@@ -19,9 +19,11 @@ namespace hstu {
 
 class Session {
  public:
-  // Fills the learner from `checkpoint`, which is the same on all ranks (same_checkpoint), or as
-  // RunOptions::warm_start says. UsageError on rank 0, EndedRank on the others, if the ranks disagree.
-  Session(const TrainRequest& request, Communicator& comm, const std::optional<Checkpoint>& checkpoint);
+  // `data`: of the request's options. Fills the learner from `checkpoint`, which is the same on all ranks
+  // (same_checkpoint), or as RunOptions::warm_start says. UsageError on rank 0, EndedRank on the others, if
+  // the ranks disagree.
+  Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Communicator& comm,
+          const std::optional<Checkpoint>& checkpoint);
 
   // The commands. Of the leader each announces itself; the others have received it.
 

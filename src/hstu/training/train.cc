@@ -52,10 +52,12 @@ OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
   std::vector<ConfigDifference> changed;
   if (request.resume)
     changed = changed_keys(request.folder, checkpoint, request.options, request.allowed_changes);
-  // 4 It fits the device.
-  check_fits(request.options, comm.size(), request.ranks_here);
-  // 5 Dataset, model and tables; their state; the ranks agree.
-  auto session = std::make_unique<Session>(request, comm, checkpoint);
+  // 4 The dataset and the task, for all that follows.
+  auto data = std::make_unique<TaskData>(request.options);
+  // 5 The run fits the device.
+  check_fits(request.options, *data, comm.size(), request.ranks_here);
+  // 6 Tables and optimizers; their state; the ranks agree.
+  auto session = std::make_unique<Session>(request, std::move(data), comm, checkpoint);
   tell_idle(*session);
   return {std::move(lock), std::move(checkpoint), std::move(changed), std::move(session)};
 }

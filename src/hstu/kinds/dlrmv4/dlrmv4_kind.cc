@@ -74,6 +74,7 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
   DataOptions data = data_options(request);
   data.max_sequence = model.max_sequence;
   Task task{std::make_unique<Dlrmv4>(model, sample_features(request, facts), request.seed), data, data};
+  task.saves_memory = "model.recompute_norm, model.recompute_gate or model.recompute_layer";
   if (model.attention_scale == AttentionScale::longest_in_batch) {
     task.note_on_requests =
         "model.attention_scale = \"longest_in_batch\": a score depends on the other requests of its batch";

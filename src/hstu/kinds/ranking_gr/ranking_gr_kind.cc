@@ -97,6 +97,8 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
   Task task{std::make_unique<RankingGr>(model, sample_features(request, facts), action, request.seed), data,
             evaluation};
   task.has_baseline = !one_of && model.label_column.empty() && model.labels.front() == label;
+  task.saves_memory =
+      "model.recompute_norm, model.recompute_gate, model.recompute_silu or model.recompute_layer";
   if (model.allow_seen_labels) {
     task.no_requests =
         "the run has model.allow_seen_labels = true: its items may read their own actions, which a request "

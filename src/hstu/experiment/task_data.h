@@ -1,0 +1,27 @@
+// A task with the dataset that it is learnt from: what a start opens and makes once, for plans and for
+// training.
+#pragma once
+
+#include "hstu/batching/anchors.h"
+#include "hstu/batching/sample_builder.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/options/options.h"
+#include "hstu/task/task.h"
+
+namespace hstu {
+
+struct TaskData {
+  // Opens the dataset, makes the task with its model, and finds the anchors. Throws UsageError if the
+  // configuration does not fit the dataset.
+  explicit TaskData(const RunOptions& options);
+  TaskData(const TaskData&) = delete;
+  TaskData& operator=(const TaskData&) = delete;
+
+  Dataset dataset;
+  Task task;  // its model moves to the learner
+  Anchors anchors;
+  SampleBuilder samples;             // of training
+  SampleBuilder evaluation_samples;  // one example each
+};
+
+}  // namespace hstu
