@@ -11,7 +11,8 @@
 namespace hstu::testing {
 namespace {
 
-// How often each file of a folder is opened while this object lives.
+// How often each file of a folder is opened while this object lives. Opens of one file in direct succession
+// count once, as the kernel merges equal events.
 class Opens {
  public:
   explicit Opens(const Path& folder) : events_(inotify_init1(IN_NONBLOCK)) {
