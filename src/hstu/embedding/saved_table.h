@@ -23,6 +23,7 @@ class SavedTable {
 
   // The description of the last section.
   const nlohmann::json& description() const { return layers_.back()->description; }
+  const Path& folder() const { return layers_.back()->folder; }  // of that section
   std::int64_t dim() const { return dim_; }
   std::int64_t state_width() const { return state_width_; }  // 0: there is none, or it was not saved
 

@@ -238,15 +238,14 @@ void take_first_size(EmbeddingTable& table, const SavedTable& saved) {
   const json& description = saved.description();
   const json& rows = description.at("rows");
   const json first = description.value("first_rows", rows);
-  const std::string& name = table.config().name;
+  const std::string where =
+      fmt::format("{}: embedding table {}", saved.folder().string(), table.config().name);
   const auto is_size = [](const json& size) { return size.is_number_integer() && size > 0; };
   check(is_size(rows) && is_size(first) && first <= rows,
-        "embedding table {}: expected first_rows from 1 to rows, found {} and {}", name, first.dump(),
-        rows.dump());
+        "{}: expected first_rows from 1 to rows, found {} and {}", where, first.dump(), rows.dump());
   check(rows <= table.config().rows,
-        "embedding table {}: the checkpoint has {} ids, the configuration {}: a table may get more ids, not "
-        "fewer",
-        name, rows.dump(), table.config().rows);
+        "{}: the checkpoint has {} ids, the configuration {}: a table may get more ids, not fewer", where,
+        rows.dump(), table.config().rows);
   table.set_first_size(first.get<std::int64_t>());
 }
 
