@@ -1,5 +1,6 @@
 #include "hstu/comm/message_group.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -45,7 +46,7 @@ class MessageGroup final : public Communicator {
       std::vector<std::byte> all(ranks() * count * bytes);
       const std::vector<std::int64_t> sizes(ranks(), static_cast<std::int64_t>(count * bytes));
       gather(values, sizes, all.data());
-      std::memset(values, 0, count * bytes);
+      std::fill_n(static_cast<std::byte*>(values), count * bytes, std::byte{});
       for (std::size_t r = 0; r < ranks(); ++r) add(values, all.data() + r * count * bytes, count, type);
       return;
     }
