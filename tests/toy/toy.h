@@ -46,16 +46,21 @@ class Layout final : public BatchLayout {
     batch.tokens = samples.history_offsets.back() + n;
     add_sample_columns(samples, batch);
     add_feature_columns(samples, features_, scratch, batch);
-    // The tokens of a sample are its history and its candidate.
+    // The tokens of a sample are its history and its candidate. A column is filled before the next is added,
+    // which may move it.
+    const auto first_token = [&](std::size_t b) {
+      return samples.history_offsets[b] + static_cast<std::int64_t>(b);
+    };
     const auto offsets = batch.add<std::int64_t>(kTokenOffsetsColumn, {n + 1});
+    for (std::size_t b = 0; b < offsets.size(); ++b) {
+      offsets[b] = first_token(b);
+      if (b > 0) batch.longest = std::max(batch.longest, offsets[b] - offsets[b - 1]);
+    }
     const auto item = batch.add<std::int32_t>(index_column(features_.item.name), {batch.tokens});
-    offsets[0] = 0;
     for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
       const auto begin = samples.history_item.begin() + samples.history_offsets[b],
                  end = samples.history_item.begin() + samples.history_offsets[b + 1];
-      *std::copy(begin, end, item.begin() + offsets[b]) = samples.candidate_item[b];
-      offsets[b + 1] = offsets[b] + (end - begin) + 1;
-      batch.longest = std::max(batch.longest, offsets[b + 1] - offsets[b]);
+      *std::copy(begin, end, item.begin() + first_token(b)) = samples.candidate_item[b];
     }
     const auto candidate = batch.add<std::int32_t>(kCandidate, {n});
     std::copy(samples.candidate_item.begin(), samples.candidate_item.end(), candidate.begin());

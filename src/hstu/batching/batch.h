@@ -70,7 +70,8 @@ class Batch {
   static std::int64_t column_bytes(std::int64_t elements) {
     return (elements * static_cast<std::int64_t>(sizeof(T)) + kAlignment - 1) / kAlignment * kAlignment;
   }
-  // Adds a column of uninitialised elements. Throws InternalError if the name is used.
+  // Adds a column of uninitialised elements, valid until the next column is added beyond what reserve() got.
+  // Throws InternalError if the name is used.
   template <typename T>
   std::span<T> add(std::string_view name, const Shape& shape) {
     std::byte* const data = add_column(name, dtype_of<T>(), shape);
