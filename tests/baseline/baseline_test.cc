@@ -8,6 +8,7 @@
 #include "hstu/baseline/baseline_file.h"
 #include "hstu/batching/anchors.h"
 #include "hstu/metrics/auc.h"
+#include "hstu/metrics/ranking.h"
 
 namespace hstu {
 namespace {
@@ -102,12 +103,12 @@ TEST(BaselineMetrics, RankByTheScoreInDouble) {
       labels.push_back((data.at(p).action & small::kGood) != 0);
       users.push_back(data.at(p).user);
     }
-    const RankingMetrics metrics = baseline_metrics(dataset, options, anchors.holdout, positions, {});
-    EXPECT_EQ(metrics.auc, auc(scores.score, labels));
-    EXPECT_EQ(metrics.gauc, grouped_auc(scores.score, labels, users).weighted);
+    const Measures metrics = baseline_metrics(dataset, options, anchors.holdout, positions, {});
+    EXPECT_EQ(metrics.find("auc"), auc(scores.score, labels));
+    EXPECT_EQ(metrics.find("gauc"), grouped_auc(scores.score, labels, users).weighted);
     const std::vector<float> probabilities(scores.probability.begin(), scores.probability.end());
-    EXPECT_EQ(metrics.log_loss, ranking_metrics(probabilities, labels, users).log_loss);
-    distinguishes |= metrics.auc != auc(probabilities, labels);
+    EXPECT_EQ(metrics.find("log_loss"), ranking_metrics(probabilities, labels, users).log_loss);
+    distinguishes |= metrics.find("auc") != auc(probabilities, labels);
   }
   EXPECT_TRUE(distinguishes);
 }

@@ -5,6 +5,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/comparison/sweep_summary.h"
+#include "hstu/metrics/ranking.h"
 #include "support/kind_options.h"
 #include "temporary_folder.h"
 
@@ -85,14 +86,15 @@ TEST(Sweep, SummaryIsOfTheSeedsThatEnded) {
   for (SweepRun& run : plan_sweep(words_of({"model.layers=1,2"}, 3))) {
     SweepResult result{std::move(run), "completed", {}};
     result.outcome.state = "completed";
-    result.outcome.auc = result.outcome.best = auc += 0.1;
+    result.outcome.best = auc += 0.1;
+    result.outcome.metrics.add("auc", auc);
     results.push_back(std::move(result));
   }
   results.back().state = "failed";
   results.back().outcome = {};
   const std::vector<Cells> table = sweep_table(results);
   ASSERT_EQ(table.size(), 3u);
-  EXPECT_THAT(table[1], ElementsAre("1", "3 of 3", "0.7000", "0.6000 to 0.8000", "-", "0.7000",
+  EXPECT_THAT(table[1], ElementsAre("1", "3 of 3", "0.7000", "0.6000 to 0.8000", "-", "-", "-", "0.7000",
                                     "0.6000 to 0.8000", "-"));
   EXPECT_THAT(table[2][1], "2 of 3");
   EXPECT_THAT(table[2][2], "0.9500");
@@ -109,14 +111,16 @@ RunMetrics metrics_of(const std::vector<std::string>& lines) {
 }
 
 TEST(RunOutcome, OfARunThatEnded) {
-  const RunOutcome outcome = outcome_of(metrics_of(
-      {R"({"event":"eval","step":10,"auc":0.7,"ne":0.9})", R"({"event":"eval","step":20,"auc":0.8,"ne":0.8})",
-       R"({"event":"eval","step":30,"auc":0.6,"ne":null,"best":{"metric":"ne"}})",
-       R"({"event":"end","reason":"patience","step":30,"samples":600,"training_s":3})"}));
+  const RunOutcome outcome = outcome_of(
+      metrics_of({R"({"event":"eval","step":10,"auc":0.7,"ne":0.9})",
+                  R"({"event":"eval","step":20,"auc":0.8,"ne":0.8})",
+                  R"({"event":"eval","step":30,"auc":0.6,"ne":null,"best":{"metric":"ne"}})",
+                  R"({"event":"end","reason":"patience","step":30,"samples":600,"training_s":3})"}),
+      kRankingMetrics);
   EXPECT_EQ(outcome.state, "patience");
   EXPECT_TRUE(outcome.ended());
-  EXPECT_EQ(outcome.auc, 0.6);
-  EXPECT_EQ(outcome.ne, std::nullopt);
+  EXPECT_EQ(outcome.metrics.find("auc"), 0.6);
+  EXPECT_EQ(outcome.metrics.find("ne"), std::nullopt);
   EXPECT_EQ(outcome.best_metric, "ne");
   EXPECT_EQ(outcome.best, 0.8);
   EXPECT_EQ(outcome.best_step, 20);
@@ -124,8 +128,8 @@ TEST(RunOutcome, OfARunThatEnded) {
 }
 
 TEST(RunOutcome, OfARunAtWork) {
-  const RunOutcome outcome =
-      outcome_of(metrics_of({R"({"event":"train","step":7,"samples":70,"samples_per_s":12})"}));
+  const RunOutcome outcome = outcome_of(
+      metrics_of({R"({"event":"train","step":7,"samples":70,"samples_per_s":12})"}), kRankingMetrics);
   EXPECT_FALSE(outcome.ended());
   EXPECT_EQ(outcome.step, 7);
   EXPECT_EQ(outcome.samples_per_s, 12);
@@ -136,7 +140,7 @@ TEST(RunOutcome, OfALineThatWasAlteredNamesTheFile) {
   for (const char* line : {R"({"event":"end","reason":1})", R"({"event":"end","samples":"x","training_s":3})",
                            R"({"event":"train","step":"v"})", R"({"event":"eval","best":{"metric":[]}})"}) {
     try {
-      outcome_of(RunMetrics({Json::parse(line)}, "RUN/metrics.jsonl"));
+      outcome_of(RunMetrics({Json::parse(line)}, "RUN/metrics.jsonl"), kRankingMetrics);
       ADD_FAILURE() << "accepted " << line;
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("RUN/metrics.jsonl: a line was altered: ")) << line;
@@ -147,8 +151,9 @@ TEST(RunOutcome, OfALineThatWasAlteredNamesTheFile) {
 TEST(RunOutcome, ATableNamesTheKeysThatDiffer) {
   std::vector<ComparedRun> runs;
   for (const char* layers : {"1", "2"})
-    runs.push_back(
-        {{"r" + std::string(layers), metrics_of({})}, {{"seed", "1"}, {"model.layers", layers}}, {}});
+    runs.push_back({{"r" + std::string(layers), metrics_of({}), kRankingMetrics},
+                    {{"seed", "1"}, {"model.layers", layers}},
+                    {}});
   const std::vector<Cells> table = comparison_table(runs);
   EXPECT_EQ(table[0][1], "model.layers");
   EXPECT_EQ(table[0][2], "state");

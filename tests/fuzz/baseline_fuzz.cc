@@ -16,7 +16,7 @@ const Dataset& dataset() {
   return opened;
 }
 
-RankingMetrics metrics_with(const Path& file) {
+Measures metrics_with(const Path& file) {
   std::vector<std::int64_t> positions(12);
   std::iota(positions.begin(), positions.end(), 0);
   return baseline_metrics(dataset(), {}, {}, positions, file);

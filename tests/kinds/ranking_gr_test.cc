@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/threads.h"
+#include "hstu/kinds/ranking_gr/ranking_gr_objective.h"
 #include "kinds/ranking_gr_formula.h"
 
 namespace hstu {
@@ -66,8 +67,9 @@ void expect_gradients(const RankingGrConfig& config) {
   const Batch batch = ranking_batch(model, ranking_samples(config.candidates, config.context));
   const std::vector<Variable> rows = ranking_rows(model, batch);
   const Draws draws(5, 17);
+  const RankingGrObjective objective(config);
   const auto loss = [&](Tape& tape, const std::vector<Variable>& leaves) {
-    return model.loss(tape, model.forward(tape, batch, leaves, draws), batch);
+    return objective.loss(tape, model.forward(tape, batch, leaves, draws), batch);
   };
   Tape tape;
   tape.backward(loss(tape, rows));
@@ -116,7 +118,9 @@ TEST(RankingGr, DividesTheLossByTheNumberOfLabels) {
   ASSERT_EQ(batch.supervised, 9);
   const Tensor logits = Tensor::zeros({9, 3}, DType::f64);
   Tape tape(false);
-  const auto loss = [&] { return model.loss(tape, Variable(logits), batch).value().data<double>()[0]; };
+  const auto loss = [&] {
+    return RankingGrObjective(small_ranking()).loss(tape, Variable(logits), batch).value().data<double>()[0];
+  };
   EXPECT_NEAR(loss(), 3 * std::log(2.0), 1e-12);  // three tasks of an ignorant model
   batch.supervised = 18;                          // the other half of the global batch is elsewhere
   EXPECT_NEAR(loss(), 1.5 * std::log(2.0), 1e-12);
@@ -186,7 +190,8 @@ TEST(RankingGr, EventsThatCannotBeAnchorsHaveNoLabel) {
   const Batch batch = ranking_batch(model, samples);
   const auto label = batch.values<std::int64_t>(ranking_gr::kExampleLabel);
   EXPECT_EQ(std::vector(label.begin(), label.end()), (std::vector<std::int64_t>{2, 1, 2, 1, 0, 1}));
-  EXPECT_EQ(model.examples(batch).user, (std::vector<std::int64_t>{7, 8, 8, 9, 9, 9}));
+  EXPECT_EQ(RankingGrObjective(small_ranking()).examples(batch).user,
+            (std::vector<std::int64_t>{7, 8, 8, 9, 9, 9}));
   const std::vector<double> some = ranking_logits(model, samples);
   EXPECT_NEAR(some[3 * 1], all[3 * 2], 1e-13);
 }
@@ -195,13 +200,13 @@ TEST(RankingGr, AMultiClassHeadReportsThePositiveClassesAndEachClass) {
   RankingGrConfig config = small_ranking();
   config.head = RankingHead::multi_class;
   config.positive_classes = {"b", "c"};
-  const RankingGr model = make(config);
-  EXPECT_EQ(model.tasks(), (std::vector<std::string>{"positive", "a", "b", "c"}));
+  const RankingGrObjective objective(config);
+  EXPECT_EQ(objective.tasks(), (std::vector<std::string>{"positive", "a", "b", "c"}));
   const std::vector<float> logits{1, 2, 3};
   const double sum = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
-  EXPECT_NEAR(model.probability(logits, 0), (std::exp(2.0) + std::exp(3.0)) / sum, 1e-12);
-  EXPECT_NEAR(model.probability(logits, 1), std::exp(1.0) / sum, 1e-12);
-  const Examples examples = model.examples(ranking_batch(model, ranking_samples()));
+  EXPECT_NEAR(objective.probability(logits, 0), (std::exp(2.0) + std::exp(3.0)) / sum, 1e-12);
+  EXPECT_NEAR(objective.probability(logits, 1), std::exp(1.0) / sum, 1e-12);
+  const Examples examples = objective.examples(ranking_batch(make(config), ranking_samples()));
   EXPECT_EQ(std::vector(examples.label.begin(), examples.label.begin() + 8),
             (std::vector<std::uint8_t>{1, 0, 0, 1, 0, 1, 0, 0}));  // classes 2 and 0
 }

@@ -47,7 +47,7 @@ std::int64_t measured(const Experiment& experiment, const Batch& batch) {
   }
   Tape tape(context);
   const Variable logits = model.forward(tape, batch, rows, Draws(1, 0));
-  const Variable loss = model.loss(tape, logits, batch);
+  const Variable loss = experiment.learner().objective->loss(tape, logits, batch);
   tape.backward(loss);
   return context.memory->figures().peak;
 }
@@ -56,7 +56,8 @@ void expect_the_measured_bytes(const RunOptions& options) {
   const Experiment experiment(options);
   const auto positions = experiment.anchors().training.first(24);
   const Batch batch = testing::batch_of(experiment, positions, 24);
-  EXPECT_EQ(step_memory(*experiment.learner().model, batch, {}), measured(experiment, batch));
+  EXPECT_EQ(step_memory(*experiment.learner().model, *experiment.learner().objective, batch, {}),
+            measured(experiment, batch));
 }
 
 TEST_F(MemoryPlanTest, ADryStepHasTheBytesOfARealOne) {
@@ -368,7 +369,8 @@ class MemoryPlanOnGpu : public MemoryPlanTest {
     const Experiment dry(on_host);
     Model& model = *dry.learner().model;
     if (options_.precision == Precision::bf16) model.move_to(host_context(), DType::bf16);
-    const std::int64_t planned = step_memory(model, batch, planned_device(Device::cuda(0)).device);
+    const std::int64_t planned =
+        step_memory(model, *dry.learner().objective, batch, planned_device(Device::cuda(0)).device);
     const auto dense = 4 * model.parameters().count() * std::int64_t{sizeof(float)};  // with Adam's state
     const std::int64_t peak = testing::step_on(experiment, positions).memory_peak;
     EXPECT_NEAR(static_cast<double>(planned + dense), static_cast<double>(peak),

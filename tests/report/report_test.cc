@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hstu/base/error.h"
+#include "hstu/metrics/ranking.h"
 #include "hstu/report/comparison.h"
 #include "hstu/report/stage_drawing.h"
 #include "hstu/report/work_drawing.h"
@@ -77,8 +78,10 @@ TEST(RunMetrics, ALineWithoutAnEvent) {
 }
 
 TEST(Report, IsCompleteInItself) {
-  const std::string page =
-      report_html({.title = "run <1>", .metrics = RunMetrics(lines_of_a_run()), .config = "seed = 7 # <b>"});
+  const std::string page = report_html({.title = "run <1>",
+                                        .metrics = RunMetrics(lines_of_a_run()),
+                                        .specs = kRankingMetrics,
+                                        .config = "seed = 7 # <b>"});
   for (const char* part : {"http", "<script", "<link", "url(", "@import", "src="})
     EXPECT_THAT(page, Not(HasSubstr(part)));
   EXPECT_THAT(page, HasSubstr("<title>run &lt;1&gt;</title>"));
@@ -86,8 +89,8 @@ TEST(Report, IsCompleteInItself) {
 }
 
 TEST(Report, ShowsWhatTheRunSaid) {
-  const std::string page =
-      report_html({.title = "run", .metrics = RunMetrics(lines_of_a_run()), .config = ""});
+  const std::string page = report_html(
+      {.title = "run", .metrics = RunMetrics(lines_of_a_run()), .specs = kRankingMetrics, .config = ""});
   EXPECT_THAT(page, HasSubstr("<b>0.7100</b><small>baseline 0.6500</small>"));
   EXPECT_THAT(page, HasSubstr("<td>item</td><td>2,048</td><td>5,000</td><td>16</td><td>128.0 KiB</td>"));
   EXPECT_THAT(page, HasSubstr("<td>artist</td><td>4</td>"));
@@ -96,10 +99,10 @@ TEST(Report, ShowsWhatTheRunSaid) {
 }
 
 TEST(Report, DrawsTheMetricsOfTraining) {
-  const std::string page =
-      report_html({.title = "run", .metrics = RunMetrics(lines_of_a_run()), .config = ""});
-  EXPECT_THAT(page, HasSubstr("<h2>AUC of training samples, before the update</h2>"));
-  EXPECT_THAT(page, HasSubstr("latest samples: 0.625 at 640"));
+  const std::string page = report_html(
+      {.title = "run", .metrics = RunMetrics(lines_of_a_run()), .specs = kRankingMetrics, .config = ""});
+  EXPECT_THAT(page, HasSubstr("<h2>AUC</h2>"));
+  EXPECT_THAT(page, HasSubstr("latest training samples: 0.625 at 640"));
   EXPECT_THAT(page, HasSubstr("all training samples: 0.9 at 640"));
 }
 
@@ -112,18 +115,19 @@ TEST(Report, DrawsLossGaucAndListsOfEvaluations) {
                    {"gauc", 0.66},
                    {"gauc_mean", 0.64},
                    {"ndcg@10", 0.31}});
-  const std::string page = report_html({.title = "run", .metrics = RunMetrics(lines), .config = ""});
-  EXPECT_THAT(page, HasSubstr("<h2>log loss of the held-out samples</h2>"));
-  EXPECT_THAT(page, HasSubstr("model: 0.55 at 640"));
-  EXPECT_THAT(page, HasSubstr("users by their samples: 0.66 at 640"));
-  EXPECT_THAT(page, HasSubstr("users alike: 0.64 at 640"));
+  const std::string page =
+      report_html({.title = "run", .metrics = RunMetrics(lines), .specs = kRankingMetrics, .config = ""});
+  EXPECT_THAT(page, HasSubstr("<h2>log loss</h2>"));
+  EXPECT_THAT(page, HasSubstr("held-out samples: 0.55 at 640"));
+  EXPECT_THAT(page, HasSubstr("held-out samples: 0.66 at 640"));
+  EXPECT_THAT(page, HasSubstr("<h2>mean GAUC</h2>"));
   EXPECT_THAT(page, HasSubstr("ndcg@10: 0.31 at 640"));
 }
 
 TEST(Comparison, DrawsEveryRunInEveryChart) {
   std::vector<NamedRun> runs;
   for (int i = 0; i < 8; ++i)
-    runs.push_back({"run <" + std::to_string(i) + ">", RunMetrics(lines_of_a_run())});
+    runs.push_back({"run <" + std::to_string(i) + ">", RunMetrics(lines_of_a_run()), kRankingMetrics});
   const std::string page = comparison_html("a & b", {{"run", "AUC"}, {"run <0>", "0.71"}}, runs);
   EXPECT_THAT(page, HasSubstr("<h1>a &amp; b</h1>"));
   EXPECT_THAT(page, HasSubstr("<td>run &lt;0&gt;</td><td>0.71</td>"));
@@ -132,13 +136,16 @@ TEST(Comparison, DrawsEveryRunInEveryChart) {
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   std::vector<Json> lines = lines_of_a_run();
   for (Json& line : lines) line["samples"] = "altered";
-  runs.push_back({"altered", RunMetrics(std::move(lines))});
+  runs.push_back({"altered", RunMetrics(std::move(lines)), kRankingMetrics});
   EXPECT_THROW(comparison_html("a", {{"run"}}, runs), Error);
 }
 
 TEST(Report, DrawsTheWorkOfRanksAsDividedAndInSlices) {
   std::vector<Json> lines = lines_of_a_run();
-  const auto page = [&] { return report_html({.title = "run", .metrics = RunMetrics(lines), .config = ""}); };
+  const auto page = [&] {
+    return report_html(
+        {.title = "run", .metrics = RunMetrics(lines), .specs = kRankingMetrics, .config = ""});
+  };
   EXPECT_THAT(page(), Not(HasSubstr("work of the ranks")));
   EXPECT_THAT(page(), Not(HasSubstr("Work of each rank")));
   lines.back()["work_max_over_mean"] = 1.02;
@@ -173,8 +180,8 @@ TEST(WorkDrawing, HasTwoBarsForEachRankAndTheMean) {
 }
 
 TEST(Report, DrawsTheStagesOfAStep) {
-  const std::string page =
-      report_html({.title = "run", .metrics = RunMetrics(lines_of_a_run()), .config = ""});
+  const std::string page = report_html(
+      {.title = "run", .metrics = RunMetrics(lines_of_a_run()), .specs = kRankingMetrics, .config = ""});
   EXPECT_THAT(page, HasSubstr("<h2>The stages of a step</h2>"));
   EXPECT_THAT(page, HasSubstr("a step: 75 ms"));
 }
@@ -192,8 +199,8 @@ TEST(StageDrawing, DividesABarInTheOrderOfTheStages) {
 }
 
 TEST(Report, OfARunThatHasJustBegun) {
-  const std::string page =
-      report_html({.title = "run", .metrics = RunMetrics(std::vector<Json>{}), .config = ""});
+  const std::string page = report_html(
+      {.title = "run", .metrics = RunMetrics(std::vector<Json>{}), .specs = kRankingMetrics, .config = ""});
   EXPECT_THAT(page, HasSubstr("No step has been logged yet"));
 }
 

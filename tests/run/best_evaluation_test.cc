@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/error.h"
+#include "hstu/metrics/ranking.h"
 #include "hstu/run/bad_id_warning.h"
 
 namespace hstu {
@@ -14,7 +15,7 @@ using ::testing::Not;
 
 EvaluationResult with_auc(std::optional<double> auc) {
   EvaluationResult result;
-  result.model.auc = auc;
+  result.model.add("auc", auc);
   return result;
 }
 
@@ -22,7 +23,7 @@ TEST(BestEvaluation, IsTheFirstOfEqualOnes) {
   BestEvaluation best;
   best.metric = "auc";
   std::int64_t step = 0;
-  for (const double auc : {0.5, 0.7, 0.6, 0.7}) best.add(with_auc(auc), ++step, 0);
+  for (const double auc : {0.5, 0.7, 0.6, 0.7}) best.add(with_auc(auc), kRankingMetrics, ++step, 0);
   EXPECT_EQ(best.step, 2);
   EXPECT_EQ(best.value, 0.7);
   EXPECT_EQ(best.stale, 2);
@@ -35,7 +36,7 @@ TEST(BestEvaluation, SmallImprovementsAddUpForPatience) {
   std::int64_t step = 0;
   std::vector<std::int64_t> stale;
   for (const double auc : {0.5, 0.508, 0.516, 0.517}) {
-    best.add(with_auc(auc), ++step, 0.01);
+    best.add(with_auc(auc), kRankingMetrics, ++step, 0.01);
     stale.push_back(best.stale);
   }
   EXPECT_EQ(stale, (std::vector<std::int64_t>{0, 1, 0, 1}));
@@ -45,23 +46,33 @@ TEST(BestEvaluation, SmallImprovementsAddUpForPatience) {
 TEST(BestEvaluation, LowerIsBetterForEntropies) {
   BestEvaluation best;
   best.metric = "log_loss";
-  EvaluationResult result;
-  result.model.log_loss = 0.6;
-  best.add(result, 1, 0);
-  result.model.log_loss = 0.5;
-  best.add(result, 2, 0);
+  std::int64_t step = 0;
+  for (const double log_loss : {0.6, 0.5}) {
+    EvaluationResult result;
+    result.model.add("log_loss", log_loss);
+    best.add(result, kRankingMetrics, ++step, 0);
+  }
   EXPECT_EQ(best.step, 2);
   EXPECT_EQ(best.stale, 0);
+}
+
+TEST(BestEvaluation, ATargetIsReachedFromTheSideOfTheMetric) {
+  const MetricSpec auc{.name = "auc", .title = ""},
+      error{.name = "auc", .title = "", .better = Better::smaller};
+  EXPECT_TRUE(reaches(auc, with_auc(0.7), 0.7));
+  EXPECT_FALSE(reaches(auc, with_auc(0.6), 0.7));
+  EXPECT_TRUE(reaches(error, with_auc(0.6), 0.7));
+  EXPECT_FALSE(reaches(auc, with_auc({}), 0));
 }
 
 TEST(BestEvaluation, AnUndefinedMetricChangesNothing) {
   BestEvaluation best;
   best.metric = "auc";
-  best.add(with_auc({}), 1, 0);
+  best.add(with_auc({}), kRankingMetrics, 1, 0);
   EXPECT_EQ(best.step, -1);
-  best.add(with_auc(0.5), 2, 0);
+  best.add(with_auc(0.5), kRankingMetrics, 2, 0);
   const BestEvaluation before = best;
-  best.add(with_auc({}), 3, 0);
+  best.add(with_auc({}), kRankingMetrics, 3, 0);
   EXPECT_EQ(best, before);
   EXPECT_EQ(best_evaluation_from_json(to_json(best)), best);
   EXPECT_EQ(best_evaluation_from_json(to_json(BestEvaluation())), BestEvaluation());

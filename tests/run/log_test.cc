@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hstu/objective/ranking_running_metrics.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -15,6 +16,7 @@ RunFacts small_facts() {
   facts.seed = 7;
   facts.tables = {{"item", 100, 8}};
   facts.train_samples = 60;
+  facts.metrics = kRankingMetrics;
   return facts;
 }
 
@@ -36,7 +38,7 @@ TEST(RunLog, ATrainLineHasTheMeanLossAndTheCountsOfItsMoment) {
     std::optional<LearnerCounts> counts;
     if (step % 3 == 0)
       counts = LearnerCounts{.table_rows = {{"item", 11 * step}}, .bad_ids = {{"user", step}}};
-    log.step(step_of(step), 1, 0, state, RunningMetrics(10), counts);
+    log.step(step_of(step), 1, 0, state, RankingRunningMetrics(10), counts);
   }
   const auto lines = read_json_lines(path);
   ASSERT_EQ(lines.size(), 3u);
@@ -51,14 +53,14 @@ TEST(RunLog, ATrainLineHasTheMeanLossAndTheCountsOfItsMoment) {
 
 TEST(RunLog, LinesHaveTheMetricsOfTrainingAndOfAllEvaluations) {
   const Path path = temporary_folder() / "metrics.jsonl";
-  RunningMetrics metrics(4);
+  RankingRunningMetrics metrics(4);
   RankingSamples predictions;
   for (const float p : {0.9f, 0.8f, 0.2f, 0.7f, 0.6f, 0.3f}) predictions.add(p, p > 0.65f, 1);
   metrics.add_step(predictions);
-  LifetimeMetrics evaluation;
-  evaluation.add(0.25f, true);
-  evaluation.add(0.75f, false);
-  evaluation.add(0.25f, false);
+  RankingSamples evaluation;
+  evaluation.add(0.25f, true, 1);
+  evaluation.add(0.75f, false, 1);
+  evaluation.add(0.25f, false, 1);
   metrics.add_evaluation(evaluation);
   RunState state;
   RunLog log(path, small_facts(), {.every_steps = 1}, 0, 60, 0);

@@ -11,11 +11,13 @@
 
 #include "hstu/loss/binary_cross_entropy.h"
 #include "hstu/model/mlp.h"
+#include "hstu/objective/ranking_objective.h"
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/linear.h"
 #include "hstu/task/features.h"
 #include "hstu/task/kind.h"
+#include "toy/error_objective.h"
 
 namespace hstu::toy {
 
@@ -92,7 +94,6 @@ class Toy final : public Model {
   std::vector<FeatureSpec> features() const override { return layout_.features().all(); }
   std::int64_t embedding_dim() const override { return options_.dim; }
   const BatchLayout& layout() const override { return layout_; }
-  std::vector<std::string> tasks() const override { return {"label"}; }
 
   Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                    const Draws& /*draws*/) const override {
@@ -108,6 +109,18 @@ class Toy final : public Model {
     return ops::linear(tape, ops::multiply(tape, user, candidate), Variable(head_.weight),
                        Variable(head_.bias));
   }
+
+ private:
+  Options options_;
+  Layout layout_;
+  ParameterSet parameters_;
+  LinearParameters head_;
+};
+
+// Whether the candidate's event has the dataset's label.
+class ToyObjective final : public RankingObjective {
+ public:
+  std::vector<std::string> tasks() const override { return {"label"}; }
   Examples examples(const Batch& batch) const override {
     const auto user = batch.values<std::int64_t>(kUserColumn),
                position = batch.values<std::int64_t>(kPositionColumn);
@@ -122,12 +135,6 @@ class Toy final : public Model {
     return loss::binary_cross_entropy(tape, logits, batch.tensor(kLabelColumn), batch.tensor(kRealColumn),
                                       1 / static_cast<double>(batch.supervised));
   }
-
- private:
-  Options options_;
-  Layout layout_;
-  ParameterSet parameters_;
-  LinearParameters head_;
 };
 
 inline void check(const TaskRequest& request) {
@@ -141,7 +148,16 @@ inline Task make(const TaskRequest& request, const DatasetFacts& facts) {
   ++made;
   const auto& options = options_as<Options>(request.model);
   const DataOptions data = data_options(request);
-  return {std::make_unique<Toy>(options, sample_features(request, facts), request.seed), data, data};
+  return {std::make_unique<Toy>(options, sample_features(request, facts), request.seed),
+          std::make_unique<ToyObjective>(), data, data};
+}
+
+inline Task make_with_error(const TaskRequest& request, const DatasetFacts& facts) {
+  Task task = make(request, facts);
+  task.objective = std::make_unique<ErrorObjective>();
+  task.has_baseline = false;
+  task.no_requests = "the kind scores no single candidates";
+  return task;
 }
 
 }  // namespace hstu::toy

@@ -7,11 +7,13 @@
 
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
+#include "hstu/comparison/run_outcome.h"
 #include "hstu/options/options.h"
 #include "hstu/plan/memory_plan.h"
 #include "hstu/predict/csv_reader.h"
 #include "hstu/predict/export.h"
 #include "hstu/predict/predict.h"
+#include "hstu/report/report.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/run_parts.h"
 #include "training/run_fixture.h"
@@ -20,6 +22,7 @@ namespace hstu {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ToyKind : public testing::RunTest {
  protected:
@@ -39,7 +42,7 @@ TEST_F(ToyKind, Learns) {
   toy::made = 0;
   const TrainResult result = run("run");
   EXPECT_EQ(toy::made, 1) << "a start makes one model";
-  EXPECT_GT(*result.evaluation->model.auc, 0.65);
+  EXPECT_GT(*result.evaluation->model.find("auc"), 0.65);
   EXPECT_THAT(read_file(folder_ / "run/config.toml"),
               HasSubstr("[model]\nkind = \"toy\"\ndim = 8\nevents = 4\n"));
 }
@@ -56,7 +59,8 @@ TEST_F(ToyKind, ParametersOfTheEndAreEvaluatedAndScoredAlike) {
   Experiment experiment(read_run_options(folder));
   load_run(Checkpoint(find_checkpoint(folder.checkpoints(), -1)), experiment);
   Evaluator evaluator(experiment);
-  EXPECT_EQ(to_json(*evaluator.run()).dump(), to_json(*result.evaluation).dump());
+  EXPECT_EQ(to_json(*evaluator.run(), result.metrics).dump(),
+            to_json(*result.evaluation, result.metrics).dump());
   evaluator.write_predictions(folder_ / "scores");
 
   const NpyColumn<std::int64_t> user(folder_ / "scores/user.npy"), item(folder_ / "scores/item.npy"),
@@ -86,6 +90,86 @@ TEST_F(ToyKind, IsPlannedWithAndWithoutItsDataset) {
   EXPECT_GT(plan_memory(options_, {}).activations, 0);
   options_.data.path = folder_ / "not_here";
   EXPECT_GT(plan_memory(options_, {}).activations, 0);
+}
+
+// What logs, keeps, compares and reports a run knows no metric by name.
+class OtherMetrics : public ToyKind {
+ protected:
+  OtherMetrics() {
+    options_.model.choose("error");
+    options_.checkpoint.best = "mae";
+    options_.evaluation.every_windows = 1;
+  }
+};
+
+TEST_F(OtherMetrics, AreLoggedAndDecideWhichCheckpointIsTheBest) {
+  const TrainResult result = run("run");
+  const std::vector<Json> evaluations = log("run", "eval");
+  ASSERT_GT(evaluations.size(), 1u);
+  double least = 1;
+  for (const Json& line : evaluations) {
+    EXPECT_FALSE(line.contains("auc") || line.contains("baseline_auc"));
+    least = std::min(least, line.at("mae").get<double>());
+  }
+  EXPECT_EQ(result.best.value, least);
+  EXPECT_EQ(result.evaluation->find("mae"), evaluations.back().at("mae").get<double>());
+  EXPECT_TRUE(log("run", "train").back().contains("lifetime_mae"));
+  EXPECT_FALSE(log("run", "train").back().contains("window_auc"));
+}
+
+TEST_F(OtherMetrics, SurviveAResumeToTheByte) {
+  run("whole");
+  interrupt_and_resume("parts", "step.end", 13);
+  expect_same_run("whole", "parts");
+}
+
+TEST_F(OtherMetrics, EndARunByTargetAndByPatience) {
+  options_.evaluation.target_auc = 1;  // of the headline: every error is below
+  EXPECT_EQ(run("target").reason, "target");
+  options_.evaluation.target_auc = 0;
+  options_.evaluation.patience = 1;
+  options_.evaluation.min_delta = 1;
+  EXPECT_EQ(run("patience").reason, "patience");
+}
+
+TEST_F(OtherMetrics, AreThoseOfTablesAndPages) {
+  run("a");
+  options_.model.choose("toy");
+  options_.checkpoint.best = "auc";
+  run("b");
+  const std::vector<ComparedRun> runs{read_run(folder_ / "a", "a"), read_run(folder_ / "b", "b")};
+  EXPECT_EQ(runs[0].outcome.best_metric, "mae");
+  const std::vector<Cells> table = comparison_table(runs);
+  const auto column = [&](const char* name) {
+    return static_cast<std::size_t>(std::find(table[0].begin(), table[0].end(), name) - table[0].begin());
+  };
+  ASSERT_LT(column("MAE"), table[0].size());
+  EXPECT_NE(table[1][column("MAE")], "-");
+  EXPECT_EQ(table[1][column("AUC")], "-");
+  EXPECT_EQ(table[2][column("MAE")], "-");
+  EXPECT_THAT(comparison_html("runs", table, std::vector{runs[0].run, runs[1].run}),
+              HasSubstr("MAE of the held-out samples"));
+  EXPECT_THAT(
+      report_html({.title = "a", .metrics = runs[0].run.metrics, .specs = runs[0].run.specs, .config = ""}),
+      ::testing::AllOf(HasSubstr("<h2>MAE</h2>"), Not(HasSubstr("AUC"))));
+}
+
+TEST_F(OtherMetrics, OfAnotherKindAreRefused) {
+  options_.checkpoint.best = "auc";
+  EXPECT_THAT(testing::message_of<UsageError>([&] { check_consistency(options_); }),
+              HasSubstr("checkpoint.best: unknown metric \"auc\""));
+}
+
+TEST_F(OtherMetrics, WithoutScoresOfCandidatesAreNoModelForRequests) {
+  run("run");
+  write_file(folder_ / "requests.csv", "user,item,time\n");
+  EXPECT_THAT(testing::message_of<UsageError>([&] {
+                predict({.model = folder_ / "run",
+                         .requests = folder_ / "requests.csv",
+                         .output = folder_ / "scores.csv",
+                         .data = folder_ / "dataset"});
+              }),
+              HasSubstr("scores no single candidates"));
 }
 
 TEST_F(ToyKind, OtherKindsAreNotKnown) {

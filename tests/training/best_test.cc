@@ -67,7 +67,7 @@ TEST_F(Best, EvaluatedAgainHasTheValueOfItsTime) {
   const RunFolder folder = open_run_folder(folder_ / "run");
   Experiment experiment(read_run_options(folder));
   load_run(Checkpoint(find_checkpoint(folder.checkpoints(), std::string("best"))), experiment);
-  EXPECT_EQ(Evaluator(experiment).run()->model.auc, result.best.value);
+  EXPECT_EQ(Evaluator(experiment).run()->model.find("auc"), result.best.value);
 }
 
 TEST_F(Best, SurvivesInterruptionsInAnyStage) {

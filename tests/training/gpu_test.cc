@@ -50,7 +50,8 @@ TEST_F(TrainingOnGpu, StepsAreTheHosts) {
   for_each_step(host, gpu, [](std::int64_t step, const StepResult& expected, const StepResult& found) {
     expect_same_step(step, expected, found);
     for (std::size_t i = 0; i < 8; ++i)
-      EXPECT_NEAR(found.predictions.probabilities()[i], expected.predictions.probabilities()[i], 1e-5);
+      EXPECT_NEAR(testing::predictions_of(found).probabilities()[i],
+                  testing::predictions_of(expected).probabilities()[i], 1e-5);
   });
 }
 

@@ -27,8 +27,8 @@ TEST_F(TrainingRankingGr, ExceedsTheBaseline) {
   options_.training.batch_size = 8;
   options_.training.epochs = 25;
   const TrainResult result = run("run");
-  EXPECT_GT(*result.evaluation->model.auc, *result.evaluation->baseline.auc + 0.02);
-  EXPECT_GT(*result.evaluation->model.auc, 0.75);
+  EXPECT_GT(*result.evaluation->model.find("auc"), *result.evaluation->baseline.find("auc") + 0.02);
+  EXPECT_GT(*result.evaluation->model.find("auc"), 0.75);
   EXPECT_TRUE(result.evaluation->tasks.empty());  // one task: the run's metrics
 }
 
@@ -49,13 +49,14 @@ TEST_F(TrainingRankingGr, EvaluatingACheckpointRepeatsTheEndOfTraining) {
   ranking_gr_of(options_).labels = {"positive", "negative"};
   const TrainResult result = run("run");
   ASSERT_EQ(result.evaluation->tasks.size(), 2u);
-  EXPECT_EQ(result.evaluation->tasks.at("positive").auc, result.evaluation->model.auc);
-  EXPECT_EQ(result.evaluation->tasks.at("negative").n_pos,
-            result.evaluation->model.n - result.evaluation->model.n_pos);
+  EXPECT_EQ(result.evaluation->tasks.at("positive").find("auc"), result.evaluation->model.find("auc"));
+  EXPECT_EQ(result.evaluation->tasks.at("negative").count("n_pos"),
+            result.evaluation->model.count("n") - result.evaluation->model.count("n_pos"));
   const RunFolder folder = open_run_folder(folder_ / "run");
   Experiment experiment(read_run_options(folder));
   load_run(Checkpoint(find_checkpoint(folder.checkpoints(), -1)), experiment);
-  EXPECT_EQ(to_json(*Evaluator(experiment).run()).dump(), to_json(*result.evaluation).dump());
+  EXPECT_EQ(to_json(*Evaluator(experiment).run(), result.metrics).dump(),
+            to_json(*result.evaluation, result.metrics).dump());
   EXPECT_EQ(evaluation_state(evaluation_from_state(evaluation_state(*result.evaluation))),
             evaluation_state(*result.evaluation));
 }
@@ -104,8 +105,8 @@ TEST_F(TrainingRankingGr, TwoMicroBatchesMoveTheModelAsOneBatchDoes) {
           testing::step_on_parts(parts, {positions.first(5), positions.subspan(5)}, labels, step);
       EXPECT_NEAR(a.loss, b.loss, 1e-6);
       EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-5 * a.gradient_norm);
-      EXPECT_EQ(a.predictions.size(), labels);
-      EXPECT_EQ(b.predictions.size(), labels);
+      EXPECT_EQ(testing::predictions_of(a).size(), labels);
+      EXPECT_EQ(testing::predictions_of(b).size(), labels);
     }
     const auto expected = whole.learner().model->parameters().all();
     const auto found = parts.learner().model->parameters().all();
@@ -161,10 +162,11 @@ TEST_F(TrainingRankingGr, OneClassOutOfSeveralTrains) {
   options_.data.options.window_seconds = 0;
   options_.training.epochs = 30;
   const TrainResult result = run("run");
-  EXPECT_GT(*result.evaluation->model.auc, 0.7);
-  EXPECT_FALSE(result.evaluation->baseline.auc);  // it predicts the dataset's label
+  EXPECT_GT(*result.evaluation->model.find("auc"), 0.7);
+  EXPECT_FALSE(result.evaluation->baseline.find("auc"));  // it predicts the dataset's label
   // Of two classes one probability is the other's complement.
-  EXPECT_NEAR(*result.evaluation->tasks.at("negative").auc, *result.evaluation->model.auc, 1e-4);
+  EXPECT_NEAR(*result.evaluation->tasks.at("negative").find("auc"), *result.evaluation->model.find("auc"),
+              1e-4);
 }
 
 TEST_F(TrainingRankingGr, NamesWhatDoesNotFit) {

@@ -24,7 +24,7 @@ class RankedRunOnGpus : public RankedRun {
   void expect_the_model_of_one_rank(const TrainResult& result, const TrainResult& alone) {
     EXPECT_EQ(result.steps, alone.steps);
     EXPECT_EQ(result.samples, alone.samples);
-    EXPECT_NEAR(*result.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+    EXPECT_NEAR(*result.evaluation->model.find("ne"), *alone.evaluation->model.find("ne"), 1e-5);
   }
 };
 
@@ -296,7 +296,8 @@ TEST_F(RankedRunOnGpus, RowsMayTravelInSixteenBits) {
   for (const auto& [word, type] : kWireTypes) {
     options_.tables.wire_rows = options_.tables.wire_gradients = type;
     const TrainResult result = run_on(2, std::string(word));
-    EXPECT_NEAR(*result.evaluation->model.ne, *alone.evaluation->model.ne, type == DType::f32 ? 1e-5 : 0.02);
+    EXPECT_NEAR(*result.evaluation->model.find("ne"), *alone.evaluation->model.find("ne"),
+                type == DType::f32 ? 1e-5 : 0.02);
     for (const Json& line : log(std::string(word), "train")) EXPECT_FALSE(line.contains("beyond_wire"));
   }
 }

@@ -20,8 +20,8 @@ TEST_F(RankedRun, EveryWorldSizeTrainsTheSameModel) {
     const TrainResult result = run_on(ranks, name);
     EXPECT_EQ(result.steps, alone.steps);
     EXPECT_EQ(result.samples, alone.samples);
-    EXPECT_NEAR(*result.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
-    EXPECT_EQ(result.evaluation->model.n, alone.evaluation->model.n);
+    EXPECT_NEAR(*result.evaluation->model.find("ne"), *alone.evaluation->model.find("ne"), 1e-5);
+    EXPECT_EQ(result.evaluation->model.count("n"), alone.evaluation->model.count("n"));
     const std::vector<Json> lines = log(name, "train");
     ASSERT_EQ(lines.size(), expected.size());
     for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -66,7 +66,7 @@ TEST_F(RankedRun, ResumesWithAnotherDivisionOfTables) {
     const TrainResult changed = run_on(ranks, "changed", resumes);
     if (options_.training.max_steps == steps) {
       EXPECT_EQ(changed.samples, whole.samples);
-      EXPECT_NEAR(*changed.evaluation->model.ne, *whole.evaluation->model.ne, 1e-5);
+      EXPECT_NEAR(*changed.evaluation->model.find("ne"), *whole.evaluation->model.find("ne"), 1e-5);
     }
     resumes = true;
     ranks = ranks == 4 ? 3 : ranks - 1;
@@ -118,7 +118,7 @@ TEST_F(RankedRun, TheDivisionOfBatchesDoesNotMatter) {
   for (const Balance balance : {Balance::nvidia, Balance::none}) {
     options_.training.balance = balance;
     const TrainResult result = run_on(3, std::string(word_of(kBalances, balance)));
-    EXPECT_NEAR(*result.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+    EXPECT_NEAR(*result.evaluation->model.find("ne"), *alone.evaluation->model.find("ne"), 1e-5);
     for (const Json& line : log(std::string(word_of(kBalances, balance)), "train")) {
       EXPECT_GT(line.at("work_max_over_mean_of_slices"), 1.0);
       const double before = line.at("work_max_over_mean_of_slices"), after = line.at("work_max_over_mean");
@@ -168,7 +168,7 @@ TEST_F(RankedRun, PartsOfDifferentRanksNeedNotBeEqualInNumber) {
   const TrainResult alone = run("alone");
   options_.training.micro_batch_tokens = 40;
   const TrainResult parts = run_on(3, "parts");
-  EXPECT_NEAR(*parts.evaluation->model.ne, *alone.evaluation->model.ne, 1e-5);
+  EXPECT_NEAR(*parts.evaluation->model.find("ne"), *alone.evaluation->model.find("ne"), 1e-5);
 }
 
 TEST_F(RankedRun, AccumulatedBatchesTrainAsOneLargeBatch) {
@@ -180,7 +180,7 @@ TEST_F(RankedRun, AccumulatedBatchesTrainAsOneLargeBatch) {
     const TrainResult found = run_on(ranks, fmt::format("accumulated{}", ranks));
     EXPECT_EQ(found.steps, large.steps);
     EXPECT_EQ(found.samples, large.samples);
-    EXPECT_NEAR(*found.evaluation->model.ne, *large.evaluation->model.ne, 1e-5);
+    EXPECT_NEAR(*found.evaluation->model.find("ne"), *large.evaluation->model.find("ne"), 1e-5);
   }
 }
 
@@ -261,7 +261,7 @@ TEST_F(RankedRunOfShards, ResumeAtAnotherWorldSize) {
   options_.training.max_steps = 12;
   const TrainResult changed = run_on(2, "changed", true);
   EXPECT_EQ(changed.samples, whole.samples);
-  EXPECT_NEAR(*changed.evaluation->model.ne, *whole.evaluation->model.ne, 1e-5);
+  EXPECT_NEAR(*changed.evaluation->model.find("ne"), *whole.evaluation->model.find("ne"), 1e-5);
 }
 
 TEST_F(RankedRun, ResumesAtAnotherWorldSize) {
@@ -271,7 +271,7 @@ TEST_F(RankedRun, ResumesAtAnotherWorldSize) {
   options_.training.max_steps = 12;
   const TrainResult changed = run_on(2, "changed", true);
   EXPECT_EQ(changed.samples, whole.samples);
-  EXPECT_NEAR(*changed.evaluation->model.ne, *whole.evaluation->model.ne, 1e-5);
+  EXPECT_NEAR(*changed.evaluation->model.find("ne"), *whole.evaluation->model.find("ne"), 1e-5);
 }
 
 TEST_F(RankedRun, TheBaselineIsComputedByRank0Alone) {
@@ -280,8 +280,8 @@ TEST_F(RankedRun, TheBaselineIsComputedByRank0Alone) {
   run_ranks(3, [&](Communicator& comm) {
     Experiment experiment(options_, comm);
     const auto result = Evaluator(experiment).run(nullptr, comm);
-    baseline[static_cast<std::size_t>(comm.rank())] = result->baseline.n;
-    model[static_cast<std::size_t>(comm.rank())] = result->model.n;
+    baseline[static_cast<std::size_t>(comm.rank())] = result->baseline.count("n");
+    model[static_cast<std::size_t>(comm.rank())] = result->model.count("n");
   });
   EXPECT_GT(baseline[0], 0);
   EXPECT_EQ(baseline[1] + baseline[2], 0);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hstu/experiment/experiment.h"
+#include "hstu/objective/ranking_tally.h"
 #include "hstu/step/step.h"
 
 namespace hstu::testing {
@@ -38,6 +39,11 @@ inline StepResult step_on_parts(Experiment& experiment,
     return &batch;
   });
   return begin_step(experiment.learner(), source, context).finish();
+}
+
+// What the step predicted, of its first task.
+inline const RankingSamples& predictions_of(const StepResult& result) {
+  return as_ranking(*result.predictions).samples().front();
 }
 
 inline StepResult step_on(Experiment& experiment, std::span<const std::int64_t> positions,

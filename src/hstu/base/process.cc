@@ -61,8 +61,8 @@ std::string words_of(const std::exception& error) {
   }
   if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
     if (system->code() == std::errc::resource_unavailable_try_again)
-      return "the system starts no more threads: use fewer (--threads, data.workers) or raise the limit "
-             "(ulimit -u)";
+      return "the system starts no more threads, or has no memory for their stacks: use fewer (--threads, "
+             "data.workers) or raise the limits (ulimit -u, -v)";
   }
   return json_problem(error);
 }

@@ -6,6 +6,7 @@
 #include "hstu/base/checksum.h"
 #include "hstu/base/json_text.h"
 #include "hstu/baseline/baseline.h"
+#include "hstu/metrics/ranking.h"
 
 namespace hstu {
 namespace {
@@ -30,13 +31,13 @@ std::string checksum_of(const Json& file) {
   return checksum(Json{{"of", file.at("of")}, {"metrics", file.at("metrics")}}.dump());
 }
 
-std::optional<RankingMetrics> read(const Path& file, const Json& subject) {
+std::optional<Measures> read(const Path& file, const Json& subject) {
   try {
     if (file.empty() || !std::filesystem::exists(file)) return std::nullopt;
     const Json json = parse_json(read_file(file), file);
     // Another subject, or a file that was altered: computed again.
     if (json.at("of") != subject || json.at("checksum") != checksum_of(json)) return std::nullopt;
-    return ranking_metrics_from_json(json.at("metrics"));
+    return measures_from_json(json.at("metrics"));
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -44,8 +45,7 @@ std::optional<RankingMetrics> read(const Path& file, const Json& subject) {
 
 // Ranks the samples by score. The probability is derived from the score minus the logit of the global rate at
 // the sample's time, in single precision, and would order samples of different times differently.
-RankingMetrics compute(const Dataset& dataset, const Holdout& holdout,
-                       std::span<const std::int64_t> positions) {
+Measures compute(const Dataset& dataset, const Holdout& holdout, std::span<const std::int64_t> positions) {
   const BaselineScores scores = score_baseline(dataset, holdout, positions);
   const std::vector<float> probabilities(scores.probability.begin(), scores.probability.end());
   std::vector<std::uint8_t> labels;
@@ -55,16 +55,16 @@ RankingMetrics compute(const Dataset& dataset, const Holdout& holdout,
     labels.push_back((action & dataset.manifest().label_bit()) != 0 ? 1 : 0);
     users.push_back(dataset.user_at(position));
   }
-  return ranking_metrics(scores.score, probabilities, labels, users);
+  return measures_of(ranking_metrics(scores.score, probabilities, labels, users));
 }
 
 }  // namespace
 
-RankingMetrics baseline_metrics(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
-                                std::span<const std::int64_t> positions, const Path& file) {
+Measures baseline_metrics(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
+                          std::span<const std::int64_t> positions, const Path& file) {
   const Json of = subject(dataset, options, holdout, positions);
   if (const auto known = read(file, of)) return *known;
-  const RankingMetrics metrics = compute(dataset, holdout, positions);
+  const Measures metrics = compute(dataset, holdout, positions);
   try {
     Json json{{"of", of}, {"metrics", to_json(metrics)}};
     json["checksum"] = checksum_of(json);

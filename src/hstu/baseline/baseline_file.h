@@ -9,14 +9,15 @@
 #include "hstu/batching/holdout.h"
 #include "hstu/batching/options.h"
 #include "hstu/dataset/dataset.h"
-#include "hstu/metrics/ranking.h"
+#include "hstu/metrics/measures.h"
 
 namespace hstu {
 
-// The baseline's metrics on the anchors at `positions`, from `file` if that was written for the same dataset,
-// hold-out and samples; otherwise computed and written there. Ignores a file that cannot be written or read.
+// The baseline's metrics (measures_of in metrics/ranking.h) on the anchors at `positions`, from `file` if
+// that was written for the same dataset, hold-out and samples; otherwise computed and written there. Ignores
+// a file that cannot be written or read.
 // "": no file.
-RankingMetrics baseline_metrics(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
-                                std::span<const std::int64_t> positions, const Path& file);
+Measures baseline_metrics(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
+                          std::span<const std::int64_t> positions, const Path& file);
 
 }  // namespace hstu

@@ -11,6 +11,7 @@
 #include "hstu/device/machine.h"
 #include "hstu/experiment/device_choice.h"
 #include "hstu/kinds/dlrmv4/dlrmv4.h"
+#include "hstu/kinds/dlrmv4/dlrmv4_objective.h"
 #include "hstu/step/step.h"
 #include "hstu/step/step_sections.h"
 
@@ -102,7 +103,7 @@ Json benchmark_step(const StepBenchmarkOptions& options) {
   config.attributes = kAttributes;
   config.context = kContext;
   Learner learner(run, std::make_unique<Dlrmv4>(config, features(), run.seed),
-                  open_device(choose_device(options.device).device));
+                  std::make_unique<Dlrmv4Objective>(), open_device(choose_device(options.device).device));
   RandomStream random{derive_key(options.seed, "benchmark batches")};
   std::vector<Batch> batches(kBatches);
   LayoutScratch scratch;

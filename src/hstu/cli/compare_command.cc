@@ -52,7 +52,8 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--output", words->output, "write one HTML page with the curves of all runs, too");
   command->add_flag("--json", words->json, "print one JSON object for each run");
   command->footer(
-      "\"best\" is the best of a run's evaluations by its checkpoint.best, or by AUC; the other metrics are "
+      "\"best\" is the best of a run's evaluations by its checkpoint.best, or by the kind's first metric; "
+      "the other metrics are "
       "those\nof its last evaluation.\n"
       "Examples:\n  hstu compare run run2\n  hstu compare sweep/* --output sweep.html");
   command->callback([words] {

@@ -65,7 +65,7 @@ void add_eval_command(CLI::App& app) {
           "holdout_seconds");
     }
     Json json{{"step", state.step}};
-    json.update(to_json(*evaluator.run()));
+    json.update(to_json(*evaluator.run(), options.model.metrics()));
     if (!words->predictions.empty()) evaluator.write_predictions(words->predictions);
     fmt::print("{}\n", json.dump(2));
   });

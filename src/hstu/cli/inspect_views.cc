@@ -32,7 +32,7 @@ std::string count_of(const Json& json, const char* key) {
   return with_separators(json.value(key, std::int64_t{0}));
 }
 
-std::string number(const Json& json, const char* key) {
+std::string number(const Json& json, const std::string& key) {
   return json.contains(key) && json[key].is_number() ? fmt::format("{:.4f}", json[key].get<double>())
                                                      : std::string("undefined");
 }
@@ -51,12 +51,29 @@ std::string sizes(const Json& files) {
   return fmt::format("{} files, {}", files.size(), human_bytes(bytes));
 }
 
-void add_evaluation(const Json& model, double baseline_auc, double baseline_ne, Rows& rows) {
-  rows.push_back({"AUC, NE", fmt::format("{}, {}; baseline {:.4f}, {:.4f}", number(model, "auc"),
-                                         number(model, "ne"), baseline_auc, baseline_ne)});
-  rows.push_back(
-      {"evaluated", fmt::format("{} samples, {} positive, {} users with both", count_of(model, "n"),
-                                count_of(model, "n_pos"), count_of(model, "n_groups"))});
+// Of all kinds of models.
+std::vector<MetricSpec> known_metrics() {
+  std::vector<MetricSpecs> of_kinds;
+  for (const Kind& kind : kinds()) of_kinds.push_back(kind.metrics);
+  return metrics_of_all(of_kinds);
+}
+
+// The metrics with a baseline, whose values have the names of the model's behind `prefix`, and the counts.
+void add_evaluation(const Json& model, const Json& baseline, const std::string& prefix, Rows& rows) {
+  std::vector<std::string> titles, values, baselines, counts;
+  for (const MetricSpec& metric : known_metrics()) {
+    const std::string name(metric.name);
+    if (!model.contains(name)) continue;
+    if (model[name].is_number_integer())
+      counts.push_back(fmt::format("{} {}", count_of(model, name.c_str()), metric.title));
+    if (!metric.logs_baseline) continue;
+    titles.emplace_back(metric.title);
+    values.push_back(number(model, name));
+    baselines.push_back(number(baseline, prefix + name));
+  }
+  rows.push_back({fmt::format("{}", fmt::join(titles, ", ")),
+                  fmt::format("{}; baseline {}", fmt::join(values, ", "), fmt::join(baselines, ", "))});
+  rows.push_back({"evaluated", fmt::format("{}", fmt::join(counts, ", "))});
 }
 
 // "AUC  <curve>  0.7003 to 0.7592"
@@ -133,7 +150,7 @@ std::string run_view(const Json& json, const RunFolder& run) {
                                          summary.value("reason", ""), count_of(summary, "step"),
                                          count_of(summary, "samples"), summary.value("samples_per_s", 0.0))});
     if (const Json eval = summary.value("eval", Json()); eval.is_object())
-      add_evaluation(eval, eval.value("baseline_auc", NAN), eval.value("baseline_ne", NAN), rows);
+      add_evaluation(eval, eval, "baseline_", rows);
   } else {
     rows.push_back({"ended", "not yet"});
   }
@@ -141,8 +158,9 @@ std::string run_view(const Json& json, const RunFolder& run) {
     const RunMetrics metrics(read_json_lines(run.metrics()), run.metrics().string());
     metrics.values([&] {
       add_curve("training loss", metrics.curve("train", "loss", ""), rows);
-      add_curve("AUC", metrics.curve("eval", "auc", ""), rows);
-      add_curve("NE", metrics.curve("eval", "ne", ""), rows);
+      for (const MetricSpec& metric : options.model.metrics())
+        if (metric.logs_baseline)
+          add_curve(std::string(metric.title), metrics.curve("eval", std::string(metric.name), ""), rows);
     });
   }
   return fmt::format("{}\nconfiguration, where it differs from the defaults:\n{}", aligned(rows),
@@ -160,8 +178,7 @@ std::string checkpoint_view(const Json& json) {
   if (json.contains("base"))
     rows.push_back({"changes", fmt::format("of tables since step {}", count_of(json["base"], "step"))});
   if (const Json evaluation = run.value("evaluation", Json()); evaluation.is_object()) {
-    add_evaluation(evaluation["model"], evaluation["baseline"].value("auc", NAN),
-                   evaluation["baseline"].value("ne", NAN), rows);
+    add_evaluation(evaluation["model"], evaluation["baseline"], "", rows);
     rows.push_back({"evaluated at", fmt::format("step {}", count_of(run, "evaluated_at"))});
   }
   Rows tables{{"table", "rows", "in use", "width", "optimizer"}};

@@ -29,6 +29,7 @@ void add_report_command(CLI::App& app) {
     const ReportSource source{
         .title = std::filesystem::absolute(words->run).lexically_normal().filename().string(),
         .metrics = RunMetrics(read_json_lines(folder.metrics()), folder.metrics().string()),
+        .specs = read_run_options(folder).model.metrics(),
         .config = read_file(folder.config())};
     write_page(output, report_html(source));
     fmt::print("{}\n", output.string());

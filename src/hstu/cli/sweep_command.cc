@@ -92,8 +92,10 @@ class Sweep {
     const std::string name = results_[i].run.name, took = human_duration(seconds_since(began_[command]));
     const std::string place = fmt::format("[{}/{}] {}", statuses_.size(), of_command_.size(), name);
     if (status == 0) {
-      const RunOutcome outcome = read_run(folder(results_[i]), name).outcome;
-      tell("{}: {}, AUC {}, {}\n", place, outcome.state, metric_cell(outcome.auc), took);
+      const ComparedRun run = read_run(folder(results_[i]), name);
+      const MetricSpec& headline = run.run.specs.front();
+      tell("{}: {}, {} {}, {}\n", place, run.outcome.state, headline.title,
+           metric_cell(run.outcome.metrics.find(headline.name)), took);
     } else if (status == kInterrupted) {
       tell("{}: interrupted and saved\n", place);
     } else {

@@ -126,6 +126,32 @@ TrainRequest request_of(const TrainWords& words, Communicator& comm, const std::
   return request;
 }
 
+std::string cell(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4f}", *value) : std::string("undefined");
+}
+
+void print_evaluation(const EvaluationResult& result, MetricSpecs metrics) {
+  std::vector<std::vector<std::string>> rows{{"evaluation"}, {"model"}};
+  if (!result.baseline.empty()) rows.push_back({"baseline"});
+  for (const MetricSpec& metric : metrics) {
+    if (!metric.in_tables) continue;
+    rows[0].emplace_back(metric.title);
+    rows[1].push_back(cell(result.model.find(metric.name)));
+    if (rows.size() > 2) rows[2].push_back(cell(result.baseline.find(metric.name)));
+  }
+  fmt::print("{}", table(rows));
+  std::vector<std::string> counts;
+  for (const auto& [name, value] : result.model.all()) {
+    const MetricSpec* const metric = find_metric(metrics, name);
+    const auto* const count = std::get_if<std::int64_t>(&value);
+    if (metric != nullptr && count != nullptr)
+      counts.push_back(fmt::format("{} {}", with_separators(*count), metric->title));
+  }
+  fmt::print("{}\n", fmt::join(counts, ", "));
+  for (const auto& [name, value] : result.lists.all())
+    fmt::print("{} {}\n", name, cell(result.lists.find(name)));
+}
+
 void print_result(const TrainResult& result) {
   fmt::print("{} after {} steps, {} samples ({:.0f} samples/s)\n", result.reason, result.steps,
              with_separators(result.samples), result.samples_per_s);
@@ -133,20 +159,7 @@ void print_result(const TrainResult& result) {
     fmt::print("stopped by patience: {} evaluations without an improvement of {}\n", result.best.stale,
                result.best.metric);
   }
-  if (result.evaluation) {
-    const auto cell = [](const std::optional<double>& value) {
-      return value ? fmt::format("{:.4f}", *value) : std::string("undefined");
-    };
-    const RankingMetrics &model = result.evaluation->model, &baseline = result.evaluation->baseline;
-    fmt::print("{}",
-               table({{"evaluation", "AUC", "NE", "accuracy", "GAUC"},
-                      {"model", cell(model.auc), cell(model.ne), cell(model.accuracy), cell(model.gauc)},
-                      {"baseline", cell(baseline.auc), cell(baseline.ne), cell(baseline.accuracy),
-                       cell(baseline.gauc)}}));
-    fmt::print("{} samples, {} positive, {} users with both\n", with_separators(model.n),
-               with_separators(model.n_pos), with_separators(model.n_groups));
-    for (const auto& [name, value] : result.evaluation->lists) fmt::print("{} {}\n", name, cell(value));
-  }
+  if (result.evaluation) print_evaluation(*result.evaluation, result.metrics);
   if (result.best.step >= 0) {
     fmt::print("best {}: {:.4f} at step {}, kept as checkpoints/best\n", result.best.metric,
                result.best.value.value_or(0), result.best.step);

@@ -5,7 +5,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/json_lines.h"
 #include "hstu/base/text.h"
-#include "hstu/metrics/metric_name.h"
+#include "hstu/options/options.h"
 
 namespace hstu {
 namespace {
@@ -15,20 +15,21 @@ std::optional<double> number(const Json& line, const std::string& key) {
   return found == line.end() || !found->is_number() ? std::nullopt : std::optional(found->get<double>());
 }
 
-void add_best(const RunMetrics& metrics, RunOutcome& outcome) {
+void add_best(const RunMetrics& metrics, MetricSpecs specs, RunOutcome& outcome) {
+  const MetricSpec* const metric = find_metric(specs, outcome.best_metric);
+  if (metric == nullptr) return;
   for (const Json* line : metrics.all("eval")) {
     const std::optional<double> value = number(*line, outcome.best_metric);
     if (!value) continue;
-    const bool better = !outcome.best || (larger_is_better(outcome.best_metric) ? *value > *outcome.best
-                                                                                : *value < *outcome.best);
-    if (!better) continue;
+    if (outcome.best && !metric->improves(*value, *outcome.best)) continue;
     outcome.best = value;
     outcome.best_step = line->value("step", std::int64_t{0});
   }
 }
 
-RunOutcome read_outcome(const RunMetrics& metrics) {
+RunOutcome read_outcome(const RunMetrics& metrics, MetricSpecs specs) {
   RunOutcome outcome;
+  outcome.best_metric = specs.front().name;
   // A resume removes the line of an earlier end.
   const Json* latest = metrics.last("end");
   if (latest != nullptr) {
@@ -43,13 +44,11 @@ RunOutcome read_outcome(const RunMetrics& metrics) {
     outcome.samples = latest->value("samples", std::int64_t{0});
   }
   if (const Json* const eval = metrics.last("eval")) {
-    outcome.auc = number(*eval, "auc");
-    outcome.ne = number(*eval, "ne");
-    outcome.log_loss = number(*eval, "log_loss");
-    outcome.gauc = number(*eval, "gauc");
-    if (eval->contains("best")) outcome.best_metric = eval->at("best").value("metric", "auc");
+    for (const MetricSpec& spec : specs)
+      if (spec.is_plain()) outcome.metrics.add(std::string(spec.name), number(*eval, std::string(spec.name)));
+    if (eval->contains("best")) outcome.best_metric = eval->at("best").value("metric", outcome.best_metric);
   }
-  add_best(metrics, outcome);
+  add_best(metrics, specs, outcome);
   return outcome;
 }
 
@@ -76,22 +75,24 @@ std::string metric_cell(const std::optional<double>& value) {
   return value ? fmt::format("{:.4f}", *value) : "-";
 }
 
-RunOutcome outcome_of(const RunMetrics& metrics) {
-  return metrics.values([&] { return read_outcome(metrics); });
+RunOutcome outcome_of(const RunMetrics& metrics, MetricSpecs specs) {
+  return metrics.values([&] { return read_outcome(metrics, specs); });
 }
 
 Json to_json(const RunOutcome& outcome) {
-  return {{"state", outcome.state},
-          {"step", outcome.step},
-          {"samples", outcome.samples},
-          {"auc", outcome.auc},
-          {"ne", outcome.ne},
-          {"log_loss", outcome.log_loss},
-          {"gauc", outcome.gauc},
-          {"best_metric", outcome.best_metric},
-          {"best", outcome.best},
-          {"best_step", outcome.best_step},
-          {"samples_per_s", outcome.samples_per_s}};
+  Json json{{"state", outcome.state}, {"step", outcome.step}, {"samples", outcome.samples}};
+  json.update(to_json(outcome.metrics));
+  json.update(Json{{"best_metric", outcome.best_metric},
+                   {"best", outcome.best},
+                   {"best_step", outcome.best_step},
+                   {"samples_per_s", outcome.samples_per_s}});
+  return json;
+}
+
+std::vector<MetricSpec> metrics_in_tables(std::span<const MetricSpecs> kinds) {
+  std::vector<MetricSpec> all = metrics_of_all(kinds);
+  std::erase_if(all, [](const MetricSpec& metric) { return !metric.in_tables; });
+  return all;
 }
 
 ComparedRun read_run(const Path& path, const std::string& name) {
@@ -99,26 +100,32 @@ ComparedRun read_run(const Path& path, const std::string& name) {
   if (!std::filesystem::exists(folder.metrics()))
     fail_usage("{} has no metrics.jsonl yet: the run has not started", path.string());
   RunMetrics metrics(read_json_lines(folder.metrics()), folder.metrics().string());
-  RunOutcome outcome = outcome_of(metrics);
-  return {{name, std::move(metrics)}, config_values(read_run_options(folder)), std::move(outcome)};
+  const RunOptions options = read_run_options(folder);
+  const MetricSpecs specs = options.model.metrics();
+  RunOutcome outcome = outcome_of(metrics, specs);
+  return {{name, std::move(metrics), specs}, config_values(options), std::move(outcome)};
 }
 
 std::vector<Cells> comparison_table(std::span<const ComparedRun> runs) {
   const std::vector<std::string> keys = differing_keys(runs);
   Cells head{"run"};
   head.insert(head.end(), keys.begin(), keys.end());
-  for (const char* name : {"state", "steps", "AUC", "NE", "GAUC", "best", "at step", "samples/s"})
-    head.emplace_back(name);
+  std::vector<MetricSpecs> of_runs;
+  for (const ComparedRun& run : runs) of_runs.push_back(run.run.specs);
+  const std::vector<MetricSpec> metrics = metrics_in_tables(of_runs);
+  head.insert(head.end(), {"state", "steps"});
+  for (const MetricSpec& metric : metrics) head.emplace_back(metric.title);
+  head.insert(head.end(), {"best", "at step", "samples/s"});
   std::vector<Cells> table{head};
   for (const ComparedRun& run : runs) {
     const RunOutcome& o = run.outcome;
     Cells row{run.run.name};
     for (const std::string& key : keys) row.push_back(value_of(run.config, key));
-    row.insert(row.end(),
-               {o.state, with_separators(o.step), metric_cell(o.auc), metric_cell(o.ne), metric_cell(o.gauc),
-                o.best ? fmt::format("{} {:.4f}", o.best_metric, *o.best) : "-",
-                o.best ? with_separators(o.best_step) : "-",
-                o.samples_per_s ? fmt::format("{:.0f}", *o.samples_per_s) : "-"});
+    row.insert(row.end(), {o.state, with_separators(o.step)});
+    for (const MetricSpec& metric : metrics) row.push_back(metric_cell(o.metrics.find(metric.name)));
+    row.insert(row.end(), {o.best ? fmt::format("{} {:.4f}", o.best_metric, *o.best) : "-",
+                           o.best ? with_separators(o.best_step) : "-",
+                           o.samples_per_s ? fmt::format("{:.0f}", *o.samples_per_s) : "-"});
     table.push_back(std::move(row));
   }
   return table;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "hstu/config/config_difference.h"
+#include "hstu/metrics/measures.h"
+#include "hstu/metrics/metric_spec.h"
 #include "hstu/report/comparison.h"
 #include "hstu/run/folder.h"
 
@@ -16,16 +18,16 @@ namespace hstu {
 struct RunOutcome {
   std::string state = "not ended";  // or the reason of its end
   std::int64_t step = 0, samples = 0;
-  std::optional<double> auc, ne, log_loss, gauc;  // of the last evaluation
-  std::string best_metric = "auc";                // checkpoint.best, if the run has one
-  std::optional<double> best;                     // of all its evaluations
+  Measures metrics;            // of the last evaluation, without those of lists and without counts
+  std::string best_metric;     // checkpoint.best; if the run has none, the headline
+  std::optional<double> best;  // of all its evaluations
   std::int64_t best_step = -1;
   std::optional<double> samples_per_s;  // of all steps of the run
 
   bool ended() const { return state != "not ended" && state != "interrupted"; }
 };
 // Throws Error naming the file if a value has another type than that of the log.
-RunOutcome outcome_of(const RunMetrics& metrics);
+RunOutcome outcome_of(const RunMetrics& metrics, MetricSpecs specs);
 Json to_json(const RunOutcome& outcome);
 
 struct ComparedRun {
@@ -38,6 +40,9 @@ ComparedRun read_run(const Path& path, const std::string& name);
 
 // A header and a row for each run: the keys whose values differ, then the outcome.
 std::vector<Cells> comparison_table(std::span<const ComparedRun> runs);
+
+// Those of all kinds that tables of runs have.
+std::vector<MetricSpec> metrics_in_tables(std::span<const MetricSpecs> kinds);
 
 // Four digits; "-" if there is no value.
 std::string metric_cell(const std::optional<double>& value);

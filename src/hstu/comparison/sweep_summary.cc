@@ -14,20 +14,32 @@ struct SettingResults {
   std::vector<const SweepResult*> runs;
 
   // Of the runs that ended and have the value.
-  std::optional<Spread> spread(std::optional<double> RunOutcome::*value) const {
+  template <typename ValueOf>
+  std::optional<Spread> spread(const ValueOf& value_of) const {
     std::vector<double> values;
     for (const SweepResult* result : runs) {
-      if (result->outcome.ended() && result->outcome.*value) values.push_back(*(result->outcome.*value));
+      const std::optional<double> value = value_of(result->outcome);
+      if (result->outcome.ended() && value) values.push_back(*value);
     }
     return spread_of(std::move(values));
   }
+  std::optional<Spread> spread(const MetricSpec& metric) const {
+    return spread([&](const RunOutcome& outcome) { return outcome.metrics.find(metric.name); });
+  }
+  std::optional<Spread> best() const {
+    return spread([](const RunOutcome& outcome) { return outcome.best; });
+  }
+  std::optional<Spread> speed() const {
+    return spread([](const RunOutcome& outcome) { return outcome.samples_per_s; });
+  }
+  MetricSpecs metrics() const { return runs.front()->run.options.model.metrics(); }
   std::int64_t ended() const {
     return std::count_if(runs.begin(), runs.end(),
                          [](const auto* result) { return result->outcome.ended(); });
   }
   std::string best_metric() const {
-    return runs.front()->run.options.checkpoint.best.empty() ? "auc"
-                                                             : runs.front()->run.options.checkpoint.best;
+    const std::string& best = runs.front()->run.options.checkpoint.best;
+    return best.empty() ? std::string(metrics().front().name) : best;
   }
 };
 
@@ -70,18 +82,30 @@ std::vector<Cells> sweep_table(std::span<const SweepResult> results) {
   for (const auto& [key, value] : settings.front().setting) head.push_back(key);
   if (head.empty()) head.emplace_back("setting");
   const std::string best = "best " + settings.front().best_metric();
-  head.insert(head.end(), {"runs", "AUC", "range", "NE", best, "range", "samples/s"});
+  std::vector<MetricSpecs> of_settings;
+  for (const SettingResults& setting : settings) of_settings.push_back(setting.metrics());
+  const std::vector<MetricSpec> metrics = metrics_in_tables(of_settings);
+  head.emplace_back("runs");
+  for (const MetricSpec& metric : metrics) {
+    head.emplace_back(metric.title);
+    if (metric.name == metrics.front().name) head.emplace_back("range");
+  }
+  head.insert(head.end(), {best, "range", "samples/s"});
   std::vector<Cells> table{head};
   for (const SettingResults& setting : settings) {
     Cells row;
     row.reserve(setting.setting.size());
     for (const auto& [key, value] : setting.setting) row.push_back(value);
     if (row.empty()) row.emplace_back("the configuration");
-    const auto auc = setting.spread(&RunOutcome::auc), least = setting.spread(&RunOutcome::best);
-    const auto speed = setting.spread(&RunOutcome::samples_per_s);
-    row.insert(row.end(), {fmt::format("{} of {}", setting.ended(), setting.runs.size()), median_cell(auc),
-                           range_cell(auc), median_cell(setting.spread(&RunOutcome::ne)), median_cell(least),
-                           range_cell(least), speed ? fmt::format("{:.0f}", speed->median) : "-"});
+    row.push_back(fmt::format("{} of {}", setting.ended(), setting.runs.size()));
+    for (const MetricSpec& metric : metrics) {
+      const std::optional<Spread> spread = setting.spread(metric);
+      row.push_back(median_cell(spread));
+      if (metric.name == metrics.front().name) row.push_back(range_cell(spread));
+    }
+    const std::optional<Spread> best_of_runs = setting.best(), speed = setting.speed();
+    row.insert(row.end(), {median_cell(best_of_runs), range_cell(best_of_runs),
+                           speed ? fmt::format("{:.0f}", speed->median) : "-"});
     table.push_back(std::move(row));
   }
   return table;
@@ -92,12 +116,10 @@ std::string sweep_lines(std::span<const SweepResult> results) {
   for (const SettingResults& setting : by_setting(results)) {
     Json line{{"setting", Json::object()}, {"best_metric", setting.best_metric()}};
     for (const auto& [key, value] : setting.setting) line["setting"][key] = value;
-    line["auc"] = to_json(setting.spread(&RunOutcome::auc));
-    line["ne"] = to_json(setting.spread(&RunOutcome::ne));
-    line["log_loss"] = to_json(setting.spread(&RunOutcome::log_loss));
-    line["gauc"] = to_json(setting.spread(&RunOutcome::gauc));
-    line["best"] = to_json(setting.spread(&RunOutcome::best));
-    line["samples_per_s"] = to_json(setting.spread(&RunOutcome::samples_per_s));
+    for (const MetricSpec& metric : setting.metrics())
+      if (metric.is_plain()) line[std::string(metric.name)] = to_json(setting.spread(metric));
+    line["best"] = to_json(setting.best());
+    line["samples_per_s"] = to_json(setting.speed());
     line["runs"] = Json::array();
     for (const SweepResult* result : setting.runs) {
       Json run{{"run", result->run.name}, {"seed", result->run.seed}};

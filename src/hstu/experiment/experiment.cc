@@ -15,7 +15,8 @@ Experiment::Experiment(const RunOptions& options, Communicator& comm)
 Experiment::Experiment(const RunOptions& options, std::unique_ptr<TaskData> data, Communicator& comm)
     : data_(std::move(data)),
       device_(choose_device(options, comm)),
-      learner_(options, std::move(data_->task.model), open_device(device_.device), comm) {
+      learner_(options, std::move(data_->task.model), std::move(data_->task.objective),
+               open_device(device_.device), comm) {
   check_consistency(options);
   learner_.event_times = &dataset().time();
   for (std::size_t t = 0; t < learner_.tables.size(); ++t) {

@@ -22,7 +22,7 @@ inline int training_batches_ready(const RunOptions& options) {
 
 class Experiment {
  public:
-  // `data`: of the options. Its model is moved to the learner.
+  // `data`: of the options. Its model and objective are moved to the learner.
   Experiment(const RunOptions& options, std::unique_ptr<TaskData> data, Communicator& comm = one_rank());
   // Throws UsageError as TaskData does.
   explicit Experiment(const RunOptions& options, Communicator& comm = one_rank());
@@ -47,7 +47,7 @@ class Experiment {
   std::int64_t samples_until(std::int64_t step) const;
 
  private:
-  std::unique_ptr<TaskData> data_;  // without its model
+  std::unique_ptr<TaskData> data_;  // without its model and objective
   DeviceChoice device_;
   Learner learner_;
 };

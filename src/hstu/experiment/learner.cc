@@ -59,10 +59,12 @@ Shard shard_among(const Communicator& ranks) {
 
 }  // namespace
 
-Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, Context where, Communicator& comm)
+Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::unique_ptr<Objective> asked,
+                 Context where, Communicator& comm)
     : options(run),
       compute(std::move(where)),
       model(moved(std::move(trained), compute, run.precision)),
+      objective(std::move(asked)),
       gpus(gpu_transport(run, compute.device(), comm)),
       tables(table_configs(run, *model, comm.size()), row_optimizer(run.sparse), run.seed,
              context_of_tables(run, *model, compute, comm), owners_of(run, *model, comm)),

@@ -1,4 +1,4 @@
-// A model, its embedding tables, and the optimizers that update both.
+// A model with its objective, its embedding tables, and the optimizers that update both.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include "hstu/embedding/row_visits.h"
 #include "hstu/embedding/table_set.h"
 #include "hstu/model/model.h"
+#include "hstu/objective/objective.h"
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/optimizer/update_check.h"
 #include "hstu/options/options.h"
@@ -19,8 +20,8 @@ namespace hstu {
 struct Learner {
   // Moves the model to the device of `compute`. The tables are where options.tables places them; the ranks of
   // `comm` share them.
-  Learner(const RunOptions& options, std::unique_ptr<Model> model, Context compute = host_context(),
-          Communicator& comm = one_rank());
+  Learner(const RunOptions& options, std::unique_ptr<Model> model, std::unique_ptr<Objective> objective,
+          Context compute = host_context(), Communicator& comm = one_rank());
 
   // The streams that read batches: of the model and of the tables.
   std::vector<Stream> streams() const;
@@ -28,6 +29,7 @@ struct Learner {
   RunOptions options;
   Context compute;
   std::unique_ptr<Model> model;
+  std::unique_ptr<Objective> objective;
   std::unique_ptr<DeviceTransport> gpus;  // of the ranks; null: one rank, or ranks on processors
   TableSet tables;                        // one per feature, in the order of Model::features()
   Tensor gradient_of_loss;  // (1): 1, which no loss overwrites; kept, as a copy ends a group of launches

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <span>
 #include <string>
 
@@ -18,31 +17,6 @@ void sum_over_ranks(StepResult& result, Communicator& comm) {
   comm.all_reduce_sum(std::span<std::int64_t>(sums));
   for (std::size_t i = 0; i < counts.size(); ++i) *counts[i] = sums[i];
   result.loss = comm.sum(result.loss);
-}
-
-RankingSamples gather(const RankingSamples& samples, Communicator& comm) {
-  if (comm.size() == 1) return samples;
-  const std::vector<float> probabilities = comm.all_gather(samples.probabilities());
-  const std::vector<std::uint8_t> labels = comm.all_gather(samples.labels());
-  const std::vector<std::int64_t> users = comm.all_gather(samples.groups());
-  RankingSamples all;
-  for (std::size_t i = 0; i < probabilities.size(); ++i) all.add(probabilities[i], labels[i] != 0, users[i]);
-  return all;
-}
-
-RankingSamples gather_in_order(const RankingSamples& samples, std::span<const std::int64_t> places,
-                               Communicator& comm) {
-  if (comm.size() == 1) return samples;
-  const RankingSamples all = gather(samples, comm);
-  const std::vector<std::int64_t> place_of = comm.all_gather(places);
-  std::vector<std::size_t> order(place_of.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return place_of[a] < place_of[b]; });
-  RankingSamples in_order;
-  for (const std::size_t i : order)
-    in_order.add(all.probabilities()[i], all.labels()[i] != 0, all.groups()[i]);
-  return in_order;
 }
 
 std::vector<std::int64_t> rows_alive(const TableSet& tables, Communicator& comm) {

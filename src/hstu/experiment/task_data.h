@@ -18,7 +18,7 @@ struct TaskData {
   TaskData& operator=(const TaskData&) = delete;
 
   Dataset dataset;
-  Task task;  // its model moves to the learner
+  Task task;  // its model and objective move to the learner
   Anchors anchors;
   SampleBuilder samples;             // of training
   SampleBuilder evaluation_samples;  // one example each

@@ -2,6 +2,7 @@
 
 #include "hstu/kinds/dlrmv4/dlrmv4_kind.h"
 #include "hstu/kinds/ranking_gr/ranking_gr_kind.h"
+#include "hstu/metrics/ranking.h"
 
 namespace hstu {
 
@@ -9,12 +10,14 @@ std::span<const Kind> kinds() {
   static constexpr Kind kKinds[] = {
       {.name = "dlrmv4",
        .title = "MLPerf's DLRMv4",
+       .metrics = kRankingMetrics,
        .options = default_options<Dlrmv4Options>,
        .check = dlrmv4::check,
        .make = dlrmv4::make,
        .propose = dlrmv4::propose},
       {.name = "ranking_gr",
        .title = "RankingGR of NVIDIA's recsys-examples",
+       .metrics = kRankingMetrics,
        .options = default_options<RankingGrOptions>,
        .check = ranking_gr::check,
        .make = ranking_gr::make,

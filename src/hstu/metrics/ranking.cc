@@ -40,32 +40,19 @@ RankingMetrics ranking_metrics(std::span<const double> scores, std::span<const f
   return metrics_of(scores, probabilities, labels, groups);
 }
 
-Json to_json(const RankingMetrics& metrics) {
-  return {{"auc", metrics.auc},
-          {"ne", metrics.ne},
-          {"accuracy", metrics.accuracy},
-          {"gauc", metrics.gauc},
-          {"gauc_mean", metrics.gauc_mean},
-          {"log_loss", metrics.log_loss},
-          {"calibration", metrics.calibration},
-          {"n", metrics.n},
-          {"n_pos", metrics.n_pos},
-          {"n_groups", metrics.n_groups}};
-}
-
-RankingMetrics ranking_metrics_from_json(const Json& json) {
-  RankingMetrics metrics;
-  json.at("auc").get_to(metrics.auc);
-  json.at("ne").get_to(metrics.ne);
-  json.at("accuracy").get_to(metrics.accuracy);
-  json.at("gauc").get_to(metrics.gauc);
-  json.at("gauc_mean").get_to(metrics.gauc_mean);
-  json.at("log_loss").get_to(metrics.log_loss);
-  json.at("calibration").get_to(metrics.calibration);
-  json.at("n").get_to(metrics.n);
-  json.at("n_pos").get_to(metrics.n_pos);
-  json.at("n_groups").get_to(metrics.n_groups);
-  return metrics;
+Measures measures_of(const RankingMetrics& metrics) {
+  Measures measures;
+  measures.add("auc", metrics.auc);
+  measures.add("ne", metrics.ne);
+  measures.add("accuracy", metrics.accuracy);
+  measures.add("gauc", metrics.gauc);
+  measures.add("gauc_mean", metrics.gauc_mean);
+  measures.add("log_loss", metrics.log_loss);
+  measures.add("calibration", metrics.calibration);
+  measures.add_count("n", metrics.n);
+  measures.add_count("n_pos", metrics.n_pos);
+  measures.add_count("n_groups", metrics.n_groups);
+  return measures;
 }
 
 void RankingSamples::add(float probability, bool positive, std::int64_t group) {
@@ -112,6 +99,11 @@ RankingMetrics RankingSamples::metrics() const {
 void LifetimeMetrics::add(float probability, bool positive) {
   sums.add(probability, positive);
   auc.add(probability, positive);
+}
+
+void LifetimeMetrics::add(const RankingSamples& samples) {
+  for (std::size_t i = 0; i < samples.labels().size(); ++i)
+    add(samples.probabilities()[i], samples.labels()[i] != 0);
 }
 
 void LifetimeMetrics::merge(const LifetimeMetrics& other) {

@@ -6,8 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "hstu/base/json.h"
 #include "hstu/metrics/binned_auc.h"
+#include "hstu/metrics/measures.h"
+#include "hstu/metrics/metric_spec.h"
 #include "hstu/metrics/pointwise.h"
 
 namespace hstu {
@@ -34,9 +35,24 @@ RankingMetrics ranking_metrics(std::span<const float> probabilities, std::span<c
 RankingMetrics ranking_metrics(std::span<const double> scores, std::span<const float> probabilities,
                                std::span<const std::uint8_t> labels, std::span<const std::int64_t> groups);
 
-// Keys auc, ne, accuracy, gauc, gauc_mean, log_loss, calibration, n, n_pos, n_groups, in this order.
-Json to_json(const RankingMetrics& metrics);
-RankingMetrics ranking_metrics_from_json(const Json& json);  // the inverse of to_json, exact in every bit
+// auc, ne, accuracy, gauc, gauc_mean, log_loss, calibration, n, n_pos, n_groups, in this order.
+Measures measures_of(const RankingMetrics& metrics);
+
+// The metrics of kinds of models that rank candidates by a probability.
+inline constexpr MetricSpec kRankingMetrics[] = {
+    {.name = "auc", .title = "AUC", .in_tables = true, .logs_baseline = true},
+    {.name = "ne", .title = "NE", .better = Better::smaller, .in_tables = true, .logs_baseline = true},
+    {.name = "accuracy", .title = "accuracy", .in_tables = true},
+    {.name = "gauc", .title = "GAUC", .in_tables = true},
+    {.name = "gauc_mean", .title = "mean GAUC"},
+    {.name = "log_loss", .title = "log loss", .better = Better::smaller},
+    {.name = "calibration", .title = "calibration", .better = Better::neither},
+    {.name = "n", .title = "samples", .better = Better::neither},
+    {.name = "n_pos", .title = "positive", .better = Better::neither},
+    {.name = "n_groups", .title = "users with both", .better = Better::neither},
+    {.name = "mrr", .title = "MRR", .of_lists = true},
+    {.name = "ndcg", .title = "NDCG", .has_cutoff = true, .of_lists = true},
+    {.name = "recall", .title = "recall", .has_cutoff = true, .of_lists = true}};
 
 // Samples for exact metrics. Parts (of threads, of ranks) are merged as samples before they are measured.
 class RankingSamples {
@@ -72,6 +88,7 @@ struct LifetimeMetrics {
   BinnedAuc auc;
 
   void add(float probability, bool positive);
+  void add(const RankingSamples& samples);
   void merge(const LifetimeMetrics& other);
 };
 

@@ -1,10 +1,10 @@
 // Model: the interface of a model for training, evaluation and prediction. A model names its features, lays
-// out batches, and computes logits, a loss and predictions. The caller owns its tables and optimizers.
+// out batches, and computes outputs; an Objective (objective/objective.h) says what these mean. The caller
+// owns its tables and optimizers.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "hstu/batching/batch.h"
@@ -14,12 +14,6 @@
 #include "hstu/model/parameters.h"
 
 namespace hstu {
-
-// What each row of a model's logits ranks. R rows, K tasks.
-struct Examples {
-  std::vector<std::int64_t> user, position;  // (R) original user ids; the anchor of the row's sample
-  std::vector<std::uint8_t> label;           // (R, K) 0 or 1
-};
 
 class Model {
  public:
@@ -32,24 +26,15 @@ class Model {
   // The features in the order of `rows` below; each has a table of its own name with rows of embedding_dim().
   virtual std::vector<FeatureSpec> features() const = 0;
   virtual std::int64_t embedding_dim() const = 0;
-  // Whether the candidates of a request may share one history (Candidate::others): each then has the logits
+  // Whether the candidates of a request may share one history (Candidate::others): each then has the outputs
   // that it has alone, to the bit on the host.
   virtual bool shares_histories() const { return false; }
   // Lays out the batches that forward() reads; valid as long as the model.
   virtual const BatchLayout& layout() const = 0;
-  // The tasks, each a yes-or-no question with its own metrics; the first is the run's metric.
-  virtual std::vector<std::string> tasks() const = 0;
 
-  // Logits (R, outputs) from the rows of each feature's distinct ids, rows[f] (n_f, E).
+  // Outputs (R, outputs) from the rows of each feature's distinct ids, rows[f] (n_f, E).
   virtual Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                            const Draws& draws) const = 0;
-  // The rows of the logits of a batch, as copies: the batch's memory is reused before the logits are read.
-  virtual Examples examples(const Batch& batch) const = 0;
-  // The probability of `task` from one row of logits (outputs).
-  virtual double probability(std::span<const float> logits, std::size_t task) const = 0;
-  // The sum of the losses of the batch's examples, divided by batch.supervised: one element. The loss of a
-  // global batch is the sum over its parts and ranks.
-  virtual Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const = 0;
 
   // The sizes of the HSTU layers, by which samples are balanced over ranks; no layers: by their tokens.
   virtual HstuStackConfig layers() const { return {}; }

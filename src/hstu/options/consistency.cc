@@ -4,27 +4,37 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
-#include "hstu/metrics/metric_name.h"
+#include "hstu/metrics/metric_spec.h"
 #include "hstu/options/options.h"
 #include "hstu/task/kind.h"
 
 namespace hstu {
 namespace {
 
+const MetricSpec& known_best(MetricSpecs metrics, const std::string& best) {
+  try {
+    return known_metric(metrics, best);
+  } catch (const UsageError& error) {
+    fail_usage("checkpoint.best: {}", error.what());
+  }
+}
+
 // The metric of the best checkpoint and of patience is measured, and more than once.
 void check_best(const RunOptions& o, bool held_out) {
   const std::string& best = o.checkpoint.best;
+  const MetricSpecs metrics = o.model.metrics();
   if (best.empty()) {
     if (o.evaluation.patience > 0)
-      fail_usage("evaluation.patience = {} needs a metric: set checkpoint.best = \"auc\"",
-                 o.evaluation.patience);
+      fail_usage("evaluation.patience = {} needs a metric: set checkpoint.best = \"{}\"",
+                 o.evaluation.patience, metrics.front().name);
     return;
   }
+  const MetricSpec& metric = known_best(metrics, best);
   if (!held_out)
     fail_usage("checkpoint.best = \"{}\", but nothing is held out: set evaluation.holdout_fraction", best);
   const std::vector<std::int64_t>& cutoffs = o.evaluation.ranking_k;
   const auto k = cutoff_of(best);
-  if (k ? std::find(cutoffs.begin(), cutoffs.end(), *k) == cutoffs.end() : best == "mrr" && cutoffs.empty())
+  if (k ? std::find(cutoffs.begin(), cutoffs.end(), *k) == cutoffs.end() : metric.of_lists && cutoffs.empty())
     fail_usage("checkpoint.best = \"{}\" is not measured: set evaluation.ranking_k = [{}]", best,
                k.value_or(10));
 }

@@ -19,6 +19,10 @@ std::vector<std::string> names() {
 
 }  // namespace
 
+MetricSpecs ModelSection::metrics() const {
+  return kind_->metrics;
+}
+
 ModelSection::ModelSection() : kind_(&kinds().front()), options_(kind_->options()) {}
 
 ModelSection::ModelSection(const ModelSection& other)

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "hstu/metrics/metric_spec.h"
 #include "hstu/task/kind_options.h"
 
 namespace hstu {
@@ -19,6 +20,7 @@ class ModelSection {
   ~ModelSection() = default;
 
   const Kind& kind() const { return *kind_; }
+  MetricSpecs metrics() const;  // of the kind
   // Another kind, with its defaults. UsageError listing the names of the list for one that is not in it.
   void choose(std::string_view kind);
 

@@ -2,10 +2,28 @@
 
 #include <algorithm>
 
-#include "hstu/metrics/metric_name.h"
+#include "hstu/kinds/kinds.h"
+#include "hstu/metrics/metric_spec.h"
 #include "hstu/options/table_options.h"
 
 namespace hstu {
+namespace {
+
+// "auc, ne, or with evaluation.ranking_k mrr, ndcg@K": those of all kinds that can be the best.
+std::string names_of_metrics() {
+  std::vector<MetricSpecs> of_kinds;
+  for (const Kind& kind : kinds()) of_kinds.push_back(kind.metrics);
+  std::vector<std::string> plain, of_lists;
+  for (const MetricSpec& metric : metrics_of_all(of_kinds)) {
+    if (metric.is_plain()) plain.emplace_back(metric.name);
+    if (metric.of_lists) of_lists.push_back(std::string(metric.name) + (metric.has_cutoff ? "@K" : ""));
+  }
+  std::string text = fmt::format("{}", fmt::join(plain, ", "));
+  if (!of_lists.empty()) text += fmt::format(", or with evaluation.ranking_k {}", fmt::join(of_lists, ", "));
+  return text;
+}
+
+}  // namespace
 
 void describe(ConfigFields& f, ContextualFeature& o) {
   f.field("name", o.name, "of the feature and its table", rule::required());
@@ -255,9 +273,8 @@ void describe(ConfigFields& f, CheckpointSection& o) {
           rule::at_least(0));
   f.field("keep", o.keep, "newest checkpoints to keep; 0: all", rule::at_least(0));
   f.field("best", o.best,
-          "keep the checkpoint of the best evaluation too, by this metric: auc, gauc, gauc_mean, accuracy, "
-          "ne, log_loss, or with evaluation.ranking_k mrr, ndcg@K, recall@K; \"\": not",
-          rule::parsed_by(check_metric));
+          "keep the checkpoint of the best evaluation too, by this metric: " + names_of_metrics() +
+              "; \"\": not");
   f.field(
       "incremental", o.incremental,
       "save only those rows of tables that changed since the last whole checkpoint, which is kept as long "

@@ -139,7 +139,7 @@ struct CheckpointSection {
   double every_seconds = 1800;
   std::int64_t every_windows = 0;
   std::int64_t keep = 2;
-  std::string best = {};  // a metric of metrics/metric_name.h; "": no best checkpoint is kept
+  std::string best = {};  // a metric of the kind of model (task/kind.h); "": no best checkpoint is kept
   bool incremental = false;
   std::int64_t full_every = 10;  // incremental: saves
 };

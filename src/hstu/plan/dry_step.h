@@ -6,12 +6,14 @@
 #include "hstu/batching/batch.h"
 #include "hstu/device/dry_memory_pool.h"
 #include "hstu/model/model.h"
+#include "hstu/objective/objective.h"
 
 namespace hstu {
 
 // The largest number of bytes that one part of a step has in memory at a time, on `device`: looked-up rows,
 // activations, their gradients, workspaces. Parameters, their gradients and the batch are not among them. The
 // model and the batch are on the host.
-std::int64_t step_memory(const Model& model, const Batch& batch, const DryDevice& device);
+std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
+                         const DryDevice& device);
 
 }  // namespace hstu

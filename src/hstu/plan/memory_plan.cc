@@ -266,7 +266,6 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
   LayoutScratch scratch;
   model.layout().lay_out(data.samples.build(part.positions), scratch, batch);
   batch.supervised = std::max<std::int64_t>(batch.samples, 1);
-
   MemoryPlan plan;
   plan.ranks = ranks;
   const std::vector<FeatureSpec> features = model.features();
@@ -277,7 +276,8 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
   plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
                    states_of(options.dense.config);
-  plan.activations = step_memory(model, batch, device) + ahead_bytes(planner, features, owners);
+  plan.activations = step_memory(model, *data.task.objective, batch, device);
+  plan.activations += ahead_bytes(planner, features, owners);
   // The slabs have a quarter more than they need (Batch::reserve).
   plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;
   plan.samples = static_cast<std::int64_t>(part.positions.size());

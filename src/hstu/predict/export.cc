@@ -9,6 +9,7 @@
 #include "hstu/base/version.h"
 #include "hstu/embedding/table_section.h"
 #include "hstu/experiment/learner.h"
+#include "hstu/objective/ranking_objective.h"
 #include "hstu/options/make_task.h"
 #include "hstu/predict/event_file.h"
 #include "hstu/predict/model_folder.h"
@@ -56,12 +57,13 @@ void write_weights(const Checkpoint& checkpoint, Learner& learner, const Path& f
 }
 
 Json describe(const Checkpoint& checkpoint, const Dataset& dataset, const Learner& learner) {
+  const RankingObjective* const ranking = learner.objective->ranking();
   Json json{{"format", kExportFormat},
             {"version", kVersion},
             {"program", version()},
             {"step", checkpoint.step()},
             {"dataset", {{"name", dataset.manifest().name}, {"id", dataset.manifest().id}}},
-            {"tasks", learner.model->tasks()}};
+            {"tasks", ranking == nullptr ? std::vector<std::string>() : ranking->tasks()}};
   json["tables"] = Json::array();
   for (std::size_t t = 0; t < learner.tables.size(); ++t) {
     const EmbeddingTable& table = learner.tables[t];
@@ -90,7 +92,8 @@ Json export_model(const ExportOptions& options) {
         dataset.folder().string(), dataset.manifest().id, saved_dataset(run.checkpoint));
   }
   const RunOptions configuration = exported(run.options);
-  Learner learner(configuration, make_task(configuration, facts_of(dataset)).model);
+  Task task = make_task(configuration, facts_of(dataset));
+  Learner learner(configuration, std::move(task.model), std::move(task.objective));
   StagedFolder staged(options.output);
   const ExportFolder folder{staged.path()};
   write_weights(run.checkpoint, learner, staged.path());

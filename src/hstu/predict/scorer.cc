@@ -6,7 +6,8 @@
 #include "hstu/base/error.h"
 #include "hstu/device/pinned_memory.h"
 #include "hstu/embedding/table_section.h"
-#include "hstu/step/predictions.h"
+#include "hstu/objective/ranking_objective.h"
+#include "hstu/step/outputs.h"
 
 namespace hstu {
 namespace {
@@ -16,6 +17,12 @@ std::vector<std::int64_t> ids_of(const EmbeddingTable& table) {
   ids.reserve(static_cast<std::size_t>(table.rows_alive()));
   for (const auto& place : table.places_by_id()) ids.push_back(place.id);
   return ids;
+}
+
+const RankingObjective& ranking_of(const Learner& learner) {
+  const RankingObjective* const ranking = learner.objective->ranking();
+  if (ranking == nullptr) fail_usage("a model of this kind does not score candidates");
+  return *ranking;
 }
 
 }  // namespace
@@ -30,8 +37,9 @@ void load_model(const Checkpoint& checkpoint, Learner& learner) {
 Scorer::Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task)
     : task_(std::move(task)),
       samples_(dataset, task_.evaluation),
-      learner_(options, std::move(task_.model), open_device(choose_device(options).device)),
-      tasks_(learner_.model->tasks()),
+      learner_(options, std::move(task_.model), std::move(task_.objective),
+               open_device(choose_device(options).device)),
+      tasks_(ranking_of(learner_).tasks()),
       bad_ids_(OnBadId::count, learner_.model->features()),
       sample_scratch_(samples_.scratch()),
       batch_(transfer_memory(learner_.compute.device())) {
@@ -47,8 +55,9 @@ std::vector<float> Scorer::score(std::span<const Candidate> candidates) {
   bad_ids_.add(batch_.bad_ids);
   batch_.copy_to(learner_.compute);
   const Stream& stream = learner_.compute.stream;
-  std::vector<float> probabilities =
-      probabilities_of(*learner_.model, score_batch(learner_, batch_), stream, tasks_.size(), "request");
+  const RankingObjective& ranking = ranking_of(learner_);
+  std::vector<float> probabilities = ranking.probabilities(
+      outputs_of(learner_, batch_), ranking.examples(batch_), stream, tasks_.size(), "request");
   require(probabilities.size() == built_.candidate_item.size() * tasks_.size(),
           "expected {} scores, found {}", built_.candidate_item.size() * tasks_.size(), probabilities.size());
   return probabilities;

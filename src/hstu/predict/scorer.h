@@ -39,7 +39,7 @@ class Scorer {
   bool is_trained(std::int64_t item) const;
 
  private:
-  Task task_;  // its model is moved to the learner
+  Task task_;  // its model and objective are moved to the learner
   SampleBuilder samples_;
   Learner learner_;
   std::vector<std::string> tasks_;

@@ -12,7 +12,7 @@
 #include "hstu/batching/loader.h"
 #include "hstu/profile/profile_over_ranks.h"
 #include "hstu/report/trace_events.h"
-#include "hstu/run/results.h"
+#include "hstu/run/step_result.h"
 #include "hstu/tensor/stage_timer.h"
 
 namespace hstu {

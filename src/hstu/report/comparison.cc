@@ -1,19 +1,36 @@
 #include "hstu/report/comparison.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 namespace hstu {
 namespace {
 
 struct ComparedCurve {
-  const char *title, *event, *key;
+  std::string title, event, key;
   bool in_time = false;
 };
-constexpr ComparedCurve kCurves[] = {{"AUC of the held-out samples", "eval", "auc"},
-                                     {"normalised entropy of the held-out samples", "eval", "ne"},
-                                     {"log loss of the held-out samples", "eval", "log_loss"},
-                                     {"GAUC of the held-out samples", "eval", "gauc"},
-                                     {"training loss", "train", "loss"},
-                                     {"AUC of the latest training samples", "train", "window_auc"},
-                                     {"samples a second", "train", "samples_per_s", true}};
+
+// The metrics of all runs' kinds, the loss and the speed.
+std::vector<ComparedCurve> curves_of(std::span<const NamedRun> runs) {
+  std::vector<MetricSpecs> kinds;
+  for (const NamedRun& run : runs) kinds.push_back(run.specs);
+  std::vector<ComparedCurve> curves;
+  for (const MetricSpec& metric : metrics_of_all(kinds))
+    if (metric.is_plain())
+      curves.push_back(
+          {fmt::format("{} of the held-out samples", metric.title), "eval", std::string(metric.name)});
+  curves.push_back({"training loss", "train", "loss"});
+  for (const MetricSpecs specs : kinds) {
+    const std::string title = fmt::format("{} of the latest training samples", specs.front().title);
+    const auto is_it = [&](const ComparedCurve& curve) { return curve.title == title; };
+    if (std::none_of(curves.begin(), curves.end(), is_it))
+      curves.push_back({title, "train", "window_" + std::string(specs.front().name)});
+  }
+  curves.push_back({"samples a second", "train", "samples_per_s", true});
+  return curves;
+}
 
 }  // namespace
 
@@ -21,7 +38,7 @@ std::string comparison_html(const std::string& title, const std::vector<Cells>& 
                             std::span<const NamedRun> runs) {
   std::string body = section("Runs", html_table(table.front(), {table.begin() + 1, table.end()}));
   body += "<div class=\"charts\">";
-  for (const ComparedCurve& curve : kCurves) {
+  for (const ComparedCurve& curve : curves_of(runs)) {
     Chart chart{.title = curve.title,
                 .x_label = curve.in_time ? "minutes since the run began" : "samples",
                 .series = {},

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hstu/metrics/metric_spec.h"
 #include "hstu/report/page.h"
 #include "hstu/report/run_metrics.h"
 
@@ -13,6 +14,7 @@ namespace hstu {
 struct NamedRun {
   std::string name;
   RunMetrics metrics;
+  MetricSpecs specs;  // of its kind of model
 };
 
 // `table`: its first row is the header.

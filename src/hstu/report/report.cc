@@ -17,7 +17,7 @@
 namespace hstu {
 namespace {
 
-std::string number(const Json* line, const char* key, const char* format = "{:.4f}") {
+std::string number(const Json* line, const std::string& key, const char* format = "{:.4f}") {
   if (line == nullptr || !line->contains(key) || !(*line)[key].is_number()) return "-";
   return fmt::format(fmt::runtime(format), (*line)[key].get<double>());
 }
@@ -31,17 +31,20 @@ std::string word(const Json& line, const char* key) {
   return line[key].is_string() ? line[key].get<std::string>() : line[key].dump();
 }
 
-std::string result(const RunMetrics& metrics) {
+std::string result(const RunMetrics& metrics, MetricSpecs specs) {
   const Json* const eval = metrics.last("eval");
   const Json* const train = metrics.last("train");
   const Json* const end = metrics.last("end");
   std::string text = "<div class=\"tiles\">";
-  const auto tile = [&](const char* name, const std::string& value, const std::string& note) {
+  const auto tile = [&](std::string_view name, const std::string& value, const std::string& note) {
     text += fmt::format("<div><span>{}</span><b>{}</b><small>{}</small></div>", name, escaped_html(value),
                         escaped_html(note));
   };
-  tile("AUC", number(eval, "auc"), "baseline " + number(eval, "baseline_auc"));
-  tile("NE", number(eval, "ne"), "baseline " + number(eval, "baseline_ne"));
+  for (const MetricSpec& metric : specs) {
+    const std::string name(metric.name);
+    if (metric.in_tables && metric.logs_baseline)
+      tile(metric.title, number(eval, name), "baseline " + number(eval, "baseline_" + name));
+  }
   tile("loss", number(train, "loss"), "of the last steps");
   const Json* const latest = end != nullptr ? end : train;
   tile("samples", count(latest, "samples"), "in " + count(latest, "step") + " steps");
@@ -51,41 +54,40 @@ std::string result(const RunMetrics& metrics) {
   return text + "</div>\n";
 }
 
-// NDCG, MRR and recall, if the last evaluation measured them.
-std::vector<Series> list_curves(const RunMetrics& metrics) {
+// Metrics of lists, if the last evaluation measured them.
+std::vector<Series> list_curves(const RunMetrics& metrics, MetricSpecs specs) {
   std::vector<Series> curves;
   const Json* const eval = metrics.last("eval");
   if (eval == nullptr) return curves;
   for (const auto& [key, value] : eval->items()) {
-    if (key == "mrr" || key.starts_with("ndcg@") || key.starts_with("recall@"))
-      curves.push_back(metrics.curve("eval", key, key));
+    const MetricSpec* const metric = find_metric(specs, key);
+    if (metric != nullptr && metric->of_lists) curves.push_back(metrics.curve("eval", key, key));
   }
   return curves;
 }
 
-std::string charts(const RunMetrics& metrics) {
-  Series baseline = metrics.curve("eval", "baseline_auc", "baseline");
+// Of held-out samples, of the baseline, and of training samples before their update, as far as the log has
+// them.
+Chart metric_chart(const RunMetrics& metrics, const MetricSpec& metric) {
+  const std::string name(metric.name);
+  Series baseline = metrics.curve("eval", "baseline_" + name, "baseline");
   baseline.dashed = true;
-  const std::vector<Chart> list{
-      {"loss", "samples", {metrics.curve("train", "loss", "training loss")}},
-      {"AUC of the held-out samples",
-       "samples",
-       {metrics.curve("eval", "auc", "model"), std::move(baseline)}},
-      {"log loss of the held-out samples", "samples", {metrics.curve("eval", "log_loss", "model")}},
-      {"GAUC of the held-out samples",
-       "samples",
-       {metrics.curve("eval", "gauc", "users by their samples"),
-        metrics.curve("eval", "gauc_mean", "users alike")}},
-      {"held-out samples as lists of users", "samples", list_curves(metrics)},
-      {"AUC of training samples, before the update",
-       "samples",
-       {metrics.curve("train", "window_auc", "latest samples"),
-        metrics.curve("train", "lifetime_auc", "whole run")}},
-      {"normalised entropy",
-       "samples",
-       {metrics.curve("eval", "ne", "held-out samples"),
-        metrics.curve("train", "window_ne", "latest training samples"),
-        metrics.curve("train", "lifetime_ne", "all training samples")}},
+  Chart chart{std::string(metric.title),
+              "samples",
+              {metrics.curve("eval", name, "held-out samples"), std::move(baseline),
+               metrics.curve("train", "window_" + name, "latest training samples"),
+               metrics.curve("train", "lifetime_" + name, "all training samples")}};
+  std::erase_if(chart.series, [](const Series& series) { return series.y.empty(); });
+  return chart;
+}
+
+std::string charts(const RunMetrics& metrics, MetricSpecs specs) {
+  std::vector<Chart> list{{"loss", "samples", {metrics.curve("train", "loss", "training loss")}}};
+  for (const MetricSpec& metric : specs)
+    if (Chart chart = metric_chart(metrics, metric); metric.is_plain() && !chart.series.empty())
+      list.push_back(std::move(chart));
+  list.push_back({"held-out samples as lists of users", "samples", list_curves(metrics, specs)});
+  const std::vector<Chart> others{
       {"samples a second",
        "minutes since the run began",
        {metrics.curve_in_time("train", "samples_per_s", "samples/s")},
@@ -117,6 +119,7 @@ std::string charts(const RunMetrics& metrics) {
        {metrics.curve("train", "lr_dense", "dense"), metrics.curve("train", "lr_sparse", "embedding rows")},
        true},
       {"gradient norm before clipping", "samples", {metrics.curve("train", "gradient_norm", "norm")}, true}};
+  list.insert(list.end(), others.begin(), others.end());
   std::string text = "<div class=\"charts\">";
   for (const Chart& chart : list) text += section(chart.title, to_svg(chart));
   return text + "</div>\n";
@@ -229,16 +232,25 @@ std::string restarts(const RunMetrics& metrics) {
   return rows.empty() ? "" : html_table({"at step", "version", "configuration changed"}, rows);
 }
 
-std::string evaluations(const RunMetrics& metrics) {
+std::string evaluations(const RunMetrics& metrics, MetricSpecs specs) {
+  Cells head{"step", "samples"};
+  std::vector<std::string> names;
+  const Json* const last = metrics.last("eval");
+  for (const MetricSpec& metric : specs) {
+    const std::string name(metric.name);
+    if (last == nullptr || !last->contains(name) || (*last)[name].is_number_integer()) continue;
+    head.emplace_back(metric.title);
+    names.push_back(name);
+  }
+  head.emplace_back("s");
   std::vector<Cells> rows;
   for (const Json* line : metrics.all("eval")) {
-    rows.push_back({count(line, "step"), count(line, "samples"), number(line, "auc"), number(line, "ne"),
-                    number(line, "gauc"), number(line, "accuracy"), number(line, "calibration"),
-                    number(line, "eval_s", "{:.1f}")});
+    Cells row{count(line, "step"), count(line, "samples")};
+    for (const std::string& name : names) row.push_back(number(line, name));
+    row.push_back(number(line, "eval_s", "{:.1f}"));
+    rows.push_back(std::move(row));
   }
-  return rows.empty()
-             ? ""
-             : html_table({"step", "samples", "AUC", "NE", "GAUC", "accuracy", "calibration", "s"}, rows);
+  return rows.empty() ? "" : html_table(head, rows);
 }
 
 std::string origin(const RunMetrics& metrics) {
@@ -257,15 +269,15 @@ std::string origin(const RunMetrics& metrics) {
 
 std::string page_of(const ReportSource& source) {
   const RunMetrics& metrics = source.metrics;
-  std::string body =
-      metrics.last("train") == nullptr ? "<p>No step has been logged yet.</p>\n" : result(metrics);
-  body += charts(metrics);
+  std::string body = metrics.last("train") == nullptr ? "<p>No step has been logged yet.</p>\n"
+                                                      : result(metrics, source.specs);
+  body += charts(metrics, source.specs);
   body += section("The stages of a step", step_drawing(metrics));
   body += section("Time by stage", stages(metrics));
   body += section("Work of each rank", work_of_ranks(metrics));
   body += section("Embedding tables", tables(metrics) + limits(metrics) + caches(metrics));
   body += section("Ids outside their tables", bad_ids(metrics));
-  body += section("Evaluations", evaluations(metrics));
+  body += section("Evaluations", evaluations(metrics, source.specs));
   body += section("Restarts", restarts(metrics));
   body += section("Where it comes from", origin(metrics));
   body += section("Configuration", "<pre>" + escaped_html(source.config) + "</pre>\n");

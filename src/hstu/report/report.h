@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "hstu/metrics/metric_spec.h"
 #include "hstu/report/run_metrics.h"
 
 namespace hstu {
@@ -10,10 +11,11 @@ namespace hstu {
 struct ReportSource {
   std::string title;   // the run's folder
   RunMetrics metrics;  // of metrics.jsonl
+  MetricSpecs specs;   // of the run's kind of model
   std::string config;  // the text of config.toml
 };
 
-// The page as text: result, curves of loss and AUC with the baseline, throughput, the stages
+// The page as text: result, curves of the loss and of metrics with the baseline, throughput, the stages
 // of a step as a drawing, time by stage, table sizes,
 // bad ids, restarts, configuration. The page of a run without a train line says so.
 std::string report_html(const ReportSource& source);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hstu/batching/bad_ids.h"
-#include "hstu/run/results.h"
+#include "hstu/objective/evaluation_result.h"
 
 namespace hstu {
 

@@ -1,32 +1,22 @@
 #include "hstu/run/best_evaluation.h"
 
-#include "hstu/metrics/metric_name.h"
-
 namespace hstu {
-namespace {
-
-bool improves(const std::string& metric, double value, double on, double by = 0) {
-  return larger_is_better(metric) ? value > on + by : value < on - by;
+bool reaches(const MetricSpec& metric, const EvaluationResult& result, double target) {
+  const std::optional<double> value = result.find(metric.name);
+  return value && (*value == target || metric.improves(*value, target));
 }
 
-}  // namespace
-
-std::optional<double> metric_of(const EvaluationResult& result, const std::string& name) {
-  for (const PlainMetric& metric : kPlainMetrics)
-    if (name == metric.name) return result.model.*metric.value;
-  const auto found = result.lists.find(name);
-  return found == result.lists.end() ? std::nullopt : found->second;
-}
-
-void BestEvaluation::add(const EvaluationResult& result, std::int64_t at_step, double min_delta) {
+void BestEvaluation::add(const EvaluationResult& result, MetricSpecs specs, std::int64_t at_step,
+                         double min_delta) {
   if (metric.empty()) return;
-  const std::optional<double> now = metric_of(result, metric);
+  const std::optional<double> now = result.find(metric);
   if (!now) return;
-  if (!value || improves(metric, *now, *value)) {
+  const MetricSpec& spec = known_metric(specs, metric);
+  if (!value || spec.improves(*now, *value)) {
     step = at_step;
     value = now;
   }
-  const bool progress = !reference || improves(metric, *now, *reference, min_delta);
+  const bool progress = !reference || spec.improves(*now, *reference, min_delta);
   stale = progress ? 0 : stale + 1;
   if (progress) reference = now;
 }

@@ -7,12 +7,13 @@
 #include <string>
 
 #include "hstu/base/json.h"
-#include "hstu/run/results.h"
+#include "hstu/metrics/metric_spec.h"
+#include "hstu/objective/evaluation_result.h"
 
 namespace hstu {
 
-// Empty if the samples do not define the metric, or the evaluation did not measure it.
-std::optional<double> metric_of(const EvaluationResult& result, const std::string& name);
+// Whether the value of the evaluation is at least as good as `target`.
+bool reaches(const MetricSpec& metric, const EvaluationResult& result, double target);
 
 struct BestEvaluation {
   std::string metric;           // "": none is compared, and the rest keeps its value
@@ -23,8 +24,8 @@ struct BestEvaluation {
   std::optional<double> reference;
   std::int64_t stale = 0;
 
-  // An evaluation that does not define the metric changes nothing.
-  void add(const EvaluationResult& result, std::int64_t at_step, double min_delta);
+  // An evaluation that does not define the metric changes nothing. `specs`: of the kind of model.
+  void add(const EvaluationResult& result, MetricSpecs specs, std::int64_t at_step, double min_delta);
 
   bool operator==(const BestEvaluation&) const = default;
 };

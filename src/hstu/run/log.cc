@@ -20,13 +20,6 @@ Json to_json(const LearnerCounts::ByName& counts) {
   return json;
 }
 
-void add_lifetime(Json& line, const LifetimeMetrics& metrics) {
-  line["lifetime_auc"] = metrics.auc.value();
-  line["lifetime_ne"] = metrics.sums.ne();
-  line["lifetime_accuracy"] = metrics.sums.accuracy();
-  line["lifetime_n"] = metrics.sums.n();
-}
-
 // The work of each rank over the mean, to four places.
 Json over_mean(const std::vector<std::int64_t>& work) {
   const double all = std::accumulate(work.begin(), work.end(), 0.0);
@@ -135,9 +128,8 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
   ++state.loss_steps;
   const double loss = state.loss_sum / static_cast<double>(state.loss_steps);
   progress_.advance_to(state.samples, fmt::format("step {}, window {}, loss {:.4f}{}", state.step,
-                                                  state.next.window, loss, last_auc_));
+                                                  state.next.window, loss, last_headline_));
   if (!counts) return;
-  const RankingMetrics window = metrics.window().metrics();
   Json line{{"event", "train"},
             {"step", state.step},
             {"window", state.next.window},
@@ -145,13 +137,8 @@ void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunS
             {"loss", loss},
             {"gradient_norm", result.gradient_norm},
             {"lr_dense", result.lr_dense},
-            {"lr_sparse", result.lr_sparse},
-            {"window_auc", window.auc},
-            {"window_ne", window.ne},
-            {"window_accuracy", window.accuracy},
-            {"window_gauc", window.gauc},
-            {"window_n", window.n}};
-  add_lifetime(line, metrics.training());
+            {"lr_sparse", result.lr_sparse}};
+  line.update(hstu::to_json(metrics.training()));
   add_work(line, result.division);
   line["table_rows"] = to_json(counts->table_rows);
   if (!counts->tables.empty()) line["tables"] = counts->tables;
@@ -168,12 +155,15 @@ void RunLog::evaluation(const EvaluationResult& result, const RunState& state,
                         const RunningMetrics& metrics) {
   Json line{
       {"event", "eval"}, {"step", state.step}, {"window", state.next.window}, {"samples", state.samples}};
-  line.update(to_json(result));
-  add_lifetime(line, metrics.evaluations());
+  line.update(hstu::to_json(result, facts_.metrics));
+  line.update(hstu::to_json(metrics.evaluations()));
   if (!state.best.metric.empty()) line["best"] = to_json(state.best);
   line["eval_s"] = result.seconds;
   write(std::move(line));
-  if (result.model.auc) last_auc_ = fmt::format(", AUC {:.4f}", *result.model.auc);
+  if (facts_.metrics.empty()) return;
+  const MetricSpec& headline = facts_.metrics.front();
+  if (const auto value = result.find(headline.name))
+    last_headline_ = fmt::format(", {} {:.4f}", headline.title, *value);
 }
 
 void RunLog::checkpoint(const RunState& state, const std::string& reason, double save_seconds) {

@@ -15,16 +15,18 @@
 #include "hstu/base/json_lines.h"
 #include "hstu/base/progress.h"
 #include "hstu/config/config_difference.h"
+#include "hstu/metrics/metric_spec.h"
+#include "hstu/objective/evaluation_result.h"
+#include "hstu/objective/running_metrics.h"
 #include "hstu/options/options.h"
 #include "hstu/report/tensorboard.h"
-#include "hstu/run/results.h"
-#include "hstu/run/running_metrics.h"
 #include "hstu/run/state.h"
+#include "hstu/run/step_result.h"
 #include "hstu/run/throughput.h"
 
 namespace hstu {
 
-// The content of a run's first line.
+// The content of a run's first line, and what it measures.
 struct RunFacts {       // NOLINT(bugprone-exception-escape): moving Json checks an invariant
   std::string version;  // of the program
   std::string config;   // resolved, as TOML
@@ -40,6 +42,7 @@ struct RunFacts {       // NOLINT(bugprone-exception-escape): moving Json checks
   std::int64_t dense_parameters = 0;  // values
   std::int64_t train_samples = 0, evaluation_samples = 0;
   Json warm_start;  // report of the warm start; null: none
+  MetricSpecs metrics;
 };
 
 // Counts by name in a train line.
@@ -97,9 +100,9 @@ class RunLog {
   Clock::time_point start_ = Clock::now();
   std::int64_t total_samples_;
   Progress progress_;
-  Throughput throughput_;  // of this process since the last train line
-  double training_ms_;     // of all steps
-  std::string last_auc_;
+  Throughput throughput_;      // of this process since the last train line
+  double training_ms_;         // of all steps
+  std::string last_headline_;  // of the last evaluation, for the progress line
 };
 
 }  // namespace hstu

@@ -116,7 +116,8 @@ Path find_checkpoint(const Path& checkpoints, const std::string& word) {
   if (word == kBestLink) {
     const auto best = linked_checkpoint(checkpoints, kBestLink);
     if (!best)
-      fail_usage("{} has no best checkpoint: train with checkpoint.best = \"auc\"", checkpoints.string());
+      fail_usage("{} has no best checkpoint: train with checkpoint.best set to a metric",
+                 checkpoints.string());
     return best->path;
   }
   const auto step = parse_number<std::int64_t>(word);

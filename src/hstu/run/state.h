@@ -11,9 +11,9 @@
 #include "hstu/batching/schedule.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/dataset/dataset.h"
+#include "hstu/objective/evaluation_result.h"
 #include "hstu/options/options.h"
 #include "hstu/run/best_evaluation.h"
-#include "hstu/run/results.h"
 
 namespace hstu {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "hstu/base/json.h"
-#include "hstu/run/results.h"
+#include "hstu/run/step_result.h"
 
 namespace hstu {
 

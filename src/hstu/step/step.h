@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "hstu/experiment/learner.h"
-#include "hstu/run/results.h"
+#include "hstu/run/step_result.h"
 #include "hstu/step/part_source.h"
 #include "hstu/step/step_context.h"
 

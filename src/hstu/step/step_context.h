@@ -6,8 +6,8 @@
 
 #include "hstu/base/progress_watch.h"
 #include "hstu/comm/communicator.h"
-#include "hstu/metrics/ranking.h"
 #include "hstu/model/draws.h"
+#include "hstu/objective/tally.h"
 #include "hstu/tensor/context.h"
 
 namespace hstu {
@@ -20,7 +20,7 @@ struct StepContext {
   ProgressWatch* watch = nullptr;    // learns of each stage; null: none
   // Takes the step's predictions on rank 0 while a GPU computes the backward pass, so before the step can
   // fail.
-  std::function<void(const RankingSamples&)> on_predictions = {};
+  std::function<void(const Tally&)> on_predictions = {};
 };
 
 }  // namespace hstu

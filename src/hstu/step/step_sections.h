@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "hstu/run/results.h"
+#include "hstu/run/step_result.h"
 #include "hstu/tensor/stage_timer.h"
 
 namespace hstu {

@@ -30,7 +30,8 @@ StepWork::StepWork(Learner& learner, PartSource& parts, const StepContext& conte
       context_(context),
       sections_(context.compute, is_timed(learner, context.step)),
       row_gradients_(learner.tables),
-      visits_(learner.tables) {
+      visits_(learner.tables),
+      predictions_(learner.objective->step_tally()) {
   require(learner.tables.comm().size() == context.comm.size(), "a step of {} ranks with tables that {} share",
           context.comm.size(), learner.tables.comm().size());
   const RunOptions& options = learner.options;
@@ -81,13 +82,14 @@ void StepWork::forward() {
   enter(kForwardSection);
   const bool is_last = following_.batch == nullptr;
   pass_.emplace(learner_, context_, is_last ? &parts_ : nullptr);
-  pass_->logits = learner_.model->forward(pass_->tape, batch, part_.rows->leaves, context_.draws);
+  pass_->outputs = learner_.model->forward(pass_->tape, batch, part_.rows->leaves, context_.draws);
 }
 
 void StepWork::loss() {
-  pass_->loss = learner_.model->loss(pass_->tape, pass_->logits, *part_.batch);
+  pass_->loss = learner_.objective->loss(pass_->tape, pass_->outputs, *part_.batch);
   pass_->ahead.finish();  // before the sums of gradients
-  scores_.push_back(scores_of(*learner_.model, pass_->logits, *part_.batch, context_.compute.stream));
+  outputs_.push_back(pass_->outputs.value());
+  predictions_->add(*part_.batch, outputs_.back(), context_.compute.stream);
   if (learner_.gpus != nullptr) exchanges_ = learner_.gpus->begun();
 }
 
@@ -163,26 +165,16 @@ void StepWork::update(double clip, const float* factor) {
   if (!tables.device().is_host()) context_.compute.stream.wait(tables.stream());
 }
 
-// Of the first task.
 void StepWork::settle_predictions() {
   {
     const TraceRange stage(context_.compute, kPredictionsStage);
     if (learner_.gpus != nullptr) learner_.gpus->wait(exchanges_);
-    RankingSamples mine;
-    std::vector<std::int64_t> places;
-    try {
-      for (const Scores& scores : scores_) {
-        learner_.copies.wait(scores.ready);
-        add_predictions(*learner_.model, scores, learner_.copies, std::span(&mine, 1));
-        places.insert(places.end(), scores.places.begin(), scores.places.end());
-      }
-    } catch (const NotFiniteError& error) {
-      bad_score_ = error.what();  // the loss and gradients may say why
-    }
     context_.comm.enter(kPredictionsStage);
-    result_.predictions = gather_in_order(mine, places, context_.comm);
+    // One that is not finite ends the step later: the loss and gradients may say why.
+    bad_output_ = predictions_->settle(learner_.copies, context_.comm);
   }
-  if (context_.on_predictions) context_.on_predictions(result_.predictions);
+  if (context_.on_predictions) context_.on_predictions(*predictions_);
+  result_.predictions = predictions_;
 }
 
 double StepWork::loss_of_rank() const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,11 +12,10 @@
 #include "hstu/batching/bad_ids.h"
 #include "hstu/embedding/row_gradients.h"
 #include "hstu/embedding/row_visits.h"
-#include "hstu/run/results.h"
+#include "hstu/run/step_result.h"
 #include "hstu/step/dense_sums.h"
 #include "hstu/step/lookup_ahead.h"
 #include "hstu/step/part_source.h"
-#include "hstu/step/predictions.h"
 #include "hstu/step/step_context.h"
 #include "hstu/step/step_sections.h"
 #include "hstu/tensor/tape.h"
@@ -58,12 +58,12 @@ class StepWork {
   Learner& learner() const { return learner_; }
   const StepContext& context() const { return context_; }
   const StepResult& result() const { return result_; }
-  const std::vector<Tensor>& losses() const { return losses_; }  // (1) f32, of each part
-  const std::vector<Scores>& scores() const { return scores_; }  // of each part
+  const std::vector<Tensor>& losses() const { return losses_; }    // (1) f32, of each part
+  const std::vector<Tensor>& outputs() const { return outputs_; }  // of the model, of each part
   RowGradients& row_gradients() { return row_gradients_; }
   std::int64_t row_bytes() const { return row_bytes_; }  // of the rows, and of their gradients
-  // Which score is not finite; "" if all are.
-  const std::string& bad_score() const { return bad_score_; }
+  // Which output is not finite; "" if all are.
+  const std::string& bad_output() const { return bad_output_; }
   // Ends the section of the stage that was last.
   void leave_section() { sections_.leave(); }
   // Reports to the trace what the current stage reads and writes.
@@ -80,7 +80,7 @@ class StepWork {
         : ahead(learner, later), tape(context.compute) {}
     LookupAhead ahead;
     Tape tape;
-    Variable logits, loss;
+    Variable outputs, loss;
   };
 
   void enter(std::string_view section);
@@ -104,9 +104,10 @@ class StepWork {
   std::int64_t row_bytes_ = 0;
   std::vector<Tensor> losses_;
   std::vector<BadIdCount> bad_ids_;
-  std::vector<Scores> scores_;
-  std::int64_t exchanges_ = 0;  // between GPUs, begun before the last scores
-  std::string bad_score_;
+  std::vector<Tensor> outputs_;
+  std::shared_ptr<Tally> predictions_;
+  std::int64_t exchanges_ = 0;  // between GPUs, begun before the last outputs
+  std::string bad_output_;
 };
 
 }  // namespace hstu

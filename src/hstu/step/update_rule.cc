@@ -55,7 +55,7 @@ void refuse_bad_values(StepWork& work, const GradientSquares& squares) {
     fail_not_finite(work, fmt::format("the gradient of id {} in embedding table {} is not finite",
                                       bad_row->id, work.learner().tables[bad_row->table].config().name));
   }
-  if (!work.bad_score().empty()) throw NotFiniteError(work.bad_score());
+  if (!work.bad_output().empty()) throw NotFiniteError(work.bad_output());
 }
 
 // Of the gradients of parameters, and of `also`, which have to be finite too.
@@ -94,7 +94,7 @@ class DeviceDecides : public UpdateRule {
     updates_before_ = learner.dense_optimizer.steps();
     {
       std::vector<Tensor> also = work.row_gradients().all();
-      also.push_back(work.scores().front().logits);
+      also.push_back(work.outputs().front());
       const TraceRange stage(work.context().compute, kOptimizerStage);
       squares_ = sum_squares(work, also);
       outcome_ = learner.update_check->judge(*squares_, work.losses().front(),

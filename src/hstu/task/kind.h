@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "hstu/metrics/metric_spec.h"
 #include "hstu/task/dataset_facts.h"
 #include "hstu/task/kind_options.h"
 #include "hstu/task/proposal.h"
@@ -17,6 +18,7 @@ namespace hstu {
 struct Kind {
   std::string_view name;                      // model.kind
   std::string_view title;                     // for people
+  MetricSpecs metrics;                        // of its objective
   std::unique_ptr<KindOptions> (*options)();  // with their defaults
   // UsageError for values that are valid separately but contradict each other.
   void (*check)(const TaskRequest& request);

@@ -1,4 +1,5 @@
-// Task: what a configuration wants to be learnt from a dataset: the model, and what its samples are made of.
+// Task: what a configuration wants to be learnt from a dataset: the model, what is asked of its outputs, and
+// what its samples are made of.
 // A kind of model makes it (kind.h).
 #pragma once
 
@@ -7,11 +8,13 @@
 
 #include "hstu/batching/options.h"
 #include "hstu/model/model.h"
+#include "hstu/objective/objective.h"
 
 namespace hstu {
 
 struct Task {
   std::unique_ptr<Model> model;
+  std::unique_ptr<Objective> objective;
   DataOptions data;          // of the samples that train
   DataOptions evaluation;    // of those that are scored: their anchors alone, whatever training predicts
   bool has_baseline = true;  // false: the first task is not the dataset's label, which the baseline predicts

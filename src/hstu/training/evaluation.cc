@@ -10,7 +10,7 @@
 #include "hstu/batching/loader.h"
 #include "hstu/experiment/over_ranks.h"
 #include "hstu/experiment/routes.h"
-#include "hstu/step/predictions.h"
+#include "hstu/step/outputs.h"
 #include "hstu/training/ranked_lists.h"
 
 namespace hstu {
@@ -41,7 +41,7 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
       options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
   const AnchorList all(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   Learner& learner = experiment_.learner();
-  samples_.assign(learner.model->tasks().size(), RankingSamples());
+  tally_ = learner.objective->evaluation_tally();
   bad_ids_ = BadIds(options.on_bad_id, learner.model->features());
   LoaderOptions loading;
   loading.workers = static_cast<int>(options.data.workers);
@@ -52,21 +52,18 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
   loading.readers = learner.streams();
   Loader loader(experiment_.evaluation_samples(), learner.model->layout(), BatchSchedule(all, order),
                 loading);
-  // Of one global batch, whose samples then have the order of one rank.
-  std::vector<RankingSamples> mine(samples_.size());
   std::vector<BadIdCount> bad_ids;
   while (LoadedBatch* const loaded = loader.next()) {
     Batch& batch = loaded->batch;
     bad_ids.insert(bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
-    const Scores scores = score_batch(learner, batch);
-    if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
-    add_predictions(*learner.model, scores, learner.compute.stream, mine);
+    tally_->add(batch, outputs_of(learner, batch), learner.compute.stream);
     fault_point("evaluation.batch");
     if (!loaded->last_part) continue;
-    for (std::size_t k = 0; k < samples_.size(); ++k)
-      samples_[k].merge(gather(std::exchange(mine[k], RankingSamples()), comm));
+    if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
+    if (const std::string bad = tally_->settle(learner.compute.stream, comm); !bad.empty())
+      throw NotFiniteError(bad);
     bad_ids_.add(gather(std::exchange(bad_ids, {}), comm));
-    progress.advance_to(samples_.front().size());
+    progress.advance_to(tally_->examples());
     if (comm.sum<std::int64_t>(stop != nullptr && *stop ? 1 : 0) > 0) return false;
   }
   return true;
@@ -80,30 +77,21 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
     baseline_ = experiment_.has_baseline()
                     ? baseline_metrics(experiment_.dataset(), experiment_.options().data.options,
                                        experiment_.anchors().holdout, positions_, baseline_file_)
-                    : RankingMetrics();
+                    : Measures();
   }
   Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
   if (!score(progress, stop, comm)) return std::nullopt;
-  totals_ = LifetimeMetrics();
-  const RankingSamples& first = samples_.front();
-  for (std::size_t i = 0; i < first.probabilities().size(); ++i)
-    totals_.add(first.probabilities()[i], first.labels()[i] != 0);
-  EvaluationResult result{first.metrics(),
-                          baseline_.value_or(RankingMetrics()),
-                          totals_.auc.value(),
-                          seconds_since(start),
-                          {},
-                          {},
-                          {}};
-  const std::vector<std::string> tasks = experiment_.learner().model->tasks();
-  for (std::size_t k = 0; tasks.size() > 1 && k < tasks.size(); ++k)
-    result.tasks[tasks[k]] = samples_[k].metrics();
-  if (const auto& cutoffs = experiment_.options().evaluation.ranking_k; !cutoffs.empty())
-    result.lists = list_metrics(first.probabilities(), first.labels(), lists_, cutoffs);
+  EvaluationResult result;
+  result.baseline = baseline_.value_or(Measures());
+  experiment_.learner().objective->measure(
+      *tally_, {.lists = lists_, .cutoffs = experiment_.options().evaluation.ranking_k}, result);
   for (const BadIds::Feature& feature : bad_ids_.features())
     if (feature.count > 0) result.bad_ids[feature.name] = feature.count;
-  progress.finish(result.model.auc ? fmt::format("AUC {:.4f}", *result.model.auc)
-                                   : "AUC undefined: one class only");
+  result.seconds = seconds_since(start);
+  const MetricSpec& headline = experiment_.options().model.metrics().front();
+  const std::optional<double> value = result.find(headline.name);
+  progress.finish(value ? fmt::format("{} {:.4f}", headline.title, *value)
+                        : fmt::format("{} undefined for these samples", headline.title));
   fault_point("evaluation.end");
   return result;
 }
@@ -121,13 +109,7 @@ void Evaluator::write_predictions(const Path& folder) const {
   write_npy(staged.path() / "item.npy", item);
   write_npy(staged.path() / "time.npy", time);
   write_npy(staged.path() / "position.npy", positions_);
-  write_npy(staged.path() / "label.npy", samples_.front().labels());
-  write_npy(staged.path() / "score.npy", samples_.front().probabilities());
-  const std::vector<std::string> tasks = experiment_.learner().model->tasks();
-  for (std::size_t k = 1; k < tasks.size(); ++k) {
-    write_npy(staged.path() / fmt::format("label_{}.npy", k), samples_[k].labels());
-    write_npy(staged.path() / fmt::format("score_{}.npy", k), samples_[k].probabilities());
-  }
+  experiment_.learner().objective->write_predictions(*tally_, staged.path());
   staged.commit();
 }
 

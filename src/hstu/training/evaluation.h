@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,8 +12,8 @@
 #include "hstu/base/progress.h"
 #include "hstu/comm/communicator.h"
 #include "hstu/experiment/experiment.h"
-#include "hstu/metrics/ranking.h"
-#include "hstu/run/results.h"
+#include "hstu/objective/evaluation_result.h"
+#include "hstu/objective/tally.h"
 
 namespace hstu {
 
@@ -31,25 +32,23 @@ class Evaluator {
 
   // The bad ids of the last run(), counted separately from training's.
   const BadIds& bad_ids() const { return bad_ids_; }
-  // The sums and histograms over the samples of the last run().
-  const LifetimeMetrics& totals() const { return totals_; }
+  // The predictions of the last run().
+  const Tally& tally() const { return *tally_; }
 
-  // Writes the samples of the last run(): user.npy, item.npy, time.npy, label.npy, score.npy (probabilities),
-  // position.npy (event in the dataset); for the other tasks of the model, in their order, label_1.npy,
-  // score_1.npy and so on. Creates `folder`.
+  // Writes the samples of the last run(): user.npy, item.npy, time.npy, position.npy (event in the dataset),
+  // and what the objective writes. Creates `folder`.
   void write_predictions(const Path& folder) const;
 
  private:
   bool score(Progress& progress, const std::atomic<bool>* stop,
-             Communicator& comm);  // into samples_; false when stopped
+             Communicator& comm);  // into tally_; false when stopped
 
   Experiment& experiment_;
   Path baseline_file_;
   std::vector<std::int64_t> positions_, lists_;  // lists_: of each, if lists are measured
-  std::optional<RankingMetrics> baseline_;
-  std::vector<RankingSamples> samples_;  // one per task
-  BadIds bad_ids_;                       // of the last run()
-  LifetimeMetrics totals_;
+  std::optional<Measures> baseline_;
+  std::unique_ptr<Tally> tally_;  // of the last run()
+  BadIds bad_ids_;                // of the last run()
 };
 
 }  // namespace hstu

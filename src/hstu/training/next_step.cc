@@ -41,7 +41,7 @@ class LoaderParts : public PartSource {
 
 BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, std::int64_t step,
                      Communicator& comm, ProgressWatch& watch,
-                     std::function<void(const RankingSamples&)> on_predictions) {
+                     std::function<void(const Tally&)> on_predictions) {
   const Context compute = profiler.begin_step(step + 1, experiment.learner().compute);
   const StepContext context{.step = step,
                             .draws = Draws(experiment.options().seed, step),

@@ -24,6 +24,6 @@ struct BegunStep {
 // Begins step `step` (0 is the first). `on_predictions`: see StepContext.
 BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, std::int64_t step,
                      Communicator& comm, ProgressWatch& watch,
-                     std::function<void(const RankingSamples&)> on_predictions = {});
+                     std::function<void(const Tally&)> on_predictions = {});
 
 }  // namespace hstu

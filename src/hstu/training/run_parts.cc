@@ -39,6 +39,10 @@ Section bad_ids_section(BadIds& bad_ids) {
 
 }  // namespace
 
+std::unique_ptr<RunningMetrics> running_metrics(const Experiment& experiment) {
+  return experiment.learner().objective->running_metrics(experiment.options().metrics.window_samples);
+}
+
 std::vector<Section> sections(Learner& learner, RunningMetrics& metrics, DenseState dense_state) {
   std::vector<Section> all{parameters_section(learner.model->parameters().all(), learner.compute.stream,
                                               std::move(dense_state.parameters)),
@@ -50,13 +54,13 @@ std::vector<Section> sections(Learner& learner, RunningMetrics& metrics, DenseSt
 }
 
 RunState load_run(const Checkpoint& checkpoint, Experiment& experiment) {
-  RunningMetrics unused(experiment.options().metrics.window_samples);
-  return load_run(checkpoint, experiment.dataset(), sections(experiment.learner(), unused));
+  const auto unused = running_metrics(experiment);
+  return load_run(checkpoint, experiment.dataset(), sections(experiment.learner(), *unused));
 }
 
 RunState load_run_for_other_data(const Checkpoint& checkpoint, Experiment& experiment) {
-  RunningMetrics unused(experiment.options().metrics.window_samples);
-  return load_run(checkpoint, sections(experiment.learner(), unused));
+  const auto unused = running_metrics(experiment);
+  return load_run(checkpoint, sections(experiment.learner(), *unused));
 }
 
 RunFacts facts_of(const Experiment& experiment) {
@@ -74,6 +78,7 @@ RunFacts facts_of(const Experiment& experiment) {
   facts.dense_parameters = experiment.learner().model->parameters().count();
   facts.train_samples = experiment.train_samples();
   facts.evaluation_samples = experiment.anchors().evaluation.size();
+  facts.metrics = experiment.options().model.metrics();
   return facts;
 }
 
@@ -121,7 +126,7 @@ void fail_not_finite(const RunFolder& folder, const std::string& what) {
 }
 
 void write_summary(const RunFolder& folder, const TrainResult& result, const RunState& state,
-                   double training_seconds) {
+                   MetricSpecs metrics, double training_seconds) {
   Json summary{{"reason", result.reason},
                {"step", state.step},
                {"samples", state.samples},
@@ -129,7 +134,7 @@ void write_summary(const RunFolder& folder, const TrainResult& result, const Run
                {"training_s", training_seconds},
                {"best", to_json(state.best)},
                {"eval", nullptr}};
-  if (state.evaluation) summary["eval"] = to_json(*state.evaluation);
+  if (state.evaluation) summary["eval"] = to_json(*state.evaluation, metrics);
   write_file(folder.summary(), summary.dump(2) + "\n");
 }
 

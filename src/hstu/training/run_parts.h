@@ -1,18 +1,22 @@
 // The learner as sections of checkpoints and as facts and counts for the log.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "hstu/checkpoint/section.h"
 #include "hstu/experiment/experiment.h"
+#include "hstu/objective/running_metrics.h"
 #include "hstu/run/log.h"
-#include "hstu/run/running_metrics.h"
 #include "hstu/run/state.h"
 #include "hstu/step/dense_shards.h"
 #include "hstu/training/train.h"
 
 namespace hstu {
+
+// Of a run that begins.
+std::unique_ptr<RunningMetrics> running_metrics(const Experiment& experiment);
 
 // Dense parameters, their optimizer, every table, counts of bad ids, and the run's metrics. The arguments
 // must outlive the sections. `dense_state`, to save: of gather_state().
@@ -34,6 +38,6 @@ LearnerCounts counts_of(const Learner& learner, Communicator& comm);
 
 // RUN/summary.json.
 void write_summary(const RunFolder& folder, const TrainResult& result, const RunState& state,
-                   double training_seconds);
+                   MetricSpecs metrics, double training_seconds);
 
 }  // namespace hstu

@@ -15,7 +15,7 @@ Session::Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Co
     : request_(request),
       comm_(comm),
       experiment_(request.options, std::move(data), comm),
-      metrics_(request.options.metrics.window_samples),
+      metrics_(running_metrics(experiment_)),
       first_state_(load(checkpoint)),
       evaluator_(experiment_, is_leader() ? request.folder.baseline() : Path()),
       watch_(comm.size() == 1 ? "" : fmt::format("rank {}: ", comm.rank()), request.silence_seconds),
@@ -28,7 +28,7 @@ Session::Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Co
 
 RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
   Learner& learner = experiment_.learner();
-  if (checkpoint) return load_run(*checkpoint, experiment_.dataset(), sections(learner, metrics_));
+  if (checkpoint) return load_run(*checkpoint, experiment_.dataset(), sections(learner, *metrics_));
   const WarmStartSection& section = request_.options.warm_start;
   if (section.checkpoint.empty()) return {};
   const WarmStartReport report =
@@ -48,7 +48,7 @@ void Session::announce(Command command) {
   if (is_leader()) hstu::announce(command, comm_);
 }
 
-BegunStep Session::begin_step(std::function<void(const RankingSamples&)> on_predictions) {
+BegunStep Session::begin_step(std::function<void(const Tally&)> on_predictions) {
   announce(Command::step);
   watch_.beat(begun_, kDataWait);
   if (is_leader()) fault_point("step.begin");
@@ -80,7 +80,7 @@ void Session::save(const WriteSections& write) {
   Learner& learner = experiment_.learner();
   DenseState dense_state = gather_state(learner.dense_optimizer, comm_);
   if (!is_leader()) return serve_rows(learner.tables);
-  std::vector<Section> all = sections(learner, metrics_, std::move(dense_state));
+  std::vector<Section> all = sections(learner, *metrics_, std::move(dense_state));
   ServedRows rows(learner.tables);
   write(std::move(all), rows);
 }

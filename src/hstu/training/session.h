@@ -28,7 +28,7 @@ class Session {
   // The commands. Of the leader each announces itself; the others have received it.
 
   // Begins the step after those that have begun. `on_predictions`: see StepContext.
-  BegunStep begin_step(std::function<void(const RankingSamples&)> on_predictions = {});
+  BegunStep begin_step(std::function<void(const Tally&)> on_predictions = {});
   struct StepOutcome {
     StepResult result;
     bool any_stops = false;               // a rank got the signal to stop
@@ -51,7 +51,7 @@ class Session {
 
   int ranks() const { return comm_.size(); }
   const Experiment& experiment() const { return experiment_; }
-  RunningMetrics& metrics() { return metrics_; }
+  RunningMetrics& metrics() { return *metrics_; }
   const Evaluator& evaluator() const { return evaluator_; }
   Profiler& profiler() { return *profiler_; }
   const Profiler& profiler() const { return *profiler_; }
@@ -67,7 +67,7 @@ class Session {
   const TrainRequest& request_;
   Communicator& comm_;
   Experiment experiment_;
-  RunningMetrics metrics_;  // of the leader; on other ranks only a part of the checkpoint
+  std::unique_ptr<RunningMetrics> metrics_;  // of the leader; on other ranks only a part of the checkpoint
   Json warm_start_;
   RunState first_state_;
   Evaluator evaluator_;

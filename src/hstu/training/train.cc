@@ -191,7 +191,7 @@ class Leader {
 
   BegunStep begin() {
     BegunStep begun =
-        session_.begin_step([this](const RankingSamples& samples) { session_.metrics().add_step(samples); });
+        session_.begin_step([this](const Tally& predictions) { session_.metrics().add_step(predictions); });
     wait_ms_ += begun.wait_ms;
     return begun;
   }
@@ -247,18 +247,20 @@ class Leader {
     state_.evaluation = result;
     state_.evaluated_at = state_.step;
     best_before_ = state_.best;
-    state_.best.add(*result, state_.step, request_.options.evaluation.min_delta);
+    state_.best.add(*result, metrics(), state_.step, request_.options.evaluation.min_delta);
     evaluated_since_save_ = true;
-    session_.metrics().add_evaluation(session_.evaluator().totals());
+    session_.metrics().add_evaluation(session_.evaluator().tally());
     log_.evaluation(*result, state_, session_.metrics());
   }
+
+  MetricSpecs metrics() const { return request_.options.model.metrics(); }
 
   bool stopped() const { return others_stop_ || (request_.stop != nullptr && *request_.stop); }
 
   std::optional<std::string> finished() const {
     const double target = request_.options.evaluation.target_auc;
     const bool evaluated = state_.evaluation && state_.evaluated_at == state_.step;
-    if (target > 0 && evaluated && state_.evaluation->model.auc.value_or(0) >= target) return "target";
+    if (target > 0 && evaluated && reaches(metrics().front(), *state_.evaluation, target)) return "target";
     if (state_.step >= last_step_) return "completed";
     const std::int64_t patience = request_.options.evaluation.patience;
     if (patience > 0 && evaluated && state_.best.stale >= patience) return "patience";
@@ -350,17 +352,15 @@ class Leader {
 
   TrainResult finish(const std::string& reason) {
     const EvaluationResult* const last = state_.evaluation ? &*state_.evaluation : nullptr;
-    TrainResult result{reason,
-                       state_.step,
-                       state_.samples,
-                       0,
-                       state_.evaluation,
-                       state_.best,
-                       bad_id_warning(session_.experiment().learner().bad_ids.features(), last)};
+    TrainResult result{.reason = reason, .steps = state_.step, .samples = state_.samples};
+    result.evaluation = state_.evaluation;
+    result.metrics = metrics();
+    result.best = state_.best;
+    result.warning = bad_id_warning(session_.experiment().learner().bad_ids.features(), last);
     const std::int64_t samples = state_.samples - samples_without_time_;
     if (log_.training_seconds() > 0)
       result.samples_per_s = static_cast<double>(samples) / log_.training_seconds();
-    write_summary(request_.folder, result, state_, log_.training_seconds());
+    write_summary(request_.folder, result, state_, metrics(), log_.training_seconds());
     return result;
   }
 

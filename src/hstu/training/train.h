@@ -12,7 +12,7 @@
 #include "hstu/profile/profile.h"
 #include "hstu/run/best_evaluation.h"
 #include "hstu/run/folder.h"
-#include "hstu/run/results.h"
+#include "hstu/run/step_result.h"
 
 namespace hstu {
 
@@ -34,10 +34,11 @@ struct TrainRequest {
 struct TrainResult {
   std::string reason;  // "completed", "target", "patience" or "interrupted"
   std::int64_t steps = 0, samples = 0;
-  double samples_per_s = 0;                    // of training alone
-  std::optional<EvaluationResult> evaluation;  // the last one
-  BestEvaluation best;                         // by checkpoint.best
-  std::string warning;                         // about ids outside their tables; "": there were none
+  double samples_per_s = 0;                         // of training alone
+  std::optional<EvaluationResult> evaluation = {};  // the last one
+  MetricSpecs metrics = {};                         // of its kind of model
+  BestEvaluation best = {};                         // by checkpoint.best
+  std::string warning = {};                         // about ids outside their tables; "": there were none
 };
 
 // Trains to the end, the target, the end of patience or the signal. Leaves metrics.jsonl, checkpoints/ and

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "hstu/loss/binary_cross_entropy.h"
 #include "hstu/model/stages.h"
 #include "hstu/ops/action_rows.h"
 #include "hstu/ops/convert.h"
@@ -119,33 +118,6 @@ Variable Dlrmv4::forward(Tape& tape, const Batch& batch, std::span<const Variabl
                    .norm_weight = {},
                    .norm_bias = {}},
                   kNormEpsilon);
-}
-
-// A row for each candidate.
-Examples Dlrmv4::examples(const Batch& batch) const {
-  const auto user = batch.values<std::int64_t>(kUserColumn),
-             position = batch.values<std::int64_t>(kPositionColumn),
-             offsets = batch.values<std::int64_t>(dlrmv4::kCandidateOffsets);
-  const auto label = batch.values<float>(kLabelColumn);
-  Examples rows;
-  for (std::size_t b = 0; b < user.size(); ++b) {
-    const auto count = static_cast<std::size_t>(offsets[b + 1] - offsets[b]);
-    rows.user.insert(rows.user.end(), count, user[b]);
-    rows.position.insert(rows.position.end(), count, position[b]);
-    rows.label.insert(rows.label.end(), count, label[b] > 0.5f ? 1 : 0);
-  }
-  return rows;
-}
-
-double Dlrmv4::probability(std::span<const float> logits, std::size_t) const {
-  return 1 / (1 + std::exp(-static_cast<double>(logits[0])));
-}
-
-Variable Dlrmv4::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
-  const StageRange stage(tape, kLossStage);
-  const double factor = config_.loss_weight / static_cast<double>(batch.supervised);
-  return loss::binary_cross_entropy(tape, logits, batch.tensor(kLabelColumn), batch.tensor(kRealColumn),
-                                    factor);
 }
 
 // Causal, and the candidates are the last tokens.

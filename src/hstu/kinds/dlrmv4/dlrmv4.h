@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "hstu/kinds/dlrmv4/dlrmv4_config.h"
@@ -24,14 +23,9 @@ class Dlrmv4 final : public Model {
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }
   bool shares_histories() const override { return true; }
   const BatchLayout& layout() const override { return layout_; }
-  std::vector<std::string> tasks() const override { return {"label"}; }
 
   Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                    const Draws& draws) const override;
-  Examples examples(const Batch& batch) const override;
-  double probability(std::span<const float> logits, std::size_t task) const override;
-  // loss_weight times the cross entropy.
-  Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const override;
   HstuStackConfig layers() const override { return stack_.config(); }
   StackFlops flops(const Batch& batch) const override;
 

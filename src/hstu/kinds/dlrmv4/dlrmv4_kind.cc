@@ -4,6 +4,7 @@
 
 #include "hstu/config/config_template.h"
 #include "hstu/kinds/dlrmv4/dlrmv4.h"
+#include "hstu/kinds/dlrmv4/dlrmv4_objective.h"
 #include "hstu/kinds/layer_options.h"
 #include "hstu/task/features.h"
 
@@ -73,7 +74,8 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
   const Dlrmv4Config model = complete_config(request, facts);
   DataOptions data = data_options(request);
   data.max_sequence = model.max_sequence;
-  Task task{std::make_unique<Dlrmv4>(model, sample_features(request, facts), request.seed), data, data};
+  Task task{std::make_unique<Dlrmv4>(model, sample_features(request, facts), request.seed),
+            std::make_unique<Dlrmv4Objective>(model.loss_weight), data, data};
   task.saves_memory = "model.recompute_norm, model.recompute_gate or model.recompute_layer";
   if (model.attention_scale == AttentionScale::longest_in_batch) {
     task.note_on_requests =

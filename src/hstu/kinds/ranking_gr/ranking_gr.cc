@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "hstu/loss/cross_entropy.h"
 #include "hstu/ops/convert.h"
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/gather_sum.h"
@@ -32,15 +31,6 @@ std::vector<std::int64_t> head_widths(const RankingGrConfig& config) {
   return widths;
 }
 
-std::vector<std::uint8_t> positives(const RankingGrConfig& config) {
-  std::vector<std::uint8_t> flags;
-  for (const std::string& name : config.labels) {
-    const auto& wanted = config.positive_classes;
-    flags.push_back(std::find(wanted.begin(), wanted.end(), name) != wanted.end() ? 1 : 0);
-  }
-  return flags;
-}
-
 }  // namespace
 
 RankingGr::RankingGr(const RankingGrConfig& config, SampleFeatures features, FeatureSpec action,
@@ -48,7 +38,6 @@ RankingGr::RankingGr(const RankingGrConfig& config, SampleFeatures features, Fea
     : config_(config),
       layout_(config, std::move(features), std::move(action)),
       parameters_(derive_key(seed, "dense parameters"), type),
-      positive_(positives(config)),
       compute_(type),
       item_mlp_(preprocessor(parameters_, "preprocessor.item", config, true)),
       context_mlp_(preprocessor(parameters_, "preprocessor.contextual", config, config.context > 0)),
@@ -68,13 +57,6 @@ RankingGr::RankingGr(const RankingGrConfig& config, SampleFeatures features, Fea
 void RankingGr::move_to(const Context& context, DType compute) {
   compute_ = compute;
   parameters_.move_to(context);
-}
-
-std::vector<std::string> RankingGr::tasks() const {
-  std::vector<std::string> names;
-  if (is_multi_class()) names.emplace_back("positive");
-  names.insert(names.end(), config_.labels.begin(), config_.labels.end());
-  return names;
 }
 
 // Without targets the candidate is seen by contexts and by a history that is not causal; in a group of
@@ -156,42 +138,6 @@ Variable RankingGr::encode(Tape& tape, const Variable& x, const Batch& batch, co
   const std::int64_t divisor =
       config_.attention_divisor > 0 ? config_.attention_divisor : config_.max_sequence;
   return stack_(tape, x, all, candidates, 1.0 / static_cast<double>(divisor), draws, kFirstLayerPlace, mask);
-}
-
-Examples RankingGr::examples(const Batch& batch) const {
-  const auto user = batch.values<std::int64_t>(ranking_gr::kExampleUser),
-             position = batch.values<std::int64_t>(ranking_gr::kExampleAnchor),
-             label = batch.values<std::int64_t>(ranking_gr::kExampleLabel);
-  Examples rows{{user.begin(), user.end()}, {position.begin(), position.end()}, {}};
-  const std::size_t outputs = config_.labels.size();
-  rows.label.reserve(label.size() * (outputs + 1));
-  for (const std::int64_t y : label) {
-    if (is_multi_class()) rows.label.push_back(positive_[static_cast<std::size_t>(y)]);
-    for (std::size_t k = 0; k < outputs; ++k) {
-      const bool is_set = is_multi_class() ? y == static_cast<std::int64_t>(k) : ((y >> k) & 1) != 0;
-      rows.label.push_back(is_set ? 1 : 0);
-    }
-  }
-  return rows;
-}
-
-double RankingGr::probability(std::span<const float> logits, std::size_t task) const {
-  if (!is_multi_class()) return 1 / (1 + std::exp(-static_cast<double>(logits[task])));
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0, wanted = 0;
-  for (std::size_t c = 0; c < logits.size(); ++c) {
-    const double e = std::exp(static_cast<double>(logits[c]) - largest);
-    sum += e;
-    if (task == 0 ? positive_[c] != 0 : c + 1 == task) wanted += e;
-  }
-  return wanted / sum;
-}
-
-Variable RankingGr::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
-  const double factor = 1 / static_cast<double>(batch.supervised);
-  const Tensor labels = batch.tensor(ranking_gr::kExampleLabel);
-  return is_multi_class() ? loss::multi_class_cross_entropy(tape, logits, labels, factor)
-                          : loss::multi_task_cross_entropy(tape, logits, labels, factor);
 }
 
 }  // namespace hstu

@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "hstu/kinds/ranking_gr/ranking_gr_config.h"
@@ -36,15 +35,9 @@ class RankingGr final : public Model {
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }
   bool shares_histories() const override;
   const BatchLayout& layout() const override { return layout_; }
-  // The labels of a multi-task head; of a multi-class head "positive", then the classes.
-  std::vector<std::string> tasks() const override;
 
   Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                    const Draws& draws) const override;
-  Examples examples(const Batch& batch) const override;
-  double probability(std::span<const float> logits, std::size_t task) const override;
-  // The sum of the losses over rows and tasks, divided by the number of labels (not labels times tasks).
-  Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const override;
   HstuStackConfig layers() const override { return stack_.config(); }
   StackFlops flops(const Batch& batch) const override;
 
@@ -52,12 +45,10 @@ class RankingGr final : public Model {
   Variable sequence(Tape& tape, const Batch& batch, std::span<const Variable> rows, const Draws& draws) const;
   Variable encode(Tape& tape, const Variable& x, const Batch& batch, const Draws& draws) const;
   Variable preprocess(Tape& tape, const std::vector<ActivatedMlp>& mlp, const Variable& rows) const;
-  bool is_multi_class() const { return config_.head == RankingHead::multi_class; }
 
   RankingGrConfig config_;
   RankingGrLayout layout_;
   ParameterSet parameters_;
-  std::vector<std::uint8_t> positive_;                // multi_class: 1 for the positive classes
   DType compute_;                                     // of what is computed for every token
   std::vector<ActivatedMlp> item_mlp_, context_mlp_;  // one each, or none
   const Parameter& position_;                         // (positions, D)

@@ -3,6 +3,7 @@
 #include "hstu/batching/history.h"
 #include "hstu/kinds/layer_options.h"
 #include "hstu/kinds/ranking_gr/ranking_gr.h"
+#include "hstu/kinds/ranking_gr/ranking_gr_objective.h"
 #include "hstu/task/features.h"
 
 namespace hstu {
@@ -94,8 +95,8 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
                  .tokens = model.tokens_of_event()};
   DataOptions evaluation = data;
   evaluation.events.candidates = 1;
-  Task task{std::make_unique<RankingGr>(model, sample_features(request, facts), action, request.seed), data,
-            evaluation};
+  Task task{std::make_unique<RankingGr>(model, sample_features(request, facts), action, request.seed),
+            std::make_unique<RankingGrObjective>(model), data, evaluation};
   task.has_baseline = !one_of && model.label_column.empty() && model.labels.front() == label;
   task.saves_memory =
       "model.recompute_norm, model.recompute_gate, model.recompute_silu or model.recompute_layer";

@@ -1,17 +1,13 @@
-// The results of a training step and of an evaluation, as plain values for logs, checkpoints and programs.
+// The results of a training step, as plain values for logs and programs.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "hstu/balance/partition.h"
-#include "hstu/base/json.h"
-#include "hstu/metrics/list_metrics.h"
-#include "hstu/metrics/ranking.h"
 #include "hstu/model/layer_flops.h"
+#include "hstu/objective/tally.h"
 
 namespace hstu {
 
@@ -40,25 +36,7 @@ struct StepResult {
   DivisionFigures division;          // of the global batch among the ranks, by rank 0; one rank: empty
   std::int64_t memory_peak = 0;      // bytes: the most that the passes' pool has handed out since it was made
   std::optional<StageTimes> stages;  // of a step that was timed
-  RankingSamples predictions;        // of the global batch, made before the update; groups are users
+  std::shared_ptr<const Tally> predictions;  // of the global batch, made before the update
 };
-
-struct EvaluationResult {
-  RankingMetrics model, baseline;
-  std::optional<double> auc_binned;  // of the model, over 100,000 bins: constant memory for any run
-  double seconds = 0;
-  // Ids outside their table in the evaluated samples, by feature; features without such ids are omitted.
-  std::map<std::string, std::int64_t> bad_ids;
-  std::map<std::string, RankingMetrics> tasks;  // each of the model's tasks; empty if it has only one
-  ListMetrics lists;                            // at evaluation.ranking_k; empty if no k is given
-};
-
-// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "mrr", "ndcg@10" and
-// the like, "bad_ids" and "tasks", as the log and `hstu eval` report them.
-Json to_json(const EvaluationResult& result);
-
-// Converts the whole result except its time to the form in checkpoints, and back.
-Json evaluation_state(const EvaluationResult& result);
-EvaluationResult evaluation_from_state(const Json& state);
 
 }  // namespace hstu

@@ -1,10 +1,11 @@
-#include "hstu/run/running_metrics.h"
+#include "hstu/objective/ranking_running_metrics.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/objective/ranking_tally.h"
 
 namespace hstu {
 namespace {
@@ -46,6 +47,15 @@ TensorSpec column_of(std::string name, std::size_t size) {
   return {std::move(name), dtype_of<T>(), {static_cast<std::int64_t>(size)}};
 }
 
+Measures lifetime(const LifetimeMetrics& metrics) {
+  Measures measures;
+  measures.add("lifetime_auc", metrics.auc.value());
+  measures.add("lifetime_ne", metrics.sums.ne());
+  measures.add("lifetime_accuracy", metrics.sums.accuracy());
+  measures.add_count("lifetime_n", metrics.sums.n());
+  return measures;
+}
+
 template <typename Values>
 void write_column(SectionWriter& writer, const Values& values) {
   writer.write(values.data(), values.size() * sizeof(values[0]));
@@ -53,13 +63,36 @@ void write_column(SectionWriter& writer, const Values& values) {
 
 }  // namespace
 
-void RunningMetrics::add_step(const RankingSamples& predictions) {
-  window_.merge(predictions);
-  for (std::size_t i = 0; i < predictions.labels().size(); ++i)
-    training_.add(predictions.probabilities()[i], predictions.labels()[i] != 0);
+void RankingRunningMetrics::add_step(const Tally& predictions) {
+  add_step(as_ranking(predictions).samples().front());
 }
 
-void RunningMetrics::save(SectionWriter& writer) const {
+void RankingRunningMetrics::add_evaluation(const Tally& evaluation) {
+  add_evaluation(as_ranking(evaluation).samples().front());
+}
+
+void RankingRunningMetrics::add_step(const RankingSamples& predictions) {
+  window_.merge(predictions);
+  training_.add(predictions);
+}
+
+Measures RankingRunningMetrics::training() const {
+  const RankingMetrics window = window_.metrics();
+  Measures measures;
+  measures.add("window_auc", window.auc);
+  measures.add("window_ne", window.ne);
+  measures.add("window_accuracy", window.accuracy);
+  measures.add("window_gauc", window.gauc);
+  measures.add_count("window_n", window.n);
+  measures.add(lifetime(training_));
+  return measures;
+}
+
+Measures RankingRunningMetrics::evaluations() const {
+  return lifetime(evaluations_);
+}
+
+void RankingRunningMetrics::save(SectionWriter& writer) const {
   const Bins training = bins_of(training_.auc), evaluations = bins_of(evaluations_.auc);
   const std::size_t k = training.places.size(), m = evaluations.places.size(), w = window_.labels().size();
   writer.describe(Json{{"training", training_.sums.state()}, {"evaluations", evaluations_.sums.state()}});
@@ -80,7 +113,7 @@ void RunningMetrics::save(SectionWriter& writer) const {
   write_column(writer, window_.labels());
 }
 
-void RunningMetrics::load(const SectionReader& reader) {
+void RankingRunningMetrics::load(const SectionReader& reader) {
   const Json sums = reader.description();
   const SafetensorsFile file = reader.file();
   training_ = {PointwiseSums::from_state(sums.at("training")), read_bins(file, "training")};
@@ -93,7 +126,7 @@ void RunningMetrics::load(const SectionReader& reader) {
   for (std::size_t i = 0; i < labels.size(); ++i) window_.add(probabilities[i], labels[i] != 0, groups[i]);
 }
 
-Section RunningMetrics::section() {
+Section RankingRunningMetrics::section() {
   return {.name = "metrics",
           .save = [this](SectionWriter& writer) { save(writer); },
           .load = [this](const SectionReader& reader) { load(reader); },

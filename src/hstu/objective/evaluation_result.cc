@@ -1,0 +1,60 @@
+#include "hstu/objective/evaluation_result.h"
+
+#include <algorithm>
+#include <array>
+
+namespace hstu {
+namespace {
+
+void add_parts(const EvaluationResult& result, MetricSpecs specs, Json& json) {
+  if (!result.bad_ids.empty()) json["bad_ids"] = result.bad_ids;
+  for (const auto& [task, measures] : result.tasks)
+    json["tasks"][task] = to_json(measures.in_order_of(specs));
+}
+
+// Of a state, beside the metrics in constant memory.
+constexpr std::array kParts{"model", "baseline", "lists", "bad_ids", "tasks"};
+
+}  // namespace
+
+std::optional<double> EvaluationResult::find(std::string_view metric) const {
+  const std::optional<double> value = model.find(metric);
+  return value ? value : lists.find(metric);
+}
+
+Json to_json(const EvaluationResult& result, MetricSpecs specs) {
+  Measures all = result.model.in_order_of(specs);
+  all.add(result.estimate);
+  for (const MetricSpec& spec : specs)
+    if (spec.logs_baseline) all.add("baseline_" + std::string(spec.name), result.baseline.find(spec.name));
+  all.add(result.lists);
+  Json json = to_json(all);
+  add_parts(result, specs, json);
+  return json;
+}
+
+Json evaluation_state(const EvaluationResult& result) {
+  Json state{{"model", to_json(result.model)}, {"baseline", to_json(result.baseline)}};
+  state.update(to_json(result.estimate));
+  if (!result.lists.empty()) state["lists"] = to_json(result.lists);
+  add_parts(result, {}, state);
+  return state;
+}
+
+EvaluationResult evaluation_from_state(const Json& state) {
+  EvaluationResult result;
+  result.model = measures_from_json(state.at("model"));
+  result.baseline = measures_from_json(state.at("baseline"));
+  Json estimate = Json::object();
+  for (const auto& [name, value] : state.items())
+    if (std::find(kParts.begin(), kParts.end(), name) == kParts.end()) estimate[name] = value;
+  result.estimate = measures_from_json(estimate);
+  if (state.contains("lists")) result.lists = measures_from_json(state.at("lists"));
+  result.bad_ids = state.value("bad_ids", std::map<std::string, std::int64_t>());
+  if (state.contains("tasks"))
+    for (const auto& [task, measures] : state.at("tasks").items())
+      result.tasks[task] = measures_from_json(measures);
+  return result;
+}
+
+}  // namespace hstu

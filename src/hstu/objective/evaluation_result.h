@@ -1,0 +1,37 @@
+// The result of an evaluation, as plain values for logs, checkpoints and programs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "hstu/base/json.h"
+#include "hstu/metrics/measures.h"
+#include "hstu/metrics/metric_spec.h"
+
+namespace hstu {
+
+struct EvaluationResult {
+  Measures model;     // of all samples; of several tasks, of the first
+  Measures estimate;  // the same in constant memory, which a run of any length can have: "auc_binned"
+  Measures baseline;  // of the same samples; empty: there is none
+  Measures lists;     // at evaluation.ranking_k; empty if no k is given
+  std::map<std::string, Measures> tasks;  // each of the model's tasks; empty if it has only one
+  // Ids outside their table in the evaluated samples, by feature; features without such ids are omitted.
+  std::map<std::string, std::int64_t> bad_ids;
+  double seconds = 0;
+
+  // A metric of the model, also of lists. Empty if it was not measured, or the samples do not define it.
+  std::optional<double> find(std::string_view metric) const;
+};
+
+// {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "mrr", "ndcg@10" and
+// the like, "bad_ids" and "tasks", as the log and `hstu eval` report them. `specs`: of the kind of model.
+Json to_json(const EvaluationResult& result, MetricSpecs specs);
+
+// Converts the whole result except its time to the form in checkpoints, and back.
+Json evaluation_state(const EvaluationResult& result);
+EvaluationResult evaluation_from_state(const Json& state);
+
+}  // namespace hstu

@@ -1,0 +1,50 @@
+// Objective: what is asked of a model's outputs. It has the loss, and the metrics of predictions; a
+// MetricSpec of the kind (task/kind.h) describes each of these metrics.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "hstu/base/files.h"
+#include "hstu/objective/evaluation_result.h"
+#include "hstu/objective/running_metrics.h"
+#include "hstu/objective/tally.h"
+#include "hstu/tensor/tape.h"
+
+namespace hstu {
+
+class RankingObjective;
+
+// evaluation.ranking_k: the examples of an evaluation as lists.
+struct ListQuestion {
+  std::span<const std::int64_t> lists;    // (examples) those with equal numbers are a list
+  std::span<const std::int64_t> cutoffs;  // none: lists are not measured
+};
+
+class Objective {
+ public:
+  virtual ~Objective() = default;
+
+  // The sum of the losses of the batch's examples, divided by batch.supervised: (1). The loss of a global
+  // batch is the sum over its parts and ranks.
+  virtual Variable loss(Tape& tape, const Variable& outputs, const Batch& batch) const = 0;
+
+  // The predictions that training needs of a step, and those of an evaluation.
+  virtual std::unique_ptr<Tally> step_tally() const = 0;
+  virtual std::unique_ptr<Tally> evaluation_tally() const = 0;
+  // `window_samples`: metrics of training are over so many of the latest examples.
+  virtual std::unique_ptr<RunningMetrics> running_metrics(std::int64_t window_samples) const = 0;
+
+  // Fills the metrics of the result. `evaluation`: of evaluation_tally().
+  virtual void measure(const Tally& evaluation, const ListQuestion& question,
+                       EvaluationResult& result) const = 0;
+  // Writes label.npy, score.npy and the like: an element for each example of the tally.
+  virtual void write_predictions(const Tally& evaluation, const Path& folder) const = 0;
+
+  // The objective as one that scores single candidates, as requests ask for them. Null: it does not.
+  virtual const RankingObjective* ranking() const { return nullptr; }
+};
+
+}  // namespace hstu

@@ -1,0 +1,73 @@
+#include "hstu/objective/ranking_objective.h"
+
+#include <cmath>
+
+#include "hstu/base/error.h"
+#include "hstu/base/npy.h"
+#include "hstu/metrics/list_metrics.h"
+#include "hstu/objective/ranking_running_metrics.h"
+#include "hstu/objective/ranking_tally.h"
+
+namespace hstu {
+
+std::vector<float> RankingObjective::probabilities(const Tensor& logits, const Examples& examples,
+                                                   const Stream& stream, std::size_t tasks,
+                                                   std::string_view place) const {
+  const std::size_t rows = examples.user.size();
+  std::vector<float> probabilities;
+  if (rows == 0) return probabilities;
+  probabilities.reserve(rows * tasks);
+  const Tensor on_host = logits.to_host(stream);
+  const std::size_t outputs = static_cast<std::size_t>(on_host.size()) / rows;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::span row(on_host.data<float>() + r * outputs, outputs);
+    for (const float z : row) {
+      if (!std::isfinite(z)) {
+        throw NotFiniteError(fmt::format("the score of user {} at {} {} is {}", examples.user[r], place,
+                                         examples.position[r], z));
+      }
+    }
+    for (std::size_t k = 0; k < tasks; ++k) probabilities.push_back(static_cast<float>(probability(row, k)));
+  }
+  return probabilities;
+}
+
+std::unique_ptr<Tally> RankingObjective::step_tally() const {
+  return std::make_unique<RankingTally>(*this, 1);
+}
+
+std::unique_ptr<Tally> RankingObjective::evaluation_tally() const {
+  return std::make_unique<RankingTally>(*this, tasks().size());
+}
+
+std::unique_ptr<RunningMetrics> RankingObjective::running_metrics(std::int64_t window_samples) const {
+  return std::make_unique<RankingRunningMetrics>(window_samples);
+}
+
+void RankingObjective::measure(const Tally& evaluation, const ListQuestion& question,
+                               EvaluationResult& result) const {
+  const std::vector<RankingSamples>& samples = as_ranking(evaluation).samples();
+  const RankingSamples& first = samples.front();
+  result.model = measures_of(first.metrics());
+  LifetimeMetrics estimate;
+  estimate.add(first);
+  result.estimate.add("auc_binned", estimate.auc.value());
+  const std::vector<std::string> names = tasks();
+  for (std::size_t k = 0; names.size() > 1 && k < names.size(); ++k)
+    result.tasks[names[k]] = measures_of(samples[k].metrics());
+  if (question.cutoffs.empty()) return;
+  for (const auto& [name, value] :
+       list_metrics(first.probabilities(), first.labels(), question.lists, question.cutoffs))
+    result.lists.add(name, value);
+}
+
+void RankingObjective::write_predictions(const Tally& evaluation, const Path& folder) const {
+  const std::vector<RankingSamples>& samples = as_ranking(evaluation).samples();
+  for (std::size_t k = 0; k < samples.size(); ++k) {
+    const std::string suffix = k == 0 ? "" : fmt::format("_{}", k);
+    write_npy(folder / ("label" + suffix + ".npy"), samples[k].labels());
+    write_npy(folder / ("score" + suffix + ".npy"), samples[k].probabilities());
+  }
+}
+
+}  // namespace hstu
