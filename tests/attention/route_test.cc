@@ -180,5 +180,57 @@ TEST(AttentionRoute, WhatTheDeviceDoesNotComputeIsRefusedWithFieldAndValue) {
   EXPECT_THAT(refusal([](auto& p) { p.heads = 0; }, kHost), HasSubstr("found 0 heads"));
 }
 
+// Trap: a kernel that does not know a field of the problem leaves it out in silence.
+TEST(AttentionRoute, WhatNoKernelForGpusComputesIsRefusedByName) {
+  const std::pair<const char*, void (*)(AttentionProblem&)> asked[] = {
+      {"softmax scores", [](AttentionProblem& p) { p.score = ScoreFunction::softmax; }},
+      {"a relative bias",
+       [](AttentionProblem& p) {
+         static const float table[3] = {};
+         p.bias.position_table = table, p.bias.positions = 2;
+       }},
+      {"cached keys",
+       [](AttentionProblem& p) {
+         static const std::int64_t offsets[2] = {};
+         static const std::int32_t pages[1] = {};
+         p.past = {.k = pages,
+                   .v = pages,
+                   .page_tokens = 1,
+                   .pasts = 1,
+                   .pages = pages,
+                   .page_offsets = offsets,
+                   .lengths = offsets,
+                   .past_of = pages};
+       }},
+      {"hidden keys", [](AttentionProblem& p) { p.mask.hidden_period = 3; }},
+      {"row_stable", [](AttentionProblem& p) { p.row_stable = true; }}};
+  for (const AttentionDevice device : {AttentionDevice{9, 0, 132}, {8, 0, 108}, {7, 5, 40}}) {
+    for (const bool few : {false, true}) {
+      for (const auto& [words, change] : asked) {
+        static const std::int64_t offsets[2] = {};
+        AttentionProblem p;
+        p.samples = 1, p.heads = 2, p.head_dim = 64, p.offsets = offsets;
+        if (few) p.query_offsets = offsets;
+        EXPECT_NO_THROW(choose_attention(p, device));
+        change(p);
+        try {
+          choose_attention(p, device);
+          ADD_FAILURE() << words;
+        } catch (const Error& error) {
+          EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+        }
+        p.type = AttentionType::fp32;
+        EXPECT_EQ(choose_attention(p, kHost).forward, AttentionKernel::cpu) << words;
+      }
+    }
+  }
+}
+
+TEST(AttentionRoute, EveryKernelHasARowOfWhatItSupports) {
+  for (const AttentionKernel kernel : {AttentionKernel::cpu, AttentionKernel::hopper, AttentionKernel::mma,
+                                       AttentionKernel::few_queries, AttentionKernel::plain})
+    EXPECT_EQ(missing_support(AttentionProblem(), kernel), "");
+}
+
 }  // namespace
 }  // namespace hstu

@@ -124,6 +124,8 @@ TEST_P(Gradient, HasTheSameBitsWithAnyNumberOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, Gradient, ::testing::ValuesIn(testing::op_cases(DType::f64)),
                          [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(HostOps, Gradient, ::testing::ValuesIn(testing::host_op_cases()),
+                         [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
 }  // namespace hstu

@@ -119,6 +119,38 @@ inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DTyp
   return {shape, offsets.back(), query_offsets.back()};
 }
 
+// Of operations that the host alone has: attention with a bias, by SiLU and by softmax, with hidden keys.
+inline std::vector<OpCase> host_op_cases() {
+  const CaseSize size;
+  std::vector<OpCase> cases;
+  for (const ScoreFunction score : {ScoreFunction::silu, ScoreFunction::softmax}) {
+    JaggedShape jagged = jagged_shape(size, -1, DType::f64, host_context());
+    const std::int64_t w = size.heads * size.head_dim, t = jagged.tokens,
+                       softmax = score == ScoreFunction::softmax;
+    std::vector<std::int64_t> times;
+    RandomStream random{11};
+    for (std::int64_t i = 0; i < 2 * t; ++i) times.push_back(static_cast<std::int64_t>(random.below(50)));
+    ops::AttentionShape& shape = jagged.attention;
+    shape.score = score;
+    shape.mask.hidden_period = 3;
+    shape.bias.thresholds = Tensor::from<std::int64_t>({2}, {4, 20});
+    shape.bias.query_time = Tensor::from<std::int64_t>({t}, std::vector(times.begin(), times.begin() + t));
+    shape.bias.key_time = Tensor::from<std::int64_t>({t}, std::vector(times.begin() + t, times.end()));
+    const std::int64_t tables = softmax != 0 ? size.heads : 1;
+    cases.push_back({softmax != 0 ? "attention_softmax_bias" : "attention_silu_bias",
+                     {random_tensor({t, w}, DType::f64, 1), random_tensor({t, w}, DType::f64, 2),
+                      random_tensor({t, w}, DType::f64, 3), random_tensor({tables, 5}, DType::f64, 4),
+                      random_tensor({tables, 3}, DType::f64, 5)},
+                     [shape](Tape& tape, const std::vector<Variable>& v) {
+                       ops::AttentionShape with_tables = shape;
+                       with_tables.bias.position_table = v[3];
+                       with_tables.bias.time_table = v[4];
+                       return ops::attention(tape, v[0], v[1], v[2], with_tables);
+                     }});
+  }
+  return cases;
+}
+
 // Sizes of an MLP.
 struct MlpSize {
   std::int64_t rows, in, hidden, out;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/attention/attention_pairs.h"
 #include "hstu/attention/checks.h"
 #include "hstu/attention/mask.h"
 #include "hstu/base/error.h"
@@ -314,6 +315,7 @@ void check_output_rows(const AttentionProblem& p, const char* name, const Attent
 void attention_forward(const AttentionProblem& p, const AttentionRows& o) {
   if (!check_inputs(p)) return;
   check_output_rows(p, "o", o, p.query_rows());
+  if (needs_pairs(p)) return attention_forward_by_pairs(p, o);
   p.type == AttentionType::fp32 ? forward<float>(p, o) : forward<double>(p, o);
 }
 
@@ -323,6 +325,7 @@ void attention_backward(const AttentionProblem& p, const AttentionGradients& g) 
   check_output_rows(p, "dq", g.dq, p.query_rows());
   check_output_rows(p, "dk", g.dk, p.tokens);
   check_output_rows(p, "dv", g.dv, p.tokens);
+  if (needs_pairs(p)) return attention_backward_by_pairs(p, g);
   p.type == AttentionType::fp32 ? backward<float>(p, g) : backward<double>(p, g);
 }
 

@@ -39,6 +39,35 @@ void check_ascending(const AttentionProblem& p, const char* name, const std::int
         rows_name, rows);
 }
 
+void check_bias(const AttentionProblem& p) {
+  const RelativeBias& bias = p.bias;
+  if (!bias.any()) return;
+  const std::int64_t alignment = p.type == AttentionType::fp64 ? 8 : 4;
+  check(bias.tables == 1 || bias.tables == p.heads,
+        "attention: expected bias tables of 1 or {} heads, found {}", p.heads, bias.tables);
+  check(bias.position_table == nullptr || bias.positions >= 1,
+        "attention: expected a position table of 1 position or more, found {}", bias.positions);
+  check(
+      bias.time_table == nullptr || (bias.query_time != nullptr && bias.key_time != nullptr &&
+                                     (bias.thresholds != nullptr || bias.buckets == 0) && bias.buckets >= 0),
+      "attention: a time table needs times of queries and keys, and {} thresholds", bias.buckets);
+  check_address("position_table", bias.position_table, alignment);
+  check_address("time_table", bias.time_table, alignment);
+}
+
+void check_past(const AttentionProblem& p) {
+  const CachedKeys& past = p.past;
+  if (!past.any()) return;
+  check(past.v != nullptr && past.pages != nullptr && past.page_offsets != nullptr &&
+            past.lengths != nullptr && past.past_of != nullptr,
+        "attention: cached keys need values, pages, page_offsets, lengths and past_of");
+  check(past.page_tokens >= 1 && past.pasts >= 1,
+        "attention: expected pages of 1 token or more and a past, found {} and {}", past.page_tokens,
+        past.pasts);
+  check(p.bias.time_table == nullptr || past.time != nullptr,
+        "attention: a time table needs times of cached keys");
+}
+
 }  // namespace
 
 void check_input(const AttentionProblem& p, const char* name, const AttentionInput& rows) {
@@ -62,6 +91,12 @@ void check_attention(const AttentionProblem& p) {
         "attention: windows are -1 (unlimited) or more, found {} and {}", p.mask.left, p.mask.right);
   check(p.mask.target_group >= 1, "attention: expected a target group of 1 or more, found {}",
         p.mask.target_group);
+  check(p.mask.hidden_period >= 0 && p.mask.hidden_phase >= 0 &&
+            (p.mask.hidden_period == 0 || p.mask.hidden_phase < p.mask.hidden_period),
+        "attention: expected a hidden phase below the hidden period, found {} and {}", p.mask.hidden_phase,
+        p.mask.hidden_period);
+  check_bias(p);
+  check_past(p);
   check(std::isfinite(p.scale) && std::isfinite(p.alpha),
         "attention: alpha and scale must be finite, found {} and {}", p.alpha, p.scale);
   check_input(p, "q", p.q);

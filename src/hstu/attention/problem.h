@@ -1,10 +1,10 @@
 // The description of a jagged attention: sizes, types, rows, mask. The CPU form and the kernels for GPUs, the
 // forward and the backward pass, and the choice of a kernel all read the same description.
 //
-//   O_i = scale * sum over the keys j that query i sees of silu(alpha q_i . k_j) * v_j
+//   O_i = scale * sum over the keys j that query i sees of f(alpha q_i . k_j + beta_ij) * v_j
 //
-// per sample and head, without softmax. Source: "Actions Speak Louder than Words", equation 2, without the
-// relative bias.
+// per sample and head, where f is SiLU or the softmax over these keys, and beta a relative bias or 0. Source:
+// "Actions Speak Louder than Words", equation 2.
 //
 // Every pointer refers to memory of the device that computes: host memory for the CPU form, memory of the
 // current CUDA device for the kernels.
@@ -39,6 +39,44 @@ struct AttentionMask {
   std::int32_t left = -1;
   std::int32_t right = 0;
   std::int32_t target_group = 1;
+  // Not 0: of the tokens behind the contexts, counted from 0, those whose number is `hidden_phase` modulo
+  // `hidden_period` are keys of their own period alone (a token that begins an item of several).
+  std::int32_t hidden_period = 0, hidden_phase = 0;
+};
+
+enum class ScoreFunction { silu, softmax };
+
+// beta_ij = w_position[P - 1 + clamp(j - i)] + w_time[b], with the tokens i and j counted in the sample, j -
+// i clamped to [1 - P, P - 1], and b the number of thresholds up to |query_time_i - key_time_j|. Tables are
+// of double for fp64, otherwise of float. Null tables: no such term.
+struct RelativeBias {
+  const void* position_table = nullptr;      // (tables, 2 P - 1)
+  const void* time_table = nullptr;          // (tables, buckets + 1)
+  std::int64_t tables = 1;                   // 1: of all heads; or H
+  std::int64_t positions = 0;                // P
+  std::int64_t buckets = 0;                  // thresholds
+  const std::int64_t* thresholds = nullptr;  // (buckets) ascending
+  const std::int64_t* query_time = nullptr;  // (Tq) of the rows of q
+  const std::int64_t* key_time = nullptr;    // (T) of the rows of k
+
+  bool any() const { return position_table != nullptr || time_table != nullptr; }
+};
+
+// Keys and values of tokens before those of k and v, without gradients, in pages: element (token t of page p,
+// head, d) is data[(p * page_tokens + t) * row_stride + head * head_stride + d]. The mask and the bias see
+// one sample of both, in which the queries are the last tokens. Several samples may have one past.
+struct CachedKeys {
+  const void *k = nullptr, *v = nullptr;  // of the problem's type; null: there is no past
+  std::int64_t row_stride = 0, head_stride = 0;
+  std::int64_t page_tokens = 0;
+  std::int64_t pasts = 0;
+  const std::int32_t* pages = nullptr;         // of one past after the other
+  const std::int64_t* page_offsets = nullptr;  // (pasts + 1) into pages
+  const std::int64_t* lengths = nullptr;       // (pasts) tokens, at most those of its pages
+  const std::int32_t* past_of = nullptr;       // (B) the past of each sample; -1: none
+  const std::int64_t* time = nullptr;          // by token of a page, as key_time
+
+  bool any() const { return k != nullptr; }
 };
 
 struct AttentionProblem {
@@ -62,6 +100,11 @@ struct AttentionProblem {
   double scale = 1;
   const void* sample_scale = nullptr;  // (B) or null: factors of `scale`; double for fp64, otherwise float
   bool deterministic = false;          // the backward pass gives the same bits every time
+  ScoreFunction score = ScoreFunction::silu;
+  RelativeBias bias;
+  CachedKeys past;
+  bool row_stable =
+      false;  // a row of o depends on its own keys alone, to the bit: not on other samples or rows
 
   std::int64_t query_rows() const { return query_offsets == nullptr ? tokens : queries; }
   const std::int64_t* offsets_of_queries() const {
@@ -75,6 +118,8 @@ struct AttentionGradients {
   AttentionRows dq, dk, dv;
   bool accumulate_dq = false;   // add to dq instead of overwriting it
   bool accumulate_dkv = false;  // add to dk and dv instead of overwriting them
+  // Sums over all pairs, added to what is there, in a fixed order. Null: not wanted.
+  void *d_position_table = nullptr, *d_time_table = nullptr;
   // Null, or all three: q, k and v are SiLU of these numbers, in rows as dq, dk and dv, whose gradients are
   // written in place of those of q, k and v. Aligned to 16 bytes. Only where multiplies_slope (route.h).
   const void *q_before = nullptr, *k_before = nullptr, *v_before = nullptr;

@@ -1,5 +1,6 @@
 #include "hstu/attention/route.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "hstu/attention/checks.h"
@@ -57,21 +58,8 @@ int hopper_forward_cluster(const AttentionProblem& p) {
   return p.head_dim >= 128 && p.tokens >= kFrom * p.samples ? 2 : 1;
 }
 
-}  // namespace
-
-bool is_aligned(const AttentionInput& rows) {
-  return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.row_stride % 8 == 0 &&
-         rows.head_stride % 8 == 0;
-}
-
-AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice& device) {
-  if (device.is_host()) {
-    check_attention(p);
-    check(p.type == AttentionType::fp32 || p.type == AttentionType::fp64,
-          "attention: the CPU computes in fp32 and fp64 only");
-    return {AttentionKernel::cpu, AttentionKernel::cpu, "the CPU form: the tensors are in host memory"};
-  }
-  check_attention_on_gpu(p);
+// The route of a problem on a GPU by its sizes.
+AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& device) {
   if (p.query_offsets != nullptr) {
     const std::string other = not_for_few_queries(p);
     if (!other.empty()) return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + other};
@@ -89,6 +77,59 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
                        hopper_forward_cluster(p)};
   if (route.forward_cluster > 1) route.why += ", forward two blocks to a tile";
   if (p.deterministic) route.why += ", backward dQ added up in one order (deterministic)";
+  return route;
+}
+
+// Whether a row of o has the same bits for any other rows was never established for the kernels for GPUs.
+constexpr KernelSupport kSupport[] = {{.kernel = AttentionKernel::cpu,
+                                       .softmax = true,
+                                       .bias = true,
+                                       .past = true,
+                                       .hidden_keys = true,
+                                       .row_stable = true},
+                                      {.kernel = AttentionKernel::hopper},
+                                      {.kernel = AttentionKernel::mma},
+                                      {.kernel = AttentionKernel::few_queries},
+                                      {.kernel = AttentionKernel::plain}};
+
+}  // namespace
+
+std::span<const KernelSupport> kernel_support() {
+  return kSupport;
+}
+
+std::string missing_support(const AttentionProblem& p, AttentionKernel kernel) {
+  const auto has = std::find_if(std::begin(kSupport), std::end(kSupport),
+                                [&](const KernelSupport& row) { return row.kernel == kernel; });
+  require(has != std::end(kSupport), "attention: the kernel {} has no row", to_string(kernel));
+  if (p.score == ScoreFunction::softmax && !has->softmax) return "softmax scores";
+  if (p.bias.any() && !has->bias) return "a relative bias";
+  if (p.past.any() && !has->past) return "cached keys";
+  if (p.mask.hidden_period > 0 && !has->hidden_keys) return "hidden keys";
+  if (p.row_stable && !has->row_stable) return "rows whose bits depend on nothing else (row_stable)";
+  return "";
+}
+
+bool is_aligned(const AttentionInput& rows) {
+  return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.row_stride % 8 == 0 &&
+         rows.head_stride % 8 == 0;
+}
+
+AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice& device) {
+  if (device.is_host()) {
+    check_attention(p);
+    check(p.type == AttentionType::fp32 || p.type == AttentionType::fp64,
+          "attention: the CPU computes in fp32 and fp64 only");
+    return {AttentionKernel::cpu, AttentionKernel::cpu, "the CPU form: the tensors are in host memory"};
+  }
+  check_attention_on_gpu(p);
+  AttentionRoute route = route_on_gpu(p, device);
+  // What no kernel for GPUs computes yet is refused rather than left out.
+  for (const AttentionKernel kernel : {route.forward, route.backward}) {
+    const std::string missing = missing_support(p, kernel);
+    check(missing.empty(), "attention: no kernel for GPUs computes {}: use the host (device = \"host\")",
+          missing);
+  }
   return route;
 }
 

@@ -2,6 +2,7 @@
 // without that device and printed.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "hstu/attention/problem.h"
@@ -25,6 +26,15 @@ enum class AttentionKernel {
   plain,        // fp32 arithmetic on CUDA cores: everything else on GPUs
 };
 
+// What a kernel computes beside sums of SiLU over a mask of intervals.
+struct KernelSupport {
+  AttentionKernel kernel;
+  bool softmax = false, bias = false, past = false, hidden_keys = false, row_stable = false;
+};
+std::span<const KernelSupport> kernel_support();  // a row for each kernel
+// What the problem asks for that the kernel does not compute, in words; "": nothing.
+std::string missing_support(const AttentionProblem& problem, AttentionKernel kernel);
+
 struct AttentionRoute {
   AttentionKernel forward = AttentionKernel::plain;
   AttentionKernel backward = AttentionKernel::plain;
@@ -33,7 +43,7 @@ struct AttentionRoute {
 };
 
 // The forward and the backward pass ask this function before they launch anything. Throws Error for a problem
-// that nothing computes on the device.
+// that nothing computes on the device, naming what only the host computes.
 AttentionRoute choose_attention(const AttentionProblem& problem, const AttentionDevice& device);
 
 // Whether the backward kernel multiplies gradients by the slope of SiLU (AttentionGradients::q_before).

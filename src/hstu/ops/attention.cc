@@ -1,5 +1,6 @@
 #include "hstu/ops/attention.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "hstu/attention/attention.h"
@@ -26,6 +27,40 @@ constexpr AttentionType type_of() {
   return std::is_same_v<T, float> ? AttentionType::fp32 : AttentionType::fp64;
 }
 
+template <typename Number>
+RelativeBias bias_of(const AttentionBias& bias) {
+  RelativeBias b;
+  const auto take = [&](const Variable& table, const void*& data) {
+    if (!table.defined()) return;
+    data = table.value().data<Number>();
+    b.tables = table.rows();
+  };
+  take(bias.position_table, b.position_table);
+  take(bias.time_table, b.time_table);
+  if (bias.position_table.defined()) b.positions = (bias.position_table.cols() + 1) / 2;
+  if (bias.time_table.defined()) b.buckets = bias.time_table.cols() - 1;
+  b.thresholds = list_of<std::int64_t>(bias.thresholds);
+  b.query_time = list_of<std::int64_t>(bias.query_time), b.key_time = list_of<std::int64_t>(bias.key_time);
+  return b;
+}
+
+template <typename T>
+CachedKeys past_of(const AttentionShape& shape) {
+  const AttentionPast& past = shape.past;
+  if (!past.k.defined()) return {};
+  return {.k = past.k.data<T>(),
+          .v = past.v.data<T>(),
+          .row_stride = shape.heads * shape.head_dim,
+          .head_stride = shape.head_dim,
+          .page_tokens = past.page_tokens,
+          .pasts = past.lengths.size(),
+          .pages = past.pages.data<std::int32_t>(),
+          .page_offsets = past.page_offsets.data<std::int64_t>(),
+          .lengths = past.lengths.data<std::int64_t>(),
+          .past_of = past.past_of.data<std::int32_t>(),
+          .time = list_of<std::int64_t>(past.time)};
+}
+
 template <typename T>
 AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const Columns& k, const Columns& v,
                             const Context& context) {
@@ -44,6 +79,9 @@ AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const
   p.mask = shape.mask;
   p.alpha = shape.alpha, p.scale = shape.scale;
   p.sample_scale = list_of<Accumulator<T>>(shape.sample_scale);
+  p.score = shape.score;
+  p.bias = bias_of<Accumulator<T>>(shape.bias);
+  p.past = past_of<T>(shape);
   return p;
 }
 
@@ -129,6 +167,16 @@ class Written {
   Tensor apart_;
 };
 
+// The gradient of a bias table, to which the backward pass adds; null: it has none. On GPUs no kernel has a
+// bias.
+template <typename Number>
+void* gradient_of_table(const Variable& table, const Context& context) {
+  if (!table.defined() || !context.device().is_host()) return nullptr;
+  const kernels::Gradient<Number> slot = gradient_of<Number>(table, context);
+  if (slot.to != nullptr && !slot.accumulate) std::fill_n(slot.to, table.value().size(), Number(0));
+  return slot.to;
+}
+
 void check_list(const char* name, const Tensor& list, std::int64_t count) {
   require(!list.defined() || list.size() == count, "attention: {}: expected {} numbers, found {}", name,
           count, list.size());
@@ -141,6 +189,20 @@ void check_shape(const AttentionShape& shape, const Columns& q, const Columns& k
   check_list("sample_scale", shape.sample_scale, samples);
   check_list("contexts", shape.contexts, samples);
   check_list("targets", shape.targets, samples);
+  const AttentionBias& bias = shape.bias;
+  require(!bias.position_table.defined() || !bias.time_table.defined() ||
+              bias.position_table.rows() == bias.time_table.rows(),
+          "attention: both bias tables have rows for one head or for all");
+  if (bias.position_table.defined())
+    require(bias.position_table.cols() % 2 == 1,
+            "attention: a position table has an odd number of columns, found {}", bias.position_table.cols());
+  if (bias.time_table.defined()) {
+    require(bias.query_time.defined() && bias.key_time.defined(), "attention: a time table needs times");
+    check_list("thresholds", bias.thresholds, bias.time_table.cols() - 1);
+    check_list("query_time", bias.query_time, q.rows());
+    check_list("key_time", bias.key_time, k.rows());
+  }
+  check_list("past_of", shape.past.past_of, samples);
   require(q.width() == width && k.width() == width && v.width() == width && k.rows() == v.rows() &&
               (shape.query_offsets.defined() || q.rows() == k.rows()),
           "attention: {} x {}, {} x {} and {} x {} do not fit {} heads of {}", q.rows(), q.width(), k.rows(),
@@ -164,17 +226,20 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
       Written<T> dq(q, context), dk(k, context), dv(v, context);
       require(dk.accumulate() == dv.accumulate(), "attention: keys and values are used unequally often");
-      const bool sloped = backward(problem_of<T>(shape, q, k, v, context),
-                                   {.d_o = rows_of(shape, d_o.data<T>(), q.width()),
-                                    .dq = dq.rows(shape),
-                                    .dk = dk.rows(shape),
-                                    .dv = dv.rows(shape),
-                                    .accumulate_dq = dq.accumulate(),
-                                    .accumulate_dkv = dk.accumulate(),
-                                    .q_before = dq.before_silu(),
-                                    .k_before = dk.before_silu(),
-                                    .v_before = dv.before_silu()},
-                                   stream);
+      const bool sloped =
+          backward(problem_of<T>(shape, q, k, v, context),
+                   {.d_o = rows_of(shape, d_o.data<T>(), q.width()),
+                    .dq = dq.rows(shape),
+                    .dk = dk.rows(shape),
+                    .dv = dv.rows(shape),
+                    .accumulate_dq = dq.accumulate(),
+                    .accumulate_dkv = dk.accumulate(),
+                    .d_position_table = gradient_of_table<Accumulator<T>>(shape.bias.position_table, context),
+                    .d_time_table = gradient_of_table<Accumulator<T>>(shape.bias.time_table, context),
+                    .q_before = dq.before_silu(),
+                    .k_before = dk.before_silu(),
+                    .v_before = dv.before_silu()},
+                   stream);
       dq.finish(sloped, stream);
       dk.finish(sloped, stream);
       dv.finish(sloped, stream);
@@ -184,7 +249,9 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   const auto value_bytes = static_cast<std::int64_t>(size_of(type));
   const std::int64_t queries = q.rows() * q.width() * value_bytes,
                      operands = queries + 2 * k.rows() * k.width() * value_bytes;
-  return tape.record(o, {q.variable, k.variable, v.variable}, std::move(differentiate),
+  return tape.record(o,
+                     {q.variable, k.variable, v.variable, shape.bias.position_table, shape.bias.time_table},
+                     std::move(differentiate),
                      MovedBytes{operands + queries, queries + (q.activated.defined() ? 3 : 2) * operands});
 }
 

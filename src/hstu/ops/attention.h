@@ -8,11 +8,33 @@
 
 namespace hstu::ops {
 
+// attention/problem.h: RelativeBias. Undefined tables: no such term.
+struct AttentionBias {
+  Variable position_table;  // (1 or H, 2 P - 1) f64 for f64, otherwise f32
+  Variable time_table;      // (1 or H, thresholds + 1), the same type
+  Tensor thresholds;        // (thresholds) i64 ascending
+  Tensor query_time;        // (Tq) i64
+  Tensor key_time;          // (T) i64
+
+  bool any() const { return position_table.defined() || time_table.defined(); }
+};
+
+// attention/problem.h: CachedKeys, of N pages. Undefined: there is no past.
+struct AttentionPast {
+  Tensor k, v;  // (N * page_tokens, H * D) of the type of k and v
+  std::int64_t page_tokens = 0;
+  Tensor pages;         // i32
+  Tensor page_offsets;  // (pasts + 1) i64
+  Tensor lengths;       // (pasts) i64
+  Tensor past_of;       // (B) i32
+  Tensor time;          // (N * page_tokens) i64; undefined without a time table
+};
+
 // The samples of a batch, and the mask between their tokens. Tensors are on the device of q and vk.
 struct AttentionShape {
   std::int64_t heads = 0, head_dim = 0;  // H, D
   double alpha = 1;                      // factor of q . k
-  double scale = 1;                      // factor of silu(alpha q . k)
+  double scale = 1;                      // factor of the function of the scores
   Tensor sample_scale;                   // (B) further factors: f64 for f64, otherwise f32; undefined: 1
   Tensor offsets;                        // (B + 1) i64 tokens, T in total
   Tensor query_offsets;                  // (B + 1) i64 queries, Tq in total: the last tokens of each sample;
@@ -20,6 +42,9 @@ struct AttentionShape {
   AttentionMask mask;                    // causal
   Tensor contexts;                       // (B) i32 first tokens of each sample; undefined: none
   Tensor targets;                        // (B) i32 last tokens of each sample; undefined: none
+  ScoreFunction score = ScoreFunction::silu;
+  AttentionBias bias;
+  AttentionPast past;
 };
 
 // o (Tq, H * D) from q (Tq, H * D), k (T, H * D) and v (T, H * D). On a GPU, proper columns of a variable may
