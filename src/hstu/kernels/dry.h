@@ -1,6 +1,6 @@
 // The kernels of a dry run: each takes the scratch memory that it takes on a GPU, and gives it back. Kernels
-// for the host take none from the pool. What depends on a constant of a kernel in cuda/ names that file;
-// scratch that does not grow with the batch or the model is left out.
+// for the host take none from the pool. What depends on the division of a kernel's work reads
+// scratch_sizes.h, as its launcher does; scratch that does not grow with the batch or the model is left out.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "hstu/kernels/gather_sum.h"
 #include "hstu/kernels/layer_norm.h"
 #include "hstu/kernels/linear.h"
+#include "hstu/kernels/scratch_sizes.h"
 
 namespace hstu::kernels {
 
@@ -27,34 +28,23 @@ inline void take_parts(const DryStream& stream, std::int64_t floats) {
   if (!stream.device.is_host() && floats > 0) stream.memory->take_late(floats * std::int64_t{sizeof(float)});
 }
 
-// A product (m, n) over k: where its tiles are fewer than the blocks that a GPU wants, k is cut into parts,
-// whose sums are in memory (gemm_tile.cuh).
-struct Tiles {
-  std::int64_t rows, columns, wanted, shortest, least_divided = 0;
-};
-inline std::int64_t parts(const Tiles& t, std::int64_t m, std::int64_t n, std::int64_t k) {
-  if (k < t.least_divided) return 1;
-  const std::int64_t tiles = ((m + t.rows - 1) / t.rows) * ((n + t.columns - 1) / t.columns);
-  return std::max<std::int64_t>(
-      1, std::min(t.wanted / std::max<std::int64_t>(tiles, 1), (k + t.shortest - 1) / t.shortest));
-}
 // The floats of a product. `sums`: over tokens into fp32, the only form that is cut on Hopper.
 template <typename T>
 std::int64_t product_floats(const DryStream& stream, std::int64_t m, std::int64_t n, std::int64_t k,
                             bool sums) {
-  constexpr Tiles kPlain{64, 64, 256, 64, 256}, kMma{128, 128, 264, 512};  // gemm.cu, gemm_mma.cu
-  std::int64_t count = parts(std::is_same_v<T, BFloat16> ? kMma : kPlain, m, n, k);
-  if (std::is_same_v<T, BFloat16> && stream.device.major == 9) {  // gemm_sm90.cu
-    const Tiles pairs{256, 256, stream.device.multiprocessors / 2, 512};
-    const std::int64_t on_hopper = sums ? parts(pairs, m, n, k) : 1;
-    if (((m + 255) / 256) * ((n + 255) / 256) * on_hopper >= 12) count = on_hopper;
+  const auto parts = [&](const ProductTiles& t) { return parts_of(k, count_of_tiles(m, n, t), t).count; };
+  std::int64_t count = parts(std::is_same_v<T, BFloat16> ? kMmaTiles : kPlainTiles);
+  if (std::is_same_v<T, BFloat16> && stream.device.major == 9) {
+    const ProductTiles pairs = hopper_tiles(stream.device.multiprocessors);
+    const std::int64_t on_hopper = sums ? parts(pairs) : 1;
+    if (count_of_tiles(m, n, pairs) * on_hopper >= kLeastHopperTiles) count = on_hopper;
   }
   return count > 1 ? count * m * n : 0;
 }
 
 // Sums over rows of two gradients of `width` (norm_rows.cuh).
 inline void take_norm_sums(const DryStream& stream, std::int64_t rows, std::int64_t width) {
-  take_parts(stream, 2 * std::min<std::int64_t>(264, rows) * width);
+  take_parts(stream, 2 * std::min(kNormBlocksWithSums, rows) * width);
 }
 
 }  // namespace dry
@@ -67,7 +57,7 @@ void linear(const LinearForward<T>& p, DryStream stream) {
 }
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, DryStream stream) {
-  const std::int64_t strips = std::min<std::int64_t>(512, (p.rows + 15) / 16);  // column_sums.cuh
+  const std::int64_t strip = rows_of_strip(p.rows), strips = (p.rows + strip - 1) / strip;
   for (const ColumnRange& c : p.columns) {
     const std::int64_t of_weight = p.dweight.to == nullptr
                                        ? 0
@@ -99,7 +89,7 @@ template <typename T, typename Out>
 void scatter_add(std::span<const ScatterAdd<T, Out>> all, DryStream stream) {
   for (const ScatterAdd<T, Out>& p : all) {
     if (p.drows.to == nullptr) continue;
-    const std::int64_t chunk = p.tokens < (1 << 17) ? 16 : 64, chunks = (p.tokens + chunk - 1) / chunk;
+    const std::int64_t chunk = tokens_of_chunk(p.tokens), chunks = (p.tokens + chunk - 1) / chunk;
     dry::take(stream, 16 * p.tokens + 2 * chunks * p.width * std::int64_t{sizeof(float)});
   }
 }

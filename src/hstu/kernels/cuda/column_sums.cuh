@@ -3,6 +3,7 @@
 
 #include "hstu/kernels/cuda/part_sums.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
+#include "hstu/kernels/scratch_sizes.h"
 
 namespace hstu::kernels::cuda {
 
@@ -40,9 +41,8 @@ template <typename N>
 void sum_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t stride, Target<float> total,
                  CudaStream stream) {
   if (width == 0) return;
-  constexpr std::int64_t kMostStrips = 512;
   constexpr int kColumnThreads = 64;
-  const std::int64_t strip = std::max<std::int64_t>(16, (rows + kMostStrips - 1) / kMostStrips);
+  const std::int64_t strip = rows_of_strip(rows);
   const std::int64_t strips = (rows + strip - 1) / strip;
   Scratch<float> partial(stream, strips * width);
   if (strips > 0) {

@@ -19,8 +19,8 @@ inline constexpr int kLargeEach = 4, kSmallEach = 2;
 template <int kEach>
 inline constexpr int kTile = 16 * kEach;
 inline constexpr std::int64_t kFewBlocks = 132;
-inline constexpr std::int64_t kWantedBlocks = 256;                  // blocks
-inline constexpr std::int64_t kLeastDivided = 256, kShortest = 64;  // k of a product and of a part
+static_assert(kPlainTiles.rows == kTile<kLargeEach> && kPlainTiles.columns == kTile<kLargeEach> &&
+              kPlainTiles.step == kDepth);
 
 // A factor by its element (row, column) after the transposition.
 template <typename N>
@@ -183,9 +183,7 @@ inline std::int64_t tiles_of(std::int64_t n, int each) {
 // that adds up its parts.
 template <typename T, typename Out>
 Parts division_of(const Gemm<T, Out>& g) {
-  if (g.k < kLeastDivided) return {1, g.k};
-  return parts_of(g.k, tiles_of(g.m, kLargeEach) * tiles_of(g.n, kLargeEach), kWantedBlocks, kShortest,
-                  kDepth);
+  return parts_of(g.k, count_of_tiles(g.m, g.n, kPlainTiles), kPlainTiles);
 }
 
 // C = or += alpha op(A) op(B), and perhaps sums of columns: the parts of such a product are sums of parts.

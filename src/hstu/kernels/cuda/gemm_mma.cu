@@ -14,7 +14,7 @@ using Element = __nv_bfloat16;
 inline constexpr int kTile = 128, kDepth = 32, kStages = 3, kChunk = 8;  // a chunk: 16 bytes
 inline constexpr int kTileElements = kTile * kDepth;
 inline constexpr int kWarpRows = 64, kWarpColumns = 32;  // 2 x 4 warps
-inline constexpr std::int64_t kWantedBlocks = 264, kShortest = 512;
+static_assert(kMmaTiles.rows == kTile && kMmaTiles.columns == kTile && kMmaTiles.step == kDepth);
 
 __device__ std::uint32_t address(const Element* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
@@ -172,8 +172,7 @@ void multiply_mma(const Product<BFloat16, Out>& p, CudaStream stream) {
     rest.column_sums = {};
     return multiply_mma(rest, stream);
   }
-  const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
-  const Parts parts = parts_of(g.k, tiles, kWantedBlocks, kShortest, kDepth);
+  const Parts parts = parts_of(g.k, count_of_tiles(g.m, g.n, kMmaTiles), kMmaTiles);
   const Stored a{native(g.a.data), g.a.stride, g.m}, b{native(g.b.data), g.b.stride, g.n};
   const bool a_by_depth = g.a.op == Op::none, b_by_depth = g.b.op == Op::transpose;
   run_grid(p, kTile, kTile, parts, stream, [&](dim3 grid, const Extents& extents, float* sums) {

@@ -285,6 +285,9 @@ __global__ void __launch_bounds__(kAllThreads, 1) wgmma_tiles(const __grid_const
   cluster_barrier();  // until the other block no longer writes here
 }
 
+static_assert(hopper_tiles(132).rows == kPairRows && hopper_tiles(132).columns == kColumns &&
+              hopper_tiles(132).step == kDepth && hopper_tiles(132).wanted == 132 / kCluster);
+
 struct Plan {
   std::int64_t clusters, row_pairs, column_tiles;  // clusters: 0 if the device is no Hopper GPU
   Parts parts;
@@ -294,12 +297,12 @@ template <typename Out>
 Plan plan_of(const Gemm<BFloat16, Out>& g) {
   if (current_device_attribute(cudaDevAttrComputeCapabilityMajor, "gemm") != 9) return {};
   const std::int64_t multiprocessors = current_device_attribute(cudaDevAttrMultiProcessorCount, "gemm");
+  const ProductTiles pairs = hopper_tiles(multiprocessors);
   const std::int64_t clusters = multiprocessors / kCluster, row_pairs = (g.m + kPairRows - 1) / kPairRows,
                      column_tiles = (g.n + kColumns - 1) / kColumns;
   // Sums over tokens are cut where the tiles alone staged multiprocessors idle.
-  const Parts parts = std::is_same_v<Out, float>
-                          ? parts_of(g.k, row_pairs * column_tiles, clusters, kShortestPart, kDepth)
-                          : Parts{1, g.k};
+  const Parts parts =
+      std::is_same_v<Out, float> ? parts_of(g.k, row_pairs * column_tiles, pairs) : Parts{1, g.k};
   return {clusters, row_pairs, column_tiles, parts};
 }
 
@@ -336,8 +339,8 @@ bool suits(const Product<BFloat16, Out>& p, const Plan& plan) {
   const bool activates = p.activated == nullptr || (p.silu_from % kBox == 0 && p.stride_activated % 8 == 0);
   if (!std::is_same_v<Out, float> && p.column_sums.to != nullptr) return false;
   if (!form || !sums || !stores || !activates || g.m > kMost || g.n > kMost || g.k > kMost) return false;
-  constexpr std::int64_t kFewest = 12;  // pairs of tiles; below, smaller tiles use more multiprocessors
-  return plan.tiles() >= kFewest && plan.tiles() < (std::int64_t{1} << 30);
+  // Below, smaller tiles use more multiprocessors.
+  return plan.tiles() >= kLeastHopperTiles && plan.tiles() < (std::int64_t{1} << 30);
 }
 
 }  // namespace

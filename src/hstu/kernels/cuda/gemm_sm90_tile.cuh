@@ -15,7 +15,6 @@ inline constexpr int kGroups = 2, kGroupThreads = 128, kGroupRows = kBlockRows /
 inline constexpr int kWarpRows = 16;                                                       // of a group
 inline constexpr int kAllThreads = (kGroups + 1) * kGroupThreads;
 inline constexpr int kPairRows = kCluster * kBlockRows;
-inline constexpr std::int64_t kShortestPart = 512;
 
 inline constexpr int kBox = 64;                                // columns of a box: 128 bytes
 inline constexpr std::uint32_t kBoxBytes = kBox * kDepth * 2;  // 8 KiB

@@ -5,6 +5,7 @@
 #include "hstu/device/cuda/ptx.cuh"
 #include "hstu/kernels/cuda/gemm.cuh"
 #include "hstu/kernels/cuda/launch.cuh"
+#include "hstu/kernels/scratch_sizes.h"
 
 namespace hstu::kernels::cuda {
 
@@ -78,18 +79,6 @@ __global__ void add_depths(std::int64_t count, std::int64_t rows, Extents e, con
     epilogue.put(i / e.n, i % e.n, sum);
   else
     epilogue.column_sums.put(i % e.n, sum);
-}
-
-// Cuts k into parts of a multiple of `step`, so that `tiles` times the parts are about `wanted` blocks; no
-// part is shorter than `shortest`.
-struct Parts {
-  std::int64_t count, depth;
-};
-inline Parts parts_of(std::int64_t k, std::int64_t tiles, std::int64_t wanted, std::int64_t shortest,
-                      std::int64_t step) {
-  const std::int64_t count = std::max<std::int64_t>(1, wanted / tiles);
-  const std::int64_t depth = std::max(shortest, ((k + count - 1) / count + step - 1) / step * step);
-  return {std::max<std::int64_t>(1, (k + depth - 1) / depth), depth};
 }
 
 // Of C, and one of column sums after them if there are any.

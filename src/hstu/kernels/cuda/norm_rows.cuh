@@ -7,6 +7,7 @@
 #include "hstu/kernels/cuda/dropout.cuh"
 #include "hstu/kernels/cuda/part_sums.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
+#include "hstu/kernels/scratch_sizes.h"
 
 namespace hstu::kernels::cuda {
 
@@ -162,7 +163,8 @@ __device__ void visit_rows(std::uint32_t rows, const Team<Body::kWhole>& team, c
 // Blocks on a multiprocessor at a time, and on a GPU of 132 multiprocessors: constants, so that sums are the
 // same on every GPU.
 inline constexpr int kTogether = 3, kTogetherWithSums = 2;
-inline constexpr std::int64_t kNormBlocks = 132 * kTogether, kNormBlocksWithSums = 132 * kTogetherWithSums;
+inline constexpr std::int64_t kNormBlocks = 132 * kTogether;
+static_assert(kNormBlocksWithSums == 132 * kTogetherWithSums);
 
 // A norm without weight and bias has a body without them, and is called without `affine`.
 template <typename Body>

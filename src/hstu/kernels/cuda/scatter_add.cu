@@ -7,6 +7,7 @@
 #include "hstu/kernels/cuda/add_few_tokens.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
 #include "hstu/kernels/gather_sum.h"
+#include "hstu/kernels/scratch_sizes.h"
 
 namespace hstu::kernels {
 namespace {
@@ -20,11 +21,6 @@ using namespace cuda;
 // chunk is finished there; of a row that goes over the end of a chunk, every chunk leaves its part in
 // `parts`, and the threads of the chunk in which the row begins add them in order afterwards. So the sum has
 // a fixed order without atomics, whatever the lengths of the rows.
-
-// Tokens of a chunk: a thread waits for its tokens four at a time, and needs many others beside it.
-std::int64_t chunk_of(std::int64_t tokens) {
-  return tokens < (std::int64_t{1} << 17) ? 16 : 64;
-}
 
 // The unsigned key of a token: its row; tokens without a row go behind all others.
 __global__ void sort_keys(std::int64_t tokens, const std::int32_t* index, std::uint32_t none,
@@ -185,7 +181,7 @@ void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const Scratch<std::byte> temporary(stream, static_cast<std::int64_t>(bytes));
   sort(temporary.data());
 
-  const Sorted sorted{key.Current(), token.Current(), p.tokens, chunk_of(p.tokens), none};
+  const Sorted sorted{key.Current(), token.Current(), p.tokens, tokens_of_chunk(p.tokens), none};
   const std::int64_t chunks = (p.tokens + sorted.chunk - 1) / sorted.chunk;
   const Scratch<float> parts(stream, 2 * chunks * p.width);
   if (!p.drows.accumulate) {

@@ -1,0 +1,51 @@
+// How the kernels of cuda/ divide their work, as far as it decides how much scratch memory they take:
+// launchers and dry runs (dry.h) read the same numbers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hstu::kernels {
+
+// A product (m, n) over k in tiles of C: k is cut into parts of a multiple of `step`, so that there are about
+// `wanted` blocks; no part is shorter than `shortest`, and a k below `least_divided` is not cut.
+struct ProductTiles {
+  std::int64_t rows, columns, wanted, shortest, step, least_divided = 0;
+};
+inline constexpr ProductTiles kPlainTiles{64, 64, 256, 64, 32, 256};  // gemm.cu
+inline constexpr ProductTiles kMmaTiles{128, 128, 264, 512, 32};      // gemm_mma.cu
+// gemm_sm90.cu, which leaves products of fewer tiles to gemm_mma.cu; a tile is that of two blocks.
+constexpr ProductTiles hopper_tiles(std::int64_t multiprocessors) {
+  return {256, 256, multiprocessors / 2, 512, 64};
+}
+inline constexpr std::int64_t kLeastHopperTiles = 12;
+
+struct Parts {
+  std::int64_t count, depth;
+};
+constexpr Parts parts_of(std::int64_t k, std::int64_t tiles, const ProductTiles& t) {
+  if (k < t.least_divided) return {1, k};
+  const std::int64_t count = std::max<std::int64_t>(1, t.wanted / std::max<std::int64_t>(tiles, 1));
+  const std::int64_t depth = std::max(t.shortest, ((k + count - 1) / count + t.step - 1) / t.step * t.step);
+  return {std::max<std::int64_t>(1, (k + depth - 1) / depth), depth};
+}
+constexpr std::int64_t count_of_tiles(std::int64_t m, std::int64_t n, const ProductTiles& t) {
+  return ((m + t.rows - 1) / t.rows) * ((n + t.columns - 1) / t.columns);
+}
+
+// Blocks of rows of which each leaves sums of two gradients of a norm (norm_rows.cuh).
+inline constexpr std::int64_t kNormBlocksWithSums = 264;
+
+// Rows of which sums of columns are made apart (column_sums.cuh).
+constexpr std::int64_t rows_of_strip(std::int64_t rows) {
+  constexpr std::int64_t kMostStrips = 512;
+  return std::max<std::int64_t>(16, (rows + kMostStrips - 1) / kMostStrips);
+}
+
+// Tokens of a chunk: a thread waits for its tokens four at a time, and needs many others beside it
+// (scatter_add.cu).
+constexpr std::int64_t tokens_of_chunk(std::int64_t tokens) {
+  return tokens < (std::int64_t{1} << 17) ? 16 : 64;
+}
+
+}  // namespace hstu::kernels
