@@ -193,7 +193,7 @@ void expect_the_hosts_rows(DType dtype, const Context& gpu_context, float tolera
   configs[1].limits = {.capacity = 700, .evict = Evict::lfu};
   configs[1].optimizer = RowOptimizerKind::adagrad;
   TableSet host(configs, adam, 1), gpu(configs, adam, 1, gpu_context);
-  for (TableConfig& config : configs) config.place = TablePlace::host;
+  for (TableConfig& config : configs) config.place = TableTier::host;
   TableSet below(configs, adam, 1, gpu_context);
   for (TableConfig& config : configs) config.cache_rows = 900;
   TableSet cached(configs, adam, 1, gpu_context);
@@ -201,7 +201,7 @@ void expect_the_hosts_rows(DType dtype, const Context& gpu_context, float tolera
   std::vector<std::unique_ptr<TableSet>> on_disks;
   if (std::filesystem::exists(HSTU_PROGRAM_DIR "/libhstu_rocksdb.so")) {
     for (TableConfig& config : configs) {
-      config.place = TablePlace::disk;
+      config.place = TableTier::disk;
       config.disk_folder = temporary_folder();
       config.host_rows = 1100;
     }

@@ -102,7 +102,7 @@ TEST(RowCache, ChangesNoBitAboveALowerCacheAndADisk) {
     for (const std::int64_t host_rows : {400, 3, 1}) {
       const TableConfig config{.name = "item", .rows = 2000, .dim = 6, .dtype = dtype};
       TableConfig cached = config;
-      cached.place = TablePlace::disk;
+      cached.place = TableTier::disk;
       cached.disk_folder = temporary_folder();
       cached.cache_rows = 125;
       cached.host_rows = host_rows;

@@ -53,7 +53,7 @@ TEST(RowGradients, OfRanksLeaveEqualTablesEverywhere) {
     TableSet mine(kTables, kAdagrad, 1, host_context(),
                   divide_tables(kTables, kAdagrad.kind, comm.rank(), comm.size()));
     mine.share_over(comm, nullptr);
-    ASSERT_FALSE(mine.moves_rows()) << "small tables are copied";
+    ASSERT_FALSE(mine.is_distributed()) << "small tables are copied";
     RowGradients gradients(mine);
     add(gradients, mine, {5, comm.rank()}, {1, 1, 1, 1});
     gradients.merge(comm);

@@ -123,7 +123,7 @@ class LookupWalk {
     const RowOwners& owners = tables_[t].owners();
     Ids here;
     for (const std::int64_t id : ids)
-      if (owners.owns(id) && (owners.moves() || r == rank_)) here.push_back(id);
+      if (owners.owns(id) && (owners.is_distributed() || r == rank_)) here.push_back(id);
     return here;
   }
   void add_alive(std::size_t t, const Ids& ids) {
@@ -157,7 +157,7 @@ class LookupWalk {
   void expect_rows(const std::vector<Tensor>& rows, const std::vector<Ids>& ids) {
     for (std::size_t t = 0; t < ids.size(); ++t) {
       std::vector<float> expected = eval_lookup(whole_[t], ids[t]);
-      if (tables_[t].owners().moves())
+      if (tables_[t].owners().is_distributed())
         for (float& x : expected) x = after_travel(x);
       const Tensor found = rows[t].to_host(tables_.stream());
       ASSERT_EQ(found.shape(), Shape({std::ssize(ids[t]), whole_[t].config().dim}));

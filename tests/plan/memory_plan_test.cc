@@ -9,7 +9,7 @@
 #include "hstu/ops/op.h"
 #include "hstu/options/table_options.h"
 #include "hstu/plan/dry_step.h"
-#include "hstu/plan/table_places.h"
+#include "hstu/plan/table_tiers.h"
 #include "hstu/rows/row_record.h"
 #include "support/kind_options.h"
 #include "support/recompute_choices.h"
@@ -136,7 +136,7 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   EXPECT_EQ(plan.tables[0].bytes, on_host);
   EXPECT_EQ(memory(table, false), std::pair(on_host, std::int64_t{0}));
   TableConfig below = table;
-  below.place = TablePlace::host;
+  below.place = TableTier::host;
   const std::int64_t records = 16 * (32 + 48);  // a chunk of 16 records
   const std::int64_t chunks = 2 * 8 * 48;       // of page-locked memory, 8 rows each
   EXPECT_EQ(memory(table, true), std::pair(records + 1024 * 16, std::int64_t{0}));
@@ -150,7 +150,7 @@ TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   EXPECT_EQ(std::pair(grown.device, grown.host), memory(cached, true));
   const std::int64_t cache = 12 * 4 + 12 * (12 + 4);  // what is where, beside its rows
   TableConfig disk = table;
-  disk.place = TablePlace::disk;
+  disk.place = TableTier::disk;
   disk.host_rows = 12;
   EXPECT_EQ(memory(disk, false).first, 12 * 48 + directory + cache);
   EXPECT_EQ(table_memory(disk, 1, 12, true).disk, 12 * 48);
@@ -182,7 +182,7 @@ TEST_F(MemoryPlanTest, ATableBehindACacheTakesTheCacheOfTheDeviceAndItsRowsOfThe
 
 TEST_F(MemoryPlanTest, ATableOnTheHostHasACacheOnTheGpu) {
   if (!kBuiltWithCuda) GTEST_SKIP() << "built without CUDA";
-  options_.tables.place = TablePlace::host;
+  options_.tables.place = TableTier::host;
   const DryDevice gpu = planned_gpu("h200").device;
   const MemoryPlan::Table item = plan_memory(options_, gpu).tables[0];
   EXPECT_EQ(item.cache_rows, 12) << "all items are in the largest step";
@@ -203,18 +203,18 @@ TEST_F(MemoryPlanTest, ATableOnTheHostHasACacheOnTheGpu) {
 }
 
 TEST_F(MemoryPlanTest, AutoIsTheFirstPlaceThatFits) {
-  options_.tables.place = TablePlace::automatic;
+  options_.tables.place = TableTier::automatic;
   MemoryPlan plan;
   plan.activations = 1000;
   for (const auto& [name, bytes] : {std::pair("item", 300), std::pair("user", 100), std::pair("pair", 900)})
-    plan.tables.push_back({.name = name, .bytes = bytes, .place = TablePlace::automatic, .step_bytes = 40});
+    plan.tables.push_back({.name = name, .bytes = bytes, .place = TableTier::automatic, .step_bytes = 40});
   const auto placed = [&](std::int64_t room) {
     const RunOptions options = with_places(options_, plan, room);
     std::string words;
     for (const MemoryPlan::Table& table : plan.tables) {
       const auto section = options.tables.by_name.find(table.name);
       const TableSection of = section == options.tables.by_name.end() ? TableSection{} : section->second;
-      words += word_of(kTablePlaces, place_of(options, of)) + of.device_memory + " ";
+      words += word_of(kTableTiers, place_of(options, of)) + of.device_memory + " ";
     }
     return words;
   };
@@ -232,12 +232,12 @@ TEST_F(MemoryPlanTest, AutoIsTheFirstPlaceThatFits) {
   plan.tables[2].form = TableRanks::column;
   EXPECT_EQ(placed(2299), "device device cache899 ");
   plan.tables[2].form = TableRanks::split;
-  plan.tables[1].place = TablePlace::host;
+  plan.tables[1].place = TableTier::host;
   options_.tables.by_name["user"].place = "host";
   EXPECT_EQ(placed(2299), "device host cache899 ");
 
   const RunOptions on_host = with_places(options_, {"a CPU", {}, 1000});
-  EXPECT_EQ(on_host.tables.place, TablePlace::device);
+  EXPECT_EQ(on_host.tables.place, TableTier::device);
   EXPECT_EQ(on_host.tables.by_name.at("user").place, "host");
 }
 

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "hstu/embedding/row_keeper.h"
+#include "hstu/embedding/row_limiter.h"
 
 namespace hstu::testing_embedding {
 

@@ -35,7 +35,7 @@ class TableWalk {
                 .dim = 1,
                 .limits = limits,
                 .initial = {.kind = InitialKind::constant, .value = 1.0},
-                .place = disk.empty() ? TablePlace::device : TablePlace::disk,
+                .place = disk.empty() ? TableTier::device : TableTier::disk,
                 .cache_rows = cache_rows,
                 .host_rows = host_rows,
                 .disk_folder = disk},
@@ -138,7 +138,7 @@ class TableWalk {
     table().read(places, values.data(), state.data());
     table().read_history(places, seen.data(), scores.data());
     const WaitingIds::List waiting = table().waiting().by_id();
-    const RowKeeper::State keeper = table().limits_state();
+    const RowLimiter::State keeper = table().limits_state();
     tables_ = std::make_unique<TableSet>(std::vector{config_}, RowOptimizer{}, 1, where_);
     table().restore(ids, values.data(), state.data());
     table().restore_history(keeper, ids, seen, scores, waiting.ids, waiting.counts);

@@ -36,10 +36,10 @@ TEST(StageTimer, GivesRangesInTheOrderOfTheirBeginsWithWhatIsAround) {
   StageTimer timer{Stream()};
   timer.begin("forward");
   timer.begin("attention");
-  timer.moves(100);
+  timer.touches_bytes(100);
   timer.end();
   timer.begin("gate");
-  timer.moves(10);
+  timer.touches_bytes(10);
   timer.end();
   timer.end();
   timer.begin("update");

@@ -112,7 +112,7 @@ TEST_F(CachedRun, RefusesPlacesThatContradictTheMemoryOfTheCache) {
   EXPECT_THAT(message({.place = "disk", .host_memory = "1MiB"}), HasSubstr("tables.disk_folder"));
   EXPECT_THAT(message({.place = "host", .host_memory = "1MiB"}),
               HasSubstr("set tables.item.place = \"disk\""));
-  options_.tables.place = TablePlace::host;
+  options_.tables.place = TableTier::host;
   EXPECT_THAT(message({.device_memory = "1MiB"}), HasSubstr("is \"host\""));
   EXPECT_EQ(message({.place = "cache", .device_memory = "1MiB"}), "")
       << "a table need not be where the others are";

@@ -114,7 +114,7 @@ TEST_F(LongSamplesOnGpu, TwoRunsAndAResumedOneHaveTheSameBytesInBFloat16) {
 TEST_F(TrainingOnGpu, TablesOnTheHostHaveTheBytesOfTablesOnTheGpu) {
   options_.training.micro_batch_tokens = 40;
   run("on the GPU");
-  options_.tables.place = TablePlace::host;
+  options_.tables.place = TableTier::host;
   run("on the host");
   ASSERT_GE(testing::table_files(folder_ / "on the GPU").size(), 2u);
   EXPECT_EQ(testing::table_files(folder_ / "on the host"), testing::table_files(folder_ / "on the GPU"));

@@ -52,13 +52,13 @@ TEST_F(RankedRunOnGpus, CopiesPartsAndTablesOnTheHostTrainTheSameModel) {
   expect_the_model_of_one_rank(run_on(2, "parts of copies"), alone);
   options_.tables.ranks = TableRanks::split;
   expect_the_model_of_one_rank(run_on(3, "parts"), alone);
-  options_.tables.place = TablePlace::host;
+  options_.tables.place = TableTier::host;
   expect_the_model_of_one_rank(run_on(2, "host"), alone);
   options_.sparse.kind = RowOptimizerKind::adam;
   const TrainResult adam = run("adam");
   options_.tables.ranks = TableRanks::column;
   expect_the_model_of_one_rank(run_on(2, "columns on the host"), adam);
-  options_.tables.place = TablePlace::device;
+  options_.tables.place = TableTier::device;
   expect_the_model_of_one_rank(run_on(3, "parts of columns"), adam);
 }
 
@@ -190,12 +190,12 @@ TEST_F(RankedRunOnGpus, EveryPipelineGivesTheSameBytes) {
   expect_same_in_every_pipeline("bf16");
   options_.tables.wire_rows = DType::f32;
   options_.tables.by_name["user"].ranks = "table";
-  options_.tables.place = TablePlace::host;
+  options_.tables.place = TableTier::host;
   expect_same_in_every_pipeline("host");
   options_.sparse.kind = RowOptimizerKind::adam;
   options_.tables.by_name["user"].ranks = "column";
   expect_same_in_every_pipeline("columns on the host");
-  options_.tables.place = TablePlace::device;
+  options_.tables.place = TableTier::device;
   options_.tables.wire_rows = DType::bf16;
   expect_same_in_every_pipeline("columns");
 }

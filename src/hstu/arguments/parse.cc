@@ -62,7 +62,7 @@ std::string complaint(const CLI::App& app, const CLI::App& command, const CLI::P
 }
 
 int refuse(const CLI::App& command, const std::string& message) {
-  tell("hstu: {}\nSee {} --help.\n", message, name_of(command));
+  print_note("hstu: {}\nSee {} --help.\n", message, name_of(command));
   return kWrongWords;
 }
 

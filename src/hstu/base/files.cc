@@ -277,7 +277,7 @@ StagedFolder::StagedFolder(const Path& final_path) : final_(without_trailing_sla
   std::error_code error;
   if (std::filesystem::exists(staging_)) {
     lock_staging();
-    tell("removing {}, the unfinished output of an interrupted run\n", staging_.string());
+    print_note("removing {}, the unfinished output of an interrupted run\n", staging_.string());
     std::filesystem::remove_all(staging_, error);
     ::close(std::exchange(lock_, -1));
   }

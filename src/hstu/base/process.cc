@@ -72,7 +72,8 @@ int finish_process(int status) {
   const bool streamed = static_cast<bool>(std::cout.flush());
   const bool flushed = std::fflush(stdout) == 0;
   if (streamed && flushed && std::ferror(stdout) == 0) return status;
-  tell("hstu: cannot write to standard output: {}\n", errno != 0 ? std::strerror(errno) : "a write failed");
+  print_note("hstu: cannot write to standard output: {}\n",
+             errno != 0 ? std::strerror(errno) : "a write failed");
   return status == 0 ? 1 : status;
 }
 

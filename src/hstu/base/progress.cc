@@ -41,7 +41,7 @@ Progress::Progress(std::string stage, std::int64_t total, std::string unit, std:
       printed_(start_) {}
 
 Progress::~Progress() {
-  if (!finished_ && terminal_) tell("\n");
+  if (!finished_ && terminal_) print_note("\n");
 }
 
 void Progress::advance_to(std::int64_t done, const std::string& detail) {
@@ -63,15 +63,15 @@ void Progress::print(const std::string& detail, bool last) {
   if (terminal_ && !notes_are_muted) write_to_terminal("\r\033[K");  // in the place of the last line
   if (last) {
     const std::string took = human_duration(elapsed) + (detail.empty() ? "" : ", " + detail);
-    tell("{}\n", ProgressLine{stage_, unit_, done_, 0, rate, took}.text());
+    print_note("{}\n", ProgressLine{stage_, unit_, done_, 0, rate, took}.text());
     return;
   }
   const ProgressLine line{stage_, unit_, done_, total_, rate, detail};
   // One column stays free: a line as wide as the terminal would move the cursor to the next.
   if (terminal_)
-    tell("{}", line.text(std::max(0, terminal_columns() - 1)));
+    print_note("{}", line.text(std::max(0, terminal_columns() - 1)));
   else
-    tell("{}\n", line.text());
+    print_note("{}\n", line.text());
 }
 
 }  // namespace hstu

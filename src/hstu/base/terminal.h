@@ -21,7 +21,7 @@ inline int terminal_columns() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-// True: tell() writes nothing. Set in ranks other than the first, which would repeat its words.
+// True: print_note() writes nothing. Set in ranks other than the first, which would repeat its words.
 inline std::atomic<bool> notes_are_muted = false;
 
 // Writes the bytes to stderr as they are.
@@ -39,7 +39,7 @@ void report(fmt::format_string<Args...> text, Args&&... args) {
 
 // The same for progress and notes; errors are reported.
 template <typename... Args>
-void tell(fmt::format_string<Args...> text, Args&&... args) {
+void print_note(fmt::format_string<Args...> text, Args&&... args) {
   if (!notes_are_muted) report(text, std::forward<Args>(args)...);
 }
 

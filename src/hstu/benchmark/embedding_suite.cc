@@ -190,7 +190,7 @@ class CaseRun {
     const std::int64_t rows = (case_.cache > 0 || case_.on_host ? o_.host_rows : o_.device_rows) / o_.tables;
     for (std::size_t t = 0; t < drawn_.rows.size(); ++t) {
       configs.push_back({.name = fmt::format("table{}", t), .rows = rows, .dim = o_.dim});
-      if (case_.on_host) configs.back().place = TablePlace::host;
+      if (case_.on_host) configs.back().place = TableTier::host;
       if (case_.cache > 0)
         configs.back().cache_rows = std::max<std::int64_t>(
             1, static_cast<std::int64_t>(case_.cache * static_cast<double>(drawn_.rows[t])));

@@ -28,7 +28,7 @@ using NeedsByStage = std::map<std::string, StageNeeds, std::less<>>;
 struct StageSums {
   std::string stage;  // "other": of the sections, outside of stages
   double forward_ms = 0, backward_ms = 0, update_ms = 0;
-  std::int64_t bytes = 0;  // Trace::moves
+  std::int64_t bytes = 0;  // Trace::touches_bytes
 
   double ms() const { return forward_ms + backward_ms + update_ms; }
 };

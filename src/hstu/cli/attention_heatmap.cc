@@ -86,13 +86,13 @@ void draw_attention_heatmap(const AttentionBenchWords& words) {
         ++done;
         if (!cell.time) {
           json["left_out"].push_back({{"shape", shape}, {"direction", cell.direction}, {"why", cell.why}});
-          tell("{}/{} {} {}: left out: {}\n", done, total, shape, cell.direction, cell.why);
+          print_note("{}/{} {} {}: left out: {}\n", done, total, shape, cell.direction, cell.why);
           return;
         }
         const Json record = attention_record(shape, cell.direction, sweep.shape.type, *cell.time, gpu.specs);
         json["records"].push_back(record);
-        tell("{}/{} {} {}: {:.3f} ms, {:.0f} TFLOP/s\n", done, total, shape, cell.direction,
-             cell.time->burst_ms, record["burst_tflops"].get<double>());
+        print_note("{}/{} {} {}: {:.3f} ms, {:.0f} TFLOP/s\n", done, total, shape, cell.direction,
+                   cell.time->burst_ms, record["burst_tflops"].get<double>());
       });
 
   write_file(figures, json.dump(2) + "\n");

@@ -50,8 +50,8 @@ std::string template_for(const Path& dataset, const std::string& name) {
   const DatasetProfile profile = profile_dataset(dataset);
   const EventCounts& counts = profile.manifest.counts;
   if (counts.positives == 0 || counts.positives == counts.rankable) {
-    tell("WARNING: {} of {} events to rank are positive: a model can learn nothing from one class\n",
-         counts.positives, counts.rankable);
+    print_note("WARNING: {} of {} events to rank are positive: a model can learn nothing from one class\n",
+               counts.positives, counts.rankable);
   }
   return starting_config(profile, model.kind());
 }

@@ -19,7 +19,7 @@ Path find_config(const Path& word) {
   if (word.empty() || word.has_parent_path() || std::filesystem::exists(word, error)) return word;
   const std::optional<Path> folder = installed_configs();
   if (!folder || !std::filesystem::exists(*folder / word, error)) return word;
-  tell("configuration: {}\n", (*folder / word).string());
+  print_note("configuration: {}\n", (*folder / word).string());
   return *folder / word;
 }
 

@@ -9,7 +9,7 @@
 #include "hstu/plan/memory_plan.h"
 #include "hstu/plan/rank_plan.h"
 #include "hstu/plan/step_estimate.h"
-#include "hstu/plan/table_places.h"
+#include "hstu/plan/table_tiers.h"
 
 namespace hstu {
 namespace {

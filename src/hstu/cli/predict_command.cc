@@ -75,7 +75,7 @@ void add_predict_command(CLI::App& app) {
     try {
       fmt::print("{}\n", to_json(predict(words->options)).dump(2));
     } catch (const Stopped& stopped) {
-      tell("hstu: {}\n", stopped.what());
+      print_note("hstu: {}\n", stopped.what());
       throw ExitStatus{128 + stop_signal()};
     }
   });

@@ -83,14 +83,14 @@ int run_program(int argc, char** argv) {
   } catch (const ExitStatus& status) {
     return status.value;
   } catch (const UsageError& error) {
-    tell("hstu: {}\n", error.what());
+    print_note("hstu: {}\n", error.what());
     return kUsage;
   } catch (const std::bad_alloc&) {
     // Allocates no memory and throws nothing.
     std::fprintf(stderr, "hstu: %s\n", kOutOfMemory);
     return kFailed;
   } catch (const std::exception& error) {
-    tell("hstu: {}\n", words_of(error));
+    print_note("hstu: {}\n", words_of(error));
     return kFailed;
   }
 }

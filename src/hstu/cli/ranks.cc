@@ -49,10 +49,10 @@ JoinedRanks enter_group(const RankWords& words) {
   notes_are_muted = group.comm != nullptr && group.comm->rank() > 0;
   if (group.comm == nullptr) return group;
   const int cores = this_machine().usable_cores;
-  tell("{} ranks, started by {}{}\n", group.comm->size(), group.launcher,
-       group.on_this_machine > cores
-           ? fmt::format("; {} of them share the {} cores of this machine", group.on_this_machine, cores)
-           : "");
+  print_note("{} ranks, started by {}{}\n", group.comm->size(), group.launcher,
+             group.on_this_machine > cores ? fmt::format("; {} of them share the {} cores of this machine",
+                                                         group.on_this_machine, cores)
+                                           : "");
   return group;
 }
 

@@ -43,8 +43,8 @@ class Sweep {
     const FileLock lock(output_ / "lock");
     if (!lock.held()) fail_usage("{}: another sweep is at work there", output_.string());
     const std::vector<ChildCommand> commands = commands_of_runs();
-    tell("{} runs: {} have ended, {} to go; {} at a time, {} threads each\n", results_.size(),
-         results_.size() - commands.size(), commands.size(), jobs_, threads_);
+    print_note("{} runs: {} have ended, {} to go; {} at a time, {} threads each\n", results_.size(),
+               results_.size() - commands.size(), commands.size(), jobs_, threads_);
     const bool all_started = run_children(
         commands, jobs_, [&](std::size_t i) { began_[i] = Clock::now(); },
         [&](std::size_t i, int status) { report(i, status); });
@@ -55,10 +55,10 @@ class Sweep {
     });
     const bool interrupted = std::any_of(statuses_.begin(), statuses_.end(),
                                          [](const auto& entry) { return entry.second == kInterrupted; });
-    if (!all_started || interrupted) tell("interrupted: the same command continues\n");
+    if (!all_started || interrupted) print_note("interrupted: the same command continues\n");
     if (failed > 0) {
-      tell("{} of {} runs failed; their messages are in {}. The same command tries them again\n", failed,
-           results_.size(), (output_ / "logs").string());
+      print_note("{} of {} runs failed; their messages are in {}. The same command tries them again\n",
+                 failed, results_.size(), (output_ / "logs").string());
       return 1;
     }
     return !all_started || interrupted ? kInterrupted : 0;
@@ -94,12 +94,12 @@ class Sweep {
     if (status == 0) {
       const ComparedRun run = read_run(folder(results_[i]), name);
       const MetricSpec& headline = run.run.specs.front();
-      tell("{}: {}, {} {}, {}\n", place, run.outcome.state, headline.title,
-           metric_cell(run.outcome.metrics.find(headline.name)), took);
+      print_note("{}: {}, {} {}, {}\n", place, run.outcome.state, headline.title,
+                 metric_cell(run.outcome.metrics.find(headline.name)), took);
     } else if (status == kInterrupted) {
-      tell("{}: interrupted and saved\n", place);
+      print_note("{}: interrupted and saved\n", place);
     } else {
-      tell("{}: FAILED with status {}: {}\n", place, status, last_line(log(results_[i])));
+      print_note("{}: FAILED with status {}: {}\n", place, status, last_line(log(results_[i])));
     }
   }
 

@@ -15,7 +15,7 @@
 #include "hstu/dataset/manifest.h"
 #include "hstu/experiment/command.h"
 #include "hstu/experiment/device_choice.h"
-#include "hstu/plan/table_places.h"
+#include "hstu/plan/table_tiers.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/train.h"
 
@@ -37,7 +37,7 @@ struct TrainWords {
 void settle_device(RunOptions& options) {
   const DeviceChoice choice = choose_device(options.device);
   if (options.device == "auto") options.device = choice.device.is_host() ? "host" : "cuda";
-  tell("device: {} ({})\n", options.device, choice.why);
+  print_note("device: {} ({})\n", options.device, choice.why);
 }
 
 // Replaces places "auto" of tables, so that a run continues with its tables where they were.
@@ -166,7 +166,7 @@ void print_result(const TrainResult& result) {
   } else if (!result.best.metric.empty()) {
     fmt::print("no best checkpoint: no evaluation defined {}\n", result.best.metric);
   }
-  tell("{}", result.warning);
+  print_note("{}", result.warning);
 }
 
 void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here,

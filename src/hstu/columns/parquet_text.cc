@@ -192,8 +192,8 @@ std::vector<int> printable_columns(const arrow::Schema& schema, const Path& file
     if (is_printable(*field.type())) {
       columns.push_back(c);
     } else {
-      tell("note: {}: column {} of type {} is left out\n", file.string(), field.name(),
-           field.type()->ToString());
+      print_note("note: {}: column {} of type {} is left out\n", file.string(), field.name(),
+                 field.type()->ToString());
     }
   }
   return columns;

@@ -114,7 +114,7 @@ class Watch {
   void end_all(const std::vector<Child>& children) {
     for (std::size_t r = 0; r < children.size() && !ended_all_ && grace_seconds_ > 0; ++r)
       if (children[r].process > 0)
-        tell("hstu: rank {} did not end within {:.0f} s: it hangs, and is killed\n", r, grace_seconds_);
+        print_note("hstu: rank {} did not end within {:.0f} s: it hangs, and is killed\n", r, grace_seconds_);
     ended_all_ = true;
     signal_all(children, SIGKILL);
   }
@@ -143,7 +143,7 @@ class Watch {
     cause_ = code;
     if (!WIFSIGNALED(status) || ended_all_) return;  // it has said why, or was ended here
     const int signal = WTERMSIG(status);
-    tell(
+    print_note(
         "hstu: rank {} was killed by signal {} ({}){}: all ranks end; hstu train --resume RUN continues from "
         "the "
         "newest checkpoint\n",

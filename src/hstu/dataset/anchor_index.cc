@@ -104,7 +104,7 @@ std::unique_ptr<FileLock> lock_folder(const Path& folder, const AnchorRule& rule
     std::filesystem::create_directories(folder);
     return std::make_unique<FileLock>(folder / ".lock");
   } catch (const std::exception& error) {
-    tell(
+    print_note(
         "note: the index of anchors {} cannot be stored in the dataset's folder ({}), so it is built in "
         "memory at every start, 8 bytes per anchor; to avoid this, run hstu prepare index on a machine that "
         "can write to the folder\n",
@@ -170,13 +170,14 @@ AnchorIndex open_anchor_index(const Dataset& dataset, const AnchorRule& wanted) 
   const std::unique_ptr<FileLock> lock = lock_folder(folder, rule);
   if (!lock) return build_in_memory(rule, builder);
   if (!lock->held()) {
-    tell("note: another process is building an index of {}; waiting for it\n", dataset.folder().string());
+    print_note("note: another process is building an index of {}; waiting for it\n",
+               dataset.folder().string());
     lock->wait();
   }
   auto index = read_anchor_index(dataset, rule);  // by the process that held the lock
   if (index) return *std::move(index);
-  tell("note: building the index of anchors {} (once): two passes over {} events\n",
-       (folder / rule.name()).string(), with_separators(dataset.events()));
+  print_note("note: building the index of anchors {} (once): two passes over {} events\n",
+             (folder / rule.name()).string(), with_separators(dataset.events()));
   write_index(folder / rule.name(), dataset, rule, builder);
   index = read_anchor_index(dataset, rule);
   require(index.has_value(), "the index {} is missing right after it was written", rule.name());

@@ -66,7 +66,7 @@ std::vector<Tensor> new_tensors(const TableSet& tables, const std::vector<Counts
 }
 
 DType wire_type(const TableSet& tables, std::size_t t, DType type) {
-  return tables[t].owners().moves() ? type : DType::f32;
+  return tables[t].owners().is_distributed() ? type : DType::f32;
 }
 
 std::vector<Parts> new_rows(const TableSet& tables, const std::vector<Counts>& counts, DType type,

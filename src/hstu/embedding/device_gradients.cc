@@ -68,7 +68,7 @@ std::vector<OwnedGradients> send_gradients(TableSet& tables, const SentRows& sen
   bool any_copies = false;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     selection.tables.push_back({.ids = sent.tables[t].ids, .handles = {}});
-    if (tables[t].owners().moves()) continue;
+    if (tables[t].owners().is_distributed()) continue;
     std::swap(moving[t], copied[t]);
     any_copies = true;
   }
@@ -77,7 +77,7 @@ std::vector<OwnedGradients> send_gradients(TableSet& tables, const SentRows& sen
   std::vector<OwnedGradients> of_copies = gather_gradients(tables, selection, copied);
   for (std::size_t r = 0; r < owned.size(); ++r) {
     for (std::size_t t = 0; t < tables.size(); ++t) {
-      if (tables[t].owners().moves()) continue;
+      if (tables[t].owners().is_distributed()) continue;
       owned[r].selection.tables[t] = std::move(of_copies[r].selection.tables[t]);
       owned[r].gradients[t] = std::move(of_copies[r].gradients[t]);
     }

@@ -37,7 +37,8 @@ void RowGradients::add(Catalogue& catalogue) {
   std::vector<Tensor> gradients(tables_.size());
   gradients[t] = catalogue.take_gradient();
   std::vector<Part> parts;
-  if (tables_.gpus() != nullptr && !tables_[t].owners().moves()) {  // slices of copies go to every rank
+  if (tables_.gpus() != nullptr &&
+      !tables_[t].owners().is_distributed()) {  // slices of copies go to every rank
     RowSelection selection{.tables = std::vector<Handles>(tables_.size())};
     selection.tables[t].ids = catalogue.device_ids();
     parts = gather_gradients(tables_, selection, gradients);

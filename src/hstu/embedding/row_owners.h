@@ -29,7 +29,7 @@ struct RowOwners {
   int home = 0;                         // TableRanks::table: the rank that has the rows
 
   // A lookup reads rows that other ranks have.
-  bool moves() const { return ranks > 1 && form != TableRanks::copy; }
+  bool is_distributed() const { return ranks > 1 && form != TableRanks::copy; }
   bool by_column() const { return ranks > 1 && form == TableRanks::column; }
   // Each row is on one rank. Otherwise every rank knows the same ids.
   bool by_row() const { return ranks > 1 && (form == TableRanks::split || form == TableRanks::table); }
@@ -42,8 +42,8 @@ struct RowOwners {
     return static_cast<int>(mix64(static_cast<std::uint64_t>(id) ^ kKey) % static_cast<std::uint64_t>(ranks));
   }
   bool owns(std::int64_t id) const { return !by_row() || owner(id) == rank; }
-  // Of what all ranks know alike, one of them speaks.
-  bool speaks() const { return by_row() || rank == 0; }
+  // Of what all ranks know alike, one rank reports.
+  bool reports() const { return by_row() || rank == 0; }
 
   // The columns of a row of `dim` values that rank r has.
   std::int64_t first_column(int r, std::int64_t dim) const { return by_column() ? dim * r / ranks : 0; }

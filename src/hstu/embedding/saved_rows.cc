@@ -100,14 +100,14 @@ class PartOfTable {
   }
   std::vector<std::int64_t> send_history(const Question& question, Communicator& comm) const {
     std::vector<std::int64_t> mine;
-    if (table_.owners().speaks()) mine = history_of(table_, asked_for(question));
+    if (table_.owners().reports()) mine = history_of(table_, asked_for(question));
     return to_rank_0(std::span<const std::int64_t>(mine), comm);
   }
   // Pairs of an id and its count.
   std::vector<std::int64_t> send_waiting(Communicator& comm) const {
     const WaitingIds::List list = table_.waiting().by_id();
     std::vector<std::int64_t> mine;
-    for (std::size_t i = 0; i < list.ids.size() && table_.owners().speaks(); ++i)
+    for (std::size_t i = 0; i < list.ids.size() && table_.owners().reports(); ++i)
       mine.insert(mine.end(), {list.ids[i], list.counts[i]});
     return to_rank_0(std::span<const std::int64_t>(mine), comm);
   }
@@ -115,7 +115,7 @@ class PartOfTable {
  private:
   std::vector<std::int64_t> send_ids_of(Places places, Communicator& comm) const {
     const std::vector<std::int64_t> mine =
-        table_.owners().speaks() ? ids_of(places) : std::vector<std::int64_t>();
+        table_.owners().reports() ? ids_of(places) : std::vector<std::int64_t>();
     return to_rank_0(std::span<const std::int64_t>(mine), comm);
   }
   Places asked_for(const Question& question) const {
@@ -237,8 +237,8 @@ class SharedTable final : public SavedRows {
 
 RowCounts counts_of_all_ranks(const EmbeddingTable& table, Communicator& comm) {
   RowCounts counts = table.counts();
-  if (!table.owners().moves()) return counts;
-  if (!table.owners().speaks()) counts = {};
+  if (!table.owners().is_distributed()) return counts;
+  if (!table.owners().reports()) counts = {};
   std::array<std::int64_t*, 7> all{&counts.inserted, &counts.admitted, &counts.refused, &counts.evicted,
                                    &counts.expired,  &counts.hits,     &counts.misses};
   std::array<std::int64_t, 7> sums{};
@@ -249,12 +249,12 @@ RowCounts counts_of_all_ranks(const EmbeddingTable& table, Communicator& comm) {
 }
 
 std::unique_ptr<SavedRows> saved_rows(const TableSet& tables, std::size_t t, RowsToSave which) {
-  if (tables[t].owners().moves()) return std::make_unique<SharedTable>(tables, t, which);
+  if (tables[t].owners().is_distributed()) return std::make_unique<SharedTable>(tables, t, which);
   return std::make_unique<WholeTable>(tables[t], which);
 }
 
 void serve_rows(TableSet& tables) {
-  if (!tables.moves_rows()) return;
+  if (!tables.is_distributed()) return;
   std::unique_ptr<PartOfTable> part;
   Communicator& comm = tables.comm();
   Question q = asked({}, comm);
@@ -274,7 +274,7 @@ void serve_rows(TableSet& tables) {
 
 ServedRows::~ServedRows() {
   if (begins_changes_) tables_.begin_changes();
-  if (!tables_.moves_rows()) return;
+  if (!tables_.is_distributed()) return;
   try {
     asked({.low = begins_changes_ ? 1 : 0}, tables_.comm());
   } catch (const Error&) {  // a rank has ended: the next collective reports it

@@ -23,7 +23,7 @@ HostRoute route_of(Ids ids, const RowOwners& owners, Way way) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (owners.by_row())
       groups[static_cast<std::size_t>(owners.owner(ids[i]))].push_back(i);
-    else if (way == Way::read && !owners.moves())
+    else if (way == Way::read && !owners.is_distributed())
       groups[static_cast<std::size_t>(owners.rank)].push_back(i);
     else
       for (auto& group : groups) group.push_back(i);

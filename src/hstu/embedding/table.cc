@@ -25,7 +25,7 @@ EmbeddingTable::EmbeddingTable(std::shared_ptr<Placement> placement, std::size_t
       rows_(placement_->by_id(number)),
       first_size_(config().rows) {
   if (config().limits.any())
-    keeper_ = std::make_unique<RowKeeper>(rows_, *spec_.placed.directory, config().limits);
+    limiter_ = std::make_unique<RowLimiter>(rows_, *spec_.placed.directory, config().limits);
 }
 
 namespace {
@@ -79,13 +79,13 @@ void EmbeddingTable::update(const Handles& selected, const Tensor& gradients, co
 }
 
 std::int64_t EmbeddingTable::bytes() const {
-  return placement_->figures(number_).bytes + (keeper_ ? keeper_->bytes() : 0);
+  return placement_->figures(number_).bytes + (limiter_ ? limiter_->bytes() : 0);
 }
 
 void EmbeddingTable::end_step(const Visits& visits, std::int64_t time, Communicator& comm) {
-  keeper_->begin_end(time);
-  keeper_->visit(visits.ids, visits.occurrences, visits.slots, visits.values);
-  keeper_->expire();
+  limiter_->begin_end(time);
+  limiter_->visit(visits.ids, visits.occurrences, visits.slots, visits.values);
+  limiter_->expire();
   shrink(comm);
 }
 
@@ -95,13 +95,13 @@ void EmbeddingTable::shrink(Communicator& comm) {
   const bool by_row = owners().by_row();
   const std::int64_t excess = (by_row ? comm.sum(rows_alive()) : rows_alive()) - capacity;
   if (excess <= 0) return;
-  const std::vector<RowKeeper::Leaving> mine = keeper_->first_to_leave(excess, by_row);
-  if (!by_row) return keeper_->drop(std::ssize(mine));
-  std::vector<RowKeeper::Leaving> all = comm.all_gather(std::span<const RowKeeper::Leaving>(mine));
+  const std::vector<RowLimiter::Leaving> mine = limiter_->first_to_leave(excess, by_row);
+  if (!by_row) return limiter_->drop(std::ssize(mine));
+  std::vector<RowLimiter::Leaving> all = comm.all_gather(std::span<const RowLimiter::Leaving>(mine));
   if (all.empty()) return;
   const auto last = all.begin() + std::min(excess, static_cast<std::int64_t>(all.size())) - 1;
   std::nth_element(all.begin(), last, all.end());
-  keeper_->drop(std::upper_bound(mine.begin(), mine.end(), *last) - mine.begin());
+  limiter_->drop(std::upper_bound(mine.begin(), mine.end(), *last) - mine.begin());
 }
 
 void EmbeddingTable::read(std::span<const Place> places, float* values, float* state) const {
@@ -122,7 +122,7 @@ void EmbeddingTable::restore(std::span<const std::int64_t> ids, const float* val
           "table \"{}\": expected ascending ids from 0 to {}, found id {} at row {}", config().name,
           config().rows - 1, ids[i], i);
   }
-  if (!owners().moves()) return rows_.import_rows(ids, values, state);
+  if (!owners().is_distributed()) return rows_.import_rows(ids, values, state);
   const std::int64_t first = owners().first_column(owners().rank, config().dim);
   std::vector<std::int64_t> owned;
   std::vector<float> owned_values, owned_state;
@@ -150,7 +150,7 @@ void EmbeddingTable::read_history(std::span<const Place> places, std::int64_t* s
   }
 }
 
-void EmbeddingTable::restore_history(const RowKeeper::State& state, std::span<const std::int64_t> ids,
+void EmbeddingTable::restore_history(const RowLimiter::State& state, std::span<const std::int64_t> ids,
                                      std::span<const std::int64_t> seen, std::span<const std::int64_t> scores,
                                      std::span<const std::int64_t> waiting_ids,
                                      std::span<const std::int64_t> waiting_counts) {
@@ -166,11 +166,11 @@ void EmbeddingTable::restore_history(const RowKeeper::State& state, std::span<co
     waiting.push_back(waiting_ids[i]);
     their_counts.push_back(waiting_counts[i]);
   }
-  RowKeeper::State mine = state;
+  RowLimiter::State mine = state;
   if (owners().by_row() && owners().rank != 0) mine.counts = {};  // they will be added up
   std::vector<std::int64_t> slots(owned.size());
   spec_.placed.directory->find_slots(owned, slots.data());
-  keeper_->restore(mine, slots, their_seen, their_scores, waiting, their_counts);
+  limiter_->restore(mine, slots, their_seen, their_scores, waiting, their_counts);
 }
 
 }  // namespace hstu

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hstu/comm/communicator.h"
-#include "hstu/embedding/row_keeper.h"
+#include "hstu/embedding/row_limiter.h"
 #include "hstu/embedding/table_spec.h"
 #include "hstu/rows/placement.h"
 #include "hstu/tensor/context.h"
@@ -75,7 +75,7 @@ class EmbeddingTable {
   void restore(std::span<const std::int64_t> ids, const float* values, const float* state);
 
   // The functions below are of a table with limits.
-  bool has_limits() const { return keeper_ != nullptr; }
+  bool has_limits() const { return limiter_ != nullptr; }
   // Distinct ids (n) that a step has read, their occurrences (n), of at least 1, `slots` (n) of
   // Handles::host_slots, or empty: to be found, and `values` (n) of a custom score, else empty.
   struct Visits {
@@ -84,14 +84,14 @@ class EmbeddingTable {
   // The end of a step, after the updates: counts the visits, of all ranks, of what this rank has; gives
   // waiting ids their rows; and removes the rows that are beyond the limits. All ranks call it together.
   void end_step(const Visits& visits, std::int64_t time, Communicator& comm);
-  const RowCounts& counts() const { return keeper_->counts(); }
-  const WaitingIds& waiting() const { return keeper_->waiting(); }
+  const RowCounts& counts() const { return limiter_->counts(); }
+  const WaitingIds& waiting() const { return limiter_->waiting(); }
   // What a checkpoint has of the table beside its rows: the keeper's state; of the rows at `places` (n), seen
   // (n) and scores (n).
-  RowKeeper::State limits_state() const { return keeper_->state(); }
+  RowLimiter::State limits_state() const { return limiter_->state(); }
   void read_history(std::span<const Place> places, std::int64_t* seen, std::int64_t* scores) const;
   // After restore() of the same ids. Without the rows and the waiting ids that other ranks own.
-  void restore_history(const RowKeeper::State& state, std::span<const std::int64_t> ids,
+  void restore_history(const RowLimiter::State& state, std::span<const std::int64_t> ids,
                        std::span<const std::int64_t> seen, std::span<const std::int64_t> scores,
                        std::span<const std::int64_t> waiting_ids,
                        std::span<const std::int64_t> waiting_counts);
@@ -114,8 +114,8 @@ class EmbeddingTable {
   Context where_;
   RowsById& rows_;
   std::int64_t first_size_;
-  std::int64_t changes_ = -1;          // of RowsById::begin_changes()
-  std::unique_ptr<RowKeeper> keeper_;  // of a table with limits
+  std::int64_t changes_ = -1;            // of RowsById::begin_changes()
+  std::unique_ptr<RowLimiter> limiter_;  // of a table with limits
 };
 
 }  // namespace hstu

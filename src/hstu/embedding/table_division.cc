@@ -10,7 +10,7 @@ namespace {
 TableRanks chosen(const TableConfig& table, int ranks) {
   if (table.ranks != TableRanks::automatic) return table.ranks;
   // What a GPU keeps in host memory, or on a disk, has no copies.
-  if (table.limits.any() || table.cache_rows > 0 || table.place != TablePlace::device)
+  if (table.limits.any() || table.cache_rows > 0 || table.place != TableTier::device)
     return TableRanks::split;
   const double row_bytes = sizeof(std::int64_t) + sizeof(float) * static_cast<double>(table.dim);
   const bool is_small = (ranks - 1) * static_cast<double>(table.rows) * row_bytes <= kCopiedBytes;

@@ -46,7 +46,7 @@ RowCounts counts_of(const json& saved) {
 
 // What a table with limits has beside its rows.
 json limits_of(const EmbeddingTable& table, const RowCounts& counts, std::size_t waiting) {
-  const RowKeeper::State state = table.limits_state();
+  const RowLimiter::State state = table.limits_state();
   return {{"capacity", table.config().limits.capacity},
           {"evict", eviction_of(table.config().limits)},
           {"step", state.step},
@@ -200,7 +200,7 @@ void load_limits(EmbeddingTable& table, const SavedTable& saved) {
     seen.push_back(saved.history(i)[0]);
     scores.push_back(same ? saved.history(i)[1] : 0);
   }
-  RowKeeper::State state;
+  RowLimiter::State state;
   state.step = limits.at("step").get<std::int64_t>();
   state.time = limits.at("time").get<std::int64_t>();
   state.history = limits.at("history").get<decltype(state.history)>();

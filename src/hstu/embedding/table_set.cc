@@ -46,7 +46,7 @@ void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, WireTypes w
                 table->rows_alive() == 0,
             "table \"{}\": expected the part of rank {} of {}, without rows", table->config().name,
             comm.rank(), comm.size());
-    if (!device().is_host() && table->needs_host_ids() && !owners.moves())
+    if (!device().is_host() && table->needs_host_ids() && !owners.is_distributed())
       fail_usage(
           "tables.{}.ranks = \"{}\": on several GPUs, limits and rows in host memory or on a disk need "
           "\"split\", \"column\" or \"table\"",
@@ -58,8 +58,9 @@ void TableSet::share_over(Communicator& comm, DeviceTransport* gpus, WireTypes w
   beyond_wire_ = Tensor::zeros({1}, DType::i64, where_);
 }
 
-bool TableSet::moves_rows() const {
-  return std::any_of(tables_.begin(), tables_.end(), [](const auto& t) { return t->owners().moves(); });
+bool TableSet::is_distributed() const {
+  return std::any_of(tables_.begin(), tables_.end(),
+                     [](const auto& t) { return t->owners().is_distributed(); });
 }
 
 RowSelection TableSet::select(std::span<const TableIds> ids, RowAccess access) {

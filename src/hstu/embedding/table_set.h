@@ -66,7 +66,7 @@ class TableSet {
   // rank of `comm`. shared_rows.h, or device_lookup.h and device_gradients.h, move rows.
   void share_over(Communicator& comm, DeviceTransport* gpus, WireTypes wire = {});
   // Lookups read rows that other ranks have, of one table at least.
-  bool moves_rows() const;
+  bool is_distributed() const;
   Communicator& comm() const { return *comm_; }
   DeviceTransport* gpus() const { return gpus_; }
   const WireTypes& wire() const { return wire_; }

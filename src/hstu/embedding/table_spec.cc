@@ -4,7 +4,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
-#include "hstu/rows/placed_row_store.h"
+#include "hstu/rows/tiered_row_store.h"
 
 namespace hstu {
 namespace {
@@ -28,7 +28,7 @@ void check_config(const TableConfig& config, const RowOptimizer& optimizer) {
 
 Tiers tiers_of(const TableConfig& config, const RowShape& shape, Device device) {
   const CacheSize grows{.lines = grown_lines(shape, 0), .grows = true}, fixed{.lines = config.cache_rows};
-  if (config.place == TablePlace::disk) {
+  if (config.place == TableTier::disk) {
     if (device.is_host() && config.cache_rows == 0)
       return {.cache = {.lines = config.host_rows}, .disk_folder = config.disk_folder};
     return {.cache = config.cache_rows > 0 ? fixed : grows,
@@ -36,7 +36,7 @@ Tiers tiers_of(const TableConfig& config, const RowShape& shape, Device device) 
             .host_rows = config.host_rows};
   }
   if (config.cache_rows > 0) return {.cache = fixed};
-  if (config.place == TablePlace::host) return {.cache = grows};
+  if (config.place == TableTier::host) return {.cache = grows};
   return {};
 }
 
@@ -65,10 +65,10 @@ TableSpec table_spec(const TableConfig& config, RowOptimizer optimizer, std::uin
 }
 
 PlacementKind placement_of(const TableConfig& config, Device device) {
-  if (config.place == TablePlace::disk || config.cache_rows > 0) return PlacementKind::tiered;
+  if (config.place == TableTier::disk || config.cache_rows > 0) return PlacementKind::tiered;
   if (device.is_host()) return PlacementKind::host;
-  return config.place == TablePlace::host || config.limits.any() ? PlacementKind::tiered
-                                                                 : PlacementKind::device;
+  return config.place == TableTier::host || config.limits.any() ? PlacementKind::tiered
+                                                                : PlacementKind::device;
 }
 
 std::shared_ptr<Placement> make_placement(PlacementKind kind, std::span<const PlacedTable> tables,

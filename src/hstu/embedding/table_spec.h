@@ -10,7 +10,7 @@
 #include "hstu/base/files.h"
 #include "hstu/embedding/row_limits.h"
 #include "hstu/embedding/row_owners.h"
-#include "hstu/embedding/table_place.h"
+#include "hstu/embedding/table_tier.h"
 #include "hstu/rows/placement.h"
 #include "hstu/rows/row_optimizer.h"
 #include "hstu/tensor/context.h"
@@ -28,7 +28,7 @@ struct TableConfig {
   DType dtype = DType::f32;                        // f32 or bf16, of the values
   // Of tables on a GPU: `host`, and `disk` without cache_rows, have a cache for the rows of the largest step
   // there. On the host `device` is `host`.
-  TablePlace place = TablePlace::device;
+  TableTier place = TableTier::device;
   // > 0: all rows are in host memory, or on the disk, and a cache in the memory of the tables has room for so
   // many.
   std::int64_t cache_rows = 0;

@@ -39,7 +39,7 @@ Context context_of_tables(const RunOptions& run, const Model& model, const Conte
   const std::vector<TableConfig> configs = table_configs(run, model, comm.size());
   const bool come_from_elsewhere =
       comm.size() > 1 || std::any_of(configs.begin(), configs.end(), [](const TableConfig& table) {
-        return table.place != TablePlace::device;
+        return table.place != TableTier::device;
       });
   const bool has_parts = run.training.accumulate > 1 || run.training.micro_batch_tokens > 0;
   if (compute.device().is_host() || come_from_elsewhere || has_parts) return own_context(compute.device());
@@ -83,7 +83,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
     return;
   }
   const bool exact = run.tables.wire_rows == DType::f32 && run.tables.wire_gradients == DType::f32;
-  const bool only_copies = run.tables.ranks == TableRanks::copy && !tables.moves_rows();
+  const bool only_copies = run.tables.ranks == TableRanks::copy && !tables.is_distributed();
   if (!exact && (tables.device().is_host() || only_copies)) {
     fail_usage(
         "tables.wire_rows and tables.wire_gradients are for rows that travel between GPUs: set both to "
@@ -150,7 +150,7 @@ BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
   // The memory of leaves that the model has done with may be used again.
   if (!tables.device().is_host()) tables.stream().wait(learner.compute.stream);
   BatchRows rows;
-  if (tables.moves_rows()) {
+  if (tables.is_distributed()) {
     rows = fetch(learner, batch, access);
   } else {
     rows.selection = select_rows(learner, batch, access);
@@ -233,7 +233,7 @@ void count_visits(const Learner& learner, const Batch& batch, const RowSelection
 void prefetch_rows(Learner& learner, const Batch& batch) {
   std::vector<Tensor> ids = host_ids_of(learner, batch);
   for (std::size_t t = 0; t < ids.size(); ++t)
-    if (learner.tables[t].owners().moves()) ids[t] = {};
+    if (learner.tables[t].owners().is_distributed()) ids[t] = {};
   learner.tables.prefetch(ids);
 }
 

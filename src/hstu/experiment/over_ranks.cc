@@ -22,8 +22,8 @@ void sum_over_ranks(StepResult& result, Communicator& comm) {
 std::vector<std::int64_t> rows_alive(const TableSet& tables, Communicator& comm) {
   std::vector<std::int64_t> rows;
   for (std::size_t t = 0; t < tables.size(); ++t)
-    rows.push_back(!tables.moves_rows() || tables[t].owners().speaks() ? tables[t].rows_alive() : 0);
-  if (tables.moves_rows()) comm.all_reduce_sum(std::span<std::int64_t>(rows));
+    rows.push_back(!tables.is_distributed() || tables[t].owners().reports() ? tables[t].rows_alive() : 0);
+  if (tables.is_distributed()) comm.all_reduce_sum(std::span<std::int64_t>(rows));
   return rows;
 }
 

@@ -73,7 +73,7 @@ std::unique_ptr<DeviceTransport> gpu_transport(const RunOptions& options, Device
   if (comm.size() == 1 || device.is_host()) return nullptr;
   auto transport =
       options.ranks.gpu_messages == GpuMessages::host ? staged_transport(comm) : nccl_transport(comm, device);
-  tell("messages between GPUs: through {}\n", transport->name());
+  print_note("messages between GPUs: through {}\n", transport->name());
   return transport;
 }
 

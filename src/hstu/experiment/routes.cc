@@ -41,7 +41,7 @@ void add_routes(const std::vector<FeatureSpec>& features, const std::vector<RowO
 }
 
 std::function<void(Batch&)> with_routes(const Learner& learner) {
-  if (learner.tables.gpus() == nullptr || !learner.tables.moves_rows()) return {};
+  if (learner.tables.gpus() == nullptr || !learner.tables.is_distributed()) return {};
   std::vector<RowOwners> owners;
   for (std::size_t t = 0; t < learner.tables.size(); ++t) owners.push_back(learner.tables[t].owners());
   return

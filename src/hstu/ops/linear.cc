@@ -76,7 +76,7 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
     });
   });
   if (!activate) return {result, {}};
-  if (context.trace != nullptr) context.trace->moves(static_cast<std::int64_t>(activated.bytes()));
+  if (context.trace != nullptr) context.trace->touches_bytes(static_cast<std::int64_t>(activated.bytes()));
   const Variable silu = Variable::constant(activated);
   if (result.needs_gradient()) silu.recomputed_by([=] { return silu_of(y, silu_from, context); });
   return {result, silu};

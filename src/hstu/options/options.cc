@@ -153,7 +153,7 @@ void describe(ConfigFields& f, TableSection& o) {
   f.field("memory", o.memory, "in place of capacity: as many rows as take \"48GiB\"; \"\": no limit",
           rule::or_integer(rule::parsed_by(check_bytes)));
   f.field("place", o.place,
-          "of the rows and their optimizer's state: " + list_of(kTablePlaces) + "; \"\": tables.place",
+          "of the rows and their optimizer's state: " + list_of(kTableTiers) + "; \"\": tables.place",
           rule::parsed_by(check_place));
   f.field("device_memory", o.device_memory,
           "place = \"cache\": its size in the training device's memory, \"8GiB\"; place = \"disk\": that of "
@@ -190,7 +190,7 @@ void describe(ConfigFields& f, TablesSection& o) {
   f.choice("wire_gradients", o.wire_gradients, kWireTypes,
            "tables on GPUs: the type in which gradients travel to the ranks that have the rows");
   f.choice(
-      "place", o.place, kTablePlaces,
+      "place", o.place, kTableTiers,
       "of the rows and their optimizer's state: in the memory of the training device; on the host behind "
       "a cache in that memory (tables.NAME.device_memory); on the host behind a cache "
       "for the rows of a step; on a disk behind a cache on the host (tables.NAME.host_memory); or auto, the "

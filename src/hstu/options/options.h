@@ -11,7 +11,7 @@
 #include "hstu/config/config.h"
 #include "hstu/embedding/row_limits.h"
 #include "hstu/embedding/row_owners.h"
-#include "hstu/embedding/table_place.h"
+#include "hstu/embedding/table_tier.h"
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/optimizer/schedule.h"
 #include "hstu/options/model_section.h"
@@ -66,7 +66,7 @@ struct TableSection {
 };
 
 struct TablesSection {
-  TablePlace place = TablePlace::device;
+  TableTier place = TableTier::device;
   Path disk_folder = {};
   TableRanks ranks = TableRanks::automatic;
   DType wire_rows = DType::f32, wire_gradients = DType::f32;

@@ -80,25 +80,25 @@ std::int64_t cache_rows_of(const std::string& name, const char* key, const std::
   return std::min(rows, shape.rows);
 }
 
-void check_caches(const std::string& name, const TableSection& section, TablePlace place) {
+void check_caches(const std::string& name, const TableSection& section, TableTier place) {
   const auto needs = [&](const char* key, const std::string& memory) {
     if (memory.empty())
       fail_usage(
           "tables.{0}.{1}: the place of table {0} is \"{2}\", which needs the size of its cache, such as "
           "\"8GiB\"",
-          name, key, word_of(kTablePlaces, place));
+          name, key, word_of(kTableTiers, place));
   };
-  const auto has_no = [&](const char* key, const std::string& memory, TablePlace other) {
+  const auto has_no = [&](const char* key, const std::string& memory, TableTier other) {
     if (!memory.empty())
       fail_usage(
           "tables.{0}.{1} = \"{2}\" is the size of a cache, and the place of table {0} is \"{3}\": set "
           "tables.{0}.place = \"{4}\", or leave {1} out",
-          name, key, memory, word_of(kTablePlaces, place), word_of(kTablePlaces, other));
+          name, key, memory, word_of(kTableTiers, place), word_of(kTableTiers, other));
   };
-  if (place == TablePlace::cache) needs("device_memory", section.device_memory);
-  if (place == TablePlace::disk) return needs("host_memory", section.host_memory);
-  if (place != TablePlace::cache) has_no("device_memory", section.device_memory, TablePlace::cache);
-  has_no("host_memory", section.host_memory, TablePlace::disk);
+  if (place == TableTier::cache) needs("device_memory", section.device_memory);
+  if (place == TableTier::disk) return needs("host_memory", section.host_memory);
+  if (place != TableTier::cache) has_no("device_memory", section.device_memory, TableTier::cache);
+  has_no("host_memory", section.host_memory, TableTier::disk);
 }
 
 }  // namespace
@@ -130,11 +130,11 @@ void check_table_ranks(const std::string& text) {
 }
 
 void check_place(const std::string& text) {
-  if (!text.empty()) parse_word(kTablePlaces, text, "place");
+  if (!text.empty()) parse_word(kTableTiers, text, "place");
 }
 
-TablePlace place_of(const RunOptions& options, const TableSection& section) {
-  return section.place.empty() ? options.tables.place : parse_word(kTablePlaces, section.place, "place");
+TableTier place_of(const RunOptions& options, const TableSection& section) {
+  return section.place.empty() ? options.tables.place : parse_word(kTableTiers, section.place, "place");
 }
 
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
@@ -163,19 +163,19 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     };
     config.dtype = section.dtype;
     config.limits = limits_of(feature.name, section, shape_of(dim));
-    const TablePlace place = place_of(options, section);
+    const TableTier place = place_of(options, section);
     check_caches(feature.name, section, place);
     const RowOwners owners{.ranks = ranks, .form = config.ranks};
     const RowShape shape = shape_of(owners.most_columns(dim));
     config.cache_rows = cache_rows_of(feature.name, "device_memory", section.device_memory, shape);
     config.host_rows = cache_rows_of(feature.name, "host_memory", section.host_memory, shape);
-    if (place == TablePlace::disk) {
+    if (place == TableTier::disk) {
       config.disk_folder = options.tables.disk_folder;
       if (config.disk_folder.empty())
         fail_usage("tables.disk_folder: the place of table {} is \"disk\", which needs a folder for its rows",
                    feature.name);
     }
-    config.place = place == TablePlace::automatic ? TablePlace::device : place;
+    config.place = place == TableTier::automatic ? TableTier::device : place;
     configs.push_back(std::move(config));
   }
   return configs;

@@ -26,7 +26,7 @@ void check_table_ranks(const std::string& text);
 void check_place(const std::string& text);
 
 // Of a section of `options`.
-TablePlace place_of(const RunOptions& options, const TableSection& section);
+TableTier place_of(const RunOptions& options, const TableSection& section);
 
 // A table of D values for each feature, with the limits and the place of its section. Throws UsageError for a
 // section of a table that does not exist, naming the nearest, and for keys that contradict each other. A

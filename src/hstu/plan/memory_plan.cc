@@ -17,8 +17,8 @@
 #include "hstu/plan/dry_step.h"
 #include "hstu/plan/largest_part.h"
 #include "hstu/rows/host_row_store.h"
-#include "hstu/rows/placed_row_store.h"
 #include "hstu/rows/row_record.h"
+#include "hstu/rows/tiered_row_store.h"
 
 namespace hstu {
 namespace {
@@ -103,10 +103,10 @@ struct Planner {
     const std::int64_t parts = (options.training.samples_of_step() + largest.samples - 1) / largest.samples;
     const std::int64_t step_rows = std::min(part * parts, table.rows);
     table.step_bytes = step_rows * record_bytes(shape);
-    const bool is_below = config.place == TablePlace::host || config.place == TablePlace::disk;
+    const bool is_below = config.place == TableTier::host || config.place == TableTier::disk;
     const bool grows = gpu_trains && is_below && config.cache_rows == 0;
     const std::int64_t lines = grows ? grown_lines(shape, step_rows) : config.cache_rows;
-    table.cache_rows = config.place == TablePlace::disk ? config.host_rows : lines;
+    table.cache_rows = config.place == TableTier::disk ? config.host_rows : lines;
     const TableMemory memory = table_memory(config, shape.state_width, table.rows, gpu_trains, lines);
     table.bytes = memory.device;
     table.host_bytes = memory.host;
@@ -133,7 +133,7 @@ std::int64_t ahead_bytes(const Planner& planner, const std::vector<FeatureSpec>&
   if (planner.options.ranks.pipeline != Pipeline::prefetch) return 0;
   std::int64_t rows = 0;
   for (std::size_t f = 0; f < features.size(); ++f)
-    if (owners[f].moves())
+    if (owners[f].is_distributed())
       rows += std::ssize(planner.largest.values<std::int64_t>(ids_column(features[f].name)));
   return 3 * rows * planner.dim * std::int64_t{sizeof(float)};
 }
@@ -197,7 +197,7 @@ TableMemory table_memory(const TableConfig& config, std::int64_t state_width, st
   const RowShape shape{
       .rows = config.rows, .dim = config.dim, .state_width = state_width, .dtype = config.dtype};
   lines = std::max(lines, config.cache_rows);
-  if (config.place == TablePlace::disk) {
+  if (config.place == TableTier::disk) {
     const std::int64_t row = stored_floats(shape) * std::int64_t{sizeof(float)};
     const std::int64_t host = config.host_rows * row + RowDirectory::most_bytes(rows) +
                               RowCache::most_bytes(rows, config.host_rows) +
@@ -376,7 +376,7 @@ Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
                       {"host_bytes", table.host_bytes},
                       {"disk_bytes", table.disk_bytes},
                       {"cache_rows", table.cache_rows},
-                      {"place", word_of(kTablePlaces, table.place)}});
+                      {"place", word_of(kTableTiers, table.place)}});
   }
   return {{"device", device.name},
           {"ranks", plan.ranks},

@@ -24,7 +24,7 @@ struct MemoryPlan {
     std::int64_t bytes = 0, host_bytes = 0, disk_bytes = 0;
     TableRanks form = TableRanks::split;  // of several ranks; `rows` and bytes are those of one
     std::int64_t cache_rows = 0;  // > 0: the rows are in host memory behind a cache, whose bytes are no bound
-    TablePlace place = TablePlace::device;
+    TableTier place = TableTier::device;
     std::int64_t step_bytes = 0;  // of a cache for the rows of the largest step, about
   };
   std::vector<Table> tables;

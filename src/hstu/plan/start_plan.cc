@@ -12,7 +12,8 @@ void check_fits(const RunOptions& options, const TaskData& data, int ranks, int 
   if (device.device.is_host()) device.memory_bytes /= ranks_here;
   const MemoryPlan plan = plan_memory(options, data, device.device, ranks);
   check_fits(plan, device);
-  if (ranks > 1) tell("{}", tables_text(plan_ranks(options, data, ranks, 1), plan));  // of the first batch
+  if (ranks > 1)
+    print_note("{}", tables_text(plan_ranks(options, data, ranks, 1), plan));  // of the first batch
 }
 
 }  // namespace hstu

@@ -24,7 +24,7 @@ namespace {
 // Refuses models that read what a request does not have, and says where a score depends on other requests.
 void check_requests(const Task& task) {
   if (!task.no_requests.empty()) fail_usage("{}", task.no_requests);
-  if (!task.note_on_requests.empty()) tell("note: {}\n", task.note_on_requests);
+  if (!task.note_on_requests.empty()) print_note("note: {}\n", task.note_on_requests);
 }
 
 std::size_t rank_by(const std::string& word, const std::vector<std::string>& tasks) {
@@ -210,17 +210,18 @@ Items catalogue_of(const PredictOptions& options, const Scorer& scorer, const Da
 // What a reader of the scores must know.
 void tell_unknown(const PredictResult& result, const BadIds& bad_ids) {
   if (result.without_history > 0) {
-    tell("{} of {} requests have no event of their user before their time: scored with an empty history\n",
-         with_separators(result.without_history), with_separators(result.requests));
+    print_note(
+        "{} of {} requests have no event of their user before their time: scored with an empty history\n",
+        with_separators(result.without_history), with_separators(result.requests));
   }
   if (result.untrained_items > 0) {
-    tell("{} of {} scores are of items that training has not seen: their rows have initial values\n",
-         with_separators(result.untrained_items), with_separators(result.scores));
+    print_note("{} of {} scores are of items that training has not seen: their rows have initial values\n",
+               with_separators(result.untrained_items), with_separators(result.scores));
   }
   for (const BadIds::Feature& feature : bad_ids.features()) {
     if (feature.count == 0) continue;
-    tell("{} ids of {} are outside of [0, {}), the first is {}: read as rows of zeros\n",
-         with_separators(feature.count), feature.name, with_separators(feature.rows), feature.first_id);
+    print_note("{} ids of {} are outside of [0, {}), the first is {}: read as rows of zeros\n",
+               with_separators(feature.count), feature.name, with_separators(feature.rows), feature.first_id);
   }
 }
 
@@ -253,8 +254,8 @@ PredictResult predict(const PredictOptions& options) {
   progress.advance_to(result.scores);
   progress.finish(fmt::format("{} requests", with_separators(result.requests)));
   if (requests.unknown_texts() > 0) {
-    tell("{} values of context columns are texts that the dataset does not have: read as 0\n",
-         with_separators(requests.unknown_texts()));
+    print_note("{} values of context columns are texts that the dataset does not have: read as 0\n",
+               with_separators(requests.unknown_texts()));
   }
   result.unknown_texts = requests.unknown_texts();
   tell_unknown(result, scorer.bad_ids());

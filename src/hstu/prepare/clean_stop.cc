@@ -23,7 +23,8 @@ void stop_cleanly_on_signals() {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) return;
     StagedFolder::remove_all_at_work();
-    tell("\nstopped by {}: the unfinished output was removed\n", signal == SIGINT ? "SIGINT" : "SIGTERM");
+    print_note("\nstopped by {}: the unfinished output was removed\n",
+               signal == SIGINT ? "SIGINT" : "SIGTERM");
     ::_exit(128 + signal);
   }).detach();
 }

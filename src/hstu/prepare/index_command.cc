@@ -56,7 +56,7 @@ void store_first_index(const Path& dataset, const AnchorRule& rule) {
   try {
     open_anchor_index(Dataset(dataset), rule);
   } catch (const UsageError& error) {
-    tell("note: no index of anchors was stored: {}\n", error.what());
+    print_note("note: no index of anchors was stored: {}\n", error.what());
   }
 }
 

@@ -28,13 +28,13 @@ int main(int argc, char** argv) {
     hstu::stop_cleanly_on_signals();
     return hstu::finish_process(hstu::run_command_line(argc, argv));
   } catch (const hstu::UsageError& error) {
-    hstu::tell("hstu: {}\n", error.what());
+    hstu::print_note("hstu: {}\n", error.what());
     return kWordsWrong;
   } catch (const std::bad_alloc&) {
     std::fputs("hstu: out of memory: use fewer --threads, or raise the limit (ulimit -v)\n", stderr);
     return kRunFailed;
   } catch (const std::exception& error) {
-    hstu::tell("hstu: {}\n", hstu::words_of(error));
+    hstu::print_note("hstu: {}\n", hstu::words_of(error));
     return kRunFailed;
   }
 }

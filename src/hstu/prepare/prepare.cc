@@ -23,8 +23,9 @@ void note_space(const Path& folder, std::int64_t needed) {
   std::error_code error;
   const auto space = std::filesystem::space(folder, error);
   if (error || static_cast<std::uintmax_t>(needed) <= space.available) return;
-  tell("note: the output needs about {} in {}, where {} are free\n", human_bytes(static_cast<double>(needed)),
-       folder.parent_path().string(), human_bytes(static_cast<double>(space.available)));
+  print_note("note: the output needs about {} in {}, where {} are free\n",
+             human_bytes(static_cast<double>(needed)), folder.parent_path().string(),
+             human_bytes(static_cast<double>(space.available)));
 }
 
 // The names of ids, if the schema keeps them; the manifest says whose ids are hashes.
@@ -34,8 +35,8 @@ void write_ids(const char* of, bool hashed, NameCollector* names, const Path& fo
   if (names == nullptr) return;
   collisions = names->write(folder, of, manifest);
   if (*collisions > 0)
-    tell("warning: {} {} names have the same id as another name, and are one {} from now on\n", *collisions,
-         of, of);
+    print_note("warning: {} {} names have the same id as another name, and are one {} from now on\n",
+               *collisions, of, of);
 }
 
 // What a dataset has besides the columns of a log of integers.
@@ -80,7 +81,7 @@ auto stream_into(const Schema& schema, const Path& input, const Path& output, co
         staged.commit();
         return result;
       }
-      tell("the log is not ordered by user and time: sorting it\n");
+      print_note("the log is not ordered by user and time: sorting it\n");
     }
   } catch (const DiskFullError& error) {
     const std::int64_t needed = log.expected_bytes(sort, event_bytes);
@@ -103,7 +104,7 @@ Manifest prepare(const Schema& schema, const Path& input, const Path& output, co
         Manifest manifest =
             writer.finish(streamed.attributes.attributes, streamed.split, streamed.test_events);
         for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, manifest))
-          tell("warning: {}\n", mistake);
+          print_note("warning: {}\n", mistake);
         return manifest;
       });
 }

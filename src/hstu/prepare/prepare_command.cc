@@ -67,7 +67,7 @@ void run_mlcommons(const PrepareWords& words) {
                           {"test", with_separators(counts.test_events) + " events"},
                           {"size", human_bytes(static_cast<double>(counts.bytes))}}));
   if (counts.anchors == 0) {
-    tell(
+    print_note(
         "note: the cache has no anchors to train from: no user has a listen after {} events; decrease "
         "--min-history\n",
         layout.min_history);

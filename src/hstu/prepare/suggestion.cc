@@ -31,7 +31,7 @@ std::vector<Path> event_files_in(const Path& folder) {
   const std::vector<FileColumn> columns = list_columns(largest);
   std::erase_if(files, [&](const Path& file) {
     const bool other = list_columns(file) != columns;
-    if (other) tell("note: {} has other columns than {}: left out\n", file.string(), largest.string());
+    if (other) print_note("note: {} has other columns than {}: left out\n", file.string(), largest.string());
     return other;
   });
   return files;
@@ -59,8 +59,8 @@ void write_suggestion(const std::vector<Path>& inputs, const Path& output) {
     return;
   }
   write_file(output, text);
-  tell("{} is a guess: read and correct it, then run the next step, which its first lines contain\n",
-       output.string());
+  print_note("{} is a guess: read and correct it, then run the next step, which its first lines contain\n",
+             output.string());
 }
 
 }  // namespace hstu

@@ -121,10 +121,10 @@ void Profiler::finish() {
   if (comm_.rank() > 0) return;
   try {
     write_file(path_, trace_events_json(tracks));
-    tell("\nprofile: steps {} to {} are in {}: open it at ui.perfetto.dev\n", first, recorded_,
-         path_.string());
+    print_note("\nprofile: steps {} to {} are in {}: open it at ui.perfetto.dev\n", first, recorded_,
+               path_.string());
   } catch (const Error& error) {
-    tell("\nWARNING: the profile is lost: {}\n", error.what());
+    print_note("\nWARNING: the profile is lost: {}\n", error.what());
   }
 }
 

@@ -66,8 +66,8 @@ void TensorboardWriter::append(const std::string& record) {
     return;
   }
   if (!path_.empty()) {
-    tell("{}: cannot be written ({}); the run continues without TensorBoard's copy of its metrics\n",
-         path_.string(), std::strerror(errno));
+    print_note("{}: cannot be written ({}); the run continues without TensorBoard's copy of its metrics\n",
+               path_.string(), std::strerror(errno));
   }
   path_.clear();  // reported once
   file_.reset();

@@ -55,7 +55,7 @@ struct PlacedTable {
   RowShape shape;
   RowOptimizer optimizer;
   bool lookups_create = true;  // those that train; else RowsById::create_slots() alone creates rows
-  // Not null: of a table whose rows leave (row_keeper.h), which is not in DeviceRows.
+  // Not null: of a table whose rows leave (row_limiter.h), which is not in DeviceRows.
   std::shared_ptr<RowDirectory> directory = {};
   Tiers tiers = {};
 };
@@ -79,7 +79,7 @@ struct Handles {
   std::size_t table = 0;  // of the placement
   Tensor ids;             // (n) i64: those of the caller
   Tensor handles;  // (n) i64, on the device of the rows: for the placement alone. Rows of it may be taken
-  // In host memory, where the host finds the rows: ids, those of the caller; their slots, for RowKeeper.
+  // In host memory, where the host finds the rows: ids, those of the caller; their slots, for RowLimiter.
   Tensor host_ids = {}, host_slots = {};
   // For the placement alone: rows (m, D) f32 from below a cache, and their places (m) i32 among the ids.
   Tensor below = {}, places_below = {};

@@ -15,7 +15,7 @@
 
 namespace hstu {
 
-// What a row has beside its values and its optimizer's state. `score` and `seen` belong to row_keeper.h.
+// What a row has beside its values and its optimizer's state. `score` and `seen` belong to row_limiter.h.
 struct HostRow {
   static constexpr std::int64_t kNoId = -1;  // a free slot
   static constexpr std::uint32_t kNew = std::numeric_limits<std::uint32_t>::max();

@@ -1,5 +1,5 @@
 // RowLines: rows with the state of their optimizer in the memory of a device, at lines 0, 1, ... A line knows
-// no id: a store decides which row is where (placed_row_store.h).
+// no id: a store decides which row is where (tiered_row_store.h).
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ class RowsById {
   // Every existing row by ascending id; valid until the table changes.
   virtual std::vector<RowPlace> places_by_id() const = 0;
   // begin_changes() gives a number, and changed_by_id() the rows that were created, updated or visited
-  // (row_keeper.h) after the call that gave it.
+  // (row_limiter.h) after the call that gave it.
   virtual std::int64_t begin_changes() = 0;
   virtual std::vector<RowPlace> changed_by_id(std::int64_t since) const = 0;
   // values (n, D) and state (n, state_width) of the existing rows at `slots` (n); null: not asked for.

@@ -6,9 +6,9 @@
 
 #include "hstu/device/transfer_blocks.h"
 #include "hstu/rows/host_merge.h"
-#include "hstu/rows/placed_row_store.h"
 #include "hstu/rows/placement.h"
 #include "hstu/rows/table_lines.h"
+#include "hstu/rows/tiered_row_store.h"
 
 namespace hstu {
 namespace {
@@ -21,7 +21,7 @@ class TieredRows final : public Placement {
         uploads_(where.stream, 4),
         lines_(make_table_lines(tables, where)) {
     for (std::size_t t = 0; t < tables.size(); ++t)
-      stores_.push_back(std::make_unique<PlacedRowStore>(tables[t], lines_->of(t), where));
+      stores_.push_back(std::make_unique<TieredRowStore>(tables[t], lines_->of(t), where));
   }
 
   bool needs_host_ids() const override { return true; }
@@ -58,7 +58,7 @@ class TieredRows final : public Placement {
 
   RowsById& by_id(std::size_t table) override { return *stores_[table]; }
   TableFigures figures(std::size_t table) const override {
-    const PlacedRowStore& store = *stores_[table];
+    const TieredRowStore& store = *stores_[table];
     TableFigures figures{store.bytes(), {}};
     if (store.has_cache()) figures.cache = store.counts();
     return figures;
@@ -113,7 +113,7 @@ class TieredRows final : public Placement {
     std::vector<std::int64_t> below;
     std::vector<std::int32_t> places;
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (lines[i] != PlacedRowStore::kElsewhere) continue;
+      if (lines[i] != TieredRowStore::kElsewhere) continue;
       below.push_back(slots[i]);
       places.push_back(static_cast<std::int32_t>(i));
     }
@@ -134,7 +134,7 @@ class TieredRows final : public Placement {
   Context where_;
   TransferBlocks uploads_;
   std::unique_ptr<TableLines> lines_;
-  std::vector<std::unique_ptr<PlacedRowStore>> stores_;
+  std::vector<std::unique_ptr<TieredRowStore>> stores_;
 };
 
 }  // namespace

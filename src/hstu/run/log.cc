@@ -78,10 +78,10 @@ void RunLog::write(Json line) {
   waiting_.push_back(std::move(line));
   try {
     for (; !waiting_.empty(); waiting_.pop_front()) lines_.write(waiting_.front());
-    if (waited) tell("\nmetrics.jsonl can be written again; no line is missing\n");
+    if (waited) print_note("\nmetrics.jsonl can be written again; no line is missing\n");
   } catch (const Error& error) {
     waits_ = true;
-    if (!waited) tell("\nWARNING: {}. The run continues and keeps its lines in memory\n", error.what());
+    if (!waited) print_note("\nWARNING: {}. The run continues and keeps its lines in memory\n", error.what());
   }
 }
 
@@ -180,7 +180,8 @@ void RunLog::checkpoint(const RunState& state, const std::string& reason, double
 }
 
 void RunLog::checkpoint_failed(const RunState& state, const std::string& reason, const std::string& error) {
-  tell("\nWARNING: the save of step {} failed: {}. Earlier checkpoints are unchanged\n", state.step, error);
+  print_note("\nWARNING: the save of step {} failed: {}. Earlier checkpoints are unchanged\n", state.step,
+             error);
   write({{"event", "checkpoint_failed"}, {"step", state.step}, {"reason", reason}, {"error", error}});
 }
 

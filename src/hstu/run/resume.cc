@@ -66,7 +66,8 @@ std::optional<Checkpoint> checkpoint_to_resume(const RunFolder& folder, std::int
           "{} says that checkpoints were saved, but {} contains none: put them back, or start a new run",
           folder.metrics().string(), folder.checkpoints().string());
     }
-    tell("{} was interrupted before its first save: it starts from the beginning\n", folder.path.string());
+    print_note("{} was interrupted before its first save: it starts from the beginning\n",
+               folder.path.string());
     return std::nullopt;
   }
   return Checkpoint(find_checkpoint(folder.checkpoints(), step));
@@ -101,7 +102,7 @@ void abandon_later(const RunFolder& folder, std::int64_t step) {
     fs::rename(entry->path, place / entry->path.filename(), error);
     check_done(error, fmt::format("move {} to {}", entry->path.string(), place.string()));
   }
-  tell(
+  print_note(
       "going back to step {}: {} later checkpoint{} and a copy of the log moved to {}; remove them when "
       "you do not need them\n",
       step, entries.size(), entries.size() == 1 ? "" : "s", place.string());

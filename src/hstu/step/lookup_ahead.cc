@@ -8,7 +8,7 @@ constexpr std::string_view kStage = "rows of the next step";
 }  // namespace
 
 LookupAhead::LookupAhead(Learner& learner, PartSource* parts) : learner_(learner), parts_(parts) {
-  if (!learner.tables.moves_rows() || learner.options.ranks.pipeline == Pipeline::plain) parts_ = nullptr;
+  if (!learner.tables.is_distributed() || learner.options.ranks.pipeline == Pipeline::plain) parts_ = nullptr;
   if (parts_ == nullptr || is_on_gpus()) return;
   begun_ = learner.exchanges.submit(kStage, learner.tables.stream(), [this] { look_up(); });
 }

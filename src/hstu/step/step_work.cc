@@ -62,7 +62,7 @@ StepWork::Part StepWork::looked_up(const Batch* batch) {
   context_.comm.enter(context_.step, kLookupSection);
   const TraceRange stage(context_.compute, kEmbeddingStage);
   Part part{batch, look_up(learner_, *batch, RowAccess::train)};
-  moves(2 * bytes_of(part.rows->leaves));
+  touches_bytes(2 * bytes_of(part.rows->leaves));
   return part;
 }
 
@@ -149,7 +149,7 @@ void StepWork::update(double clip, const float* factor) {
       learner_.dense_optimizer.step(result_.lr_dense, factor);
     else
       learner_.dense_optimizer.step(result_.lr_dense, clip);
-    moves(learner_.dense_optimizer.step_bytes());
+    touches_bytes(learner_.dense_optimizer.step_bytes());
     gather_values(learner_.dense_optimizer, context_.comm, learner_.gpus.get());
   }
   fault_point("step.middle");
@@ -160,7 +160,7 @@ void StepWork::update(double clip, const float* factor) {
   visits_.end_step(context_.comm, time_);
   tables.end_step();
   if (learner_.ahead.lookup != nullptr) learner_.ahead.lookup->find_changed();
-  moves(3 * row_bytes_);  // gradients and rows read, rows written
+  touches_bytes(3 * row_bytes_);  // gradients and rows read, rows written
   // The memory of gradients may be used again.
   if (!tables.device().is_host()) context_.compute.stream.wait(tables.stream());
 }
@@ -200,8 +200,8 @@ StepResult StepWork::figures() {
   return std::move(result_);
 }
 
-void StepWork::moves(std::int64_t bytes) const {
-  if (context_.compute.trace != nullptr) context_.compute.trace->moves(bytes);
+void StepWork::touches_bytes(std::int64_t bytes) const {
+  if (context_.compute.trace != nullptr) context_.compute.trace->touches_bytes(bytes);
 }
 
 }  // namespace hstu

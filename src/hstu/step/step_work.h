@@ -67,7 +67,7 @@ class StepWork {
   // Ends the section of the stage that was last.
   void leave_section() { sections_.leave(); }
   // Reports to the trace what the current stage reads and writes.
-  void moves(std::int64_t bytes) const;
+  void touches_bytes(std::int64_t bytes) const;
 
  private:
   struct Part {

@@ -61,7 +61,7 @@ void refuse_bad_values(StepWork& work, const GradientSquares& squares) {
 // Of the gradients of parameters, and of `also`, which have to be finite too.
 GradientSquares sum_squares(StepWork& work, const std::vector<Tensor>& also) {
   const Learner& learner = work.learner();
-  work.moves(learner.model->parameters().count() * std::int64_t{sizeof(float)});
+  work.touches_bytes(learner.model->parameters().count() * std::int64_t{sizeof(float)});
   return GradientSquares(learner.model->parameters().all(), work.context().compute, also);
 }
 

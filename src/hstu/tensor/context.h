@@ -20,7 +20,7 @@ class Trace {
   virtual void begin(std::string_view name) = 0;
   virtual void end() = 0;
   // The operands of an operation inside the current range: what it reads and writes if it touches each once.
-  virtual void moves(std::int64_t /*bytes*/) {}
+  virtual void touches_bytes(std::int64_t /*bytes*/) {}
 };
 
 struct Groups;  // hstu/comm/groups.h

@@ -41,11 +41,11 @@ void StageTimer::end() {
   if (also_ != nullptr) also_->end();
 }
 
-void StageTimer::moves(std::int64_t bytes) {
+void StageTimer::touches_bytes(std::int64_t bytes) {
   for (const std::ptrdiff_t index : open_) {
     if (index >= 0) ranges_[static_cast<std::size_t>(index)].time.bytes += bytes;
   }
-  if (also_ != nullptr) also_->moves(bytes);
+  if (also_ != nullptr) also_->touches_bytes(bytes);
 }
 
 void StageTimer::restart() {

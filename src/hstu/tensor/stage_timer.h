@@ -20,7 +20,7 @@ struct StageTime {
   std::ptrdiff_t outer = -1;        // the range around it, an index of the same list; -1: none
   double begin_ms = 0, end_ms = 0;  // of its work on the stream: CUDA events on a GPU, the clock on the host
   double host_begin_ms = 0, host_end_ms = 0;  // of the thread that puts the work on the stream
-  std::int64_t bytes = 0;                     // Trace::moves, of the ranges inside too
+  std::int64_t bytes = 0;                     // Trace::touches_bytes, of the ranges inside too
 
   double ms() const { return end_ms - begin_ms; }
 };
@@ -35,7 +35,7 @@ class StageTimer final : public Trace {
 
   void begin(std::string_view name) override;
   void end() override;
-  void moves(std::int64_t bytes) override;
+  void touches_bytes(std::int64_t bytes) override;
 
   // Forgets all ranges; times count from now. Call it outside of ranges.
   void restart();

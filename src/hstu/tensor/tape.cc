@@ -163,7 +163,7 @@ void Tape::replay() {
     steps_.pop_back();
     if (step.result.has_gradient()) {
       stage.next(step.stage);
-      if (context_.trace != nullptr) context_.trace->moves(step.bytes);
+      if (context_.trace != nullptr) context_.trace->touches_bytes(step.bytes);
       step.backward(step.result.state_->gradient);
     }
     require(step.result.state_->written.empty(), "a gradient of {} lacks columns",

@@ -30,7 +30,7 @@ struct GradientSlot {
   bool accumulate = false;
 };
 
-// What an operation reads and writes, for Trace::moves.
+// What an operation reads and writes, for Trace::touches_bytes.
 struct MovedBytes {
   std::int64_t forward = 0, backward = 0;
 };
@@ -115,7 +115,7 @@ class Tape {
     MovedBytes bytes;
     if (context_.trace != nullptr) {
       bytes = moved ? *moved : bytes_of(result, inputs);
-      context_.trace->moves(bytes.forward);
+      context_.trace->touches_bytes(bytes.forward);
     }
     if (result.needs_gradient()) push(result, inputs, std::move(backward), bytes.backward);
     return result;

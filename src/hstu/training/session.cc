@@ -33,7 +33,7 @@ RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
   if (section.checkpoint.empty()) return {};
   const WarmStartReport report =
       hstu::warm_start(section, learner.model->parameters().all(), learner.tables, learner.compute.stream);
-  if (is_leader()) tell("{}\n", to_text(report));
+  if (is_leader()) print_note("{}\n", to_text(report));
   warm_start_ = to_json(report);
   return {};
 }

@@ -36,9 +36,10 @@ struct OpenedRun {
 void tell_idle(const Session& session) {
   const Learner& learner = session.experiment().learner();
   const Pipeline pipeline = learner.options.ranks.pipeline;
-  if (pipeline == Pipeline::plain || learner.tables.moves_rows()) return;
-  tell("note: ranks.pipeline = \"{}\" has nothing to exchange: {}\n", word_of(kPipelines, pipeline),
-       session.ranks() == 1 ? "there is one rank" : "every rank has all rows that it reads (tables.ranks)");
+  if (pipeline == Pipeline::plain || learner.tables.is_distributed()) return;
+  print_note(
+      "note: ranks.pipeline = \"{}\" has nothing to exchange: {}\n", word_of(kPipelines, pipeline),
+      session.ranks() == 1 ? "there is one rank" : "every rank has all rows that it reads (tables.ranks)");
 }
 
 OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
@@ -83,7 +84,7 @@ class Leader {
 
   TrainResult run() {
     if (record_.ended) {
-      tell("{} has already ended: nothing is left to do\n", request_.folder.path.string());
+      print_note("{} has already ended: nothing is left to do\n", request_.folder.path.string());
       session_.announce_end();
       return finish(*finished());
     }
@@ -100,7 +101,7 @@ class Leader {
   TrainResult train() {
     begin_log();
     if (!session_.evaluator().has_samples()) {
-      tell(
+      print_note(
           "no evaluation: nothing is held out; evaluation.holdout_fraction = 0.1 holds out the latest tenth "
           "(hstu config --template --for DATASET writes a whole configuration)\n");
     }
@@ -152,10 +153,10 @@ class Leader {
     abandon_later(folder, state_.step);
     if (!record.ended) rewind_log(folder.metrics(), *opened_.checkpoint);
     tidy(opened_.checkpoint->path());
-    tell("continuing from {} (step {})\n", opened_.checkpoint->path().string(), state_.step);
+    print_note("continuing from {} (step {})\n", opened_.checkpoint->path().string(), state_.step);
     // --from-step may go back to a time whose best checkpoint was removed when a better one came.
     if (state_.best.step >= 0 && !linked_checkpoint(folder.checkpoints(), kBestLink)) {
-      tell(
+      print_note(
           "WARNING: the best checkpoint of that time, of step {}, does not exist any more: none is the best "
           "until "
           "an evaluation is better\n",
@@ -346,7 +347,7 @@ class Leader {
       clear_leftovers(checkpoints);
       prune_checkpoints(checkpoints, state_.step, request_.options.checkpoint.keep, state_.best.step);
     } catch (const Error& error) {
-      tell("\nWARNING: {}\n", error.what());
+      print_note("\nWARNING: {}\n", error.what());
     }
   }
 

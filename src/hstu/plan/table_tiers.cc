@@ -1,4 +1,4 @@
-#include "hstu/plan/table_places.h"
+#include "hstu/plan/table_tiers.h"
 
 #include <algorithm>
 #include <vector>
@@ -18,9 +18,9 @@ std::int64_t least_cache(const Table& table) {
   return std::min(table.bytes, kStepsInACache * table.step_bytes);
 }
 
-void place(RunOptions& options, const Table& table, TablePlace to, std::int64_t cache_bytes = 0) {
+void place(RunOptions& options, const Table& table, TableTier to, std::int64_t cache_bytes = 0) {
   TableSection& section = options.tables.by_name[table.name];
-  section.place = word_of(kTablePlaces, to);
+  section.place = word_of(kTableTiers, to);
   constexpr std::int64_t kMiB = 1 << 20;
   if (cache_bytes >= kMiB)
     section.device_memory = fmt::format("{}MiB", cache_bytes / kMiB);
@@ -29,14 +29,14 @@ void place(RunOptions& options, const Table& table, TablePlace to, std::int64_t 
 }
 
 bool is_automatic(const RunOptions& options, const TableSection& section) {
-  return place_of(options, section) == TablePlace::automatic;
+  return place_of(options, section) == TableTier::automatic;
 }
 
 RunOptions all_on_device(const RunOptions& options) {
   RunOptions placed = options;
   for (auto& [name, section] : placed.tables.by_name)
-    if (is_automatic(options, section)) section.place = word_of(kTablePlaces, TablePlace::device);
-  if (is_automatic(options, {})) placed.tables.place = TablePlace::device;
+    if (is_automatic(options, section)) section.place = word_of(kTableTiers, TableTier::device);
+  if (is_automatic(options, {})) placed.tables.place = TableTier::device;
   return placed;
 }
 
@@ -52,7 +52,7 @@ RunOptions with_places(const RunOptions& options, const MemoryPlan& plan, std::i
   std::vector<const Table*> tables;   // with place = "auto"
   std::int64_t bytes = 0, least = 0;  // of those that have no place yet
   for (const Table& table : plan.tables) {
-    if (table.place != TablePlace::automatic || !can_leave_the_device(table, plan.ranks)) continue;
+    if (table.place != TableTier::automatic || !can_leave_the_device(table, plan.ranks)) continue;
     tables.push_back(&table);
     bytes += table.bytes;
     least += least_cache(table);
@@ -64,7 +64,7 @@ RunOptions with_places(const RunOptions& options, const MemoryPlan& plan, std::i
   std::int64_t left = room - (plan.total() - bytes);
   auto next = tables.begin();
   for (; next != tables.end() && (*next)->bytes <= left - (least - least_cache(**next)); ++next) {
-    place(placed, **next, TablePlace::device);
+    place(placed, **next, TableTier::device);
     left -= (*next)->bytes;
     bytes -= (*next)->bytes;
     least -= least_cache(**next);
@@ -73,7 +73,7 @@ RunOptions with_places(const RunOptions& options, const MemoryPlan& plan, std::i
     const double share = static_cast<double>((*next)->bytes) / static_cast<double>(bytes);
     const auto cache = static_cast<std::int64_t>(share * static_cast<double>(left));
     const bool fits = cache > 0 && cache >= least_cache(**next);
-    place(placed, **next, fits ? TablePlace::cache : TablePlace::host, fits ? cache : 0);
+    place(placed, **next, fits ? TableTier::cache : TableTier::host, fits ? cache : 0);
   }
   return placed;
 }

@@ -1,4 +1,4 @@
-// RowKeeper: decides which rows of a table with limits live (docs/tables.md). Lookups create rows freely and
+// RowLimiter: decides which rows of a table with limits live (docs/tables.md). Lookups create rows freely and
 // remove none, so a row that a step has looked up is there until the step ends. At the end of the step, the
 // keeper is told what the step has seen, and brings the table back within its limits. What it decides depends
 // on the ids of the step alone: not on their order, on threads, or on the division of the step into parts.
@@ -29,11 +29,11 @@ struct RowCounts {
   std::int64_t misses = 0;    // distinct ids that had none
 };
 
-class RowKeeper {
+class RowLimiter {
  public:
   // The end of a step, in this order: begin_end, visit (any number of times, each id once in total), expire,
   // first_to_leave and drop. `rows` and `directory` are of one table, and must outlive it.
-  RowKeeper(RowsById& rows, RowDirectory& directory, const RowLimits& limits);
+  RowLimiter(RowsById& rows, RowDirectory& directory, const RowLimits& limits);
 
   const RowLimits& limits() const { return limits_; }
   // Whether a training lookup creates rows. If not, an id gets its row from visit().

@@ -1,5 +1,5 @@
 // The keeper alone, over rows in host memory, beside TableModel; limits_test.cc walks whole tables.
-#include "hstu/embedding/row_keeper.h"
+#include "hstu/embedding/row_limiter.h"
 
 #include <algorithm>
 #include <map>
@@ -38,7 +38,7 @@ class KeeperWalk {
     Ids ids, slots;
     for (const auto& [id, unused] : seen) ids.push_back(id);
     shuffle(ids);
-    const bool creates = keeper_->creates_at_lookup();
+    const bool creates = limiter_->creates_at_lookup();
     slots.assign(ids.size(), 0);
     if (creates) {
       store_->create_slots(ids, slots.data());
@@ -49,11 +49,11 @@ class KeeperWalk {
     }
     time_ += below(8) == 0 ? below(400) : below(4);
     const std::int64_t time = time_ - (below(4) == 0 ? below(40) : below(3));  // of samples in any order
-    keeper_->begin_end(time);
+    limiter_->begin_end(time);
     const std::size_t first = ids.empty() ? 0 : static_cast<std::size_t>(below(std::ssize(ids) + 1));
     visit(seen, std::span(ids).first(first), std::span(slots).first(first));
     visit(seen, std::span(ids).subspan(first), std::span(slots).subspan(first));
-    keeper_->expire();
+    limiter_->expire();
     shrink();
     model_.step(seen, time, 0);
     compare();
@@ -77,7 +77,7 @@ class KeeperWalk {
   void begin_again() {
     directory_ = std::make_shared<RowDirectory>(kKeeperShape.rows);
     store_ = std::make_unique<HostRowStore>(kKeeperShape, directory_);
-    keeper_ = std::make_unique<RowKeeper>(*store_, *directory_, limits_);
+    limiter_ = std::make_unique<RowLimiter>(*store_, *directory_, limits_);
   }
 
   // With the slots of the lookup, or without.
@@ -88,7 +88,7 @@ class KeeperWalk {
       occurrences.push_back(seen.at(id).occurrences);
       if (limits_.evict == Evict::custom) values.push_back(seen.at(id).value);
     }
-    keeper_->visit(ids, occurrences, below(2) == 0 ? slots : std::span<const std::int64_t>(), values);
+    limiter_->visit(ids, occurrences, below(2) == 0 ? slots : std::span<const std::int64_t>(), values);
   }
 
   // Asks for more rows than leave if they are in order, as ranks do.
@@ -96,17 +96,17 @@ class KeeperWalk {
     const std::int64_t excess = limits_.capacity == 0 ? 0 : store_->rows() - limits_.capacity;
     if (excess <= 0) return;
     const bool ascending = below(2) == 0;
-    const auto leaving = keeper_->first_to_leave(excess + (ascending ? below(20) : 0), ascending);
+    const auto leaving = limiter_->first_to_leave(excess + (ascending ? below(20) : 0), ascending);
     if (ascending) {
       EXPECT_TRUE(std::is_sorted(leaving.begin(), leaving.end()));
     }
-    keeper_->drop(std::min(excess, std::ssize(leaving)));
+    limiter_->drop(std::min(excess, std::ssize(leaving)));
   }
 
   // Through what a checkpoint has into a new keeper.
   void restore() {
-    const RowKeeper::State state = keeper_->state();
-    const WaitingIds::List waiting = keeper_->waiting().by_id();
+    const RowLimiter::State state = limiter_->state();
+    const WaitingIds::List waiting = limiter_->waiting().by_id();
     Ids ids, seen, scores;
     for (const auto& place : store_->places_by_id()) {
       ids.push_back(place.id);
@@ -116,7 +116,7 @@ class KeeperWalk {
     begin_again();
     Ids slots(ids.size());
     store_->create_slots(ids, slots.data());
-    keeper_->restore(state, slots, seen, scores, waiting.ids, waiting.counts);
+    limiter_->restore(state, slots, seen, scores, waiting.ids, waiting.counts);
     compare();
   }
 
@@ -134,14 +134,14 @@ class KeeperWalk {
         ASSERT_EQ(found.score, row.score) << "id " << id;
       }
     }
-    const WaitingIds::List waiting = keeper_->waiting().by_id();
+    const WaitingIds::List waiting = limiter_->waiting().by_id();
     std::map<std::int64_t, std::int64_t> waits;
     for (std::size_t w = 0; w < waiting.ids.size(); ++w) waits[waiting.ids[w]] = waiting.counts[w];
     ASSERT_EQ(waits, model_.waiting());
     const auto all = [](const RowCounts& c) {
       return Ids{c.inserted, c.admitted, c.refused, c.evicted, c.expired, c.hits, c.misses};
     };
-    ASSERT_EQ(all(keeper_->counts()), all(model_.counts()));
+    ASSERT_EQ(all(limiter_->counts()), all(model_.counts()));
   }
 
   RowLimits limits_;
@@ -149,11 +149,11 @@ class KeeperWalk {
   TableModel model_;
   std::shared_ptr<RowDirectory> directory_;
   std::unique_ptr<HostRowStore> store_;
-  std::unique_ptr<RowKeeper> keeper_;
+  std::unique_ptr<RowLimiter> limiter_;
   std::int64_t time_ = 1000;
 };
 
-TEST(RowKeeper, KeepsTheRowsOfTheContractForAnyNumberOfThreads) {
+TEST(RowLimiter, KeepsTheRowsOfTheContractForAnyNumberOfThreads) {
   const auto limits = [](Evict evict, std::int64_t capacity, std::int64_t admit_after, std::int64_t ttl) {
     return RowLimits{
         .capacity = capacity, .evict = evict, .half_life = 40, .admit_after = admit_after, .ttl = ttl};
@@ -181,10 +181,10 @@ TEST(RowKeeper, KeepsTheRowsOfTheContractForAnyNumberOfThreads) {
   }
 }
 
-TEST(RowKeeper, RefusesVisitsWithoutTheValuesOfACustomScore) {
+TEST(RowLimiter, RefusesVisitsWithoutTheValuesOfACustomScore) {
   const auto directory = std::make_shared<RowDirectory>(kKeeperShape.rows);
   HostRowStore store(kKeeperShape, directory);
-  RowKeeper keeper(store, *directory, {.capacity = 5, .evict = Evict::custom});
+  RowLimiter keeper(store, *directory, {.capacity = 5, .evict = Evict::custom});
   keeper.begin_end(0);
   EXPECT_THROW(keeper.visit(Ids{1}, Ids{1}), InternalError);
 }

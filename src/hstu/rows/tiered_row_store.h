@@ -1,4 +1,4 @@
-// PlacedRowStore: the host knows the rows of a table (RowDirectory) and where each of them is. Either every
+// TieredRowStore: the host knows the rows of a table (RowDirectory) and where each of them is. Either every
 // row is in the memory of a device, its slot being its line there; or all rows are below (rows_below.h), and
 // a cache in the device's memory has those that are in use (docs/tables.md, decision 43). Rows are read and
 // updated on the device alone, by line (table_lines.h).
@@ -41,10 +41,10 @@ constexpr std::int64_t grown_lines(const RowShape& shape, std::int64_t step_rows
   return std::min(std::max(step_rows + step_rows / 8, kLeast), shape.rows);
 }
 
-class PlacedRowStore final : public RowsById {
+class TieredRowStore final : public RowsById {
  public:
   // `lines`: its rows, none so far, in the memory of `where`; they must outlive it.
-  PlacedRowStore(const PlacedTable& table, RowLines& lines, const Context& where);
+  TieredRowStore(const PlacedTable& table, RowLines& lines, const Context& where);
 
   std::int64_t rows() const override { return directory_.rows(); }
   std::int64_t bytes() const;

@@ -1,4 +1,4 @@
-#include "hstu/embedding/row_keeper.h"
+#include "hstu/embedding/row_limiter.h"
 
 #include <algorithm>
 #include <mutex>
@@ -14,18 +14,18 @@ constexpr std::int64_t kCellsOfLife = 64;
 
 }  // namespace
 
-RowKeeper::RowKeeper(RowsById& rows, RowDirectory& directory, const RowLimits& limits)
+RowLimiter::RowLimiter(RowsById& rows, RowDirectory& directory, const RowLimits& limits)
     : store_(rows), rows_(directory), limits_(limits), lowest_(rows_, limits.evict == Evict::lru) {
   rows_.take_created();
 }
 
-std::int64_t RowKeeper::cell_of(std::int64_t time) const {
+std::int64_t RowLimiter::cell_of(std::int64_t time) const {
   const std::int64_t width = std::max<std::int64_t>(1, limits_.ttl / kCellsOfLife);
   return time / width - (time % width < 0 ? 1 : 0);
 }
 
-std::int64_t RowKeeper::score_after(std::int64_t score, std::int64_t occurrences, std::int64_t value,
-                                    bool is_new) const {
+std::int64_t RowLimiter::score_after(std::int64_t score, std::int64_t occurrences, std::int64_t value,
+                                     bool is_new) const {
   switch (limits_.evict) {
     case Evict::lfu:
       return score + occurrences;
@@ -40,7 +40,7 @@ std::int64_t RowKeeper::score_after(std::int64_t score, std::int64_t occurrences
   }
 }
 
-void RowKeeper::begin_end(std::int64_t time) {
+void RowLimiter::begin_end(std::int64_t time) {
   lowest_.put_back(leaving_);
   leaving_.clear();
   ++step_;
@@ -53,8 +53,8 @@ void RowKeeper::begin_end(std::int64_t time) {
   if (cell_began_) history_.emplace_back(cell, history_.empty() ? 0 : step_);
 }
 
-void RowKeeper::visit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
-                      std::span<const std::int64_t> slots, std::span<const std::int64_t> values) {
+void RowLimiter::visit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
+                       std::span<const std::int64_t> slots, std::span<const std::int64_t> values) {
   require(limits_.evict != Evict::custom || values.size() == ids.size(), "expected {} values, found {}",
           ids.size(), values.size());
   const auto value_of = [&](std::size_t i) { return values.empty() ? 0 : values[i]; };
@@ -106,8 +106,8 @@ void RowKeeper::visit(std::span<const std::int64_t> ids, std::span<const std::in
   if (limits_.admit_after > 0) admit(absent_ids, their_occurrences, their_values);
 }
 
-void RowKeeper::admit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
-                      std::span<const std::int64_t> values) {
+void RowLimiter::admit(std::span<const std::int64_t> ids, std::span<const std::int64_t> occurrences,
+                       std::span<const std::int64_t> values) {
   std::vector<std::int64_t> admitted, totals, their_values;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::int64_t total = waiting_.add(ids[i], occurrences[i], limits_.admit_after);
@@ -127,7 +127,7 @@ void RowKeeper::admit(std::span<const std::int64_t> ids, std::span<const std::in
   counts_.inserted += static_cast<std::int64_t>(admitted.size());
 }
 
-void RowKeeper::expire() {
+void RowLimiter::expire() {
   // The new rows of the step before; this step's are busy.
   if (limits_.evict != Evict::never && !lowest_.scanned())
     for (const RowPlace& place : created_)
@@ -156,7 +156,7 @@ void RowKeeper::expire() {
   counts_.expired += static_cast<std::int64_t>(gone.size());
 }
 
-std::vector<RowKeeper::Leaving> RowKeeper::first_to_leave(std::int64_t count, bool ascending) {
+std::vector<RowLimiter::Leaving> RowLimiter::first_to_leave(std::int64_t count, bool ascending) {
   if (limits_.evict == Evict::never) {
     for (const RowPlace& place : created_)
       leaving_.push_back({.order = {-place.id, 0}, .slot = static_cast<std::uint32_t>(place.slot)});
@@ -175,7 +175,7 @@ std::vector<RowKeeper::Leaving> RowKeeper::first_to_leave(std::int64_t count, bo
   return leaving;
 }
 
-void RowKeeper::drop(std::int64_t count) {
+void RowLimiter::drop(std::int64_t count) {
   std::vector<RowPlace> gone;
   gone.reserve(static_cast<std::size_t>(count));
   for (const LowestRows::Row& row : std::span(leaving_).first(static_cast<std::size_t>(count)))
@@ -191,14 +191,14 @@ void RowKeeper::drop(std::int64_t count) {
   leaving_.erase(leaving_.begin(), leaving_.begin() + count);
 }
 
-RowKeeper::State RowKeeper::state() const {
+RowLimiter::State RowLimiter::state() const {
   return {step_, time_, {history_.begin(), history_.end()}, counts_};
 }
 
-void RowKeeper::restore(const State& state, std::span<const std::int64_t> slots,
-                        std::span<const std::int64_t> seen, std::span<const std::int64_t> scores,
-                        std::span<const std::int64_t> waiting_ids,
-                        std::span<const std::int64_t> waiting_counts) {
+void RowLimiter::restore(const State& state, std::span<const std::int64_t> slots,
+                         std::span<const std::int64_t> seen, std::span<const std::int64_t> scores,
+                         std::span<const std::int64_t> waiting_ids,
+                         std::span<const std::int64_t> waiting_counts) {
   step_ = state.step;
   time_ = state.time;
   history_.assign(state.history.begin(), state.history.end());

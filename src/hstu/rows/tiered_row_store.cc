@@ -1,4 +1,4 @@
-#include "hstu/rows/placed_row_store.h"
+#include "hstu/rows/tiered_row_store.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +8,7 @@
 #include "hstu/base/threads.h"
 
 namespace hstu {
-PlacedRowStore::PlacedRowStore(const PlacedTable& table, RowLines& lines, const Context& where)
+TieredRowStore::TieredRowStore(const PlacedTable& table, RowLines& lines, const Context& where)
     : shape_(table.shape),
       format_(shape_),
       size_(table.tiers.cache),
@@ -32,31 +32,31 @@ PlacedRowStore::PlacedRowStore(const PlacedTable& table, RowLines& lines, const 
     below_ = rows_in_cached_file(std::move(file), host_rows, directory_, where.device(), *exchange_);
 }
 
-std::int64_t PlacedRowStore::bytes() const {
+std::int64_t TieredRowStore::bytes() const {
   return directory_.bytes() + lines_.bytes() + (cache_ ? cache_->bytes() + below_->bytes() : 0);
 }
 
-void PlacedRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) {
+void TieredRowStore::create_slots(std::span<const std::int64_t> ids, std::int64_t* slots) {
   const std::vector<std::int64_t> created = directory_.create_slots(ids, slots);
   if (created.empty()) return;
   if (cache_) {
     cache_->add(created, RowCache::kNowhere);
     return below_->add(created);
   }
-  std::vector<std::int64_t> their_ids;
-  their_ids.reserve(created.size());
-  for (const std::int64_t slot : created) their_ids.push_back(directory_.row(slot).id);
+  std::vector<std::int64_t> new_ids;
+  new_ids.reserve(created.size());
+  for (const std::int64_t slot : created) new_ids.push_back(directory_.row(slot).id);
   grow_lines();
-  lines_.begin(created, their_ids);
+  lines_.begin(created, new_ids);
 }
 
-void PlacedRowStore::set_initial_bound(float bound) {
+void TieredRowStore::set_initial_bound(float bound) {
   format_.set_initial_bound(bound);
   lines_.set_initial_bound(bound);
 }
 
 // An eighth more, so that a growing table does not get memory in every step.
-void PlacedRowStore::grow_lines() {
+void TieredRowStore::grow_lines() {
   if (directory_.slots() <= room_) return;
   room_ = directory_.slots() + directory_.slots() / 8;
   lines_.grow(room_);
@@ -65,7 +65,7 @@ void PlacedRowStore::grow_lines() {
 // look(first, slots, found) for blocks of `ids`, whose slots it finds: an id is hashed, found and looked at
 // while what belongs to it is in the processor's cache.
 template <typename Look>
-RowCache::Found PlacedRowStore::look_up(std::span<const std::int64_t> ids, std::int64_t* slots,
+RowCache::Found TieredRowStore::look_up(std::span<const std::int64_t> ids, std::int64_t* slots,
                                         const Look& look) const {
   const auto n = std::ssize(ids);
   std::vector<RowCache::Found> of_block(static_cast<std::size_t>((n + kLookupGrain - 1) / kLookupGrain));
@@ -77,7 +77,7 @@ RowCache::Found PlacedRowStore::look_up(std::span<const std::int64_t> ids, std::
   return RowCache::Found::of(of_block);
 }
 
-void PlacedRowStore::use(std::span<const std::int64_t> ids, bool creates, std::int64_t* slots,
+void TieredRowStore::use(std::span<const std::int64_t> ids, bool creates, std::int64_t* slots,
                          std::int64_t* lines) {
   std::atomic<bool> any_absent = false;
   const RowCache::Found found = look_up(
@@ -106,7 +106,7 @@ void PlacedRowStore::use(std::span<const std::int64_t> ids, bool creates, std::i
   });
 }
 
-void PlacedRowStore::touch(std::span<const std::int64_t> slots) {
+void TieredRowStore::touch(std::span<const std::int64_t> slots) {
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (i + kPrefetchDistance < slots.size() && slots[i + kPrefetchDistance] >= 0)
       __builtin_prefetch(&directory_.row(slots[i + kPrefetchDistance]), 1);
@@ -115,20 +115,20 @@ void PlacedRowStore::touch(std::span<const std::int64_t> slots) {
 }
 
 // Of the ids at `places`, those that have no row get one.
-void PlacedRowStore::create_absent(std::span<const std::int64_t> ids, std::span<const std::int64_t> places,
+void TieredRowStore::create_absent(std::span<const std::int64_t> ids, std::span<const std::int64_t> places,
                                    std::int64_t* slots) {
-  std::vector<std::int64_t> absent, their_ids;
+  std::vector<std::int64_t> absent, new_ids;
   for (const std::int64_t place : places) {
     if (slots[place] != kAbsentRow) continue;
     absent.push_back(place);
-    their_ids.push_back(ids[static_cast<std::size_t>(place)]);
+    new_ids.push_back(ids[static_cast<std::size_t>(place)]);
   }
   std::vector<std::int64_t> created(absent.size());
-  create_slots(their_ids, created.data());
+  create_slots(new_ids, created.data());
   for (std::size_t i = 0; i < absent.size(); ++i) slots[absent[i]] = created[i];
 }
 
-void PlacedRowStore::make_room(std::int64_t rows) {
+void TieredRowStore::make_room(std::int64_t rows) {
   try {
     cache_->check_room(rows);
   } catch (const CacheTooSmall& error) {
@@ -139,7 +139,7 @@ void PlacedRowStore::make_room(std::int64_t rows) {
   }
 }
 
-void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {
+void TieredRowStore::prefetch(std::span<const std::int64_t> ids) {
   if (!cache_) return;
   std::vector<std::int64_t> slots(ids.size());
   const RowCache::Found found =
@@ -155,11 +155,11 @@ void PlacedRowStore::prefetch(std::span<const std::int64_t> ids) {
   move(moves, Pace::beside);
 }
 
-void PlacedRowStore::end_step() {
+void TieredRowStore::end_step() {
   if (cache_) cache_->end_step();
 }
 
-void PlacedRowStore::move(const RowCache::Moves& moves, Pace pace) const {
+void TieredRowStore::move(const RowCache::Moves& moves, Pace pace) const {
   if (!moves.moves.empty()) below_->move(moves.moves, pace);
   if (moves.begin.empty()) return;
   std::vector<std::int64_t> lines, ids;
@@ -170,16 +170,16 @@ void PlacedRowStore::move(const RowCache::Moves& moves, Pace pace) const {
   lines_.begin(lines, ids);
 }
 
-void PlacedRowStore::flush() const {
+void TieredRowStore::flush() const {
   move(cache_->flush(), Pace::fast);
 }
 
-void PlacedRowStore::find(std::span<const std::int64_t> ids, std::int64_t* slots, std::int64_t* lines) const {
+void TieredRowStore::find(std::span<const std::int64_t> ids, std::int64_t* slots, std::int64_t* lines) const {
   directory_.find_slots(ids, slots);
   lines_of({slots, ids.size()}, lines);
 }
 
-void PlacedRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t* lines) const {
+void TieredRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t* lines) const {
   if (!cache_) {
     if (lines != slots.data()) std::copy(slots.begin(), slots.end(), lines);
     return;
@@ -194,13 +194,13 @@ void PlacedRowStore::lines_of(std::span<const std::int64_t> slots, std::int64_t*
       });
 }
 
-void PlacedRowStore::read_below(std::span<const std::int64_t> slots, float* values) const {
+void TieredRowStore::read_below(std::span<const std::int64_t> slots, float* values) const {
   below_->read(slots, [&](std::size_t i, const float* row) {
     format_.load(row, values + static_cast<std::int64_t>(i) * shape_.dim);
   });
 }
 
-void PlacedRowStore::read(std::span<const std::int64_t> slots, float* values, float* state) const {
+void TieredRowStore::read(std::span<const std::int64_t> slots, float* values, float* state) const {
   if (!cache_) return read_parts(lines_, shape_, slots, blocks_, values, state);
   flush();
   std::vector<std::int64_t> below;
@@ -224,7 +224,7 @@ void PlacedRowStore::read(std::span<const std::int64_t> slots, float* values, fl
   });
 }
 
-void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) {
+void TieredRowStore::import_rows(std::span<const std::int64_t> ids, const float* values, const float* state) {
   std::vector<std::int64_t> slots(ids.size());
   directory_.create_slots(ids, slots.data());
   for (const std::int64_t slot : slots) directory_.row(slot).seen = 0;
@@ -241,7 +241,7 @@ void PlacedRowStore::import_rows(std::span<const std::int64_t> ids, const float*
   });
 }
 
-CacheCounts PlacedRowStore::counts() const {
+CacheCounts TieredRowStore::counts() const {
   if (const auto counts = below_->counts()) return *counts;
   const std::int64_t bytes = stored_floats(shape_) * std::int64_t{sizeof(float)};
   const std::int64_t came = cache_->misses() + cache_->prefetched();
