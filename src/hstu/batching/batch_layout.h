@@ -24,7 +24,7 @@ class BatchLayout {
  public:
   virtual ~BatchLayout() = default;
   // Fills a cleared batch: the columns of every batch, those of each feature, and the model's own. A pure
-  // function of the samples; called from several threads at once.
+  // function of the samples, whose draws are the only random numbers; called from several threads at once.
   virtual void lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const = 0;
 };
 

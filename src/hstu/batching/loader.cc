@@ -126,6 +126,8 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.worker = scratch.worker;
     slot.loaded.build_begin = Clock::now();
     builder_.build(claimed.positions, scratch.samples, scratch.builder);
+    scratch.samples.draws =
+        options_.fixed_draws ? BatchDraws(options_.seed) : BatchDraws(options_.seed, claimed.job->cursor);
     slot.loaded.batch.clear();
     layout_.lay_out(scratch.samples, scratch.layout, slot.loaded.batch);
     slot.loaded.batch.number = claimed.number;

@@ -32,6 +32,8 @@ struct LoaderOptions {
   int ready = 4;               // maximum number of batches prepared ahead of next()
   DivisionRule division = {};  // of each global batch
   int rank = 0;                // this one, below division.ranks
+  std::uint64_t seed = 0;      // of what layouts draw
+  bool fixed_draws = false;    // the same in every batch: of evaluations
   // Adds columns to every batch, on the thread that builds it, before it is copied.
   std::function<void(Batch&)> finish = {};
   // Where the batches are read. For streams of a GPU each batch is built in page-locked memory and copied

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "hstu/batching/batch_draws.h"
+
 namespace hstu {
 
 struct Samples {
   std::int64_t count = 0;  // B
+  BatchDraws draws;        // what a layout draws, by the samples' names
 
   // History of sample b: tokens [history_offsets[b], history_offsets[b + 1]), oldest first.
   std::vector<std::int64_t> history_offsets;  // (B + 1)

@@ -49,6 +49,7 @@ std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor star
                                                 .ready = training_batches_ready(options),
                                                 .division = division_of(options, *learner.model, comm.size()),
                                                 .rank = comm.rank(),
+                                                .seed = options.seed,
                                                 .finish = with_routes(learner),
                                                 .readers = learner.streams()});
 }

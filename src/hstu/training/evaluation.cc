@@ -48,6 +48,8 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
   loading.division.part_tokens = options.training.micro_batch_tokens;
   loading.division.ranks = comm.size();
   loading.rank = comm.rank();
+  loading.seed = options.seed;
+  loading.fixed_draws = true;
   loading.finish = with_routes(learner);
   loading.readers = learner.streams();
   Loader loader(experiment_.evaluation_samples(), learner.model->layout(), BatchSchedule(all, order),
