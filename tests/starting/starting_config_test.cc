@@ -156,7 +156,24 @@ TEST_F(StartingConfigs, OfOneTimeHoldOutUsers) {
 TEST_F(StartingConfigs, OfOneClassFollowALossThatIsDefined) {
   write_events(
       folder_ / "positives", [](std::int64_t u, std::int64_t n) { return 1000 * n + u; }, 1, true);
-  EXPECT_THAT(train_as_it_is("positives"), HasSubstr("best = \"log_loss\""));
+  const std::string text = train_as_it_is("positives");
+  EXPECT_THAT(text, HasSubstr("so AUC is undefined"));
+  EXPECT_THAT(text, HasSubstr("best = \"log_loss\""));
+}
+
+TEST_F(StartingConfigs, OfAKindWithOtherMetricsFollowItsHeadline) {
+  static constexpr MetricSpec kMetrics[] = {{.name = "mae", .title = "MAE", .better = Better::smaller}};
+  Kind kind = kinds().front();
+  kind.metrics = kMetrics;
+  for (const bool all_positive : {false, true}) {
+    const Path data = folder_ / (all_positive ? "one_class" : "two_classes");
+    write_events(
+        data, [](std::int64_t u, std::int64_t n) { return 1000 * n + u; }, 1, all_positive);
+    const std::string text = starting_config(profile_dataset(data), kind);
+    EXPECT_THAT(text, HasSubstr("\nbest = \"mae\"\n"));
+    EXPECT_THAT(text, Not(HasSubstr("AUC")));
+    EXPECT_THAT(text, Not(HasSubstr("ranking_k")));
+  }
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct MetricSpec {
   bool of_lists = false;       // measured at evaluation.ranking_k
   bool in_tables = false;      // tables of runs have a column of it
   bool logs_baseline = false;  // eval lines have the baseline's value too
+  bool of_one_class = false;   // followed where all labels are equal, as the headline is undefined then
 
   // Of single examples, with a best value: what tables and charts of evaluations show.
   bool is_plain() const { return !of_lists && better != Better::neither; }

@@ -45,7 +45,7 @@ inline constexpr MetricSpec kRankingMetrics[] = {
     {.name = "accuracy", .title = "accuracy", .in_tables = true},
     {.name = "gauc", .title = "GAUC", .in_tables = true},
     {.name = "gauc_mean", .title = "mean GAUC"},
-    {.name = "log_loss", .title = "log loss", .better = Better::smaller},
+    {.name = "log_loss", .title = "log loss", .better = Better::smaller, .of_one_class = true},
     {.name = "calibration", .title = "calibration", .better = Better::neither},
     {.name = "n", .title = "samples", .better = Better::neither},
     {.name = "n_pos", .title = "positive", .better = Better::neither},

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "hstu/config/config.h"
 #include "hstu/config/config_template.h"
 #include "hstu/kinds/kinds.h"
+#include "hstu/metrics/metric_spec.h"
 
 namespace hstu {
 namespace {
@@ -254,12 +256,33 @@ class StartingConfig {
         "checkpoint: "
         "hstu eval RUN --checkpoint best.");
     line("every_data_fraction = {}\npatience = 4", scale_.evaluate_every);
-    comment("NDCG and recall of each user's held-out samples as a list:");
-    line("#ranking_k = [1, 10]\n");
-    if (one_class_)
-      comment("All samples have the same label, so AUC is undefined: look at the label of the schema.");
-    line("[checkpoint]\nbest = \"{}\"\n", one_class_ ? "log_loss" : "auc");
+    lists();
+    best();
     line("[metrics]\nevery_steps = {}", std::clamp<std::int64_t>(steps_ / 20, 1, 50));
+  }
+
+  void lists() {
+    std::vector<std::string_view> titles;
+    for (const MetricSpec& metric : kind_.metrics)
+      if (metric.of_lists && metric.has_cutoff) titles.push_back(metric.title);
+    if (!titles.empty()) {
+      comment(fmt::format("{} of each user's held-out samples as a list:", fmt::join(titles, " and ")));
+      line("#ranking_k = [1, 10]");
+    }
+    line("");
+  }
+
+  void best() {
+    const MetricSpec& headline = kind_.metrics.front();
+    const auto other = std::find_if(kind_.metrics.begin(), kind_.metrics.end(),
+                                    [](const MetricSpec& metric) { return metric.of_one_class; });
+    const bool undefined = one_class_ && other != kind_.metrics.end();
+    if (undefined) {
+      comment(
+          fmt::format("All samples have the same label, so {} is undefined: look at the label of the schema.",
+                      headline.title));
+    }
+    line("[checkpoint]\nbest = \"{}\"\n", (undefined ? *other : headline).name);
   }
 
   const DatasetProfile& p_;
