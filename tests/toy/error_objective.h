@@ -15,7 +15,7 @@
 namespace hstu::toy {
 
 inline constexpr MetricSpec kErrorMetrics[] = {
-    {.name = "mae", .title = "MAE", .better = Better::smaller, .in_tables = true},
+    {.name = "mae", .title = "MAE", .better = Better::smaller, .in_tables = true, .in_summary = true},
     {.name = "bias", .title = "bias", .better = Better::neither},
     {.name = "count", .title = "examples", .better = Better::neither}};
 

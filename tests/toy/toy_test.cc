@@ -7,6 +7,7 @@
 
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
+#include "hstu/cli/inspect_views.h"
 #include "hstu/comparison/run_outcome.h"
 #include "hstu/options/options.h"
 #include "hstu/plan/memory_plan.h"
@@ -151,7 +152,17 @@ TEST_F(OtherMetrics, AreThoseOfTablesAndPages) {
               HasSubstr("MAE of the held-out samples"));
   EXPECT_THAT(
       report_html({.title = "a", .metrics = runs[0].run.metrics, .specs = runs[0].run.specs, .config = ""}),
-      ::testing::AllOf(HasSubstr("<h2>MAE</h2>"), Not(HasSubstr("AUC"))));
+      ::testing::AllOf(HasSubstr("<span>MAE</span>"), HasSubstr("<h2>MAE</h2>"), Not(HasSubstr("AUC"))));
+}
+
+TEST_F(OtherMetrics, AreThoseThatInspectPrints) {
+  run("run");
+  const RunFolder folder = open_run_folder(folder_ / "run");
+  const Json summary = Json::parse(read_file(folder_ / "run/summary.json"));
+  const std::string mae = fmt::format("{:.4f}", summary.at("eval").at("mae").get<double>());
+  EXPECT_THAT(run_view({{"summary", summary}}, folder),
+              ::testing::AllOf(::testing::ContainsRegex("\nMAE +" + mae + "\n"),
+                               ::testing::ContainsRegex("\nMAE .* points"), Not(HasSubstr("baseline"))));
 }
 
 TEST_F(OtherMetrics, OfAnotherKindAreRefused) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -58,7 +59,8 @@ std::vector<MetricSpec> known_metrics() {
   return metrics_of_all(of_kinds);
 }
 
-// The metrics with a baseline, whose values have the names of the model's behind `prefix`, and the counts.
+// The metrics of a summary, and the counts. Values of the baseline have the names of the model's behind
+// `prefix`.
 void add_evaluation(const Json& model, const Json& baseline, const std::string& prefix, Rows& rows) {
   std::vector<std::string> titles, values, baselines, counts;
   for (const MetricSpec& metric : known_metrics()) {
@@ -66,13 +68,14 @@ void add_evaluation(const Json& model, const Json& baseline, const std::string& 
     if (!model.contains(name)) continue;
     if (model[name].is_number_integer())
       counts.push_back(fmt::format("{} {}", count_of(model, name.c_str()), metric.title));
-    if (!metric.logs_baseline) continue;
+    if (!metric.in_summary) continue;
     titles.emplace_back(metric.title);
     values.push_back(number(model, name));
-    baselines.push_back(number(baseline, prefix + name));
+    if (metric.logs_baseline) baselines.push_back(number(baseline, prefix + name));
   }
-  rows.push_back({fmt::format("{}", fmt::join(titles, ", ")),
-                  fmt::format("{}; baseline {}", fmt::join(values, ", "), fmt::join(baselines, ", "))});
+  std::string all = fmt::format("{}", fmt::join(values, ", "));
+  if (!baselines.empty()) all += fmt::format("; baseline {}", fmt::join(baselines, ", "));
+  if (!titles.empty()) rows.push_back({fmt::format("{}", fmt::join(titles, ", ")), std::move(all)});
   rows.push_back({"evaluated", fmt::format("{}", fmt::join(counts, ", "))});
 }
 
@@ -159,7 +162,7 @@ std::string run_view(const Json& json, const RunFolder& run) {
     metrics.values([&] {
       add_curve("training loss", metrics.curve("train", "loss", ""), rows);
       for (const MetricSpec& metric : options.model.metrics())
-        if (metric.logs_baseline)
+        if (metric.in_summary)
           add_curve(std::string(metric.title), metrics.curve("eval", std::string(metric.name), ""), rows);
     });
   }

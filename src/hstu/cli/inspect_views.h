@@ -11,7 +11,7 @@ namespace hstu {
 
 // Counts, meaning of the columns, their sizes.
 std::string dataset_view(const Json& json);
-// Result, curves of loss and AUC, and the configuration where it differs from the defaults.
+// Result, curves of the loss and of metrics, and the configuration where it differs from the defaults.
 std::string run_view(const Json& json, const RunFolder& run);
 // Progress, evaluation, tables and files.
 std::string checkpoint_view(const Json& json);

@@ -20,6 +20,7 @@ struct MetricSpec {
   bool has_cutoff = false;     // its values are named NAME@K
   bool of_lists = false;       // measured at evaluation.ranking_k
   bool in_tables = false;      // tables of runs have a column of it
+  bool in_summary = false;     // shown where there is room for few
   bool logs_baseline = false;  // eval lines have the baseline's value too
   bool of_one_class = false;   // followed where all labels are equal, as the headline is undefined then
 

@@ -40,8 +40,13 @@ Measures measures_of(const RankingMetrics& metrics);
 
 // The metrics of kinds of models that rank candidates by a probability.
 inline constexpr MetricSpec kRankingMetrics[] = {
-    {.name = "auc", .title = "AUC", .in_tables = true, .logs_baseline = true},
-    {.name = "ne", .title = "NE", .better = Better::smaller, .in_tables = true, .logs_baseline = true},
+    {.name = "auc", .title = "AUC", .in_tables = true, .in_summary = true, .logs_baseline = true},
+    {.name = "ne",
+     .title = "NE",
+     .better = Better::smaller,
+     .in_tables = true,
+     .in_summary = true,
+     .logs_baseline = true},
     {.name = "accuracy", .title = "accuracy", .in_tables = true},
     {.name = "gauc", .title = "GAUC", .in_tables = true},
     {.name = "gauc_mean", .title = "mean GAUC"},

@@ -42,8 +42,9 @@ std::string result(const RunMetrics& metrics, MetricSpecs specs) {
   };
   for (const MetricSpec& metric : specs) {
     const std::string name(metric.name);
-    if (metric.in_tables && metric.logs_baseline)
-      tile(metric.title, number(eval, name), "baseline " + number(eval, "baseline_" + name));
+    if (metric.in_summary)
+      tile(metric.title, number(eval, name),
+           metric.logs_baseline ? "baseline " + number(eval, "baseline_" + name) : "of held-out samples");
   }
   tile("loss", number(train, "loss"), "of the last steps");
   const Json* const latest = end != nullptr ? end : train;
