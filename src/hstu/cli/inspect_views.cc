@@ -10,6 +10,7 @@
 #include "hstu/base/json_lines.h"
 #include "hstu/base/text.h"
 #include "hstu/config/config_difference.h"
+#include "hstu/kinds/kinds.h"
 #include "hstu/report/run_metrics.h"
 #include "hstu/report/sparkline.h"
 
