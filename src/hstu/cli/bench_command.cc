@@ -182,6 +182,8 @@ void add_bench_command(CLI::App& app) {
   embedding->callback([words] {
     use_threads(words->threads);
     words->embedding.evict = parse_word(kEvictions, words->evict, "evict");
+    if (words->embedding.evict == Evict::custom)
+      fail_usage("--evict custom: random ids have no column of scores; use another word");
     fmt::print("{}\n", benchmark_embedding(words->embedding).dump());
   });
   CLI::App* const suite = command->add_subcommand(
