@@ -83,6 +83,7 @@ std::vector<Cells> sweep_table(std::span<const SweepResult> results) {
   if (head.empty()) head.emplace_back("setting");
   const std::string best = "best " + settings.front().best_metric();
   std::vector<MetricSpecs> of_settings;
+  of_settings.reserve(settings.size());
   for (const SettingResults& setting : settings) of_settings.push_back(setting.metrics());
   const std::vector<MetricSpec> metrics = metrics_in_tables(of_settings);
   head.emplace_back("runs");
