@@ -10,6 +10,7 @@
 
 #include "embedding/support.h"
 #include "hstu/rows/host_row_store.h"
+#include "sanitizers.h"
 #include "support/table_model.h"
 
 namespace hstu {
@@ -154,6 +155,7 @@ class KeeperWalk {
 };
 
 TEST(RowLimiter, KeepsTheRowsOfTheContractForAnyNumberOfThreads) {
+  constexpr int kSteps = kSanitized ? 100 : 150;
   const auto limits = [](Evict evict, std::int64_t capacity, std::int64_t admit_after, std::int64_t ttl) {
     return RowLimits{
         .capacity = capacity, .evict = evict, .half_life = 40, .admit_after = admit_after, .ttl = ttl};
@@ -168,7 +170,7 @@ TEST(RowLimiter, KeepsTheRowsOfTheContractForAnyNumberOfThreads) {
     for (const int n : {1, 3}) {
       const Threads threads(n);
       KeeperWalk walk(l, 11);
-      for (int step = 0; step < 150 && !testing::Test::HasFatalFailure(); ++step) walk.step();
+      for (int step = 0; step < kSteps && !testing::Test::HasFatalFailure(); ++step) walk.step();
       // The walk went through what it is about.
       EXPECT_GT(walk.counts().hits, 0);
       EXPECT_EQ(walk.counts().evicted > 0, l.capacity > 0 && l.evict != Evict::never);
