@@ -68,7 +68,7 @@ TEST(AnchorIndex, DoesNotDependOnBlocksOrThreads) {
   for (const int count : {1, 3}) {
     set_threads(count);
     for (const std::int64_t block_events : {1, 20, 100'000}) {
-      const AnchorBuilder builder(dataset, kRule, block_events);
+      const AnchorBuilder builder(dataset, 0, kRule, std::nullopt, block_events);
       const AnchorCounts counts = builder.count();
       Positions training(static_cast<std::size_t>(counts.training_users.back()), -1);
       Positions held_out(static_cast<std::size_t>(counts.held_out_users.back()), -1);

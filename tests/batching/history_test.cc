@@ -50,9 +50,9 @@ class Gatherer {
  public:
   Gatherer(const std::vector<std::uint8_t>& action, const DataOptions& options)
       : counts_(small::count_pools(action, small::description().actions)),
-        gatherer_(action, PoolCounts(counts_, 3), resolve_history(options, small::description())) {}
+        gatherer_(action, {PoolCounts(counts_, 3)}, resolve_history(options, small::description())) {}
   Positions gather(std::int64_t start, std::int64_t anchor) const {
-    const auto found = gatherer_.gather(start, anchor);
+    const auto found = gatherer_.gather(PositionRange{start, anchor});
     return {found.begin(), found.end()};
   }
 

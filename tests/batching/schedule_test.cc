@@ -48,7 +48,7 @@ TEST(BatchSchedule, BatchesAreSlicesOfTheirWindow) {
   EXPECT_EQ(jobs, expected);
   const BatchSchedule schedule(list, {.batch_size = 2});
   EXPECT_EQ(schedule.batches_per_epoch(), 6);
-  EXPECT_EQ(schedule.samples_per_epoch(), 11);
+  EXPECT_EQ(schedule.samples(), 11);
 }
 
 TEST(BatchSchedule, DropLastLeavesOutWhatDoesNotFillABatch) {
@@ -59,7 +59,7 @@ TEST(BatchSchedule, DropLastLeavesOutWhatDoesNotFillABatch) {
   EXPECT_TRUE(jobs[1].window_end);
   EXPECT_EQ(jobs[1].positions, (Positions{2, 3}));
   EXPECT_EQ(jobs[2].positions, (Positions{6, 7}));  // the window of one sample has no batch
-  EXPECT_EQ(BatchSchedule(list, options).samples_per_epoch(), 8);
+  EXPECT_EQ(BatchSchedule(list, options).samples(), 8);
 }
 
 TEST(BatchSchedule, EarlyWindowsSmallerThanABatchAndEmptyOnes) {

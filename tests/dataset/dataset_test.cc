@@ -22,8 +22,8 @@ TEST(Dataset, ReadsWhatTheWriterWrote) {
   EXPECT_EQ(dataset.users(), 2);
   EXPECT_EQ(std::vector(dataset.user_ids().begin(), dataset.user_ids().end()),
             (std::vector<std::int64_t>{4, 9}));
-  EXPECT_EQ(std::vector(dataset.user_offsets().begin(), dataset.user_offsets().end()),
-            (std::vector<std::int64_t>{0, 1, 3}));
+  EXPECT_EQ(dataset.events_of(0).last_range(), (PositionRange{0, 1}));
+  EXPECT_EQ(dataset.events_of(1).last_range(), (PositionRange{1, 3}));
   for (std::int64_t p = 0; p < 3; ++p) {
     EXPECT_EQ(dataset.item()[p], data.at(p).item);
     EXPECT_EQ(dataset.time()[p], data.at(p).time);
@@ -50,8 +50,8 @@ TEST(Dataset, AnAttributeIsZeroForItemsItDoesNotReach) {
   const small::Data data = example();
   const Dataset dataset(data.folder);
   const AttributeColumn& artist = dataset.attribute("artist_id");
-  EXPECT_EQ(artist.of(artist.values().size() - 1), data.artist.back());
-  EXPECT_EQ(artist.of(artist.values().size()), 0);
+  EXPECT_EQ(artist.of(artist.parts().front().values.size() - 1), data.artist.back());
+  EXPECT_EQ(artist.of(artist.parts().front().values.size()), 0);
   EXPECT_EQ(artist.of(-1), 0);
 }
 

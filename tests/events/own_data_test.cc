@@ -104,9 +104,9 @@ TEST(OwnData, KeepsTheOrderWithinASecondThroughSortingOnDisk) {
   EXPECT_THAT(wrong(input / "little"), IsEmpty());
   const Dataset dataset(input / "little");
   const std::vector<std::string> items = item_names(input / "little");  // named by their time
-  for (std::size_t u = 0; u < 3; ++u) {
-    const auto offsets = dataset.user_offsets();
-    EXPECT_TRUE(std::is_sorted(items.begin() + offsets[u], items.begin() + offsets[u + 1])) << u;
+  for (std::int64_t u = 0; u < 3; ++u) {
+    const auto [begin, end] = dataset.events_of(u).last_range();
+    EXPECT_TRUE(std::is_sorted(items.begin() + begin, items.begin() + end)) << u;
   }
 }
 

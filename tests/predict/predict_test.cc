@@ -94,17 +94,16 @@ TEST_F(Predict, AnExportAndATableOfEventsReplaceTheRun) {
 TEST_F(Predict, AHistoryEndsBeforeTheTimeOfTheRequest) {
   train_and_evaluate();
   const Dataset dataset(folder_ / "dataset");
-  const std::int64_t user = dataset.user_ids()[3], last = dataset.user_offsets()[4] - 1;
-  const std::int64_t begin = dataset.user_offsets()[3];
+  const std::int64_t user = dataset.user_ids()[3], last = dataset.events_of(3).last_range().end - 1;
+  const std::int64_t begin = dataset.events_of(3).last_range().begin;
   const auto range = [&](std::int64_t time) {
-    const Dataset::Events events = dataset.events_before(user, time);
+    const PositionRange events = dataset.events_before_time(user, time).last_range();
     return std::pair(events.begin, events.end);
   };
   EXPECT_EQ(range(dataset.time()[last]), std::pair(begin, last));
   EXPECT_EQ(range(dataset.time()[last] + 1), std::pair(begin, last + 1));
   EXPECT_EQ(range(dataset.time()[begin]), std::pair(begin, begin));
-  const Dataset::Events none = dataset.events_before(1'000'000, 5);
-  EXPECT_EQ(none.begin, none.end);
+  EXPECT_TRUE(dataset.events_before_time(1'000'000, 5).empty());
 }
 
 TEST_F(Predict, ListsKeepTheirOrderAndTopSortsThem) {

@@ -139,10 +139,10 @@ TEST_F(LimitedRun, KeepsTheRowsOfTheLargestValuesOfAColumn) {
   ASSERT_EQ(users.size(), 9u);
   int older = 0;
   for (std::size_t i = 0; i < users.size(); ++i) {
-    const auto offsets = dataset.user_offsets().subspan(static_cast<std::size_t>(users.ids()[i]), 2);
     std::int64_t largest = -100;
-    for (std::int64_t p = offsets[0]; p < offsets[1]; ++p)
+    dataset.events_of(users.ids()[i]).each([&](std::int64_t p) {
       largest = std::max(largest, dataset.context("worth")[p]);
+    });
     EXPECT_LE(users.history(i)[1], largest);
     if (users.history(i)[0] == options_.training.max_steps) continue;  // they leave last
     EXPECT_GT(users.history(i)[1], 0) << "users of small values left";

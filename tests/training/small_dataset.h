@@ -15,22 +15,28 @@
 namespace hstu::testing {
 
 // Users like half of the items, by the parities of item and user; every event is rankable. The context column
-// "worth" has values from -20 to 29.
-inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
-                                std::int64_t events_per_user = 30) {
+// "worth" has values from -20 to 29. Event n of every user, from 0, is in the n-th thousand of seconds.
+struct SmallEvents {
   Manifest description;
+  EventTable table;
+};
+inline SmallEvents small_events(std::int64_t users, std::int64_t first, std::int64_t end) {
+  SmallEvents events;
+  Manifest& description = events.description;
   description.name = "small";
   description.actions = {{"positive", 1}, {"negative", 2}};
   description.label = "positive";
   description.pools = {"positive", "negative"};
   description.context = {"worth"};
-  EventTable table;
+  EventTable& table = events.table;
   std::vector<std::int64_t> user, item, time, worth;
   RandomStream random{11};
   for (std::int64_t u = 0; u < users; ++u) {
-    for (std::int64_t n = 0; n < events_per_user; ++n) {
-      item.push_back(static_cast<std::int64_t>(random.below(12)));
-      const bool positive = (item.back() + u) % 2 == 0 ? random.uniform() < 0.9 : random.uniform() < 0.1;
+    for (std::int64_t n = 0; n < end; ++n) {
+      const auto of_item = static_cast<std::int64_t>(random.below(12));
+      const bool positive = (of_item + u) % 2 == 0 ? random.uniform() < 0.9 : random.uniform() < 0.1;
+      if (n < first) continue;
+      item.push_back(of_item);
       user.push_back(u);
       time.push_back(1000 * n + u);
       worth.push_back((17 * u + 29 * n) % 50 - 20);
@@ -42,8 +48,21 @@ inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
   table.time.append(time);
   table.context.resize(1);
   table.context[0].append(worth);
+  return events;
+}
+
+inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
+                                std::int64_t events_per_user = 30) {
+  const SmallEvents events = small_events(users, 0, events_per_user);
   std::filesystem::create_directories(folder);
-  write_dataset(folder, description, table);
+  write_dataset(folder, events.description, events.table);
+}
+
+// Adds events [first, end) of every user as a segment.
+inline void extend_small_dataset(const Path& folder, std::int64_t first, std::int64_t end,
+                                 std::int64_t users = 40) {
+  const SmallEvents events = small_events(users, first, end);
+  append_segment(folder, events.description, events.table);
 }
 
 inline RunOptions small_run(const Path& dataset) {

@@ -10,14 +10,11 @@
 namespace hstu {
 namespace {
 
-// The windows of `list`, each with its anchors in [begin, end) seconds.
-AnchorList clip(const Dataset& dataset, const AnchorIndex& index, const AnchorList& list, std::int64_t begin,
-                std::int64_t end) {
-  AnchorList clipped;
-  for (std::int64_t w = 0; w < list.windows(); ++w) {
-    const bool last = w + 1 == list.windows();
-    const std::int64_t first_time = index.window_begin(w);
-    const std::int64_t last_time = last ? index.time_max : index.window_begin(w + 1) - 1;
+// Appends the windows [first, last) of `list` to `clipped`, each with its anchors in [begin, end) seconds.
+void clip(const Dataset& dataset, const AnchorIndex& index, const AnchorList& list, std::int64_t first,
+          std::int64_t last, std::int64_t begin, std::int64_t end, AnchorList& clipped) {
+  for (std::int64_t w = first; w < last; ++w) {
+    const auto [first_time, last_time] = index.times[static_cast<std::size_t>(w)];
     if (begin <= first_time && last_time < end) {
       clipped.append(list, w);
     } else if (last_time < begin || first_time >= end) {
@@ -31,7 +28,6 @@ AnchorList clip(const Dataset& dataset, const AnchorIndex& index, const AnchorLi
       clipped.append(std::move(positions));
     }
   }
-  return clipped;
 }
 
 // Every stride-th position of each user in each window, counted back from the user's last; 0: only the last.
@@ -41,8 +37,7 @@ AnchorList thin(const Dataset& dataset, const AnchorList& list, std::int64_t str
     const AnchorList::Window window = list.window(w);
     std::vector<std::int64_t> positions;
     for (std::size_t begin = 0; begin < window.size();) {
-      const std::int64_t user = dataset.user_at(window[begin]);
-      const std::int64_t last_event = dataset.user_offsets()[static_cast<std::size_t>(user) + 1];
+      const std::int64_t last_event = dataset.end_of_user_in_segment(dataset.checked(window[begin]));
       const std::size_t end = static_cast<std::size_t>(
           std::lower_bound(window.begin() + static_cast<std::ptrdiff_t>(begin), window.end(), last_event) -
           window.begin());
@@ -71,25 +66,38 @@ void check_split(const Anchors& anchors) {
 
 }  // namespace
 
-Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const HoldoutOptions& holdout) {
+Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const HoldoutOptions& holdout,
+                     std::vector<std::size_t> stages) {
   constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::min();
-  const AnchorIndex index = open_anchor_index(
-      dataset, {.min_history = options.min_history,
-                .window_seconds = options.window_seconds,
-                .users = {.train_fraction = holdout.train_user_fraction, .salt = holdout.split_salt}});
-  Anchors anchors{.count = index.count(),
-                  .time_min = index.time_min,
-                  .time_max = index.time_max,
-                  .holdout = resolve_holdout(dataset, index, holdout),
-                  .training = {},
-                  .evaluation = {}};
+  if (stages.empty()) stages.push_back(dataset.segments().size());
+  const AnchorRule rule{.min_history = options.min_history,
+                        .window_seconds = options.window_seconds,
+                        .users = {.train_fraction = holdout.train_user_fraction, .salt = holdout.split_salt}};
+  Anchors anchors;
+  AnchorIndex index;
+  std::int64_t windows = 0, time_begin = kAlways;  // of the stages before
+  for (const std::size_t segments : stages) {
+    index = open_anchor_index(dataset, rule, segments);
+    anchors.holdout = resolve_holdout(dataset, index, holdout);
+    const std::int64_t before = anchors.training.windows(), end = anchors.holdout.time_begin;
+    AnchorList released;
+    if (end > time_begin) clip(dataset, index, index.training_users, 0, windows, time_begin, end, released);
+    for (std::int64_t w = 0; w < released.windows(); ++w)
+      if (!released.window(w).empty()) anchors.training.append(released, w);
+    clip(dataset, index, index.training_users, windows, index.windows(), kAlways, end, anchors.training);
+    anchors.stages.push_back(anchors.training.windows() - before);
+    windows = index.windows();
+    time_begin = end;
+  }
+  anchors.count = index.count();
+  anchors.time_min = index.time_min;
+  anchors.time_max = index.time_max;
   const Holdout& resolved = anchors.holdout;
   const AnchorList& held_out = resolved.of_users() ? index.held_out_users : index.training_users;
   const bool evaluates = resolved.in_time() || resolved.of_users();
-  anchors.training = clip(dataset, index, index.training_users, kAlways, resolved.time_begin);
-  anchors.evaluation =
-      clip(dataset, index, held_out, evaluates && !resolved.in_time() ? kAlways : resolved.time_begin,
-           evaluates ? resolved.time_end : kAlways);
+  clip(dataset, index, held_out, 0, index.windows(),
+       evaluates && !resolved.in_time() ? kAlways : resolved.time_begin,
+       evaluates ? resolved.time_end : kAlways, anchors.evaluation);
   if (options.anchor_stride != 1) anchors.training = thin(dataset, anchors.training, options.anchor_stride);
   check_split(anchors);
   return anchors;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "hstu/dataset/user_events.h"
+
 namespace hstu {
 
 struct Candidate {
@@ -13,8 +15,7 @@ struct Candidate {
   std::int64_t user = 0, item = 0;  // original ids
   std::int64_t time = 0;            // seconds
   float label = 0;                  // of an anchor, 0 or 1
-  // The history is selected from the user's events at positions [history_begin, history_end) of the dataset.
-  std::int64_t history_begin = 0, history_end = 0;
+  UserEvents before = {};           // the user's events from which the history is selected
   // Of a request: its values of the dataset's context columns, in the manifest's order. An anchor's are in
   // the columns.
   std::span<const std::int64_t> context = {};

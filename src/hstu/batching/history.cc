@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -67,9 +68,9 @@ HistoryRule resolve_history(const DataOptions& options, const Manifest& manifest
   return rule;
 }
 
-HistoryGatherer::HistoryGatherer(std::span<const std::uint8_t> action, const PoolCounts& counts,
+HistoryGatherer::HistoryGatherer(std::span<const std::uint8_t> action, std::vector<PoolCounts> counts,
                                  const HistoryRule& rule)
-    : action_(action.data()), counts_(counts), rule_(rule) {
+    : action_(action.data()), segments_(std::move(counts)), counts_(segments_.front()), rule_(rule) {
   const std::int64_t selectable =
       rule.pool_capped ? rule.pool_cap * static_cast<std::int64_t>(rule.pools.size()) : rule.longest;
   positions_.resize(static_cast<std::size_t>(std::min(selectable, rule.scan_limit)));
@@ -128,7 +129,7 @@ void HistoryGatherer::append(std::int64_t begin, std::int64_t end, std::span<con
   while (begin < end) {
     const std::int64_t block = begin / kPoolBlock;
     const std::int64_t stop = std::min(end, (block + 1) * kPoolBlock);
-    const bool counted = block + 1 < counts_.blocks();
+    const bool counted = block + 1 < counts_.end_block();
     const bool empty = counted && std::all_of(pools.begin(), pools.end(), [&](const HistoryRule::Pool& pool) {
                          return counts_.before(block, pool.action) == counts_.before(block + 1, pool.action);
                        });
@@ -143,9 +144,11 @@ void HistoryGatherer::append(std::int64_t begin, std::int64_t end, std::span<con
   }
 }
 
-std::span<const std::int64_t> HistoryGatherer::gather(std::int64_t user_start, std::int64_t anchor) {
+void HistoryGatherer::gather_range(std::int64_t user_start, std::int64_t anchor) {
   const std::int64_t begin = std::max(user_start, anchor - rule_.scan_limit);
-  selected_ = 0;
+  std::size_t segment = segments_.size() - 1;
+  while (segment > 0 && user_start / kPoolBlock < segments_[segment].first_block()) --segment;
+  counts_ = segments_[segment];
   if (!rule_.pool_capped) {
     append(start_of_all(begin, anchor), anchor, rule_.pools);
   } else {
@@ -161,6 +164,46 @@ std::span<const std::int64_t> HistoryGatherer::gather(std::int64_t user_start, s
       append(starts_[s].position, s + 1 < starts_.size() ? starts_[s + 1].position : anchor, open_);
     }
   }
+}
+
+// Whether an event is selected, once those after it have been asked for: one of its pools has room.
+bool HistoryGatherer::take(std::uint8_t action) {
+  bool room = false;
+  for (std::size_t k = 0; k < rule_.pools.size(); ++k)
+    if ((action & rule_.pools[k].bit) != 0) room = room_[k]-- > 0 || room;
+  return room;
+}
+
+void HistoryGatherer::take_range(PositionRange range) {
+  for (std::int64_t p = range.end; p > range.begin;) {
+    const std::int64_t n = std::min(kWord, p - range.begin);
+    p -= n;
+    for (std::uint64_t mask = events_with(action_ + p, n, rule_.pool_bits); mask != 0;) {
+      if (selected_ == positions_.size()) return;
+      const int last = std::bit_width(mask) - 1;
+      mask ^= std::uint64_t{1} << last;
+      if (take(action_[p + last])) positions_[selected_++] = p + last;
+    }
+  }
+}
+
+void HistoryGatherer::gather_ranges(const UserEvents& before) {
+  room_.assign(rule_.pools.size(), rule_.pool_capped ? rule_.pool_cap : rule_.longest);
+  std::int64_t left = rule_.scan_limit;
+  for (std::size_t r = before.ranges(); r-- > 0 && left > 0;) {
+    const PositionRange range = before.range(r);
+    take_range({std::max(range.begin, range.end - left), range.end});
+    left -= range.size();
+  }
+  std::reverse(positions_.begin(), positions_.begin() + static_cast<std::ptrdiff_t>(selected_));
+}
+
+std::span<const std::int64_t> HistoryGatherer::gather(const UserEvents& before) {
+  selected_ = 0;
+  if (before.ranges() == 1)
+    gather_range(before.last_range().begin, before.last_range().end);
+  else
+    gather_ranges(before);
   const std::size_t kept = std::min(selected_, static_cast<std::size_t>(rule_.longest));
   return std::span<const std::int64_t>(positions_).subspan(selected_ - kept, kept);
 }

@@ -8,6 +8,7 @@
 #include "hstu/batching/options.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/pool_counts.h"
+#include "hstu/dataset/user_events.h"
 
 namespace hstu {
 
@@ -32,16 +33,21 @@ HistoryRule resolve_history(const DataOptions& options, const Manifest& manifest
 // Gathers histories sequentially; owns its scratch memory, so each thread needs its own gatherer.
 class HistoryGatherer {
  public:
-  // `action` and its running counts must outlive the gatherer.
-  HistoryGatherer(std::span<const std::uint8_t> action, const PoolCounts& counts, const HistoryRule& rule);
+  // `action` and its running counts, of each segment, must outlive the gatherer.
+  HistoryGatherer(std::span<const std::uint8_t> action, std::vector<PoolCounts> counts,
+                  const HistoryRule& rule);
 
-  // Positions of the history of the anchor at `anchor`, ascending, all in [user_start, anchor): the last
-  // rule.longest of the events that the strategy selects in [max(user_start, anchor - scan_limit), anchor).
-  // An event of several pools counts in each and is kept once, if any of them has room. Valid until the next
-  // call.
-  std::span<const std::int64_t> gather(std::int64_t user_start, std::int64_t anchor);
+  // Positions of the history, in the order of `before`, a user's events before an anchor: the last
+  // rule.longest of the events that the strategy selects among the last scan_limit of them. An event of
+  // several pools counts in each and is kept once, if any of them has room. Valid until the next call.
+  std::span<const std::int64_t> gather(const UserEvents& before);
 
  private:
+  void gather_range(std::int64_t user_start, std::int64_t anchor);
+  // From the last event to the first.
+  void gather_ranges(const UserEvents& before);
+  void take_range(PositionRange range);
+  bool take(std::uint8_t action);
   // The position of the first of the pool's last `wanted` events before `anchor`, not before `begin`.
   std::int64_t start_of_pool(const HistoryRule::Pool& pool, std::int64_t begin, std::int64_t anchor) const;
   // The same for the events of any pool together.
@@ -49,7 +55,8 @@ class HistoryGatherer {
   void append(std::int64_t begin, std::int64_t end, std::span<const HistoryRule::Pool> pools);
 
   const std::uint8_t* action_;
-  PoolCounts counts_;
+  std::vector<PoolCounts> segments_;
+  PoolCounts counts_;  // of the segment that is read
   HistoryRule rule_;
   struct Start {
     std::int64_t position;
@@ -57,6 +64,7 @@ class HistoryGatherer {
   };
   std::vector<Start> starts_;            // one per pool
   std::vector<HistoryRule::Pool> open_;  // scratch
+  std::vector<std::int64_t> room_;       // scratch, one per pool
   std::vector<std::int64_t> positions_;  // sized for all events that can be selected
   std::size_t selected_ = 0;             // number of positions_ in use
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <vector>
 
 #include "hstu/base/error.h"
@@ -30,28 +32,41 @@ void check_options(const HoldoutOptions& options) {
   if (options.seconds < 0) fail_usage("hold-out seconds: expected at least 0, found {}", options.seconds);
 }
 
+// Windows of the lists by the window of the grid, the last first.
+std::map<std::int64_t, std::vector<std::int64_t>, std::greater<>> by_grid(const AnchorIndex& index) {
+  std::map<std::int64_t, std::vector<std::int64_t>, std::greater<>> windows;
+  for (std::int64_t w = 0; w < index.windows(); ++w)
+    windows[index.window_of(index.times[static_cast<std::size_t>(w)].min)].push_back(w);
+  return windows;
+}
+
 // The time of the anchor that has `later` anchors after it in the order of times: counts windows backwards
-// from the last, and reads only the times of the one that contains the anchor.
+// from the last, and reads only the times of those that may contain the anchor.
 std::int64_t time_before(const Dataset& dataset, const AnchorIndex& index, std::int64_t later) {
-  std::int64_t window = index.windows();
+  const AnchorList* const lists[] = {&index.training_users, &index.held_out_users};
+  std::vector<AnchorList::Window> windows;
   std::int64_t size = 0;
-  do {
+  for (const auto& [number, of_number] : by_grid(index)) {
     later -= size;
-    --window;
-    size = static_cast<std::int64_t>(index.training_users.window(window).size() +
-                                     index.held_out_users.window(window).size());
-  } while (later >= size);
+    size = 0;
+    windows.clear();
+    for (const std::int64_t w : of_number) {
+      for (const AnchorList* list : lists) {
+        windows.push_back(list->window(w));
+        size += std::ssize(windows.back());
+      }
+    }
+    if (later < size) break;
+  }
 
   std::vector<std::int64_t> times(static_cast<std::size_t>(size));
   std::size_t filled = 0;
-  for (const AnchorList* list : {&index.training_users, &index.held_out_users}) {
-    const auto positions = list->window(window);
-    parallel_blocks(static_cast<std::int64_t>(positions.size()), kGrain,
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-                        times[filled + i] = dataset.time()[dataset.checked(positions[i])];
-                      }
-                    });
+  for (const AnchorList::Window positions : windows) {
+    parallel_blocks(std::ssize(positions), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        times[filled + i] = dataset.time()[dataset.checked(positions[i])];
+      }
+    });
     filled += positions.size();
   }
   const auto found = times.begin() + (size - 1 - later);
@@ -61,7 +76,7 @@ std::int64_t time_before(const Dataset& dataset, const AnchorIndex& index, std::
 
 // The half-open times of held-out windows.
 void hold_out_windows(const AnchorIndex& index, const HoldoutOptions& options, Holdout& holdout) {
-  const std::int64_t windows = index.windows();
+  const std::int64_t windows = index.window_of(index.time_max) + 1;
   const bool last = options.first_window == -1;
   const std::int64_t first = last ? windows - options.windows : options.first_window;
   if (first < 1 || first >= windows) {

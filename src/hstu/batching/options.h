@@ -76,6 +76,10 @@ struct ScheduleOptions {
   std::int64_t epochs = 1;        // passes over all windows; 0: unlimited
   std::int64_t first_window = 0;  // of every epoch
   std::int64_t windows = 0;       // of every epoch; 0: all from first_window on
+  // Windows of each stage, one behind another; empty: one stage has all. A stage is trained before the next:
+  // the first for all epochs, with the windows named above, and each other one, of data that came later,
+  // once.
+  std::vector<std::int64_t> stages = {};
   // Anchors are shuffled within consecutive runs of max(1, round(fraction * n)) of a window's n anchors;
   // 0: ascending positions; 1: the whole window.
   double shuffle_fraction = 0;

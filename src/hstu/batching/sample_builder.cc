@@ -9,8 +9,10 @@ namespace {
 
 // Index of the user that owns `position`. Tries `guess` first, because consecutive positions mostly share it.
 std::int64_t find_user(const Dataset& dataset, std::int64_t position, std::int64_t guess) {
-  const auto offsets = dataset.user_offsets().subspan(static_cast<std::size_t>(guess), 2);
-  return position >= offsets[0] && position < offsets[1] ? guess : dataset.user_at(position);
+  const UserEvents events = dataset.events_of(guess);
+  for (std::size_t r = events.ranges(); r-- > 0;)
+    if (events.range(r).contains(position)) return guess;
+  return dataset.user_at(position);
 }
 
 // Replaces numbers in order of first appearance by ranks in ascending order.
@@ -65,21 +67,18 @@ void SampleBuilder::find_candidates(std::span<const std::int64_t> positions,
         .item = dataset_.item()[position],
         .time = dataset_.time()[position],
         .label = (dataset_.action()[static_cast<std::size_t>(position)] & label_bit_) != 0 ? 1.0f : 0.0f,
-        .history_begin = dataset_.user_offsets()[static_cast<std::size_t>(user)],
-        .history_end = position};
+        .before = dataset_.events_before(user, position)};
   }
 }
 
 std::int64_t SampleBuilder::most_tokens(std::int64_t position) const {
-  const std::int64_t user = dataset_.user_at(position);
-  return most_tokens(
-      {.history_begin = dataset_.user_offsets()[static_cast<std::size_t>(user)], .history_end = position});
+  return most_tokens({.before = dataset_.events_before(dataset_.user_at(position), position)});
 }
 
 std::int64_t SampleBuilder::most_tokens(const Candidate& candidate) const {
-  const std::int64_t before = candidate.history_end - candidate.history_begin;
   return static_cast<std::int64_t>(features_.size()) +
-         events_.tokens() * (std::min(before, rule_.longest) + 1 + std::ssize(candidate.others));
+         events_.tokens() *
+             (std::min(candidate.before.size(), rule_.longest) + 1 + std::ssize(candidate.others));
 }
 
 std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, SampleScratch& scratch) const {
@@ -87,8 +86,7 @@ std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, Sa
   std::int64_t count = 0, user = 0;
   for (const std::int64_t anchor : positions) {
     user = find_user(dataset_, anchor, user);
-    const auto history =
-        scratch.gatherer.gather(dataset_.user_offsets()[static_cast<std::size_t>(user)], anchor);
+    const auto history = scratch.gatherer.gather(dataset_.events_before(user, anchor));
     const auto scored = events_.candidates(static_cast<std::int64_t>(history.size()) + 1) - 1;
     for (const std::int64_t position : history.last(static_cast<std::size_t>(scored)))
       count += events_.rankable(position) ? 1 : 0;
@@ -134,7 +132,7 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   std::size_t tokens = 0;
   for (std::size_t b = 0; b < count; ++b) {
     const Candidate& candidate = candidates[b];
-    const auto history = scratch.gatherer.gather(candidate.history_begin, candidate.history_end);
+    const auto history = scratch.gatherer.gather(candidate.before);
     // Sizes only grow here, so that elements are set to zero only once and not for each batch.
     const std::size_t needed = tokens + history.size();
     if (samples.history_item.size() < needed) {
@@ -142,8 +140,7 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
       samples.history_action.resize(needed);
       samples.history_time.resize(needed);
     }
-    scratch.numbers.number(dataset_.item(), candidate.history_begin, history,
-                           samples.history_item.data() + tokens);
+    number_items(candidate.before, history, samples.history_item.data() + tokens, scratch);
     std::uint8_t* const action = samples.history_action.data() + tokens;
     for (std::size_t i = 0; i < history.size(); ++i) {
       action[i] = static_cast<std::uint8_t>(actions[history[i]] & ~kRankableBit);
@@ -164,6 +161,21 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   samples.history_item.resize(tokens);
   samples.history_action.resize(tokens);
   samples.history_time.resize(tokens);
+}
+
+// The positions of a range are close to each other; the events of a history may be in several.
+void SampleBuilder::number_items(const UserEvents& before, std::span<const std::int64_t> history,
+                                 std::int32_t* numbers, SampleScratch& scratch) const {
+  std::size_t begin = 0;
+  for (std::size_t r = 0; r < before.ranges() && begin < history.size(); ++r) {
+    const PositionRange range = before.range(r);
+    std::size_t end = begin;
+    if (r + 1 == before.ranges()) end = history.size();
+    while (end < history.size() && range.contains(history[end])) ++end;
+    scratch.numbers.number(dataset_.item(), range.begin, history.subspan(begin, end - begin),
+                           numbers + begin);
+    begin = end;
+  }
 }
 
 // A request has no action yet, and nothing reads it: no score depends on the last action of a sample. Of its

@@ -68,6 +68,8 @@ class SampleBuilder {
   void find_candidates(std::span<const std::int64_t> positions, std::vector<Candidate>& candidates) const;
   void add_candidates(std::span<const Candidate> candidates, Samples& samples) const;
   void add_histories(std::span<const Candidate> candidates, Samples& samples, SampleScratch& scratch) const;
+  void number_items(const UserEvents& before, std::span<const std::int64_t> history, std::int32_t* numbers,
+                    SampleScratch& scratch) const;
   void add_events(const Candidate& candidate, std::span<const std::int64_t> history, Samples& samples) const;
   void add_items(Samples& samples, SampleScratch& scratch) const;
 

@@ -20,26 +20,44 @@ BatchSchedule::BatchSchedule(const AnchorList& anchors, const ScheduleOptions& o
     fail_usage("windows: expected a first window in [0, {}) and a count of at least 0, found {} and {}",
                anchors.windows(), options.first_window, options.windows);
   }
-  end_window_ = options.windows == 0 ? anchors.windows()
-                                     : std::min(anchors.windows(), options.first_window + options.windows);
-  if (batches_per_epoch() == 0) {
+  stages_ = make_stages();
+  if (sum([&](std::int64_t w) { return batches(w); }) == 0) {
     std::int64_t largest = 0;
-    for (std::int64_t w = options_.first_window; w < end_window_; ++w) {
+    for (std::int64_t w = stages_.front().begin; w < stages_.back().end; ++w) {
       largest = std::max(largest, static_cast<std::int64_t>(anchors_.window(w).size()));
     }
     fail_usage(
         "batch_size = {} with drop_last = {} leaves no batch: the largest of the {} windows holds {} "
         "samples; "
         "lower batch_size, set drop_last = false or raise window_seconds",
-        options.batch_size, options.drop_last, end_window_ - options.first_window, with_separators(largest));
+        options.batch_size, options.drop_last, stages_.back().end - stages_.front().begin,
+        with_separators(largest));
   }
   if (cursor_ == BatchCursor{}) cursor_.window = options_.first_window;
-  const bool inside = cursor_.epoch >= 0 && cursor_.batch >= 0 && cursor_.window >= options_.first_window &&
-                      cursor_.window < end_window_ && cursor_.batch <= batches(cursor_.window);
+  while (stage_ + 1 < stages_.size() && cursor_.window >= stages_[stage_].end) ++stage_;
+  const Stage& stage = stages_[stage_];
+  const bool inside = cursor_.epoch >= 0 && cursor_.batch >= 0 && cursor_.window >= stage.begin &&
+                      cursor_.window < stage.end && cursor_.batch <= batches(cursor_.window);
   check(inside,
         "cannot continue at epoch {}, window {}, batch {}: the data has windows {} to {}; expected the "
         "dataset and options of the run that is resumed",
-        start.epoch, start.window, start.batch, options_.first_window, end_window_ - 1);
+        start.epoch, start.window, start.batch, stages_.front().begin, stages_.back().end - 1);
+}
+
+std::vector<BatchSchedule::Stage> BatchSchedule::make_stages() const {
+  std::vector<Stage> stages;
+  std::int64_t begin = 0;
+  for (const std::int64_t windows :
+       options_.stages.empty() ? std::vector{anchors_.windows()} : options_.stages) {
+    stages.push_back({begin, begin + windows, 1});
+    begin += windows;
+  }
+  require(begin == anchors_.windows(), "{} windows of stages, {} of anchors", begin, anchors_.windows());
+  Stage& first = stages.front();
+  first.epochs = options_.epochs;
+  first.begin = options_.first_window;
+  if (options_.windows > 0) first.end = std::min(first.end, first.begin + options_.windows);
+  return stages;
 }
 
 std::int64_t BatchSchedule::batches(std::int64_t window) const {
@@ -48,19 +66,34 @@ std::int64_t BatchSchedule::batches(std::int64_t window) const {
                             : (size + options_.batch_size - 1) / options_.batch_size;
 }
 
-std::int64_t BatchSchedule::batches_per_epoch() const {
+std::int64_t BatchSchedule::samples(std::int64_t window) const {
+  const auto size = static_cast<std::int64_t>(anchors_.window(window).size());
+  return std::min(size, batches(window) * options_.batch_size);
+}
+
+template <typename OfWindow>
+std::int64_t BatchSchedule::sum(const OfWindow& of_window) const {
   std::int64_t total = 0;
-  for (std::int64_t w = options_.first_window; w < end_window_; ++w) total += batches(w);
+  for (const Stage& stage : stages_) {
+    std::int64_t epoch = 0;
+    for (std::int64_t w = stage.begin; w < stage.end; ++w) epoch += of_window(w);
+    total += std::max<std::int64_t>(stage.epochs, 1) * epoch;
+  }
   return total;
 }
 
-std::int64_t BatchSchedule::samples_per_epoch() const {
+std::int64_t BatchSchedule::batches_per_epoch() const {
   std::int64_t total = 0;
-  for (std::int64_t w = options_.first_window; w < end_window_; ++w) {
-    const auto size = static_cast<std::int64_t>(anchors_.window(w).size());
-    total += std::min(size, batches(w) * options_.batch_size);
-  }
+  for (std::int64_t w = stages_.front().begin; w < stages_.front().end; ++w) total += batches(w);
   return total;
+}
+
+std::int64_t BatchSchedule::batches() const {
+  return sum([&](std::int64_t w) { return batches(w); });
+}
+
+std::int64_t BatchSchedule::samples() const {
+  return sum([&](std::int64_t w) { return samples(w); });
 }
 
 void BatchSchedule::load_window() {
@@ -73,16 +106,25 @@ void BatchSchedule::load_window() {
   loaded_ = cursor_;
 }
 
-std::optional<BatchJob> BatchSchedule::next() {
-  const auto at_end = [&] { return options_.epochs != 0 && cursor_.epoch >= options_.epochs; };
-  while (!at_end() && cursor_.batch >= batches(cursor_.window)) {
-    cursor_.batch = 0;
-    if (++cursor_.window == end_window_) {
-      cursor_.window = options_.first_window;
-      ++cursor_.epoch;
-    }
+bool BatchSchedule::advance_window() {
+  const Stage& stage = stages_[stage_];
+  cursor_.batch = 0;
+  if (++cursor_.window < stage.end) return true;
+  if (stage.epochs == 0 || cursor_.epoch + 1 < stage.epochs) {
+    cursor_.window = stage.begin;
+    ++cursor_.epoch;
+    return true;
   }
-  if (at_end()) return std::nullopt;
+  do {  // a stage may have no window
+    if (++stage_ == stages_.size()) return false;
+  } while (stages_[stage_].begin == stages_[stage_].end);
+  cursor_ = {.epoch = 0, .window = stages_[stage_].begin, .batch = 0};
+  return true;
+}
+
+std::optional<BatchJob> BatchSchedule::next() {
+  while (!at_end_ && cursor_.batch >= batches(cursor_.window)) at_end_ = !advance_window();
+  if (at_end_) return std::nullopt;
   load_window();
   const auto window = shuffled_ ? std::span(*shuffled_) : anchors_.window(cursor_.window);
   const auto begin = static_cast<std::size_t>(cursor_.batch * options_.batch_size);

@@ -1,4 +1,5 @@
-// The assignment of anchors to batches and their order: windows in order of time, consecutive batches within.
+// The assignment of anchors to batches and their order: stages, epochs, windows in order of time, consecutive
+// batches within.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace hstu {
 
-// The place of a batch in the run. A cursor past a window's last batch means the next window's first.
+// The place of a batch in the run. A cursor past a window's last batch means the next window's first. The
+// window says the stage, in which the epochs count.
 struct BatchCursor {
   std::int64_t epoch = 0, window = 0, batch = 0;
   bool operator==(const BatchCursor&) const = default;
@@ -38,16 +40,31 @@ class BatchSchedule {
   // Empty after the last epoch.
   std::optional<BatchJob> next();
 
-  std::int64_t batches_per_epoch() const;
-  std::int64_t samples_per_epoch() const;  // without the samples that drop_last omits
+  std::int64_t batches_per_epoch() const;  // of the first stage
+  // Of all stages and epochs, which must have an end; without the samples that drop_last omits.
+  std::int64_t batches() const;
+  std::int64_t samples() const;
 
  private:
+  struct Stage {
+    std::int64_t begin = 0, end = 0;  // windows
+    std::int64_t epochs = 1;          // 0: without end
+  };
+  // The sum of of_window(window) over all epochs.
+  template <typename OfWindow>
+  std::int64_t sum(const OfWindow& of_window) const;
+  std::vector<Stage> make_stages() const;
   std::int64_t batches(std::int64_t window) const;
+  std::int64_t samples(std::int64_t window) const;
+  // To the next window; false after the last.
+  bool advance_window();
   void load_window();
 
   const AnchorList& anchors_;
   ScheduleOptions options_;
-  std::int64_t end_window_ = 0;
+  std::vector<Stage> stages_;
+  std::size_t stage_ = 0;  // of the cursor
+  bool at_end_ = false;
   BatchCursor cursor_;
   BatchCursor loaded_{.epoch = -1};                            // its window is the one in `shuffled_`
   std::shared_ptr<const std::vector<std::int64_t>> shuffled_;  // null without a shuffle

@@ -55,7 +55,9 @@ void add_eval_command(CLI::App& app) {
       other_data = data.manifest().id != saved_dataset(checkpoint);
       options.data.path = words->data;
     }
-    Experiment experiment(with_table_rows(options, checkpoint));
+    const RunOptions complete = with_table_rows(options, checkpoint);
+    Experiment experiment(
+        complete, other_data ? std::make_unique<TaskData>(complete) : open_data_of(complete, checkpoint));
     const RunState state =
         other_data ? load_run_for_other_data(checkpoint, experiment) : load_run(checkpoint, experiment);
     Evaluator evaluator(experiment, other_data ? Path() : folder.baseline());

@@ -8,7 +8,7 @@
 #include <arrow/api.h>
 
 #include "hstu/base/error.h"
-#include "hstu/columns/floor_divide.h"
+#include "hstu/base/floor_divide.h"
 
 namespace hstu {
 namespace {

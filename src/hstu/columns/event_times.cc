@@ -10,8 +10,8 @@
 #include <arrow/util/value_parsing.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/floor_divide.h"
 #include "hstu/base/text.h"
-#include "hstu/columns/floor_divide.h"
 
 namespace hstu {
 namespace {

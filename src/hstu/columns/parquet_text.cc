@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/floor_divide.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/arrow_column.h"
-#include "hstu/columns/floor_divide.h"
 
 namespace hstu {
 namespace {

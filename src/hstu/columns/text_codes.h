@@ -29,8 +29,12 @@ TextIds text_ids_of(const RawBatch& batch, const RawColumn& column, const char* 
 // The codes 1, 2, ... of the texts of a whole log, in the order in which they came first.
 class Vocabulary {
  public:
-  // UsageError if the texts take more than `memory` bytes; `what` names them there.
-  Vocabulary(std::string what, std::int64_t memory) : what_(std::move(what)), memory_(memory) {}
+  // UsageError if the texts take more than `memory` bytes; `what` names them there. `known` have their codes
+  // already.
+  Vocabulary(std::string what, std::int64_t memory, const std::vector<std::string>& known = {})
+      : what_(std::move(what)), memory_(memory) {
+    for (const std::string& text : known) code_of(text);
+  }
 
   // The codes that the log has for a part's own `codes` of `texts` (TextCodes); new texts get theirs in the
   // order of `codes`.

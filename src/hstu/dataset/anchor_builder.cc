@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/base/floor_divide.h"
 #include "hstu/base/progress.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/user_blocks.h"
@@ -24,33 +25,72 @@ struct TimeSpan {
   std::int64_t max = std::numeric_limits<std::int64_t>::min();
 };
 
-// The events of a user that can be anchors: those after the first min_history.
+// The events of a user in the segment that can be anchors: those with min_history earlier ones.
 struct Candidates {
   std::int64_t start, first, end;  // positions of the user's first event, of the first candidate, of the end
 };
 
-// Calls body(user, candidates) for the users of [first, end) that have candidates.
+// A segment whose anchors are looked for.
+struct Source {
+  const Dataset& dataset;
+  std::size_t number;
+  const AnchorRule& rule;
+  const Segment& segment() const { return dataset.segments()[number]; }
+};
+
+// The first event of a user in the segment that has min_history earlier events, those of earlier segments
+// included.
+std::int64_t first_candidate(const Source& source, std::int64_t user, PositionRange events) {
+  if (source.number == 0) return events.begin + std::min(events.size(), source.rule.min_history);
+  const std::int64_t id = source.segment().user_ids()[static_cast<std::size_t>(user)];
+  std::vector<PositionRange> earlier;
+  for (std::size_t s = 0; s < source.number; ++s)
+    earlier.push_back(source.dataset.segments()[s].events_of_id(id));
+  const MappedColumn& time = source.dataset.time();
+  const auto has_enough = [&](std::int64_t position) {
+    std::int64_t before = position - events.begin;
+    for (const PositionRange& range : earlier) {
+      time.visit([&](const auto* times) {
+        before +=
+            std::upper_bound(times + range.begin, times + range.end, times[position]) - (times + range.begin);
+      });
+    }
+    return before >= source.rule.min_history;
+  };
+  PositionRange left = events;
+  while (left.size() > 0) {
+    const std::int64_t middle = left.begin + left.size() / 2;
+    if (has_enough(middle)) {
+      left.end = middle;
+    } else {
+      left.begin = middle + 1;
+    }
+  }
+  return left.begin;
+}
+
+// Calls body(user, candidates) for the users [first, end) of the segment that have candidates.
 template <typename Body>
-void for_each_user(const Dataset& dataset, const AnchorRule& rule, std::int64_t first, std::int64_t end,
-                   const Body& body) {
-  const auto offsets = dataset.user_offsets();
-  for (auto u = static_cast<std::size_t>(first); u < static_cast<std::size_t>(end); ++u) {
-    if (offsets[u + 1] - offsets[u] <= rule.min_history) continue;
-    body(u, Candidates{offsets[u], offsets[u] + rule.min_history, offsets[u + 1]});
+void for_each_user(const Source& source, std::int64_t first, std::int64_t end, const Body& body) {
+  for (std::int64_t u = first; u < end; ++u) {
+    const PositionRange events = source.segment().events_of(u);
+    const std::int64_t candidate = first_candidate(source, u, events);
+    if (candidate < events.end)
+      body(static_cast<std::size_t>(u), Candidates{events.begin, candidate, events.end});
   }
 }
 
 // Releases the pages of the events of users [first, end), which have been processed.
-void release_events(const Dataset& dataset, std::int64_t first, std::int64_t end) {
-  const std::int64_t begin = dataset.user_offsets()[static_cast<std::size_t>(first)];
-  const auto count = static_cast<std::size_t>(dataset.user_offsets()[static_cast<std::size_t>(end)] - begin);
-  release_mapped(dataset.action().data() + begin, count);
-  dataset.time().visit([&](const auto* time) { release_mapped(time + begin, count * sizeof(*time)); });
+void release_events(const Source& source, std::int64_t first, std::int64_t end) {
+  const std::int64_t begin = source.segment().events_of(first).begin;
+  const auto count = static_cast<std::size_t>(source.segment().events_of(end - 1).end - begin);
+  release_mapped(source.dataset.action().data() + begin, count);
+  source.dataset.time().visit([&](const auto* time) { release_mapped(time + begin, count * sizeof(*time)); });
 }
 
 // A user's events are in the order of time, so the first and the last anchor have the extreme times.
-TimeSpan find_time_span(const Dataset& dataset, const AnchorRule& rule,
-                        const std::vector<std::int64_t>& blocks) {
+TimeSpan find_time_span(const Source& source, const std::vector<std::int64_t>& blocks) {
+  const Dataset& dataset = source.dataset;
   const auto action = dataset.action();
   const auto rankable = [&](std::int64_t p) {
     return (action[static_cast<std::size_t>(p)] & kRankableBit) != 0;
@@ -59,7 +99,7 @@ TimeSpan find_time_span(const Dataset& dataset, const AnchorRule& rule,
   std::mutex mutex;
   parallel_user_blocks(blocks, [&](std::int64_t first_user, std::int64_t end_user) {
     TimeSpan local;
-    for_each_user(dataset, rule, first_user, end_user, [&](std::size_t, const Candidates& candidates) {
+    for_each_user(source, first_user, end_user, [&](std::size_t, const Candidates& candidates) {
       std::int64_t first = candidates.first, last = candidates.end - 1;
       while (first <= last && !rankable(first)) ++first;
       if (first > last) return;
@@ -69,7 +109,7 @@ TimeSpan find_time_span(const Dataset& dataset, const AnchorRule& rule,
         local.max = std::max(local.max, dataset.time()[p]);
       }
     });
-    release_events(dataset, first_user, end_user);
+    release_events(source, first_user, end_user);
     const std::scoped_lock lock(mutex);
     span.min = std::min(span.min, local.min);
     span.max = std::max(span.max, local.max);
@@ -80,10 +120,12 @@ TimeSpan find_time_span(const Dataset& dataset, const AnchorRule& rule,
 // window(time), with the rule's constants precomputed.
 class Windows {
  public:
-  Windows(const AnchorRule& rule, const TimeSpan& span)
-      : begin_(span.min),
-        seconds_(rule.window_seconds == 0 ? span.max - span.min + 1 : rule.window_seconds),
-        count_((span.max - span.min) / seconds_ + 1) {}
+  Windows(const AnchorRule& rule, const TimeSpan& span, std::optional<std::int64_t> grid)
+      : begin_(span.min), seconds_(rule.window_seconds == 0 ? span.max - span.min + 1 : rule.window_seconds) {
+    if (grid && rule.window_seconds > 0) begin_ = *grid + floor_divide(span.min - *grid, seconds_) * seconds_;
+    count_ = (span.max - begin_) / seconds_ + 1;
+  }
+  std::int64_t begin() const { return begin_; }
   std::int64_t operator()(std::int64_t time) const { return (time - begin_) / seconds_; }
   std::int64_t count() const { return count_; }
 
@@ -92,20 +134,22 @@ class Windows {
 };
 
 template <typename T>
-void check_chronology(const Dataset& dataset, const T* time, std::size_t user, const Candidates& events) {
+void check_chronology(const Source& source, const T* time, std::size_t user, const Candidates& events) {
   const T* const wrong = std::is_sorted_until(time + events.start, time + events.end);
   if (wrong == time + events.end) return;
   fail("{}: the events of user {} are not in the order of time (position {}): prepare the dataset again",
-       (dataset.folder() / kTimestampFile).string(), dataset.user_ids()[user], wrong - time);
+       (source.segment().folder() / kTimestampFile).string(), source.segment().user_ids()[user],
+       wrong - time);
 }
 
 // Calls visit(list, window, position) for the anchors of users [first, end), ascending in position.
 template <typename T, typename Visit>
-void visit_anchors(const Dataset& dataset, const AnchorRule& rule, const T* time, const Windows& windows,
-                   std::int64_t first, std::int64_t end, const Visit& visit) {
-  const std::uint8_t* const action = dataset.action().data();
-  for_each_user(dataset, rule, first, end, [&](std::size_t user, const Candidates& candidates) {
-    const UserList list = rule.users.holds_out(dataset.user_ids()[user]) ? kHeldOut : kTraining;
+void visit_anchors(const Source& source, const T* time, const Windows& windows, std::int64_t first,
+                   std::int64_t end, const Visit& visit) {
+  const std::uint8_t* const action = source.dataset.action().data();
+  for_each_user(source, first, end, [&](std::size_t user, const Candidates& candidates) {
+    const bool held_out = source.rule.users.holds_out(source.segment().user_ids()[user]);
+    const UserList list = held_out ? kHeldOut : kTraining;
     for (std::int64_t p = candidates.first; p < candidates.end; ++p) {
       if (action[p] & kRankableBit) {
         visit(list, static_cast<std::size_t>(windows(static_cast<std::int64_t>(time[p]))), p);
@@ -184,41 +228,48 @@ std::vector<std::int64_t> running_sums(const std::vector<std::int64_t>& counts) 
 
 }  // namespace
 
-AnchorBuilder::AnchorBuilder(const Dataset& dataset, const AnchorRule& rule, std::int64_t block_events)
-    : dataset_(dataset), rule_(rule), blocks_(user_blocks(dataset, block_events)) {}
+AnchorBuilder::AnchorBuilder(const Dataset& dataset, std::size_t segment, const AnchorRule& rule,
+                             std::optional<std::int64_t> grid, std::int64_t block_events)
+    : dataset_(dataset),
+      segment_(segment),
+      rule_(rule),
+      grid_(grid),
+      blocks_(user_blocks(dataset.segments()[segment], block_events)) {}
 
 AnchorCounts AnchorBuilder::count() const {
-  const TimeSpan span = find_time_span(dataset_, rule_, blocks_);
-  check_span(dataset_, rule_, span);
-  const Windows windows(rule_, span);
+  const Source source{dataset_, segment_, rule_};
+  TimeSpan span = find_time_span(source, blocks_);
+  if (segment_ == 0) check_span(dataset_, rule_, span);
+  if (span.min > span.max) span.min = span.max = dataset_.time()[source.segment().first()];
+  const Windows windows(rule_, span, grid_);
   check_windows(rule_, span, windows);
 
   const std::vector<std::int64_t> zeros(static_cast<std::size_t>(windows.count()));
   std::array<std::vector<std::int64_t>, kUserLists> counts{zeros, zeros};
   std::mutex mutex;
   std::int64_t events = 0;
-  Progress progress("counting anchors", dataset_.events(), "events");
+  Progress progress("counting anchors", source.segment().end() - source.segment().first(), "events");
   dataset_.time().visit([&](const auto* time) {
     parallel_user_blocks(blocks_, [&](std::int64_t first, std::int64_t end) {
-      for_each_user(dataset_, rule_, first, end, [&](std::size_t user, const Candidates& candidates) {
-        check_chronology(dataset_, time, user, candidates);
+      for_each_user(source, first, end, [&](std::size_t user, const Candidates& candidates) {
+        check_chronology(source, time, user, candidates);
       });
       std::array<std::vector<std::int64_t>, kUserLists> local{zeros, zeros};
-      visit_anchors(dataset_, rule_, time, windows, first, end,
+      visit_anchors(source, time, windows, first, end,
                     [&](UserList list, std::size_t window, std::int64_t) { ++local[list][window]; });
-      release_events(dataset_, first, end);
+      release_events(source, first, end);
       const std::scoped_lock lock(mutex);
       for (const UserList list : {kTraining, kHeldOut}) {
         for (std::size_t w = 0; w < local[list].size(); ++w) counts[list][w] += local[list][w];
       }
-      events += dataset_.user_offsets()[static_cast<std::size_t>(end)] -
-                dataset_.user_offsets()[static_cast<std::size_t>(first)];
+      events += source.segment().events_of(end - 1).end - source.segment().events_of(first).begin;
       progress.advance_to(events);
     });
   });
   progress.finish();
   return {.time_min = span.min,
           .time_max = span.max,
+          .first_window = windows.begin(),
           .training_users = running_sums(counts[kTraining]),
           .held_out_users = running_sums(counts[kHeldOut])};
 }
@@ -227,7 +278,8 @@ AnchorCounts AnchorBuilder::count() const {
 // they are copied there.
 void AnchorBuilder::place(const AnchorCounts& counts, const PutPositions& training_users,
                           const PutPositions& held_out_users) const {
-  const Windows windows(rule_, {counts.time_min, counts.time_max});
+  const Source source{dataset_, segment_, rule_};
+  const Windows windows(rule_, {counts.time_min, counts.time_max}, grid_);
   const auto window_count = static_cast<std::size_t>(windows.count());
   std::array<std::vector<std::int64_t>, kUserLists> next{counts.training_users, counts.held_out_users};
   Progress progress("placing anchors", counts.training_users.back() + counts.held_out_users.back(),
@@ -243,11 +295,11 @@ void AnchorBuilder::place(const AnchorCounts& counts, const PutPositions& traini
       parallel_blocks(count, 1, [&](std::int64_t i, std::int64_t) {
         const auto block = static_cast<std::size_t>(begin + i);
         std::array<std::vector<Anchor>, kUserLists> anchors;
-        visit_anchors(dataset_, rule_, time, windows, blocks_[block], blocks_[block + 1],
+        visit_anchors(source, time, windows, blocks_[block], blocks_[block + 1],
                       [&](UserList list, std::size_t window, std::int64_t position) {
                         anchors[list].push_back({position, static_cast<std::uint32_t>(window)});
                       });
-        release_events(dataset_, blocks_[block], blocks_[block + 1]);
+        release_events(source, blocks_[block], blocks_[block + 1]);
         sorted[static_cast<std::size_t>(i)] = sort_block(anchors, window_count);
       });
     });

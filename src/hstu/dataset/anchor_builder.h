@@ -1,8 +1,9 @@
-// Builds anchor indices: two passes over the events, in blocks of users.
+// Builds the anchor index of a segment: two passes over its events, in blocks of users.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace hstu {
 // The result of the first pass.
 struct AnchorCounts {
   std::int64_t time_min = 0, time_max = 0;   // seconds, of all anchors
+  std::int64_t first_window = 0;             // begin of the first window, seconds
   std::vector<std::int64_t> training_users;  // (W + 1) offsets: running sums over the windows
   std::vector<std::int64_t> held_out_users;  // (W + 1)
 };
@@ -27,10 +29,13 @@ class AnchorBuilder {
   // Users are processed in blocks of at least `block_events` events, a few blocks per thread at a time. This
   // bounds the memory to 30 bytes for each event of these blocks. The result does not depend on it.
   static constexpr std::int64_t kBlockEvents = std::int64_t{1} << 19;
-  AnchorBuilder(const Dataset& dataset, const AnchorRule& rule, std::int64_t block_events = kBlockEvents);
+  // The events of segment `segment`; earlier ones are read where they count as earlier events of a user.
+  // Windows are counted from `grid` (seconds), or from the first anchor.
+  AnchorBuilder(const Dataset& dataset, std::size_t segment, const AnchorRule& rule,
+                std::optional<std::int64_t> grid = std::nullopt, std::int64_t block_events = kBlockEvents);
 
   // The first pass. Error if the events of a user with candidates are not in the order of time. UsageError if
-  // there is no anchor or if there are too many windows.
+  // there are too many windows, or no anchor in the first segment; a later one has an empty window then.
   AnchorCounts count() const;
 
   // The second pass: passes every anchor to its place in its list.
@@ -39,7 +44,9 @@ class AnchorBuilder {
 
  private:
   const Dataset& dataset_;
+  std::size_t segment_;
   AnchorRule rule_;
+  std::optional<std::int64_t> grid_;
   std::vector<std::int64_t> blocks_;  // of users
 };
 

@@ -12,15 +12,16 @@ constexpr int kIndexVersion = 1;
 }  // namespace
 
 std::string anchor_manifest_to_json(const AnchorManifest& manifest) {
-  const Json json{{"format", kIndexFormat},
-                  {"version", kIndexVersion},
-                  {"dataset", manifest.dataset},
-                  {"min_history", manifest.rule.min_history},
-                  {"window_seconds", manifest.rule.window_seconds},
-                  {"train_user_fraction", manifest.rule.users.train_fraction},
-                  {"split_salt", manifest.rule.users.salt},
-                  {"time", {{"min", manifest.time_min}, {"max", manifest.time_max}}},
-                  {"checksums", manifest.checksums}};
+  Json json{{"format", kIndexFormat},
+            {"version", kIndexVersion},
+            {"dataset", manifest.dataset},
+            {"min_history", manifest.rule.min_history},
+            {"window_seconds", manifest.rule.window_seconds},
+            {"train_user_fraction", manifest.rule.users.train_fraction},
+            {"split_salt", manifest.rule.users.salt},
+            {"time", {{"min", manifest.time_min}, {"max", manifest.time_max}}},
+            {"checksums", manifest.checksums}};
+  if (manifest.first_window != manifest.time_min) json["first_window"] = manifest.first_window;
   return json.dump(2) + "\n";
 }
 
@@ -40,8 +41,10 @@ AnchorManifest read_anchor_manifest(const Path& folder) {
                                .salt = json.at("split_salt").get<std::int64_t>()}};
     manifest.time_min = json.at("time").at("min").get<std::int64_t>();
     manifest.time_max = json.at("time").at("max").get<std::int64_t>();
-    check(manifest.rule.window_seconds >= 0 && manifest.time_min <= manifest.time_max,
-          "window_seconds or time is out of range");
+    manifest.first_window = json.value("first_window", manifest.time_min);
+    check(manifest.rule.window_seconds >= 0 && manifest.first_window <= manifest.time_min &&
+              manifest.time_min <= manifest.time_max,
+          "window_seconds, first_window or time is out of range");
     manifest.checksums = json.at("checksums").get<std::map<std::string, std::string>>();
     for (const ListFiles& files : {kTrainingUsers, kHeldOutUsers}) {
       for (const char* name : {files.positions, files.offsets})

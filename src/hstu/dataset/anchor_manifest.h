@@ -22,6 +22,7 @@ struct AnchorManifest {
   std::string dataset;  // id of the dataset
   AnchorRule rule;
   std::int64_t time_min = 0, time_max = 0;
+  std::int64_t first_window = 0;                 // its begin; time_min in the first segment
   std::map<std::string, std::string> checksums;  // file_checksum() by file name
 };
 

@@ -24,6 +24,21 @@ MappedFile open_pool_counts(const Path& folder, const Manifest& manifest) {
   return file;
 }
 
+std::vector<Segment> open_segments(const std::vector<SegmentFolder>& folders) {
+  const std::vector<std::int64_t> first = segment_positions(folders);
+  std::vector<Segment> segments;
+  for (std::size_t s = 0; s < folders.size(); ++s) segments.emplace_back(folders[s], first[s]);
+  return segments;
+}
+
+const std::uint8_t* bytes_of(const MappedColumn& column, const Path& folder) {
+  check(column.type() == npy_type<std::uint8_t>(), "{}: expected elements of type {}, found {}",
+        (folder / kActionFile).string(), npy_type<std::uint8_t>(), column.type());
+  const std::uint8_t* bytes = nullptr;
+  column.visit([&](const auto* elements) { bytes = reinterpret_cast<const std::uint8_t*>(elements); });
+  return bytes;
+}
+
 template <typename Column>
 const Column& find_column(std::string_view name, const std::vector<std::string>& names,
                           const std::vector<Column>& columns, std::string_view kind) {
@@ -37,37 +52,57 @@ const Column& find_column(std::string_view name, const std::vector<std::string>&
 
 }  // namespace
 
-Dataset::Dataset(const Path& folder)
+Dataset::Dataset(const Path& folder) : Dataset(folder, read_segments(folder)) {}
+
+Dataset::Dataset(const Path& folder, std::vector<SegmentFolder> segments)
     : folder_(folder),
-      manifest_(read_manifest(folder)),
-      user_ids_(open_column<std::int64_t>(folder, manifest_, kUserIdsFile)),
-      user_offsets_(open_column<std::int64_t>(folder, manifest_, kUserOffsetsFile)),
-      item_(open_integers(folder, manifest_, kItemFile)),
-      time_(open_integers(folder, manifest_, kTimestampFile)),
-      action_(open_column<std::uint8_t>(folder, manifest_, kActionFile)),
-      pool_counts_(open_pool_counts(folder, manifest_)) {
-  for (const std::string& name : manifest_.context) {
-    context_.push_back(open_integers(folder, manifest_, context_file(name)));
+      folders_(std::move(segments)),
+      manifest_(manifest_of(folders_)),
+      segments_(open_segments(folders_)),
+      item_(open(kItemFile)),
+      time_(open(kTimestampFile)),
+      action_column_(open(kActionFile)),
+      action_(bytes_of(action_column_, folder)),
+      users_(segments_, time_) {
+  for (const SegmentFolder& segment : folders_) {
+    pool_counts_.push_back(open_pool_counts(segment.folder, segment.manifest));
+    if (segment.manifest.columns.contains(kItemIdsFile))
+      item_ids_.push_back(open_column<std::int64_t>(segment.folder, segment.manifest, kItemIdsFile));
   }
-  if (manifest_.columns.contains(kItemIdsFile))
-    item_ids_.emplace(open_column<std::int64_t>(folder, manifest_, kItemIdsFile));
+  for (const std::string& name : manifest_.context) context_.push_back(open(context_file(name)));
   attributes_.reserve(manifest_.attributes.size());
   for (const std::string& name : manifest_.attributes) {
-    attributes_.emplace_back(open_integers(folder, manifest_, attribute_file(name)),
-                             item_ids_ ? std::optional(item_ids_->values()) : std::nullopt);
+    std::vector<AttributeColumn::Part> parts;
+    for (std::size_t s = 0; s < folders_.size(); ++s) {
+      parts.push_back({open_integers(folders_[s].folder, folders_[s].manifest, attribute_file(name)),
+                       item_ids_.empty() ? std::nullopt : std::optional(item_ids_[s].values())});
+    }
+    attributes_.emplace_back(std::move(parts));
   }
-  const auto offsets = user_offsets();
-  check(offsets.front() == 0 && offsets.back() == events() && std::is_sorted(offsets.begin(), offsets.end()),
-        "{}: expected ascending offsets from 0 to {}", (folder / kUserOffsetsFile).string(), events());
-  check(std::adjacent_find(user_ids().begin(), user_ids().end(), std::greater_equal<>()) == user_ids().end(),
-        "{}: expected strictly ascending user ids", (folder / kUserIdsFile).string());
 }
 
-PoolCounts Dataset::pool_counts() const {
-  const auto count = static_cast<std::size_t>(manifest_.columns.at(kPoolCountsFile).count);
-  const auto elements = pool_counts_.bytes().last(count * sizeof(std::int64_t));
-  return {std::span(reinterpret_cast<const std::int64_t*>(elements.data()), count),
-          static_cast<std::int64_t>(manifest_.actions.size())};
+// A column of all segments.
+MappedColumn Dataset::open(const std::string& file) const {
+  if (folders_.size() == 1) return open_integers(folder_, folders_.front().manifest, file);
+  std::vector<Path> files;
+  std::vector<std::int64_t> first;
+  for (std::size_t s = 0; s < folders_.size(); ++s) {
+    open_integers(folders_[s].folder, folders_[s].manifest, file);  // checks it
+    files.push_back(folders_[s].folder / file);
+    first.push_back(segments_[s].first());
+  }
+  return {files, first, segments_.back().end()};
+}
+
+std::vector<PoolCounts> Dataset::pool_counts() const {
+  std::vector<PoolCounts> counts;
+  for (std::size_t s = 0; s < segments_.size(); ++s) {
+    const auto count = static_cast<std::size_t>(folders_[s].manifest.columns.at(kPoolCountsFile).count);
+    const auto elements = pool_counts_[s].bytes().last(count * sizeof(std::int64_t));
+    counts.emplace_back(std::span(reinterpret_cast<const std::int64_t*>(elements.data()), count),
+                        static_cast<std::int64_t>(manifest_.actions.size()), segments_[s].first());
+  }
+  return counts;
 }
 
 const MappedColumn& Dataset::context(std::string_view name) const {
@@ -78,20 +113,30 @@ const AttributeColumn& Dataset::attribute(std::string_view name) const {
   return find_column(name, manifest_.attributes, attributes_, "item attribute");
 }
 
-std::int64_t Dataset::user_at(std::int64_t position) const {
-  const auto offsets = user_offsets();
-  return std::upper_bound(offsets.begin(), offsets.end(), checked(position)) - offsets.begin() - 1;
+UserEvents Dataset::events_before(std::int64_t user, std::int64_t position) const {
+  const UserEvents all = events_of(user);
+  for (std::size_t r = all.ranges(); r-- > 0;)
+    if (all.range(r).contains(position)) return all.first_ranges(r, position);
+  fail("{}: event {} is not of user {}", folder_.string(), position, user);
 }
 
-Dataset::Events Dataset::events_before(std::int64_t user_id, std::int64_t time) const {
+UserEvents Dataset::events_before_time(std::int64_t user_id, std::int64_t time) const {
   const auto ids = user_ids();
   const auto user = std::lower_bound(ids.begin(), ids.end(), user_id);
   if (user == ids.end() || *user != user_id) return {};
-  const auto offsets = user_offsets().subspan(static_cast<std::size_t>(user - ids.begin()), 2);
+  const UserEvents all = events_of(user - ids.begin());
+  std::size_t r = all.ranges() - 1;
+  while (r > 0 && time_[all.range(r).begin] >= time) --r;
+  const PositionRange range = all.range(r);
   const std::int64_t end = time_.visit([&](const auto* times) {
-    return std::lower_bound(times + offsets[0], times + offsets[1], time) - times;
+    return std::lower_bound(times + range.begin, times + range.end, time) - times;
   });
-  return {offsets[0], end};
+  return all.first_ranges(r, end);
+}
+
+std::int64_t Dataset::end_of_user_in_segment(std::int64_t position) const {
+  const Segment& segment = segments_[users_.segment_at(position)];
+  return segment.events_of(segment.user_at(position)).end;
 }
 
 void Dataset::refuse_position(std::int64_t position) const {
@@ -99,7 +144,7 @@ void Dataset::refuse_position(std::int64_t position) const {
       "{}: anchors: expected positions in [0, {}), found {}: an index was altered; remove the folder "
       "anchors, and the "
       "next run builds it again",
-      folder_.string(), events(), position);
+      folder_.string(), end(), position);
 }
 
 }  // namespace hstu

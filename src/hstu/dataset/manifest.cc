@@ -8,6 +8,7 @@
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/dataset/segments.h"
 
 namespace hstu {
 
@@ -17,6 +18,10 @@ std::string context_file(std::string_view name) {
 
 std::string attribute_file(std::string_view name) {
   return fmt::format("attribute_{}.npy", name);
+}
+
+bool Manifest::extends_or_is(std::string_view wanted) const {
+  return id == wanted || std::find(extended.begin(), extended.end(), wanted) != extended.end();
 }
 
 std::uint8_t Manifest::action_bit(std::string_view action) const {
@@ -34,15 +39,21 @@ std::uint8_t Manifest::pool_bits() const {
   return bits;
 }
 
-std::string dataset_id(const std::map<std::string, ColumnInfo>& columns) {
+std::string dataset_id(const std::map<std::string, ColumnInfo>& columns,
+                       const std::optional<Extension>& extends) {
   std::string text;
   for (const auto& [file, column] : columns) {
     text += fmt::format("{} {} {} {}\n", file, column.type, column.count, column.checksum);
   }
+  if (extends) text += fmt::format("extends {}\n", extends->dataset);
   return checksum(text);
 }
 
 Manifest read_manifest(const Path& dataset) {
+  return manifest_of(read_segments(dataset));
+}
+
+Manifest read_own_manifest(const Path& dataset) {
   const Path file = dataset / kManifestFile;
   if (!std::filesystem::exists(file)) {
     if (dataset.empty()) fail_usage("data.path: expected the folder of a dataset, found \"\"");

@@ -21,6 +21,9 @@ inline constexpr const char* kItemFile = "item.npy";            // (N) original 
 inline constexpr const char* kTimestampFile = "timestamp.npy";  // (N) seconds
 inline constexpr const char* kActionFile = "action.npy";        // (N) action bits and kRankableBit
 inline constexpr const char* kItemIdsFile = "item_ids.npy";     // ascending item ids; see ItemAttribute
+// Of a segment: distinct item ids that no segment before it has, ascending; the first appended one has those
+// of all events up to it.
+inline constexpr const char* kNewItemsFile = "new_items.npy";
 inline constexpr const char* kPoolCountsFile = "pool_counts.npy";  // (N / 256 + 1, actions); pool_counts.h
 
 // Bit 7 of an event's action: the event can be an anchor, i.e. an event to rank. The schema defines bits 0
@@ -69,9 +72,16 @@ struct ColumnInfo {
   bool operator==(const ColumnInfo&) const = default;
 };
 
+// What a segment (segments.h) adds its events to.
+struct Extension {
+  std::string dataset;  // id of the dataset before it
+  EventCounts counts;   // of that dataset and the segment together; users and items are distinct ones
+  bool operator==(const Extension&) const = default;
+};
+
 struct Manifest {
   std::string name;  // "yambda", "movielens", or the name in the user's schema
-  std::string id;    // dataset_id(columns)
+  std::string id;    // dataset_id(columns, extends)
   EventCounts counts;
   TimeRange time;
   std::optional<TimeSplit> split;
@@ -87,7 +97,12 @@ struct Manifest {
   // What has names: "user", "item", "attribute_NAME", "context_NAME" (names.h).
   std::vector<std::string> names;
   std::optional<EventCounts> test_events;  // events of the test interval, of users that have train events
+  std::optional<Extension> extends;        // of a segment's own manifest
+  // Of a dataset with segments: the ids of the datasets that it extends, the oldest first. Not in files.
+  std::vector<std::string> extended;
 
+  // Whether it is the dataset `id` or extends it.
+  bool extends_or_is(std::string_view id) const;
   // The bit of a named action; Error with the nearest known name if there is no such action.
   std::uint8_t action_bit(std::string_view action) const;
   std::uint8_t label_bit() const { return action_bit(label); }
@@ -96,9 +111,10 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// XXH3-128 over the columns' types, counts and checksums in order of file names, as 32 hexadecimal digits:
-// equal ids mean equal data.
-std::string dataset_id(const std::map<std::string, ColumnInfo>& columns);
+// XXH3-128 over the columns' types, counts and checksums in order of file names, and the id of what they
+// extend, as 32 hexadecimal digits: equal ids mean equal data.
+std::string dataset_id(const std::map<std::string, ColumnInfo>& columns,
+                       const std::optional<Extension>& extends = std::nullopt);
 
 std::string manifest_to_json(const Manifest& manifest);
 
@@ -106,7 +122,10 @@ std::string manifest_to_json(const Manifest& manifest);
 // the wrong type or contradicts another one.
 Manifest manifest_from_json(std::string_view text, const Path& source);
 
-// The manifest of a dataset folder. UsageError if the folder is not a dataset.
+// The manifest of a dataset, of all its segments together (manifest_of in segments.h). UsageError if the
+// folder is not a dataset.
 Manifest read_manifest(const Path& dataset);
+// The manifest in this folder alone.
+Manifest read_own_manifest(const Path& folder);
 
 }  // namespace hstu

@@ -175,7 +175,7 @@ void check_consistency(const Manifest& manifest, const Path& source) {
   } catch (const Error& error) {
     fail("{}: label or pools: {}", source.string(), error.what());
   }
-  const std::string id = dataset_id(manifest.columns);
+  const std::string id = dataset_id(manifest.columns, manifest.extends);
   check(manifest.id == id, "{}: id: expected {} from the columns' checksums, found {}: the file was altered",
         source.string(), id, manifest.id);
 }
@@ -206,6 +206,10 @@ Manifest read_fields(const Field& root) {
       manifest.hashed[of] = hashed[of]["collisions"].optional_integer();
   }
   if (root.has("names")) manifest.names = root["names"].texts();
+  if (root.has("extends")) {
+    const Field extends = root["extends"];
+    manifest.extends = {.dataset = extends["dataset"].text(), .counts = read_counts(extends["counts"])};
+  }
   return manifest;
 }
 
@@ -248,6 +252,9 @@ std::string manifest_to_json(const Manifest& manifest) {
   for (const auto& [of, collisions] : manifest.hashed)
     json["hashed"][of] = {{"collisions", optional_to_json(collisions)}};
   if (!manifest.names.empty()) json["names"] = manifest.names;
+  if (manifest.extends)
+    json["extends"] = {{"dataset", manifest.extends->dataset},
+                       {"counts", counts_to_json(manifest.extends->counts)}};
   return json.dump(2) + "\n";
 }
 

@@ -1,5 +1,9 @@
 #include "hstu/dataset/mapped_column.h"
 
+#include <algorithm>
+#include <functional>
+
+#include "hstu/base/mapped_space.h"
 #include "hstu/base/npy.h"
 
 namespace hstu {
@@ -14,16 +18,57 @@ MappedColumn::Kind MappedColumn::kind_of(const std::string& type, const Path& pa
   return Kind::i8;
 }
 
-MappedColumn::MappedColumn(const Path& path) : file_(path) {
-  const NpyHeader header = parse_npy_header(file_.bytes(), path);
+MappedColumn::MappedColumn(const Path& path) {
+  const auto file = std::make_shared<MappedFile>(path);
+  const NpyHeader header = parse_npy_header(file->bytes(), path);
   kind_ = kind_of(header.type, path);
   check(header.shape.size() == 1, "{}: expected one dimension, found {}", path.string(), header.shape.size());
   check(header.data_offset % sizeof(std::int64_t) == 0,
         "{}: its header has {} bytes, which is not a multiple of 8; save it again with numpy.save",
         path.string(), header.data_offset);
   type_ = header.type;
-  data_ = file_.bytes().data() + header.data_offset;
+  data_ = file->bytes().data() + header.data_offset;
   size_ = header.count();
+  memory_ = file;
+}
+
+MappedColumn::MappedColumn(const std::vector<Path>& files, const std::vector<std::int64_t>& first,
+                           std::int64_t size)
+    : size_(size) {
+  std::vector<MappedColumn> parts;
+  std::vector<std::size_t> headers;
+  for (const Path& file : files) {
+    parts.emplace_back(file);
+    headers.push_back(parse_npy_header(MappedFile(file).bytes(), file).data_offset);
+  }
+  const auto same = [&](const auto& of) {
+    return std::adjacent_find(of.begin(), of.end(), std::not_equal_to<>()) == of.end();
+  };
+  std::vector<std::string> types;
+  for (const MappedColumn& part : parts) types.push_back(part.type_);
+  if (same(types) && same(headers)) {
+    type_ = types.front();
+    kind_ = parts.front().kind_;
+    const std::size_t width = parts.front().visit([](const auto* e) { return sizeof(*e); });
+    const auto space = std::make_shared<MappedSpace>(static_cast<std::size_t>(size) * width, headers.front());
+    for (std::size_t s = 0; s < files.size(); ++s)
+      space->map(files[s], static_cast<std::size_t>(first[s]) * width);
+    data_ = space->bytes().data();
+    memory_ = space;
+    return;
+  }
+  type_ = "<i8";
+  kind_ = Kind::i8;
+  const auto copy = std::make_shared<MemoryFile>(static_cast<std::size_t>(size) * sizeof(std::int64_t));
+  auto* const elements = reinterpret_cast<std::int64_t*>(copy->bytes().data());
+  for (std::size_t s = 0; s < parts.size(); ++s) {
+    parts[s].visit([&](const auto* values) {
+      for (std::int64_t i = 0; i < parts[s].size(); ++i)
+        elements[first[s] + i] = static_cast<std::int64_t>(values[i]);
+    });
+  }
+  data_ = copy->bytes().data();
+  memory_ = copy;
 }
 
 }  // namespace hstu

@@ -3,7 +3,9 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "hstu/base/files.h"
 
@@ -14,6 +16,10 @@ class MappedColumn {
  public:
   // Throws Error naming the file if it is missing, truncated, or of another type or shape.
   explicit MappedColumn(const Path& path);
+  // One column of the files of several segments: the elements of file s are at [first[s], ...) of `size`, and
+  // nothing is between. It is mapped, unless the files have several types: then its elements are copied into
+  // memory, 8 bytes each.
+  MappedColumn(const std::vector<Path>& files, const std::vector<std::int64_t>& first, std::int64_t size);
 
   // visitor(const T* elements), T of the file's width. Booleans are read as bytes of 0 and 1.
   template <typename Visitor>
@@ -51,7 +57,7 @@ class MappedColumn {
     return reinterpret_cast<const T*>(data_);
   }
 
-  MappedFile file_;
+  std::shared_ptr<const void> memory_;
   std::string type_;
   const std::byte* data_ = nullptr;
   std::int64_t size_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -9,6 +10,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/open_column.h"
+#include "hstu/dataset/segments.h"
 
 namespace hstu {
 namespace {
@@ -44,16 +46,16 @@ std::string name_order_file(std::string_view of) {
   return fmt::format("names_{}_order.npy", of);
 }
 
-Names::Names(const Path& dataset, const Manifest& manifest, std::string_view of)
-    : path_(dataset / names_file(checked_kind(dataset, manifest, of))),
-      ids_(open_column<std::int64_t>(dataset, manifest, name_ids_file(of))),
-      offsets_(open_column<std::int64_t>(dataset, manifest, name_offsets_file(of))),
-      text_(open_column<std::uint8_t>(dataset, manifest, names_file(of))) {
+Names::Part::Part(const Path& folder, const Manifest& manifest, const std::string& of)
+    : path_(folder / names_file(of)),
+      ids_(open_column<std::int64_t>(folder, manifest, name_ids_file(of))),
+      offsets_(open_column<std::int64_t>(folder, manifest, name_offsets_file(of))),
+      text_(open_column<std::uint8_t>(folder, manifest, names_file(of))) {
   if (const std::string order = name_order_file(of); manifest.columns.contains(order))
-    order_.emplace(open_integers(dataset, manifest, order));
+    order_.emplace(open_integers(folder, manifest, order));
 }
 
-std::string_view Names::name(std::int64_t row) const {
+std::string_view Names::Part::name(std::int64_t row) const {
   const std::int64_t begin = offsets_[row], end = offsets_[row + 1];
   check(0 <= begin && begin <= end && end <= text_.size(),
         "{}: name {}: expected bytes within [0, {}), found [{}, {}): copy or prepare the dataset again",
@@ -62,19 +64,14 @@ std::string_view Names::name(std::int64_t row) const {
           static_cast<std::size_t>(end - begin)};
 }
 
-std::optional<std::int64_t> Names::row_of(std::int64_t id) const {
+std::optional<std::int64_t> Names::Part::row_of(std::int64_t id) const {
   const auto ids = ids_.values();
   const auto found = std::lower_bound(ids.begin(), ids.end(), id);
   if (found == ids.end() || *found != id) return std::nullopt;
   return found - ids.begin();
 }
 
-std::optional<std::string_view> Names::name_of(std::int64_t id) const {
-  const auto row = row_of(id);
-  return row ? std::optional(name(*row)) : std::nullopt;
-}
-
-std::optional<std::int64_t> Names::id_of(std::string_view wanted) const {
+std::optional<std::int64_t> Names::Part::id_of(std::string_view wanted) const {
   std::optional<std::int64_t> row;
   if (!order_) {
     row = row_of(id_of_text(wanted));
@@ -97,6 +94,48 @@ std::optional<std::int64_t> Names::id_of(std::string_view wanted) const {
   }
   if (!row || name(*row) != wanted) return std::nullopt;
   return id(*row);
+}
+
+Names::Names(const Path& dataset, const Manifest& manifest, std::string_view of) {
+  const std::string kind = checked_kind(dataset, manifest, of);
+  if (manifest.extended.empty()) {
+    parts_.emplace_back(dataset, manifest, kind);
+    return;
+  }
+  const std::vector<SegmentFolder> segments = read_segments(dataset);
+  const bool codes = kind != "user" && kind != "item";
+  for (const SegmentFolder& segment : codes ? std::span(segments).last(1) : std::span(segments))
+    parts_.emplace_back(segment.folder, segment.manifest, kind);
+}
+
+std::int64_t Names::size() const {
+  std::int64_t size = 0;
+  for (const Part& part : parts_) size += part.size();
+  return size;
+}
+
+std::int64_t Names::id(std::int64_t row) const {
+  std::size_t part = 0;
+  while (row >= parts_[part].size()) row -= parts_[part++].size();
+  return parts_[part].id(row);
+}
+
+std::string_view Names::name(std::int64_t row) const {
+  std::size_t part = 0;
+  while (row >= parts_[part].size()) row -= parts_[part++].size();
+  return parts_[part].name(row);
+}
+
+std::optional<std::string_view> Names::name_of(std::int64_t id) const {
+  for (const Part& part : parts_)
+    if (const auto row = part.row_of(id)) return part.name(*row);
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> Names::id_of(std::string_view name) const {
+  for (const Part& part : parts_)
+    if (const auto id = part.id_of(name)) return id;
+  return std::nullopt;
 }
 
 }  // namespace hstu

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hstu/base/npy.h"
 #include "hstu/dataset/manifest.h"
@@ -18,15 +19,17 @@ namespace hstu {
 std::int64_t id_of_text(std::string_view text);
 
 // Names of one kind, mapped from a dataset: opening and looking up read a few pages, whatever their number.
+// Every segment has names of its own ids of users and items, and those of all codes.
 class Names {
  public:
   // `of` is an element of manifest.names: "user", "item", "attribute_NAME" or "context_NAME". UsageError if
   // the dataset has no such names, Error naming the file that contradicts the manifest.
   Names(const Path& dataset, const Manifest& manifest, std::string_view of);
 
-  std::int64_t size() const { return ids_.size(); }  // K
-  // The K ids, ascending, and their names (UTF-8, as in the log). The name is valid as long as this object.
-  std::int64_t id(std::int64_t row) const { return ids_[row]; }
+  std::int64_t size() const;  // K
+  // The K ids and their names (UTF-8, as in the log); ids ascend in each segment. The name is valid as long
+  // as this object.
+  std::int64_t id(std::int64_t row) const;
   std::string_view name(std::int64_t row) const;
 
   // The name of an id, and the id of a name, if the dataset knows them.
@@ -34,12 +37,24 @@ class Names {
   std::optional<std::int64_t> id_of(std::string_view name) const;
 
  private:
-  std::optional<std::int64_t> row_of(std::int64_t id) const;
+  // The names of one folder.
+  class Part {
+   public:
+    Part(const Path& folder, const Manifest& manifest, const std::string& of);
+    std::int64_t size() const { return ids_.size(); }
+    std::int64_t id(std::int64_t row) const { return ids_[row]; }
+    std::string_view name(std::int64_t row) const;
+    std::optional<std::int64_t> row_of(std::int64_t id) const;
+    std::optional<std::int64_t> id_of(std::string_view name) const;
 
-  Path path_;
-  NpyColumn<std::int64_t> ids_, offsets_;
-  NpyColumn<std::uint8_t> text_;
-  std::optional<MappedColumn> order_;  // of codes: the rows by name; ids that are hashes need none
+   private:
+    Path path_;
+    NpyColumn<std::int64_t> ids_, offsets_;
+    NpyColumn<std::uint8_t> text_;
+    std::optional<MappedColumn> order_;  // of codes: the rows by name; ids that are hashes need none
+  };
+
+  std::vector<Part> parts_;
 };
 
 // The names of the files: texts one after another, the ids, the offsets of the texts, the rows by name.

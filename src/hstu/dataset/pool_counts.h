@@ -16,23 +16,29 @@ namespace hstu {
 
 inline constexpr std::int64_t kPoolBlock = 256;  // events between two stored counts
 
-// (N / 256 + 1, A), A actions in the manifest's order: row b counts the events of all users before position
-// 256 * b. Any action can be a pool, so each has a column.
+// (N / 256 + 1, A), A actions in the manifest's order: row b counts the events of all users of a segment
+// before its position 256 * b. Any action can be a pool, so each has a column.
 class PoolCounts {
  public:
   PoolCounts() = default;
-  PoolCounts(std::span<const std::int64_t> counts, std::int64_t actions)
-      : counts_(counts), actions_(actions) {}
+  // `first`: the position of the segment's first event, a multiple of 256.
+  PoolCounts(std::span<const std::int64_t> counts, std::int64_t actions, std::int64_t first = 0)
+      : counts_(counts), actions_(actions), first_block_(first / kPoolBlock) {}
 
-  std::int64_t blocks() const { return static_cast<std::int64_t>(counts_.size()) / actions_; }
-  // Events of the action before position block * kPoolBlock.
+  std::int64_t first_block() const { return first_block_; }
+  std::int64_t end_block() const {
+    return first_block_ + static_cast<std::int64_t>(counts_.size()) / actions_;
+  }
+  // Events of the segment and the action before position block * kPoolBlock; block in [first_block(),
+  // end_block()).
   std::int64_t before(std::int64_t block, std::int64_t action) const {
-    return counts_[static_cast<std::size_t>(block * actions_ + action)];
+    return counts_[static_cast<std::size_t>((block - first_block_) * actions_ + action)];
   }
 
  private:
   std::span<const std::int64_t> counts_;
   std::int64_t actions_ = 1;
+  std::int64_t first_block_ = 0;
 };
 
 // Bit i: action[i] has one of `bits`, which are among bits 0 to 6; i < n <= 64. Processes eight events per

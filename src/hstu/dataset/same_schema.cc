@@ -35,7 +35,8 @@ void check_same_schema(const Manifest& known, const Path& known_folder, const Ma
                        const Path& other_folder) {
   const auto refuse = [&](const std::string& what, const std::string& expected, const std::string& found) {
     fail_usage(
-        "{}: {}: expected {}, as in {} of the run, found {}: prepare it with the same schema as that dataset",
+        "{}: {}: expected {}, as in {} of the run, found {}: prepare it with the same schema and "
+        "--codes-from that dataset",
         other_folder.string(), what, expected, known_folder.string(), found);
   };
   if (known.actions != other.actions)
@@ -52,15 +53,19 @@ void check_same_schema(const Manifest& known, const Path& known_folder, const Ma
     };
     if (kind(known) != kind(other)) refuse(fmt::format("ids of {}s", of), kind(known), kind(other));
   }
-  // Codes count the texts of one log: another log has other texts behind the same codes.
+  // Codes count the texts of one log: another log has other texts behind the same codes, unless it began with
+  // the texts of this one.
   for (const std::string& of : known.names) {
     if (of == "user" || of == "item") continue;
-    const auto checksum = [&](const Manifest& manifest) {
-      const auto column = manifest.columns.find(names_file(of));
-      return column == manifest.columns.end() ? std::string("none") : column->second.checksum;
-    };
-    if (checksum(known) != checksum(other))
-      refuse(fmt::format("texts behind the codes of {}", of), checksum(known), checksum(other));
+    if (missing({of}, other.names) != nullptr) refuse("texts of", of, words(other.names));
+    const Names mine(known_folder, known, of), theirs(other_folder, other, of);
+    for (std::int64_t row = 0; row < mine.size(); ++row) {
+      const std::string_view found = row < theirs.size() ? theirs.name(row) : "none";
+      if (row >= theirs.size() || found != mine.name(row)) {
+        refuse(fmt::format("the text of code {} of {}", row + 1, of), fmt::format("\"{}\"", mine.name(row)),
+               fmt::format("\"{}\"", found));
+      }
+    }
   }
 }
 

@@ -1,23 +1,23 @@
-// Iterates over a dataset's users in blocks of about equal numbers of events.
+// Iterates over a segment's users in blocks of about equal numbers of events.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "hstu/base/threads.h"
-#include "hstu/dataset/dataset.h"
+#include "hstu/dataset/segments.h"
 
 namespace hstu {
 
 // Bounds of blocks of users, b[0] = 0 to b.back() = U: block i has the users [b[i], b[i + 1]) and ends with
 // the user that increases it to `events` events or more.
-inline std::vector<std::int64_t> user_blocks(const Dataset& dataset, std::int64_t events) {
-  const auto offsets = dataset.user_offsets();
+inline std::vector<std::int64_t> user_blocks(const Segment& segment, std::int64_t events) {
+  const auto offsets = segment.user_offsets();
   std::vector<std::int64_t> borders{0};
   std::int64_t begin = 0;
-  for (std::int64_t u = 0; u < dataset.users(); ++u) {
+  for (std::int64_t u = 0; u < segment.users(); ++u) {
     const std::int64_t end = offsets[static_cast<std::size_t>(u) + 1];
-    if (end - begin < events && u + 1 < dataset.users()) continue;
+    if (end - begin < events && u + 1 < segment.users()) continue;
     borders.push_back(u + 1);
     begin = end;
   }

@@ -81,7 +81,8 @@ void write_attributes(const Path& folder, std::span<const ItemAttribute> attribu
 
 Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
                                const std::optional<TimeSplit>& split,
-                               const std::optional<EventCounts>& test_events) {
+                               const std::optional<EventCounts>& test_events,
+                               const std::function<void(Manifest&)>& complete) {
   Manifest manifest = manifest_;
   users_.close(manifest.columns);
   manifest.columns[kItemFile] = item_.close();
@@ -97,7 +98,8 @@ Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
   manifest.counts = counter_.counts();
   manifest.split = split;
   manifest.test_events = test_events;
-  manifest.id = dataset_id(manifest.columns);
+  if (complete) complete(manifest);
+  manifest.id = dataset_id(manifest.columns, manifest.extends);
   write_file(folder_ / kManifestFile, manifest_to_json(manifest));
   return manifest;
 }

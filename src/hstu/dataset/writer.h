@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -51,9 +52,11 @@ class DatasetWriter : public EventSink {
   const Path& folder() const { return folder_; }
   Manifest& manifest() { return manifest_; }
   // Writes the attributes and finally the manifest, which it returns. `split` and `test_events` are copied
-  // into the manifest. A dataset without events, which only describes columns, has a time of 0 to 0.
+  // into the manifest. `complete`, if any, may add to the manifest when all other columns are written. A
+  // dataset without events, which only describes columns, has a time of 0 to 0.
   Manifest finish(std::span<const ItemAttribute> attributes, const std::optional<TimeSplit>& split = {},
-                  const std::optional<EventCounts>& test_events = {});
+                  const std::optional<EventCounts>& test_events = {},
+                  const std::function<void(Manifest&)>& complete = {});
 
  private:
   Path folder_;

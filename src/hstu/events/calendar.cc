@@ -5,8 +5,8 @@
 #include <cstddef>
 
 #include "hstu/base/error.h"
+#include "hstu/base/floor_divide.h"
 #include "hstu/base/text.h"
-#include "hstu/columns/floor_divide.h"
 
 namespace hstu {
 namespace {

@@ -20,8 +20,12 @@ constexpr std::int64_t kTableBytes = 64;         // of one item in the table of 
 
 }  // namespace
 
-ItemAttributes::ItemAttributes(const Schema& schema, bool hashed, std::int64_t memory)
-    : schema_(schema), hashed_(hashed), memory_(memory), vocabularies_(schema.attributes.size()) {
+ItemAttributes::ItemAttributes(const Schema& schema, bool hashed, std::int64_t memory, Dictionaries known)
+    : schema_(schema),
+      hashed_(hashed),
+      memory_(memory),
+      known_(std::move(known)),
+      vocabularies_(schema.attributes.size()) {
   for (const AttributeRule& rule : schema.attributes) attributes_.push_back({.name = rule.name});
 }
 
@@ -114,8 +118,9 @@ std::vector<std::int64_t> ItemAttributes::values_of(std::size_t attribute, const
                                                     const CodedTexts& texts) {
   if (!texts) return values.integers();
   std::optional<Vocabulary>& vocabulary = vocabularies_[attribute];
+  const std::string& name = attributes_[attribute].name;
   if (!vocabulary)
-    vocabulary.emplace(fmt::format("the attribute \"{}\"", attributes_[attribute].name), memory_);
+    vocabulary.emplace(fmt::format("the attribute \"{}\"", name), memory_, known_["attribute_" + name]);
   return vocabulary->translate(values.integers(), *texts);
 }
 

@@ -10,6 +10,7 @@
 #include "hstu/columns/raw_values.h"
 #include "hstu/columns/text_codes.h"
 #include "hstu/dataset/event_table.h"
+#include "hstu/events/dictionaries.h"
 #include "hstu/events/event_extractor.h"
 #include "hstu/events/schema.h"
 
@@ -20,7 +21,8 @@ namespace hstu {
 class ItemAttributes {
  public:
   // `hashed`: item ids are hashes of texts. Each attribute, and the table of items, may take `memory` bytes.
-  ItemAttributes(const Schema& schema, bool hashed, std::int64_t memory);
+  // Texts of `known` keep their codes.
+  ItemAttributes(const Schema& schema, bool hashed, std::int64_t memory, Dictionaries known = {});
 
   // Reads the attributes that have a mapping file, relative to `input`: the last row of an item is kept. A
   // null value becomes 0, which means unmapped. Error for a negative value; UsageError for columns of other
@@ -51,6 +53,7 @@ class ItemAttributes {
   const Schema& schema_;
   bool hashed_;
   std::int64_t memory_;
+  Dictionaries known_;
   std::vector<ItemAttribute> attributes_;
   std::vector<std::optional<Vocabulary>> vocabularies_;  // of each attribute, if its values are texts
   std::unordered_map<std::int64_t, std::int64_t> rows_;  // with hashed_: of item ids

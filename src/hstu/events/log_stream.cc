@@ -68,7 +68,7 @@ class ChunkObserver {
 
 // Where the names of a log are collected, and the vocabularies of its contexts.
 void open_names(const Schema& schema, const LogFiles& files, const Path& scratch,
-                const PrepareOptions& options, StreamedLog& log) {
+                const PrepareOptions& options, const Dictionaries& known, StreamedLog& log) {
   log.hashed_users = files.texts.contains(schema.user);
   log.hashed_items = files.texts.contains(schema.item);
   for (const std::string& of : schema.keep_names) {
@@ -82,11 +82,11 @@ void open_names(const Schema& schema, const LogFiles& files, const Path& scratch
         std::make_unique<NameCollector>(scratch / (of + "-names.spill"), options.names());
   }
   for (const ContextRule& rule : schema.context) {
-    log.contexts.push_back(files.texts.contains(rule.column)
-                               ? std::optional<Vocabulary>(std::in_place,
-                                                           fmt::format("the context \"{}\"", rule.name),
-                                                           options.attribute())
-                               : std::nullopt);
+    std::optional<Vocabulary>& vocabulary = log.contexts.emplace_back();
+    if (!files.texts.contains(rule.column)) continue;
+    const auto texts = known.find("context_" + rule.name);
+    vocabulary.emplace(fmt::format("the context \"{}\"", rule.name), options.attribute(),
+                       texts == known.end() ? std::vector<std::string>() : texts->second);
   }
 }
 
@@ -140,11 +140,12 @@ class TestSink : public EventSink {
 }  // namespace
 
 LogStream::LogStream(const EventExtractor& extractor, const Path& input, Path scratch,
-                     const PrepareOptions& options)
+                     const PrepareOptions& options, Dictionaries known)
     : extractor_(extractor),
       input_(input),
       scratch_(std::move(scratch)),
       options_(options),
+      known_(std::move(known)),
       log_(find_log(extractor, input)) {}
 
 std::int64_t LogStream::expected_bytes(bool sort, std::int64_t event_bytes) const {
@@ -162,8 +163,8 @@ std::optional<TimeSplit> LogStream::split() const {
 std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink, EventSink* test) const {
   const Schema& schema = extractor_.schema();
   StreamedLog result;
-  open_names(schema, log_, scratch_, options_, result);
-  ItemAttributes attributes(schema, result.hashed_items, options_.attribute());
+  open_names(schema, log_, scratch_, options_, known_, result);
+  ItemAttributes attributes(schema, result.hashed_items, options_.attribute(), known_);
   attributes.read_mappings(input_);
   result.split = split();
 

@@ -10,6 +10,7 @@
 #include "hstu/dataset/event_table.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/names_writer.h"
+#include "hstu/events/dictionaries.h"
 #include "hstu/events/event_extractor.h"
 #include "hstu/events/item_attributes.h"
 #include "hstu/events/log_files.h"
@@ -31,8 +32,10 @@ struct StreamedLog {
 
 class LogStream {
  public:
-  // Sorting spills into folders below `scratch`, which must exist and have enough space.
-  LogStream(const EventExtractor& extractor, const Path& input, Path scratch, const PrepareOptions& options);
+  // Sorting spills into folders below `scratch`, which must exist and have enough space. Texts of `known`
+  // keep their codes.
+  LogStream(const EventExtractor& extractor, const Path& input, Path scratch, const PrepareOptions& options,
+            Dictionaries known = {});
 
   const std::vector<Path>& files() const { return log_.files; }
   // Whether the log is in another order according to the statistics of its files.
@@ -52,6 +55,7 @@ class LogStream {
   const EventExtractor& extractor_;
   Path input_, scratch_;
   PrepareOptions options_;
+  Dictionaries known_;
   LogFiles log_;
 };
 

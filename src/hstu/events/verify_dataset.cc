@@ -28,14 +28,14 @@ void check_column(const Path& path, const ColumnInfo& column) {
         "the elements do not match their checksum");
 }
 
-std::int64_t count_items(const MappedColumn& item) {
+std::int64_t count_items(const MappedColumn& item, const Segment& segment) {
   constexpr std::int64_t kBlock = 1 << 16, kMemory = std::int64_t{256} << 20;
   const Path spill = std::filesystem::temp_directory_path() / fmt::format("hstu-verify-{}", ::getpid());
   DistinctCounter counter(spill, kMemory);
   std::vector<std::int64_t> block;
-  for (std::int64_t begin = 0; begin < item.size(); begin += kBlock) {
+  for (std::int64_t begin = segment.first(); begin < segment.end(); begin += kBlock) {
     block.clear();
-    for (std::int64_t p = begin; p < std::min(begin + kBlock, item.size()); ++p) block.push_back(item[p]);
+    for (std::int64_t p = begin; p < std::min(begin + kBlock, segment.end()); ++p) block.push_back(item[p]);
     IntegerColumn ids;
     ids.append(block);
     counter.add(ids);
@@ -43,28 +43,34 @@ std::int64_t count_items(const MappedColumn& item) {
   return counter.count();
 }
 
-// Computes the counts from the columns and checks the order of time in the same pass.
-void check_events(const Dataset& dataset) {
-  const Manifest& manifest = dataset.manifest();
-  EventCounts counts{
-      .events = dataset.events(), .users = dataset.users(), .items = 0, .rankable = 0, .positives = 0};
-  TimeRange time{.min = dataset.time()[0], .max = dataset.time()[0]};
+// Computes the counts of a segment from its columns and checks the order of time in the same pass.
+void check_events(const Dataset& dataset, std::size_t number) {
+  const Manifest& manifest = dataset.folders()[number].manifest;
+  const Segment& segment = dataset.segments()[number];
+  EventCounts counts{.events = segment.end() - segment.first(),
+                     .users = segment.users(),
+                     .items = 0,
+                     .rankable = 0,
+                     .positives = 0};
+  const std::int64_t first_time = dataset.time()[segment.first()];
+  TimeRange time{.min = first_time, .max = first_time};
   const int positive = kRankableBit | manifest.label_bit();
-  Progress progress("checking events", dataset.events(), "events");
-  const auto offsets = dataset.user_offsets();
-  for (std::size_t u = 0; u + 1 < offsets.size(); ++u) {
-    for (std::int64_t p = offsets[u]; p < offsets[u + 1]; ++p) {
+  Progress progress("checking events", counts.events, "events");
+  for (std::int64_t u = 0; u < segment.users(); ++u) {
+    const PositionRange events = segment.events_of(u);
+    for (std::int64_t p = events.begin; p < events.end; ++p) {
       const std::int64_t now = dataset.time()[p];
-      check(p == offsets[u] || now >= dataset.time()[p - 1],
-            "the events of user {} are not in the order of time (position {})", dataset.user_ids()[u], p);
+      check(p == events.begin || now >= dataset.time()[p - 1],
+            "the events of user {} are not in the order of time (position {})",
+            segment.user_ids()[static_cast<std::size_t>(u)], p);
       time = {.min = std::min(time.min, now), .max = std::max(time.max, now)};
       const int action = dataset.action()[static_cast<std::size_t>(p)];
       counts.rankable += (action & kRankableBit) != 0 ? 1 : 0;
       counts.positives += (action & positive) == positive ? 1 : 0;
     }
-    progress.advance_to(offsets[u + 1]);
+    progress.advance_to(events.end - segment.first());
   }
-  counts.items = count_items(dataset.item());
+  counts.items = count_items(dataset.item(), segment);
   check(counts == manifest.counts,
         "expected {} items, {} rankable events and {} positives, found {}, {} and {}", manifest.counts.items,
         manifest.counts.rankable, manifest.counts.positives, counts.items, counts.rankable, counts.positives);
@@ -72,30 +78,44 @@ void check_events(const Dataset& dataset) {
         manifest.time.max, time.min, time.max);
 }
 
+// The files of one folder; `prefix` is before their names. Whether the folder can be opened.
+bool verify_folder(const SegmentFolder& segment, const std::string& prefix,
+                   std::vector<FileVerdict>& verdicts) {
+  bool whole = true;
+  for (const auto& [file, column] : segment.manifest.columns) {
+    const Path path = segment.folder / file;
+    verdicts.push_back(
+        std::filesystem::exists(path)
+            ? verdict_of(prefix + file, "type, length, checksum", [&, &c = column] { check_column(path, c); })
+            : FileVerdict{
+                  .file = prefix + file, .status = Status::kMissing, .remark = "the manifest lists it"});
+    whole = whole && verdicts.back().status == Status::kOk;
+  }
+  return whole;
+}
+
 }  // namespace
 
 std::vector<FileVerdict> verify_dataset(const Path& folder) {
   std::vector<FileVerdict> verdicts;
-  Manifest manifest;
+  std::vector<SegmentFolder> segments;
   verdicts.push_back(
-      verdict_of(kManifestFile, "fields, dataset id", [&] { manifest = read_manifest(folder); }));
+      verdict_of(kManifestFile, "fields, dataset id", [&] { segments = read_segments(folder); }));
   if (verdicts.back().status != Status::kOk) return verdicts;
-  for (const auto& [file, column] : manifest.columns) {
-    if (!std::filesystem::exists(folder / file)) {
-      verdicts.push_back({.file = file, .status = Status::kMissing, .remark = "the manifest lists it"});
-      continue;
-    }
-    verdicts.push_back(verdict_of(file, "type, length, checksum",
-                                  [&, &c = column, &f = file] { check_column(folder / f, c); }));
+  std::vector<std::string> prefixes;
+  bool whole = true;
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    prefixes.push_back(s == 0 ? "" : segments[s].folder.lexically_relative(folder).string() + "/");
+    whole = verify_folder(segments[s], prefixes.back(), verdicts) && whole;
   }
-  const bool whole = std::all_of(verdicts.begin(), verdicts.end(),
-                                 [](const FileVerdict& v) { return v.status == Status::kOk; });
   if (!whole) return verdicts;
-  verdicts.push_back(verdict_of("events", "users ascend, times ascend inside users, counts",
-                                [&] { check_events(Dataset(folder)); }));
-  if (std::filesystem::exists(folder / kAnchorFolder)) {
-    verdicts.push_back(verdict_of(kAnchorFolder, "checksums of the stored indices",
-                                  [&] { verify_anchor_indices(Dataset(folder)); }));
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    verdicts.push_back(verdict_of(prefixes[s] + "events", "users ascend, times ascend inside users, counts",
+                                  [&] { check_events(Dataset(folder), s); }));
+    if (std::filesystem::exists(segments[s].folder / kAnchorFolder)) {
+      verdicts.push_back(verdict_of(prefixes[s] + kAnchorFolder, "checksums of the stored indices",
+                                    [&] { verify_anchor_indices(Dataset(folder), s); }));
+    }
   }
   return verdicts;
 }

@@ -25,7 +25,7 @@ Experiment::Experiment(const RunOptions& options, std::unique_ptr<TaskData> data
   }
 }
 
-BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anchors, BatchCursor start) {
+BatchSchedule training_schedule(const RunOptions& options, const Anchors& anchors, BatchCursor start) {
   ScheduleOptions schedule;
   schedule.batch_size = options.training.samples_of_step();
   schedule.drop_last = options.training.drop_last;
@@ -34,11 +34,12 @@ BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anc
   schedule.windows = options.training.windows;
   schedule.shuffle_fraction = options.data.shuffle_fraction;
   schedule.seed = options.seed;
-  return {anchors, schedule, start};
+  schedule.stages = anchors.stages;
+  return {anchors.training, schedule, start};
 }
 
 BatchSchedule Experiment::schedule(BatchCursor start) const {
-  return training_schedule(options(), anchors().training, start);
+  return training_schedule(options(), anchors(), start);
 }
 
 std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor start, Communicator& comm) {
@@ -55,12 +56,12 @@ std::unique_ptr<Loader> training_loader(Experiment& experiment, BatchCursor star
 }
 
 std::int64_t Experiment::train_samples() const {
-  return options().training.epochs * schedule({}).samples_per_epoch();
+  return schedule({}).samples();
 }
 
 std::int64_t Experiment::last_step() const {
   const TrainingSection& training = options().training;
-  const std::int64_t all = training.epochs * schedule({}).batches_per_epoch();
+  const std::int64_t all = schedule({}).batches();
   return training.max_steps > 0 ? std::min(training.max_steps, all) : all;
 }
 

@@ -14,7 +14,7 @@
 namespace hstu {
 
 // The training batches of a run from `start` onwards.
-BatchSchedule training_schedule(const RunOptions& options, const AnchorList& anchors, BatchCursor start);
+BatchSchedule training_schedule(const RunOptions& options, const Anchors& anchors, BatchCursor start);
 // The batches that the loader of a run has ready at most.
 inline int training_batches_ready(const RunOptions& options) {
   return 2 * static_cast<int>(options.data.workers) + 2;

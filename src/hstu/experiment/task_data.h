@@ -2,6 +2,9 @@
 // training.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "hstu/batching/anchors.h"
 #include "hstu/batching/sample_builder.h"
 #include "hstu/dataset/dataset.h"
@@ -14,6 +17,9 @@ struct TaskData {
   // Opens the dataset, makes the task with its model, and finds the anchors. Throws UsageError if the
   // configuration does not fit the dataset.
   explicit TaskData(const RunOptions& options);
+  // The same of an open dataset. `earlier`: ids of the datasets with which the run was trained before this
+  // one extended them, the oldest first; each begins a stage of the schedule.
+  TaskData(const RunOptions& options, Dataset opened, const std::vector<std::string>& earlier);
   TaskData(const TaskData&) = delete;
   TaskData& operator=(const TaskData&) = delete;
 

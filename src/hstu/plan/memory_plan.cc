@@ -260,7 +260,7 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
 
   const std::int64_t most_steps =
       options.training.max_steps > 0 ? options.training.max_steps : std::numeric_limits<std::int64_t>::max();
-  const LargestPart part = largest_part(training_schedule(options, data.anchors.training, {}), data.samples,
+  const LargestPart part = largest_part(training_schedule(options, data.anchors, {}), data.samples,
                                         division_of(options, model, ranks), most_steps);
   Batch batch;
   LayoutScratch scratch;

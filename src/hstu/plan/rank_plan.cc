@@ -99,7 +99,7 @@ RankPlan plan_ranks(const RunOptions& options, int ranks, std::int64_t most_samp
 RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, std::int64_t most_samples) {
   const SampleBuilder& samples = data.samples;
   const Model& model = *data.task.model;
-  BatchSchedule schedule = training_schedule(options, data.anchors.training, {});
+  BatchSchedule schedule = training_schedule(options, data.anchors, {});
 
   RankPlan plan;
   plan.ranks = ranks;

@@ -10,6 +10,7 @@
 #include "hstu/dataset/event_sorter.h"
 #include "hstu/dataset/user_order.h"
 #include "hstu/dataset/writer.h"
+#include "hstu/predict/item_columns.h"
 
 namespace hstu {
 namespace {
@@ -26,32 +27,6 @@ Manifest description_of(const Manifest& manifest) {
   description.pools = manifest.pools;
   description.context = manifest.context;
   return description;
-}
-
-// What belongs to items and not to events: attributes, and the names of ids and codes. Names of users stay
-// behind: a request has its user's.
-bool is_of_items(const std::string& file) {
-  return file == kItemIdsFile || file.starts_with("attribute_") ||
-         (file.starts_with("names_") && !file.starts_with("names_user"));
-}
-
-// Adds these columns to a dataset that was just written.
-void copy_item_columns(const Dataset& from, const Path& folder, Manifest manifest) {
-  const Manifest& source = from.manifest();
-  for (const auto& [file, column] : source.columns) {
-    if (!is_of_items(file)) continue;
-    std::error_code error;
-    std::filesystem::copy_file(from.folder() / file, folder / file, error);
-    check(!error, "cannot copy {} to {}: {}", (from.folder() / file).string(), folder.string(),
-          error.message());
-    manifest.columns[file] = column;
-  }
-  manifest.attributes = source.attributes;
-  manifest.hashed = source.hashed;
-  manifest.names = source.names;
-  std::erase(manifest.names, "user");
-  manifest.id = dataset_id(manifest.columns);
-  write_file(folder / kManifestFile, manifest_to_json(manifest));
 }
 
 // "listen|like", or 5.
@@ -135,13 +110,13 @@ void write_events(const Path& file, const ColumnNames& names, const Dataset& sch
   if (!block.action.empty()) sorter.append(block.table());
   DatasetWriter writer(folder, description_of(manifest));
   sorter.merge_into(writer, [](std::int64_t) {});
-  copy_item_columns(schema, folder, writer.finish({}));
+  add_item_columns(schema, folder, writer.finish({}));
   progress.advance_to(rows.rows());
   progress.finish();
 }
 
 void write_schema(const Dataset& schema, const Path& folder) {
-  copy_item_columns(schema, folder, DatasetWriter(folder, description_of(schema.manifest())).finish({}));
+  add_item_columns(schema, folder, DatasetWriter(folder, description_of(schema.manifest())).finish({}));
 }
 
 }  // namespace hstu

@@ -85,7 +85,7 @@ Json export_model(const ExportOptions& options) {
   ModelFolder run = open_model_folder(options.run, options.checkpoint);
   if (!options.data.empty()) run.options.data.path = options.data;
   const Dataset dataset(run.options.data.path);
-  if (dataset.manifest().id != saved_dataset(run.checkpoint)) {
+  if (!dataset.manifest().extends_or_is(saved_dataset(run.checkpoint))) {
     fail_usage(
         "{} is dataset {}, and the run was trained on {}: name that one by --data, because an export "
         "contains its item attributes",

@@ -68,8 +68,8 @@ class Prediction {
   void add(Request request) {
     open_.push_back({std::move(request), {}});
     const Request& added = open_.back().request;
-    const Dataset::Events events = histories_.events_before(added.user, added.time);
-    if (events.begin == events.end) ++result_.without_history;
+    const UserEvents events = histories_.events_before_time(added.user, added.time);
+    if (events.empty()) ++result_.without_history;
     ++result_.requests;
     const std::vector<std::int64_t>& items = items_of(added).ids;
     for (const std::int64_t item : items)
@@ -78,8 +78,7 @@ class Prediction {
                         .is_anchor = false,
                         .user = added.user,
                         .time = added.time,
-                        .history_begin = events.begin,
-                        .history_end = events.end,
+                        .before = events,
                         .context = added.context};
     const std::size_t most = most_items(candidate);
     for (std::span<const std::int64_t> rest = items; !rest.empty();) {

@@ -6,6 +6,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
+#include "hstu/dataset/segments.h"
 #include "hstu/dataset/writer.h"
 #include "hstu/events/event_extractor.h"
 #include "hstu/events/log_stream.h"
@@ -65,12 +66,13 @@ EventSink* test_sink(MlcommonsWriter& writer) {
 // Streams the log into a new Sink without sorting or, if it is not in order, sorted into another Sink. An
 // event takes about `event_bytes` of columns. finish(sink, streamed, log) completes the output.
 template <typename MakeSink, typename Finish>
-auto stream_into(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options,
-                 std::int64_t event_bytes, const MakeSink& make_sink, const Finish& finish) {
+auto stream_into(const Schema& schema, const Path& input, const Path& output, const Dictionaries& known,
+                 const PrepareOptions& options, std::int64_t event_bytes, const MakeSink& make_sink,
+                 const Finish& finish) {
   validate(schema, schema.name);
   StagedFolder staged(output);
   const EventExtractor extractor(schema);
-  const LogStream log(extractor, input, staged.path(), options);
+  const LogStream log(extractor, input, staged.path(), options, known);
   bool sort = log.unordered();
   try {
     for (;; sort = true) {
@@ -91,29 +93,75 @@ auto stream_into(const Schema& schema, const Path& input, const Path& output, co
   }
 }
 
-}  // namespace
-
-Manifest prepare(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options) {
+// Writes a dataset, or a segment of one. finish(writer, streamed) writes the attributes and the manifest.
+template <typename Finish>
+Manifest write_dataset(const Schema& schema, const Path& input, const Path& output, const Dictionaries& known,
+                       const PrepareOptions& options, const Finish& finish) {
   return stream_into(
-      schema, input, output, options, 4 + 4 + 1 + static_cast<std::int64_t>(schema.context.size()),
+      schema, input, output, known, options, 4 + 4 + 1 + static_cast<std::int64_t>(schema.context.size()),
       [&](const Path& folder) {
         return std::make_unique<DatasetWriter>(folder, describe(schema), options.distinct());
       },
       [&](DatasetWriter& writer, const StreamedLog& streamed, const LogStream& log) {
         write_names(schema, streamed, writer.folder(), writer.manifest());
-        Manifest manifest =
-            writer.finish(streamed.attributes.attributes, streamed.split, streamed.test_events);
+        Manifest manifest = finish(writer, streamed);
         for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, manifest))
           print_note("warning: {}\n", mistake);
         return manifest;
       });
 }
 
+void check_appendable(const Schema& schema, const Manifest& manifest, const Path& dataset) {
+  if (manifest.split || (schema.split && schema.split->test_days > 0)) {
+    fail_usage(
+        "--append {}: a split by time drops events at the end of a log, so that nothing can follow: prepare "
+        "and append with test_days = 0, and hold out by evaluation.holdout_*",
+        dataset.string());
+  }
+}
+
+}  // namespace
+
+Manifest prepare(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options,
+                 const Dictionaries& known) {
+  return write_dataset(
+      schema, input, output, known, options, [](DatasetWriter& writer, const StreamedLog& streamed) {
+        return writer.finish(streamed.attributes.attributes, streamed.split, streamed.test_events);
+      });
+}
+
+AppendReport append(const Schema& schema, const Path& input, const Path& dataset,
+                    const PrepareOptions& options) {
+  const std::vector<SegmentFolder> before = read_segments(dataset);
+  const Manifest manifest = manifest_of(before);
+  check_appendable(schema, manifest, dataset);
+  AppendReport report;
+  write_dataset(
+      schema, input, segment_folder(dataset, std::ssize(before)), read_dictionaries(dataset, manifest),
+      options, [&](DatasetWriter& writer, const StreamedLog& streamed) {
+        const auto complete = [&](Manifest& segment) {
+          check_continues(manifest, dataset, segment);
+          segment.extends = extension_of(Dataset(dataset, before), writer.folder(), segment);
+        };
+        const Manifest segment = writer.finish(streamed.attributes.attributes, {}, {}, complete);
+        report = report_of(dataset, before, writer.folder(), segment);
+        if (report.duplicates == segment.counts.events) {
+          fail_usage(
+              "{}: all {} events are in {} already, with the same user, time, item and actions: the "
+              "log was appended before",
+              input.string(), with_separators(report.duplicates), dataset.string());
+        }
+        return segment;
+      });
+  extend_anchor_indices(dataset);
+  return report;
+}
+
 MlcommonsCounts prepare_mlcommons(const Path& input, const Path& output, const SplitRule& split,
                                   const MlcommonsOptions& layout, const PrepareOptions& options) {
   const std::string size = std::filesystem::canonical(input).filename().string();
   return stream_into(
-      mlcommons_schema(input, split), input, output, options, kMlcommonsEventBytes,
+      mlcommons_schema(input, split), input, output, {}, options, kMlcommonsEventBytes,
       [&](const Path& folder) {
         return std::make_unique<MlcommonsWriter>(folder, layout, options.attribute());
       },

@@ -3,9 +3,11 @@
 
 #include "hstu/base/files.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/events/dictionaries.h"
 #include "hstu/events/prepare_options.h"
 #include "hstu/events/schema.h"
 #include "hstu/mlcommons/mlcommons_writer.h"
+#include "hstu/prepare/append.h"
 
 namespace hstu {
 
@@ -13,9 +15,16 @@ namespace hstu {
 // all. The bytes of the dataset depend on the log and the schema alone. A log in order of (user, time) is
 // read once; any other is sorted, which temporarily takes space beside the dataset. Throws UsageError if
 // `output` exists or the schema does not fit the files, Error if the log is empty or damaged or the output
-// cannot be written.
+// cannot be written. Texts of `known` keep their codes.
 Manifest prepare(const Schema& schema, const Path& input, const Path& output,
-                 const PrepareOptions& options = {});
+                 const PrepareOptions& options = {}, const Dictionaries& known = {});
+
+// Reads a log as above and adds its events to `dataset` as a segment, completely or not at all; nothing else
+// of the dataset changes. Texts keep their codes and get further ones. The work grows with the log, the
+// distinct items and the users of the dataset. UsageError, and no segment, if the dataset has a split by time
+// or another schema, or all of the events already.
+AppendReport append(const Schema& schema, const Path& input, const Path& dataset,
+                    const PrepareOptions& options = {});
 
 // Reads Yambda's log in folder `input` and writes its train events in MLCommons' layout (mlcommons_writer.h):
 // the folder `output` with hstu_cache_L.../ and item_popularity.npy. Otherwise as above.

@@ -31,7 +31,7 @@ constexpr Choice<Layout> kLayouts[] = {{"hstu", Layout::hstu}, {"mlcommons", Lay
 
 // The arguments of the user; each subcommand uses some of them.
 struct PrepareWords {
-  std::string input, output, schema, mappings;
+  std::string input, output, append, codes_from, schema, mappings;
   std::vector<std::string> suggest;
   std::string label;
   double positive_rating = 4;
@@ -74,9 +74,33 @@ void run_mlcommons(const PrepareWords& words) {
   }
 }
 
+void print_append_summary(const PrepareWords& words, const AppendReport& report) {
+  const EventCounts& counts = report.segment.counts;
+  fmt::print("{}", table({{"appended", with_separators(counts.events) + " events"},
+                          {"users", fmt::format("{}, of whom {} are new", with_separators(counts.users),
+                                                with_separators(report.new_users))},
+                          {"late", fmt::format("{} events before the last of their user",
+                                               with_separators(report.late))}}));
+  if (report.duplicates > 0) {
+    print_note(
+        "warning: {} of {} events are in {} already, with the same user, time, item and actions: they are in "
+        "histories twice\n",
+        with_separators(report.duplicates), with_separators(counts.events), words.append);
+  }
+  print_dataset_summary(words.append);
+}
+
 void run(const PrepareWords& words, const Schema& schema) {
+  if (words.append.empty() && words.output.empty()) throw CLI::RequiredError("--output or --append");
   const PrepareOptions options = prepare_options(words);
-  prepare(schema, words.input, words.output, options);
+  if (!words.append.empty())
+    return print_append_summary(words, append(schema, words.input, words.append, options));
+  if (words.codes_from.empty()) {
+    prepare(schema, words.input, words.output, options);
+  } else {
+    const Manifest known = read_manifest(words.codes_from);
+    prepare(schema, words.input, words.output, options, read_dictionaries(words.codes_from, known));
+  }
   print_dataset_summary(words.output);
   store_first_index(words.output, words.anchors);
 }
@@ -90,8 +114,21 @@ CLI::App* add_command(CLI::App& app, PrepareWords& words, const AnchorRule& anch
   command->add_option("--input", words.input, "folder of the event files")
       ->required()
       ->check(CLI::ExistingDirectory);
-  command->add_option("--output", words.output, "dataset folder to create; it must not exist yet")
-      ->required();
+  CLI::Option* const output =
+      command->add_option("--output", words.output, "dataset folder to create; it must not exist yet");
+  CLI::Option* const append =
+      command
+          ->add_option(
+              "--append", words.append,
+              "dataset to add these events to, instead of --output: with the same schema, texts keep\n"
+              "their codes, and nothing that is there changes")
+          ->check(CLI::ExistingDirectory)
+          ->excludes(output);
+  command
+      ->add_option("--codes-from", words.codes_from,
+                   "dataset whose texts keep their codes in the new one, so that its models can read it")
+      ->check(CLI::ExistingDirectory)
+      ->excludes(append);
   add_anchor_options(*command, words.anchors);
   command->add_option("--threads", words.threads, "threads (default: all cores)")->check(CLI::Range(1, 4096));
   command
@@ -137,7 +174,10 @@ void add_yambda(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
   command->callback([words] {
-    if (parse_word(kLayouts, words->layout, "layout") == Layout::mlcommons) return run_mlcommons(*words);
+    if (parse_word(kLayouts, words->layout, "layout") == Layout::mlcommons) {
+      if (words->output.empty()) throw CLI::RequiredError("--output");
+      return run_mlcommons(*words);
+    }
     const Path mappings =
         words->mappings.empty() ? find_yambda_mappings(words->input) : Path(words->mappings);
     run(*words, yambda_schema(mappings, words->split));
@@ -204,7 +244,6 @@ void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   command->alias("csv");
   CLI::Option* const schema = command->add_option("--schema", words->schema, "what the columns mean (TOML)");
   CLI::Option* const input = command->get_option("--input")->required(false);
-  CLI::Option* const output = command->get_option("--output")->required(false);
   command
       ->add_option("--suggest", words->suggest,
                    "instead of preparing, guess a schema from these files or folders and write it to\n"
@@ -212,7 +251,7 @@ void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       ->expected(1, -1)
       ->excludes(schema)
       ->excludes(input);
-  command->callback([words, required = std::array{schema, input, output}] {
+  command->callback([words, required = std::array{schema, input}] {
     if (!words->suggest.empty())
       return write_suggestion({words->suggest.begin(), words->suggest.end()}, words->output);
     for (const CLI::Option* option : required) {

@@ -19,14 +19,17 @@ std::string share(std::int64_t part, std::int64_t whole) {
   return fmt::format("{} ({:.1f} %)", with_separators(part), percent);
 }
 
-// Events of an action: the last running count, and the events after it.
+// Events of an action: the last running count of each segment, and the events after it.
 std::int64_t count_action(const Dataset& dataset, std::size_t action) {
-  const PoolCounts counts = dataset.pool_counts();
-  const std::int64_t block = counts.blocks() - 1;
-  std::int64_t count = counts.before(block, static_cast<std::int64_t>(action));
   const std::uint8_t bit = dataset.manifest().actions[action].bit;
-  for (const std::uint8_t event : dataset.action().subspan(static_cast<std::size_t>(block * kPoolBlock)))
-    count += (event & bit) != 0 ? 1 : 0;
+  const std::vector<PoolCounts> counts = dataset.pool_counts();
+  std::int64_t count = 0;
+  for (std::size_t s = 0; s < counts.size(); ++s) {
+    const std::int64_t block = counts[s].end_block() - 1, end = dataset.segments()[s].end();
+    count += counts[s].before(block, static_cast<std::int64_t>(action));
+    for (std::int64_t p = block * kPoolBlock; p < end; ++p)
+      count += (dataset.action()[static_cast<std::size_t>(p)] & bit) != 0 ? 1 : 0;
+  }
   return count;
 }
 

@@ -107,17 +107,16 @@ void RunLog::begin() {
          {"warm_start", facts_.warm_start}});
 }
 
-void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& changed) {
+void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& changed,
+                    const std::optional<DataGrowth>& growth) {
   Json keys = Json::object();
   for (const ConfigDifference& d : changed) keys[d.key] = {{"before", d.before}, {"after", d.after}};
-  write({{"event", "resume"},
-         {"step", state.step},
-         {"samples", state.samples},
-         {"version", facts_.version},
-         {"device", facts_.device},
-         {"threads", threads()},
-         {"changed", keys},
-         {"machine", to_json(this_machine())}});
+  Json line{{"event", "resume"},        {"step", state.step},
+            {"samples", state.samples}, {"version", facts_.version},
+            {"device", facts_.device},  {"threads", threads()},
+            {"changed", keys},          {"machine", to_json(this_machine())}};
+  if (growth) line["data"] = {{"from", growth->from}, {"to", growth->to}, {"samples_left", growth->samples}};
+  write(line);
 }
 
 void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunState& state,

@@ -57,6 +57,12 @@ struct LearnerCounts {
   std::int64_t beyond_wire = 0;  // values that became infinite between ranks
 };
 
+// That the dataset of a run was extended.
+struct DataGrowth {
+  std::string from, to;      // ids
+  std::int64_t samples = 0;  // that are left to train
+};
+
 class RunLog {
  public:
   // Appends to the file. `samples`: number already trained, of `total_samples`; `training_seconds`: time that
@@ -67,7 +73,8 @@ class RunLog {
   // Writes the first line of a run.
   void begin();
   // Writes the line of a restart, with the keys that changed.
-  void resume(const RunState& state, const std::vector<ConfigDifference>& changed);
+  void resume(const RunState& state, const std::vector<ConfigDifference>& changed,
+              const std::optional<DataGrowth>& growth);
 
   // Counts a step. Given `counts`, writes a train line: mean loss and rates since the last one, the metrics
   // of training, and the counts.

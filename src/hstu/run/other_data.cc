@@ -23,7 +23,7 @@ RunOptions with_table_rows(RunOptions options, const Checkpoint& checkpoint) {
 }
 
 void check_readable(const Checkpoint& checkpoint, const Path& run_data, const Dataset& data) {
-  if (data.manifest().id == saved_dataset(checkpoint)) return;
+  if (data.manifest().extends_or_is(saved_dataset(checkpoint))) return;
   if (!std::filesystem::exists(run_data / kManifestFile)) {
     fail_usage(
         "{}: it is not the dataset of the run, and that one, {}, is not there to compare their schemas: "

@@ -57,9 +57,9 @@ Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, 
               std::vector<Section> sections, const std::function<void()>& before_rename,
               const std::optional<CheckpointBase>& base) {
   sections.push_back(state_section(state));
-  return save_checkpoint(checkpoints, state.step, sections,
-                         {{"dataset", origin.dataset}, {"config", origin.config}, {"reason", reason}},
-                         before_rename, base);
+  nlohmann::json facts{{"dataset", origin.dataset}, {"config", origin.config}, {"reason", reason}};
+  if (!origin.earlier.empty()) facts["earlier_datasets"] = origin.earlier;
+  return save_checkpoint(checkpoints, state.step, sections, facts, before_rename, base);
 }
 
 RunState load_run(const Checkpoint& checkpoint, std::vector<Section> sections) {
@@ -71,11 +71,15 @@ RunState load_run(const Checkpoint& checkpoint, std::vector<Section> sections) {
 }
 
 RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vector<Section> sections) {
-  const std::string id = saved_dataset(checkpoint);
-  check(id == dataset.manifest().id,
-        "{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
-        checkpoint.path().string(), id, dataset.folder().string(), dataset.manifest().id);
+  check_extends(dataset, checkpoint);
   return load_run(checkpoint, std::move(sections));
+}
+
+void check_extends(const Dataset& dataset, const Checkpoint& checkpoint) {
+  const std::string id = saved_dataset(checkpoint);
+  if (dataset.manifest().extends_or_is(id)) return;
+  fail_usage("{} was trained on dataset {}, but {} is {}: point data.path at the dataset of the run",
+             checkpoint.path().string(), id, dataset.folder().string(), dataset.manifest().id);
 }
 
 std::string saved_reason(const Checkpoint& checkpoint) {
@@ -84,6 +88,19 @@ std::string saved_reason(const Checkpoint& checkpoint) {
 
 std::string saved_dataset(const Checkpoint& checkpoint) {
   return text_in_state(checkpoint, "dataset");
+}
+
+std::vector<std::string> saved_earlier_datasets(const Checkpoint& checkpoint) {
+  const auto found = checkpoint.state().find("earlier_datasets");
+  if (found == checkpoint.state().end()) return {};
+  std::vector<std::string> ids;
+  check(found->is_array(), "{}: state: expected a list \"earlier_datasets\"", checkpoint.path().string());
+  for (const auto& id : *found) {
+    check(id.is_string(), "{}: state: earlier_datasets: expected texts, found {}", checkpoint.path().string(),
+          id.dump());
+    ids.push_back(id.get<std::string>());
+  }
+  return ids;
 }
 
 RunOptions saved_options(const Checkpoint& checkpoint) {

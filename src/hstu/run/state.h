@@ -35,8 +35,9 @@ struct RunState {
 
 // What a checkpoint records of its run.
 struct RunOrigin {
-  std::string dataset;  // id
-  std::string config;   // resolved, as TOML
+  std::string dataset;               // id
+  std::vector<std::string> earlier;  // ids of the datasets that it extended while the run was trained
+  std::string config;                // resolved, as TOML
 };
 
 // Writes RUN/checkpoints/step_N with `sections` and the state. `reason` distinguishes two saves of one step.
@@ -47,12 +48,16 @@ Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, 
 
 // Fills the sections from a checkpoint and returns the state. Throws Error if its sections do not fit.
 RunState load_run(const Checkpoint& checkpoint, std::vector<Section> sections);
-// The same. Throws Error if the checkpoint was made from another dataset.
+// The same. Throws UsageError if the dataset neither is that of the checkpoint nor extends it.
 RunState load_run(const Checkpoint& checkpoint, const Dataset& dataset, std::vector<Section> sections);
+
+// Throws UsageError if the dataset neither is that of the checkpoint nor extends it.
+void check_extends(const Dataset& dataset, const Checkpoint& checkpoint);
 
 // The reason, the id of the dataset and the configuration that save_run wrote.
 std::string saved_reason(const Checkpoint& checkpoint);
 std::string saved_dataset(const Checkpoint& checkpoint);
+std::vector<std::string> saved_earlier_datasets(const Checkpoint& checkpoint);
 RunOptions saved_options(const Checkpoint& checkpoint);
 
 // Points the link `best` to the checkpoint of the best evaluation, or removes it where there is none.

@@ -38,12 +38,12 @@ class SampledUsers {
     stride_ = std::max<std::int64_t>(1, stride_);
   }
 
-  // Calls body(begin, end) with the events of each.
+  // Calls body(n, position) for each event of each: the user's n-th, from 0, in the order of time.
   template <typename Body>
   void each(const Body& body) const {
     for (std::int64_t u = 0; u < dataset_.users(); u += stride_) {
-      const auto i = static_cast<std::size_t>(u);
-      body(dataset_.user_offsets()[i], dataset_.user_offsets()[i + 1]);
+      std::int64_t n = 0;
+      dataset_.events_of(u).each([&](std::int64_t position) { body(n++, position); });
     }
   }
   double scale() const { return static_cast<double>(stride_); }
@@ -60,8 +60,7 @@ bool rankable(const Dataset& dataset, std::int64_t position) {
 void add_event_counts(const Dataset& dataset, DatasetProfile& profile) {
   std::vector<std::int64_t> counts;
   counts.reserve(static_cast<std::size_t>(dataset.users()));
-  for (std::size_t u = 0; u + 1 < dataset.user_offsets().size(); ++u)
-    counts.push_back(dataset.user_offsets()[u + 1] - dataset.user_offsets()[u]);
+  for (std::int64_t u = 0; u < dataset.users(); ++u) counts.push_back(dataset.events_of(u).size());
   std::sort(counts.begin(), counts.end());
   profile.median_events = counts[counts.size() / 2];
   profile.long_events = counts[counts.size() * 9 / 10];
@@ -70,24 +69,21 @@ void add_event_counts(const Dataset& dataset, DatasetProfile& profile) {
 void add_samples(const Dataset& dataset, DatasetProfile& profile) {
   const SampledUsers users(dataset);
   std::vector<std::int64_t> times;
-  users.each([&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t p = begin + profile.min_history; p < end; ++p)
-      if (rankable(dataset, p)) times.push_back(dataset.time()[p]);
+  users.each([&](std::int64_t n, std::int64_t p) {
+    if (n >= profile.min_history && rankable(dataset, p)) times.push_back(dataset.time()[p]);
   });
   if (times.empty()) return;
   profile.samples = std::llround(static_cast<double>(times.size()) * users.scale());
   const auto tenth = times.begin() + static_cast<std::ptrdiff_t>(times.size() * 9 / 10);
   std::nth_element(times.begin(), tenth, times.end());
-  std::int64_t late = 0, known = 0;
-  users.each([&](std::int64_t begin, std::int64_t end) {
-    std::int64_t early = 0;
-    for (std::int64_t p = begin; p < end; ++p) {
-      if (dataset.time()[p] < *tenth) {
-        ++early;
-      } else if (p >= begin + profile.min_history && rankable(dataset, p)) {
-        ++late;
-        known += early >= kKnown ? 1 : 0;
-      }
+  std::int64_t late = 0, known = 0, early = 0;
+  users.each([&](std::int64_t n, std::int64_t p) {
+    if (n == 0) early = 0;
+    if (dataset.time()[p] < *tenth) {
+      ++early;
+    } else if (n >= profile.min_history && rankable(dataset, p)) {
+      ++late;
+      known += early >= kKnown ? 1 : 0;
     }
   });
   profile.known_users = late > 0 ? static_cast<double>(known) / static_cast<double>(late) : 0;
@@ -112,14 +108,12 @@ ContextProfile profile_context(const Dataset& dataset, std::int64_t min_history,
   ContextProfile profile{.name = name};
   std::unordered_map<std::int64_t, LabelCounts> by_text;
   LabelCounts total;
-  SampledUsers(dataset).each([&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t p = begin + min_history; p < end; ++p) {
-      if (!rankable(dataset, p)) continue;
-      const bool positive = (dataset.action()[static_cast<std::size_t>(p)] & label) != 0;
-      for (LabelCounts* counts : {&by_text[texts[p]], &total}) {
-        counts->positives += positive ? 1 : 0;
-        ++counts->all;
-      }
+  SampledUsers(dataset).each([&](std::int64_t n, std::int64_t p) {
+    if (n < min_history || !rankable(dataset, p)) return;
+    const bool positive = (dataset.action()[static_cast<std::size_t>(p)] & label) != 0;
+    for (LabelCounts* counts : {&by_text[texts[p]], &total}) {
+      counts->positives += positive ? 1 : 0;
+      ++counts->all;
     }
   });
   double left = 0;

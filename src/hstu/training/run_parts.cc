@@ -43,6 +43,22 @@ std::unique_ptr<RunningMetrics> running_metrics(const Experiment& experiment) {
   return experiment.learner().objective->running_metrics(experiment.options().metrics.window_samples);
 }
 
+std::unique_ptr<TaskData> open_data(const RunOptions& options, const std::optional<Checkpoint>& checkpoint) {
+  if (!checkpoint) return std::make_unique<TaskData>(options);
+  std::vector<std::string> earlier = saved_earlier_datasets(*checkpoint);
+  const std::string id = saved_dataset(*checkpoint);
+  Dataset dataset(options.data.path);
+  check_extends(dataset, *checkpoint);
+  if (dataset.manifest().id != id) earlier.push_back(id);
+  return std::make_unique<TaskData>(options, std::move(dataset), earlier);
+}
+
+std::unique_ptr<TaskData> open_data_of(const RunOptions& options, const Checkpoint& checkpoint) {
+  Dataset dataset(options.data.path, read_segments(options.data.path, saved_dataset(checkpoint)));
+  check_extends(dataset, checkpoint);
+  return std::make_unique<TaskData>(options, std::move(dataset), saved_earlier_datasets(checkpoint));
+}
+
 std::vector<Section> sections(Learner& learner, RunningMetrics& metrics, DenseState dense_state) {
   std::vector<Section> all{parameters_section(learner.model->parameters().all(), learner.compute.stream,
                                               std::move(dense_state.parameters)),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,12 @@ namespace hstu {
 
 // Of a run that begins.
 std::unique_ptr<RunningMetrics> running_metrics(const Experiment& experiment);
+
+// The data of a run to be continued: those of the configuration, which may have been extended since the
+// checkpoint was saved. Without a checkpoint, of a run that begins. UsageError if they are others.
+std::unique_ptr<TaskData> open_data(const RunOptions& options, const std::optional<Checkpoint>& checkpoint);
+// The data as they were when the checkpoint was saved.
+std::unique_ptr<TaskData> open_data_of(const RunOptions& options, const Checkpoint& checkpoint);
 
 // Dense parameters, their optimizer, every table, counts of bad ids, and the run's metrics. The arguments
 // must outlive the sections. `dense_state`, to save: of gather_state().

@@ -114,7 +114,7 @@ void Session::announce_end() {
 
 void follow(const TrainRequest& request, Communicator& comm) {
   const std::optional<Checkpoint> checkpoint = same_checkpoint(std::nullopt, request.folder, comm);
-  Session(request, std::make_unique<TaskData>(request.options), comm, checkpoint).follow();
+  Session(request, open_data(request.options, checkpoint), comm, checkpoint).follow();
 }
 
 }  // namespace hstu

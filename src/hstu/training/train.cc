@@ -18,6 +18,7 @@
 #include "hstu/run/log.h"
 #include "hstu/run/resume.h"
 #include "hstu/run/state.h"
+#include "hstu/training/data_growth.h"
 #include "hstu/training/run_parts.h"
 #include "hstu/training/session.h"
 
@@ -54,7 +55,7 @@ OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
   if (request.resume)
     changed = changed_keys(request.folder, checkpoint, request.options, request.allowed_changes);
   // 4 The dataset and the task, for all that follows.
-  auto data = std::make_unique<TaskData>(request.options);
+  auto data = open_data(request.options, checkpoint);
   // 5 The run fits the device.
   check_fits(request.options, *data, comm.size(), request.ranks_here);
   // 6 Tables and optimizers; their state; the ranks agree.
@@ -72,7 +73,8 @@ class Leader {
         opened_(std::move(opened)),
         session_(*opened_.session),
         stepped_(stepped),
-        state_(with_metric(session_.first_state())),
+        growth_(growth_of(session_, opened_.checkpoint)),
+        state_(state_to_continue(session_.first_state(), growth_, request.options.checkpoint.best)),
         last_step_(session_.experiment().last_step()),
         evaluation_cadence_(request.options.evaluation,
                             session_.experiment().schedule({}).batches_per_epoch()),
@@ -116,16 +118,6 @@ class Leader {
     return finish(*reason);
   }
 
-  // The state, whose best evaluation is one by the metric of the configuration.
-  RunState with_metric(RunState state) const {
-    const std::string& metric = request_.options.checkpoint.best;
-    if (state.best.metric != metric) {
-      state.best = {};
-      state.best.metric = metric;
-    }
-    return state;
-  }
-
   RunFacts facts() const {
     RunFacts facts = facts_of(session_.experiment());
     facts.version = request_.version;
@@ -135,9 +127,7 @@ class Leader {
     return facts;
   }
 
-  RunOrigin origin() const {
-    return {session_.experiment().dataset().manifest().id, to_toml(request_.options)};
-  }
+  RunOrigin origin() const { return origin_of(session_.experiment(), opened_.checkpoint); }
 
   // Resets the folder to the state of the checkpoint: removes later log lines and checkpoints, and files of
   // interrupted saves. A run without a checkpoint starts from the beginning.
@@ -170,7 +160,7 @@ class Leader {
   void begin_log() {
     if (!record_.begun) log_.begin();
     if (!request_.resume) return;
-    log_.resume(state_, opened_.changed);
+    log_.resume(state_, opened_.changed, growth_);
     const std::string config = to_toml(request_.options);
     if (read_file(request_.folder.config()) != config) write_file(request_.folder.config(), config);
   }
@@ -369,6 +359,7 @@ class Leader {
   OpenedRun opened_;
   Session& session_;
   bool& stepped_;
+  std::optional<DataGrowth> growth_;
   RunState state_;
   std::int64_t last_step_;
   EvaluationCadence evaluation_cadence_;

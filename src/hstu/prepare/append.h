@@ -1,0 +1,36 @@
+// Adds new events to a dataset as a segment (dataset/segments.h).
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/base/files.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/dataset/manifest.h"
+
+namespace hstu {
+
+// What a segment that is about to be added came to.
+struct AppendReport {
+  Manifest segment;             // its own
+  std::int64_t new_users = 0;   // without events before
+  std::int64_t late = 0;        // events before the last that their user had
+  std::int64_t duplicates = 0;  // events that the user had already: the same time, item and actions
+};
+
+// What the segment in `staged`, whose columns are complete, adds to `dataset`: the counts of both together.
+// It writes the distinct items that are new into the segment, and describes them in `segment`.
+Extension extension_of(const Dataset& dataset, const Path& staged, Manifest& segment);
+
+// Compares the events of the segment in `staged` with those of their users in the dataset before it, which
+// has the folders `before`.
+AppendReport report_of(const Path& dataset, std::vector<SegmentFolder> before, const Path& staged,
+                       const Manifest& segment);
+
+// Throws UsageError naming the difference unless `segment`, of a log that is to be appended, has the schema
+// of `before`.
+void check_continues(const Manifest& before, const Path& dataset, const Manifest& segment);
+
+// Builds every index of anchors that the first segment has for the others too.
+void extend_anchor_indices(const Path& dataset);
+
+}  // namespace hstu
