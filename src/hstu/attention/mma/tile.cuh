@@ -6,7 +6,6 @@
 #include "hstu/attention/cuda/work.cuh"
 #include "hstu/attention/mma/instructions.cuh"
 #include "hstu/attention/mma/mma.h"
-#include "hstu/device/cuda/launch.cuh"
 
 namespace hstu::cuda {
 
@@ -127,19 +126,6 @@ __device__ __forceinline__ void store_sums(const float (&sum)[Tile::kTiles][Tile
     store_rows<T, Tile::kD>(sum[m], to, out.row_stride, scale, first < w.own_end, first + 8 < w.own_end,
                             head_dim);
   }
-}
-
-// Shared memory that a block can have on every GPU since Ampere.
-inline constexpr int kMostSharedBytes = 99 * 1024;
-
-// kTileBytes of shared memory, and the block's MmaWork after them.
-template <typename Tile, int kTileBytes>
-void launch_mma(void (*kernel)(const MmaArguments), const MmaArguments& arguments, std::int64_t blocks,
-                cudaStream_t stream, const char* what) {
-  constexpr int kBytes = kTileBytes + static_cast<int>(sizeof(MmaWork));
-  static_assert(kBytes <= kMostSharedBytes);
-  launch_grid(kernel, arguments, dim3(static_cast<unsigned>(blocks)), 1, Tile::kThreads, kBytes, stream,
-              what);
 }
 
 }  // namespace hstu::cuda
