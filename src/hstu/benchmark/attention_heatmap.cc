@@ -7,7 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "hstu/attention/attention_cuda.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
+#include "hstu/base/version.h"
+#include "hstu/benchmark/attention_record.h"
 
 namespace hstu {
 namespace {
@@ -185,11 +189,76 @@ class Picture {
   double most_ = 0;
 };
 
+// What every cell has in common.
+Json conditions_of(const AttentionHeatmap& map, const std::string& gpu) {
+  const AttentionBenchmark& b = map.sweep.shape;
+  return Json{{"hstu", version()},
+              {"gpu", gpu},
+              {"heads", b.heads},
+              {"head_dim", b.head_dim},
+              {"type", map.type},
+              {"mask", map.mask},
+              {"contexts", b.contexts},
+              {"targets", b.targets},
+              {"target_group", b.mask.target_group},
+              {"lengths", b.lengths},
+              {"seed", b.seed},
+              {"deterministic", b.deterministic},
+              {"device", map.device.empty() ? Json() : Json(map.device)}};
+}
+
+std::string subtitle_of(const AttentionHeatmap& map) {
+  const AttentionBenchmark& b = map.sweep.shape;
+  std::string text = fmt::format("{}, mask {}", map.type, map.mask);
+  if (b.contexts > 0) text += fmt::format(", {} contexts", b.contexts);
+  if (b.targets > 0) text += fmt::format(", {} targets in groups of {}", b.targets, b.mask.target_group);
+  if (b.lengths != "fixed") text += fmt::format(", lengths {}", b.lengths);
+  if (b.deterministic) text += ", deterministic";
+  if (!map.device.empty()) text += fmt::format(", kernels of compute capability {}", map.device);
+  return text + "; median of 20 launches; hstu " + version();
+}
+
 }  // namespace
 
 std::string attention_heatmap_svg(const std::string& title, const std::string& subtitle,
                                   const std::vector<AttentionSweepCell>& cells) {
   return Picture(cells).svg(title, subtitle, cells);
+}
+
+void draw_attention_heatmap(const AttentionHeatmap& map) {
+  check_writable(map.picture);
+  check_writable(map.figures);
+  cuda::attention_device();  // throws on a machine without a GPU
+  const BenchmarkGpu gpu = benchmark_gpu();
+
+  const AttentionSweep& sweep = map.sweep;
+  const std::size_t total =
+      sweep.samples.size() * sweep.lengths.size() * ((sweep.forward ? 1 : 0) + (sweep.backward ? 1 : 0));
+  Json json = conditions_of(map, gpu.name);
+  json["records"] = Json::array();
+  json["left_out"] = Json::array();
+  std::size_t done = 0;
+  const auto cells = sweep_attention(
+      sweep, time_attention_forward, time_attention_backward, [&](const AttentionSweepCell& cell) {
+        const std::string shape =
+            fmt::format("{},{},{},{}", cell.samples, cell.length, sweep.shape.heads, sweep.shape.head_dim);
+        ++done;
+        if (!cell.time) {
+          json["left_out"].push_back({{"shape", shape}, {"direction", cell.direction}, {"why", cell.why}});
+          print_note("{}/{} {} {}: left out: {}\n", done, total, shape, cell.direction, cell.why);
+          return;
+        }
+        const Json record = attention_record(shape, cell.direction, sweep.shape.type, *cell.time, gpu.specs);
+        json["records"].push_back(record);
+        print_note("{}/{} {} {}: {:.3f} ms, {:.0f} TFLOP/s\n", done, total, shape, cell.direction,
+                   cell.time->burst_ms, record["burst_tflops"].get<double>());
+      });
+
+  write_file(map.figures, json.dump(2) + "\n");
+  const std::string title = fmt::format("Jagged HSTU attention on {}: {} heads of {}", gpu.name,
+                                        sweep.shape.heads, sweep.shape.head_dim);
+  write_file(map.picture, attention_heatmap_svg(title, subtitle_of(map), cells));
+  fmt::print("{}\n{}\n", map.picture.string(), map.figures.string());
 }
 
 }  // namespace hstu

@@ -1,9 +1,10 @@
-// A picture of a sweep: one grid a direction, a cell for each batch size and length, coloured by TFLOP/s.
+// A heat map of a sweep: one grid a direction, a cell for each batch size and length, coloured by TFLOP/s.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "hstu/base/files.h"
 #include "hstu/benchmark/attention_sweep.h"
 
 namespace hstu {
@@ -13,5 +14,15 @@ namespace hstu {
 // why when the pointer rests on it. A cell's TFLOP/s are those of its burst.
 std::string attention_heatmap_svg(const std::string& title, const std::string& subtitle,
                                   const std::vector<AttentionSweepCell>& cells);
+
+struct AttentionHeatmap {
+  AttentionSweep sweep;
+  std::string type, mask, device;  // of sweep.shape, in words; no device: that of this machine
+  Path picture, figures;           // the .svg file and a .json file
+};
+
+// Times the sweep on the first GPU, names each cell on the terminal and writes both files. Throws Error where
+// there is no GPU or a file cannot be written, before anything is timed.
+void draw_attention_heatmap(const AttentionHeatmap& map);
 
 }  // namespace hstu

@@ -1,6 +1,7 @@
 #include "hstu/benchmark/attention_record.h"
 
 #include "hstu/base/error.h"
+#include "hstu/device/nvidia_driver.h"
 
 namespace hstu {
 namespace {
@@ -21,6 +22,13 @@ double peak_of(const GpuSpecs& specs, AttentionType type) {
 }
 
 }  // namespace
+
+BenchmarkGpu benchmark_gpu() {
+  const NvidiaDriver driver = nvidia_driver();
+  if (driver.gpus.empty()) return {};
+  const Gpu& gpu = driver.gpus.front();
+  return {gpu.name, gpu_specs(gpu.name, gpu.compute_capability)};
+}
 
 Json attention_record(const std::string& shape, const std::string& direction, AttentionType type,
                       const AttentionTime& time, const std::optional<GpuSpecs>& specs) {

@@ -1,4 +1,4 @@
-// What is reported of one timed attention.
+// What is reported of one timed attention, and of the GPU.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,13 @@
 #include "hstu/device/gpu_specs.h"
 
 namespace hstu {
+
+// The first GPU as the driver names it. `specs`: none for a model that gpu_specs does not know.
+struct BenchmarkGpu {
+  std::string name = "unknown GPU";
+  std::optional<GpuSpecs> specs;
+};
+BenchmarkGpu benchmark_gpu();
 
 // One direction ("fwd" or "bwd") of a shape. The share of the peak refers to the dense rate of the GPU for
 // `type`, the memory floor to its memory bandwidth; both are left out for a GPU without specs.

@@ -1,12 +1,11 @@
 // The parts of `hstu bench attention`.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "hstu/benchmark/attention_benchmark.h"
-#include "hstu/device/gpu_specs.h"
+#include "hstu/benchmark/attention_heatmap.h"
 
 namespace hstu {
 
@@ -24,17 +23,7 @@ struct AttentionBenchWords {
 // The benchmark of one --shape and the other options. Throws UsageError naming the option.
 AttentionBenchmark benchmark_of(const AttentionBenchWords& words, const std::string& shape);
 
-// The positive whole numbers of an option such as "1,2,4".
-std::vector<std::int64_t> numbers_of(const std::string& list, const std::string& option);
-
-// The first GPU as the driver names it. `specs`: none for a model that gpu_specs does not know.
-struct BenchmarkGpu {
-  std::string name = "unknown GPU";
-  std::optional<GpuSpecs> specs;
-};
-BenchmarkGpu benchmark_gpu();
-
-// Times the sweep of --heatmap and writes the picture and the figures.
-void draw_attention_heatmap(const AttentionBenchWords& words);
+// What --heatmap and its options ask for. Throws UsageError naming the option.
+AttentionHeatmap heatmap_of(const AttentionBenchWords& words);
 
 }  // namespace hstu

@@ -6,10 +6,10 @@
 #include "hstu/base/error.h"
 #include "hstu/base/files.h"
 #include "hstu/base/json.h"
+#include "hstu/benchmark/attention_heatmap.h"
 #include "hstu/benchmark/attention_record.h"
 #include "hstu/cli/attention_bench.h"
 #include "hstu/cli/commands.h"
-#include "hstu/device/nvidia_driver.h"
 
 namespace hstu {
 namespace {
@@ -72,19 +72,12 @@ void run(const AttentionBenchWords& words) {
   if (words.explain)
     explain(words);
   else if (!words.heatmap.empty())
-    draw_attention_heatmap(words);
+    draw_attention_heatmap(heatmap_of(words));
   else
     time_shapes(words);
 }
 
 }  // namespace
-
-BenchmarkGpu benchmark_gpu() {
-  const NvidiaDriver driver = nvidia_driver();
-  if (driver.gpus.empty()) return {};
-  const Gpu& gpu = driver.gpus.front();
-  return {gpu.name, gpu_specs(gpu.name, gpu.compute_capability)};
-}
 
 void add_attention_bench_command(CLI::App& bench) {
   auto words = std::make_shared<AttentionBenchWords>();

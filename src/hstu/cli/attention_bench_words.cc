@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "hstu/base/error.h"
@@ -48,8 +49,7 @@ std::optional<AttentionDevice> device_of(const std::string& word) {
   fail_usage("--device: expected a compute capability such as 8.0 or 9.0, found '{}'", word);
 }
 
-}  // namespace
-
+// The positive whole numbers of an option such as "1,2,4".
 std::vector<std::int64_t> numbers_of(const std::string& list, const std::string& option) {
   std::vector<std::int64_t> values;
   for (const std::string& word : split(list, ',')) {
@@ -58,6 +58,15 @@ std::vector<std::int64_t> numbers_of(const std::string& list, const std::string&
   }
   return values;
 }
+
+std::vector<std::int64_t> ascending(const std::string& list, const std::string& option) {
+  std::vector<std::int64_t> values = numbers_of(list, option);
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+}  // namespace
 
 AttentionBenchmark benchmark_of(const AttentionBenchWords& words, const std::string& shape) {
   AttentionBenchmark b = words.common;
@@ -68,6 +77,29 @@ AttentionBenchmark benchmark_of(const AttentionBenchWords& words, const std::str
   b.mask = mask_of(words), b.type = type_of(words.type), b.device = device_of(words.device);
   attention_lengths(b);  // refuses a law it does not know
   return b;
+}
+
+AttentionHeatmap heatmap_of(const AttentionBenchWords& words) {
+  if (words.shapes.size() != 1) {
+    fail_usage("--heatmap: expected one --shape, whose heads and head size it takes, found {}",
+               words.shapes.size());
+  }
+  const Path picture = words.heatmap;
+  if (picture.extension() != ".svg")
+    fail_usage("--heatmap: expected the name of an .svg file, found '{}'", words.heatmap);
+  AttentionHeatmap map{
+      .sweep = {.shape = benchmark_of(words, words.shapes[0]),
+                .samples = ascending(words.heatmap_samples, "--heatmap-samples"),
+                .lengths = ascending(words.heatmap_lengths, "--heatmap-lengths"),
+                .forward = words.wants("fwd"),
+                .backward = words.wants("bwd")},
+      .type = words.type,
+      .mask = words.mask,
+      .device = words.device,
+      .picture = picture,
+      .figures = words.json.empty() ? Path(picture).replace_extension(".json") : Path(words.json)};
+  map.sweep.shape.sustained = false;
+  return map;
 }
 
 }  // namespace hstu
