@@ -106,9 +106,11 @@ void add_bench_command(CLI::App& app) {
   step->add_option("--seed", words->step.seed, "seed of batches and model");
   step->add_option("--device", words->step.device, "host, cuda, cuda:N or auto");
   step->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
-  step->add_option("--loops", words->loops,
-                   "instruction set of the loops on the CPU: baseline or avx512 (default: the last that the "
-                   "processor has)");
+  step->add_option(
+      "--loops", words->loops,
+      fmt::format("instruction set of the loops on the CPU: {} (default: the last that the processor "
+                  "has)",
+                  list_of(kernels::kInstructionSets)));
   add_json(*step);
   step->footer("Example:\n  hstu bench step --threads 2\n./dev bench cpu compares it with PyTorch.");
   step->callback([words] {
@@ -148,7 +150,7 @@ void add_bench_command(CLI::App& app) {
                   "the same bits every time, as training has them by default");
   layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(at_least(1));
   layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");
-  layer->add_option("--precision", words->precision, "bf16 or fp32");
+  layer->add_option("--precision", words->precision, list_of(kPrecisions));
   add_json(*layer);
   layer->footer(
       "Burst: 0.25 s idle before each round; sustained: round after round, after one second of them.\n"
@@ -168,7 +170,9 @@ void add_bench_command(CLI::App& app) {
       ->check(at_least(1));
   embedding->add_option("--capacity", words->embedding.capacity, "rows of a table; 0: no limit")
       ->check(at_least(0));
-  embedding->add_option("--evict", words->evict, "never, lru, lfu, step or lru+lfu");
+  std::vector<std::string> evictions = words_of(kEvictions);
+  std::erase(evictions, word_of(kEvictions, Evict::custom));  // is refused below
+  embedding->add_option("--evict", words->evict, fmt::format("{}", fmt::join(evictions, ", ")));
   embedding->add_option("--admit-after", words->embedding.admit_after, "occurrences before an id has a row")
       ->check(at_least(0));
   embedding->add_option("--power", words->embedding.power, "of the power law of the ids")
