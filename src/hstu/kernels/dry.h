@@ -1,6 +1,6 @@
 // The kernels of a dry run: each takes the scratch memory that it takes on a GPU, and gives it back. Kernels
-// for the host take none from the pool. What depends on the division of a kernel's work reads
-// scratch_sizes.h, as its launcher does; scratch that does not grow with the batch or the model is left out.
+// for the host take none from the pool. Sizes are in scratch_sizes.h, where launchers read them too; scratch
+// that does not grow with the batch or the model is left out.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +8,6 @@
 
 #include "hstu/base/float16.h"
 #include "hstu/device/dry_memory_pool.h"
-#include "hstu/kernels/elementwise.h"
-#include "hstu/kernels/gate.h"
-#include "hstu/kernels/gather_sum.h"
-#include "hstu/kernels/layer_norm.h"
 #include "hstu/kernels/linear.h"
 #include "hstu/kernels/scratch_sizes.h"
 
@@ -22,29 +18,28 @@ namespace dry {
 inline void take(const DryStream& stream, std::int64_t bytes) {
   if (!stream.device.is_host() && bytes > 0) stream.memory->allocate(bytes);
 }
-
+inline void take_floats(const DryStream& stream, std::int64_t floats) {
+  take(stream, floats * std::int64_t{sizeof(float)});
+}
 // Parts of sums that are gradients of parameters (cuda/part_sums.cuh).
 inline void take_parts(const DryStream& stream, std::int64_t floats) {
   if (!stream.device.is_host() && floats > 0) stream.memory->take_late(floats * std::int64_t{sizeof(float)});
 }
 
-// The floats of a product. `sums`: over tokens into fp32, the only form that is cut on Hopper.
-template <typename T>
-std::int64_t product_floats(const DryStream& stream, std::int64_t m, std::int64_t n, std::int64_t k,
-                            bool sums) {
-  const auto parts = [&](const ProductTiles& t) { return parts_of(k, count_of_tiles(m, n, t), t).count; };
-  std::int64_t count = parts(std::is_same_v<T, BFloat16> ? kMmaTiles : kPlainTiles);
-  if (std::is_same_v<T, BFloat16> && stream.device.major == 9) {
-    const ProductTiles pairs = hopper_tiles(stream.device.multiprocessors);
-    const std::int64_t on_hopper = sums ? parts(pairs) : 1;
-    if (count_of_tiles(m, n, pairs) * on_hopper >= kLeastHopperTiles) count = on_hopper;
-  }
-  return count > 1 ? count * m * n : 0;
+// Sums over rows of two gradients of a norm.
+void take_norm_sums(const auto& p, const DryStream& stream) {
+  take_parts(stream, 2 * std::min(kNormBlocksWithSums, p.rows) * p.width);
 }
 
-// Sums over rows of two gradients of `width` (norm_rows.cuh).
-inline void take_norm_sums(const DryStream& stream, std::int64_t rows, std::int64_t width) {
-  take_parts(stream, 2 * std::min(kNormBlocksWithSums, rows) * width);
+// The floats of a product on the kernels that its type and the GPU have. `sums`: over tokens into fp32.
+template <typename T>
+std::int64_t product_floats(const DryDevice& gpu, std::int64_t m, std::int64_t n, std::int64_t k, bool sums) {
+  if (std::is_same_v<T, BFloat16> && gpu.major == 9) {
+    const Parts parts = hopper_parts(m, n, k, sums, gpu.multiprocessors);
+    if (count_of_tiles(m, n, hopper_tiles(gpu.multiprocessors)) * parts.count >= kLeastHopperTiles)
+      return parts.floats(m, n);
+  }
+  return parts_of(m, n, k, std::is_same_v<T, BFloat16> ? kMmaTiles : kPlainTiles).floats(m, n);
 }
 
 }  // namespace dry
@@ -52,102 +47,67 @@ inline void take_norm_sums(const DryStream& stream, std::int64_t rows, std::int6
 template <typename T>
 void linear(const LinearForward<T>& p, DryStream stream) {
   for (const ColumnRange& c : p.columns)
-    dry::take(stream,
-              dry::product_floats<T>(stream, p.rows, c.width(), p.in, false) * std::int64_t{sizeof(float)});
+    dry::take_floats(stream, dry::product_floats<T>(stream.device, p.rows, c.width(), p.in, false));
 }
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, DryStream stream) {
-  const std::int64_t strip = rows_of_strip(p.rows), strips = (p.rows + strip - 1) / strip;
   for (const ColumnRange& c : p.columns) {
-    const std::int64_t of_weight = p.dweight.to == nullptr
-                                       ? 0
-                                       : dry::product_floats<T>(stream, p.in, c.width(), p.rows, true),
-                       of_x = p.dx.to == nullptr
-                                  ? 0
-                                  : dry::product_floats<T>(stream, p.rows, p.in, c.width(), false);
-    if (p.dbias.to != nullptr && p.dweight.to == nullptr) dry::take_parts(stream, strips * c.width());
+    std::int64_t of_weight = 0, of_x = 0;
+    if (p.dweight.to != nullptr)
+      of_weight = dry::product_floats<T>(stream.device, p.in, c.width(), p.rows, true);
+    else if (p.dbias.to != nullptr)
+      dry::take_parts(stream, count_of_strips(p.rows) * c.width());
+    if (p.dx.to != nullptr) of_x = dry::product_floats<T>(stream.device, p.rows, p.in, c.width(), false);
     // On CUDA cores both are one launch (linear.cu), and the sums of the weight's parts are late (gemm.cu).
     constexpr bool kOnCudaCores = std::is_same_v<T, float>;
     if (kOnCudaCores) dry::take_parts(stream, of_weight);
-    dry::take(stream, (kOnCudaCores ? of_x : std::max(of_weight, of_x)) * std::int64_t{sizeof(float)});
+    dry::take_floats(stream, kOnCudaCores ? of_x : std::max(of_weight, of_x));
   }
 }
-template <typename T>
-void layer_norm_backward(const LayerNormBackward<T>& p, DryStream stream) {
-  dry::take_norm_sums(stream, p.rows, p.width);
+void layer_norm_backward(const auto& p, DryStream stream) {
+  dry::take_norm_sums(p, stream);
 }
-template <typename T>
-void swish_layer_norm_backward(const LayerNormBackward<T>& p, DryStream stream) {
-  dry::take_norm_sums(stream, p.rows, p.width);
+void swish_layer_norm_backward(const auto& p, DryStream stream) {
+  dry::take_norm_sums(p, stream);
 }
-template <typename T>
-void gate_backward(const GateBackward<T>& p, DryStream stream) {
-  dry::take_norm_sums(stream, p.rows, p.width);
+void gate_backward(const auto& p, DryStream stream) {
+  dry::take_norm_sums(p, stream);
 }
-// Keys and tokens, each twice, and two rows for each chunk of tokens (scatter_add.cu).
-template <typename T, typename Out>
-void scatter_add(std::span<const ScatterAdd<T, Out>> all, DryStream stream) {
-  for (const ScatterAdd<T, Out>& p : all) {
+void scatter_add(const auto& all, DryStream stream) {
+  for (const auto& p : all) {
     if (p.drows.to == nullptr) continue;
-    const std::int64_t chunk = tokens_of_chunk(p.tokens), chunks = (p.tokens + chunk - 1) / chunk;
-    dry::take(stream, 16 * p.tokens + 2 * chunks * p.width * std::int64_t{sizeof(float)});
+    dry::take(stream, words_of_sorting(p.tokens) * std::int64_t{sizeof(std::uint32_t)} +
+                          floats_of_chunks(p.tokens, p.width) * std::int64_t{sizeof(float)});
   }
 }
 
 // Without scratch.
-template <typename P>
-void action_rows(const P&, DryStream) {}
-template <typename P>
-void action_rows_backward(const P&, DryStream) {}
-template <typename P>
-void activate(const P&, DryStream) {}
-template <typename P>
-void activate_backward(const P&, DryStream) {}
-template <typename P>
-void add(const P&, DryStream) {}
-template <typename P>
-void apply_dropout(const P&, DryStream) {}
-template <typename P>
-void binary_cross_entropy(const P&, DryStream) {}
-template <typename P>
-void binary_cross_entropy_backward(const P&, DryStream) {}
-template <typename P>
-void concat_columns(const P&, DryStream) {}
-template <typename P>
-void concat_columns_backward(const P&, DryStream) {}
-template <typename P>
-void convert(const P&, DryStream) {}
-template <typename P>
-void gate(const P&, DryStream) {}
-template <typename P>
-void gather_rows(const P&, DryStream) {}
-template <typename P>
-void gather_sum(const P&, DryStream) {}
-template <typename P>
-void l2_normalise(const P&, DryStream) {}
-template <typename P>
-void l2_normalise_backward(const P&, DryStream) {}
-template <typename P>
-void layer_norm(const P&, DryStream) {}
-template <typename P>
-void multi_class_cross_entropy(const P&, DryStream) {}
-template <typename P>
-void multi_class_cross_entropy_backward(const P&, DryStream) {}
-template <typename P>
-void multi_task_cross_entropy(const P&, DryStream) {}
-template <typename P>
-void multi_task_cross_entropy_backward(const P&, DryStream) {}
-template <typename P>
-void multiply(const P&, DryStream) {}
-template <typename P>
-void multiply_backward(const P&, DryStream) {}
-template <typename P>
-void pass_gradient(const P&, DryStream) {}
-template <typename P>
-void silu_columns(const P&, DryStream) {}
-template <typename P>
-void silu_slope(const P&, DryStream) {}
-template <typename P>
-void swish_layer_norm(const P&, DryStream) {}
+void action_rows(const auto&, DryStream) {}
+void action_rows_backward(const auto&, DryStream) {}
+void activate(const auto&, DryStream) {}
+void activate_backward(const auto&, DryStream) {}
+void add(const auto&, DryStream) {}
+void apply_dropout(const auto&, DryStream) {}
+void binary_cross_entropy(const auto&, DryStream) {}
+void binary_cross_entropy_backward(const auto&, DryStream) {}
+void concat_columns(const auto&, DryStream) {}
+void concat_columns_backward(const auto&, DryStream) {}
+void convert(const auto&, DryStream) {}
+void gate(const auto&, DryStream) {}
+void gather_rows(const auto&, DryStream) {}
+void gather_sum(const auto&, DryStream) {}
+void l2_normalise(const auto&, DryStream) {}
+void l2_normalise_backward(const auto&, DryStream) {}
+void layer_norm(const auto&, DryStream) {}
+void multi_class_cross_entropy(const auto&, DryStream) {}
+void multi_class_cross_entropy_backward(const auto&, DryStream) {}
+void multi_task_cross_entropy(const auto&, DryStream) {}
+void multi_task_cross_entropy_backward(const auto&, DryStream) {}
+void multiply(const auto&, DryStream) {}
+void multiply_backward(const auto&, DryStream) {}
+void pass_gradient(const auto&, DryStream) {}
+void silu_columns(const auto&, DryStream) {}
+void silu_slope(const auto&, DryStream) {}
+void swish_layer_norm(const auto&, DryStream) {}
 
 }  // namespace hstu::kernels

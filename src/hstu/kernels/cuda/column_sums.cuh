@@ -42,8 +42,7 @@ void sum_columns(std::int64_t rows, std::int64_t width, const N* x, std::int64_t
                  CudaStream stream) {
   if (width == 0) return;
   constexpr int kColumnThreads = 64;
-  const std::int64_t strip = rows_of_strip(rows);
-  const std::int64_t strips = (rows + strip - 1) / strip;
+  const std::int64_t strip = rows_of_strip(rows), strips = count_of_strips(rows);
   Scratch<float> partial(stream, strips * width);
   if (strips > 0) {
     const dim3 grid(blocks_for(width, kColumnThreads * kGroup), static_cast<unsigned>(strips));

@@ -183,7 +183,7 @@ inline std::int64_t tiles_of(std::int64_t n, int each) {
 // that adds up its parts.
 template <typename T, typename Out>
 Parts division_of(const Gemm<T, Out>& g) {
-  return parts_of(g.k, count_of_tiles(g.m, g.n, kPlainTiles), kPlainTiles);
+  return parts_of(g.m, g.n, g.k, kPlainTiles);
 }
 
 // C = or += alpha op(A) op(B), and perhaps sums of columns: the parts of such a product are sums of parts.
@@ -228,7 +228,7 @@ void multiply_plain(std::span<const Product<T, Out>> products, CudaStream stream
     const std::int64_t row_tiles = tiles_of(g.m, each), column_tiles = tiles_of(g.n, each);
     const Parts parts = division_of(g);
     if (parts.count > 1)
-      divided.push_back({p, parts, Scratch<float>(stream, parts.count * rows_of_part(p) * g.n)});
+      divided.push_back({p, parts, Scratch<float>(stream, parts.floats(rows_of_part(p), g.n))});
     const std::int64_t blocks_of_job = row_tiles * column_tiles * parts.count;
     require(blocks_of_job < (std::int64_t{1} << 31) - jobs.blocks, "a product of {} blocks is too large",
             blocks_of_job);

@@ -297,13 +297,10 @@ template <typename Out>
 Plan plan_of(const Gemm<BFloat16, Out>& g) {
   if (current_device_attribute(cudaDevAttrComputeCapabilityMajor, "gemm") != 9) return {};
   const std::int64_t multiprocessors = current_device_attribute(cudaDevAttrMultiProcessorCount, "gemm");
-  const ProductTiles pairs = hopper_tiles(multiprocessors);
   const std::int64_t clusters = multiprocessors / kCluster, row_pairs = (g.m + kPairRows - 1) / kPairRows,
                      column_tiles = (g.n + kColumns - 1) / kColumns;
-  // Sums over tokens are cut where the tiles alone staged multiprocessors idle.
-  const Parts parts =
-      std::is_same_v<Out, float> ? parts_of(g.k, row_pairs * column_tiles, pairs) : Parts{1, g.k};
-  return {clusters, row_pairs, column_tiles, parts};
+  return {clusters, row_pairs, column_tiles,
+          hopper_parts(g.m, g.n, g.k, std::is_same_v<Out, float>, multiprocessors)};
 }
 
 // The forms that training has: x W, or relu of it, and dy W^T, or a part of it, into bf16, x^T dy into fp32.

@@ -101,7 +101,7 @@ void add_parts_of_depth(const Product<T, Out>& p, const Parts& parts, const floa
 template <typename T, typename Out, typename Launch>
 void run_in_parts(const Product<T, Out>& p, const Parts& parts, CudaStream stream, const Launch& launch) {
   if (parts.count == 1) return launch(static_cast<float*>(nullptr));
-  const Scratch<float> sums(stream, parts.count * rows_of_part(p) * p.gemm.n);
+  const Scratch<float> sums(stream, parts.floats(rows_of_part(p), p.gemm.n));
   launch(sums.data());
   add_parts_of_depth(p, parts, sums.data(), stream);
 }

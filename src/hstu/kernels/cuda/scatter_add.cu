@@ -164,7 +164,7 @@ template <typename T, typename Out>
 void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const Target<Native<Out>> rows = target(p.drows);
   const auto none = static_cast<std::uint32_t>(p.count);
-  const Scratch<std::uint32_t> words(stream, 4 * p.tokens);
+  const Scratch<std::uint32_t> words(stream, words_of_sorting(p.tokens));
   cub::DoubleBuffer<std::uint32_t> key(words.data(), words.data() + p.tokens),
       token(words.data() + 2 * p.tokens, words.data() + 3 * p.tokens);
   hstu::cuda::launch(kWhat, sort_keys, blocks_for(p.tokens, kThreads), kThreads, stream.handle, p.tokens,
@@ -182,8 +182,7 @@ void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   sort(temporary.data());
 
   const Sorted sorted{key.Current(), token.Current(), p.tokens, tokens_of_chunk(p.tokens), none};
-  const std::int64_t chunks = (p.tokens + sorted.chunk - 1) / sorted.chunk;
-  const Scratch<float> parts(stream, 2 * chunks * p.width);
+  const Scratch<float> parts(stream, floats_of_chunks(p.tokens, p.width));
   if (!p.drows.accumulate) {
     const Scratch<std::uint8_t> present(stream, p.count);
     hstu::cuda::set_zero(present.data(), static_cast<std::size_t>(p.count), whole(stream));
@@ -193,7 +192,7 @@ void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
                        stream.handle, p.count, p.width, present.data(), native(p.drows.to));
   }
   const dim3 threads = chunk_threads(p.width);
-  const unsigned blocks = blocks_for(chunks, static_cast<int>(threads.y));
+  const unsigned blocks = blocks_for(count_of_chunks(p.tokens), static_cast<int>(threads.y));
   const bool all_whole = is_whole(p.dy, p.stride, p.width) && is_whole(p.drows.to, p.width, p.width);
   const auto of_chunks =
       all_whole ? add_chunks<true, Native<T>, Native<Out>> : add_chunks<false, Native<T>, Native<Out>>;
