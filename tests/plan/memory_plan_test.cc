@@ -6,74 +6,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hstu/experiment/division.h"
 #include "hstu/ops/op.h"
 #include "hstu/options/table_options.h"
-#include "hstu/plan/dry_step.h"
+#include "hstu/plan/largest_part.h"
 #include "hstu/plan/table_tiers.h"
 #include "hstu/rows/row_record.h"
-#include "support/kind_options.h"
-#include "support/recompute_choices.h"
-#include "training/run_fixture.h"
-#include "training/step_on.h"
+#include "plan/memory_plan_fixture.h"
 
 namespace hstu {
 namespace {
 
 using ::testing::HasSubstr;
-
-class MemoryPlanTest : public testing::RunTest {
- protected:
-  MemoryPlanTest() : RunTest(12, 40) {
-    options_.data.options.history_length = 30;
-    dlrmv4_of(options_).max_sequence = 32;
-    dlrmv4_of(options_).positions = 32;
-    options_.training.batch_size = 24;
-  }
-  void use_ranking_gr() {
-    ranking_gr_of(options_).dim = ranking_gr_of(options_).embedding_dim = 16;
-    ranking_gr_of(options_).head_dim = 8;
-    ranking_gr_of(options_).head_hidden = {16};
-  }
-};
-
-// The largest number of bytes that the passes have in a pool of their own; the kernels compute.
-std::int64_t measured(const Experiment& experiment, const Batch& batch) {
-  const Context context = make_context(Device::host());
-  const Model& model = *experiment.learner().model;
-  std::vector<Variable> rows;
-  for (const FeatureSpec& feature : model.features()) {
-    const Shape shape{batch.host_tensor(ids_column(feature.name)).size(), model.embedding_dim()};
-    rows.emplace_back(Tensor::zeros(shape, DType::f32, context));
-  }
-  Tape tape(context);
-  const Variable logits = model.forward(tape, batch, rows, Draws(1, 0));
-  const Variable loss = experiment.learner().objective->loss(tape, logits, batch);
-  tape.backward(loss);
-  return context.memory->figures().peak;
-}
-
-void expect_the_measured_bytes(const RunOptions& options) {
-  const Experiment experiment(options);
-  const auto positions = experiment.anchors().training.first(24);
-  const Batch batch = testing::batch_of(experiment, positions, 24);
-  EXPECT_EQ(step_memory(*experiment.learner().model, *experiment.learner().objective, batch, {}),
-            measured(experiment, batch));
-}
-
-TEST_F(MemoryPlanTest, ADryStepHasTheBytesOfARealOne) {
-  for (const Recompute& choice : testing::recompute_choices()) {
-    dlrmv4_of(options_).recompute = choice;
-    expect_the_measured_bytes(options_);
-  }
-}
-
-TEST_F(MemoryPlanTest, ADryStepOfTheSecondModelHasTheBytesOfARealOne) {
-  use_ranking_gr();
-  for (const Recompute& choice : testing::recompute_choices()) {
-    ranking_gr_of(options_).recompute = choice;
-    expect_the_measured_bytes(options_);
-  }
-}
+using testing::MemoryPlanTest;
 
 TEST_F(MemoryPlanTest, RecomputingNeedsLess) {
   const auto planned = [&] { return plan_memory(options_, {}).activations; };
@@ -114,6 +59,23 @@ TEST_F(MemoryPlanTest, TheLargestPartIsThatOfTheSchedule) {
   options_.training.micro_batch_tokens = 100;
   EXPECT_EQ(plan_memory(options_, {}).tokens, largest(options_));
   EXPECT_LE(largest(options_), 100);
+}
+
+TEST_F(MemoryPlanTest, PlansThePartsOfAStep) {
+  options_.training.batch_size = 8;
+  options_.training.accumulate = 3;
+  const auto parts = [&] {
+    const TaskData data(options_);
+    return largest_part(training_schedule(options_, data.anchors.training, {}), data.samples,
+                        division_of(options_, *data.task.model, 1), 1)
+        .parts;
+  };
+  EXPECT_EQ(parts(), 3);
+  const std::int64_t planned = plan_memory(options_, {}).activations;
+  options_.training.accumulate = 1;
+  EXPECT_LT(plan_memory(options_, {}).activations, planned) << "gradients of rows are kept";
+  options_.training.micro_batch_tokens = 1;
+  EXPECT_EQ(parts(), 8) << "a sample each";
 }
 
 TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
@@ -341,56 +303,6 @@ TEST_F(MemoryPlanTest, AssumesFullBatchesWithoutADataset) {
 
 TEST_F(MemoryPlanTest, AnUnknownGpuIsRefusedWithTheKnownOnes) {
   EXPECT_THAT(testing::message_of<UsageError>([&] { planned_gpu("voodoo"); }), HasSubstr("NVIDIA H200"));
-}
-
-// The pool of a step on the GPU has the planned bytes, parameters and optimizer included.
-class MemoryPlanOnGpu : public MemoryPlanTest {
- protected:
-  void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
-    options_.device = "cuda";
-    options_.data.options.history_length = 39;
-    options_.training.batch_size = 128;
-    dlrmv4_of(options_).dim = dlrmv4_of(options_).embedding_dim = 256;
-    dlrmv4_of(options_).head_dim = 64;
-    dlrmv4_of(options_).heads = 4;
-    dlrmv4_of(options_).layers = 4;
-    dlrmv4_of(options_).preprocessor_hidden = dlrmv4_of(options_).head_hidden = 64;
-    dlrmv4_of(options_).max_sequence = 64;
-  }
-  void expect_within_a_tenth() {
-    Experiment experiment(options_);
-    const auto positions = experiment.anchors().training.first(128);
-    const Batch batch = testing::batch_of(experiment, positions, 128);
-    // Of a model on the host, where a dry step reads the shapes of its parameters.
-    RunOptions on_host = options_;
-    on_host.device = "host";
-    on_host.precision = Precision::fp32;
-    const Experiment dry(on_host);
-    Model& model = *dry.learner().model;
-    if (options_.precision == Precision::bf16) model.move_to(host_context(), DType::bf16);
-    const std::int64_t planned =
-        step_memory(model, *dry.learner().objective, batch, planned_device(Device::cuda(0)).device);
-    const auto dense = 4 * model.parameters().count() * std::int64_t{sizeof(float)};  // with Adam's state
-    const std::int64_t peak = testing::step_on(experiment, positions).memory_peak;
-    EXPECT_NEAR(static_cast<double>(planned + dense), static_cast<double>(peak),
-                0.1 * static_cast<double>(peak));
-  }
-};
-
-TEST_F(MemoryPlanOnGpu, AStepInFp32HasThePlannedPeak) {
-  expect_within_a_tenth();
-}
-
-TEST_F(MemoryPlanOnGpu, AStepInBFloat16HasThePlannedPeak) {
-  options_.precision = Precision::bf16;
-  expect_within_a_tenth();
-}
-
-TEST_F(MemoryPlanOnGpu, AStepThatRecomputesHasThePlannedPeak) {
-  options_.precision = Precision::bf16;
-  dlrmv4_of(options_).recompute = {.norm = true, .gate = true};
-  expect_within_a_tenth();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "hstu/device/dry_memory_pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <sys/mman.h>
 
@@ -30,7 +31,14 @@ void DryMemoryPool::take_late(std::int64_t bytes) {
   const std::scoped_lock lock(mutex_);
   figures_.peak = std::max(figures_.peak, figures_.in_use + counted_bytes(bytes));
   if (!in_groups_) return;
+  late_ += counted_bytes(bytes);
   figures_.in_use += counted_bytes(bytes);
+  figures_.reserved = figures_.in_use;
+}
+
+void DryMemoryPool::end_group() {
+  const std::scoped_lock lock(mutex_);
+  figures_.in_use -= std::exchange(late_, 0);
   figures_.reserved = figures_.in_use;
 }
 

@@ -36,6 +36,7 @@ class DryMemoryPool final : public MemoryPool {
   DryStream kernels() { return {device_, this}; }
   // Bytes that late work needs (LaunchGroups::Late): in groups they are not free again before the end.
   void take_late(std::int64_t bytes);
+  void end_group();
   void trim() override {}
   MemoryFigures figures() const override;
 
@@ -47,6 +48,7 @@ class DryMemoryPool final : public MemoryPool {
   bool in_groups_;
   mutable std::mutex mutex_;
   MemoryFigures figures_;
+  std::int64_t late_ = 0;  // of them in the group so far
 };
 
 }  // namespace hstu

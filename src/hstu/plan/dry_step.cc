@@ -1,27 +1,64 @@
 #include "hstu/plan/dry_step.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "hstu/step/launches.h"
+#include "hstu/step/step.h"
 
 namespace hstu {
+namespace {
 
-// In the order of begin_step(), which decides what is alive at a time.
-std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
-                         const DryDevice& device) {
-  const Context context{.stream = Stream(),
-                        .memory = std::make_shared<DryMemoryPool>(device, has_few_tokens(batch))};
-  std::vector<Variable> rows;
-  for (const FeatureSpec& feature : model.features()) {
-    const Shape shape{batch.host_tensor(ids_column(feature.name)).size(), model.embedding_dim()};
-    rows.emplace_back(Tensor::empty(shape, DType::f32, context));
+class DryPasses : public PartPasses {
+ public:
+  DryPasses(const Model& model, const Objective& objective, const Context& compute, Context of_rows,
+            PartSource& parts)
+      : PartPasses(model, objective, compute, Draws(0, 0),
+                   gradient_of_loss(model.parameters().all().front()->value.dtype()), parts),
+        model_(model),
+        compute_(compute),
+        of_rows_(std::move(of_rows)) {}
+
+  void launch(const std::function<void()>& passes) override {
+    passes();
+    compute_.memory->dry()->end_group();
   }
-  Tape tape(context);
-  const Variable outputs = model.forward(tape, batch, rows, Draws(0, 0));
-  const Variable loss = objective.loss(tape, outputs, batch);
-  tape.backward(loss);
-  return context.memory->figures().peak;
+
+ private:
+  BatchRows look_up(const Batch& batch) override {
+    BatchRows found;
+    for (const FeatureSpec& feature : model_.features()) {
+      const Shape shape{batch.host_tensor(ids_column(feature.name)).size(), model_.embedding_dim()};
+      found.leaves.emplace_back(Tensor::empty(shape, DType::f32, of_rows_));
+    }
+    return found;
+  }
+  void take_row_gradients(std::vector<Tensor> gradients) override {
+    row_gradients_.push_back(std::move(gradients));
+  }
+
+  const Model& model_;
+  Context compute_, of_rows_;
+  std::vector<std::vector<Tensor>> row_gradients_;  // of each part, until the update
+};
+
+Context dry_context(const DryDevice& device, bool in_groups) {
+  return {.stream = Stream(), .memory = std::make_shared<DryMemoryPool>(device, in_groups)};
+}
+
+}  // namespace
+
+// Rows have a pool of their own on a GPU alone, as Learner's tables have.
+std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
+                         const DryDevice& device, std::int64_t parts) {
+  const Context compute = dry_context(device, has_few_tokens(batch));
+  const Context of_rows = device.is_host() ? compute : dry_context(device, false);
+  PartsOf source([&]() -> const Batch* { return parts-- > 0 ? &batch : nullptr; });
+  DryPasses passes(model, objective, compute, of_rows, source);
+  pass_parts(passes);
+  const std::int64_t peak = compute.memory->figures().peak;
+  return device.is_host() ? peak : peak + of_rows.memory->figures().peak;
 }
 
 }  // namespace hstu

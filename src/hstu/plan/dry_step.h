@@ -1,4 +1,4 @@
-// The memory of a step that is not made: the model's passes without kernels.
+// The memory of a step that is not made: pass_parts() of step.h without kernels.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace hstu {
 
-// The largest number of bytes that one part of a step has in memory at a time, on `device`: looked-up rows,
-// activations, their gradients, workspaces. Parameters, their gradients and the batch are not among them. The
-// model and the batch are on the host.
+// The largest number of bytes that the passes of a step of `parts` parts have in memory at a time, on
+// `device`: looked-up rows, activations, their gradients, workspaces, and what is kept of each part until the
+// update: its outputs, and the gradients of its rows. Each part is `batch`. Parameters, their gradients and
+// the batch are not among them. The model and the batch are on the host.
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
-                         const DryDevice& device);
+                         const DryDevice& device, std::int64_t parts = 1);
 
 }  // namespace hstu

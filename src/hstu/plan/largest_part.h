@@ -13,6 +13,7 @@ namespace hstu {
 
 struct LargestPart {
   std::vector<std::int64_t> positions;  // of its samples
+  std::int64_t parts = 1;               // that a rank has of its step
   std::string source;                   // where it was looked for, one line for people
 };
 

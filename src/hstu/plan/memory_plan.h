@@ -30,7 +30,7 @@ struct MemoryPlan {
   std::vector<Table> tables;
   int ranks = 1;  // of which this is the plan of the one that needs the most
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;  // bytes, of the dense parameters
-  std::int64_t activations = 0;          // bytes: step_memory() of the largest part, and rows read ahead
+  std::int64_t activations = 0;          // bytes: step_memory() of the largest step, and rows read ahead
   std::int64_t batches = 0;              // bytes of all batches that are ready
   std::int64_t samples = 0, tokens = 0;  // of the largest part
   std::string assumption;                // a sentence for people if the run's dataset is not here

@@ -13,19 +13,23 @@ Step begin_step(Learner& learner, PartSource& parts, const StepContext& context)
   auto work = std::make_unique<StepWork>(learner, parts, context);
   std::unique_ptr<UpdateRule> rule;
   with_launches_of_step(learner, work->part(), [&] {
-    for (; work->has_part(); work->advance()) {
-      work->look_up_rows();  // 1 rows: those of the following part too, beside this part's passes
-      with_launches_of_part(learner, work->part(), [&] {
-        work->forward();   // 2 the model
-        work->loss();      // 3 the loss, and the scores that predictions need
-        work->backward();  // 4 gradients; the sums of dense ones begin as they become final
-      });
-    }
+    pass_parts(*work);       // 1 to 4
     work->sum_over_ranks();  // 5 gradients of parameters and of rows
     rule = choose_update_rule(*work);
     rule->begin(*work);  // 6 check, 7 update: where the device decides
   });
   return {std::move(work), std::move(rule)};
+}
+
+void pass_parts(PartPasses& parts) {
+  for (; parts.part() != nullptr; parts.advance()) {
+    parts.look_up_rows();  // 1 rows: those of the following part too, beside this part's passes
+    parts.launch([&] {
+      parts.forward();   // 2 the model
+      parts.loss();      // 3 the loss, and the scores that predictions need
+      parts.backward();  // 4 gradients; the sums of dense ones begin as they become final
+    });
+  }
 }
 
 StepResult Step::finish() {

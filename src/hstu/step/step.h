@@ -5,6 +5,7 @@
 
 #include "hstu/experiment/learner.h"
 #include "hstu/run/step_result.h"
+#include "hstu/step/part_passes.h"
 #include "hstu/step/part_source.h"
 #include "hstu/step/step_context.h"
 
@@ -37,5 +38,9 @@ class Step {
 // Begins an update by a global batch that comes in parts. The result equals that of one large batch up to
 // rounding, for any division into parts and ranks. The learner must outlive the step, `parts` this call.
 Step begin_step(Learner& learner, PartSource& parts, const StepContext& context);
+
+// The part of the recipe that takes the most memory: the passes of all parts, of a step and of a plan's dry
+// step.
+void pass_parts(PartPasses& parts);
 
 }  // namespace hstu

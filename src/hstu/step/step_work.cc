@@ -7,6 +7,7 @@
 #include "hstu/base/faults.h"
 #include "hstu/experiment/over_ranks.h"
 #include "hstu/step/dense_shards.h"
+#include "hstu/step/launches.h"
 
 namespace hstu {
 namespace {
@@ -25,8 +26,9 @@ std::int64_t bytes_of(const std::vector<Variable>& rows) {
 }  // namespace
 
 StepWork::StepWork(Learner& learner, PartSource& parts, const StepContext& context)
-    : learner_(learner),
-      parts_(parts),
+    : PartPasses(*learner.model, *learner.objective, context.compute, context.draws, learner.gradient_of_loss,
+                 parts),
+      learner_(learner),
       context_(context),
       sections_(context.compute, is_timed(learner, context.step)),
       row_gradients_(learner.tables),
@@ -37,14 +39,9 @@ StepWork::StepWork(Learner& learner, PartSource& parts, const StepContext& conte
   const RunOptions& options = learner.options;
   result_.lr_dense = learning_rate(options.schedule, options.dense.learning_rate).at(context.step);
   result_.lr_sparse = learning_rate(options.schedule, options.sparse.learning_rate).at(context.step);
-  part_.batch = parts.next();
   learner.model->parameters().clear_gradients(context.compute.stream);
   sums_.emplace(learner.model->parameters(), Group{context.comm, learner.gpus.get(), &learner.exchanges},
                 context.compute, learner.exchange);
-}
-
-void StepWork::advance() {
-  part_ = std::exchange(following_, {});
 }
 
 void StepWork::enter(std::string_view section) {
@@ -56,80 +53,69 @@ void StepWork::beat(std::string_view stage) const {
   if (context_.watch != nullptr) context_.watch->beat(context_.step, stage);
 }
 
-StepWork::Part StepWork::looked_up(const Batch* batch) {
-  if (batch == nullptr) return {};
+void StepWork::launch(const std::function<void()>& passes) {
+  with_launches_of_part(learner_, part(), passes);
+}
+
+BatchRows StepWork::look_up(const Batch& batch) {
   enter(kLookupSection);
   context_.comm.enter(context_.step, kLookupSection);
   const TraceRange stage(context_.compute, kEmbeddingStage);
-  Part part{batch, look_up(learner_, *batch, RowAccess::train)};
-  touches_bytes(2 * bytes_of(part.rows->leaves));
-  return part;
-}
-
-void StepWork::look_up_rows() {
-  if (!part_.rows) part_ = looked_up(part_.batch);
-  following_ = looked_up(parts_.next());
+  BatchRows found = hstu::look_up(learner_, batch, RowAccess::train);
+  touches_bytes(2 * bytes_of(found.leaves));
+  return found;
 }
 
 // The lookup of the next step's rows begins beside the last part's passes.
 void StepWork::forward() {
-  const Batch& batch = *part_.batch;
-  bad_ids_.insert(bad_ids_.end(), batch.bad_ids.begin(), batch.bad_ids.end());
+  bad_ids_.insert(bad_ids_.end(), part()->bad_ids.begin(), part()->bad_ids.end());
   if (!learner_.tables.device().is_host()) {
     const TraceRange stage(context_.compute, kEmbeddingStage);
-    context_.compute.stream.wait(part_.rows->ready);
+    context_.compute.stream.wait(rows().ready);
   }
   enter(kForwardSection);
-  const bool is_last = following_.batch == nullptr;
-  pass_.emplace(learner_, context_, is_last ? &parts_ : nullptr);
-  pass_->outputs = learner_.model->forward(pass_->tape, batch, part_.rows->leaves, context_.draws);
+  ahead_.emplace(learner_, is_last() ? &parts() : nullptr);
+  PartPasses::forward();
 }
 
 void StepWork::loss() {
-  pass_->loss = learner_.objective->loss(pass_->tape, pass_->outputs, *part_.batch);
-  pass_->ahead.finish();  // before the sums of gradients
-  outputs_.push_back(pass_->outputs.value());
-  predictions_->add(*part_.batch, outputs_.back(), context_.compute.stream);
+  PartPasses::loss();
+  ahead_->finish();  // before the sums of gradients
+  predictions_->add(*part(), outputs().back(), context_.compute.stream);
   if (learner_.gpus != nullptr) exchanges_ = learner_.gpus->begun();
 }
 
 void StepWork::backward() {
-  const Batch& batch = *part_.batch;
-  const bool is_last = following_.batch == nullptr;
-  const bool begins_sums = is_last && context_.comm.size() > 1;
   enter(kBackwardSection);
-  if (begins_sums) pass_->tape.on_final([&](const Parameter& parameter) { sums_->begin(parameter); });
-  pass_->tape.backward(pass_->loss, Tensor(learner_.gradient_of_loss));
-  if (begins_sums) sums_->begin_rest();  // before the gradients of rows, on all ranks
+  if (begins_sums()) tape().on_final([&](const Parameter& parameter) { sums_->begin(parameter); });
+  PartPasses::backward();
+  ahead_.reset();
+  row_bytes_ += bytes_of(rows().leaves);
+  result_.samples += part()->samples;
+  result_.tokens += part()->tokens;
+  result_.flops += learner_.model->flops(*part());
+}
+
+void StepWork::take_row_gradients(std::vector<Tensor> gradients) {
+  if (begins_sums()) sums_->begin_rest();  // before the gradients of rows, on all ranks
   {
     const TraceRange stage(context_.compute, kEmbeddingStage);
     // Before the tables' stream waits for the gradients.
-    if (const Batch* const later = is_last ? parts_.later(Wait::no) : nullptr)
+    if (const Batch* const later = is_last() ? parts().later(Wait::no) : nullptr)
       prefetch_rows(learner_, *later);
-    take_row_gradients(batch, *part_.rows);
+    learner_.tables.stream().wait(context_.compute.stream);
+    if (learner_.tables.any_limits()) note_visits(*part());
+    if (learner_.gpus != nullptr) context_.comm.enter("row gradients");
+    row_gradients_.add(std::move(rows().selection), std::move(gradients));
   }
   sections_.leave();
-  row_bytes_ += bytes_of(part_.rows->leaves);
-  losses_.push_back(pass_->loss.value());
-  result_.samples += batch.samples;
-  result_.tokens += batch.tokens;
-  result_.flops += learner_.model->flops(batch);
-  pass_.reset();
 }
 
-void StepWork::take_row_gradients(const Batch& batch, BatchRows& rows) {
-  std::vector<Tensor> gradients;
-  gradients.reserve(rows.leaves.size());
-  for (const Variable& leaf : rows.leaves) gradients.push_back(leaf.gradient());
-  learner_.tables.stream().wait(context_.compute.stream);
-  if (learner_.tables.any_limits()) {
-    count_visits(learner_, batch, rows.selection, visits_);
-    if (learner_.event_times != nullptr)
-      for (const std::int64_t position : batch.values<std::int64_t>(kPositionColumn))
-        time_ = std::max(time_, (*learner_.event_times)[position]);
-  }
-  if (learner_.gpus != nullptr) context_.comm.enter("row gradients");
-  row_gradients_.add(std::move(rows.selection), std::move(gradients));
+void StepWork::note_visits(const Batch& batch) {
+  count_visits(learner_, batch, rows().selection, visits_);
+  if (learner_.event_times == nullptr) return;
+  for (const std::int64_t position : batch.values<std::int64_t>(kPositionColumn))
+    time_ = std::max(time_, (*learner_.event_times)[position]);
 }
 
 void StepWork::sum_over_ranks() {
@@ -179,7 +165,7 @@ void StepWork::settle_predictions() {
 
 double StepWork::loss_of_rank() const {
   double loss = 0;
-  for (const Tensor& part : losses_) loss += part.to_host(context_.compute.stream).data<float>()[0];
+  for (const Tensor& of_part : losses()) loss += of_part.to_host(context_.compute.stream).data<float>()[0];
   return loss;
 }
 

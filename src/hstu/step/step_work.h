@@ -15,28 +15,21 @@
 #include "hstu/run/step_result.h"
 #include "hstu/step/dense_sums.h"
 #include "hstu/step/lookup_ahead.h"
-#include "hstu/step/part_source.h"
+#include "hstu/step/part_passes.h"
 #include "hstu/step/step_context.h"
 #include "hstu/step/step_sections.h"
-#include "hstu/tensor/tape.h"
 
 namespace hstu {
 
-class StepWork {
+class StepWork : public PartPasses {
  public:
-  // Takes the first part, and clears the dense gradients.
+  // Takes the first part, and clears the dense gradients. `parts`: until begin_step() returns.
   StepWork(Learner& learner, PartSource& parts, const StepContext& context);
 
-  // The current part; null after the last.
-  const Batch* part() const { return part_.batch; }
-  bool has_part() const { return part_.batch != nullptr; }
-  void advance();
-
-  // Of the current part, in this order.
-  void look_up_rows();
-  void forward();
-  void loss();
-  void backward();
+  void forward() override;
+  void loss() override;
+  void backward() override;
+  void launch(const std::function<void()>& passes) override;
 
   // Dense gradients, in Parameter::gradient, and those of rows become sums over parts and ranks; every term
   // is already divided by the supervised examples of the global batch.
@@ -58,8 +51,6 @@ class StepWork {
   Learner& learner() const { return learner_; }
   const StepContext& context() const { return context_; }
   const StepResult& result() const { return result_; }
-  const std::vector<Tensor>& losses() const { return losses_; }    // (1) f32, of each part
-  const std::vector<Tensor>& outputs() const { return outputs_; }  // of the model, of each part
   RowGradients& row_gradients() { return row_gradients_; }
   std::int64_t row_bytes() const { return row_bytes_; }  // of the rows, and of their gradients
   // Which output is not finite; "" if all are.
@@ -70,41 +61,27 @@ class StepWork {
   void touches_bytes(std::int64_t bytes) const;
 
  private:
-  struct Part {
-    const Batch* batch = nullptr;
-    std::optional<BatchRows> rows;  // looked up
-  };
-  // The passes of a part. Destroyed in the order in which its memory was taken, the last first.
-  struct Pass {
-    Pass(Learner& learner, const StepContext& context, PartSource* later)
-        : ahead(learner, later), tape(context.compute) {}
-    LookupAhead ahead;
-    Tape tape;
-    Variable outputs, loss;
-  };
-
   void enter(std::string_view section);
   void beat(std::string_view stage) const;
-  Part looked_up(const Batch* batch);
-  void take_row_gradients(const Batch& batch, BatchRows& rows);
+  BatchRows look_up(const Batch& batch) override;
+  void take_row_gradients(std::vector<Tensor> gradients) override;
+  void note_visits(const Batch& batch);
+  // Whether the sums of dense gradients begin in this part's backward pass.
+  bool begins_sums() const { return is_last() && context_.comm.size() > 1; }
 
   Learner& learner_;
-  PartSource& parts_;  // until begin_step() returns
   StepContext context_;
   StepSections sections_;
   StepResult result_;
 
-  Part part_, following_;
-  std::optional<DenseSums> sums_;  // until sum_over_ranks() returns
-  std::optional<Pass> pass_;       // of the current part
+  std::optional<DenseSums> sums_;     // until sum_over_ranks() returns
+  std::optional<LookupAhead> ahead_;  // of the current part
 
   RowGradients row_gradients_;
   RowVisits visits_;
   std::int64_t time_ = std::numeric_limits<std::int64_t>::min();  // of the latest sample
   std::int64_t row_bytes_ = 0;
-  std::vector<Tensor> losses_;
   std::vector<BadIdCount> bad_ids_;
-  std::vector<Tensor> outputs_;
   std::shared_ptr<Tally> predictions_;
   std::int64_t exchanges_ = 0;  // between GPUs, begun before the last outputs
   std::string bad_output_;
