@@ -46,21 +46,19 @@ class ErrorTally final : public Tally {
     const Tensor logits = outputs.to_host(compute);
     for (std::size_t i = 0; i < labels.size(); ++i) {
       const double p = 1 / (1 + std::exp(-static_cast<double>(logits.data<float>()[i]))), y = labels[i];
-      if (!std::isfinite(p)) bad_ = "a score is not finite";
       part_ += {std::abs(p - y), p - y, 1};
     }
   }
   std::string settle(const Stream& /*stream*/, Communicator& comm) override {
     errors_ += {comm.sum(part_.absolute), comm.sum(part_.sum), comm.sum(part_.count)};
     part_ = {};
-    return bad_;
+    return std::isfinite(errors_.absolute) ? "" : "a score is not finite";
   }
   std::int64_t examples() const override { return errors_.count; }
   const Errors& errors() const { return errors_; }
 
  private:
   Errors part_, errors_;
-  std::string bad_;
 };
 
 inline const Errors& errors_of(const Tally& tally) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "hstu/comm/transport.h"
 #include "hstu/training/evaluation.h"
@@ -286,6 +287,27 @@ TEST_F(RankedRun, TheBaselineIsComputedByRank0Alone) {
   EXPECT_GT(baseline[0], 0);
   EXPECT_EQ(baseline[1] + baseline[2], 0);
   EXPECT_EQ(model, (std::array{baseline[0], baseline[0], baseline[0]}));
+}
+
+// The rank that has the sample says which it is; the others say the same, and lose no rank.
+TEST_F(RankedRun, AScoreOfAnEvaluationThatIsNotFiniteEndsAllRanksWithTheSameError) {
+  std::array<std::string, 2> messages;
+  run_ranks(2, [&](Communicator& comm) {
+    Experiment experiment(options_, comm);
+    const std::int64_t last = experiment.anchors().evaluation.first(7).back();
+    const std::int64_t user = experiment.dataset().user_at(last);
+    EmbeddingTable& table = experiment.learner().tables[1];
+    ASSERT_EQ(table.config().name, "user");
+    const std::vector<float> values(static_cast<std::size_t>(table.config().dim),
+                                    std::numeric_limits<float>::infinity());
+    const std::vector<float> state(static_cast<std::size_t>(table.state_width()), 0.0f);
+    table.restore(std::array{user}, values.data(), state.data());
+    messages[static_cast<std::size_t>(comm.rank())] =
+        message_of<NotFiniteError>([&] { Evaluator(experiment).run(nullptr, comm); });
+  });
+  EXPECT_TRUE(messages[0].starts_with("the score of user ")) << messages[0];
+  EXPECT_TRUE(messages[0].ends_with(" (rank 1)")) << messages[0];
+  EXPECT_EQ(messages[0], messages[1]);
 }
 
 TEST_F(RankedRun, ADisagreementNamesTheRankAndTheFact) {

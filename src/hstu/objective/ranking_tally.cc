@@ -1,6 +1,8 @@
 #include "hstu/objective/ranking_tally.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -39,6 +41,27 @@ RankingSamples gather_in_order(RankingSamples mine, std::span<const std::int64_t
   return in_order;
 }
 
+// In the place of a rank's samples, one of whose scores is not finite: it shows all ranks that there is a
+// text to exchange, which costs a batch of finite scores nothing.
+RankingSamples marked() {
+  RankingSamples samples;
+  samples.add(std::numeric_limits<float>::quiet_NaN(), false, 0);
+  return samples;
+}
+
+bool has_mark(const RankingSamples& samples) {
+  return std::any_of(samples.probabilities().begin(), samples.probabilities().end(),
+                     [](float p) { return std::isnan(p); });
+}
+
+// Of the first rank that has one, with its number; "" if none has.
+std::string first_text(const std::string& mine, Communicator& comm) {
+  const std::string line =
+      mine.empty() ? "" : fmt::format("{} (rank {})\n", mine, comm.world_rank(comm.rank()));
+  const std::vector<char> all = comm.all_gather(std::span<const char>(line));
+  return {all.begin(), std::find(all.begin(), all.end(), '\n')};
+}
+
 }  // namespace
 
 void RankingTally::add(const Batch& batch, const Tensor& outputs, const Stream& compute) {
@@ -69,10 +92,14 @@ std::string RankingTally::settle(const Stream& stream, Communicator& comm) {
     }
   } catch (const NotFiniteError& error) {
     bad_output = error.what();
+    mine.assign(tasks, marked());
+    places.assign(1, 0);
   }
   parts_.clear();
-  for (std::size_t k = 0; k < tasks; ++k)
-    samples_[k].merge(gather_in_order(std::move(mine[k]), places, comm));
+  for (RankingSamples& of_task : mine) of_task = gather_in_order(std::move(of_task), places, comm);
+  if (comm.size() > 1 && has_mark(mine.front())) bad_output = first_text(bad_output, comm);
+  if (bad_output.empty())
+    for (std::size_t k = 0; k < tasks; ++k) samples_[k].merge(mine[k]);
   return bad_output;
 }
 

@@ -21,7 +21,7 @@ class Tally {
   virtual void add(const Batch& batch, const Tensor& outputs, const Stream& compute) = 0;
   // Ends the global batch: waits on `stream` for its outputs, then adds its examples in the order of one
   // rank, those of all ranks on each of them. All ranks call it, also without a part. Returns which output is
-  // not finite, "" if all are.
+  // not finite, the same text on all ranks, and adds nothing then; "" if all are.
   [[nodiscard]] virtual std::string settle(const Stream& stream, Communicator& comm) = 0;
 
   virtual std::int64_t examples() const = 0;  // of the global batches so far

@@ -55,7 +55,8 @@ void refuse_bad_values(StepWork& work, const GradientSquares& squares) {
     fail_not_finite(work, fmt::format("the gradient of id {} in embedding table {} is not finite",
                                       bad_row->id, work.learner().tables[bad_row->table].config().name));
   }
-  if (!work.bad_output().empty()) throw NotFiniteError(work.bad_output());
+  if (!work.bad_output().empty())
+    throw NotFiniteError(fmt::format("step {}: {}", work.context().step + 1, work.bad_output()));
 }
 
 // Of the gradients of parameters, and of `also`, which have to be finite too.

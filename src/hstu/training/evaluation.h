@@ -26,7 +26,8 @@ class Evaluator {
   // False if no samples are held out.
   bool has_samples() const { return !positions_.empty(); }
   // Each rank scores its slice of every batch; all ranks get the model's metrics of all samples, rank 0 those
-  // of the baseline too. Does not change the learner. Empty if `stop` became true before the end.
+  // of the baseline too. Does not change the learner. Empty if `stop` became true before the end. Throws
+  // NotFiniteError, the same on all ranks, if a score of one of them is not finite.
   std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr,
                                       Communicator& comm = one_rank());
 

@@ -71,7 +71,11 @@ Session::StepOutcome Session::finish_step(BegunStep& begun) {
 
 std::optional<EvaluationResult> Session::evaluate() {
   announce(Command::evaluate);
-  return evaluator_.run(request_.stop, comm_);
+  try {
+    return evaluator_.run(request_.stop, comm_);
+  } catch (const NotFiniteError& error) {
+    throw NotFiniteError(fmt::format("step {}: the evaluation: {}", finished_, error.what()));
+  }
 }
 
 void Session::save(const WriteSections& write) {

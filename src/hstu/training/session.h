@@ -35,7 +35,7 @@ class Session {
     std::optional<LearnerCounts> counts;  // of a step of which the log has a line
   };
   StepOutcome finish_step(BegunStep& begun);
-  // Empty if a rank got the signal to stop meanwhile.
+  // Empty if a rank got the signal to stop meanwhile. Throws the same NotFiniteError on all ranks.
   std::optional<EvaluationResult> evaluate();
   // Calls write() on the leader, with all that a checkpoint has; the others send it their rows meanwhile.
   using WriteSections = std::function<void(std::vector<Section> sections, ServedRows& rows)>;
