@@ -23,9 +23,10 @@ inline constexpr bool kAddressSanitizer = false;
 inline constexpr bool kAddressSanitizer = false;
 #endif
 
-// A buffer gets the smallest free block of its size up to twice that, else a new one. What the pool holds
-// stays below twice the peak and 64 MiB more: before a new block would exceed that, the blocks that nobody
-// has used for longest are freed.
+// A buffer gets the free block that is nearest in size, between half and twice its own, else a new one. Large
+// blocks change their size without a copy and keep their pages, so that batches of different lengths need no
+// memory beside each other. Before the pool would hold more than the peak, 3 % of it and 16 MiB, it frees the
+// blocks that nobody has used for longest.
 class HostMemoryPool final : public MemoryPool {
  public:
   // reuse = false: blocks are freed at once. With reuse, AddressSanitizer sees free blocks as poisoned.
@@ -45,6 +46,9 @@ class HostMemoryPool final : public MemoryPool {
 
   Block acquire(std::int64_t bytes) override;
   void release(Block block, std::int64_t bytes) noexcept override;
+  FreeBlocks::iterator nearest(std::int64_t capacity);
+  Block change(Block block, std::int64_t capacity, std::int64_t bytes);
+  void keep(Block block);
   void free_until(std::int64_t reserved);
 
   const bool reuse_;
