@@ -17,6 +17,7 @@
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/mapped_ranges.h"
+#include "hstu/base/staged_file.h"
 #include "hstu/base/terminal.h"
 
 namespace hstu {
@@ -24,25 +25,15 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-// Explains a failed system call and what to do about it.
-std::string reason(int error) {
-  std::string text = std::strerror(error);
-  if (error == ENOSPC) text += ": free some space or choose another folder";
-  if (error == EDQUOT) text += ": free some of your quota or choose another folder";
-  if (error == EFBIG) text += ": raise the limit on file sizes (ulimit -f) or choose another disk";
-  if (error == EACCES || error == EROFS) text += ": check the permissions";
-  return text;
-}
-
 [[noreturn]] void fail_write(const Path& path, int error) {
-  const std::string text = fmt::format("cannot write {}: {}", path.string(), reason(error));
+  const std::string text = fmt::format("cannot write {}: {}", path.string(), failure_reason(error));
   if (error == ENOSPC || error == EDQUOT || error == EFBIG) throw DiskFullError(text);
   throw Error(text);
 }
 
 int open_or_throw(const Path& path, int flags, const char* purpose) {
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail("cannot {} {}: {}", purpose, path.string(), reason(errno));
+  if (descriptor < 0) fail("cannot {} {}: {}", purpose, path.string(), failure_reason(errno));
   return descriptor;
 }
 
@@ -54,30 +45,11 @@ int open_input(const Path& path, struct stat* info) {
   if (known && S_ISREG(info->st_mode)) return descriptor;
   const int error = errno;
   ::close(descriptor);
-  if (!known) fail("cannot read {}: {}", path.string(), reason(error));
+  if (!known) fail("cannot read {}: {}", path.string(), failure_reason(error));
   fail("cannot read {}: it is a {}; write its content to a file first", path.string(),
        S_ISDIR(info->st_mode)    ? "folder"
        : S_ISFIFO(info->st_mode) ? "pipe"
                                  : "device");
-}
-
-void sync_folder(const Path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;  // Some file systems do not let folders be opened; the rename itself is atomic.
-  ::fsync(descriptor);
-  ::close(descriptor);
-}
-
-// A rename would replace a device such as /dev/null.
-void check_output_file(const Path& path) {
-  std::error_code error;
-  const auto kind = std::filesystem::status(path, error).type();
-  using Kind = std::filesystem::file_type;
-  if (kind == Kind::regular || kind == Kind::not_found || kind == Kind::none) return;
-  fail("cannot write {}: it is a {}", path.string(),
-       kind == Kind::directory ? "folder"
-       : kind == Kind::fifo    ? "pipe"
-                               : "device");
 }
 
 void rename_or_throw(const Path& from, const Path& to) {
@@ -105,6 +77,33 @@ Path without_trailing_slash(const Path& path) {
 
 }  // namespace
 
+std::string failure_reason(int error) {
+  std::string text = std::strerror(error);
+  if (error == ENOSPC) text += ": free some space or choose another folder";
+  if (error == EDQUOT) text += ": free some of your quota or choose another folder";
+  if (error == EFBIG) text += ": raise the limit on file sizes (ulimit -f) or choose another disk";
+  if (error == EACCES || error == EROFS) text += ": check the permissions";
+  return text;
+}
+
+void sync_folder(const Path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;  // Some file systems do not let folders be opened; the rename itself is atomic.
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+void check_output_file(const Path& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  using Kind = std::filesystem::file_type;
+  if (kind == Kind::regular || kind == Kind::not_found || kind == Kind::none) return;
+  fail("cannot write {}: it is a {}", path.string(),
+       kind == Kind::directory ? "folder"
+       : kind == Kind::fifo    ? "pipe"
+                               : "device");
+}
+
 void check_input_file(const Path& path) {
   struct stat info {};
   ::close(open_input(path, &info));
@@ -117,19 +116,19 @@ std::string read_file(const Path& path) {
 }
 
 void write_file(const Path& path, std::string_view bytes) {
-  check_output_file(path);
-  const Path temporary = path.string() + ".partial";
-  OutputFile file(temporary);
+  StagedFile staged(path, StagedFile::Existing::replace);
+  OutputFile file(staged.temporary());
   file.write(bytes);
   file.close();
-  rename_or_throw(temporary, path);
+  staged.commit();
 }
 
 void check_writable(const Path& path) {
   check_output_file(path);
-  const Path temporary = path.string() + ".partial";
+  // A name of its own: PATH.partial may be of another program that is writing it.
+  const Path temporary = fmt::format("{}.{}.partial", path.string(), ::getpid());
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail("cannot write {}: {}", path.string(), reason(errno));
+  if (descriptor < 0) fail("cannot write {}: {}", path.string(), failure_reason(errno));
   ::close(descriptor);
   ::unlink(temporary.c_str());
 }
@@ -146,7 +145,7 @@ std::string file_checksum(const Path& path) {
   }
   const int error = errno;
   ::close(descriptor);
-  if (size < 0) fail("cannot read {}: {}", path.string(), reason(error));
+  if (size < 0) fail("cannot read {}: {}", path.string(), failure_reason(error));
   return checksum.text();
 }
 
@@ -210,7 +209,7 @@ void OutputFile::close() {
   const int sync_error = errno;
   const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
   if (!synced) fail_write(path_, sync_error);
-  if (!closed) fail("cannot close {}: {}", path_.string(), reason(errno));
+  if (!closed) fail("cannot close {}: {}", path_.string(), failure_reason(errno));
 }
 
 PlacedFile::PlacedFile(Path path, std::uint64_t size) : path_(std::move(path)) {
@@ -218,7 +217,7 @@ PlacedFile::PlacedFile(Path path, std::uint64_t size) : path_(std::move(path)) {
   if (::ftruncate(descriptor_, static_cast<off_t>(size)) == 0) return;
   const int error = errno;
   ::close(std::exchange(descriptor_, -1));
-  fail("cannot set the size of {} to {} bytes: {}", path_.string(), size, reason(error));
+  fail("cannot set the size of {} to {} bytes: {}", path_.string(), size, failure_reason(error));
 }
 
 PlacedFile::~PlacedFile() {
@@ -244,7 +243,7 @@ MappedFile::MappedFile(const Path& path) {
     void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
     const int error = errno;
     ::close(descriptor);
-    if (address == MAP_FAILED) fail("cannot map {}: {}", path.string(), reason(error));
+    if (address == MAP_FAILED) fail("cannot map {}: {}", path.string(), failure_reason(error));
     data_ = static_cast<const std::byte*>(address);
     add_mapped_range(data_, size_, path.string());
   } else {

@@ -19,12 +19,22 @@ void check_input_file(const Path& path);
 // Reads a whole file. Throws Error naming the file if it is missing or unreadable.
 std::string read_file(const Path& path);
 
-// Replaces `path` by `bytes`: temporary name, fsync, rename, fsync of the folder.
+// Replaces `path` by `bytes`: temporary name, fsync, rename, fsync of the folder (base/staged_file.h).
 void write_file(const Path& path, std::string_view bytes);
 
 // Throws Error naming the file if write_file could not create it. Call it before long work whose result is
 // written there.
 void check_writable(const Path& path);
+
+// Throws Error naming the path if it is something else than a file or nothing: a rename would replace a
+// device such as /dev/null.
+void check_output_file(const Path& path);
+
+// The text of a failed system call, and what to do about it.
+std::string failure_reason(int error);
+
+// Fsyncs a folder, so that a rename in it is durable.
+void sync_folder(const Path& folder);
 
 // XXH3 128-bit checksum of a file's bytes, 32 hexadecimal digits.
 std::string file_checksum(const Path& path);
