@@ -4,8 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "hstu/base/error.h"
+#include "temporary_folder.h"
 
 namespace hstu {
 namespace {
@@ -175,6 +177,21 @@ TEST(Config, ChecksRangesAndWords) {
   EXPECT_THAT(error_of("[training]\nbatch_size = 4294967297\n"), HasSubstr("expected an integer in ["));
 }
 
+// Arithmetic is in fp32, which once made a loss weight of 1e-320 zero in silence.
+TEST(Config, ANumberThatIsZeroInFp32IsRefused) {
+  for (const char* number : {"1e-320", "-1e-39", "1.1e-38"})
+    EXPECT_THAT(error_of(fmt::format("[training]\nmomentum = {}\n", number)),
+                HasSubstr("training.momentum: expected 0 or a number that fp32 keeps"));
+  EXPECT_EQ(parse("[training]\nmomentum = 0.0\n").training.momentum, 0);
+  EXPECT_EQ(parse("[training]\nmomentum = 1.2e-38\n").training.momentum, 1.2e-38);
+}
+
+TEST(Config, AListThatNamesAWordTwiceIsRefused) {
+  EXPECT_EQ(error_of("[features]\npools = [\"skip\", \"listen\", \"skip\"]\n"),
+            "features.pools: \"skip\" is named twice (run.toml line 2)");
+  EXPECT_EQ(parse("[features]\nsizes = [2, 2]\n").features.sizes.size(), 2u);
+}
+
 // Such a value was once left as it was in memory.
 TEST(Config, AnIntegerThatANumberCannotHoldIsRefused) {
   EXPECT_EQ(parse("[training]\nlr = 9007199254740992\n").training.lr, 9007199254740992.0);
@@ -317,6 +334,45 @@ TEST(Config, TheReferenceListsEveryKey) {
   EXPECT_THAT(page, HasSubstr("| `batch_size` | integer, in [1, 1024] | `32` | samples a step |"));
   EXPECT_THAT(page, HasSubstr("## [[features.context]]"));
   EXPECT_THAT(page, HasSubstr("| `name` | string | required | column of the dataset |"));
+}
+
+TEST(Config, AFolderAndAPipeAreNamedAsSuch) {
+  const Path folder = temporary_folder();
+  const auto complaint = [](const Path& path) {
+    try {
+      load_config<Options>(path);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(complaint(folder), HasSubstr("it is a folder: name a file"));
+  write_file(folder / "config.toml", "");
+  EXPECT_THAT(complaint(folder), HasSubstr("it is a folder: name " + (folder / "config.toml").string()));
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(complaint(folder / "pipe"), HasSubstr("it is a pipe: write its text to a file"));
+  EXPECT_THAT(complaint("/dev/null"), HasSubstr("it is a device"));
+}
+
+TEST(Config, ARandomNumberIsAWordWhereItIsAllowed) {
+  struct Seeds {
+    std::uint64_t seed = 1, salt = 2;
+  };
+  const auto read = [](std::string_view text) {
+    Seeds o;
+    ConfigReader reader(text, "run.toml", {});
+    ConfigFields& fields = reader;
+    fields.field("seed", o.seed, "a seed", rule::or_random());
+    fields.field("salt", o.salt, "a salt");
+    reader.finish();
+    return o;
+  };
+  EXPECT_EQ(read("seed = \"random\"").seed, kRandomNumber);
+  EXPECT_EQ(read("seed = 5").seed, 5u);
+  EXPECT_THROW(read("seed = \"ramdon\""), UsageError);
+  EXPECT_THROW(read("salt = \"random\""), UsageError);
+  std::uint64_t drawn = kRandomNumber;
+  EXPECT_EQ(toml_value(&drawn), "\"random\"");
 }
 
 TEST(Config, AMissingFileIsTheUsersMistake) {

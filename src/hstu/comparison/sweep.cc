@@ -106,7 +106,10 @@ std::vector<SweepRun> plan_sweep(const SweepWords& words) {
     for (std::int64_t i = 0; i < words.seeds; ++i) {
       SweepRun run{.name = {}, .setting = setting_of(words.vary, n), .set = words.set, .options = {}};
       for (const auto& [key, value] : run.setting) run.set.push_back(fmt::format("{}={}", key, value));
-      run.seed = load_config<RunOptions>(words.config, run.set).seed + static_cast<std::uint64_t>(i);
+      run.seed = load_config<RunOptions>(words.config, run.set).seed;
+      if (run.seed == kRandomNumber)
+        fail_usage("seed = \"random\": a sweep counts its seeds from the configuration's: write a number");
+      run.seed += static_cast<std::uint64_t>(i);
       run.set.push_back(fmt::format("seed={}", run.seed));
       run.options = load_config<RunOptions>(words.config, run.set);
       check_consistency(run.options);

@@ -36,6 +36,10 @@ Rule or_integer(Rule rule) {
   return rule;
 }
 
+Rule or_random() {
+  return {.or_random = true};
+}
+
 Rule required(Rule rule) {
   rule.required = true;
   return rule;
@@ -49,9 +53,24 @@ bool ConfigFields::enter_optional(std::string_view name, bool present, std::stri
 }
 
 std::string read_config_file(const Path& path) {
-  if (!std::filesystem::is_regular_file(path)) {
-    fail_usage("cannot read the configuration {}: the file does not exist", path.string());
+  using Kind = std::filesystem::file_type;
+  std::error_code error;
+  const Kind kind = std::filesystem::status(path, error).type();
+  const auto refuse = [&](const std::string& problem) {
+    fail_usage("cannot read the configuration {}: {}", path.string(), problem);
+  };
+  if (kind == Kind::not_found) refuse("the file does not exist");
+  if (kind == Kind::directory) {
+    const Path inside = path / "config.toml";
+    refuse(std::filesystem::exists(inside, error) ? "it is a folder: name " + inside.string()
+                                                  : "it is a folder: name a file");
   }
+  // It is read more than once: by every rank, and again when the run continues.
+  if (kind == Kind::fifo || kind == Kind::character || kind == Kind::socket)
+    refuse(fmt::format("it is a {}: write its text to a file, and name that", kind == Kind::fifo ? "pipe"
+                                                                              : kind == Kind::socket
+                                                                                  ? "socket"
+                                                                                  : "device"));
   return read_file(path);
 }
 

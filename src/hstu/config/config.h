@@ -46,6 +46,9 @@
 
 namespace hstu {
 
+// A number that the program is to draw. Integers of TOML have 63 bits.
+inline constexpr std::uint64_t kRandomNumber = std::numeric_limits<std::uint64_t>::max();
+
 // The values that are allowed; for a list, those of each element.
 struct Rule {
   bool required = false;
@@ -54,6 +57,7 @@ struct Rule {
   bool low_excluded = false;
   std::vector<std::string> words = {};          // when not empty: the only values allowed
   void (*parse)(const std::string&) = nullptr;  // throws UsageError for a string that is not allowed
+  bool or_random = false;                       // for a std::uint64_t: "random" is kRandomNumber
 
   std::string text() const;  // "> 0", "in [0, 1]", "one of a, b", or ""
 };
@@ -65,6 +69,7 @@ Rule between(double low, double high);              // in [low, high]
 Rule parsed_by(void (*parse)(const std::string&));  // throws UsageError
 Rule required(Rule rule = {});                      // no default: the file must have the key
 Rule or_integer(Rule rule);
+Rule or_random();  // or_random alone
 }  // namespace rule
 
 // A table whose keys are the user's own: [allowed_texts] kind = ["view", "buy"].
@@ -99,6 +104,10 @@ class ConfigFields {
     visit({name, &word, doc, rule});
     value = parse_word(table, word, name);
   }
+
+  // The key `name` of the section, described before, decides which other keys the section has. `advice` says
+  // what to do where the user chose it on top of a file that was written for another choice.
+  virtual void decides(std::string_view /*name*/, std::string_view /*advice*/) {}
 
   // [name]
   template <typename T>
@@ -176,6 +185,7 @@ class ConfigReader final : public ConfigFields {
   void visit(const Field& field) override;
   void enter(std::string_view name, std::string_view doc) override;
   void leave() override;
+  void decides(std::string_view name, std::string_view advice) override;
   bool enter_optional(std::string_view name, bool present, std::string_view doc) override;
   std::vector<std::string> section_names(std::vector<std::string> present, std::string_view example) override;
   std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,

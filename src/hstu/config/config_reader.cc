@@ -96,6 +96,8 @@ void read_plain(const toml::node& node, const Rule& rule, T& target) {
       node.is_integer() ? as_double(node.as_integer()->get()) : node.as_floating_point()->get();
   if (!std::isfinite(value) || !std::isfinite(static_cast<T>(value)))
     fail_usage("expected a finite number, found {}", value);
+  if (value != 0 && std::abs(value) < std::numeric_limits<float>::min())
+    fail_usage("expected 0 or a number that fp32 keeps, of at least 1.2e-38, found {}", value);
   check_range(value, rule);
   target = static_cast<T>(value);
 }
@@ -106,6 +108,12 @@ void read_plain(const toml::node& node, const Rule& rule, std::vector<T>& target
 // Numbers, booleans and lists may also be written as environment variables in a string.
 template <typename T>
 void read_value(const toml::node& node, const Rule& rule, T& target) {
+  if constexpr (std::is_same_v<T, std::uint64_t>) {
+    if (rule.or_random && node.is_string() && node.as_string()->get() == "random") {
+      target = kRandomNumber;
+      return;
+    }
+  }
   if (const auto* text = node.as_string(); text != nullptr && text->get().find("${") != std::string::npos) {
     const toml::table parsed = parse_value(expand_environment(text->get()));
     read_plain(*parsed.get("value"), rule, target);
@@ -123,6 +131,10 @@ void read_plain(const toml::node& node, const Rule& rule, std::vector<T>& target
     const toml::node& element = *list->get(i);
     if (std::is_same_v<T, std::string> && !element.is_string()) fail_type("a list of strings", element);
     read_value(element, rule, values[i]);
+  }
+  if constexpr (std::is_same_v<T, std::string>) {
+    for (auto value = values.begin(); value != values.end(); ++value)
+      if (std::find(values.begin(), value, *value) != value) fail_usage("\"{}\" is named twice", *value);
   }
   target = std::move(values);
 }
@@ -145,10 +157,11 @@ void read_value(const toml::node& node, const Rule& rule, StringLists& target) {
 
 struct ConfigReader::State {
   struct Section {
-    std::string path;                // "" for the root, "features.context[1]" for an element of a list
-    const toml::table* table;        // null if the text does not have it
-    bool by_default;                 // an element of a default list: no key of it is missing
-    std::vector<std::string> known;  // keys described so far
+    std::string path;                       // "" for the root, "features.context[1]" for an element of a list
+    const toml::table* table;               // null if the text does not have it
+    bool by_default;                        // an element of a default list: no key of it is missing
+    std::vector<std::string> known;         // keys described so far
+    std::string decides = {}, advice = {};  // of decides()
 
     std::string full(std::string_view name) const {
       return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
@@ -188,6 +201,19 @@ struct ConfigReader::State {
     const std::string_view first = problem.substr(0, problem.find('\n'));
     problems.push_back(
         fmt::format("{}: {} ({}){}", path, first, place(node.source()), problem.substr(first.size())));
+  }
+
+  // Whether --set chose another value of the deciding key than the file was written for.
+  static bool is_chosen_anew(const Section& section) {
+    const toml::node* const node = section.decides.empty() ? nullptr : section.table->get(section.decides);
+    return node != nullptr && override_text(node->source()).has_value();
+  }
+
+  // One problem in place of one for each key of the other choice.
+  std::string keys_of_another_choice(const Section& section, const std::vector<std::string>& keys) const {
+    return fmt::format("{}: [{}] of {} has keys of another {}: {} ({}); {}", section.full(section.decides),
+                       section.path, source, section.decides, fmt::join(keys, ", "),
+                       place(section.table->get(section.decides)->source()), section.advice);
   }
 
   std::string unknown_key(const Section& section, const toml::key& key, const toml::node& node) const {
@@ -254,6 +280,11 @@ void ConfigReader::leave() {
   state_->open.pop_back();
 }
 
+void ConfigReader::decides(std::string_view name, std::string_view advice) {
+  state_->current().decides = name;
+  state_->current().advice = advice;
+}
+
 std::vector<std::string> ConfigReader::section_names(std::vector<std::string> present,
                                                      std::string_view /*example*/) {
   const State::Section& section = state_->current();
@@ -293,11 +324,17 @@ void ConfigReader::finish() const {
   std::vector<std::string> problems;
   for (const State::Section& section : state_->sections) {
     if (section.table == nullptr) continue;
+    const bool anew = State::is_chosen_anew(section);
+    std::vector<std::string> of_another;
     for (const auto& [key, node] : *section.table) {
-      if (std::find(section.known.begin(), section.known.end(), key.str()) == section.known.end()) {
+      if (std::find(section.known.begin(), section.known.end(), key.str()) != section.known.end()) continue;
+      if (anew && !override_text(node.source())) {
+        of_another.emplace_back(key.str());
+      } else {
         problems.push_back(state_->unknown_key(section, key, node));
       }
     }
+    if (!of_another.empty()) problems.push_back(state_->keys_of_another_choice(section, of_another));
   }
   problems.insert(problems.end(), state_->problems.begin(), state_->problems.end());
   if (!problems.empty()) throw UsageError(fmt::format("{}", fmt::join(problems, "\n")));

@@ -25,6 +25,9 @@ std::string written(bool value) {
 
 template <typename T>
 requires std::is_arithmetic_v<T> std::string written(T value) {
+  if constexpr (std::is_same_v<T, std::uint64_t>) {
+    if (value == kRandomNumber) return "\"random\"";
+  }
   std::string text = fmt::format("{}", value);  // the shortest digits that read back to the same value
   if constexpr (std::is_floating_point_v<T>) {
     if (std::isfinite(value) && text.find_first_of(".e") == std::string::npos) text += ".0";

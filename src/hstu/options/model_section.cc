@@ -51,6 +51,7 @@ void describe(ConfigFields& f, ModelSection& o) {
   for (const Kind& listed : kinds())
     titles += fmt::format("{}{}: {}", titles.empty() ? "" : "; ", listed.name, listed.title);
   f.field("kind", kind, titles + ". Each has keys of its own", {.words = names()});
+  f.decides("kind", fmt::format("begin with hstu config --template --kind {} (and --for DATASET)", kind));
   o.choose(kind);
   o.options().describe(f);
 }

@@ -280,6 +280,8 @@ void describe(ConfigFields& f, CheckpointSection& o) {
       "save only those rows of tables that changed since the last whole checkpoint, which is kept as long "
       "as one needs it");
   f.field("full_every", o.full_every, "incremental: every so many saves are whole", rule::between(1, 1e6));
+  f.field("final", o.final,
+          "save at the end of the run; false, with every cadence 0 and no best: the run saves nothing");
 }
 
 void describe(ConfigFields& f, WarmStartSection& o) {
@@ -317,7 +319,9 @@ void describe(ConfigFields& f, RunOptions& o) {
            "of what is computed for every token; parameters and sums are fp32. bf16 needs a GPU");
   f.field("deterministic", o.deterministic,
           "two runs have the same bytes. On a GPU false saves up to a tenth of attention's backward pass");
-  f.field("seed", o.seed, "of initial values, dropout and shuffles");
+  f.field("seed", o.seed,
+          "of initial values, dropout and shuffles; \"random\": drawn, and recorded in the run",
+          rule::or_random());
   f.section("data", o.data, "the prepared dataset and the samples made of it");
   f.section("features", o.features, "ids with embeddings");
   f.section("model", o.model, "the ranking model and its sizes");

@@ -142,6 +142,13 @@ struct CheckpointSection {
   std::string best = {};  // a metric of the kind of model (task/kind.h); "": no best checkpoint is kept
   bool incremental = false;
   std::int64_t full_every = 10;  // incremental: saves
+  bool final = true;
+
+  // No save of any kind, not even on a signal.
+  bool never() const {
+    return !final && best.empty() && every_window_batches == 0 && every_steps == 0 && every_seconds == 0 &&
+           every_windows == 0;
+  }
 };
 
 struct WarmStartSection {
