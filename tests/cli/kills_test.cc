@@ -164,6 +164,26 @@ TEST_F(Kills, TheFirstSignalSavesAndEndsWithStatus75) {
   }
 }
 
+TEST_F(Kills, AHangupAndABatchSystemsWarningSaveAsOftenAsTheyCome) {
+  for (const char* signal : {"hup", "usr1"}) {
+    SCOPED_TRACE(signal);
+    const int status = hstu(signal,
+                            {"--fault", fmt::format("step.begin:2:{}", signal), "--fault",
+                             fmt::format("step.middle:2:{}", signal)},
+                            std::chrono::microseconds(-1));
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 75);
+    EXPECT_EQ(hstu(signal, {}, std::chrono::microseconds(-1)), 0);
+  }
+}
+
+TEST_F(Kills, ARunUnderNohupOutlivesTheTerminal) {
+  std::signal(SIGHUP, SIG_IGN);  // the program inherits it
+  const int status = hstu("run", {"--fault", "step.middle:2:hup"}, std::chrono::microseconds(-1));
+  std::signal(SIGHUP, SIG_DFL);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(Kills, TheSecondSignalEndsAtOnce) {
   const int status = hstu("run", {"--fault", "step.begin:2:term", "--fault", "step.middle:2:term"},
                           std::chrono::microseconds(-1));

@@ -166,6 +166,56 @@ TEST_F(RankedProcesses, AnErrorOfTheConfigurationIsReportedOnce) {
   EXPECT_EQ(words.find("nowhere"), words.rfind("nowhere")) << words;
 }
 
+// Such a process once trained alone and said nothing.
+TEST_F(RankedProcesses, AHalfSetLauncherIsRefusedByTheNameOfTheMissingVariable) {
+  const Words all{"WORLD_SIZE=2", "RANK=0", "MASTER_ADDR=localhost", "MASTER_PORT=29511"};
+  for (std::size_t missing = 0; missing < all.size(); ++missing) {
+    Words set = all;
+    set.erase(set.begin() + static_cast<std::ptrdiff_t>(missing));
+    std::filesystem::remove(folder_ / "terminal");
+    EXPECT_EQ(status_of(start(train("run"), set)), 2);
+    const std::string name = all[missing].substr(0, all[missing].find('='));
+    EXPECT_THAT(words_on_terminal(), HasSubstr("the launcher's variable " + name + " is missing"));
+  }
+  EXPECT_EQ(status_of(start(train("run"), {"SLURM_STEP_ID=0", "SLURM_NTASKS=2"})), 2);
+  EXPECT_THAT(words_on_terminal(), HasSubstr("variable SLURM_PROCID is missing"));
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+  // What clusters set for every process does not ask for ranks.
+  EXPECT_EQ(status_of(start(train("alone"), {"MASTER_ADDR=localhost", "MASTER_PORT=29511", "WORLD_SIZE=1"})),
+            0);
+}
+
+TEST_F(RankedProcesses, ASignalEndsARankThatWaitsForOthers) {
+  const int port = listen_on(0, true).port;
+  const pid_t first = start(train("run"), {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost",
+                                           fmt::format("MASTER_PORT={}", port - 1)});
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ::kill(first, SIGTERM);
+  EXPECT_EQ(status_of(first), 128 + SIGTERM);
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+TEST_F(RankedProcesses, AHangupOfTheTerminalSavesAndEndsAll) {
+  const pid_t launcher = start(with(train("run"), {"--ranks", "2", "--set", "training.epochs=100000"}));
+  while (!fs::exists(folder_ / "run" / "checkpoints" / "current"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ::kill(launcher, SIGHUP);  // the system and the shell may send it
+  ::kill(launcher, SIGHUP);
+  EXPECT_EQ(status_of(launcher), 75) << words_on_terminal();
+}
+
+TEST_F(RankedProcesses, ASeedThatRankZeroDrawsIsThatOfAllAndOfTheRun) {
+  ASSERT_EQ(run(with(train("drawn"), {"--ranks", "2", "--set", "seed=random"})), 0) << words_on_terminal();
+  const RunOptions drawn = load_config<RunOptions>(folder_ / "drawn" / "config.toml");
+  EXPECT_NE(drawn.seed, kRandomNumber);
+  EXPECT_THAT(words_on_terminal(), HasSubstr(fmt::format("seed: {}", drawn.seed)));
+  ASSERT_EQ(run(with(train("same"), {"--ranks", "2", "--set", fmt::format("seed={}", drawn.seed)})), 0);
+  EXPECT_EQ(dense("same"), dense("drawn"));
+  ASSERT_EQ(run(with(train("other"), {"--set", "seed=random"})), 0);
+  EXPECT_NE(load_config<RunOptions>(folder_ / "other" / "config.toml").seed, drawn.seed);
+  EXPECT_EQ(run(with(train("other"), {"--set", "seed=random"})), 0) << "a run keeps the seed that it drew";
+}
+
 TEST_F(RankedProcesses, TorchrunsVariablesGiveTheBitsOfRanks) {
   ASSERT_EQ(run(with(train("ranks"), {"--ranks", "2"})), 0);
   const int port = listen_on(0, true).port;

@@ -15,7 +15,7 @@
 namespace hstu {
 namespace {
 
-constexpr Choice<int> kSignals[] = {{"kill", SIGKILL}, {"term", SIGTERM}};
+constexpr Choice<int> kSignals[] = {{"kill", SIGKILL}, {"term", SIGTERM}, {"hup", SIGHUP}, {"usr1", SIGUSR1}};
 
 FaultWatcher& watcher() {
   static FaultWatcher instance;
@@ -25,7 +25,7 @@ FaultWatcher& watcher() {
 FaultWatcher parse_fault(const std::string& words) {
   const std::vector<std::string> parts = split(words, ':');
   if (parts.size() < 2 || parts.size() > 3)
-    fail_usage("--fault {}: expected POINT:COUNT or POINT:COUNT:kill|term", words);
+    fail_usage("--fault {}: expected POINT:COUNT or POINT:COUNT:kill|term|hup|usr1", words);
   std::vector<std::string> known;
   for (const FaultPoint& point : kFaultPoints) known.emplace_back(point.name);
   if (std::find(known.begin(), known.end(), parts[0]) == known.end())

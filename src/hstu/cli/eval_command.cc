@@ -1,10 +1,12 @@
 #include <memory>
 #include <string>
 
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/other_data.h"
+#include "hstu/run/pruned.h"
 #include "hstu/run/state.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/run_parts.h"
@@ -18,6 +20,29 @@ struct EvalWords {
   std::int64_t batch_size = 0;
   int threads = 0;
 };
+
+struct OpenedModel {
+  std::unique_ptr<Experiment> experiment;
+  RunState state;
+  bool other_data = false;
+};
+
+// `data`: another dataset than the run's; "": none.
+OpenedModel open_model(const Checkpoint& checkpoint, RunOptions options, const Path& data) {
+  OpenedModel opened;
+  if (!data.empty()) {
+    const Dataset dataset(data);
+    check_readable(checkpoint, options.data.path, dataset);
+    opened.other_data = dataset.manifest().id != saved_dataset(checkpoint);
+    options.data.path = data;
+  }
+  const RunOptions complete = with_table_rows(options, checkpoint);
+  opened.experiment = std::make_unique<Experiment>(
+      complete, opened.other_data ? std::make_unique<TaskData>(complete) : open_data_of(complete, checkpoint));
+  opened.state = opened.other_data ? load_run_for_other_data(checkpoint, *opened.experiment)
+                                   : load_run(checkpoint, *opened.experiment);
+  return opened;
+}
 
 }  // namespace
 
@@ -47,29 +72,24 @@ void add_eval_command(CLI::App& app) {
     RunOptions options = read_run_options(folder);
     if (!words->device.empty()) options.device = words->device;
     if (words->batch_size > 0) options.evaluation.batch_size = words->batch_size;
-    const Checkpoint checkpoint(find_checkpoint(folder.checkpoints(), words->checkpoint));
-    bool other_data = false;
-    if (!words->data.empty()) {
-      const Dataset data(words->data);
-      check_readable(checkpoint, options.data.path, data);
-      other_data = data.manifest().id != saved_dataset(checkpoint);
-      options.data.path = words->data;
-    }
-    const RunOptions complete = with_table_rows(options, checkpoint);
-    Experiment experiment(
-        complete, other_data ? std::make_unique<TaskData>(complete) : open_data_of(complete, checkpoint));
-    const RunState state =
-        other_data ? load_run_for_other_data(checkpoint, experiment) : load_run(checkpoint, experiment);
-    Evaluator evaluator(experiment, other_data ? Path() : folder.baseline());
+    const OpenedModel opened =
+        read_checkpoint(folder.checkpoints(), words->checkpoint,
+                        [&](const Path& path) { return open_model(Checkpoint(path), options, words->data); });
+    Experiment& experiment = *opened.experiment;
+    Evaluator evaluator(experiment, opened.other_data ? Path() : folder.baseline());
     if (!evaluator.has_samples()) {
       fail_usage(
           "the run holds nothing out: set one of evaluation.holdout_windows, holdout_fraction, "
           "holdout_seconds");
     }
-    Json json{{"step", state.step}};
-    json.update(to_json(*evaluator.run(), options.model.metrics()));
+    Json json{{"step", opened.state.step}};
+    const EvaluationResult result = *evaluator.run();
+    json.update(to_json(result, options.model.metrics()));
     if (!words->predictions.empty()) evaluator.write_predictions(words->predictions);
     fmt::print("{}\n", json.dump(2));
+    print_note("{}", undefined_metrics(options.model.metrics(), [&](std::string_view name) {
+                 return result.model.find(name).has_value();
+               }));
   });
 }
 

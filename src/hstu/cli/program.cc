@@ -1,5 +1,6 @@
 #include "hstu/cli/program.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -73,7 +74,16 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 void use_threads(int threads) {
-  set_threads(threads > 0 ? threads : this_machine().usable_cores);
+  constexpr int kFew = 64, kOnACore = 4;
+  const int cores = this_machine().usable_cores, most = std::max(kFew, kOnACore * cores);
+  if (threads > most) {
+    print_note(
+        "note: --threads {}: {} are used, because this machine has {} cores and further ones would only "
+        "wait; "
+        "results do not depend on it\n",
+        threads, most, cores);
+  }
+  set_threads(threads > 0 ? std::min(threads, most) : cores);
   check_threads_start();
 }
 

@@ -11,10 +11,13 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
               "a signal handler may only touch lock-free atomics");
 
 void request_stop(int signal) {
-  received = signal;
+  if (received == 0) received = signal;
   stop_requested = true;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  // A terminal that closes may send several, and a batch system its warning and then SIGTERM.
+  std::signal(SIGHUP, SIG_IGN);
+  std::signal(SIGUSR1, SIG_IGN);
 }
 
 }  // namespace
@@ -22,6 +25,8 @@ void request_stop(int signal) {
 const std::atomic<bool>& watch_stop_signals() {
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
+  std::signal(SIGUSR1, request_stop);
+  if (std::signal(SIGHUP, request_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // as nohup asks
   return stop_requested;
 }
 

@@ -1,4 +1,5 @@
-// SIGINT and SIGTERM: the first one asks a command to stop, a second one ends the program at once.
+// SIGINT, SIGTERM, SIGHUP and SIGUSR1: the first one asks a command to stop; a second one ends the program at
+// once if it is SIGINT or SIGTERM.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,7 @@
 #include <atomic>
 #include <cstdio>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -51,12 +52,22 @@ void settle_dataset(RunOptions& options) {
   options.data.path = std::filesystem::absolute(options.data.path).lexically_normal();
 }
 
+// Draws a seed that the configuration leaves open, of 53 bits, which every reader of the run's files keeps.
+void settle_seed(RunOptions& options) {
+  if (options.seed != kRandomNumber) return;
+  std::random_device random;
+  options.seed = (std::uint64_t{random()} << 32 | random()) >> 11;
+  print_note("seed: {}\n", options.seed);
+}
+
 RunOptions resume_options(const TrainWords& words, const RunFolder& folder, int ranks) {
   auto options =
       load_config<RunOptions>(words.config.empty() ? folder.config() : find_config(words.config), words.set);
   check_consistency(options);
+  const RunOptions before = read_run_options(folder);
+  if (options.seed == kRandomNumber) options.seed = before.seed;
   // An older run may hold a relative path, which must not look like a change.
-  if (options.data.path != read_run_options(folder).data.path) settle_dataset(options);
+  if (options.data.path != before.data.path) settle_dataset(options);
   settle_device(options);
   settle_places(options, ranks);
   return options;
@@ -85,6 +96,10 @@ TrainRequest resume_request(const TrainWords& words, int ranks) {
   request.resume = true;
   request.from_step = words.from_step;
   request.allowed_changes = words.allow_change;
+  // They only say when a run ends.
+  request.allowed_changes.insert(request.allowed_changes.end(),
+                                 {"training.max_steps", "training.epochs", "evaluation.target_auc",
+                                  "evaluation.patience", "checkpoint.final"});
   request.folder = words.resume == "latest" ? latest_run(words.runs.empty() ? Path(".") : words.runs)
                                             : open_run_folder(words.resume);
   request.options = resume_options(words, request.folder, ranks);
@@ -98,6 +113,7 @@ TrainRequest new_request(const TrainWords& words, int ranks) {
     fail_usage("--from-step, --allow-change and --runs go with --resume");
   TrainRequest request;
   request.options = new_options(words, ranks);
+  settle_seed(request.options);
   request.folder = create_run_folder(words.output, request.options);
   return request;
 }
@@ -108,6 +124,7 @@ TrainRequest follower_request(const TrainWords& words, const Path& folder, int r
   request.resume = !words.resume.empty();
   request.folder = open_run_folder(folder);
   request.options = request.resume ? resume_options(words, request.folder, ranks) : new_options(words, ranks);
+  if (request.options.seed == kRandomNumber) request.options.seed = read_run_options(request.folder).seed;
   return request;
 }
 
@@ -150,6 +167,8 @@ void print_evaluation(const EvaluationResult& result, MetricSpecs metrics) {
   fmt::print("{}\n", fmt::join(counts, ", "));
   for (const auto& [name, value] : result.lists.all())
     fmt::print("{} {}\n", name, cell(result.lists.find(name)));
+  print_note("{}", undefined_metrics(
+                       metrics, [&](std::string_view name) { return result.model.find(name).has_value(); }));
 }
 
 void print_result(const TrainResult& result) {
@@ -228,11 +247,12 @@ void add_train_command(CLI::App& app) {
       "  hstu train configs/quickstart.toml --set data.path=dataset --output run --profile steps=50:55\n"
       "  hstu train configs/quickstart.toml --set data.path=dataset --output run --ranks 4\n"
       "  hstu train --resume run\n"
-      "  hstu train --resume latest --set training.epochs=3 --allow-change training.epochs");
+      "  hstu train --resume latest --set training.epochs=3");
   command->callback([words] {
     if (!words->faults.empty()) watch_fault_points(parse_faults(words->faults));
-    const std::atomic<bool>& stop = watch_stop_signals();
     const JoinedRanks group = enter_group(words->ranks);
+    // Not before: a signal ends a rank that waits for others, which has nothing to save.
+    const std::atomic<bool>& stop = watch_stop_signals();
     use_threads(threads_of_rank(words->threads, group));
     as_rank(group, [&] {
       train_as_rank(*words, group.comm ? *group.comm : one_rank(), group.on_this_machine, stop);

@@ -47,6 +47,28 @@ JoinedRanks join_local(const std::string& join) {
   return over_tcp({rank, ranks, "127.0.0.1", port, token, Socket(listener)}, "hstu --ranks", ranks);
 }
 
+// A launcher that sets one of these variables sets all: without the others, each rank would train alone.
+void refuse_half_set() {
+  const auto refuse = [](const char* missing, const char* set) {
+    fail_usage(
+        "the launcher's variable {} is missing, and {} is \"{}\": set {} for every rank, or unset {} to "
+        "train "
+        "on this process alone",
+        missing, set, *variable(set), missing, set);
+  };
+  const bool many = variable("WORLD_SIZE").value_or("1") != "1";
+  if (many || (variable("RANK") && !variable("WORLD_SIZE"))) {
+    const char* const set = many ? "WORLD_SIZE" : "RANK";
+    for (const char* const name : {"WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT"})
+      if (!variable(name)) refuse(name, set);
+  }
+  if (!variable("SLURM_STEP_ID")) return;
+  if (variable("SLURM_NTASKS").value_or("1") != "1" && !variable("SLURM_PROCID"))
+    refuse("SLURM_PROCID", "SLURM_NTASKS");
+  if (variable("SLURM_PROCID").value_or("0") != "0" && !variable("SLURM_NTASKS"))
+    refuse("SLURM_NTASKS", "SLURM_PROCID");
+}
+
 JoinedRanks join_torchrun() {
   const int ranks = number("WORLD_SIZE", kMostRanks), port = number("MASTER_PORT", kMostPorts - 1) + 1;
   const int local = variable("LOCAL_WORLD_SIZE") ? number("LOCAL_WORLD_SIZE", kMostRanks) : 1;
@@ -96,6 +118,7 @@ JoinedRanks join_group(const std::string& join) {
   if (variable("RANK") && variable("WORLD_SIZE") && variable("MASTER_ADDR") && variable("MASTER_PORT"))
     return join_torchrun();
   if (variable("SLURM_PROCID") && variable("SLURM_STEP_ID") && variable("SLURM_NTASKS")) return join_slurm();
+  refuse_half_set();
   return {};
 }
 

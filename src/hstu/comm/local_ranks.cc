@@ -30,6 +30,11 @@ static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may only 
 void count_signal(int /*signal*/) {
   ++signals;
 }
+// SIGHUP and SIGUSR1 ask to save, however often they come.
+void note_signal(int /*signal*/) {
+  int none = 0;
+  signals.compare_exchange_strong(none, 1);
+}
 
 struct Child {
   pid_t process = 0;  // 0: has ended
@@ -169,6 +174,8 @@ int run_local_ranks(int ranks, const std::string& program, const std::vector<std
   const std::uint64_t token = (std::uint64_t{random()} << 32) | random();
   std::signal(SIGINT, count_signal);
   std::signal(SIGTERM, count_signal);
+  std::signal(SIGUSR1, note_signal);
+  if (std::signal(SIGHUP, note_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // as nohup asks
   std::vector<Child> children;
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<std::string> words = arguments;

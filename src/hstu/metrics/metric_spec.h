@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,12 +18,13 @@ struct MetricSpec {
   std::string_view name;   // in configurations and logs; with a cutoff without it: "ndcg"
   std::string_view title;  // for people
   Better better = Better::larger;
-  bool has_cutoff = false;     // its values are named NAME@K
-  bool of_lists = false;       // measured at evaluation.ranking_k
-  bool in_tables = false;      // tables of runs have a column of it
-  bool in_summary = false;     // shown where there is room for few
-  bool logs_baseline = false;  // eval lines have the baseline's value too
-  bool of_one_class = false;   // followed where all labels are equal, as the headline is undefined then
+  bool has_cutoff = false;          // its values are named NAME@K
+  bool of_lists = false;            // measured at evaluation.ranking_k
+  bool in_tables = false;           // tables of runs have a column of it
+  bool in_summary = false;          // shown where there is room for few
+  bool logs_baseline = false;       // eval lines have the baseline's value too
+  std::string_view undefined = {};  // when an evaluation has no value: "no user has ..."
+  bool of_one_class = false;        // followed where all labels are equal, as the headline is undefined then
 
   // Of single examples, with a best value: what tables and charts of evaluations show.
   bool is_plain() const { return !of_lists && better != Better::neither; }
@@ -33,6 +35,10 @@ struct MetricSpec {
 };
 // The metrics of a kind, in the order in which logs have them. The first is its headline.
 using MetricSpecs = std::span<const MetricSpec>;
+
+// "GAUC is undefined: no user has ..." for each metric of tables without a value, one on each line; `has`
+// says whether the metric has one.
+std::string undefined_metrics(MetricSpecs specs, const std::function<bool(std::string_view)>& has);
 
 // The metric of that name, "ndcg@10" with a cutoff of at least 1; null: there is none.
 const MetricSpec* find_metric(MetricSpecs specs, std::string_view name);

@@ -36,6 +36,7 @@ class BatchOfRanks {
   }
 
   void add_rank(std::span<const std::int64_t> positions) {
+    if (positions.empty()) return read_.push_back(0);  // more ranks than samples
     batch_.clear();
     model_.layout().lay_out(samples_.build(positions), scratch_, batch_);
     const LayerFlops flops = model_.flops(batch_).model;

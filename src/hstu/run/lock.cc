@@ -1,8 +1,11 @@
 #include "hstu/run/lock.h"
 
+#include <cerrno>
 #include <fstream>
 #include <string>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "hstu/base/error.h"
@@ -29,6 +32,16 @@ RunLock::RunLock(const Path& file) : lock_(file) {
   }
   // The text only serves messages: if the disk is full, the lock is held without it.
   std::ofstream(file, std::ios::trunc) << this_process() << "\n";
+}
+
+bool is_being_trained(const Path& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  // Shared: it does not keep the trainer of a run that begins at this moment from its lock for long, which
+  // tries again.
+  const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(descriptor);
+  return held;
 }
 
 }  // namespace hstu

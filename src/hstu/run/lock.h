@@ -15,4 +15,7 @@ class RunLock {
   FileLock lock_;
 };
 
+// Whether a process trains the run whose lock this file is.
+bool is_being_trained(const Path& file);
+
 }  // namespace hstu

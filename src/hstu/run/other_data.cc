@@ -23,14 +23,27 @@ RunOptions with_table_rows(RunOptions options, const Checkpoint& checkpoint) {
 }
 
 void check_readable(const Checkpoint& checkpoint, const Path& run_data, const Dataset& data) {
-  if (data.manifest().extends_or_is(saved_dataset(checkpoint))) return;
+  const std::string id = saved_dataset(checkpoint);
+  if (data.manifest().extends_or_is(id)) return;
+  const bool there = std::filesystem::exists(run_data / kManifestFile);
+  const bool unchanged = there && read_manifest(run_data).extends_or_is(id);
+  if (const auto saved = saved_manifest(checkpoint); saved && !unchanged)
+    return check_same_schema(*saved, fmt::format("the dataset {}", id), data.manifest(), data.folder());
   if (!std::filesystem::exists(run_data / kManifestFile)) {
     fail_usage(
         "{}: it is not the dataset of the run, and that one, {}, is not there to compare their schemas: "
         "restore its {}",
         data.folder().string(), run_data.string(), kManifestFile);
   }
-  check_same_schema(read_manifest(run_data), run_data, data.manifest(), data.folder());
+  const Manifest own = read_manifest(run_data);
+  if (own.id != id && saved_reason(checkpoint) != kExportReason) {
+    fail_usage(
+        "{} is the dataset {}, and the run was trained on {}: whether actions, columns and texts mean the "
+        "same "
+        "is not known: put that dataset back",
+        run_data.string(), own.id, id);
+  }
+  check_same_schema(own, run_data, data.manifest(), data.folder());
 }
 
 }  // namespace hstu

@@ -58,6 +58,7 @@ Path save_run(const Path& checkpoints, const RunOrigin& origin, RunState state, 
               const std::optional<CheckpointBase>& base) {
   sections.push_back(state_section(state));
   nlohmann::json facts{{"dataset", origin.dataset}, {"config", origin.config}, {"reason", reason}};
+  if (!origin.manifest.empty()) facts["manifest"] = origin.manifest;
   if (!origin.earlier.empty()) facts["earlier_datasets"] = origin.earlier;
   return save_checkpoint(checkpoints, state.step, sections, facts, before_rename, base);
 }
@@ -101,6 +102,11 @@ std::vector<std::string> saved_earlier_datasets(const Checkpoint& checkpoint) {
     ids.push_back(id.get<std::string>());
   }
   return ids;
+}
+
+std::optional<Manifest> saved_manifest(const Checkpoint& checkpoint) {
+  if (!checkpoint.state().contains("manifest")) return std::nullopt;
+  return manifest_from_json(text_in_state(checkpoint, "manifest"), checkpoint.path());
 }
 
 RunOptions saved_options(const Checkpoint& checkpoint) {

@@ -37,6 +37,7 @@ struct RunState {
 struct RunOrigin {
   std::string dataset;               // id
   std::vector<std::string> earlier;  // ids of the datasets that it extended while the run was trained
+  std::string manifest;              // of the dataset, as JSON; "": it has segments
   std::string config;                // resolved, as TOML
 };
 
@@ -58,6 +59,8 @@ void check_extends(const Dataset& dataset, const Checkpoint& checkpoint);
 std::string saved_reason(const Checkpoint& checkpoint);
 std::string saved_dataset(const Checkpoint& checkpoint);
 std::vector<std::string> saved_earlier_datasets(const Checkpoint& checkpoint);
+// The manifest of that dataset; nothing in checkpoints of earlier versions.
+std::optional<Manifest> saved_manifest(const Checkpoint& checkpoint);
 RunOptions saved_options(const Checkpoint& checkpoint);
 
 // Points the link `best` to the checkpoint of the best evaluation, or removes it where there is none.

@@ -34,9 +34,13 @@ RunState state_to_continue(RunState state, const std::optional<DataGrowth>& grow
   return state;
 }
 
-RunOrigin origin_of(const Experiment& experiment, const std::optional<Checkpoint>& checkpoint) {
-  RunOrigin origin{
-      .dataset = experiment.dataset().manifest().id, .earlier = {}, .config = to_toml(experiment.options())};
+RunOrigin origin_of(const Experiment& experiment, const RunOptions& options,
+                    const std::optional<Checkpoint>& checkpoint) {
+  const Manifest& manifest = experiment.dataset().manifest();
+  RunOrigin origin{.dataset = manifest.id,
+                   .earlier = {},
+                   .manifest = manifest.extended.empty() ? manifest_to_json(manifest) : "",
+                   .config = to_toml(options)};
   if (!checkpoint) return origin;
   origin.earlier = saved_earlier_datasets(*checkpoint);
   if (const std::string id = saved_dataset(*checkpoint); id != origin.dataset) origin.earlier.push_back(id);

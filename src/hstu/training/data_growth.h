@@ -21,6 +21,7 @@ RunState state_to_continue(RunState state, const std::optional<DataGrowth>& grow
                            const std::string& metric);
 
 // What the checkpoints of a run record, which was resumed from `checkpoint` if there is one.
-RunOrigin origin_of(const Experiment& experiment, const std::optional<Checkpoint>& checkpoint);
+RunOrigin origin_of(const Experiment& experiment, const RunOptions& options,
+                    const std::optional<Checkpoint>& checkpoint);
 
 }  // namespace hstu

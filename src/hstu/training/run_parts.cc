@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "hstu/base/terminal.h"
 #include "hstu/embedding/saved_rows.h"
 #include "hstu/embedding/table_section.h"
 #include "hstu/experiment/over_ranks.h"
@@ -130,6 +131,18 @@ LearnerCounts counts_of(const Learner& learner, Communicator& comm) {
   for (const BadIds::Feature& feature : learner.bad_ids.features())
     if (feature.count > 0) counts.bad_ids.emplace_back(feature.name, feature.count);
   return counts;
+}
+
+void tell_idle(const Learner& learner, int ranks) {
+  if (learner.options.checkpoint.never()) {
+    print_note(
+        "note: this run saves nothing: checkpoint.final is false, every cadence is 0, and there is no best "
+        "checkpoint\n");
+  }
+  const Pipeline pipeline = learner.options.ranks.pipeline;
+  if (pipeline == Pipeline::plain || learner.tables.is_distributed()) return;
+  print_note("note: ranks.pipeline = \"{}\" has nothing to exchange: {}\n", word_of(kPipelines, pipeline),
+             ranks == 1 ? "there is one rank" : "every rank has all rows that it reads (tables.ranks)");
 }
 
 void fail_not_finite(const RunFolder& folder, const std::string& what) {

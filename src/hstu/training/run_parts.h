@@ -39,6 +39,9 @@ RunFacts facts_of(const Experiment& experiment);
 // Of all ranks, which call it together.
 LearnerCounts counts_of(const Learner& learner, Communicator& comm);
 
+// Notes what the configuration asks for and this run has no use for, and that it saves nothing.
+void tell_idle(const Learner& learner, int ranks);
+
 // The error of a run whose numbers are no longer finite, `what`. Names the newest checkpoint as good: each
 // was checked when it was written, or when it was read to resume.
 [[noreturn]] void fail_not_finite(const RunFolder& folder, const std::string& what);

@@ -33,16 +33,6 @@ struct OpenedRun {
   std::unique_ptr<Session> session;
 };
 
-// What the configuration asks for and this run has no use for.
-void tell_idle(const Session& session) {
-  const Learner& learner = session.experiment().learner();
-  const Pipeline pipeline = learner.options.ranks.pipeline;
-  if (pipeline == Pipeline::plain || learner.tables.is_distributed()) return;
-  print_note(
-      "note: ranks.pipeline = \"{}\" has nothing to exchange: {}\n", word_of(kPipelines, pipeline),
-      session.ranks() == 1 ? "there is one rank" : "every rank has all rows that it reads (tables.ranks)");
-}
-
 OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
   // 1 No other process trains this run.
   auto lock = std::make_unique<RunLock>(request.folder.lock());
@@ -60,7 +50,7 @@ OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
   check_fits(request.options, *data, comm.size(), request.ranks_here);
   // 6 Tables and optimizers; their state; the ranks agree.
   auto session = std::make_unique<Session>(request, std::move(data), comm, checkpoint);
-  tell_idle(*session);
+  tell_idle(session->experiment().learner(), session->ranks());
   return {std::move(lock), std::move(checkpoint), std::move(changed), std::move(session)};
 }
 
@@ -126,8 +116,6 @@ class Leader {
     facts.warm_start = session_.warm_start();
     return facts;
   }
-
-  RunOrigin origin() const { return origin_of(session_.experiment(), opened_.checkpoint); }
 
   // Resets the folder to the state of the checkpoint: removes later log lines and checkpoints, and files of
   // interrupted saves. A run without a checkpoint starts from the beginning.
@@ -268,13 +256,13 @@ class Leader {
   // Two saves of one step never have the same reason, because the log distinguishes them by it.
   std::optional<std::string> reason_to_save(const std::optional<std::string>& end) const {
     const bool saved = saved_at_ == state_.step;
-    if (saved && !evaluated_since_save_) return std::nullopt;
-    if (end && *end != "interrupted") return "end_of_run";
+    if ((saved && !evaluated_since_save_) || request_.options.checkpoint.never()) return std::nullopt;
+    if (end && *end != "interrupted" && request_.options.checkpoint.final) return "end_of_run";
     if (end && (saved || state_.step == 0)) return std::nullopt;  // a resume repeats what is not saved
     if (state_.evaluation_due) return "interrupted";
     if (evaluated_since_save_ && state_.best.step == state_.step) return "best_evaluation";
     const auto reason = save_cadence_.due(state_, Clock::now());
-    return !reason && end ? "interrupted" : reason;
+    return !reason && end == "interrupted" ? end : reason;
   }
 
   // `last`: no other save follows.
@@ -300,8 +288,9 @@ class Leader {
     const Clock::time_point start = Clock::now();
     try {
       path = save_run(
-          request_.folder.checkpoints(), origin(), state_, reason, std::move(all),
-          [&] { log_.checkpoint(state_, reason, seconds_since(start)); }, base);
+          request_.folder.checkpoints(), origin_of(session_.experiment(), request_.options, opened_.checkpoint),
+          state_, reason,
+          std::move(all), [&] { log_.checkpoint(state_, reason, seconds_since(start)); }, base);
       if (!base) rows.begin_changes();
       bases_.saved(path, base);
       return true;
