@@ -36,7 +36,7 @@ void check_readable(const Checkpoint& checkpoint, const Path& run_data, const Da
         data.folder().string(), run_data.string(), kManifestFile);
   }
   const Manifest own = read_manifest(run_data);
-  if (own.id != id && saved_reason(checkpoint) != kExportReason) {
+  if (!own.extends_or_is(id) && saved_reason(checkpoint) != kExportReason) {
     fail_usage(
         "{} is the dataset {}, and the run was trained on {}: whether actions, columns and texts mean the "
         "same "
