@@ -166,8 +166,8 @@ TEST_F(Predict, ABadRowLeavesNoOutput) {
   train_and_evaluate();
   write_file(folder_ / "requests.csv", "user,time,item\n3,20000,1\n3,soon,1\n");
   EXPECT_THAT(message([&] { predict(request("a.csv")); }),
-              HasSubstr("requests.csv line 3: column time: expected a whole number of at most 64 bits, found "
-                        "\"soon\""));
+              HasSubstr("requests.csv line 3: column time: expected a time, a whole number of at most 64 "
+                        "bits or ISO 8601 such as 2024-05-01T12:30:00Z, found \"soon\""));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a.csv"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a.csv.partial"));
   write_file(folder_ / "requests.csv", "user,time,candidates\n3,20000,1 x\n");

@@ -120,6 +120,51 @@ TEST_F(Requests, TimesAreRoundedDownToSeconds) {
   EXPECT_EQ(ms[2].time, -1);
 }
 
+TEST_F(Requests, TimesMayBeIso8601) {
+  const std::vector<Request> requests =
+      read("user,time,item\n1,2023-11-14T22:13:20Z,1\n1,1700000000,1\n", numbers_);
+  EXPECT_EQ(requests[0].time, 1'700'000'000);
+  EXPECT_EQ(requests[1].time, 1'700'000'000);
+  EXPECT_THAT(
+      refusal("user,time,item\n1,2023-11-31,1\n"),
+      HasSubstr("t.csv line 2: column time: expected a time, a whole number of at most 64 bits or ISO"));
+}
+
+// With ms read as seconds every history was complete: other scores, and nothing was said.
+TEST_F(Requests, ATimeInAnotherUnitIsRefused) {
+  EXPECT_THAT(complaint<UsageError>([&] { read("user,time,item\n1,5,1\n1,1703000000000,1\n", numbers_); }),
+              HasSubstr("t.csv line 3: column time: with --time-unit s the time 1703000000000 is in the year "
+                        "55936, with --time-unit ms in 2023: change it"));
+  for (const TimeStep step :
+       {TimeStep::seconds, TimeStep::milliseconds, TimeStep::microseconds, TimeStep::nanoseconds}) {
+    ColumnNames names;
+    names.time_step = step;
+    std::string time = "1703000000";
+    for (const TimeStep unit :
+         {TimeStep::seconds, TimeStep::milliseconds, TimeStep::microseconds, TimeStep::nanoseconds}) {
+      const auto body = [&] { return read("user,time,item\n1," + time + ",1\n", numbers_, false, names); };
+      if (unit == step) {
+        EXPECT_EQ(body()[0].time, 1'703'000'000);
+      } else {
+        EXPECT_THROW(body(), UsageError) << word_of(kTimeSteps, step) << " " << time;
+      }
+      time += "000";
+    }
+  }
+}
+
+TEST_F(Requests, TimesThatDoNotCountFrom1970AreNumbersOfAnySize) {
+  const auto read_relative = [&](const std::string& time) {
+    write_file(folder_ / "t.csv", "user,time,item\n1," + time + ",1\n");
+    RequestReader reader(folder_ / "t.csv", {}, numbers_, needed_, false, false);
+    Request request;
+    reader.next(request);
+    return request.time;
+  };
+  EXPECT_EQ(read_relative("1703000000000"), 1'703'000'000'000);
+  EXPECT_THAT(complaint([&] { read_relative("2023-11-14"); }), HasSubstr("do not count from 1970"));
+}
+
 TEST_F(Requests, ColumnsMayHaveOtherNames) {
   ColumnNames names;
   names.rename({"user=uid", "item=sku"});

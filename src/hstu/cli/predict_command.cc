@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hstu/base/terminal.h"
+#include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
 #include "hstu/cli/stop_signals.h"
 #include "hstu/predict/predict.h"
@@ -16,11 +17,13 @@ struct PredictWords {
   PredictOptions options;
   std::vector<std::string> columns;
   std::string time_unit = "s";
+  std::string seen_actions;
   int threads = 0;
 };
 
 constexpr const char* kPredictHelp =
-    "FILE is CSV with a header line, or Parquet if its name ends in .parquet.\n"
+    "FILE is CSV with a header line, also compressed by gzip, or Parquet if its name ends in .parquet.\n"
+    "-: standard input or output; the JSON object then goes to stderr.\n"
     "\n"
     "  requests   user, time, and item or candidates (a list such as \"12 7 31\");\n"
     "             optional: request, an id that the output repeats;\n"
@@ -34,7 +37,8 @@ constexpr const char* kPredictHelp =
     "\n"
     "Examples:\n"
     "  hstu predict run --requests requests.csv --output scores.csv\n"
-    "  hstu predict run --requests users.csv --trained-items --top 10 --output top.csv\n"
+    "  hstu predict run --requests users.csv --trained-items --top 10 --exclude-seen --output top.csv\n"
+    "  zcat requests.csv.gz | hstu predict run --requests - --output - >scores.csv\n"
     "  hstu predict exported --events log.csv --requests requests.csv --output scores.csv";
 
 }  // namespace
@@ -55,25 +59,41 @@ void add_predict_command(CLI::App& app) {
           "names of columns in these files, such as user=uid,time=ts; also request, item, candidates, "
           "action")
       ->delimiter(',');
-  command->add_option("--time-unit", words->time_unit, "of times: s, ms or us")->capture_default_str();
+  command->add_option("--time-unit", words->time_unit, "of times that are numbers: s, ms, us or ns")
+      ->capture_default_str();
   command->add_option("--catalogue", o.catalogue, "table of the items to score for every request")
       ->type_name("FILE");
   command->add_flag("--trained-items", o.trained_items, "score every item that training has seen");
   command->add_option("--top", o.top, "write only the K highest scores of a request, with their ranks")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50));
+  command
+      ->add_option(
+          "--exclude-seen", words->seen_actions,
+          "leave out items that the user has had before the request's time; with ACTION[,ACTION]: in "
+          "events with one of these actions")
+      ->expected(0, 1)
+      ->type_name("[ACTIONS]");
   command->add_option("--by", o.by, "task whose score ranks; default: the first")->type_name("TASK");
   command->add_option("--batch-size", o.batch_size, "samples of a batch; default: as the run's evaluations")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command->add_option("--device", o.device, "host, cuda, cuda:N or auto; default: the run's own");
   command->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   command->footer(kPredictHelp);
-  command->callback([words] {
+  command->callback([words, command] {
     use_threads(words->threads);
     words->options.columns.rename(words->columns);
     words->options.columns.time_step = parse_word(kTimeSteps, words->time_unit, "--time-unit");
     words->options.stop = &watch_stop_signals();
+    const CLI::Option& seen = *command->get_option("--exclude-seen");
+    words->options.exclude_seen = !seen.empty();
+    if (!words->seen_actions.empty()) words->options.seen_actions = split(words->seen_actions, ',');
     try {
-      fmt::print("{}\n", to_json(predict(words->options)).dump(2));
+      const std::string result = to_json(predict(words->options)).dump(2) + "\n";
+      if (is_standard_stream(words->options.output)) {
+        print_note("{}", result);
+      } else {
+        fmt::print("{}", result);
+      }
     } catch (const Stopped& stopped) {
       print_note("hstu: {}\n", stopped.what());
       throw ExitStatus{128 + stop_signal()};

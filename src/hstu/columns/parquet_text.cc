@@ -1,8 +1,6 @@
 #include "hstu/columns/parquet_text.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string_view>
@@ -14,13 +12,13 @@
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/writer.h>
 #include <parquet/exception.h>
-#include <unistd.h>
 
 #include "hstu/base/error.h"
 #include "hstu/base/floor_divide.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/arrow_column.h"
+#include "hstu/columns/write_descriptor.h"
 
 namespace hstu {
 namespace {
@@ -172,19 +170,6 @@ void put_quoted(std::string_view text, std::string& to) {
   to += '"';
 }
 
-// A reader that has what it wants closes its end: the rest is not written.
-bool write_all(int descriptor, std::string& text) {
-  for (std::size_t written = 0; written < text.size();) {
-    const ssize_t n = ::write(descriptor, text.data() + written, text.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EPIPE) return false;
-    check(n >= 0, "cannot write standard output: {}", std::strerror(errno));
-    written += static_cast<std::size_t>(n);
-  }
-  text.clear();
-  return true;
-}
-
 std::vector<int> printable_columns(const arrow::Schema& schema, const Path& file) {
   std::vector<int> columns;
   for (int c = 0; c < schema.num_fields(); ++c) {
@@ -242,10 +227,12 @@ void write_as_csv(const Path& parquet, std::int64_t time_steps, int descriptor) 
         put_quoted(value, text);
       }
       text += '\n';
-      if (text.size() >= kTextBytes && !write_all(descriptor, text)) return;
+      if (text.size() < kTextBytes) continue;
+      if (!write_to(descriptor, text)) return;
+      text.clear();
     }
   }
-  write_all(descriptor, text);
+  write_to(descriptor, text);
 } catch (const parquet::ParquetException& error) {
   fail_table(parquet, error.what());
 }

@@ -1,31 +1,13 @@
-// Years of times, by which a wrong time unit is noticed.
+// Notices a wrong time unit of a log.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
+#include "hstu/base/calendar.h"
 #include "hstu/columns/column_source.h"
 
 namespace hstu {
-
-// The year of a time in seconds since 1970.
-std::int64_t calendar_year(std::int64_t seconds);
-
-// "2023-11-14", of a time whose year is plausible.
-std::string calendar_date(std::int64_t seconds);
-
-// Logs are from the years 1990 to 2100.
-bool is_plausible_year(std::int64_t year);
-
-// The unit ("s", "ms", "us", "ns") in which `value` is a time of the years 1990 to 2100, and its year;
-// nothing if there is none. No value has two.
-struct FittingUnit {
-  std::string_view unit;
-  std::int64_t year = 0;
-};
-std::optional<FittingUnit> fitting_unit(std::int64_t value);
 
 // `first` and `last`: the rows of the smallest and the largest time of the column, `seconds` the latter.
 // UsageError naming file, column, value and year if that year is not plausible and another unit than `unit`

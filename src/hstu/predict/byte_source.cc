@@ -12,34 +12,53 @@
 #include "hstu/predict/converter.h"
 
 namespace hstu {
+namespace {
+
+constexpr std::size_t kMagicBytes = 4;
+
+}  // namespace
 
 bool is_parquet(const Path& path) {
   return path.extension() == ".parquet";
 }
 
-ByteSource::ByteSource(const Path& path, std::string_view time_unit) : name_(path.string()) {
-  check_input_file(path);
-  if (is_parquet(path)) {
-    const Converter converter =
-        start_converter({"to-csv", path.string(), "--time-unit", std::string(time_unit)}, Direction::from);
-    descriptor_ = converter.descriptor;
-    converter_ = converter.process;
-    return;
-  }
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  check(descriptor_ >= 0, "cannot open {}: {}", name_, std::strerror(errno));
-  check_is_text();
+bool is_standard_stream(const Path& path) {
+  return path == "-";
 }
 
-void ByteSource::check_is_text() {
-  char begin[4] = {};
-  const ssize_t size = ::pread(descriptor_, begin, sizeof begin, 0);
-  const std::string_view bytes(begin, static_cast<std::size_t>(std::max<ssize_t>(0, size)));
-  if (!bytes.starts_with("\x1f\x8b") && bytes != "PAR1") return;
+ByteSource::ByteSource(const Path& path, std::string_view time_unit) {
+  const bool piped = is_standard_stream(path);
+  name_ = piped ? "standard input" : path.string();
+  if (!piped) check_input_file(path);
+  if (is_parquet(path)) {
+    convert(path, time_unit);
+    return;
+  }
+  descriptor_ =
+      piped ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  check(descriptor_ >= 0, "cannot open {}: {}", name_, std::strerror(errno));
+  char begin[kMagicBytes];
+  for (std::size_t n = 1; n > 0 && begin_.size() < kMagicBytes; begin_.append(begin, n))
+    n = read_some(begin, kMagicBytes - begin_.size());
+  const bool gzip = begin_.starts_with("\x1f\x8b");
+  if (!gzip && begin_ != "PAR1") return;
   ::close(std::exchange(descriptor_, -1));
+  if (gzip && !piped) {
+    begin_.clear();
+    convert(path, time_unit);
+    return;
+  }
   fail_usage("{}: expected CSV, found {}", name_,
-             bytes == "PAR1" ? "Parquet: give the file a name that ends in .parquet"
-                             : "a file compressed by gzip: unpack it first, for example with gunzip --keep");
+             gzip    ? "text compressed by gzip: name the file, or unpack it with gunzip -c"
+             : piped ? "Parquet: name the file"
+                     : "Parquet: give the file a name that ends in .parquet");
+}
+
+void ByteSource::convert(const Path& path, std::string_view time_unit) {
+  const Converter converter =
+      start_converter({"to-csv", path.string(), "--time-unit", std::string(time_unit)}, Direction::from);
+  descriptor_ = converter.descriptor;
+  converter_ = converter.process;
 }
 
 ByteSource::~ByteSource() {
@@ -49,10 +68,18 @@ ByteSource::~ByteSource() {
 
 ByteSource::ByteSource(ByteSource&& other) noexcept
     : name_(std::move(other.name_)),
+      begin_(std::move(other.begin_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       converter_(std::exchange(other.converter_, -1)) {}
 
 std::size_t ByteSource::read(char* to, std::size_t size) {
+  if (begin_.empty()) return read_some(to, size);
+  const std::size_t n = begin_.copy(to, size);
+  begin_.erase(0, n);
+  return n;
+}
+
+std::size_t ByteSource::read_some(char* to, std::size_t size) {
   ssize_t n = 0;
   do n = ::read(descriptor_, to, size);
   while (n < 0 && errno == EINTR);

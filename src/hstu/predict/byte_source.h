@@ -1,4 +1,5 @@
-// The bytes of a table: of a CSV file, or of a Parquet file that hstu-prepare turns into CSV.
+// The bytes of a table: of a CSV file or standard input, or of a Parquet file or one compressed by gzip,
+// which hstu-prepare turns into CSV.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,12 @@ namespace hstu {
 // A path that ends in .parquet.
 bool is_parquet(const Path& path);
 
+// "-", which names standard input or output.
+bool is_standard_stream(const Path& path);
+
 class ByteSource {
  public:
-  // Timestamps of Parquet are read in `time_unit`: s, ms or us. Throws Error naming a file that cannot be
+  // Timestamps of Parquet are read in `time_unit`: s, ms, us or ns. Throws Error naming a file that cannot be
   // read.
   explicit ByteSource(const Path& path, std::string_view time_unit = "s");
   ~ByteSource();
@@ -29,9 +33,11 @@ class ByteSource {
   const std::string& name() const { return name_; }
 
  private:
-  void check_is_text();
+  void convert(const Path& path, std::string_view time_unit);
+  std::size_t read_some(char* to, std::size_t size);
 
   std::string name_;
+  std::string begin_;  // read to see what it is, and not passed on yet
   int descriptor_ = -1;
   pid_t converter_ = -1;  // hstu-prepare
 };

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "hstu/base/calendar.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/names.h"
@@ -17,10 +18,23 @@ std::int64_t steps_per_second(TimeStep step) {
       return 1'000;
     case TimeStep::microseconds:
       return 1'000'000;
+    case TimeStep::nanoseconds:
+      return 1'000'000'000;
     case TimeStep::seconds:
       break;
   }
   return 1;
+}
+
+// A wrong unit gives other histories and other scores, and nothing else would be noticed.
+void check_unit(const CsvReader& rows, const TimeColumn& time, std::int64_t value, std::int64_t seconds) {
+  const std::int64_t year = calendar_year(seconds);
+  if (is_plausible_year(year)) return;
+  const auto fitting = fitting_unit(value);
+  const std::string_view unit = word_of(kTimeSteps, time.step);
+  if (!fitting || fitting->unit == unit) return;
+  fail_usage("{}: with --time-unit {} the time {} is in the year {}, with --time-unit {} in {}: change it",
+             rows.place(time.column), unit, value, year, fitting->unit, fitting->year);
 }
 
 }  // namespace
@@ -44,9 +58,32 @@ void ColumnNames::rename(const std::vector<std::string>& words) {
   }
 }
 
-std::int64_t seconds_of(const CsvReader& rows, std::size_t column, TimeStep step) {
-  const std::int64_t time = rows.integer(column), steps = steps_per_second(step);
-  return time / steps - (time % steps < 0 ? 1 : 0);
+bool counts_from_1970(const Manifest& manifest) {
+  return manifest.counts.events == 0 || is_plausible_year(calendar_year(manifest.time.max));
+}
+
+std::int64_t seconds_of(const CsvReader& rows, const TimeColumn& time) {
+  const std::string_view text = rows.field(time.column);
+  if (const auto value = parse_number<std::int64_t>(text)) {
+    const std::int64_t steps = steps_per_second(time.step);
+    const std::int64_t seconds = *value / steps - (*value % steps < 0 ? 1 : 0);
+    if (time.since_1970) check_unit(rows, time, *value, seconds);
+    return seconds;
+  }
+  const auto seconds = seconds_of_iso(text);
+  if (!seconds) {
+    rows.refuse(time.column,
+                fmt::format("expected a time, a whole number of at most 64 bits or ISO 8601 such "
+                            "as 2024-05-01T12:30:00Z, found \"{}\"",
+                            text));
+  }
+  if (!time.since_1970) {
+    rows.refuse(time.column,
+                fmt::format("the times of the histories do not count from 1970: expected a number, found the "
+                            "date {}",
+                            text));
+  }
+  return *seconds;
 }
 
 std::int64_t read_id(const CsvReader& rows, std::size_t column, bool texts) {

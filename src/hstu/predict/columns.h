@@ -6,14 +6,17 @@
 #include <vector>
 
 #include "hstu/base/choice.h"
+#include "hstu/dataset/manifest.h"
 #include "hstu/predict/csv_reader.h"
 
 namespace hstu {
 
 // Of integer times.
-enum class TimeStep { seconds, milliseconds, microseconds };
-inline constexpr Choice<TimeStep> kTimeSteps[] = {
-    {"s", TimeStep::seconds}, {"ms", TimeStep::milliseconds}, {"us", TimeStep::microseconds}};
+enum class TimeStep { seconds, milliseconds, microseconds, nanoseconds };
+inline constexpr Choice<TimeStep> kTimeSteps[] = {{"s", TimeStep::seconds},
+                                                  {"ms", TimeStep::milliseconds},
+                                                  {"us", TimeStep::microseconds},
+                                                  {"ns", TimeStep::nanoseconds}};
 
 // The names of columns, for files in which they have others than these.
 struct ColumnNames {
@@ -25,8 +28,19 @@ struct ColumnNames {
   void rename(const std::vector<std::string>& words);
 };
 
-// The time of the current row in seconds, rounded down.
-std::int64_t seconds_of(const CsvReader& rows, std::size_t column, TimeStep step);
+// A column of times: whole numbers in a unit, or texts in ISO 8601.
+struct TimeColumn {
+  std::size_t column = 0;
+  TimeStep step = TimeStep::seconds;
+  bool since_1970 = true;  // false: the times of the histories count from another moment
+};
+
+// A dataset with events of no plausible year has times that do not count from 1970.
+bool counts_from_1970(const Manifest& manifest);
+
+// The time of the current row in seconds, rounded down. Throws Error naming line and column of a text that is
+// no time, UsageError for a number that is plausible in another unit alone, as hstu prepare does.
+std::int64_t seconds_of(const CsvReader& rows, const TimeColumn& time);
 
 // Items to score. Texts are those of the table where ids are hashes of texts; otherwise there are none.
 struct Items {

@@ -54,8 +54,12 @@ std::int64_t CsvReader::integer(std::size_t column) const {
   return *value;
 }
 
+std::string CsvReader::place(std::size_t column) const {
+  return fmt::format("{} line {}: column {}", source_.name(), line_, columns_[column]);
+}
+
 void CsvReader::refuse(std::size_t column, const std::string& problem) const {
-  fail("{} line {}: column {}: {}", source_.name(), line_, columns_[column], problem);
+  fail("{}: {}", place(column), problem);
 }
 
 void CsvReader::refuse_line(const std::string& problem) const {

@@ -31,6 +31,8 @@ class CsvReader {
   std::int64_t integer(std::size_t column) const;
   // Rows so far, the current one included.
   std::int64_t rows() const { return rows_; }
+  // "requests.csv line 2: column time"
+  std::string place(std::size_t column) const;
   // Throws Error naming source, line and column of the current row.
   [[noreturn]] void refuse(std::size_t column, const std::string& problem) const;
 

@@ -83,6 +83,7 @@ void write_events(const Path& file, const ColumnNames& names, const Dataset& sch
   CsvReader rows{ByteSource(file, word_of(kTimeSteps, names.time_step))};
   const std::size_t user = rows.column(names.user), item = rows.column(names.item),
                     time = rows.column(names.time), action = rows.column(names.action);
+  const TimeColumn times{time, names.time_step, counts_from_1970(manifest)};
   std::vector<std::size_t> context;
   for (std::size_t c = 0; c < manifest.context.size(); ++c)
     context.push_back(needed[c] ? rows.column(manifest.context[c]) : 0);
@@ -98,7 +99,7 @@ void write_events(const Path& file, const ColumnNames& names, const Dataset& sch
   while (rows.next()) {
     block.user.push_back(not_negative(user, user_texts));
     block.item.push_back(not_negative(item, item_texts));
-    block.time.push_back(seconds_of(rows, time, names.time_step));
+    block.time.push_back(seconds_of(rows, times));
     block.action.push_back(action_of(rows, action, manifest.actions));
     for (std::size_t c = 0; c < context.size(); ++c)
       block.values[c].push_back(needed[c] ? rows.integer(context[c]) : 0);

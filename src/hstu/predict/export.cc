@@ -14,6 +14,8 @@
 #include "hstu/predict/event_file.h"
 #include "hstu/predict/model_folder.h"
 #include "hstu/run/folder.h"
+#include "hstu/run/other_data.h"
+#include "hstu/run/pruned.h"
 #include "hstu/run/state.h"
 #include "hstu/task/dataset_facts.h"
 
@@ -52,7 +54,7 @@ void write_weights(const Checkpoint& checkpoint, Learner& learner, const Path& f
   for (std::size_t t = 0; t < learner.tables.size(); ++t) copy_rows(checkpoint, learner.tables[t]);
   sections.push_back(dense);
   const Path written = save_checkpoint(folder, checkpoint.step(), sections,
-                                       {{"dataset", saved_dataset(checkpoint)}, {"reason", "export"}});
+                                       {{"dataset", saved_dataset(checkpoint)}, {"reason", kExportReason}});
   std::filesystem::rename(written, ExportFolder{folder}.weights());
 }
 
@@ -78,10 +80,7 @@ Json describe(const Checkpoint& checkpoint, const Dataset& dataset, const Learne
   return json;
 }
 
-}  // namespace
-
-Json export_model(const ExportOptions& options) {
-  if (is_export(options.run)) fail_usage("{} is an export already: name a run", options.run.string());
+Json export_once(const ExportOptions& options) {
   ModelFolder run = open_model_folder(options.run, options.checkpoint);
   if (!options.data.empty()) run.options.data.path = options.data;
   const Dataset dataset(run.options.data.path);
@@ -107,6 +106,14 @@ Json export_model(const ExportOptions& options) {
   staged.commit();
   manifest.erase("parameters");
   return manifest;
+}
+
+}  // namespace
+
+Json export_model(const ExportOptions& options) {
+  if (is_export(options.run)) fail_usage("{} is an export already: name a run", options.run.string());
+  return read_checkpoint(open_run_folder(options.run).checkpoints(), options.checkpoint,
+                         [&](const Path&) { return export_once(options); });
 }
 
 }  // namespace hstu

@@ -47,6 +47,7 @@ Histories::Histories(const ModelFolder& model, const Path& data, const Path& eve
   if (events.empty()) {
     dataset_.emplace(data.empty() ? own : data);
     check_readable(model.checkpoint, own, *dataset_);
+    since_1970_ = counts_from_1970(dataset_->manifest());
     return;
   }
   const Dataset schema(own);
@@ -54,6 +55,7 @@ Histories::Histories(const ModelFolder& model, const Path& data, const Path& eve
   write_events(events, columns, schema, context_of_events(model.options, schema.manifest()),
                written_->path());
   dataset_.emplace(written_->path());
+  since_1970_ = counts_from_1970(schema.manifest());
 }
 
 }  // namespace hstu

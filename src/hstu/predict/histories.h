@@ -18,10 +18,12 @@ class Histories {
             const Path& scratch);
 
   const Dataset& dataset() const { return *dataset_; }
+  bool count_from_1970() const { return since_1970_; }
 
  private:
   std::optional<StagedFolder> written_;  // never committed
   std::optional<Dataset> dataset_;
+  bool since_1970_ = true;  // TimeColumn::since_1970
 };
 
 // For each context column of the dataset, whether a request must have it: contextual features read it.

@@ -1,12 +1,33 @@
 #include "hstu/predict/model_folder.h"
 
+#include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json_text.h"
+#include "hstu/base/npy.h"
+#include "hstu/dataset/manifest.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/other_data.h"
+#include "hstu/run/pruned.h"
 #include "hstu/run/state.h"
 
 namespace hstu {
+namespace {
+
+// The columns of an export are few, and their values are features: all are compared with their checksums.
+void verify_columns(const Path& dataset) {
+  const Manifest manifest = read_manifest(dataset);
+  for (const auto& [name, column] : manifest.columns) {
+    const Path path = dataset / name;
+    const MappedFile file(path);
+    const std::string found =
+        hstu::checksum(file.bytes().subspan(parse_npy_header(file.bytes(), path).data_offset));
+    check(found == column.checksum,
+          "{}: its checksum is {}, {} says {}: the file was altered; export the run again", path.string(),
+          found, (dataset / kManifestFile).string(), column.checksum);
+  }
+}
+
+}  // namespace
 
 bool is_export(const Path& path) {
   const ExportFolder folder{path};
@@ -19,6 +40,7 @@ ModelFolder open_model_folder(const Path& path, const std::string& wanted) {
   if (is_export(path)) {
     const ExportFolder folder{path};
     Checkpoint checkpoint(folder.weights());
+    verify_columns(folder.dataset());
     if (!wanted.empty() && wanted != std::to_string(checkpoint.step()))
       fail_usage("{} is an export of step {}, and has no checkpoint {}", path.string(), checkpoint.step(),
                  wanted);
@@ -27,9 +49,11 @@ ModelFolder open_model_folder(const Path& path, const std::string& wanted) {
     return {std::move(options), std::move(checkpoint), false};
   }
   const RunFolder folder = open_run_folder(path);
-  Checkpoint checkpoint(find_checkpoint(folder.checkpoints(), wanted));
-  RunOptions options = with_table_rows(read_run_options(folder), checkpoint);
-  return {std::move(options), std::move(checkpoint), true};
+  return read_checkpoint(folder.checkpoints(), wanted, [&](const Path& newest) {
+    Checkpoint checkpoint(newest);
+    RunOptions options = with_table_rows(read_run_options(folder), checkpoint);
+    return ModelFolder{std::move(options), std::move(checkpoint), true};
+  });
 }
 
 }  // namespace hstu

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
@@ -15,11 +19,28 @@
 #include "hstu/predict/histories.h"
 #include "hstu/predict/request_reader.h"
 #include "hstu/predict/scorer.h"
+#include "hstu/predict/seen_items.h"
 #include "hstu/predict/table_output.h"
+#include "hstu/run/folder.h"
+#include "hstu/run/pruned.h"
 #include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
+
+void check_standard_input(const PredictOptions& options) {
+  int readers = 0;
+  for (const Path* const path : {&options.requests, &options.events, &options.catalogue})
+    if (is_standard_stream(*path)) ++readers;
+  if (readers > 1)
+    fail_usage("of --requests, --events and --catalogue only one can be -, standard input: name files");
+}
+
+// The folder in which --events becomes a dataset.
+Path scratch_of(const PredictOptions& options) {
+  return is_standard_stream(options.output) ? Path(fmt::format("hstu-predict.{}.events", ::getpid()))
+                                            : Path(options.output.string() + ".events");
+}
 
 // Refuses models that read what a request does not have, and says where a score depends on other requests.
 void check_requests(const Task& task) {
@@ -52,7 +73,7 @@ std::vector<TableOutput::Column> output_columns(const std::vector<std::string>& 
 class Prediction {
  public:
   Prediction(const PredictOptions& options, const RunOptions& run, const Dataset& histories, Scorer& scorer,
-             Items catalogue)
+             Items catalogue, TablePlace& place)
       : histories_(histories),
         scorer_(scorer),
         catalogue_(std::move(catalogue)),
@@ -63,15 +84,18 @@ class Prediction {
                                                     : run.training.batch_size),
         batch_tokens_(run.training.micro_batch_tokens > 0 ? run.training.micro_batch_tokens
                                                           : batch_size_ * scorer.longest_sequence()),
-        output_(options.output, output_columns(scorer.tasks(), options.top > 0, histories.manifest())) {}
+        output_(place, output_columns(scorer.tasks(), options.top > 0, histories.manifest())) {
+    if (options.exclude_seen) seen_.emplace(histories, options.seen_actions);
+  }
 
   void add(Request request) {
-    open_.push_back({std::move(request), {}});
+    open_.emplace_back().request = std::move(request);
     const Request& added = open_.back().request;
     const UserEvents events = histories_.events_before_time(added.user, added.time);
     if (events.empty()) ++result_.without_history;
     ++result_.requests;
-    const std::vector<std::int64_t>& items = items_of(added).ids;
+    if (seen_) exclude_seen(events, open_.back());
+    const std::vector<std::int64_t>& items = ids_of(open_.back());
     for (const std::int64_t item : items)
       if (!scorer_.is_trained(item)) ++result_.untrained_items;
     Candidate candidate{.name = added.number,
@@ -109,10 +133,30 @@ class Prediction {
   struct Open {
     Request request;
     std::vector<float> scores;  // (items, tasks), the first of them
+    // Of the items that are left, if some were left out: their ids, and their indices in items_of().
+    std::vector<std::int64_t> ids = {};
+    std::vector<std::size_t> places = {};
+    bool some_left_out = false;
   };
 
   const Items& items_of(const Request& request) const {
     return catalogue_.ids.empty() ? request.items : catalogue_;
+  }
+
+  // The items to score.
+  const std::vector<std::int64_t>& ids_of(const Open& open) const {
+    return open.some_left_out ? open.ids : items_of(open.request).ids;
+  }
+
+  void exclude_seen(Dataset::Events events, Open& open) {
+    const std::vector<std::int64_t>& all = items_of(open.request).ids;
+    const std::vector<std::size_t>& others = seen_->others(all, events);
+    if (others.size() == all.size()) return;
+    result_.excluded += static_cast<std::int64_t>(all.size() - others.size());
+    if (others.empty()) ++result_.without_items;
+    open.some_left_out = true;
+    open.places = others;
+    for (const std::size_t i : others) open.ids.push_back(all[i]);
   }
 
   // Items of a request that share its history in one batch, at least one. `candidate`: any one of them.
@@ -130,7 +174,7 @@ class Prediction {
     tokens_ = 0;
     for (std::size_t begin = 0; begin < scores.size();) {
       Open& first = open_.front();
-      const std::size_t wanted = items_of(first.request).ids.size() * tasks - first.scores.size(),
+      const std::size_t wanted = ids_of(first).size() * tasks - first.scores.size(),
                         taken = std::min(wanted, scores.size() - begin);
       const auto from = scores.begin() + static_cast<std::ptrdiff_t>(begin);
       first.scores.insert(first.scores.end(), from, from + static_cast<std::ptrdiff_t>(taken));
@@ -144,9 +188,9 @@ class Prediction {
   void write(const Open& open) {
     const Items& items = items_of(open.request);
     const std::size_t tasks = scorer_.tasks().size();
-    order_.resize(items.ids.size());
+    std::size_t rows = ids_of(open).size();
+    order_.resize(rows);
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::size_t rows = items.ids.size();
     if (top_ > 0) {
       rows = std::min(rows, static_cast<std::size_t>(top_));
       std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(rows), order_.end(),
@@ -156,13 +200,13 @@ class Prediction {
                         });
     }
     for (std::size_t r = 0; r < rows; ++r) {
-      const std::size_t i = order_[r];
+      const std::size_t i = order_[r], place = open.some_left_out ? open.places[i] : i;
       output_.put(open.request.id);
       output_.put(open.request.user_text);
       if (items.texts.empty()) {
-        output_.put(items.ids[i]);
+        output_.put(items.ids[place]);
       } else {
-        output_.put(items.texts[i]);
+        output_.put(items.texts[place]);
       }
       for (std::size_t k = 0; k < tasks; ++k) output_.put(open.scores[i * tasks + k]);
       if (top_ > 0) output_.put(static_cast<std::int64_t>(r + 1));
@@ -173,6 +217,7 @@ class Prediction {
   const Dataset& histories_;
   Scorer& scorer_;
   Items catalogue_;
+  std::optional<SeenItems> seen_;
   std::int64_t top_;
   std::size_t by_;
   std::int64_t batch_size_, batch_tokens_;
@@ -208,6 +253,10 @@ Items catalogue_of(const PredictOptions& options, const Scorer& scorer, const Da
 
 // What a reader of the scores must know.
 void tell_unknown(const PredictResult& result, const BadIds& bad_ids) {
+  if (result.without_items > 0) {
+    print_note("{} of {} requests have no rows in the output: their users have had all of their items\n",
+               with_separators(result.without_items), with_separators(result.requests));
+  }
   if (result.without_history > 0) {
     print_note(
         "{} of {} requests have no event of their user before their time: scored with an empty history\n",
@@ -224,21 +273,45 @@ void tell_unknown(const PredictResult& result, const BadIds& bad_ids) {
   }
 }
 
+// `model` becomes that of a newer checkpoint if the run has pruned the one that it has.
+std::unique_ptr<Scorer> open_scorer(const PredictOptions& options, ModelFolder& model,
+                                    const Dataset& histories) {
+  const auto open = [&] {
+    Task task = make_task(model.options, facts_of(histories));
+    check_requests(task);
+    return std::make_unique<Scorer>(model.options, model.checkpoint, histories, std::move(task));
+  };
+  try {
+    return open();
+  } catch (const Error&) {
+    if (is_export(options.model)) throw;
+    const Path checkpoints = RunFolder{options.model}.checkpoints();
+    if (!is_replaced(checkpoints, options.checkpoint, model.checkpoint.path())) throw;
+  }
+  return read_checkpoint(RunFolder{options.model}.checkpoints(), options.checkpoint, [&](const Path&) {
+    const std::string device = model.options.device;
+    model = open_model_folder(options.model, options.checkpoint);
+    model.options.device = device;
+    return open();
+  });
+}
+
 }  // namespace
 
 PredictResult predict(const PredictOptions& options) {
+  check_standard_input(options);
+  TablePlace place(options.output);
   ModelFolder model = open_model_folder(options.model, options.checkpoint);
   if (!options.device.empty()) model.options.device = options.device;
-  const Histories histories(model, options.data, options.events, options.columns,
-                            options.output.string() + ".events");
+  const Histories histories(model, options.data, options.events, options.columns, scratch_of(options));
   const Manifest& manifest = histories.dataset().manifest();
-  Task task = make_task(model.options, facts_of(histories.dataset()));
-  check_requests(task);
-  Scorer scorer(model.options, model.checkpoint, histories.dataset(), std::move(task));
+  const std::unique_ptr<Scorer> opened = open_scorer(options, model, histories.dataset());
+  Scorer& scorer = *opened;
   Items catalogue = catalogue_of(options, scorer, histories.dataset());
   RequestReader requests(options.requests, options.columns, histories.dataset(),
-                         context_of_requests(model.options, manifest), !catalogue.ids.empty());
-  Prediction prediction(options, model.options, histories.dataset(), scorer, std::move(catalogue));
+                         context_of_requests(model.options, manifest), !catalogue.ids.empty(),
+                         histories.count_from_1970());
+  Prediction prediction(options, model.options, histories.dataset(), scorer, std::move(catalogue), place);
   const Clock::time_point start = Clock::now();
   Progress progress("predict", 0, "scores");
   Request request;
@@ -265,6 +338,7 @@ Json to_json(const PredictResult& result) {
   Json json{{"requests", result.requests},
             {"scores", result.scores},
             {"seconds", result.seconds},
+            {"excluded", result.excluded},
             {"scores_per_s", result.seconds > 0 ? static_cast<double>(result.scores) / result.seconds : 0},
             {"without_history", result.without_history},
             {"untrained_items", result.untrained_items},

@@ -9,11 +9,10 @@
 namespace hstu {
 
 RequestReader::RequestReader(const Path& file, const ColumnNames& names, const Dataset& dataset,
-                             const std::vector<bool>& needed, bool catalogue)
+                             const std::vector<bool>& needed, bool catalogue, bool since_1970)
     : rows_(ByteSource(file, word_of(kTimeSteps, names.time_step))),
-      time_step_(names.time_step),
+      time_{rows_.column(names.time), names.time_step, since_1970},
       user_(rows_.column(names.user)),
-      time_(rows_.column(names.time)),
       request_(optional_column(names.request)),
       item_(optional_column(names.item)),
       candidates_(optional_column(names.candidates)),
@@ -54,7 +53,7 @@ bool RequestReader::next(Request& request) {
   request.id = request_ == kNone ? std::to_string(request.number) : std::string(rows_.field(request_));
   request.user = read_id(rows_, user_, user_texts_);
   request.user_text = rows_.field(user_);
-  request.time = seconds_of(rows_, time_, time_step_);
+  request.time = seconds_of(rows_, time_);
   request.items.clear();
   if (item_ != kNone) read_item(rows_, item_, item_texts_, request.items);
   if (candidates_ != kNone) read_items(rows_, candidates_, item_texts_, request.items);

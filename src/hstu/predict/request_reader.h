@@ -26,9 +26,9 @@ class RequestReader {
  public:
   // The file must have the context columns of the dataset that `needed` marks. It has a column of items or of
   // lists of candidates, and neither if there is a catalogue. Throws UsageError naming the column that is
-  // missing or not expected.
+  // missing or not expected. `since_1970`: TimeColumn::since_1970.
   RequestReader(const Path& file, const ColumnNames& names, const Dataset& dataset,
-                const std::vector<bool>& needed, bool catalogue);
+                const std::vector<bool>& needed, bool catalogue, bool since_1970 = true);
 
   // Reads the next request; false at the end. Throws Error naming file, line and column of what is wrong.
   bool next(Request& request);
@@ -40,8 +40,8 @@ class RequestReader {
   std::size_t optional_column(const std::string& name) const;
 
   CsvReader rows_;
-  TimeStep time_step_;
-  std::size_t user_, time_, request_, item_, candidates_;
+  TimeColumn time_;
+  std::size_t user_, request_, item_, candidates_;
   struct ContextColumn {
     std::size_t column = kNone;  // not needed
     std::optional<Names> codes;  // of its texts

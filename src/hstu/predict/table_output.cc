@@ -28,29 +28,33 @@ std::vector<std::string> converter_words(const Path& file, const std::vector<Tab
 
 }  // namespace
 
-TableOutput::TableOutput(Path path, const std::vector<Column>& columns)
-    : path_(std::move(path)), staging_(path_.string() + ".partial") {
-  if (std::filesystem::exists(std::filesystem::symlink_status(path_)))
-    fail_usage("the output file {} already exists: choose another name or remove it first", path_.string());
-  check_writable(path_);
-  if (is_parquet(path_)) {
-    std::signal(SIGPIPE, SIG_IGN);  // a converter that ends early is an error of the next write
-    converter_ = start_converter(converter_words(staging_, columns), Direction::to);
-  } else {
-    file_.emplace(staging_);
+TablePlace::TablePlace(const Path& path) {
+  if (!is_standard_stream(path)) file_.emplace(path, StagedFile::Existing::refuse);
+}
+
+bool TablePlace::is_parquet() const {
+  return file_ && hstu::is_parquet(file_->path());
+}
+
+void TablePlace::commit() {
+  if (file_) file_->commit();
+}
+
+TableOutput::TableOutput(TablePlace& place, const std::vector<Column>& columns) : place_(place) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader or converter that ends early is an error of the next write
+  if (place_.is_parquet()) {
+    converter_ = start_converter(converter_words(place_.temporary(), columns), Direction::to);
+  } else if (!place_.is_standard_output()) {
+    file_.emplace(place_.temporary());
   }
   for (const Column& column : columns) put(column.name);
   end_row();
 }
 
 TableOutput::~TableOutput() {
-  if (converter_) {
-    ::close(converter_->descriptor);
-    end_converter(converter_->process);
-  }
-  file_.reset();
-  std::error_code ignored;
-  if (!committed_) std::filesystem::remove(staging_, ignored);
+  if (!converter_) return;
+  ::close(converter_->descriptor);
+  end_converter(converter_->process);
 }
 
 void TableOutput::begin_field() {
@@ -92,31 +96,31 @@ void TableOutput::flush() {
   if (file_) {
     file_->write(buffer_);
   } else {
-    for (std::size_t written = 0; written < buffer_.size();) {
-      const ssize_t n = ::write(converter_->descriptor, buffer_.data() + written, buffer_.size() - written);
-      if (n < 0 && errno == EINTR) continue;
-      check(n >= 0, "cannot write {}: hstu prepare, which writes Parquet, has ended: {}", path_.string(),
-            std::strerror(errno));
-      written += static_cast<std::size_t>(n);
-    }
+    write_to(converter_ ? converter_->descriptor : STDOUT_FILENO);
   }
   buffer_.clear();
 }
 
+void TableOutput::write_to(int descriptor) {
+  for (std::size_t written = 0; written < buffer_.size();) {
+    const ssize_t n = ::write(descriptor, buffer_.data() + written, buffer_.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    check(n >= 0, "cannot write {}{}: {}", place_.name(),
+          converter_ ? ": hstu prepare, which writes Parquet, has ended" : "", std::strerror(errno));
+    written += static_cast<std::size_t>(n);
+  }
+}
+
 void TableOutput::commit() {
   flush();
-  if (file_) {
-    file_->close();
-  } else {
+  if (file_) file_->close();
+  if (converter_) {
     const Converter converter = *std::exchange(converter_, std::nullopt);
     ::close(converter.descriptor);
     check(end_converter(converter.process) == 0, "cannot write {}: see the message of hstu prepare above",
-          path_.string());
+          place_.name());
   }
-  std::error_code error;
-  std::filesystem::rename(staging_, path_, error);
-  check(!error, "cannot rename {} to {}: {}", staging_.string(), path_.string(), error.message());
-  committed_ = true;
+  place_.commit();
 }
 
 }  // namespace hstu

@@ -1,4 +1,5 @@
-// Writes a table of text fields: a CSV file, or a Parquet file that hstu-prepare makes of it.
+// Writes a table of text fields: a CSV file, standard output, or a Parquet file that hstu-prepare makes of
+// it.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,30 @@
 #include <vector>
 
 #include "hstu/base/files.h"
+#include "hstu/base/staged_file.h"
 #include "hstu/predict/converter.h"
 
 namespace hstu {
 
-// The file gets its name when it is complete: until commit() it is PATH.partial, which the destructor
-// removes.
+// Where a table is written: a new file, which this process alone writes (base/staged_file.h), or standard
+// output, which "-" names.
+class TablePlace {
+ public:
+  // Throws UsageError if the file exists or another program is writing it, Error if it cannot be written.
+  explicit TablePlace(const Path& path);
+
+  bool is_standard_output() const { return !file_; }
+  std::string name() const { return file_ ? file_->path().string() : "standard output"; }
+  // The file, as long as it is written.
+  const Path& temporary() const { return file_->temporary(); }
+  bool is_parquet() const;
+  void commit();
+
+ private:
+  std::optional<StagedFile> file_;
+};
+
+// A file gets its name when it is complete: without commit() the destructor removes it.
 class TableOutput {
  public:
   enum class Type { integer, real, text };  // in Parquet
@@ -21,8 +40,8 @@ class TableOutput {
     std::string name;
     Type type;
   };
-  // Throws UsageError if the file exists, Error if it cannot be written.
-  TableOutput(Path path, const std::vector<Column>& columns);
+  // `place` must outlive the output.
+  TableOutput(TablePlace& place, const std::vector<Column>& columns);
   ~TableOutput();
   TableOutput(const TableOutput&) = delete;
   TableOutput& operator=(const TableOutput&) = delete;
@@ -37,12 +56,13 @@ class TableOutput {
  private:
   void begin_field();
   void flush();
+  void write_to(int descriptor);
 
-  Path path_, staging_;
+  TablePlace& place_;
   std::optional<OutputFile> file_;
   std::optional<Converter> converter_;
   std::string buffer_;
-  bool row_is_empty_ = true, committed_ = false;
+  bool row_is_empty_ = true;
 };
 
 }  // namespace hstu

@@ -10,6 +10,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/base/text.h"
+#include "hstu/columns/gzip_text.h"
 #include "hstu/columns/parquet_text.h"
 #include "hstu/columns/parquet_vectors.h"
 
@@ -22,16 +23,21 @@ void add_to_csv_command(CLI::App& app) {
     std::string time_unit = "s";
   };
   const auto words = std::make_shared<Words>();
-  CLI::App* const command = app.add_subcommand("to-csv", "Print a Parquet table as CSV");
+  CLI::App* const command =
+      app.add_subcommand("to-csv", "Print a table, Parquet or CSV compressed by gzip, as CSV");
   command->footer(
-      "Example:\n  hstu prepare to-csv requests.parquet | head\n\nhstu predict reads Parquet through it.");
-  command->add_option("FILE", words->file, "the Parquet file")->required();
-  command->add_option("--time-unit", words->time_unit, "in which timestamps are printed: s, ms or us")
-      ->check(CLI::IsMember({"s", "ms", "us"}));
+      "Example:\n  hstu prepare to-csv requests.parquet | head\n\nhstu predict reads such files through it.");
+  command->add_option("FILE", words->file, "the table")->required();
+  command->add_option("--time-unit", words->time_unit, "in which timestamps are printed: s, ms, us or ns")
+      ->check(CLI::IsMember({"s", "ms", "us", "ns"}));
   command->callback([words] {
     std::signal(SIGPIPE, SIG_IGN);
     check_input_file(words->file);
-    const std::int64_t steps = words->time_unit == "s" ? 1 : words->time_unit == "ms" ? 1'000 : 1'000'000;
+    if (begins_as_gzip(words->file)) return write_unpacked(words->file, STDOUT_FILENO);
+    const std::int64_t steps = words->time_unit == "s"    ? 1
+                               : words->time_unit == "ms" ? 1'000
+                               : words->time_unit == "us" ? 1'000'000
+                                                          : 1'000'000'000;
     write_as_csv(words->file, steps, STDOUT_FILENO);
   });
 }

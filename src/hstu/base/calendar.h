@@ -1,0 +1,32 @@
+// Years of times, by which a wrong time unit is noticed, and times as texts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hstu {
+
+// The year of a time in seconds since 1970.
+std::int64_t calendar_year(std::int64_t seconds);
+
+// "2023-11-14", of a time whose year is plausible.
+std::string calendar_date(std::int64_t seconds);
+
+// Logs are from the years 1990 to 2100.
+bool is_plausible_year(std::int64_t year);
+
+// The unit ("s", "ms", "us", "ns") in which `value` is a time of the years 1990 to 2100, and its year;
+// nothing if there is none. No value has two.
+struct FittingUnit {
+  std::string_view unit;
+  std::int64_t year = 0;
+};
+std::optional<FittingUnit> fitting_unit(std::int64_t value);
+
+// A text in ISO 8601 as seconds since 1970, rounded down: "2024-05-01", "2024-05-01T12:30:00.250+02:00", also
+// with a blank instead of the T; UTC without an offset. Nothing for other texts.
+std::optional<std::int64_t> seconds_of_iso(std::string_view text);
+
+}  // namespace hstu

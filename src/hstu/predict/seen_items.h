@@ -1,0 +1,29 @@
+// Leaves out of a request the items that its user has had.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hstu/dataset/dataset.h"
+
+namespace hstu {
+
+class SeenItems {
+ public:
+  // The items of events with one of these actions; of all events if there are none. Throws UsageError naming
+  // an action that the dataset does not have or that is named twice. The dataset must outlive it.
+  SeenItems(const Dataset& dataset, const std::vector<std::string>& actions);
+
+  // The indices of those of `items` that are in no such event in [events.begin, events.end), ascending. Valid
+  // until the next call.
+  const std::vector<std::size_t>& others(const std::vector<std::int64_t>& items, Dataset::Events events);
+
+ private:
+  const Dataset& dataset_;
+  std::uint8_t bits_ = 0;  // 0: every event
+  std::vector<std::int64_t> seen_;
+  std::vector<std::size_t> others_;
+};
+
+}  // namespace hstu
