@@ -154,10 +154,8 @@ TEST(RunOutcome, ATableNamesTheKeysThatDiffer) {
     runs.push_back({{"r" + std::string(layers), metrics_of({}), kRankingMetrics},
                     {{"seed", "1"}, {"model.layers", layers}},
                     {}});
-  const std::vector<Cells> table = comparison_table(runs);
-  EXPECT_EQ(table[0][1], "model.layers");
-  EXPECT_EQ(table[0][2], "state");
-  EXPECT_EQ(table[2][1], "2");
+  EXPECT_EQ(settings_table(runs), (std::vector<Cells>{{"run", "model.layers"}, {"r1", "1"}, {"r2", "2"}}));
+  EXPECT_EQ(comparison_table(runs)[0][1], "AUC");
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ TEST(Comparison, DrawsEveryRunInEveryChart) {
   std::vector<NamedRun> runs;
   for (int i = 0; i < 8; ++i)
     runs.push_back({"run <" + std::to_string(i) + ">", RunMetrics(lines_of_a_run()), kRankingMetrics});
-  const std::string page = comparison_html("a & b", {{"run", "AUC"}, {"run <0>", "0.71"}}, runs);
+  const std::string page = comparison_html("a & b", {{"run", "AUC"}, {"run <0>", "0.71"}}, {{"run"}}, runs);
   EXPECT_THAT(page, HasSubstr("<h1>a &amp; b</h1>"));
   EXPECT_THAT(page, HasSubstr("<td>run &lt;0&gt;</td><td>0.71</td>"));
   EXPECT_THAT(page, HasSubstr("run &lt;7&gt;: 0.71 at 320"));
@@ -137,7 +137,45 @@ TEST(Comparison, DrawsEveryRunInEveryChart) {
   std::vector<Json> lines = lines_of_a_run();
   for (Json& line : lines) line["samples"] = "altered";
   runs.push_back({"altered", RunMetrics(std::move(lines)), kRankingMetrics});
-  EXPECT_THROW(comparison_html("a", {{"run"}}, runs), Error);
+  EXPECT_THROW(comparison_html("a", {{"run"}}, {{"run"}}, runs), Error);
+}
+
+// The second run has no evaluation: the third one once had its colour in that chart, and another one
+// elsewhere.
+TEST(Comparison, ARunHasOneColourInEveryChart) {
+  std::vector<Json> without = lines_of_a_run();
+  std::erase_if(without, [](const Json& line) { return line["event"] == "eval"; });
+  const std::vector<NamedRun> runs{{"a", RunMetrics(lines_of_a_run()), kRankingMetrics},
+                                   {"b", RunMetrics(without), kRankingMetrics},
+                                   {"c", RunMetrics(lines_of_a_run()), kRankingMetrics}};
+  const std::string page = comparison_html("x", {{"run"}}, {{"run", "seed"}, {"a", "1"}}, runs);
+  EXPECT_THAT(page, HasSubstr("<circle class=\"mark s2\""));
+  const std::string auc = page.substr(page.find("AUC of the held-out samples"));
+  const std::string chart = auc.substr(0, auc.find("</section>"));
+  EXPECT_THAT(chart, HasSubstr("class=\"line s0\""));
+  EXPECT_THAT(chart, Not(HasSubstr("class=\"line s1\"")));
+  EXPECT_THAT(chart, HasSubstr("class=\"line s2\""));
+  EXPECT_LT(page.find("AUC of the held-out samples"), page.find("Configuration, where it differs"));
+}
+
+TEST(Report, TheTileShowsTheLastValueAndTheBest) {
+  std::vector<Json> lines = lines_of_a_run();
+  lines.push_back({{"event", "eval"}, {"step", 20}, {"samples", 640}, {"auc", 0.69}, {"baseline_auc", 0.65}});
+  const std::string page =
+      report_html({.title = "run", .metrics = RunMetrics(lines), .specs = kRankingMetrics, .config = ""});
+  EXPECT_THAT(page, HasSubstr("<b>0.6900</b><small>last; best 0.7100 at step 10; baseline 0.6500</small>"));
+}
+
+TEST(Report, MetricsComeFirstAndTablesScrollByThemselves) {
+  const std::string page = report_html({.title = "run",
+                                        .metrics = RunMetrics(lines_of_a_run()),
+                                        .specs = kRankingMetrics,
+                                        .config = "seed = 1"});
+  EXPECT_LT(page.find("<h2>AUC</h2>"), page.find("<h2>loss</h2>"));
+  EXPECT_LT(page.find("<h2>loss</h2>"), page.find("<h2>Configuration</h2>"));
+  for (std::size_t at = page.find("<table>"); at != std::string::npos; at = page.find("<table>", at + 1))
+    EXPECT_EQ(page.substr(at - 18, 18), "<div class=\"wide\">");
+  EXPECT_THAT(page, Not(HasSubstr("minmax(430px")));
 }
 
 TEST(Report, DrawsTheWorkOfRanksAsDividedAndInSlices) {

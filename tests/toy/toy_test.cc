@@ -148,7 +148,7 @@ TEST_F(OtherMetrics, AreThoseOfTablesAndPages) {
   EXPECT_NE(table[1][column("MAE")], "-");
   EXPECT_EQ(table[1][column("AUC")], "-");
   EXPECT_EQ(table[2][column("MAE")], "-");
-  EXPECT_THAT(comparison_html("runs", table, std::vector{runs[0].run, runs[1].run}),
+  EXPECT_THAT(comparison_html("runs", table, settings_table(runs), std::vector{runs[0].run, runs[1].run}),
               HasSubstr("MAE of the held-out samples"));
   EXPECT_THAT(
       report_html({.title = "a", .metrics = runs[0].run.metrics, .specs = runs[0].run.specs, .config = ""}),

@@ -62,15 +62,16 @@ void add_compare_command(CLI::App& app) {
     refuse_twice(words->runs);
     const std::vector<std::string> names = names_of(words->runs);
     for (std::size_t i = 0; i < names.size(); ++i) runs.push_back(read_run(words->runs[i], names[i]));
-    const std::vector<Cells> rows = comparison_table(runs);
+    const std::vector<Cells> rows = comparison_table(runs), settings = settings_table(runs);
     if (!words->output.empty()) {
       std::vector<NamedRun> named;
       named.reserve(runs.size());
       for (const ComparedRun& run : runs) named.push_back(run.run);
-      write_page(words->output, comparison_html(fmt::format("{} runs", runs.size()), rows, named));
+      write_page(words->output, comparison_html(fmt::format("{} runs", runs.size()), rows, settings, named));
     }
     if (!words->json) {
       fmt::print("{}", table(rows));
+      if (settings.front().size() > 1) fmt::print("\nconfiguration, where it differs:\n{}", table(settings));
       return;
     }
     for (const ComparedRun& run : runs) {

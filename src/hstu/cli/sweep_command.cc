@@ -30,6 +30,11 @@ class Sweep {
  public:
   Sweep(const SweepWords& words, int jobs, int threads)
       : output_(words.output), config_(words.config), jobs_(jobs), threads_(threads) {
+    if (std::filesystem::exists(RunFolder{output_}.config())) {
+      fail_usage(
+          "--output {} is a run: name another folder, in which the sweep makes one for each of its runs",
+          output_.string());
+    }
     for (SweepRun& run : plan_sweep(words)) results_.push_back({std::move(run), "not started", {}});
     for (const SweepResult& result : results_) {
       read_manifest(result.run.options.data.path);
@@ -126,7 +131,8 @@ class Sweep {
     std::vector<NamedRun> named;
     named.reserve(runs_.size());
     for (const ComparedRun& run : runs_) named.push_back(run.run);
-    write_page(output_ / "summary.html", comparison_html("sweep", comparison_table(runs_), named));
+    write_page(output_ / "summary.html",
+               comparison_html("sweep", comparison_table(runs_), settings_table(runs_), named));
     fmt::print("{}\n", (output_ / "summary.html").string());
   }
 

@@ -107,25 +107,33 @@ ComparedRun read_run(const Path& path, const std::string& name) {
 }
 
 std::vector<Cells> comparison_table(std::span<const ComparedRun> runs) {
-  const std::vector<std::string> keys = differing_keys(runs);
-  Cells head{"run"};
-  head.insert(head.end(), keys.begin(), keys.end());
   std::vector<MetricSpecs> of_runs;
   for (const ComparedRun& run : runs) of_runs.push_back(run.run.specs);
   const std::vector<MetricSpec> metrics = metrics_in_tables(of_runs);
-  head.insert(head.end(), {"state", "steps"});
+  Cells head{"run"};
   for (const MetricSpec& metric : metrics) head.emplace_back(metric.title);
-  head.insert(head.end(), {"best", "at step", "samples/s"});
+  head.insert(head.end(), {"best", "at step", "steps", "state", "samples/s"});
   std::vector<Cells> table{head};
   for (const ComparedRun& run : runs) {
     const RunOutcome& o = run.outcome;
     Cells row{run.run.name};
-    for (const std::string& key : keys) row.push_back(value_of(run.config, key));
-    row.insert(row.end(), {o.state, with_separators(o.step)});
     for (const MetricSpec& metric : metrics) row.push_back(metric_cell(o.metrics.find(metric.name)));
     row.insert(row.end(), {o.best ? fmt::format("{} {:.4f}", o.best_metric, *o.best) : "-",
-                           o.best ? with_separators(o.best_step) : "-",
+                           o.best ? with_separators(o.best_step) : "-", with_separators(o.step), o.state,
                            o.samples_per_s ? fmt::format("{:.0f}", *o.samples_per_s) : "-"});
+    table.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::vector<Cells> settings_table(std::span<const ComparedRun> runs) {
+  const std::vector<std::string> keys = differing_keys(runs);
+  Cells head{"run"};
+  head.insert(head.end(), keys.begin(), keys.end());
+  std::vector<Cells> table{head};
+  for (const ComparedRun& run : runs) {
+    Cells row{run.run.name};
+    for (const std::string& key : keys) row.push_back(value_of(run.config, key));
     table.push_back(std::move(row));
   }
   return table;

@@ -38,8 +38,10 @@ struct ComparedRun {
 // UsageError if `path` is not a run or has not started.
 ComparedRun read_run(const Path& path, const std::string& name);
 
-// A header and a row for each run: the keys whose values differ, then the outcome.
+// A header and a row for each run: its metrics, then the rest of the outcome.
 std::vector<Cells> comparison_table(std::span<const ComparedRun> runs);
+// The same of the keys whose values differ.
+std::vector<Cells> settings_table(std::span<const ComparedRun> runs);
 
 // Those of all kinds that tables of runs have.
 std::vector<MetricSpec> metrics_in_tables(std::span<const MetricSpecs> kinds);

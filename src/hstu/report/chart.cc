@@ -15,6 +15,7 @@ namespace {
 constexpr double kWidth = 640, kHeight = 260;  // user units of the drawing
 constexpr double kLeft = 58, kRight = 14, kTop = 10, kBottom = 40;
 constexpr std::size_t kMaxPoints = 500;
+constexpr std::size_t kColours = 6;  // of the style sheet
 
 struct Axis {
   double low = 0, high = 1, step = 1;
@@ -55,8 +56,10 @@ Series thinned(const Series& full) {
 class Drawing {
  public:
   explicit Drawing(const Chart& chart) {
-    for (const Series& series : chart.series) {
-      if (!series.x.empty()) series_.push_back(thinned(series));
+    for (std::size_t s = 0; s < chart.series.size(); ++s) {
+      if (chart.series[s].x.empty()) continue;
+      series_.push_back(thinned(chart.series[s]));
+      colours_.push_back(s);
     }
     if (series_.empty()) return;
     double x_low = 0, x_high = 0, y_low = series_[0].y[0], y_high = y_low;
@@ -128,14 +131,15 @@ class Drawing {
       text += fmt::format(
           "<circle class=\"mark s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"><title>{}: {:.6g} at "
           "{}</title></circle>\n",
-          s % 6, x_of(series.x[i]), y_of(series.y[i]), escaped_html(series.name), series.y[i],
-          short_number(series.x[i]));
+          colours_[s] % kColours, x_of(series.x[i]), y_of(series.y[i]), escaped_html(series.name),
+          series.y[i], short_number(series.x[i]));
     }
   }
 
-  // Six colours; the lines after them are dotted.
+  // The lines after the last colour are dotted.
   std::string line_class(std::size_t s) const {
-    return fmt::format("line s{}{}{}", s % 6, s >= 6 ? " dotted" : "", series_[s].dashed ? " dashed" : "");
+    return fmt::format("line s{}{}{}", colours_[s] % kColours, colours_[s] >= kColours ? " dotted" : "",
+                       series_[s].dashed ? " dashed" : "");
   }
 
   std::string legend() const {
@@ -150,7 +154,8 @@ class Drawing {
     return text + "</p>\n";
   }
 
-  std::vector<Series> series_;
+  std::vector<Series> series_;        // that have points
+  std::vector<std::size_t> colours_;  // of each: its index in the chart
   Axis x_, y_;
 };
 

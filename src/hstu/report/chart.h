@@ -19,6 +19,7 @@ struct Chart {
   bool from_zero = false;  // the vertical axis begins at 0
 };
 
+// The colour of a series is that of its index, so that it is the same in every chart of the same series.
 // Omits series without points from lines and legend; "" if no series has a point. A line of more than 500
 // points is drawn through the means of consecutive groups of equal size.
 std::string to_svg(const Chart& chart);

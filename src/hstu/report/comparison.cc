@@ -34,9 +34,12 @@ std::vector<ComparedCurve> curves_of(std::span<const NamedRun> runs) {
 
 }  // namespace
 
-std::string comparison_html(const std::string& title, const std::vector<Cells>& table,
-                            std::span<const NamedRun> runs) {
-  std::string body = section("Runs", html_table(table.front(), {table.begin() + 1, table.end()}));
+std::string comparison_html(const std::string& title, const std::vector<Cells>& outcomes,
+                            const std::vector<Cells>& settings, std::span<const NamedRun> runs) {
+  const auto table = [](const std::vector<Cells>& rows) {
+    return html_table(rows.front(), {rows.begin() + 1, rows.end()});
+  };
+  std::string body = section("Runs", table(outcomes));
   body += "<div class=\"charts\">";
   for (const ComparedCurve& curve : curves_of(runs)) {
     Chart chart{.title = curve.title,
@@ -51,7 +54,9 @@ std::string comparison_html(const std::string& title, const std::vector<Cells>& 
     }
     body += section(chart.title, to_svg(chart));
   }
-  return html_page(title, body + "</div>\n");
+  body += "</div>\n";
+  if (settings.front().size() > 1) body += section("Configuration, where it differs", table(settings));
+  return html_page(title, body);
 }
 
 }  // namespace hstu

@@ -17,8 +17,9 @@ struct NamedRun {
   MetricSpecs specs;  // of its kind of model
 };
 
-// `table`: its first row is the header.
-std::string comparison_html(const std::string& title, const std::vector<Cells>& table,
-                            std::span<const NamedRun> runs);
+// The results of `outcomes`, the curves, and below them the values of `settings`, if it has a second column.
+// The first row of both is the header. A run has one colour in all charts.
+std::string comparison_html(const std::string& title, const std::vector<Cells>& outcomes,
+                            const std::vector<Cells>& settings, std::span<const NamedRun> runs);
 
 }  // namespace hstu

@@ -12,13 +12,13 @@
 namespace hstu {
 
 std::string html_table(const Cells& head, const std::vector<Cells>& rows) {
-  std::string text = "<table><tr>";
+  std::string text = "<div class=\"wide\"><table><tr>";
   for (const std::string& cell : head) text += "<th>" + escaped_html(cell) + "</th>";
   for (const Cells& row : rows) {
     text += "</tr>\n<tr>";
     for (const std::string& cell : row) text += "<td>" + escaped_html(cell) + "</td>";
   }
-  return text + "</tr></table>\n";
+  return text + "</tr></table></div>\n";
 }
 
 std::string section(const std::string& title, const std::string& body) {

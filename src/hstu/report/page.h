@@ -10,6 +10,7 @@ namespace hstu {
 
 using Cells = std::vector<std::string>;
 
+// On a narrow screen the table scrolls, and not the page.
 std::string html_table(const Cells& head, const std::vector<Cells>& rows);
 // "" if the body, which is HTML, is empty.
 std::string section(const std::string& title, const std::string& body);

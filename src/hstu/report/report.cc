@@ -31,6 +31,19 @@ std::string word(const Json& line, const char* key) {
   return line[key].is_string() ? line[key].get<std::string>() : line[key].dump();
 }
 
+// "last; best 0.7123 at step 40; " of the evaluations; "" if the last one is the best.
+std::string best_of(const RunMetrics& metrics, const MetricSpec& metric) {
+  const Json* best = nullptr;
+  const std::string name(metric.name);
+  const auto value = [&](const Json& line) { return line[name].get<double>(); };
+  for (const Json* const line : metrics.all("eval")) {
+    if (!line->contains(name) || !(*line)[name].is_number()) continue;
+    if (best == nullptr || metric.improves(value(*line), value(*best))) best = line;
+  }
+  if (best == nullptr || best == metrics.last("eval")) return "";
+  return fmt::format("last; best {} at step {}; ", number(best, name), count(best, "step"));
+}
+
 std::string result(const RunMetrics& metrics, MetricSpecs specs) {
   const Json* const eval = metrics.last("eval");
   const Json* const train = metrics.last("train");
@@ -44,7 +57,8 @@ std::string result(const RunMetrics& metrics, MetricSpecs specs) {
     const std::string name(metric.name);
     if (metric.in_summary)
       tile(metric.title, number(eval, name),
-           metric.logs_baseline ? "baseline " + number(eval, "baseline_" + name) : "of held-out samples");
+           best_of(metrics, metric) + (metric.logs_baseline ? "baseline " + number(eval, "baseline_" + name)
+                                                            : "of held-out samples"));
   }
   tile("loss", number(train, "loss"), "of the last steps");
   const Json* const latest = end != nullptr ? end : train;
@@ -78,15 +92,14 @@ Chart metric_chart(const RunMetrics& metrics, const MetricSpec& metric) {
               {metrics.curve("eval", name, "held-out samples"), std::move(baseline),
                metrics.curve("train", "window_" + name, "latest training samples"),
                metrics.curve("train", "lifetime_" + name, "all training samples")}};
-  std::erase_if(chart.series, [](const Series& series) { return series.y.empty(); });
   return chart;
 }
 
 std::string charts(const RunMetrics& metrics, MetricSpecs specs) {
-  std::vector<Chart> list{{"loss", "samples", {metrics.curve("train", "loss", "training loss")}}};
+  std::vector<Chart> list;
   for (const MetricSpec& metric : specs)
-    if (Chart chart = metric_chart(metrics, metric); metric.is_plain() && !chart.series.empty())
-      list.push_back(std::move(chart));
+    if (metric.is_plain()) list.push_back(metric_chart(metrics, metric));
+  list.push_back({"loss", "samples", {metrics.curve("train", "loss", "training loss")}});
   list.push_back({"held-out samples as lists of users", "samples", list_curves(metrics, specs)});
   const std::vector<Chart> others{
       {"samples a second",

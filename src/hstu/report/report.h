@@ -15,9 +15,9 @@ struct ReportSource {
   std::string config;  // the text of config.toml
 };
 
-// The page as text: result, curves of the loss and of metrics with the baseline, throughput, the stages
-// of a step as a drawing, time by stage, table sizes,
-// bad ids, restarts, configuration. The page of a run without a train line says so.
+// The page as text: result (the last values and the best), curves of metrics with the baseline and of the
+// loss, throughput, the stages of a step as a drawing, time by stage, table sizes, bad ids, restarts,
+// configuration. The page of a run without a train line says so.
 std::string report_html(const ReportSource& source);
 
 }  // namespace hstu
