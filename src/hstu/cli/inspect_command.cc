@@ -7,10 +7,12 @@
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/checkpoint/verify.h"
 #include "hstu/cli/commands.h"
+#include "hstu/cli/inspect_statistics.h"
 #include "hstu/cli/inspect_views.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/predict/model_folder.h"
 #include "hstu/run/folder.h"
+#include "hstu/run/lock.h"
 
 namespace hstu {
 namespace {
@@ -64,6 +66,7 @@ Json inspect(const Path& path) {
       json["checkpoints"].push_back(entry.step);
     if (const auto best = linked_checkpoint(run.checkpoints(), kBestLink))
       json["best_checkpoint"] = best->step;
+    json["training"] = is_being_trained(run.lock());
     if (std::filesystem::exists(run.summary()))
       json["summary"] = parse_json(read_file(run.summary()), run.summary());
     return json;
@@ -86,6 +89,7 @@ Json inspect(const Path& path) {
       const Checkpoint checked(path);  // verifies every checksum
   }
   json.update(manifest);
+  if (dataset) json["statistics"] = dataset_statistics(path);
   return json;
 }
 

@@ -9,6 +9,7 @@
 
 #include "hstu/base/json_lines.h"
 #include "hstu/base/text.h"
+#include "hstu/cli/inspect_statistics.h"
 #include "hstu/config/config_difference.h"
 #include "hstu/kinds/kinds.h"
 #include "hstu/report/run_metrics.h"
@@ -139,7 +140,7 @@ std::string dataset_view(const Json& json) {
             {"columns", sizes(json["columns"])}};
   if (json.contains("test_events") && !json["test_events"].is_null())
     rows.push_back({"held out", count_of(json["test_events"], "events") + " events"});
-  return aligned(rows);
+  return aligned(rows) + statistics_view(json["statistics"]);
 }
 
 std::string run_view(const Json& json, const RunFolder& run) {
@@ -150,14 +151,17 @@ std::string run_view(const Json& json, const RunFolder& run) {
   if (json.contains("best_checkpoint")) rows.push_back({"best", "of step " + json["best_checkpoint"].dump()});
   if (json.contains("summary")) {
     const Json& summary = json["summary"];
-    rows.push_back({"ended", fmt::format("{} after {} steps, {} samples ({:.0f} samples/s)",
-                                         summary.value("reason", ""), count_of(summary, "step"),
-                                         count_of(summary, "samples"), summary.value("samples_per_s", 0.0))});
+    const bool trains = json.value("training", false);
+    rows.push_back({trains ? "earlier" : "ended",
+                    fmt::format("{} after {} steps, {} samples ({:.0f} samples/s)",
+                                summary.value("reason", ""), count_of(summary, "step"),
+                                count_of(summary, "samples"), summary.value("samples_per_s", 0.0))});
     if (const Json eval = summary.value("eval", Json()); eval.is_object())
       add_evaluation(eval, eval, "baseline_", rows);
   } else {
     rows.push_back({"ended", "not yet"});
   }
+  if (json.value("training", false)) rows.push_back({"now", "being trained"});
   if (std::filesystem::exists(run.metrics())) {
     const RunMetrics metrics(read_json_lines(run.metrics()), run.metrics().string());
     metrics.values([&] {
@@ -167,7 +171,9 @@ std::string run_view(const Json& json, const RunFolder& run) {
           add_curve(std::string(metric.title), metrics.curve("eval", std::string(metric.name), ""), rows);
     });
   }
-  return fmt::format("{}\nconfiguration, where it differs from the defaults:\n{}", aligned(rows),
+  std::string histories = histories_view(options);
+  if (!histories.empty()) histories = "\n" + histories;
+  return fmt::format("{}{}\nconfiguration, where it differs from the defaults:\n{}", aligned(rows), histories,
                      configuration(options));
 }
 
