@@ -58,7 +58,7 @@ struct FeatureOptions {
 };
 
 void describe(ConfigFields& fields, FeatureOptions& o) {
-  fields.field("pools", o.pools, "pools", Rule{.words = {"listen", "skip", "like"}});
+  fields.field("pools", o.pools, "pools", rule::distinct(Rule{.words = {"listen", "skip", "like"}}));
   fields.field("sizes", o.sizes, "sizes", rule::positive());
   fields.field("weights", o.weights, "weights");
   fields.sections("context", o.context, "a context column");
@@ -188,7 +188,7 @@ TEST(Config, ANumberThatIsZeroInFp32IsRefused) {
 
 TEST(Config, AListThatNamesAWordTwiceIsRefused) {
   EXPECT_EQ(error_of("[features]\npools = [\"skip\", \"listen\", \"skip\"]\n"),
-            "features.pools: \"skip\" is named twice (run.toml line 2)");
+            "features.pools: skip is named twice (run.toml line 2)");
   EXPECT_EQ(parse("[features]\nsizes = [2, 2]\n").features.sizes.size(), 2u);
 }
 

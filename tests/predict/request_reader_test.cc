@@ -134,7 +134,7 @@ TEST_F(Requests, TimesMayBeIso8601) {
 TEST_F(Requests, ATimeInAnotherUnitIsRefused) {
   EXPECT_THAT(complaint<UsageError>([&] { read("user,time,item\n1,5,1\n1,1703000000000,1\n", numbers_); }),
               HasSubstr("t.csv line 3: column time: with --time-unit s the time 1703000000000 is in the year "
-                        "55936, with --time-unit ms in 2023: change it"));
+                        "55935, with --time-unit ms in 2023: change it"));
   for (const TimeStep step :
        {TimeStep::seconds, TimeStep::milliseconds, TimeStep::microseconds, TimeStep::nanoseconds}) {
     ColumnNames names;

@@ -36,6 +36,11 @@ Rule or_integer(Rule rule) {
   return rule;
 }
 
+Rule distinct(Rule rule) {
+  rule.distinct = true;
+  return rule;
+}
+
 Rule or_random() {
   return {.or_random = true};
 }

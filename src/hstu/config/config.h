@@ -57,6 +57,7 @@ struct Rule {
   bool low_excluded = false;
   std::vector<std::string> words = {};          // when not empty: the only values allowed
   void (*parse)(const std::string&) = nullptr;  // throws UsageError for a string that is not allowed
+  bool distinct = false;                        // for a list: no element occurs twice
   bool or_random = false;                       // for a std::uint64_t: "random" is kRandomNumber
 
   std::string text() const;  // "> 0", "in [0, 1]", "one of a, b", or ""
@@ -70,6 +71,7 @@ Rule parsed_by(void (*parse)(const std::string&));  // throws UsageError
 Rule required(Rule rule = {});                      // no default: the file must have the key
 Rule or_integer(Rule rule);
 Rule or_random();  // or_random alone
+Rule distinct(Rule rule = {});
 }  // namespace rule
 
 // A table whose keys are the user's own: [allowed_texts] kind = ["view", "buy"].

@@ -24,6 +24,11 @@ std::string found(const toml::node& node) {
   throw UsageError(fmt::format("expected {}, found {}", expected, found(node)));
 }
 
+// Whether the node is the value of a --set word.
+bool is_overridden(const toml::node& node) {
+  return override_text(node.source()).has_value();
+}
+
 template <typename T>
 void check_range(T value, const Rule& rule) {
   const auto number = static_cast<double>(value);
@@ -132,10 +137,8 @@ void read_plain(const toml::node& node, const Rule& rule, std::vector<T>& target
     if (std::is_same_v<T, std::string> && !element.is_string()) fail_type("a list of strings", element);
     read_value(element, rule, values[i]);
   }
-  if constexpr (std::is_same_v<T, std::string>) {
-    for (auto value = values.begin(); value != values.end(); ++value)
-      if (std::find(values.begin(), value, *value) != value) fail_usage("\"{}\" is named twice", *value);
-  }
+  for (auto value = values.begin(); rule.distinct && value != values.end(); ++value)
+    if (std::find(values.begin(), value, *value) != value) fail_usage("{} is named twice", *value);
   target = std::move(values);
 }
 
@@ -162,6 +165,7 @@ struct ConfigReader::State {
     bool by_default;                        // an element of a default list: no key of it is missing
     std::vector<std::string> known;         // keys described so far
     std::string decides = {}, advice = {};  // of decides()
+    std::vector<std::string> of_another = {};  // keys with values of another choice
 
     std::string full(std::string_view name) const {
       return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
@@ -206,7 +210,7 @@ struct ConfigReader::State {
   // Whether --set chose another value of the deciding key than the file was written for.
   static bool is_chosen_anew(const Section& section) {
     const toml::node* const node = section.decides.empty() ? nullptr : section.table->get(section.decides);
-    return node != nullptr && override_text(node->source()).has_value();
+    return node != nullptr && is_overridden(*node);
   }
 
   // One problem in place of one for each key of the other choice.
@@ -252,7 +256,11 @@ void ConfigReader::visit(const Field& field) {
   try {
     std::visit([&](auto* target) { read_value(*node, field.rule, *target); }, field.value);
   } catch (const UsageError& error) {
-    state_->report(path, error.what(), *node);
+    State::Section& section = state_->current();
+    if (State::is_chosen_anew(section) && !is_overridden(*node))
+      section.of_another.emplace_back(field.name);
+    else
+      state_->report(path, error.what(), *node);
   }
 }
 
@@ -325,10 +333,10 @@ void ConfigReader::finish() const {
   for (const State::Section& section : state_->sections) {
     if (section.table == nullptr) continue;
     const bool anew = State::is_chosen_anew(section);
-    std::vector<std::string> of_another;
+    std::vector<std::string> of_another = section.of_another;
     for (const auto& [key, node] : *section.table) {
       if (std::find(section.known.begin(), section.known.end(), key.str()) != section.known.end()) continue;
-      if (anew && !override_text(node.source())) {
+      if (anew && !is_overridden(node)) {
         of_another.emplace_back(key.str());
       } else {
         problems.push_back(state_->unknown_key(section, key, node));

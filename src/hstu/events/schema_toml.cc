@@ -77,9 +77,10 @@ static void describe(ConfigFields& fields, Schema& o) {
   fields.field("user_rows", o.user_rows, "user ids are below it; 0: not declared", rule::at_least(0));
   fields.field("item_rows", o.item_rows, "item ids are below it; 0: not declared", rule::at_least(0));
   fields.field("label", o.label, "the action that makes a rankable event a positive", rule::required());
-  fields.field("pools", o.pools, "actions whose events form histories", rule::required());
+  fields.field("pools", o.pools, "actions whose events form histories", rule::required(rule::distinct()));
   conditions(fields, "rankable", o.rankable, "conditions that an event to predict satisfies", false);
-  fields.field("keep_names", o.keep_names, "of ids that are texts, keep the texts: \"user\", \"item\"");
+  fields.field("keep_names", o.keep_names, "of ids that are texts, keep the texts: \"user\", \"item\"",
+               rule::distinct());
   CsvFormat csv = o.csv.value_or(CsvFormat());
   std::string delimiter = csv.delimiter == '\0' ? "" : std::string(1, csv.delimiter);
   fields.field("delimiter", delimiter, "of CSV files; \"\": a tab in *.tsv, otherwise a comma",
@@ -88,7 +89,7 @@ static void describe(ConfigFields& fields, Schema& o) {
   fields.field("integers", csv.integers, "columns of CSV files that hold integers, not texts");
   csv.delimiter = delimiter.empty() ? '\0' : delimiter.front();
   o.csv = csv;
-  fields.field("null_as_zero", o.null_as_zero, "columns where a null counts as 0");
+  fields.field("null_as_zero", o.null_as_zero, "columns where a null counts as 0", rule::distinct());
   fields.field("allowed_texts", allowed, "the only texts that a column may hold");
   fields.sections("action", o.actions, "an action");
   fields.sections("attribute", o.attributes, "an item attribute");

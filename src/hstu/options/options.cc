@@ -42,7 +42,8 @@ void describe(ConfigFields& f, AttributeSection& o) {
 void describe(ConfigFields& f, FeaturesSection& o) {
   f.field("item_rows", o.item_rows, "rows of the item table; 0: as many as the dataset's ids ask for",
           rule::at_least(0));
-  f.field("actions", o.actions, "actions the action encoder sees; []: every action of the dataset");
+  f.field("actions", o.actions, "actions the action encoder sees; []: every action of the dataset",
+          rule::distinct());
   f.sections("attributes", o.attributes, "item attributes with an embedding");
   f.sections("context", o.context, "contextual features, one token each before the history");
 }
@@ -53,7 +54,8 @@ void describe(ConfigFields& f, DataSection& o) {
           rule::between(1, 1 << 24));
   f.choice("history_strategy", o.options.strategy, kHistoryStrategies,
            "interleaved: the last L / pools events of every pool; last_n: the last L events of any pool");
-  f.field("pools", o.options.pools, "actions whose events enter histories; []: as the dataset says");
+  f.field("pools", o.options.pools, "actions whose events enter histories; []: as the dataset says",
+          rule::distinct());
   f.field("scan_limit", o.options.scan_limit,
           "a history comes from this many events before the candidate, at most", rule::between(1, 1e12));
   f.field("min_history", o.options.min_history,
@@ -256,7 +258,7 @@ void describe(ConfigFields& f, EvaluationSection& o) {
   f.field("max_samples", o.max_samples, "score the first samples only; 0: all", rule::at_least(0));
   f.field("ranking_k", o.ranking_k,
           "NDCG and recall at these places, and MRR, of lists of held-out samples; []: not",
-          rule::between(1, 1e6));
+          rule::distinct(rule::between(1, 1e6)));
   f.field("ranking_list", o.ranking_list,
           "what a list contains: user: a user's samples; time: those of them with one time; or a context "
           "column of the dataset, such as a request or session: those with one value");

@@ -8,7 +8,7 @@
 namespace hstu {
 namespace {
 
-constexpr std::int64_t kMostEvents = 5'000'000;
+constexpr std::int64_t kReadEvents = 5'000'000;
 
 // What is counted of one pool.
 struct Sums {
@@ -40,7 +40,7 @@ std::vector<PoolProfile> profile_pools(const Dataset& dataset,
   for (std::size_t i = 0; i < pools.size(); ++i)
     for (const std::string& action : pools[i])
       sums[i].bits = static_cast<std::uint8_t>(sums[i].bits | dataset.manifest().action_bit(action));
-  const std::int64_t stride = std::max<std::int64_t>(1, (dataset.events() + kMostEvents - 1) / kMostEvents);
+  const std::int64_t stride = std::max<std::int64_t>(1, (dataset.events() + kReadEvents - 1) / kReadEvents);
   std::int64_t users = 0, to_rank = 0;
   for (std::int64_t u = 0; u < dataset.users(); u += stride) {
     const std::int64_t begin = dataset.user_offsets()[static_cast<std::size_t>(u)],

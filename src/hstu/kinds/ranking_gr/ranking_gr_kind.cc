@@ -49,7 +49,7 @@ void RankingGrOptions::describe(ConfigFields& f) {
   f.field("label_column", o.label_column,
           "context column of labels: bit k for task k, or the index of the class; \"\": labels are actions");
   f.field("positive_classes", o.positive_classes,
-          "multi_class: labels whose joint probability the run's metrics are of");
+          "multi_class: labels whose joint probability the run's metrics are of", rule::distinct());
   describe_recompute(f, o.recompute);
   f.field("recompute_silu", o.recompute.silu, "the same of the activated U, V, Q and K of the layers");
 }
