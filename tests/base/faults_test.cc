@@ -54,7 +54,7 @@ TEST(Faults, WrongWordsAreNamed) {
   EXPECT_THAT(error_of("open"), HasSubstr("POINT:COUNT"));
   EXPECT_THAT(error_of("open:0"), HasSubstr("\"0\""));
   EXPECT_THAT(error_of("open:1x"), HasSubstr("\"1x\""));
-  EXPECT_THAT(error_of("open:1:hup"), HasSubstr("hup"));
+  EXPECT_THAT(error_of("open:1:stop"), HasSubstr("stop"));
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ bool fault_points_are_watched();
 // Calls the watcher, if any. `point` is a name of kFaultPoints.
 void fault_point(std::string_view point);
 
-// A watcher for words of the form "POINT:COUNT[:kill|term]": each sends SIGKILL (or SIGTERM) to this process
-// when it reaches the point for the COUNT-th time, counted from 1. UsageError for other words.
+// A watcher for words of the form "POINT:COUNT[:kill|term|hup|usr1]": each sends SIGKILL (or that signal) to
+// this process when it reaches the point for the COUNT-th time, counted from 1. UsageError for other words.
 FaultWatcher parse_faults(std::span<const std::string> words);
 
 }  // namespace hstu

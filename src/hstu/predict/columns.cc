@@ -31,7 +31,7 @@ void check_unit(const CsvReader& rows, const TimeColumn& time, std::int64_t valu
   const std::int64_t year = calendar_year(seconds);
   if (is_plausible_year(year)) return;
   const auto fitting = fitting_unit(value);
-  const std::string_view unit = word_of(kTimeSteps, time.step);
+  const std::string unit{word_of(kTimeSteps, time.step)};
   if (!fitting || fitting->unit == unit) return;
   fail_usage("{}: with --time-unit {} the time {} is in the year {}, with --time-unit {} in {}: change it",
              rows.place(time.column), unit, value, year, fitting->unit, fitting->year);
