@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/random.h"
+#include "hstu/kernels/gather_sum.h"
 #include "hstu/ops/op.h"
 #include "support/tensor_values.h"
 

@@ -32,7 +32,8 @@ bool is_mapped(std::int64_t capacity) {
 // In finer steps than block_bytes() for a mapped block, which changes its size where it does not fit.
 std::int64_t capacity_for(std::int64_t bytes) {
   if (!is_mapped(bytes)) return block_bytes(bytes);
-  const auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes))) / 16;
+  const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
+  const std::int64_t step = std::max(power, kMapped) / 16;
   return (bytes + step - 1) / step * step;
 }
 
