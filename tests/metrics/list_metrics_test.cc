@@ -42,6 +42,7 @@ std::map<std::string, double> of_order(const std::vector<std::uint8_t>& labels,
     }
     values[fmt::format("ndcg@{}", k)] = gain / ideal;
     values[fmt::format("recall@{}", k)] = found / positives;
+    values[fmt::format("hit@{}", k)] = found > 0 ? 1 : 0;
   }
   return values;
 }
@@ -92,7 +93,7 @@ TEST(ListMetrics, EqualTheMeanOverAllOrdersOfTies) {
     const auto expected = brute_force(s, cutoffs);
     for (const auto& [name, value] : expected)
       EXPECT_NEAR(found.at(name).value_or(-1), value, 1e-12) << name << " in round " << round;
-    EXPECT_EQ(found.size(), 1 + 2 * cutoffs.size());
+    EXPECT_EQ(found.size(), 1 + 3 * cutoffs.size());
   }
 }
 

@@ -54,6 +54,21 @@ double expected_reciprocal_rank(const std::vector<Tie>& ties) {
   return 0;
 }
 
+// The probability that the first k places have a positive.
+double expected_hit(const std::vector<Tie>& ties, std::size_t k) {
+  for (const Tie& tie : ties) {
+    if (tie.begin >= k) break;
+    if (tie.positives == 0) continue;
+    const std::size_t n = tie.size(), p = tie.positives, places = std::min(n, k - tie.begin);
+    if (places > n - p) return 1;
+    double none = 1;
+    for (std::size_t i = 0; i < places; ++i)
+      none *= static_cast<double>(n - p - i) / static_cast<double>(n - i);
+    return 1 - none;
+  }
+  return 0;
+}
+
 class Cutoff {
  public:
   explicit Cutoff(std::int64_t k) : k_(static_cast<std::size_t>(k)), discounts_{0} {}
@@ -72,21 +87,22 @@ class Cutoff {
     }
     ndcg_ += gain / discounts_[std::min(positives, k_)];
     recall_ += found / static_cast<double>(positives);
+    hits_ += expected_hit(ties, k_);
   }
 
   double ndcg() const { return ndcg_; }
   double recall() const { return recall_; }
+  double hits() const { return hits_; }
 
  private:
   std::size_t k_;
-  std::vector<double> discounts_;  // [n]: of the first n places together
-  double ndcg_ = 0, recall_ = 0;   // sums over lists
+  std::vector<double> discounts_;            // [n]: of the first n places together
+  double ndcg_ = 0, recall_ = 0, hits_ = 0;  // sums over lists
 };
 
-}  // namespace
-
-ListMetrics list_metrics(std::span<const float> scores, std::span<const std::uint8_t> labels,
-                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs) {
+template <typename Score>
+ListMetrics measure_lists(std::span<const Score> scores, std::span<const std::uint8_t> labels,
+                          std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs) {
   require(groups.size() == scores.size(), "list metrics: expected {} groups, found {}", scores.size(),
           groups.size());
   std::vector<ScoredSample> samples = scored_samples(scores, labels, groups);
@@ -115,8 +131,21 @@ ListMetrics list_metrics(std::span<const float> scores, std::span<const std::uin
   for (std::size_t i = 0; i < at.size(); ++i) {
     metrics[fmt::format("ndcg@{}", cutoffs[i])] = mean(at[i].ndcg());
     metrics[fmt::format("recall@{}", cutoffs[i])] = mean(at[i].recall());
+    metrics[fmt::format("hit@{}", cutoffs[i])] = mean(at[i].hits());
   }
   return metrics;
+}
+
+}  // namespace
+
+ListMetrics list_metrics(std::span<const float> scores, std::span<const std::uint8_t> labels,
+                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs) {
+  return measure_lists(scores, labels, groups, cutoffs);
+}
+
+ListMetrics list_metrics(std::span<const double> scores, std::span<const std::uint8_t> labels,
+                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs) {
+  return measure_lists(scores, labels, groups, cutoffs);
 }
 
 }  // namespace hstu

@@ -65,7 +65,8 @@ inline constexpr MetricSpec kRankingMetrics[] = {
     {.name = "n_groups", .title = "users with both", .better = Better::neither},
     {.name = "mrr", .title = "MRR", .of_lists = true},
     {.name = "ndcg", .title = "NDCG", .has_cutoff = true, .of_lists = true},
-    {.name = "recall", .title = "recall", .has_cutoff = true, .of_lists = true}};
+    {.name = "recall", .title = "recall", .has_cutoff = true, .of_lists = true},
+    {.name = "hit", .title = "hit rate", .has_cutoff = true, .of_lists = true}};
 
 // Samples for exact metrics. Parts (of threads, of ranks) are merged as samples before they are measured.
 class RankingSamples {
