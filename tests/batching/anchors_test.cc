@@ -177,6 +177,37 @@ TEST(Anchors, HistoriesThatAreNotInTheOrderOfTimeAreRefused) {
                       {"timestamp.npy", "user 2", "order of time"});
 }
 
+TEST(Anchors, TheLastOfEachUserAreHeldOutInEveryWindow) {
+  const Data data = small::write(small::random_events(8, {.users = 30}));
+  for (const std::int64_t min_history : {0, 4}) {
+    for (const std::int64_t last : {1, 3}) {
+      Positions all = all_anchors(data, min_history);
+      std::ranges::sort(all);
+      Split expected;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        std::int64_t later = 0;  // anchors of the same user
+        for (std::size_t j = i + 1; j < all.size() && data.at(all[j]).user == data.at(all[i]).user; ++j)
+          ++later;
+        (later < last ? expected.evaluation : expected.training).push_back(all[i]);
+      }
+      ASSERT_GT(expected.evaluation.size(), 10u);
+      for (const std::int64_t seconds : {0, 60})
+        expect_split(data, min_history, seconds, {.last = last}, expected);
+    }
+  }
+}
+
+// Trap: counts of rates or of popularity that know a held-out event.
+TEST(Anchors, TheLastOfEachUserLeaveOnlyEventsBeforeThemToTraining) {
+  const Data data = small::write(small::random_events(8));
+  const Dataset dataset(data.folder);
+  const Anchors anchors = find_anchors(dataset, options_of(2, 0), {.last = 2});
+  for (const std::int64_t p : anchors.training.window(0))
+    EXPECT_TRUE(anchors.holdout.trains(dataset.user_at(p), false, p, data.at(p).time));
+  for (const std::int64_t p : anchors.evaluation.window(0))
+    EXPECT_FALSE(anchors.holdout.trains(dataset.user_at(p), false, p, data.at(p).time));
+}
+
 TEST(Anchors, NoneAtAllSaysWhatToChange) {
   const Data data = small::write(small::random_events(3));
   const Dataset dataset(data.folder);
@@ -214,6 +245,11 @@ TEST(Anchors, ContradictionsAreRefused) {
   expect_error<UsageError>(find({.windows = 1, .fraction = 0.1}), {"one of", "windows fraction"});
   expect_error<UsageError>(find({.fraction = 0.1, .seconds = 5}), {"one of", "fraction seconds"});
   expect_error<UsageError>(find({.first_window = 2, .seconds = 5}), {"one of", "windows seconds"});
+  expect_error<UsageError>(find({.seconds = 5, .last = 1}), {"one of", "seconds last"});
+  expect_error<UsageError>(find({.last = -1}), {"last"});
+  expect_error<UsageError>(find({.last = 1, .train_user_fraction = 0.5}),
+                           {"last", "train_user_fraction = 0.5"});
+  expect_error<UsageError>(find({.last = 1000}), {"leaves 0 of", "the last 1000 of each user"});
   expect_error<UsageError>(find({.fraction = 1}), {"fraction"});
   expect_error<UsageError>(find({.fraction = -0.1}), {"fraction"});
   expect_error<UsageError>(find({.windows = -1}), {"windows"});

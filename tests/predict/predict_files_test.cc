@@ -48,7 +48,7 @@ class PredictFiles : public testing::Predict {
   // Of events of the user before the time.
   std::vector<std::int64_t> items_of(std::int64_t user, std::int64_t time, std::uint8_t bits) const {
     const Dataset dataset(folder_ / "dataset");
-    const Dataset::Events events = dataset.events_before(user, time);
+    const PositionRange events = dataset.events_before_time(user, time).last_range();
     std::vector<std::int64_t> items;
     for (std::int64_t p = events.begin; p < events.end; ++p)
       if ((dataset.action()[static_cast<std::size_t>(p)] & bits) != 0) items.push_back(dataset.item()[p]);

@@ -44,7 +44,7 @@ BaselineScores score_baseline(const Dataset& dataset, const Holdout& holdout,
     for (std::int64_t p = events.begin; p < events.end; ++p) {
       const std::uint8_t action = dataset.action()[static_cast<std::size_t>(p)];
       const std::int64_t time = dataset.time()[p];
-      if ((action & kRankableBit) == 0 || !holdout.trains(held_out, time)) continue;
+      if ((action & kRankableBit) == 0 || !holdout.trains(user, held_out, p, time)) continue;
       const bool positive = (action & label_bit) != 0;
       user_run.add(time, positive);
       global_run.add(time, positive);

@@ -14,7 +14,7 @@ namespace {
 // All inputs of the result.
 Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
              std::span<const std::int64_t> positions) {
-  return {{"dataset", dataset.manifest().id},
+  Json of{{"dataset", dataset.manifest().id},
           {"time_begin", holdout.time_begin},
           {"time_end", holdout.time_end},
           {"train_user_fraction", holdout.users.train_fraction},
@@ -25,6 +25,8 @@ Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& 
           {"ranked_by", "score"},
           {"user_prior", kUserPrior},
           {"item_prior", kItemPrior}};
+  if (holdout.of_last()) of["last"] = holdout.last;
+  return of;
 }
 
 std::string checksum_of(const Json& file) {

@@ -30,6 +30,24 @@ void clip(const Dataset& dataset, const AnchorIndex& index, const AnchorList& li
   }
 }
 
+// The last anchors of each user, or those before.
+AnchorList split_users(const Dataset& dataset, const AnchorList& list, const Holdout& holdout, bool last) {
+  AnchorList chosen;
+  for (std::int64_t w = 0; w < list.windows(); ++w) {
+    std::vector<std::int64_t> positions;
+    std::int64_t user = 0, end = 0;  // of its events in the segment
+    for (const std::int64_t p : list.window(w)) {
+      if (p >= end) {
+        user = dataset.user_at(p);
+        end = dataset.end_of_user_in_segment(p);
+      }
+      if (holdout.is_last(user, p, dataset.time()[p]) == last) positions.push_back(p);
+    }
+    chosen.append(std::move(positions));
+  }
+  return chosen;
+}
+
 // Every stride-th position of each user in each window, counted back from the user's last; 0: only the last.
 AnchorList thin(const Dataset& dataset, const AnchorList& list, std::int64_t stride) {
   AnchorList thinned;
@@ -53,14 +71,16 @@ AnchorList thin(const Dataset& dataset, const AnchorList& list, std::int64_t str
 
 void check_split(const Anchors& anchors) {
   const Holdout& holdout = anchors.holdout;
-  const bool wanted = holdout.in_time() || holdout.of_users();
+  const bool wanted = holdout.in_time() || holdout.of_users() || holdout.of_last();
   if (anchors.training.size() > 0 && (!wanted || anchors.evaluation.size() > 0)) return;
   fail_usage(
       "the hold-out leaves {} of {} samples for training and {} for evaluation (samples span {} s, held out "
       "from {}, train_user_fraction {}); change the hold-out or lower min_history",
       with_separators(anchors.training.size()), with_separators(anchors.count),
       with_separators(anchors.evaluation.size()), anchors.time_max - anchors.time_min + 1,
-      holdout.in_time() ? fmt::format("second {}", holdout.time_begin - anchors.time_min) : "no time",
+      holdout.in_time()   ? fmt::format("second {}", holdout.time_begin - anchors.time_min)
+      : holdout.of_last() ? fmt::format("the last {} of each user", holdout.last)
+                          : "no time",
       holdout.users.train_fraction);
 }
 
@@ -70,6 +90,12 @@ Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const H
                      std::vector<std::size_t> stages) {
   constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::min();
   if (stages.empty()) stages.push_back(dataset.segments().size());
+  if (stages.size() > 1 && holdout.last > 0) {
+    fail_usage(
+        "evaluation.holdout_last = {}: the last samples of users change with every extension of {}: hold out in "
+        "time to continue a run, or start a new one",
+        holdout.last, dataset.folder().string());
+  }
   const AnchorRule rule{.min_history = options.min_history,
                         .window_seconds = options.window_seconds,
                         .users = {.train_fraction = holdout.train_user_fraction, .salt = holdout.split_salt}};
@@ -98,6 +124,10 @@ Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const H
   clip(dataset, index, held_out, 0, index.windows(),
        evaluates && !resolved.in_time() ? kAlways : resolved.time_begin,
        evaluates ? resolved.time_end : kAlways, anchors.evaluation);
+  if (resolved.of_last()) {
+    anchors.evaluation = split_users(dataset, index.training_users, resolved, true);
+    anchors.training = split_users(dataset, index.training_users, resolved, false);
+  }
   if (options.anchor_stride != 1) anchors.training = thin(dataset, anchors.training, options.anchor_stride);
   check_split(anchors);
   return anchors;

@@ -115,10 +115,12 @@ class Batch {
 
   std::int64_t number = 0;      // of this part among those of its loader: its name between steps
   std::int64_t samples = 0;     // B
+  std::int64_t anchors = 0;     // samples without those of negatives
   std::int64_t tokens = 0;      // T, of all sequences: contextual, history, candidate
   std::int64_t longest = 0;     // tokens of the longest sequence
   std::int64_t supervised = 0;  // examples with a loss in the global batch: of all parts and ranks
-  // (B) the place of each sample in the global batch, from 0; of one rank empty: its samples are in order.
+  // (B) the place of each sample's anchor in the global batch, from 0; of one rank empty: its samples are in
+  // order.
   std::vector<std::int64_t> places;
   std::vector<BadIdCount> bad_ids;
 

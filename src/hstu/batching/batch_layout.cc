@@ -69,6 +69,9 @@ std::vector<FeatureSpec> SampleFeatures::all() const {
 
 void add_sample_columns(const Samples& samples, Batch& batch) {
   batch.samples = samples.count;
+  batch.anchors = 0;
+  for (std::size_t b = 0; b < samples.position.size(); ++b)
+    batch.anchors += b == 0 || samples.position[b] != samples.position[b - 1] ? 1 : 0;
   add_copy<std::int64_t>(batch, kUserColumn, samples.user);
   add_copy<std::int64_t>(batch, kPositionColumn, samples.position);
   add_copy<float>(batch, kLabelColumn, samples.label);

@@ -15,12 +15,14 @@ struct Candidate {
   std::int64_t user = 0, item = 0;  // original ids
   std::int64_t time = 0;            // seconds
   float label = 0;                  // of an anchor, 0 or 1
-  UserEvents before = {};           // the user's events from which the history is selected
+  // An anchor with another item than its event's, and without any label.
+  bool is_negative = false;
+  UserEvents before = {};  // the user's events from which the history is selected
   // Of a request: its values of the dataset's context columns, in the manifest's order. An anchor's are in
   // the columns.
   std::span<const std::int64_t> context = {};
-  // Of a request: further items, which share the history and do not see each other. Only where no contextual
-  // feature is made of the item.
+  // Further items, which share the history and do not see each other: of a request those to be scored, of an
+  // anchor its negatives. Only where no contextual feature is made of the item.
   std::span<const std::int64_t> others = {};
 };
 

@@ -18,9 +18,17 @@ void check_options(const HoldoutOptions& options) {
   const bool windows = options.windows != 0 || options.first_window != -1;
   const bool fraction = options.fraction != 0;
   const bool seconds = options.seconds != 0;
-  if (int{windows} + int{fraction} + int{seconds} > 1) {
-    fail_usage("hold-out: expected one of windows, fraction and seconds, found{}{}{}; keep one",
-               windows ? " windows" : "", fraction ? " fraction" : "", seconds ? " seconds" : "");
+  const bool last = options.last != 0;
+  if (int{windows} + int{fraction} + int{seconds} + int{last} > 1) {
+    fail_usage("hold-out: expected one of windows, fraction, seconds and last, found{}{}{}{}; keep one",
+               windows ? " windows" : "", fraction ? " fraction" : "", seconds ? " seconds" : "",
+               last ? " last" : "");
+  }
+  if (options.last < 0) fail_usage("hold-out last: expected at least 0, found {}", options.last);
+  if (last && options.train_user_fraction < 1) {
+    fail_usage(
+        "hold-out last: every user has held-out samples already; remove it or train_user_fraction = {}",
+        options.train_user_fraction);
   }
   if (options.windows < 0) fail_usage("hold-out windows: expected at least 0, found {}", options.windows);
   if (options.first_window < -1) {
@@ -74,6 +82,28 @@ std::int64_t time_before(const Dataset& dataset, const AnchorIndex& index, std::
   return *found;
 }
 
+// Time and position of the first of each user's last `count` anchors.
+std::shared_ptr<const std::vector<EventPlace>> last_anchors(const Dataset& dataset, std::int64_t count,
+                                                            std::int64_t min_history) {
+  const auto action = dataset.action();
+  auto first = std::make_shared<std::vector<EventPlace>>(static_cast<std::size_t>(dataset.users()));
+  parallel_blocks(dataset.users(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t u = begin; u < end; ++u) {
+      const UserEvents events = dataset.events_of(u);
+      std::int64_t earlier = events.size(), left = count;
+      for (std::size_t r = events.ranges(); r-- > 0;) {
+        const PositionRange range = events.range(r);
+        for (std::int64_t p = range.end - 1; p >= range.begin && --earlier >= min_history && left > 0; --p) {
+          if ((action[static_cast<std::size_t>(p)] & kRankableBit) == 0) continue;
+          (*first)[static_cast<std::size_t>(u)] = {dataset.time()[p], p};
+          --left;
+        }
+      }
+    }
+  });
+  return first;
+}
+
 // The half-open times of held-out windows.
 void hold_out_windows(const AnchorIndex& index, const HoldoutOptions& options, Holdout& holdout) {
   const std::int64_t windows = index.window_of(index.time_max) + 1;
@@ -102,6 +132,10 @@ Holdout resolve_holdout(const Dataset& dataset, const AnchorIndex& index, const 
     const double wanted = options.fraction * static_cast<double>(index.count());
     const auto evaluation = std::clamp<std::int64_t>(std::llround(wanted), 1, index.count());
     holdout.time_begin = time_before(dataset, index, evaluation - 1);
+  }
+  if (options.last != 0) {
+    holdout.last = options.last;
+    holdout.last_begin = last_anchors(dataset, options.last, index.rule.min_history);
   }
   if (options.seconds != 0) holdout.time_begin = index.time_max - options.seconds + 1;
   return holdout;

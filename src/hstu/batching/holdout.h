@@ -1,8 +1,12 @@
-// The split into training and evaluation: a hold-out in time, of users, or of users in a time interval.
+// The split into training and evaluation: a hold-out in time, of users, of users in a time interval, or of
+// each user's last anchors.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "hstu/batching/options.h"
 #include "hstu/dataset/anchor_index.h"
@@ -10,21 +14,35 @@
 
 namespace hstu {
 
+// Where an event is in the order of its user's events.
+struct EventPlace {
+  static constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
+  std::int64_t time = kNowhere, position = kNowhere;
+  auto operator<=>(const EventPlace&) const = default;
+};
+
 // HoldoutOptions resolved to times. Training and evaluation are disjoint by construction.
 struct Holdout {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t time_begin = kNever;  // events at or after never train; kNever: no hold-out in time
   std::int64_t time_end = kNever;    // evaluation ends before this; later events are not used
-  UserSplit users;
+  UserSplit users = {};
+  std::int64_t last = 0;  // anchors that are held out of each user
+  // (U) with `last`: the first of them, or nowhere; else null.
+  std::shared_ptr<const std::vector<EventPlace>> last_begin = {};
 
   bool in_time() const { return time_begin != kNever; }
   bool of_users() const { return users.any_held_out(); }
-  // `held_out` = users.holds_out(the event's user).
-  bool trains(bool held_out, std::int64_t time) const { return !held_out && time < time_begin; }
-  bool evaluates(bool held_out, std::int64_t time) const {
-    if (of_users() && !held_out) return false;
-    return in_time() ? time >= time_begin && time < time_end : held_out;
+  bool of_last() const { return last_begin != nullptr; }
+  // With `last`: whether an event is one of the last of user `user` (its index), or follows them.
+  bool is_last(std::int64_t user, std::int64_t position, std::int64_t time) const {
+    return EventPlace{time, position} >= (*last_begin)[static_cast<std::size_t>(user)];
+  }
+  // Whether an event of user `user` (its index) is left to training. `held_out` = users.holds_out(the user).
+  bool trains(std::int64_t user, bool held_out, std::int64_t position, std::int64_t time) const {
+    if (of_last() && is_last(user, position, time)) return false;
+    return !held_out && time < time_begin;
   }
 };
 

@@ -8,6 +8,20 @@
 #include "hstu/device/pinned_memory.h"
 
 namespace hstu {
+namespace {
+
+// Appends the place of each sample: that of its anchor, the next of `positions` (n) with `places` (n).
+// Several consecutive samples may have one anchor.
+void add_places(const Samples& samples, std::span<const std::int64_t> positions,
+                std::span<const std::int64_t> places, std::vector<std::int64_t>& of_samples) {
+  std::size_t anchor = 0;
+  for (const std::int64_t position : samples.position) {
+    while (positions[anchor] != position) ++anchor;
+    of_samples.push_back(places[anchor]);
+  }
+}
+
+}  // namespace
 
 Loader::Loader(const SampleBuilder& builder, const BatchLayout& layout, BatchSchedule schedule,
                const LoaderOptions& options)
@@ -125,17 +139,19 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.copied.synchronize();
     slot.loaded.worker = scratch.worker;
     slot.loaded.build_begin = Clock::now();
-    builder_.build(claimed.positions, scratch.samples, scratch.builder);
     scratch.samples.draws =
         options_.fixed_draws ? BatchDraws(options_.seed) : BatchDraws(options_.seed, claimed.job->cursor);
+    builder_.build(claimed.positions, scratch.samples, scratch.builder);
     slot.loaded.batch.clear();
     layout_.lay_out(scratch.samples, scratch.layout, slot.loaded.batch);
     slot.loaded.batch.number = claimed.number;
     slot.loaded.batch.places.clear();
     if (options_.division.ranks > 1) {
       const auto first =
-          claimed.of_rank->places.begin() + (claimed.positions.data() - claimed.of_rank->positions.data());
-      slot.loaded.batch.places.assign(first, first + std::ssize(claimed.positions));
+          static_cast<std::size_t>(claimed.positions.data() - claimed.of_rank->positions.data());
+      add_places(scratch.samples, claimed.positions,
+                 std::span(claimed.of_rank->places).subspan(first, claimed.positions.size()),
+                 slot.loaded.batch.places);
     }
     if (options_.finish) options_.finish(slot.loaded.batch);
     slot.loaded.global_samples = static_cast<std::int64_t>(claimed.job->positions.size());

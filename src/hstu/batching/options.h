@@ -42,6 +42,25 @@ struct EventOptions {
   std::int64_t tokens = 1;          // that the model makes of an event
 };
 
+// Which items are drawn as negatives. All are items of positives of the training part.
+enum class NegativeSource {
+  popularity,        // in proportion to their positives
+  uniform,           // each as often as any other
+  items_of_the_day,  // in proportion to their positives on the day (UTC) of the sample
+};
+
+inline constexpr Choice<NegativeSource> kNegativeSources[] = {
+    {"popularity", NegativeSource::popularity},
+    {"uniform", NegativeSource::uniform},
+    {"items of the day", NegativeSource::items_of_the_day}};
+
+// Items that are drawn for each positive anchor, as further candidates of it with the label 0.
+struct NegativeOptions {
+  std::int64_t per_positive = 0;  // different items; 0: none are drawn
+  NegativeSource from = NegativeSource::popularity;
+  bool exclude_seen = true;  // of no event of the user before the anchor
+};
+
 struct DataOptions {
   std::int64_t history_length = 256;  // L
   HistoryStrategy strategy = HistoryStrategy::interleaved;
@@ -55,15 +74,20 @@ struct DataOptions {
   std::vector<std::string> attributes;        // of items, in the order of Samples::attributes
   std::vector<ContextualFeature> contextual;  // in the order of Samples::context
   EventOptions events;
+  NegativeOptions negatives;
+  // Negatives are candidates of their anchor's sample (Candidate::others); false: samples of their own.
+  bool negatives_share_history = true;
 };
 
-// The hold-out for evaluation: at most one of windows, fraction and seconds, and in addition users. Training
-// uses neither anchors at or after the start of a hold-out in time nor held-out users' anchors.
+// The hold-out for evaluation: at most one of windows, fraction, seconds and last, and in addition users, but
+// not to `last`. Training uses neither anchors at or after the start of a hold-out in time nor held-out
+// users' anchors.
 struct HoldoutOptions {
   std::int64_t windows = 0;        // this many windows: the last ones, or those from first_window on
   std::int64_t first_window = -1;  // without `windows`: all from this one on; -1: the last `windows`
   double fraction = 0;             // the latest anchors, this fraction; equal times are not separated
   std::int64_t seconds = 0;        // anchors later than the newest anchor's time minus this
+  std::int64_t last = 0;           // the last anchors of each user, so many; all of a user with no more
   // Users whose split hash (spec: splitmix64 of id and salt) is below this train, the others are held out.
   double train_user_fraction = 1;
   std::int64_t split_salt = 0;

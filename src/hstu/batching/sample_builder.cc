@@ -22,13 +22,16 @@ void renumber(std::vector<std::int32_t>& items, const std::vector<std::int32_t>&
 
 }  // namespace
 
-SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options)
+SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
+                             std::shared_ptr<const TrainingItems> items)
     : dataset_(dataset),
+      data_(options),
       rule_(resolve_history(options, dataset.manifest())),
       features_(dataset, options.contextual),
       label_bit_(dataset.manifest().label_bit()),
       events_(dataset, options.events) {
   for (const std::string& name : options.attributes) attributes_.push_back(&dataset.attribute(name));
+  if (draws_negatives() && items != nullptr) negatives_.emplace(dataset, options.negatives, std::move(items));
 }
 
 Samples SampleBuilder::build(std::span<const std::int64_t> positions) const {
@@ -40,7 +43,7 @@ Samples SampleBuilder::build(std::span<const std::int64_t> positions) const {
 
 void SampleBuilder::build(std::span<const std::int64_t> positions, Samples& samples,
                           SampleScratch& scratch) const {
-  find_candidates(positions, scratch.candidates);
+  find_candidates(positions, samples.draws, scratch);
   build(scratch.candidates, samples, scratch);
 }
 
@@ -53,26 +56,67 @@ void SampleBuilder::build(std::span<const Candidate> candidates, Samples& sample
   add_items(samples, scratch);
 }
 
-void SampleBuilder::find_candidates(std::span<const std::int64_t> positions,
-                                    std::vector<Candidate>& candidates) const {
-  candidates.resize(positions.size());
+Candidate SampleBuilder::anchor_at(std::int64_t position, std::int64_t& user) const {
+  dataset_.checked(position);
+  user = find_user(dataset_, position, user);
+  return {.name = position,
+          .is_anchor = true,
+          .user = dataset_.user_ids()[static_cast<std::size_t>(user)],
+          .item = dataset_.item()[position],
+          .time = dataset_.time()[position],
+          .label = (dataset_.action()[static_cast<std::size_t>(position)] & label_bit_) != 0 ? 1.0f : 0.0f,
+          .before = dataset_.events_before(user, position)};
+}
+
+// Of an event with several labels any of them makes it one.
+bool SampleBuilder::is_positive(std::int64_t position) const {
+  if (events_.wanted()) return events_.label(position) != 0;
+  return (dataset_.action()[static_cast<std::size_t>(position)] & label_bit_) != 0;
+}
+
+void SampleBuilder::find_candidates(std::span<const std::int64_t> positions, const BatchDraws& draws,
+                                    SampleScratch& scratch) const {
+  std::vector<Candidate>& candidates = scratch.candidates;
+  candidates.clear();
+  require(negatives_ || !draws_negatives(), "anchors are built without items for their negatives");
+  // Candidates refer to this memory, which so many negatives do not move.
+  scratch.negatives.clear();
+  if (negatives_)
+    scratch.negatives.reserve(positions.size() * static_cast<std::size_t>(data_.negatives.per_positive));
   std::int64_t user = 0;
-  for (std::size_t b = 0; b < positions.size(); ++b) {
-    const std::int64_t position = dataset_.checked(positions[b]);
-    user = find_user(dataset_, position, user);
-    candidates[b] = {
-        .name = position,
-        .is_anchor = true,
-        .user = dataset_.user_ids()[static_cast<std::size_t>(user)],
-        .item = dataset_.item()[position],
-        .time = dataset_.time()[position],
-        .label = (dataset_.action()[static_cast<std::size_t>(position)] & label_bit_) != 0 ? 1.0f : 0.0f,
-        .before = dataset_.events_before(user, position)};
+  for (const std::int64_t position : positions) {
+    candidates.push_back(anchor_at(position, user));
+    if (!negatives_ || !is_positive(position)) continue;
+    const Candidate anchor = candidates.back();
+    const std::size_t begin = scratch.negatives.size();
+    negatives_->draw(draws, anchor, scratch.negatives);
+    const auto drawn = std::span<const std::int64_t>(scratch.negatives).subspan(begin);
+    if (share_histories()) {
+      candidates.back().others = drawn;
+      continue;
+    }
+    for (const std::int64_t item : drawn) {
+      Candidate& negative = candidates.emplace_back(anchor);
+      negative.item = item;
+      negative.label = 0;
+      negative.is_negative = true;
+    }
   }
 }
 
+void SampleBuilder::draw_negatives(const BatchDraws& draws, std::int64_t position,
+                                   std::vector<std::int64_t>& drawn) const {
+  drawn.clear();
+  std::int64_t user = 0;
+  if (negatives_ && is_positive(position)) negatives_->draw(draws, anchor_at(position, user), drawn);
+}
+
 std::int64_t SampleBuilder::most_tokens(std::int64_t position) const {
-  return most_tokens({.before = dataset_.events_before(dataset_.user_at(position), position)});
+  const std::int64_t tokens =
+      most_tokens({.before = dataset_.events_before(dataset_.user_at(position), position)});
+  if (!draws_negatives() || !is_positive(position)) return tokens;
+  const std::int64_t negatives = data_.negatives.per_positive;
+  return share_histories() ? tokens + negatives * events_.tokens() : tokens * (1 + negatives);
 }
 
 std::int64_t SampleBuilder::most_tokens(const Candidate& candidate) const {
@@ -82,8 +126,11 @@ std::int64_t SampleBuilder::most_tokens(const Candidate& candidate) const {
 }
 
 std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, SampleScratch& scratch) const {
-  if (!events_.wanted()) return static_cast<std::int64_t>(positions.size());
   std::int64_t count = 0, user = 0;
+  if (draws_negatives())
+    for (const std::int64_t anchor : positions)
+      count += is_positive(anchor) ? data_.negatives.per_positive : 0;
+  if (!events_.wanted()) return count + static_cast<std::int64_t>(positions.size());
   for (const std::int64_t anchor : positions) {
     user = find_user(dataset_, anchor, user);
     const auto history = scratch.gatherer.gather(dataset_.events_before(user, anchor));
@@ -178,8 +225,8 @@ void SampleBuilder::number_items(const UserEvents& before, std::span<const std::
   }
 }
 
-// A request has no action yet, and nothing reads it: no score depends on the last action of a sample. Of its
-// events it alone is an example, so that labels are not read.
+// A request and a negative have no action, and nothing reads it: no score depends on the last action of a
+// sample. Of a request's events it alone is an example, so that labels are not read.
 void SampleBuilder::add_events(const Candidate& candidate, std::span<const std::int64_t> history,
                                Samples& samples) const {
   const bool anchor = candidate.is_anchor;
@@ -189,14 +236,12 @@ void SampleBuilder::add_events(const Candidate& candidate, std::span<const std::
     samples.event_rankable.push_back(anchor && events_.rankable(position) ? 1 : 0);
   };
   for (const std::int64_t position : history) add(position);
-  if (anchor) {
-    add(candidate.name);
-  } else {
-    const std::size_t events = samples.event_action.size() + 1 + candidate.others.size();
-    samples.event_action.resize(events, 0);
-    samples.event_label.resize(events, 0);
-    samples.event_rankable.resize(events, 1);
-  }
+  const bool of_event = anchor && !candidate.is_negative;
+  if (of_event) add(candidate.name);
+  const std::size_t events = samples.event_action.size() + (of_event ? 0 : 1) + candidate.others.size();
+  samples.event_action.resize(events, 0);
+  samples.event_label.resize(events, 0);
+  samples.event_rankable.resize(events, 1);
   samples.candidates.push_back(static_cast<std::int32_t>(
       events_.candidates(static_cast<std::int64_t>(history.size()) + 1) + std::ssize(candidate.others)));
 }

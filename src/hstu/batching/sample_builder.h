@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,8 +13,10 @@
 #include "hstu/batching/features.h"
 #include "hstu/batching/history.h"
 #include "hstu/batching/item_numbers.h"
+#include "hstu/batching/negatives.h"
 #include "hstu/batching/options.h"
 #include "hstu/batching/samples.h"
+#include "hstu/batching/training_items.h"
 #include "hstu/dataset/dataset.h"
 
 namespace hstu {
@@ -23,20 +27,24 @@ struct SampleScratch {
   explicit SampleScratch(HistoryGatherer histories) : gatherer(std::move(histories)) {}
   HistoryGatherer gatherer;
   ItemNumbers numbers;
-  std::vector<Candidate> candidates;  // (B) of anchors
-  std::vector<std::int32_t> place;    // [number of an item] index into Samples::items
+  std::vector<Candidate> candidates;    // (B) of anchors
+  std::vector<std::int64_t> negatives;  // of all of them
+  std::vector<std::int32_t> place;      // [number of an item] index into Samples::items
 };
 
-// Samples are a pure function of (dataset, options, positions). Thread-safe if each thread has its own
+// Samples are a pure function of (dataset, options, positions, draws). Thread-safe if each thread has its own
 // scratch. The dataset must outlive it.
 class SampleBuilder {
  public:
-  // UsageError for names that the dataset does not have and for values out of range.
-  SampleBuilder(const Dataset& dataset, const DataOptions& options);
+  // UsageError for names that the dataset does not have and for values out of range. `items`: of the training
+  // part, from which negatives are drawn (options.negatives); requests need none.
+  SampleBuilder(const Dataset& dataset, const DataOptions& options,
+                std::shared_ptr<const TrainingItems> items = nullptr);
 
-  // The samples of the anchors at `positions`, in their order. A sample contains nothing from its anchor's
-  // position or later, except the candidate itself: item, time, label, context. Overwrites `samples` and
-  // reuses its memory.
+  // The samples of the anchors at `positions`, in their order, and of the negatives that samples.draws draws
+  // for them: further candidates of an anchor's sample, or samples with its position behind it. A sample
+  // contains nothing from its anchor's position or later, except the candidate itself: item, time, label,
+  // context. Overwrites `samples` except its draws, and reuses its memory.
   void build(std::span<const std::int64_t> positions, Samples& samples, SampleScratch& scratch) const;
   Samples build(std::span<const std::int64_t> positions) const;
   // The same for candidates of any origin: the sample of an anchor's Candidate is the anchor's sample.
@@ -46,8 +54,13 @@ class SampleBuilder {
     return SampleScratch(HistoryGatherer(dataset_.action(), dataset_.pool_counts(), rule_));
   }
 
+  // Replaces `drawn` by the negatives of the anchor at `position`.
+  void draw_negatives(const BatchDraws& draws, std::int64_t position, std::vector<std::int64_t>& drawn) const;
+  bool draws_negatives() const { return data_.negatives.per_positive > 0; }
+
   // The examples of the samples at `positions`: their number if only candidates are scored, otherwise the
-  // rankable ones among the events that are scored.
+  // rankable ones among the events that are scored; and the negatives of positives, as if there were always
+  // enough other items.
   std::int64_t examples(std::span<const std::int64_t> positions, SampleScratch& scratch) const;
   // An upper bound of the tokens of the sample at `position` (contextual, history, candidate), computed
   // without gathering its history.
@@ -65,7 +78,12 @@ class SampleBuilder {
   }
 
  private:
-  void find_candidates(std::span<const std::int64_t> positions, std::vector<Candidate>& candidates) const;
+  // The anchor at `position`, whose user is looked for at index `user` first.
+  Candidate anchor_at(std::int64_t position, std::int64_t& user) const;
+  bool is_positive(std::int64_t position) const;
+  bool share_histories() const { return data_.negatives_share_history && shares_contexts(); }
+  void find_candidates(std::span<const std::int64_t> positions, const BatchDraws& draws,
+                       SampleScratch& scratch) const;
   void add_candidates(std::span<const Candidate> candidates, Samples& samples) const;
   void add_histories(std::span<const Candidate> candidates, Samples& samples, SampleScratch& scratch) const;
   void number_items(const UserEvents& before, std::span<const std::int64_t> history, std::int32_t* numbers,
@@ -74,11 +92,13 @@ class SampleBuilder {
   void add_items(Samples& samples, SampleScratch& scratch) const;
 
   const Dataset& dataset_;
+  DataOptions data_;
   HistoryRule rule_;
   ContextualFeatures features_;
   std::vector<const AttributeColumn*> attributes_;
   std::uint8_t label_bit_;
   EventValues events_;
+  std::optional<NegativeSampler> negatives_;  // not of requests
 };
 
 }  // namespace hstu

@@ -19,14 +19,16 @@ struct Samples {
   std::vector<std::uint8_t> history_action;   // (T) action bits of the manifest, rankable bit cleared
   std::vector<std::int64_t> history_time;     // (T) seconds
 
-  // Candidates of sample b: [candidate_begin(b), candidate_begin(b + 1)), after one history. An anchor has
-  // one.
+  // Candidates of sample b: [candidate_begin(b), candidate_begin(b + 1)), after one history. Those of an
+  // anchor are its own item, then negatives.
   std::vector<std::int32_t> candidate_item;     // (C) index into `items`
   std::vector<std::int64_t> candidate_offsets;  // (B + 1), or empty: every sample has one candidate
   std::vector<std::int64_t> candidate_time;     // (B) seconds, the anchor's own time
-  std::vector<float> label;                     // (B) 0 or 1
+  std::vector<float> label;                     // (B) 0 or 1, of the first candidate; 0 of the others
   std::vector<std::int64_t> user;               // (B) original user ids
-  std::vector<std::int64_t> position;  // (B) flat position of the anchor in the dataset: the sample's name
+  // (B) flat position of the anchor in the dataset: the sample's name. Where negatives are samples of their
+  // own, they follow the anchor's and have its name.
+  std::vector<std::int64_t> position;
 
   // Filled for models that predict at several events of a sample (EventOptions). Event e of sample b has
   // index history_offsets[b] + candidate_begin(b) + e: the history, then the candidates. N = T + C events.

@@ -80,16 +80,13 @@ void add_eval_command(CLI::App& app) {
     if (!evaluator.has_samples()) {
       fail_usage(
           "the run holds nothing out: set one of evaluation.holdout_windows, holdout_fraction, "
-          "holdout_seconds");
+          "holdout_seconds, holdout_last");
     }
     Json json{{"step", opened.state.step}};
     const EvaluationResult result = *evaluator.run();
     json.update(to_json(result, options.model.metrics()));
     if (!words->predictions.empty()) evaluator.write_predictions(words->predictions);
     fmt::print("{}\n", json.dump(2));
-    print_note("{}", undefined_metrics(options.model.metrics(), [&](std::string_view name) {
-                 return result.model.find(name).has_value();
-               }));
   });
 }
 

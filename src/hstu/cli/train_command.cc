@@ -1,5 +1,6 @@
 #include <atomic>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -165,10 +166,16 @@ void print_evaluation(const EvaluationResult& result, MetricSpecs metrics) {
       counts.push_back(fmt::format("{} {}", with_separators(*count), metric->title));
   }
   fmt::print("{}\n", fmt::join(counts, ", "));
-  for (const auto& [name, value] : result.lists.all())
-    fmt::print("{} {}\n", name, cell(result.lists.find(name)));
-  print_note("{}", undefined_metrics(
-                       metrics, [&](std::string_view name) { return result.model.find(name).has_value(); }));
+  for (const auto& [name, value] : result.lists.all()) {
+    std::string line = fmt::format("{} {}", name, cell(result.lists.find(name)));
+    for (const auto& [baseline, measures] : result.item_baselines)
+      line += fmt::format(", {} {}", baseline, cell(measures.find(name)));
+    fmt::print("{}\n", line);
+  }
+  std::map<std::string, std::vector<std::string>> metrics_by_reason;
+  for (const auto& [metric, why] : result.undefined) metrics_by_reason[why].push_back(metric);
+  for (const auto& [why, undefined] : metrics_by_reason)
+    fmt::print("undefined {}: {}\n", fmt::join(undefined, ", "), why);
 }
 
 void print_result(const TrainResult& result) {

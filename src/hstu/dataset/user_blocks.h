@@ -1,10 +1,11 @@
-// Iterates over a segment's users in blocks of about equal numbers of events.
+// Iterates over users in blocks of about equal numbers of events.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "hstu/base/threads.h"
+#include "hstu/dataset/dataset.h"
 #include "hstu/dataset/segments.h"
 
 namespace hstu {
@@ -20,6 +21,19 @@ inline std::vector<std::int64_t> user_blocks(const Segment& segment, std::int64_
     if (end - begin < events && u + 1 < segment.users()) continue;
     borders.push_back(u + 1);
     begin = end;
+  }
+  return borders;
+}
+
+// The same over the users of a dataset, by all events of each.
+inline std::vector<std::int64_t> user_blocks(const Dataset& dataset, std::int64_t events) {
+  std::vector<std::int64_t> borders{0};
+  std::int64_t count = 0;
+  for (std::int64_t u = 0; u < dataset.users(); ++u) {
+    count += dataset.events_of(u).size();
+    if (count < events && u + 1 < dataset.users()) continue;
+    borders.push_back(u + 1);
+    count = 0;
   }
   return borders;
 }

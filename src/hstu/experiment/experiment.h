@@ -32,6 +32,7 @@ class Experiment {
   const Anchors& anchors() const { return data_->anchors; }
   const SampleBuilder& samples() const { return data_->samples; }                        // of training
   const SampleBuilder& evaluation_samples() const { return data_->evaluation_samples; }  // one example each
+  const TrainingItems& training_items() const { return *data_->items; }  // where negatives are drawn
   bool has_baseline() const { return data_->task.has_baseline; }
   const DeviceChoice& device() const { return device_; }
   Learner& learner() { return learner_; }

@@ -10,6 +10,17 @@
 namespace hstu {
 namespace {
 
+std::shared_ptr<const TrainingItems> items_of(const Dataset& dataset, const Task& task,
+                                              const Holdout& holdout) {
+  bool draws = false, by_day = false;
+  for (const NegativeOptions* const negatives : {&task.data.negatives, &task.evaluation.negatives}) {
+    if (negatives->per_positive == 0) continue;
+    draws = true;
+    by_day = by_day || negatives->from == NegativeSource::items_of_the_day;
+  }
+  return draws ? std::make_shared<const TrainingItems>(dataset, holdout, by_day) : nullptr;
+}
+
 // The segments that a run had in each stage.
 std::vector<std::size_t> stages_of(const Dataset& dataset, const std::vector<std::string>& earlier) {
   std::vector<std::size_t> stages;
@@ -34,7 +45,8 @@ TaskData::TaskData(const RunOptions& options, Dataset opened, const std::vector<
       task(make_task(options, facts_of(dataset))),
       anchors(find_anchors(dataset, options.data.options, options.evaluation.holdout,
                            stages_of(dataset, earlier))),
-      samples(dataset, task.data),
-      evaluation_samples(dataset, task.evaluation) {}
+      items(items_of(dataset, task, anchors.holdout)),
+      samples(dataset, task.data, items),
+      evaluation_samples(dataset, task.evaluation, items) {}
 
 }  // namespace hstu

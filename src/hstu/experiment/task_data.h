@@ -2,11 +2,13 @@
 // training.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "hstu/batching/anchors.h"
 #include "hstu/batching/sample_builder.h"
+#include "hstu/batching/training_items.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/options/options.h"
 #include "hstu/task/task.h"
@@ -26,8 +28,9 @@ struct TaskData {
   Dataset dataset;
   Task task;  // its model and objective move to the learner
   Anchors anchors;
-  SampleBuilder samples;             // of training
-  SampleBuilder evaluation_samples;  // one example each
+  std::shared_ptr<const TrainingItems> items;  // null: no negatives are drawn
+  SampleBuilder samples;                       // of training
+  SampleBuilder evaluation_samples;            // one example each
 };
 
 }  // namespace hstu

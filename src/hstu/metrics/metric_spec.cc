@@ -8,15 +8,6 @@
 
 namespace hstu {
 
-std::string undefined_metrics(MetricSpecs specs, const std::function<bool(std::string_view)>& has) {
-  std::string text;
-  for (const MetricSpec& spec : specs) {
-    if (!spec.in_tables || spec.undefined.empty() || has(spec.name)) continue;
-    text += std::string(spec.title) + " is undefined: " + std::string(spec.undefined) + "\n";
-  }
-  return text;
-}
-
 const MetricSpec* find_metric(MetricSpecs specs, std::string_view name) {
   for (const MetricSpec& spec : specs) {
     const bool is_it =

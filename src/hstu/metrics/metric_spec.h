@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +22,6 @@ struct MetricSpec {
   bool in_tables = false;           // tables of runs have a column of it
   bool in_summary = false;          // shown where there is room for few
   bool logs_baseline = false;       // eval lines have the baseline's value too
-  std::string_view undefined = {};  // when an evaluation has no value: "no user has ..."
   bool of_one_class = false;        // followed where all labels are equal, as the headline is undefined then
 
   // Of single examples, with a best value: what tables and charts of evaluations show.
@@ -35,10 +33,6 @@ struct MetricSpec {
 };
 // The metrics of a kind, in the order in which logs have them. The first is its headline.
 using MetricSpecs = std::span<const MetricSpec>;
-
-// "GAUC is undefined: no user has ..." for each metric of tables without a value, one on each line; `has`
-// says whether the metric has one.
-std::string undefined_metrics(MetricSpecs specs, const std::function<bool(std::string_view)>& has);
 
 // The metric of that name, "ndcg@10" with a cutoff of at least 1; null: there is none.
 const MetricSpec* find_metric(MetricSpecs specs, std::string_view name);

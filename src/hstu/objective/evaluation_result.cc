@@ -7,13 +7,15 @@ namespace hstu {
 namespace {
 
 void add_parts(const EvaluationResult& result, MetricSpecs specs, Json& json) {
+  if (!result.undefined.empty()) json["undefined"] = result.undefined;
   if (!result.bad_ids.empty()) json["bad_ids"] = result.bad_ids;
   for (const auto& [task, measures] : result.tasks)
     json["tasks"][task] = to_json(measures.in_order_of(specs));
+  for (const auto& [name, measures] : result.item_baselines) json["item_baselines"][name] = to_json(measures);
 }
 
 // Of a state, beside the metrics in constant memory.
-constexpr std::array kParts{"model", "baseline", "lists", "bad_ids", "tasks"};
+constexpr std::array kParts{"model", "baseline", "lists", "bad_ids", "tasks", "item_baselines", "undefined"};
 
 }  // namespace
 
@@ -54,6 +56,10 @@ EvaluationResult evaluation_from_state(const Json& state) {
   if (state.contains("tasks"))
     for (const auto& [task, measures] : state.at("tasks").items())
       result.tasks[task] = measures_from_json(measures);
+  result.undefined = state.value("undefined", std::map<std::string, std::string>());
+  if (state.contains("item_baselines"))
+    for (const auto& [name, measures] : state.at("item_baselines").items())
+      result.item_baselines[name] = measures_from_json(measures);
   return result;
 }
 

@@ -1,5 +1,6 @@
 #include "hstu/objective/ranking_objective.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "hstu/base/error.h"
@@ -9,6 +10,35 @@
 #include "hstu/objective/ranking_tally.h"
 
 namespace hstu {
+namespace {
+
+// Why metrics have no value, by metric.
+void explain(const RankingMetrics& metrics, EvaluationResult& result) {
+  const bool one_class = metrics.n_pos == 0 || metrics.n_pos == metrics.n;
+  std::string why;
+  if (metrics.n == 0) {
+    why = "there is no sample";
+  } else if (metrics.n_pos == 0) {
+    why = fmt::format("none of {} samples is positive", metrics.n);
+  } else if (one_class) {
+    why = fmt::format(
+        "all {} samples are positive: evaluation.negatives = 100 draws items to rank them against",
+        metrics.n);
+  } else {
+    why = "no user has samples of both labels";
+  }
+  for (const char* const metric : {"auc", "ne"})
+    if (one_class) result.undefined[metric] = why;
+  for (const char* const metric : {"gauc", "gauc_mean"})
+    if (metrics.n_groups == 0) result.undefined[metric] = why;
+  const bool no_list =
+      !result.lists.empty() && std::ranges::none_of(result.lists.all(), [&](const auto& measure) {
+        return result.lists.find(measure.first).has_value();
+      });
+  if (no_list) result.undefined["lists"] = one_class ? why : "no list has samples of both labels";
+}
+
+}  // namespace
 
 std::vector<float> RankingObjective::probabilities(const Tensor& logits, const Examples& examples,
                                                    const Stream& stream, std::size_t tasks,
@@ -48,17 +78,20 @@ void RankingObjective::measure(const Tally& evaluation, const ListQuestion& ques
                                EvaluationResult& result) const {
   const std::vector<RankingSamples>& samples = as_ranking(evaluation).samples();
   const RankingSamples& first = samples.front();
-  result.model = measures_of(first.metrics());
+  const RankingMetrics metrics = first.metrics();
+  result.model = measures_of(metrics);
   LifetimeMetrics estimate;
   estimate.add(first);
   result.estimate.add("auc_binned", estimate.auc.value());
   const std::vector<std::string> names = tasks();
   for (std::size_t k = 0; names.size() > 1 && k < names.size(); ++k)
     result.tasks[names[k]] = measures_of(samples[k].metrics());
-  if (question.cutoffs.empty()) return;
-  for (const auto& [name, value] :
-       list_metrics(first.probabilities(), first.labels(), question.lists, question.cutoffs))
-    result.lists.add(name, value);
+  if (!question.cutoffs.empty()) {
+    for (const auto& [name, value] :
+         list_metrics(first.probabilities(), first.labels(), question.lists, question.cutoffs))
+      result.lists.add(name, value);
+  }
+  explain(metrics, result);
 }
 
 void RankingObjective::write_predictions(const Tally& evaluation, const Path& folder) const {

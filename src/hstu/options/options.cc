@@ -9,6 +9,8 @@
 namespace hstu {
 namespace {
 
+constexpr double kMostNegatives = 10'000;
+
 // "auc, ne, or with evaluation.ranking_k mrr, ndcg@K": those of all kinds that can be the best.
 std::string names_of_metrics() {
   std::vector<MetricSpecs> of_kinds;
@@ -48,6 +50,16 @@ void describe(ConfigFields& f, FeaturesSection& o) {
   f.sections("context", o.context, "contextual features, one token each before the history");
 }
 
+void describe(ConfigFields& f, NegativeOptions& o) {
+  f.field("per_positive", o.per_positive,
+          "items drawn for each positive sample, which train with it as candidates of label 0; 0: none",
+          rule::between(0, kMostNegatives));
+  f.choice("from", o.from, kNegativeSources,
+           "of the training part's positives: items in proportion to their number, all alike, or in "
+           "proportion to those of the sample's day (UTC)");
+  f.field("exclude_seen", o.exclude_seen, "draw no item of an earlier event of the user");
+}
+
 void describe(ConfigFields& f, DataSection& o) {
   f.field("path", o.path, "folder of the prepared dataset (hstu prepare)", rule::required());
   f.field("history_length", o.options.history_length, "L: events of a history, at most",
@@ -72,6 +84,7 @@ void describe(ConfigFields& f, DataSection& o) {
       rule::between(0, 1));
   f.field("workers", o.workers, "threads that prepare batches ahead of the training step",
           rule::between(1, 1024));
+  f.section("negatives", o.options.negatives, "for logs without negatives: clicks, purchases, plays");
 }
 
 void describe(ConfigFields& f, TrainingSection& o) {
@@ -236,6 +249,9 @@ void describe(ConfigFields& f, EvaluationSection& o) {
   f.field("holdout_fraction", o.holdout.fraction, "hold out the latest samples, this fraction",
           rule::between(0, 0.99));
   f.field("holdout_seconds", o.holdout.seconds, "hold out the last seconds", rule::at_least(0));
+  f.field("holdout_last", o.holdout.last,
+          "hold out the last n samples of each user, all of one who has no more: 1 leaves one out",
+          rule::at_least(0));
   f.field("train_user_fraction", o.holdout.train_user_fraction, "users that train; the others are held out",
           rule::between(0, 1));
   f.field("split_salt", o.holdout.split_salt, "of the users' split hash");
@@ -255,13 +271,18 @@ void describe(ConfigFields& f, EvaluationSection& o) {
           rule::at_least(0));
   f.field("min_delta", o.min_delta, "patience: a smaller improvement of the metric is none",
           rule::at_least(0));
+  f.field("negatives", o.negatives.per_positive,
+          "items drawn for each positive sample, the same in every evaluation, and scored with it; 0: none",
+          rule::between(0, kMostNegatives));
+  f.choice("negatives_from", o.negatives.from, kNegativeSources, "as data.negatives.from");
   f.field("max_samples", o.max_samples, "score the first samples only; 0: all", rule::at_least(0));
   f.field("ranking_k", o.ranking_k,
           "NDCG and recall at these places, and MRR, of lists of held-out samples; []: not",
           rule::distinct(rule::between(1, 1e6)));
   f.field("ranking_list", o.ranking_list,
-          "what a list contains: user: a user's samples; time: those of them with one time; or a context "
-          "column of the dataset, such as a request or session: those with one value");
+          "what a list contains: user: a user's samples; time: those of them with one time; sample: a sample "
+          "and its negatives; or a context column of the dataset, such as a request or session: those with "
+          "one value; \"\": sample with evaluation.negatives, else user");
 }
 
 void describe(ConfigFields& f, CheckpointSection& o) {
@@ -343,7 +364,8 @@ void describe(ConfigFields& f, RunOptions& o) {
 }
 
 TaskRequest task_request(const RunOptions& options) {
-  return {options.seed, options.features, options.data.options, options.model.options()};
+  return {options.seed, options.features, options.data.options, options.model.options(),
+          options.evaluation.negatives};
 }
 
 LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base) {

@@ -128,9 +128,12 @@ struct EvaluationSection {
   double target_auc = 0;
   std::int64_t patience = 0;
   double min_delta = 0;
+  NegativeOptions negatives;  // exclude_seen is that of data.negatives
   std::int64_t max_samples = 0;
   std::vector<std::int64_t> ranking_k = {};  // cutoffs of NDCG and recall; empty: no list metrics
-  std::string ranking_list = "user";         // or "time", or a context column (training/ranked_lists.h)
+  // "user", "time", "sample" or a context column (training/ranked_lists.h); "": "sample" where negatives are
+  // drawn, else "user".
+  std::string ranking_list = {};
 };
 
 struct CheckpointSection {

@@ -29,6 +29,8 @@ std::int64_t users_of(const RunOptions& options) {
 void write_events(const RunOptions& options, const Manifest& description, const Path& folder) {
   const std::int64_t users = users_of(options), events = options.data.options.history_length + 1;
   const std::int64_t rows = options.features.item_rows, items = users * events;
+  // Anchors are the last events. Those that negatives are drawn for are the largest samples.
+  const bool draws = options.data.options.negatives.per_positive > 0;
   const auto item_of = [&](std::int64_t n) { return rows > 0 ? n % rows : n; };
   DatasetWriter writer(folder, description);
   for (std::int64_t u = 0; u < users; ++u) {
@@ -37,7 +39,8 @@ void write_events(const RunOptions& options, const Manifest& description, const 
     for (std::int64_t n = 0; n < events; ++n) {
       user.push_back(u), time.push_back(n), item.push_back(item_of(u * events + n));
       const auto pool = static_cast<std::size_t>(n) % description.pools.size();
-      table.action.push_back(description.action_bit(description.pools[pool]) | kRankableBit);
+      const std::uint8_t label = draws && n + 1 == events ? description.label_bit() : 0;
+      table.action.push_back(description.action_bit(description.pools[pool]) | label | kRankableBit);
     }
     table.user.append(user), table.item.append(item), table.time.append(time);
     for (std::size_t c = 0; c < description.context.size(); ++c)

@@ -17,16 +17,16 @@ struct Sums {
   double earlier = 0, full = 0;
 };
 
-void add_user(const Dataset& dataset, std::int64_t begin, std::int64_t end, std::int64_t room, Sums& sums) {
+void add_user(const Dataset& dataset, const UserEvents& events, std::int64_t room, Sums& sums) {
   std::int64_t before = 0;
-  for (std::int64_t p = begin; p < end; ++p) {
+  events.each([&](std::int64_t p) {
     const std::uint8_t action = dataset.action()[static_cast<std::size_t>(p)];
     if ((action & kRankableBit) != 0) {
       sums.earlier += static_cast<double>(before);
       if (room > 0) sums.full += static_cast<double>(std::min(before, room)) / static_cast<double>(room);
     }
     if ((action & sums.bits) != 0) ++before;
-  }
+  });
   sums.events += before;
   sums.users += before > 0 ? 1 : 0;
 }
@@ -43,12 +43,12 @@ std::vector<PoolProfile> profile_pools(const Dataset& dataset,
   const std::int64_t stride = std::max<std::int64_t>(1, (dataset.events() + kReadEvents - 1) / kReadEvents);
   std::int64_t users = 0, to_rank = 0;
   for (std::int64_t u = 0; u < dataset.users(); u += stride) {
-    const std::int64_t begin = dataset.user_offsets()[static_cast<std::size_t>(u)],
-                       end = dataset.user_offsets()[static_cast<std::size_t>(u) + 1];
+    const UserEvents events = dataset.events_of(u);
     ++users;
-    for (std::int64_t p = begin; p < end; ++p)
+    events.each([&](std::int64_t p) {
       if ((dataset.action()[static_cast<std::size_t>(p)] & kRankableBit) != 0) ++to_rank;
-    for (Sums& of_pool : sums) add_user(dataset, begin, end, room, of_pool);
+    });
+    for (Sums& of_pool : sums) add_user(dataset, events, room, of_pool);
   }
   const auto mean = [](double sum, std::int64_t n) { return n > 0 ? sum / static_cast<double>(n) : 0; };
   std::vector<PoolProfile> profiles;
@@ -65,8 +65,7 @@ std::vector<PoolProfile> profile_pools(const Dataset& dataset,
 UserProfile profile_users(const Dataset& dataset) {
   std::vector<std::int64_t> counts;
   counts.reserve(static_cast<std::size_t>(dataset.users()));
-  for (std::size_t u = 0; u + 1 < dataset.user_offsets().size(); ++u)
-    counts.push_back(dataset.user_offsets()[u + 1] - dataset.user_offsets()[u]);
+  for (std::int64_t u = 0; u < dataset.users(); ++u) counts.push_back(dataset.events_of(u).size());
   if (counts.empty()) return {};
   std::sort(counts.begin(), counts.end());
   return {counts[counts.size() / 2], counts[counts.size() * 9 / 10], counts.back()};

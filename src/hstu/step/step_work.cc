@@ -91,7 +91,7 @@ void StepWork::backward() {
   PartPasses::backward();
   ahead_.reset();
   row_bytes_ += bytes_of(rows().leaves);
-  result_.samples += part()->samples;
+  result_.samples += part()->anchors;
   result_.tokens += part()->tokens;
   result_.flops += learner_.model->flops(*part());
 }

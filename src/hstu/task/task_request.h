@@ -31,6 +31,7 @@ struct TaskRequest {
   const FeaturesSection& features;
   const DataOptions& data;
   const KindOptions& model;
+  const NegativeOptions& evaluation_negatives;  // those of training are in `data`
 };
 
 }  // namespace hstu

@@ -10,6 +10,8 @@
 #include "hstu/batching/loader.h"
 #include "hstu/experiment/over_ranks.h"
 #include "hstu/experiment/routes.h"
+#include "hstu/metrics/auc.h"
+#include "hstu/metrics/list_metrics.h"
 #include "hstu/step/outputs.h"
 #include "hstu/training/ranked_lists.h"
 
@@ -23,15 +25,65 @@ std::vector<std::int64_t> evaluation_positions(const Experiment& experiment) {
   return anchors.first(limit > 0 ? limit : anchors.size());
 }
 
+std::string why_undefined(const EvaluationResult& result, const std::string& metric) {
+  const auto found = result.undefined.find(metric);
+  return found == result.undefined.end() ? "by these samples" : found->second;
+}
+
+std::vector<std::uint8_t> labels_of(const Dataset& dataset, const EvaluatedExamples& examples) {
+  const std::uint8_t bit = dataset.manifest().label_bit();
+  std::vector<std::uint8_t> labels;
+  labels.reserve(examples.item.size());
+  for (std::size_t i = 0; i < examples.item.size(); ++i) {
+    const bool has = (dataset.action()[static_cast<std::size_t>(examples.position[i])] & bit) != 0;
+    labels.push_back(examples.is_own[i] != 0 && has ? 1 : 0);
+  }
+  return labels;
+}
+
 }  // namespace
 
 Evaluator::Evaluator(Experiment& experiment, Path baseline)
     : experiment_(experiment),
       baseline_file_(std::move(baseline)),
-      positions_(evaluation_positions(experiment)) {
-  const EvaluationSection& options = experiment.options().evaluation;
-  if (!options.ranking_k.empty())
-    lists_ = ranked_lists(experiment.dataset(), positions_, options.ranking_list);
+      positions_(evaluation_positions(experiment)),
+      examples_(evaluated_examples(experiment.dataset(), experiment.evaluation_samples(), positions_,
+                                   experiment.options().seed)) {
+  if (!experiment.options().evaluation.ranking_k.empty())
+    lists_ = ranked_lists(experiment.dataset(), examples_.position, ranking_list());
+}
+
+std::string Evaluator::ranking_list() const {
+  const EvaluationSection& options = experiment_.options().evaluation;
+  if (!options.ranking_list.empty()) return options.ranking_list;
+  return options.negatives.per_positive > 0 ? "sample" : "user";
+}
+
+// Negatives have no rate of labels, so that baselines of items take the place of the running rates.
+void Evaluator::measure_baselines() {
+  if (baseline_) return;
+  baseline_ = Measures();
+  if (!experiment_.has_baseline()) return;
+  const Dataset& dataset = experiment_.dataset();
+  const Holdout& holdout = experiment_.anchors().holdout;
+  if (!experiment_.evaluation_samples().draws_negatives()) {
+    baseline_ =
+        baseline_metrics(dataset, experiment_.options().data.options, holdout, positions_, baseline_file_);
+    return;
+  }
+  const TrainingItems& items = experiment_.training_items();
+  const auto measure = [&](const std::string& name, const std::vector<double>& scores) {
+    const std::vector<std::uint8_t> labels = labels_of(dataset, examples_);
+    Measures& measures = item_baselines_[name];
+    measures.add("auc", auc(scores, labels));
+    const std::vector<std::int64_t>& cutoffs = experiment_.options().evaluation.ranking_k;
+    if (cutoffs.empty()) return;
+    for (const auto& [metric, value] : list_metrics(scores, labels, lists_, cutoffs))
+      measures.add(metric, value);
+  };
+  measure("popularity", score_popularity(items, examples_.ranked()));
+  measure("co_occurrence", score_co_occurrence(dataset, holdout, items, examples_.ranked()));
+  baseline_->add("auc", item_baselines_["popularity"].find("auc"));
 }
 
 bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communicator& comm) {
@@ -75,16 +127,12 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   const Clock::time_point start = Clock::now();
   comm.enter("evaluation");
   fault_point("evaluation.begin");
-  if (!baseline_ && comm.rank() == 0) {
-    baseline_ = experiment_.has_baseline()
-                    ? baseline_metrics(experiment_.dataset(), experiment_.options().data.options,
-                                       experiment_.anchors().holdout, positions_, baseline_file_)
-                    : Measures();
-  }
-  Progress progress("evaluate", static_cast<std::int64_t>(positions_.size()), "samples");
+  if (comm.rank() == 0) measure_baselines();
+  Progress progress("evaluate", examples_.size(), "samples");
   if (!score(progress, stop, comm)) return std::nullopt;
   EvaluationResult result;
   result.baseline = baseline_.value_or(Measures());
+  result.item_baselines = item_baselines_;
   experiment_.learner().objective->measure(
       *tally_, {.lists = lists_, .cutoffs = experiment_.options().evaluation.ranking_k}, result);
   for (const BadIds::Feature& feature : bad_ids_.features())
@@ -93,24 +141,24 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   const MetricSpec& headline = experiment_.options().model.metrics().front();
   const std::optional<double> value = result.find(headline.name);
   progress.finish(value ? fmt::format("{} {:.4f}", headline.title, *value)
-                        : fmt::format("{} undefined for these samples", headline.title));
+                        : fmt::format("{} undefined: {}", headline.title,
+                                      why_undefined(result, std::string(headline.name))));
   fault_point("evaluation.end");
   return result;
 }
 
 void Evaluator::write_predictions(const Path& folder) const {
   StagedFolder staged(folder);
-  std::vector<std::int64_t> user, item, time;
-  for (const std::int64_t position : positions_) {
+  std::vector<std::int64_t> user, time;
+  for (const std::int64_t position : examples_.position) {
     user.push_back(
         experiment_.dataset().user_ids()[static_cast<std::size_t>(experiment_.dataset().user_at(position))]);
-    item.push_back(experiment_.dataset().item()[position]);
     time.push_back(experiment_.dataset().time()[position]);
   }
   write_npy(staged.path() / "user.npy", user);
-  write_npy(staged.path() / "item.npy", item);
+  write_npy(staged.path() / "item.npy", examples_.item);
   write_npy(staged.path() / "time.npy", time);
-  write_npy(staged.path() / "position.npy", positions_);
+  write_npy(staged.path() / "position.npy", examples_.position);
   experiment_.learner().objective->write_predictions(*tally_, staged.path());
   staged.commit();
 }

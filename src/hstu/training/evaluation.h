@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "hstu/base/files.h"
@@ -14,6 +16,7 @@
 #include "hstu/experiment/experiment.h"
 #include "hstu/objective/evaluation_result.h"
 #include "hstu/objective/tally.h"
+#include "hstu/training/evaluated_examples.h"
 
 namespace hstu {
 
@@ -36,18 +39,23 @@ class Evaluator {
   // The predictions of the last run().
   const Tally& tally() const { return *tally_; }
 
-  // Writes the samples of the last run(): user.npy, item.npy, time.npy, position.npy (event in the dataset),
-  // and what the objective writes. Creates `folder`.
+  // Writes the examples of the last run(): user.npy, item.npy, time.npy, position.npy (event in the dataset),
+  // and what the objective writes. Creates `folder`. Negatives have the position of their sample.
   void write_predictions(const Path& folder) const;
 
  private:
   bool score(Progress& progress, const std::atomic<bool>* stop,
              Communicator& comm);  // into tally_; false when stopped
+  std::string ranking_list() const;
+  void measure_baselines();  // once
 
   Experiment& experiment_;
   Path baseline_file_;
-  std::vector<std::int64_t> positions_, lists_;  // lists_: of each, if lists are measured
+  std::vector<std::int64_t> positions_;
+  EvaluatedExamples examples_;
+  std::vector<std::int64_t> lists_;  // of each example, if lists are measured
   std::optional<Measures> baseline_;
+  std::map<std::string, Measures> item_baselines_;
   std::unique_ptr<Tally> tally_;  // of the last run()
   BadIds bad_ids_;                // of the last run()
 };

@@ -66,7 +66,7 @@ void Dlrmv4Layout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch
   batch.reserve(
       5 * Batch::column_bytes<std::int32_t>(batch.tokens) + Batch::column_bytes<std::int64_t>(batch.tokens) +
       2 * features * Batch::column_bytes<std::int64_t>(static_cast<std::int64_t>(samples.items.size())) +
-      (16 + 2 * config_.context) * Batch::column_bytes<std::int64_t>(4 * candidates + 256));
+      (18 + 2 * config_.context) * Batch::column_bytes<std::int64_t>(4 * candidates + 256));
   add_sample_columns(samples, batch);
   add_feature_columns(samples, features_, scratch, batch);
   add_tokens(samples, batch);
@@ -136,6 +136,8 @@ void Dlrmv4Layout::add_candidates(const Samples& samples, Batch& batch) const {
   const auto item = batch.add<std::int32_t>(dlrmv4::kCandidateItem, {n});
   const auto name = batch.add<std::int64_t>(dlrmv4::kCandidateName, {n});
   const auto offsets = batch.add<std::int64_t>(dlrmv4::kCandidateOffsets, {samples.count + 1});
+  const auto label = batch.add<float>(dlrmv4::kCandidateLabel, {n});
+  const auto real = batch.add<float>(dlrmv4::kCandidateReal, {n});
   const auto token_offsets = batch.values<std::int64_t>(dlrmv4::kOffsets);
   const auto names = batch.values<std::int64_t>(dlrmv4::kTokenName);
   for (std::size_t b = 0; b < samples_count; ++b) {
@@ -146,6 +148,8 @@ void Dlrmv4Layout::add_candidates(const Samples& samples, Batch& batch) const {
       token[c] = static_cast<std::int32_t>(first + i);
       item[c] = samples.candidate_item[c];
       name[c] = names[static_cast<std::size_t>(first + i)];
+      label[c] = i == 0 ? samples.label[b] : 0;
+      real[c] = 1;
     }
   }
   offsets[samples_count] = n;

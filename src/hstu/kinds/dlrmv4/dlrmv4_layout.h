@@ -1,7 +1,7 @@
-// The sources of the tokens of a DLRMv4 batch: sample b is [contextual tokens, history, candidates]. An
-// anchor has one candidate; those of a request do not see each other, and each has the place and the time of
-// one. Alphabet: B samples, C contextual tokens per sample, T tokens, N candidates and I distinct items in
-// total.
+// The sources of the tokens of a DLRMv4 batch: sample b is [contextual tokens, history, candidates]. Several
+// candidates, of a request or an anchor with its negatives, do not see each other, and each has the place and
+// the time of one. Alphabet: B samples, C contextual tokens per sample, T tokens, N candidates and I distinct
+// items in total.
 #pragma once
 
 #include <array>
@@ -29,8 +29,10 @@ inline constexpr std::string_view kActions = "actions";               // (n) u8,
 inline constexpr std::string_view kCandidate = "candidate.token";     // (N) i32, the candidate's token
 inline constexpr std::string_view kCandidateName = "candidate.name";  // (N) i64, token_name() of that token
 inline constexpr std::string_view kCandidateOffsets = "candidate.offsets";  // (B + 1) i64: those of sample b
-inline constexpr std::string_view kCandidateItem = "candidate.item";  // (N) i32, row of the distinct items
-inline constexpr std::string_view kTargets = "candidate.count";       // (B) i32, only if a sample has several
+inline constexpr std::string_view kCandidateItem = "candidate.item";    // (N) i32, row of the distinct items
+inline constexpr std::string_view kCandidateLabel = "candidate.label";  // (N) f32, 0 or 1
+inline constexpr std::string_view kCandidateReal = "candidate.real";    // (N) f32, sample.real of its sample
+inline constexpr std::string_view kTargets = "candidate.count";  // (B) i32, only if a sample has several
 inline constexpr std::string_view kClock = "candidate.clock";  // (N, 4), clock_features() in the model's type
 }  // namespace dlrmv4
 

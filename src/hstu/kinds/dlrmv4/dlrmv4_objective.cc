@@ -13,14 +13,14 @@ Examples Dlrmv4Objective::examples(const Batch& batch) const {
   const auto user = batch.values<std::int64_t>(kUserColumn),
              position = batch.values<std::int64_t>(kPositionColumn),
              offsets = batch.values<std::int64_t>(dlrmv4::kCandidateOffsets);
-  const auto label = batch.values<float>(kLabelColumn);
+  const auto label = batch.values<float>(dlrmv4::kCandidateLabel);
   Examples rows;
   for (std::size_t b = 0; b < user.size(); ++b) {
     const auto count = static_cast<std::size_t>(offsets[b + 1] - offsets[b]);
     rows.user.insert(rows.user.end(), count, user[b]);
     rows.position.insert(rows.position.end(), count, position[b]);
-    rows.label.insert(rows.label.end(), count, label[b] > 0.5f ? 1 : 0);
   }
+  for (const float y : label) rows.label.push_back(y > 0.5f ? 1 : 0);
   return rows;
 }
 
@@ -31,8 +31,8 @@ double Dlrmv4Objective::probability(std::span<const float> logits, std::size_t) 
 Variable Dlrmv4Objective::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
   const StageRange stage(tape, kLossStage);
   const double factor = loss_weight_ / static_cast<double>(batch.supervised);
-  return loss::binary_cross_entropy(tape, logits, batch.tensor(kLabelColumn), batch.tensor(kRealColumn),
-                                    factor);
+  return loss::binary_cross_entropy(tape, logits, batch.tensor(dlrmv4::kCandidateLabel),
+                                    batch.tensor(dlrmv4::kCandidateReal), factor);
 }
 
 }  // namespace hstu

@@ -31,6 +31,24 @@ void check_labels_are_unseen(const RankingGrConfig& m, const FeaturesSection& fe
   }
 }
 
+// A negative has no class; and of several scored events of a sample only the last would have negatives.
+void check_negatives(const RankingGrConfig& m, const TaskRequest& request) {
+  const bool trains = request.data.negatives.per_positive > 0,
+             evaluates = request.evaluation_negatives.per_positive > 0;
+  const char* const key = trains ? "data.negatives.per_positive" : "evaluation.negatives";
+  if (!trains && !evaluates) return;
+  if (m.head == RankingHead::multi_class) {
+    fail_usage(
+        "{} needs labels that a negative does not have, and model.head = \"multi_class\" gives every item a "
+        "class: set model.head = \"multi_task\", or draw no negatives",
+        key);
+  }
+  if (trains && m.candidates != 1) {
+    fail_usage("{} with model.candidates = {}: negatives belong to one event of a sample: set candidates = 1",
+               key, m.candidates);
+  }
+}
+
 }  // namespace
 
 void check(const TaskRequest& request) {
@@ -38,6 +56,7 @@ void check(const TaskRequest& request) {
   const FeaturesSection& features = request.features;
   check_layers_fit(m.layers, m.dim, m.heads, m.head_dim);
   check_labels_are_unseen(m, features);
+  check_negatives(m, request);
   if (!m.preprocessor_mlp && m.embedding_dim != m.dim) {
     fail_usage(
         "model.embedding_dim = {} and model.dim = {} differ without an MLP between them: set "
