@@ -85,6 +85,26 @@ TEST(PrepareProgram, PreparesAndEndsWithATable) {
   EXPECT_EQ(read_manifest(folder / "ds").counts.events, 5000);
 }
 
+TEST(PrepareProgram, ProposesNegativesWhereTheLogHasNone) {
+  const Path folder = temporary_folder();
+  write_file(folder / "events.csv", "user,item,time\n1,5,100\n1,6,200\n2,5,150\n");
+  write_file(
+      folder / "schema.toml",
+      "name = \"clicks\"\nfiles = [\"events.csv\"]\nuser = \"user\"\nitem = \"item\"\ntime = \"time\"\n"
+      "integers = [\"user\", \"item\"]\nlabel = \"click\"\npools = [\"click\"]\n"
+      "[[action]]\nname = \"click\"\nbit = 1\nwhen = []\n");
+  const auto words = [&](const char* output) -> std::vector<std::string> {
+    return {"csv",           "--schema", (folder / "schema.toml").string(), "--input",
+            folder.string(), "--output", (folder / output).string()};
+  };
+  const Result positives = run(words("clicks"), folder);
+  EXPECT_EQ(positives.exit_status, 0) << positives.text;
+  EXPECT_THAT(positives.text, AllOf(HasSubstr("The log has positives alone"), HasSubstr("data.negatives")));
+  const Path ratings = write_ratings(folder);
+  EXPECT_THAT(run(movielens(ratings, folder / "both"), folder).text,
+              testing::Not(HasSubstr("positives alone")));
+}
+
 // Ratings are not in order of user and time, which it says; and it shows how far it is.
 TEST(PrepareProgram, WhatCannotBeToldIsNoReasonToStop) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "/dev/full does not exist";

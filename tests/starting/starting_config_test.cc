@@ -153,12 +153,17 @@ TEST_F(StartingConfigs, OfOneTimeHoldOutUsers) {
   EXPECT_THAT(train_as_it_is("instant"), HasSubstr("train_user_fraction = 0.9"));
 }
 
-TEST_F(StartingConfigs, OfOneClassFollowALossThatIsDefined) {
+TEST_F(StartingConfigs, OfPositivesAloneDrawNegatives) {
   write_events(
       folder_ / "positives", [](std::int64_t u, std::int64_t n) { return 1000 * n + u; }, 1, true);
   const std::string text = train_as_it_is("positives");
-  EXPECT_THAT(text, HasSubstr("so AUC is undefined"));
-  EXPECT_THAT(text, HasSubstr("best = \"log_loss\""));
+  EXPECT_THAT(text, HasSubstr("The log has positives alone."));
+  EXPECT_THAT(text,
+              HasSubstr("negatives = { per_positive = 2, from = \"popularity\", exclude_seen = false }"));
+  EXPECT_THAT(text, HasSubstr("Users come back"));
+  EXPECT_THAT(text, HasSubstr("\nnegatives = 4\n"));
+  EXPECT_THAT(text, HasSubstr("best = \"ndcg@10\""));
+  EXPECT_THAT(text, Not(HasSubstr("user_x_genre")));
 }
 
 TEST_F(StartingConfigs, OfAKindWithOtherMetricsFollowItsHeadline) {

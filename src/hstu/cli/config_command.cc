@@ -49,7 +49,7 @@ std::string template_for(const Path& dataset, const std::string& name) {
   if (!name.empty()) model.choose(name);
   const DatasetProfile profile = profile_dataset(dataset);
   const EventCounts& counts = profile.manifest.counts;
-  if (counts.positives == 0 || counts.positives == counts.rankable) {
+  if (counts.positives == 0) {
     print_note("WARNING: {} of {} events to rank are positive: a model can learn nothing from one class\n",
                counts.positives, counts.rankable);
   }

@@ -85,6 +85,12 @@ void print_dataset_summary(const Path& folder) {
                                             with_separators(manifest.test_events->events))});
   }
   fmt::print("{}", table(rows));
+  if (counts.rankable > 0 && counts.positives == counts.rankable) {
+    fmt::print(
+        "The log has positives alone: every event to rank is {}. A model learns from items that are drawn "
+        "beside them (data.negatives); hstu config --template --for {} proposes how.\n",
+        manifest.label, folder.string());
+  }
 }
 
 }  // namespace hstu

@@ -231,9 +231,8 @@ GuessedActions guess_actions(const std::vector<ColumnSummary>& columns) {
   ActionList list;
   list.add("event", {});
   return list.finish(
-      "no column says what a user did, so that every event is a positive: a model needs negatives too, such "
-      "as "
-      "impressions without a click; change the actions before training",
+      "no column says what a user did, so that every event is a positive; change the actions before training "
+      "if the log has negatives, such as impressions without a click; else hstu draws some (data.negatives)",
       "event", {});
 }
 
