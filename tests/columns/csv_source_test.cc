@@ -80,11 +80,87 @@ TEST(CsvSource, NamesTheLineOfARowWithAnotherNumberOfFields) {
   EXPECT_THAT(csv_error("a,n\n\n\"x\n\ny\",1\n\nz,1,2\n"), HasSubstr("line 7: expected 2 fields, found 3"));
 }
 
+// The second quote closes what the first one has opened, so that Arrow reads four rows as two.
+TEST(CsvSource, RefusesTextBehindAClosingQuote) {
+  EXPECT_THAT(
+      csv_error("a,n\n\"5 disk,1\nx,2\n\"5 disk,3\ny,4\n"),
+      AllOf(HasSubstr("log.csv: line 4: text follows the closing quote of a field that began on line 2"),
+            HasSubstr("\"5 disk,3"), HasSubstr("quote = \"\"")));
+  EXPECT_THAT(csv_error("a\tn\n\"Live\t1\nx\t2\n\"Live\t3\n", {}, "log.tsv"), HasSubstr("log.tsv: line 4"));
+  EXPECT_THAT(csv_error("a,n\nx,1\n\"a\"z,2\n"),
+              HasSubstr("line 3: text follows the closing quote of a field: \"z,2"));
+  EXPECT_THAT(csv_error("a,n\n\"a\"\"b\" ,2\n"), HasSubstr("line 2: text follows"));
+  EXPECT_THAT(csv_error("a,\"n\"n\nx,1\n"), HasSubstr("line 1: text follows"));
+}
+
+TEST(CsvSource, RefusesAQuoteThatIsNeverClosed) {
+  EXPECT_THAT(csv_error("a,n\nx,1\n\"y,2\nz,3\n"),
+              HasSubstr("line 3: a field begins with a quote that is never closed: \"y,2"));
+  EXPECT_THAT(csv_error("a,n\nx,1\n\"y,2\n" + std::string(3 << 20, 'x') + ",1\n"), HasSubstr("line 3: a "));
+}
+
+TEST(CsvSource, ReadsWhatQuotesMayDo) {
+  const RawBatch batch =
+      read_csv("\xEF\xBB\xBF\"a\",n\n\"\"\"x\"\"\",1\ny\"z\",2\n 5\"\"6,3\n\"\"\"\",4\n\"e\",\"5\"", {"a"});
+  EXPECT_THAT(texts_of(batch.columns[0]), ElementsAre("\"x\"", "y\"z\"", " 5\"\"6", "\"", "e"));
+}
+
+// Blocks end inside of quotes, between two quotes and behind them.
+TEST(CsvSource, FollowsQuotesAcrossBlocks) {
+  std::string text = "a,n\n";
+  for (int row = 0; row < 300'000; ++row) text += row % 3 == 0 ? "\"x\"\"\ny\",1\n" : "z,\"\"\n";
+  const Path file = temporary_folder() / "log.csv";
+  write_file(file, text);
+  const auto rows_of = [&] {
+    const auto source = open_csv(file, std::vector<std::string>{"a"}, {});
+    std::int64_t rows = 0;
+    for (RawBatch batch; source->next(batch);) rows += batch.rows;
+    return rows;
+  };
+  EXPECT_EQ(rows_of(), 300'000);
+  write_file(file, text + "\"x\"y,1\n");
+  try {
+    rows_of();
+    FAIL() << "text behind a closing quote was read";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("line 400002: text follows"));
+  }
+}
+
+TEST(CsvSource, RemarksThatStrayQuotesMayHaveJoinedRows) {
+  const Path file = temporary_folder() / "log.csv";
+  const auto remark_of = [&](const std::string& text) {
+    write_file(file, text);
+    const auto source = open_csv(file, std::vector<std::string>{"a"}, {});
+    for (RawBatch batch; source->next(batch);) continue;
+    return source->remark();
+  };
+  EXPECT_THAT(
+      remark_of("a,n\n\"5 disk,1\nx,2\ndisk 5\",3\n"),
+      AllOf(HasSubstr("log.csv: line 2: this quoted field contains line ends"), HasSubstr("quote = \"\"")));
+  EXPECT_EQ(remark_of("a,n\n\"two\nlines\",1\n\"x, y\",2\n"), "");
+}
+
+TEST(CsvSource, ReadsWithoutQuotes) {
+  const RawBatch batch = read_csv("a,n\n\"5 disk,1\n\"x\",2\n\"\",3\n,4\n", {"a"}, {.quote = {}});
+  EXPECT_THAT(texts_of(batch.columns[0]), ElementsAre("\"5 disk", "\"x\"", "\"\"", "<null>"));
+}
+
+TEST(CsvSource, TakesQuoteAndEscapeFromTheFormat) {
+  EXPECT_THAT(texts_of(read_csv("a,n\n'x, ''y''',1\n\"z,2\n", {"a"}, {.quote = '\''}).columns[0]),
+              ElementsAre("x, 'y'", "\"z"));
+  EXPECT_THAT(
+      texts_of(read_csv("a,n\n\"x \\\"y\\\" \\\\\",1\nu\\,v,2\n", {"a"}, {.escape = '\\'}).columns[0]),
+      ElementsAre("x \"y\" \\", "u,v"));
+  EXPECT_THAT(csv_error("a,n\n\"x\\\"y\"z,1\n", {.escape = '\\'}), HasSubstr("line 2: text follows"));
+  EXPECT_THAT(csv_error("a,n\n'x'y,1\n", {.quote = '\''}), HasSubstr("line 2: text follows"));
+}
+
 TEST(CsvSource, NamesWhatIsWrong) {
   EXPECT_THAT(csv_error("x,1\n"), AllOf(HasSubstr("names no column \"a\""), HasSubstr("columns = [")));
   EXPECT_THAT(csv_error("a,a,n\nx,y,1\n"), HasSubstr("more than one column of this name"));
   EXPECT_THAT(csv_error("a,n\nx,1\ny,2.5\n", kNumbers),
-              AllOf(HasSubstr("column \"n\": row 1"), HasSubstr("found \"2.5\"")));
+              AllOf(HasSubstr("column \"n\": line 3"), HasSubstr("found \"2.5\"")));
   EXPECT_THAT(csv_error(""), HasSubstr("expected a first line"));
   EXPECT_THAT(csv_error("a,n\n" + std::string(3 << 20, 'x') + ",1\n"),
               HasSubstr("a row is longer than 1.0 MiB"));

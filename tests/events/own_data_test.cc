@@ -243,8 +243,7 @@ TEST(OwnData, RefusesAVocabularyThatTheMemoryCannotHold) {
 TEST(OwnData, RefusesWhatIsNoId) {
   const Path input = temporary_folder();
   write_file(input / "log.csv", "user,item,at,brand,device\nu,x,1,b,d\nu,\"\",2,b,d\n");
-  EXPECT_THAT(failure_of(text_schema(), input),
-              HasSubstr("row 1 (counted from 0): expected a text for the item id"));
+  EXPECT_THAT(failure_of(text_schema(), input), HasSubstr("line 3: expected a text for the item id"));
   write_file(input / "log.csv", "user,item,at\n1,x,1\n");
   Schema schema = own_schema("*.csv");
   schema.csv->integers = {"user"};

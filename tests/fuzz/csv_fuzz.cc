@@ -9,6 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool compressed = (data[0] & 1) != 0, headless = (data[0] & 2) != 0;
   CsvFormat format{.integers = {"n"}, .numbers = {"x"}};
   if (headless) format.columns = {"a", "n", "x"};
+  if ((data[0] & 4) != 0) format.quote = std::nullopt;
+  if ((data[0] & 8) != 0) format.escape = '\\';
   return fuzz::accept_or_refuse([&] {
     const Path path = fuzz::plain_file(fuzz::fresh_folder() / (compressed ? "log.csv.gz" : "log.csv"),
                                        fuzz::text_of(data + 1, size - 1));

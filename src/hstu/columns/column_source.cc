@@ -11,6 +11,13 @@
 
 namespace hstu {
 
+std::string place_of(const RawBatch& batch, const RawColumn& column, std::int64_t r) {
+  const std::int64_t row = batch.first_row + r;
+  const std::string place = fmt::format("{}: column \"{}\"", batch.file, column.name);
+  return batch.line_of ? fmt::format("{}: line {}", place, batch.line_of(row))
+                       : fmt::format("{}: row {} (counted from 0)", place, row);
+}
+
 std::int64_t ColumnSource::total_rows() const {
   const std::vector<std::int64_t> rows = groups();
   return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,7 +38,13 @@ struct RawBatch {
   std::int64_t first_row = 0;      // number of the first row within the file, from 0
   std::int64_t rows = 0;           // R
   std::vector<RawColumn> columns;  // in the order of the request
+  // Of text files: the line (from 1) of a row of the file (from 0). It may read the file again.
+  std::function<std::int64_t(std::int64_t row)> line_of = {};
 };
+
+// "log.csv: column "uid": line 19", or of a file without lines "log.parquet: column "uid": row 17 (counted
+// from 0)". `r`: a row of the batch.
+std::string place_of(const RawBatch& batch, const RawColumn& column, std::int64_t r);
 
 class ColumnSource {
  public:
@@ -54,6 +61,8 @@ class ColumnSource {
   virtual void select(std::size_t group) = 0;
   // Fills `batch` with the next rows; false at the end. Throws Error naming the file if it is truncated.
   virtual bool next(RawBatch& batch) = 0;
+  // After the end: a warning about what was read, with file and place; "" if there is none.
+  virtual std::string remark() const { return {}; }
 
   // Total number of rows, or 0 if it is not known before the end.
   std::int64_t total_rows() const;

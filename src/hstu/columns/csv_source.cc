@@ -7,23 +7,17 @@
 #include <arrow/api.h>
 #include <arrow/csv/api.h>
 #include <arrow/csv/invalid_row.h>
-#include <arrow/io/compressed.h>
-#include <arrow/io/file.h>
-#include <arrow/util/compression.h>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/arrow_column.h"
+#include "hstu/columns/csv_input.h"
 
 namespace hstu {
 namespace {
 
 constexpr std::int32_t kBlockBytes = std::int32_t{1} << 20;  // read at a time; the longest row
 constexpr std::size_t kShownBytes = 80;                      // of a row, in messages
-
-bool is_gzip(const Path& file) {
-  return file.extension() == ".gz";
-}
 
 bool names_column(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
@@ -38,6 +32,7 @@ class CsvSource : public ColumnSource {
   CsvSource(Path path, std::span<const std::string> columns, const CsvFormat& format)
       : path_(std::move(path)), columns_(columns.begin(), columns.end()), format_(format) {
     const std::vector<std::string> names = start({})->schema()->field_names();
+    fields_ = std::ssize(names);
     for (const std::string& column : columns_) {
       const auto times = std::count(names.begin(), names.end(), column);
       if (times > 1) fail_usage("{}: the file has more than one column of this name", place(column));
@@ -57,15 +52,20 @@ class CsvSource : public ColumnSource {
   void select(std::size_t) override {
     require(rows_done_ == 0, "{}: its only group has already been read", path_.string());
   }
+  std::string remark() const override { return remark_; }
 
   bool next(RawBatch& batch) override {
     if (reader_ == nullptr) reader_ = start(columns_);
     std::shared_ptr<arrow::RecordBatch> record;
     check_status(reader_->ReadNext(&record));
-    if (record == nullptr) return false;
+    if (record == nullptr) {
+      remark_ = input_->remark();
+      return false;
+    }
     if (rows_done_ == 0) check_no_header(*record);
     batch.file = path_.string();
     batch.first_row = rows_done_;
+    batch.line_of = lines();
     batch.rows = record->num_rows();
     batch.columns.clear();
     for (const std::string& name : columns_) batch.columns.push_back(convert(name, *record));
@@ -85,6 +85,13 @@ class CsvSource : public ColumnSource {
     return fmt::format("{}: column \"{}\"", path_.string(), column);
   }
 
+  // The line on which a row begins; rows count from 0, lines from 1.
+  std::function<std::int64_t(std::int64_t)> lines() const {
+    return [path = path_, format = format_](std::int64_t row) {
+      return line_of_record(path, format, row + (format.columns.empty() ? 2 : 1));
+    };
+  }
+
   [[noreturn]] void fail_missing(const std::string& column, const std::vector<std::string>& names) const {
     if (!format_.columns.empty())
       fail_usage("{}: columns does not name the column \"{}\"{}", path_.string(), column,
@@ -98,18 +105,22 @@ class CsvSource : public ColumnSource {
   void check_status(const arrow::Status& status) const {
     if (status.ok()) return;
     if (bad_row_) {
-      fail("{}: line {}: expected {} fields, found {}: {}", path_.string(), line_of(bad_row_->record),
-           bad_row_->expected, bad_row_->found, bad_row_->text);
+      fail("{}: line {}: expected {} fields, found {}: {}", path_.string(),
+           line_of_record(path_, format_, bad_row_->record), bad_row_->expected, bad_row_->found,
+           bad_row_->text);
     }
     const std::string& reason = status.message();
     if (reason.find("straddling") != std::string::npos) {
-      fail("{}: after {} rows: a row is longer than {}: a quote may be missing", path_.string(), rows_done_,
-           human_bytes(kBlockBytes));
+      fail("{}: line {}: a row is longer than {}: a quote may be missing, or set quote = \"\" in the schema",
+           path_.string(), lines()(rows_done_), human_bytes(kBlockBytes));
+    }
+    if (input_ != nullptr) {
+      if (const auto fault = input_->fault()) fail("{}", *fault);
     }
     if (reason.find("Empty CSV") != std::string::npos)
       fail("{}: expected a first line with the names of the columns, found none", path_.string());
     fail("{}: cannot be read as {} (it is truncated, damaged or of another format): {}", path_.string(),
-         is_gzip(path_) ? "CSV compressed by gzip" : "CSV", reason);
+         kind_of_csv(path_), reason);
   }
 
   template <typename T>
@@ -118,48 +129,20 @@ class CsvSource : public ColumnSource {
     return std::move(result).ValueUnsafe();
   }
 
-  std::shared_ptr<arrow::io::InputStream> open() const {
-    check_input_file(path_);
-    std::shared_ptr<arrow::io::InputStream> input =
-        value_or_fail(arrow::io::ReadableFile::Open(path_.string(), arrow::system_memory_pool()));
-    if (!is_gzip(path_)) return input;
-    const auto codec = value_or_fail(arrow::util::Codec::Create(arrow::Compression::GZIP));
-    return value_or_fail(
-        arrow::io::CompressedInputStream::Make(codec.get(), input, arrow::system_memory_pool()));
-  }
-
-  // The line on which a record begins: quoted fields contain line breaks, and blank lines are no records. The
-  // file is read again, because Arrow counts records alone.
-  std::int64_t line_of(std::int64_t record) const {
-    const auto input = open();
-    std::int64_t line = 1, records = 0;
-    bool quoted = false, blank = true;
-    for (;;) {
-      const std::shared_ptr<arrow::Buffer> block = value_or_fail(input->Read(kBlockBytes));
-      if (block->size() == 0) return line;
-      for (const char c : std::string_view(*block)) {
-        if (c == '\n') {
-          ++line;
-          blank = !quoted;
-        } else if (c != '\r') {
-          if (blank && ++records == record) return line;
-          blank = false;
-          quoted = quoted != (c == '"');
-        }
-      }
-    }
-  }
-
   // No columns: all, to learn their names.
   Reader start(const std::vector<std::string>& columns) {
-    const std::shared_ptr<arrow::io::InputStream> input = open();
+    input_ = std::make_shared<CheckedQuotes>(path_, format_, fields_);
     auto reading = arrow::csv::ReadOptions::Defaults();
     reading.use_threads = false;
     reading.block_size = kBlockBytes;
     reading.column_names = format_.columns;
     auto parsing = arrow::csv::ParseOptions::Defaults();
-    parsing.delimiter = delimiter();
-    parsing.newlines_in_values = true;
+    parsing.delimiter = delimiter_of(path_, format_);
+    parsing.quoting = format_.quote.has_value();
+    parsing.quote_char = format_.quote.value_or('"');
+    parsing.escaping = format_.escape.has_value();
+    parsing.escape_char = format_.escape.value_or('\\');
+    parsing.newlines_in_values = parsing.quoting || parsing.escaping;
     parsing.invalid_row_handler = [this](const arrow::csv::InvalidRow& row) {
       bad_row_ = {row.number, row.expected_columns, row.actual_columns, shown(row.text)};
       return arrow::csv::InvalidRowResult::Error;
@@ -171,13 +154,7 @@ class CsvSource : public ColumnSource {
     converting.strings_can_be_null = true;
     converting.quoted_strings_can_be_null = false;
     return value_or_fail(arrow::csv::StreamingReader::Make(arrow::io::IOContext(arrow::system_memory_pool()),
-                                                           input, reading, parsing, converting));
-  }
-
-  char delimiter() const {
-    if (format_.delimiter != '\0') return format_.delimiter;
-    const Path name = is_gzip(path_) ? path_.stem() : path_;
-    return name.extension() == ".tsv" ? '\t' : ',';
+                                                           input_, reading, parsing, converting));
   }
 
   // With `columns`, the first line is a row. A header there would become an event, or a puzzling error.
@@ -226,7 +203,7 @@ class CsvSource : public ColumnSource {
   }
 
   [[noreturn]] void fail_value(const RawColumn& column, std::int64_t row, std::string_view text) const {
-    fail("{}: row {} (counted from 0): expected {} {}, found \"{}\"", place(column.name), rows_done_ + row,
+    fail("{}: line {}: expected {} {}, found \"{}\"", place(column.name), lines()(rows_done_ + row),
          column.kind == RawColumn::Kind::kInteger ? "an integer of 64 bits" : "a number",
          column.kind == RawColumn::Kind::kInteger ? "because the schema lists the column in integers"
                                                   : "because a condition compares the column with numbers",
@@ -236,15 +213,19 @@ class CsvSource : public ColumnSource {
   Path path_;
   std::vector<std::string> columns_;
   CsvFormat format_;
+  std::int64_t fields_ = 0;  // of a row; 0: not known yet
   std::optional<BadRow> bad_row_;
+  std::shared_ptr<CheckedQuotes> input_;
   Reader reader_;
+  std::string remark_;
   std::int64_t rows_done_ = 0;
 };
 
 }  // namespace
 
 bool is_csv_file(const Path& file) {
-  const Path extension = (is_gzip(file) ? file.stem() : file).extension();
+  const bool gzip = file.extension() == ".gz";
+  const Path extension = (gzip ? file.stem() : file).extension();
   return extension == ".csv" || extension == ".tsv";
 }
 

@@ -93,9 +93,9 @@ EventTimes times_of_reals(const RawBatch& batch, const RawColumn& column, std::i
   Times times(column.reals.size());
   for (std::size_t r = 0; r < column.reals.size(); ++r) {
     const auto time = time_of(column.reals[r], per_second);
-    check(time.has_value(),
-          "{}: column \"{}\": row {} (counted from 0): expected a time below 2^53, found {}", batch.file,
-          column.name, batch.first_row + static_cast<std::int64_t>(r), column.reals[r]);
+    if (!time)
+      fail("{}: expected a time below 2^53, found {}", place_of(batch, column, static_cast<std::int64_t>(r)),
+           column.reals[r]);
     times.add(*time);
   }
   return times.take();
@@ -108,10 +108,9 @@ EventTimes times_of_texts(const RawBatch& batch, const RawColumn& column, std::i
   Times times(column.integers.size());
   for (std::size_t r = 0; r < column.integers.size(); ++r) {
     const auto code = static_cast<std::size_t>(column.integers[r]);
-    check(known[code].has_value(),
-          "{}: column \"{}\": row {} (counted from 0): expected a time, a number or ISO 8601 such as "
-          "2024-05-01T12:30:00.250Z, found \"{}\"",
-          batch.file, column.name, batch.first_row + static_cast<std::int64_t>(r), column.texts[code]);
+    if (!known[code])
+      fail("{}: expected a time, a number or ISO 8601 such as 2024-05-01T12:30:00.250Z, found \"{}\"",
+           place_of(batch, column, static_cast<std::int64_t>(r)), column.texts[code]);
     times.add(*known[code]);
   }
   return times.take();

@@ -105,6 +105,7 @@ class MovieLensSource : public ColumnSource {
     std::vector<RawColumn> columns = empty_;
     batch.file = path_.string();
     batch.first_row = rows_done_;
+    batch.line_of = [header = format_.has_header](std::int64_t row) { return row + (header ? 2 : 1); };
     batch.rows = 0;
     for (std::string line; batch.rows < batch_rows_ && read_line(line); ++batch.rows) {
       ++line_;

@@ -12,10 +12,9 @@ std::string place(const RawBatch& batch, const RawColumn& column) {
   return fmt::format("{}: column \"{}\"", batch.file, column.name);
 }
 
-// "log.parquet: column "uid": row 17 (counted from 0)"
 template <typename Iterator>
 std::string place_of_row(const RawBatch& batch, const RawColumn& column, Iterator begin, Iterator found) {
-  return fmt::format("{}: row {} (counted from 0)", place(batch, column), batch.first_row + (found - begin));
+  return place_of(batch, column, found - begin);
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ TextIds text_ids_of(const RawBatch& batch, const RawColumn& column, const char* 
   const auto empty = std::find(codes.texts.begin(), codes.texts.end(), "");
   if (empty != codes.texts.end()) {
     const auto row = std::find(codes.codes.begin(), codes.codes.end(), empty - codes.texts.begin() + 1);
-    fail("{}: column \"{}\": row {} (counted from 0): expected a text for the {}, found an empty one",
-         batch.file, column.name, batch.first_row + (row - codes.codes.begin()), role);
+    fail("{}: expected a text for the {}, found an empty one",
+         place_of(batch, column, row - codes.codes.begin()), role);
   }
   TextIds result;
   result.names.reserve(codes.texts.size());

@@ -42,11 +42,9 @@ void check_time_unit(const RawBatch& batch, const RawColumn& column, std::int64_
   if (!fitting || !fitting_earliest || fitting->unit != fitting_earliest->unit || fitting->unit == unit)
     return;
   fail_usage(
-      "{}: column \"{}\": row {} (counted from 0): with time_unit = \"{}\" the time {} is in the year {}, "
-      "with "
-      "time_unit = \"{}\" in {}: change time_unit, or set relative_time = true if times do not count from "
-      "1970",
-      batch.file, column.name, batch.first_row + last, unit, *value, year, fitting->unit, fitting->year);
+      "{}: with time_unit = \"{}\" the time {} is in the year {}, with time_unit = \"{}\" in {}: change "
+      "time_unit, or set relative_time = true if times do not count from 1970",
+      place_of(batch, column, last), unit, *value, year, fitting->unit, fitting->year);
 }
 
 }  // namespace hstu

@@ -24,7 +24,8 @@ struct LogChunk {
   RuleMatches matches;  // of the events
   // Of columns of texts: the events and attributes have the chunk's own codes.
   std::vector<CodedTexts> context_texts, attribute_texts;
-  NamedIds user_names, item_names;  // of ids that are texts, if the schema keeps them
+  NamedIds user_names, item_names;   // of ids that are texts, if the schema keeps them
+  std::vector<std::string> remarks;  // warnings about the file; such a chunk has no events
 
   std::int64_t bytes() const;  // approximately
 };

@@ -60,6 +60,7 @@ void ItemAttributes::read_mapping(const AttributeRule& rule, const Path& file, s
     progress.advance_to(batch.first_row + batch.rows);
   }
   progress.finish();
+  if (const std::string remark = source->remark(); !remark.empty()) remarks_.push_back(remark);
 }
 
 void ItemAttributes::see(const LogChunk& chunk, std::optional<std::int64_t> end) {
@@ -144,6 +145,7 @@ void ItemAttributes::reach(std::int64_t row, ItemAttribute& attribute) const {
 
 ItemAttributes::Result ItemAttributes::take() {
   Result result;
+  result.remarks = std::move(remarks_);
   result.attributes = std::move(attributes_);
   auto longest = static_cast<std::int64_t>(rows_.size());
   for (const ItemAttribute& attribute : result.attributes)

@@ -38,7 +38,8 @@ class ItemAttributes {
     std::vector<ItemAttribute> attributes;  // of the schema, in its order
     std::vector<std::int64_t> items;        // with `hashed` alone
     std::vector<std::optional<std::vector<std::string>>>
-        names;  // of codes 1, 2, ...; absent: values are integers
+        names;                         // of codes 1, 2, ...; absent: values are integers
+    std::vector<std::string> remarks;  // warnings about mapping files
   };
   Result take();
 
@@ -57,6 +58,7 @@ class ItemAttributes {
   std::vector<ItemAttribute> attributes_;
   std::vector<std::optional<Vocabulary>> vocabularies_;  // of each attribute, if its values are texts
   std::unordered_map<std::int64_t, std::int64_t> rows_;  // with hashed_: of item ids
+  std::vector<std::string> remarks_;
   std::vector<std::int64_t> latest_;  // [row] time of the event that the log's values are from
 };
 

@@ -117,7 +117,11 @@ class Reader {
       refine_(chunk);
       if (!queue.push(number, std::move(chunk))) return false;
     }
-    return true;
+    const std::string remark = source_->remark();
+    if (remark.empty()) return true;
+    LogChunk last;
+    last.remarks.push_back(remark);
+    return queue.push(number, std::move(last));
   }
 
   const LogFiles& log_;

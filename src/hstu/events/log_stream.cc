@@ -186,6 +186,8 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink, EventSink*
     chunk.events = ordered(chunk.events);
   };
   const auto consume = [&](LogChunk chunk) {
+    result.remarks.insert(result.remarks.end(), chunk.remarks.begin(), chunk.remarks.end());
+    if (chunk.events.size() == 0) return;
     observer.see(chunk);
     if (sort) {
       sorter.append(std::move(chunk.events));
@@ -229,6 +231,8 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink, EventSink*
   result.time = observer.time();
   result.matches = observer.matches();
   result.attributes = attributes.take();
+  result.remarks.insert(result.remarks.end(), result.attributes.remarks.begin(),
+                        result.attributes.remarks.end());
   return result;
 }
 

@@ -28,6 +28,7 @@ struct StreamedLog {
   bool hashed_users = false, hashed_items = false;        // their ids are hashes of texts
   std::unique_ptr<NameCollector> user_names, item_names;  // those that the schema keeps
   std::vector<std::optional<Vocabulary>> contexts;        // of the schema, in its order; absent: integers
+  std::vector<std::string> remarks;                       // warnings about the files
 };
 
 class LogStream {

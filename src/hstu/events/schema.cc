@@ -88,6 +88,17 @@ void check_split(const SplitRule& split, const std::string& source) {
   }
 }
 
+void check_characters(const CsvFormat& csv, const std::string& source) {
+  const auto differ = [&](const char* a, char first, const char* b, char second) {
+    if (first == second && first != '\0')
+      fail_usage("{}: {} and {} are the same character, \"{}\"", source, a, b, first);
+  };
+  const char quote = csv.quote.value_or('\0'), escape = csv.escape.value_or('\0');
+  differ("delimiter", csv.delimiter, "quote", quote);
+  differ("delimiter", csv.delimiter, "escape", escape);
+  differ("quote", quote, "escape", escape);
+}
+
 }  // namespace
 
 void validate(const Schema& schema, const std::string& source) {
@@ -123,6 +134,7 @@ void validate(const Schema& schema, const std::string& source) {
           "{}: keep_names: expected \"user\" or \"item\", found \"{}\"; attributes and contexts keep theirs",
           source, of);
   }
+  if (schema.csv) check_characters(*schema.csv, source);
   if (schema.split) check_split(*schema.split, source);
 }
 

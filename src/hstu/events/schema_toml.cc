@@ -27,9 +27,20 @@ void conditions(ConfigFields& fields, std::string_view name, std::vector<Conditi
   for (const std::string& text : texts) list.push_back(parse_condition(text));
 }
 
-void check_delimiter(const std::string& text) {
-  if (text.size() > 1 || text == "\"" || text == "\n" || text == "\r")
-    fail_usage("expected one character such as \";\" or \"\\t\", found \"{}\"", text);
+Rule one_character() {
+  return rule::parsed_by([](const std::string& text) {
+    const bool line_end = text == "\n" || text == "\r";
+    if (text.size() > 1 || line_end)
+      fail_usage("expected one character such as \";\" or \"\\t\", or none, found \"{}\"", text);
+  });
+}
+
+std::string text_of(std::optional<char> c) {
+  return c ? std::string(1, *c) : "";
+}
+
+std::optional<char> character_of(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text.front());
 }
 
 }  // namespace
@@ -83,11 +94,18 @@ static void describe(ConfigFields& fields, Schema& o) {
                rule::distinct());
   CsvFormat csv = o.csv.value_or(CsvFormat());
   std::string delimiter = csv.delimiter == '\0' ? "" : std::string(1, csv.delimiter);
+  std::string quote = text_of(csv.quote), escape = text_of(csv.escape);
   fields.field("delimiter", delimiter, "of CSV files; \"\": a tab in *.tsv, otherwise a comma",
-               rule::parsed_by([](const std::string& text) { check_delimiter(text); }));
+               one_character());
+  fields.field("quote", quote, "of CSV files, around fields that contain delimiters; \"\": none",
+               one_character());
+  fields.field("escape", escape, "of CSV files, before a character that is meant as itself; \"\": none",
+               one_character());
   fields.field("columns", csv.columns, "names of the columns of CSV files without a header");
   fields.field("integers", csv.integers, "columns of CSV files that hold integers, not texts");
   csv.delimiter = delimiter.empty() ? '\0' : delimiter.front();
+  csv.quote = character_of(quote);
+  csv.escape = character_of(escape);
   o.csv = csv;
   fields.field("null_as_zero", o.null_as_zero, "columns where a null counts as 0", rule::distinct());
   fields.field("allowed_texts", allowed, "the only texts that a column may hold");

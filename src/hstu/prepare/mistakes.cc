@@ -59,7 +59,7 @@ void add_time_mistakes(const Schema& schema, const TimeRange& time, std::vector<
 
 std::vector<std::string> mistakes_of(const Schema& schema, const std::vector<Path>& files,
                                      const StreamedLog& log, const Manifest& manifest) {
-  std::vector<std::string> mistakes;
+  std::vector<std::string> mistakes = log.remarks;
   for (const IdleCondition& idle : idle_conditions(schema, log.matches))
     mistakes.push_back(idle_text(schema, idle, files));
   add_label_mistakes(schema, manifest, mistakes);
