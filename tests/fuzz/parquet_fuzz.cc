@@ -78,7 +78,7 @@ void read_all(const hstu::Path& path, const hstu::Condition& condition) {
     require(length == static_cast<std::size_t>(batch.rows), "a column of another length");
     std::vector<std::uint8_t> mask(length, 1);
     fuzz::accept_or_refuse([&] { keep_matching(condition, column, batch.file, mask); });
-    fuzz::accept_or_refuse([&] { check_no_null(batch, column); });
+    fuzz::accept_or_refuse([&] { check_no_null(batch, column, ""); });
     fuzz::accept_or_refuse([&] { check_not_negative(batch, column, "ids"); });
   }
 }

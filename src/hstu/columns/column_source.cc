@@ -12,7 +12,8 @@
 namespace hstu {
 
 std::string place_of(const RawBatch& batch, const RawColumn& column, std::int64_t r) {
-  const std::int64_t row = batch.first_row + r;
+  const std::int64_t row =
+      batch.first_row + (batch.places.empty() ? r : batch.places[static_cast<std::size_t>(r)]);
   const std::string place = fmt::format("{}: column \"{}\"", batch.file, column.name);
   return batch.line_of ? fmt::format("{}: line {}", place, batch.line_of(row))
                        : fmt::format("{}: row {} (counted from 0)", place, row);
@@ -26,7 +27,7 @@ std::int64_t ColumnSource::total_rows() const {
 std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns,
                                            const ReadOptions& options) {
   if (!std::filesystem::exists(file)) fail_usage("{}: the file does not exist", file.string());
-  if (options.csv && is_csv_file(file)) return open_csv(file, columns, *options.csv);
+  if (options.csv && is_csv_file(file)) return open_csv(file, columns, *options.csv, options.nulls);
   if (!options.csv && is_movielens_file(file)) return open_movielens(file, columns, options);
   return open_parquet(file, columns, options);
 }

@@ -38,6 +38,8 @@ struct RawBatch {
   std::int64_t first_row = 0;      // number of the first row within the file, from 0
   std::int64_t rows = 0;           // R
   std::vector<RawColumn> columns;  // in the order of the request
+  // (R) of each row its place among those that were read, from 0; empty: no row has been left out
+  std::vector<std::int64_t> places = {};
   // Of text files: the line (from 1) of a row of the file (from 0). It may read the file again.
   std::function<std::int64_t(std::int64_t row)> line_of = {};
 };
@@ -75,6 +77,7 @@ struct ReadOptions {
   std::optional<CsvFormat> csv =
       {};  // of files that are neither Parquet nor MovieLens'; without: there are none
   std::vector<std::string> lists = {};  // columns that may contain lists, whose first elements are read
+  std::vector<std::string> nulls = {};  // texts that mean null; in CSV without quotes alone
 };
 
 // Opens `file` to read the named columns: CSV if it has such a name and a format is given, one of MovieLens'

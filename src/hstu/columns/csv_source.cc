@@ -12,6 +12,7 @@
 #include "hstu/base/text.h"
 #include "hstu/columns/arrow_column.h"
 #include "hstu/columns/csv_input.h"
+#include "hstu/columns/null_words.h"
 
 namespace hstu {
 namespace {
@@ -29,8 +30,13 @@ std::string shown(std::string_view text) {
 
 class CsvSource : public ColumnSource {
  public:
-  CsvSource(Path path, std::span<const std::string> columns, const CsvFormat& format)
-      : path_(std::move(path)), columns_(columns.begin(), columns.end()), format_(format) {
+  CsvSource(Path path, std::span<const std::string> columns, const CsvFormat& format,
+            std::span<const std::string> nulls)
+      : path_(std::move(path)),
+        columns_(columns.begin(), columns.end()),
+        format_(format),
+        nulls_(nulls.begin(), nulls.end()) {
+    nulls_.emplace_back();  // an empty field
     const std::vector<std::string> names = start({})->schema()->field_names();
     fields_ = std::ssize(names);
     for (const std::string& column : columns_) {
@@ -150,7 +156,7 @@ class CsvSource : public ColumnSource {
     auto converting = arrow::csv::ConvertOptions::Defaults();
     converting.default_column_type = arrow::utf8();
     converting.include_columns = columns;
-    converting.null_values = {""};
+    converting.null_values = nulls_;
     converting.strings_can_be_null = true;
     converting.quoted_strings_can_be_null = false;
     return value_or_fail(arrow::csv::StreamingReader::Make(arrow::io::IOContext(arrow::system_memory_pool()),
@@ -203,16 +209,18 @@ class CsvSource : public ColumnSource {
   }
 
   [[noreturn]] void fail_value(const RawColumn& column, std::int64_t row, std::string_view text) const {
-    fail("{}: line {}: expected {} {}, found \"{}\"", place(column.name), lines()(rows_done_ + row),
+    fail("{}: line {}: expected {} {}, found \"{}\"{}", place(column.name), lines()(rows_done_ + row),
          column.kind == RawColumn::Kind::kInteger ? "an integer of 64 bits" : "a number",
          column.kind == RawColumn::Kind::kInteger ? "because the schema lists the column in integers"
                                                   : "because a condition compares the column with numbers",
-         shown(text));
+         shown(text),
+         is_null_word(text) ? fmt::format("; if it means null, set nulls = [\"{}\"] in the schema", text) : "");
   }
 
   Path path_;
   std::vector<std::string> columns_;
   CsvFormat format_;
+  std::vector<std::string> nulls_;
   std::int64_t fields_ = 0;  // of a row; 0: not known yet
   std::optional<BadRow> bad_row_;
   std::shared_ptr<CheckedQuotes> input_;
@@ -230,12 +238,12 @@ bool is_csv_file(const Path& file) {
 }
 
 std::vector<std::string> list_csv_columns(const Path& file, const CsvFormat& format) {
-  return CsvSource(file, {}, format).names();
+  return CsvSource(file, {}, format, {}).names();
 }
 
 std::unique_ptr<ColumnSource> open_csv(const Path& file, std::span<const std::string> columns,
-                                       const CsvFormat& format) {
-  return std::make_unique<CsvSource>(file, columns, format);
+                                       const CsvFormat& format, std::span<const std::string> nulls) {
+  return std::make_unique<CsvSource>(file, columns, format, nulls);
 }
 
 }  // namespace hstu

@@ -108,6 +108,8 @@ EventTimes times_of_texts(const RawBatch& batch, const RawColumn& column, std::i
   Times times(column.integers.size());
   for (std::size_t r = 0; r < column.integers.size(); ++r) {
     const auto code = static_cast<std::size_t>(column.integers[r]);
+    if (column.integers[r] < 0)
+      fail("{}: expected a time, found null", place_of(batch, column, static_cast<std::int64_t>(r)));
     if (!known[code])
       fail("{}: expected a time, a number or ISO 8601 such as 2024-05-01T12:30:00.250Z, found \"{}\"",
            place_of(batch, column, static_cast<std::int64_t>(r)), column.texts[code]);

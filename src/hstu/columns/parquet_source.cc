@@ -16,6 +16,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/arrow_column.h"
+#include "hstu/columns/null_words.h"
 #include "hstu/columns/parquet_pages.h"
 
 namespace hstu {
@@ -68,7 +69,7 @@ auto as_status(const Path& path, const Body& body) {
 class ParquetSource : public ColumnSource {
  public:
   ParquetSource(Path path, std::span<const std::string> columns, const ReadOptions& options)
-      : path_(std::move(path)), columns_(columns.begin(), columns.end()), lists_(options.lists) {
+      : path_(std::move(path)), columns_(columns.begin(), columns.end()), lists_(options.lists), nulls_(options.nulls) {
     guarded([&] {
       open(options);
       find_leaves();
@@ -118,12 +119,14 @@ class ParquetSource : public ColumnSource {
       if (record == nullptr) return false;
       batch.file = path_.string();
       batch.first_row = rows_done_;
+      batch.line_of = nullptr;
       batch.rows = record->num_rows();
       batch.columns.clear();
       for (const std::string& name : columns_) {
         std::shared_ptr<arrow::Array> array = record->GetColumnByName(name);
         if (is_list(*array->type())) array = first_elements(*array);
         batch.columns.push_back(to_raw_column(name, *array, place(name)));
+        mark_null_words(nulls_, batch.columns.back());
       }
       rows_done_ += batch.rows;
       return true;
@@ -295,7 +298,7 @@ class ParquetSource : public ColumnSource {
   }
 
   Path path_;
-  std::vector<std::string> columns_, lists_;
+  std::vector<std::string> columns_, lists_, nulls_;
   std::vector<int> leaves_;
   std::vector<bool> is_text_;
   std::shared_ptr<parquet::FileMetaData> metadata_;

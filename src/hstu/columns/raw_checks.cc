@@ -26,11 +26,11 @@ std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn
   return column.integers;
 }
 
-void check_no_null(const RawBatch& batch, const RawColumn& column) {
+void check_no_null(const RawBatch& batch, const RawColumn& column, const std::string& advice) {
   const auto found = std::find(column.nulls.begin(), column.nulls.end(), 1);
   if (found == column.nulls.end()) return;
-  fail("{}: expected a value, found null or NaN; to permit them, list the column in null_as_zero",
-       place_of_row(batch, column, column.nulls.begin(), found));
+  fail("{}: expected a value, found null or NaN; {}",
+       place_of_row(batch, column, column.nulls.begin(), found), advice);
 }
 
 void check_not_negative(const RawBatch& batch, const RawColumn& column, const char* role) {

@@ -13,8 +13,8 @@ namespace hstu {
 // The integers of a column; UsageError for any other type. `role` is its use in the schema.
 std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn& column, const char* role);
 
-// Error naming the first row that is null.
-void check_no_null(const RawBatch& batch, const RawColumn& column);
+// Error naming the first row that is null; `advice` says what to do.
+void check_no_null(const RawBatch& batch, const RawColumn& column, const std::string& advice);
 
 // Error naming the first row that is negative: ids count from 0.
 void check_not_negative(const RawBatch& batch, const RawColumn& column, const char* role);

@@ -30,6 +30,7 @@ std::vector<std::string> number_columns(const Schema& schema) {
     }
   };
   look(schema.rankable);
+  look(schema.keep);
   for (const ActionRule& rule : schema.actions) look(rule.when);
   std::erase_if(numbers, [&](const std::string& column) { return contains(others, column); });
   return numbers;
@@ -38,7 +39,7 @@ std::vector<std::string> number_columns(const Schema& schema) {
 }  // namespace
 
 ReadOptions event_options(const Schema& schema) {
-  ReadOptions options{.csv = schema.csv};
+  ReadOptions options{.csv = schema.csv, .nulls = schema.nulls};
   if (options.csv) options.csv->numbers = number_columns(schema);
   for (const ContextRule& rule : schema.context) {
     if (rule.list == ListRule::first) options.lists.push_back(rule.column);
@@ -50,7 +51,7 @@ ReadOptions event_options(const Schema& schema) {
 }
 
 ReadOptions mapping_options(const Schema& schema, const AttributeRule& rule) {
-  ReadOptions options{.csv = schema.csv};
+  ReadOptions options{.csv = schema.csv, .nulls = schema.nulls};
   if (options.csv) options.csv->columns.clear();  // those of event files
   if (rule.list == ListRule::first) options.lists.push_back(rule.value_column);
   return options;
@@ -72,7 +73,8 @@ std::int64_t LogChunk::bytes() const {
   return sum;
 }
 
-EventExtractor::EventExtractor(const Schema& schema) : schema_(schema), options_(event_options(schema)) {
+EventExtractor::EventExtractor(const Schema& schema)
+    : schema_(schema), options_(event_options(schema)), filter_(schema) {
   for (const std::string* column : {&schema.user, &schema.time, &schema.item}) use(*column);
   for (const ContextRule& rule : schema.context) use(rule.column);
   for (const ActionRule& rule : schema.actions) {
@@ -80,6 +82,7 @@ EventExtractor::EventExtractor(const Schema& schema) : schema_(schema), options_
   }
   for (const Condition& condition : schema.rankable) use(condition.column);
   for (const AllowedTexts& allowed : schema.allowed_texts) use(allowed.column);
+  for (const std::string& column : filter_.columns()) use(column);
   check_nullable();
   nullable_ = schema.null_as_zero;
   for (const AttributeRule& rule : schema.attributes) {
@@ -115,7 +118,13 @@ std::vector<std::int64_t> EventExtractor::seconds(const RawBatch& batch, const R
 
 void EventExtractor::check_columns(const RawBatch& batch) const {
   for (const RawColumn& column : batch.columns) {
-    if (!contains(nullable_, column.name)) check_no_null(batch, column);
+    if (contains(nullable_, column.name)) continue;
+    const bool id = column.name == schema_.user || column.name == schema_.item || column.name == schema_.time;
+    check_no_null(batch, column,
+                  fmt::format("{}drop_null = [\"{}\"] in the schema leaves out such rows",
+                              id ? "every event needs a user, an item and a time: "
+                                 : "to permit them, list the column in null_as_zero; ",
+                              column.name));
   }
   for (const AllowedTexts& allowed : schema_.allowed_texts) {
     check_texts(batch, find(batch, allowed.column), allowed.texts);
@@ -183,13 +192,17 @@ void EventExtractor::append_attributes(const RawBatch& batch, const EventTimes& 
   }
 }
 
-LogChunk EventExtractor::extract(const RawBatch& batch) const {
-  check_columns(batch);
+LogChunk EventExtractor::extract(RawBatch& batch) const {
   LogChunk chunk;
+  chunk.dropped = filter_.apply(batch);
+  if (batch.rows == 0) return chunk;
+  check_columns(batch);
   EventTable& events = chunk.events;
   const RawColumn &user = find(batch, schema_.user), &item = find(batch, schema_.item);
   chunk.user_names = append_ids(batch, user, "user id", events.user);
   chunk.item_names = append_ids(batch, item, "item id", events.item);
+  count_null_words(user, chunk.user_nulls);
+  count_null_words(item, chunk.item_nulls);
   check_below(batch, user, schema_.user_rows, "user ids below user_rows");
   check_below(batch, item, schema_.item_rows, "item ids below item_rows");
   if (!contains(schema_.keep_names, "user")) chunk.user_names = {};

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "hstu/columns/column_source.h"
+#include "hstu/columns/null_words.h"
 #include "hstu/columns/raw_values.h"
 #include "hstu/dataset/event_table.h"
 #include "hstu/dataset/manifest.h"
+#include "hstu/events/row_filter.h"
 #include "hstu/events/rule_matches.h"
 #include "hstu/events/schema.h"
 
@@ -26,6 +28,8 @@ struct LogChunk {
   std::vector<CodedTexts> context_texts, attribute_texts;
   NamedIds user_names, item_names;   // of ids that are texts, if the schema keeps them
   std::vector<std::string> remarks;  // warnings about the file; such a chunk has no events
+  NullWordCounts user_nulls, item_nulls;  // events whose id is a word for null
+  DroppedRows dropped;                    // rows that are no events
 
   std::int64_t bytes() const;  // approximately
 };
@@ -44,12 +48,14 @@ class EventExtractor {
 
   const Schema& schema() const { return schema_; }
 
-  // The events of a non-empty batch. UsageError for a column of the wrong type; Error naming file,
+  // The events of a non-empty batch, from which rows are left out as the schema says: maybe all, and then the
+  // chunk has no events. UsageError for a column of the wrong type; Error naming file,
   // column and row for a null, a negative id, an id beyond the declared rows or a text that is not allowed;
   // UsageError for a time unit that another one would make plausible (calendar.h). Thread-safe.
-  LogChunk extract(const RawBatch& batch) const;
+  LogChunk extract(RawBatch& batch) const;
 
   const ReadOptions& options() const { return options_; }
+  const RowFilter& filter() const { return filter_; }
 
   // The times of a batch in seconds, from its time column.
   std::vector<std::int64_t> seconds(const RawBatch& batch, const RawColumn& column) const;
@@ -70,6 +76,7 @@ class EventExtractor {
 
   const Schema& schema_;
   ReadOptions options_;
+  RowFilter filter_;
   std::vector<std::string> columns_;
   std::vector<std::string> nullable_;  // columns whose nulls count as 0
 };

@@ -47,7 +47,7 @@ void ItemAttributes::read_mapping(const AttributeRule& rule, const Path& file, s
   RawBatch batch;
   while (source->next(batch)) {
     const RawColumn &items = batch.columns[0], &values = batch.columns[1];
-    check_no_null(batch, items);
+    check_no_null(batch, items, "remove the row: a mapping needs an item in each");
     IntegerColumn item_ids, contents;
     append_ids(batch, items, "item id", item_ids);
     const CodedTexts texts = append_values(batch, values, "attribute", contents);

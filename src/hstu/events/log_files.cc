@@ -137,12 +137,13 @@ LogFiles find_log(const EventExtractor& extractor, const Path& input) {
       if (groups[group] > 0 || source->total_rows() == 0) survey.add(log.files[file], *source, group);
     }
   }
-  survey.finish();
+  if (!extractor.filter().active()) survey.finish();  // the last event may be left out
   return log;
 }
 
 std::int64_t find_last_time(const LogFiles& log, const EventExtractor& extractor) {
-  const std::array columns = {extractor.schema().time};
+  std::vector<std::string> columns = extractor.filter().columns();
+  columns.insert(columns.begin(), extractor.schema().time);
   ReadOptions options = extractor.options();
   options.threads = true;
   Progress progress("looking for the last event", log.rows, "events");
@@ -151,8 +152,9 @@ std::int64_t find_last_time(const LogFiles& log, const EventExtractor& extractor
   for (const Path& file : log.files) {
     const auto source = open_columns(file, columns, options);
     while (source->next(batch)) {
-      for (const std::int64_t time : extractor.seconds(batch, batch.columns[0])) last = std::max(last, time);
       rows += batch.rows;
+      extractor.filter().apply(batch);
+      for (const std::int64_t time : extractor.seconds(batch, batch.columns[0])) last = std::max(last, time);
       progress.advance_to(rows);
     }
   }

@@ -114,7 +114,7 @@ class Reader {
     while (source_->next(batch_)) {
       if (batch_.rows == 0) continue;
       LogChunk chunk = extractor_.extract(batch_);
-      refine_(chunk);
+      if (chunk.events.size() > 0) refine_(chunk);
       if (!queue.push(number, std::move(chunk))) return false;
     }
     const std::string remark = source_->remark();

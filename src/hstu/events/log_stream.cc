@@ -31,6 +31,8 @@ class ChunkObserver {
     time_.min = std::min(time_.min, chunk.time.min);
     time_.max = std::max(time_.max, chunk.time.max);
     events_ += chunk.events.size();
+    for (const auto& [word, rows] : chunk.user_nulls) log_.user_nulls[word] += rows;
+    for (const auto& [word, rows] : chunk.item_nulls) log_.item_nulls[word] += rows;
     add_matches(chunk.matches, matches_);
     attributes_.see(chunk, log_.split ? std::optional(log_.split->train_end) : std::nullopt);
     for (const auto& [id, name] : chunk.user_names) log_.user_names->add(id, name);
@@ -187,6 +189,7 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink, EventSink*
   };
   const auto consume = [&](LogChunk chunk) {
     result.remarks.insert(result.remarks.end(), chunk.remarks.begin(), chunk.remarks.end());
+    result.dropped.add(chunk.dropped);
     if (chunk.events.size() == 0) return;
     observer.see(chunk);
     if (sort) {
@@ -206,8 +209,9 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink, EventSink*
     return std::nullopt;
   }
   progress.finish();
-  check(observer.events() > 0, "{}: the log contains no events ({})", input_.string(),
-        fmt::join(schema.files, ", "));
+  check(observer.events() > 0, "{}: the log contains no events ({}){}", input_.string(),
+        fmt::join(schema.files, ", "),
+        result.dropped.sum() > 0 ? ": drop_null and keep leave out all of its rows" : "");
   if (sort) {
     Progress writing("writing in order", sorter.events(), "events");
     sorter.merge_into(first, [&](std::int64_t events) { writing.advance_to(events); });

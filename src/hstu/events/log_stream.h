@@ -29,6 +29,8 @@ struct StreamedLog {
   std::unique_ptr<NameCollector> user_names, item_names;  // those that the schema keeps
   std::vector<std::optional<Vocabulary>> contexts;        // of the schema, in its order; absent: integers
   std::vector<std::string> remarks;                       // warnings about the files
+  NullWordCounts user_nulls, item_nulls;                  // events whose id is a word for null
+  DroppedRows dropped;                                    // rows that are no events
 };
 
 class LogStream {

@@ -124,9 +124,16 @@ void validate(const Schema& schema, const std::string& source) {
   }
   for (const std::string* id : {&schema.user, &schema.time, &schema.item}) {
     if (std::find(schema.null_as_zero.begin(), schema.null_as_zero.end(), *id) != schema.null_as_zero.end()) {
-      fail_usage("{}: null_as_zero: \"{}\" is the user, item or time, which every event must have", source,
-                 *id);
+      fail_usage(
+          "{}: null_as_zero: \"{}\" is the user, item or time, which every event must have; drop_null leaves out "
+          "rows without it",
+          source, *id);
     }
+  }
+  for (const std::string& column : schema.drop_null) {
+    if (std::find(schema.null_as_zero.begin(), schema.null_as_zero.end(), column) !=
+        schema.null_as_zero.end())
+      fail_usage("{}: drop_null: \"{}\" is in null_as_zero too: remove it from one of them", source, column);
   }
   for (const std::string& of : schema.keep_names) {
     if (of != "user" && of != "item")

@@ -63,6 +63,9 @@ struct Schema {
   std::string label;                      // an action
   std::vector<std::string> pools;         // actions
   std::vector<std::string> null_as_zero;  // columns that may contain nulls; they count as 0
+  std::vector<std::string> nulls;         // texts that mean null
+  std::vector<std::string> drop_null;     // columns: rows with a null there are left out
+  std::vector<Condition> keep;            // rows that do not satisfy them are left out
   std::vector<AllowedTexts> allowed_texts;
   std::vector<std::string> keep_names;  // "user", "item": keep the texts of ids that are hashes of texts
   // Of files whose names end in .csv, .tsv, .csv.gz or .tsv.gz; absent: MovieLens' files are known by name.

@@ -108,6 +108,9 @@ static void describe(ConfigFields& fields, Schema& o) {
   csv.escape = character_of(escape);
   o.csv = csv;
   fields.field("null_as_zero", o.null_as_zero, "columns where a null counts as 0", rule::distinct());
+  fields.field("nulls", o.nulls, "texts that mean null, in files of any kind");
+  fields.field("drop_null", o.drop_null, "columns: rows with a null in one of them are left out");
+  conditions(fields, "keep", o.keep, "conditions: rows that do not satisfy all of them are left out", false);
   fields.field("allowed_texts", allowed, "the only texts that a column may hold");
   fields.sections("action", o.actions, "an action");
   fields.sections("attribute", o.attributes, "an item attribute");

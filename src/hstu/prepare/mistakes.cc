@@ -44,6 +44,16 @@ void add_label_mistakes(const Schema& schema, const Manifest& manifest, std::vec
   }
 }
 
+void add_null_words(const std::string& column, const char* kind, const NullWordCounts& counts,
+                    std::vector<std::string>& mistakes) {
+  for (const auto& [word, events] : counts) {
+    mistakes.push_back(fmt::format(
+        "column \"{}\": {} events have the {} id {}, which usually means that there is none; they are one {} "
+        "now: if it means null, set nulls = ['{}'] in the schema, and drop_null = [\"{}\"] to leave these rows out",
+        column, with_separators(events), kind, word, kind, word, column));
+  }
+}
+
 void add_time_mistakes(const Schema& schema, const TimeRange& time, std::vector<std::string>& mistakes) {
   const std::int64_t first = calendar_year(time.min), last = calendar_year(time.max);
   if (schema.relative_time || (is_plausible_year(first) && is_plausible_year(last))) return;
@@ -60,6 +70,8 @@ void add_time_mistakes(const Schema& schema, const TimeRange& time, std::vector<
 std::vector<std::string> mistakes_of(const Schema& schema, const std::vector<Path>& files,
                                      const StreamedLog& log, const Manifest& manifest) {
   std::vector<std::string> mistakes = log.remarks;
+  add_null_words(schema.user, "user", log.user_nulls, mistakes);
+  add_null_words(schema.item, "item", log.item_nulls, mistakes);
   for (const IdleCondition& idle : idle_conditions(schema, log.matches))
     mistakes.push_back(idle_text(schema, idle, files));
   add_label_mistakes(schema, manifest, mistakes);

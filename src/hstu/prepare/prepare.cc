@@ -55,6 +55,12 @@ void write_names(const Schema& schema, const StreamedLog& log, const Path& folde
   if (log.hashed_items && !schema.attributes.empty()) write_item_ids(folder, log.attributes.items, manifest);
 }
 
+void note_dropped(const DroppedRows& dropped) {
+  if (dropped.sum() == 0) return;
+  print_note("left out {} rows: {} with nulls (drop_null), {} that do not satisfy the conditions of keep\n",
+             with_separators(dropped.sum()), with_separators(dropped.nulls), with_separators(dropped.others));
+}
+
 // What receives the test events.
 EventSink* test_sink(DatasetWriter& /*writer*/) {
   return nullptr;  // they are counted alone
@@ -105,6 +111,7 @@ Manifest write_dataset(const Schema& schema, const Path& input, const Path& outp
       [&](DatasetWriter& writer, const StreamedLog& streamed, const LogStream& log) {
         write_names(schema, streamed, writer.folder(), writer.manifest());
         Manifest manifest = finish(writer, streamed);
+        note_dropped(streamed.dropped);
         for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, manifest))
           print_note("warning: {}\n", mistake);
         return manifest;
