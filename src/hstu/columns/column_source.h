@@ -31,6 +31,7 @@ struct RawColumn {
   std::vector<double> reals;              // (R)
   std::vector<std::string> texts;         // the distinct texts; some may occur in no row
   std::vector<std::uint8_t> nulls;        // (R) 1 = null; empty: no row is null
+  bool untyped = false;                   // the file says no type, and every row is null
 };
 
 struct RawBatch {
@@ -59,6 +60,8 @@ class ColumnSource {
   virtual std::optional<RawColumn> range(std::size_t column, std::size_t group) const = 0;
   // Whether the batches have the column as texts.
   virtual bool is_text(std::size_t column) const = 0;
+  // Whether the file says no type for the column, which has nulls alone: it fits any other file.
+  virtual bool is_untyped(std::size_t /*column*/) const { return false; }
   // Makes next() return the rows of this group only. Without this call it returns those of all groups.
   virtual void select(std::size_t group) = 0;
   // Fills `batch` with the next rows; false at the end. Throws Error naming the file if it is truncated.
@@ -80,10 +83,11 @@ struct ReadOptions {
   std::vector<std::string> nulls = {};  // texts that mean null; in CSV without quotes alone
 };
 
-// Opens `file` to read the named columns: CSV if it has such a name and a format is given, one of MovieLens'
-// files if it has such a name and no format is given, otherwise Parquet.
-// Throws UsageError naming a file or column that is missing (with the nearest existing column) or of an
-// unsupported type.
+// Opens `file` to read the named columns. If a format of CSV is given, its first bytes decide whether it is
+// CSV or Parquet (file_format.h), and columns that it lacks may be folders KEY=VALUE of its path
+// (folder_columns.h); otherwise it is one of MovieLens' files if it has such a name, else Parquet. Throws
+// UsageError naming a file or column that is missing (with the nearest existing column) or of an unsupported
+// type.
 std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns,
                                            const ReadOptions& options = {});
 

@@ -10,6 +10,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/columns/file_format.h"
 
 namespace hstu {
 namespace {
@@ -21,8 +22,23 @@ constexpr const char* kAdvice =
     "written "
     "twice";
 
-bool is_gzip(const Path& file) {
-  return file.extension() == ".gz";
+struct Compression {
+  FileFormat format;
+  arrow::Compression::type type;
+  const char* text;
+};
+constexpr Compression kCompressions[] = {
+    {FileFormat::kGzip, arrow::Compression::GZIP, "CSV compressed by gzip"},
+    {FileFormat::kZstd, arrow::Compression::ZSTD, "CSV compressed by zstd"},
+    {FileFormat::kBzip2, arrow::Compression::BZ2, "CSV compressed by bzip2"},
+};
+
+// nullptr: the file is not compressed.
+const Compression* compression_of(const Path& file) {
+  const FileFormat format = format_of(file);
+  const auto* const found = std::find_if(std::begin(kCompressions), std::end(kCompressions),
+                                         [&](const Compression& known) { return known.format == format; });
+  return found == std::end(kCompressions) ? nullptr : found;
 }
 
 template <typename T>
@@ -74,20 +90,21 @@ std::string text_at(const Path& file, std::int64_t offset) {
 
 char delimiter_of(const Path& file, const CsvFormat& format) {
   if (format.delimiter != '\0') return format.delimiter;
-  const Path name = is_gzip(file) ? file.stem() : file;
-  return name.extension() == ".tsv" ? '\t' : ',';
+  return ending_of(file) == ".tsv" ? '\t' : ',';
 }
 
 const char* kind_of_csv(const Path& file) {
-  return is_gzip(file) ? "CSV compressed by gzip" : "CSV";
+  const Compression* const compression = compression_of(file);
+  return compression != nullptr ? compression->text : "CSV";
 }
 
 std::shared_ptr<arrow::io::InputStream> open_csv_bytes(const Path& file) {
   check_input_file(file);
   std::shared_ptr<arrow::io::InputStream> input =
       bytes_or_fail(arrow::io::ReadableFile::Open(file.string(), arrow::system_memory_pool()), file);
-  if (!is_gzip(file)) return input;
-  const auto codec = bytes_or_fail(arrow::util::Codec::Create(arrow::Compression::GZIP), file);
+  const Compression* const compression = compression_of(file);
+  if (compression == nullptr) return input;
+  const auto codec = bytes_or_fail(arrow::util::Codec::Create(compression->type), file);
   return bytes_or_fail(
       arrow::io::CompressedInputStream::Make(codec.get(), input, arrow::system_memory_pool()), file);
 }

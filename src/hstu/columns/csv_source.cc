@@ -24,6 +24,15 @@ bool names_column(const std::vector<std::string>& list, const std::string& word)
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
+// What separates the fields of a header that has been read as one name; nullptr: nothing does.
+const char* other_delimiter(const std::vector<std::string>& names) {
+  if (names.size() != 1) return nullptr;
+  for (const char* delimiter : {"\t", ";", "|", ","}) {
+    if (names.front().find(delimiter) != std::string::npos) return *delimiter == '\t' ? "\\t" : delimiter;
+  }
+  return nullptr;
+}
+
 std::string shown(std::string_view text) {
   return text.size() <= kShownBytes ? std::string(text) : std::string(text.substr(0, kShownBytes)) + "...";
 }
@@ -102,6 +111,10 @@ class CsvSource : public ColumnSource {
     if (!format_.columns.empty())
       fail_usage("{}: columns does not name the column \"{}\"{}", path_.string(), column,
                  suggestion(column, names));
+    if (const char* const other = other_delimiter(names)) {
+      fail_usage("{}: the first line is one column, \"{}\": set delimiter = \"{}\" in the schema",
+                 path_.string(), shown(names.front()), other);
+    }
     fail_usage(
         "{}: the first line names no column \"{}\"{}; if the file has no header, list its columns in the "
         "schema: columns = [\"...\"]",
@@ -214,7 +227,8 @@ class CsvSource : public ColumnSource {
          column.kind == RawColumn::Kind::kInteger ? "because the schema lists the column in integers"
                                                   : "because a condition compares the column with numbers",
          shown(text),
-         is_null_word(text) ? fmt::format("; if it means null, set nulls = [\"{}\"] in the schema", text) : "");
+         is_null_word(text) ? fmt::format("; if it means null, set nulls = [\"{}\"] in the schema", text)
+                            : "");
   }
 
   Path path_;
@@ -230,12 +244,6 @@ class CsvSource : public ColumnSource {
 };
 
 }  // namespace
-
-bool is_csv_file(const Path& file) {
-  const bool gzip = file.extension() == ".gz";
-  const Path extension = (gzip ? file.stem() : file).extension();
-  return extension == ".csv" || extension == ".tsv";
-}
 
 std::vector<std::string> list_csv_columns(const Path& file, const CsvFormat& format) {
   return CsvSource(file, {}, format, {}).names();

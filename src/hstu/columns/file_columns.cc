@@ -12,6 +12,7 @@
 #include "hstu/base/error.h"
 #include "hstu/columns/arrow_column.h"
 #include "hstu/columns/csv_source.h"
+#include "hstu/columns/file_format.h"
 
 namespace hstu {
 namespace {
@@ -33,19 +34,21 @@ std::shared_ptr<arrow::Schema> read_arrow_schema(const Path& file) {
 
 }  // namespace
 
-std::vector<FileColumn> list_columns(const Path& file) {
+std::vector<FileColumn> list_columns(const Path& file, const CsvFormat& format) {
   std::vector<FileColumn> columns;
-  if (is_csv_file(file)) {
-    const std::vector<std::string> names = list_csv_columns(file, {});
+  if (format_of(file) != FileFormat::kParquet) {
+    const std::vector<std::string> names = list_csv_columns(file, format);
     for (const std::string& name : names)
       columns.push_back({name, "text", std::count(names.begin(), names.end(), name) == 1});
     return columns;
   }
-  check_input_file(file);
   const auto schema = read_arrow_schema(file);
   for (const auto& field : schema->fields()) {
+    const arrow::DataType& type = *field->type();
+    // Bytes may be texts that are not marked, or anything else: nobody should guess from them.
+    const bool binary = type.id() == arrow::Type::BINARY || type.id() == arrow::Type::LARGE_BINARY;
     const bool once = schema->GetAllFieldIndices(field->name()).size() == 1;
-    columns.push_back({field->name(), field->type()->ToString(), once && is_readable(*field->type())});
+    columns.push_back({field->name(), field->type()->ToString(), once && is_readable(type) && !binary});
   }
   return columns;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hstu/base/files.h"
+#include "hstu/columns/csv_format.h"
 
 namespace hstu {
 
@@ -15,6 +16,6 @@ struct FileColumn {
 };
 
 // In the order of the file. Throws Error naming the file if it is not whole.
-std::vector<FileColumn> list_columns(const Path& file);
+std::vector<FileColumn> list_columns(const Path& file, const CsvFormat& format = {});
 
 }  // namespace hstu

@@ -5,8 +5,8 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
-#include "hstu/columns/csv_source.h"
 #include "hstu/columns/file_columns.h"
+#include "hstu/columns/file_format.h"
 #include "hstu/suggestion/schema_suggestion.h"
 
 namespace hstu {
@@ -16,7 +16,7 @@ namespace {
 std::vector<Path> event_files_in(const Path& folder) {
   std::vector<Path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".parquet" || is_csv_file(entry.path())) files.push_back(entry.path());
+    if (ending_of(entry.path()) == ".parquet" || looks_like_csv(entry.path())) files.push_back(entry.path());
   }
   if (files.empty())
     fail_usage("--suggest: {} contains no *.parquet and no *.csv: name the files", folder.string());
