@@ -226,6 +226,36 @@ TEST(MovieLensSource, ReadsTheRatingsOfEveryRelease) {
             std::vector<std::string>{" 1 20 3.5 7"});
 }
 
+TEST(MovieLensSource, ReadsRatingsByTheNamesInTheHeader) {
+  const std::vector<std::string> columns = {"user", "item", "rating", "timestamp"};
+  for (const char* text :
+       {"movieId,userId,rating,timestamp\n20,1,3.5,7\n", "timestamp,rating,movie_id,USERID\r\n7,3.5,20,1\r\n",
+        "\"userId\",\"movieId\",\"tag\",\"rating\",\"timestamp\"\n1,20,funny,3.5,7\n"})
+    EXPECT_EQ(read_movielens("ratings.csv", text, columns), std::vector<std::string>{" 1 20 3.5 7"}) << text;
+  const auto refusal = [&](const char* name, const std::string& text) {
+    try {
+      read_movielens(name, text, {"item"});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(
+      refusal("ratings.csv", "userId,movieId,stars,timestamp\n1,20,3.5,7\n"),
+      testing::AllOf(HasSubstr("ratings.csv: line 1: expected a header with userId"), HasSubstr("stars")));
+  EXPECT_THAT(refusal("movies.csv", "title,movieId,genres\nShine (1996),1,x\n"),
+              HasSubstr("movies.csv: line 1"));
+  EXPECT_THAT(refusal("ratings.csv", "userId,movieId,rating,timestamp\n1,20,3.5\n"),
+              HasSubstr("ratings.csv: line 2"));
+}
+
+TEST(MovieLensSource, LosesNoRowOfAFileWithoutAHeader) {
+  EXPECT_EQ(read_movielens("ratings.csv", "1,20,3.5,7\n2,30,4,8\n", {"user", "item"}),
+            (std::vector<std::string>{" 1 20", " 2 30"}));
+  EXPECT_EQ(read_movielens("movies.csv", "11,Shine (1996),Drama\n12,Heat (1995),x\n", {"item", "year"}),
+            (std::vector<std::string>{" 11 1996", " 12 1995"}));
+}
+
 TEST(MovieLensSource, TakesTheYearFromTheTitle) {
   const std::vector<std::string> columns = {"item", "year"};
   EXPECT_EQ(

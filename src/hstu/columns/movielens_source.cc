@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <fstream>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -43,6 +44,56 @@ std::string_view take_field(std::string_view& rest, std::string_view separator) 
   const std::string_view field = rest.substr(0, at);
   rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + separator.size());
   return field;
+}
+
+// The places of user, item, rating and time among the fields of a line.
+using Places = std::array<std::size_t, 4>;
+constexpr Places kUsualPlaces{0, 1, 2, 3};
+constexpr std::size_t kMostFields = 16;
+
+// The fields of a line, at most kMostFields; further ones are counted alone.
+struct Fields {
+  std::array<std::string_view, kMostFields> texts;
+  std::size_t count = 0;
+};
+Fields fields_of(std::string_view line, std::string_view separator) {
+  Fields fields;
+  for (bool more = true; more; ++fields.count) {
+    more = line.find(separator) != std::string_view::npos;
+    const std::string_view field = take_field(line, separator);
+    if (fields.count < kMostFields) fields.texts[fields.count] = field;
+  }
+  return fields;
+}
+
+// "userId", "user_id" and "\"USERID\"": userid.
+std::string plain_name(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+// Where the header of ratings.csv has the four columns; nothing if it lacks one.
+std::optional<Places> places_in(std::string_view header, std::string_view separator) {
+  constexpr std::array<std::array<std::string_view, 3>, 4> kNames{{{"userid", "user", "uid"},
+                                                                   {"movieid", "itemid", "item"},
+                                                                   {"rating", "rating", "score"},
+                                                                   {"timestamp", "time", "timestamp"}}};
+  const Fields fields = fields_of(header, separator);
+  Places places{};
+  for (std::size_t column = 0; column < kNames.size(); ++column) {
+    std::size_t at = 0;
+    const auto& names = kNames[column];
+    while (at < std::min(fields.count, kMostFields) &&
+           std::find(names.begin(), names.end(), plain_name(fields.texts[at])) == names.end())
+      ++at;
+    if (at == std::min(fields.count, kMostFields)) return std::nullopt;
+    places[column] = at;
+  }
+  return places;
 }
 
 // False if `text` is not a number.
@@ -91,7 +142,7 @@ class MovieLensSource : public ColumnSource {
     check_input_file(path_);
     input_.open(path_);
     if (!input_) fail("cannot open {}: check the permissions", path_.string());
-    if (std::string header; format_.has_header && read_line(header)) line_ = 1;
+    if (format_.has_header) read_header();
   }
 
   std::vector<std::int64_t> groups() const override { return {0}; }
@@ -105,7 +156,7 @@ class MovieLensSource : public ColumnSource {
     std::vector<RawColumn> columns = empty_;
     batch.file = path_.string();
     batch.first_row = rows_done_;
-    batch.line_of = [header = format_.has_header](std::int64_t row) { return row + (header ? 2 : 1); };
+    batch.line_of = [header = header_](std::int64_t row) { return row + (header ? 2 : 1); };
     batch.rows = 0;
     for (std::string line; batch.rows < batch_rows_ && read_line(line); ++batch.rows) {
       ++line_;
@@ -121,6 +172,35 @@ class MovieLensSource : public ColumnSource {
   }
 
  private:
+  // The first line, unless it is a row already: some files have lost their header.
+  void read_header() {
+    std::string header;
+    if (!read_line(header)) return;
+    if (!header.empty() && header.back() == '\r') header.pop_back();
+    std::string_view first = header;
+    std::int64_t number = 0;
+    if (read_number(take_field(first, format_.separator), number)) {
+      input_.seekg(0);
+      return;
+    }
+    line_ = 1;
+    header_ = true;
+    if (format_.is_ratings) {
+      const auto places = places_in(header, format_.separator);
+      if (!places)
+        fail(
+            "{}: line 1: expected a header with userId, movieId, rating and timestamp, or numbers, found "
+            "\"{}\": for "
+            "other columns write a schema (hstu prepare csv)",
+            path_.string(), header.substr(0, kShownOfLine));
+      places_ = *places;
+      fields_ = fields_of(header, format_.separator).count;
+    } else if (std::string_view rest = header; plain_name(take_field(rest, format_.separator)) != "movieid") {
+      fail("{}: line 1: expected a header that begins with movieId, or numbers, found \"{}\"", path_.string(),
+           header.substr(0, kShownOfLine));
+    }
+  }
+
   // False at the end of the file.
   bool read_line(std::string& line) {
     const bool read =
@@ -136,9 +216,11 @@ class MovieLensSource : public ColumnSource {
   bool parse_rating(std::string_view line, std::vector<RawColumn>& columns) const {
     std::int64_t user = 0, item = 0, time = 0;
     double rating = 0;
-    const bool good = read_number(take_field(line, format_.separator), user) &&
-                      read_number(take_field(line, format_.separator), item) &&
-                      read_number(take_field(line, format_.separator), rating) && read_number(line, time);
+    const Fields fields = fields_of(line, format_.separator);
+    const bool good = fields.count == fields_ && read_number(fields.texts[places_[0]], user) &&
+                      read_number(fields.texts[places_[1]], item) &&
+                      read_number(fields.texts[places_[2]], rating) &&
+                      read_number(fields.texts[places_[3]], time);
     columns[0].integers.push_back(user);
     columns[1].integers.push_back(item);
     columns[2].reals.push_back(rating);
@@ -171,6 +253,9 @@ class MovieLensSource : public ColumnSource {
   std::vector<char> line_bytes_ = std::vector<char>(std::size_t{1} << 16);
   std::vector<RawColumn> empty_;    // every column of the file, without rows
   std::vector<std::size_t> order_;  // positions of the requested columns in `empty_`
+  Places places_ = kUsualPlaces;
+  std::size_t fields_ = kUsualPlaces.size();
+  bool header_ = false;  // the first line is one
   std::int64_t line_ = 0, rows_done_ = 0;
 };
 

@@ -11,6 +11,8 @@ namespace hstu {
 
 // Whether the file's name is one of MovieLens' own:
 //   u.data, ratings.dat, ratings.csv   columns user, item, rating (a real number), timestamp (seconds)
+//                                      ratings.csv by the names in its header, userId, movieId, rating and
+//                                      timestamp, in any order; without a header in this one
 //   u.item, movies.dat, movies.csv     columns item, year (of release, from the title; null if it has none)
 bool is_movielens_file(const Path& file);
 
