@@ -136,19 +136,110 @@ TEST_F(Suggestion, ReadsItsNamesWhateverTheyContain) {
   EXPECT_EQ(manifest_.counts.positives, kRows / 2);
 }
 
-TEST_F(Suggestion, NamesTheColumnsWhenOneIsMissing) {
-  const auto refusal = [&](const NamedArrays& columns) -> std::string {
+TEST_F(Suggestion, SaysWhichRoleNoColumnHas) {
+  const auto guess = [&](const NamedArrays& columns) {
     write_parquet(folder_ / "events.parquet", columns);
+    text_ = suggest_schema({folder_ / "events.parquet"});
+    write_file(folder_ / "schema.toml", text_);
     try {
-      suggest_schema({folder_ / "events.parquet"});
+      read_schema(folder_ / "schema.toml");
     } catch (const UsageError& error) {
-      return error.what();
+      return std::string(error.what());
     }
-    return "accepted";
+    return std::string("accepted");
   };
-  EXPECT_THAT(refusal({{"user", kUsers}, {"item", kItems}, {"w", words([](int) { return "x"; })}}),
-              AllOf(HasSubstr("events.parquet: no column can be the time"), HasSubstr("w (dictionary<")));
-  EXPECT_THAT(refusal({{"user", kUsers}, {"at", kMilliseconds}}), HasSubstr("no column can be the item"));
+  EXPECT_THAT(guess({{"user", kUsers}, {"item", kItems}, {"w", words([](int) { return "x"; })}}),
+              HasSubstr("time: expected the name of a column"));
+  EXPECT_THAT(text_, AllOf(HasSubstr("# NO COLUMN LOOKS LIKE THE TIME"), HasSubstr("user = \"user\""),
+                           HasSubstr("# w: dictionary<")));
+  EXPECT_THAT(guess({{"user", kUsers}, {"at", kMilliseconds}}),
+              HasSubstr("item: expected the name of a column"));
+  EXPECT_THAT(text_, AllOf(HasSubstr("# NO COLUMN LOOKS LIKE THE ITEM"), HasSubstr("time = \"at\"")));
+}
+
+// A CSV file as text, the schema that is suggested for it and the dataset that it gives.
+class CsvSuggestion : public Suggestion {
+ protected:
+  Schema suggested_csv(const std::string& text, const std::string& name = "events.csv") {
+    write_file(folder_ / name, text);
+    text_ = suggest_schema({folder_ / name});
+    write_file(folder_ / "schema.toml", text_);
+    Schema schema = read_schema(folder_ / "schema.toml");
+    manifest_ = prepare(schema, folder_, folder_ / "ds");
+    return schema;
+  }
+  std::string rows(const std::string& header, std::string (*row)(int)) const {
+    std::string text = header + "\n";
+    for (int i = 0; i < kRows; ++i) text += row(i) + "\n";
+    return text;
+  }
+};
+
+TEST_F(CsvSuggestion, KeepsLeadingZeros) {
+  const Schema schema = suggested_csv(rows("user_id,parent_asin,rating,timestamp", [](int i) {
+    return fmt::format("{},{:010},{}.0,{}", 100 + i % 7, 138'000 + i, 1 + i % 5, 1'387'670'400'000 + i);
+  }));
+  EXPECT_EQ(schema.csv->integers, std::vector<std::string>{"user_id"});
+  EXPECT_EQ(schema.item, "parent_asin");
+  EXPECT_TRUE(manifest_.hashed.contains("item"));
+}
+
+TEST_F(CsvSuggestion, TakesTimesInUtcBeforeLongIds) {
+  const Schema schema = suggested_csv(
+      rows("event_time,event_type,product_id,category_id,price,user_id,user_session", [](int i) {
+        return fmt::format("2019-10-01 00:00:{:02} UTC,{},{},{},{}.79,{},s{}", i % 60,
+                           i % 3 == 0 ? "cart" : "view", 10'000'000 + i % 37,
+                           2'103'807'459'595'387'724 + i % 3, i, 500'000'000 + i / 9, i / 4);
+      }));
+  EXPECT_EQ(schema.time, "event_time");
+  EXPECT_EQ(schema.user, "user_id");
+  EXPECT_EQ(schema.item, "product_id");
+  EXPECT_EQ(manifest_.counts.events, kRows);
+}
+
+TEST_F(CsvSuggestion, TakesNoRatingForAUser) {
+  const auto log = [](int i) {
+    return fmt::format("{},{},{},{}", 1 + i % 5, i / 12, i % 37, 1'700'000'000 + i);
+  };
+  Schema schema = suggested_csv(rows("user_rating,a,b,timestamp", log));
+  EXPECT_EQ(schema.user, "a");  // many values, as ids have
+  EXPECT_EQ(schema.item, "b");
+  EXPECT_EQ(schema.label, "positive");
+  std::filesystem::remove_all(folder_ / "ds");
+  schema = suggested_csv(rows("overall,reviewerID,asin,unixReviewTime", log));
+  EXPECT_EQ(schema.user, "reviewerID");
+  EXPECT_EQ(schema.item, "asin");
+}
+
+TEST_F(CsvSuggestion, GuessesFromUnusualNames) {
+  const auto log = [](int i) {
+    return fmt::format("p{};{};{};{}", i / 12, i % 37, i % 4 == 0 ? "yes" : "no", 1'700'000'000 + i);
+  };
+  Schema schema = suggested_csv(rows("who;what;verdict;at", log), "log.txt");
+  EXPECT_EQ(schema.user, "who");
+  EXPECT_EQ(schema.item, "what");
+  EXPECT_EQ(schema.time, "at");
+  EXPECT_EQ(schema.actions.size(), 2);
+  EXPECT_EQ(schema.csv->delimiter, ';');
+  std::filesystem::remove_all(folder_ / "ds");
+  schema = suggested_csv(rows("x;y;z;t", log), "log.txt");
+  EXPECT_EQ(schema.user, "y");  // integers before texts
+  EXPECT_EQ(schema.item, "x");
+  EXPECT_EQ(schema.label, "yes");
+  EXPECT_THAT(text_, HasSubstr("no name says so: the first column of texts"));
+}
+
+TEST_F(CsvSuggestion, FindsStrayQuotesAndWordsForNull) {
+  const Schema schema = suggested_csv(rows("user,item,kind,time", [](int i) {
+    return fmt::format("{},{},{},{}", i % 9 == 0 ? "\\N" : std::to_string(i / 12),
+                       i % 7 == 0 ? "\"Live" : fmt::format("i{}", i % 37), i % 4 == 0 ? "buy" : "view",
+                       1'700'000'000 + i);
+  }));
+  EXPECT_EQ(schema.csv->quote, std::nullopt);
+  EXPECT_EQ(schema.nulls, std::vector<std::string>{"\\N"});
+  EXPECT_EQ(schema.drop_null, std::vector<std::string>{"user"});
+  EXPECT_EQ(schema.csv->integers, std::vector<std::string>{"user"});
+  EXPECT_EQ(manifest_.counts.events, kRows - (kRows + 8) / 9);
 }
 
 }  // namespace

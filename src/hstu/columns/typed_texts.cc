@@ -1,7 +1,9 @@
 #include "hstu/columns/typed_texts.h"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -39,10 +41,16 @@ std::optional<EventTimes> times(const RawBatch& batch, const RawColumn& column) 
   }
 }
 
+// "0001380000": an id whose zeros count. "0" and "0.5" are numbers.
+bool has_leading_zero(std::string_view text) {
+  return text.size() > 1 && text[0] == '0' && std::isdigit(static_cast<unsigned char>(text[1])) != 0;
+}
+
 }  // namespace
 
 RawColumn typed(const RawBatch& batch, const RawColumn& column) {
   if (column.kind != RawColumn::Kind::kText || column.texts.empty()) return column;
+  if (std::any_of(column.texts.begin(), column.texts.end(), has_leading_zero)) return column;
   RawColumn result = column;
   result.texts.clear();
   if (auto integers = numbers<std::int64_t>(column)) {

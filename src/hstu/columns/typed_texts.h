@@ -5,8 +5,8 @@
 
 namespace hstu {
 
-// The texts of the column as integers, numbers or times if all of them are; otherwise the column itself. For
-// guesses alone: a schema states the types of CSV files.
+// The texts of the column as integers, numbers or times if all of them are; otherwise the column itself.
+// Texts with a leading zero are no numbers. For guesses alone: a schema states the types of CSV files.
 RawColumn typed(const RawBatch& batch, const RawColumn& column);
 
 }  // namespace hstu

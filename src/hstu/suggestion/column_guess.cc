@@ -17,18 +17,20 @@ using Kind = RawColumn::Kind;
 using Words = std::span<const std::string_view>;
 
 // Earlier words are better.
-constexpr std::array<std::string_view, 14> kUserWords{"user",   "uid",     "customer", "member", "visitor",
-                                                      "client", "account", "session",  "person", "buyer",
-                                                      "reader", "viewer",  "device",   "u"};
-constexpr std::array<std::string_view, 20> kItemWords{
-    "item",    "iid",     "product", "sku",  "asin", "video",    "movie", "track", "song", "article",
-    "listing", "content", "offer",   "book", "news", "creative", "ad",    "goods", "game", "i"};
+constexpr std::array<std::string_view, 17> kUserWords{
+    "user",  "uid",    "customer", "member",   "visitor", "client", "account", "session", "person",
+    "buyer", "reader", "viewer",   "reviewer", "author",  "who",    "device",  "u"};
+constexpr std::array<std::string_view, 21> kItemWords{
+    "item",  "iid",      "product", "sku",     "asin",    "video", "movie",
+    "track", "song",     "article", "listing", "content", "offer", "book",
+    "news",  "creative", "ad",      "goods",   "game",    "what",  "i"};
 constexpr std::array<std::string_view, 9> kTimeWords{"timestamp", "time", "ts",   "at",     "datetime",
                                                      "date",      "when", "unix", "created"};
-constexpr std::array<std::string_view, 10> kTypeWords{"event",    "action",      "type",      "kind",
+constexpr std::array<std::string_view, 12> kTypeWords{"event",    "action",      "type",      "kind",
                                                       "behavior", "interaction", "behaviour", "activity",
-                                                      "verb",     "operation"};
-constexpr std::array<std::string_view, 5> kRatingWords{"rating", "score", "stars", "grade", "rate"};
+                                                      "verb",     "operation",   "verdict",   "feedback"};
+constexpr std::array<std::string_view, 6> kRatingWords{"rating", "score", "stars",
+                                                       "grade",  "rate",  "overall"};
 // What a model is usually asked to predict.
 constexpr std::array<std::string_view, 22> kGoalWords{
     "label",     "target",    "purchase", "buy",      "bought", "order",   "transaction", "conversion",
@@ -70,7 +72,8 @@ int name_score(const std::string& name, Words known) {
 }
 
 bool may_be_id(const ColumnSummary& column) {
-  return (column.kind == Kind::kInteger && column.min >= 0) || column.kind == Kind::kText;
+  const bool number = column.kind == Kind::kInteger || (column.kind == Kind::kReal && column.whole);
+  return (number && column.min >= 0) || column.kind == Kind::kText;
 }
 
 // The column of the highest score, the first of equal ones; nothing if all scores are 0.
@@ -85,19 +88,47 @@ const ColumnSummary* best_of(const std::vector<ColumnSummary>& columns, const Sc
   return best;
 }
 
+// "category_id": the number of something, whatever its size.
+bool is_named_id(const ColumnSummary& column) {
+  const std::vector<std::string> words = words_of_name(column.name);
+  return words.size() > 1 && words.back() == "id";
+}
+
+// Ratings, times and kinds of events are no ids, though their names may contain the word of one:
+// "userRating".
+bool measures(const ColumnSummary& column) {
+  return name_score(column.name, kRatingWords) > 0 || name_score(column.name, kTypeWords) > 0 ||
+         (name_score(column.name, kTimeWords) > 0 && !is_named_id(column));
+}
+
+bool looks_like_a_time(const ColumnSummary& column) {
+  return column.kind == Kind::kSeconds || (column.kind == Kind::kInteger && !is_named_id(column) &&
+                                           fitting_unit(static_cast<std::int64_t>(column.max)).has_value());
+}
+
+// Many values: ids rather than ratings, ages or categories.
+bool has_many_values(const ColumnSummary& column) {
+  constexpr std::int64_t kMany = 32, kRowsOfAValue = 20;
+  return column.distinct > kMany || column.distinct > column.rows / kRowsOfAValue;
+}
+
 std::optional<GuessedColumn> guess_id(const std::vector<ColumnSummary>& columns, Words words,
                                       const ColumnSummary* taken) {
+  constexpr int kNamed = 100;
   const auto suitable = [&](const ColumnSummary& column) { return &column != taken && may_be_id(column); };
-  if (const auto* named = best_of(
-          columns, [&](const ColumnSummary& c) { return suitable(c) ? name_score(c.name, words) : 0; })) {
+  if (const auto* named = best_of(columns, [&](const ColumnSummary& c) {
+        const int score = suitable(c) ? name_score(c.name, words) : 0;
+        return score >= kNamed || !measures(c) ? score : 0;
+      })) {
     return GuessedColumn{named, "by its name"};
   }
   const auto* first = best_of(columns, [&](const ColumnSummary& c) {
-    const bool time = name_score(c.name, kTimeWords) > 0 || fitting_unit(static_cast<std::int64_t>(c.max));
-    return suitable(c) && !time && c.kind == Kind::kInteger && c.distinct > 2 ? 1 : 0;
+    if (!suitable(c) || measures(c) || looks_like_a_time(c) || c.distinct <= 2) return 0;
+    return 1 + (c.kind == Kind::kInteger ? 1 : 0) + (is_named_id(c) ? 2 : 0) + (has_many_values(c) ? 4 : 0);
   });
   if (first == nullptr) return std::nullopt;
-  return GuessedColumn{first, "no name says so: the first column of integers that may be ids"};
+  return GuessedColumn{first, fmt::format("no name says so: the first column of {} that may be ids",
+                                          first->kind == Kind::kInteger ? "integers" : "texts")};
 }
 
 // Names of actions consist of letters, digits, _ and -.
@@ -189,10 +220,13 @@ std::optional<GuessedColumn> guess_item(const std::vector<ColumnSummary>& column
 
 std::optional<GuessedTime> guess_time(const std::vector<ColumnSummary>& columns) {
   constexpr int kHasUnit = 1000, kFits = 500;
+  constexpr double kLargestExact = 9007199254740992.0;  // 2^53
   const auto* column = best_of(columns, [&](const ColumnSummary& c) {
     const int name = name_score(c.name, kTimeWords);
     if (c.kind == Kind::kSeconds) return kHasUnit + name;
-    if (c.kind != Kind::kInteger) return 0;
+    const bool number =
+        c.kind == Kind::kInteger || (c.kind == Kind::kReal && name > 0 && c.max < kLargestExact);
+    if (!number || is_named_id(c)) return 0;
     return name + (fitting_unit(static_cast<std::int64_t>(c.max)) ? kFits : 0);
   });
   if (column == nullptr) return std::nullopt;
@@ -211,7 +245,8 @@ std::optional<GuessedTime> guess_time(const std::vector<ColumnSummary>& columns)
   return time;
 }
 
-GuessedActions guess_actions(const std::vector<ColumnSummary>& columns) {
+GuessedActions guess_actions(const std::vector<ColumnSummary>& columns,
+                             const std::vector<const ColumnSummary*>& used) {
   constexpr std::int64_t kMostTypes = 32, kMostRatings = 101;
   const auto* types = best_of(columns, [&](const ColumnSummary& c) {
     return c.kind == Kind::kText && c.distinct <= kMostTypes ? name_score(c.name, kTypeWords) : 0;
@@ -228,6 +263,18 @@ GuessedActions guess_actions(const std::vector<ColumnSummary>& columns) {
   });
   if (rating != nullptr) return actions_of_rating(*rating);
   if (!flags.empty()) return actions_of_flags(std::move(flags));
+  constexpr std::int64_t kMostKinds = 12;
+  const auto* few = best_of(columns, [&](const ColumnSummary& c) {
+    const bool free = std::find(used.begin(), used.end(), &c) == used.end();
+    return free && c.kind == Kind::kText && c.distinct > 1 && c.distinct <= kMostKinds && !has_many_values(c)
+               ? 1
+               : 0;
+  });
+  if (few != nullptr) {
+    GuessedActions guess = actions_of_types(*few);
+    guess.reason += " (no name says so: it is the first column with few texts)";
+    return guess;
+  }
   ActionList list;
   list.add("event", {});
   return list.finish(

@@ -34,7 +34,9 @@ std::optional<GuessedColumn> guess_user(const std::vector<ColumnSummary>& column
 std::optional<GuessedColumn> guess_item(const std::vector<ColumnSummary>& columns, const GuessedColumn& user);
 std::optional<GuessedTime> guess_time(const std::vector<ColumnSummary>& columns);
 // One action for each frequent text of a column of event types, for each column of 0 and 1, or for high and
-// low ratings; without any of these, one action that every event has.
-GuessedActions guess_actions(const std::vector<ColumnSummary>& columns);
+// low ratings, or for each text of the first column of few texts that is not among `used`; without any of
+// these, one action that every event has.
+GuessedActions guess_actions(const std::vector<ColumnSummary>& columns,
+                             const std::vector<const ColumnSummary*>& used);
 
 }  // namespace hstu

@@ -1,11 +1,12 @@
 #include "hstu/suggestion/column_summary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
-#include "hstu/columns/csv_source.h"
+#include "hstu/columns/file_format.h"
 #include "hstu/columns/typed_texts.h"
 
 namespace hstu {
@@ -79,6 +80,8 @@ ColumnSummary summarize(const RawColumn& column) {
     summarize_texts(column, summary);
   } else if (real) {
     summarize_numbers(column, column.reals, summary);
+    summary.whole = std::all_of(column.reals.begin(), column.reals.end(),
+                                [](double value) { return std::trunc(value) == value; });
   } else {
     summarize_numbers(column, column.integers, summary);
   }
@@ -88,12 +91,13 @@ ColumnSummary summarize(const RawColumn& column) {
 std::vector<ColumnSummary> summarize_columns(const Path& file, std::span<const std::string> columns,
                                              const ReadOptions& options) {
   const auto source = open_columns(file, columns, options);
+  const bool csv = format_of(file) != FileFormat::kParquet;
   RawBatch batch;
   std::vector<ColumnSummary> summaries;
   if (!source->next(batch)) batch.columns.clear();
   for (const RawColumn& column : batch.columns) {
     // Texts of Parquet are texts; those of CSV may be anything.
-    summaries.push_back(summarize(is_csv_file(file) ? typed(batch, column) : column));
+    summaries.push_back(summarize(csv ? typed(batch, column) : column));
   }
   return summaries;
 }

@@ -15,8 +15,9 @@ struct ColumnSummary {
   std::string name, type_name;
   RawColumn::Kind kind = RawColumn::Kind::kInteger;
   std::int64_t rows = 0, nulls = 0;
-  std::int64_t distinct = 0;       // values other than null
-  double min = 0, max = 0;         // of numbers
+  std::int64_t distinct = 0;  // values other than null
+  double min = 0, max = 0;    // of numbers
+  bool whole = false;         // real numbers without fractions: integers with nulls, as pandas writes them
   std::vector<std::string> texts;  // the most frequent texts first; of equal frequency in byte order
 
   // "buy, view, ... (7 texts)" or "0 to 40"

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <set>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/csv_source.h"
 #include "hstu/columns/file_columns.h"
+#include "hstu/columns/file_format.h"
+#include "hstu/columns/null_words.h"
 #include "hstu/suggestion/column_guess.h"
 
 namespace hstu {
@@ -57,11 +60,12 @@ Path common_folder(const std::vector<Path>& files) {
 }
 
 // The columns that every file has and that can be read.
-std::vector<std::string> common_columns(const std::vector<Path>& files, std::vector<std::string>& remarks) {
+std::vector<std::string> common_columns(const std::vector<Path>& files, const CsvFormat& format,
+                                        std::vector<std::string>& remarks) {
   std::vector<std::string> names;
   for (std::size_t f = 0; f < files.size(); ++f) {
     std::vector<std::string> found;
-    for (const FileColumn& column : list_columns(files[f])) {
+    for (const FileColumn& column : list_columns(files[f], format)) {
       if (column.readable) {
         found.push_back(column.name);
       } else if (f == 0) {
@@ -79,43 +83,64 @@ std::vector<std::string> common_columns(const std::vector<Path>& files, std::vec
   return names;
 }
 
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
 std::string describe(const ColumnSummary& column) {
   const std::string nulls = column.nulls > 0 ? fmt::format(", {} nulls", with_separators(column.nulls)) : "";
   return fmt::format("{}, {} ({} distinct{})", column.type_name, column.text(),
                      with_separators(column.distinct), nulls);
 }
 
-[[noreturn]] void fail_no(const char* role, const std::vector<ColumnSummary>& columns, const Path& file) {
-  std::vector<std::string> names;
-  names.reserve(columns.size());
-  for (const ColumnSummary& column : columns)
-    names.push_back(fmt::format("{} ({})", column.name, column.type_name));
-  fail_usage("{}: no column can be the {}; the columns are {}", file.string(), role, fmt::join(names, ", "));
+bool is_csv(const Path& file) {
+  return format_of(file) != FileFormat::kParquet;
+}
+
+// The delimiter of a header that commas do not separate; 0: there is none.
+char guess_delimiter(const Path& file) {
+  const std::vector<std::string> names = list_csv_columns(file, {.quote = {}});
+  if (names.size() != 1) return '\0';
+  const std::size_t at = names.front().find_first_of("\t;|");
+  return at == std::string::npos ? '\0' : names.front()[at];
 }
 
 class Suggestion {
  public:
-  explicit Suggestion(const std::vector<Path>& files) : files_(files), folder_(common_folder(files)) {
-    const std::vector<std::string> names = common_columns(files, remarks_);
-    columns_ = summarize_columns(files.front(), names, {.csv = CsvFormat()});
+  explicit Suggestion(const std::vector<Path>& files)
+      : files_(files), folder_(common_folder(files)), csv_(is_csv(files.front())) {
+    if (csv_) options_.csv->delimiter = guess_delimiter(files.front());
+    try {
+      look();
+    } catch (const UsageError&) {
+      throw;
+    } catch (const Error&) {  // stray quotes, or a file that is damaged indeed
+      if (!csv_) throw;
+      options_.csv->quote = std::nullopt;
+      look();
+    }
     if (columns_.empty()) fail_usage("{}: the file contains no rows to guess from", files.front().string());
   }
 
   std::string text() {
     const auto user = guess_user(columns_);
-    if (!user) fail_no("user", columns_, files_.front());
-    const auto item = guess_item(columns_, *user);
-    if (!item) fail_no("item", columns_, files_.front());
+    const auto item = guess_item(columns_, user.value_or(GuessedColumn()));
     const auto time = guess_time(columns_);
-    if (!time) fail_no("time", columns_, files_.front());
-    used_ = {user->column, item->column, time->column};
-    const GuessedActions actions = guess_actions(columns_);
-    used_.insert(used_.end(), actions.columns.begin(), actions.columns.end());
+    for (const GuessedColumn* found : {user ? &*user : nullptr, item ? &*item : nullptr,
+                                       time ? static_cast<const GuessedColumn*>(&*time) : nullptr}) {
+      if (found != nullptr) used_.push_back(found->column);
+    }
+    const GuessedActions actions = guess_actions(columns_, used_);
     write_head();
-    write_id("user", *user);
-    write_id("item", *item);
-    write_time(*time);
-    if (is_csv_file(files_.front())) write_integers({user->column, item->column});
+    write_csv();
+    write_id("user", user);
+    write_id("item", item);
+    write_time(time);
+    if (time) time_ = time->column->name;
+    if (csv_) write_integers();
+    used_.insert(used_.end(), actions.columns.begin(), actions.columns.end());
     write_label(actions);
     write_nulls(actions);
     for (const ActionRule& action : actions.actions) write_action(action);
@@ -142,23 +167,56 @@ class Suggestion {
     line("");
   }
 
-  void write_id(const char* role, const GuessedColumn& guess) {
-    line(fmt::format("# {}: {}", guess.reason, one_line(describe(*guess.column))));
-    line(fmt::format("{} = {}", role, quoted(guess.column->name)));
+  // Reads the columns' names and the first rows; once more if texts among them are words for null.
+  void look() {
+    remarks_.clear();
+    const std::vector<std::string> names = common_columns(files_, *options_.csv, remarks_);
+    columns_ = summarize_columns(files_.front(), names, options_);
+    std::set<std::string> nulls;
+    for (const ColumnSummary& column : columns_)
+      std::copy_if(column.texts.begin(), column.texts.end(), std::inserter(nulls, nulls.end()), is_null_word);
+    if (nulls.empty()) return;
+    options_.nulls.assign(nulls.begin(), nulls.end());
+    columns_ = summarize_columns(files_.front(), names, options_);
   }
 
-  void write_time(const GuessedTime& time) {
+  void write_csv() {
+    const CsvFormat& csv = *options_.csv;
+    if (csv.delimiter != '\0') line("delimiter = " + quoted(std::string(1, csv.delimiter)));
+    if (!csv.quote) line("quote = \"\"  # quotes are part of the texts: they do not begin and end fields");
+    if (!options_.nulls.empty())
+      line(fmt::format("nulls = {}  # texts that mean null", quoted_list(options_.nulls)));
+  }
+
+  void write_id(const char* role, const std::optional<GuessedColumn>& guess) {
+    if (!guess) {
+      line(fmt::format("# NO COLUMN LOOKS LIKE THE {}: write its name here.", upper(role)));
+      line(fmt::format("{} = \"\"", role));
+      return;
+    }
+    line(fmt::format("# {}: {}", guess->reason, one_line(describe(*guess->column))));
+    line(fmt::format("{} = {}", role, quoted(guess->column->name)));
+  }
+
+  void write_time(const std::optional<GuessedTime>& time) {
     write_id("time", time);
-    if (time.column->kind == RawColumn::Kind::kInteger) line(fmt::format("time_unit = \"{}\"", time.unit));
-    if (time.relative) line("relative_time = true  # the times do not count from 1970");
+    if (!time) {
+      line(
+          "# Times are timestamps, numbers (time_unit = \"s\", \"ms\", \"us\" or \"ns\") or texts in ISO "
+          "8601.");
+    } else {
+      if (time->column->kind != RawColumn::Kind::kSeconds)
+        line(fmt::format("time_unit = \"{}\"", time->unit));
+      if (time->relative) line("relative_time = true  # the times do not count from 1970");
+    }
     line("");
   }
 
   // Ids of CSV files are texts unless the schema says otherwise.
-  void write_integers(const std::vector<const ColumnSummary*>& ids) {
+  void write_integers() {
     std::vector<std::string> columns;
-    for (const ColumnSummary* id : ids) {
-      if (id->kind == RawColumn::Kind::kInteger) columns.push_back(id->name);
+    for (const ColumnSummary* id : used_) {  // the user, the item and the time, which is read without the key
+      if (id->kind == RawColumn::Kind::kInteger && id->name != time_) columns.push_back(id->name);
     }
     if (columns.empty()) return;
     line(fmt::format("integers = {}  # columns of the CSV files that hold integers; others hold texts",
@@ -183,6 +241,14 @@ class Suggestion {
       if (column->nulls > 0) columns.push_back(column->name);
     }
     if (!columns.empty()) line(fmt::format("null_as_zero = {}", quoted_list(columns)));
+    columns.clear();
+    for (const ColumnSummary* column : used_) {
+      const bool action =
+          std::find(actions.columns.begin(), actions.columns.end(), column) != actions.columns.end();
+      if (column->nulls > 0 && !action) columns.push_back(column->name);
+    }
+    if (!columns.empty())
+      line(fmt::format("drop_null = {}  # rows without a value are left out", quoted_list(columns)));
   }
 
   void write_action(const ActionRule& action) {
@@ -214,6 +280,9 @@ class Suggestion {
 
   const std::vector<Path>& files_;
   Path folder_;
+  bool csv_;
+  ReadOptions options_{.csv = CsvFormat()};
+  std::string time_;                  // the column of times
   std::vector<std::string> remarks_;  // on columns that cannot be used
   std::vector<ColumnSummary> columns_;
   std::vector<const ColumnSummary*> used_;
