@@ -6,6 +6,7 @@
 
 #include "hstu/batching/anchors.h"
 #include "hstu/batching/sample_builder.h"
+#include "hstu/dataset/names_writer.h"
 #include "temporary_folder.h"
 #include "write_dataset.h"
 
@@ -103,6 +104,34 @@ TEST_F(Events, ReadColumnsOfTheDataset) {
   }
   options_.events.label_column = "ratin";
   EXPECT_THROW(build({4}), UsageError);
+}
+
+// The codes 1, 2, ... follow the order of the log: a class is the text, whatever its code.
+TEST_F(Events, HaveTheClassesOfTexts) {
+  Manifest manifest = read_manifest(folder_);
+  const std::vector<std::string> texts = {"good", "bad", "okay", "never"};
+  write_code_names(folder_, "context_rating", texts, manifest);
+  manifest.id = dataset_id(manifest.columns);
+  write_file(folder_ / kManifestFile, manifest_to_json(manifest));
+  options_.events.label_column = "rating";
+  options_.events.one_of = true;
+  options_.events.labels = {"bad", "never", "good", "null", "okay"};
+  options_.events.label_end = 5;
+  EXPECT_THAT(build({3, 5}).event_label, ElementsAre(3, 2, 0, 4, 0, 4, 1, 3));
+  const auto refusal = [&] {
+    try {
+      build({3});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  options_.events.labels = {"bad", "good", "okay", "never", "else"};
+  EXPECT_THAT(refusal(), HasSubstr("event 0 has no text, and model.labels has no class \"null\""));
+  options_.events.labels = {"1", "2", "3", "4", "5"};
+  EXPECT_THAT(refusal(), HasSubstr("contains \"good\", which is none of 1, 2, 3, 4, 5"));
+  options_.events.one_of = false;
+  EXPECT_THAT(refusal(), HasSubstr("bits of integers: set model.head"));
 }
 
 TEST_F(Events, AnchorsAreThinnedFromTheLastOfEachUser) {

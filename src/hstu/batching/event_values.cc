@@ -1,6 +1,10 @@
 #include "hstu/batching/event_values.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "hstu/base/error.h"
+#include "hstu/dataset/names.h"
 
 namespace hstu {
 
@@ -10,9 +14,42 @@ EventValues::EventValues(const Dataset& dataset, const EventOptions& options)
   if (!options.action_column.empty()) action_ = &dataset.context(options.action_column);
   if (!options.label_column.empty()) {
     label_ = &dataset.context(options.label_column);
+    match_texts();
     return;
   }
   for (const std::string& name : options.labels) bits_.push_back(dataset.manifest().action_bit(name));
+}
+
+// The codes of texts follow the order in which a log has them first, and say nothing.
+void EventValues::match_texts() {
+  const std::string of = "context_" + options_.label_column;
+  const std::vector<std::string>& known = dataset_.manifest().names;
+  if (std::find(known.begin(), known.end(), of) == known.end()) return;
+  if (!options_.one_of)
+    fail_usage(
+        "model.label_column: the column \"{}\" contains texts, and labels of independent tasks are bits of "
+        "integers: set model.head = \"multi_class\"",
+        options_.label_column);
+  const auto class_of = [&](std::string_view text) {
+    const auto found = std::find(options_.labels.begin(), options_.labels.end(), text);
+    return found == options_.labels.end() ? std::int64_t{-1} : found - options_.labels.begin();
+  };
+  const Names names(dataset_.folder(), dataset_.manifest(), of);
+  classes_.assign(static_cast<std::size_t>(names.size()) + 1, -1);
+  classes_[0] = class_of("null");
+  for (std::int64_t row = 0; row < names.size(); ++row) {
+    const std::int64_t code = names.id(row);
+    check(code > 0 && code <= names.size(),
+          "{}: expected codes from 1 to {}, found {}: prepare the dataset again",
+          (dataset_.folder() / name_ids_file(of)).string(), names.size(), code);
+    classes_[static_cast<std::size_t>(code)] = class_of(names.name(row));
+    if (classes_[static_cast<std::size_t>(code)] < 0)
+      fail_usage(
+          "model.labels: the column \"{}\" (model.label_column) contains \"{}\", which is none of {}: name "
+          "each "
+          "of its texts, in any order, and \"null\" if events have none",
+          options_.label_column, names.name(row), fmt::join(options_.labels, ", "));
+  }
 }
 
 std::int64_t EventValues::action(std::int64_t position) const {
@@ -22,7 +59,14 @@ std::int64_t EventValues::action(std::int64_t position) const {
 
 std::int64_t EventValues::label(std::int64_t position) const {
   if (label_ != nullptr) {
-    const std::int64_t label = (*label_)[position];
+    const std::int64_t value = (*label_)[position];
+    const bool text = value >= 0 && value < std::ssize(classes_);
+    const std::int64_t label = text ? classes_[static_cast<std::size_t>(value)] : value;
+    check(!text || label >= 0,
+          "column {}: event {} has no text, and model.labels has no class \"null\": name it, or leave such "
+          "events "
+          "out of the dataset (drop_null)",
+          options_.label_column, position);
     check(
         label >= 0 && label < options_.label_end,
         "column {}: the label of event {} is {}: expected 0 to {}; model.labels names too few labels, or the "

@@ -14,7 +14,8 @@ namespace hstu {
 // The options resolved against a dataset, which must outlive it.
 class EventValues {
  public:
-  // UsageError for names that the dataset does not have.
+  // UsageError for names that the dataset does not have, and if the label column contains texts that `labels`
+  // does not name.
   EventValues(const Dataset& dataset, const EventOptions& options);
 
   std::int64_t action(std::int64_t position) const;
@@ -33,11 +34,14 @@ class EventValues {
   }
 
  private:
+  void match_texts();
+
   const Dataset& dataset_;
   EventOptions options_;
   const MappedColumn* action_ = nullptr;
   const MappedColumn* label_ = nullptr;
-  std::vector<std::uint8_t> bits_;  // of the actions in `labels`
+  std::vector<std::uint8_t> bits_;     // of the actions in `labels`
+  std::vector<std::int64_t> classes_;  // of a label column of texts, by code; -1: none. Empty: integers
 };
 
 }  // namespace hstu

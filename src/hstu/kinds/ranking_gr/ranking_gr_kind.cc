@@ -47,7 +47,8 @@ void RankingGrOptions::describe(ConfigFields& f) {
           "tasks or classes in the order of the head's outputs: actions of the dataset, or with label_column "
           "any names; []: the dataset's label");
   f.field("label_column", o.label_column,
-          "context column of labels: bit k for task k, or the index of the class; \"\": labels are actions");
+          "context column of labels: bit k for task k, or the index of the class, or its text; \"\": labels "
+          "are actions");
   f.field("positive_classes", o.positive_classes,
           "multi_class: labels whose joint probability the run's metrics are of", rule::distinct());
   describe_recompute(f, o.recompute);
