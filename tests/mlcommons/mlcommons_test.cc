@@ -173,6 +173,17 @@ TEST_F(Mlcommons, ColumnsAreLinkedAndVerified) {
   EXPECT_EQ(verify_anchor_indices(dataset), std::vector<std::string>{"m6_w86400"});
 }
 
+TEST_F(Mlcommons, ACacheThatMovedIsNamed) {
+  import();
+  std::filesystem::rename(cache_, folder_ / "elsewhere");
+  try {
+    const Dataset dataset(folder_ / "imported");
+    FAIL() << "the links of the dataset lead nowhere";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("hstu_cache_L30"), HasSubstr("may have been moved")));
+  }
+}
+
 TEST_F(Mlcommons, ACacheOfHistoryLengthAloneHasTheAnchorsOfThatLength) {
   std::filesystem::remove(cache_ / "positions_L30_m6.npy");
   std::filesystem::remove(cache_ / "anchor_ts_L30_m6.npy");
@@ -183,6 +194,28 @@ TEST_F(Mlcommons, ACacheOfHistoryLengthAloneHasTheAnchorsOfThatLength) {
   write_npy(cache_ / "anchor_ts_L30.npy", times);
   import();
   EXPECT_EQ(verify_anchor_indices(Dataset(folder_ / "imported")), std::vector<std::string>{"m30_w86400"});
+}
+
+// The reference writes the anchors' times when it first trains from a cache.
+TEST_F(Mlcommons, ACacheFromWhichNothingWasTrainedYetIsImported) {
+  std::filesystem::remove(cache_ / "positions_L30_m6.npy");
+  std::filesystem::remove(cache_ / "anchor_ts_L30_m6.npy");
+  EXPECT_THAT(wrong(cache_), testing::IsEmpty());
+  testing::internal::CaptureStderr();
+  import();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("has no anchor_ts_L<history length>.npy"));
+  EXPECT_EQ(verify_anchor_indices(Dataset(folder_ / "imported")), std::vector<std::string>{"m30_w86400"});
+  std::string positions = read_file(cache_ / "positions_L30.npy");
+  positions[128] ^= 1;
+  write_file(cache_ / "positions_L30.npy", positions);
+  EXPECT_THAT(error(), HasSubstr("positions_L30.npy: anchor 0"));
+}
+
+TEST_F(Mlcommons, MappingsOfAnotherCatalogueAreRefused) {
+  write_parquet(folder_ / "log" / "album_item_mapping.parquet",
+                {{"album_id", array<arrow::UInt32Type>({5, 6})},
+                 {"item_id", array<arrow::UInt32Type>({1'000, 1'001})}});
+  EXPECT_THAT(error(), HasSubstr("album_item_mapping.parquet has no album_id for any item of the cache"));
 }
 
 TEST_F(Mlcommons, ACacheOfAnotherMinHistoryVerifiesAsTheReferenceWritesIt) {
@@ -202,10 +235,12 @@ TEST_F(Mlcommons, FilesThatAreMissingOrOfAnotherShapeAreNamed) {
                            "unique_uids.npy", "anchor_ts_L30_m6.npy"}) {
     EXPECT_THAT(moved(file), testing::AllOf(HasSubstr(file), HasSubstr("missing")));
   }
-  EXPECT_THAT(moved("positions_L30_m6.npy"),
-              testing::AllOf(HasSubstr("anchor_ts_L30.npy"), HasSubstr("missing")));
-  std::filesystem::remove(cache_ / "positions_L30.npy");
-  EXPECT_THAT(moved("positions_L30_m6.npy"), testing::AllOf(HasSubstr("positions_L"), HasSubstr("missing")));
+  for (const char* file : {"positions_L30_m6.npy", "positions_L30.npy"})
+    EXPECT_THAT(moved(file), HasSubstr(fmt::format("{} is missing", file)));
+  const std::string whole = read_file(cache_ / "positions_L30.npy");
+  write_file(cache_ / "positions_L30.npy", whole.substr(0, whole.size() - 4));
+  EXPECT_THAT(error(), HasSubstr("positions_L30.npy"));
+  write_file(cache_ / "positions_L30.npy", whole);
   write_npy(cache_ / "flat_event_types.npy", std::vector<std::int64_t>{0});
   EXPECT_THAT(error(), testing::AllOf(HasSubstr("flat_event_types.npy"), HasSubstr("elements, found 1")));
   write_npy(cache_ / "flat_event_types.npy", std::vector<std::int32_t>(log_.size()));

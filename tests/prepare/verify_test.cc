@@ -42,9 +42,12 @@ Path write_dataset() {
   return input / "ds";
 }
 
-Path write_cache() {
-  const Path input = temporary_folder();
-  write_yambda(input, some_events());
+Path write_cache(const char* name = "in", std::size_t events = 60) {
+  const Path input = temporary_folder() / name;
+  std::filesystem::create_directories(input);
+  std::vector<YambdaEvent> log = some_events();
+  log.resize(events);
+  write_yambda(input, log);
   prepare_mlcommons(input, input / "out", {.test_days = 0}, {.history_length = 5, .min_history = 5});
   return input / "out";
 }
@@ -100,7 +103,8 @@ TEST(VerifyCache, FindsNothingWrongWithWhatPrepareWroteInOrAroundIt) {
   const Path folder = write_cache();
   EXPECT_TRUE(wrong(folder).empty());
   EXPECT_TRUE(wrong(folder / "hstu_cache_L5").empty());
-  EXPECT_EQ(verdicts_of(folder).size(), 14u + 3u);  // columns; store_meta.json, users, item_popularity.npy
+  EXPECT_EQ(verdicts_of(folder).size(),
+            14u + 6u);  // columns; store_meta.json, users, popularity, three tables
 }
 
 TEST(VerifyCache, NamesTornAndMissingFilesAndMetadataInAnotherForm) {
@@ -112,6 +116,22 @@ TEST(VerifyCache, NamesTornAndMissingFilesAndMetadataInAnotherForm) {
   EXPECT_EQ(wrong(folder), std::vector<std::string>{"store_meta.json"});
   std::filesystem::remove(cache / "_READY");
   EXPECT_EQ(wrong(folder), std::vector<std::string>{"_READY"});
+}
+
+TEST(VerifyCache, LooksAtEveryCacheAndTableOfAFolder) {
+  const Path folder = write_cache(), other = write_cache("other", 50);
+  std::filesystem::copy(folder / "hstu_cache_L5", folder / "hstu_cache_L9",
+                        std::filesystem::copy_options::recursive);
+  EXPECT_TRUE(wrong(folder).empty());
+  std::filesystem::resize_file(folder / "hstu_cache_L9" / "flat_uid.npy", 200);
+  std::filesystem::resize_file(folder / "train_sessions.parquet", 200);
+  std::filesystem::remove(folder / "session_index.parquet");
+  EXPECT_EQ(wrong(folder), (std::vector<std::string>{"hstu_cache_L9/flat_uid.npy", "session_index.parquet",
+                                                     "train_sessions.parquet"}));
+  std::filesystem::copy(other / "train_sessions.parquet", folder / "train_sessions.parquet",
+                        std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(verdicts_of(folder).at("train_sessions.parquet").remark,
+              HasSubstr("expected 60 events, found 50"));
 }
 
 TEST(VerifyCache, ComparesYambda5bWithThePublishedDigests) {

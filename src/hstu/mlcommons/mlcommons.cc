@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/progress.h"
+#include "hstu/base/terminal.h"
 #include "hstu/dataset/anchor_index.h"
 #include "hstu/dataset/column_writer.h"
 #include "hstu/dataset/mapped_column.h"
@@ -106,25 +108,42 @@ std::vector<ItemAttribute> attributes_of(const Path& metadata) {
                        PrepareOptions{}.attribute());
 }
 
+// A catalogue of other item ids would give attributes to no item, in silence.
+void check_catalogue(const Path& metadata, const Dataset& dataset) {
+  const MappedColumn& item = dataset.item();
+  for (const std::string& name : dataset.manifest().attributes) {
+    const AttributeColumn& values = dataset.attribute(name);
+    std::int64_t p = 0;
+    while (p < item.size() && values.of(item[p]) == 0) ++p;
+    if (p < item.size()) continue;
+    fail("{}: {}_item_mapping.parquet has no {} for any item of the cache: it belongs to another catalogue",
+         find_yambda_mappings(metadata).string(), name.substr(0, name.find('_')), name);
+  }
+}
+
 // The cache lists anchors in ascending order; so does every window of the index.
 void compare_anchors(const MlcommonsCache& cache, const Dataset& dataset, const AnchorRule& rule) {
   const AnchorIndex index = open_anchor_index(dataset, rule);
-  const NpyColumn<std::int64_t> positions(cache.positions_file()), times(cache.anchor_times_file());
+  const NpyColumn<std::int64_t> positions(cache.positions_file());
+  std::optional<NpyColumn<std::int64_t>> times;
+  if (cache.has_anchor_times()) times.emplace(cache.anchor_times_file());
   check(positions.size() == index.count(), "{}: expected {} anchors of min_history {}, found {}",
         cache.positions_file().string(), index.count(), cache.min_history(), positions.size());
   std::vector<std::size_t> next(static_cast<std::size_t>(index.windows()));
   for (std::int64_t i = 0; i < positions.size(); ++i) {
-    const bool inside = positions[i] >= 0 && positions[i] < dataset.events();
-    check(inside && times[i] == dataset.time()[positions[i]] && times[i] >= index.time_min &&
-              times[i] <= index.time_max,
-          "{}: anchor {}: second {} is not the time of event {}", cache.anchor_times_file().string(), i,
-          times[i], positions[i]);
-    const std::int64_t w = index.window_of(times[i]);
+    check(positions[i] >= 0 && positions[i] < dataset.events(), "{}: anchor {}: there is no event {}",
+          cache.positions_file().string(), i, positions[i]);
+    const std::int64_t time = dataset.time()[positions[i]];
+    check(!times || (*times)[i] == time, "{}: anchor {}: second {} is not the time of event {}",
+          cache.anchor_times_file().string(), i, times ? (*times)[i] : 0, positions[i]);
+    check(time >= index.time_min && time <= index.time_max, "{}: anchor {}: event {} at second {} is none",
+          cache.positions_file().string(), i, positions[i], time);
+    const std::int64_t w = index.window_of(time);
     const auto window = index.training_users.window(w);
     std::size_t& place = next[static_cast<std::size_t>(w)];
     check(place < window.size() && window[place] == positions[i],
           "{}: anchor {}: position {} at second {} contradicts the events", cache.positions_file().string(),
-          i, positions[i], times[i]);
+          i, positions[i], time);
     ++place;
   }
 }
@@ -155,6 +174,14 @@ Manifest import_mlcommons(const Path& folder, const Path& metadata, const Path& 
   manifest.time = {*manifest.columns.at(kTimestampFile).min, *manifest.columns.at(kTimestampFile).max};
   manifest.id = dataset_id(manifest.columns);
   write_file(path / kManifestFile, manifest_to_json(manifest));
+  check_catalogue(metadata, Dataset(path));
+  if (!cache.has_anchor_times()) {
+    print_note(
+        "note: {} has no anchor_ts_L<history length>.npy, which the reference writes when it first trains "
+        "from the "
+        "cache: the anchors are compared by their positions alone\n",
+        folder.string());
+  }
   compare_anchors(cache, Dataset(path),
                   {.min_history = cache.min_history(), .window_seconds = 86'400, .users = {}});
   staged.commit();

@@ -1,7 +1,9 @@
 #include "hstu/mlcommons/mlcommons_cache.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,7 +13,7 @@
 namespace hstu {
 namespace {
 
-constexpr std::string_view kPositions = "positions_L";
+constexpr std::string_view kPositions = "positions_", kTimes = "anchor_ts_";
 
 struct CacheFile {
   const char* name;
@@ -30,9 +32,21 @@ std::int64_t take_number(std::string_view& text) {
   return value;
 }
 
-// "anchor_ts_L4086.npy" for "positions_L4086.npy".
-std::string times_file(const std::string& positions) {
-  return "anchor_ts_" + positions.substr(std::string_view("positions_").size());
+// "L30_m6.npy": min_history 6, and the name for min_history = history length, "L30.npy".
+struct AnchorFile {
+  std::int64_t min_history;
+  std::string full;
+};
+std::optional<AnchorFile> anchor_file(std::string_view rule) {
+  std::string_view rest = rule.substr(std::min<std::size_t>(1, rule.size()));  // behind the L
+  const std::int64_t length = take_number(rest);
+  AnchorFile file{length, fmt::format("L{}.npy", length)};
+  if (rest.starts_with("_m")) {
+    rest.remove_prefix(2);
+    file.min_history = take_number(rest);
+  }
+  if (length < 0 || file.min_history < 0 || rest != ".npy") return std::nullopt;
+  return file;
 }
 
 }  // namespace
@@ -82,43 +96,48 @@ void MlcommonsCache::read_store_meta() {
   }
 }
 
-// positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. A cache made with another min_history
-// than its history length has both files, and the anchors' times of the second alone. If there are several
-// files with times, the one with the largest min_history is used.
+// positions_L4086.npy: min_history = 4086; positions_L4086_m64.npy: 64. The reference writes the first with
+// the cache. When it first trains it writes the anchors' times, and with another min_history than the history
+// length the second positions too. Of several files with times, those of the largest min_history are used.
 void MlcommonsCache::find_positions() {
-  min_history_ = -1;
-  std::string without_times;
+  std::map<std::int64_t, std::string> positions,
+      times;         // names behind "positions_" and "anchor_ts_", by min_history
+  std::string full;  // of the positions that every cache has
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     const std::string name = entry.path().filename().string();
-    std::string_view rest = name;
-    if (!rest.starts_with(kPositions)) continue;
-    rest.remove_prefix(kPositions.size());
-    std::int64_t min_history = take_number(rest);
-    if (rest.starts_with("_m")) {
-      rest.remove_prefix(2);
-      min_history = take_number(rest);
+    for (const std::string_view prefix : {kPositions, kTimes}) {
+      if (!name.starts_with(prefix)) continue;
+      const std::string rule = name.substr(prefix.size());
+      const std::optional<AnchorFile> file = anchor_file(rule);
+      if (!file) continue;
+      (prefix == kPositions ? positions : times)[file->min_history] = rule;
+      full = file->full;
     }
-    if (rest != ".npy" || min_history <= min_history_) continue;
-    if (!std::filesystem::exists(file(times_file(name)))) {
-      // Beside positions_L30_m6.npy, positions_L30.npy needs no times.
-      if (without_times.empty() || name.find("_m") != std::string::npos) without_times = times_file(name);
-      continue;
-    }
-    min_history_ = min_history;
-    positions_ = name;
   }
-  check(min_history_ >= 0, "{}: {} is missing: copy the cache again", folder_.string(),
-        without_times.empty() ? "positions_L<history length>.npy" : without_times);
-  anchor_times_ = times_file(positions_);
+  check(!full.empty(), "{}: positions_L<history length>.npy is missing: copy the cache again",
+        folder_.string());
+  const auto expect = [&](std::string_view prefix, const std::string& rule) {
+    check(std::filesystem::exists(file(std::string(prefix) + rule)),
+          "{}: {}{} is missing: copy the cache again", folder_.string(), prefix, rule);
+  };
+  expect(kPositions, full);
+  for (const auto& [min_history, rule] : times) expect(kPositions, rule);
+  for (const auto& [min_history, rule] : positions)
+    if (rule != full) expect(kTimes, rule);
+  const auto& [min_history, rule] = times.empty() ? *positions.rbegin() : *times.rbegin();
+  min_history_ = min_history;
+  positions_ = std::string(kPositions) + rule;
+  if (!times.empty()) anchor_times_ = std::string(kTimes) + rule;
+  if (rule != full) full_positions_ = std::string(kPositions) + full;
 }
 
 std::vector<CacheColumn> MlcommonsCache::columns() const {
   std::vector<CacheColumn> columns;
   for (const CacheFile& file : kEventFiles) columns.push_back({file.name, file.type, events_});
   columns.push_back({"unique_uids.npy", "<i8", users_});
-  for (const std::string& name :
-       {std::string("user_start.npy"), std::string("user_end.npy"), positions_, anchor_times_}) {
-    columns.push_back({.name = name, .type = "<i8"});
+  for (const std::string& name : {std::string("user_start.npy"), std::string("user_end.npy"), positions_,
+                                  full_positions_, anchor_times_}) {
+    if (!name.empty()) columns.push_back({.name = name, .type = "<i8"});
   }
   return columns;
 }
@@ -127,7 +146,7 @@ void MlcommonsCache::check_files() const {
   std::map<std::string, std::int64_t> counts;
   for (const CacheColumn& column : columns()) counts[column.name] = check_cache_column(folder_, column);
   check_cache_column(folder_, {"user_end.npy", "<i8", counts["user_start.npy"]});
-  check_cache_column(folder_, {anchor_times_, "<i8", counts[positions_]});
+  if (has_anchor_times()) check_cache_column(folder_, {anchor_times_, "<i8", counts[positions_]});
 }
 
 std::vector<std::int64_t> MlcommonsCache::user_offsets() const {

@@ -46,6 +46,8 @@ class MlcommonsCache {
 
   Path file(const std::string& name) const { return folder_ / name; }
   Path positions_file() const { return folder_ / positions_; }
+  // Absent until the reference has trained from the cache for the first time.
+  bool has_anchor_times() const { return !anchor_times_.empty(); }
   Path anchor_times_file() const { return folder_ / anchor_times_; }
 
  private:
@@ -55,7 +57,8 @@ class MlcommonsCache {
 
   Path folder_;
   std::int64_t events_ = 0, users_ = 0, min_history_ = 0;
-  std::string positions_, anchor_times_;
+  // full_positions_: of min_history = history length, if positions_ has another; "": it is the same
+  std::string positions_, full_positions_, anchor_times_;
 };
 
 }  // namespace hstu
