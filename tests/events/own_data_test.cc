@@ -211,6 +211,42 @@ TEST(OwnData, ReadsAMappingOfTextsByTexts) {
   EXPECT_THAT(failure_of(schema, input), HasSubstr("expected texts for the item id, as in the log"));
 }
 
+TEST(OwnData, SaysHowAContextOfCsvHoldsIntegers) {
+  const Path input = temporary_folder();
+  write_file(input / "log.csv", "user,item,at,stars\nu,x,1,5\nu,y,2,3\n");
+  Schema schema = own_schema("log.csv");
+  schema.context = {{.name = "stars", .column = "stars"}};
+  schema.actions = {{.name = "any", .bit = 1, .when = {parse_condition("stars >= 4")}}};
+  EXPECT_THAT(failure_of(schema, input), HasSubstr("set integers = [\"stars\"] in the schema"));
+  schema.csv->integers = {"stars"};
+  EXPECT_EQ(prepare(schema, input, input / "ds").counts.positives, 1);
+}
+
+TEST(OwnData, WarnsOfAMappingOfOtherIds) {
+  const Path input = temporary_folder();
+  write_file(input / "log.csv", "user,item,at,device\nu,i1,1,d\nu,i2,2,d\nu,i1,3,d\nu,i3,4,d\n");
+  Schema schema = text_schema();
+  schema.files = {"log.csv"};
+  schema.attributes = {{.name = "brand", .value_column = "brand", .file = "m.csv", .item_column = "sku"}};
+  const auto printed = [&](const std::string& mapping, const std::string& name) {
+    write_file(input / "m.csv", mapping);
+    testing::internal::CaptureStderr();
+    prepare(schema, input, input / name);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(
+      printed("sku,brand\ni1 ,A\nI2,B\n", "none"),
+      testing::AllOf(HasSubstr("attribute \"brand\""), HasSubstr("has a value for 0 of 3 items of the log"),
+                     HasSubstr("(column \"sku\": \"i1 \", \"I2\")"),
+                     HasSubstr("(column \"item\": \"i1\", \"i2\", \"i3\")")));
+  EXPECT_THAT(printed("sku,brand\ni1,A\n", "one"), testing::Not(HasSubstr("has a value for")));
+  schema.csv->integers = {"item", "sku"};
+  schema.keep_names = {};
+  write_file(input / "log.csv", "user,item,at,device\nu,1,1,d\nu,2,2,d\n");
+  EXPECT_THAT(printed("sku,brand\n70,A\n", "integers"),
+              testing::AllOf(HasSubstr("has a value for 0 of 2 items"), HasSubstr("\"item\": 1, 2)")));
+}
+
 TEST(OwnData, RefusesIntegersInOneFileAndTextsInAnother) {
   const Path input = temporary_folder();
   write_file(input / "a.csv", "user,item,at\n7,x,1\n");

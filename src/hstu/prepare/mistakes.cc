@@ -49,7 +49,8 @@ void add_null_words(const std::string& column, const char* kind, const NullWordC
   for (const auto& [word, events] : counts) {
     mistakes.push_back(fmt::format(
         "column \"{}\": {} events have the {} id {}, which usually means that there is none; they are one {} "
-        "now: if it means null, set nulls = ['{}'] in the schema, and drop_null = [\"{}\"] to leave these rows out",
+        "now: if it means null, set nulls = ['{}'] in the schema, and drop_null = [\"{}\"] to leave these "
+        "rows out",
         column, with_separators(events), kind, word, kind, word, column));
   }
 }

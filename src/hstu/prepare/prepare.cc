@@ -10,6 +10,7 @@
 #include "hstu/dataset/writer.h"
 #include "hstu/events/event_extractor.h"
 #include "hstu/events/log_stream.h"
+#include "hstu/prepare/coverage.h"
 #include "hstu/prepare/mistakes.h"
 
 namespace hstu {
@@ -113,6 +114,9 @@ Manifest write_dataset(const Schema& schema, const Path& input, const Path& outp
         Manifest manifest = finish(writer, streamed);
         note_dropped(streamed.dropped);
         for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, manifest))
+          print_note("warning: {}\n", mistake);
+        for (const std::string& mistake :
+             coverage_mistakes(schema, input, log.files(), Dataset(writer.folder())))
           print_note("warning: {}\n", mistake);
         return manifest;
       });

@@ -10,6 +10,7 @@
 #include "hstu/dataset/dataset.h"
 #include "hstu/dataset/writer.h"
 #include "hstu/events/calendar.h"
+#include "hstu/prepare/coverage.h"
 
 namespace hstu {
 namespace {
@@ -80,6 +81,12 @@ void print_dataset_summary(const Path& folder) {
       {"time", time_text(manifest.time)},
       {"size", fmt::format("{}, {:.1f} bytes per event", human_bytes(bytes),
                            bytes / static_cast<double>(counts.events))}};
+  bool sampled = false;
+  for (const Coverage& coverage : coverage_of(dataset, &sampled)) {
+    rows.push_back({coverage.attribute,
+                    fmt::format("{} of the items{} have a value", share(coverage.mapped, coverage.items),
+                                sampled ? " of some events" : "")});
+  }
   if (manifest.test_events) {
     rows.push_back({"held out", fmt::format("{} events of the test interval",
                                             with_separators(manifest.test_events->events))});
