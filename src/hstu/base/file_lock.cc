@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 
 namespace hstu {
 
@@ -18,6 +19,12 @@ FileLock::FileLock(const Path& path) : path_(path) {
   held_ = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
   if (held_ || errno == EWOULDBLOCK) return;
   const int error = errno;
+  if (error == ENOLCK || error == ENOSYS || error == ENOTSUP || error == EINVAL) {
+    print_note("note: {}: this file system has no locks ({}): do not let two programs write there\n",
+               path.string(), std::strerror(error));
+    held_ = true;
+    return;
+  }
   ::close(descriptor_);
   fail("cannot lock {}: {}", path.string(), std::strerror(error));
 }

@@ -40,6 +40,13 @@ int open_or_throw(const Path& path, int flags, const char* purpose) {
 // Opens a file for reading; `info` becomes its properties. O_NONBLOCK: a pipe without a writer must not
 // block.
 int open_input(const Path& path, struct stat* info) {
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(path, ignored) && !std::filesystem::exists(path, ignored))
+    fail(
+        "cannot open {}: it is a link to {}, which does not exist: the data may have been moved; move them "
+        "back, or "
+        "make the link again",
+        path.string(), std::filesystem::read_symlink(path, ignored).string());
   const int descriptor = open_or_throw(path, O_RDONLY | O_NONBLOCK, "open");
   const bool known = ::fstat(descriptor, info) == 0;
   if (known && S_ISREG(info->st_mode)) return descriptor;

@@ -43,11 +43,22 @@ std::string export_view(Json json) {
   return every_value(json);
 }
 
+// The file whose values a view shows.
+Path shown_file(const std::string& kind, const Path& path) {
+  if (kind == "export") return ExportFolder{path}.manifest();
+  return kind == "run" ? RunFolder{path}.summary() : path / kManifestFile;
+}
+
 std::string view(const Json& json, const Path& path) {
   const std::string kind = json["kind"];
-  if (kind == "export") return export_view(json);
-  if (kind == "run") return run_view(json, RunFolder{path});
-  return kind == "dataset" ? dataset_view(json) : checkpoint_view(json);
+  try {
+    if (kind == "export") return export_view(json);
+    if (kind == "run") return run_view(json, RunFolder{path});
+    return kind == "dataset" ? dataset_view(json) : checkpoint_view(json);
+  } catch (const Json::exception& error) {
+    fail("{}: a value is not what hstu writes there ({}): restore the file, or see all of it by --json",
+         shown_file(kind, path).string(), json_problem(error));
+  }
 }
 
 // The content of a folder, of whatever kind.
