@@ -39,6 +39,21 @@ TEST(EventTimes, ReadIso8601) {
   EXPECT_THAT(times.nanoseconds, ElementsAre(0, 0, 250'000'000, 0, 999'999'999));
 }
 
+TEST(EventTimes, ReadWhatDatabasesWriteBehindATime) {
+  const EventTimes times =
+      times_of_texts({"2019-10-01 00:00:00 UTC", "2019-10-01 00:00:00.5 UTC", "2019-10-01T00:00:00 GMT",
+                      "2019-10-01 00:00:00UTC", "2019-10-01 02:00:00 +0200", "2019-09-30 20:00:00 -04:00"});
+  EXPECT_THAT(times.seconds, testing::Each(1'569'888'000));
+  EXPECT_THAT(times.nanoseconds, ElementsAre(0, 500'000'000, 0, 0, 0, 0));
+}
+
+TEST(EventTimes, ReadYearsBeyondThoseOfNanoseconds) {
+  const EventTimes times = times_of_texts({"9999-12-31T23:59:59.25Z", "1600-01-01", "0001-01-01 00:00:00"});
+  EXPECT_THAT(times.seconds, ElementsAre(253'402'300'799, -11'676'096'000, -62'135'596'800));
+  EXPECT_THAT(times.nanoseconds, ElementsAre(250'000'000, 0, 0));
+  EXPECT_THAT(times_of_texts({"2024-05-01T12:30:00.1234567891Z"}).nanoseconds, ElementsAre(123'456'789));
+}
+
 TEST(EventTimes, ReadNumbersInTheUnit) {
   const EventTimes milli = times_of_numbers({1'000'900, 1'000'100, -1}, TimeUnit::kMilliseconds);
   EXPECT_THAT(milli.seconds, ElementsAre(1'000, 1'000, -1));
@@ -53,7 +68,8 @@ TEST(EventTimes, ReadNumbersInTheUnit) {
 
 TEST(EventTimes, RefuseTextsThatAreNoTimes) {
   for (const char* text :
-       {"yesterday", "", "2024-13-01", "2024-05-01T25:00:00", "05/01/2024", "9999-01-01", "1e300"}) {
+       {"yesterday", "", "2024-13-01", "2024-05-01T25:00:00", "05/01/2024", "1e300", " UTC", "UTC",
+        "2024-05-01 CET", "2024-05-01T12:30:00.", "2024.5-01-01", "10000-01-01"}) {
     try {
       times_of_texts({"1970-01-01", text});
       FAIL() << text;

@@ -135,6 +135,9 @@ TEST_F(Nulls, AndRowsThatKeepDoesNotNameAreLeftOut) {
   // The last event is one that is kept.
   schema_.split = SplitRule{.train_days = 1, .gap_minutes = 0, .test_days = 1};
   EXPECT_THAT(failure(), HasSubstr("no event is left to train on: the log spans [1, 4] seconds"));
+  schema_.drop_null = {"at", "kind", "at"};
+  schema_.keep.push_back(parse_condition("at != 4"));
+  EXPECT_THAT(failure(), HasSubstr("the log spans [1, 1] seconds"));
 }
 
 }  // namespace

@@ -94,9 +94,9 @@ TEST_F(BadInput, MissingColumnSuggestsTheNearest) {
 }
 
 TEST_F(BadInput, WrongColumnTypeNamesWhatWasExpectedAndFound) {
-  replace("uid", array<arrow::DoubleType>({1, 2, 3}));
-  EXPECT_THAT(message_of<UsageError>(),
-              AllOf(HasSubstr("column \"uid\""), HasSubstr("expected integers"), HasSubstr("found double")));
+  replace("uid", array<arrow::DoubleType>({1, 2.5, 3}));
+  EXPECT_THAT(message_of<Error>(), AllOf(HasSubstr("column \"uid\": row 1"), HasSubstr("expected an integer"),
+                                         HasSubstr("found 2.5 (the column has the type double)")));
   replace("timestamp", texts({"a", "b", "c"}));
   EXPECT_THAT(message_of<Error>(), AllOf(HasSubstr("column \"timestamp\": row 0"), HasSubstr("found \"a\"")));
   replace("event_type", array<arrow::UInt8Type>({1, 2, 3}));

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include <arrow/api.h>
+#include <arrow/util/utf8.h>
 
 #include "hstu/base/error.h"
 #include "hstu/base/floor_divide.h"
@@ -15,8 +16,25 @@ namespace {
 
 using arrow::Type;
 
+constexpr std::int32_t kUuidBytes = 16;
+
+bool is_bytes(Type::type id) {
+  return id == Type::BINARY || id == Type::LARGE_BINARY;
+}
+
 bool is_text(Type::type id) {
-  return id == Type::STRING || id == Type::LARGE_STRING || id == Type::STRING_VIEW;
+  return id == Type::STRING || id == Type::LARGE_STRING || id == Type::STRING_VIEW || is_bytes(id);
+}
+
+// Old writers do not mark texts as UTF-8.
+void check_utf8(const arrow::DataType& type, const std::vector<std::string>& texts,
+                const std::string& place) {
+  if (!is_bytes(type.id())) return;
+  arrow::util::InitializeUTF8();
+  for (const std::string& text : texts) {
+    check(arrow::util::ValidateUTF8(text), "{}: expected texts in UTF-8, found bytes ({}) that are none: {}",
+          place, type.ToString(), text.substr(0, 40));
+  }
 }
 
 template <typename ArrowType, typename T>
@@ -122,15 +140,20 @@ std::vector<std::string> copy_texts_of_any(const arrow::Array& array) {
       return copy_texts<arrow::StringArray>(array);
     case Type::LARGE_STRING:
       return copy_texts<arrow::LargeStringArray>(array);
+    case Type::BINARY:
+      return copy_texts<arrow::BinaryArray>(array);
+    case Type::LARGE_BINARY:
+      return copy_texts<arrow::LargeBinaryArray>(array);
     default:
       return copy_texts<arrow::StringViewArray>(array);
   }
 }
 
-void copy_dictionary(const arrow::Array& array, RawColumn& column) {
+void copy_dictionary(const arrow::Array& array, const std::string& place, RawColumn& column) {
   const auto& dictionary = static_cast<const arrow::DictionaryArray&>(array);
   copy_integers(*dictionary.indices(), column.integers);
   column.texts = copy_texts_of_any(*dictionary.dictionary());
+  check_utf8(*dictionary.dictionary()->type(), column.texts, place);
 }
 
 template <typename StringArray>
@@ -151,15 +174,29 @@ void find_texts(const arrow::Array& array, RawColumn& column) {
 }
 
 // Texts that came one by one: their distinct values, and the index of each.
-void copy_plain_texts(const arrow::Array& array, RawColumn& column) {
+void copy_plain_texts_of_any(const arrow::Array& array, RawColumn& column) {
   switch (array.type_id()) {
     case Type::STRING:
       return find_texts<arrow::StringArray>(array, column);
     case Type::LARGE_STRING:
       return find_texts<arrow::LargeStringArray>(array, column);
+    case Type::BINARY:
+      return find_texts<arrow::BinaryArray>(array, column);
+    case Type::LARGE_BINARY:
+      return find_texts<arrow::LargeBinaryArray>(array, column);
+    case Type::FIXED_SIZE_BINARY:
+      find_texts<arrow::FixedSizeBinaryArray>(array, column);
+      for (std::string& text : column.texts)
+        text = uuid_text(reinterpret_cast<const std::uint8_t*>(text.data()));
+      return;
     default:
       return find_texts<arrow::StringViewArray>(array, column);
   }
+}
+
+void copy_plain_texts(const arrow::Array& array, const std::string& place, RawColumn& column) {
+  copy_plain_texts_of_any(array, column);
+  check_utf8(*array.type(), column.texts, place);
 }
 
 template <typename ListArray>
@@ -210,6 +247,20 @@ void mark_nulls(const arrow::Array& array, RawColumn& column) {
 
 }  // namespace
 
+bool is_uuid(const arrow::DataType& type) {
+  return type.id() == Type::FIXED_SIZE_BINARY &&
+         static_cast<const arrow::FixedSizeBinaryType&>(type).byte_width() == kUuidBytes;
+}
+
+std::string uuid_text(const std::uint8_t* bytes) {
+  std::string text;
+  for (int i = 0; i < kUuidBytes; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", bytes[i]);
+  }
+  return text;
+}
+
 std::int64_t units_per_second(const arrow::DataType& timestamp) {
   switch (static_cast<const arrow::TimestampType&>(timestamp).unit()) {
     case arrow::TimeUnit::SECOND:
@@ -234,15 +285,16 @@ std::shared_ptr<arrow::Array> first_elements(const arrow::Array& array) {
 }
 
 bool is_text_type(const arrow::DataType& type) {
-  return is_text(type.id()) || type.id() == Type::DICTIONARY;
+  return is_text(type.id()) || is_uuid(type) || type.id() == Type::DICTIONARY;
 }
 
 bool is_readable(const arrow::DataType& type) {
   if (type.id() == Type::DICTIONARY)
     return is_text(static_cast<const arrow::DictionaryType&>(type).value_type()->id());
-  return is_text(type.id()) || arrow::is_integer(type.id()) || type.id() == Type::BOOL ||
-         type.id() == Type::FLOAT || type.id() == Type::DOUBLE || type.id() == Type::TIMESTAMP ||
-         type.id() == Type::DATE32 || type.id() == Type::DATE64 || type.id() == Type::DECIMAL128;
+  return is_text(type.id()) || is_uuid(type) || type.id() == Type::NA || arrow::is_integer(type.id()) ||
+         type.id() == Type::BOOL || type.id() == Type::FLOAT || type.id() == Type::DOUBLE ||
+         type.id() == Type::TIMESTAMP || type.id() == Type::DATE32 || type.id() == Type::DATE64 ||
+         type.id() == Type::DECIMAL128;
 }
 
 RawColumn to_raw_column(const std::string& name, const arrow::Array& array, const std::string& place) {
@@ -256,10 +308,13 @@ RawColumn to_raw_column(const std::string& name, const arrow::Array& array, cons
                       : copy_values<arrow::DoubleType>(array, column.reals);
   } else if (id == Type::DICTIONARY) {
     column.kind = RawColumn::Kind::kText;
-    copy_dictionary(array, column);
-  } else if (is_text(id)) {
+    copy_dictionary(array, place, column);
+  } else if (is_text(id) || is_uuid(*array.type())) {
     column.kind = RawColumn::Kind::kText;
-    copy_plain_texts(array, column);
+    copy_plain_texts(array, place, column);
+  } else if (id == Type::NA) {
+    column.untyped = true;
+    column.integers.resize(static_cast<std::size_t>(array.length()));
   } else if (id == Type::TIMESTAMP) {
     column.kind = RawColumn::Kind::kSeconds;
     copy_timestamps(array, column);

@@ -20,6 +20,10 @@ bool is_readable(const arrow::DataType& type);
 // Whether arrays of the type become texts.
 bool is_text_type(const arrow::DataType& type);
 
+// Columns of 16 bytes, and what they are as texts: "0b8bb3a1-6c1b-4ad6-a0f8-6e9f1c6f4f5e".
+bool is_uuid(const arrow::DataType& type);
+std::string uuid_text(const std::uint8_t* bytes);
+
 // Of an Arrow timestamp: 1 to 10^9.
 std::int64_t units_per_second(const arrow::DataType& timestamp);
 

@@ -18,8 +18,9 @@ struct EventTimes {
 };
 
 // The times of a column of R rows: timestamps and dates as they are; numbers, also as texts, in `unit`; texts
-// in ISO 8601 ("2024-05-01", "2024-05-01T12:30:00.250+02:00", also with a blank instead of the T; UTC without
-// an offset). UsageError for a column of another type, Error naming the row whose text is no time.
+// in ISO 8601 ("2024-05-01", "2024-05-01T12:30:00.250+02:00", also with a blank instead of the T and before
+// the offset; UTC without an offset, or with " UTC" or " GMT") of the years 0 to 9999. UsageError for a
+// column of another type, Error naming the row whose text is no time.
 EventTimes times_of(const RawBatch& batch, const RawColumn& column, TimeUnit unit);
 
 // Seconds and nanoseconds as one number, for comparisons; times beyond the years 1677 to 2262 are limited.

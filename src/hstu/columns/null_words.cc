@@ -16,7 +16,9 @@ constexpr std::size_t kLongest = 9;
 }  // namespace
 
 bool is_null_word(std::string_view text) {
-  if (text.size() < 2 || text.size() > kLongest) return false;
+  constexpr std::string_view kFirst = "nN\\#<([uU";  // most ids are decided by their first character
+  if (text.size() < 2 || text.size() > kLongest || kFirst.find(text.front()) == std::string_view::npos)
+    return false;
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

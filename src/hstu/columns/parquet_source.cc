@@ -69,7 +69,10 @@ auto as_status(const Path& path, const Body& body) {
 class ParquetSource : public ColumnSource {
  public:
   ParquetSource(Path path, std::span<const std::string> columns, const ReadOptions& options)
-      : path_(std::move(path)), columns_(columns.begin(), columns.end()), lists_(options.lists), nulls_(options.nulls) {
+      : path_(std::move(path)),
+        columns_(columns.begin(), columns.end()),
+        lists_(options.lists),
+        nulls_(options.nulls) {
     guarded([&] {
       open(options);
       find_leaves();
@@ -85,6 +88,7 @@ class ParquetSource : public ColumnSource {
   }
 
   std::optional<RawColumn> range(std::size_t column, std::size_t group) const override {
+    if (is_text_[column] || is_untyped_[column]) return std::nullopt;
     return guarded([&]() -> std::optional<RawColumn> {
       const auto chunk = metadata().RowGroup(static_cast<int>(group))->ColumnChunk(leaves_[column]);
       const std::shared_ptr<parquet::Statistics> statistics =
@@ -102,6 +106,7 @@ class ParquetSource : public ColumnSource {
   }
 
   bool is_text(std::size_t column) const override { return is_text_[column]; }
+  bool is_untyped(std::size_t column) const override { return is_untyped_[column]; }
 
   void select(std::size_t group) override {
     guarded([&] { start({static_cast<int>(group)}); });
@@ -191,6 +196,8 @@ class ParquetSource : public ColumnSource {
     parquet::ArrowReaderProperties properties(options.threads);
     properties.set_batch_size(std::min(options.batch_rows, rows_that_fit()));
     properties.set_pre_buffer(false);  // it would load all row groups, that is, the whole file
+    // INT96 holds days: in nanoseconds of 64 bits the years 9999 and 1 would become others.
+    properties.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);
     for (int leaf = 0; leaf < metadata().num_columns(); ++leaf) {
       if (metadata().schema()->Column(leaf)->physical_type() == parquet::Type::BYTE_ARRAY &&
           metadata().schema()->Column(leaf)->max_repetition_level() == 0 && !is_delta(leaf) &&
@@ -264,6 +271,7 @@ class ParquetSource : public ColumnSource {
       if (leaf < 0 || !is_readable(type)) fail_unreadable(name, type);
       leaves_.push_back(leaf);
       is_text_.push_back(is_text_type(type));
+      is_untyped_.push_back(type.id() == arrow::Type::NA);
     }
   }
 
@@ -285,6 +293,7 @@ class ParquetSource : public ColumnSource {
     while (root_of(leaf) != name) ++leaf;
     leaves_.push_back(leaf);
     is_text_.push_back(is_text_type(element));
+    is_untyped_.push_back(element.id() == arrow::Type::NA);
   }
 
   void start_all() {
@@ -300,7 +309,7 @@ class ParquetSource : public ColumnSource {
   Path path_;
   std::vector<std::string> columns_, lists_, nulls_;
   std::vector<int> leaves_;
-  std::vector<bool> is_text_;
+  std::vector<bool> is_text_, is_untyped_;
   std::shared_ptr<parquet::FileMetaData> metadata_;
   std::unique_ptr<parquet::arrow::FileReader> reader_;
   std::unique_ptr<arrow::RecordBatchReader> batches_;

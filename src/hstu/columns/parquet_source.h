@@ -10,9 +10,10 @@
 
 namespace hstu {
 
-// Reads integers of any width, decimals, booleans, floats, strings (plain or dictionary), dates and
-// timestamps, nullable or not, and the first elements of lists of these in the columns that the options name.
-// Throws UsageError for a missing column or any other type, Error for a truncated file.
+// Reads integers of any width, decimals, booleans, floats, strings (plain or dictionary, also without the
+// mark that they are UTF-8), UUIDs as texts, dates and timestamps (INT96 in microseconds), columns of nulls
+// without a type, nullable or not, and the first elements of lists of these in the columns that the options
+// name. Throws UsageError for a missing column or any other type, Error for a truncated file.
 std::unique_ptr<ColumnSource> open_parquet(const Path& file, std::span<const std::string> columns,
                                            const ReadOptions& options);
 

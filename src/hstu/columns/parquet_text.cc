@@ -63,7 +63,7 @@ bool is_printable(const arrow::DataType& type) {
     case Type::LARGE_LIST:
       return !has_elements(type.field(0)->type()->id()) && is_printable(*type.field(0)->type());
     default:
-      return arrow::is_integer(type.id());
+      return arrow::is_integer(type.id()) || is_uuid(type) || type.id() == Type::NA;
   }
 }
 
@@ -80,6 +80,9 @@ class ValueText {
         return;
       case Type::LARGE_STRING:
         to_ += static_cast<const arrow::LargeStringArray&>(array).GetView(i);
+        return;
+      case Type::FIXED_SIZE_BINARY:
+        to_ += uuid_text(static_cast<const arrow::FixedSizeBinaryArray&>(array).GetValue(i));
         return;
       case Type::LIST:
         return put_list(static_cast<const arrow::ListArray&>(array), i);
@@ -205,6 +208,7 @@ void write_as_csv(const Path& parquet, std::int64_t time_steps, int descriptor) 
   parquet::arrow::FileReaderBuilder builder;
   expect_ok(builder.OpenFile(parquet.string()), parquet);
   parquet::ArrowReaderProperties properties;
+  properties.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);  // as events are read
   properties.set_batch_size(kTextRows);
   properties.set_pre_buffer(false);
   builder.properties(properties)->memory_pool(arrow::system_memory_pool());

@@ -1,6 +1,8 @@
 #include "hstu/columns/raw_checks.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -26,6 +28,22 @@ std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn
   return column.integers;
 }
 
+void make_whole(const RawBatch& batch, RawColumn& column, const char* role) {
+  if (column.kind != RawColumn::Kind::kReal) return;
+  constexpr double kLargestExact = 9007199254740992.0;  // 2^53: larger doubles skip integers
+  column.integers.reserve(column.reals.size());
+  for (std::size_t r = 0; r < column.reals.size(); ++r) {
+    const double value = column.reals[r];
+    if (!(std::abs(value) < kLargestExact) || std::trunc(value) != value) {
+      fail("{}: expected an integer for the {}, found {} (the column has the type {})",
+           place_of(batch, column, static_cast<std::int64_t>(r)), role, value, column.type_name);
+    }
+    column.integers.push_back(static_cast<std::int64_t>(value));
+  }
+  column.reals.clear();
+  column.kind = RawColumn::Kind::kInteger;
+}
+
 void check_no_null(const RawBatch& batch, const RawColumn& column, const std::string& advice) {
   const auto found = std::find(column.nulls.begin(), column.nulls.end(), 1);
   if (found == column.nulls.end()) return;
@@ -34,11 +52,13 @@ void check_no_null(const RawBatch& batch, const RawColumn& column, const std::st
 }
 
 void check_not_negative(const RawBatch& batch, const RawColumn& column, const char* role) {
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
   const auto& values = column.integers;
-  const auto found = std::find_if(values.begin(), values.end(), [](std::int64_t value) { return value < 0; });
+  const auto found = std::find_if(values.begin(), values.end(),
+                                  [](std::int64_t value) { return value < 0 || value == kLargest; });
   if (found == values.end()) return;
-  fail("{}: expected {} of at least 0, found {}", place_of_row(batch, column, values.begin(), found), role,
-       *found);
+  fail("{}: expected {} from 0 to 2^63 - 2, found {}", place_of_row(batch, column, values.begin(), found),
+       role, *found);
 }
 
 void check_below(const RawBatch& batch, const RawColumn& column, std::int64_t rows, const char* role) {
@@ -55,6 +75,7 @@ void check_below(const RawBatch& batch, const RawColumn& column, std::int64_t ro
 }
 
 void check_texts(const RawBatch& batch, const RawColumn& column, std::span<const std::string> allowed) {
+  if (column.untyped) return;
   if (column.kind != RawColumn::Kind::kText) {
     fail_usage("{}: expected strings, found {}", place(batch, column), column.type_name);
   }

@@ -13,10 +13,15 @@ namespace hstu {
 // The integers of a column; UsageError for any other type. `role` is its use in the schema.
 std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn& column, const char* role);
 
+// Makes a column of real numbers one of integers: pandas writes integers with nulls as doubles. Other columns
+// are left as they are. Error naming the first row whose number is not whole, or is 2^53 or more.
+void make_whole(const RawBatch& batch, RawColumn& column, const char* role);
+
 // Error naming the first row that is null; `advice` says what to do.
 void check_no_null(const RawBatch& batch, const RawColumn& column, const std::string& advice);
 
-// Error naming the first row that is negative: ids count from 0.
+// Error naming the first row that is negative, because ids count from 0, or 2^63 - 1, because the number of
+// rows of a table is one more.
 void check_not_negative(const RawBatch& batch, const RawColumn& column, const char* role);
 
 // Error naming the first row that is not below `rows`, the rows that the schema declares; 0: it declares

@@ -39,8 +39,15 @@ void compare_texts(const Condition& condition, const RawColumn& column, const st
                    std::span<std::uint8_t> mask) {
   const bool equal = condition.comparison == Comparison::kEqual;
   if (!equal && condition.comparison != Comparison::kNotEqual) {
-    fail_usage("{}: the condition \"{}\" orders the column \"{}\", which contains text ({}): use = or !=",
-               file, to_string(condition), column.name, column.type_name);
+    fail_usage(
+        "{}: the condition \"{}\" orders the column \"{}\", which contains text ({}): use = or !={}", file,
+        to_string(condition), column.name, column.type_name,
+        parse_number<double>(condition.value)
+            ? fmt::format(
+                  "; if it is a column of CSV files that holds integers, set integers = [\"{}\"] in "
+                  "the schema, because ids, attributes, contexts and allowed_texts are texts without it",
+                  column.name)
+            : "");
   }
   std::vector<std::uint8_t> holds;  // per text of the dictionary
   for (const std::string& text : column.texts) holds.push_back((text == condition.value) == equal ? 1 : 0);
@@ -55,6 +62,10 @@ void keep_matching(const Condition& condition, const RawColumn& column, const st
                    std::span<std::uint8_t> mask) {
   if (column.kind == RawColumn::Kind::kText) return compare_texts(condition, column, file, mask);
   const std::optional<double> real = parse_number<double>(condition.value);
+  if (column.untyped && !real) {  // texts in other files
+    return keep_where(std::span<const std::int64_t>(column.integers), mask,
+                      [&](std::int64_t) { return condition.comparison == Comparison::kNotEqual; });
+  }
   if (!real) {
     fail_usage("{}: the condition \"{}\" needs a number: the column \"{}\" contains {}", file,
                to_string(condition), column.name, column.type_name);

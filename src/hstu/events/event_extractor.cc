@@ -131,6 +131,20 @@ void EventExtractor::check_columns(const RawBatch& batch) const {
   }
 }
 
+// Of the columns that become integers of the dataset.
+void EventExtractor::make_integers(RawBatch& batch) const {
+  const auto whole = [&](const std::string& name, const char* role) {
+    const auto position = std::find(columns_.begin(), columns_.end(), name) - columns_.begin();
+    make_whole(batch, batch.columns.at(static_cast<std::size_t>(position)), role);
+  };
+  whole(schema_.user, "user id");
+  whole(schema_.item, "item id");
+  for (const ContextRule& rule : schema_.context) whole(rule.column, "context");
+  for (const AttributeRule& rule : schema_.attributes) {
+    if (rule.file.empty()) whole(rule.value_column, "attribute");
+  }
+}
+
 void EventExtractor::check_years(const RawBatch& batch, const RawColumn& column,
                                  std::span<const std::int64_t> seconds) const {
   if (schema_.relative_time) return;
@@ -192,11 +206,27 @@ void EventExtractor::append_attributes(const RawBatch& batch, const EventTimes& 
   }
 }
 
+// Differences of times must fit into 64 bits. Smallest and largest numbers are what programs write for no
+// time.
+void EventExtractor::check_times(const RawBatch& batch, const RawColumn& column,
+                                 std::span<const std::int64_t> seconds) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  const auto found = std::find_if(seconds.begin(), seconds.end(),
+                                  [](std::int64_t time) { return time <= -kMost || time >= kMost; });
+  if (found == seconds.end()) return;
+  fail(
+      "{}: expected a time within 2^53 seconds of 1970, found {} s: remove the row, or leave such rows out "
+      "by a "
+      "condition of keep",
+      place_of(batch, column, found - seconds.begin()), *found);
+}
+
 LogChunk EventExtractor::extract(RawBatch& batch) const {
   LogChunk chunk;
   chunk.dropped = filter_.apply(batch);
   if (batch.rows == 0) return chunk;
   check_columns(batch);
+  make_integers(batch);
   EventTable& events = chunk.events;
   const RawColumn &user = find(batch, schema_.user), &item = find(batch, schema_.item);
   chunk.user_names = append_ids(batch, user, "user id", events.user);
@@ -209,6 +239,7 @@ LogChunk EventExtractor::extract(RawBatch& batch) const {
   if (!contains(schema_.keep_names, "item")) chunk.item_names = {};
   const RawColumn& time = find(batch, schema_.time);
   const EventTimes times = times_of(batch, time, schema_.time_unit);
+  check_times(batch, time, times.seconds);
   check_years(batch, time, times.seconds);
   const auto [first, last] = std::minmax_element(times.seconds.begin(), times.seconds.end());
   chunk.time = {.min = *first, .max = *last};

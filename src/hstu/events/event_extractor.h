@@ -26,8 +26,8 @@ struct LogChunk {
   RuleMatches matches;  // of the events
   // Of columns of texts: the events and attributes have the chunk's own codes.
   std::vector<CodedTexts> context_texts, attribute_texts;
-  NamedIds user_names, item_names;   // of ids that are texts, if the schema keeps them
-  std::vector<std::string> remarks;  // warnings about the file; such a chunk has no events
+  NamedIds user_names, item_names;        // of ids that are texts, if the schema keeps them
+  std::vector<std::string> remarks;       // warnings about the file; such a chunk has no events
   NullWordCounts user_nulls, item_nulls;  // events whose id is a word for null
   DroppedRows dropped;                    // rows that are no events
 
@@ -65,6 +65,9 @@ class EventExtractor {
   const RawColumn& find(const RawBatch& batch, const std::string& column) const;
   void check_nullable() const;
   void check_columns(const RawBatch& batch) const;
+  void make_integers(RawBatch& batch) const;
+  static void check_times(const RawBatch& batch, const RawColumn& column,
+                          std::span<const std::int64_t> seconds);
   void check_years(const RawBatch& batch, const RawColumn& column,
                    std::span<const std::int64_t> seconds) const;
   std::vector<std::uint8_t> matching(const RawBatch& batch, const std::vector<Condition>& conditions,

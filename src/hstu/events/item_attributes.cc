@@ -46,6 +46,8 @@ void ItemAttributes::read_mapping(const AttributeRule& rule, const Path& file, s
   Progress progress("reading " + file.filename().string(), source->total_rows(), "rows");
   RawBatch batch;
   while (source->next(batch)) {
+    make_whole(batch, batch.columns[0], "item id");
+    make_whole(batch, batch.columns[1], "attribute");
     const RawColumn &items = batch.columns[0], &values = batch.columns[1];
     check_no_null(batch, items, "remove the row: a mapping needs an item in each");
     IntegerColumn item_ids, contents;

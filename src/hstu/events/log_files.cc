@@ -96,9 +96,9 @@ class Survey {
 };
 
 // Ids, contexts and attributes are integers in all files or texts in all files: a text is never the same
-// value as an integer.
+// value as an integer. `known`: of each column the first file that says a type.
 void compare_types(const EventExtractor& extractor, LogFiles& log, std::size_t file,
-                   const ColumnSource& source) {
+                   const ColumnSource& source, std::map<std::string, std::size_t>& known) {
   const Schema& schema = extractor.schema();
   std::vector<std::string> names = {schema.user, schema.item};
   for (const ContextRule& rule : schema.context) names.push_back(rule.column);
@@ -108,14 +108,16 @@ void compare_types(const EventExtractor& extractor, LogFiles& log, std::size_t f
   const std::vector<std::string>& columns = extractor.columns();
   for (const std::string& name : names) {
     const auto position = std::find(columns.begin(), columns.end(), name) - columns.begin();
+    if (source.is_untyped(static_cast<std::size_t>(position))) continue;
     const bool text = source.is_text(static_cast<std::size_t>(position));
-    if (file == 0 && text) log.texts.insert(name);
+    const auto [first, added] = known.emplace(name, file);
+    if (added && text) log.texts.insert(name);
     if (text != log.texts.contains(name)) {
       fail_usage(
           "{}: column \"{}\": found {}, but {} in {}: write the files in one type; CSV has texts unless the "
           "schema lists the column in integers",
           log.files[file].string(), name, text ? "texts" : "integers", text ? "integers" : "texts",
-          log.files[0].string());
+          log.files[first->second].string());
     }
   }
 }
@@ -126,9 +128,10 @@ LogFiles find_log(const EventExtractor& extractor, const Path& input) {
   LogFiles log;
   log.files = matching_files(extractor.schema(), input);
   Survey survey(extractor, log);
+  std::map<std::string, std::size_t> known;
   for (std::size_t file = 0; file < log.files.size(); ++file) {
     const auto source = open_columns(log.files[file], extractor.columns(), extractor.options());
-    compare_types(extractor, log, file, *source);
+    compare_types(extractor, log, file, *source, known);
     const std::vector<std::int64_t> groups = source->groups();
     for (std::size_t group = 0; group < groups.size(); ++group) {
       log.pieces.push_back({.file = file, .group = group});
@@ -143,6 +146,7 @@ LogFiles find_log(const EventExtractor& extractor, const Path& input) {
 
 std::int64_t find_last_time(const LogFiles& log, const EventExtractor& extractor) {
   std::vector<std::string> columns = extractor.filter().columns();
+  std::erase(columns, extractor.schema().time);
   columns.insert(columns.begin(), extractor.schema().time);
   ReadOptions options = extractor.options();
   options.threads = true;

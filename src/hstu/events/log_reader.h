@@ -16,8 +16,8 @@ struct LogReading {
 };
 
 // Calls `consume` on this thread for every chunk of the log, in the order of the log. A chunk without
-// events has remarks or says how many rows were left out. Before that, the thread that read a chunk with events calls `refine` for it. After all threads have
-// ended, throws the first error in the order of the log.
+// events has remarks or says how many rows were left out. Before that, the thread that read a chunk with
+// events calls `refine` for it. After all threads have ended, throws the first error in the order of the log.
 void read_log(const LogFiles& log, const EventExtractor& extractor, const LogReading& reading,
               const std::function<void(LogChunk&)>& refine, const std::function<void(LogChunk)>& consume);
 

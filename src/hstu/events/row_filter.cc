@@ -33,8 +33,12 @@ void DroppedRows::add(const DroppedRows& part) {
 }
 
 std::vector<std::string> RowFilter::columns() const {
-  std::vector<std::string> columns = schema_.drop_null;
-  for (const Condition& condition : schema_.keep) columns.push_back(condition.column);
+  std::vector<std::string> columns;
+  const auto add = [&](const std::string& column) {
+    if (std::find(columns.begin(), columns.end(), column) == columns.end()) columns.push_back(column);
+  };
+  std::for_each(schema_.drop_null.begin(), schema_.drop_null.end(), add);
+  for (const Condition& condition : schema_.keep) add(condition.column);
   return columns;
 }
 

@@ -25,7 +25,7 @@ class RowFilter {
   explicit RowFilter(const Schema& schema) : schema_(schema) {}
 
   bool active() const { return !schema_.drop_null.empty() || !schema_.keep.empty(); }
-  std::vector<std::string> columns() const;  // that it reads
+  std::vector<std::string> columns() const;  // that it reads, each once
 
   // Removes rows from a batch that has at least columns(). UsageError if a condition does not fit its column.
   DroppedRows apply(RawBatch& batch) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -46,6 +47,9 @@ void check_keys(const Schema& schema, const std::string& source) {
     if (std::find(attributes.begin(), attributes.end(), name) != attributes.end())
       fail_usage("{}: \"{}\" is the name of an attribute and of a context: rename one of them", source, name);
   }
+  for (const auto& [key, column] :
+       {std::pair("user", &schema.user), {"item", &schema.item}, {"time", &schema.time}})
+    if (column->empty()) fail_usage("{}: {}: expected the name of a column, found \"\"", source, key);
   if (schema.user == schema.item)
     fail_usage("{}: user and item are the same column, \"{}\"", source, schema.user);
 }
@@ -125,7 +129,8 @@ void validate(const Schema& schema, const std::string& source) {
   for (const std::string* id : {&schema.user, &schema.time, &schema.item}) {
     if (std::find(schema.null_as_zero.begin(), schema.null_as_zero.end(), *id) != schema.null_as_zero.end()) {
       fail_usage(
-          "{}: null_as_zero: \"{}\" is the user, item or time, which every event must have; drop_null leaves out "
+          "{}: null_as_zero: \"{}\" is the user, item or time, which every event must have; drop_null leaves "
+          "out "
           "rows without it",
           source, *id);
     }
