@@ -158,7 +158,7 @@ TEST_F(ParquetTypes, ReadUuidsAsTexts) {
 TEST_F(ParquetTypes, ReadTheNamesOfFoldersAsColumns) {
   schema_.files = {"day=*/*"};
   schema_.time = "day";
-  schema_.context = {{.name = "shop", .column = "shop"}, {.name = "hour", .column = "hour"}};
+  schema_.context = {{.name = "shop", .column = "shop"}, {.name = "clock", .column = "hour"}};
   schema_.null_as_zero = {"shop"};
   schema_.csv->integers = {"hour"};
   schema_.actions = {{.name = "any", .bit = 1, .when = {parse_condition("shop = a:b")}}};
@@ -175,8 +175,8 @@ TEST_F(ParquetTypes, ReadTheNamesOfFoldersAsColumns) {
   const Dataset dataset(folder);
   EXPECT_EQ(dataset.context("shop")[0], 1);
   EXPECT_EQ(dataset.context("shop")[1], 0);
-  EXPECT_EQ(dataset.context("hour")[0], 7);
-  EXPECT_EQ(dataset.context("hour")[1], 1);
+  EXPECT_EQ(dataset.context("clock")[0], 7);
+  EXPECT_EQ(dataset.context("clock")[1], 1);
   schema_.split = SplitRule{.train_days = 1, .gap_minutes = 0, .test_days = 1};
   EXPECT_THAT(failure(), HasSubstr("no event is left"));
   schema_.csv->integers = {"shop"};

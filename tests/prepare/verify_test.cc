@@ -42,8 +42,7 @@ Path write_dataset() {
   return input / "ds";
 }
 
-Path write_cache(const char* name = "in", std::size_t events = 60) {
-  const Path input = temporary_folder() / name;
+Path write_cache(const Path& input = temporary_folder(), std::size_t events = 60) {
   std::filesystem::create_directories(input);
   std::vector<YambdaEvent> log = some_events();
   log.resize(events);
@@ -119,7 +118,7 @@ TEST(VerifyCache, NamesTornAndMissingFilesAndMetadataInAnotherForm) {
 }
 
 TEST(VerifyCache, LooksAtEveryCacheAndTableOfAFolder) {
-  const Path folder = write_cache(), other = write_cache("other", 50);
+  const Path folder = write_cache(), other = write_cache(folder.parent_path() / "other", 50);
   std::filesystem::copy(folder / "hstu_cache_L5", folder / "hstu_cache_L9",
                         std::filesystem::copy_options::recursive);
   EXPECT_TRUE(wrong(folder).empty());
