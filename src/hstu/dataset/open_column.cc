@@ -10,7 +10,8 @@ Path column_file(const Path& folder, const Manifest& manifest, const std::string
   Path path = folder / file;
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
-  if (std::error_code ignored; error && std::filesystem::is_symlink(path, ignored))
+  if (std::error_code ignored;
+      error && std::filesystem::is_symlink(path, ignored) && !std::filesystem::exists(path, ignored))
     check_input_file(path);  // says where the link leads
   check(!error, "{}: cannot be read ({}), although {} lists it: copy or prepare the dataset again",
         path.string(), error.message(), kManifestFile);
