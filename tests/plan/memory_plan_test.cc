@@ -49,7 +49,7 @@ TEST_F(MemoryPlanTest, TheLargestPartIsThatOfTheSchedule) {
   const Experiment experiment(options_);
   const auto largest = [&](const RunOptions& options) {
     Loader loader(experiment.samples(), experiment.learner().model->layout(),
-                  training_schedule(options, experiment.anchors().training, {}),
+                  training_schedule(options, experiment.anchors(), {}),
                   {.division = {.part_tokens = options.training.micro_batch_tokens}});
     std::int64_t tokens = 0;
     while (const auto* part = loader.next()) tokens = std::max(tokens, part->batch.tokens);
@@ -66,7 +66,7 @@ TEST_F(MemoryPlanTest, PlansThePartsOfAStep) {
   options_.training.accumulate = 3;
   const auto parts = [&] {
     const TaskData data(options_);
-    return largest_part(training_schedule(options_, data.anchors.training, {}), data.samples,
+    return largest_part(training_schedule(options_, data.anchors, {}), data.samples,
                         division_of(options_, *data.task.model, 1), 1)
         .parts;
   };

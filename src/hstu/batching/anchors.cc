@@ -92,7 +92,8 @@ Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const H
   if (stages.empty()) stages.push_back(dataset.segments().size());
   if (stages.size() > 1 && holdout.last > 0) {
     fail_usage(
-        "evaluation.holdout_last = {}: the last samples of users change with every extension of {}: hold out in "
+        "evaluation.holdout_last = {}: the last samples of users change with every extension of {}: hold out "
+        "in "
         "time to continue a run, or start a new one",
         holdout.last, dataset.folder().string());
   }

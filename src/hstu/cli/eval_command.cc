@@ -37,8 +37,9 @@ OpenedModel open_model(const Checkpoint& checkpoint, RunOptions options, const P
     options.data.path = data;
   }
   const RunOptions complete = with_table_rows(options, checkpoint);
-  opened.experiment = std::make_unique<Experiment>(
-      complete, opened.other_data ? std::make_unique<TaskData>(complete) : open_data_of(complete, checkpoint));
+  opened.experiment =
+      std::make_unique<Experiment>(complete, opened.other_data ? std::make_unique<TaskData>(complete)
+                                                               : open_data_of(complete, checkpoint));
   opened.state = opened.other_data ? load_run_for_other_data(checkpoint, *opened.experiment)
                                    : load_run(checkpoint, *opened.experiment);
   return opened;

@@ -17,12 +17,12 @@ struct MetricSpec {
   std::string_view name;   // in configurations and logs; with a cutoff without it: "ndcg"
   std::string_view title;  // for people
   Better better = Better::larger;
-  bool has_cutoff = false;          // its values are named NAME@K
-  bool of_lists = false;            // measured at evaluation.ranking_k
-  bool in_tables = false;           // tables of runs have a column of it
-  bool in_summary = false;          // shown where there is room for few
-  bool logs_baseline = false;       // eval lines have the baseline's value too
-  bool of_one_class = false;        // followed where all labels are equal, as the headline is undefined then
+  bool has_cutoff = false;     // its values are named NAME@K
+  bool of_lists = false;       // measured at evaluation.ranking_k
+  bool in_tables = false;      // tables of runs have a column of it
+  bool in_summary = false;     // shown where there is room for few
+  bool logs_baseline = false;  // eval lines have the baseline's value too
+  bool of_one_class = false;   // followed where all labels are equal, as the headline is undefined then
 
   // Of single examples, with a best value: what tables and charts of evaluations show.
   bool is_plain() const { return !of_lists && better != Better::neither; }

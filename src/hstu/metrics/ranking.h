@@ -40,11 +40,7 @@ Measures measures_of(const RankingMetrics& metrics);
 
 // The metrics of kinds of models that rank candidates by a probability.
 inline constexpr MetricSpec kRankingMetrics[] = {
-    {.name = "auc",
-     .title = "AUC",
-     .in_tables = true,
-     .in_summary = true,
-     .logs_baseline = true},
+    {.name = "auc", .title = "AUC", .in_tables = true, .in_summary = true, .logs_baseline = true},
     {.name = "ne",
      .title = "NE",
      .better = Better::smaller,
@@ -52,9 +48,7 @@ inline constexpr MetricSpec kRankingMetrics[] = {
      .in_summary = true,
      .logs_baseline = true},
     {.name = "accuracy", .title = "accuracy", .in_tables = true},
-    {.name = "gauc",
-     .title = "GAUC",
-     .in_tables = true},
+    {.name = "gauc", .title = "GAUC", .in_tables = true},
     {.name = "gauc_mean", .title = "mean GAUC"},
     {.name = "log_loss", .title = "log loss", .better = Better::smaller, .of_one_class = true},
     {.name = "calibration", .title = "calibration", .better = Better::neither},

@@ -148,7 +148,7 @@ class Prediction {
     return open.some_left_out ? open.ids : items_of(open.request).ids;
   }
 
-  void exclude_seen(Dataset::Events events, Open& open) {
+  void exclude_seen(const UserEvents& events, Open& open) {
     const std::vector<std::int64_t>& all = items_of(open.request).ids;
     const std::vector<std::size_t>& others = seen_->others(all, events);
     if (others.size() == all.size()) return;

@@ -21,12 +21,12 @@ SeenItems::SeenItems(const Dataset& dataset, const std::vector<std::string>& act
 }
 
 const std::vector<std::size_t>& SeenItems::others(const std::vector<std::int64_t>& items,
-                                                  Dataset::Events events) {
+                                                  const UserEvents& events) {
   seen_.clear();
-  for (std::int64_t p = events.begin; p < events.end; ++p) {
+  events.each([&](std::int64_t p) {
     if (bits_ == 0 || (dataset_.action()[static_cast<std::size_t>(p)] & bits_) != 0)
       seen_.push_back(dataset_.item()[p]);
-  }
+  });
   std::sort(seen_.begin(), seen_.end());
   others_.clear();
   for (std::size_t i = 0; i < items.size(); ++i)

@@ -15,9 +15,9 @@ class SeenItems {
   // an action that the dataset does not have or that is named twice. The dataset must outlive it.
   SeenItems(const Dataset& dataset, const std::vector<std::string>& actions);
 
-  // The indices of those of `items` that are in no such event in [events.begin, events.end), ascending. Valid
+  // The indices of those of `items` that are in no such event of `events`, ascending. Valid
   // until the next call.
-  const std::vector<std::size_t>& others(const std::vector<std::int64_t>& items, Dataset::Events events);
+  const std::vector<std::size_t>& others(const std::vector<std::int64_t>& items, const UserEvents& events);
 
  private:
   const Dataset& dataset_;

@@ -44,7 +44,7 @@ Ids distinct(const MappedColumn& column) {
 }
 
 // The items of all events, from the segments' lists. Only the first append reads events for it.
-Ids items_of(const Dataset& dataset) {
+Ids known_items(const Dataset& dataset) {
   if (dataset.segments().size() == 1) return distinct(dataset.item());
   Ids items;
   for (std::size_t s = 1; s < dataset.segments().size(); ++s)
@@ -103,7 +103,7 @@ class UserComparison {
 }  // namespace
 
 Extension extension_of(const Dataset& dataset, const Path& staged, Manifest& segment) {
-  const Ids items = distinct(MappedColumn(staged / kItemFile)), known = items_of(dataset);
+  const Ids items = distinct(MappedColumn(staged / kItemFile)), known = known_items(dataset);
   Ids added;
   std::set_difference(items.begin(), items.end(), known.begin(), known.end(), std::back_inserter(added));
   ColumnWriter writer(staged / kNewItemsFile, IntegerColumn::Width::k8Bytes);

@@ -19,9 +19,11 @@ std::vector<std::int64_t> items_of(const Dataset& dataset) {
   const std::int64_t step =
       std::max(kBlock, dataset.events() / (kMostEvents / kBlock));  // from one block to the next
   std::unordered_set<std::int64_t> items;
-  for (std::int64_t begin = 0; begin < dataset.events(); begin += step) {
-    const std::int64_t end = std::min(begin + kBlock, dataset.events());
-    for (std::int64_t p = begin; p < end; ++p) items.insert(dataset.item()[p]);
+  for (const Segment& segment : dataset.segments()) {
+    for (std::int64_t begin = segment.first(); begin < segment.end(); begin += step) {
+      const std::int64_t end = std::min(begin + kBlock, segment.end());
+      for (std::int64_t p = begin; p < end; ++p) items.insert(dataset.item()[p]);
+    }
   }
   return {items.begin(), items.end()};
 }

@@ -115,8 +115,8 @@ Manifest write_dataset(const Schema& schema, const Path& input, const Path& outp
         note_dropped(streamed.dropped);
         for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, manifest))
           print_note("warning: {}\n", mistake);
-        for (const std::string& mistake :
-             coverage_mistakes(schema, input, log.files(), Dataset(writer.folder())))
+        const Dataset written(writer.folder(), {{writer.folder(), manifest}});
+        for (const std::string& mistake : coverage_mistakes(schema, input, log.files(), written))
           print_note("warning: {}\n", mistake);
         return manifest;
       });

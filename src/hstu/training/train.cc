@@ -288,8 +288,8 @@ class Leader {
     const Clock::time_point start = Clock::now();
     try {
       path = save_run(
-          request_.folder.checkpoints(), origin_of(session_.experiment(), request_.options, opened_.checkpoint),
-          state_, reason,
+          request_.folder.checkpoints(),
+          origin_of(session_.experiment(), request_.options, opened_.checkpoint), state_, reason,
           std::move(all), [&] { log_.checkpoint(state_, reason, seconds_since(start)); }, base);
       if (!base) rows.begin_changes();
       bases_.saved(path, base);
