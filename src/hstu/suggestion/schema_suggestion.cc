@@ -99,9 +99,20 @@ bool is_csv(const Path& file) {
   return format_of(file) != FileFormat::kParquet;
 }
 
+// The names of a header, whatever quotes mean in the rows below it.
+std::vector<std::string> header_of(const Path& file) {
+  try {
+    return list_csv_columns(file, {});
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error&) {
+    return list_csv_columns(file, {.quote = {}});
+  }
+}
+
 // The delimiter of a header that commas do not separate; 0: there is none.
 char guess_delimiter(const Path& file) {
-  const std::vector<std::string> names = list_csv_columns(file, {.quote = {}});
+  const std::vector<std::string> names = header_of(file);
   if (names.size() != 1) return '\0';
   const std::size_t at = names.front().find_first_of("\t;|");
   return at == std::string::npos ? '\0' : names.front()[at];
