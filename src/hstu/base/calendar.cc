@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "hstu/base/floor_divide.h"
+
 namespace hstu {
 namespace {
 
@@ -15,11 +17,7 @@ struct Unit {
   std::string_view word;
   std::int64_t per_second;
 };
-constexpr Unit kUnits[] = {{"s", 1}, {"ms", 1'000}, {"us", 1'000'000}, {"ns", 1'000'000'000}};
-
-std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
-  return value / divisor - (value % divisor < 0 ? 1 : 0);
-}
+constexpr Unit kTimeUnits[] = {{"s", 1}, {"ms", 1'000}, {"us", 1'000'000}, {"ns", 1'000'000'000}};
 
 // Takes pieces from the front of a text.
 class Pieces {
@@ -102,7 +100,7 @@ bool is_plausible_year(std::int64_t year) {
 }
 
 std::optional<FittingUnit> fitting_unit(std::int64_t value) {
-  for (const Unit& unit : kUnits) {
+  for (const Unit& unit : kTimeUnits) {
     const std::int64_t year = calendar_year(floor_divide(value, unit.per_second));
     if (is_plausible_year(year)) return FittingUnit{unit.word, year};
   }
