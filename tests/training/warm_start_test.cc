@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "embedding/support.h"
+#include "hstu/dataset/names_writer.h"
+#include "hstu/embedding/saved_table.h"
+#include "hstu/run/text_rows.h"
 #include "support/kind_options.h"
 #include "training/run_fixture.h"
 
@@ -28,11 +31,12 @@ class WarmStart : public testing::RunTest {
     return folder_ / "map.toml";
   }
   WarmStartReport warm(Experiment& experiment, const Path& map = {}) const {
-    return warm_start({source_, map}, experiment.learner().model->parameters().all(),
+    return warm_start({source_, map, states_}, experiment.learner().dense_optimizer,
                       experiment.learner().tables);
   }
 
   Path source_;
+  bool states_ = true;
 };
 
 TEST_F(WarmStart, TakesParametersAndRowsUnderAnotherSeedAndOptimizer) {
@@ -58,6 +62,89 @@ TEST_F(WarmStart, TakesParametersAndRowsUnderAnotherSeedAndOptimizer) {
   EXPECT_EQ(testing_embedding::rows_by_id(tables[0])[0].values[0],
             testing_embedding::rows_by_id(source.learner().tables[0])[0].values[0]);
   EXPECT_EQ(testing_embedding::rows_by_id(tables[0])[0].state[0], 0.0f) << "the optimizer's state is new";
+  EXPECT_THAT(to_text(report), HasSubstr("rows have "));
+}
+
+TEST_F(WarmStart, TakesTheStatesOfOptimizersOfItsKind) {
+  Experiment source(options_);
+  load_run(Checkpoint(source_), source);
+  options_.seed = 9;
+  Experiment experiment(options_);
+  const WarmStartReport report = warm(experiment);
+  Learner& mine = experiment.learner();
+  EXPECT_EQ(report.states, report.rows + static_cast<std::int64_t>(mine.model->parameters().all().size()));
+  for (std::size_t t = 0; t < mine.tables.size(); ++t) {
+    const auto rows = testing_embedding::rows_by_id(mine.tables[t]),
+               theirs = testing_embedding::rows_by_id(source.learner().tables[t]);
+    ASSERT_EQ(rows.size(), theirs.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].state, theirs[i].state);
+  }
+  const DenseOptimizer &here = mine.dense_optimizer, &there = source.learner().dense_optimizer;
+  EXPECT_EQ(here.steps(), 5);
+  ASSERT_EQ(here.state().size(), there.state().size());
+  for (std::size_t s = 0; s < here.state().size(); ++s) {
+    const Tensor &mine_of = here.state()[s].tensor, &theirs_of = there.state()[s].tensor;
+    EXPECT_TRUE(
+        std::equal(mine_of.data<float>(), mine_of.data<float>() + mine_of.size(), theirs_of.data<float>()));
+  }
+
+  states_ = false;
+  Experiment cold(options_);
+  EXPECT_EQ(warm(cold).states, 0);
+  EXPECT_EQ(cold.learner().dense_optimizer.steps(), 0);
+}
+
+// The values of "worth" as codes of two texts.
+Manifest write_texts(const Path& folder, const std::vector<std::string>& texts) {
+  testing::SmallEvents events = testing::small_events(12, 0, 24);
+  std::vector<std::int64_t> codes;
+  for (const std::int64_t worth : events.table.context[0].integers()) {
+    const std::string text = worth < 0 ? "phone" : "desktop";
+    codes.push_back(std::find(texts.begin(), texts.end(), text) - texts.begin() + 1);
+  }
+  events.table.context[0] = IntegerColumn();
+  events.table.context[0].append(codes);
+  std::filesystem::create_directories(folder);
+  DatasetWriter writer(folder, events.description);
+  write_code_names(folder, "context_worth", texts, writer.manifest());
+  writer.append(ordered(events.table));
+  return writer.finish({});
+}
+
+TEST_F(WarmStart, MatchesRowsOfTextsByText) {
+  options_.features.context.push_back({"worth", {"worth"}, 0, false});
+  write_texts(folder_ / "first", {"phone", "desktop"});
+  write_texts(folder_ / "next", {"watch", "desktop", "phone"});
+  options_.data.path = folder_ / "first";
+  run("texts");
+  const Checkpoint checkpoint(warm_start_checkpoint(folder_ / "texts"));
+  RunOptions now = options_;
+  now.data.path = folder_ / "next";
+  const Dataset next(now.data.path);
+  const auto rows = match_text_rows(checkpoint, now, next);
+  EXPECT_EQ(rows, (TextRows{{"worth", {0, 3, 2}}}));
+  EXPECT_EQ(match_text_rows(checkpoint, options_, Dataset(options_.data.path)), TextRows{});
+
+  now.warm_start.checkpoint = checkpoint.path();
+  now.sparse.learning_rate = 0;
+  options_ = now;
+  run("warm");
+  const SavedTable before(checkpoint.section("tables/worth")),
+      after(Checkpoint(warm_start_checkpoint(folder_ / "warm")).section("tables/worth"));
+  const auto row_of = [](const SavedTable& table, std::int64_t id) {
+    const auto i = std::find(table.ids().begin(), table.ids().end(), id) - table.ids().begin();
+    const auto row = table.row(static_cast<std::size_t>(i));
+    return std::vector(row.begin(), row.end());
+  };
+  EXPECT_EQ(row_of(after, 3), row_of(before, 1)) << "phone";
+  EXPECT_EQ(row_of(after, 2), row_of(before, 2)) << "desktop";
+
+  options_.features.context.back() = {"worth", {"worth"}, 50, true};
+  EXPECT_THAT(message_of<UsageError>([&] { match_text_rows(checkpoint, options_, next); }),
+              AllOf(HasSubstr("table \"worth\""), HasSubstr("context_worth"), HasSubstr("--codes-from")));
+  std::filesystem::remove_all(folder_ / "first");
+  EXPECT_THAT(message_of<UsageError>([&] { match_text_rows(checkpoint, now, next); }),
+              HasSubstr("gone or was replaced"));
 }
 
 TEST_F(WarmStart, SaysWhatDidNotFitAndWhatWasRenamed) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
@@ -249,29 +250,64 @@ void take_first_size(EmbeddingTable& table, const SavedTable& saved) {
   table.set_first_size(first.get<std::int64_t>());
 }
 
+namespace {
+
+// Rows on their way into a table, block by block.
+class RestoredRows {
+ public:
+  RestoredRows(EmbeddingTable& table, const SavedTable& saved, bool with_state)
+      : table_(table), saved_(saved), with_state_(with_state) {}
+
+  // Row i of the saved table gets this id; ids ascend between two calls of flush().
+  void add(std::int64_t id, std::size_t i) {
+    if (id < 0 || id >= table_.config().rows) return;
+    ids_.push_back(id);
+    rows_.insert(rows_.end(), saved_.row(i).begin(), saved_.row(i).end());
+    if (with_state_)
+      state_.insert(state_.end(), saved_.state(i).begin(), saved_.state(i).end());
+    else
+      state_.resize(state_.size() + static_cast<std::size_t>(table_.state_width()), 0.0f);
+    if (ids_.size() == kBlockRows) flush();
+  }
+  void flush() {
+    if (!ids_.empty()) table_.restore(ids_, rows_.data(), state_.data());
+    ids_.clear();
+    rows_.clear();
+    state_.clear();
+  }
+
+ private:
+  EmbeddingTable& table_;
+  const SavedTable& saved_;
+  bool with_state_;
+  std::vector<std::int64_t> ids_;
+  std::vector<float> rows_, state_;
+};
+
+}  // namespace
+
 void restore_rows(EmbeddingTable& table, const SavedTable& saved, bool with_state) {
-  const auto width = static_cast<std::size_t>(table.state_width());
-  std::vector<std::int64_t> ids;
-  std::vector<float> rows, state;
+  RestoredRows restored(table, saved, with_state);
   for (const bool changed : {false, true}) {
-    for (std::size_t i = 0; i <= saved.size(); ++i) {
-      if (ids.size() == kBlockRows || (i == saved.size() && !ids.empty())) {
-        table.restore(ids, rows.data(), state.data());
-        ids.clear();
-        rows.clear();
-        state.clear();
-      }
-      if (i == saved.size() || saved.is_changed(i) != changed || saved.ids()[i] >= table.config().rows)
-        continue;
-      ids.push_back(saved.ids()[i]);
-      rows.insert(rows.end(), saved.row(i).begin(), saved.row(i).end());
-      if (with_state)
-        state.insert(state.end(), saved.state(i).begin(), saved.state(i).end());
-      else
-        state.resize(state.size() + width, 0.0f);
-    }
+    for (std::size_t i = 0; i < saved.size(); ++i)
+      if (saved.is_changed(i) == changed) restored.add(saved.ids()[i], i);
+    restored.flush();
     if (!changed) table.begin_changes();
   }
+}
+
+void restore_rows(EmbeddingTable& table, const SavedTable& saved, bool with_state,
+                  std::span<const std::int64_t> new_ids) {
+  std::vector<std::pair<std::int64_t, std::size_t>> order;  // id, row of `saved`
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    const std::int64_t id = saved.ids()[i];
+    if (id < std::ssize(new_ids)) order.emplace_back(new_ids[static_cast<std::size_t>(id)], i);
+  }
+  std::sort(order.begin(), order.end());
+  RestoredRows restored(table, saved, with_state);
+  for (const auto& [id, i] : order) restored.add(id, i);
+  restored.flush();
+  table.begin_changes();
 }
 
 std::vector<Section> table_sections(TableSet& tables) {

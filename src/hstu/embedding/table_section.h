@@ -1,6 +1,7 @@
 // The checkpoint sections of embedding tables.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "hstu/checkpoint/section.h"
@@ -18,6 +19,10 @@ void take_first_size(EmbeddingTable& table, const SavedTable& saved);
 // Adds the rows in the table's range to a table without rows, with their optimizer's state or with one of
 // zeros. The changes of `saved`, if it has some, are those after a begin_changes().
 void restore_rows(EmbeddingTable& table, const SavedTable& saved, bool with_state);
+// The same with other ids: new_ids[id], -1 for a row to leave out, as are those beyond the list. No two rows
+// may get one id. All rows are old: none is a change.
+void restore_rows(EmbeddingTable& table, const SavedTable& saved, bool with_state,
+                  std::span<const std::int64_t> new_ids);
 
 // One section "tables/NAME" per table, in their order: the existing rows, by ascending id. Loading refuses a
 // table with fewer ids, another seed or optimizer; one with more ids keeps the initial values of the first

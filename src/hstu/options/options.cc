@@ -311,6 +311,8 @@ void describe(ConfigFields& f, WarmStartSection& o) {
   f.field("checkpoint", o.checkpoint,
           "begin with the parameters and rows of this checkpoint; \"\": from scratch");
   f.field("name_map", o.name_map, "TOML file of names that differ there; \"\": none do");
+  f.field("optimizer", o.optimizer,
+          "also take the states of its optimizers, where they are of the same kind");
 }
 
 void describe(ConfigFields& f, MetricsSection& o) {

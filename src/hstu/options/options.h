@@ -156,6 +156,7 @@ struct CheckpointSection {
 
 struct WarmStartSection {
   Path checkpoint, name_map;
+  bool optimizer = true;
 };
 
 struct MetricsSection {

@@ -15,14 +15,14 @@
 namespace hstu {
 namespace {
 
-using Names = std::map<std::string, std::string>;  // of this model, of the other
+using NamePairs = std::map<std::string, std::string>;  // of this model, of the other
 
 struct NameMap {
-  Names parameters, tables;
+  NamePairs parameters, tables;
 };
 
-Names read_names(const toml::table& file, const char* section, const Path& path) {
-  Names names;
+NamePairs read_names(const toml::table& file, const char* section, const Path& path) {
+  NamePairs names;
   const toml::table* const table = file[section].as_table();
   if (table == nullptr) return names;
   for (const auto& [mine, theirs] : *table) {
@@ -43,7 +43,7 @@ NameMap read_name_map(const Path& path) {
   return {read_names(file, "parameters", path), read_names(file, "tables", path)};
 }
 
-void check_names(const Names& names, const std::vector<std::string>& mine,
+void check_names(const NamePairs& names, const std::vector<std::string>& mine,
                  const std::vector<std::string>& theirs, const std::string& what) {
   const auto has = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
@@ -59,7 +59,7 @@ void check_names(const Names& names, const std::vector<std::string>& mine,
 // Pairs the names of both models and records the outcome for each in the report.
 class Pairing {
  public:
-  Pairing(WarmStartReport& report, const Names& names, const std::vector<std::string>& mine,
+  Pairing(WarmStartReport& report, const NamePairs& names, const std::vector<std::string>& mine,
           const std::vector<std::string>& theirs, std::string prefix, const std::string& what)
       : report_(report), names_(names), unused_(theirs.begin(), theirs.end()), prefix_(std::move(prefix)) {
     check_names(names, mine, theirs, what);
@@ -94,16 +94,58 @@ class Pairing {
 
  private:
   WarmStartReport& report_;
-  const Names& names_;
+  const NamePairs& names_;
   std::set<std::string> unused_, given_;
   std::string prefix_;
 };
 
-void take_parameters(WarmStartReport& report, const Names& names, const Checkpoint& checkpoint,
-                     const NamedTensors& parameters, const Stream& stream) {
+// The state of one parameter. False if the optimizer there had another.
+bool take_state(const SafetensorsFile& file, const std::string& theirs, DenseOptimizer::State& state,
+                const DenseOptimizer& optimizer) {
+  const Parameter& parameter = *optimizer.parameters()[state.parameter];
+  const std::string name = state.name.substr(0, 2) + theirs;  // "m.", "v."
+  const auto specs = file.tensors();
+  const auto found =
+      std::find_if(specs.begin(), specs.end(), [&](const TensorSpec& spec) { return spec.name == name; });
+  if (found == specs.end() || found->shape != parameter.whole_shape()) return false;
+  const auto whole = file.values<float>(name, parameter.whole_shape());
+  copy_bytes(state.tensor.mutable_raw(), whole.data() + state.begin, state.tensor.bytes(),
+             optimizer.context().stream);
+  optimizer.context().stream.synchronize();
+  return true;
+}
+
+// The states of the parameters that were taken, by their names here and there.
+void take_states(WarmStartReport& report, const NamePairs& taken, const Checkpoint& checkpoint,
+                 DenseOptimizer& optimizer) {
+  const auto refuse = [&](const char* why) { report.new_states = why; };
+  if (optimizer.state().empty()) return;
+  if (!checkpoint.has("optimizer")) return refuse("the checkpoint has no states of the dense optimizer");
+  const SafetensorsFile file = checkpoint.section("optimizer").file();
+  const auto has = [](const auto& list, const char* kind) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& one) { return one.name.starts_with(kind); });
+  };
+  if (has(file.tensors(), "v.") != has(optimizer.state(), "v."))
+    return refuse("the dense optimizer there is of another kind");
+  bool any = false;
+  for (DenseOptimizer::State& state : optimizer.state()) {
+    const Parameter& parameter = *optimizer.parameters()[state.parameter];
+    const auto theirs = taken.find(parameter.name);
+    if (theirs == taken.end() || parameter.division.is_divided()) continue;
+    if (!take_state(file, theirs->second, state, optimizer)) continue;
+    any = true;
+    report.states += state.name.starts_with("m.") ? 1 : 0;
+  }
+  if (any) optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);
+}
+
+// By their names here and there.
+NamePairs take_parameters(WarmStartReport& report, const NamePairs& names, const Checkpoint& checkpoint,
+                          const NamedTensors& parameters, const Stream& stream) {
+  NamePairs taken;
   if (!checkpoint.has("dense")) {  // an export of tables
     for (const Parameter* p : parameters) report.initial.push_back(p->name);
-    return;
+    return taken;
   }
   const SafetensorsFile file = checkpoint.section("dense").file();
   std::vector<std::string> mine, theirs;
@@ -120,13 +162,26 @@ void take_parameters(WarmStartReport& report, const Names& names, const Checkpoi
       if (spec.shape != p->value.shape() || spec.dtype != p->value.dtype())
         return fmt::format("{} there, {} here", to_string(spec.shape), to_string(p->value.shape()));
       file.read(name, p->value, stream);
+      taken[p->name] = name;
       return "";
     });
   }
+  return taken;
 }
 
-void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& checkpoint,
-                 TableSet& tables) {
+// Whether the rows of a table come with the state of an optimizer of its kind; says so if not.
+bool comes_with_state(const EmbeddingTable& table, const SavedTable& saved, WarmStartReport& report) {
+  if (table.state_width() == 0) return false;
+  const std::string mine(word_of(kRowOptimizers, table.optimizer().kind));
+  const std::string theirs = saved.description().value("optimizer", "");
+  if (saved.state_width() == table.state_width() && theirs == mine) return true;
+  report.new_states = saved.state_width() == 0 ? "the checkpoint has no states of rows"
+                                               : fmt::format("rows have {} there, {} here", theirs, mine);
+  return false;
+}
+
+void take_tables(WarmStartReport& report, const NamePairs& names, const Checkpoint& checkpoint,
+                 TableSet& tables, bool with_states, const TextRows& text_rows) {
   std::vector<std::string> mine, theirs;
   std::map<std::string, nlohmann::json> saved;
   for (std::size_t t = 0; t < tables.size(); ++t) mine.push_back(tables[t].config().name);
@@ -141,9 +196,16 @@ void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& 
       const auto dim = saved.at(name).at("dim").get<std::int64_t>();
       if (dim != table.config().dim) return fmt::format("width {} there, {} here", dim, table.config().dim);
       const SavedTable rows(checkpoint.section("tables/" + name));
-      restore_rows(table, rows, false);
-      const auto ids = rows.ids();
-      report.rows += std::lower_bound(ids.begin(), ids.end(), table.config().rows) - ids.begin();
+      const bool with_state = with_states && comes_with_state(table, rows, report);
+      const auto texts = text_rows.find(table.config().name);
+      if (texts == text_rows.end()) {
+        restore_rows(table, rows, with_state);
+      } else {
+        restore_rows(table, rows, with_state, texts->second);
+      }
+      const std::int64_t taken = table.rows_alive();
+      report.rows += taken;
+      report.states += with_state ? taken : 0;
       return "";
     });
   }
@@ -151,15 +213,17 @@ void take_tables(WarmStartReport& report, const Names& names, const Checkpoint& 
 
 }  // namespace
 
-WarmStartReport warm_start(const WarmStartSection& section, const NamedTensors& parameters, TableSet& tables,
-                           const Stream& stream) {
+WarmStartReport warm_start(const WarmStartSection& section, DenseOptimizer& optimizer, TableSet& tables,
+                           const TextRows& text_rows) {
   const NameMap names = read_name_map(section.name_map);
   const Checkpoint checkpoint(section.checkpoint);
   WarmStartReport report;
   report.checkpoint = checkpoint.path();
   report.step = checkpoint.step();
-  take_parameters(report, names.parameters, checkpoint, parameters, stream);
-  take_tables(report, names.tables, checkpoint, tables);
+  const NamePairs taken = take_parameters(report, names.parameters, checkpoint, optimizer.parameters(),
+                                          optimizer.context().stream);
+  if (section.optimizer) take_states(report, taken, checkpoint, optimizer);
+  take_tables(report, names.tables, checkpoint, tables, section.optimizer, text_rows);
   if (report.matched.empty() && report.renamed.empty()) {
     fail_usage("nothing of {} fits this model, neither a parameter nor a table:\n{}",
                checkpoint.path().string(), to_text(report));
@@ -182,6 +246,11 @@ std::string to_text(const WarmStartReport& report) {
       fmt::format("warm start from {} (step {}): {} of its parameters and tables taken ({} rows)",
                   report.checkpoint.string(), report.step, report.matched.size() + report.renamed.size(),
                   with_separators(report.rows));
+  if (report.states > 0)
+    text += fmt::format("\n  {} of these rows and parameters have the state of their optimizer",
+                        with_separators(report.states));
+  if (!report.new_states.empty())
+    text += fmt::format("\n  states of optimizers begin at zero: {}", report.new_states);
   const auto list = [&](const char* title, const std::vector<std::string>& names) {
     if (!names.empty()) text += fmt::format("\n  {}: {}", title, fmt::join(names, "; "));
   };
@@ -196,6 +265,7 @@ Json to_json(const WarmStartReport& report) {
   return {{"checkpoint", report.checkpoint.string()},
           {"step", report.step},
           {"rows", report.rows},
+          {"states", report.states},
           {"matched", report.matched},
           {"renamed", report.renamed},
           {"misfitting", report.misfitting},

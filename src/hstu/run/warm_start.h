@@ -1,7 +1,9 @@
-// Starts a run with the parameters and table rows of another run's checkpoint, and with new optimizer state.
+// Starts a run with the parameters and table rows of another run's checkpoint, and with the states of its
+// optimizers.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,8 +11,8 @@
 #include "hstu/base/files.h"
 #include "hstu/base/json.h"
 #include "hstu/embedding/table_set.h"
+#include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/options/options.h"
-#include "hstu/tensor/parameter.h"
 
 namespace hstu {
 
@@ -19,6 +21,8 @@ struct WarmStartReport {
   Path checkpoint;
   std::int64_t step = 0;
   std::int64_t rows = 0;                // of tables
+  std::int64_t states = 0;              // of rows and parameters, that came with their optimizer's state
+  std::string new_states;               // why states begin anew: "" if none do
   std::vector<std::string> matched;     // copied under the same name
   std::vector<std::string> renamed;     // "mine, from theirs"
   std::vector<std::string> misfitting;  // "name: shape there, shape here"; at its initial value
@@ -32,10 +36,12 @@ struct WarmStartReport {
 //   "head.0.weight" = "old_head.0.weight"    # this model's name = the other's
 //   [tables]
 //   item = "track"
-// Throws UsageError if nothing fits, or if the map has a name that one of the models does not have.
-// `stream`: of the parameters' device.
-WarmStartReport warm_start(const WarmStartSection& section, const NamedTensors& parameters, TableSet& tables,
-                           const Stream& stream = {});
+// Throws UsageError if nothing fits, if the map has a name that one of the models does not have, or if rows
+// are those of texts that cannot be matched (text_rows.h). States of optimizers come along if
+// section.optimizer asks for them and the optimizers are of one kind. `text_rows`: of match_text_rows().
+using TextRows = std::map<std::string, std::vector<std::int64_t>>;
+WarmStartReport warm_start(const WarmStartSection& section, DenseOptimizer& optimizer, TableSet& tables,
+                           const TextRows& text_rows = {});
 
 // The absolute path of the checkpoint at `path`, or of the newest one if `path` is a run. UsageError if it
 // is neither.

@@ -4,6 +4,7 @@
 
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
+#include "hstu/run/text_rows.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/step/dense_shards.h"
 #include "hstu/training/run_parts.h"
@@ -31,8 +32,9 @@ RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
   if (checkpoint) return load_run(*checkpoint, experiment_.dataset(), sections(learner, *metrics_));
   const WarmStartSection& section = request_.options.warm_start;
   if (section.checkpoint.empty()) return {};
-  const WarmStartReport report =
-      hstu::warm_start(section, learner.model->parameters().all(), learner.tables, learner.compute.stream);
+  const WarmStartReport report = hstu::warm_start(
+      section, learner.dense_optimizer, learner.tables,
+      match_text_rows(Checkpoint(section.checkpoint), request_.options, experiment_.dataset()));
   if (is_leader()) print_note("{}\n", to_text(report));
   warm_start_ = to_json(report);
   return {};
