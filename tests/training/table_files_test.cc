@@ -35,6 +35,7 @@ class TableFiles : public RunTest {
   }
   Json join(const std::vector<std::string>& names, const std::string& output) {
     std::vector<Path> paths;
+    paths.reserve(names.size());
     for (const std::string& name : names) paths.push_back(folder_ / name);
     return join_exports(paths, folder_ / output);
   }

@@ -2,7 +2,6 @@
 // each user's last anchors.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -18,7 +17,9 @@ namespace hstu {
 struct EventPlace {
   static constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
   std::int64_t time = kNowhere, position = kNowhere;
-  auto operator<=>(const EventPlace&) const = default;
+  bool is_before(const EventPlace& other) const {
+    return time < other.time || (time == other.time && position < other.position);
+  }
 };
 
 // HoldoutOptions resolved to times. Training and evaluation are disjoint by construction.
@@ -37,7 +38,7 @@ struct Holdout {
   bool of_last() const { return last_begin != nullptr; }
   // With `last`: whether an event is one of the last of user `user` (its index), or follows them.
   bool is_last(std::int64_t user, std::int64_t position, std::int64_t time) const {
-    return EventPlace{time, position} >= (*last_begin)[static_cast<std::size_t>(user)];
+    return !EventPlace{time, position}.is_before((*last_begin)[static_cast<std::size_t>(user)]);
   }
   // Whether an event of user `user` (its index) is left to training. `held_out` = users.holds_out(the user).
   bool trains(std::int64_t user, bool held_out, std::int64_t position, std::int64_t time) const {

@@ -104,7 +104,7 @@ bool take_state(const SafetensorsFile& file, const std::string& theirs, DenseOpt
                 const DenseOptimizer& optimizer) {
   const Parameter& parameter = *optimizer.parameters()[state.parameter];
   const std::string name = state.name.substr(0, 2) + theirs;  // "m.", "v."
-  const auto specs = file.tensors();
+  const auto& specs = file.tensors();
   const auto found =
       std::find_if(specs.begin(), specs.end(), [&](const TensorSpec& spec) { return spec.name == name; });
   if (found == specs.end() || found->shape != parameter.whole_shape()) return false;
