@@ -141,7 +141,9 @@ TEST_F(DrawnNegatives, BelongToPositivesAndHaveLabelZeroAndTheirAnchorsNameAndPl
       EXPECT_EQ(samples.label[b], positive ? 1 : 0);
       EXPECT_EQ(samples.candidates_of(b), share && positive ? 4 : 1);
       examples += positive ? 4 : 1;
-      for (++b; !share && positive && samples.position[b] == position; ++b) EXPECT_EQ(samples.label[b], 0);
+      ++b;
+      for (; !share && b < samples.position.size() && samples.position[b] == position; ++b)
+        EXPECT_EQ(samples.label[b], 0);
     }
     EXPECT_EQ(static_cast<std::int64_t>(b), samples.count);
     SampleScratch scratch = builder(data).scratch();
