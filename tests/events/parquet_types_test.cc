@@ -190,6 +190,7 @@ TEST_F(ParquetTypes, ReadTheYearsOfInt96) {
   const std::vector<std::optional<std::int64_t>> seconds = {1'700'000'000, 253'402'214'400, -11'644'473'600,
                                                             5};
   std::vector<std::optional<std::int64_t>> micros;
+  micros.reserve(seconds.size());
   for (const auto& second : seconds) micros.emplace_back(*second * 1'000'000 + 250'000);
   const auto table = arrow::Table::Make(
       arrow::schema({arrow::field("user", arrow::int64()), arrow::field("item", arrow::int64()),
