@@ -47,7 +47,7 @@ class Events : public ::testing::Test {
     const Dataset dataset(folder_);
     const SampleBuilder builder(dataset, options_);
     SampleScratch scratch = builder.scratch();
-    const Samples samples = builder.build(positions);
+    Samples samples = builder.build(positions);
     std::int64_t labels = 0;
     std::size_t event = 0;
     for (std::size_t b = 0; b < positions.size(); ++b) {

@@ -14,7 +14,6 @@
 namespace hstu {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -49,7 +48,7 @@ class ParquetTypes : public testing::Test {
   }
 
   Path prepared() {
-    const Path output = input_ / fmt::format("ds{}", datasets_++);
+    Path output = input_ / fmt::format("ds{}", datasets_++);
     manifest_ = prepare(schema_, input_, output);
     EXPECT_THAT(wrong(output), IsEmpty());
     return output;

@@ -154,7 +154,7 @@ AppendReport append(const Schema& schema, const Path& input, const Path& dataset
           check_continues(manifest, dataset, segment);
           segment.extends = extension_of(Dataset(dataset, before), writer.folder(), segment);
         };
-        const Manifest segment = writer.finish(streamed.attributes.attributes, {}, {}, complete);
+        Manifest segment = writer.finish(streamed.attributes.attributes, {}, {}, complete);
         report = report_of(dataset, before, writer.folder(), segment);
         if (report.duplicates == segment.counts.events) {
           fail_usage(
