@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "columns/parquet_files.h"
+#include "events/log_fixture.h"
 #include "hstu/base/error.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/prepare/prepare.h"
 #include "prepare/verified.h"
-#include "temporary_folder.h"
 
 namespace hstu {
 namespace {
@@ -17,20 +17,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class Nulls : public testing::Test {
+class Nulls : public LogTest {
  protected:
-  Nulls() : input_(temporary_folder()) {
-    schema_.name = "own";
-    schema_.files = {"*.csv"};
-    schema_.user = "user";
-    schema_.time = "at";
-    schema_.item = "item";
-    schema_.relative_time = true;
-    schema_.actions = {{.name = "any", .bit = 1, .when = {}}};
-    schema_.label = "any";
-    schema_.pools = {"any"};
-    schema_.csv.emplace();
-  }
+  Nulls() : LogTest("*.csv") {}
 
   void write(const std::string& rows, const std::string& header = "user,item,at,kind") {
     write_file(input_ / "log.csv", header + "\n" + rows);
@@ -53,8 +42,6 @@ class Nulls : public testing::Test {
     return "no error";
   }
 
-  Path input_;
-  Schema schema_;
   Manifest manifest_;
 };
 

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "columns/parquet_files.h"
+#include "events/log_fixture.h"
 #include "hstu/base/error.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/dataset/names.h"
 #include "hstu/prepare/prepare.h"
 #include "prepare/verified.h"
-#include "temporary_folder.h"
 
 namespace hstu {
 namespace {
@@ -20,20 +20,9 @@ using testing::IsEmpty;
 
 const Array kFour = array<arrow::Int64Type>({1, 2, 3, 4});
 
-class ParquetTypes : public testing::Test {
+class ParquetTypes : public LogTest {
  protected:
-  ParquetTypes() : input_(temporary_folder()) {
-    schema_.name = "own";
-    schema_.files = {"*.parquet"};
-    schema_.user = "user";
-    schema_.time = "at";
-    schema_.item = "item";
-    schema_.relative_time = true;
-    schema_.actions = {{.name = "any", .bit = 1, .when = {}}};
-    schema_.label = "any";
-    schema_.pools = {"any"};
-    schema_.csv.emplace();
-  }
+  ParquetTypes() : LogTest("*.parquet") {}
 
   // A log of four events of the users 1 to 4, but for the columns of `others`.
   void write(const std::string& file, const NamedArrays& others) {
@@ -70,8 +59,6 @@ class ParquetTypes : public testing::Test {
     return values;
   }
 
-  Path input_;
-  Schema schema_;
   Manifest manifest_;
   int datasets_ = 0;
 };

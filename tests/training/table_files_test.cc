@@ -138,8 +138,9 @@ TEST_F(NpyTables, ARunBeginsWithRowsFromNumPy) {
   EXPECT_EQ(import_as("vectors").at("tables")[0].at("rows"), 3);
   Experiment experiment(options_);
   TableSet& tables = experiment.learner().tables;
-  const WarmStartReport report = warm_start({.checkpoint = folder_ / "vectors", .name_map = {}},
-                                            experiment.learner().dense_optimizer, tables);
+  const WarmStartReport report =
+      warm_start({.checkpoint = folder_ / "vectors", .name_map = {}}, Checkpoint(folder_ / "vectors"),
+                 experiment.learner().dense_optimizer, tables);
   EXPECT_THAT(report.matched, ElementsAre("table item"));
   EXPECT_EQ(report.rows, 3);
   for (const auto& [id, row] : std::map<std::int64_t, std::size_t>{{5, 0}, {0, 1}, {2, 2}}) {

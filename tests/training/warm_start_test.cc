@@ -31,7 +31,7 @@ class WarmStart : public testing::RunTest {
     return folder_ / "map.toml";
   }
   WarmStartReport warm(Experiment& experiment, const Path& map = {}) const {
-    return warm_start({source_, map, states_}, experiment.learner().dense_optimizer,
+    return warm_start({source_, map, states_}, Checkpoint(source_), experiment.learner().dense_optimizer,
                       experiment.learner().tables);
   }
 

@@ -1,6 +1,5 @@
 #include "hstu/baseline/baseline.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "hstu/base/error.h"
@@ -36,27 +35,21 @@ BaselineScores score_baseline(const Dataset& dataset, const Holdout& holdout,
   RunningCounts of_all(std::vector<std::int64_t>(positions.size(), kEveryone), times);
 
   const std::uint8_t label_bit = dataset.manifest().label_bit();
-  const auto add_user = [&](std::int64_t id, PositionRange events) {
-    const auto ids = dataset.user_ids();
-    const std::int64_t user = std::lower_bound(ids.begin(), ids.end(), id) - ids.begin();
-    const bool held_out = holdout.users.holds_out(id);
-    RunningCounts::Run user_run(by_user, user), global_run(of_all, kEveryone);
-    for (std::int64_t p = events.begin; p < events.end; ++p) {
-      const std::uint8_t action = dataset.action()[static_cast<std::size_t>(p)];
-      const std::int64_t time = dataset.time()[p];
-      if ((action & kRankableBit) == 0 || !holdout.trains(user, held_out, p, time)) continue;
-      const bool positive = (action & label_bit) != 0;
-      user_run.add(time, positive);
-      global_run.add(time, positive);
-      by_item.add(dataset.item()[p], time, positive);
+  parallel_user_blocks(user_blocks(dataset, kBlockEvents), [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t u = first; u < end; ++u) {
+      const bool held_out = holdout.users.holds_out(dataset.user_ids()[static_cast<std::size_t>(u)]);
+      RunningCounts::Run user_run(by_user, u), global_run(of_all, kEveryone);
+      dataset.events_of(u).each([&](std::int64_t p) {
+        const std::uint8_t action = dataset.action()[static_cast<std::size_t>(p)];
+        const std::int64_t time = dataset.time()[p];
+        if ((action & kRankableBit) == 0 || !holdout.trains(u, held_out, p, time)) return;
+        const bool positive = (action & label_bit) != 0;
+        user_run.add(time, positive);
+        global_run.add(time, positive);
+        by_item.add(dataset.item()[p], time, positive);
+      });
     }
-  };
-  for (const Segment& segment : dataset.segments()) {
-    parallel_user_blocks(user_blocks(segment, kBlockEvents), [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t u = first; u < end; ++u)
-        add_user(segment.user_ids()[static_cast<std::size_t>(u)], segment.events_of(u));
-    });
-  }
+  });
 
   const auto user_counts = by_user.answers(), item_counts = by_item.answers(), counts = of_all.answers();
   BaselineScores scores;

@@ -6,7 +6,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
-#include "hstu/dataset/user_blocks.h"
+#include "hstu/batching/training_positives.h"
 
 namespace hstu {
 namespace {
@@ -21,32 +21,21 @@ struct HashOfPair {
 };
 using PairCounts = std::unordered_map<Pair, std::int64_t, HashOfPair>;
 
-std::uint8_t positive_bits(const Dataset& dataset) {
-  return static_cast<std::uint8_t>(kRankableBit | dataset.manifest().label_bit());
-}
-
-bool is_positive(const Dataset& dataset, std::uint8_t bits, std::int64_t position) {
-  return (dataset.action()[static_cast<std::size_t>(position)] & bits) == bits;
-}
-
 // The user's latest positive before `position`; -1: there is none.
-std::int64_t positive_before(const Dataset& dataset, std::uint8_t bits, std::int64_t position) {
+std::int64_t positive_before(const Dataset& dataset, const Positives& positives, std::int64_t position) {
   const UserEvents before = dataset.events_before(dataset.user_at(position), position);
   for (std::size_t r = before.ranges(); r-- > 0;)
     for (std::int64_t p = before.range(r).end - 1; p >= before.range(r).begin; --p)
-      if (is_positive(dataset, bits, p)) return p;
+      if (positives.contains(p)) return p;
   return -1;
 }
 
 // Counts the pairs that `counts` has.
 void count_pairs(const Dataset& dataset, const Holdout& holdout, PairCounts& counts) {
-  const std::uint8_t bits = positive_bits(dataset);
   parallel_user_blocks(user_blocks(dataset, kPairBlockEvents), [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t u = first; u < end; ++u) {
-      const bool held_out = holdout.users.holds_out(dataset.user_ids()[static_cast<std::size_t>(u)]);
       std::int64_t before = -1;
-      dataset.events_of(u).each([&](std::int64_t p) {
-        if (!is_positive(dataset, bits, p) || !holdout.trains(u, held_out, p, dataset.time()[p])) return;
+      each_training_positive(dataset, holdout, u, [&](std::int64_t p) {
         if (before >= 0) {
           const auto found = counts.find({dataset.item()[before], dataset.item()[p]});
           if (found != counts.end()) std::atomic_ref(found->second).fetch_add(1, std::memory_order_relaxed);
@@ -71,13 +60,13 @@ std::vector<double> score_co_occurrence(const Dataset& dataset, const Holdout& h
                                         const TrainingItems& items, const RankedItems& examples) {
   require(examples.position.size() == examples.item.size(), "expected {} items, found {}",
           examples.position.size(), examples.item.size());
-  const std::uint8_t bits = positive_bits(dataset);
+  const Positives positives(dataset);
   std::vector<std::int64_t> before;  // of each example; those of an anchor are together
   before.reserve(examples.item.size());
   PairCounts counts;
   for (std::size_t i = 0; i < examples.item.size(); ++i) {
     const bool same = i > 0 && examples.position[i] == examples.position[i - 1];
-    before.push_back(same ? before.back() : positive_before(dataset, bits, examples.position[i]));
+    before.push_back(same ? before.back() : positive_before(dataset, positives, examples.position[i]));
     if (before.back() >= 0) counts.try_emplace({dataset.item()[before.back()], examples.item[i]}, 0);
   }
   count_pairs(dataset, holdout, counts);

@@ -5,35 +5,19 @@
 #include <mutex>
 
 #include "hstu/base/error.h"
+#include "hstu/base/floor_divide.h"
 #include "hstu/batching/distinct_ids.h"
 #include "hstu/batching/features.h"
-#include "hstu/dataset/user_blocks.h"
+#include "hstu/batching/training_positives.h"
 
 namespace hstu {
 namespace {
 
 constexpr std::int64_t kBlockEvents = std::int64_t{1} << 18;
 
-// Calls body(position) for the positives of users [first, end) that train.
-template <typename Body>
-void each_positive(const Dataset& dataset, const Holdout& holdout, std::int64_t first, std::int64_t end,
-                   const Body& body) {
-  const auto wanted = static_cast<std::uint8_t>(kRankableBit | dataset.manifest().label_bit());
-  for (std::int64_t u = first; u < end; ++u) {
-    const bool held_out = holdout.users.holds_out(dataset.user_ids()[static_cast<std::size_t>(u)]);
-    if (held_out) continue;
-    dataset.events_of(u).each([&](std::int64_t p) {
-      if ((dataset.action()[static_cast<std::size_t>(p)] & wanted) != wanted) return;
-      if (holdout.trains(u, held_out, p, dataset.time()[p])) body(p);
-    });
-  }
-}
-
 std::int32_t day_of(std::int64_t time) {
-  const std::int64_t rest = time % kSecondsPerDay;
-  const std::int64_t day = time / kSecondsPerDay - (rest < 0 ? 1 : 0);
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return static_cast<std::int32_t>(std::clamp(day, -kMost, kMost));
+  return static_cast<std::int32_t>(std::clamp(floor_divide(time, kSecondsPerDay), -kMost, kMost));
 }
 
 }  // namespace
@@ -56,11 +40,13 @@ void TrainingItems::count(const Dataset& dataset, const Holdout& holdout) {
   parallel_user_blocks(user_blocks(dataset, kBlockEvents), [&](std::int64_t first, std::int64_t end) {
     DistinctIds of_block;
     std::vector<std::int64_t> added;
-    each_positive(dataset, holdout, first, end, [&](std::int64_t p) {
-      const auto number = static_cast<std::size_t>(of_block.insert(dataset.item()[p]));
-      if (number == added.size()) added.push_back(0);
-      ++added[number];
-    });
+    for (std::int64_t u = first; u < end; ++u) {
+      each_training_positive(dataset, holdout, u, [&](std::int64_t p) {
+        const auto number = static_cast<std::size_t>(of_block.insert(dataset.item()[p]));
+        if (number == added.size()) added.push_back(0);
+        ++added[number];
+      });
+    }
     const std::scoped_lock lock(mutex);
     for (std::size_t i = 0; i < added.size(); ++i) {
       const auto number = static_cast<std::size_t>(distinct.insert(of_block.in_order_of_appearance()[i]));
@@ -80,10 +66,12 @@ void TrainingItems::add_days(const Dataset& dataset, const Holdout& holdout) {
   std::mutex mutex;
   parallel_user_blocks(user_blocks(dataset, kBlockEvents), [&](std::int64_t first, std::int64_t end) {
     std::vector<OfDay> added;
-    each_positive(dataset, holdout, first, end, [&](std::int64_t p) {
-      const auto found = std::lower_bound(items_.begin(), items_.end(), dataset.item()[p]);
-      added.push_back({day_of(dataset.time()[p]), static_cast<std::uint32_t>(found - items_.begin())});
-    });
+    for (std::int64_t u = first; u < end; ++u) {
+      each_training_positive(dataset, holdout, u, [&](std::int64_t p) {
+        const auto found = std::lower_bound(items_.begin(), items_.end(), dataset.item()[p]);
+        added.push_back({day_of(dataset.time()[p]), static_cast<std::uint32_t>(found - items_.begin())});
+      });
+    }
     const std::scoped_lock lock(mutex);
     days_.insert(days_.end(), added.begin(), added.end());
   });

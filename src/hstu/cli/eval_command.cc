@@ -1,5 +1,8 @@
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
@@ -30,16 +33,18 @@ struct OpenedModel {
 // `data`: another dataset than the run's; "": none.
 OpenedModel open_model(const Checkpoint& checkpoint, RunOptions options, const Path& data) {
   OpenedModel opened;
+  std::optional<Dataset> other;
   if (!data.empty()) {
-    const Dataset dataset(data);
-    check_readable(checkpoint, options.data.path, dataset);
-    opened.other_data = dataset.manifest().id != saved_dataset(checkpoint);
+    other.emplace(data);
+    check_readable(checkpoint, options.data.path, *other);
+    opened.other_data = other->manifest().id != saved_dataset(checkpoint);
     options.data.path = data;
   }
   const RunOptions complete = with_table_rows(options, checkpoint);
-  opened.experiment =
-      std::make_unique<Experiment>(complete, opened.other_data ? std::make_unique<TaskData>(complete)
-                                                               : open_data_of(complete, checkpoint));
+  opened.experiment = std::make_unique<Experiment>(
+      complete, opened.other_data
+                    ? std::make_unique<TaskData>(complete, *std::move(other), std::vector<std::string>())
+                    : open_data_of(complete, checkpoint));
   opened.state = opened.other_data ? load_run_for_other_data(checkpoint, *opened.experiment)
                                    : load_run(checkpoint, *opened.experiment);
   return opened;

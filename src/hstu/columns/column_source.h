@@ -14,6 +14,8 @@
 
 namespace hstu {
 
+inline constexpr double kLargestExact = 9007199254740992.0;  // 2^53: larger doubles skip integers
+
 // One column of a batch of R rows. A null has the number 0 or the text code -1.
 struct RawColumn {
   enum class Kind {

@@ -17,7 +17,6 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
-constexpr double kLargestExact = 9007199254740992.0;  // 2^53: larger doubles skip integers
 
 struct Time {
   std::int64_t seconds = 0, nanoseconds = 0;

@@ -30,11 +30,10 @@ std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn
 
 void make_whole(const RawBatch& batch, RawColumn& column, const char* role) {
   if (column.kind != RawColumn::Kind::kReal) return;
-  constexpr double kExactBelow = 9007199254740992.0;  // 2^53: larger doubles skip integers
   column.integers.reserve(column.reals.size());
   for (std::size_t r = 0; r < column.reals.size(); ++r) {
     const double value = column.reals[r];
-    if (!(std::abs(value) < kExactBelow) || std::trunc(value) != value) {
+    if (!(std::abs(value) < kLargestExact) || std::trunc(value) != value) {
       fail("{}: expected an integer for the {}, found {} (the column has the type {})",
            place_of(batch, column, static_cast<std::int64_t>(r)), role, value, column.type_name);
     }

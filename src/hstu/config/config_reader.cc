@@ -208,7 +208,7 @@ struct ConfigReader::State {
   }
 
   // Whether --set chose another value of the deciding key than the file was written for.
-  static bool is_chosen_anew(const Section& section) {
+  static bool is_chosen_by_set(const Section& section) {
     const toml::node* const node = section.decides.empty() ? nullptr : section.table->get(section.decides);
     return node != nullptr && is_overridden(*node);
   }
@@ -257,7 +257,7 @@ void ConfigReader::visit(const Field& field) {
     std::visit([&](auto* target) { read_value(*node, field.rule, *target); }, field.value);
   } catch (const UsageError& error) {
     State::Section& section = state_->current();
-    if (State::is_chosen_anew(section) && !is_overridden(*node))
+    if (State::is_chosen_by_set(section) && !is_overridden(*node))
       section.of_another.emplace_back(field.name);
     else
       state_->report(path, error.what(), *node);
@@ -332,11 +332,11 @@ void ConfigReader::finish() const {
   std::vector<std::string> problems;
   for (const State::Section& section : state_->sections) {
     if (section.table == nullptr) continue;
-    const bool anew = State::is_chosen_anew(section);
+    const bool chosen = State::is_chosen_by_set(section);
     std::vector<std::string> of_another = section.of_another;
     for (const auto& [key, node] : *section.table) {
       if (std::find(section.known.begin(), section.known.end(), key.str()) != section.known.end()) continue;
-      if (anew && !is_overridden(node)) {
+      if (chosen && !is_overridden(node)) {
         of_another.emplace_back(key.str());
       } else {
         problems.push_back(state_->unknown_key(section, key, node));

@@ -41,7 +41,8 @@ struct Source {
 // The first event of a user in the segment that has min_history earlier events, those of earlier segments
 // included.
 std::int64_t first_candidate(const Source& source, std::int64_t user, PositionRange events) {
-  if (source.number == 0) return events.begin + std::min(events.size(), source.rule.min_history);
+  if (source.number == 0 || source.rule.min_history == 0)
+    return events.begin + std::min(events.size(), source.rule.min_history);
   const std::int64_t id = source.segment().user_ids()[static_cast<std::size_t>(user)];
   std::vector<PositionRange> earlier;
   for (std::size_t s = 0; s < source.number; ++s)

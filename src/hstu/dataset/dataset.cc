@@ -84,14 +84,13 @@ Dataset::Dataset(const Path& folder, std::vector<SegmentFolder> segments)
 // A column of all segments.
 MappedColumn Dataset::open(const std::string& file) const {
   if (folders_.size() == 1) return open_integers(folder_, folders_.front().manifest, file);
-  std::vector<Path> files;
+  std::vector<MappedColumn> parts;
   std::vector<std::int64_t> first;
   for (std::size_t s = 0; s < folders_.size(); ++s) {
-    open_integers(folders_[s].folder, folders_[s].manifest, file);  // checks it
-    files.push_back(folders_[s].folder / file);
+    parts.push_back(open_integers(folders_[s].folder, folders_[s].manifest, file));
     first.push_back(segments_[s].first());
   }
-  return {files, first, segments_.back().end()};
+  return {parts, first, segments_.back().end()};
 }
 
 std::vector<PoolCounts> Dataset::pool_counts() const {

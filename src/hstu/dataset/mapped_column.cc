@@ -1,7 +1,6 @@
 #include "hstu/dataset/mapped_column.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "hstu/base/mapped_space.h"
 #include "hstu/base/npy.h"
@@ -18,7 +17,7 @@ MappedColumn::Kind MappedColumn::kind_of(const std::string& type, const Path& pa
   return Kind::i8;
 }
 
-MappedColumn::MappedColumn(const Path& path) {
+MappedColumn::MappedColumn(const Path& path) : path_(path) {
   const auto file = std::make_shared<MappedFile>(path);
   const NpyHeader header = parse_npy_header(file->bytes(), path);
   kind_ = kind_of(header.type, path);
@@ -27,32 +26,26 @@ MappedColumn::MappedColumn(const Path& path) {
         "{}: its header has {} bytes, which is not a multiple of 8; save it again with numpy.save",
         path.string(), header.data_offset);
   type_ = header.type;
-  data_ = file->bytes().data() + header.data_offset;
+  header_ = header.data_offset;
+  data_ = file->bytes().data() + header_;
   size_ = header.count();
   memory_ = file;
 }
 
-MappedColumn::MappedColumn(const std::vector<Path>& files, const std::vector<std::int64_t>& first,
+MappedColumn::MappedColumn(const std::vector<MappedColumn>& parts, const std::vector<std::int64_t>& first,
                            std::int64_t size)
     : size_(size) {
-  std::vector<MappedColumn> parts;
-  std::vector<std::size_t> headers;
-  for (const Path& file : files) {
-    parts.emplace_back(file);
-    headers.push_back(parse_npy_header(MappedFile(file).bytes(), file).data_offset);
-  }
-  const auto same = [&](const auto& of) {
-    return std::adjacent_find(of.begin(), of.end(), std::not_equal_to<>()) == of.end();
-  };
-  std::vector<std::string> types;
-  for (const MappedColumn& part : parts) types.push_back(part.type_);
-  if (same(types) && same(headers)) {
-    type_ = types.front();
-    kind_ = parts.front().kind_;
-    const std::size_t width = parts.front().visit([](const auto* e) { return sizeof(*e); });
-    const auto space = std::make_shared<MappedSpace>(static_cast<std::size_t>(size) * width, headers.front());
-    for (std::size_t s = 0; s < files.size(); ++s)
-      space->map(files[s], static_cast<std::size_t>(first[s]) * width);
+  const MappedColumn& model = parts.front();
+  const bool alike = std::all_of(parts.begin(), parts.end(), [&](const MappedColumn& part) {
+    return part.type_ == model.type_ && part.header_ == model.header_;
+  });
+  if (alike) {
+    type_ = model.type_;
+    kind_ = model.kind_;
+    const std::size_t width = model.visit([](const auto* elements) { return sizeof(*elements); });
+    const auto space = std::make_shared<MappedSpace>(static_cast<std::size_t>(size) * width, model.header_);
+    for (std::size_t s = 0; s < parts.size(); ++s)
+      space->map(parts[s].path_, static_cast<std::size_t>(first[s]) * width);
     data_ = space->bytes().data();
     memory_ = space;
     return;

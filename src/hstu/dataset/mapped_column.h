@@ -16,10 +16,11 @@ class MappedColumn {
  public:
   // Throws Error naming the file if it is missing, truncated, or of another type or shape.
   explicit MappedColumn(const Path& path);
-  // One column of the files of several segments: the elements of file s are at [first[s], ...) of `size`, and
-  // nothing is between. It is mapped, unless the files have several types: then its elements are copied into
-  // memory, 8 bytes each.
-  MappedColumn(const std::vector<Path>& files, const std::vector<std::int64_t>& first, std::int64_t size);
+  // One column of the columns of several segments: the elements of part s are at [first[s], ...) of `size`,
+  // and nothing is between. It is mapped, unless the parts have several types: then its elements are copied
+  // into memory, 8 bytes each.
+  MappedColumn(const std::vector<MappedColumn>& parts, const std::vector<std::int64_t>& first,
+               std::int64_t size);
 
   // visitor(const T* elements), T of the file's width. Booleans are read as bytes of 0 and 1.
   template <typename Visitor>
@@ -57,6 +58,8 @@ class MappedColumn {
     return reinterpret_cast<const T*>(data_);
   }
 
+  Path path_;               // of one file
+  std::size_t header_ = 0;  // its bytes before the elements
   std::shared_ptr<const void> memory_;
   std::string type_;
   const std::byte* data_ = nullptr;

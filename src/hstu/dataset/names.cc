@@ -114,16 +114,20 @@ std::int64_t Names::size() const {
   return size;
 }
 
+std::pair<const Names::Part*, std::int64_t> Names::place_of(std::int64_t row) const {
+  const Part* part = parts_.data();
+  while (row >= part->size()) row -= part++->size();
+  return {part, row};
+}
+
 std::int64_t Names::id(std::int64_t row) const {
-  std::size_t part = 0;
-  while (row >= parts_[part].size()) row -= parts_[part++].size();
-  return parts_[part].id(row);
+  const auto [part, own] = place_of(row);
+  return part->id(own);
 }
 
 std::string_view Names::name(std::int64_t row) const {
-  std::size_t part = 0;
-  while (row >= parts_[part].size()) row -= parts_[part++].size();
-  return parts_[part].name(row);
+  const auto [part, own] = place_of(row);
+  return part->name(own);
 }
 
 std::optional<std::string_view> Names::name_of(std::int64_t id) const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hstu/base/npy.h"
@@ -53,6 +54,9 @@ class Names {
     NpyColumn<std::uint8_t> text_;
     std::optional<MappedColumn> order_;  // of codes: the rows by name; ids that are hashes need none
   };
+
+  // The part that has a row, and the row in it.
+  std::pair<const Part*, std::int64_t> place_of(std::int64_t row) const;
 
   std::vector<Part> parts_;
 };

@@ -25,7 +25,7 @@ std::optional<std::int64_t> smaller(std::optional<std::int64_t> a, std::optional
   return a && b ? std::min(a, b) : (a ? a : b);
 }
 
-// Columns that a segment has anew, whole: they continue no column of the segments before it.
+// Columns of which the last segment has all elements; they continue no column of the segments before it.
 bool is_whole(const std::string& file) {
   return file.starts_with("names_context_") || file.starts_with("names_attribute_");
 }

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "hstu/base/error.h"
+#include "hstu/base/floor_divide.h"
 #include "hstu/base/threads.h"
 #include "hstu/embedding/row_score.h"
 
@@ -21,7 +22,7 @@ RowLimiter::RowLimiter(RowsById& rows, RowDirectory& directory, const RowLimits&
 
 std::int64_t RowLimiter::cell_of(std::int64_t time) const {
   const std::int64_t width = std::max<std::int64_t>(1, limits_.ttl / kCellsOfLife);
-  return time / width - (time % width < 0 ? 1 : 0);
+  return floor_divide(time, width);
 }
 
 std::int64_t RowLimiter::score_after(std::int64_t score, std::int64_t occurrences, std::int64_t value,

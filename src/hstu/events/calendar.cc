@@ -12,7 +12,6 @@ namespace {
 
 // Timestamps and texts of dates are no numbers.
 std::optional<std::int64_t> number_at(const RawColumn& column, std::size_t row) {
-  constexpr double kLargestExact = 9007199254740992.0;  // 2^53
   switch (column.kind) {
     case RawColumn::Kind::kInteger:
       return column.integers[row];

@@ -4,6 +4,7 @@
 
 #include "hstu/base/calendar.h"
 #include "hstu/base/error.h"
+#include "hstu/base/floor_divide.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/names.h"
 
@@ -66,7 +67,7 @@ std::int64_t seconds_of(const CsvReader& rows, const TimeColumn& time) {
   const std::string_view text = rows.field(time.column);
   if (const auto value = parse_number<std::int64_t>(text)) {
     const std::int64_t steps = steps_per_second(time.step);
-    const std::int64_t seconds = *value / steps - (*value % steps < 0 ? 1 : 0);
+    const std::int64_t seconds = floor_divide(*value, steps);
     if (time.since_1970) check_unit(rows, time, *value, seconds);
     return seconds;
   }

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "hstu/base/text.h"
-#include "hstu/checkpoint/checkpoint.h"
 #include "hstu/config/config_source.h"
 #include "hstu/embedding/table_section.h"
 #include "hstu/run/folder.h"
@@ -213,10 +212,9 @@ void take_tables(WarmStartReport& report, const NamePairs& names, const Checkpoi
 
 }  // namespace
 
-WarmStartReport warm_start(const WarmStartSection& section, DenseOptimizer& optimizer, TableSet& tables,
-                           const TextRows& text_rows) {
+WarmStartReport warm_start(const WarmStartSection& section, const Checkpoint& checkpoint,
+                           DenseOptimizer& optimizer, TableSet& tables, const TextRows& text_rows) {
   const NameMap names = read_name_map(section.name_map);
-  const Checkpoint checkpoint(section.checkpoint);
   WarmStartReport report;
   report.checkpoint = checkpoint.path();
   report.step = checkpoint.step();

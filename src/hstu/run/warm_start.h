@@ -10,6 +10,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/base/json.h"
+#include "hstu/checkpoint/checkpoint.h"
 #include "hstu/embedding/table_set.h"
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/options/options.h"
@@ -22,7 +23,7 @@ struct WarmStartReport {
   std::int64_t step = 0;
   std::int64_t rows = 0;                // of tables
   std::int64_t states = 0;              // of rows and parameters, that came with their optimizer's state
-  std::string new_states;               // why states begin anew: "" if none do
+  std::string new_states;               // why some states begin at zero; "": none do
   std::vector<std::string> matched;     // copied under the same name
   std::vector<std::string> renamed;     // "mine, from theirs"
   std::vector<std::string> misfitting;  // "name: shape there, shape here"; at its initial value
@@ -38,10 +39,11 @@ struct WarmStartReport {
 //   item = "track"
 // Throws UsageError if nothing fits, if the map has a name that one of the models does not have, or if rows
 // are those of texts that cannot be matched (text_rows.h). States of optimizers come along if
-// section.optimizer asks for them and the optimizers are of one kind. `text_rows`: of match_text_rows().
+// section.optimizer asks for them and the optimizers are of one kind. `checkpoint`: that of the section;
+// `text_rows`: of match_text_rows().
 using TextRows = std::map<std::string, std::vector<std::int64_t>>;
-WarmStartReport warm_start(const WarmStartSection& section, DenseOptimizer& optimizer, TableSet& tables,
-                           const TextRows& text_rows = {});
+WarmStartReport warm_start(const WarmStartSection& section, const Checkpoint& checkpoint,
+                           DenseOptimizer& optimizer, TableSet& tables, const TextRows& text_rows = {});
 
 // The absolute path of the checkpoint at `path`, or of the newest one if `path` is a run. UsageError if it
 // is neither.

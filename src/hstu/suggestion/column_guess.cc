@@ -220,7 +220,6 @@ std::optional<GuessedColumn> guess_item(const std::vector<ColumnSummary>& column
 
 std::optional<GuessedTime> guess_time(const std::vector<ColumnSummary>& columns) {
   constexpr int kHasUnit = 1000, kFits = 500;
-  constexpr double kLargestExact = 9007199254740992.0;  // 2^53
   const auto* column = best_of(columns, [&](const ColumnSummary& c) {
     const int name = name_score(c.name, kTimeWords);
     if (c.kind == Kind::kSeconds) return kHasUnit + name;

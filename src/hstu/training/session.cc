@@ -32,9 +32,10 @@ RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
   if (checkpoint) return load_run(*checkpoint, experiment_.dataset(), sections(learner, *metrics_));
   const WarmStartSection& section = request_.options.warm_start;
   if (section.checkpoint.empty()) return {};
-  const WarmStartReport report = hstu::warm_start(
-      section, learner.dense_optimizer, learner.tables,
-      match_text_rows(Checkpoint(section.checkpoint), request_.options, experiment_.dataset()));
+  const Checkpoint other(section.checkpoint);
+  const WarmStartReport report =
+      hstu::warm_start(section, other, learner.dense_optimizer, learner.tables,
+                       match_text_rows(other, request_.options, experiment_.dataset()));
   if (is_leader()) print_note("{}\n", to_text(report));
   warm_start_ = to_json(report);
   return {};
