@@ -57,7 +57,7 @@ MappedColumn::MappedColumn(const std::vector<MappedColumn>& parts, const std::ve
   for (std::size_t s = 0; s < parts.size(); ++s) {
     parts[s].visit([&](const auto* values) {
       for (std::int64_t i = 0; i < parts[s].size(); ++i)
-        elements[first[s] + i] = static_cast<std::int64_t>(values[i]);
+        elements[first[s] + i] = +values[i];  // + widens: an i1 is a number here, not a character
     });
   }
   data_ = copy->bytes().data();
