@@ -125,7 +125,7 @@ TEST(MemoryPool, HoldsABoundedMultipleOfThePeakWhateverTheSizes) {
 
 // Batches of different lengths: large blocks change their size, and none waits unused beside its like.
 TEST(MemoryPool, StepsOfDifferentLengthsHoldTheMemoryOfTheLongest) {
-  if (kSanitized) GTEST_SKIP() << "no block changes its size";
+  if (kSanitized) GTEST_SKIP() << "with a sanitizer no block changes its size";
   const auto pool = reusing_pool();
   for (const std::int64_t tokens : {900, 1000, 700, 800, 990, 650, 950, 1000, 720, 870}) {
     std::vector<Buffer> kept;
