@@ -180,8 +180,10 @@ TEST(MemoryPool, ARepeatedPatternReservesNothingNew) {
 
 TEST(MemoryPool, ServesSeveralThreads) {
   const auto pool = reusing_pool();
+  constexpr int kThreads = 4;
   std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
+  threads.reserve(kThreads);
+  for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       RandomStream random{static_cast<std::uint64_t>(t)};
       std::vector<Buffer> buffers(8);
