@@ -71,6 +71,14 @@ TEST(DryKernels, ABiasWithoutItsWeightTakesSumsOfStrips) {
   EXPECT_EQ(peak_of_backward<float>(kHopper, false, false, true), 512 * 256 * 4);
 }
 
+// Hopper's kernels and those on CUDA cores sum the bias's gradient beside the parts of the weight's; those
+// for tensor cores since Ampere sum it before, in strips, which take less than the parts.
+TEST(DryKernels, ABiasBesideItsWeightTakesARowOfEachPart) {
+  EXPECT_EQ(peak_of_backward<BFloat16>(kHopper, true, false, true), 64 * (256 + 1) * 256 * 4);
+  EXPECT_EQ(peak_of_backward<float>(kAmpere, true, false, true), 16 * (256 + 1) * 256 * 4);
+  EXPECT_EQ(peak_of_backward<BFloat16>(kAmpere, true, false, true), 64 * 256 * 256 * 4);
+}
+
 TEST(DryKernels, NormsTakeTheSumsOfTheirBlocks) {
   const auto backward = [](DryStream stream) {
     const LayerNormBackward<float> p{.rows = 1000, .width = 64, .dx = {}, .dweight = {}, .dbias = {}};

@@ -31,15 +31,43 @@ void take_norm_sums(const auto& p, const DryStream& stream) {
   take_parts(stream, 2 * std::min(kNormBlocksWithSums, p.rows) * p.width);
 }
 
-// The floats of a product on the kernels that its type and the GPU have. `sums`: over tokens into fp32.
+// Whether the kernels for Hopper compute a product of bf16 that is cut into `parts`.
+inline bool is_for_hopper(const DryDevice& gpu, std::int64_t m, std::int64_t n, const Parts& parts) {
+  return gpu.major == 9 &&
+         count_of_tiles(m, n, hopper_tiles(gpu.multiprocessors)) * parts.count >= kLeastHopperTiles;
+}
+
+// The floats of a product on the kernels that its type and the GPU have.
 template <typename T>
-std::int64_t product_floats(const DryDevice& gpu, std::int64_t m, std::int64_t n, std::int64_t k, bool sums) {
-  if (std::is_same_v<T, BFloat16> && gpu.major == 9) {
-    const Parts parts = hopper_parts(m, n, k, sums, gpu.multiprocessors);
-    if (count_of_tiles(m, n, hopper_tiles(gpu.multiprocessors)) * parts.count >= kLeastHopperTiles)
-      return parts.floats(m, n);
+std::int64_t product_floats(const DryDevice& gpu, std::int64_t m, std::int64_t n, std::int64_t k) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    const Parts parts = hopper_parts(m, n, k, false, gpu.multiprocessors);
+    return (is_for_hopper(gpu, m, n, parts) ? parts : parts_of(m, n, k, kMmaTiles)).floats(m, n);
+  } else {
+    return parts_of(m, n, k, kPlainTiles).floats(m, n);
   }
-  return parts_of(m, n, k, std::is_same_v<T, BFloat16> ? kMmaTiles : kPlainTiles).floats(m, n);
+}
+
+// Takes the sums of strips of `rows` rows.
+inline void take_strips(const DryStream& stream, std::int64_t rows, std::int64_t width) {
+  take_parts(stream, count_of_strips(rows) * width);
+}
+
+// The floats of a weight's gradient (m, n), a sum over `rows` into fp32, and of its bias's gradient.
+template <typename T>
+std::int64_t weight_floats(const DryStream& stream, std::int64_t m, std::int64_t n, std::int64_t rows,
+                           bool with_bias) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    const Parts parts = hopper_parts(m, n, rows, true, stream.device.multiprocessors);
+    if (is_for_hopper(stream.device, m, n, parts)) {
+      const std::int64_t tile_rows = hopper_tiles(stream.device.multiprocessors).rows;
+      return parts.floats(m, n) + (with_bias ? parts.count * ((m + tile_rows - 1) / tile_rows) * n : 0);
+    }
+    if (with_bias) take_strips(stream, rows, n);  // a launch of its own (gemm_mma.cu)
+    return parts_of(m, n, rows, kMmaTiles).floats(m, n);
+  } else {
+    return parts_of(m, n, rows, kPlainTiles).floats(m + (with_bias ? 1 : 0), n);
+  }
 }
 
 }  // namespace dry
@@ -47,17 +75,17 @@ std::int64_t product_floats(const DryDevice& gpu, std::int64_t m, std::int64_t n
 template <typename T>
 void linear(const LinearForward<T>& p, DryStream stream) {
   for (const ColumnRange& c : p.columns)
-    dry::take_floats(stream, dry::product_floats<T>(stream.device, p.rows, c.width(), p.in, false));
+    dry::take_floats(stream, dry::product_floats<T>(stream.device, p.rows, c.width(), p.in));
 }
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, DryStream stream) {
   for (const ColumnRange& c : p.columns) {
     std::int64_t of_weight = 0, of_x = 0;
     if (p.dweight.to != nullptr)
-      of_weight = dry::product_floats<T>(stream.device, p.in, c.width(), p.rows, true);
+      of_weight = dry::weight_floats<T>(stream, p.in, c.width(), p.rows, p.dbias.to != nullptr);
     else if (p.dbias.to != nullptr)
-      dry::take_parts(stream, count_of_strips(p.rows) * c.width());
-    if (p.dx.to != nullptr) of_x = dry::product_floats<T>(stream.device, p.rows, p.in, c.width(), false);
+      dry::take_strips(stream, p.rows, c.width());
+    if (p.dx.to != nullptr) of_x = dry::product_floats<T>(stream.device, p.rows, p.in, c.width());
     // On CUDA cores both are one launch (linear.cu), and the sums of the weight's parts are late (gemm.cu).
     constexpr bool kOnCudaCores = std::is_same_v<T, float>;
     if (kOnCudaCores) dry::take_parts(stream, of_weight);
