@@ -94,7 +94,7 @@ void check_model(const Dlrmv4Config& config, const std::string& golden) {
   const std::vector<Variable> rows = tiny_rows(inputs);
   Tape tape;
   const Variable logits = model.forward(tape, batch, rows, Draws());
-  const Variable loss = Dlrmv4Objective(config.loss_weight).loss(tape, logits, batch);
+  const Variable loss = Dlrmv4Objective(config.loss_weight).loss({tape, batch, rows}, logits);
   tape.backward(loss);
 
   expect_golden(logits.value(), expected.tensor("logits"), "logits");

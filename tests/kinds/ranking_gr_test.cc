@@ -69,7 +69,7 @@ void expect_gradients(const RankingGrConfig& config) {
   const Draws draws(5, 17);
   const RankingGrObjective objective(config);
   const auto loss = [&](Tape& tape, const std::vector<Variable>& leaves) {
-    return objective.loss(tape, model.forward(tape, batch, leaves, draws), batch);
+    return objective.loss({tape, batch, leaves}, model.forward(tape, batch, leaves, draws));
   };
   Tape tape;
   tape.backward(loss(tape, rows));
@@ -119,7 +119,10 @@ TEST(RankingGr, DividesTheLossByTheNumberOfLabels) {
   const Tensor logits = Tensor::zeros({9, 3}, DType::f64);
   Tape tape(false);
   const auto loss = [&] {
-    return RankingGrObjective(small_ranking()).loss(tape, Variable(logits), batch).value().data<double>()[0];
+    return RankingGrObjective(small_ranking())
+        .loss({tape, batch}, Variable(logits))
+        .value()
+        .data<double>()[0];
   };
   EXPECT_NEAR(loss(), 3 * std::log(2.0), 1e-12);  // three tasks of an ignorant model
   batch.supervised = 18;                          // the other half of the global batch is elsewhere

@@ -98,12 +98,15 @@ class ErrorRunningMetrics final : public RunningMetrics {
 
 class ErrorObjective final : public Objective {
  public:
-  Variable loss(Tape& tape, const Variable& outputs, const Batch& batch) const override {
-    return loss::binary_cross_entropy(tape, outputs, batch.tensor(kLabelColumn), batch.tensor(kRealColumn),
-                                      1 / static_cast<double>(batch.supervised));
+  Variable loss(const Pass& pass, const Variable& outputs) const override {
+    const Batch& batch = pass.batch;
+    return loss::binary_cross_entropy(pass.tape, outputs, batch.tensor(kLabelColumn),
+                                      batch.tensor(kRealColumn), 1 / static_cast<double>(batch.supervised));
   }
   std::unique_ptr<Tally> step_tally() const override { return std::make_unique<ErrorTally>(); }
-  std::unique_ptr<Tally> evaluation_tally() const override { return std::make_unique<ErrorTally>(); }
+  std::unique_ptr<Tally> evaluation_tally(const EvaluationSource& /*source*/) const override {
+    return std::make_unique<ErrorTally>();
+  }
   std::unique_ptr<RunningMetrics> running_metrics(std::int64_t /*window_samples*/) const override {
     return std::make_unique<ErrorRunningMetrics>();
   }

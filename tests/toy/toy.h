@@ -131,9 +131,10 @@ class ToyObjective final : public RankingObjective {
   double probability(std::span<const float> logits, std::size_t /*task*/) const override {
     return 1 / (1 + std::exp(-static_cast<double>(logits[0])));
   }
-  Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const override {
-    return loss::binary_cross_entropy(tape, logits, batch.tensor(kLabelColumn), batch.tensor(kRealColumn),
-                                      1 / static_cast<double>(batch.supervised));
+  Variable loss(const Pass& pass, const Variable& logits) const override {
+    const Batch& batch = pass.batch;
+    return loss::binary_cross_entropy(pass.tape, logits, batch.tensor(kLabelColumn),
+                                      batch.tensor(kRealColumn), 1 / static_cast<double>(batch.supervised));
   }
 };
 

@@ -123,8 +123,8 @@ class GradientsOverRanks : public ::testing::Test {
       }
       const Batch batch = for_fp64(part.batch);
       Tape tape;
-      tape.backward(
-          learner.objective->loss(tape, model.forward(tape, batch, leaves, Draws(options_.seed, 0)), batch));
+      tape.backward(learner.objective->loss({tape, batch, leaves},
+                                            model.forward(tape, batch, leaves, Draws(options_.seed, 0))));
       for (std::size_t t = 0; t < leaves.size(); ++t) {
         if (!leaves[t].has_gradient()) continue;
         const Tensor& ids = looked_up.selection.tables[t].ids;
@@ -276,7 +276,7 @@ TEST_F(GradientsOverRanks, OfBucketsAreThoseOfOneExchangeAtTheEnd) {
                        *bucket_bytes);
         Tape tape;
         const Variable logits = learner.model->forward(tape, batch, rows.leaves, Draws(options_.seed, 0));
-        const Variable loss = learner.objective->loss(tape, logits, batch);
+        const Variable loss = learner.objective->loss({tape, batch, rows.leaves}, logits);
         if (sums) tape.on_final([&](const Parameter& parameter) { sums->begin(parameter); });
         tape.backward(loss);
         Tensor all = parameters.gradients();

@@ -72,6 +72,10 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
           hstu::gradient_of_loss(model->parameters().all().front()->value.dtype()).copy(compute)),
       exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
       exchanges(comm, gpus.get(), exchange.stream),
+      groups{.world = {comm, gpus.get(), &exchanges},
+             .tensor = {},
+             .context = {},
+             .replicas = {comm, gpus.get(), &exchanges}},
       copies(compute.device()),
       dense_optimizer(
           model->parameters().all(), run.dense.config, compute,
@@ -90,6 +94,31 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
         "\"fp32\", or tables.ranks = \"split\" on GPUs");
   }
   tables.share_over(comm, gpus.get(), {run.tables.wire_rows, run.tables.wire_gradients});
+  if (compute.groups == nullptr) compute.groups = &groups;
+}
+
+void Learner::open_catalogues(const std::vector<std::int64_t>& ids, RowAccess access) {
+  catalogues.clear();
+  for (const CatalogueUse& use : objective->catalogues())
+    catalogues.push_back(std::make_unique<Catalogue>(tables, use.feature, ids, access));
+}
+
+std::vector<CatalogueRows> Learner::catalogue_rows(bool with_gradients) const {
+  const std::vector<CatalogueUse> uses = objective->catalogues();
+  require(catalogues.size() == uses.size(), "{} of {} catalogues are open", catalogues.size(), uses.size());
+  std::vector<CatalogueRows> all;
+  for (std::size_t c = 0; c < uses.size(); ++c) {
+    Catalogue& catalogue = *catalogues[c];
+    CatalogueRows rows;
+    rows.size = catalogue.size();
+    rows.width = tables[catalogue.table()].width();
+    rows.ids = catalogue.ids();
+    rows.read = [&catalogue](std::int64_t first, Tensor& block) { catalogue.read(first, block); };
+    if (!tables.device().is_host()) rows.device_ids = catalogue.device_ids();
+    if (with_gradients && uses[c].has_gradient) rows.gradient = [&catalogue] { return catalogue.gradient(); };
+    all.push_back(std::move(rows));
+  }
+  return all;
 }
 
 namespace {

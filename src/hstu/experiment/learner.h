@@ -5,7 +5,9 @@
 
 #include "hstu/batching/bad_ids.h"
 #include "hstu/comm/exchange_queue.h"
+#include "hstu/comm/groups.h"
 #include "hstu/dataset/mapped_column.h"
+#include "hstu/embedding/catalogue.h"
 #include "hstu/embedding/row_lookup.h"
 #include "hstu/embedding/row_visits.h"
 #include "hstu/embedding/table_set.h"
@@ -26,6 +28,12 @@ struct Learner {
   // The streams that read batches: of the model and of the tables.
   std::vector<Stream> streams() const;
 
+  // Makes the catalogues of the objective, of the items `ids`: ascending, the same on all ranks. Before a
+  // checkpoint is loaded: RowAccess::train creates the rows. Throws what Catalogue throws.
+  void open_catalogues(const std::vector<std::int64_t>& ids, RowAccess access);
+  // As passes read them, which may not outlive the learner; with_gradients: those of the loss.
+  std::vector<CatalogueRows> catalogue_rows(bool with_gradients) const;
+
   RunOptions options;
   Context compute;
   std::unique_ptr<Model> model;
@@ -35,12 +43,14 @@ struct Learner {
   Tensor gradient_of_loss;  // (1): 1, which no loss overwrites; kept, as a copy ends a group of launches
   Context exchange;         // of sums over GPUs, beside `compute`
   ExchangeQueue exchanges;  // of all ranks, beside the passes of a step; on GPUs in `exchange`
+  Groups groups;            // of several ranks, in `compute`: all of them
   Stream copies;            // of scores to the host, beside `compute`
   DenseOptimizer dense_optimizer;
   // Null where the host sees the gradients before the update: on processors, with several ranks, and for
   // tables with limits or with rows outside of the GPU's memory.
   std::unique_ptr<UpdateCheck> update_check;
-  BadIds bad_ids;                             // of training
+  std::vector<std::unique_ptr<Catalogue>> catalogues;  // of Objective::catalogues(), in its order
+  BadIds bad_ids;                                      // of training
   const MappedColumn* event_times = nullptr;  // of the dataset, in seconds; null: tables have no time
   // By table: the column of its custom score (RowLimits::score_column) by event of the dataset, or null.
   std::vector<const MappedColumn*> scores;

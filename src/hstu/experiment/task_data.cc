@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/batching/all_items.h"
 #include "hstu/options/make_task.h"
 #include "hstu/task/dataset_facts.h"
 
@@ -19,6 +20,11 @@ std::shared_ptr<const TrainingItems> items_of(const Dataset& dataset, const Task
     by_day = by_day || negatives->from == NegativeSource::items_of_the_day;
   }
   return draws ? std::make_shared<const TrainingItems>(dataset, holdout, by_day) : nullptr;
+}
+
+std::vector<std::int64_t> catalogue_of(const Dataset& dataset, const Task& task) {
+  if (task.objective->catalogues().empty()) return {};
+  return all_items(dataset);
 }
 
 // The segments that a run had in each stage.
@@ -46,6 +52,7 @@ TaskData::TaskData(const RunOptions& options, Dataset opened, const std::vector<
       anchors(find_anchors(dataset, options.data.options, options.evaluation.holdout,
                            stages_of(dataset, earlier))),
       items(items_of(dataset, task, anchors.holdout)),
+      catalogue(catalogue_of(dataset, task)),
       samples(dataset, task.data, items),
       evaluation_samples(dataset, task.evaluation, items) {}
 

@@ -29,6 +29,7 @@ struct TaskData {
   Task task;  // its model and objective move to the learner
   Anchors anchors;
   std::shared_ptr<const TrainingItems> items;  // null: no negatives are drawn
+  std::vector<std::int64_t> catalogue;         // ids of all items, if the objective reads their rows
   SampleBuilder samples;                       // of training
   SampleBuilder evaluation_samples;            // one example each
 };

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "hstu/base/files.h"
+#include "hstu/dataset/dataset.h"
 #include "hstu/objective/evaluation_result.h"
+#include "hstu/objective/pass.h"
 #include "hstu/objective/running_metrics.h"
 #include "hstu/objective/tally.h"
-#include "hstu/tensor/tape.h"
 
 namespace hstu {
 
@@ -23,17 +24,33 @@ struct ListQuestion {
   std::span<const std::int64_t> cutoffs;  // none: lists are not measured
 };
 
+// A table whose rows of all items an objective reads, as Pass::catalogues has them.
+struct CatalogueUse {
+  std::size_t feature = 0;    // of Model::features(): its table
+  bool has_gradient = false;  // the loss adds to the gradient of all of its rows
+};
+
+// What an evaluation may read beside its batches. All of it outlives the evaluation's tally.
+struct EvaluationSource {
+  std::vector<CatalogueRows> catalogues = {};  // of Objective::catalogues(), without gradients
+  const Dataset* dataset = nullptr;            // of the evaluated samples, which batches name by position
+  Context compute = host_context();            // where the catalogues' rows are read
+};
+
 class Objective {
  public:
   virtual ~Objective() = default;
 
+  // The tables that are read as a whole: none for a model that scores candidates.
+  virtual std::vector<CatalogueUse> catalogues() const { return {}; }
+
   // The sum of the losses of the batch's examples, divided by batch.supervised: (1). The loss of a global
   // batch is the sum over its parts and ranks.
-  virtual Variable loss(Tape& tape, const Variable& outputs, const Batch& batch) const = 0;
+  virtual Variable loss(const Pass& pass, const Variable& outputs) const = 0;
 
   // The predictions that training needs of a step, and those of an evaluation.
   virtual std::unique_ptr<Tally> step_tally() const = 0;
-  virtual std::unique_ptr<Tally> evaluation_tally() const = 0;
+  virtual std::unique_ptr<Tally> evaluation_tally(const EvaluationSource& source) const = 0;
   // `window_samples`: metrics of training are over so many of the latest examples.
   virtual std::unique_ptr<RunningMetrics> running_metrics(std::int64_t window_samples) const = 0;
 

@@ -66,7 +66,7 @@ std::unique_ptr<Tally> RankingObjective::step_tally() const {
   return std::make_unique<RankingTally>(*this, 1);
 }
 
-std::unique_ptr<Tally> RankingObjective::evaluation_tally() const {
+std::unique_ptr<Tally> RankingObjective::evaluation_tally(const EvaluationSource& /*source*/) const {
   return std::make_unique<RankingTally>(*this, tasks().size());
 }
 

@@ -34,8 +34,8 @@ class RankingObjective : public Objective {
   std::vector<float> probabilities(const Tensor& logits, const Examples& examples, const Stream& stream,
                                    std::size_t tasks, std::string_view place) const;
 
-  std::unique_ptr<Tally> step_tally() const override;        // of the first task
-  std::unique_ptr<Tally> evaluation_tally() const override;  // of all tasks
+  std::unique_ptr<Tally> step_tally() const override;  // of the first task
+  std::unique_ptr<Tally> evaluation_tally(const EvaluationSource& source) const override;  // of all tasks
   std::unique_ptr<RunningMetrics> running_metrics(std::int64_t window_samples) const override;
   void measure(const Tally& evaluation, const ListQuestion& question,
                EvaluationResult& result) const override;

@@ -1,6 +1,7 @@
 #include "hstu/plan/dry_step.h"
 
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -10,12 +11,52 @@
 namespace hstu {
 namespace {
 
+// Catalogues of as many rows as the tables have at most, on one rank: the objective's, without values.
+class DryCatalogues {
+ public:
+  DryCatalogues(const Model& model, const Objective& objective, const Context& of_rows)
+      : model_(model), uses_(objective.catalogues()), of_rows_(of_rows) {
+    for (const CatalogueUse& use : uses_) {
+      ids_.emplace_back(static_cast<std::size_t>(model.features()[use.feature].rows));
+      std::iota(ids_.back().begin(), ids_.back().end(), std::int64_t{0});
+    }
+  }
+
+  std::vector<CatalogueRows> rows() {
+    std::vector<CatalogueRows> all;
+    for (std::size_t c = 0; c < uses_.size(); ++c) {
+      CatalogueRows rows;
+      rows.size = std::ssize(ids_[c]);
+      rows.width = model_.embedding_dim();
+      rows.ids = ids_[c].data();
+      rows.read = [](std::int64_t, Tensor&) {};
+      if (!of_rows_.device().is_host()) rows.device_ids = Tensor::empty({rows.size}, DType::i64, of_rows_);
+      if (uses_[c].has_gradient)
+        rows.gradient = [this, size = rows.size] {
+          if (!gradient_.defined())
+            gradient_ = Tensor::empty({size, model_.embedding_dim()}, DType::f32, of_rows_);
+          return gradient_;
+        };
+      all.push_back(std::move(rows));
+    }
+    return all;
+  }
+
+ private:
+  const Model& model_;
+  std::vector<CatalogueUse> uses_;
+  Context of_rows_;
+  std::vector<std::vector<std::int64_t>> ids_;
+  Tensor gradient_;
+};
+
 class DryPasses : public PartPasses {
  public:
   DryPasses(const Model& model, const Objective& objective, const Context& compute, Context of_rows,
-            PartSource& parts)
+            PartSource& parts, std::vector<CatalogueRows> catalogues)
       : PartPasses(model, objective, compute, Draws(0, 0),
-                   gradient_of_loss(model.parameters().all().front()->value.dtype()), parts),
+                   gradient_of_loss(model.parameters().all().front()->value.dtype()), parts,
+                   std::move(catalogues)),
         model_(model),
         compute_(compute),
         of_rows_(std::move(of_rows)) {}
@@ -55,7 +96,8 @@ std::int64_t step_memory(const Model& model, const Objective& objective, const B
   const Context compute = dry_context(device, has_few_tokens(batch));
   const Context of_rows = device.is_host() ? compute : dry_context(device, false);
   PartsOf source([&]() -> const Batch* { return parts-- > 0 ? &batch : nullptr; });
-  DryPasses passes(model, objective, compute, of_rows, source);
+  DryCatalogues catalogues(model, objective, of_rows);
+  DryPasses passes(model, objective, compute, of_rows, source, catalogues.rows());
   pass_parts(passes);
   const std::int64_t peak = compute.memory->figures().peak;
   return device.is_host() ? peak : peak + of_rows.memory->figures().peak;

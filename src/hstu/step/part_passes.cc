@@ -5,13 +5,14 @@
 namespace hstu {
 
 PartPasses::PartPasses(const Model& model, const Objective& objective, Context compute, const Draws& draws,
-                       Tensor gradient_of_loss, PartSource& parts)
+                       Tensor gradient_of_loss, PartSource& parts, std::vector<CatalogueRows> catalogues)
     : model_(model),
       objective_(objective),
       compute_(std::move(compute)),
       draws_(draws),
       gradient_of_loss_(std::move(gradient_of_loss)),
-      parts_(parts) {
+      parts_(parts),
+      catalogues_(std::move(catalogues)) {
   part_.batch = parts.next();
 }
 
@@ -35,7 +36,7 @@ void PartPasses::forward() {
 }
 
 void PartPasses::loss() {
-  pass_->loss = objective_.loss(pass_->tape, pass_->outputs, *part_.batch);
+  pass_->loss = objective_.loss({pass_->tape, *part_.batch, part_.rows->leaves, catalogues_}, pass_->outputs);
   outputs_.push_back(pass_->outputs.value());
 }
 

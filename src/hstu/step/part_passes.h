@@ -16,9 +16,10 @@ namespace hstu {
 // which no kernel runs (plan/dry_step.cc). pass_parts() in step.h calls the functions in their order.
 class PartPasses {
  public:
-  // Takes the first part. `gradient_of_loss`: (1), a 1. The model, the objective and `parts` must outlive it.
+  // Takes the first part. `gradient_of_loss`: (1), a 1. `catalogues`: of the objective. The model, the
+  // objective and `parts` must outlive it.
   PartPasses(const Model& model, const Objective& objective, Context compute, const Draws& draws,
-             Tensor gradient_of_loss, PartSource& parts);
+             Tensor gradient_of_loss, PartSource& parts, std::vector<CatalogueRows> catalogues = {});
   virtual ~PartPasses() = default;
   PartPasses(const PartPasses&) = delete;
   PartPasses& operator=(const PartPasses&) = delete;
@@ -54,8 +55,8 @@ class PartPasses {
     std::optional<BatchRows> rows;  // looked up
   };
   // Of the current part.
-  struct Pass {
-    explicit Pass(const Context& compute) : tape(compute) {}
+  struct Record {
+    explicit Record(const Context& compute) : tape(compute) {}
     Tape tape;
     Variable outputs, loss;
   };
@@ -68,7 +69,8 @@ class PartPasses {
   Tensor gradient_of_loss_;
   PartSource& parts_;
   Part part_, following_;
-  std::optional<Pass> pass_;
+  std::vector<CatalogueRows> catalogues_;
+  std::optional<Record> pass_;
   std::vector<Tensor> losses_, outputs_;
 };
 

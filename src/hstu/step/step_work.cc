@@ -27,7 +27,7 @@ std::int64_t bytes_of(const std::vector<Variable>& rows) {
 
 StepWork::StepWork(Learner& learner, PartSource& parts, const StepContext& context)
     : PartPasses(*learner.model, *learner.objective, context.compute, context.draws, learner.gradient_of_loss,
-                 parts),
+                 parts, learner.catalogue_rows(true)),
       learner_(learner),
       context_(context),
       sections_(context.compute, is_timed(learner, context.step)),
@@ -78,7 +78,9 @@ void StepWork::forward() {
   PartPasses::forward();
 }
 
+// The loss may exchange rows of all ranks, and the lookup ahead has their communicator.
 void StepWork::loss() {
+  if (!learner_.catalogues.empty()) ahead_->finish();
   PartPasses::loss();
   ahead_->finish();  // before the sums of gradients
   predictions_->add(*part(), outputs().back(), context_.compute.stream);
@@ -122,9 +124,16 @@ void StepWork::sum_over_ranks() {
   enter(kUpdateSection);
   sums_->finish();
   context_.comm.enter("row gradients");
+  add_catalogue_gradients();
   row_gradients_.merge(context_.comm);
   sums_->wait();
   sums_.reset();
+}
+
+void StepWork::add_catalogue_gradients() {
+  const std::vector<CatalogueUse> uses = learner_.objective->catalogues();
+  for (std::size_t c = 0; c < uses.size(); ++c)
+    if (uses[c].has_gradient) row_gradients_.add(*learner_.catalogues[c]);
 }
 
 void StepWork::update(double clip, const float* factor) {

@@ -66,6 +66,7 @@ class StepWork : public PartPasses {
   BatchRows look_up(const Batch& batch) override;
   void take_row_gradients(std::vector<Tensor> gradients) override;
   void note_visits(const Batch& batch);
+  void add_catalogue_gradients();
   // Whether the sums of dense gradients begin in this part's backward pass.
   bool begins_sums() const { return is_last() && context_.comm.size() > 1; }
 

@@ -93,7 +93,9 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
       options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
   const AnchorList all(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   Learner& learner = experiment_.learner();
-  tally_ = learner.objective->evaluation_tally();
+  tally_ = learner.objective->evaluation_tally({.catalogues = learner.catalogue_rows(false),
+                                                .dataset = &experiment_.dataset(),
+                                                .compute = learner.compute});
   bad_ids_ = BadIds(options.on_bad_id, learner.model->features());
   LoaderOptions loading;
   loading.workers = static_cast<int>(options.data.workers);

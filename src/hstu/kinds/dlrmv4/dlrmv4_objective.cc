@@ -28,11 +28,11 @@ double Dlrmv4Objective::probability(std::span<const float> logits, std::size_t) 
   return 1 / (1 + std::exp(-static_cast<double>(logits[0])));
 }
 
-Variable Dlrmv4Objective::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
-  const StageRange stage(tape, kLossStage);
-  const double factor = loss_weight_ / static_cast<double>(batch.supervised);
-  return loss::binary_cross_entropy(tape, logits, batch.tensor(dlrmv4::kCandidateLabel),
-                                    batch.tensor(dlrmv4::kCandidateReal), factor);
+Variable Dlrmv4Objective::loss(const Pass& pass, const Variable& logits) const {
+  const StageRange stage(pass.tape, kLossStage);
+  const double factor = loss_weight_ / static_cast<double>(pass.batch.supervised);
+  return loss::binary_cross_entropy(pass.tape, logits, pass.batch.tensor(dlrmv4::kCandidateLabel),
+                                    pass.batch.tensor(dlrmv4::kCandidateReal), factor);
 }
 
 }  // namespace hstu

@@ -14,7 +14,7 @@ class Dlrmv4Objective final : public RankingObjective {
   explicit Dlrmv4Objective(double loss_weight = 1) : loss_weight_(loss_weight) {}
 
   // loss_weight times the cross entropy.
-  Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const override;
+  Variable loss(const Pass& pass, const Variable& logits) const override;
   std::vector<std::string> tasks() const override { return {"label"}; }
   Examples examples(const Batch& batch) const override;
   double probability(std::span<const float> logits, std::size_t task) const override;

@@ -60,11 +60,11 @@ double RankingGrObjective::probability(std::span<const float> logits, std::size_
   return wanted / sum;
 }
 
-Variable RankingGrObjective::loss(Tape& tape, const Variable& logits, const Batch& batch) const {
-  const double factor = 1 / static_cast<double>(batch.supervised);
-  const Tensor labels = batch.tensor(ranking_gr::kExampleLabel);
-  return is_multi_class() ? loss::multi_class_cross_entropy(tape, logits, labels, factor)
-                          : loss::multi_task_cross_entropy(tape, logits, labels, factor);
+Variable RankingGrObjective::loss(const Pass& pass, const Variable& logits) const {
+  const double factor = 1 / static_cast<double>(pass.batch.supervised);
+  const Tensor labels = pass.batch.tensor(ranking_gr::kExampleLabel);
+  return is_multi_class() ? loss::multi_class_cross_entropy(pass.tape, logits, labels, factor)
+                          : loss::multi_task_cross_entropy(pass.tape, logits, labels, factor);
 }
 
 }  // namespace hstu

@@ -16,7 +16,7 @@ class RankingGrObjective final : public RankingObjective {
   explicit RankingGrObjective(RankingGrConfig config);
 
   // The sum of the losses over rows and tasks, divided by the number of labels (not labels times tasks).
-  Variable loss(Tape& tape, const Variable& logits, const Batch& batch) const override;
+  Variable loss(const Pass& pass, const Variable& logits) const override;
   // The labels of a multi-task head; of a multi-class head "positive", then the classes.
   std::vector<std::string> tasks() const override;
   Examples examples(const Batch& batch) const override;
