@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "hstu/model/mlp.h"
+#include "hstu/model/layer_norm.h"
 #include "hstu/model/recompute.h"
+#include "hstu/model/relative_bias.h"
 #include "hstu/ops/attention.h"
 #include "hstu/ops/dropout.h"
 #include "hstu/ops/gate.h"
@@ -22,16 +23,23 @@ struct HstuLayerConfig {
   double epsilon = 1e-6;                       // of both layer norms
   bool residual = true;                        // false: the output is the projection alone
   Recompute recompute = {};
+  bool norm_affine = true;    // both norms have a weight and a bias
+  bool uvqk_bias = true;      // of U, V, Q, K
+  bool output_bias = false;   // of the projection
+  double alpha = 0;           // factor of q . k; 0: 1 / sqrt(head_dim)
+  double uvqk_deviation = 0;  // of normal initial values of the weight of U, V, Q, K; 0: xavier-uniform
+  RelativeBiasConfig bias = {};
 };
 
 class HstuLayer {
  public:
-  // Adds PREFIX.input_norm, PREFIX.uvqk, PREFIX.output_norm, PREFIX.output to the set.
+  // Adds PREFIX.input_norm, PREFIX.uvqk, PREFIX.output_norm, PREFIX.output and PREFIX.bias to the set, as far
+  // as the configuration has them.
   HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLayerConfig& config);
 
   // x (T, D) -> (Tq, D). `queries` (Tq) i32 lists the tokens to compute, in order; undefined: all T. Computes
   // everything but keys and values only for them, which is exact because rows interact only in the attention.
-  // shape's query_offsets must agree.
+  // shape's query_offsets must agree; shape.bias has the thresholds and times of a time table.
   Variable operator()(Tape& tape, const Variable& x, const Tensor& queries, const ops::AttentionShape& shape,
                       const ops::Dropout& dropout) const;
 
@@ -49,10 +57,13 @@ class HstuLayer {
 
   HstuLayerConfig config_;
   std::int64_t width_;  // H * head_dim
-  NormParameters input_norm_;
-  LinearParameters uvqk_;
-  NormParameters output_norm_;
-  const Parameter& output_;  // (width, D), or (3 * width, D) if the gate's parts are concatenated
+  LayerNorm input_norm_;
+  const Parameter& uvqk_;       // (D, 4 * width)
+  const Parameter* uvqk_bias_;  // (4 * width); null: none
+  LayerNorm output_norm_;
+  const Parameter& output_;       // (width, D), or (3 * width, D) if the gate's parts are concatenated
+  const Parameter* output_bias_;  // (D); null: none
+  LayerBias bias_;
 };
 
 }  // namespace hstu

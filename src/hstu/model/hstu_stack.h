@@ -21,6 +21,9 @@ struct StackRows {
   Tensor rows;     // (n) i32, the tokens in order; undefined: all
   Tensor offsets;  // (B + 1) i64: those of sample b are offsets[b] .. offsets[b + 1] - 1
   Tensor names;    // (n) i64, token_name() of each
+  // With a time table: (n) i64, the time at which each token asks; (T) i64, that of every token's event, in
+  // the rows of all tokens alone.
+  Tensor query_time = {}, key_time = {};
 };
 
 // Which tokens see which (attention/mask.h): causal without contexts and targets.
@@ -36,7 +39,7 @@ class HstuStack {
   HstuStack(ParameterSet& set, const std::string& prefix, const HstuStackConfig& config);
 
   // x (T, D) -> (n, D) of the `wanted` tokens. The last layer computes only these, which is exact because
-  // rows interact only in the attention. scale is the factor of silu(q . k / sqrt(head_dim)). Layer i draws
+  // rows interact only in the attention. scale is the factor of silu(alpha q . k + bias). Layer i draws
   // its dropout at place first_place + i.
   Variable operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted, double scale,
                       const Draws& draws, std::uint64_t first_place, const StackMask& mask = {}) const;
@@ -46,6 +49,7 @@ class HstuStack {
  private:
   HstuStackConfig config_;
   std::vector<HstuLayer> layers_;
+  const Tensor* thresholds_ = nullptr;  // of the time tables; null: the layers have none
 };
 
 }  // namespace hstu

@@ -51,6 +51,11 @@ const Parameter& ParameterSet::add(std::string name, Shape shape, const Initiali
   return *parameters_.back();
 }
 
+const Tensor& ParameterSet::add_constant(Tensor value) {
+  constants_.push_back(std::make_unique<Tensor>(std::move(value)));
+  return *constants_.back();
+}
+
 NamedTensors ParameterSet::all() const {
   NamedTensors tensors;
   for (const auto& parameter : parameters_) tensors.push_back(parameter.get());
@@ -84,6 +89,7 @@ void ParameterSet::move_to(const Context& context) {
     parameter->gradient = gradients_.row_range(at, at + n).reshaped(parameter->value.shape());
     at += padded(n);
   }
+  for (const auto& constant : constants_) *constant = constant->copy(context);
 }
 
 const Parameter& ParameterSet::find(const std::string& name) const {

@@ -34,19 +34,25 @@ class ParameterSet {
   const Parameter& add(std::string name, Shape shape, const Initializer& initializer,
                        AxisDivision division = {});
 
+  // A tensor that is no parameter: it moves with them, and no checkpoint has it. The reference is valid as
+  // long as the set.
+  const Tensor& add_constant(Tensor value);
+
   NamedTensors all() const;
   std::int64_t count() const;  // number of values
   void clear_gradients(const Stream& stream = {}) const;
-  // Moves values and gradients to the context's device, a GPU.
+  // Moves values, gradients and constants to the context's device, a GPU.
   void move_to(const Context& context);
   // After move_to(): all gradients as one tensor (n); what is between them is 0.
   const Tensor& gradients() const { return gradients_; }
   const Parameter& find(const std::string& name) const;
+  DType type() const { return type_; }
 
  private:
   std::uint64_t seed_;
   DType type_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<std::unique_ptr<Tensor>> constants_;
   Tensor gradients_;
 };
 
