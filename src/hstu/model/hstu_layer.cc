@@ -1,21 +1,44 @@
 #include "hstu/model/hstu_layer.h"
 
+#include <cmath>
+
 #include "hstu/model/stages.h"
 #include "hstu/ops/convert.h"
+#include "hstu/ops/elementwise.h"
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
-#include "hstu/ops/norm.h"
 
 namespace hstu {
+namespace {
+
+Initializer initial_uvqk(const HstuLayerConfig& config, std::int64_t width) {
+  return config.uvqk_deviation > 0 ? Initializer::normal(config.uvqk_deviation)
+                                   : Initializer::xavier_uniform(config.dim, 4 * width);
+}
+
+const Parameter* add_if(bool wanted, ParameterSet& set, const std::string& name, std::int64_t width,
+                        const Initializer& initializer) {
+  return wanted ? &set.add(name, {width}, initializer) : nullptr;
+}
+
+Variable variable_of(const Parameter* parameter) {
+  return parameter != nullptr ? Variable(*parameter) : Variable();
+}
+
+}  // namespace
+
 HstuLayer::HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLayerConfig& config)
     : config_(config),
       width_(config.heads * config.head_dim),
-      input_norm_(add_norm(set, prefix + ".input_norm", config.dim)),
-      uvqk_(add_linear(set, prefix + ".uvqk", config.dim, 4 * width_,
-                       Initializer::xavier_uniform(config.dim, 4 * width_))),
-      output_norm_(add_norm(set, prefix + ".output_norm", width_)),
+      input_norm_(set, prefix + ".input_norm", config.dim, config.epsilon, config.norm_affine),
+      uvqk_(set.add(prefix + ".uvqk.weight", {config.dim, 4 * width_}, initial_uvqk(config, width_))),
+      uvqk_bias_(add_if(config.uvqk_bias, set, prefix + ".uvqk.bias", 4 * width_, Initializer::zeros())),
+      output_norm_(set, prefix + ".output_norm", width_, config.epsilon, config.norm_affine),
       output_(set.add(prefix + ".output.weight", {kernels::gate_parts(config.gate) * width_, config.dim},
-                      Initializer::xavier_uniform(kernels::gate_parts(config.gate) * width_, config.dim))) {}
+                      Initializer::xavier_uniform(kernels::gate_parts(config.gate) * width_, config.dim))),
+      output_bias_(add_if(config.output_bias, set, prefix + ".output.bias", config.dim,
+                          Initializer::uniform(1 / std::sqrt(static_cast<double>(output_.value.rows()))))),
+      bias_(set, prefix + ".bias", config.bias) {}
 
 Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& queries,
                                const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
@@ -25,11 +48,9 @@ Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& quer
 
 Variable HstuLayer::compute(Tape& tape, const Variable& x, const Tensor& queries,
                             const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
-  const DType type = x.value().dtype();
   StageRange stage(tape, kNormUvqkStage);
-  const Variable weight = ops::weight(tape, uvqk_.weight, type);
-  const Variable z = ops::layer_norm(tape, x, Variable(input_norm_.weight), Variable(input_norm_.bias),
-                                     config_.epsilon);                             // (T, D)
+  const Variable weight = ops::weight(tape, uvqk_, x.value().dtype());
+  const Variable z = input_norm_(tape, x);                                         // (T, D)
   const Variable zq = queries.defined() ? ops::gather_rows(tape, z, queries) : z;  // (Tq, D)
   // The weight's columns are [U, V, Q, K]. Where every token is a query, one product has them all.
   const std::int64_t w = width_;
@@ -44,31 +65,34 @@ Variable HstuLayer::compute(Tape& tape, const Variable& x, const Tensor& queries
   }
   stage.next(kAttentionStage);
   const Variable o = ops::attention(tape, uq.operand(q_at, w), vk.operand(k_at, w), vk.operand(v_at, w),
-                                    shape);  // (Tq, w)
+                                    bias_.with_tables(shape));  // (Tq, w)
   stage.next(kGateStage);
-  const Variable gated = ops::gate(tape, config_.gate, {uq.y, 0, w}, o, Variable(output_norm_.weight),
-                                   Variable(output_norm_.bias), config_.epsilon,
+  const Variable gated = ops::gate(tape, config_.gate, {uq.y, 0, w}, o, output_norm_.weight(),
+                                   output_norm_.bias(), config_.epsilon,
                                    dropout);  // (Tq, 3 w) or (Tq, w)
   stage.next(kProjectionStage);
-  const Variable projection = ops::weight(tape, output_, type);
-  Variable y;
-  if (config_.residual) {
-    const Variable xq = queries.defined() ? ops::gather_rows(tape, x, queries) : x;  // (Tq, D)
-    y = ops::linear_residual(tape, gated, projection, xq);
-  } else {
-    y = ops::linear(tape, gated, projection, {});
-  }
+  const Variable y = output(tape, gated, x, queries);
   if (config_.recompute.norm) z.drop_value();
   if (config_.recompute.silu && uq.activated.defined()) uq.activated.drop_value(), vk.activated.drop_value();
   if (config_.recompute.gate) gated.drop_value();
   return y;
 }
 
+// The projection of gated (Tq, 3 w) or (Tq, w), and the residual of x (T, D): (Tq, D).
+Variable HstuLayer::output(Tape& tape, const Variable& gated, const Variable& x,
+                           const Tensor& queries) const {
+  const Variable projection = ops::weight(tape, output_, x.value().dtype());
+  if (!config_.residual) return ops::linear(tape, gated, projection, variable_of(output_bias_));
+  const Variable xq = queries.defined() ? ops::gather_rows(tape, x, queries) : x;
+  if (output_bias_ == nullptr) return ops::linear_residual(tape, gated, projection, xq);
+  return ops::add(tape, ops::linear(tape, gated, projection, Variable(*output_bias_)), xq);
+}
+
 // Columns of z W + b: (n, sum of widths). The gate activates U; NVIDIA's form activates the others here.
 HstuLayer::Projected HstuLayer::project(Tape& tape, const Variable& z, const Variable& weight,
                                         const std::vector<ColumnRange>& columns,
                                         std::int64_t activated_from) const {
-  const Variable bias(uvqk_.bias);
+  const Variable bias = variable_of(uvqk_bias_);
   if (config_.gate == ops::GateForm::concat)
     return {ops::linear_columns(tape, z, weight, bias, columns), {}, 0};
   const auto [y, activated] = ops::linear_silu(tape, z, weight, bias, columns, activated_from);

@@ -52,6 +52,7 @@ class HstuLayer {
   };
   Variable compute(Tape& tape, const Variable& x, const Tensor& queries, const ops::AttentionShape& shape,
                    const ops::Dropout& dropout) const;
+  Variable output(Tape& tape, const Variable& gated, const Variable& x, const Tensor& queries) const;
   Projected project(Tape& tape, const Variable& z, const Variable& weight,
                     const std::vector<ColumnRange>& columns, std::int64_t activated_from) const;
 

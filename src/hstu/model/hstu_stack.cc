@@ -2,11 +2,15 @@
 
 #include <cmath>
 
+#include "hstu/attention/time_thresholds.h"
+
 namespace hstu {
 HstuStack::HstuStack(ParameterSet& set, const std::string& prefix, const HstuStackConfig& config)
     : config_(config) {
   for (std::int64_t i = 0; i < config.layers; ++i)
     layers_.emplace_back(set, fmt::format("{}.{}", prefix, i), config.layer);
+  if (const std::int64_t buckets = config.layer.bias.time_buckets; buckets > 0)
+    thresholds_ = &set.add_constant(Tensor::from({buckets}, log_time_thresholds(buckets)));
 }
 
 Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
@@ -15,14 +19,21 @@ Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, con
   ops::AttentionShape every;
   every.heads = config_.layer.heads;
   every.head_dim = config_.layer.head_dim;
-  every.alpha = 1 / std::sqrt(static_cast<double>(config_.layer.head_dim));
+  every.alpha = config_.layer.alpha > 0 ? config_.layer.alpha
+                                        : 1 / std::sqrt(static_cast<double>(config_.layer.head_dim));
   every.scale = scale;
   every.offsets = all.offsets;
   every.mask = mask.mask;
   every.contexts = mask.contexts;
   every.targets = mask.targets;
+  if (thresholds_ != nullptr) {
+    require(all.query_time.defined() && all.key_time.defined() && wanted.query_time.defined(),
+            "layers with a time table need the times of queries and keys");
+    every.bias.thresholds = *thresholds_;
+    every.bias.query_time = all.query_time, every.bias.key_time = all.key_time;
+  }
   ops::AttentionShape last = every;
-  if (wanted.rows.defined()) last.query_offsets = wanted.offsets;
+  if (wanted.rows.defined()) last.query_offsets = wanted.offsets, last.bias.query_time = wanted.query_time;
 
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool is_last = i + 1 == layers_.size();
