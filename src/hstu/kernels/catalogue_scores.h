@@ -1,0 +1,90 @@
+// Scores of queries and items of a catalogue, and what is counted and kept of them. A score is the product of
+// two vectors, a0 b0 + a1 b1 + ... in this order, one fused multiply-add a step: its bits depend on the two
+// vectors alone, and not on the block, the thread or the rank that computes it. So a target's score can be
+// compared with those of all items, and parts of a catalogue give the same as the whole.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hstu/device/stream.h"
+
+namespace hstu::kernels {
+
+// A block of items.
+struct CatalogueItems {
+  std::int64_t n = 0, width = 0;
+  const float* rows = nullptr;        // (n, width)
+  const std::int64_t* ids = nullptr;  // (n) ascending
+};
+
+struct CatalogueQueries {
+  std::int64_t n = 0;
+  const float* vectors = nullptr;  // (n, width)
+  // Items that do not count for a query: ids [offsets[q], offsets[q + 1]), ascending, each once; they need
+  // not be in the catalogue. Null: none.
+  const std::int64_t *excluded_offsets = nullptr, *excluded = nullptr;
+};
+
+// The score of two vectors of `width` elements.
+float catalogue_score(const float* a, const float* b, std::int64_t width);
+
+// Of queries whose target is in the block: its score, and found = 1. Others keep what they have.
+struct TargetScores {
+  CatalogueItems items;
+  CatalogueQueries queries;
+  const std::int64_t* targets = nullptr;  // (queries)
+  float* scores = nullptr;                // (queries)
+  std::uint8_t* found = nullptr;          // (queries)
+};
+void target_scores(const TargetScores& p, HostStream);
+
+// better[q] += the items of the block that come before the query's target: with a higher score, or with an
+// equal one and a smaller id. The target itself does not count, excluded or not. A score that is NaN counts
+// as higher, so that an undefined product never improves a rank.
+struct CountBetter {
+  CatalogueItems items;
+  CatalogueQueries queries;
+  const std::int64_t* targets = nullptr;  // (queries)
+  const float* scores = nullptr;          // (queries) of the targets
+  std::int64_t* better = nullptr;         // (queries)
+};
+void count_better(const CountBetter& p, HostStream);
+
+struct ScoredItem {
+  float score = 0;
+  std::int64_t id = 0;
+
+  // Whether it comes before `other`: score descending, id ascending.
+  bool is_before(const ScoredItem& other) const {
+    return score > other.score || (score == other.score && id < other.id);
+  }
+  bool operator==(const ScoredItem&) const = default;
+};
+
+// The first k items of each query, over any number of blocks in any order. An item with a NaN score is left
+// out.
+class TopItems {
+ public:
+  TopItems(std::int64_t queries, std::int64_t k);
+
+  void add(const CatalogueItems& items, const CatalogueQueries& queries);
+  // Items of query `query` that another object found, such as another rank's.
+  void add(std::int64_t query, const ScoredItem& item);
+  // (queries) lists in order, shorter than k where there are fewer items. Ends the object.
+  std::vector<std::vector<ScoredItem>> take();
+
+ private:
+  struct List {
+    std::vector<ScoredItem> kept;  // at most 2 k
+    ScoredItem last;               // once there are k: the k-th of those seen so far
+    bool is_full = false;
+  };
+  void offer(List& list, const ScoredItem& item) const;
+  void cut(List& list) const;
+
+  std::int64_t k_;
+  std::vector<List> lists_;  // (queries)
+};
+
+}  // namespace hstu::kernels

@@ -1,0 +1,44 @@
+// Exact ranks of targets among all items, and the first K items, of queries: the catalogue is read in blocks,
+// and every rank has a part of it. Scores and order: kernels/catalogue_scores.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "hstu/comm/communicator.h"
+#include "hstu/device/stream.h"
+#include "hstu/kernels/catalogue_scores.h"
+#include "hstu/loss/catalogue_rows.h"
+#include "hstu/tensor/context.h"
+
+namespace hstu {
+
+// How vectors are compared with the items of a catalogue.
+struct CatalogueScores {
+  CatalogueRows rows;              // of this rank
+  bool unit = true;                // items are divided by their norms
+  Context context = {};            // of the blocks that rows.read fills
+  std::int64_t block_rows = 8192;  // items that are in memory at a time; no result depends on it
+};
+
+// Q queries with vectors of the rows' width. Lists of excluded ids: ascending, each once.
+struct CatalogueQueryList {
+  std::vector<float> vectors;                            // (Q, E)
+  std::vector<std::int64_t> excluded_offsets, excluded;  // (Q + 1), or both empty: none
+  std::int64_t size(std::int64_t width) const { return static_cast<std::int64_t>(vectors.size()) / width; }
+};
+
+// (Q) 1 + the items that are not excluded and come before the target: with a higher score, or with an equal
+// one and a smaller id. A target that no rank has comes behind all items. All ranks of `comm` give the same
+// queries and get the same ranks. Throws NotFiniteError for an item with a value that is not finite.
+std::vector<std::int64_t> catalogue_ranks(const CatalogueScores& catalogue, const CatalogueQueryList& queries,
+                                          const std::vector<std::int64_t>& targets, Communicator& comm);
+
+// (Q) the first k items that are not excluded, fewer where there are fewer: the same for all divisions of the
+// catalogue, on every rank.
+std::vector<std::vector<kernels::ScoredItem>> catalogue_top(const CatalogueScores& catalogue,
+                                                            const CatalogueQueryList& queries, std::int64_t k,
+                                                            Communicator& comm);
+
+}  // namespace hstu
