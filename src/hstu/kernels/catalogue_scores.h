@@ -26,9 +26,6 @@ struct CatalogueQueries {
   const std::int64_t *excluded_offsets = nullptr, *excluded = nullptr;
 };
 
-// The score of two vectors of `width` elements.
-float catalogue_score(const float* a, const float* b, std::int64_t width);
-
 // Of queries whose target is in the block: its score, and found = 1. Others keep what they have.
 struct TargetScores {
   CatalogueItems items;
