@@ -1,0 +1,66 @@
+// Baselines of retrieval, which need no model: all items of a catalogue by popularity, by how often they
+// followed the user's latest item (Markov, first order), or the user's latest item itself.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hstu/base/choice.h"
+#include "hstu/batching/holdout.h"
+#include "hstu/dataset/dataset.h"
+
+namespace hstu {
+
+enum class NextItemRule {
+  popularity,  // by count descending, then id ascending: the order of popularity
+  markov,      // by the count of pairs (latest item, item) descending, then popularity
+  last,        // the latest item, then popularity
+};
+inline constexpr Choice<NextItemRule> kNextItemRules[] = {
+    {"popularity", NextItemRule::popularity}, {"markov", NextItemRule::markov}, {"last", NextItemRule::last}};
+
+// Counts of items and of neighbouring pairs in the events that are known when events are to be predicted.
+// Alphabet: V items of the catalogue.
+class NextItemBaselines {
+ public:
+  // `evaluated`: positions of events to be predicted. Known are, of a user with one of them, the events
+  // before the first of them, and of the others those that `holdout` leaves to training. `catalogue` (V): ids
+  // ascending; events of other items count for nothing. 8 bytes for each pair. One parallel pass over the
+  // dataset; the result does not depend on the number of threads.
+  NextItemBaselines(const Dataset& dataset, const Holdout& holdout, std::span<const std::int64_t> evaluated,
+                    std::span<const std::int64_t> catalogue);
+
+  // The rank of the item of each event at `positions` (n) among all items, from 1; V + 1 for an item that is
+  // not in the catalogue. `exclude_seen`: without the items that the user has had before the event, but for
+  // the event's own.
+  std::vector<std::int64_t> ranks(NextItemRule rule, std::span<const std::int64_t> positions,
+                                  bool exclude_seen) const;
+
+  std::span<const std::int64_t> items() const { return items_; }    // (V)
+  std::span<const std::int64_t> counts() const { return counts_; }  // (V) known events
+
+ private:
+  static constexpr std::int32_t kUnknown = -1;
+  struct Followers {
+    std::span<const std::int32_t> items, counts;  // ascending items
+
+    std::int32_t count(std::int32_t item) const;
+  };
+  struct Question;
+
+  std::int32_t index_of(std::int64_t id) const;
+  Followers followers(std::int32_t item) const;
+  void count_events(const Dataset& dataset, const Holdout& holdout, std::span<const std::int64_t> first);
+  void count_pairs(std::vector<std::uint64_t> pairs);
+  void sort_by_popularity();
+  std::int64_t better(NextItemRule rule, const Question& question) const;
+
+  const Dataset& dataset_;
+  std::vector<std::int64_t> items_, counts_;  // (V)
+  std::vector<std::int32_t> place_;           // (V) in the order of popularity, from 0
+  std::vector<std::int64_t> begin_;           // (V + 1) the items that followed an item
+  std::vector<std::int32_t> follower_, times_;
+};
+
+}  // namespace hstu
