@@ -46,7 +46,7 @@ std::vector<bool> known_events(const small::Data& data, const Dataset& dataset, 
 
 // The rank of the item at `position`, by sorting all items.
 std::int64_t sorted_rank(const small::Data& data, const std::vector<bool>& known, NextItemRule rule,
-                         std::int64_t position, bool exclude_seen) {
+                         std::int64_t position, std::int64_t seen_events) {
   std::map<std::int64_t, std::int64_t> count;
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> pairs;
   for (std::int64_t p = 0, before = -1; p < data.size(); ++p) {
@@ -59,10 +59,13 @@ std::int64_t sorted_rank(const small::Data& data, const std::vector<bool>& known
   const std::int64_t target = data.at(position).item;
   std::set<std::int64_t> seen;
   std::int64_t latest = -1;
-  for (std::int64_t p = data.user_start(position); p < position; ++p) seen.insert(latest = data.at(p).item);
+  for (std::int64_t p = data.user_start(position); p < position; ++p) {
+    latest = data.at(p).item;
+    if (position - p <= seen_events) seen.insert(latest);
+  }
   std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> order;
   for (const std::int64_t item : items_of(data)) {
-    if (exclude_seen && item != target && seen.count(item) > 0) continue;
+    if (item != target && seen.count(item) > 0) continue;
     std::int64_t preferred = 0;
     if (rule == NextItemRule::markov && pairs.count({latest, item}) > 0) preferred = pairs[{latest, item}];
     if (rule == NextItemRule::last && latest == item) preferred = 1;
@@ -87,11 +90,11 @@ void expect_sorted_ranks(const HoldoutOptions& options, std::uint64_t seed) {
   const NextItemBaselines baselines(dataset, anchors.holdout, evaluated, items_of(data));
   const std::vector<bool> known = known_events(data, dataset, anchors.holdout, evaluated);
   for (const auto& [word, rule] : kNextItemRules) {
-    for (const bool exclude : {false, true}) {
-      const Ids ranks = baselines.ranks(rule, evaluated, exclude);
+    for (const std::int64_t seen : {std::int64_t{0}, std::int64_t{3}, kAllEvents}) {
+      const Ids ranks = baselines.ranks(rule, evaluated, seen);
       for (std::size_t i = 0; i < evaluated.size(); ++i)
-        EXPECT_EQ(ranks[i], sorted_rank(data, known, rule, evaluated[i], exclude))
-            << word << ", event " << evaluated[i] << ", exclude " << exclude;
+        EXPECT_EQ(ranks[i], sorted_rank(data, known, rule, evaluated[i], seen))
+            << word << ", event " << evaluated[i] << ", seen " << seen;
     }
   }
 }
@@ -111,7 +114,7 @@ TEST(NextItemBaselines, RankAnItemThatTheCatalogueHasNotBehindAll) {
   const Dataset dataset(data.folder);
   const Ids evaluated{1}, catalogue{4, 5};
   const NextItemBaselines baselines(dataset, {}, evaluated, catalogue);
-  EXPECT_EQ(baselines.ranks(NextItemRule::popularity, evaluated, false), Ids{3});
+  EXPECT_EQ(baselines.ranks(NextItemRule::popularity, evaluated, 0), Ids{3});
   EXPECT_EQ(Ids(baselines.counts().begin(), baselines.counts().end()), (Ids{1, 0}));
 }
 
@@ -161,12 +164,12 @@ class PublishedBaselines : public testing::Test {
   }
   void expect(const PublishedHits& published) const {
     SCOPED_TRACE(testing::Message() << static_cast<int>(published.rule) << published.exclude_seen);
-    const Ids ranks = baselines_->ranks(published.rule, evaluated_, published.exclude_seen);
+    const Ids ranks = baselines_->ranks(published.rule, evaluated_, published.exclude_seen ? kAllEvents : 0);
     Ids hits;
     for (const std::int64_t k : kRetrievalCutoffs)
       hits.push_back(std::count_if(ranks.begin(), ranks.end(), [&](std::int64_t rank) { return rank <= k; }));
     EXPECT_EQ(hits, published.hits);
-    const Measures measures = rank_metrics(ranks, kRetrievalCutoffs);
+    const Measures measures = rank_metrics(ranks);
     EXPECT_NEAR(*measures.find("ndcg@10"), published.ndcg, 5.1e-6);
     EXPECT_NEAR(*measures.find("mrr"), published.mrr, 5.1e-6);
   }
@@ -193,15 +196,14 @@ TEST_F(PublishedBaselines, OfBeautyHaveTheirHitsAndTheirSplitByTies) {
   expect({NextItemRule::popularity, true, {18, 172, 301, 831, 1378, 1904}, 0.00608, 0.00598});
   expect({NextItemRule::popularity, false, {18, 163, 256, 822, 1365, 1896}, 0.00538, 0.00580});
   expect({NextItemRule::markov, true, {667, 1333, 1693, 2524, 3027, 3574}, 0.05034, 0.04534});
-  const Ids ranks = baselines_->ranks(NextItemRule::markov, evaluated_, true);
+  const Ids ranks = baselines_->ranks(NextItemRule::markov, evaluated_, kAllEvents);
   Ids tied, others;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const std::int64_t p = evaluated_[i];
     (dataset_->time()[p] == dataset_->time()[p - 1] ? tied : others).push_back(ranks[i]);
   }
   EXPECT_EQ(tied.size(), 9719U);
-  const Measures of_tied = rank_metrics(tied, kRetrievalCutoffs),
-                 of_others = rank_metrics(others, kRetrievalCutoffs);
+  const Measures of_tied = rank_metrics(tied), of_others = rank_metrics(others);
   EXPECT_NEAR(*of_tied.find("hr@10"), 0.1193, 5e-5);
   EXPECT_NEAR(*of_tied.find("ndcg@10"), 0.0840, 5e-5);
   EXPECT_NEAR(*of_others.find("hr@10"), 0.0422, 5e-5);

@@ -12,6 +12,8 @@
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
 #include "hstu/comm/thread_group.h"
+#include "hstu/metrics/rank_metrics.h"
+#include "hstu/objective/retrieval_measures.h"
 #include "hstu/objective/retrieval_tally.h"
 
 namespace hstu {
@@ -221,6 +223,30 @@ TEST(RetrievalTally, AVectorThatIsNotFiniteIsNamedOnAllRanksAndAddsNothing) {
     EXPECT_THAT(tally.settle(Stream(), comm), HasSubstr("user 103 at event 1003"));
     EXPECT_EQ(tally.examples(), 0);
   });
+}
+
+TEST(RetrievalMeasures, AreOfAllTargetsAndOfPartsByTieAndFrequency) {
+  const RankedTargets targets{.user = {1, 2, 3},
+                              .position = {10, 20, 30},
+                              .target = {5, 6, 7},
+                              .rank = {1, 300, 40},
+                              .tied = {1, 0, 0}};
+  const Ids items{5, 6, 7}, counts{8, 1, 0}, cutoffs{300};
+  EvaluationResult result;
+  measure_retrieval(targets, {.lists = {}, .cutoffs = cutoffs, .items = items, .item_counts = counts},
+                    result);
+  EXPECT_EQ(result.find("hr@300"), 1.0);
+  EXPECT_DOUBLE_EQ(*result.find("hr@10"), 1.0 / 3);
+  EXPECT_EQ(result.parts.at("tied").find("hr@1"), 1.0);
+  EXPECT_EQ(result.parts.at("not_tied").find("hr@50"), 0.5);
+  EXPECT_EQ(result.parts.at("head").count("n"), 1);
+  EXPECT_EQ(result.parts.count("torso"), 0U);
+  EXPECT_EQ(result.parts.at("tail").count("n"), 2);
+
+  const Json json = to_json(result, kRetrievalMetrics);
+  EXPECT_EQ(json.begin().key(), "ndcg@10");  // the headline
+  EXPECT_EQ(json.at("parts").at("tied").at("n"), 1);
+  EXPECT_EQ(evaluation_from_state(evaluation_state(result)).parts, result.parts);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ std::int64_t NextItemBaselines::better(NextItemRule rule, const Question& questi
 }
 
 std::vector<std::int64_t> NextItemBaselines::ranks(NextItemRule rule, std::span<const std::int64_t> positions,
-                                                   bool exclude_seen) const {
+                                                   std::int64_t seen_events) const {
   constexpr std::int64_t kGrain = 64;
   std::vector<std::int64_t> ranks(positions.size());
   parallel_blocks(std::ssize(positions), kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -163,9 +163,11 @@ std::vector<std::int64_t> NextItemBaselines::ranks(NextItemRule rule, std::span<
         ranks[i] = std::ssize(items_) + 1;
         continue;
       }
-      dataset_.events_before(dataset_.user_at(p), p).each([&](std::int64_t earlier) {
+      const UserEvents before = dataset_.events_before(dataset_.user_at(p), p);
+      std::int64_t left = before.size();
+      before.each([&](std::int64_t earlier) {
         question.latest = index_of(dataset_.item()[earlier]);
-        if (exclude_seen && question.latest != kUnknown && question.latest != question.target)
+        if (left-- <= seen_events && question.latest != kUnknown && question.latest != question.target)
           question.excluded.push_back(question.latest);
       });
       std::vector<std::int32_t>& excluded = question.excluded;

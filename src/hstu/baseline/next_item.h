@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,8 @@ enum class NextItemRule {
 inline constexpr Choice<NextItemRule> kNextItemRules[] = {
     {"popularity", NextItemRule::popularity}, {"markov", NextItemRule::markov}, {"last", NextItemRule::last}};
 
+inline constexpr std::int64_t kAllEvents = std::numeric_limits<std::int64_t>::max();
+
 // Counts of items and of neighbouring pairs in the events that are known when events are to be predicted.
 // Alphabet: V items of the catalogue.
 class NextItemBaselines {
@@ -32,10 +35,10 @@ class NextItemBaselines {
                     std::span<const std::int64_t> catalogue);
 
   // The rank of the item of each event at `positions` (n) among all items, from 1; V + 1 for an item that is
-  // not in the catalogue. `exclude_seen`: without the items that the user has had before the event, but for
-  // the event's own.
+  // not in the catalogue. Without the items of the user's latest `seen_events` events before it, but for the
+  // event's own.
   std::vector<std::int64_t> ranks(NextItemRule rule, std::span<const std::int64_t> positions,
-                                  bool exclude_seen) const;
+                                  std::int64_t seen_events) const;
 
   std::span<const std::int64_t> items() const { return items_; }    // (V)
   std::span<const std::int64_t> counts() const { return counts_; }  // (V) known events

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,8 +19,10 @@ Measures rank_metrics(std::span<const std::int64_t> ranks, std::span<const std::
   require(sorted.empty() || sorted.front() >= 1, "expected ranks from 1, found {}", sorted.front());
   const auto n = static_cast<double>(sorted.size());
   const auto mean = [&](double sum) { return sorted.empty() ? std::nullopt : std::optional(sum / n); };
+  std::set<std::int64_t> all(std::begin(kRetrievalCutoffs), std::end(kRetrievalCutoffs));
+  all.insert(cutoffs.begin(), cutoffs.end());
   Measures measures;
-  for (const std::int64_t cutoff : cutoffs) {
+  for (const std::int64_t cutoff : all) {
     require(cutoff >= 1, "expected cutoffs from 1, found {}", cutoff);
     double gain = 0;
     const auto end = std::upper_bound(sorted.begin(), sorted.end(), cutoff);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace hstu {
 namespace {
@@ -12,10 +13,12 @@ void add_parts(const EvaluationResult& result, MetricSpecs specs, Json& json) {
   for (const auto& [task, measures] : result.tasks)
     json["tasks"][task] = to_json(measures.in_order_of(specs));
   for (const auto& [name, measures] : result.item_baselines) json["item_baselines"][name] = to_json(measures);
+  for (const auto& [name, measures] : result.parts) json["parts"][name] = to_json(measures);
 }
 
 // Of a state, beside the metrics in constant memory.
-constexpr std::array kParts{"model", "baseline", "lists", "bad_ids", "tasks", "item_baselines", "undefined"};
+constexpr std::array kParts{"model", "baseline",       "lists", "bad_ids",
+                            "tasks", "item_baselines", "parts", "undefined"};
 
 }  // namespace
 
@@ -57,9 +60,11 @@ EvaluationResult evaluation_from_state(const Json& state) {
     for (const auto& [task, measures] : state.at("tasks").items())
       result.tasks[task] = measures_from_json(measures);
   result.undefined = state.value("undefined", std::map<std::string, std::string>());
-  if (state.contains("item_baselines"))
-    for (const auto& [name, measures] : state.at("item_baselines").items())
-      result.item_baselines[name] = measures_from_json(measures);
+  for (const auto& [key, named] :
+       {std::pair("item_baselines", &result.item_baselines), std::pair("parts", &result.parts)})
+    if (state.contains(key))
+      for (const auto& [name, measures] : state.at(key).items())
+        (*named)[name] = measures_from_json(measures);
   return result;
 }
 

@@ -17,9 +17,11 @@ struct EvaluationResult {
   Measures estimate;  // the same in constant memory, which a run of any length can have: "auc_binned"
   Measures baseline;  // of the same samples; empty: there is none
   Measures lists;     // at evaluation.ranking_k; empty if no k is given
-  // With evaluation.negatives: AUC and `lists` of scores that need no model, "popularity" and
-  // "co_occurrence".
+  // Of scores that need no model. With evaluation.negatives AUC and `lists` of "popularity" and
+  // "co_occurrence"; of a catalogue's ranks the metrics of "popularity", "markov" and "last".
   std::map<std::string, Measures> item_baselines;
+  // Of a catalogue's ranks: the same metrics of parts of the samples (retrieval_measures.h).
+  std::map<std::string, Measures> parts;
   std::map<std::string, Measures> tasks;         // each of the model's tasks; empty if it has only one
   std::map<std::string, std::string> undefined;  // why, by metric, in words for people
   // Ids outside their table in the evaluated samples, by feature; features without such ids are omitted.
@@ -31,8 +33,8 @@ struct EvaluationResult {
 };
 
 // {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "mrr", "ndcg@10" and
-// the like, "bad_ids", "tasks", "item_baselines" and "undefined", as the log and `hstu eval` report them.
-// `specs`: of the kind of model.
+// the like, "bad_ids", "tasks", "item_baselines", "parts" and "undefined", as the log and `hstu eval` report
+// them. `specs`: of the kind of model.
 Json to_json(const EvaluationResult& result, MetricSpecs specs);
 
 // Converts the whole result except its time to the form in checkpoints, and back.

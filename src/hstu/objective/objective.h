@@ -22,6 +22,8 @@ class RankingObjective;
 struct ListQuestion {
   std::span<const std::int64_t> lists;    // (examples) those with equal numbers are a list
   std::span<const std::int64_t> cutoffs;  // none: lists are not measured
+  // (V) of a catalogue: ids ascending, and events in training, for metrics by frequency. Empty: unknown.
+  std::span<const std::int64_t> items = {}, item_counts = {};
 };
 
 // A table whose rows of all items an objective reads, as Pass::catalogues has them.
