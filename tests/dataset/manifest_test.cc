@@ -56,6 +56,16 @@ std::string error_after(const Alter& alter) {
   return "accepted";
 }
 
+TEST(Manifest, SaysThatTimesAreAnOrder) {
+  Manifest manifest = example_manifest();
+  EXPECT_FALSE(json::parse(manifest_to_json(manifest)).contains("times"));
+  manifest.times = Times::kOrder;
+  EXPECT_EQ(json::parse(manifest_to_json(manifest))["times"], "order");
+  EXPECT_EQ(manifest_from_json(manifest_to_json(manifest), "m"), manifest);
+  EXPECT_EQ(error_after([](json& m) { m["times"] = "days"; }),
+            "D/manifest.json: times: expected seconds or order, found \"days\"");
+}
+
 TEST(Manifest, RoundTripsThroughJson) {
   EXPECT_EQ(manifest_from_json(manifest_to_json(example_manifest()), "m"), example_manifest());
   Manifest plain = example_manifest();

@@ -41,6 +41,8 @@ TEST(SameSchema, NamesTheFirstDifference) {
   EXPECT_THAT(difference([](Manifest& m) { m.actions[1].bit = 4; }),
               AllOf(HasSubstr("theirs: actions and their bits: expected bought = 1, viewed = 2, as in mine"),
                     HasSubstr("found bought = 1, viewed = 4")));
+  EXPECT_THAT(difference([](Manifest& m) { m.times = Times::kOrder; }),
+              HasSubstr("times: expected times in seconds, as in mine of the run, found an order without"));
   EXPECT_THAT(difference([](Manifest& m) { m.label = "viewed"; }),
               HasSubstr("label: expected bought, as in mine of the run, found viewed"));
   EXPECT_THAT(difference([](Manifest& m) { m.pools = {"bought"}; }),

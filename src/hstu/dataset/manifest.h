@@ -54,6 +54,10 @@ struct TimeRange {
   bool operator==(const TimeRange&) const = default;
 };
 
+// What the times of a dataset are: seconds, or places in a log that has an order and no times: 0, 1, 2, ...
+// by user. Differences of such times mean nothing, and those of two users cannot be compared.
+enum class Times { kSeconds, kOrder };
+
 // Half-open intervals in seconds: the columns have the events of [train_start, train_end); those of
 // [test_start, test_end) are held out.
 struct TimeSplit {
@@ -84,6 +88,7 @@ struct Manifest {
   std::string id;    // dataset_id(columns, extends)
   EventCounts counts;
   TimeRange time;
+  Times times = Times::kSeconds;
   std::optional<TimeSplit> split;
   std::vector<ActionBit> actions;
   std::string label;                          // an action: a rankable event that has it is a positive

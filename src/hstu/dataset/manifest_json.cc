@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "hstu/base/choice.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json_text.h"
 #include "hstu/dataset/manifest.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr const char* kFormat = "hstu-dataset";
 constexpr int kVersion = 2;
+constexpr Choice<Times> kTimes[] = {{"seconds", Times::kSeconds}, {"order", Times::kOrder}};
 
 Json optional_to_json(const std::optional<std::int64_t>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -105,6 +107,13 @@ std::vector<ActionBit> read_actions(const Field& field) {
   return actions;
 }
 
+Times read_times(const Field& field) {
+  const std::string word = field.text();
+  for (const Choice<Times>& times : kTimes)
+    if (times.word == word) return times.value;
+  fail("{}: expected {}, found \"{}\"", field.place(), list_of(kTimes), word);
+}
+
 ColumnInfo read_column(const Field& field) {
   return {.type = field["type"].text(),
           .count = field["count"].count(),
@@ -186,6 +195,7 @@ Manifest read_fields(const Field& root) {
   manifest.id = root["id"].text();
   manifest.counts = read_counts(root["counts"]);
   manifest.time = {.min = root["time"]["min"].integer(), .max = root["time"]["max"].integer()};
+  if (root.has("times")) manifest.times = read_times(root["times"]);
   if (const Field split = root["split"]; !split.is_null()) {
     manifest.split = TimeSplit{.train_start = split["train_start"].integer(),
                                .train_end = split["train_end"].integer(),
@@ -223,6 +233,7 @@ std::string manifest_to_json(const Manifest& manifest) {
   json["id"] = manifest.id;
   json["counts"] = counts_to_json(manifest.counts);
   json["time"] = {{"min", manifest.time.min}, {"max", manifest.time.max}};
+  if (manifest.times != Times::kSeconds) json["times"] = word_of(kTimes, manifest.times);
   json["split"] = nullptr;
   if (const auto& split = manifest.split) {
     json["split"] = {{"train_start", split->train_start},

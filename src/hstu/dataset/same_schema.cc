@@ -41,6 +41,12 @@ void check_same_schema(const Manifest& known, const Path& known_folder, const Ma
   };
   if (known.actions != other.actions)
     refuse("actions and their bits", words(known.actions), words(other.actions));
+  if (known.times != other.times) {
+    const auto kind = [](const Manifest& manifest) {
+      return manifest.times == Times::kOrder ? "an order without times" : "times in seconds";
+    };
+    refuse("times", kind(known), kind(other));
+  }
   if (known.label != other.label) refuse("label", known.label, other.label);
   if (known.pools != other.pools) refuse("pools", words(known.pools), words(other.pools));
   if (const std::string* const name = missing(known.context, other.context))
