@@ -26,6 +26,8 @@ Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& 
           {"user_prior", kUserPrior},
           {"item_prior", kItemPrior}};
   if (holdout.of_last()) of["last"] = holdout.last;
+  if (holdout.scored_begin != nullptr) of["scored"] = "test";
+  if (holdout.scored_end != nullptr) of["scored"] = "valid";
   return of;
 }
 

@@ -30,8 +30,8 @@ void clip(const Dataset& dataset, const AnchorIndex& index, const AnchorList& li
   }
 }
 
-// The last anchors of each user, or those before.
-AnchorList split_users(const Dataset& dataset, const AnchorList& list, const Holdout& holdout, bool last) {
+// Those of the last anchors of each user that are scored, or the anchors before all of the last.
+AnchorList split_users(const Dataset& dataset, const AnchorList& list, const Holdout& holdout, bool scored) {
   AnchorList chosen;
   for (std::int64_t w = 0; w < list.windows(); ++w) {
     std::vector<std::int64_t> positions;
@@ -41,7 +41,8 @@ AnchorList split_users(const Dataset& dataset, const AnchorList& list, const Hol
         user = dataset.user_at(p);
         end = dataset.end_of_user_in_segment(p);
       }
-      if (holdout.is_last(user, p, dataset.time()[p]) == last) positions.push_back(p);
+      const std::int64_t time = dataset.time()[p];
+      if (scored ? holdout.is_scored(user, p, time) : !holdout.is_last(user, p, time)) positions.push_back(p);
     }
     chosen.append(std::move(positions));
   }
@@ -90,12 +91,13 @@ Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const H
                      std::vector<std::size_t> stages) {
   constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::min();
   if (stages.empty()) stages.push_back(dataset.segments().size());
-  if (stages.size() > 1 && holdout.last > 0) {
+  if (stages.size() > 1 && (holdout.last > 0 || holdout.split != LastSplit::none)) {
     fail_usage(
-        "evaluation.holdout_last = {}: the last samples of users change with every extension of {}: hold out "
-        "in "
-        "time to continue a run, or start a new one",
-        holdout.last, dataset.folder().string());
+        "evaluation.{}: the last samples of users change with every extension of {}: hold out in time to "
+        "continue a run, or start a new one",
+        holdout.last > 0 ? fmt::format("holdout_last = {}", holdout.last)
+                         : fmt::format("split = \"{}\"", word_of(kLastSplits, holdout.split)),
+        dataset.folder().string());
   }
   const AnchorRule rule{.min_history = options.min_history,
                         .window_seconds = options.window_seconds,

@@ -18,17 +18,18 @@ void check_options(const HoldoutOptions& options) {
   const bool windows = options.windows != 0 || options.first_window != -1;
   const bool fraction = options.fraction != 0;
   const bool seconds = options.seconds != 0;
-  const bool last = options.last != 0;
-  if (int{windows} + int{fraction} + int{seconds} + int{last} > 1) {
-    fail_usage("hold-out: expected one of windows, fraction, seconds and last, found{}{}{}{}; keep one",
-               windows ? " windows" : "", fraction ? " fraction" : "", seconds ? " seconds" : "",
-               last ? " last" : "");
+  const bool split = options.split != LastSplit::none;
+  const bool last = options.last != 0 || split;
+  if (int{windows} + int{fraction} + int{seconds} + int{options.last != 0} + int{split} > 1) {
+    fail_usage(
+        "hold-out: expected one of windows, fraction, seconds, last and split, found{}{}{}{}{}; keep one",
+        windows ? " windows" : "", fraction ? " fraction" : "", seconds ? " seconds" : "",
+        options.last != 0 ? " last" : "", split ? " split" : "");
   }
   if (options.last < 0) fail_usage("hold-out last: expected at least 0, found {}", options.last);
   if (last && options.train_user_fraction < 1) {
-    fail_usage(
-        "hold-out last: every user has held-out samples already; remove it or train_user_fraction = {}",
-        options.train_user_fraction);
+    fail_usage("hold-out {}: every user has held-out samples already; remove it or train_user_fraction = {}",
+               split ? "split" : "last", options.train_user_fraction);
   }
   if (options.windows < 0) fail_usage("hold-out windows: expected at least 0, found {}", options.windows);
   if (options.first_window < -1) {
@@ -104,6 +105,20 @@ std::shared_ptr<const std::vector<EventPlace>> last_anchors(const Dataset& datas
   return first;
 }
 
+// The last event of a user is the test; with `valid` the one before it is scored during training.
+void hold_out_split(const Dataset& dataset, std::int64_t min_history, const HoldoutOptions& options,
+                    Holdout& holdout) {
+  const auto test = last_anchors(dataset, 1, min_history);
+  if (options.split == LastSplit::paper) {
+    holdout.last = 1;
+    holdout.last_begin = test;
+    return;
+  }
+  holdout.last = 2;
+  holdout.last_begin = last_anchors(dataset, 2, min_history);
+  (options.scores_test ? holdout.scored_begin : holdout.scored_end) = test;
+}
+
 // The half-open times of held-out windows.
 void hold_out_windows(const AnchorIndex& index, const HoldoutOptions& options, Holdout& holdout) {
   const std::int64_t windows = index.window_of(index.time_max) + 1;
@@ -137,6 +152,7 @@ Holdout resolve_holdout(const Dataset& dataset, const AnchorIndex& index, const 
     holdout.last = options.last;
     holdout.last_begin = last_anchors(dataset, options.last, index.rule.min_history);
   }
+  if (options.split != LastSplit::none) hold_out_split(dataset, index.rule.min_history, options, holdout);
   if (options.seconds != 0) holdout.time_begin = index.time_max - options.seconds + 1;
   return holdout;
 }

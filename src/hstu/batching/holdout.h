@@ -33,12 +33,23 @@ struct Holdout {
   // (U) with `last`: the first of them, or nowhere; else null.
   std::shared_ptr<const std::vector<EventPlace>> last_begin = {};
 
+  // (U) with `last`, where not all of them are scored: the first that is, and the first after it that is not.
+  std::shared_ptr<const std::vector<EventPlace>> scored_begin = {}, scored_end = {};
+
   bool in_time() const { return time_begin != kNever; }
   bool of_users() const { return users.any_held_out(); }
   bool of_last() const { return last_begin != nullptr; }
   // With `last`: whether an event is one of the last of user `user` (its index), or follows them.
   bool is_last(std::int64_t user, std::int64_t position, std::int64_t time) const {
     return !EventPlace{time, position}.is_before((*last_begin)[static_cast<std::size_t>(user)]);
+  }
+  // With `last`: whether an evaluation scores an event of user `user` (its index).
+  bool is_scored(std::int64_t user, std::int64_t position, std::int64_t time) const {
+    const EventPlace place{time, position};
+    const auto u = static_cast<std::size_t>(user);
+    if (scored_begin != nullptr && place.is_before((*scored_begin)[u])) return false;
+    if (scored_end != nullptr && !place.is_before((*scored_end)[u])) return false;
+    return is_last(user, position, time);
   }
   // Whether an event of user `user` (its index) is left to training. `held_out` = users.holds_out(the user).
   bool trains(std::int64_t user, bool held_out, std::int64_t position, std::int64_t time) const {

@@ -77,17 +77,30 @@ struct DataOptions {
   NegativeOptions negatives;
   // Negatives are candidates of their anchor's sample (Candidate::others); false: samples of their own.
   bool negatives_share_history = true;
+  // Every event of a history predicts the one after it, the last one the anchor: each is an example. false:
+  // the anchor is the only example, or EventOptions says which are.
+  bool predicts_next_events = false;
 };
 
-// The hold-out for evaluation: at most one of windows, fraction, seconds and last, and in addition users, but
-// not to `last`. Training uses neither anchors at or after the start of a hold-out in time nor held-out
-// users' anchors.
+// The hold-out for evaluation: at most one of windows, fraction, seconds, last and split, and in addition
+// users, but not to `last` or `split`. Training uses neither anchors at or after the start of a hold-out in
+// time nor held-out users' anchors. Hold-outs of each user's last events by name, whose last one is the test.
+enum class LastSplit {
+  none,
+  valid,  // the one before it chooses the model; neither trains
+  paper,  // there is no other: evaluations during training score the test
+};
+inline constexpr Choice<LastSplit> kLastSplits[] = {
+    {"", LastSplit::none}, {"valid", LastSplit::valid}, {"paper", LastSplit::paper}};
+
 struct HoldoutOptions {
-  std::int64_t windows = 0;        // this many windows: the last ones, or those from first_window on
-  std::int64_t first_window = -1;  // without `windows`: all from this one on; -1: the last `windows`
-  double fraction = 0;             // the latest anchors, this fraction; equal times are not separated
-  std::int64_t seconds = 0;        // anchors later than the newest anchor's time minus this
-  std::int64_t last = 0;           // the last anchors of each user, so many; all of a user with no more
+  std::int64_t windows = 0;           // this many windows: the last ones, or those from first_window on
+  std::int64_t first_window = -1;     // without `windows`: all from this one on; -1: the last `windows`
+  double fraction = 0;                // the latest anchors, this fraction; equal times are not separated
+  std::int64_t seconds = 0;           // anchors later than the newest anchor's time minus this
+  std::int64_t last = 0;              // the last anchors of each user, so many; all of a user with no more
+  LastSplit split = LastSplit::none;  // in place of `last`
+  bool scores_test = false;  // with `split`: evaluations score the test, whatever they score in training
   // Users whose split hash (spec: splitmix64 of id and salt) is below this train, the others are held out.
   double train_user_fraction = 1;
   std::int64_t split_salt = 0;

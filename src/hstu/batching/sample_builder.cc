@@ -50,6 +50,7 @@ void SampleBuilder::build(std::span<const std::int64_t> positions, Samples& samp
 void SampleBuilder::build(std::span<const Candidate> candidates, Samples& samples,
                           SampleScratch& scratch) const {
   samples.count = static_cast<std::int64_t>(candidates.size());
+  samples.predicts_next_events = data_.predicts_next_events;
   scratch.numbers.clear();
   add_candidates(candidates, samples);
   add_histories(candidates, samples, scratch);
@@ -130,6 +131,13 @@ std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, Sa
   if (draws_negatives())
     for (const std::int64_t anchor : positions)
       count += is_positive(anchor) ? data_.negatives.per_positive : 0;
+  if (data_.predicts_next_events) {
+    for (const std::int64_t anchor : positions) {
+      user = find_user(dataset_, anchor, user);
+      count += std::ssize(scratch.gatherer.gather(dataset_.events_before(user, anchor)));
+    }
+    return count;
+  }
   if (!events_.wanted()) return count + static_cast<std::int64_t>(positions.size());
   for (const std::int64_t anchor : positions) {
     user = find_user(dataset_, anchor, user);

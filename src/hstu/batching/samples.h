@@ -10,8 +10,9 @@
 namespace hstu {
 
 struct Samples {
-  std::int64_t count = 0;  // B
-  BatchDraws draws;        // what a layout draws, by the samples' names
+  std::int64_t count = 0;             // B
+  BatchDraws draws;                   // what a layout draws, by the samples' names
+  bool predicts_next_events = false;  // as DataOptions says
 
   // History of sample b: tokens [history_offsets[b], history_offsets[b + 1]), oldest first.
   std::vector<std::int64_t> history_offsets;  // (B + 1)

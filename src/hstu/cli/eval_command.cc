@@ -19,10 +19,21 @@ namespace {
 
 struct EvalWords {
   Path run, predictions, data;
-  std::string checkpoint, device;
+  std::string checkpoint, device, split;
   std::int64_t batch_size = 0;
   int threads = 0;
 };
+
+// What of the users' held-out ends is scored.
+void choose_split(RunOptions& options, bool test) {
+  HoldoutOptions& holdout = options.evaluation.holdout;
+  if (holdout.split == LastSplit::none)
+    fail_usage(
+        "--split: the run has evaluation.split = \"\": its hold-out is scored as it is; leave --split out");
+  if (holdout.split == LastSplit::paper && !test)
+    fail_usage("--split valid: the run has evaluation.split = \"paper\", which validates nothing: set test");
+  holdout.scores_test = test;
+}
 
 struct OpenedModel {
   std::unique_ptr<Experiment> experiment;
@@ -60,6 +71,10 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--checkpoint", words->checkpoint, "of this step, or best; default: the newest");
   command->add_option("--data", words->data,
                       "the dataset, when it has moved since the run, or another one of the same schema");
+  command
+      ->add_option("--split", words->split,
+                   "valid or test, of a run with evaluation.split; default: what training scored")
+      ->check(CLI::IsMember({"valid", "test"}));
   command->add_option("--batch-size", words->batch_size, "samples of a batch; default: as in training")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command->add_option(
@@ -70,6 +85,7 @@ void add_eval_command(CLI::App& app) {
   command->footer(
       "Prints one JSON object, the fields of the run's eval lines. On another dataset the hold-out\n"
       "follows the rule of the run's configuration, and the baseline is that dataset's.\n"
+      "With --split test the last event of each user is asked for, from all events before it.\n"
       "Examples:\n  hstu eval run --predictions scores\n  hstu eval run --data next-week");
   command->callback([words] {
     use_threads(words->threads);
@@ -77,6 +93,7 @@ void add_eval_command(CLI::App& app) {
     const RunFolder folder = open_run_folder(words->run);
     RunOptions options = read_run_options(folder);
     if (!words->device.empty()) options.device = words->device;
+    if (!words->split.empty()) choose_split(options, words->split == "test");
     if (words->batch_size > 0) options.evaluation.batch_size = words->batch_size;
     const OpenedModel opened =
         read_checkpoint(folder.checkpoints(), words->checkpoint,
@@ -86,7 +103,7 @@ void add_eval_command(CLI::App& app) {
     if (!evaluator.has_samples()) {
       fail_usage(
           "the run holds nothing out: set one of evaluation.holdout_windows, holdout_fraction, "
-          "holdout_seconds, holdout_last");
+          "holdout_seconds, holdout_last, split");
     }
     Json json{{"step", opened.state.step}};
     const EvaluationResult result = *evaluator.run();

@@ -53,6 +53,22 @@ std::unique_ptr<Model> moved(std::unique_ptr<Model> model, const Context& contex
   return model;
 }
 
+// All rows of a table are at hand where the objective reads them.
+void check_updates(const RunOptions& run, const Model& model, const Objective& objective) {
+  const std::vector<FeatureSpec> features = model.features();
+  const std::vector<CatalogueUse> uses = objective.catalogues();
+  for (const auto& [name, section] : run.tables.by_name) {
+    const bool is_read = std::any_of(uses.begin(), uses.end(), [&, &table = name](const CatalogueUse& use) {
+      return features[use.feature].name == table;
+    });
+    if (section.updates == UpdatedRows::all && !is_read)
+      fail_usage(
+          "tables.{}.updates = \"all\": no loss of this model reads the whole table: set \"touched\", or "
+          "model.kind = \"retrieval\" with the table item",
+          name);
+  }
+}
+
 Shard shard_among(const Communicator& ranks) {
   return {ranks.rank(), ranks.size()};
 }
@@ -82,6 +98,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
           run.ranks.shard_optimizer ? shard_among(replicas_of(compute.groups, {comm}).host) : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {
   compute.deterministic = run.deterministic;
+  check_updates(run, *model, *objective);
   if (comm.size() == 1) {
     if (tables.are_on_gpu()) update_check = std::make_unique<UpdateCheck>(compute);
     return;
@@ -101,6 +118,11 @@ void Learner::open_catalogues(const std::vector<std::int64_t>& ids, RowAccess ac
   catalogues.clear();
   for (const CatalogueUse& use : objective->catalogues())
     catalogues.push_back(std::make_unique<Catalogue>(tables, use.feature, ids, access));
+}
+
+bool Learner::updates_all(const Catalogue& catalogue) const {
+  const auto section = options.tables.by_name.find(tables[catalogue.table()].config().name);
+  return section != options.tables.by_name.end() && section->second.updates == UpdatedRows::all;
 }
 
 std::vector<CatalogueRows> Learner::catalogue_rows(bool with_gradients) const {

@@ -31,6 +31,8 @@ struct Learner {
   // Makes the catalogues of the objective, of the items `ids`: ascending, the same on all ranks. Before a
   // checkpoint is loaded: RowAccess::train creates the rows. Throws what Catalogue throws.
   void open_catalogues(const std::vector<std::int64_t>& ids, RowAccess access);
+  // Whether a step updates all rows of a catalogue, with a gradient or without one.
+  bool updates_all(const Catalogue& catalogue) const;
   // As passes read them, which may not outlive the learner; with_gradients: those of the loss.
   std::vector<CatalogueRows> catalogue_rows(bool with_gradients) const;
 

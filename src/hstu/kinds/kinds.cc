@@ -2,6 +2,8 @@
 
 #include "hstu/kinds/dlrmv4/dlrmv4_kind.h"
 #include "hstu/kinds/ranking_gr/ranking_gr_kind.h"
+#include "hstu/kinds/retrieval/retrieval_kind.h"
+#include "hstu/metrics/rank_metrics.h"
 #include "hstu/metrics/ranking.h"
 
 namespace hstu {
@@ -22,6 +24,14 @@ std::span<const Kind> kinds() {
        .check = ranking_gr::check,
        .make = ranking_gr::make,
        .propose = nullptr},
+      {.name = "retrieval",
+       .title = "the next item out of all: HSTU as Meta's and NVIDIA's code has it, and SASRec",
+       .metrics = kRetrievalMetrics,
+       .options = default_options<RetrievalOptions>,
+       .check = retrieval::check,
+       .make = retrieval::make,
+       .propose = retrieval::propose,
+       .samples_are_users = true},
   };
   return kKinds;
 }

@@ -34,7 +34,10 @@ void check_best(const RunOptions& o, bool held_out) {
     fail_usage("checkpoint.best = \"{}\", but nothing is held out: set evaluation.holdout_fraction", best);
   const std::vector<std::int64_t>& cutoffs = o.evaluation.ranking_k;
   const auto k = cutoff_of(best);
-  if (k ? std::find(cutoffs.begin(), cutoffs.end(), *k) == cutoffs.end() : metric.of_lists && cutoffs.empty())
+  const bool is_measured = metric.has_cutoff
+                               ? std::find(cutoffs.begin(), cutoffs.end(), k.value_or(0)) != cutoffs.end()
+                               : !metric.of_lists || !cutoffs.empty();
+  if (!is_measured)
     fail_usage("checkpoint.best = \"{}\" is not measured: set evaluation.ranking_k = [{}]", best,
                k.value_or(10));
 }
@@ -57,14 +60,14 @@ void check_feature_names(const FeaturesSection& features) {
 void check_consistency(const RunOptions& o) {
   check_feature_names(o.features);
   const HoldoutOptions& h = o.evaluation.holdout;
-  const bool held_out = h.last > 0 || h.windows > 0 || h.first_window >= 0 || h.fraction > 0 ||
-                        h.seconds > 0 || h.train_user_fraction < 1;
+  const bool held_out = h.last > 0 || h.split != LastSplit::none || h.windows > 0 || h.first_window >= 0 ||
+                        h.fraction > 0 || h.seconds > 0 || h.train_user_fraction < 1;
   const bool evaluates = o.evaluation.at_start || o.evaluation.every_windows > 0 ||
                          o.evaluation.every_data_fraction > 0 || o.evaluation.target_auc > 0;
   if (evaluates && !held_out) {
     fail_usage(
         "evaluation asks for scores, but nothing is held out: set one of evaluation.holdout_windows, "
-        "holdout_fraction, holdout_seconds, holdout_last, train_user_fraction");
+        "holdout_fraction, holdout_seconds, holdout_last, split, train_user_fraction");
   }
   if (o.evaluation.every_windows > 0 && o.evaluation.every_data_fraction > 0) {
     fail_usage("evaluation.every_windows and evaluation.every_data_fraction contradict each other: set one");

@@ -190,6 +190,10 @@ void describe(ConfigFields& f, TableSection& o) {
            "of the rows' values; bf16: updates are rounded up or down at random, so that small ones add up");
   f.field("optimizer", o.optimizer, list_of(kRowOptimizers) + "; \"\": sparse_optimizer.kind",
           rule::parsed_by(check_row_optimizer));
+  f.choice(
+      "updates", o.updates, kUpdatedRows,
+      "the rows that a step updates: those with a gradient, or all, which momentum and weight decay move "
+      "too, as if the table was a weight; all is for the table that a loss reads as a whole");
   f.field("ranks", o.ranks, list_of(kTableRanks) + "; \"\": tables.ranks",
           rule::parsed_by(check_table_ranks));
   f.section("initial", o.initial, "the value of a new row");
@@ -252,6 +256,10 @@ void describe(ConfigFields& f, EvaluationSection& o) {
   f.field("holdout_last", o.holdout.last,
           "hold out the last n samples of each user, all of one who has no more: 1 leaves one out",
           rule::at_least(0));
+  f.choice(
+      "split", o.holdout.split, kLastSplits,
+      "hold out the end of each user: valid: the last sample is the test (hstu eval --split test), and the "
+      "one before it is scored during training; paper: the last one is scored during training; \"\": not");
   f.field("train_user_fraction", o.holdout.train_user_fraction, "users that train; the others are held out",
           rule::between(0, 1));
   f.field("split_salt", o.holdout.split_salt, "of the users' split hash");

@@ -48,6 +48,14 @@ inline constexpr Choice<DType> kWireTypes[] = {
 // Of the values of rows.
 inline constexpr Choice<DType> kRowTypes[] = {{"f32", DType::f32}, {"bf16", DType::bf16}};
 
+// Which rows of a table a step updates.
+enum class UpdatedRows {
+  touched,  // those with a gradient
+  all,      // every row: momentum and weight decay move the others too
+};
+inline constexpr Choice<UpdatedRows> kUpdatedRows[] = {{"touched", UpdatedRows::touched},
+                                                       {"all", UpdatedRows::all}};
+
 // [tables.NAME]; options/table_options.h reads the texts.
 struct TableSection {
   std::string capacity = {}, memory = {};
@@ -61,7 +69,8 @@ struct TableSection {
   std::string ttl = {};
   DType dtype = DType::f32;
   std::string optimizer = {};  // "": sparse_optimizer.kind
-  std::string ranks = {};      // "": tables.ranks
+  UpdatedRows updates = UpdatedRows::touched;
+  std::string ranks = {};  // "": tables.ranks
   InitialValue initial = {};
 };
 

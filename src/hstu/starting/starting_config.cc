@@ -15,6 +15,7 @@
 #include "hstu/config/config_template.h"
 #include "hstu/kinds/kinds.h"
 #include "hstu/metrics/metric_spec.h"
+#include "hstu/starting/next_events_config.h"
 
 namespace hstu {
 namespace {
@@ -348,7 +349,7 @@ std::string starting_config(const DatasetProfile& profile, const Kind& kind) {
         "lists every key",
         kind.name, kind.name);
   }
-  return StartingConfig(profile, kind).text();
+  return kind.samples_are_users ? next_events_config(profile, kind) : StartingConfig(profile, kind).text();
 }
 
 }  // namespace hstu

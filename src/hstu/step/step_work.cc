@@ -133,7 +133,8 @@ void StepWork::sum_over_ranks() {
 void StepWork::add_catalogue_gradients() {
   const std::vector<CatalogueUse> uses = learner_.objective->catalogues();
   for (std::size_t c = 0; c < uses.size(); ++c)
-    if (uses[c].has_gradient) row_gradients_.add(*learner_.catalogues[c]);
+    if (uses[c].has_gradient || learner_.updates_all(*learner_.catalogues[c]))
+      row_gradients_.add(*learner_.catalogues[c]);
 }
 
 void StepWork::update(double clip, const float* factor) {

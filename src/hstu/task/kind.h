@@ -26,6 +26,8 @@ struct Kind {
   Task (*make)(const TaskRequest& request, const DatasetFacts& facts);
   // Lines of section [model] of a configuration to start from. Null: the kind proposes none.
   std::string (*propose)(const Proposal& proposal);
+  // Its samples are users, each event of whom predicts the next; else an event is a sample.
+  bool samples_are_users = false;
 };
 
 template <typename Options>

@@ -11,6 +11,8 @@ struct Proposal {
   double dropout = 0;                  // of the model's input
   std::int64_t history = 0;            // events, at most
   std::int64_t contextual_tokens = 0;  // of the features that the configuration has
+  std::int64_t items = 0;              // of the dataset
+  bool has_times = true;               // false: its times are an order
 };
 
 }  // namespace hstu

@@ -1,0 +1,76 @@
+#include "hstu/kinds/retrieval/retrieval.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/ops/convert.h"
+
+namespace hstu {
+namespace {
+
+// The columns of the positions that are asked for; all tokens where the batch has none.
+StackRows wanted_rows(const Batch& batch, const StackRows& all) {
+  const bool has_queries = std::ranges::any_of(
+      batch.columns(), [](const Batch::Column& column) { return column.name == retrieval::kQuery; });
+  if (!has_queries) return all;
+  return {.rows = batch.tensor(retrieval::kQuery),
+          .offsets = batch.tensor(retrieval::kQueryOffsets),
+          .names = batch.tensor(retrieval::kQueryName),
+          .query_time = all.query_time.defined() ? batch.tensor(retrieval::kLastQueryTime) : Tensor()};
+}
+
+}  // namespace
+
+Retrieval::Retrieval(const RetrievalConfig& config, SampleFeatures features, std::uint64_t seed, DType type)
+    : config_(config),
+      layout_(std::move(features)),
+      parameters_(derive_key(seed, "dense parameters"), type),
+      compute_(type),
+      encoder_(parameters_, encoder_config(config)) {
+  require(config.history > 0, "retrieval: expected the length of histories");
+}
+
+void Retrieval::move_to(const Context& context, DType compute) {
+  compute_ = compute;
+  parameters_.move_to(context);
+}
+
+Variable Retrieval::forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
+                            const Draws& draws) const {
+  require(rows.size() == 1, "retrieval: expected rows of items, found those of {} features", rows.size());
+  SequenceTokens tokens;
+  tokens.item = batch.tensor(index_column(layout_.sample_features().item.name));
+  tokens.position = batch.tensor(retrieval::kPosition);
+  tokens.all = {
+      .rows = {}, .offsets = batch.tensor(retrieval::kOffsets), .names = batch.tensor(retrieval::kTokenName)};
+  if (encoder_.needs_times()) {
+    tokens.all.query_time = batch.tensor(retrieval::kQueryTime);
+    tokens.all.key_time = batch.tensor(retrieval::kKeyTime);
+  }
+  tokens.wanted = wanted_rows(batch, tokens.all);
+  const Variable vectors = encoder_(tape, ops::convert(tape, rows[0], compute_), tokens, draws);
+  return ops::convert(tape, vectors, parameters_.type());
+}
+
+HstuStackConfig Retrieval::layers() const {
+  const SequenceEncoderConfig& encoder = encoder_.config();
+  return encoder.blocks == SequenceBlocks::hstu ? encoder.hstu : HstuStackConfig();
+}
+
+StackFlops Retrieval::flops(const Batch& batch) const {
+  const HstuStackConfig stack = layers();
+  if (stack.layers == 0) return {};
+  const auto offsets = batch.values<std::int64_t>(retrieval::kOffsets);
+  const bool all =
+      batch.values<std::int64_t>(retrieval::kTarget).size() == static_cast<std::size_t>(batch.tokens);
+  std::vector<SampleQueries> samples;
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
+    const std::int64_t tokens = offsets[b + 1] - offsets[b];
+    if (tokens == 0) continue;
+    samples.push_back({causal_mask(tokens), static_cast<std::int32_t>(all ? tokens : 1)});
+  }
+  return stack_flops(stack, samples);
+}
+
+}  // namespace hstu

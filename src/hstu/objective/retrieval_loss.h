@@ -1,0 +1,35 @@
+// The losses of models that predict the next item of a catalogue.
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/base/choice.h"
+
+namespace hstu {
+
+enum class RetrievalLossKind {
+  full,      // softmax over all items
+  uniform,   // over the target and items that are drawn for each position, all alike
+  in_batch,  // over the targets of the batch, corrected by how often they are there
+  mixed,     // over those and items that are drawn, corrected in the same way
+  gbce,      // binary cross-entropy against drawn items, calibrated (gSASRec)
+};
+inline constexpr Choice<RetrievalLossKind> kRetrievalLosses[] = {{"full", RetrievalLossKind::full},
+                                                                 {"uniform", RetrievalLossKind::uniform},
+                                                                 {"in_batch", RetrievalLossKind::in_batch},
+                                                                 {"mixed", RetrievalLossKind::mixed},
+                                                                 {"gbce", RetrievalLossKind::gbce}};
+
+struct RetrievalLoss {
+  RetrievalLossKind kind = RetrievalLossKind::full;
+  double temperature = 0.05;     // that products of vectors are divided by
+  std::int64_t negatives = 128;  // items that are drawn; not of full and in_batch
+  double calibration = 0.75;     // t of gbce: 0: as binary cross-entropy, 1: calibrated probabilities
+
+  bool draws() const {
+    return kind == RetrievalLossKind::uniform || kind == RetrievalLossKind::mixed ||
+           kind == RetrievalLossKind::gbce;
+  }
+};
+
+}  // namespace hstu

@@ -1,0 +1,108 @@
+#include "hstu/objective/retrieval_objective.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/base/npy.h"
+#include "hstu/loss/full_softmax.h"
+#include "hstu/objective/retrieval_columns.h"
+#include "hstu/objective/retrieval_measures.h"
+#include "hstu/objective/retrieval_questions.h"
+#include "hstu/objective/retrieval_tally.h"
+
+namespace hstu {
+namespace {
+
+class CountTally final : public Tally {
+ public:
+  void add(const Batch& batch, const Tensor& /*outputs*/, const Stream& /*compute*/) override {
+    part_ += std::ssize(batch.values<std::int64_t>(retrieval::kTarget));
+  }
+  std::string settle(const Stream& /*stream*/, Communicator& comm) override {
+    examples_ += comm.sum(std::exchange(part_, 0));
+    return "";
+  }
+  std::int64_t examples() const override { return examples_; }
+
+ private:
+  std::int64_t part_ = 0, examples_ = 0;
+};
+
+// The log has the loss of each step; there is nothing else that training measures.
+class NoRunningMetrics final : public RunningMetrics {
+ public:
+  void add_step(const Tally& /*predictions*/) override {}
+  void add_evaluation(const Tally& /*evaluation*/) override {}
+  Measures training() const override { return {}; }
+  Measures evaluations() const override { return {}; }
+  Section section() override {
+    return {.name = "metrics",
+            .save = [](SectionWriter& writer) { writer.describe(Json::object()); },
+            .load = [](const SectionReader&) {}};
+  }
+};
+
+const RankedTargets& ranked(const Tally& tally) {
+  const auto* const retrieval = dynamic_cast<const RetrievalTally*>(&tally);
+  require(retrieval != nullptr, "a tally of another objective");
+  return retrieval->ranked();
+}
+
+}  // namespace
+
+std::vector<CatalogueUse> RetrievalObjective::catalogues() const {
+  return {{.feature = 0, .has_gradient = config_.loss.kind == RetrievalLossKind::full}};
+}
+
+Variable RetrievalObjective::loss(const Pass& pass, const Variable& vectors) const {
+  require(pass.catalogues.size() == 1, "retrieval: expected the catalogue of items");
+  const auto divisor = static_cast<double>(pass.batch.supervised);
+  switch (config_.loss.kind) {
+    case RetrievalLossKind::full:
+      return loss::full_softmax(pass.tape, vectors, pass.batch.tensor(retrieval::kTarget),
+                                pass.catalogues.front(),
+                                {.scale = 1 / config_.loss.temperature, .unit = config_.unit}, divisor);
+    case RetrievalLossKind::uniform:
+    case RetrievalLossKind::in_batch:
+    case RetrievalLossKind::mixed:
+    case RetrievalLossKind::gbce:
+      break;
+  }
+  fail("model.loss.kind = \"{}\" is not built yet: set \"full\"",
+       word_of(kRetrievalLosses, config_.loss.kind));
+}
+
+std::unique_ptr<Tally> RetrievalObjective::step_tally() const {
+  return std::make_unique<CountTally>();
+}
+
+std::unique_ptr<Tally> RetrievalObjective::evaluation_tally(const EvaluationSource& source) const {
+  require(source.catalogues.size() == 1 && source.dataset != nullptr,
+          "retrieval: expected the catalogue of items and the dataset");
+  CatalogueScores scores;
+  scores.rows = source.catalogues.front();
+  scores.unit = config_.unit;
+  scores.context = source.compute;
+  return std::make_unique<RetrievalTally>(
+      std::move(scores), [dataset = source.dataset, seen = config_.exclude_seen](const Batch& batch) {
+        return retrieval_questions(batch, *dataset, seen);
+      });
+}
+
+std::unique_ptr<RunningMetrics> RetrievalObjective::running_metrics(std::int64_t /*window_samples*/) const {
+  return std::make_unique<NoRunningMetrics>();
+}
+
+void RetrievalObjective::measure(const Tally& evaluation, const ListQuestion& question,
+                                 EvaluationResult& result) const {
+  measure_retrieval(ranked(evaluation), question, result);
+}
+
+void RetrievalObjective::write_predictions(const Tally& evaluation, const Path& folder) const {
+  const RankedTargets& targets = ranked(evaluation);
+  write_npy(folder / "target.npy", targets.target);
+  write_npy(folder / "rank.npy", targets.rank);
+}
+
+}  // namespace hstu

@@ -1,0 +1,49 @@
+// The objective of models that predict a user's next event: their outputs are vectors (R, E), which are
+// compared with the rows of all items. Evaluations take the rank of each target among all of them; the
+// metrics are kRetrievalMetrics (metrics/rank_metrics.h).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "hstu/objective/objective.h"
+#include "hstu/objective/retrieval_loss.h"
+
+namespace hstu {
+
+// Items of a user that do not count when the rank of a target is taken.
+enum class SeenItems {
+  history,  // those of all events before the target
+  window,   // those of the events that the model sees
+  none,
+};
+inline constexpr Choice<SeenItems> kSeenItems[] = {
+    {"history", SeenItems::history}, {"window", SeenItems::window}, {"none", SeenItems::none}};
+
+struct RetrievalObjectiveConfig {
+  RetrievalLoss loss;
+  bool unit = true;  // rows of items are divided by their norms, as the vectors are
+  SeenItems exclude_seen = SeenItems::history;
+};
+
+class RetrievalObjective final : public Objective {
+ public:
+  // The item is feature 0 of the model.
+  explicit RetrievalObjective(const RetrievalObjectiveConfig& config) : config_(config) {}
+
+  std::vector<CatalogueUse> catalogues() const override;
+  Variable loss(const Pass& pass, const Variable& vectors) const override;
+  // Counts examples alone: the ranks of training positions would take as long as a step.
+  std::unique_ptr<Tally> step_tally() const override;
+  std::unique_ptr<Tally> evaluation_tally(const EvaluationSource& source) const override;
+  std::unique_ptr<RunningMetrics> running_metrics(std::int64_t window_samples) const override;
+  void measure(const Tally& evaluation, const ListQuestion& question,
+               EvaluationResult& result) const override;
+  // target.npy and rank.npy (from 1).
+  void write_predictions(const Tally& evaluation, const Path& folder) const override;
+
+ private:
+  RetrievalObjectiveConfig config_;
+};
+
+}  // namespace hstu
