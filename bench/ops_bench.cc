@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include "hstu/embedding/table.h"
+#include "hstu/loss/full_softmax.h"
 #include "hstu/model/hstu_layer.h"
 #include "support/op_cases.h"
 
@@ -78,7 +79,43 @@ void embedding_step(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(ids.size()));
 }
 
+// The loss over a catalogue (V, E) of R positions, forward and backward. An iteration of the size of ML-20M
+// takes seconds.
+struct CatalogueSize {
+  const char* name;
+  std::int64_t positions, items, width;
+};
+constexpr CatalogueSize kCatalogues[] = {{"full_softmax_ml1m/both", 25'600, 3'883, 50},
+                                         {"full_softmax_ml20m/both", 25'600, 26'744, 256}};
+void full_softmax(benchmark::State& state, const CatalogueSize& size) {
+  const Tensor vectors = random_tensor({size.positions, size.width}, DType::f32, 1),
+               rows = random_tensor({size.items, size.width}, DType::f32, 2),
+               targets = testing::random_labels(size.positions, size.items, 3);
+  Tensor gradient = Tensor::zeros({size.items, size.width}, DType::f32);
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(size.items));
+  std::iota(ids.begin(), ids.end(), 0);
+  const CatalogueRows catalogue{
+      .size = size.items,
+      .width = size.width,
+      .ids = ids.data(),
+      .device_ids = {},
+      .read = [&](std::int64_t first,
+                  Tensor& block) { block.copy_from(rows.row_range(first, first + block.rows())); },
+      .gradient = [&] { return gradient; }};
+  for (auto _ : state) {
+    Tape tape;
+    tape.backward(loss::full_softmax(tape, Variable(vectors), targets, catalogue, {.scale = 1, .unit = true},
+                                     static_cast<double>(size.positions)));
+  }
+  const std::int64_t multiplied = size.positions * size.items * size.width;
+  state.counters["GFLOPS"] = benchmark::Counter(8e-9 * static_cast<double>(multiplied),
+                                                benchmark::Counter::kIsIterationInvariantRate);
+}
+
 void register_all() {
+  for (const CatalogueSize& size : kCatalogues)
+    benchmark::RegisterBenchmark(size.name, full_softmax, size)->Unit(benchmark::kMillisecond);
+
   for (const OpCase& c : testing::op_cases(DType::f32, kLaptop)) {
     benchmark::RegisterBenchmark((c.name + "/forward").c_str(), forward, c)->Unit(benchmark::kMillisecond);
     benchmark::RegisterBenchmark((c.name + "/both").c_str(), forward_backward, c)

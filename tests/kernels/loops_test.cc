@@ -1,5 +1,6 @@
 #include "hstu/kernels/loops.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -155,6 +156,34 @@ std::vector<T> activated(InstructionSet set, std::int64_t count) {
   return x;
 }
 
+// e^(x - 0.5) * 0.3, their sum, and the largest of x.
+template <typename T>
+std::vector<T> exponentials(InstructionSet set, std::int64_t count) {
+  std::vector<T> x = values<T>(count, 17);
+  const T most = loops_of<T>(set).largest(x.data(), count);
+  const T sum = loops_of<T>(set).exponentials(x.data(), count, T(0.5), T(0.3));
+  x.insert(x.end(), {most, sum});
+  return x;
+}
+
+TEST(Loops, ExponentialsAgreeWithTheLibraryInEveryInstructionSet) {
+  for (const auto& [word, set] : kInstructionSets) {
+    if (!is_usable(set)) continue;
+    for (const std::int64_t count : {1, 7, 16, 31, 64, 333}) {
+      SCOPED_TRACE(testing::Message() << word << ": " << count);
+      const std::vector<float> x = values<float>(count, 17), found = exponentials<float>(set, count);
+      double sum = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double expected = 0.3 * std::exp(static_cast<double>(x[i]) - 0.5);
+        sum += expected;
+        ASSERT_NEAR(found[i], expected, 1e-6 * expected) << i;
+      }
+      EXPECT_EQ(found[x.size()], *std::max_element(x.begin(), x.end()));
+      EXPECT_NEAR(found[x.size() + 1], sum, 1e-6 * sum);
+    }
+  }
+}
+
 template <typename T>
 void expect_same_bits() {
   const InstructionSet one = InstructionSet::baseline, other = InstructionSet::avx512;
@@ -167,6 +196,7 @@ void expect_same_bits() {
     EXPECT_EQ(gated<T>(one, GateForm::concat, width), gated<T>(other, GateForm::concat, width)) << width;
     EXPECT_EQ(gated<T>(one, GateForm::product, width), gated<T>(other, GateForm::product, width)) << width;
     EXPECT_EQ(activated<T>(one, width), activated<T>(other, width)) << width;
+    EXPECT_EQ(exponentials<T>(one, width), exponentials<T>(other, width)) << width;
   }
 }
 

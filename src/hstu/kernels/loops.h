@@ -86,6 +86,10 @@ struct Loops {
   void (*silu_backward)(const T* x, T* dy, std::int64_t count);
   // sums (n) += the rows of x (rows, n)
   void (*column_sums)(const T* x, std::int64_t rows, std::int64_t n, T* sums);
+  // The largest of x (count); count >= 1. A NaN may be passed over.
+  T (*largest)(const T* x, std::int64_t count);
+  // x becomes factor * e^(x - shift); returns the sum of x.
+  T (*exponentials)(T* x, std::int64_t count, T shift, T factor);
 };
 
 // Whether the program has the loops and processor and system can run them.

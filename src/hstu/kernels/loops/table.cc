@@ -5,6 +5,7 @@
 // away from here. So everything is in unnamed namespaces or always inlined, no function of the standard
 // library is called, and a test looks for weak symbols in the object file.
 #include "hstu/kernels/loops/dropout_rows.h"
+#include "hstu/kernels/loops/exp_rows.h"
 #include "hstu/kernels/loops/gate_rows.h"
 #include "hstu/kernels/loops/norm_rows.h"
 #include "hstu/kernels/loops/products.h"
@@ -32,7 +33,9 @@ consteval Loops<T> table() {
           .scaled_silu_backward = scaled_silu_backward<T>,
           .silu = silu_row<T>,
           .silu_backward = silu_row_backward<T>,
-          .column_sums = add_rows<T>};
+          .column_sums = add_rows<T>,
+          .largest = largest<T>,
+          .exponentials = exponentials<T>};
 }
 }  // namespace
 

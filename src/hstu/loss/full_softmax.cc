@@ -1,0 +1,238 @@
+#include "hstu/loss/full_softmax.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/kernels/catalogue_softmax.h"
+#include "hstu/kernels/l2_normalise.h"
+#include "hstu/loss/rank_rows.h"
+#include "hstu/ops/op.h"
+
+namespace hstu {
+
+template <>
+inline constexpr bool ops::kHasGpuKernels<ops::Operation::full_softmax> = false;
+
+namespace loss {
+namespace {
+
+using ops::Operation;
+
+constexpr std::int64_t kBlockItems = 1024;
+constexpr double kEpsilon = 1e-6;  // of norms
+
+// Some items, whose memory the next block takes over.
+struct Block {
+  std::int64_t first = 0;
+  Tensor raw, rows;  // (n, E) as they are read, and with norm 1 where that is asked for
+  Tensor norms;      // (n) of raw, or undefined
+};
+
+// The blocks of a catalogue, one after the other.
+template <typename T>
+class Blocks {
+ public:
+  Blocks(const CatalogueRows& items, bool unit, const Context& context) : items_(items), unit_(unit) {
+    const std::int64_t most = std::min(kBlockItems, items.size);
+    raw_ = Tensor::empty({most, items.width}, dtype_of<T>(), context);
+    if (!unit) return;
+    rows_ = Tensor::empty({most, items.width}, dtype_of<T>(), context);
+    norms_ = Tensor::empty({most}, accumulator_of(dtype_of<T>()), context);
+  }
+
+  template <typename Stream, typename Body>
+  void for_each(Stream stream, const Body& body) const {
+    for (std::int64_t first = 0; first < items_.size; first += raw_.rows()) {
+      const std::int64_t n = std::min(raw_.rows(), items_.size - first);
+      Block block{first, raw_.row_range(0, n), {}, {}};
+      items_.read(first, block.raw);
+      block.rows = unit_ ? rows_.row_range(0, n) : block.raw;
+      if (unit_) normalise(block, stream);
+      body(block);
+    }
+  }
+
+ private:
+  template <typename Stream>
+  void normalise(Block& block, Stream stream) const {
+    block.norms = norms_.row_range(0, block.raw.rows());
+    kernels::l2_normalise(kernels::L2Normalise<T>{.rows = block.raw.rows(),
+                                                  .width = items_.width,
+                                                  .epsilon = Accumulator<T>(kEpsilon),
+                                                  .x = block.raw.data<T>(),
+                                                  .y = block.rows.mutable_data<T>(),
+                                                  .norm = block.norms.mutable_data<Accumulator<T>>()},
+                          stream);
+  }
+
+  const CatalogueRows& items_;
+  bool unit_;
+  Tensor raw_, rows_, norms_;
+};
+
+// The positions of all ranks against the items of this one: what the backward pass keeps of the forward pass.
+struct Meeting {
+  RankRows ranks;
+  Tensor vectors, numbers;  // (T, E); (T) i64, of the targets in `items`
+  Tensor log_sum;           // (T)
+  CatalogueRows items;
+  SoftmaxOptions options;
+  double factor;
+};
+
+template <typename T>
+kernels::CatalogueBlock<T> meets(const Meeting& m, const Block& block) {
+  return {.positions = m.vectors.rows(),
+          .items = block.rows.rows(),
+          .width = m.items.width,
+          .first = block.first,
+          .scale = static_cast<Accumulator<T>>(m.options.scale),
+          .vectors = m.vectors.data<T>(),
+          .rows = block.rows.data<T>(),
+          .targets = m.numbers.data<std::int64_t>()};
+}
+
+template <typename Sum>
+kernels::SoftmaxPart<Sum>* parts_in(Tensor& parts) {
+  return reinterpret_cast<kernels::SoftmaxPart<Sum>*>(parts.mutable_data<Sum>());
+}
+
+// What the positions of this rank know of the items of all ranks: parts (R, 3), relative to `largest` (T, 1).
+template <typename Sum, typename Stream>
+Tensor over_ranks(const RankRows& ranks, Tensor& largest, Tensor& parts, Stream stream) {
+  if (ranks.ranks() == 1) return parts;
+  const Tensor each = ranks.of_all_ranks(largest);
+  kernels::rescale_softmax(kernels::SoftmaxRescale<Sum>{.positions = largest.rows(),
+                                                        .ranks = ranks.ranks(),
+                                                        .rank = ranks.rank(),
+                                                        .largest_of_ranks = each.data<Sum>(),
+                                                        .largest = largest.mutable_data<Sum>(),
+                                                        .parts = parts_in<Sum>(parts)},
+                           stream);
+  return ranks.scattered_sum(parts);
+}
+
+template <typename Sum>
+void check_found(Tensor& parts, const Tensor& targets) {
+  for (std::int64_t r = 0; r < targets.size(); ++r)
+    check(parts_in<Sum>(parts)[r].found == Sum(1),
+          "full_softmax: item {} is to be predicted, and the catalogue does not have it: take the catalogue "
+          "from the "
+          "same dataset as the samples",
+          targets.data<std::int64_t>()[r]);
+}
+
+template <typename T, typename Stream>
+Tensor forward(Meeting& m, const Tensor& targets, const Context& context, Stream stream) {
+  using Sum = Accumulator<T>;
+  const DType type = accumulator_of(dtype_of<T>());
+  const std::int64_t n = m.vectors.rows();
+  const Tensor all = m.ranks.gathered_ids(targets);
+  kernels::find_ids({.wanted_count = n,
+                     .size = m.items.size,
+                     .wanted = all.data<std::int64_t>(),
+                     .ids = m.items.ids,
+                     .numbers = m.numbers.mutable_data<std::int64_t>()},
+                    stream);
+  Tensor largest = Tensor::empty({n, 1}, type, context), parts = Tensor::zeros({n, 3}, type, context);
+  std::fill_n(largest.mutable_data<Sum>(), n, -std::numeric_limits<Sum>::infinity());
+  Blocks<T>(m.items, m.options.unit, context).for_each(stream, [&](const Block& block) {
+    kernels::add_softmax_block(kernels::SoftmaxSums<T>{.block = meets<T>(m, block),
+                                                       .largest = largest.mutable_data<Sum>(),
+                                                       .parts = parts_in<Sum>(parts)},
+                               stream);
+  });
+  Tensor mine = over_ranks<Sum>(m.ranks, largest, parts, stream);
+  check_found<Sum>(mine, targets);
+  Tensor log_sum = Tensor::empty({targets.size(), 1}, type, context),
+         loss = Tensor::empty({1}, type, context);
+  kernels::softmax_loss(kernels::SoftmaxLoss<Sum>{.positions = targets.size(),
+                                                  .factor = m.factor,
+                                                  .largest = largest.data<Sum>() + m.ranks.first(),
+                                                  .parts = parts_in<Sum>(mine),
+                                                  .log_sum = log_sum.mutable_data<Sum>(),
+                                                  .loss = loss.mutable_data<Sum>()},
+                        stream);
+  m.log_sum = m.ranks.gathered(log_sum);
+  return loss;
+}
+
+// The gradient of rows with norm 1 becomes that of the raw rows, added to `to` (n, E).
+template <typename T, typename Stream>
+void add_to_rows(const Block& block, const Tensor& drows, Tensor to, bool unit, Stream stream) {
+  const kernels::Gradient<T> gradient{to.mutable_data<T>(), true};
+  if (!unit)
+    return kernels::pass_gradient(
+        kernels::PassGradient<T>{.size = to.size(), .dy = drows.data<T>(), .dx = gradient}, stream);
+  kernels::l2_normalise_backward(kernels::L2NormaliseBackward<T>{.rows = to.rows(),
+                                                                 .width = to.cols(),
+                                                                 .epsilon = Accumulator<T>(kEpsilon),
+                                                                 .x = block.raw.data<T>(),
+                                                                 .norm = block.norms.data<Accumulator<T>>(),
+                                                                 .dy = drows.data<T>(),
+                                                                 .dx = gradient},
+                                 stream);
+}
+
+template <typename T, typename Stream>
+void backward(const Meeting& m, const Tensor& dloss, const Variable& vectors, const Context& context,
+              Stream stream) {
+  Tensor dvectors, drows, to_items;
+  if (vectors.needs_gradient())
+    dvectors = Tensor::zeros({m.vectors.rows(), m.items.width}, dtype_of<T>(), context);
+  if (m.items.gradient) {
+    to_items = m.items.gradient();
+    drows = Tensor::empty({std::min(kBlockItems, m.items.size), m.items.width}, dtype_of<T>(), context);
+  }
+  Blocks<T>(m.items, m.options.unit, context).for_each(stream, [&](const Block& block) {
+    kernels::softmax_block_gradients(
+        kernels::SoftmaxGradients<T>{.block = meets<T>(m, block),
+                                     .log_sum = m.log_sum.data<Accumulator<T>>(),
+                                     .dloss = dloss.data<Accumulator<T>>(),
+                                     .factor = m.factor,
+                                     .dvectors = dvectors.defined() ? dvectors.mutable_data<T>() : nullptr,
+                                     .drows = drows.defined() ? drows.mutable_data<T>() : nullptr},
+        stream);
+    const std::int64_t n = block.rows.rows();
+    if (drows.defined())
+      add_to_rows<T>(block, drows.row_range(0, n), to_items.row_range(block.first, block.first + n),
+                     m.options.unit, stream);
+  });
+  if (dvectors.defined()) ops::pass_on<T>(m.ranks.scattered_sum(dvectors), vectors, context, stream);
+}
+
+}  // namespace
+
+Variable full_softmax(Tape& tape, const Variable& vectors, const Tensor& targets, const CatalogueRows& items,
+                      const SoftmaxOptions& options, double divisor) {
+  const Context& context = tape.context();
+  ops::check_devices<Operation::full_softmax>(context, vectors, targets);
+  require(vectors.cols() == items.width && vectors.rows() == targets.size(),
+          "full_softmax: {} targets and a catalogue of width {}, for vectors {}", targets.size(), items.width,
+          ShapeText{vectors.value().shape()});
+  const DType type = vectors.value().dtype();
+  RankRows ranks(context, vectors.rows());
+  const Tensor all = ranks.gathered(vectors.value());
+  const auto meeting =
+      std::make_shared<Meeting>(Meeting{.ranks = std::move(ranks),
+                                        .vectors = all,
+                                        .numbers = Tensor::empty({all.rows()}, DType::i64, context),
+                                        .log_sum = {},
+                                        .items = items,
+                                        .options = options,
+                                        .factor = 1 / divisor});
+  Tensor loss = Tensor::empty({1}, accumulator_of(type), context);
+  ops::dispatch<Operation::full_softmax>(
+      context, type, [&]<typename T>(auto stream) { loss = forward<T>(*meeting, targets, context, stream); });
+  return tape.record(loss, {vectors}, [=](const Tensor& dloss) {
+    ops::dispatch<Operation::full_softmax>(context, type, [&]<typename T>(auto stream) {
+      backward<T>(*meeting, dloss, vectors, context, stream);
+    });
+  });
+}
+
+}  // namespace loss
+}  // namespace hstu
