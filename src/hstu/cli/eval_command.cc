@@ -11,6 +11,7 @@
 #include "hstu/run/other_data.h"
 #include "hstu/run/pruned.h"
 #include "hstu/run/state.h"
+#include "hstu/training/catalogue_baselines.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/run_parts.h"
 
@@ -110,6 +111,8 @@ void add_eval_command(CLI::App& app) {
     json.update(to_json(result, options.model.metrics()));
     if (!words->predictions.empty()) evaluator.write_predictions(words->predictions);
     fmt::print("{}\n", json.dump(2));
+    if (const std::string better = better_baselines(result, options.model.metrics()); !better.empty())
+      print_note("{}\n", better);
   });
 }
 

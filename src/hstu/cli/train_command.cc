@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <map>
@@ -19,6 +20,7 @@
 #include "hstu/experiment/device_choice.h"
 #include "hstu/plan/table_tiers.h"
 #include "hstu/run/warm_start.h"
+#include "hstu/training/catalogue_baselines.h"
 #include "hstu/training/train.h"
 
 namespace hstu {
@@ -148,15 +150,36 @@ std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{:.4f}", *value) : std::string("undefined");
 }
 
-void print_evaluation(const EvaluationResult& result, MetricSpecs metrics) {
-  std::vector<std::vector<std::string>> rows{{"evaluation"}, {"model"}};
-  if (!result.baseline.empty()) rows.push_back({"baseline"});
-  for (const MetricSpec& metric : metrics) {
-    if (!metric.in_tables) continue;
-    rows[0].emplace_back(metric.title);
-    rows[1].push_back(cell(result.model.find(metric.name)));
-    if (rows.size() > 2) rows[2].push_back(cell(result.baseline.find(metric.name)));
+// The values of the metrics in tables, behind the name of what they are of.
+std::vector<std::string> row_of(const std::string& name, const Measures& measures, MetricSpecs metrics) {
+  std::vector<std::string> row{name};
+  for (const MetricSpec& metric : metrics)
+    if (metric.in_tables) row.push_back(cell(measures.find(metric.name)));
+  return row;
+}
+
+// Baselines by name, if they have all metrics of the table; else the one of all kinds.
+void add_baselines(const EvaluationResult& result, MetricSpecs metrics,
+                   std::vector<std::vector<std::string>>& rows) {
+  const auto has_all = [&](const auto& baseline) {
+    return std::ranges::all_of(metrics, [&](const MetricSpec& metric) {
+      return !metric.in_tables || baseline.second.find(metric.name);
+    });
+  };
+  const bool by_name = !result.item_baselines.empty() && std::ranges::all_of(result.item_baselines, has_all);
+  if (by_name) {
+    for (const auto& [name, measures] : result.item_baselines)
+      rows.push_back(row_of(name, measures, metrics));
+  } else if (!result.baseline.empty()) {
+    rows.push_back(row_of("baseline", result.baseline, metrics));
   }
+}
+
+void print_evaluation(const EvaluationResult& result, MetricSpecs metrics) {
+  std::vector<std::vector<std::string>> rows{{"evaluation"}, row_of("model", result.model, metrics)};
+  for (const MetricSpec& metric : metrics)
+    if (metric.in_tables) rows[0].emplace_back(metric.title);
+  add_baselines(result, metrics, rows);
   fmt::print("{}", table(rows));
   std::vector<std::string> counts;
   for (const auto& [name, value] : result.model.all()) {
@@ -176,6 +199,8 @@ void print_evaluation(const EvaluationResult& result, MetricSpecs metrics) {
   for (const auto& [metric, why] : result.undefined) metrics_by_reason[why].push_back(metric);
   for (const auto& [why, undefined] : metrics_by_reason)
     fmt::print("undefined {}: {}\n", fmt::join(undefined, ", "), why);
+  if (const std::string better = better_baselines(result, metrics); !better.empty())
+    fmt::print("{}\n", better);
 }
 
 void print_result(const TrainResult& result) {

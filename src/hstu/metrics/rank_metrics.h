@@ -22,8 +22,8 @@ Measures rank_metrics(std::span<const std::int64_t> ranks, std::span<const std::
 
 // The metrics of kinds of models that retrieve from a catalogue.
 inline constexpr MetricSpec kRetrievalMetrics[] = {
-    {.name = "ndcg@10", .title = "NDCG@10", .in_tables = true, .in_summary = true},
-    {.name = "hr@10", .title = "HR@10", .in_tables = true, .in_summary = true},
+    {.name = "ndcg@10", .title = "NDCG@10", .in_tables = true, .in_summary = true, .logs_baseline = true},
+    {.name = "hr@10", .title = "HR@10", .in_tables = true, .in_summary = true, .logs_baseline = true},
     {.name = "mrr", .title = "MRR", .in_tables = true},
     {.name = "n", .title = "samples", .better = Better::neither},
     {.name = "ndcg", .title = "NDCG", .has_cutoff = true, .of_lists = true},

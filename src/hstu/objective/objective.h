@@ -46,6 +46,10 @@ class Objective {
   // The tables that are read as a whole: none for a model that scores candidates.
   virtual std::vector<CatalogueUse> catalogues() const { return {}; }
 
+  // Of the events before a sample's own, so many of the latest are left out of ranks over a catalogue with
+  // their items: what baselines must leave out too. `history`: events that the model sees.
+  virtual std::int64_t excluded_events(std::int64_t /*history*/) const { return 0; }
+
   // The sum of the losses of the batch's examples, divided by batch.supervised: (1). The loss of a global
   // batch is the sum over its parts and ranks.
   virtual Variable loss(const Pass& pass, const Variable& outputs) const = 0;

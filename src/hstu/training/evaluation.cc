@@ -13,6 +13,7 @@
 #include "hstu/metrics/auc.h"
 #include "hstu/metrics/list_metrics.h"
 #include "hstu/step/outputs.h"
+#include "hstu/training/catalogue_baselines.h"
 #include "hstu/training/ranked_lists.h"
 
 namespace hstu {
@@ -63,6 +64,14 @@ std::string Evaluator::ranking_list() const {
 void Evaluator::measure_baselines() {
   if (baseline_) return;
   baseline_ = Measures();
+  if (!experiment_.learner().objective->catalogues().empty()) {
+    CatalogueBaselines found = catalogue_baselines(experiment_, positions_);
+    item_baselines_ = std::move(found.measures);
+    baseline_ = item_baselines_.at("markov");
+    items_ = std::move(found.items);
+    item_counts_ = std::move(found.counts);
+    return;
+  }
   if (!experiment_.has_baseline()) return;
   const Dataset& dataset = experiment_.dataset();
   const Holdout& holdout = experiment_.anchors().holdout;
@@ -71,6 +80,12 @@ void Evaluator::measure_baselines() {
         baseline_metrics(dataset, experiment_.options().data.options, holdout, positions_, baseline_file_);
     return;
   }
+  measure_item_baselines();
+}
+
+void Evaluator::measure_item_baselines() {
+  const Dataset& dataset = experiment_.dataset();
+  const Holdout& holdout = experiment_.anchors().holdout;
   const TrainingItems& items = experiment_.training_items();
   const auto measure = [&](const std::string& name, const std::vector<double>& scores) {
     const std::vector<std::uint8_t> labels = labels_of(dataset, examples_);
@@ -135,8 +150,12 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   EvaluationResult result;
   result.baseline = baseline_.value_or(Measures());
   result.item_baselines = item_baselines_;
-  experiment_.learner().objective->measure(
-      *tally_, {.lists = lists_, .cutoffs = experiment_.options().evaluation.ranking_k}, result);
+  experiment_.learner().objective->measure(*tally_,
+                                           {.lists = lists_,
+                                            .cutoffs = experiment_.options().evaluation.ranking_k,
+                                            .items = items_,
+                                            .item_counts = item_counts_},
+                                           result);
   for (const BadIds::Feature& feature : bad_ids_.features())
     if (feature.count > 0) result.bad_ids[feature.name] = feature.count;
   result.seconds = seconds_since(start);

@@ -48,6 +48,7 @@ class Evaluator {
              Communicator& comm);  // into tally_; false when stopped
   std::string ranking_list() const;
   void measure_baselines();  // once
+  void measure_item_baselines();
 
   Experiment& experiment_;
   Path baseline_file_;
@@ -56,8 +57,9 @@ class Evaluator {
   std::vector<std::int64_t> lists_;  // of each example, if lists are measured
   std::optional<Measures> baseline_;
   std::map<std::string, Measures> item_baselines_;
-  std::unique_ptr<Tally> tally_;  // of the last run()
-  BadIds bad_ids_;                // of the last run()
+  std::vector<std::int64_t> items_, item_counts_;  // of rank 0, if the objective reads a catalogue
+  std::unique_ptr<Tally> tally_;                   // of the last run()
+  BadIds bad_ids_;                                 // of the last run()
 };
 
 }  // namespace hstu

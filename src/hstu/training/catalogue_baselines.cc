@@ -1,0 +1,45 @@
+#include "hstu/training/catalogue_baselines.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hstu/baseline/next_item.h"
+#include "hstu/batching/all_items.h"
+#include "hstu/metrics/rank_metrics.h"
+
+namespace hstu {
+
+CatalogueBaselines catalogue_baselines(const Experiment& experiment,
+                                       std::span<const std::int64_t> positions) {
+  const RunOptions& options = experiment.options();
+  CatalogueBaselines found;
+  found.items = all_items(experiment.dataset());
+  const NextItemBaselines baselines(experiment.dataset(), experiment.anchors().holdout, positions,
+                                    found.items);
+  const std::int64_t seen =
+      experiment.learner().objective->excluded_events(options.data.options.history_length);
+  for (const auto& [word, rule] : kNextItemRules)
+    found.measures[std::string(word)] =
+        rank_metrics(baselines.ranks(rule, positions, seen), options.evaluation.ranking_k);
+  found.counts.assign(baselines.counts().begin(), baselines.counts().end());
+  return found;
+}
+
+std::string better_baselines(const EvaluationResult& result, MetricSpecs specs) {
+  const MetricSpec& headline = specs.front();
+  const std::optional<double> model = result.find(headline.name);
+  if (!model) return "";
+  std::vector<std::string> better;
+  for (const auto& [name, measures] : result.item_baselines) {
+    const std::optional<double> value = measures.find(headline.name);
+    if (value && headline.improves(*value, *model))
+      better.push_back(fmt::format("{} ({:.4f})", name, *value));
+  }
+  if (better.empty()) return "";
+  return fmt::format(
+      "the model's {} of {:.4f} is worse than that of {}, which needs no model: train longer, or look at the "
+      "learning rate and the size of the model",
+      headline.title, *model, fmt::join(better, " and "));
+}
+
+}  // namespace hstu
