@@ -7,6 +7,7 @@
 #include "columns/parquet_files.h"
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
+#include "hstu/columns/npy_vectors.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -95,6 +96,44 @@ TEST_F(ParquetVectors, NameTheRowThatIsWrong) {
   EXPECT_THAT(message(ids, ids), HasSubstr("expected lists of floats, found int64"));
   EXPECT_THAT(message(ids, good, {"id", "vv"}), AllOf(HasSubstr("\"vv\""), HasSubstr("did you mean \"v\"?")));
   EXPECT_THAT(message(array<arrow::Int64Type>({}), lists({})), HasSubstr("expected rows, found none"));
+}
+
+TEST_F(ParquetVectors, OfNumpyComeBackAsTheyWere) {
+  const std::vector<float> rows{1.5F, -2, 0.25F, 3, 4, 1e-38F};
+  const std::vector<std::int64_t> ids{7, std::int64_t{1} << 40, 2}, shape{3, 2};
+  OutputFile file(folder_ / "in.npy");
+  file.write(npy_header(npy_type<float>(), shape));
+  file.write(rows.data(), rows.size() * sizeof(float));
+  file.close();
+  write_npy(folder_ / "in_ids.npy", ids);
+  const VectorColumns columns{"item", "embedding"};
+  EXPECT_EQ(
+      write_vectors_as_parquet(folder_ / "in.npy", folder_ / "in_ids.npy", columns, folder_ / "b.parquet"),
+      3);
+  EXPECT_EQ(write_vectors(folder_ / "b.parquet", columns, folder_ / "rows.npy", folder_ / "ids.npy"), 3);
+  EXPECT_EQ(read<float>("rows.npy", {3, 2}), rows);
+  EXPECT_EQ(read<std::int64_t>("ids.npy", {3}), ids);
+}
+
+TEST_F(ParquetVectors, OfNumpyMustHaveAnIdForEachRowOfFloats) {
+  const std::vector<std::int64_t> ids{7};
+  write_npy(folder_ / "ids.npy", ids);
+  write_npy(folder_ / "flat.npy", std::vector<float>{1, 2});
+  const auto refused = [&](const char* rows) {
+    try {
+      write_vectors_as_parquet(folder_ / rows, folder_ / "ids.npy", {"id", "v"}, folder_ / "c.parquet");
+      return std::string();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(refused("flat.npy"), HasSubstr("two dimensions"));
+  EXPECT_THAT(refused("ids.npy"), HasSubstr("two dimensions"));
+  OutputFile file(folder_ / "two.npy");
+  file.write(npy_header(npy_type<float>(), std::vector<std::int64_t>{2, 1}));
+  file.write(std::vector<float>{1, 2}.data(), 8);
+  file.close();
+  EXPECT_THAT(refused("two.npy"), HasSubstr("2 rows"));
 }
 
 }  // namespace

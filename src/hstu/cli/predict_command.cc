@@ -28,6 +28,7 @@ constexpr const char* kPredictHelp =
     "  requests   user, time, and item or candidates (a list such as \"12 7 31\");\n"
     "             optional: request, an id that the output repeats;\n"
     "             the context columns that the model reads\n"
+    "  users      user; optional: time (else after the user's last event), request\n"
     "  events     user, item, time, action (names with | between them, or the sum of bits)\n"
     "  catalogue  item\n"
     "  output     request, user, item, score, and rank with --top\n"
@@ -38,6 +39,7 @@ constexpr const char* kPredictHelp =
     "Examples:\n"
     "  hstu predict run --requests requests.csv --output scores.csv\n"
     "  hstu predict run --requests users.csv --trained-items --top 10 --exclude-seen --output top.csv\n"
+    "  hstu predict run --users users.csv --top 100 --exclude-seen --output top.parquet\n"
     "  zcat requests.csv.gz | hstu predict run --requests - --output - >scores.csv\n"
     "  hstu predict exported --events log.csv --requests requests.csv --output scores.csv";
 
@@ -48,7 +50,12 @@ void add_predict_command(CLI::App& app) {
   PredictOptions& o = words->options;
   CLI::App* const command = app.add_subcommand("predict", "Score requests with a trained model");
   command->add_option("MODEL", o.model, "folder of a run, or one that hstu export wrote")->required();
-  command->add_option("--requests", o.requests, "table of requests")->required()->type_name("FILE");
+  command->add_option("--requests", o.requests, "table of requests")->type_name("FILE");
+  command
+      ->add_option("--users", o.users,
+                   "table of users: find the --top items of the whole catalogue for each, by a model of kind "
+                   "retrieval")
+      ->type_name("FILE");
   command->add_option("--output", o.output, "table of scores, a new file")->required()->type_name("FILE");
   command->add_option("--checkpoint", o.checkpoint, "of this step, or best; default: the newest");
   command->add_option("--data", o.data, "dataset with the histories; default: the run's")->type_name("DIR");

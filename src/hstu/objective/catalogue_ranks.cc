@@ -157,4 +157,15 @@ std::vector<std::vector<kernels::ScoredItem>> catalogue_top(const CatalogueScore
   return merged.take();
 }
 
+std::vector<float> catalogue_vectors(const CatalogueScores& catalogue) {
+  std::vector<float> vectors;
+  vectors.reserve(static_cast<std::size_t>(catalogue.rows.size * catalogue.rows.width));
+  CatalogueBlocks blocks(catalogue);
+  blocks.each([&](const kernels::CatalogueItems& items) {
+    vectors.insert(vectors.end(), items.rows, items.rows + items.n * items.width);
+  });
+  check_finite(blocks, one_rank());
+  return vectors;
+}
+
 }  // namespace hstu

@@ -41,4 +41,7 @@ std::vector<std::vector<kernels::ScoredItem>> catalogue_top(const CatalogueScore
                                                             const CatalogueQueryList& queries, std::int64_t k,
                                                             Communicator& comm);
 
+// (V, E) this rank's items as they are compared, in the order of their ids. Throws NotFiniteError.
+std::vector<float> catalogue_vectors(const CatalogueScores& catalogue);
+
 }  // namespace hstu

@@ -17,6 +17,7 @@
 namespace hstu {
 
 class RankingObjective;
+class RetrievalObjective;
 
 // evaluation.ranking_k: the examples of an evaluation as lists.
 struct ListQuestion {
@@ -68,6 +69,8 @@ class Objective {
 
   // The objective as one that scores single candidates, as requests ask for them. Null: it does not.
   virtual const RankingObjective* ranking() const { return nullptr; }
+  // The same as one that finds the items of a catalogue for a vector.
+  virtual const RetrievalObjective* retrieval() const { return nullptr; }
 };
 
 }  // namespace hstu

@@ -1,6 +1,7 @@
 #include "hstu/objective/retrieval_objective.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -77,15 +78,27 @@ std::unique_ptr<Tally> RetrievalObjective::step_tally() const {
   return std::make_unique<CountTally>();
 }
 
+std::int64_t RetrievalObjective::excluded_events(std::int64_t history) const {
+  switch (config_.exclude_seen) {
+    case SeenItems::history:
+      return std::numeric_limits<std::int64_t>::max();
+    case SeenItems::window:
+      return history;
+    case SeenItems::none:
+      return 0;
+  }
+  fail("not a choice of seen items");
+}
+
+CatalogueScores RetrievalObjective::scores(const EvaluationSource& source) const {
+  require(source.catalogues.size() == 1, "retrieval: expected the catalogue of items");
+  return {.rows = source.catalogues.front(), .unit = config_.unit, .context = source.compute};
+}
+
 std::unique_ptr<Tally> RetrievalObjective::evaluation_tally(const EvaluationSource& source) const {
-  require(source.catalogues.size() == 1 && source.dataset != nullptr,
-          "retrieval: expected the catalogue of items and the dataset");
-  CatalogueScores scores;
-  scores.rows = source.catalogues.front();
-  scores.unit = config_.unit;
-  scores.context = source.compute;
+  require(source.dataset != nullptr, "retrieval: expected the dataset");
   return std::make_unique<RetrievalTally>(
-      std::move(scores), [dataset = source.dataset, seen = config_.exclude_seen](const Batch& batch) {
+      scores(source), [dataset = source.dataset, seen = config_.exclude_seen](const Batch& batch) {
         return retrieval_questions(batch, *dataset, seen);
       });
 }

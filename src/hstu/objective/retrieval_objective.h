@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "hstu/objective/catalogue_ranks.h"
 #include "hstu/objective/objective.h"
 #include "hstu/objective/retrieval_loss.h"
 
@@ -32,6 +33,7 @@ class RetrievalObjective final : public Objective {
   explicit RetrievalObjective(const RetrievalObjectiveConfig& config) : config_(config) {}
 
   std::vector<CatalogueUse> catalogues() const override;
+  std::int64_t excluded_events(std::int64_t history) const override;
   Variable loss(const Pass& pass, const Variable& vectors) const override;
   // Counts examples alone: the ranks of training positions would take as long as a step.
   std::unique_ptr<Tally> step_tally() const override;
@@ -39,6 +41,9 @@ class RetrievalObjective final : public Objective {
   std::unique_ptr<RunningMetrics> running_metrics(std::int64_t window_samples) const override;
   void measure(const Tally& evaluation, const ListQuestion& question,
                EvaluationResult& result) const override;
+  const RetrievalObjective* retrieval() const override { return this; }
+  // How vectors are compared with the catalogue's rows.
+  CatalogueScores scores(const EvaluationSource& source) const;
   // target.npy and rank.npy (from 1).
   void write_predictions(const Tally& evaluation, const Path& folder) const override;
 

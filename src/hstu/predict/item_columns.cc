@@ -92,4 +92,18 @@ void add_item_columns(const Dataset& from, const Path& folder, Manifest manifest
   write_file(folder / kManifestFile, manifest_to_json(manifest));
 }
 
+Items with_names(const std::vector<std::int64_t>& ids, const Dataset& dataset) {
+  Items items{.ids = ids, .texts = {}};
+  const auto& kinds = dataset.manifest().names;
+  if (std::find(kinds.begin(), kinds.end(), "item") == kinds.end()) return items;
+  const Names names(dataset.folder(), dataset.manifest(), "item");
+  items.texts.reserve(ids.size());
+  for (const std::int64_t id : ids) items.texts.emplace_back(names.name_of(id).value_or(std::to_string(id)));
+  return items;
+}
+
+TableOutput::Type id_column_type(const Manifest& manifest, const char* of) {
+  return manifest.hashed.contains(of) ? TableOutput::Type::text : TableOutput::Type::integer;
+}
+
 }  // namespace hstu

@@ -16,7 +16,9 @@
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/options/make_task.h"
+#include "hstu/predict/find_items.h"
 #include "hstu/predict/histories.h"
+#include "hstu/predict/item_columns.h"
 #include "hstu/predict/request_reader.h"
 #include "hstu/predict/scorer.h"
 #include "hstu/predict/seen_items.h"
@@ -36,12 +38,6 @@ void check_standard_input(const PredictOptions& options) {
     fail_usage("of --requests, --events and --catalogue only one can be -, standard input: name files");
 }
 
-// The folder in which --events becomes a dataset.
-Path scratch_of(const PredictOptions& options) {
-  return is_standard_stream(options.output) ? Path(fmt::format("hstu-predict.{}.events", ::getpid()))
-                                            : Path(options.output.string() + ".events");
-}
-
 // Refuses models that read what a request does not have, and says where a score depends on other requests.
 void check_requests(const Task& task) {
   if (!task.no_requests.empty()) fail_usage("{}", task.no_requests);
@@ -58,11 +54,9 @@ std::size_t rank_by(const std::string& word, const std::vector<std::string>& tas
 std::vector<TableOutput::Column> output_columns(const std::vector<std::string>& tasks, bool ranks,
                                                 const Manifest& manifest) {
   using Type = TableOutput::Type;
-  const auto id_type = [&](const char* of) {
-    return manifest.hashed.contains(of) ? Type::text : Type::integer;
-  };
-  std::vector<TableOutput::Column> columns{
-      {"request", Type::text}, {"user", id_type("user")}, {"item", id_type("item")}};
+  std::vector<TableOutput::Column> columns{{"request", Type::text},
+                                           {"user", id_column_type(manifest, "user")},
+                                           {"item", id_column_type(manifest, "item")}};
   for (const std::string& task : tasks)
     columns.push_back({tasks.size() == 1 ? "score" : "score_" + task, Type::real});
   if (ranks) columns.push_back({"rank", Type::integer});
@@ -217,7 +211,7 @@ class Prediction {
   const Dataset& histories_;
   Scorer& scorer_;
   Items catalogue_;
-  std::optional<SeenItems> seen_;
+  std::optional<UnseenItems> seen_;
   std::int64_t top_;
   std::size_t by_;
   std::int64_t batch_size_, batch_tokens_;
@@ -229,17 +223,9 @@ class Prediction {
   PredictResult result_;
 };
 
-// The items that training has seen, by their names if the dataset has them.
 Items trained_items(const Scorer& scorer, const Dataset& dataset) {
-  Items items{.ids = scorer.trained_items(), .texts = {}};
-  check(!items.ids.empty(), "the model has seen no item: --trained-items has none to score");
-  const auto& kinds = dataset.manifest().names;
-  if (std::find(kinds.begin(), kinds.end(), "item") == kinds.end()) return items;
-  const Names names(dataset.folder(), dataset.manifest(), "item");
-  items.texts.reserve(items.ids.size());
-  for (const std::int64_t id : items.ids)
-    items.texts.emplace_back(names.name_of(id).value_or(std::to_string(id)));
-  return items;
+  check(!scorer.trained_items().empty(), "the model has seen no item: --trained-items has none to score");
+  return with_names(scorer.trained_items(), dataset);
 }
 
 Items catalogue_of(const PredictOptions& options, const Scorer& scorer, const Dataset& dataset) {
@@ -298,7 +284,14 @@ std::unique_ptr<Scorer> open_scorer(const PredictOptions& options, ModelFolder& 
 
 }  // namespace
 
+Path scratch_of(const PredictOptions& options) {
+  return is_standard_stream(options.output) ? Path(fmt::format("hstu-predict.{}.events", ::getpid()))
+                                            : Path(options.output.string() + ".events");
+}
+
 PredictResult predict(const PredictOptions& options) {
+  if (!options.users.empty()) return find_items(options);
+  if (options.requests.empty()) fail_usage("--requests or --users is required");
   check_standard_input(options);
   TablePlace place(options.output);
   ModelFolder model = open_model_folder(options.model, options.checkpoint);

@@ -17,6 +17,7 @@ struct PredictOptions {
   Path model = {};                  // a run or an export
   std::string checkpoint = {};      // a step or "best"; "": the newest
   Path requests = {}, output = {};  // "-": standard input, standard output
+  Path users = {};                  // a table of users, whose items are found: in place of requests
   Path data = {};                   // a dataset with the histories; "": the run's
   Path events = {};                 // a table with the histories instead
   ColumnNames columns = {};         // of requests, events and catalogue
@@ -52,5 +53,8 @@ struct PredictResult {
 PredictResult predict(const PredictOptions& options);
 
 Json to_json(const PredictResult& result);
+
+// The folder in which options.events becomes a dataset.
+Path scratch_of(const PredictOptions& options);
 
 }  // namespace hstu

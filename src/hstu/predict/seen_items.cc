@@ -7,7 +7,8 @@
 
 namespace hstu {
 
-SeenItems::SeenItems(const Dataset& dataset, const std::vector<std::string>& actions) : dataset_(dataset) {
+UnseenItems::UnseenItems(const Dataset& dataset, const std::vector<std::string>& actions)
+    : dataset_(dataset) {
   std::vector<std::string> known;
   for (const ActionBit& action : dataset.manifest().actions) known.push_back(action.name);
   for (const std::string& name : actions) {
@@ -20,14 +21,20 @@ SeenItems::SeenItems(const Dataset& dataset, const std::vector<std::string>& act
   }
 }
 
-const std::vector<std::size_t>& SeenItems::others(const std::vector<std::int64_t>& items,
-                                                  const UserEvents& events) {
+const std::vector<std::int64_t>& UnseenItems::seen(const UserEvents& events) {
   seen_.clear();
   events.each([&](std::int64_t p) {
     if (bits_ == 0 || (dataset_.action()[static_cast<std::size_t>(p)] & bits_) != 0)
       seen_.push_back(dataset_.item()[p]);
   });
   std::sort(seen_.begin(), seen_.end());
+  seen_.erase(std::unique(seen_.begin(), seen_.end()), seen_.end());
+  return seen_;
+}
+
+const std::vector<std::size_t>& UnseenItems::others(const std::vector<std::int64_t>& items,
+                                                    const UserEvents& events) {
+  seen(events);
   others_.clear();
   for (std::size_t i = 0; i < items.size(); ++i)
     if (!std::binary_search(seen_.begin(), seen_.end(), items[i])) others_.push_back(i);

@@ -9,12 +9,14 @@
 
 namespace hstu {
 
-class SeenItems {
+class UnseenItems {
  public:
   // The items of events with one of these actions; of all events if there are none. Throws UsageError naming
   // an action that the dataset does not have or that is named twice. The dataset must outlive it.
-  SeenItems(const Dataset& dataset, const std::vector<std::string>& actions);
+  UnseenItems(const Dataset& dataset, const std::vector<std::string>& actions);
 
+  // The items of such events of `events`, ascending, each once. Valid until the next call.
+  const std::vector<std::int64_t>& seen(const UserEvents& events);
   // The indices of those of `items` that are in no such event of `events`, ascending. Valid
   // until the next call.
   const std::vector<std::size_t>& others(const std::vector<std::int64_t>& items, const UserEvents& events);

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "hstu/base/files.h"
+#include "hstu/base/staged_file.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/gzip_text.h"
+#include "hstu/columns/npy_vectors.h"
 #include "hstu/columns/parquet_text.h"
 #include "hstu/columns/parquet_vectors.h"
 
@@ -91,12 +93,37 @@ void add_to_npy_command(CLI::App& app) {
   });
 }
 
+void add_from_npy_command(CLI::App& app) {
+  struct Words {
+    std::string rows, ids, output;
+    VectorColumns columns{.id = "id", .vector = "vector"};
+  };
+  const auto words = std::make_shared<Words>();
+  CLI::App* const command = app.add_subcommand("from-npy", "Write vectors of NumPy as a Parquet table");
+  command->footer(
+      "Example:\n  hstu prepare from-npy vectors/items.f32.npy --ids vectors/ids.i64.npy --output "
+      "items.parquet\n\nhstu export --vectors writes Parquet through it.");
+  command->add_option("FILE", words->rows, "floats (n, D), .npy")->required();
+  command->add_option("--ids", words->ids, "64-bit integers (n), .npy")->required()->type_name("FILE");
+  command->add_option("--id", words->columns.id, "column of the ids")->capture_default_str();
+  command->add_option("--vector", words->columns.vector, "column of the lists")->capture_default_str();
+  command->add_option("--output", words->output, "new Parquet file")->required()->type_name("FILE");
+  command->callback([words] {
+    check_input_file(words->rows);
+    check_input_file(words->ids);
+    StagedFile staged(words->output, StagedFile::Existing::refuse);
+    write_vectors_as_parquet(words->rows, words->ids, words->columns, staged.temporary());
+    staged.commit();
+  });
+}
+
 }  // namespace
 
 void add_table_commands(CLI::App& app) {
   add_to_csv_command(app);
   add_to_npy_command(app);
   add_from_csv_command(app);
+  add_from_npy_command(app);
 }
 
 }  // namespace hstu

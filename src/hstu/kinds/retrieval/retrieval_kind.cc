@@ -123,7 +123,9 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
                 .loss = model.loss, .unit = model.unit_vectors, .exclude_seen = model.exclude_seen}),
             data, evaluation};
   task.has_baseline = false;
-  task.no_requests = "the kind scores no single candidates";
+  task.no_requests =
+      "a model of kind retrieval scores no single candidates: name users by --users, and --top, to find "
+      "items";
   return task;
 }
 

@@ -1,0 +1,78 @@
+#include "hstu/predict/retriever.h"
+
+#include <utility>
+
+#include "hstu/base/error.h"
+#include "hstu/device/pinned_memory.h"
+#include "hstu/experiment/device_choice.h"
+#include "hstu/objective/retrieval_columns.h"
+#include "hstu/objective/retrieval_objective.h"
+#include "hstu/predict/scorer.h"
+#include "hstu/step/outputs.h"
+
+namespace hstu {
+namespace {
+
+std::vector<std::int64_t> ids_in(const EmbeddingTable& table) {
+  std::vector<std::int64_t> ids;
+  ids.reserve(static_cast<std::size_t>(table.rows_alive()));
+  for (const auto& place : table.places_by_id()) ids.push_back(place.id);
+  return ids;
+}
+
+const RetrievalObjective& retrieval_of(const Learner& learner) {
+  const RetrievalObjective* const retrieval = learner.objective->retrieval();
+  if (retrieval == nullptr)
+    fail_usage(
+        "a model of this kind scores candidates and has no vectors to find items by: name requests by "
+        "--requests");
+  return *retrieval;
+}
+
+}  // namespace
+
+Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
+                     Task task)
+    : task_(std::move(task)),
+      samples_(dataset, task_.evaluation),
+      learner_(options, std::move(task_.model), std::move(task_.objective),
+               open_device(choose_device(options).device)),
+      sample_scratch_(samples_.scratch()),
+      batch_(transfer_memory(learner_.compute.device())) {
+  const RetrievalObjective& retrieval = retrieval_of(learner_);
+  load_model(checkpoint, learner_);
+  items_ = ids_in(learner_.tables[0]);
+  check(!items_.empty(), "{}: the model has no item: nothing can be found", checkpoint.path().string());
+  learner_.open_catalogues(items_, RowAccess::read);
+  catalogue_ = retrieval.scores(
+      {.catalogues = learner_.catalogue_rows(false), .dataset = &dataset, .compute = learner_.compute});
+}
+
+Retriever::Vectors Retriever::vectors(std::span<const User> users) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(users.size());
+  for (const User& user : users)
+    candidates.push_back({.name = std::ssize(candidates),
+                          .is_anchor = false,
+                          .user = user.user,
+                          .item = items_.front(),  // any: what is asked for is not read
+                          .time = user.time,
+                          .before = user.before});
+  samples_.build(candidates, built_, sample_scratch_);
+  batch_.clear();
+  learner_.model->layout().lay_out(built_, layout_scratch_, batch_);
+  batch_.supervised = batch_.samples;
+  batch_.copy_to(learner_.compute);
+  const auto sample = batch_.values<std::int32_t>(retrieval::kTargetSample);
+  Vectors found{.values = {}, .user = {sample.begin(), sample.end()}};
+  if (found.user.empty()) return found;
+  const Tensor outputs = outputs_of(learner_, batch_).to_host(learner_.compute.stream);
+  found.values.assign(outputs.data<float>(), outputs.data<float>() + outputs.size());
+  return found;
+}
+
+std::vector<float> Retriever::item_vectors() {
+  return catalogue_vectors(catalogue_);
+}
+
+}  // namespace hstu

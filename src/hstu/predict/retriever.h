@@ -1,0 +1,53 @@
+// Finds items for users with a trained model: the samples, batches and forward pass of an evaluation.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hstu/batching/sample_builder.h"
+#include "hstu/checkpoint/checkpoint.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/experiment/learner.h"
+#include "hstu/objective/catalogue_ranks.h"
+#include "hstu/task/task.h"
+
+namespace hstu {
+
+class Retriever {
+ public:
+  // As Scorer's. The catalogue has all items of the checkpoint's table. UsageError for a model that scores
+  // candidates.
+  Retriever(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task);
+
+  // A user at a time, with the events before it.
+  struct User {
+    std::int64_t user = 0, time = 0;  // original id; seconds
+    UserEvents before;
+  };
+  // Vectors of those of `users` that have a history, all in one batch.
+  struct Vectors {
+    std::vector<float> values;       // (R, E)
+    std::vector<std::int64_t> user;  // (R) index into `users`, ascending
+  };
+  Vectors vectors(std::span<const User> users);
+
+  const CatalogueScores& catalogue() const { return catalogue_; }
+  std::int64_t width() const { return catalogue_.rows.width; }       // E
+  const std::vector<std::int64_t>& items() const { return items_; }  // (V) ascending
+  std::vector<float> item_vectors();                                 // (V, E) as they are compared
+
+ private:
+  Task task_;  // its model and objective are moved to the learner
+  SampleBuilder samples_;
+  Learner learner_;
+  std::vector<std::int64_t> items_;
+  CatalogueScores catalogue_;
+  // Reused from batch to batch.
+  SampleScratch sample_scratch_;
+  Samples built_;
+  LayoutScratch layout_scratch_;
+  Batch batch_;
+};
+
+}  // namespace hstu
