@@ -197,6 +197,33 @@ TEST(Anchors, TheLastOfEachUserAreHeldOutInEveryWindow) {
   }
 }
 
+TEST(Anchors, SplitsScoreTheLastEventOfEachUserOrTheOneBeforeIt) {
+  const Data data = small::write(small::random_events(8, {.users = 30}));
+  Positions all = all_anchors(data, 1);
+  std::ranges::sort(all);
+  Split valid, test, paper;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::int64_t later = 0;  // anchors of the same user
+    for (std::size_t j = i + 1; j < all.size() && data.at(all[j]).user == data.at(all[i]).user; ++j) ++later;
+    if (later == 0) test.evaluation.push_back(all[i]);
+    if (later == 1) valid.evaluation.push_back(all[i]);
+    if (later > 1) valid.training.push_back(all[i]);
+    if (later > 0) paper.training.push_back(all[i]);
+  }
+  test.training = valid.training;
+  paper.evaluation = test.evaluation;
+  ASSERT_GT(valid.evaluation.size(), 10u);
+  for (const std::int64_t seconds : {0, 60}) {
+    expect_split(data, 1, seconds, {.split = LastSplit::valid}, valid);
+    expect_split(data, 1, seconds, {.split = LastSplit::valid, .scores_test = true}, test);
+    expect_split(data, 1, seconds, {.split = LastSplit::paper}, paper);
+  }
+  const Dataset dataset(data.folder);
+  expect_error<UsageError>(
+      [&] { find_anchors(dataset, options_of(1, 0), {.last = 1, .split = LastSplit::valid}); },
+      {"one of", "last split"});
+}
+
 // Trap: counts of rates or of popularity that know a held-out event.
 TEST(Anchors, TheLastOfEachUserLeaveOnlyEventsBeforeThemToTraining) {
   const Data data = small::write(small::random_events(8));

@@ -3,6 +3,7 @@
 
 #include "hstu/kinds/dlrmv4/dlrmv4_kind.h"
 #include "hstu/kinds/ranking_gr/ranking_gr_kind.h"
+#include "hstu/kinds/retrieval/retrieval_kind.h"
 #include "hstu/options/options.h"
 
 namespace hstu {
@@ -19,6 +20,12 @@ inline const Dlrmv4Config& dlrmv4_of(const RunOptions& options) {
 inline RankingGrConfig& ranking_gr_of(RunOptions& options) {
   options.model.choose("ranking_gr");
   return dynamic_cast<RankingGrOptions&>(options.model.options()).config;
+}
+
+// Makes the options those of a model of kind "retrieval", unless they are.
+inline RetrievalConfig& retrieval_of(RunOptions& options) {
+  options.model.choose("retrieval");
+  return dynamic_cast<RetrievalOptions&>(options.model.options()).config;
 }
 
 }  // namespace hstu

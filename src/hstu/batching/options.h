@@ -80,6 +80,8 @@ struct DataOptions {
   // Every event of a history predicts the one after it, the last one the anchor: each is an example. false:
   // the anchor is the only example, or EventOptions says which are.
   bool predicts_next_events = false;
+  // With it: items that are drawn for each example from the catalogue, evenly and with repetitions.
+  std::int64_t drawn_items = 0;
 };
 
 // The hold-out for evaluation: at most one of windows, fraction, seconds, last and split, and in addition

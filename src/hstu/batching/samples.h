@@ -20,6 +20,10 @@ struct Samples {
   std::vector<std::uint8_t> history_action;   // (T) action bits of the manifest, rankable bit cleared
   std::vector<std::int64_t> history_time;     // (T) seconds
 
+  // With DataOptions::drawn_items = K: (T, K) index into `items`, of what is drawn for each token's next
+  // event.
+  std::vector<std::int32_t> drawn_item;
+
   // Candidates of sample b: [candidate_begin(b), candidate_begin(b + 1)), after one history. Those of an
   // anchor are its own item, then negatives.
   std::vector<std::int32_t> candidate_item;     // (C) index into `items`

@@ -22,9 +22,10 @@ std::shared_ptr<const TrainingItems> items_of(const Dataset& dataset, const Task
   return draws ? std::make_shared<const TrainingItems>(dataset, holdout, by_day) : nullptr;
 }
 
-std::vector<std::int64_t> catalogue_of(const Dataset& dataset, const Task& task) {
-  if (task.objective->catalogues().empty()) return {};
-  return all_items(dataset);
+std::shared_ptr<const std::vector<std::int64_t>> catalogue_of(const Dataset& dataset, const Task& task) {
+  const bool is_read = !task.objective->catalogues().empty();
+  return std::make_shared<const std::vector<std::int64_t>>(is_read ? all_items(dataset)
+                                                                   : std::vector<std::int64_t>());
 }
 
 // The segments that a run had in each stage.
@@ -53,7 +54,7 @@ TaskData::TaskData(const RunOptions& options, Dataset opened, const std::vector<
                            stages_of(dataset, earlier))),
       items(items_of(dataset, task, anchors.holdout)),
       catalogue(catalogue_of(dataset, task)),
-      samples(dataset, task.data, items),
+      samples(dataset, task.data, items, catalogue),
       evaluation_samples(dataset, task.evaluation, items) {}
 
 }  // namespace hstu

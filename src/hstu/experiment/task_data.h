@@ -29,9 +29,10 @@ struct TaskData {
   Task task;  // its model and objective move to the learner
   Anchors anchors;
   std::shared_ptr<const TrainingItems> items;  // null: no negatives are drawn
-  std::vector<std::int64_t> catalogue;         // ids of all items, if the objective reads their rows
-  SampleBuilder samples;                       // of training
-  SampleBuilder evaluation_samples;            // one example each
+  // Ids of all items, ascending, if the objective reads their rows; else none.
+  std::shared_ptr<const std::vector<std::int64_t>> catalogue;
+  SampleBuilder samples;             // of training
+  SampleBuilder evaluation_samples;  // one example each
 };
 
 }  // namespace hstu

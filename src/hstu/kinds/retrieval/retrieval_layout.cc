@@ -73,12 +73,26 @@ void RetrievalLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Ba
   batch.reserve(4 * Batch::column_bytes<std::int32_t>(batch.tokens) +
                 4 * Batch::column_bytes<std::int64_t>(batch.tokens) +
                 2 * Batch::column_bytes<std::int64_t>(std::ssize(samples.items)) +
+                Batch::column_bytes<std::int32_t>((1 + drawn_) * batch.tokens) +
                 12 * Batch::column_bytes<std::int64_t>(samples.count + 1));
   add_sample_columns(samples, batch);
   add_feature_columns(samples, features_, scratch, batch);
   add_tokens(samples, batch);
   if (!samples.predicts_next_events) add_queries(samples, batch);
   add_targets(samples, batch);
+  if (samples.predicts_next_events && drawn_ > 0) add_drawn(samples, batch);
+}
+
+void RetrievalLayout::add_drawn(const Samples& samples, Batch& batch) const {
+  const auto drawn = batch.add<std::int32_t>(retrieval::kDrawn, {batch.tokens, 1 + drawn_});
+  const auto target = batch.values<std::int32_t>(retrieval::kTargetRow);
+  auto from = samples.drawn_item.begin();
+  auto to = drawn.begin();
+  for (const std::int32_t row : target) {
+    *to++ = row;
+    to = std::copy(from, from + drawn_, to);
+    from += drawn_;
+  }
 }
 
 void RetrievalLayout::add_tokens(const Samples& samples, Batch& batch) const {
