@@ -30,6 +30,24 @@ max_steps = 4
 [evaluation]
 holdout_seconds = 86400
 TOML
+cat >r.toml <<'TOML'
+seed = 1
+device = "host"
+[data]
+path = "ds"
+history_length = 8
+history_strategy = "last_n"
+min_history = 2
+window_seconds = 0
+anchor_stride = 0
+[model]
+kind = "retrieval"
+embedding_dim = 8
+[training]
+max_steps = 2
+[evaluation]
+split = "valid"
+TOML
 cat >schema.toml <<'TOML'
 name = "shop"
 files = ["*.parquet"]
