@@ -265,6 +265,7 @@ TEST(AttentionByPairs, RefusesWhatContradictsItself) {
   refused([](AttentionProblem& p) { p.bias.tables = 3; }, "bias tables of 1 or 2 heads, found 3");
   refused([](AttentionProblem& p) { p.bias.positions = 0; }, "1 position or more");
   refused([](AttentionProblem& p) { p.bias.query_time = nullptr; }, "needs times of queries");
+  refused([](AttentionProblem& p) { p.dropout.rate = 1; }, "rate of dropout in [0, 1), found 1");
   refused([](AttentionProblem& p) { p.mask.hidden_period = 2, p.mask.hidden_phase = 2; }, "hidden phase");
   refused([&](AttentionProblem& p) { p.past.k = c.host.k.data(); }, "cached keys need values");
 }

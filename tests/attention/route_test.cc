@@ -203,6 +203,7 @@ TEST(AttentionRoute, WhatNoKernelForGpusComputesIsRefusedByName) {
                    .past_of = pages};
        }},
       {"hidden keys", [](AttentionProblem& p) { p.mask.hidden_period = 3; }},
+      {"dropout of the weights", [](AttentionProblem& p) { p.dropout.rate = 0.5; }},
       {"row_stable", [](AttentionProblem& p) { p.row_stable = true; }}};
   for (const AttentionDevice device : {AttentionDevice{9, 0, 132}, {8, 0, 108}, {7, 5, 40}}) {
     for (const bool few : {false, true}) {

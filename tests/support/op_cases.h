@@ -119,7 +119,8 @@ inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DTyp
   return {shape, offsets.back(), query_offsets.back()};
 }
 
-// Of operations that the host alone has: attention with a bias, by SiLU and by softmax, with hidden keys.
+// Of operations that the host alone has: attention with a bias, by SiLU and by softmax with dropout, with
+// hidden keys.
 inline std::vector<OpCase> host_op_cases() {
   const CaseSize size;
   std::vector<OpCase> cases;
@@ -136,6 +137,7 @@ inline std::vector<OpCase> host_op_cases() {
     shape.bias.thresholds = Tensor::from<std::int64_t>({2}, {4, 20});
     shape.bias.query_time = Tensor::from<std::int64_t>({t}, std::vector(times.begin(), times.begin() + t));
     shape.bias.key_time = Tensor::from<std::int64_t>({t}, std::vector(times.begin() + t, times.end()));
+    if (softmax != 0) shape.dropout = {0.3, 17, random_names(t, 12)};
     const std::int64_t tables = softmax != 0 ? size.heads : 1;
     cases.push_back({softmax != 0 ? "attention_softmax_bias" : "attention_silu_bias",
                      {random_tensor({t, w}, DType::f64, 1), random_tensor({t, w}, DType::f64, 2),

@@ -5,16 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
+#include "hstu/attention/attention_matrices.h"
 #include "hstu/attention/attention_pairs.h"
 #include "hstu/attention/checks.h"
 #include "hstu/attention/mask.h"
 #include "hstu/base/error.h"
-#include "hstu/base/threads.h"
 #include "hstu/kernels/loops.h"
 #include "hstu/kernels/scratch.h"
 
@@ -23,78 +21,8 @@ namespace {
 
 using kernels::Scratch;
 
-constexpr std::int64_t kQueryBlock = 48;
 constexpr std::int64_t kKeyBlock = 256;
 static_assert(kKeyBlock % kernels::kPackedColumns == 0);
-
-// A matrix whose rows are `stride` elements apart.
-template <typename T>
-struct Matrix {
-  T* data;
-  std::int64_t stride;
-  Matrix from(std::int64_t row) const { return {data + row * stride, stride}; }
-  operator Matrix<const T>() const { return {data, stride}; }
-};
-
-// The rows of a matrix, or its columns, packed as the second factor of a product.
-template <typename T>
-class Packed {
- public:
-  Packed(std::int64_t rows, std::int64_t columns)
-      : rows_(rows), columns_(columns), data_(kernels::packed_size(rows, columns)) {}
-  // `from` is (rows, columns), or (columns, rows) if transposed.
-  void fill(const Matrix<const T>& from, bool transposed) {
-    kernels::loops<T>().pack({.k = rows_,
-                              .n = columns_,
-                              .b = from.data,
-                              .stride = from.stride,
-                              .transposed = transposed,
-                              .packed = data_.data()});
-  }
-  std::int64_t rows() const { return rows_; }
-  std::int64_t columns() const { return columns_; }
-  const T* from_column(std::int64_t column) const { return data_.data() + column * rows_; }
-
- private:
-  std::int64_t rows_, columns_;
-  Scratch<T> data_;
-};
-
-// C (m, n) = A (m, k) B, with columns [column, column + n) of B, column a multiple of kPackedColumns.
-template <typename T>
-void multiply_columns(std::int64_t m, std::int64_t n, const Matrix<const T>& a, const Packed<T>& b,
-                      std::int64_t column, const Matrix<T>& c) {
-  kernels::loops<T>().multiply({.m = m,
-                                .n = n,
-                                .k = b.rows(),
-                                .a = a.data,
-                                .a_stride = a.stride,
-                                .b = b.from_column(column),
-                                .packed_rows = b.rows(),
-                                .packed_columns = b.columns() - column,
-                                .c = c.data,
-                                .c_stride = c.stride});
-}
-
-// C (m, n) = or += A (m, k) B, or that of A (k, m) transposed, with rows [row, row + k) of B.
-template <typename T>
-void multiply_rows(std::int64_t m, std::int64_t k, const Matrix<T>& a, bool transposed, const Packed<T>& b,
-                   std::int64_t row, bool accumulate, const Matrix<T>& c) {
-  kernels::loops<T>().multiply({.m = m,
-                                .n = b.columns(),
-                                .k = k,
-                                .a = a.data,
-                                .a_stride = a.stride,
-                                .a_transposed = transposed,
-                                .b = b.from_column(0),
-                                .packed_rows = b.rows(),
-                                .packed_columns = b.columns(),
-                                .first_row = row,
-                                .start = accumulate ? c.data : nullptr,
-                                .start_stride = c.stride,
-                                .c = c.data,
-                                .c_stride = c.stride});
-}
 
 // One head of one sample.
 template <typename T>
@@ -187,20 +115,6 @@ void for_each_run(const Slice<T>& s, const Block& b, std::int64_t row, const See
   if (done < b.cols) unseen(done, b.cols);
 }
 
-// body(sample, head) in parallel, longest samples first so that threads finish together. A task owns its rows
-// of the outputs, so the result does not depend on the number of threads.
-template <typename Body>
-void for_each_slice(const AttentionProblem& p, const Body& body) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(p.samples));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return p.offsets[a + 1] - p.offsets[a] > p.offsets[b + 1] - p.offsets[b];
-  });
-  parallel_blocks(p.samples * p.heads, 1, [&](std::int64_t task, std::int64_t) {
-    body(order[static_cast<std::size_t>(task / p.heads)], task % p.heads);
-  });
-}
-
 // The elements of a block of scores.
 template <typename T>
 std::int64_t block_size(const Slice<T>& s) {
@@ -224,7 +138,7 @@ template <typename T>
 void forward(const AttentionProblem& p, const AttentionRows& output) {
   const T alpha = static_cast<T>(p.alpha);
   const kernels::Loops<T>& loops = kernels::loops<T>();
-  for_each_slice(p, [&](std::int64_t sample, std::int64_t head) {
+  for_each_head(p, [&](std::int64_t sample, std::int64_t head) {
     const Slice<T> s(p, sample, head);
     if (s.queries == 0) return;
     const Matrix<const T> q = s.of_queries(p.q);
@@ -248,7 +162,7 @@ template <typename T>
 void backward(const AttentionProblem& p, const AttentionGradients& g) {
   const T alpha = static_cast<T>(p.alpha);
   const kernels::Loops<T>& loops = kernels::loops<T>();
-  for_each_slice(p, [&](std::int64_t sample, std::int64_t head) {
+  for_each_head(p, [&](std::int64_t sample, std::int64_t head) {
     const Slice<T> s(p, sample, head);
     if (s.tokens == 0) return;
     const Matrix<T> dk = s.of_tokens(g.dk), dv = s.of_tokens(g.dv);

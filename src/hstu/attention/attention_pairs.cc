@@ -1,267 +1,254 @@
+// One task per (sample, head): blocks of queries meet all keys that one of them sees, so that a softmax finds
+// its whole row. A thread keeps one or two such blocks of scores.
 #include "hstu/attention/attention_pairs.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
+#include <utility>
 #include <vector>
 
-#include "hstu/attention/mask.h"
-#include "hstu/base/error.h"
-#include "hstu/base/threads.h"
+#include "hstu/attention/attention_matrices.h"
+#include "hstu/attention/head_of_sample.h"
+#include "hstu/attention/pair_bias.h"
+#include "hstu/base/random.h"
+#include "hstu/kernels/dropout.h"
+#include "hstu/kernels/math.h"
 
 namespace hstu::cpu {
 namespace {
 
-template <typename T>
-const T* row_of(const AttentionInput& rows, std::int64_t row, std::int64_t head) {
-  return static_cast<const T*>(rows.data) + row * rows.row_stride + head * rows.head_stride;
-}
-template <typename T>
-T* row_of(const AttentionRows& rows, std::int64_t row, std::int64_t head) {
-  return static_cast<T*>(rows.data) + row * rows.row_stride + head * rows.head_stride;
+using kernels::Scratch;
+
+// The sum of f(0) to f(n - 1) in an order of its own: 16 sums side by side.
+template <typename T, typename Function>
+T sum_of(std::int64_t n, const Function& f) {
+  constexpr std::int64_t kSums = 16;
+  T sums[kSums] = {};
+  std::int64_t i = 0;
+  for (; i + kSums <= n; i += kSums) {
+#pragma omp simd
+    for (std::int64_t lane = 0; lane < kSums; ++lane) sums[lane] += f(i + lane);
+  }
+  for (std::int64_t lane = 0; i < n; ++i, ++lane) sums[lane] += f(i);
+  for (std::int64_t half = kSums / 2; half > 0; half /= 2) {
+    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  }
+  return sums[0];
 }
 
+// The function of a query's scores, row by row. Rows have the keys [first, end) of the block.
 template <typename T>
-T dot(const T* a, const T* b, std::int64_t n) {
-  T sum = 0;
-  for (std::int64_t d = 0; d < n; ++d) sum += a[d] * b[d];
-  return sum;
-}
-template <typename T>
-void add(T* to, T factor, const T* from, std::int64_t n) {
-  for (std::int64_t d = 0; d < n; ++d) to[d] += factor * from[d];
-}
-
-template <typename T>
-T sigmoid(T x) {
-  return 1 / (1 + std::exp(-x));
-}
-
-// One head of one sample: its keys, those of its past first.
-template <typename T>
-class PairsOfSample {
+class Weights {
  public:
-  PairsOfSample(const AttentionProblem& p, std::int64_t sample, std::int64_t head)
+  explicit Weights(const AttentionProblem& p, const HeadOfSample<T>& head)
       : p_(p),
         head_(head),
-        first_token_(p.offsets[sample]),
-        first_query_(p.offsets_of_queries()[sample]),
-        queries_(p.offsets_of_queries()[sample + 1] - first_query_),
-        scale_(static_cast<T>(p.scale)) {
-    if (p.sample_scale != nullptr) scale_ *= static_cast<const T*>(p.sample_scale)[sample];
-    add_past(sample);
-    past_ = std::ssize(keys_);
-    for (std::int64_t t = first_token_; t < p.offsets[sample + 1]; ++t) {
-      keys_.push_back(row_of<T>(p.k, t, head));
-      values_.push_back(row_of<T>(p.v, t, head));
-      times_.push_back(p.bias.key_time == nullptr ? 0 : p.bias.key_time[t]);
+        bias_(p, head),
+        factors_(p.dropout.rate > 0 ? head.keys() : 0),
+        dropout_{p.dropout.rate, mix64(p.dropout.key + static_cast<std::uint64_t>(head.number())),
+                 p.dropout.row_names} {}
+
+  // x: from products of the query and keys to weights, 0 for what it does not see.
+  void weigh(std::int64_t query, std::int64_t first, std::int64_t end, T* x) {
+    begin_row(query, first, end, x);
+    for (const auto& [from, to] : runs_) {
+      if (p_.score == ScoreFunction::silu)
+        kernels::loops<T>().scaled_silu(x + from - first, to - from, T(1), head_.scale());
     }
-    mask_ = sample_mask(
-        static_cast<std::int32_t>(keys_.size()), p.contexts == nullptr ? 0 : p.contexts[sample],
-        p.targets == nullptr ? 0 : p.targets[sample], p.mask.target_group, p.mask.left, p.mask.right);
-    scores_.resize(keys_.size());
-    weights_.resize(keys_.size());
+    if (p_.score == ScoreFunction::softmax) softmax(first, x, head_.scale());
+    for (const auto& [from, to] : runs_) drop(from, to, x - first);
   }
 
-  std::int64_t queries() const { return queries_; }
-  std::int64_t keys() const { return std::ssize(keys_); }
-  std::int64_t past() const { return past_; }  // keys without a gradient, the first ones
-  std::int64_t query_row(std::int64_t query) const { return first_query_ + query; }
-  std::int64_t key_row(std::int64_t key) const { return first_token_ + key - past_; }
-  T scale() const { return scale_; }
-  const T* key(std::int64_t j) const { return keys_[static_cast<std::size_t>(j)]; }
-  const T* value(std::int64_t j) const { return values_[static_cast<std::size_t>(j)]; }
-  // Of the keys that the query of the last weigh() sees.
-  T score(std::int64_t j) const { return scores_[static_cast<std::size_t>(j)]; }
-  T weight(std::int64_t j) const { return weights_[static_cast<std::size_t>(j)]; }
-  const std::vector<std::int64_t>& seen() const { return seen_; }
-
-  // The keys that a query sees, their scores and the function of these.
-  void weigh(std::int64_t query) {
-    const auto token = static_cast<std::int32_t>(keys() - queries_ + query);
-    const Intervals intervals = keys_of_query(mask_, token);
-    const T* const q = row_of<T>(p_.q, query_row(query), head_);
-    seen_.clear();
-    for (std::int32_t j = 0; j < static_cast<std::int32_t>(keys()); ++j) {
-      if (!intervals.contains(j) || is_hidden(token, j)) continue;
-      seen_.push_back(j);
-      scores_[static_cast<std::size_t>(j)] =
-          static_cast<T>(p_.alpha) * dot(q, key(j), p_.head_dim) + bias(query, token, j);
+  // x becomes weights, and d, the products of the output's gradient and the values, the gradients of the
+  // products; the gradients of the tables are added to `tables`.
+  void slope(std::int64_t query, std::int64_t first, std::int64_t end, T* x, T* d, BiasGradients<T>& tables) {
+    begin_row(query, first, end, x);
+    zero_unseen(first, end, d);
+    for (const auto& [from, to] : runs_) drop(from, to, d - first);
+    p_.score == ScoreFunction::silu ? slope_of_silu(first, x, d) : slope_of_softmax(first, x, d);
+    const T alpha = static_cast<T>(p_.alpha);
+    for (const auto& [from, to] : runs_) {
+      bias_.add_gradients(query, from, to, d + from - first, tables);
+      T* const run = d + from - first;
+#pragma omp simd
+      for (std::int64_t j = 0; j < to - from; ++j) run[j] *= alpha;
+      drop(from, to, x - first);
     }
-    p_.score == ScoreFunction::softmax ? softmax() : silu();
   }
-
-  // Where the tables have the bias of a pair.
-  std::int64_t position_of(std::int64_t token, std::int64_t j) const {
-    const std::int64_t most = p_.bias.positions - 1;
-    return table() * (2 * most + 1) + most + std::clamp(j - token, -most, most);
-  }
-  std::int64_t bucket_of(std::int64_t query, std::int64_t j) const {
-    const std::int64_t *const begin = p_.bias.thresholds, *const end = begin + p_.bias.buckets;
-    const std::int64_t distance =
-        std::abs(p_.bias.query_time[query_row(query)] - times_[static_cast<std::size_t>(j)]);
-    return table() * (p_.bias.buckets + 1) + (std::upper_bound(begin, end, distance) - begin);
-  }
-  std::int64_t token_of(std::int64_t query) const { return keys() - queries_ + query; }
 
  private:
-  void add_past(std::int64_t sample) {
-    const CachedKeys& past = p_.past;
-    const std::int32_t which = past.any() ? past.past_of[sample] : -1;
-    if (which < 0) return;
-    check(which < past.pasts, "attention: past_of[{}] is {}, of {} pasts", sample, which, past.pasts);
-    const std::int64_t length = past.lengths[which],
-                       room = (past.page_offsets[which + 1] - past.page_offsets[which]) * past.page_tokens;
-    check(length >= 0 && length <= room, "attention: past {} has {} tokens in pages for {}", which, length,
-          room);
-    for (std::int64_t t = 0; t < length; ++t) {
-      const std::int64_t page = past.pages[past.page_offsets[which] + t / past.page_tokens];
-      const std::int64_t row = page * past.page_tokens + t % past.page_tokens;
-      keys_.push_back(row_of<T>({past.k, past.row_stride, past.head_stride}, row, head_));
-      values_.push_back(row_of<T>({past.v, past.row_stride, past.head_stride}, row, head_));
-      times_.push_back(past.time == nullptr ? 0 : past.time[row]);
+  // The runs of keys that the query sees, and their scores.
+  void begin_row(std::int64_t query, std::int64_t first, std::int64_t end, T* x) {
+    head_.find_runs(query, runs_);
+    zero_unseen(first, end, x);
+    const T alpha = static_cast<T>(p_.alpha);
+    for (const auto& [from, to] : runs_) {
+      T* const run = x + from - first;
+#pragma omp simd
+      for (std::int64_t j = 0; j < to - from; ++j) run[j] *= alpha;
+      bias_.add(query, from, to, run);
+    }
+    if (p_.dropout.rate > 0) kernels::dropout_factors(dropout_, head_.query_row(query), end, factors_.data());
+  }
+  void zero_unseen(std::int64_t first, std::int64_t end, T* x) const {
+    std::int64_t done = first;
+    for (const auto& [from, to] : runs_) {
+      std::fill(x + done - first, x + from - first, T(0));
+      done = to;
+    }
+    std::fill(x + done - first, x + end - first, T(0));
+  }
+  // x + j: of key j.
+  void drop(std::int64_t from, std::int64_t to, T* x) const {
+    if (p_.dropout.rate == 0) return;
+    const T* const factors = factors_.data();
+#pragma omp simd
+    for (std::int64_t j = from; j < to; ++j) x[j] *= factors[j];
+  }
+  void softmax(std::int64_t first, T* x, T scale) const {
+    if (runs_.empty()) return;
+    T largest = x[runs_.front().first - first], sum = 0;
+    for (const auto& [from, to] : runs_) {
+      for (std::int64_t j = from; j < to; ++j) largest = std::max(largest, x[j - first]);
+    }
+    for (const auto& [from, to] : runs_) {
+      T* const run = x + from - first;
+#pragma omp simd
+      for (std::int64_t j = 0; j < to - from; ++j) run[j] = kernels::exp(run[j] - largest);
+      sum += sum_of<T>(to - from, [&](std::int64_t j) { return run[j]; });
+    }
+    const T factor = scale / sum;
+    for (const auto& [from, to] : runs_) {
+      T* const run = x + from - first;
+#pragma omp simd
+      for (std::int64_t j = 0; j < to - from; ++j) run[j] *= factor;
     }
   }
-
-  std::int64_t table() const { return p_.bias.tables == 1 ? 0 : head_; }
-
-  bool is_hidden(std::int32_t token, std::int32_t j) const {
-    const std::int32_t period = p_.mask.hidden_period, number = j - mask_.c;
-    return period > 0 && number >= 0 && number % period == p_.mask.hidden_phase &&
-           (token < mask_.c || (token - mask_.c) / period != number / period);
+  void slope_of_silu(std::int64_t first, T* x, T* d) const {
+    for (const auto& [from, to] : runs_)
+      kernels::loops<T>().scaled_silu_backward(x + from - first, d + from - first, to - from, T(1),
+                                               head_.scale());
   }
-
-  T bias(std::int64_t query, std::int64_t token, std::int64_t j) const {
-    T sum = 0;
-    if (p_.bias.position_table != nullptr)
-      sum += static_cast<const T*>(p_.bias.position_table)[position_of(token, j)];
-    if (p_.bias.time_table != nullptr) sum += static_cast<const T*>(p_.bias.time_table)[bucket_of(query, j)];
-    return sum;
-  }
-
-  void silu() {
-    for (const std::int64_t j : seen_) weights_[static_cast<std::size_t>(j)] = score(j) * sigmoid(score(j));
-  }
-  void softmax() {
-    if (seen_.empty()) return;
-    T largest = score(seen_.front()), sum = 0;
-    for (const std::int64_t j : seen_) largest = std::max(largest, score(j));
-    for (const std::int64_t j : seen_)
-      sum += weights_[static_cast<std::size_t>(j)] = std::exp(score(j) - largest);
-    for (const std::int64_t j : seen_) weights_[static_cast<std::size_t>(j)] /= sum;
+  void slope_of_softmax(std::int64_t first, T* x, T* d) const {
+    softmax(first, x, T(1));
+    T mean = 0;
+    for (const auto& [from, to] : runs_) {
+      const T *const weights = x + from - first, *const slopes = d + from - first;
+      mean += sum_of<T>(to - from, [&](std::int64_t j) { return weights[j] * slopes[j]; });
+    }
+    const T scale = head_.scale();
+    for (const auto& [from, to] : runs_) {
+      T *const weights = x + from - first, *const slopes = d + from - first;
+#pragma omp simd
+      for (std::int64_t j = 0; j < to - from; ++j) {
+        weights[j] *= scale;
+        slopes[j] = weights[j] * (slopes[j] - mean);
+      }
+    }
   }
 
   const AttentionProblem& p_;
-  std::int64_t head_, first_token_, first_query_, queries_, past_ = 0;
-  T scale_;
-  SampleMask mask_{};
-  std::vector<const T*> keys_, values_;
-  std::vector<std::int64_t> times_;
-  std::vector<T> scores_, weights_;
-  std::vector<std::int64_t> seen_;
+  const HeadOfSample<T>& head_;
+  PairBias<T> bias_;
+  Scratch<T> factors_;
+  kernels::Dropout dropout_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs_;
 };
 
+// Calls body(first query, queries, first key, end of keys) for blocks of queries.
+template <typename T, typename Body>
+void for_each_query_block(const HeadOfSample<T>& head, const Body& body) {
+  for (std::int64_t q0 = 0; q0 < head.queries(); q0 += kQueryBlock) {
+    const std::int64_t rows = std::min(kQueryBlock, head.queries() - q0);
+    const auto [first, end] = head.keys_of(q0, q0 + rows);
+    body(q0, rows, first / kernels::kPackedColumns * kernels::kPackedColumns, end);
+  }
+}
+
 template <typename T>
-void forward(const AttentionProblem& p, const AttentionRows& o) {
-  parallel_blocks(p.samples * p.heads, 1, [&](std::int64_t task, std::int64_t) {
-    const std::int64_t head = task % p.heads;
-    PairsOfSample<T> pairs(p, task / p.heads, head);
-    for (std::int64_t i = 0; i < pairs.queries(); ++i) {
-      T* const to = row_of<T>(o, pairs.query_row(i), head);
-      std::fill_n(to, p.head_dim, T(0));
-      pairs.weigh(i);
-      for (const std::int64_t j : pairs.seen())
-        add(to, pairs.scale() * pairs.weight(j), pairs.value(j), p.head_dim);
-    }
+std::int64_t block_size(const HeadOfSample<T>& head) {
+  return std::min(kQueryBlock, head.queries()) * head.keys();
+}
+
+template <typename T>
+void forward_of_heads(const AttentionProblem& p, const AttentionRows& output) {
+  for_each_head(p, [&](std::int64_t sample, std::int64_t number) {
+    const HeadOfSample<T> head(p, sample, number);
+    if (head.queries() == 0) return;
+    Packed<T> keys(p.head_dim, head.keys()), values(head.keys(), p.head_dim);
+    keys.fill(head.key_matrix(), true);
+    values.fill(head.value_matrix(), false);
+    const Scratch<T> scores(block_size(head));
+    Weights<T> weights(p, head);
+    for_each_query_block(head, [&](std::int64_t q0, std::int64_t rows, std::int64_t first, std::int64_t end) {
+      const Matrix<T> a{scores.data(), end - first};
+      multiply_columns(rows, end - first, head.of_queries(p.q).from(q0), keys, first, a);
+      for (std::int64_t r = 0; r < rows; ++r) weights.weigh(q0 + r, first, end, a.from(r).data);
+      multiply_rows(rows, end - first, a, false, values, first, false, head.of_queries(output).from(q0));
+    });
   });
 }
 
-// The gradients of the tables by one head of one sample.
 template <typename T>
-struct BiasGradients {
-  std::vector<T> position, time;
-};
-
-template <typename T>
-void add_all(void* to, const std::vector<T>& from) {
-  for (std::size_t i = 0; i < from.size(); ++i) static_cast<T*>(to)[i] += from[i];
-}
-
-// Gradients of the scores of the query that `pairs` has weighed, times its scale.
-template <typename T>
-void slopes_of(const AttentionProblem& p, const PairsOfSample<T>& pairs, const T* d_o,
-               std::vector<T>& slopes) {
-  T mean = 0;
-  for (const std::int64_t j : pairs.seen()) {
-    const T d_weight = pairs.scale() * dot(d_o, pairs.value(j), p.head_dim), s = sigmoid(pairs.score(j));
-    slopes[static_cast<std::size_t>(j)] =
-        p.score == ScoreFunction::softmax ? d_weight : d_weight * s * (1 + pairs.score(j) * (1 - s));
-    mean += pairs.weight(j) * d_weight;
+void backward_of_head(const AttentionProblem& p, const AttentionGradients& g, const HeadOfSample<T>& head,
+                      BiasGradients<T>& tables) {
+  const Matrix<T> dk = head.of_tokens(g.dk), dv = head.of_tokens(g.dv), dq = head.of_queries(g.dq);
+  const Matrix<const T> q = head.of_queries(p.q), d_o = head.of_queries(g.d_o);
+  for (std::int64_t t = 0; t < head.keys() - head.past() && !g.accumulate_dkv; ++t) {
+    std::fill_n(dv.from(t).data, p.head_dim, T(0));
+    std::fill_n(dk.from(t).data, p.head_dim, T(0));
   }
-  if (p.score != ScoreFunction::softmax) return;
-  for (const std::int64_t j : pairs.seen()) {
-    T& slope = slopes[static_cast<std::size_t>(j)];
-    slope = pairs.weight(j) * (slope - mean);
-  }
-}
-
-template <typename T>
-void backward_of_sample(const AttentionProblem& p, const AttentionGradients& g, std::int64_t sample,
-                        std::int64_t head, BiasGradients<T>& bias) {
-  PairsOfSample<T> pairs(p, sample, head);
-  for (std::int64_t j = pairs.past(); j < pairs.keys() && !g.accumulate_dkv; ++j) {
-    std::fill_n(row_of<T>(g.dk, pairs.key_row(j), head), p.head_dim, T(0));
-    std::fill_n(row_of<T>(g.dv, pairs.key_row(j), head), p.head_dim, T(0));
-  }
-  if (g.d_position_table != nullptr)
-    bias.position.resize(static_cast<std::size_t>(p.bias.tables * (2 * p.bias.positions - 1)));
-  if (g.d_time_table != nullptr)
-    bias.time.resize(static_cast<std::size_t>(p.bias.tables * (p.bias.buckets + 1)));
-  std::vector<T> slopes(static_cast<std::size_t>(pairs.keys()));
-  for (std::int64_t i = 0; i < pairs.queries(); ++i) {
-    const T *const d_o = row_of<T>(g.d_o, pairs.query_row(i), head), *const q = row_of<T>(
-                                                                         p.q, pairs.query_row(i), head);
-    T* const dq = row_of<T>(g.dq, pairs.query_row(i), head);
-    if (!g.accumulate_dq) std::fill_n(dq, p.head_dim, T(0));
-    pairs.weigh(i);
-    slopes_of(p, pairs, d_o, slopes);
-    for (const std::int64_t j : pairs.seen()) {
-      const T slope = slopes[static_cast<std::size_t>(j)], d_product = static_cast<T>(p.alpha) * slope;
-      add(dq, d_product, pairs.key(j), p.head_dim);
-      if (g.d_position_table != nullptr)
-        bias.position[static_cast<std::size_t>(pairs.position_of(pairs.token_of(i), j))] += slope;
-      if (g.d_time_table != nullptr) bias.time[static_cast<std::size_t>(pairs.bucket_of(i, j))] += slope;
-      if (j < pairs.past()) continue;
-      add(row_of<T>(g.dk, pairs.key_row(j), head), d_product, q, p.head_dim);
-      add(row_of<T>(g.dv, pairs.key_row(j), head), pairs.scale() * pairs.weight(j), d_o, p.head_dim);
-    }
-  }
+  if (head.queries() == 0) return;
+  tables.resize(p, g);
+  Packed<T> k_columns(p.head_dim, head.keys()), v_columns(p.head_dim, head.keys()),
+      k_rows(head.keys(), p.head_dim);
+  k_columns.fill(head.key_matrix(), true);
+  v_columns.fill(head.value_matrix(), true);
+  k_rows.fill(head.key_matrix(), false);
+  const Scratch<T> scores(block_size(head)), slopes(block_size(head));
+  Weights<T> weights(p, head);
+  for_each_query_block(head, [&](std::int64_t q0, std::int64_t rows, std::int64_t first, std::int64_t end) {
+    const std::int64_t columns = end - first;
+    const Matrix<T> a{scores.data(), columns}, ds{slopes.data(), columns};
+    multiply_columns(rows, columns, q.from(q0), k_columns, first, a);
+    multiply_columns(rows, columns, d_o.from(q0), v_columns, first, ds);
+    for (std::int64_t r = 0; r < rows; ++r)
+      weights.slope(q0 + r, first, end, a.from(r).data, ds.from(r).data, tables);
+    multiply_rows(rows, columns, ds, false, k_rows, first, g.accumulate_dq, dq.from(q0));
+    // The keys of the past have no gradients.
+    const std::int64_t own = std::max(first, head.past());
+    if (own >= end) return;
+    const Matrix<T> own_a{a.data + own - first, columns}, own_ds{ds.data + own - first, columns};
+    Packed<T> q_rows(rows, p.head_dim), d_o_rows(rows, p.head_dim);
+    q_rows.fill(q.from(q0), false);
+    d_o_rows.fill(d_o.from(q0), false);
+    multiply_rows(end - own, rows, own_a, true, d_o_rows, 0, true, dv.from(own - head.past()));
+    multiply_rows(end - own, rows, own_ds, true, q_rows, 0, true, dk.from(own - head.past()));
+  });
 }
 
 template <typename T>
-void backward(const AttentionProblem& p, const AttentionGradients& g) {
+void backward_of_heads(const AttentionProblem& p, const AttentionGradients& g) {
   std::vector<BiasGradients<T>> parts(static_cast<std::size_t>(p.samples * p.heads));
-  parallel_blocks(p.samples * p.heads, 1, [&](std::int64_t task, std::int64_t) {
-    backward_of_sample(p, g, task / p.heads, task % p.heads, parts[static_cast<std::size_t>(task)]);
+  for_each_head(p, [&](std::int64_t sample, std::int64_t number) {
+    backward_of_head(p, g, HeadOfSample<T>(p, sample, number),
+                     parts[static_cast<std::size_t>(sample * p.heads + number)]);
   });
-  for (const BiasGradients<T>& part : parts) {
-    if (g.d_position_table != nullptr) add_all(g.d_position_table, part.position);
-    if (g.d_time_table != nullptr) add_all(g.d_time_table, part.time);
-  }
+  for (const BiasGradients<T>& part : parts) part.add_to(g);
 }
 
 }  // namespace
 
 bool needs_pairs(const AttentionProblem& p) {
-  return p.score != ScoreFunction::silu || p.bias.any() || p.past.any() || p.mask.hidden_period > 0;
+  return p.score != ScoreFunction::silu || p.bias.any() || p.past.any() || p.mask.hidden_period > 0 ||
+         p.dropout.rate > 0;
 }
 
 void attention_forward_by_pairs(const AttentionProblem& p, const AttentionRows& o) {
-  p.type == AttentionType::fp32 ? forward<float>(p, o) : forward<double>(p, o);
+  p.type == AttentionType::fp32 ? forward_of_heads<float>(p, o) : forward_of_heads<double>(p, o);
 }
 
 void attention_backward_by_pairs(const AttentionProblem& p, const AttentionGradients& g) {
-  p.type == AttentionType::fp32 ? backward<float>(p, g) : backward<double>(p, g);
+  p.type == AttentionType::fp32 ? backward_of_heads<float>(p, g) : backward_of_heads<double>(p, g);
 }
 
 }  // namespace hstu::cpu

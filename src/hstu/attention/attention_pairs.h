@@ -1,5 +1,5 @@
-// The CPU form of what the blocked loops do not compute (attention_cpu.h): softmax, a relative bias, cached
-// keys, hidden keys. Row by row and pair by pair, as problem.h reads; sums are in ascending order of keys.
+// The CPU form of what the blocks of keys do not compute (attention_cpu.h): softmax, a relative bias, cached
+// keys, hidden keys, dropout. Blocks of queries meet all their keys; sums are in ascending order of keys.
 #pragma once
 
 #include "hstu/attention/problem.h"

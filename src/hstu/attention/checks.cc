@@ -95,6 +95,8 @@ void check_attention(const AttentionProblem& p) {
             (p.mask.hidden_period == 0 || p.mask.hidden_phase < p.mask.hidden_period),
         "attention: expected a hidden phase below the hidden period, found {} and {}", p.mask.hidden_phase,
         p.mask.hidden_period);
+  check(p.dropout.rate >= 0 && p.dropout.rate < 1,
+        "attention: expected a rate of dropout in [0, 1), found {}", p.dropout.rate);
   check_bias(p);
   check_past(p);
   check(std::isfinite(p.scale) && std::isfinite(p.alpha),

@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "hstu/kernels/dropout.h"
+
 namespace hstu {
 
 enum class AttentionType { bf16, fp16, fp32, fp64 };
@@ -105,6 +107,9 @@ struct AttentionProblem {
   CachedKeys past;
   bool row_stable =
       false;  // a row of o depends on its own keys alone, to the bit: not on other samples or rows
+  // Of the weights of pairs, scale * f(..): those of query row r and head h are a row under the key mix64(key
+  // + h), with a column for each token of the sample. row_names are (Tq).
+  kernels::Dropout dropout;
 
   std::int64_t query_rows() const { return query_offsets == nullptr ? tokens : queries; }
   const std::int64_t* offsets_of_queries() const {

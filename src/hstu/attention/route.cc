@@ -86,7 +86,8 @@ constexpr KernelSupport kSupport[] = {{.kernel = AttentionKernel::cpu,
                                        .bias = true,
                                        .past = true,
                                        .hidden_keys = true,
-                                       .row_stable = true},
+                                       .row_stable = true,
+                                       .dropout = true},
                                       {.kernel = AttentionKernel::hopper},
                                       {.kernel = AttentionKernel::mma},
                                       {.kernel = AttentionKernel::few_queries},
@@ -107,6 +108,7 @@ std::string missing_support(const AttentionProblem& p, AttentionKernel kernel) {
   if (p.past.any() && !has->past) return "cached keys";
   if (p.mask.hidden_period > 0 && !has->hidden_keys) return "hidden keys";
   if (p.row_stable && !has->row_stable) return "rows whose bits depend on nothing else (row_stable)";
+  if (p.dropout.rate > 0 && !has->dropout) return "dropout of the weights";
   return "";
 }
 

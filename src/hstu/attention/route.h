@@ -29,7 +29,7 @@ enum class AttentionKernel {
 // What a kernel computes beside sums of SiLU over a mask of intervals.
 struct KernelSupport {
   AttentionKernel kernel;
-  bool softmax = false, bias = false, past = false, hidden_keys = false, row_stable = false;
+  bool softmax = false, bias = false, past = false, hidden_keys = false, row_stable = false, dropout = false;
 };
 std::span<const KernelSupport> kernel_support();  // a row for each kernel
 // What the problem asks for that the kernel does not compute, in words; "": nothing.

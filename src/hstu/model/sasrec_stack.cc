@@ -55,7 +55,9 @@ Variable SasrecBlock::operator()(Tape& tape, const Variable& x, const StackRows&
   const Variable q = product(tape, normed, query_);   // (n, E)
   const Variable kv = product(tape, x, key_value_);   // (T, 2 E)
   stage.next(kAttentionStage);
-  const Variable o = ops::attention(tape, q, {kv, 0, e}, {kv, e, e}, shape);  // (n, E)
+  ops::AttentionShape dropped = shape;
+  dropped.dropout = draws.dropout(config_.dropout, first_place, rows.names);
+  const Variable o = ops::attention(tape, q, {kv, 0, e}, {kv, e, e}, dropped);  // (n, E)
   stage.next(kProjectionStage);
   const Variable z = mlp_norm_(tape, ops::add(tape, normed, product(tape, o, output_)));
   const Variable hidden = ops::activate(tape, product(tape, z, first_), ops::Activation::relu);

@@ -82,6 +82,7 @@ AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const
   p.score = shape.score;
   p.bias = bias_of<Accumulator<T>>(shape.bias);
   p.past = past_of<T>(shape);
+  p.dropout = shape.dropout.of_rows(q.rows());
   return p;
 }
 

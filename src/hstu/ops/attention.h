@@ -5,6 +5,7 @@
 
 #include "hstu/attention/problem.h"
 #include "hstu/ops/columns.h"
+#include "hstu/ops/dropout.h"
 
 namespace hstu::ops {
 
@@ -45,6 +46,7 @@ struct AttentionShape {
   ScoreFunction score = ScoreFunction::silu;
   AttentionBias bias;
   AttentionPast past;
+  Dropout dropout;  // of the weights of pairs (attention/problem.h), with names of (Tq)
 };
 
 // o (Tq, H * D) from q (Tq, H * D), k (T, H * D) and v (T, H * D). On a GPU, proper columns of a variable may

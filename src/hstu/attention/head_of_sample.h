@@ -1,0 +1,151 @@
+// One head of one sample for attention_pairs.cc: its keys, those of its past first, and which query sees
+// them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "hstu/attention/attention_matrices.h"
+#include "hstu/attention/mask.h"
+#include "hstu/attention/problem.h"
+#include "hstu/base/error.h"
+
+namespace hstu::cpu {
+
+template <typename T>
+class HeadOfSample {
+ public:
+  HeadOfSample(const AttentionProblem& p, std::int64_t sample, std::int64_t number)
+      : p_(p),
+        number_(number),
+        first_token_(p.offsets[sample]),
+        first_query_(p.offsets_of_queries()[sample]),
+        keys_(p.offsets[sample + 1] - first_token_),
+        queries_(p.offsets_of_queries()[sample + 1] - first_query_),
+        scale_(static_cast<T>(p.scale)) {
+    if (p.sample_scale != nullptr) scale_ *= static_cast<const T*>(p.sample_scale)[sample];
+    add_past(sample);
+    mask_ = sample_mask(static_cast<std::int32_t>(keys_), p.contexts == nullptr ? 0 : p.contexts[sample],
+                        p.targets == nullptr ? 0 : p.targets[sample], p.mask.target_group, p.mask.left,
+                        p.mask.right);
+  }
+  HeadOfSample(const HeadOfSample&) = delete;
+  HeadOfSample& operator=(const HeadOfSample&) = delete;
+
+  std::int64_t number() const { return number_; }
+  std::int64_t queries() const { return queries_; }
+  std::int64_t keys() const { return keys_; }
+  std::int64_t past() const { return past_; }  // keys without a gradient, the first ones
+  T scale() const { return scale_; }
+  std::int64_t query_row(std::int64_t query) const { return first_query_ + query; }
+  // The key that query i is.
+  std::int32_t token_of(std::int64_t query) const {
+    return static_cast<std::int32_t>(keys_ - queries_ + query);
+  }
+  // As key_time, of key j.
+  std::int64_t time_of(std::int64_t key) const {
+    return past_ > 0 ? times_[static_cast<std::size_t>(key)] : p_.bias.key_time[first_token_ + key];
+  }
+
+  // (keys, D)
+  Matrix<const T> key_matrix() const { return past_ > 0 ? own(past_keys_) : of_tokens(p_.k); }
+  Matrix<const T> value_matrix() const { return past_ > 0 ? own(past_values_) : of_tokens(p_.v); }
+  // Rows of the sample's tokens, without its past, and of its queries.
+  template <typename Rows>
+  auto of_tokens(const Rows& rows) const {
+    return at(rows, first_token_);
+  }
+  template <typename Rows>
+  auto of_queries(const Rows& rows) const {
+    return at(rows, first_query_);
+  }
+
+  // [first, end) of all keys that one of the queries [begin, end) sees.
+  std::pair<std::int64_t, std::int64_t> keys_of(std::int64_t begin, std::int64_t end) const {
+    const Intervals keys = keys_of_queries(mask_, token_of(begin), token_of(end)).any;
+    std::int64_t lo = keys_, hi = 0;
+    for (const auto& [from, to] : {std::pair{0, keys.end0}, {keys.lo1, keys.hi1}, {keys.lo2, keys.hi2}}) {
+      if (from >= to) continue;
+      lo = std::min<std::int64_t>(lo, from), hi = std::max<std::int64_t>(hi, to);
+    }
+    return {std::max<std::int64_t>(lo, 0), std::min(hi, keys_)};
+  }
+  // The runs [from, to) of keys that the query sees, ascending.
+  void find_runs(std::int64_t query, std::vector<std::pair<std::int64_t, std::int64_t>>& runs) const {
+    const std::int32_t token = token_of(query);
+    const Intervals keys = keys_of_query(mask_, token);
+    runs.clear();
+    std::int64_t done = 0;
+    for (const auto& [from, to] : {std::pair{0, keys.end0}, {keys.lo1, keys.hi1}, {keys.lo2, keys.hi2}}) {
+      const std::int64_t begin = std::max<std::int64_t>(from, done), end = std::min<std::int64_t>(to, keys_);
+      if (begin >= end) continue;
+      p_.mask.hidden_period > 0 ? add_visible(token, begin, end, runs) : add_run(begin, end, runs);
+      done = end;
+    }
+  }
+
+ private:
+  using Runs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+  static void add_run(std::int64_t begin, std::int64_t end, Runs& runs) {
+    if (!runs.empty() && runs.back().second == begin)
+      runs.back().second = end;
+    else
+      runs.emplace_back(begin, end);
+  }
+  // Without hidden keys.
+  void add_visible(std::int32_t token, std::int64_t begin, std::int64_t end, Runs& runs) const {
+    for (std::int64_t j = begin; j < end; ++j) {
+      const std::int64_t period = p_.mask.hidden_period, n = j - mask_.c;
+      const bool hidden = n >= 0 && n % period == p_.mask.hidden_phase &&
+                          (token < mask_.c || (token - mask_.c) / period != n / period);
+      if (!hidden) add_run(j, j + 1, runs);
+    }
+  }
+
+  Matrix<const T> at(const AttentionInput& rows, std::int64_t row) const {
+    return {static_cast<const T*>(rows.data) + row * rows.row_stride + number_ * rows.head_stride,
+            rows.row_stride};
+  }
+  Matrix<T> at(const AttentionRows& rows, std::int64_t row) const {
+    return {static_cast<T*>(rows.data) + row * rows.row_stride + number_ * rows.head_stride, rows.row_stride};
+  }
+  Matrix<const T> own(const std::vector<T>& rows) const { return {rows.data(), p_.head_dim}; }
+
+  // Keys and values of the past, then those of the sample, in memory of their own.
+  void add_past(std::int64_t sample) {
+    const CachedKeys& past = p_.past;
+    const std::int32_t which = past.any() ? past.past_of[sample] : -1;
+    if (which < 0) return;
+    check(which < past.pasts, "attention: past_of[{}] is {}, of {} pasts", sample, which, past.pasts);
+    const std::int64_t length = past.lengths[which],
+                       room = (past.page_offsets[which + 1] - past.page_offsets[which]) * past.page_tokens;
+    check(length >= 0 && length <= room, "attention: past {} has {} tokens in pages for {}", which, length,
+          room);
+    const auto add = [&](const AttentionInput& keys, const AttentionInput& values, std::int64_t row,
+                         const std::int64_t* times) {
+      const T *const k = at(keys, row).data, *const v = at(values, row).data;
+      past_keys_.insert(past_keys_.end(), k, k + p_.head_dim);
+      past_values_.insert(past_values_.end(), v, v + p_.head_dim);
+      times_.push_back(times == nullptr ? 0 : times[row]);
+    };
+    for (std::int64_t t = 0; t < length; ++t) {
+      const std::int64_t page = past.pages[past.page_offsets[which] + t / past.page_tokens];
+      add({past.k, past.row_stride, past.head_stride}, {past.v, past.row_stride, past.head_stride},
+          page * past.page_tokens + t % past.page_tokens, past.time);
+    }
+    for (std::int64_t t = 0; t < keys_; ++t) add(p_.k, p_.v, first_token_ + t, p_.bias.key_time);
+    past_ = length, keys_ += length;
+  }
+
+  const AttentionProblem& p_;
+  std::int64_t number_, first_token_, first_query_, keys_, queries_, past_ = 0;
+  T scale_;
+  SampleMask mask_{};
+  std::vector<T> past_keys_, past_values_;  // empty without a past
+  std::vector<std::int64_t> times_;
+};
+
+}  // namespace hstu::cpu
