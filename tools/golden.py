@@ -16,6 +16,7 @@ import torch.nn.functional as F
 
 import hstu_operations as ops
 import hstu_torch as hstu
+import retrieval_torch as retrieval
 import safetensors_io
 import self_test
 
@@ -281,6 +282,35 @@ def model():
             "model_quirks": outputs(config.with_reference_quirks())}  # fmt: skip
 
 
+def sequence_encoder(preset, seed):
+    """An encoder of retrieval: its parameters, the rows of its items, a batch, and a step's gradients."""
+    n = Numbers(seed)
+    # SASRec's heads share out the width; those of HSTU are of their own size, odd here.
+    head_dim = 5 if preset == "sasrec" else 7
+    sizes = retrieval.Sizes(dim=10, layers=2, heads=2, head_dim=head_dim, longest=12, positions=12)
+    module = retrieval.Encoder(preset, sizes)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            mean = float(name.endswith("norm.weight"))
+            deviation = 1 / math.sqrt(parameter.shape[0]) if name.endswith("weight") and parameter.dim() > 1 else 0.3
+            parameter.copy_(n.normal(*parameter.shape, mean=mean, std=deviation))
+    lengths, items = [6, 0, 1, 12], 9
+    item, offsets = n.integers(0, items, sum(lengths)), offsets_of(lengths)
+    # Distances from none to years, with equal times; the last query of a sample comes much later.
+    key_time, query_time = [], []
+    for length in lengths:
+        gaps = torch.exp(n.normal(length + 1, mean=6, std=5)).to(torch.int64) % 40_000_000
+        gaps[1::3] = 0
+        times = 1_000_000_000 + gaps.cumsum(0)
+        key_time.append(times[:-1])
+        query_time.append(times[1:])
+    key_time, query_time = torch.cat(key_time), torch.cat(query_time)
+    leaves = {"items": n.leaf(items, sizes.dim, std=0.5)}
+    y = module(leaves["items"], item, offsets, query_time, key_time)
+    batch = {"item": item, "offsets": offsets, "key_time": key_time, "query_time": query_time}
+    return module_case(n, module, y, leaves) | batch
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=pathlib.Path, help="folder for the .safetensors files")
@@ -293,6 +323,8 @@ def main():
     operations = [linear, layer_norm, swish_layer_norm, attention, gate, hstu_layer, position_time, action_encoder,
                   contextual, timestamp_postprocessor, head_and_loss]  # fmt: skip
     files = {operation.__name__: operation() for operation in operations} | model()
+    for seed, preset in enumerate(retrieval.PRESETS, start=13):
+        files[f"sequence_{preset}"] = sequence_encoder(preset, seed)
     arguments.output.mkdir(parents=True, exist_ok=True)
     for name, tensors in files.items():
         path = arguments.output / f"{name}.safetensors"

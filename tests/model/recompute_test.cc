@@ -29,17 +29,14 @@ struct Case {
 };
 
 // The layer's result, the gradients of its input and of its parameters.
-std::vector<std::vector<std::byte>> run(const Case& c, ops::GateForm gate, const Recompute& recompute,
+std::vector<std::vector<std::byte>> run(const Case& c, HstuLayerConfig config, const Recompute& recompute,
                                         bool few_queries) {
   const testing::JaggedShape jagged =
       testing::jagged_shape(c.size, few_queries ? 2 : -1, DType::f32, c.context);
   ParameterSet parameters(3, DType::f32);
-  const HstuLayer layer(parameters, "layer",
-                        {.dim = c.size.width,
-                         .heads = c.size.heads,
-                         .head_dim = c.size.head_dim,
-                         .gate = gate,
-                         .recompute = recompute});
+  config.dim = c.size.width, config.heads = c.size.heads, config.head_dim = c.size.head_dim;
+  config.recompute = recompute;
+  const HstuLayer layer(parameters, "layer", config);
   if (!c.context.device().is_host()) parameters.move_to(c.context);
   Tensor queries;
   if (few_queries) {
@@ -62,15 +59,24 @@ std::vector<std::vector<std::byte>> run(const Case& c, ops::GateForm gate, const
 }
 
 void expect_the_same_bits(const Case& c) {
-  for (const ops::GateForm gate : {ops::GateForm::concat, ops::GateForm::product}) {
+  // The last one as in retrieval.
+  std::vector<HstuLayerConfig> layers{{.gate = ops::GateForm::concat}, {.gate = ops::GateForm::product}};
+  if (c.context.device().is_host()) {
+    layers.push_back({.gate = ops::GateForm::product,
+                      .norm_affine = false,
+                      .uvqk_bias = false,
+                      .output_bias = true,
+                      .bias = {.positions = 5}});
+  }
+  for (const HstuLayerConfig& layer : layers) {
     for (const bool few_queries : {false, true}) {
-      const auto kept = run(c, gate, {}, few_queries);
+      const auto kept = run(c, layer, {}, few_queries);
       for (const Recompute& choice : testing::recompute_choices()) {
-        const auto found = run(c, gate, choice, few_queries);
+        const auto found = run(c, layer, choice, few_queries);
         ASSERT_EQ(found.size(), kept.size());
         for (std::size_t i = 0; i < kept.size(); ++i)
           EXPECT_TRUE(found[i] == kept[i])
-              << testing::to_string(choice) << ", gate " << static_cast<int>(gate) << ", few queries "
+              << testing::to_string(choice) << ", gate " << static_cast<int>(layer.gate) << ", few queries "
               << few_queries << ", result " << i;
       }
     }
