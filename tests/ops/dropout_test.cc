@@ -79,19 +79,19 @@ TEST(NamedDropout, OfGatheredRows) {
 // Values that are the unit matrix make the output the weights: each is what it was without dropout times the
 // factor of its row's name, its head and its token.
 TEST(NamedDropout, OfTheWeightsOfAttention) {
-  constexpr std::int64_t kTokens = 24, kHeads = 2;
-  const Tensor q = random_tensor({kTokens, kHeads * kTokens}, DType::f64, 1),
-               k = random_tensor({kTokens, kHeads * kTokens}, DType::f64, 2);
-  Tensor unit = Tensor::zeros({kTokens, kHeads * kTokens}, DType::f64);
+  constexpr std::int64_t kTokens = 24, kTwoHeads = 2;
+  const Tensor q = random_tensor({kTokens, kTwoHeads * kTokens}, DType::f64, 1),
+               k = random_tensor({kTokens, kTwoHeads * kTokens}, DType::f64, 2);
+  Tensor unit = Tensor::zeros({kTokens, kTwoHeads * kTokens}, DType::f64);
   for (std::int64_t t = 0; t < kTokens; ++t) {
-    for (std::int64_t h = 0; h < kHeads; ++h)
-      unit.mutable_data<double>()[t * kHeads * kTokens + h * kTokens + t] = 1;
+    for (std::int64_t h = 0; h < kTwoHeads; ++h)
+      unit.mutable_data<double>()[t * kTwoHeads * kTokens + h * kTokens + t] = 1;
   }
   const ops::Dropout dropout{0.4, 77, random_names(kTokens, 3)};
   for (const ScoreFunction score : {ScoreFunction::silu, ScoreFunction::softmax}) {
     const auto weights = [&](const ops::Dropout& of) {
       ops::AttentionShape shape;
-      shape.heads = kHeads, shape.head_dim = kTokens;
+      shape.heads = kTwoHeads, shape.head_dim = kTokens;
       shape.offsets = Tensor::from<std::int64_t>({2}, {0, kTokens});
       shape.score = score, shape.dropout = of;
       Tape tape(false);
@@ -100,20 +100,20 @@ TEST(NamedDropout, OfTheWeightsOfAttention) {
     const Tensor whole = weights({}), dropped = weights(dropout);
     std::int64_t zeros = 0;
     for (std::int64_t t = 0; t < kTokens; ++t) {
-      for (std::int64_t h = 0; h < kHeads; ++h) {
+      for (std::int64_t h = 0; h < kTwoHeads; ++h) {
         std::vector<double> factors(kTokens);
         kernels::Dropout of_head = dropout.of_rows(kTokens);
         of_head.key = mix64(of_head.key + static_cast<std::uint64_t>(h));
         kernels::dropout_factors(of_head, t, kTokens, factors.data());
         for (std::int64_t j = 0; j < kTokens; ++j) {
-          const std::int64_t at = (t * kHeads + h) * kTokens + j;
+          const std::int64_t at = (t * kTwoHeads + h) * kTokens + j;
           const double factor = factors[static_cast<std::size_t>(j)];
           ASSERT_NEAR(dropped.data<double>()[at], factor * whole.data<double>()[at], 1e-14);
           zeros += j <= t && factor == 0 ? 1 : 0;
         }
       }
     }
-    EXPECT_NEAR(static_cast<double>(zeros), 0.4 * kHeads * kTokens * (kTokens + 1) / 2, 60);
+    EXPECT_NEAR(static_cast<double>(zeros), 0.4 * kTwoHeads * kTokens * (kTokens + 1) / 2, 60);
   }
 }
 

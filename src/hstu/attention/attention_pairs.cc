@@ -3,7 +3,6 @@
 #include "hstu/attention/attention_pairs.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "hstu/attention/attention_matrices.h"
@@ -35,6 +34,12 @@ T sum_of(std::int64_t n, const Function& f) {
   return sums[0];
 }
 
+template <typename T>
+void scale_run(T* x, std::int64_t n, T factor) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
 // The function of a query's scores, row by row. Rows have the keys [first, end) of the block.
 template <typename T>
 class Weights {
@@ -50,12 +55,12 @@ class Weights {
   // x: from products of the query and keys to weights, 0 for what it does not see.
   void weigh(std::int64_t query, std::int64_t first, std::int64_t end, T* x) {
     begin_row(query, first, end, x);
-    for (const auto& [from, to] : runs_) {
+    for (const KeyRun& keys : runs_) {
       if (p_.score == ScoreFunction::silu)
-        kernels::loops<T>().scaled_silu(x + from - first, to - from, T(1), head_.scale());
+        kernels::loops<T>().scaled_silu(x + keys.begin - first, keys.count(), T(1), head_.scale());
     }
     if (p_.score == ScoreFunction::softmax) softmax(first, x, head_.scale());
-    for (const auto& [from, to] : runs_) drop(from, to, x - first);
+    for (const KeyRun& keys : runs_) drop(keys, x - first);
   }
 
   // x becomes weights, and d, the products of the output's gradient and the values, the gradients of the
@@ -63,15 +68,13 @@ class Weights {
   void slope(std::int64_t query, std::int64_t first, std::int64_t end, T* x, T* d, BiasGradients<T>& tables) {
     begin_row(query, first, end, x);
     zero_unseen(first, end, d);
-    for (const auto& [from, to] : runs_) drop(from, to, d - first);
+    for (const KeyRun& keys : runs_) drop(keys, d - first);
     p_.score == ScoreFunction::silu ? slope_of_silu(first, x, d) : slope_of_softmax(first, x, d);
     const T alpha = static_cast<T>(p_.alpha);
-    for (const auto& [from, to] : runs_) {
-      bias_.add_gradients(query, from, to, d + from - first, tables);
-      T* const run = d + from - first;
-#pragma omp simd
-      for (std::int64_t j = 0; j < to - from; ++j) run[j] *= alpha;
-      drop(from, to, x - first);
+    for (const KeyRun& keys : runs_) {
+      bias_.add_gradients(query, keys, d + keys.begin - first, tables);
+      scale_run(d + keys.begin - first, keys.count(), alpha);
+      drop(keys, x - first);
     }
   }
 
@@ -81,65 +84,62 @@ class Weights {
     head_.find_runs(query, runs_);
     zero_unseen(first, end, x);
     const T alpha = static_cast<T>(p_.alpha);
-    for (const auto& [from, to] : runs_) {
-      T* const run = x + from - first;
-#pragma omp simd
-      for (std::int64_t j = 0; j < to - from; ++j) run[j] *= alpha;
-      bias_.add(query, from, to, run);
+    for (const KeyRun& keys : runs_) {
+      T* const run = x + keys.begin - first;
+      scale_run(run, keys.count(), alpha);
+      bias_.add(query, keys, run);
     }
     if (p_.dropout.rate > 0) kernels::dropout_factors(dropout_, head_.query_row(query), end, factors_.data());
   }
   void zero_unseen(std::int64_t first, std::int64_t end, T* x) const {
     std::int64_t done = first;
-    for (const auto& [from, to] : runs_) {
-      std::fill(x + done - first, x + from - first, T(0));
-      done = to;
+    for (const KeyRun& keys : runs_) {
+      std::fill(x + done - first, x + keys.begin - first, T(0));
+      done = keys.end;
     }
     std::fill(x + done - first, x + end - first, T(0));
   }
   // x + j: of key j.
-  void drop(std::int64_t from, std::int64_t to, T* x) const {
+  void drop(const KeyRun& keys, T* x) const {
     if (p_.dropout.rate == 0) return;
     const T* const factors = factors_.data();
 #pragma omp simd
-    for (std::int64_t j = from; j < to; ++j) x[j] *= factors[j];
+    for (std::int64_t j = keys.begin; j < keys.end; ++j) x[j] *= factors[j];
   }
   void softmax(std::int64_t first, T* x, T scale) const {
     if (runs_.empty()) return;
-    T largest = x[runs_.front().first - first], sum = 0;
-    for (const auto& [from, to] : runs_) {
-      for (std::int64_t j = from; j < to; ++j) largest = std::max(largest, x[j - first]);
+    T largest = x[runs_.front().begin - first], sum = 0;
+    for (const KeyRun& keys : runs_) {
+      for (std::int64_t j = keys.begin; j < keys.end; ++j) largest = std::max(largest, x[j - first]);
     }
-    for (const auto& [from, to] : runs_) {
-      T* const run = x + from - first;
+    for (const KeyRun& keys : runs_) {
+      T* const run = x + keys.begin - first;
 #pragma omp simd
-      for (std::int64_t j = 0; j < to - from; ++j) run[j] = kernels::exp(run[j] - largest);
-      sum += sum_of<T>(to - from, [&](std::int64_t j) { return run[j]; });
+      for (std::int64_t j = 0; j < keys.count(); ++j) run[j] = kernels::exp(run[j] - largest);
+      sum += sum_of<T>(keys.count(), [&](std::int64_t j) { return run[j]; });
     }
     const T factor = scale / sum;
-    for (const auto& [from, to] : runs_) {
-      T* const run = x + from - first;
-#pragma omp simd
-      for (std::int64_t j = 0; j < to - from; ++j) run[j] *= factor;
+    for (const KeyRun& keys : runs_) {
+      scale_run(x + keys.begin - first, keys.count(), factor);
     }
   }
   void slope_of_silu(std::int64_t first, T* x, T* d) const {
-    for (const auto& [from, to] : runs_)
-      kernels::loops<T>().scaled_silu_backward(x + from - first, d + from - first, to - from, T(1),
-                                               head_.scale());
+    for (const KeyRun& keys : runs_)
+      kernels::loops<T>().scaled_silu_backward(x + keys.begin - first, d + keys.begin - first, keys.count(),
+                                               T(1), head_.scale());
   }
   void slope_of_softmax(std::int64_t first, T* x, T* d) const {
     softmax(first, x, T(1));
     T mean = 0;
-    for (const auto& [from, to] : runs_) {
-      const T *const weights = x + from - first, *const slopes = d + from - first;
-      mean += sum_of<T>(to - from, [&](std::int64_t j) { return weights[j] * slopes[j]; });
+    for (const KeyRun& keys : runs_) {
+      const T *const weights = x + keys.begin - first, *const slopes = d + keys.begin - first;
+      mean += sum_of<T>(keys.count(), [&](std::int64_t j) { return weights[j] * slopes[j]; });
     }
     const T scale = head_.scale();
-    for (const auto& [from, to] : runs_) {
-      T *const weights = x + from - first, *const slopes = d + from - first;
+    for (const KeyRun& keys : runs_) {
+      T *const weights = x + keys.begin - first, *const slopes = d + keys.begin - first;
 #pragma omp simd
-      for (std::int64_t j = 0; j < to - from; ++j) {
+      for (std::int64_t j = 0; j < keys.count(); ++j) {
         weights[j] *= scale;
         slopes[j] = weights[j] * (slopes[j] - mean);
       }
@@ -151,7 +151,7 @@ class Weights {
   PairBias<T> bias_;
   Scratch<T> factors_;
   kernels::Dropout dropout_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> runs_;
+  std::vector<KeyRun> runs_;
 };
 
 // Calls body(first query, queries, first key, end of keys) for blocks of queries.
@@ -159,8 +159,8 @@ template <typename T, typename Body>
 void for_each_query_block(const HeadOfSample<T>& head, const Body& body) {
   for (std::int64_t q0 = 0; q0 < head.queries(); q0 += kQueryBlock) {
     const std::int64_t rows = std::min(kQueryBlock, head.queries() - q0);
-    const auto [first, end] = head.keys_of(q0, q0 + rows);
-    body(q0, rows, first / kernels::kPackedColumns * kernels::kPackedColumns, end);
+    const KeyRun keys = head.keys_of(q0, q0 + rows);
+    body(q0, rows, keys.begin / kernels::kPackedColumns * kernels::kPackedColumns, keys.end);
   }
 }
 

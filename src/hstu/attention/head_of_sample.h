@@ -14,6 +14,12 @@
 
 namespace hstu::cpu {
 
+// Keys [begin, end).
+struct KeyRun {
+  std::int64_t begin, end;
+  std::int64_t count() const { return end - begin; }
+};
+
 template <typename T>
 class HeadOfSample {
  public:
@@ -62,8 +68,8 @@ class HeadOfSample {
     return at(rows, first_query_);
   }
 
-  // [first, end) of all keys that one of the queries [begin, end) sees.
-  std::pair<std::int64_t, std::int64_t> keys_of(std::int64_t begin, std::int64_t end) const {
+  // From the first to the last of all keys that one of the queries [begin, end) sees.
+  KeyRun keys_of(std::int64_t begin, std::int64_t end) const {
     const Intervals keys = keys_of_queries(mask_, token_of(begin), token_of(end)).any;
     std::int64_t lo = keys_, hi = 0;
     for (const auto& [from, to] : {std::pair{0, keys.end0}, {keys.lo1, keys.hi1}, {keys.lo2, keys.hi2}}) {
@@ -72,8 +78,8 @@ class HeadOfSample {
     }
     return {std::max<std::int64_t>(lo, 0), std::min(hi, keys_)};
   }
-  // The runs [from, to) of keys that the query sees, ascending.
-  void find_runs(std::int64_t query, std::vector<std::pair<std::int64_t, std::int64_t>>& runs) const {
+  // The runs of keys that the query sees, ascending.
+  void find_runs(std::int64_t query, std::vector<KeyRun>& runs) const {
     const std::int32_t token = token_of(query);
     const Intervals keys = keys_of_query(mask_, token);
     runs.clear();
@@ -87,16 +93,15 @@ class HeadOfSample {
   }
 
  private:
-  using Runs = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
-  static void add_run(std::int64_t begin, std::int64_t end, Runs& runs) {
-    if (!runs.empty() && runs.back().second == begin)
-      runs.back().second = end;
+  static void add_run(std::int64_t begin, std::int64_t end, std::vector<KeyRun>& runs) {
+    if (!runs.empty() && runs.back().end == begin)
+      runs.back().end = end;
     else
-      runs.emplace_back(begin, end);
+      runs.push_back({begin, end});
   }
   // Without hidden keys.
-  void add_visible(std::int32_t token, std::int64_t begin, std::int64_t end, Runs& runs) const {
+  void add_visible(std::int32_t token, std::int64_t begin, std::int64_t end,
+                   std::vector<KeyRun>& runs) const {
     for (std::int64_t j = begin; j < end; ++j) {
       const std::int64_t period = p_.mask.hidden_period, n = j - mask_.c;
       const bool hidden = n >= 0 && n % period == p_.mask.hidden_phase &&

@@ -35,30 +35,31 @@ class PairBias {
     if (b_.time_table != nullptr) buckets_.resize(static_cast<std::size_t>(head.keys()));
   }
 
-  // Adds the bias of the query and the keys [from, to) to scores (to - from).
-  void add(std::int64_t query, std::int64_t from, std::int64_t to, T* scores) {
+  // Adds the bias of the query and the keys to scores (keys.count()).
+  void add(std::int64_t query, const KeyRun& keys, T* scores) {
     if (b_.position_table != nullptr) {
       const T* const table = static_cast<const T*>(b_.position_table);
-      for_each_position(query, from, to, [&](std::int64_t j, std::int64_t at, std::int64_t n, bool ascends) {
+      for_each_position(query, keys, [&](std::int64_t j, std::int64_t at, std::int64_t n, bool ascends) {
         const T* const row = table + at;
-        T* const x = scores + j - from;
+        T* const x = scores + j - keys.begin;
 #pragma omp simd
         for (std::int64_t i = 0; i < n; ++i) x[i] += row[ascends ? i : 0];
       });
     }
     if (b_.time_table == nullptr) return;
-    find_buckets(query, from, to);
+    find_buckets(query, keys);
     const T* const table = static_cast<const T*>(b_.time_table);
-    for (std::int64_t j = from; j < to; ++j) scores[j - from] += table[buckets_[static_cast<std::size_t>(j)]];
+    for (std::int64_t j = keys.begin; j < keys.end; ++j)
+      scores[j - keys.begin] += table[buckets_[static_cast<std::size_t>(j)]];
   }
 
-  // The gradients of the scores of the query and the keys [from, to), for which add() was called last.
-  void add_gradients(std::int64_t query, std::int64_t from, std::int64_t to, const T* slopes,
+  // The gradients of the scores of the query and the keys, for which add() was called last.
+  void add_gradients(std::int64_t query, const KeyRun& keys, const T* slopes,
                      BiasGradients<T>& gradients) const {
     if (!gradients.position.empty()) {
-      for_each_position(query, from, to, [&](std::int64_t j, std::int64_t at, std::int64_t n, bool ascends) {
+      for_each_position(query, keys, [&](std::int64_t j, std::int64_t at, std::int64_t n, bool ascends) {
         T* const sums = gradients.position.data() + at;
-        const T* const d = slopes + j - from;
+        const T* const d = slopes + j - keys.begin;
         if (!ascends) {
           for (std::int64_t i = 0; i < n; ++i) *sums += d[i];
           return;
@@ -68,29 +69,30 @@ class PairBias {
       });
     }
     if (gradients.time.empty()) return;
-    for (std::int64_t j = from; j < to; ++j)
-      gradients.time[static_cast<std::size_t>(buckets_[static_cast<std::size_t>(j)])] += slopes[j - from];
+    for (std::int64_t j = keys.begin; j < keys.end; ++j)
+      gradients.time[static_cast<std::size_t>(buckets_[static_cast<std::size_t>(j)])] +=
+          slopes[j - keys.begin];
   }
 
  private:
-  // Calls body(j, at, n, ascends) for the parts of [from, to): key j + i has the element at + i of the table,
+  // Calls body(j, at, n, ascends) for the parts of `keys`: key j + i has the element at + i of the table,
   // or `at` for all n keys of distances that the table does not have.
   template <typename Body>
-  void for_each_position(std::int64_t query, std::int64_t from, std::int64_t to, const Body& body) const {
+  void for_each_position(std::int64_t query, const KeyRun& keys, const Body& body) const {
     const std::int64_t token = head_.token_of(query), most = b_.positions - 1,
-                       begin = table_ * (2 * most + 1), low = std::clamp(token - most, from, to),
-                       high = std::clamp(token + most + 1, low, to);
-    if (from < low) body(from, begin, low - from, false);
+                       begin = table_ * (2 * most + 1), low = std::clamp(token - most, keys.begin, keys.end),
+                       high = std::clamp(token + most + 1, low, keys.end);
+    if (keys.begin < low) body(keys.begin, begin, low - keys.begin, false);
     if (low < high) body(low, begin + most + low - token, high - low, true);
-    if (high < to) body(high, begin + 2 * most, to - high, false);
+    if (high < keys.end) body(high, begin + 2 * most, keys.end - high, false);
   }
   // Neighbours have neighbouring times: each bucket is found from the one before.
-  void find_buckets(std::int64_t query, std::int64_t from, std::int64_t to) {
+  void find_buckets(std::int64_t query, const KeyRun& keys) {
     const std::int64_t time = b_.query_time[head_.query_row(query)], begin = table_ * (b_.buckets + 1);
     std::int64_t bucket = 0;
-    for (std::int64_t j = from; j < to; ++j) {
+    for (std::int64_t j = keys.begin; j < keys.end; ++j) {
       const std::int64_t distance = std::abs(time - head_.time_of(j));
-      if (j == from) {
+      if (j == keys.begin) {
         bucket = std::upper_bound(b_.thresholds, b_.thresholds + b_.buckets, distance) - b_.thresholds;
       } else {
         while (bucket < b_.buckets && b_.thresholds[bucket] <= distance) ++bucket;
