@@ -38,11 +38,11 @@ std::vector<Form> forms() {
 
 // Samples of 3, 0, 1 and 5 tokens.
 struct Batch {
-  explicit Batch(const Form& of) : form(of) {
+  explicit Batch(const Form& of, DType type = DType::f64) : form(of) {
     const std::int64_t w = kHeads * form.head_dim;
     const std::vector<Shape> shapes{{tokens, w}, {tokens, w}, {tokens, w}, {1, 2 * kPositions - 1}, {1, 4}};
     for (std::size_t i = 0; i < (form.biased ? 5U : 3U); ++i)
-      inputs.push_back(testing::random_tensor(shapes[i], DType::f64, i + 1));
+      inputs.push_back(testing::random_tensor(shapes[i], type, i + 1));
     RandomStream random{7};
     for (std::int64_t t = 0; t < 2 * tokens; ++t)
       (t < tokens ? query_time : key_time).push_back(static_cast<std::int64_t>(random.below(40)));
@@ -144,6 +144,30 @@ TEST_P(HeadSizes, HaveTheGradientsOfDifferences) {
       const double expected = (at(kShift) - at(-kShift)) / (2 * kShift);
       EXPECT_NEAR(product(inputs[i].gradient(), direction), expected, 1e-6 * (1 + std::abs(expected)))
           << "input " << i;
+    }
+  }
+}
+
+// The output and the gradients of the inputs.
+std::vector<Tensor> results(const Form& form, DType type) {
+  const Batch batch(form, type);
+  Tape tape;
+  const std::vector<Variable> inputs = leaves(batch.inputs);
+  const Variable o = batch.attention(tape, inputs);
+  tape.backward(o, testing::random_tensor(o.value().shape(), type, 30));
+  std::vector<Tensor> tensors{o.value()};
+  for (const Variable& input : inputs) tensors.push_back(input.gradient());
+  return tensors;
+}
+
+TEST_P(HeadSizes, FollowDoubleInFloat) {
+  const std::vector<Tensor> expected = results(GetParam(), DType::f64),
+                            found = results(GetParam(), DType::f32);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    for (std::int64_t e = 0; e < expected[i].size(); ++e) {
+      const double y = expected[i].data<double>()[e];
+      ASSERT_NEAR(found[i].data<float>()[e], y, 1e-5 * (1 + std::abs(y)))
+          << "result " << i << " element " << e;
     }
   }
 }
