@@ -71,7 +71,7 @@ Variable HstuLayer::compute(Tape& tape, const Variable& x, const Tensor& queries
                                    output_norm_.bias(), config_.epsilon,
                                    dropout);  // (Tq, 3 w) or (Tq, w)
   stage.next(kProjectionStage);
-  const Variable y = output(tape, gated, x, queries);
+  Variable y = output(tape, gated, x, queries);
   if (config_.recompute.norm) z.drop_value();
   if (config_.recompute.silu && uq.activated.defined()) uq.activated.drop_value(), vk.activated.drop_value();
   if (config_.recompute.gate) gated.drop_value();
