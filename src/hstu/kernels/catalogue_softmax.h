@@ -1,6 +1,7 @@
 // The softmax of positions over items that come in blocks: its sums in a forward pass, and its gradients, for
 // which the logits of a block are computed a second time. Alphabet: R positions, n items of a block, E width.
-// The logit of a position and an item is scale * (vector . row).
+// The logit of a position and an item is scale * (vector . row), plus the item's bias unless the item is the
+// position's own.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,9 @@ struct CatalogueBlock {
   std::int64_t positions = 0, items = 0, width = 0;
   std::int64_t first = 0;  // number of the block's first item in the catalogue
   Accumulator<T> scale = 1;
-  const T* vectors = nullptr;  // (R, E)
-  const T* rows = nullptr;     // (n, E)
+  const T* vectors = nullptr;            // (R, E)
+  const T* rows = nullptr;               // (n, E)
+  const Accumulator<T>* bias = nullptr;  // (n); null: 0
   const std::int64_t* targets =
       nullptr;  // (R) number of the position's item; outside of the block: no matter
 };

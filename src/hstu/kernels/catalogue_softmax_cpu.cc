@@ -35,9 +35,9 @@ struct Packed {
                        .packed = memory.data() + begin * k});
     });
   }
-  // c (m, columns) = op(A) (m, k) times the columns from `first` on; A begins at `a`.
+  // c (m, columns) = start (columns) + op(A) (m, k) times the columns from `first` on; A begins at `a`.
   void multiply(const T* a, std::int64_t a_stride, bool a_transposed, std::int64_t m, std::int64_t first,
-                std::int64_t columns, T* c, std::int64_t c_stride) const {
+                std::int64_t columns, T* c, std::int64_t c_stride, const T* start = nullptr) const {
     for (std::int64_t l = 0; l < k; l += kDepth) {
       loops<T>().multiply({.m = m,
                            .n = columns,
@@ -49,8 +49,8 @@ struct Packed {
                            .packed_rows = k,
                            .packed_columns = n - first,
                            .first_row = l,
-                           .start = l == 0 ? nullptr : c,
-                           .start_stride = c_stride,
+                           .start = l == 0 ? start : c,
+                           .start_stride = l == 0 ? 0 : c_stride,
                            .c = c,
                            .c_stride = c_stride});
     }
@@ -66,11 +66,22 @@ void add(const T* from, std::int64_t count, T* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-// Whether items [begin, end) of the block have the target of position r.
+// z (m, columns): logits of positions [begin, begin + m) and of the block's items [column, column + columns),
+// rows `stride` apart. `packed`: the block, times scale.
 template <typename T>
-bool has_target(const CatalogueBlock<T>& block, std::int64_t r, std::int64_t begin, std::int64_t end) {
-  const std::int64_t number = block.targets[r] - block.first;
-  return number >= begin && number < end;
+void put_logits(const CatalogueBlock<T>& block, const Packed<T>& packed, std::int64_t begin, std::int64_t m,
+                std::int64_t column, std::int64_t columns, T* z, std::int64_t stride) {
+  const std::int64_t width = block.width;
+  packed.multiply(block.vectors + begin * width, width, false, m, column, columns, z, stride,
+                  block.bias == nullptr ? nullptr : block.bias + column);
+  for (std::int64_t r = 0; r < m && block.bias != nullptr; ++r) {
+    const std::int64_t own = block.targets[begin + r] - block.first;
+    if (own < column || own >= column + columns) continue;
+    const T *const f = block.vectors + (begin + r) * width, *const row = block.rows + own * width;
+    T sum = 0;
+    for (std::int64_t e = 0; e < width; ++e) sum += f[e] * row[e];
+    z[r * stride + own - column] = block.scale * sum;
+  }
 }
 
 // One position takes the logits z (n), which it may overwrite.
@@ -91,7 +102,8 @@ void to_gradient(const SoftmaxGradients<T>& p, std::int64_t begin, std::int64_t 
   const T factor = static_cast<T>(*p.dloss * p.factor) * p.block.scale;
   for (std::int64_t r = begin; r < end; ++r, g += n) {
     loops<T>().exponentials(g, n, p.log_sum[r], factor);
-    if (has_target(p.block, r, 0, n)) g[p.block.targets[r] - p.block.first] -= factor;
+    const std::int64_t own = p.block.targets[r] - p.block.first;
+    if (own >= 0 && own < n) g[own] -= factor;
   }
 }
 
@@ -125,8 +137,7 @@ class BlockGradients {
   void positions(std::int64_t begin, std::int64_t end, T* g) const {
     const std::int64_t width = p_.block.width, n = p_.block.items, m = end - begin;
     for (std::int64_t column = 0; column < n; column += kColumns)
-      for_logits_.multiply(p_.block.vectors + begin * width, width, false, m, column,
-                           std::min(kColumns, n - column), g + column, n);
+      put_logits(p_.block, for_logits_, begin, m, column, std::min(kColumns, n - column), g + column, n);
     to_gradient(p_, begin, end, g);
     if (p_.dvectors == nullptr) return;
     const Scratch<T> sum(m * width);
@@ -173,13 +184,13 @@ void add_softmax_block(const SoftmaxSums<T>& p, HostStream) {
     const Scratch<T> logits(kRows * kColumns);
     for (std::int64_t column = 0; column < block.items; column += kColumns) {
       const std::int64_t n = std::min(kColumns, block.items - column);
-      packed.multiply(block.vectors + begin * block.width, block.width, false, end - begin, column, n,
-                      logits.data(), n);
+      put_logits(block, packed, begin, end - begin, column, n, logits.data(), n);
       for (std::int64_t r = begin; r < end; ++r) {
         T* const z = logits.data() + (r - begin) * n;
         SoftmaxPart<T>& part = p.parts[r];
-        if (has_target(block, r, column, column + n)) {
-          part.positive = z[block.targets[r] - block.first - column];
+        const std::int64_t own = block.targets[r] - block.first - column;
+        if (own >= 0 && own < n) {
+          part.positive = z[own];
           part.found = T(1);
         }
         take_logits(z, n, p.largest[r], part.sum);

@@ -8,9 +8,12 @@
 
 namespace hstu::loss {
 
+// Rows shorter than this are divided by it, not by their norm.
+inline constexpr double kUnitEpsilon = 1e-6;
+
 struct SoftmaxOptions {
   double scale = 1;   // of the logits: 1 / temperature
-  bool unit = false;  // rows of items are divided by their norm, or by 1e-6 if that is larger
+  bool unit = false;  // rows of items are divided by their norm
 };
 
 // The sum over this rank's positions i of log(sum over all items j of exp(s_ij)) - s_iy, divided by

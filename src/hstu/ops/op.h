@@ -38,10 +38,9 @@ enum class Operation {
   multi_class_cross_entropy,
   all_gather_rows,
   reduce_scatter_rows,
-  full_softmax,
-  sampled_softmax,
-  pooled_softmax,
-  gbce,
+  catalogue_softmax,
+  sampled_logits,
+  sampled_loss,
 };
 inline constexpr Choice<Operation> kOperations[] = {
     {"linear", Operation::linear},
@@ -66,10 +65,9 @@ inline constexpr Choice<Operation> kOperations[] = {
     {"multi_class_cross_entropy", Operation::multi_class_cross_entropy},
     {"all_gather_rows", Operation::all_gather_rows},
     {"reduce_scatter_rows", Operation::reduce_scatter_rows},
-    {"full_softmax", Operation::full_softmax},
-    {"sampled_softmax", Operation::sampled_softmax},
-    {"pooled_softmax", Operation::pooled_softmax},
-    {"gbce", Operation::gbce},
+    {"catalogue_softmax", Operation::catalogue_softmax},
+    {"sampled_logits", Operation::sampled_logits},
+    {"sampled_loss", Operation::sampled_loss},
 };
 constexpr std::string_view name_of(Operation operation) {
   for (const auto& [name, value] : kOperations) {

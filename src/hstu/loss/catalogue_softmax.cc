@@ -1,8 +1,9 @@
-#include "hstu/loss/full_softmax.h"
+#include "hstu/loss/catalogue_softmax.h"
 
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -14,7 +15,7 @@
 namespace hstu {
 
 template <>
-inline constexpr bool ops::kHasGpuKernels<ops::Operation::full_softmax> = false;
+inline constexpr bool ops::kHasGpuKernels<ops::Operation::catalogue_softmax> = false;
 
 namespace loss {
 namespace {
@@ -22,7 +23,6 @@ namespace {
 using ops::Operation;
 
 constexpr std::int64_t kBlockItems = 1024;
-constexpr double kEpsilon = 1e-6;  // of norms
 
 // Some items, whose memory the next block takes over.
 struct Block {
@@ -61,7 +61,7 @@ class Blocks {
     block.norms = norms_.row_range(0, block.raw.rows());
     kernels::l2_normalise(kernels::L2Normalise<T>{.rows = block.raw.rows(),
                                                   .width = items_.width,
-                                                  .epsilon = Accumulator<T>(kEpsilon),
+                                                  .epsilon = Accumulator<T>(kUnitEpsilon),
                                                   .x = block.raw.data<T>(),
                                                   .y = block.rows.mutable_data<T>(),
                                                   .norm = block.norms.mutable_data<Accumulator<T>>()},
@@ -81,6 +81,7 @@ struct Meeting {
   CatalogueRows items;
   SoftmaxOptions options;
   double factor;
+  Tensor bias;  // (V) or undefined
 };
 
 template <typename T>
@@ -92,6 +93,7 @@ kernels::CatalogueBlock<T> meets(const Meeting& m, const Block& block) {
           .scale = static_cast<Accumulator<T>>(m.options.scale),
           .vectors = m.vectors.data<T>(),
           .rows = block.rows.data<T>(),
+          .bias = m.bias.defined() ? m.bias.data<Accumulator<T>>() + block.first : nullptr,
           .targets = m.numbers.data<std::int64_t>()};
 }
 
@@ -116,17 +118,18 @@ Tensor over_ranks(const RankRows& ranks, Tensor& largest, Tensor& parts, Stream 
 }
 
 template <typename Sum>
-void check_found(Tensor& parts, const Tensor& targets) {
+void check_found(std::string_view name, Tensor& parts, const Tensor& targets) {
   for (std::int64_t r = 0; r < targets.size(); ++r)
     check(parts_in<Sum>(parts)[r].found == Sum(1),
-          "full_softmax: item {} is to be predicted, and the catalogue does not have it: take the catalogue "
+          "{}: item {} is to be predicted, and the catalogue does not have it: take the catalogue "
           "from the "
           "same dataset as the samples",
-          targets.data<std::int64_t>()[r]);
+          name, targets.data<std::int64_t>()[r]);
 }
 
 template <typename T, typename Stream>
-Tensor forward(Meeting& m, const Tensor& targets, const Context& context, Stream stream) {
+Tensor forward(Meeting& m, std::string_view name, const Tensor& targets, const Context& context,
+               Stream stream) {
   using Sum = Accumulator<T>;
   const DType type = accumulator_of(dtype_of<T>());
   const std::int64_t n = m.vectors.rows();
@@ -146,7 +149,7 @@ Tensor forward(Meeting& m, const Tensor& targets, const Context& context, Stream
                                stream);
   });
   Tensor mine = over_ranks<Sum>(m.ranks, largest, parts, stream);
-  check_found<Sum>(mine, targets);
+  check_found<Sum>(name, mine, targets);
   Tensor log_sum = Tensor::empty({targets.size(), 1}, type, context),
          loss = Tensor::empty({1}, type, context);
   kernels::softmax_loss(kernels::SoftmaxLoss<Sum>{.positions = targets.size(),
@@ -169,7 +172,7 @@ void add_to_rows(const Block& block, const Tensor& drows, Tensor to, bool unit, 
         kernels::PassGradient<T>{.size = to.size(), .dy = drows.data<T>(), .dx = gradient}, stream);
   kernels::l2_normalise_backward(kernels::L2NormaliseBackward<T>{.rows = to.rows(),
                                                                  .width = to.cols(),
-                                                                 .epsilon = Accumulator<T>(kEpsilon),
+                                                                 .epsilon = Accumulator<T>(kUnitEpsilon),
                                                                  .x = block.raw.data<T>(),
                                                                  .norm = block.norms.data<Accumulator<T>>(),
                                                                  .dy = drows.data<T>(),
@@ -206,13 +209,13 @@ void backward(const Meeting& m, const Tensor& dloss, const Variable& vectors, co
 
 }  // namespace
 
-Variable full_softmax(Tape& tape, const Variable& vectors, const Tensor& targets, const CatalogueRows& items,
-                      const SoftmaxOptions& options, double divisor) {
+Variable catalogue_softmax(Tape& tape, const Variable& vectors, const Tensor& targets,
+                           const CatalogueRows& items, const CatalogueSoftmax& options, double divisor) {
   const Context& context = tape.context();
-  ops::check_devices<Operation::full_softmax>(context, vectors, targets);
+  ops::check_devices<Operation::catalogue_softmax>(context, vectors, targets);
   require(vectors.cols() == items.width && vectors.rows() == targets.size(),
-          "full_softmax: {} targets and a catalogue of width {}, for vectors {}", targets.size(), items.width,
-          ShapeText{vectors.value().shape()});
+          "{}: {} targets and a catalogue of width {}, for vectors {}", options.name, targets.size(),
+          items.width, ShapeText{vectors.value().shape()});
   const DType type = vectors.value().dtype();
   RankRows ranks(context, vectors.rows());
   const Tensor all = ranks.gathered(vectors.value());
@@ -222,16 +225,26 @@ Variable full_softmax(Tape& tape, const Variable& vectors, const Tensor& targets
                                         .numbers = Tensor::empty({all.rows()}, DType::i64, context),
                                         .log_sum = {},
                                         .items = items,
-                                        .options = options,
-                                        .factor = 1 / divisor});
+                                        .options = options.softmax,
+                                        .factor = 1 / divisor,
+                                        .bias = options.bias});
   Tensor loss = Tensor::empty({1}, accumulator_of(type), context);
-  ops::dispatch<Operation::full_softmax>(
-      context, type, [&]<typename T>(auto stream) { loss = forward<T>(*meeting, targets, context, stream); });
-  return tape.record(loss, {vectors}, [=](const Tensor& dloss) {
-    ops::dispatch<Operation::full_softmax>(context, type, [&]<typename T>(auto stream) {
+  ops::dispatch<Operation::catalogue_softmax>(context, type, [&]<typename T>(auto stream) {
+    loss = forward<T>(*meeting, options.name, targets, context, stream);
+  });
+  return tape.record(loss, {vectors, options.rows}, [=, finish = options.finish](const Tensor& dloss) {
+    ops::dispatch<Operation::catalogue_softmax>(context, type, [&]<typename T>(auto stream) {
       backward<T>(*meeting, dloss, vectors, context, stream);
     });
+    if (finish) finish();
   });
+}
+
+Variable full_softmax(Tape& tape, const Variable& vectors, const Tensor& targets, const CatalogueRows& items,
+                      const SoftmaxOptions& options, double divisor) {
+  return catalogue_softmax(tape, vectors, targets, items,
+                           {.name = "full_softmax", .softmax = options, .bias = {}, .rows = {}, .finish = {}},
+                           divisor);
 }
 
 }  // namespace loss
