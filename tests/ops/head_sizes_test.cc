@@ -93,6 +93,7 @@ struct Batch {
 
 std::vector<Variable> leaves(const std::vector<Tensor>& tensors) {
   std::vector<Variable> variables;
+  variables.reserve(tensors.size());
   for (const Tensor& tensor : tensors) variables.emplace_back(tensor.copy());
   return variables;
 }
