@@ -150,7 +150,7 @@ TEST_P(HeadSizes, HaveTheGradientsOfDifferences) {
 }
 
 // The output and the gradients of the inputs.
-std::vector<Tensor> results(const Form& form, DType type) {
+std::vector<Tensor> results_of(const Form& form, DType type) {
   const Batch batch(form, type);
   Tape tape;
   const std::vector<Variable> inputs = leaves(batch.inputs);
@@ -162,8 +162,8 @@ std::vector<Tensor> results(const Form& form, DType type) {
 }
 
 TEST_P(HeadSizes, FollowDoubleInFloat) {
-  const std::vector<Tensor> expected = results(GetParam(), DType::f64),
-                            found = results(GetParam(), DType::f32);
+  const std::vector<Tensor> expected = results_of(GetParam(), DType::f64),
+                            found = results_of(GetParam(), DType::f32);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     for (std::int64_t e = 0; e < expected[i].size(); ++e) {
       const double y = expected[i].data<double>()[e];
