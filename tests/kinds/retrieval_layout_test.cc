@@ -75,8 +75,10 @@ TEST(RetrievalLayout, DrawnItemsFollowTheTarget) {
   samples.drawn_item = {0, 1, 1, 2, 2, 2, 0, 0};
   LayoutScratch scratch;
   Batch batch;
-  RetrievalLayout(item_alone(), 2).lay_out(samples, scratch, batch);
-  EXPECT_THAT(batch.values<Index>(retrieval::kDrawn), ElementsAre(0, 0, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0));
+  samples.catalogue_size = 3;
+  RetrievalLayout(item_alone(), {.own = 2}).lay_out(samples, scratch, batch);
+  EXPECT_THAT(batch.values<Id>(retrieval::kCatalogueSize), ElementsAre(3));
+  EXPECT_THAT(batch.values<Index>(kSampledIndexColumn), ElementsAre(0, 0, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0));
 }
 
 // Outputs of the positions that an evaluation asks for are those that training has there.

@@ -61,6 +61,14 @@ struct NegativeOptions {
   bool exclude_seen = true;  // of no event of the user before the anchor
 };
 
+// With DataOptions::predicts_next_events: what losses over drawn items read (batching/catalogue_negatives.h).
+struct CatalogueDrawOptions {
+  std::int64_t own = 0;      // items drawn for each example
+  std::int64_t shared = 0;   // items drawn for all examples of a global batch together
+  bool frequencies = false;  // of items in the training part
+  bool any() const { return own > 0 || shared > 0; }
+};
+
 struct DataOptions {
   std::int64_t history_length = 256;  // L
   HistoryStrategy strategy = HistoryStrategy::interleaved;
@@ -80,8 +88,7 @@ struct DataOptions {
   // Every event of a history predicts the one after it, the last one the anchor: each is an example. false:
   // the anchor is the only example, or EventOptions says which are.
   bool predicts_next_events = false;
-  // With it: items that are drawn for each example from the catalogue, evenly and with repetitions.
-  std::int64_t drawn_items = 0;
+  CatalogueDrawOptions catalogue;
 };
 
 // The hold-out for evaluation: at most one of windows, fraction, seconds, last and split, and in addition

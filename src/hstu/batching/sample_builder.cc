@@ -24,15 +24,20 @@ void renumber(std::vector<std::int32_t>& items, const std::vector<std::int32_t>&
 
 SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
                              std::shared_ptr<const TrainingItems> items,
-                             std::shared_ptr<const std::vector<std::int64_t>> catalogue)
+                             const std::vector<std::int64_t>& catalogue)
     : dataset_(dataset),
       data_(options),
       rule_(resolve_history(options, dataset.manifest())),
       features_(dataset, options.contextual),
-      catalogue_(std::move(catalogue)),
       label_bit_(dataset.manifest().label_bit()),
       events_(dataset, options.events) {
   for (const std::string& name : options.attributes) attributes_.push_back(&dataset.attribute(name));
+  if (options.catalogue.any() && !catalogue.empty()) catalogue_.emplace(catalogue);
+  if (options.catalogue.frequencies && items != nullptr) {
+    std::vector<std::int64_t> ids(items->items().begin(), items->items().end()), counts;
+    for (const std::int64_t id : ids) counts.push_back(items->positives_of(id));
+    frequencies_.emplace(std::move(ids), std::move(counts));
+  }
   if (draws_negatives() && items != nullptr) negatives_.emplace(dataset, options.negatives, std::move(items));
 }
 
@@ -186,6 +191,11 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   samples.event_rankable.clear();
   samples.candidates.clear();
   samples.drawn_item.clear();
+  samples.shared_item.clear();
+  require(catalogue_ || !data_.catalogue.any(), "items are drawn without a catalogue");
+  samples.catalogue_size = catalogue_ ? catalogue_->size() : 0;
+  samples.frequencies = frequencies_ ? &*frequencies_ : nullptr;
+  if (data_.catalogue.shared > 0) draw_shared(samples, scratch);
   const std::uint8_t* const actions = dataset_.action().data();
   std::size_t tokens = 0;
   for (std::size_t b = 0; b < count; ++b) {
@@ -214,7 +224,7 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
     for (const std::int64_t item : candidate.others)
       samples.candidate_item.push_back(scratch.numbers.number(item));
     samples.candidate_offsets.push_back(std::ssize(samples.candidate_item));
-    if (data_.drawn_items > 0) draw_items(candidate, history.size(), samples, scratch);
+    if (data_.catalogue.own > 0) draw_own(candidate, history.size(), samples, scratch);
     if (events_.wanted()) add_events(candidate, history, samples);
   }
   samples.history_item.resize(tokens);
@@ -222,17 +232,20 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   samples.history_time.resize(tokens);
 }
 
-// A draw depends on the batch, the sample and the token alone.
-void SampleBuilder::draw_items(const Candidate& candidate, std::size_t tokens, Samples& samples,
-                               SampleScratch& scratch) const {
-  require(catalogue_ != nullptr && !catalogue_->empty(), "items are drawn without a catalogue");
-  const BatchDraws draws = samples.draws.of("catalogue");
-  for (std::size_t t = 0; t < tokens; ++t)
-    for (std::int64_t i = 0; i < data_.drawn_items; ++i) {
-      const std::int64_t drawn =
-          draws.below(std::ssize(*catalogue_), candidate.name, static_cast<std::int64_t>(t), i);
-      samples.drawn_item.push_back(scratch.numbers.number((*catalogue_)[static_cast<std::size_t>(drawn)]));
-    }
+// What is drawn for a batch is the same in all of its parts.
+void SampleBuilder::draw_shared(Samples& samples, SampleScratch& scratch) const {
+  std::vector<std::int64_t> drawn(static_cast<std::size_t>(data_.catalogue.shared));
+  catalogue_->draw_shared(samples.draws, drawn);
+  for (const std::int64_t item : drawn) samples.shared_item.push_back(scratch.numbers.number(item));
+}
+
+void SampleBuilder::draw_own(const Candidate& candidate, std::size_t tokens, Samples& samples,
+                             SampleScratch& scratch) const {
+  std::vector<std::int64_t> drawn(static_cast<std::size_t>(data_.catalogue.own));
+  for (std::size_t t = 0; t < tokens; ++t) {
+    catalogue_->draw_own(samples.draws, candidate.name, static_cast<std::int64_t>(t), drawn);
+    for (const std::int64_t item : drawn) samples.drawn_item.push_back(scratch.numbers.number(item));
+  }
 }
 
 // The positions of a range are close to each other; the events of a history may be in several.
@@ -283,6 +296,7 @@ void SampleBuilder::add_items(Samples& samples, SampleScratch& scratch) const {
   renumber(samples.history_item, scratch.place);
   renumber(samples.candidate_item, scratch.place);
   renumber(samples.drawn_item, scratch.place);
+  renumber(samples.shared_item, scratch.place);
 
   samples.attributes.resize(attributes_.size());
   for (std::size_t a = 0; a < attributes_.size(); ++a) {

@@ -38,10 +38,10 @@ class SampleBuilder {
  public:
   // UsageError for names that the dataset does not have and for values out of range. `items`: of the training
   // part, from which negatives are drawn (options.negatives); requests need none. `catalogue`: ids ascending,
-  // of options.drawn_items.
+  // of options.catalogue.
   SampleBuilder(const Dataset& dataset, const DataOptions& options,
                 std::shared_ptr<const TrainingItems> items = nullptr,
-                std::shared_ptr<const std::vector<std::int64_t>> catalogue = nullptr);
+                const std::vector<std::int64_t>& catalogue = {});
 
   // The samples of the anchors at `positions`, in their order, and of the negatives that samples.draws draws
   // for them: further candidates of an anchor's sample, or samples with its position behind it. A sample
@@ -91,8 +91,9 @@ class SampleBuilder {
   void number_items(const UserEvents& before, std::span<const std::int64_t> history, std::int32_t* numbers,
                     SampleScratch& scratch) const;
   void add_events(const Candidate& candidate, std::span<const std::int64_t> history, Samples& samples) const;
-  void draw_items(const Candidate& candidate, std::size_t tokens, Samples& samples,
-                  SampleScratch& scratch) const;
+  void draw_shared(Samples& samples, SampleScratch& scratch) const;
+  void draw_own(const Candidate& candidate, std::size_t tokens, Samples& samples,
+                SampleScratch& scratch) const;
   void add_items(Samples& samples, SampleScratch& scratch) const;
 
   const Dataset& dataset_;
@@ -100,10 +101,11 @@ class SampleBuilder {
   HistoryRule rule_;
   ContextualFeatures features_;
   std::vector<const AttributeColumn*> attributes_;
-  std::shared_ptr<const std::vector<std::int64_t>> catalogue_;  // null: nothing is drawn from it
   std::uint8_t label_bit_;
   EventValues events_;
-  std::optional<NegativeSampler> negatives_;  // not of requests
+  std::optional<NegativeSampler> negatives_;    // not of requests
+  std::optional<CatalogueDraws> catalogue_;     // if anything is drawn from it
+  std::optional<ItemFrequencies> frequencies_;  // if they are wanted
 };
 
 }  // namespace hstu

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hstu/batching/batch_draws.h"
+#include "hstu/batching/catalogue_negatives.h"
 
 namespace hstu {
 
@@ -20,9 +21,11 @@ struct Samples {
   std::vector<std::uint8_t> history_action;   // (T) action bits of the manifest, rankable bit cleared
   std::vector<std::int64_t> history_time;     // (T) seconds
 
-  // With DataOptions::drawn_items = K: (T, K) index into `items`, of what is drawn for each token's next
-  // event.
-  std::vector<std::int32_t> drawn_item;
+  // With CatalogueDrawOptions: (T, own) index into `items`, of what is drawn for each token's next event;
+  // (shared) of what is drawn for the global batch; the size V of the catalogue; null: not wanted.
+  std::vector<std::int32_t> drawn_item, shared_item;
+  std::int64_t catalogue_size = 0;
+  const ItemFrequencies* frequencies = nullptr;
 
   // Candidates of sample b: [candidate_begin(b), candidate_begin(b + 1)), after one history. Those of an
   // anchor are its own item, then negatives.

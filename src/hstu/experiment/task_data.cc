@@ -13,7 +13,7 @@ namespace {
 
 std::shared_ptr<const TrainingItems> items_of(const Dataset& dataset, const Task& task,
                                               const Holdout& holdout) {
-  bool draws = false, by_day = false;
+  bool draws = task.data.catalogue.frequencies, by_day = false;
   for (const NegativeOptions* const negatives : {&task.data.negatives, &task.evaluation.negatives}) {
     if (negatives->per_positive == 0) continue;
     draws = true;
@@ -22,10 +22,9 @@ std::shared_ptr<const TrainingItems> items_of(const Dataset& dataset, const Task
   return draws ? std::make_shared<const TrainingItems>(dataset, holdout, by_day) : nullptr;
 }
 
-std::shared_ptr<const std::vector<std::int64_t>> catalogue_of(const Dataset& dataset, const Task& task) {
-  const bool is_read = !task.objective->catalogues().empty();
-  return std::make_shared<const std::vector<std::int64_t>>(is_read ? all_items(dataset)
-                                                                   : std::vector<std::int64_t>());
+std::vector<std::int64_t> catalogue_of(const Dataset& dataset, const Task& task) {
+  if (task.objective->catalogues().empty()) return {};
+  return all_items(dataset);
 }
 
 // The segments that a run had in each stage.

@@ -30,7 +30,7 @@ struct TaskData {
   Anchors anchors;
   std::shared_ptr<const TrainingItems> items;  // null: no negatives are drawn
   // Ids of all items, ascending, if the objective reads their rows; else none.
-  std::shared_ptr<const std::vector<std::int64_t>> catalogue;
+  std::vector<std::int64_t> catalogue;
   SampleBuilder samples;             // of training
   SampleBuilder evaluation_samples;  // one example each
 };

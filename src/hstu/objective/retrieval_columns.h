@@ -30,8 +30,7 @@ inline constexpr std::string_view kTarget = "target.id";            // (R) i64 o
 inline constexpr std::string_view kTargetRow = "target.row";        // (R) i32 rows of the distinct items
 inline constexpr std::string_view kTargetSample = "target.sample";  // (R) i32 its sample of the batch
 
-// (R, 1 + K) i32 rows of the distinct items: the target's, then those of K drawn ones. Of training alone,
-// with a loss that draws.
-inline constexpr std::string_view kDrawn = "target.drawn";
+// Of training alone, with a loss that draws: the columns of batching/catalogue_negatives.h, and V.
+inline constexpr std::string_view kCatalogueSize = "catalogue.size";  // (1) i64
 
 }  // namespace hstu::retrieval

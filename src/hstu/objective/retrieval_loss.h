@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "hstu/base/choice.h"
+#include "hstu/batching/options.h"
 
 namespace hstu {
 
@@ -26,9 +27,13 @@ struct RetrievalLoss {
   std::int64_t negatives = 128;  // items that are drawn; not of full and in_batch
   double calibration = 0.75;     // t of gbce: 0: as binary cross-entropy, 1: calibrated probabilities
 
-  bool draws() const {
-    return kind == RetrievalLossKind::uniform || kind == RetrievalLossKind::mixed ||
-           kind == RetrievalLossKind::gbce;
+  // Over the targets of the batch, and what is drawn for all of it.
+  bool has_pool() const { return kind == RetrievalLossKind::in_batch || kind == RetrievalLossKind::mixed; }
+  CatalogueDrawOptions drawn() const {
+    const bool own = kind == RetrievalLossKind::uniform || kind == RetrievalLossKind::gbce;
+    return {.own = own ? negatives : 0,
+            .shared = kind == RetrievalLossKind::mixed ? negatives : 0,
+            .frequencies = has_pool()};
   }
 };
 

@@ -6,11 +6,15 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
+#include "hstu/batching/catalogue_negatives.h"
 #include "hstu/loss/full_softmax.h"
+#include "hstu/loss/pooled_softmax.h"
+#include "hstu/loss/sampled_softmax.h"
 #include "hstu/objective/retrieval_columns.h"
 #include "hstu/objective/retrieval_measures.h"
 #include "hstu/objective/retrieval_questions.h"
 #include "hstu/objective/retrieval_tally.h"
+#include "hstu/ops/gather_sum.h"
 
 namespace hstu {
 namespace {
@@ -44,6 +48,27 @@ class NoRunningMetrics final : public RunningMetrics {
   }
 };
 
+std::int64_t catalogue_size(const Batch& batch) {
+  return batch.values<std::int64_t>(retrieval::kCatalogueSize)[0];
+}
+
+loss::SampledItems sampled_items(const Pass& pass) {
+  return {.rows = pass.rows[0], .index = pass.batch.tensor(kSampledIndexColumn)};
+}
+
+loss::Pool pool(const Pass& pass, const RetrievalLoss& loss) {
+  const Batch& batch = pass.batch;
+  const bool draws = loss.kind == RetrievalLossKind::mixed;
+  return {
+      .form = draws ? loss::PoolForm::mixed : loss::PoolForm::in_batch,
+      .rows = ops::gather_rows(pass.tape, pass.rows[0], batch.tensor(kPoolIndexColumn)),
+      .ids = batch.tensor(kPoolIdsColumn),
+      .occurrences = batch.tensor(kPoolOccurrencesColumn),
+      .draws = batch.tensor(kPoolDrawsColumn),
+      .frequency = batch.tensor(kPoolFrequencyColumn),
+      .rate = draws ? static_cast<double>(loss.negatives) / static_cast<double>(catalogue_size(batch)) : 0};
+}
+
 const RankedTargets& ranked(const Tally& tally) {
   const auto* const retrieval = dynamic_cast<const RetrievalTally*>(&tally);
   require(retrieval != nullptr, "a tally of another objective");
@@ -57,21 +82,26 @@ std::vector<CatalogueUse> RetrievalObjective::catalogues() const {
 }
 
 Variable RetrievalObjective::loss(const Pass& pass, const Variable& vectors) const {
-  require(pass.catalogues.size() == 1, "retrieval: expected the catalogue of items");
-  const auto divisor = static_cast<double>(pass.batch.supervised);
+  require(pass.catalogues.size() == 1 && !pass.rows.empty(), "retrieval: expected items and their catalogue");
+  const Batch& batch = pass.batch;
+  const auto divisor = static_cast<double>(batch.supervised);
+  const loss::SoftmaxOptions softmax{.scale = 1 / config_.loss.temperature, .unit = config_.unit};
+  const Tensor targets = batch.tensor(retrieval::kTarget);
   switch (config_.loss.kind) {
     case RetrievalLossKind::full:
-      return loss::full_softmax(pass.tape, vectors, pass.batch.tensor(retrieval::kTarget),
-                                pass.catalogues.front(),
-                                {.scale = 1 / config_.loss.temperature, .unit = config_.unit}, divisor);
+      return loss::full_softmax(pass.tape, vectors, targets, pass.catalogues.front(), softmax, divisor);
     case RetrievalLossKind::uniform:
+      return loss::sampled_softmax(pass.tape, vectors, sampled_items(pass), softmax, divisor);
+    case RetrievalLossKind::gbce:
+      return loss::gbce(
+          pass.tape, vectors, sampled_items(pass),
+          {.logits = softmax, .catalogue = catalogue_size(batch), .calibration = config_.loss.calibration},
+          divisor);
     case RetrievalLossKind::in_batch:
     case RetrievalLossKind::mixed:
-    case RetrievalLossKind::gbce:
-      break;
+      return loss::pooled_softmax(pass.tape, vectors, targets, pool(pass, config_.loss), softmax, divisor);
   }
-  fail("model.loss.kind = \"{}\" is not built yet: set \"full\"",
-       word_of(kRetrievalLosses, config_.loss.kind));
+  fail("unreachable");
 }
 
 std::unique_ptr<Tally> RetrievalObjective::step_tally() const {

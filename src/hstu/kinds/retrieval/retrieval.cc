@@ -24,7 +24,7 @@ StackRows wanted_rows(const Batch& batch, const StackRows& all) {
 
 Retrieval::Retrieval(const RetrievalConfig& config, SampleFeatures features, std::uint64_t seed, DType type)
     : config_(config),
-      layout_(std::move(features), config.loss.draws() ? config.loss.negatives : 0),
+      layout_(std::move(features), config.loss.drawn(), config.loss.has_pool()),
       parameters_(derive_key(seed, "dense parameters"), type),
       compute_(type),
       encoder_(parameters_, encoder_config(config)) {

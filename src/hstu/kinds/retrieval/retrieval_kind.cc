@@ -118,7 +118,7 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
         facts.source);
   DataOptions evaluation = data;
   data.predicts_next_events = true;
-  if (model.loss.draws()) data.drawn_items = model.loss.negatives;
+  data.catalogue = model.loss.drawn();
   Task task{std::make_unique<Retrieval>(model, sample_features(request, facts), request.seed),
             std::make_unique<RetrievalObjective>(RetrievalObjectiveConfig{
                 .loss = model.loss, .unit = model.unit_vectors, .exclude_seen = model.exclude_seen}),

@@ -73,26 +73,37 @@ void RetrievalLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Ba
   batch.reserve(4 * Batch::column_bytes<std::int32_t>(batch.tokens) +
                 4 * Batch::column_bytes<std::int64_t>(batch.tokens) +
                 2 * Batch::column_bytes<std::int64_t>(std::ssize(samples.items)) +
-                Batch::column_bytes<std::int32_t>((1 + drawn_) * batch.tokens) +
-                12 * Batch::column_bytes<std::int64_t>(samples.count + 1));
+                Batch::column_bytes<std::int32_t>((1 + drawn_.own) * batch.tokens) +
+                (has_pool_ ? 5 * Batch::column_bytes<std::int64_t>(std::ssize(samples.items)) : 0) +
+                13 * Batch::column_bytes<std::int64_t>(samples.count + 1));
   add_sample_columns(samples, batch);
   add_feature_columns(samples, features_, scratch, batch);
   add_tokens(samples, batch);
   if (!samples.predicts_next_events) add_queries(samples, batch);
   add_targets(samples, batch);
-  if (samples.predicts_next_events && drawn_ > 0) add_drawn(samples, batch);
+  if (samples.predicts_next_events && (has_pool_ || drawn_.any())) add_drawn(samples, batch);
 }
 
 void RetrievalLayout::add_drawn(const Samples& samples, Batch& batch) const {
-  const auto drawn = batch.add<std::int32_t>(retrieval::kDrawn, {batch.tokens, 1 + drawn_});
-  const auto target = batch.values<std::int32_t>(retrieval::kTargetRow);
-  auto from = samples.drawn_item.begin();
-  auto to = drawn.begin();
-  for (const std::int32_t row : target) {
-    *to++ = row;
-    to = std::copy(from, from + drawn_, to);
-    from += drawn_;
+  batch.add<std::int64_t>(retrieval::kCatalogueSize, {1})[0] = samples.catalogue_size;
+  if (drawn_.own > 0) {
+    const auto drawn = batch.add<std::int32_t>(kSampledIndexColumn, {batch.tokens, 1 + drawn_.own});
+    auto from = samples.drawn_item.begin();
+    auto to = drawn.begin();
+    for (const std::int32_t row : batch.values<std::int32_t>(retrieval::kTargetRow)) {
+      *to++ = row;
+      to = std::copy(from, from + drawn_.own, to);
+      from += drawn_.own;
+    }
   }
+  if (!has_pool_) return;
+  std::vector<std::int64_t> drawn;
+  for (const std::int32_t row : samples.shared_item)
+    drawn.push_back(samples.items[static_cast<std::size_t>(row)]);
+  const PoolItems pool =
+      pool_items(batch.values<std::int64_t>(retrieval::kTarget), {}, drawn, samples.frequencies);
+  add_pool_columns(pool, samples.items, batch);
+  if (pool.ids.empty()) batch.add<float>(kPoolFrequencyColumn, {0});  // which no item has given
 }
 
 void RetrievalLayout::add_tokens(const Samples& samples, Batch& batch) const {

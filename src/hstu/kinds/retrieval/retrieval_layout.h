@@ -1,19 +1,20 @@
 // The tokens of a batch of the retrieval model; objective/retrieval_columns.h has its columns.
 #pragma once
 
-#include <cstdint>
 #include <utility>
 
 #include "hstu/batching/batch_layout.h"
+#include "hstu/batching/options.h"
 #include "hstu/objective/retrieval_columns.h"
 
 namespace hstu {
 
 class RetrievalLayout final : public BatchLayout {
  public:
-  // `drawn`: items that training draws for each target (DataOptions::drawn_items).
-  explicit RetrievalLayout(SampleFeatures features, std::int64_t drawn = 0)
-      : features_(std::move(features)), drawn_(drawn) {}
+  // `drawn`: what training draws; `has_pool`: the targets of a batch are a pool, with what is drawn for it.
+  explicit RetrievalLayout(SampleFeatures features, const CatalogueDrawOptions& drawn = {},
+                           bool has_pool = false)
+      : features_(std::move(features)), drawn_(drawn), has_pool_(has_pool) {}
 
   const SampleFeatures& sample_features() const { return features_; }
   void lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const override;
@@ -24,7 +25,8 @@ class RetrievalLayout final : public BatchLayout {
   void add_drawn(const Samples& samples, Batch& batch) const;
 
   SampleFeatures features_;
-  std::int64_t drawn_;
+  CatalogueDrawOptions drawn_;
+  bool has_pool_;
 };
 
 }  // namespace hstu
