@@ -114,10 +114,10 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
   if (compute.groups == nullptr) compute.groups = &groups;
 }
 
-void Learner::open_catalogues(const std::vector<std::int64_t>& ids, RowAccess access) {
+void Learner::open_catalogues(const std::vector<std::int64_t>& ids) {
   catalogues.clear();
   for (const CatalogueUse& use : objective->catalogues())
-    catalogues.push_back(std::make_unique<Catalogue>(tables, use.feature, ids, access));
+    catalogues.push_back(std::make_unique<Catalogue>(tables, use.feature, ids, RowAccess::read));
 }
 
 bool Learner::updates_all(const Catalogue& catalogue) const {

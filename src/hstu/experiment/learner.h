@@ -28,9 +28,10 @@ struct Learner {
   // The streams that read batches: of the model and of the tables.
   std::vector<Stream> streams() const;
 
-  // Makes the catalogues of the objective, of the items `ids`: ascending, the same on all ranks. Before a
-  // checkpoint is loaded: RowAccess::train creates the rows. Throws what Catalogue throws.
-  void open_catalogues(const std::vector<std::int64_t>& ids, RowAccess access);
+  // Makes the catalogues of the objective, of the items `ids`: ascending, the same on all ranks. Their rows
+  // come into being by the first update; until then they are read as they begin. Throws what Catalogue
+  // throws.
+  void open_catalogues(const std::vector<std::int64_t>& ids);
   // Whether a step updates all rows of a catalogue, with a gradient or without one.
   bool updates_all(const Catalogue& catalogue) const;
   // As passes read them, which may not outlive the learner; with_gradients: those of the loss.
