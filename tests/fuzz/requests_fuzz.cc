@@ -1,4 +1,4 @@
-// The tables that predict reads: requests, a catalogue, events. Rejected, or of the form that scoring
+// The tables that predict reads: requests, users, a catalogue, events. Rejected, or of the form that scoring
 // expects.
 #include <array>
 #include <set>
@@ -8,6 +8,7 @@
 #include "hstu/dataset/writer.h"
 #include "hstu/predict/event_file.h"
 #include "hstu/predict/request_reader.h"
+#include "hstu/predict/user_reader.h"
 
 namespace {
 
@@ -57,6 +58,16 @@ void read_requests(const Path& file, const ColumnNames& names, const std::vector
   }
 }
 
+void read_users(const Path& file, const ColumnNames& names, bool texts) {
+  UserReader reader(file, names, dataset(texts), true);
+  const bool timed = CsvReader{ByteSource(file)}.has_column(names.time);
+  UserRequest request;
+  while (reader.next(request)) {
+    require(request.time.has_value() == timed, "a time that is not the column's");
+    require(!texts || request.user == id_of_text(request.user_text), "a user that is not the text's");
+  }
+}
+
 }  // namespace
 
 // Input: a byte that chooses table and options, and the table.
@@ -70,6 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return fuzz::accept_or_refuse([&] {
     const Path folder = fuzz::fresh_folder();
     const Path file = fuzz::plain_file(folder / "t.csv", fuzz::text_of(data + 1, size - 1));
+    if ((choice & 64) != 0) return read_users(file, names, texts);
     switch (choice >> 4 & 3) {
       case 0:
       case 1:

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "hstu/predict/ann_recall.h"
 #include "hstu/predict/export_vectors.h"
 #include "hstu/training/catalogue_baselines.h"
 #include "predict/predict_fixture.h"
@@ -174,6 +175,22 @@ TEST_F(FindItems, ExportedVectorsGiveTheSameLists) {
   }
   for (const char* const table : {"items.parquet", "users.parquet"})
     EXPECT_TRUE(std::filesystem::exists(folder_ / "vectors" / table)) << table;
+}
+
+// examples/top_numpy.py
+TEST_F(FindItems, NumpyFindsTheSameListsInTheExportedVectors) {
+  const std::string python = python_with_numpy();
+  if (python.empty()) GTEST_SKIP() << "no python3 with numpy and tomllib (3.11) here";
+  const Columns found = scored(users(all_users(), "top.csv", 10));
+  export_vectors({.run = folder_ / "run", .output = folder_ / "vectors"});
+  const CommandResult result = run_command(
+      fmt::format("{2} -B {0}/examples/top_numpy.py {1}/vectors --top 10 --batch 7 >{1}/numpy.csv",
+                  HSTU_SOURCE_DIR, folder_.string(), python));
+  ASSERT_EQ(result.exit_status, 0) << result.text;
+  const Columns by_numpy = read(folder_ / "numpy.csv");
+  for (const char* const column : {"user", "item", "rank"}) EXPECT_EQ(by_numpy.at(column), found.at(column));
+  const AnnRecall recall = ann_recall({.answers = folder_ / "numpy.csv", .exact = folder_ / "top.csv"});
+  EXPECT_EQ(recall.recall, (std::vector<double>{1, 1}));  // of 1 and 10
 }
 
 TEST_F(FindItems, SaysWhichWordsDoNotFit) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "command.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
 #include "hstu/predict/csv_reader.h"
@@ -14,6 +15,13 @@
 #include "training/run_fixture.h"
 
 namespace hstu::testing {
+
+// The first Python in PATH may be another than the distribution's, which has NumPy (deps/packages.txt).
+inline std::string python_with_numpy() {
+  for (const char* const python : {"python3", "/usr/bin/python3"})
+    if (run_command(fmt::format("{} -c 'import numpy, tomllib'", python)).exit_status == 0) return python;
+  return "";
+}
 
 class Predict : public RunTest {
  protected:

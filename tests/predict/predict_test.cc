@@ -256,13 +256,6 @@ TEST_F(Predict, ParquetGoesThroughThePreparingProgram) {
   EXPECT_FALSE(std::filesystem::exists(options.output));
 }
 
-// The first Python in PATH may be another than the distribution's, which has NumPy (deps/packages.txt).
-std::string python_with_numpy() {
-  for (const char* const python : {"python3", "/usr/bin/python3"})
-    if (run_command(fmt::format("{} -c 'import numpy, tomllib'", python)).exit_status == 0) return python;
-  return "";
-}
-
 // examples/score_numpy.py computes the same from an export.
 TEST_F(Predict, NumpyReproducesTheScoresOfAnExport) {
   const std::string python = python_with_numpy();
