@@ -1,8 +1,10 @@
 #include "hstu/predict/retriever.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/batching/all_items.h"
 #include "hstu/device/pinned_memory.h"
 #include "hstu/experiment/device_choice.h"
 #include "hstu/objective/retrieval_columns.h"
@@ -13,10 +15,14 @@
 namespace hstu {
 namespace {
 
-std::vector<std::int64_t> ids_in(const EmbeddingTable& table) {
-  std::vector<std::int64_t> ids;
-  ids.reserve(static_cast<std::size_t>(table.rows_alive()));
+// The items of the table's rows and of the histories: an item that training never touched has no row, and is
+// read as rows begin.
+std::vector<std::int64_t> catalogue_of(const EmbeddingTable& table, const Dataset& dataset) {
+  std::vector<std::int64_t> ids = all_items(dataset);
+  std::erase_if(ids, [&](std::int64_t id) { return id >= table.config().rows; });
   for (const auto& place : table.places_by_id()) ids.push_back(place.id);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 
@@ -41,9 +47,9 @@ Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, co
       batch_(transfer_memory(learner_.compute.device())) {
   const RetrievalObjective& retrieval = retrieval_of(learner_);
   load_model(checkpoint, learner_);
-  items_ = ids_in(learner_.tables[0]);
+  items_ = catalogue_of(learner_.tables[0], dataset);
   check(!items_.empty(), "{}: the model has no item: nothing can be found", checkpoint.path().string());
-  learner_.open_catalogues(items_, RowAccess::read);
+  learner_.open_catalogues(items_);
   catalogue_ = retrieval.scores(
       {.catalogues = learner_.catalogue_rows(false), .dataset = &dataset, .compute = learner_.compute});
 }

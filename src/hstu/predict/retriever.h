@@ -16,8 +16,8 @@ namespace hstu {
 
 class Retriever {
  public:
-  // As Scorer's. The catalogue has all items of the checkpoint's table. UsageError for a model that scores
-  // candidates.
+  // As Scorer's. The catalogue has all items of the checkpoint's table and of `dataset`. UsageError for a
+  // model that scores candidates.
   Retriever(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task);
 
   // A user at a time, with the events before it.
