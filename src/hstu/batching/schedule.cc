@@ -122,9 +122,14 @@ bool BatchSchedule::advance_window() {
   return true;
 }
 
-std::optional<BatchJob> BatchSchedule::next() {
+std::optional<BatchCursor> BatchSchedule::upcoming() {
   while (!at_end_ && cursor_.batch >= batches(cursor_.window)) at_end_ = !advance_window();
   if (at_end_) return std::nullopt;
+  return cursor_;
+}
+
+std::optional<BatchJob> BatchSchedule::next() {
+  if (!upcoming()) return std::nullopt;
   load_window();
   const auto window = shuffled_ ? std::span(*shuffled_) : anchors_.window(cursor_.window);
   const auto begin = static_cast<std::size_t>(cursor_.batch * options_.batch_size);

@@ -40,6 +40,9 @@ class BatchSchedule {
   // Empty after the last epoch.
   std::optional<BatchJob> next();
 
+  // The place of the batch that next() returns; empty after the last epoch.
+  std::optional<BatchCursor> upcoming();
+
   std::int64_t batches_per_epoch() const;  // of the first stage
   // Of all stages and epochs, which must have an end; without the samples that drop_last omits.
   std::int64_t batches() const;

@@ -62,6 +62,22 @@ OpenedModel open_model(const Checkpoint& checkpoint, RunOptions options, const P
   return opened;
 }
 
+// Of what training evaluated when it saved the checkpoint.
+Evaluator evaluator_of(const OpenedModel& opened, const RunFolder& folder) {
+  Experiment& experiment = *opened.experiment;
+  if (experiment.options().evaluation.next_window && !opened.other_data) {
+    const auto window = window_to_score(experiment, opened.state.next);
+    if (!window)
+      fail_usage(
+          "{}: the checkpoint of step {} is not at the beginning of a window that is new to it: choose "
+          "another "
+          "one with --checkpoint, or another dataset with --data",
+          folder.path.string(), opened.state.step);
+    return Evaluator::of_window(experiment, *window);
+  }
+  return Evaluator(experiment, opened.other_data ? Path() : folder.baseline());
+}
+
 }  // namespace
 
 void add_eval_command(CLI::App& app) {
@@ -99,8 +115,7 @@ void add_eval_command(CLI::App& app) {
     const OpenedModel opened =
         read_checkpoint(folder.checkpoints(), words->checkpoint,
                         [&](const Path& path) { return open_model(Checkpoint(path), options, words->data); });
-    Experiment& experiment = *opened.experiment;
-    Evaluator evaluator(experiment, opened.other_data ? Path() : folder.baseline());
+    Evaluator evaluator = evaluator_of(opened, folder);
     if (!evaluator.has_samples()) {
       fail_usage(
           "the run holds nothing out: set one of evaluation.holdout_windows, holdout_fraction, "

@@ -7,7 +7,24 @@
 namespace hstu {
 namespace {
 
+Json to_json(const ScoredWindow& scored) {
+  return {{"window", scored.window},
+          {"samples", scored.samples},
+          {"first_time", scored.first_time},
+          {"last_time", scored.last_time}};
+}
+
+ScoredWindow scored_window_from_json(const Json& json) {
+  ScoredWindow scored;
+  json.at("window").get_to(scored.window);
+  json.at("samples").get_to(scored.samples);
+  json.at("first_time").get_to(scored.first_time);
+  json.at("last_time").get_to(scored.last_time);
+  return scored;
+}
+
 void add_parts(const EvaluationResult& result, MetricSpecs specs, Json& json) {
+  if (result.next_window) json["next_window"] = to_json(*result.next_window);
   if (!result.undefined.empty()) json["undefined"] = result.undefined;
   if (!result.bad_ids.empty()) json["bad_ids"] = result.bad_ids;
   for (const auto& [task, measures] : result.tasks)
@@ -17,8 +34,8 @@ void add_parts(const EvaluationResult& result, MetricSpecs specs, Json& json) {
 }
 
 // Of a state, beside the metrics in constant memory.
-constexpr std::array kParts{"model", "baseline",       "lists", "bad_ids",
-                            "tasks", "item_baselines", "parts", "undefined"};
+constexpr std::array kParts{"model", "baseline",       "lists", "bad_ids",   "tasks",
+                            "parts", "item_baselines", "undefined", "next_window"};
 
 }  // namespace
 
@@ -56,6 +73,7 @@ EvaluationResult evaluation_from_state(const Json& state) {
   result.estimate = measures_from_json(estimate);
   if (state.contains("lists")) result.lists = measures_from_json(state.at("lists"));
   result.bad_ids = state.value("bad_ids", std::map<std::string, std::int64_t>());
+  if (state.contains("next_window")) result.next_window = scored_window_from_json(state.at("next_window"));
   if (state.contains("tasks"))
     for (const auto& [task, measures] : state.at("tasks").items())
       result.tasks[task] = measures_from_json(measures);

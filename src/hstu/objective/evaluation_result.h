@@ -12,6 +12,13 @@
 
 namespace hstu {
 
+// A window of training that was scored before it was trained.
+struct ScoredWindow {
+  std::int64_t window = 0;  // its number in the run, as in the log's `window`
+  std::int64_t samples = 0;
+  std::int64_t first_time = 0, last_time = 0;  // of these samples, seconds since 1970
+};
+
 struct EvaluationResult {
   Measures model;     // of all samples; of several tasks, of the first
   Measures estimate;  // the same in constant memory, which a run of any length can have: "auc_binned"
@@ -26,6 +33,7 @@ struct EvaluationResult {
   std::map<std::string, std::string> undefined;  // why, by metric, in words for people
   // Ids outside their table in the evaluated samples, by feature; features without such ids are omitted.
   std::map<std::string, std::int64_t> bad_ids;
+  std::optional<ScoredWindow> next_window;  // of evaluation.next_window, what was scored
   double seconds = 0;
 
   // A metric of the model, also of lists. Empty if it was not measured, or the samples do not define it.
@@ -33,8 +41,8 @@ struct EvaluationResult {
 };
 
 // {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "mrr", "ndcg@10" and
-// the like, "bad_ids", "tasks", "item_baselines", "parts" and "undefined", as the log and `hstu eval` report
-// them. `specs`: of the kind of model.
+// the like, "next_window", "bad_ids", "tasks", "item_baselines", "parts" and "undefined", as the log and
+// `hstu eval` report them. `specs`: of the kind of model.
 Json to_json(const EvaluationResult& result, MetricSpecs specs);
 
 // Converts the whole result except its time to the form in checkpoints, and back.

@@ -42,6 +42,29 @@ void check_best(const RunOptions& o, bool held_out) {
                k.value_or(10));
 }
 
+// Refuses what contradicts evaluation.next_window.
+void check_next_window(const RunOptions& o) {
+  const EvaluationSection& e = o.evaluation;
+  const HoldoutOptions& h = e.holdout;
+  const auto refuse = [](bool is_set, const char* key, const char* why) {
+    if (is_set) fail_usage("evaluation.next_window = true and {} contradict each other: {}", key, why);
+  };
+  const char* const once = "the samples of the next window are trained after they were scored; set one";
+  refuse(h.windows > 0, "evaluation.holdout_windows", once);
+  refuse(h.first_window >= 0, "evaluation.holdout_first_window", once);
+  refuse(h.fraction > 0, "evaluation.holdout_fraction", once);
+  refuse(h.seconds > 0, "evaluation.holdout_seconds", once);
+  refuse(h.last > 0, "evaluation.holdout_last", once);
+  refuse(h.train_user_fraction < 1, "evaluation.train_user_fraction", once);
+  const char* const each = "it evaluates before each window; set one";
+  refuse(e.every_windows > 0, "evaluation.every_windows", each);
+  refuse(e.every_data_fraction > 0, "evaluation.every_data_fraction", each);
+  refuse(e.skip_until_fraction > 0, "evaluation.skip_until_fraction", each);
+  const char* const others = "two evaluations are of different samples, so that neither is the better one";
+  refuse(!o.checkpoint.best.empty(), "checkpoint.best", others);
+  refuse(e.patience > 0, "evaluation.patience", others);
+}
+
 // Every feature has a table of its own, which has its name, also in checkpoints.
 void check_feature_names(const FeaturesSection& features) {
   std::vector<std::string> taken = {"item"};
@@ -64,10 +87,12 @@ void check_consistency(const RunOptions& o) {
                         h.fraction > 0 || h.seconds > 0 || h.train_user_fraction < 1;
   const bool evaluates = o.evaluation.at_start || o.evaluation.every_windows > 0 ||
                          o.evaluation.every_data_fraction > 0 || o.evaluation.target_auc > 0;
-  if (evaluates && !held_out) {
+  if (o.evaluation.next_window) check_next_window(o);
+  if (evaluates && !held_out && !o.evaluation.next_window) {
     fail_usage(
         "evaluation asks for scores, but nothing is held out: set one of evaluation.holdout_windows, "
-        "holdout_fraction, holdout_seconds, holdout_last, split, train_user_fraction");
+        "holdout_fraction, holdout_seconds, holdout_last, split, train_user_fraction, or "
+        "evaluation.next_window");
   }
   if (o.evaluation.every_windows > 0 && o.evaluation.every_data_fraction > 0) {
     fail_usage("evaluation.every_windows and evaluation.every_data_fraction contradict each other: set one");

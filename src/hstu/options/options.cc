@@ -265,6 +265,8 @@ void describe(ConfigFields& f, EvaluationSection& o) {
   f.field("split_salt", o.holdout.split_salt, "of the users' split hash");
   f.field("batch_size", o.batch_size, "samples scored at once; 0: as in training", rule::at_least(0));
   f.field("at_start", o.at_start, "evaluate before the first step");
+  f.field("next_window", o.next_window,
+          "instead of a hold-out: score each window just before the run trains it for the first time");
   f.field("every_windows", o.every_windows, "evaluate after this many training windows; 0: not",
           rule::at_least(0));
   f.field("every_data_fraction", o.every_data_fraction,

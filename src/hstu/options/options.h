@@ -131,6 +131,7 @@ struct EvaluationSection {
   HoldoutOptions holdout;
   std::int64_t batch_size = 0;
   bool at_start = false;
+  bool next_window = false;  // instead of a hold-out
   std::int64_t every_windows = 0;
   double every_data_fraction = 0;
   double skip_until_fraction = 0;

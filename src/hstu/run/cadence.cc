@@ -28,7 +28,7 @@ std::optional<std::string> SaveCadence::due(const RunState& state, Clock::time_p
 }
 
 EvaluationCadence::EvaluationCadence(const EvaluationSection& options, std::int64_t steps_per_epoch)
-    : every_windows_(options.every_windows) {
+    : every_windows_(options.next_window ? 1 : options.every_windows) {
   if (options.every_data_fraction > 0)
     interval_ = std::max<std::int64_t>(1, steps_of(options.every_data_fraction, steps_per_epoch));
   if (options.skip_until_fraction > 0) first_step_ = steps_of(options.skip_until_fraction, steps_per_epoch);

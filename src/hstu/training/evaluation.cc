@@ -1,9 +1,11 @@
 #include "hstu/training/evaluation.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
 #include "hstu/baseline/baseline_file.h"
@@ -26,6 +28,23 @@ std::vector<std::int64_t> evaluation_positions(const Experiment& experiment) {
   return anchors.first(limit > 0 ? limit : anchors.size());
 }
 
+std::vector<std::int64_t> window_positions(const Experiment& experiment, std::int64_t window) {
+  AnchorList::Window positions = experiment.anchors().training.window(window);
+  const auto limit = static_cast<std::size_t>(experiment.options().evaluation.max_samples);
+  if (limit > 0) positions = positions.first(std::min(limit, positions.size()));
+  return {positions.begin(), positions.end()};
+}
+
+ScoredWindow describe(const Dataset& dataset, std::int64_t window,
+                      const std::vector<std::int64_t>& positions) {
+  ScoredWindow scored{.window = window, .samples = std::ssize(positions)};
+  const auto earlier = [&](std::int64_t a, std::int64_t b) { return dataset.time()[a] < dataset.time()[b]; };
+  const auto [first, last] = std::minmax_element(positions.begin(), positions.end(), earlier);
+  scored.first_time = dataset.time()[*first];
+  scored.last_time = dataset.time()[*last];
+  return scored;
+}
+
 std::string why_undefined(const EvaluationResult& result, const std::string& metric) {
   const auto found = result.undefined.find(metric);
   return found == result.undefined.end() ? "by these samples" : found->second;
@@ -44,10 +63,31 @@ std::vector<std::uint8_t> labels_of(const Dataset& dataset, const EvaluatedExamp
 
 }  // namespace
 
+std::optional<std::int64_t> window_to_score(const Experiment& experiment, BatchCursor next) {
+  const std::optional<BatchCursor> first = experiment.schedule(next).upcoming();
+  if (!first || first->batch != 0 || first->epoch != 0) return std::nullopt;
+  return first->window;
+}
+
 Evaluator::Evaluator(Experiment& experiment, Path baseline)
+    : Evaluator(experiment, evaluation_positions(experiment), experiment.anchors().holdout,
+                std::move(baseline), std::nullopt) {}
+
+Evaluator Evaluator::of_window(Experiment& experiment, std::int64_t window) {
+  std::vector<std::int64_t> positions = window_positions(experiment, window);
+  const ScoredWindow scored = describe(experiment.dataset(), window, positions);
+  Holdout holdout = experiment.anchors().holdout;
+  holdout.time_begin = scored.first_time;
+  return {experiment, std::move(positions), std::move(holdout), {}, scored};
+}
+
+Evaluator::Evaluator(Experiment& experiment, std::vector<std::int64_t> positions, Holdout holdout,
+                     Path baseline, std::optional<ScoredWindow> window)
     : experiment_(experiment),
+      positions_(std::move(positions)),
+      holdout_(std::move(holdout)),
       baseline_file_(std::move(baseline)),
-      positions_(evaluation_positions(experiment)),
+      window_(window),
       examples_(evaluated_examples(experiment.dataset(), experiment.evaluation_samples(), positions_,
                                    experiment.options().seed)) {
   if (!experiment.options().evaluation.ranking_k.empty())
@@ -73,20 +113,22 @@ void Evaluator::measure_baselines() {
     return;
   }
   if (!experiment_.has_baseline()) return;
-  const Dataset& dataset = experiment_.dataset();
-  const Holdout& holdout = experiment_.anchors().holdout;
-  if (!experiment_.evaluation_samples().draws_negatives()) {
-    baseline_ =
-        baseline_metrics(dataset, experiment_.options().data.options, holdout, positions_, baseline_file_);
-    return;
-  }
-  measure_item_baselines();
+  if (experiment_.evaluation_samples().draws_negatives()) return measure_items();
+  baseline_ = baseline_metrics(experiment_.dataset(), experiment_.options().data.options, holdout_,
+                               positions_, baseline_file_);
 }
 
-void Evaluator::measure_item_baselines() {
+void Evaluator::measure_items() {
   const Dataset& dataset = experiment_.dataset();
-  const Holdout& holdout = experiment_.anchors().holdout;
-  const TrainingItems& items = experiment_.training_items();
+  std::optional<TrainingItems> before_window;
+  if (window_) {
+    try {
+      before_window.emplace(dataset, holdout_, false);
+    } catch (const UsageError&) {  // no positive came before the window: nothing is popular
+      return;
+    }
+  }
+  const TrainingItems& items = before_window ? *before_window : experiment_.training_items();
   const auto measure = [&](const std::string& name, const std::vector<double>& scores) {
     const std::vector<std::uint8_t> labels = labels_of(dataset, examples_);
     Measures& measures = item_baselines_[name];
@@ -97,7 +139,7 @@ void Evaluator::measure_item_baselines() {
       measures.add(metric, value);
   };
   measure("popularity", score_popularity(items, examples_.ranked()));
-  measure("co_occurrence", score_co_occurrence(dataset, holdout, items, examples_.ranked()));
+  measure("co_occurrence", score_co_occurrence(dataset, holdout_, items, examples_.ranked()));
   baseline_->add("auc", item_baselines_["popularity"].find("auc"));
 }
 
@@ -145,11 +187,13 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   comm.enter("evaluation");
   fault_point("evaluation.begin");
   if (comm.rank() == 0) measure_baselines();
-  Progress progress("evaluate", examples_.size(), "samples");
+  Progress progress(window_ ? fmt::format("evaluate window {}", window_->window) : "evaluate",
+                    examples_.size(), "samples");
   if (!score(progress, stop, comm)) return std::nullopt;
   EvaluationResult result;
   result.baseline = baseline_.value_or(Measures());
   result.item_baselines = item_baselines_;
+  result.next_window = window_;
   experiment_.learner().objective->measure(*tally_,
                                            {.lists = lists_,
                                             .cutoffs = experiment_.options().evaluation.ranking_k,

@@ -1,4 +1,5 @@
-// Scores the held-out samples with the model and the trivial baseline, for training and `hstu eval` alike.
+// Scores held-out samples, or a window before it is trained, with the model and the trivial baseline, for
+// training and `hstu eval` alike.
 #pragma once
 
 #include <atomic>
@@ -20,11 +21,19 @@
 
 namespace hstu {
 
+// The window whose first batch is the next one of a run, if it was not trained before: what a run with
+// evaluation.next_window scores there.
+std::optional<std::int64_t> window_to_score(const Experiment& experiment, BatchCursor next);
+
 class Evaluator {
  public:
-  // `baseline` is the file that keeps the baseline's metrics. The first run() reads it; if it is missing,
-  // run() computes them, which reads the whole dataset, and writes the file. "": no file.
+  // Of the held-out samples. `baseline` is the file that keeps the baseline's metrics. The first run() reads
+  // it; if it is missing, run() computes them, which reads the whole dataset, and writes the file. "": no
+  // file.
   explicit Evaluator(Experiment& experiment, Path baseline = {});
+  // Of a window of training, at most evaluation.max_samples of its samples. Baselines know what came before
+  // the window's first sample.
+  static Evaluator of_window(Experiment& experiment, std::int64_t window);
 
   // False if no samples are held out.
   bool has_samples() const { return !positions_.empty(); }
@@ -44,15 +53,20 @@ class Evaluator {
   void write_predictions(const Path& folder) const;
 
  private:
+  Evaluator(Experiment& experiment, std::vector<std::int64_t> positions, Holdout holdout, Path baseline,
+            std::optional<ScoredWindow> window);
+
   bool score(Progress& progress, const std::atomic<bool>* stop,
              Communicator& comm);  // into tally_; false when stopped
   std::string ranking_list() const;
   void measure_baselines();  // once
-  void measure_item_baselines();
+  void measure_items();
 
   Experiment& experiment_;
-  Path baseline_file_;
   std::vector<std::int64_t> positions_;
+  Holdout holdout_;  // that the baselines do not know
+  Path baseline_file_;
+  std::optional<ScoredWindow> window_;  // of training
   EvaluatedExamples examples_;
   std::vector<std::int64_t> lists_;  // of each example, if lists are measured
   std::optional<Measures> baseline_;

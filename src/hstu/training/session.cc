@@ -18,8 +18,12 @@ Session::Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Co
       experiment_(request.options, std::move(data), comm),
       metrics_(running_metrics(experiment_)),
       first_state_(load(checkpoint)),
-      evaluator_(experiment_, is_leader() ? request.folder.baseline() : Path()),
+      evaluator_(
+          request.options.evaluation.next_window
+              ? nullptr
+              : std::make_unique<Evaluator>(experiment_, is_leader() ? request.folder.baseline() : Path())),
       watch_(comm.size() == 1 ? "" : fmt::format("rank {}: ", comm.rank()), request.silence_seconds),
+      next_(first_state_.next),
       begun_(first_state_.step),
       finished_(first_state_.step) {
   if (is_leader()) begin_profile();  // refuses wrong steps before the others begin
@@ -56,7 +60,10 @@ BegunStep Session::begin_step(std::function<void(const Tally&)> on_predictions) 
   watch_.beat(begun_, kDataWait);
   if (is_leader()) fault_point("step.begin");
   if (!loader_) loader_ = training_loader(experiment_, first_state_.next, comm_);
-  return begin_next(experiment_, *loader_, *profiler_, begun_++, comm_, watch_, std::move(on_predictions));
+  BegunStep begun =
+      begin_next(experiment_, *loader_, *profiler_, begun_++, comm_, watch_, std::move(on_predictions));
+  next_ = begun.next;
+  return begun;
 }
 
 Session::StepOutcome Session::finish_step(BegunStep& begun) {
@@ -72,10 +79,18 @@ Session::StepOutcome Session::finish_step(BegunStep& begun) {
   return outcome;
 }
 
+bool Session::can_evaluate() const {
+  if (request_.options.evaluation.next_window) return window_to_score(experiment_, next_).has_value();
+  return evaluator_->has_samples();
+}
+
 std::optional<EvaluationResult> Session::evaluate() {
   announce(Command::evaluate);
+  if (request_.options.evaluation.next_window)
+    evaluator_ =
+        std::make_unique<Evaluator>(Evaluator::of_window(experiment_, *window_to_score(experiment_, next_)));
   try {
-    return evaluator_.run(request_.stop, comm_);
+    return evaluator_->run(request_.stop, comm_);
   } catch (const NotFiniteError& error) {
     throw NotFiniteError(fmt::format("step {}: the evaluation: {}", finished_, error.what()));
   }

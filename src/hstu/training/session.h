@@ -35,6 +35,9 @@ class Session {
     std::optional<LearnerCounts> counts;  // of a step of which the log has a line
   };
   StepOutcome finish_step(BegunStep& begun);
+  // Whether evaluate() has samples: some are held out, or evaluation.next_window is set and the step that
+  // begin_step() begins next is the first of a window that was never trained.
+  bool can_evaluate() const;
   // Empty if a rank got the signal to stop meanwhile. Throws the same NotFiniteError on all ranks.
   std::optional<EvaluationResult> evaluate();
   // Calls write() on the leader, with all that a checkpoint has; the others send it their rows meanwhile.
@@ -52,7 +55,7 @@ class Session {
   int ranks() const { return comm_.size(); }
   const Experiment& experiment() const { return experiment_; }
   RunningMetrics& metrics() { return *metrics_; }
-  const Evaluator& evaluator() const { return evaluator_; }
+  const Evaluator& evaluator() const { return *evaluator_; }  // of the last evaluation
   Profiler& profiler() { return *profiler_; }
   const Profiler& profiler() const { return *profiler_; }
   const RunState& first_state() const { return first_state_; }  // of the checkpoint
@@ -70,9 +73,10 @@ class Session {
   std::unique_ptr<RunningMetrics> metrics_;  // of the leader; on other ranks only a part of the checkpoint
   Json warm_start_;
   RunState first_state_;
-  Evaluator evaluator_;
+  std::unique_ptr<Evaluator> evaluator_;  // with evaluation.next_window, of the last window scored
   std::optional<Profiler> profiler_;
   ProgressWatch watch_;
+  BatchCursor next_;                       // of the step that begins next
   std::unique_ptr<Loader> loader_;         // since the first step
   std::int64_t begun_ = 0, finished_ = 0;  // steps of the run
 };

@@ -92,13 +92,18 @@ class Leader {
  private:
   TrainResult train() {
     begin_log();
-    if (!session_.evaluator().has_samples()) {
+    const bool next_window = request_.options.evaluation.next_window;
+    if (!next_window && !session_.can_evaluate()) {
       print_note(
           "no evaluation: nothing is held out; evaluation.holdout_fraction = 0.1 holds out the latest tenth "
           "(hstu config --template --for DATASET writes a whole configuration)\n");
     }
     fault_point("open");
     const bool evaluates_first = state_.step == 0 && request_.options.evaluation.at_start;
+    // The window that begins now may be of new data, or the key may be new.
+    if (next_window && state_.window_end && !state_.evaluation_due && state_.evaluated_at != state_.step &&
+        session_.can_evaluate())
+      evaluate();
     auto reason =
         evaluates_first || state_.evaluation_due || finished() ? settle(evaluates_first) : reason_to_end();
     if (!reason) reason = loop();
@@ -209,7 +214,7 @@ class Leader {
   std::optional<std::string> settle(bool evaluates_anyway = false) {
     const bool due = evaluates_anyway || state_.evaluation_due || state_.step >= last_step_ ||
                      evaluation_cadence_.due(state_);
-    if (due && session_.evaluator().has_samples() && state_.evaluated_at != state_.step) evaluate();
+    if (due && state_.evaluated_at != state_.step && session_.can_evaluate()) evaluate();
     auto end = reason_to_end();
     if (const auto reason = reason_to_save(end)) save(*reason, end.has_value());
     return end;
