@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/error.h"
+#include "support/iso_texts.h"
 
 namespace hstu {
 namespace {
@@ -39,12 +40,15 @@ TEST(EventTimes, ReadIso8601) {
   EXPECT_THAT(times.nanoseconds, ElementsAre(0, 0, 250'000'000, 0, 999'999'999));
 }
 
-TEST(EventTimes, ReadWhatDatabasesWriteBehindATime) {
-  const EventTimes times =
-      times_of_texts({"2019-10-01 00:00:00 UTC", "2019-10-01 00:00:00.5 UTC", "2019-10-01T00:00:00 GMT",
-                      "2019-10-01 00:00:00UTC", "2019-10-01 02:00:00 +0200", "2019-09-30 20:00:00 -04:00"});
-  EXPECT_THAT(times.seconds, testing::Each(1'569'888'000));
-  EXPECT_THAT(times.nanoseconds, ElementsAre(0, 500'000'000, 0, 0, 0, 0));
+TEST(EventTimes, ReadTheTextsThatPredictReads) {
+  for (const IsoText& expected : iso_texts()) {
+    const EventTimes times = times_of_texts({expected.text});
+    EXPECT_EQ(times.seconds.front(), expected.seconds) << expected.text;
+    EXPECT_EQ(times.nanoseconds.empty() ? 0 : times.nanoseconds.front(), expected.nanoseconds)
+        << expected.text;
+  }
+  for (const std::string& text : texts_that_are_no_times())
+    EXPECT_THROW(times_of_texts({text}), Error) << text;
 }
 
 TEST(EventTimes, ReadYearsBeyondThoseOfNanoseconds) {

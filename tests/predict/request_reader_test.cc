@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "hstu/dataset/names_writer.h"
 #include "hstu/dataset/writer.h"
+#include "support/iso_texts.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -128,6 +130,15 @@ TEST_F(Requests, TimesMayBeIso8601) {
   EXPECT_THAT(
       refusal("user,time,item\n1,2023-11-31,1\n"),
       HasSubstr("t.csv line 2: column time: expected a time, a whole number of at most 64 bits or ISO"));
+}
+
+TEST_F(Requests, ReadTheTextsThatPrepareReads) {
+  for (const IsoText& expected : iso_texts())
+    EXPECT_EQ(read(fmt::format("user,time,item\n1,{},1\n", expected.text), numbers_)[0].time,
+              expected.seconds)
+        << expected.text;
+  for (const std::string& text : texts_that_are_no_times())
+    EXPECT_THAT(refusal(fmt::format("user,time,item\n1,{},1\n", text)), HasSubstr("expected a time")) << text;
 }
 
 // With ms read as seconds every history was complete: other scores, and nothing was said.

@@ -11,7 +11,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kFirstYear = 1990, kLastYear = 2100;
-constexpr std::int64_t kDay = 86'400, kHour = 3'600, kMinute = 60;
+constexpr std::int64_t kDay = 86'400, kHour = 3'600, kMinute = 60, kBillion = 1'000'000'000;
 
 struct Unit {
   std::string_view word;
@@ -41,10 +41,19 @@ class Pieces {
     return true;
   }
   void expect(char c) { failed_ = !take(c) || failed_; }
-  void skip_digits() {
+  bool take_word(std::string_view word) {
+    if (failed_ || !rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  // The digits of a fraction, at least one, in billionths.
+  std::int64_t billionths() {
     const std::size_t digits = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
     failed_ = failed_ || digits == 0;
+    std::int64_t value = 0, unit = kBillion / 10;
+    for (std::size_t i = 0; i < digits; ++i, unit /= 10) value += (rest_[i] - '0') * unit;
     rest_.remove_prefix(digits);
+    return value;
   }
   void expect_that(bool condition) { failed_ = failed_ || !condition; }
   bool ended() const { return rest_.empty(); }
@@ -55,19 +64,23 @@ class Pieces {
   bool failed_ = false;
 };
 
-// "12", "12:30", "12:30:15" or "12:30:15.250", rounded down to seconds.
-std::int64_t time_of_day(Pieces& text) {
+// "12", "12:30", "12:30:15" or "12:30:15.250".
+CalendarTime time_of_day(Pieces& text) {
   const int hour = text.number(2);
   const int minute = text.take(':') ? text.number(2) : -1;
   const int second = minute >= 0 && text.take(':') ? text.number(2) : -1;
-  if (second >= 0 && text.take('.')) text.skip_digits();
+  CalendarTime time;
+  if (second >= 0 && text.take('.')) time.nanoseconds = text.billionths();
   text.expect_that(hour < 24 && minute < 60 && second < 60);
-  return hour * kHour + std::max(minute, 0) * kMinute + std::max(second, 0);
+  time.seconds = hour * kHour + std::max(minute, 0) * kMinute + std::max(second, 0);
+  return time;
 }
 
-// "Z", "+02", "+0200", "-02:00" or nothing.
+// "Z", "UTC", "GMT", "+02", "+0200" or "-02:00", also behind a blank; or nothing.
 std::int64_t offset_from_utc(Pieces& text) {
-  if (text.ended() || text.take('Z')) return 0;
+  if (text.ended()) return 0;
+  text.take(' ');
+  if (text.take('Z') || text.take_word("UTC") || text.take_word("GMT")) return 0;
   const bool west = text.take('-');
   if (!west) text.expect('+');
   const int hour = text.number(2);
@@ -107,7 +120,9 @@ std::optional<FittingUnit> fitting_unit(std::int64_t value) {
   return std::nullopt;
 }
 
-std::optional<std::int64_t> seconds_of_iso(std::string_view text) {
+std::optional<CalendarTime> parse_iso_time(std::string_view text) {
+  constexpr std::size_t kLongest = 64;
+  if (text.size() > kLongest) return std::nullopt;
   Pieces pieces(text);
   const int year = pieces.number(4);
   pieces.expect('-');
@@ -117,13 +132,14 @@ std::optional<std::int64_t> seconds_of_iso(std::string_view text) {
   const std::chrono::year_month_day date{std::chrono::year{year},
                                          std::chrono::month{static_cast<unsigned>(month)},
                                          std::chrono::day{static_cast<unsigned>(day)}};
-  std::int64_t seconds = 0;
+  CalendarTime time;
   if (pieces.take('T') || pieces.take(' ')) {
-    seconds = time_of_day(pieces);
-    seconds -= offset_from_utc(pieces);
+    time = time_of_day(pieces);
+    time.seconds -= offset_from_utc(pieces);
   }
   if (!pieces.complete() || !date.ok()) return std::nullopt;
-  return std::chrono::sys_days{date}.time_since_epoch().count() * kDay + seconds;
+  time.seconds += std::chrono::sys_days{date}.time_since_epoch().count() * kDay;
+  return time;
 }
 
 }  // namespace hstu

@@ -25,8 +25,15 @@ struct FittingUnit {
 };
 std::optional<FittingUnit> fitting_unit(std::int64_t value);
 
-// A text in ISO 8601 as seconds since 1970, rounded down: "2024-05-01", "2024-05-01T12:30:00.250+02:00", also
-// with a blank instead of the T; UTC without an offset. Nothing for other texts.
-std::optional<std::int64_t> seconds_of_iso(std::string_view text);
+// A time: seconds since 1970, rounded down, and the rest.
+struct CalendarTime {
+  std::int64_t seconds = 0, nanoseconds = 0;  // of the second, 0 to 999,999,999
+};
+
+// A text in ISO 8601 of the years 0 to 9999: "2024-05-01", "2024-05-01T12:30:00.250+02:00", also without
+// seconds or minutes, with a blank instead of the T, and with a blank before the offset; UTC without an
+// offset, or with "UTC" or "GMT", as databases write it. Digits behind the ninth of a fraction are cut.
+// Nothing for other texts.
+std::optional<CalendarTime> parse_iso_time(std::string_view text);
 
 }  // namespace hstu

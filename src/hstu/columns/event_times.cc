@@ -7,8 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include <arrow/util/value_parsing.h>
-
+#include "hstu/base/calendar.h"
 #include "hstu/base/error.h"
 #include "hstu/base/floor_divide.h"
 #include "hstu/base/text.h"
@@ -18,9 +17,7 @@ namespace {
 
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 
-struct Time {
-  std::int64_t seconds = 0, nanoseconds = 0;
-};
+using Time = CalendarTime;
 
 std::int64_t units_in_a_second(TimeUnit unit) {
   switch (unit) {
@@ -51,52 +48,10 @@ std::optional<Time> time_of(double value, std::int64_t per_second) {
   return time;
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-// The names of UTC and blanks that databases write behind a time, as what ISO 8601 has: "Z", or nothing
-// before an offset.
-std::string without_zone_names(std::string_view text) {
-  for (const std::string_view zone : {" UTC", " GMT", "UTC", " Z"}) {
-    if (text.ends_with(zone)) return std::string(text.substr(0, text.size() - zone.size())) + "Z";
-  }
-  std::string result(text);
-  if (const std::size_t at = result.find_last_of(' ');
-      at != std::string::npos && at + 1 < result.size() && (result[at + 1] == '+' || result[at + 1] == '-'))
-    result.erase(at, 1);
-  return result;
-}
-
-// The digits behind the point leave `text` and become nanoseconds; more than nine are cut.
-std::int64_t take_fraction(std::string& text) {
-  constexpr std::size_t kPoint = std::string_view("2024-05-01T12:30:00").size();
-  const std::size_t point = text.find('.');
-  if (point != kPoint) return 0;
-  std::size_t end = point + 1;
-  std::int64_t nanoseconds = 0, unit = kNanoseconds / 10;
-  for (; end < text.size() && is_digit(text[end]); ++end, unit /= 10) nanoseconds += (text[end] - '0') * unit;
-  if (end == point + 1) return 0;  // no digit: the text remains, and is no time
-  text.erase(point, end - point);
-  return nanoseconds;
-}
-
-// Seconds and the rest apart: nanoseconds of 64 bits end in the year 2262.
-std::optional<Time> iso_time(std::string_view text) {
-  constexpr std::size_t kLongest = 64;
-  if (text.size() > kLongest) return std::nullopt;
-  std::string whole = without_zone_names(text);
-  Time time{.seconds = 0, .nanoseconds = take_fraction(whole)};
-  if (!arrow::internal::ParseTimestampISO8601(whole.data(), whole.size(), arrow::TimeUnit::SECOND,
-                                              &time.seconds))
-    return std::nullopt;
-  return time;
-}
-
 std::optional<Time> time_of(std::string_view text, std::int64_t per_second) {
   if (const auto whole = parse_number<std::int64_t>(text)) return time_of(*whole, per_second);
   if (const auto real = parse_number<double>(text)) return time_of(*real, per_second);
-  return iso_time(text);
+  return parse_iso_time(text);
 }
 
 class Times {

@@ -71,8 +71,8 @@ std::int64_t seconds_of(const CsvReader& rows, const TimeColumn& time) {
     if (time.since_1970) check_unit(rows, time, *value, seconds);
     return seconds;
   }
-  const auto seconds = seconds_of_iso(text);
-  if (!seconds) {
+  const auto date = parse_iso_time(text);
+  if (!date) {
     rows.refuse(time.column,
                 fmt::format("expected a time, a whole number of at most 64 bits or ISO 8601 such "
                             "as 2024-05-01T12:30:00Z, found \"{}\"",
@@ -84,7 +84,7 @@ std::int64_t seconds_of(const CsvReader& rows, const TimeColumn& time) {
                             "date {}",
                             text));
   }
-  return *seconds;
+  return date->seconds;
 }
 
 std::int64_t read_id(const CsvReader& rows, std::size_t column, bool texts) {
