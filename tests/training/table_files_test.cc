@@ -30,8 +30,10 @@ class TableFiles : public RunTest {
   }
 
   Json export_of(const std::string& run, std::int64_t step, std::int64_t since, const std::string& name) {
-    return export_tables(
-        {.run = folder_ / run, .output = folder_ / name, .checkpoint = std::to_string(step), .since = since});
+    return export_tables({.run = folder_ / run,
+                          .output = folder_ / name,
+                          .checkpoint = std::to_string(step),
+                          .since = since < 0 ? "" : std::to_string(since)});
   }
   Json join(const std::vector<std::string>& names, const std::string& output) {
     std::vector<Path> paths;
@@ -79,6 +81,39 @@ TEST_F(TableFiles, AWholeExportAndItsChangesGiveTheTrainersRowsToTheBit) {
     for (std::size_t i = 0; i < ours.size(); ++i)
       EXPECT_TRUE(std::ranges::equal(theirs.row(i), ours.row(i))) << name << " " << ours.ids()[i];
   }
+}
+
+// Another seed, so that ids without a row have other initial values, and rows of its own.
+TEST_F(TableFiles, ExportsOfAWarmStartedRunFollowThoseOfTheRunBefore) {
+  run_with_exports();
+  const Path start = folder_ / "run" / "checkpoints" / "step_00000010";
+  options_.warm_start.checkpoint = start;
+  options_.seed = 2;
+  run("next");
+  export_of("next", 8, -1, "whole");
+  export_tables({.run = folder_ / "next",
+                 .output = folder_ / "since8",
+                 .checkpoint = "8",
+                 .since = folder_ / "run" / "checkpoints" / "step_00000008"});
+  join({"full", "to4", "to8", "since8"}, "joined");
+  EXPECT_EQ(files_of("joined"), files_of("whole"));
+  EXPECT_THAT(message_of([&] { join({"full", "to4", "since8"}, "wrong"); }), HasSubstr("since8"));
+  export_of("next", 12, 8, "next12");
+  export_of("next", 12, -1, "whole12");
+  join({"joined", "next12"}, "joined12");
+  EXPECT_EQ(files_of("joined12"), files_of("whole12"));
+}
+
+TEST_F(TableFiles, ChangesSinceACheckpointWithOtherTablesAreRefusedByName) {
+  run("run");
+  options_.features.context.push_back({"hour", {"hour"}, 0, false});
+  run("other");
+  EXPECT_THAT(message_of<UsageError>([&] {
+                export_tables({.run = folder_ / "other",
+                               .output = folder_ / "none",
+                               .since = folder_ / "run" / "checkpoints" / "step_00000012"});
+              }),
+              AllOf(HasSubstr("no rows for the table hour"), HasSubstr("without --since")));
 }
 
 TEST_F(TableFiles, RunsWithIncrementalCheckpointsGiveTheSameExports) {

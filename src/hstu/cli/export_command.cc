@@ -18,10 +18,11 @@ CLI::App* add_tables_command(CLI::App& of_export) {
   command->add_option("RUN", options->run, "folder of the run")->required();
   command->add_option("--output", options->output, "new folder")->required()->type_name("DIR");
   command
-      ->add_option("--since", options->since,
-                   "only rows that were changed, created or removed since the checkpoint of this step")
-      ->type_name("STEP")
-      ->check(CLI::NonNegativeNumber);
+      ->add_option(
+          "--since", options->since,
+          "only rows that were changed, created or removed since the checkpoint of this step, or since "
+          "the one in this folder, of another run that this one goes on with")
+      ->type_name("STEP|DIR");
   command->add_option("--checkpoint", options->checkpoint, "of this step, or best; default: the newest");
   command->footer(
       "The folder has a file of safetensors for each table (ids, rows, and with --since the ids that are\n"
@@ -30,7 +31,8 @@ CLI::App* add_tables_command(CLI::App& of_export) {
       "them. Prints one JSON object. docs/tables.md describes the files.\n"
       "Examples:\n"
       "  hstu export tables run --output full\n"
-      "  hstu export tables run --since 20000 --output changes");
+      "  hstu export tables run --since 20000 --output changes\n"
+      "  hstu export tables run2 --since run/checkpoints/step_00030000 --output changes2");
   command->callback([options] { fmt::print("{}\n", export_tables(*options).dump(2)); });
   return command;
 }

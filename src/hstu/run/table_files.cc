@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
 #include "hstu/base/npy.h"
+#include "hstu/base/text.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/checkpoint/verify.h"
 #include "hstu/embedding/saved_table.h"
@@ -190,16 +192,41 @@ void write_npy_rows(const Path& folder, const NpyRows& from, CheckpointManifest&
               [&](std::size_t i) { return std::span(rows).subspan(order[i] * dim, dim); });
 }
 
+// The checkpoint of `since`, a step of the run or a folder.
+Checkpoint open_before(const std::string& since, const Path& checkpoints, const Checkpoint& now) {
+  const auto step = parse_number<std::int64_t>(since);
+  if (!step) return Checkpoint(since);
+  if (*step < 0 || *step >= now.step())
+    fail_usage("--since {}: expected a step before {}, that of the checkpoint", since, now.step());
+  return Checkpoint(find_checkpoint(checkpoints, *step));
+}
+
+// A reader of changes goes on with the tables that it has.
+void check_same_tables(const Checkpoint& before, const Checkpoint& now) {
+  std::map<std::string, std::int64_t> widths;
+  for (const auto& table : before.manifest().tables)
+    widths[table.at("name").get<std::string>()] = table.at("dim").get<std::int64_t>();
+  for (const auto& table : now.manifest().tables) {
+    const auto name = table.at("name").get<std::string>();
+    const auto width = table.at("dim").get<std::int64_t>();
+    const auto found = widths.find(name);
+    if (found != widths.end() && found->second == width) continue;
+    fail_usage("{} has {} for the table {} of width {} in {}: export every row, without --since",
+               before.path().string(),
+               found == widths.end() ? "no rows" : fmt::format("rows of width {}", found->second), name,
+               width, now.path().string());
+  }
+}
+
 }  // namespace
 
 Json export_tables(const TableExportOptions& options) {
   const Path checkpoints = open_run_folder(options.run).checkpoints();
   const Checkpoint now(find_checkpoint(checkpoints, options.checkpoint));
   std::optional<Checkpoint> before;
-  if (options.since >= 0) {
-    if (options.since >= now.step())
-      fail_usage("--since {}: expected a step before {}, that of the checkpoint", options.since, now.step());
-    before.emplace(find_checkpoint(checkpoints, options.since));
+  if (!options.since.empty()) {
+    before.emplace(open_before(options.since, checkpoints, now));
+    check_same_tables(*before, now);
   }
   StagedFolder staged(options.output);
   CheckpointManifest manifest{

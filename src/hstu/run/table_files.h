@@ -17,11 +17,13 @@ namespace hstu {
 struct TableExportOptions {
   Path run, output;
   std::string checkpoint = {};  // a step or "best"; "": the newest
-  std::int64_t since = -1;      // only what changed since the checkpoint of this step; -1: every row
+  // Only what changed since a checkpoint: of this run the one of a step, or the folder of any, such as the
+  // one that a warm start began with. "": every row.
+  std::string since = {};
 };
 
 // Writes the folder options.output, which appears when it is complete. Returns a summary. Throws UsageError
-// if the folder exists or the run has no such checkpoint.
+// if the folder exists, the run has no such checkpoint, or a table of the run is not in it with its width.
 Json export_tables(const TableExportOptions& options);
 
 // Applies exports of changes in order to a whole one, and writes the rows as a whole export, which the next
