@@ -55,6 +55,7 @@ void check_next_window(const RunOptions& o) {
   refuse(h.fraction > 0, "evaluation.holdout_fraction", once);
   refuse(h.seconds > 0, "evaluation.holdout_seconds", once);
   refuse(h.last > 0, "evaluation.holdout_last", once);
+  refuse(h.split != LastSplit::none, "evaluation.split", once);
   refuse(h.train_user_fraction < 1, "evaluation.train_user_fraction", once);
   const char* const each = "it evaluates before each window; set one";
   refuse(e.every_windows > 0, "evaluation.every_windows", each);

@@ -81,6 +81,10 @@ Evaluator Evaluator::of_window(Experiment& experiment, std::int64_t window) {
   return {experiment, std::move(positions), std::move(holdout), {}, scored};
 }
 
+Evaluator Evaluator::of_positions(Experiment& experiment, std::vector<std::int64_t> positions) {
+  return {experiment, std::move(positions), experiment.anchors().holdout, {}, std::nullopt};
+}
+
 Evaluator::Evaluator(Experiment& experiment, std::vector<std::int64_t> positions, Holdout holdout,
                      Path baseline, std::optional<ScoredWindow> window)
     : experiment_(experiment),

@@ -35,6 +35,9 @@ class Evaluator {
   // the window's first sample.
   static Evaluator of_window(Experiment& experiment, std::int64_t window);
 
+  // Of these anchors, in any order. Baselines know what the hold-out leaves to training.
+  static Evaluator of_positions(Experiment& experiment, std::vector<std::int64_t> positions);
+
   // False if no samples are held out.
   bool has_samples() const { return !positions_.empty(); }
   // Each rank scores its slice of every batch; all ranks get the model's metrics of all samples, rank 0 those
