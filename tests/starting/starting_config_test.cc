@@ -113,6 +113,7 @@ TEST_F(StartingConfigs, OfUsersThatComeBack) {
   EXPECT_THAT(text, HasSubstr("keys = [\"user\", \"genre\"]"));
   EXPECT_THAT(text, HasSubstr("history_length = 32"));
   EXPECT_THAT(text, HasSubstr("best = \"auc\""));
+  EXPECT_THAT(text, HasSubstr("#   hstu train --resume RUN\n"));
 }
 
 TEST_F(StartingConfigs, HaveContextsOfTextsThatDoNotTellTheLabel) {

@@ -88,6 +88,7 @@ class StartingConfig {
     model();
     training();
     evaluation();
+    continuing();
     return text_;
   }
 
@@ -328,6 +329,20 @@ class StartingConfig {
                       headline.title));
     }
     line("[checkpoint]\nbest = \"{}\"\n", (undefined ? *other : headline).name);
+  }
+
+  void continuing() {
+    if (by_users_) return;
+    comment("When the events of the next day are there, the same model goes on (docs/daily.md):");
+    line("#   hstu prepare csv --schema SCHEMA.toml --input NEXT_DAY --append DATASET");
+    line("#   hstu train --resume RUN");
+    line("#   hstu export tables RUN --since STEP --output CHANGES");
+    comment(
+        "The new samples are trained once, with the optimizers as they are. The cosine above has then ended: "
+        "with [schedule] decay = \"none\" new days are learnt at the full rate. With [evaluation] "
+        "next_window = "
+        "true instead of a hold-out each new day is scored before it is trained (then no best, no "
+        "patience).");
   }
 
   const DatasetProfile& p_;
