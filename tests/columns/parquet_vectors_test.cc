@@ -8,6 +8,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/columns/npy_vectors.h"
+#include "hstu/dataset/names.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -81,6 +82,11 @@ TEST_F(ParquetVectors, BecomeRowsInTheOrderOfTheTable) {
   }
 }
 
+TEST_F(ParquetVectors, HaveIdsOfTextsAsALogOfTextsHas) {
+  EXPECT_EQ(convert(texts({"shoe", "17"}), lists({{1, 2}, {3, 4}})), 2);
+  EXPECT_THAT(read<std::int64_t>("ids.npy", {2}), ElementsAre(id_of_text("shoe"), id_of_text("17")));
+}
+
 TEST_F(ParquetVectors, NameTheRowThatIsWrong) {
   const Array ids = array<arrow::Int64Type>({1, 2, 3});
   const Array good = lists({{1, 2}, {3, 4}, {5, 6}});
@@ -92,7 +98,8 @@ TEST_F(ParquetVectors, NameTheRowThatIsWrong) {
   EXPECT_THAT(message(array<arrow::Int64Type>({1, {}, 3}), good), HasSubstr("column id, row 1"));
   EXPECT_THAT(message(array<arrow::UInt64Type>({1, 2, std::numeric_limits<std::uint64_t>::max()}), good),
               HasSubstr("column id, row 2: the id has more than 63 bits"));
-  EXPECT_THAT(message(texts({"a", "b", "c"}), good), HasSubstr("expected integers, found string"));
+  EXPECT_THAT(message(array<arrow::DoubleType>({1.0, 2.0, 3.0}), good),
+              HasSubstr("expected integers or texts, found double"));
   EXPECT_THAT(message(ids, ids), HasSubstr("expected lists of floats, found int64"));
   EXPECT_THAT(message(ids, good, {"id", "vv"}), AllOf(HasSubstr("\"vv\""), HasSubstr("did you mean \"v\"?")));
   EXPECT_THAT(message(array<arrow::Int64Type>({}), lists({})), HasSubstr("expected rows, found none"));

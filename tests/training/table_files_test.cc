@@ -1,12 +1,14 @@
 // Exports of table rows, whole and of changes, joined, and rows from NumPy.
 #include "hstu/run/table_files.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gmock/gmock.h>
 
 #include "hstu/base/npy.h"
 #include "hstu/checkpoint/checkpoint.h"
+#include "hstu/dataset/names.h"
 #include "hstu/embedding/saved_table.h"
 #include "hstu/run/warm_start.h"
 #include "support/table_rows.h"
@@ -186,6 +188,22 @@ TEST_F(NpyTables, ARunBeginsWithRowsFromNumPy) {
     EXPECT_TRUE(
         std::equal(found.begin(), found.end(), values.begin() + static_cast<std::ptrdiff_t>(row * 8)));
   }
+}
+
+TEST_F(NpyTables, IdsMayBeTheNamesThatALogHas) {
+  write_rows(std::vector<float>(3 * 8, 0.5f), {0, 1, 2});
+  const auto import_names = [&](const std::string& names, const std::string& output) {
+    write_file(folder_ / "names.txt", names);
+    return import_npy({{"item", folder_ / "rows.npy", folder_ / "names.txt"}}, folder_ / output);
+  };
+  import_names("shoe\nhat \xc3\xa9t\xc3\xa9\r\n17\n", "named");
+  const SavedTable table(Checkpoint(folder_ / "named").section("tables/item"));
+  std::vector<std::int64_t> ids{id_of_text("shoe"), id_of_text("hat \xc3\xa9t\xc3\xa9"), id_of_text("17")};
+  std::sort(ids.begin(), ids.end());
+  EXPECT_TRUE(std::ranges::equal(table.ids(), ids));
+  EXPECT_THAT(message_of([&] { import_names("shoe\n\nhat\n", "none"); }), HasSubstr("line 2 has no name"));
+  EXPECT_THAT(message_of([&] { import_names("shoe\nhat\n", "none"); }), HasSubstr("has 2 ids"));
+  EXPECT_THAT(message_of([&] { import_names("shoe\nhat\nshoe\n", "none"); }), HasSubstr("occurs twice"));
 }
 
 TEST_F(NpyTables, NamesIdsAndValuesThatCannotBeRows) {

@@ -60,7 +60,10 @@ void add_import_command(CLI::App& app) {
   command->add_option("EXPORT", words->exports,
                       "folders of hstu export tables: one with every row, then the changes in order");
   command->add_option("--rows", words->rows, "TABLE=FILE.npy: rows (n, D), float32 or float64");
-  command->add_option("--ids", words->ids, "TABLE=FILE.npy: their ids (n), int64 or int32");
+  command->add_option(
+      "--ids", words->ids,
+      "TABLE=FILE: their ids (n), .npy of int64 or int32, or a text file with a name on each line, where "
+      "the log names users or items by texts");
   command->add_option("--output", words->output, "new folder")->required()->type_name("DIR");
   command->footer(
       "The output has every row, as hstu export tables writes them. A run can begin with them:\n"

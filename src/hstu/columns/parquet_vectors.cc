@@ -12,6 +12,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
+#include "hstu/dataset/names.h"
 
 namespace hstu {
 namespace {
@@ -98,8 +99,12 @@ class VectorReader {
       case Type::UINT64:
         if (value_as<arrow::UInt64Type>(array, i) < 0) fail_at(columns_.id, "the id has more than 63 bits");
         return value_as<arrow::UInt64Type>(array, i);
+      case Type::STRING:
+        return id_of_text(static_cast<const arrow::StringArray&>(array).GetView(i));
+      case Type::LARGE_STRING:
+        return id_of_text(static_cast<const arrow::LargeStringArray&>(array).GetView(i));
       default:
-        fail_at(columns_.id, fmt::format("expected integers, found {}", array.type()->ToString()));
+        fail_at(columns_.id, fmt::format("expected integers or texts, found {}", array.type()->ToString()));
     }
   }
 

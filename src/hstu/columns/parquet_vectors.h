@@ -8,7 +8,8 @@
 
 namespace hstu {
 
-// The columns of a Parquet file: ids of a type of integers, and lists of one length (of variable or of fixed
+// The columns of a Parquet file: ids of a type of integers, or texts by which a log names its users or items
+// (id_of_text), and lists of one length (of variable or of fixed
 // size) of float or double.
 struct VectorColumns {
   std::string id, vector;

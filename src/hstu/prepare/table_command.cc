@@ -79,7 +79,10 @@ void add_to_npy_command(CLI::App& app) {
       "  hstu prepare to-npy vectors.parquet --id item_id --vector embedding --output vectors\n"
       "  hstu import --rows item=vectors/rows.npy --ids item=vectors/ids.npy --output rows");
   command->add_option("FILE", words->file, "the Parquet file")->required();
-  command->add_option("--id", words->columns.id, "column of integers")->capture_default_str();
+  command
+      ->add_option("--id", words->columns.id,
+                   "column of integers, or of texts where the log names items by texts")
+      ->capture_default_str();
   command->add_option("--vector", words->columns.vector, "column of lists of floats, all of one length")
       ->capture_default_str();
   command->add_option("--output", words->output, "new folder")->required()->type_name("DIR");

@@ -14,6 +14,7 @@
 #include "hstu/base/text.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/checkpoint/verify.h"
+#include "hstu/dataset/names.h"
 #include "hstu/embedding/saved_table.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/state.h"
@@ -163,12 +164,40 @@ std::vector<T> read_npy(const Path& path, std::size_t dimensions, std::vector<st
   return converted<T, Other>(data);
 }
 
+bool is_npy(const Path& path) {
+  constexpr std::string_view kMagic = "\x93NUMPY";
+  const MappedFile file(path);
+  const auto bytes = file.bytes();
+  return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+// The names of a text file, one on each line.
+std::vector<std::int64_t> ids_of_names(const Path& path) {
+  const std::string text = read_file(path);
+  std::vector<std::int64_t> ids;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view name(text.data() + begin, end - begin);
+    if (name.ends_with('\r')) name.remove_suffix(1);
+    check(!name.empty(), "{}: line {} has no name", path.string(), ids.size() + 1);
+    ids.push_back(id_of_text(name));
+    begin = end + 1;
+  }
+  return ids;
+}
+
+std::vector<std::int64_t> read_ids(const Path& path) {
+  if (!is_npy(path)) return ids_of_names(path);
+  std::vector<std::int64_t> shape;
+  return read_npy<std::int64_t, std::int32_t>(path, 1, shape);
+}
+
 void write_npy_rows(const Path& folder, const NpyRows& from, CheckpointManifest& manifest) {
-  std::vector<std::int64_t> shape, count;
+  std::vector<std::int64_t> shape;
   const std::vector<float> rows = read_npy<float, double>(from.rows, 2, shape);
-  const std::vector<std::int64_t> ids = read_npy<std::int64_t, std::int32_t>(from.ids, 1, count);
-  check(shape[0] == count[0], "{} has {} rows, and {} has {} ids", from.rows.string(), shape[0],
-        from.ids.string(), count[0]);
+  const std::vector<std::int64_t> ids = read_ids(from.ids);
+  check(shape[0] == std::ssize(ids), "{} has {} rows, and {} has {} ids", from.rows.string(), shape[0],
+        from.ids.string(), ids.size());
   check(shape[1] >= 1, "{}: expected rows of at least 1 value", from.rows.string());
   const auto dim = static_cast<std::size_t>(shape[1]);
   std::vector<std::size_t> order(ids.size());

@@ -31,7 +31,8 @@ Json export_tables(const TableExportOptions& options);
 // run.
 Json join_exports(const std::vector<Path>& exports, const Path& output);
 
-// Rows from elsewhere: `rows` (n, D) of f32 or f64 and `ids` (n) of i32 or i64, in any order, as .npy files.
+// Rows from elsewhere, in any order: `rows` (n, D) of f32 or f64 and `ids` (n) of i32 or i64, as .npy files,
+// or ids as a text file with a name on each line, by which the log names users or items (id_of_text).
 struct NpyRows {
   std::string table;
   Path rows, ids;
