@@ -82,6 +82,25 @@ TEST(TableOptions, NameEveryMistake) {
   EXPECT_THAT(message("[tables]\nplcae = 'host'\n"), HasSubstr("did you mean \"place\"?"));
 }
 
+TEST(TableOptions, AFrozenTableHasNoRate) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      const auto options = parse_config<RunOptions>(kRequired + text, "a.toml");
+      table_configs(options, {FeatureSpec{.name = "item", .rows = 10}}, 8);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("[tables.item]\nrate_factor = 0.5\n"), "");
+  EXPECT_EQ(message("[tables.item]\nfrozen = true\n"), "");
+  EXPECT_THAT(message("[tables.item]\nrate_factor = 0\n"),
+              HasSubstr("tables.item.frozen = true keeps its rows"));
+  EXPECT_THAT(message("[tables.item]\nrate_factor = -1\n"), HasSubstr("tables.item.rate_factor"));
+  EXPECT_THAT(message("[tables.item]\nfrozen = true\nrate_factor = 0.5\n"),
+              HasSubstr("contradict each other"));
+}
+
 TEST(TableOptions, AreInTheReferencePage) {
   EXPECT_THAT(config_reference<RunOptions>(),
               AllOf(HasSubstr("[tables.NAME]"), HasSubstr("[tables.NAME.admit]")));

@@ -74,6 +74,18 @@ TEST(RowOptimizer, FollowsItsFormulaOverManyStepsAtRaggedSizes) {
   }
 }
 
+TEST(RowOptimizer, OfAFrozenTableChangesNeitherRowNorState) {
+  for (const auto& [name, kind] : kRowOptimizers) {
+    const RowOptimizer optimizer{.kind = kind, .weight_decay = 0.3, .rate = 0};
+    const std::vector<float> row = random_values(8, 1);
+    const std::vector<float> state(static_cast<std::size_t>(optimizer.state_width(8)), 0.5f);
+    std::vector<float> w = row, s = state;
+    optimizer.update(0.1, 8, random_values(8, 2).data(), w.data(), s.data());
+    EXPECT_EQ(w, row) << name;
+    EXPECT_EQ(s, state) << name;
+  }
+}
+
 TEST(RowOptimizer, AdagradMatchesTwoStepsByHand) {
   const RowOptimizer optimizer;
   float w[2] = {1.0f, 1.0f}, state[1] = {0.0f};

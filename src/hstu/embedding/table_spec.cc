@@ -46,6 +46,7 @@ TableSpec table_spec(const TableConfig& config, RowOptimizer optimizer, std::uin
                      const RowOwners& owners) {
   check_config(config, optimizer);
   if (config.optimizer) optimizer.kind = *config.optimizer;
+  optimizer.rate = config.rate;
   const std::int64_t width = owners.columns(owners.rank, config.dim);
   const RowShape shape{.rows = config.rows,
                        .dim = width,

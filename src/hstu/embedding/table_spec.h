@@ -24,6 +24,7 @@ struct TableConfig {
   RowLimits limits = {};
   InitialValue initial = {};
   std::optional<RowOptimizerKind> optimizer = {};  // empty: that of the other tables
+  double rate = 1;                                 // RowOptimizer::rate; 0: frozen
   TableRanks ranks = TableRanks::automatic;        // how several ranks share it
   DType dtype = DType::f32;                        // f32 or bf16, of the values
   // Of tables on a GPU: `host`, and `disk` without cache_rows, have a cache for the rows of the largest step

@@ -194,6 +194,9 @@ void describe(ConfigFields& f, TableSection& o) {
       "updates", o.updates, kUpdatedRows,
       "the rows that a step updates: those with a gradient, or all, which momentum and weight decay move "
       "too, as if the table was a weight; all is for the table that a loss reads as a whole");
+  f.field("rate_factor", o.rate_factor, "multiplies the learning rate of [sparse_optimizer] for this table",
+          rule::between(0, 1e6));
+  f.field("frozen", o.frozen, "rows keep the values with which they begin, as those of a warm start");
   f.field("ranks", o.ranks, list_of(kTableRanks) + "; \"\": tables.ranks",
           rule::parsed_by(check_table_ranks));
   f.section("initial", o.initial, "the value of a new row");

@@ -70,6 +70,8 @@ struct TableSection {
   DType dtype = DType::f32;
   std::string optimizer = {};  // "": sparse_optimizer.kind
   UpdatedRows updates = UpdatedRows::touched;
+  double rate_factor = 1;
+  bool frozen = false;
   std::string ranks = {};  // "": tables.ranks
   InitialValue initial = {};
 };

@@ -101,6 +101,19 @@ void check_caches(const std::string& name, const TableSection& section, TableTie
   has_no("host_memory", section.host_memory, TableTier::disk);
 }
 
+double rate_of(const std::string& name, const TableSection& section) {
+  if (!section.frozen) {
+    if (section.rate_factor == 0)
+      fail_usage("tables.{0}.rate_factor = 0: expected more than 0; tables.{0}.frozen = true keeps its rows",
+                 name);
+    return section.rate_factor;
+  }
+  if (section.rate_factor != 1)
+    fail_usage("tables.{0}.frozen = true and tables.{0}.rate_factor = {1} contradict each other: set one",
+               name, section.rate_factor);
+  return 0;
+}
+
 }  // namespace
 
 std::int64_t parse_rows(const std::string& text) {
@@ -152,6 +165,7 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
     TableConfig config{.name = feature.name, .rows = feature.rows, .dim = dim, .initial = section.initial};
     if (!section.optimizer.empty())
       config.optimizer = parse_word(kRowOptimizers, section.optimizer, "optimizer");
+    config.rate = rate_of(feature.name, section);
     config.ranks =
         section.ranks.empty() ? options.tables.ranks : parse_word(kTableRanks, section.ranks, "ranks");
     const RowOptimizer optimizer{.kind = config.optimizer.value_or(options.sparse.kind)};

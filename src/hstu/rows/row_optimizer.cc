@@ -26,14 +26,15 @@ void RowOptimizer::update(double learning_rate, std::int64_t dim, const float* g
                           float* state) const {
   using enum RowOptimizerKind;
   const RowUpdateNumbers u(*this, learning_rate);
+  if (u.is_frozen) return;
   for_kind(kind, [&]<RowOptimizerKind kKind>(std::integral_constant<RowOptimizerKind, kKind>) {
     if constexpr (kKind == rowwise_adagrad) {
       float squares = 0.0f;
 #pragma omp simd reduction(+ : squares)
       for (std::int64_t i = 0; i < dim; ++i) squares += gradient[i] * gradient[i];
       state[0] += squares / static_cast<float>(dim);
-      const float rate = rowwise_adagrad_rate(u, state[0]);
-      for (std::int64_t i = 0; i < dim; ++i) descend(rate, gradient[i], row[i]);
+      const float of_row = rowwise_adagrad_rate(u, state[0]);
+      for (std::int64_t i = 0; i < dim; ++i) descend(of_row, gradient[i], row[i]);
     } else if constexpr (kKind == sgd) {
       for (std::int64_t i = 0; i < dim; ++i) descend(u.rate, gradient[i], row[i]);
     } else if constexpr (kKind == adagrad) {

@@ -23,6 +23,7 @@ struct RowOptimizer {
   double beta1 = 0.9;  // Adam and AdamW
   double beta2 = 0.999;
   double weight_decay = 0.01;  // AdamW
+  double rate = 1;             // of this table: multiplies the learning rate; 0: rows and states stay
   bool operator==(const RowOptimizer&) const = default;
 
   // Floats of optimizer state of a row of `dim` values, initially zero:

@@ -18,9 +18,10 @@ struct RowUpdateNumbers {
   float log1, log2;                  // log(beta)
   float kept;                        // of a value before its update: 1 - rate * weight decay
   double exact_rate, exact_epsilon, exact_beta1, exact_beta2;
+  bool is_frozen;
 
   RowUpdateNumbers(const RowOptimizer& o, double learning_rate)
-      : rate(static_cast<float>(learning_rate)),
+      : rate(static_cast<float>(learning_rate * o.rate)),
         epsilon(static_cast<float>(o.epsilon)),
         beta1(static_cast<float>(o.beta1)),
         rest1(static_cast<float>(1.0 - o.beta1)),
@@ -28,11 +29,12 @@ struct RowUpdateNumbers {
         rest2(static_cast<float>(1.0 - o.beta2)),
         log1(static_cast<float>(std::log(o.beta1))),
         log2(static_cast<float>(std::log(o.beta2))),
-        kept(static_cast<float>(1.0 - learning_rate * o.weight_decay)),
-        exact_rate(learning_rate),
+        kept(static_cast<float>(1.0 - learning_rate * o.rate * o.weight_decay)),
+        exact_rate(learning_rate * o.rate),
         exact_epsilon(o.epsilon),
         exact_beta1(o.beta1),
-        exact_beta2(o.beta2) {}
+        exact_beta2(o.beta2),
+        is_frozen(o.rate == 0) {}
 };
 
 // rowwise_adagrad: the rate of a row. `sum`: M with this update's mean of squares.

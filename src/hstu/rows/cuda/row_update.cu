@@ -117,7 +117,8 @@ __global__ void update(const __grid_constant__ Lists lists, const RowUpdateNumbe
   float* const row = values_of(record);
   float* const state = row + t.state_begin;
   const float* const gradient = list.values + i * t.dim;
-  if constexpr (kBf16) {
+  if (u.is_frozen) {  // the stamp alone: the step has the row
+  } else if constexpr (kBf16) {
     const std::int64_t id = list.ids != nullptr ? list.ids[i] : record->id;
     const Bf16Values values{
         reinterpret_cast<std::uint16_t*>(row), t.dim, t.first_column, id, t.step, t.rounding_key};
