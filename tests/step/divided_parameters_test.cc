@@ -22,6 +22,7 @@
 #include "hstu/ops/linear.h"
 #include "hstu/optimizer/clipping.h"
 #include "hstu/optimizer/optimizer_section.h"
+#include "hstu/run/warm_start.h"
 #include "hstu/step/dense_shards.h"
 #include "hstu/step/dense_sums.h"
 #include "temporary_folder.h"
@@ -246,6 +247,12 @@ class Trained {
     checkpoint.load(sections());
   }
 
+  WarmStartReport begin_with(const Path& folder) {
+    const Checkpoint checkpoint(find_newest(folder));
+    TableSet tables({}, {}, 1);
+    return warm_start({.checkpoint = folder, .name_map = {}}, checkpoint, optimizer_, tables);
+  }
+
   // All values and states that this rank has.
   std::vector<std::vector<float>> content() const {
     std::vector<std::vector<float>> all;
@@ -309,6 +316,29 @@ TEST(DividedParameters, ThreeStepsAreThoseOfOneRank) {
               ASSERT_NEAR(found.at(p->name)[i], part[i], 4 * noise + 3e-7 * largest(whole))
                   << p->name << ", " << sizes.ranks << " ranks";
           }
+        });
+      }
+    }
+  }
+}
+
+TEST(DividedParameters, AWarmStartTakesTheirPartsAndStates) {
+  for (Training training : {kAdam, kMomentum}) {
+    for (const bool shard : {false, true}) {
+      training.shard = shard;
+      const Path folder = temporary_folder() / "whole";
+      std::filesystem::remove_all(folder);
+      Trained alone(training, one_rank(), host_context());
+      for (std::int64_t s = 0; s < 2; ++s) alone.step(s);
+      alone.save(folder);
+      for (const Sizes& sizes : kSizes) {
+        run_divided(sizes, [&](Communicator& world, const Context& context) {
+          Trained loaded(training, world, context), begun(training, world, context);
+          loaded.load(folder);
+          const WarmStartReport report = begun.begin_with(folder);
+          EXPECT_EQ(report.matched.size(), loaded.parameters().all().size());
+          EXPECT_EQ(report.new_states, "");
+          EXPECT_EQ(begun.content(), loaded.content());
         });
       }
     }

@@ -36,17 +36,19 @@ std::vector<Tensor> own_values(const NamedTensors& parameters, const Stream& str
   return values;
 }
 
-void read_part(const SafetensorsFile& file, Parameter& parameter, const Stream& stream) {
+}  // namespace
+
+void read_parameter(const SafetensorsFile& file, const std::string& name, Parameter& parameter,
+                    const Stream& stream) {
+  if (!parameter.division.is_divided()) return file.read(name, parameter.value, stream);
   Tensor part = Tensor::empty(parameter.value.shape(), parameter.value.dtype());
   with_float_type(part.dtype(), [&]<typename T>() {
-    copy_from_whole(parameter.division, file.values<T>(parameter.name, parameter.division.whole).data(),
+    copy_from_whole(parameter.division, file.values<T>(name, parameter.division.whole).data(),
                     part.mutable_data<T>());
   });
   parameter.value.copy_from(part, stream);
   stream.synchronize();
 }
-
-}  // namespace
 
 std::string section_file(const std::string& name) {
   return name + ".safetensors";
@@ -145,12 +147,7 @@ Section parameters_section(const NamedTensors& parameters, const Stream& stream,
   const auto load = [parameters, stream](const SectionReader& reader) {
     const SafetensorsFile file = reader.file();
     file.expect(specs_of(parameters));
-    for (Parameter* p : parameters) {
-      if (p->division.is_divided())
-        read_part(file, *p, stream);
-      else
-        file.read(p->name, p->value, stream);
-    }
+    for (Parameter* p : parameters) read_parameter(file, p->name, *p, stream);
   };
   return {"dense", save, load};
 }

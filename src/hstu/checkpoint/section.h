@@ -88,6 +88,10 @@ struct Section {
 // Throws NotFiniteError naming `what` if a tensor of floats holds a NaN or an infinity.
 void check_finite(const Tensor& tensor, const std::string& what);
 
+// Reads the values of a parameter, or of the part that this rank has of it, from the whole under `name`.
+void read_parameter(const SafetensorsFile& file, const std::string& name, Parameter& parameter,
+                    const Stream& stream);
+
 // The values of the dense parameters, each whole and under its name in the section's file. `stream`: of their
 // device. A rank that has parts of parameters loads those, and saves `whole`: the values of whole parameters,
 // in host memory.

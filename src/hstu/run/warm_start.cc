@@ -108,8 +108,13 @@ bool take_state(const SafetensorsFile& file, const std::string& theirs, DenseOpt
       std::find_if(specs.begin(), specs.end(), [&](const TensorSpec& spec) { return spec.name == name; });
   if (found == specs.end() || found->shape != parameter.whole_shape()) return false;
   const auto whole = file.values<float>(name, parameter.whole_shape());
-  copy_bytes(state.tensor.mutable_raw(), whole.data() + state.begin, state.tensor.bytes(),
-             optimizer.context().stream);
+  std::vector<float> part;
+  if (parameter.division.is_divided()) {
+    part.resize(static_cast<std::size_t>(parameter.value.size()));
+    copy_from_whole(parameter.division, whole.data(), part.data());
+  }
+  copy_bytes(state.tensor.mutable_raw(), (part.empty() ? whole.data() : part.data()) + state.begin,
+             state.tensor.bytes(), optimizer.context().stream);
   optimizer.context().stream.synchronize();
   return true;
 }
@@ -128,9 +133,8 @@ void take_states(WarmStartReport& report, const NamePairs& taken, const Checkpoi
     return refuse("the dense optimizer there is of another kind");
   bool any = false;
   for (DenseOptimizer::State& state : optimizer.state()) {
-    const Parameter& parameter = *optimizer.parameters()[state.parameter];
-    const auto theirs = taken.find(parameter.name);
-    if (theirs == taken.end() || parameter.division.is_divided()) continue;
+    const auto theirs = taken.find(optimizer.parameters()[state.parameter]->name);
+    if (theirs == taken.end()) continue;
     if (!take_state(file, theirs->second, state, optimizer)) continue;
     any = true;
     report.states += state.name.starts_with("m.") ? 1 : 0;
@@ -158,9 +162,9 @@ NamePairs take_parameters(WarmStartReport& report, const NamePairs& names, const
   for (Parameter* p : parameters) {
     pairing.pair(p->name, [&](const std::string& name) -> std::string {
       const TensorSpec& spec = specs.at(name);
-      if (spec.shape != p->value.shape() || spec.dtype != p->value.dtype())
-        return fmt::format("{} there, {} here", to_string(spec.shape), to_string(p->value.shape()));
-      file.read(name, p->value, stream);
+      if (spec.shape != p->whole_shape() || spec.dtype != p->value.dtype())
+        return fmt::format("{} there, {} here", to_string(spec.shape), to_string(p->whole_shape()));
+      read_parameter(file, name, *p, stream);
       taken[p->name] = name;
       return "";
     });
