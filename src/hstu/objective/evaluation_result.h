@@ -35,6 +35,7 @@ struct EvaluationResult {
   std::map<std::string, std::int64_t> bad_ids;
   std::optional<ScoredWindow> next_window;  // of evaluation.next_window, what was scored
   double seconds = 0;
+  double wait_ms = 0;  // for batches, the first one included
 
   // A metric of the model, also of lists. Empty if it was not measured, or the samples do not define it.
   std::optional<double> find(std::string_view metric) const;

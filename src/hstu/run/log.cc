@@ -158,6 +158,7 @@ void RunLog::evaluation(const EvaluationResult& result, const RunState& state,
   line.update(hstu::to_json(metrics.evaluations()));
   if (!state.best.metric.empty()) line["best"] = to_json(state.best);
   line["eval_s"] = result.seconds;
+  line["data_wait_ms"] = result.wait_ms;
   write(std::move(line));
   if (facts_.metrics.empty()) return;
   const MetricSpec& headline = facts_.metrics.front();

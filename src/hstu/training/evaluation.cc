@@ -9,7 +9,6 @@
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
 #include "hstu/baseline/baseline_file.h"
-#include "hstu/batching/loader.h"
 #include "hstu/experiment/over_ranks.h"
 #include "hstu/experiment/routes.h"
 #include "hstu/metrics/auc.h"
@@ -147,17 +146,13 @@ void Evaluator::measure_items() {
   baseline_->add("auc", item_baselines_["popularity"].find("auc"));
 }
 
-bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communicator& comm) {
+std::unique_ptr<Loader> Evaluator::open_loader(const Communicator& comm) {
   const RunOptions& options = experiment_.options();
   ScheduleOptions order;
   order.batch_size =
       options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
-  const AnchorList all(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
+  all_ = AnchorList(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   Learner& learner = experiment_.learner();
-  tally_ = learner.objective->evaluation_tally({.catalogues = learner.catalogue_rows(false),
-                                                .dataset = &experiment_.dataset(),
-                                                .compute = learner.compute});
-  bad_ids_ = BadIds(options.on_bad_id, learner.model->features());
   LoaderOptions loading;
   loading.workers = static_cast<int>(options.data.workers);
   loading.division.part_tokens = options.training.micro_batch_tokens;
@@ -167,11 +162,21 @@ bool Evaluator::score(Progress& progress, const std::atomic<bool>* stop, Communi
   loading.fixed_draws = true;
   loading.finish = with_routes(learner);
   loading.readers = learner.streams();
-  Loader loader(experiment_.evaluation_samples(), learner.model->layout(), BatchSchedule(all, order),
-                loading);
+  return std::make_unique<Loader>(experiment_.evaluation_samples(), learner.model->layout(),
+                                  BatchSchedule(all_, order), loading);
+}
+
+bool Evaluator::score(Loader& loader, Progress& progress, const std::atomic<bool>* stop, Communicator& comm) {
+  Learner& learner = experiment_.learner();
+  tally_ = learner.objective->evaluation_tally({.catalogues = learner.catalogue_rows(false),
+                                                .dataset = &experiment_.dataset(),
+                                                .compute = learner.compute});
+  bad_ids_ = BadIds(experiment_.options().on_bad_id, learner.model->features());
+  wait_ms_ = 0;
   std::vector<BadIdCount> bad_ids;
   while (LoadedBatch* const loaded = loader.next()) {
     Batch& batch = loaded->batch;
+    wait_ms_ += loaded->data_wait_ms;
     bad_ids.insert(bad_ids.end(), batch.bad_ids.begin(), batch.bad_ids.end());
     tally_->add(batch, outputs_of(learner, batch), learner.compute.stream);
     fault_point("evaluation.batch");
@@ -190,10 +195,11 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   const Clock::time_point start = Clock::now();
   comm.enter("evaluation");
   fault_point("evaluation.begin");
+  const std::unique_ptr<Loader> loader = open_loader(comm);  // builds batches while baselines are measured
   if (comm.rank() == 0) measure_baselines();
   Progress progress(window_ ? fmt::format("evaluate window {}", window_->window) : "evaluate",
                     examples_.size(), "samples");
-  if (!score(progress, stop, comm)) return std::nullopt;
+  if (!score(*loader, progress, stop, comm)) return std::nullopt;
   EvaluationResult result;
   result.baseline = baseline_.value_or(Measures());
   result.item_baselines = item_baselines_;
@@ -206,6 +212,7 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
                                            result);
   for (const BadIds::Feature& feature : bad_ids_.features())
     if (feature.count > 0) result.bad_ids[feature.name] = feature.count;
+  result.wait_ms = wait_ms_;
   result.seconds = seconds_since(start);
   const MetricSpec& headline = experiment_.options().model.metrics().front();
   const std::optional<double> value = result.find(headline.name);

@@ -13,6 +13,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/base/progress.h"
+#include "hstu/batching/loader.h"
 #include "hstu/comm/communicator.h"
 #include "hstu/experiment/experiment.h"
 #include "hstu/objective/evaluation_result.h"
@@ -59,8 +60,9 @@ class Evaluator {
   Evaluator(Experiment& experiment, std::vector<std::int64_t> positions, Holdout holdout, Path baseline,
             std::optional<ScoredWindow> window);
 
-  bool score(Progress& progress, const std::atomic<bool>* stop,
-             Communicator& comm);  // into tally_; false when stopped
+  std::unique_ptr<Loader> open_loader(const Communicator& comm);
+  // Into tally_; false when stopped.
+  bool score(Loader& loader, Progress& progress, const std::atomic<bool>* stop, Communicator& comm);
   std::string ranking_list() const;
   void measure_baselines();  // once
   void measure_items();
@@ -70,6 +72,7 @@ class Evaluator {
   Holdout holdout_;  // that the baselines do not know
   Path baseline_file_;
   std::optional<ScoredWindow> window_;  // of training
+  AnchorList all_;                      // of these positions, for a loader
   EvaluatedExamples examples_;
   std::vector<std::int64_t> lists_;  // of each example, if lists are measured
   std::optional<Measures> baseline_;
@@ -77,6 +80,7 @@ class Evaluator {
   std::vector<std::int64_t> items_, item_counts_;  // of rank 0, if the objective reads a catalogue
   std::unique_ptr<Tally> tally_;                   // of the last run()
   BadIds bad_ids_;                                 // of the last run()
+  double wait_ms_ = 0;                             // for its batches
 };
 
 }  // namespace hstu
