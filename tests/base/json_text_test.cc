@@ -39,5 +39,28 @@ TEST(JsonText, NamesFileAndByteOfWhatIsNotJson) {
   EXPECT_THAT(refusal(""), HasSubstr("a.json: byte 1: not JSON"));
 }
 
+template <typename Body>
+std::string problem(const Body& body) {
+  const Json list = Json::array({1}), object = Json::object();
+  try {
+    body(list, object);
+  } catch (const nlohmann::json::exception& error) {
+    return json_problem(error);
+  }
+  return "";
+}
+
+TEST(JsonText, SaysWhatIsWrongInItsOwnWords) {
+  EXPECT_EQ(problem([](const Json& list, const Json&) { return list.value("a", 1); }),
+            "expected an object, found array");
+  EXPECT_EQ(problem([](const Json& list, const Json&) { return list.at("a"); }),
+            "expected an object, found array");
+  EXPECT_EQ(problem([](const Json&, const Json& object) { return object.at("samples"); }),
+            "the field \"samples\" is missing");
+  EXPECT_EQ(problem([](const Json& list, const Json&) { return list.get<std::string>(); }),
+            "expected a value of the type string, found array");
+  EXPECT_EQ(problem([](const Json& list, const Json&) { return list.at(7); }), "a list has too few elements");
+}
+
 }  // namespace
 }  // namespace hstu

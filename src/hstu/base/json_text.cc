@@ -1,11 +1,26 @@
 #include "hstu/base/json_text.h"
 
+#include <optional>
+
 #include "hstu/base/error.h"
 
 namespace hstu {
 namespace {
 
 constexpr int kDeepest = 64;
+
+// What is between `first`, with which the text begins, and the first `second` after it.
+std::string between(std::string_view text, std::string_view first, std::string_view second) {
+  const std::size_t end = text.find(second, first.size());
+  return std::string(text.substr(first.size(), end - first.size()));
+}
+
+// What follows `second`, if the text begins with `first` and has `second`.
+std::optional<std::string> behind(std::string_view text, std::string_view first, std::string_view second) {
+  const std::size_t at = text.find(second);
+  if (!text.starts_with(first) || at == std::string_view::npos) return std::nullopt;
+  return std::string(text.substr(at + second.size()));
+}
 
 }  // namespace
 
@@ -41,10 +56,18 @@ Json parse_json(std::string_view text, const Path& file) {
 }
 
 std::string json_problem(const std::exception& error) {
-  const std::string_view text = error.what();
+  std::string_view text = error.what();
   const std::size_t end = text.find("] ");
-  return std::string(
-      text.starts_with("[json.exception.") && end != std::string_view::npos ? text.substr(end + 2) : text);
+  if (!text.starts_with("[json.exception.") || end == std::string_view::npos) return std::string(text);
+  text.remove_prefix(end + 2);
+  if (const auto type = behind(text, "cannot use ", " with ")) return "expected an object, found " + *type;
+  if (const auto type = behind(text, "type must be ", ", but is "))
+    return fmt::format("expected a value of the type {}, found {}",
+                       between(text, "type must be ", ", but is "), *type);
+  if (text.starts_with("key '") && text.ends_with("' not found"))
+    return fmt::format("the field \"{}\" is missing", between(text, "key '", "' not found"));
+  if (text.starts_with("array index ")) return "a list has too few elements";
+  return std::string(text);
 }
 
 }  // namespace hstu

@@ -17,7 +17,8 @@ void check_json_nesting(std::string_view text, const Path& file);
 // Throws Error naming the file and the first bad byte.
 Json parse_json(std::string_view text, const Path& file);
 
-// The words of an exception of nlohmann's JSON, without its prefix "[json.exception.out_of_range.403] ".
+// An exception of nlohmann's JSON in words of hstu: "the field "samples" is missing", "expected an object,
+// found array". Without its prefix "[json.exception.out_of_range.403] " if there are no such words.
 std::string json_problem(const std::exception& error);
 
 }  // namespace hstu
