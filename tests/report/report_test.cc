@@ -6,6 +6,7 @@
 #include "hstu/metrics/ranking.h"
 #include "hstu/report/comparison.h"
 #include "hstu/report/stage_drawing.h"
+#include "hstu/report/table_rows.h"
 #include "hstu/report/work_drawing.h"
 
 namespace hstu {
@@ -96,6 +97,11 @@ TEST(Report, ShowsWhatTheRunSaid) {
   EXPECT_THAT(page, HasSubstr("<td>artist</td><td>4</td>"));
   EXPECT_THAT(page, HasSubstr("not ended"));
   EXPECT_THAT(page, HasSubstr("<h2>Restarts</h2>"));
+}
+
+TEST(Report, HasNoNumberForTheRowsOfIdsThatAreHashes) {
+  EXPECT_EQ(most_rows_text(9'222'676'756'076'468'274), "one for each id");
+  EXPECT_EQ(most_rows_text(50'000'000'000), "50,000,000,000");
 }
 
 TEST(Report, DrawsTheMetricsOfTraining) {

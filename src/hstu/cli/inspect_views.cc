@@ -14,6 +14,7 @@
 #include "hstu/kinds/kinds.h"
 #include "hstu/report/run_metrics.h"
 #include "hstu/report/sparkline.h"
+#include "hstu/report/table_rows.h"
 
 namespace hstu {
 namespace {
@@ -194,8 +195,8 @@ std::string checkpoint_view(const Json& json) {
   Rows tables{{"table", "rows", "in use", "width", "optimizer"}};
   for (const Json& entry : json["tables"]) {
     if (tables.size() > kMostListed) break;
-    tables.push_back({entry.value("name", ""), count_of(entry, "rows"), count_of(entry, "rows_alive"),
-                      count_of(entry, "dim"), entry.value("optimizer", "")});
+    tables.push_back({entry.value("name", ""), most_rows_text(entry.value("rows", std::int64_t{0})),
+                      count_of(entry, "rows_alive"), count_of(entry, "dim"), entry.value("optimizer", "")});
   }
   std::string text = aligned(rows) + "\n" + table(tables);
   if (json["tables"].size() > kMostListed)

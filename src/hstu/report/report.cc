@@ -12,6 +12,7 @@
 #include "hstu/report/chart.h"
 #include "hstu/report/page.h"
 #include "hstu/report/stage_drawing.h"
+#include "hstu/report/table_rows.h"
 #include "hstu/report/work_drawing.h"
 
 namespace hstu {
@@ -184,7 +185,7 @@ std::string tables(const RunMetrics& metrics) {
     const Json table = metrics.run().value("tables", Json::object()).value(name, Json::object());
     const auto dim = table.value("dim", std::int64_t{0}), limit = table.value("rows", std::int64_t{0});
     const auto bytes = static_cast<double>(alive.get<std::int64_t>() * dim) * sizeof(float);
-    rows.push_back({name, with_separators(alive.get<std::int64_t>()), with_separators(limit),
+    rows.push_back({name, with_separators(alive.get<std::int64_t>()), most_rows_text(limit),
                     std::to_string(dim), human_bytes(bytes)});
   }
   return html_table({"table", "rows in use", "rows at most", "width", "values"}, rows);
