@@ -17,7 +17,8 @@ void add_events_commands(CLI::App& app) {
   app.add_subcommand(
       "prepare",
       "Turn raw events into a dataset: hstu prepare "
-      "yambda|movielens|kuairand|parquet|mlcommons|index|verify|to-csv|from-csv|to-npy|from-npy --help");
+      "yambda|movielens|kuairand|sequences|parquet|mlcommons|index|verify|to-csv|from-csv|to-npy|from-npy "
+      "--help");
 }
 
 void hand_over_events_commands(const std::vector<std::string>& words) {

@@ -12,6 +12,7 @@
 #include "hstu/columns/folder_columns.h"
 #include "hstu/columns/movielens_source.h"
 #include "hstu/columns/parquet_source.h"
+#include "hstu/columns/sequence_source.h"
 
 namespace hstu {
 
@@ -62,6 +63,7 @@ std::unique_ptr<ColumnSource> open_below_folders(const Path& file, std::span<con
 std::unique_ptr<ColumnSource> open_columns(const Path& file, std::span<const std::string> columns,
                                            const ReadOptions& options) {
   if (!std::filesystem::exists(file)) fail_usage("{}: the file does not exist", file.string());
+  if (options.sequences) return open_sequences(file, columns, *options.sequences, options.batch_rows);
   if (options.csv) return open_below_folders(file, columns, options);
   if (is_movielens_file(file)) return open_movielens(file, columns, options);
   return open_parquet(file, columns, options);

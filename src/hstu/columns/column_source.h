@@ -11,6 +11,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/columns/csv_format.h"
+#include "hstu/columns/sequence_format.h"
 
 namespace hstu {
 
@@ -81,6 +82,7 @@ struct ReadOptions {
   bool threads = false;
   std::optional<CsvFormat> csv =
       {};  // of files that are neither Parquet nor MovieLens'; without: there are none
+  std::optional<SequenceFormat> sequences = {};  // of files with lines of ids alone
   std::vector<std::string> lists = {};  // columns that may contain lists, whose first elements are read
   std::vector<std::string> nulls = {};  // texts that mean null; in CSV without quotes alone
 };

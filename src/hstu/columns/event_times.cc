@@ -54,9 +54,9 @@ std::optional<Time> time_of(std::string_view text, std::int64_t per_second) {
   return parse_iso_time(text);
 }
 
-class Times {
+class TimesBuilder {
  public:
-  explicit Times(std::size_t rows) { times_.seconds.reserve(rows); }
+  explicit TimesBuilder(std::size_t rows) { times_.seconds.reserve(rows); }
 
   void add(const Time& time) {
     if (time.nanoseconds != 0) {
@@ -77,13 +77,13 @@ class Times {
 
 EventTimes times_of_integers(const std::vector<std::int64_t>& values, std::int64_t per_second) {
   if (per_second == 1) return {.seconds = values, .nanoseconds = {}};
-  Times times(values.size());
+  TimesBuilder times(values.size());
   for (const std::int64_t value : values) times.add(time_of(value, per_second));
   return times.take();
 }
 
 EventTimes times_of_reals(const RawBatch& batch, const RawColumn& column, std::int64_t per_second) {
-  Times times(column.reals.size());
+  TimesBuilder times(column.reals.size());
   for (std::size_t r = 0; r < column.reals.size(); ++r) {
     const auto time = time_of(column.reals[r], per_second);
     if (!time)
@@ -98,7 +98,7 @@ EventTimes times_of_texts(const RawBatch& batch, const RawColumn& column, std::i
   std::vector<std::optional<Time>> known;  // of the distinct texts
   known.reserve(column.texts.size());
   for (const std::string& text : column.texts) known.push_back(time_of(text, per_second));
-  Times times(column.integers.size());
+  TimesBuilder times(column.integers.size());
   for (std::size_t r = 0; r < column.integers.size(); ++r) {
     const auto code = static_cast<std::size_t>(column.integers[r]);
     if (column.integers[r] < 0)

@@ -265,6 +265,11 @@ bool is_movielens_file(const Path& file) {
   return find_format(file) != nullptr;
 }
 
+bool is_movielens_ratings(const Path& file) {
+  const Format* const format = find_format(file);
+  return format != nullptr && format->is_ratings;
+}
+
 std::unique_ptr<ColumnSource> open_movielens(const Path& file, std::span<const std::string> columns,
                                              const ReadOptions& options) {
   const Format* const format = find_format(file);

@@ -30,7 +30,8 @@ void RunWriter::append(EventTable events) {
   file_.write(events.action.data(), events.action.size());
 }
 
-RunReader::RunReader(Path path) : path_(std::move(path)), input_(path_, std::ios::binary) {
+RunReader::RunReader(Path path, AtEnd at_end)
+    : path_(std::move(path)), at_end_(at_end), input_(path_, std::ios::binary) {
   check(input_.is_open(), "cannot open {}: the limit on open files may be too low (ulimit -n)",
         path_.string());
 }
@@ -43,7 +44,7 @@ void RunReader::read(void* bytes, std::size_t size) {
 bool RunReader::next(EventTable& events) {
   if (input_.peek() == std::ifstream::traits_type::eof()) {
     input_.close();
-    std::filesystem::remove(path_);
+    if (at_end_ == AtEnd::remove) std::filesystem::remove(path_);
     return false;
   }
   std::int64_t columns = 0;

@@ -21,16 +21,18 @@ class RunWriter : public EventSink {
   OutputFile file_;
 };
 
-// Reads a run block by block and removes the file at the end.
+// Reads a run block by block.
 class RunReader : public EventSource {
  public:
-  explicit RunReader(Path path);
+  enum class AtEnd { remove, keep };  // the file
+  explicit RunReader(Path path, AtEnd at_end = AtEnd::remove);
   bool next(EventTable& events) override;
 
  private:
   void read(void* bytes, std::size_t size);
 
   Path path_;
+  AtEnd at_end_;
   std::ifstream input_;
 };
 

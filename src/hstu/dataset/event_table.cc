@@ -8,6 +8,19 @@ std::int64_t EventTable::bytes() const {
   return sum;
 }
 
+void EventTable::append(const EventTable& events) {
+  const bool fine = nanoseconds.size() > 0 || events.nanoseconds.size() > 0;
+  if (fine) nanoseconds.resize(size());
+  if (fine) nanoseconds.append(events.nanoseconds.integers());
+  user.append(events.user.integers());
+  time.append(events.time.integers());
+  item.append(events.item.integers());
+  context.resize(events.context.size());
+  for (std::size_t c = 0; c < context.size(); ++c) context[c].append(events.context[c].integers());
+  action.insert(action.end(), events.action.begin(), events.action.end());
+  if (fine) nanoseconds.resize(size());
+}
+
 void EventTable::keep(std::span<const std::uint8_t> mask) {
   user.keep(mask);
   time.keep(mask);

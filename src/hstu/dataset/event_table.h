@@ -20,6 +20,8 @@ struct EventTable {
 
   std::int64_t size() const { return static_cast<std::int64_t>(action.size()); }
   std::int64_t bytes() const;
+  // Appends events with as many context columns; to a table without events, any.
+  void append(const EventTable& events);
   // Keeps the events whose mask is not 0, in their order.
   void keep(std::span<const std::uint8_t> mask);
   // The events at `rows`, in that order.

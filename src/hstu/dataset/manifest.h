@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hstu/base/files.h"
+#include "hstu/dataset/event_filters.h"
 
 namespace hstu {
 
@@ -58,6 +59,15 @@ struct TimeRange {
 // by user. Differences of such times mean nothing, and those of two users cannot be compared.
 enum class Times { kSeconds, kOrder };
 
+// Neighbouring events of a user at the same time, to the nanosecond: their order is that of the log, which
+// says nothing about the user.
+struct Ties {
+  std::int64_t neighbours = 0;       // events at the time of the event before them
+  std::int64_t last_pairs = 0;       // users whose last two events are at the same time
+  std::optional<std::int64_t> seed;  // they are in a random order of this seed, not in that of the log
+  bool operator==(const Ties&) const = default;
+};
+
 // Half-open intervals in seconds: the columns have the events of [train_start, train_end); those of
 // [test_start, test_end) are held out.
 struct TimeSplit {
@@ -89,6 +99,7 @@ struct Manifest {
   EventCounts counts;
   TimeRange time;
   Times times = Times::kSeconds;
+  std::optional<Ties> ties;  // absent if times are an order, and of several segments together
   std::optional<TimeSplit> split;
   std::vector<ActionBit> actions;
   std::string label;                          // an action: a rankable event that has it is a positive
@@ -101,6 +112,7 @@ struct Manifest {
   std::map<std::string, std::optional<std::int64_t>> hashed;
   // What has names: "user", "item", "attribute_NAME", "context_NAME" (names.h).
   std::vector<std::string> names;
+  std::optional<FilterReport> filters;     // what was left out by counts, if the schema says so
   std::optional<EventCounts> test_events;  // events of the test interval, of users that have train events
   std::optional<Extension> extends;        // of a segment's own manifest
   // Of a dataset with segments: the ids of the datasets that it extends, the oldest first. Not in files.

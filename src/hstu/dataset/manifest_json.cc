@@ -7,6 +7,8 @@
 #include "hstu/base/choice.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json_text.h"
+#include "hstu/dataset/filter_json.h"
+#include "hstu/dataset/json_field.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/names.h"
 #include "hstu/dataset/pool_counts.h"
@@ -17,6 +19,8 @@ namespace {
 constexpr const char* kFormat = "hstu-dataset";
 constexpr int kVersion = 2;
 constexpr Choice<Times> kTimes[] = {{"seconds", Times::kSeconds}, {"order", Times::kOrder}};
+
+using Field = JsonField;
 
 Json optional_to_json(const std::optional<std::int64_t>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -29,60 +33,6 @@ Json counts_to_json(const EventCounts& counts) {
           {"rankable", counts.rankable},
           {"positives", counts.positives}};
 }
-
-// One JSON value and its place ("manifest.json: counts.events"), which every error message names.
-class Field {
- public:
-  Field(const Json& value, std::string place) : value_(value), place_(std::move(place)) {}
-
-  Field operator[](const std::string& key) const {
-    check(value_.is_object(), "{}: expected an object, found {}", place_, value_.type_name());
-    check(value_.contains(key), "{}: the field \"{}\" is missing", place_, key);
-    return {value_[key], fmt::format("{}: {}", place_, key)};
-  }
-  std::string text() const {
-    check(value_.is_string(), "{}: expected a string, found {}", place_, value_.dump());
-    return value_.get<std::string>();
-  }
-  std::int64_t integer() const {
-    check(value_.is_number_integer(), "{}: expected an integer, found {}", place_, value_.dump());
-    return value_.get<std::int64_t>();
-  }
-  std::optional<std::int64_t> optional_integer() const {
-    return is_null() ? std::nullopt : std::optional(integer());
-  }
-  std::int64_t count() const {
-    const std::int64_t value = integer();
-    check(value >= 0, "{}: expected a count of at least 0, found {}", place_, value);
-    return value;
-  }
-  bool is_null() const { return value_.is_null(); }
-  bool has(const std::string& key) const { return value_.is_object() && value_.contains(key); }
-
-  std::vector<Field> elements() const {
-    check(value_.is_array(), "{}: expected a list, found {}", place_, value_.type_name());
-    std::vector<Field> fields;
-    for (std::size_t i = 0; i < value_.size(); ++i)
-      fields.emplace_back(value_[i], fmt::format("{}[{}]", place_, i));
-    return fields;
-  }
-  std::vector<std::string> texts() const {
-    std::vector<std::string> list;
-    for (const Field& element : elements()) list.push_back(element.text());
-    return list;
-  }
-  std::vector<std::string> keys() const {
-    check(value_.is_object(), "{}: expected an object, found {}", place_, value_.type_name());
-    std::vector<std::string> list;
-    for (const auto& entry : value_.items()) list.push_back(entry.key());
-    return list;
-  }
-  const std::string& place() const { return place_; }
-
- private:
-  const Json& value_;
-  std::string place_;
-};
 
 EventCounts read_counts(const Field& field) {
   return {.events = field["events"].count(),
@@ -105,13 +55,6 @@ std::vector<ActionBit> read_actions(const Field& field) {
     actions.push_back({.name = element["name"].text(), .bit = static_cast<std::uint8_t>(bit)});
   }
   return actions;
-}
-
-Times read_times(const Field& field) {
-  const std::string word = field.text();
-  for (const Choice<Times>& times : kTimes)
-    if (times.word == word) return times.value;
-  fail("{}: expected {}, found \"{}\"", field.place(), list_of(kTimes), word);
 }
 
 ColumnInfo read_column(const Field& field) {
@@ -195,13 +138,15 @@ Manifest read_fields(const Field& root) {
   manifest.id = root["id"].text();
   manifest.counts = read_counts(root["counts"]);
   manifest.time = {.min = root["time"]["min"].integer(), .max = root["time"]["max"].integer()};
-  if (root.has("times")) manifest.times = read_times(root["times"]);
+  if (root.has("times")) manifest.times = root["times"].choice(kTimes);
   if (const Field split = root["split"]; !split.is_null()) {
     manifest.split = TimeSplit{.train_start = split["train_start"].integer(),
                                .train_end = split["train_end"].integer(),
                                .test_start = split["test_start"].integer(),
                                .test_end = split["test_end"].integer()};
   }
+  if (root.has("ties")) manifest.ties = read_ties(root["ties"]);
+  if (root.has("filters")) manifest.filters = read_filters(root["filters"]);
   manifest.actions = read_actions(root["actions"]);
   manifest.label = root["label"].text();
   manifest.pools = root["pools"].texts();
@@ -234,6 +179,8 @@ std::string manifest_to_json(const Manifest& manifest) {
   json["counts"] = counts_to_json(manifest.counts);
   json["time"] = {{"min", manifest.time.min}, {"max", manifest.time.max}};
   if (manifest.times != Times::kSeconds) json["times"] = word_of(kTimes, manifest.times);
+  if (manifest.ties) json["ties"] = to_json(*manifest.ties);
+  if (manifest.filters) json["filters"] = to_json(*manifest.filters);
   json["split"] = nullptr;
   if (const auto& split = manifest.split) {
     json["split"] = {{"train_start", split->train_start},

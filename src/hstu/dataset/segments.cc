@@ -80,6 +80,7 @@ Manifest manifest_of(const std::vector<SegmentFolder>& segments) {
   for (std::size_t s = 1; s < segments.size(); ++s) {
     const Manifest& later = segments[s].manifest;
     all.extended.push_back(all.id);
+    all.ties.reset();
     all.id = later.id;
     all.counts = later.extends->counts;
     all.time = {std::min(all.time.min, later.time.min), std::max(all.time.max, later.time.max)};

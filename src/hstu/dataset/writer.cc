@@ -61,6 +61,7 @@ void DatasetWriter::append(EventTable events) {
   pools_.append(events.action);
   for (std::size_t c = 0; c < context_.size(); ++c) context_[c].append(events.context[c]);
   counter_.add(events);
+  if (manifest_.times == Times::kSeconds) ties_.add(events);
 }
 
 void write_item_ids(const Path& folder, std::span<const std::int64_t> items, Manifest& manifest) {
@@ -96,6 +97,11 @@ Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
   const ColumnInfo& time = manifest.columns.at(kTimestampFile);
   manifest.time = {.min = time.min.value_or(0), .max = time.max.value_or(0)};
   manifest.counts = counter_.counts();
+  if (manifest.times == Times::kSeconds) {
+    const std::optional<std::int64_t> seed = manifest.ties ? manifest.ties->seed : std::nullopt;
+    manifest.ties = ties_.ties();
+    manifest.ties->seed = seed;
+  }
   manifest.split = split;
   manifest.test_events = test_events;
   if (complete) complete(manifest);

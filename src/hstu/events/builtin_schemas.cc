@@ -1,6 +1,7 @@
 #include "hstu/events/builtin_schemas.h"
 
 #include <array>
+#include <string_view>
 
 #include "hstu/base/error.h"
 
@@ -14,6 +15,26 @@ std::vector<Condition> all_of(std::initializer_list<std::string> texts) {
   std::vector<Condition> conditions;
   for (const std::string& text : texts) conditions.push_back(parse_condition(text));
   return conditions;
+}
+
+// The name of a file as a pattern that matches nothing else.
+std::string pattern_of(const Path& file) {
+  std::string pattern;
+  for (const char c : file.string()) {
+    if (std::string_view("*?[]\\").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
+Schema positives_of(const char* name, const std::vector<Path>& files) {
+  Schema schema;
+  schema.name = name;
+  for (const Path& file : files) schema.files.push_back(pattern_of(file));
+  schema.user = "user";
+  schema.item = "item";
+  complete(schema);
+  return schema;
 }
 
 // The first of `names` that exists in `input`, or "".
@@ -97,6 +118,26 @@ Schema movielens_schema(const Path& input, double positive_rating) {
       !movies.empty()) {
     schema.attributes = {{.name = "year", .value_column = "year", .file = movies, .item_column = "item"}};
   }
+  return schema;
+}
+
+Schema sequences_schema(const std::vector<Path>& files, const SequenceFormat& format, TimeUnit unit,
+                        bool relative_time) {
+  Schema schema = positives_of("sequences", files);
+  schema.sequences = format;
+  schema.time = format.timed ? "time" : "";
+  schema.times = format.timed ? Times::kSeconds : Times::kOrder;
+  schema.time_unit = unit;
+  schema.relative_time = relative_time || !format.timed;
+  if (format.user_texts) schema.keep_names.emplace_back("user");
+  if (format.item_texts) schema.keep_names.emplace_back("item");
+  return schema;
+}
+
+Schema movielens_sequences_schema(const std::vector<Path>& files) {
+  Schema schema = positives_of("movielens", files);
+  schema.time = "timestamp";
+  schema.relative_time = true;  // seconds since 1970, as the format defines
   return schema;
 }
 

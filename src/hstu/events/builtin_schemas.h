@@ -25,6 +25,12 @@ Path find_yambda_mappings(const Path& input);
 // `positive_rating` is the positive action. UsageError if there is no ratings file.
 Schema movielens_schema(const Path& input, double positive_rating);
 
+// Files of lines of ids, or MovieLens' ratings, in which every event is the action "event". `files` are
+// names, not patterns.
+Schema sequences_schema(const std::vector<Path>& files, const SequenceFormat& format, TimeUnit unit,
+                        bool relative_time);
+Schema movielens_sequences_schema(const std::vector<Path>& files);
+
 // KuaiRand (kuairand.com): Pure, 1K or 27K, whichever is in `input` or in its folder data: the logs of the
 // standard policy, without those of the random one. `label`: one of the seven actions, is_click to long_view,
 // whose bits are those of NVIDIA's examples. UsageError if there are no logs, or those of several variants.

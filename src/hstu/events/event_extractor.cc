@@ -19,7 +19,7 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
 // Columns of CSV that are compared with numbers and used for nothing else. Others are integers if the schema
 // says so, and texts otherwise.
 std::vector<std::string> number_columns(const Schema& schema) {
-  std::vector<std::string> others = {schema.user, schema.item, schema.time};
+  std::vector<std::string> others = {schema.user, schema.item, schema.time};  // the last one may be ""
   for (const ContextRule& rule : schema.context) others.push_back(rule.column);
   for (const AttributeRule& rule : schema.attributes) others.push_back(rule.value_column);
   for (const AllowedTexts& allowed : schema.allowed_texts) others.push_back(allowed.column);
@@ -39,7 +39,7 @@ std::vector<std::string> number_columns(const Schema& schema) {
 }  // namespace
 
 ReadOptions event_options(const Schema& schema) {
-  ReadOptions options{.csv = schema.csv, .nulls = schema.nulls};
+  ReadOptions options{.csv = schema.csv, .sequences = schema.sequences, .nulls = schema.nulls};
   if (options.csv) options.csv->numbers = number_columns(schema);
   for (const ContextRule& rule : schema.context) {
     if (rule.list == ListRule::first) options.lists.push_back(rule.column);
@@ -75,7 +75,8 @@ std::int64_t LogChunk::bytes() const {
 
 EventExtractor::EventExtractor(const Schema& schema)
     : schema_(schema), options_(event_options(schema)), filter_(schema) {
-  for (const std::string* column : {&schema.user, &schema.time, &schema.item}) use(*column);
+  for (const std::string* column : {&schema.user, &schema.time, &schema.item})
+    if (!column->empty()) use(*column);
   for (const ContextRule& rule : schema.context) use(rule.column);
   for (const ActionRule& rule : schema.actions) {
     for (const Condition& condition : rule.when) use(condition.column);
@@ -221,6 +222,17 @@ void EventExtractor::check_times(const RawBatch& batch, const RawColumn& column,
       place_of(batch, column, found - seconds.begin()), *found);
 }
 
+// Of a log without times, 0 for every event: the order of the rows decides.
+EventTimes EventExtractor::times_in(const RawBatch& batch) const {
+  if (schema_.times == Times::kOrder)
+    return {.seconds = std::vector<std::int64_t>(static_cast<std::size_t>(batch.rows)), .nanoseconds = {}};
+  const RawColumn& time = find(batch, schema_.time);
+  EventTimes times = times_of(batch, time, schema_.time_unit);
+  check_times(batch, time, times.seconds);
+  check_years(batch, time, times.seconds);
+  return times;
+}
+
 LogChunk EventExtractor::extract(RawBatch& batch) const {
   LogChunk chunk;
   chunk.dropped = filter_.apply(batch);
@@ -237,10 +249,7 @@ LogChunk EventExtractor::extract(RawBatch& batch) const {
   check_below(batch, item, schema_.item_rows, "item ids below item_rows");
   if (!contains(schema_.keep_names, "user")) chunk.user_names = {};
   if (!contains(schema_.keep_names, "item")) chunk.item_names = {};
-  const RawColumn& time = find(batch, schema_.time);
-  const EventTimes times = times_of(batch, time, schema_.time_unit);
-  check_times(batch, time, times.seconds);
-  check_years(batch, time, times.seconds);
+  const EventTimes times = times_in(batch);
   const auto [first, last] = std::minmax_element(times.seconds.begin(), times.seconds.end());
   chunk.time = {.min = *first, .max = *last};
   events.time.append(times.seconds);

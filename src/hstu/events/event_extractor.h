@@ -62,6 +62,7 @@ class EventExtractor {
 
  private:
   void use(const std::string& column);
+  EventTimes times_in(const RawBatch& batch) const;
   const RawColumn& find(const RawBatch& batch, const std::string& column) const;
   void check_nullable() const;
   void check_columns(const RawBatch& batch) const;

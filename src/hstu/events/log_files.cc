@@ -43,7 +43,8 @@ std::vector<Path> matching_files(const Schema& schema, const Path& input) {
   std::vector<Path> files;
   for (const std::string& pattern : schema.files) {
     glob_t found{};
-    const bool any = ::glob((escaped(input) + "/" + pattern).c_str(), 0, nullptr, &found) == 0;
+    const std::string folder = input.empty() ? "" : escaped(input) + "/";
+    const bool any = ::glob((folder + pattern).c_str(), 0, nullptr, &found) == 0;
     for (std::size_t i = 0; any && i < found.gl_pathc; ++i) files.emplace_back(found.gl_pathv[i]);
     ::globfree(&found);
     if (!any) fail_usage("{}: the file does not exist", (input / pattern).string());
@@ -72,7 +73,8 @@ class Survey {
       return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column) - columns.begin());
     };
     const auto users = source.range(position(extractor_.schema().user), group);
-    const auto times = source.range(position(extractor_.schema().time), group);
+    const bool timed = extractor_.schema().times == Times::kSeconds;
+    const auto times = timed ? source.range(position(extractor_.schema().time), group) : std::nullopt;
     if (users && users->kind == RawColumn::Kind::kInteger) {
       if (users->integers[0] < largest_user_) log_.unordered = true;
       largest_user_ = std::max(largest_user_, users->integers[1]);

@@ -13,6 +13,7 @@
 #include "hstu/dataset/event_sorter.h"
 #include "hstu/dataset/time_split.h"
 #include "hstu/dataset/user_order.h"
+#include "hstu/events/event_stages.h"
 #include "hstu/events/log_reader.h"
 
 namespace hstu {
@@ -153,7 +154,8 @@ LogStream::LogStream(const EventExtractor& extractor, const Path& input, Path sc
 std::int64_t LogStream::expected_bytes(bool sort, std::int64_t event_bytes) const {
   // In a run: user, time and item, and the action and each context with one byte.
   const auto run_bytes = static_cast<std::int64_t>(3 * 4 + 1 + extractor_.schema().context.size());
-  return log_.rows * (event_bytes + (sort ? run_bytes : 0));
+  const int copies = (sort ? 1 : 0) + (extractor_.schema().filters.counts() ? 1 : 0);
+  return log_.rows * (event_bytes + copies * run_bytes);
 }
 
 std::optional<TimeSplit> LogStream::split() const {
@@ -176,7 +178,9 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink, EventSink*
   TestSink test_sink(test_counter, test);
   std::optional<TimeSplitter> splitter;
   if (result.split) splitter.emplace(*result.split, train, test_sink);
-  EventSink& first = splitter ? static_cast<EventSink&>(*splitter) : train;
+  EventStages stages(schema, scratch_, options_.filters(),
+                     splitter ? static_cast<EventSink&>(*splitter) : train);
+  EventSink& first = stages.first();
 
   ChunkObserver observer(result, attributes);
   OrderCheck order;
@@ -217,6 +221,8 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink, EventSink*
     sorter.merge_into(first, [&](std::int64_t events) { writing.advance_to(events); });
     writing.finish();
   }
+  stages.finish();
+  result.filters = stages.report();
 
   if (result.split) {
     check(observer.time().max == result.split->test_end,

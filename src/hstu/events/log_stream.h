@@ -31,6 +31,7 @@ struct StreamedLog {
   std::vector<std::string> remarks;                       // warnings about the files
   NullWordCounts user_nulls, item_nulls;                  // events whose id is a word for null
   DroppedRows dropped;                                    // rows that are no events
+  std::optional<FilterReport> filters;                    // events that were left out by counts
 };
 
 class LogStream {

@@ -30,6 +30,7 @@ struct PrepareOptions {
   // Chunks that wait for their turn: about one row group of a million events per reader.
   std::int64_t queue() const { return std::min(free() / 8, readers() * (std::int64_t{16} << 20)); }
   std::int64_t sorter() const { return free() / 3; }     // tables to be sorted
+  std::int64_t filters() const { return free() / 4; }    // items that are counted, events of a user
   std::int64_t distinct() const { return free() / 32; }  // each of two sets of distinct items
   std::int64_t names() const { return free() / 16; }     // of users, and of items
   std::int64_t attribute() const { return free() / 8; }  // each item attribute

@@ -48,8 +48,12 @@ void check_keys(const Schema& schema, const std::string& source) {
       fail_usage("{}: \"{}\" is the name of an attribute and of a context: rename one of them", source, name);
   }
   for (const auto& [key, column] :
-       {std::pair("user", &schema.user), {"item", &schema.item}, {"time", &schema.time}})
-    if (column->empty()) fail_usage("{}: {}: expected the name of a column, found \"\"", source, key);
+       {std::pair("user", &schema.user), {"item", &schema.item}, {"time", &schema.time}}) {
+    if (column == &schema.time && schema.times == Times::kOrder) continue;
+    if (column->empty())
+      fail_usage("{}: {}: expected the name of a column, found \"\"{}", source, key,
+                 column == &schema.time ? "; of a log without times: times = \"order\"" : "");
+  }
   if (schema.user == schema.item)
     fail_usage("{}: user and item are the same column, \"{}\"", source, schema.user);
 }
@@ -103,7 +107,44 @@ void check_characters(const CsvFormat& csv, const std::string& source) {
   differ("quote", quote, "escape", escape);
 }
 
+// Times that are an order belong to one user: no time divides a log of them.
+void check_order(const Schema& schema, const std::string& source) {
+  if (schema.times != Times::kOrder) return;
+  if (!schema.time.empty())
+    fail_usage("{}: times = \"order\" is for logs without times: remove it, or time = \"{}\"", source,
+               schema.time);
+  if (schema.split && schema.split->test_days > 0)
+    fail_usage("{}: split: a log without times (times = \"order\") cannot be divided in time", source);
+  if (schema.ties == TieRule::kShuffle)
+    fail_usage("{}: ties = \"shuffle\": a log without times (times = \"order\") has no ties", source);
+}
+
+void check_filters(const EventFilters& filters, const std::string& source) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  for (const auto& [key, value] : {std::pair("core", filters.core),
+                                   {"longest_user", filters.longest_user},
+                                   {"shortest_user", filters.shortest_user}}) {
+    if (value < 0 || value > kMost)
+      fail_usage("{}: {}: expected 0 (no limit) to 2^31 events, found {}", source, key, value);
+  }
+  if (filters.core_once && filters.core == 0)
+    fail_usage("{}: core_once says how core counts: set core too", source);
+  const std::int64_t least = std::max(filters.core, filters.shortest_user);
+  if (filters.longest_user > 0 && filters.longest_user < least)
+    fail_usage(
+        "{}: longest_user = {} and at least {} events of a user (core, shortest_user) leave out everyone",
+        source, filters.longest_user, least);
+}
+
 }  // namespace
+
+void complete(Schema& schema) {
+  if (!schema.actions.empty() || !schema.label.empty() || !schema.pools.empty()) return;
+  schema.actions = {{.name = "event", .bit = 1, .when = {}}};
+  schema.label = "event";
+  schema.pools = {"event"};
+  schema.unlabelled = true;
+}
 
 void validate(const Schema& schema, const std::string& source) {
   check_names({schema.name}, "name", source);
@@ -148,6 +189,8 @@ void validate(const Schema& schema, const std::string& source) {
   }
   if (schema.csv) check_characters(*schema.csv, source);
   if (schema.split) check_split(*schema.split, source);
+  check_order(schema, source);
+  check_filters(schema.filters, source);
 }
 
 Manifest describe(const Schema& schema) {
@@ -155,6 +198,9 @@ Manifest describe(const Schema& schema) {
   manifest.name = schema.name;
   for (const ActionRule& action : schema.actions)
     manifest.actions.push_back({.name = action.name, .bit = action.bit});
+  manifest.times = schema.times;
+  if (schema.ties == TieRule::kShuffle)
+    manifest.ties = Ties{.neighbours = 0, .last_pairs = 0, .seed = schema.ties_seed};
   manifest.label = schema.label;
   manifest.pools = schema.pools;
   manifest.context = names_of(schema.context);

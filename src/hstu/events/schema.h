@@ -9,6 +9,8 @@
 #include "hstu/base/files.h"
 #include "hstu/columns/csv_format.h"
 #include "hstu/columns/event_times.h"
+#include "hstu/columns/sequence_format.h"
+#include "hstu/dataset/event_filters.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/time_split.h"
 #include "hstu/events/condition.h"
@@ -48,11 +50,16 @@ struct AllowedTexts {
   std::vector<std::string> texts;
 };
 
+// The order of a user's events at the same time: that of the log, or a random one.
+enum class TieRule { kInput, kShuffle };
+inline constexpr Choice<TieRule> kTieRules[] = {{"input", TieRule::kInput}, {"shuffle", TieRule::kShuffle}};
+
 struct Schema {
   std::string name;  // of the dataset
   // File names or patterns (*, ?), relative to the input folder; read in this order.
   std::vector<std::string> files;
-  std::string user, time, item;  // columns
+  std::string user, time, item;   // columns
+  Times times = Times::kSeconds;  // kOrder: there is no column of times, and the rows are in their order
   TimeUnit time_unit = TimeUnit::kSeconds;
   bool relative_time = false;  // times do not count from 1970, so their years say nothing about the unit
   std::int64_t user_rows = 0, item_rows = 0;  // ids are below them; 0: not declared
@@ -61,20 +68,31 @@ struct Schema {
   std::vector<ActionRule> actions;
   std::vector<Condition> rankable;        // of events that can be anchors; none: every event
   std::string label;                      // an action
+  bool unlabelled = false;                // the log says nothing about its events: all are the same action
   std::vector<std::string> pools;         // actions
   std::vector<std::string> null_as_zero;  // columns that may contain nulls; they count as 0
   std::vector<std::string> nulls;         // texts that mean null
   std::vector<std::string> drop_null;     // columns: rows with a null there are left out
   std::vector<Condition> keep;            // rows that do not satisfy them are left out
+  EventFilters filters;                   // what is left out by counts
+  TieRule ties = TieRule::kInput;
+  std::int64_t ties_seed = 1;
   std::vector<AllowedTexts> allowed_texts;
   std::vector<std::string> keep_names;  // "user", "item": keep the texts of ids that are hashes of texts
   // Of files whose names end in .csv, .tsv, .csv.gz or .tsv.gz; absent: MovieLens' files are known by name.
   std::optional<CsvFormat> csv;
+  // Of files with lines of ids alone, which have the columns user, item and time.
+  std::optional<SequenceFormat> sequences;
   std::optional<SplitRule> split;
 };
 
+// Gives a schema without actions, label and pools the action that every event has, "event".
+void complete(Schema& schema);
+
 // "s", "ms" or "us".
 std::string word_of(TimeUnit unit);
+// UsageError for any other word, naming `what`.
+TimeUnit time_unit_of(const std::string& word, const char* what);
 
 // Throws UsageError naming a field of `schema` that contradicts another one; `source` names it in errors.
 void validate(const Schema& schema, const std::string& source);

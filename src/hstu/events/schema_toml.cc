@@ -14,6 +14,8 @@ constexpr Choice<TimeUnit> kTimeUnits[] = {{"s", TimeUnit::kSeconds},
 
 constexpr Choice<ListRule> kLists[] = {{"refuse", ListRule::refuse}, {"first", ListRule::first}};
 
+constexpr Choice<Times> kTimes[] = {{"seconds", Times::kSeconds}, {"order", Times::kOrder}};
+
 void conditions(ConfigFields& fields, std::string_view name, std::vector<Condition>& list,
                 std::string_view doc, bool required) {
   Rule rule = rule::parsed_by([](const std::string& text) { parse_condition(text); });
@@ -68,6 +70,20 @@ static void describe(ConfigFields& fields, ContextRule& o) {
   if (o.column.empty()) o.column = o.name;
 }
 
+static void describe(ConfigFields& fields, EventFilters& o) {
+  fields.choice(
+      "duplicates", o.duplicates, kDuplicates,
+      "events that their user has had: keep all, keep and count them, keep the first or the last one");
+  fields.choice("duplicates_of", o.duplicates_of, kSameEvents,
+                "which are the same: those with an item, or those that are equal in everything");
+  fields.field("longest_user", o.longest_user, "users with more events leave; 0: no limit",
+               rule::at_least(0));
+  fields.field("core", o.core, "users and items with fewer events leave; 0: no limit", rule::at_least(0));
+  fields.field("core_once", o.core_once, "by the counts of the whole log; else until none has fewer");
+  fields.field("shortest_user", o.shortest_user, "users with fewer events leave, at the end; 0: no limit",
+               rule::at_least(0));
+}
+
 static void describe(ConfigFields& fields, SplitRule& o) {
   fields.field("train_days", o.train_days, "days kept before the gap");
   fields.field("gap_minutes", o.gap_minutes, "minutes dropped between train and test");
@@ -82,13 +98,15 @@ static void describe(ConfigFields& fields, Schema& o) {
                rule::required());
   fields.field("user", o.user, "column of user ids", rule::required());
   fields.field("item", o.item, "column of item ids", rule::required());
-  fields.field("time", o.time, "column of times", rule::required());
+  fields.field("time", o.time, "column of times");
+  fields.choice("times", o.times, kTimes, "order: there are no times; a user's rows are in their order");
   fields.choice("time_unit", o.time_unit, kTimeUnits, "of times that are numbers");
   fields.field("relative_time", o.relative_time, "times do not count from 1970; their years are not checked");
   fields.field("user_rows", o.user_rows, "user ids are below it; 0: not declared", rule::at_least(0));
   fields.field("item_rows", o.item_rows, "item ids are below it; 0: not declared", rule::at_least(0));
-  fields.field("label", o.label, "the action that makes a rankable event a positive", rule::required());
-  fields.field("pools", o.pools, "actions whose events form histories", rule::required(rule::distinct()));
+  fields.field("label", o.label,
+               "the action that makes a rankable event a positive; \"\": there are no actions");
+  fields.field("pools", o.pools, "actions whose events form histories", rule::distinct());
   conditions(fields, "rankable", o.rankable, "conditions that an event to predict satisfies", false);
   fields.field("keep_names", o.keep_names, "of ids that are texts, keep the texts: \"user\", \"item\"",
                rule::distinct());
@@ -111,13 +129,21 @@ static void describe(ConfigFields& fields, Schema& o) {
   fields.field("nulls", o.nulls, "texts that mean null, in files of any kind");
   fields.field("drop_null", o.drop_null, "columns: rows with a null in one of them are left out");
   conditions(fields, "keep", o.keep, "conditions: rows that do not satisfy all of them are left out", false);
+  fields.choice("ties", o.ties, kTieRules,
+                "order of a user's events at the same time: of the log, or random");
+  fields.field("ties_seed", o.ties_seed, "of the random order", rule::at_least(0));
   fields.field("allowed_texts", allowed, "the only texts that a column may hold");
   fields.sections("action", o.actions, "an action");
   fields.sections("attribute", o.attributes, "an item attribute");
   fields.sections("context", o.context, "a context column");
+  fields.section("filter", o.filters, "users, items and events that are left out");
   fields.optional_section("split", o.split, "the split in time; without it every event is kept");
   o.allowed_texts.clear();
   for (auto& [column, texts] : allowed) o.allowed_texts.push_back({column, std::move(texts)});
+}
+
+TimeUnit time_unit_of(const std::string& word, const char* what) {
+  return parse_word(kTimeUnits, word, what);
 }
 
 std::string word_of(TimeUnit unit) {
@@ -126,6 +152,7 @@ std::string word_of(TimeUnit unit) {
 
 Schema read_schema(const Path& file) {
   Schema schema = load_config<Schema>(file);
+  complete(schema);
   validate(schema, file.string());
   return schema;
 }

@@ -159,6 +159,10 @@ void check_continues(const Manifest& before, const Path& dataset, const Manifest
   };
   expect("actions and their bits", bits(before), bits(segment));
   expect("label", {before.label}, {segment.label});
+  const auto times = [](const Manifest& manifest) {
+    return Words{manifest.times == Times::kOrder ? "an order" : "seconds"};
+  };
+  expect("times", times(before), times(segment));
   expect("pools", before.pools, segment.pools);
   expect("context columns", before.context, segment.context);
   expect("item attributes", before.attributes, segment.attributes);

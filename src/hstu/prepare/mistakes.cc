@@ -57,7 +57,9 @@ void add_null_words(const std::string& column, const char* kind, const NullWordC
 
 void add_time_mistakes(const Schema& schema, const TimeRange& time, std::vector<std::string>& mistakes) {
   const std::int64_t first = calendar_year(time.min), last = calendar_year(time.max);
-  if (schema.relative_time || (is_plausible_year(first) && is_plausible_year(last))) return;
+  if (schema.relative_time || schema.times == Times::kOrder ||
+      (is_plausible_year(first) && is_plausible_year(last)))
+    return;
   const std::string years = first == last ? fmt::format("of the year {}", first)
                                           : fmt::format("of the years {} to {}", first, last);
   mistakes.push_back(
@@ -75,7 +77,7 @@ std::vector<std::string> mistakes_of(const Schema& schema, const std::vector<Pat
   add_null_words(schema.item, "item", log.item_nulls, mistakes);
   for (const IdleCondition& idle : idle_conditions(schema, log.matches))
     mistakes.push_back(idle_text(schema, idle, files));
-  add_label_mistakes(schema, manifest, mistakes);
+  if (!schema.unlabelled || manifest.counts.rankable == 0) add_label_mistakes(schema, manifest, mistakes);
   add_time_mistakes(schema, log.time, mistakes);
   return mistakes;
 }

@@ -111,6 +111,7 @@ Manifest write_dataset(const Schema& schema, const Path& input, const Path& outp
       },
       [&](DatasetWriter& writer, const StreamedLog& streamed, const LogStream& log) {
         write_names(schema, streamed, writer.folder(), writer.manifest());
+        writer.manifest().filters = streamed.filters;
         Manifest manifest = finish(writer, streamed);
         note_dropped(streamed.dropped);
         for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, manifest))
@@ -128,6 +129,27 @@ void check_appendable(const Schema& schema, const Manifest& manifest, const Path
         "--append {}: a split by time drops events at the end of a log, so that nothing can follow: prepare "
         "and append with test_days = 0, and hold out by evaluation.holdout_*",
         dataset.string());
+  }
+  if (manifest.times == Times::kOrder) {
+    fail_usage(
+        "--append {}: its times are an order (\"times\": \"order\"), and nothing says where new events "
+        "belong "
+        "in it: prepare all events together again",
+        dataset.string());
+  }
+  if (manifest.filters || schema.filters.active()) {
+    fail_usage(
+        "--append {}: duplicates, core, shortest_user and longest_user depend on all events together, and "
+        "{}: prepare all events together again",
+        dataset.string(),
+        manifest.filters ? "the dataset was made with them" : "new events are a part alone");
+  }
+  if ((manifest.ties && manifest.ties->seed) || schema.ties == TieRule::kShuffle) {
+    fail_usage(
+        "--append {}: ties = \"shuffle\" mixes all events of a time together, and {}: prepare all events "
+        "together again",
+        dataset.string(),
+        schema.ties == TieRule::kShuffle ? "new events are a part alone" : "the dataset was made with it");
   }
 }
 

@@ -18,6 +18,8 @@
 #include "hstu/mlcommons/mlcommons.h"
 #include "hstu/prepare/index_command.h"
 #include "hstu/prepare/prepare.h"
+#include "hstu/prepare/prepare_words.h"
+#include "hstu/prepare/sequences_command.h"
 #include "hstu/prepare/suggestion.h"
 #include "hstu/prepare/summary.h"
 #include "hstu/prepare/table_command.h"
@@ -29,30 +31,7 @@ namespace {
 enum class Layout { hstu, mlcommons };
 constexpr Choice<Layout> kLayouts[] = {{"hstu", Layout::hstu}, {"mlcommons", Layout::mlcommons}};
 
-// The arguments of the user; each subcommand uses some of them.
-struct PrepareWords {
-  std::string input, output, append, codes_from, schema, mappings;
-  std::vector<std::string> suggest;
-  std::string label;
-  double positive_rating = 4;
-  SplitRule split;
-  AnchorRule anchors;
-  std::string layout = word_of(kLayouts, Layout::hstu);
-  std::int64_t history_length = 4086;
-  int threads = 0;
-  std::uint64_t memory = std::uint64_t{2} << 30;
-};
-
 constexpr int kMostDays = 1'000'000;  // as in a schema file; also of minutes
-
-PrepareOptions prepare_options(const PrepareWords& words) {
-  if (words.threads > 0) set_threads(words.threads);
-  check_threads_start();
-  set_parquet_threads(threads());
-  const PrepareOptions options{.memory = static_cast<std::int64_t>(words.memory), .threads = threads()};
-  set_parquet_memory(options.decoding());
-  return options;
-}
 
 void run_mlcommons(const PrepareWords& words) {
   const MlcommonsOptions layout{.history_length = words.history_length,
@@ -74,80 +53,16 @@ void run_mlcommons(const PrepareWords& words) {
   }
 }
 
-void print_append_summary(const PrepareWords& words, const AppendReport& report) {
-  const EventCounts& counts = report.segment.counts;
-  fmt::print("{}", table({{"appended", with_separators(counts.events) + " events"},
-                          {"users", fmt::format("{}, of whom {} are new", with_separators(counts.users),
-                                                with_separators(report.new_users))},
-                          {"late", fmt::format("{} events before the last of their user",
-                                               with_separators(report.late))}}));
-  if (report.duplicates > 0) {
-    print_note(
-        "warning: {} of {} events are in {} already, with the same user, time, item and actions: they are in "
-        "histories twice\n",
-        with_separators(report.duplicates), with_separators(counts.events), words.append);
-  }
-  print_dataset_summary(words.append);
-}
-
-void run(const PrepareWords& words, const Schema& schema) {
-  if (words.append.empty() && words.output.empty()) throw CLI::RequiredError("--output or --append");
-  const PrepareOptions options = prepare_options(words);
-  if (!words.append.empty())
-    return print_append_summary(words, append(schema, words.input, words.append, options));
-  if (words.codes_from.empty()) {
-    prepare(schema, words.input, words.output, options);
-  } else {
-    const Manifest known = read_manifest(words.codes_from);
-    prepare(schema, words.input, words.output, options, read_dictionaries(words.codes_from, known));
-  }
-  print_dataset_summary(words.output);
-  store_first_index(words.output, words.anchors);
-}
-
-// `anchors`: the default rule of the index that is stored with the dataset.
-CLI::App* add_command(CLI::App& app, PrepareWords& words, const AnchorRule& anchors, const char* name,
-                      const char* description, const char* example) {
-  words.anchors = anchors;
-  CLI::App* const command = app.add_subcommand(name, description);
-  command->footer(example);
-  command->add_option("--input", words.input, "folder of the event files")
-      ->required()
-      ->check(CLI::ExistingDirectory);
-  CLI::Option* const output =
-      command->add_option("--output", words.output, "dataset folder to create; it must not exist yet");
-  CLI::Option* const append =
-      command
-          ->add_option(
-              "--append", words.append,
-              "dataset to add these events to, instead of --output: with the same schema, texts keep\n"
-              "their codes, and nothing that is there changes")
-          ->check(CLI::ExistingDirectory)
-          ->excludes(output);
-  command
-      ->add_option("--codes-from", words.codes_from,
-                   "dataset whose texts keep their codes in the new one, so that its models can read it")
-      ->check(CLI::ExistingDirectory)
-      ->excludes(append);
-  add_anchor_options(*command, words.anchors);
-  command->add_option("--threads", words.threads, "threads (default: all cores)")->check(CLI::Range(1, 4096));
-  command
-      ->add_option("--memory", words.memory,
-                   "memory of the whole program, such as 512MiB (default: 2GiB); an unsorted log that is\n"
-                   "larger is sorted on disk, beside the output")
-      ->transform(size_between(PrepareOptions::kLeastMemory, std::int64_t{1} << 50));
-  return command;
-}
-
 void add_yambda(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command =
-      add_command(app, *words, {.min_history = 4086, .window_seconds = 86'400, .users = {}}, "yambda",
-                  "Yambda: multi_event.parquet and the catalogue's two mappings",
-                  "Example:\n"
-                  "  hstu prepare yambda --input yambda/flat/50m --output datasets/yambda-50m\n\n"
-                  "The last --test-days are held out, and the --gap-minutes before them are dropped. "
-                  "--test-days 0 keeps\n"
-                  "every event.");
+      add_source(app, *words, {.min_history = 4086, .window_seconds = 86'400, .users = {}}, "yambda",
+                 "Yambda: multi_event.parquet and the catalogue's two mappings",
+                 "Example:\n"
+                 "  hstu prepare yambda --input yambda/flat/50m --output datasets/yambda-50m\n\n"
+                 "The last --test-days are held out, and the --gap-minutes before them are dropped. "
+                 "--test-days 0 keeps\n"
+                 "every event.");
+  add_input_folder(*command, *words);
   command->add_option(
       "--mappings", words->mappings,
       "folder of artist_item_mapping.parquet and album_item_mapping.parquet\n(default: INPUT, "
@@ -176,46 +91,52 @@ void add_yambda(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   command->callback([words] {
     if (parse_word(kLayouts, words->layout, "layout") == Layout::mlcommons) {
       if (words->output.empty()) throw CLI::RequiredError("--output");
+      if (words->filters.any())
+        fail_usage(
+            "--layout mlcommons writes what MLCommons' own preparation does: remove --core, --duplicates, "
+            "--ties and the like");
       return run_mlcommons(*words);
     }
     const Path mappings =
         words->mappings.empty() ? find_yambda_mappings(words->input) : Path(words->mappings);
-    run(*words, yambda_schema(mappings, words->split));
+    run_source(*words, yambda_schema(mappings, words->split));
   });
 }
 
 void add_movielens(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
-  CLI::App* const command = add_command(
+  CLI::App* const command = add_source(
       app, *words, {.min_history = 5, .window_seconds = 0, .users = {}}, "movielens",
       "MovieLens: ml-100k, ml-1m, ml-20m, ml-25m or ml-32m",
       "Example:\n"
       "  hstu prepare movielens --input ml-100k --output datasets/movielens-100k\n\n"
       "Every rating is an event to rank; ratings of at least --positive-rating are the positives.");
+  add_input_folder(*command, *words);
   command->add_option("--positive-rating", words->positive_rating, "smallest rating that counts as positive")
       ->capture_default_str()
       ->check([](const std::string& word) {
         const auto value = parse_number<double>(word);
         return value && std::isfinite(*value) ? "" : "expected a finite number, found " + word;
       });
-  command->callback([words] { run(*words, movielens_schema(words->input, words->positive_rating)); });
+  command->callback([words] { run_source(*words, movielens_schema(words->input, words->positive_rating)); });
 }
 
 void add_kuairand(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command =
-      add_command(app, *words, {}, "kuairand", "KuaiRand: Pure, 1K or 27K",
-                  "Example:\n"
-                  "  hstu prepare kuairand --input KuaiRand-Pure --output datasets/kuairand-pure\n\n"
-                  "Every impression of the standard logs is an event to rank. A history consists of the "
-                  "events with an action.");
+      add_source(app, *words, {}, "kuairand", "KuaiRand: Pure, 1K or 27K",
+                 "Example:\n"
+                 "  hstu prepare kuairand --input KuaiRand-Pure --output datasets/kuairand-pure\n\n"
+                 "Every impression of the standard logs is an event to rank. A history consists of the "
+                 "events with an action.");
+  add_input_folder(*command, *words);
   words->label = kuairand_actions().front();
   command->add_option("--label", words->label, "the action that makes an impression a positive")
       ->capture_default_str()
       ->check(CLI::IsMember(kuairand_actions()));
-  command->callback([words] { run(*words, kuairand_schema(words->input, words->label)); });
+  command->callback([words] { run_source(*words, kuairand_schema(words->input, words->label)); });
 }
 
 void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
-  CLI::App* const command = add_command(
+  CLI::App* const command = add_source(
       app, *words, {}, "parquet", "Your own Parquet or CSV files, described by a small schema file",
       "Example:\n"
       "  hstu prepare parquet --schema shop.toml --input logs --output datasets/shop\n\n"
@@ -243,7 +164,7 @@ void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       "  hstu prepare parquet --suggest logs/events-*.parquet --output shop.toml");
   command->alias("csv");
   CLI::Option* const schema = command->add_option("--schema", words->schema, "what the columns mean (TOML)");
-  CLI::Option* const input = command->get_option("--input")->required(false);
+  CLI::Option* const input = add_input_folder(*command, *words)->required(false);
   command
       ->add_option("--suggest", words->suggest,
                    "instead of preparing, guess a schema from these files or folders and write it to\n"
@@ -257,7 +178,7 @@ void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
     for (const CLI::Option* option : required) {
       if (option->count() == 0) throw CLI::RequiredError(option->get_name());
     }
-    run(*words, read_schema(words->schema));
+    run_source(*words, read_schema(words->schema));
   });
 }
 
@@ -295,6 +216,7 @@ void add_prepare_commands(CLI::App& app) {
   add_movielens(app, std::make_shared<PrepareWords>());
   add_kuairand(app, std::make_shared<PrepareWords>());
   add_parquet(app, std::make_shared<PrepareWords>());
+  add_sequences_command(app);
   add_mlcommons(app, std::make_shared<PrepareWords>());
   add_index_command(app);
   add_verify_command(app);

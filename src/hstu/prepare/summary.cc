@@ -61,6 +61,49 @@ std::string time_text(const TimeRange& time) {
   return fmt::format("{} to {} s ({}{:.1f} days)", time.min, time.max, dates, days);
 }
 
+std::string time_text(const Manifest& manifest) {
+  if (manifest.times == Times::kSeconds) return time_text(manifest.time);
+  return fmt::format("none: places in the order of the log, 0 to {}", manifest.time.max);
+}
+
+std::string ties_text(const Ties& ties, const EventCounts& counts) {
+  return fmt::format(
+      "{} neighbouring events of a user at the same time, {} users with a tied last pair{}",
+      share(ties.neighbours, counts.events - counts.users), share(ties.last_pairs, counts.users),
+      ties.seed ? fmt::format(", in random order (seed {})", *ties.seed) : ", in the order of the log");
+}
+
+using Rows = std::vector<std::vector<std::string>>;
+
+void add_filters(const FilterReport& filters, Rows& rows) {
+  const EventFilters& rules = filters.rules;
+  if (rules.duplicates != Duplicates::kKeep) {
+    const bool counted = rules.duplicates == Duplicates::kCount;
+    rows.push_back(
+        {"duplicates",
+         fmt::format(
+             "{} events {}{}", with_separators(filters.duplicates),
+             rules.duplicates_of == SameEvent::kItem ? "of an item that their user has another event of"
+                                                     : "that are equal to another one",
+             counted ? "; all were kept"
+                     : fmt::format(" left; the {} was kept", word_of(kDuplicates, rules.duplicates)))});
+  }
+  const auto left = [](const LeftOut& out) {
+    return fmt::format("{} users and {} events left", with_separators(out.users),
+                       with_separators(out.events));
+  };
+  if (rules.longest_user > 0)
+    rows.push_back({"longest user", fmt::format("{} events: {}", rules.longest_user, left(filters.longest))});
+  if (rules.core > 0) {
+    rows.push_back({"core", fmt::format("{} events: {} items, {}, in {} rounds{}", rules.core,
+                                        with_separators(filters.core.items), left(filters.core),
+                                        filters.core_rounds, rules.core_once ? " (once)" : "")});
+  }
+  if (rules.shortest_user > 0)
+    rows.push_back(
+        {"shortest user", fmt::format("{} events: {}", rules.shortest_user, left(filters.shortest))});
+}
+
 }  // namespace
 
 void print_dataset_summary(const Path& folder) {
@@ -68,19 +111,20 @@ void print_dataset_summary(const Path& folder) {
   const Manifest& manifest = dataset.manifest();
   const EventCounts& counts = manifest.counts;
   const auto bytes = static_cast<double>(dataset_bytes(manifest));
-  std::vector<std::vector<std::string>> rows = {
-      {"dataset", folder.string()},
-      {"users", with_separators(counts.users)},
-      {"items", with_separators(counts.items)},
-      {"events", with_separators(counts.events)},
-      {"actions", actions_text(dataset)},
-      {"rankable", share(counts.rankable, counts.events)},
-      {"positives", fmt::format("{} of the rankable", share(counts.positives, counts.rankable))},
-      {"ids", fmt::format("users {}, items {}", range_text(manifest, "user", kUserIdsFile),
-                          range_text(manifest, "item", kItemFile))},
-      {"time", time_text(manifest.time)},
-      {"size", fmt::format("{}, {:.1f} bytes per event", human_bytes(bytes),
-                           bytes / static_cast<double>(counts.events))}};
+  Rows rows = {{"dataset", folder.string()},
+               {"users", with_separators(counts.users)},
+               {"items", with_separators(counts.items)},
+               {"events", with_separators(counts.events)},
+               {"actions", actions_text(dataset)},
+               {"rankable", share(counts.rankable, counts.events)},
+               {"positives", fmt::format("{} of the rankable", share(counts.positives, counts.rankable))},
+               {"ids", fmt::format("users {}, items {}", range_text(manifest, "user", kUserIdsFile),
+                                   range_text(manifest, "item", kItemFile))},
+               {"time", time_text(manifest)},
+               {"size", fmt::format("{}, {:.1f} bytes per event", human_bytes(bytes),
+                                    bytes / static_cast<double>(counts.events))}};
+  if (manifest.ties) rows.push_back({"ties", ties_text(*manifest.ties, counts)});
+  if (manifest.filters) add_filters(*manifest.filters, rows);
   bool sampled = false;
   for (const Coverage& coverage : coverage_of(dataset, &sampled)) {
     rows.push_back({coverage.attribute,

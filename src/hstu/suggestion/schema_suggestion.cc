@@ -4,6 +4,7 @@
 #include <cctype>
 #include <iterator>
 #include <set>
+#include <string_view>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -203,6 +204,10 @@ class Suggestion {
     if (!guess) {
       line(fmt::format("# NO COLUMN LOOKS LIKE THE {}: write its name here.", upper(role)));
       line(fmt::format("{} = \"\"", role));
+      if (std::string_view(role) == "item")
+        line(
+            "# Lines of ids alone, without names of columns, are read by `hstu prepare sequences` without a "
+            "schema.");
       return;
     }
     line(fmt::format("# {}: {}", guess->reason, one_line(describe(*guess->column))));
@@ -215,6 +220,9 @@ class Suggestion {
       line(
           "# Times are timestamps, numbers (time_unit = \"s\", \"ms\", \"us\" or \"ns\") or texts in ISO "
           "8601.");
+      line(
+          "# If the rows of each user are in their order, and there are no times: times = \"order\" "
+          "instead.");
     } else {
       if (time->column->kind != RawColumn::Kind::kSeconds)
         line(fmt::format("time_unit = \"{}\"", time->unit));
