@@ -289,6 +289,13 @@ TEST_F(RankedRun, TheBaselineIsComputedByRank0Alone) {
   EXPECT_EQ(model, (std::array{baseline[0], baseline[0], baseline[0]}));
 }
 
+TEST_F(RankedRun, ARankWithoutSamplesOfABatchDividesByNoLongestSample) {
+  dlrmv4_of(options_).attention_scale = AttentionScale::longest_in_batch;
+  options_.evaluation.max_samples = 2;
+  const TrainResult alone = run("alone"), three = run_on(3, "three");
+  EXPECT_EQ(three.evaluation->model.count("n"), alone.evaluation->model.count("n"));
+}
+
 // The rank that has the sample says which it is; the others say the same, and lose no rank.
 TEST_F(RankedRun, AScoreOfAnEvaluationThatIsNotFiniteEndsAllRanksWithTheSameError) {
   std::array<std::string, 2> messages;

@@ -1,5 +1,6 @@
 #include "hstu/kinds/dlrmv4/dlrmv4.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -175,7 +176,9 @@ Variable Dlrmv4::sequence(Tape& tape, const Batch& batch, const Rows& rows, cons
 // (T, D) -> (N, D). Nothing reads the last layer's output but the candidates' tokens.
 Variable Dlrmv4::encode_users(Tape& tape, const Variable& x, const Batch& batch, const Draws& draws) const {
   const bool longest_in_batch = config_.attention_scale == AttentionScale::longest_in_batch;
-  const std::int64_t divisor = longest_in_batch ? batch.longest : config_.max_sequence;
+  // A rank may have no sample of a batch.
+  const std::int64_t divisor =
+      longest_in_batch ? std::max<std::int64_t>(batch.longest, 1) : config_.max_sequence;
   const StackRows all{{}, batch.tensor(dlrmv4::kOffsets), batch.tensor(dlrmv4::kTokenName)};
   const StackRows candidates{batch.tensor(dlrmv4::kCandidate), batch.tensor(dlrmv4::kCandidateOffsets),
                              batch.tensor(dlrmv4::kCandidateName)};
