@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hstu/base/npy.h"
@@ -49,16 +50,21 @@ class ErrorTally final : public Tally {
       part_ += {std::abs(p - y), p - y, 1};
     }
   }
-  std::string settle(const Stream& /*stream*/, Communicator& comm) override {
-    errors_ += {comm.sum(part_.absolute), comm.sum(part_.sum), comm.sum(part_.count)};
-    part_ = {};
-    return std::isfinite(errors_.absolute) ? "" : "a score is not finite";
+  std::string collect(const Stream& /*stream*/) override {
+    const Errors part = std::exchange(part_, {});
+    if (!std::isfinite(part.absolute)) return "a score is not finite";
+    collected_ += part;
+    return "";
   }
-  std::int64_t examples() const override { return errors_.count; }
+  void share(Communicator& comm) override {
+    errors_ += {comm.sum(collected_.absolute), comm.sum(collected_.sum), comm.sum(collected_.count)};
+    collected_ = {};
+  }
+  std::int64_t examples() const override { return errors_.count + collected_.count; }
   const Errors& errors() const { return errors_; }
 
  private:
-  Errors part_, errors_;
+  Errors part_, collected_, errors_;
 };
 
 inline const Errors& errors_of(const Tally& tally) {

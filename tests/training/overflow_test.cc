@@ -1,9 +1,12 @@
 // Numbers that overflow: how a run ends, which files it leaves, and how it is resumed.
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hstu/comm/thread_group.h"
 #include "hstu/step/step.h"
 #include "support/kind_options.h"
 #include "training/run_fixture.h"
@@ -66,27 +69,56 @@ TEST_F(Overflow, InAStepWithoutASaveIsFoundByTheNextStep) {
               AllOf(HasSubstr("step 3: "), HasSubstr("the first bad tensor is parameter ")));
 }
 
+// Makes the gradients of the rows of users overflow.
+void overflow_rows_of_users(Learner& learner) {
+  EmbeddingTable& table = learner.tables[1];
+  ASSERT_EQ(table.config().name, "user");
+  const std::int64_t dim = table.config().dim;
+  std::vector<std::int64_t> ids;
+  for (std::int64_t id = 0; id < table.config().rows; ++id)
+    if (table.owners().owns(id)) ids.push_back(id);
+  const std::vector<float> zeros(ids.size() * static_cast<std::size_t>(dim), 0.0f);
+  table.restore(ids, zeros.data(), nullptr);  // keeps the tokens small
+  Tensor weight = learner.model->parameters().find("preprocessor.contextual.weight").value;
+  std::fill_n(weight.mutable_data<float>(), weight.size(), 1e38f);
+}
+
 // The rows' gradient is the product of a huge weight and a gradient of ordinary size: every dense gradient is
 // finite.
 TEST_F(Overflow, OfARowsGradientStopsTheStepBeforeAnythingIsUpdated) {
   options_.schedule.warmup_steps = 0;
   Experiment experiment(options_);
   Learner& learner = experiment.learner();
-  TableSet& tables = learner.tables;
-  ASSERT_EQ(tables[1].config().name, "user");
-  const auto users = tables[1].config().rows, dim = tables[1].config().dim;
-  std::vector<std::int64_t> ids;
-  for (std::int64_t id = 0; id < users; ++id) ids.push_back(id);
-  const std::vector<float> zeros(static_cast<std::size_t>(users * dim), 0.0f);
-  tables[1].restore(ids, zeros.data(), nullptr);  // keeps the tokens small
-  Tensor weight = learner.model->parameters().find("preprocessor.contextual.weight").value;
-  std::fill_n(weight.mutable_data<float>(), weight.size(), 1e38f);
-
+  overflow_rows_of_users(learner);
   const std::vector<std::int64_t> anchors = experiment.anchors().training.first(8);
   const Tensor before = learner.model->parameters().find("head.1.bias").value.copy();
   EXPECT_THAT(message_of<NotFiniteError>([&] { testing::step_on(experiment, anchors); }),
               AllOf(HasSubstr("step 1: the gradient of id "), HasSubstr("in embedding table user")));
   EXPECT_EQ(learner.model->parameters().find("head.1.bias").value.data<float>()[0], before.data<float>()[0]);
+}
+
+// One rank has the row; no rank updates anything, and none is lost.
+TEST_F(Overflow, OfARowsGradientOnOneRankStopsAllRanksBeforeAnythingIsUpdated) {
+  options_.schedule.warmup_steps = 0;
+  options_.tables.ranks = TableRanks::table;
+  std::array<std::string, 3> messages;
+  run_ranks(3, [&](Communicator& comm) {
+    Experiment experiment(options_, comm);
+    Learner& learner = experiment.learner();
+    overflow_rows_of_users(learner);
+    const std::vector<std::int64_t> anchors = experiment.anchors().training.first(9);
+    const Tensor bias = learner.model->parameters().find("head.1.bias").value;
+    const float before = bias.data<float>()[0];
+    messages[static_cast<std::size_t>(comm.rank())] = message_of<NotFiniteError>([&] {
+      testing::step_on_parts(
+          experiment, {std::span(anchors).subspan(3 * static_cast<std::size_t>(comm.rank()), 3)}, 9, 0, comm);
+    });
+    EXPECT_EQ(bias.data<float>()[0], before);
+  });
+  EXPECT_THAT(messages[0], AllOf(HasSubstr("step 1: the gradient of id "),
+                                 HasSubstr("in embedding table user"), HasSubstr(" (rank ")));
+  EXPECT_EQ(messages[1], messages[0]);
+  EXPECT_EQ(messages[2], messages[0]);
 }
 
 }  // namespace

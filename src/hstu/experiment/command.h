@@ -16,7 +16,7 @@ namespace hstu {
 Patience patience_of(const RanksSection& ranks);
 
 // What all ranks do next.
-enum class Command : std::int64_t { step, profile, evaluate, save, end };
+enum class Command : std::int64_t { step, share_steps, profile, evaluate, save, end };
 
 void announce(Command command, Communicator& comm);  // by rank 0
 Command next_command(Communicator& comm);            // by every other rank, which waits for it

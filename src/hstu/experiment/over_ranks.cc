@@ -7,16 +7,23 @@
 
 namespace hstu {
 
-void sum_over_ranks(StepResult& result, Communicator& comm) {
+void sum_over_ranks(std::span<StepResult> steps, Communicator& comm) {
   if (comm.size() == 1) return;
-  LayerFlops &model = result.flops.model, &computed = result.flops.computed;
-  const std::array counts{&result.samples,   &result.tokens, &model.uvqk,         &model.attention,
-                          &model.projection, &computed.uvqk, &computed.attention, &computed.projection};
-  std::array<std::int64_t, counts.size()> sums{};
-  for (std::size_t i = 0; i < counts.size(); ++i) sums[i] = *counts[i];
-  comm.all_reduce_sum(std::span<std::int64_t>(sums));
+  std::vector<std::int64_t*> counts;
+  std::vector<std::int64_t> sums;
+  std::vector<double> losses;
+  for (StepResult& step : steps) {
+    LayerFlops &model = step.flops.model, &computed = step.flops.computed;
+    counts.insert(counts.end(),
+                  {&step.samples, &step.tokens, &model.uvqk, &model.attention, &model.projection,
+                   &computed.uvqk, &computed.attention, &computed.projection});
+    losses.push_back(step.loss);
+  }
+  for (const std::int64_t* count : counts) sums.push_back(*count);
+  comm.all_reduce_sum(std::span(sums));
+  comm.all_reduce_sum(std::span(losses));
   for (std::size_t i = 0; i < counts.size(); ++i) *counts[i] = sums[i];
-  result.loss = comm.sum(result.loss);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].loss = losses[i];
 }
 
 std::vector<std::int64_t> rows_alive(const TableSet& tables, Communicator& comm) {

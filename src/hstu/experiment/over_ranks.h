@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hstu/base/json.h"
@@ -13,8 +14,8 @@
 
 namespace hstu {
 
-// The loss, samples, tokens and FLOPs of this rank become those of the global batch.
-void sum_over_ranks(StepResult& result, Communicator& comm);
+// The loss, samples, tokens and FLOPs of this rank become those of the global batch, of each of these steps.
+void sum_over_ranks(std::span<StepResult> steps, Communicator& comm);
 
 // The values and the counts of all ranks, in the order of ranks.
 std::vector<Json> gather(const std::vector<Json>& values, Communicator& comm);

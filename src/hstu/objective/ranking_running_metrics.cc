@@ -64,7 +64,10 @@ void write_column(SectionWriter& writer, const Values& values) {
 }  // namespace
 
 void RankingRunningMetrics::add_step(const Tally& predictions) {
-  add_step(as_ranking(predictions).samples().front());
+  const RankingTally& tally = as_ranking(predictions);
+  if (!tally.sums()) return add_step(tally.samples().front());
+  window_.merge(tally.samples().front());
+  training_.merge(*tally.sums());
 }
 
 void RankingRunningMetrics::add_evaluation(const Tally& evaluation) {

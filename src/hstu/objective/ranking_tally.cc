@@ -1,17 +1,19 @@
 #include "hstu/objective/ranking_tally.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/base/json.h"
 #include "hstu/batching/batch_layout.h"
 
 namespace hstu {
 namespace {
+
+// More than a global batch has.
+constexpr std::int64_t kPlaces = std::int64_t{1} << 40;
 
 // An example names its sample by the sample's event.
 std::vector<std::int64_t> places_of(const Examples& examples, const Batch& batch) {
@@ -24,10 +26,9 @@ std::vector<std::int64_t> places_of(const Examples& examples, const Batch& batch
   return places;
 }
 
-// The samples of all ranks in the order of `places`, which may repeat: (samples) of the global batch.
-RankingSamples gather_in_order(RankingSamples mine, std::span<const std::int64_t> places,
+// The samples of all ranks in the order of `places`, which may repeat.
+RankingSamples gather_in_order(const RankingSamples& mine, std::span<const std::int64_t> places,
                                Communicator& comm) {
-  if (comm.size() == 1) return mine;
   const std::vector<float> probabilities = comm.all_gather(mine.probabilities());
   const std::vector<std::uint8_t> labels = comm.all_gather(mine.labels());
   const std::vector<std::int64_t> users = comm.all_gather(mine.groups());
@@ -41,28 +42,41 @@ RankingSamples gather_in_order(RankingSamples mine, std::span<const std::int64_t
   return in_order;
 }
 
-// In the place of a rank's samples, one of whose scores is not finite: it shows all ranks that there is a
-// text to exchange, which costs a batch of finite scores nothing.
-RankingSamples marked() {
-  RankingSamples samples;
-  samples.add(std::numeric_limits<float>::quiet_NaN(), false, 0);
-  return samples;
-}
-
-bool has_mark(const RankingSamples& samples) {
-  return std::any_of(samples.probabilities().begin(), samples.probabilities().end(),
-                     [](float p) { return std::isnan(p); });
-}
-
-// Of the first rank that has one, with its number; "" if none has.
-std::string first_text(const std::string& mine, Communicator& comm) {
-  const std::string line =
-      mine.empty() ? "" : fmt::format("{} (rank {})\n", mine, comm.world_rank(comm.rank()));
-  const std::vector<char> all = comm.all_gather(std::span<const char>(line));
-  return {all.begin(), std::find(all.begin(), all.end(), '\n')};
+// Those of all ranks, each of which sends the bins that are not empty.
+LifetimeMetrics gather_sums(const LifetimeMetrics& mine, Communicator& comm) {
+  std::vector<std::int64_t> bins;
+  const auto positives = mine.auc.positives(), negatives = mine.auc.negatives();
+  for (std::size_t b = 0; b < positives.size(); ++b) {
+    if (positives[b] == 0 && negatives[b] == 0) continue;
+    bins.insert(bins.end(), {static_cast<std::int64_t>(b), static_cast<std::int64_t>(positives[b]),
+                             static_cast<std::int64_t>(negatives[b])});
+  }
+  const std::vector<std::int64_t> all_bins = comm.all_gather(std::span<const std::int64_t>(bins));
+  std::vector<std::uint64_t> all_positives(positives.size()), all_negatives(negatives.size());
+  for (std::size_t i = 0; i < all_bins.size(); i += 3) {
+    const auto bin = static_cast<std::size_t>(all_bins[i]);
+    all_positives[bin] += static_cast<std::uint64_t>(all_bins[i + 1]);
+    all_negatives[bin] += static_cast<std::uint64_t>(all_bins[i + 2]);
+  }
+  LifetimeMetrics all{{}, {std::move(all_positives), std::move(all_negatives)}};
+  const std::string state = mine.sums.state().dump() + "\n";
+  const std::vector<char> states = comm.all_gather(std::span<const char>(state));
+  for (auto at = states.begin(); at != states.end();) {
+    const auto end = std::find(at, states.end(), '\n');
+    all.sums.merge(PointwiseSums::from_state(Json::parse(at, end)));
+    at = end + 1;
+  }
+  return all;
 }
 
 }  // namespace
+
+void RankingTally::keep_latest(std::int64_t examples) {
+  require(batches_ == 0 && examples > 0,
+          "expected to keep examples from the first batch on, found {} after {}", examples, batches_);
+  collected_.assign(samples_.size(), RankingSamples(examples));
+  sums_.emplace();
+}
 
 void RankingTally::add(const Batch& batch, const Tensor& outputs, const Stream& compute) {
   Part part{outputs, objective_.examples(batch), Event(compute.device()), {}};
@@ -71,13 +85,14 @@ void RankingTally::add(const Batch& batch, const Tensor& outputs, const Stream& 
   parts_.push_back(std::move(part));
 }
 
-std::string RankingTally::settle(const Stream& stream, Communicator& comm) {
+std::string RankingTally::collect(const Stream& stream) {
   const std::size_t tasks = samples_.size();
-  std::vector<RankingSamples> mine(tasks);
+  std::vector<RankingSamples> batch(tasks);
   std::vector<std::int64_t> places;
-  std::string bad_output;
+  const std::vector<Part> parts = std::exchange(parts_, {});
+  const std::int64_t first_place = batches_++ * kPlaces;
   try {
-    for (const Part& part : parts_) {
+    for (const Part& part : parts) {
       stream.wait(part.ready);
       const std::vector<float> probabilities =
           objective_.probabilities(part.logits, part.examples, stream, tasks, "event");
@@ -86,21 +101,29 @@ std::string RankingTally::settle(const Stream& stream, Communicator& comm) {
       require(tasks <= labels, "expected at most {} tasks, found {}", labels, tasks);
       for (std::size_t r = 0; r < rows; ++r)
         for (std::size_t k = 0; k < tasks; ++k)
-          mine[k].add(probabilities[r * tasks + k], part.examples.label[r * labels + k] != 0,
-                      part.examples.user[r]);
-      places.insert(places.end(), part.places.begin(), part.places.end());
+          batch[k].add(probabilities[r * tasks + k], part.examples.label[r * labels + k] != 0,
+                       part.examples.user[r]);
+      for (const std::int64_t place : part.places) places.push_back(first_place + place);
     }
   } catch (const NotFiniteError& error) {
-    bad_output = error.what();
-    mine.assign(tasks, marked());
-    places.assign(1, 0);
+    return error.what();
   }
-  parts_.clear();
-  for (RankingSamples& of_task : mine) of_task = gather_in_order(std::move(of_task), places, comm);
-  if (comm.size() > 1 && has_mark(mine.front())) bad_output = first_text(bad_output, comm);
-  if (bad_output.empty())
-    for (std::size_t k = 0; k < tasks; ++k) samples_[k].merge(mine[k]);
-  return bad_output;
+  for (std::size_t k = 0; k < tasks; ++k) collected_[k].merge(batch[k]);
+  order_.insert(order_.end(), places.begin(), places.end());
+  if (!sums_) return "";
+  sums_->add(batch.front());
+  const auto kept = static_cast<std::size_t>(collected_.front().size());
+  if (order_.size() > kept) order_.erase(order_.begin(), order_.end() - static_cast<std::ptrdiff_t>(kept));
+  return "";
+}
+
+void RankingTally::share(Communicator& comm) {
+  for (std::size_t k = 0; k < samples_.size(); ++k) {
+    samples_[k].merge(comm.size() == 1 ? collected_[k] : gather_in_order(collected_[k], order_, comm));
+    collected_[k].clear();
+  }
+  order_.clear();
+  if (sums_ && comm.size() > 1) sums_ = gather_sums(*sums_, comm);
 }
 
 const RankingTally& as_ranking(const Tally& tally) {

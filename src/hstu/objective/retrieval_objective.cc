@@ -24,14 +24,15 @@ class CountTally final : public Tally {
   void add(const Batch& batch, const Tensor& /*outputs*/, const Stream& /*compute*/) override {
     part_ += std::ssize(batch.values<std::int64_t>(retrieval::kTarget));
   }
-  std::string settle(const Stream& /*stream*/, Communicator& comm) override {
-    examples_ += comm.sum(std::exchange(part_, 0));
+  std::string collect(const Stream& /*stream*/) override {
+    collected_ += std::exchange(part_, 0);
     return "";
   }
-  std::int64_t examples() const override { return examples_; }
+  void share(Communicator& comm) override { examples_ += comm.sum(std::exchange(collected_, 0)); }
+  std::int64_t examples() const override { return examples_ + collected_; }
 
  private:
-  std::int64_t part_ = 0, examples_ = 0;
+  std::int64_t part_ = 0, collected_ = 0, examples_ = 0;
 };
 
 // The log has the loss of each step; there is nothing else that training measures.

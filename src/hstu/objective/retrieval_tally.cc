@@ -100,6 +100,15 @@ void RetrievalTally::add(const Batch& batch, const Tensor& outputs, const Stream
   parts_.push_back(std::move(part));
 }
 
+std::string RetrievalTally::collect(const Stream& /*stream*/) {
+  require(false, "the targets of a batch are ranked by settle() alone");
+  return "";
+}
+
+void RetrievalTally::share(Communicator& /*comm*/) {
+  require(false, "the targets of a batch are ranked by settle() alone");
+}
+
 std::string RetrievalTally::settle(const Stream& stream, Communicator& comm) {
   Asked asked;
   asked.questions.excluded_offsets.assign(1, 0);

@@ -37,6 +37,9 @@ class RetrievalTally final : public Tally {
 
   void add(const Batch& batch, const Tensor& outputs, const Stream& compute) override;
   std::string settle(const Stream& stream, Communicator& comm) override;
+  // InternalError: all ranks rank the targets of a batch together.
+  std::string collect(const Stream& stream) override;
+  void share(Communicator& comm) override;
   std::int64_t examples() const override { return static_cast<std::int64_t>(ranked_.rank.size()); }
 
   const RankedTargets& ranked() const { return ranked_; }  // of the settled batches

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "hstu/base/progress_watch.h"
 #include "hstu/comm/communicator.h"
@@ -18,7 +19,10 @@ struct StepContext {
   Context compute = host_context();  // stream, memory pool, trace
   Communicator& comm = one_rank();   // the ranks that share the global batch
   ProgressWatch* watch = nullptr;    // learns of each stage; null: none
-  // Takes the step's predictions on rank 0 while a GPU computes the backward pass, so before the step can
+  // Takes the predictions of this rank, and the step's figures are those of this rank too: the ranks share
+  // both later. Null: finish() shares them.
+  std::shared_ptr<Tally> unshared = {};
+  // One rank: takes the step's predictions while a GPU computes the backward pass, so before the step can
   // fail.
   std::function<void(const Tally&)> on_predictions = {};
 };

@@ -1,6 +1,8 @@
 #include "hstu/step/step_work.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -33,7 +35,7 @@ StepWork::StepWork(Learner& learner, PartSource& parts, const StepContext& conte
       sections_(context.compute, is_timed(learner, context.step)),
       row_gradients_(learner.tables),
       visits_(learner.tables),
-      predictions_(learner.objective->step_tally()) {
+      predictions_(context.unshared ? context.unshared : learner.objective->step_tally()) {
   require(learner.tables.comm().size() == context.comm.size(), "a step of {} ranks with tables that {} share",
           context.comm.size(), learner.tables.comm().size());
   const RunOptions& options = learner.options;
@@ -167,9 +169,10 @@ void StepWork::settle_predictions() {
     if (learner_.gpus != nullptr) learner_.gpus->wait(exchanges_);
     context_.comm.enter(kPredictionsStage);
     // One that is not finite ends the step later: the loss and gradients may say why.
-    bad_output_ = predictions_->settle(learner_.copies, context_.comm);
+    bad_output_ = predictions_->collect(learner_.copies);
+    if (!context_.unshared) predictions_->share(context_.comm);
   }
-  if (context_.on_predictions) context_.on_predictions(*predictions_);
+  if (context_.on_predictions && !context_.unshared) context_.on_predictions(*predictions_);
   result_.predictions = predictions_;
 }
 
@@ -182,9 +185,17 @@ double StepWork::loss_of_rank() const {
 void StepWork::settle_figures(double loss_of_rank, double gradient_norm) {
   result_.loss = loss_of_rank;
   result_.gradient_norm = gradient_norm;
-  context_.comm.enter("counts");
-  hstu::sum_over_ranks(result_, context_.comm);
-  learner_.bad_ids.add(gather(bad_ids_, context_.comm));
+  if (context_.unshared) return;
+  context_.comm.enter("figures");
+  hstu::sum_over_ranks(std::span(&result_, 1), context_.comm);
+}
+
+bool StepWork::any_rank_has(bool not_finite) {
+  context_.comm.enter("check of the update");
+  std::array<std::int64_t, 2> of_ranks{not_finite ? 1 : 0, std::ssize(bad_ids_)};
+  context_.comm.all_reduce_sum<std::int64_t>(of_ranks);
+  if (of_ranks[1] > 0) learner_.bad_ids.add(gather(bad_ids_, context_.comm));
+  return of_ranks[0] > 0;
 }
 
 StepResult StepWork::figures() {

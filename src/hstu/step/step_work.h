@@ -43,8 +43,10 @@ class StepWork : public PartPasses {
   void settle_predictions();
   // The loss of this rank, which its device has computed.
   double loss_of_rank() const;
-  // Counts and the loss become those of all ranks.
+  // Takes the figures. They become those of all ranks, unless StepContext::unshared waits for them.
   void settle_figures(double loss_of_rank, double gradient_norm);
+  // The same answer on all ranks: whether one has a value that is not finite. Bad ids are exchanged too.
+  bool any_rank_has(bool not_finite);
   // What the step came to, once. Ends its sections.
   StepResult figures();
 
@@ -53,7 +55,7 @@ class StepWork : public PartPasses {
   const StepResult& result() const { return result_; }
   RowGradients& row_gradients() { return row_gradients_; }
   std::int64_t row_bytes() const { return row_bytes_; }  // of the rows, and of their gradients
-  // Which output is not finite; "" if all are.
+  // Which output of this rank is not finite; "" if all are.
   const std::string& bad_output() const { return bad_output_; }
   // Ends the section of the stage that was last.
   void leave_section() { sections_.leave(); }

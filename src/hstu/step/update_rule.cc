@@ -8,6 +8,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/finite.h"
+#include "hstu/comm/first_text.h"
 #include "hstu/optimizer/clipping.h"
 
 namespace hstu {
@@ -44,19 +45,24 @@ std::string first_bad_input(const Learner& learner) {
                                    first_bad_input(work.learner())));
 }
 
-// Throws what is not finite among the step's figures, gradients and scores, if something is.
-void refuse_bad_values(StepWork& work, const GradientSquares& squares) {
-  const StepResult& result = work.result();
+// What this rank's rows and scores have that is not finite.
+std::string bad_value(StepWork& work) {
   const auto bad_row = work.row_gradients().first_bad();
-  if (!std::isfinite(result.loss)) fail_not_finite(work, fmt::format("the loss is {}", result.loss));
-  if (!std::isfinite(result.gradient_norm))
+  if (!bad_row) return work.bad_output();
+  return fmt::format("the gradient of id {} in embedding table {} is not finite; the first bad tensor is {}",
+                     bad_row->id, work.learner().tables[bad_row->table].config().name,
+                     first_bad_input(work.learner()));
+}
+
+// What is not finite among the figures, gradients and scores of all ranks. All ranks call it together.
+[[noreturn]] void refuse_bad_values(StepWork& work, const GradientSquares& squares,
+                                    const std::string& of_rank) {
+  Communicator& comm = work.context().comm;
+  const double loss = comm.sum(work.loss_of_rank());
+  if (!std::isfinite(loss)) fail_not_finite(work, fmt::format("the loss is {}", loss));
+  if (!std::isfinite(work.result().gradient_norm))
     fail_not_finite(work, fmt::format("the gradient of {} is not finite", squares.first_bad()));
-  if (bad_row) {
-    fail_not_finite(work, fmt::format("the gradient of id {} in embedding table {} is not finite",
-                                      bad_row->id, work.learner().tables[bad_row->table].config().name));
-  }
-  if (!work.bad_output().empty())
-    throw NotFiniteError(fmt::format("step {}: {}", work.context().step + 1, work.bad_output()));
+  throw NotFiniteError(fmt::format("step {}: {}", work.context().step + 1, first_text(of_rank, comm)));
 }
 
 // Of the gradients of parameters, and of `also`, which have to be finite too.
@@ -77,7 +83,11 @@ class HostDecides : public UpdateRule {
     const Learner& learner = work.learner();
     if (learner.gpus != nullptr) learner.gpus->wait(learner.gpus->begun());
     work.settle_figures(work.loss_of_rank(), squares_->norm());
-    refuse_bad_values(work, *squares_);
+    const std::string bad = bad_value(work);
+    const StepResult& result = work.result();
+    if (work.any_rank_has(!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm) ||
+                          !bad.empty()))
+      refuse_bad_values(work, *squares_, bad);
     work.update(clip_scale(work.result().gradient_norm, learner.options.dense.max_gradient_norm), nullptr);
   }
 
@@ -107,12 +117,11 @@ class DeviceDecides : public UpdateRule {
 
   void finish(StepWork& work) override {
     work.settle_figures(outcome_->loss(), outcome_->gradient_norm());
-    if (outcome_->is_updated()) return;
+    if (!work.any_rank_has(!outcome_->is_updated())) return;
     Learner& learner = work.learner();
     learner.dense_optimizer.set_steps(updates_before_);
     learner.update_check->reset();
-    refuse_bad_values(work, *squares_);
-    require(false, "step {}: the GPU refused an update of finite values", work.context().step + 1);
+    refuse_bad_values(work, *squares_, bad_value(work));
   }
 
   bool next_may_begin(const StepWork& work) const override {

@@ -39,17 +39,10 @@ class LoaderParts : public PartSource {
 
 }  // namespace
 
-BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, std::int64_t step,
-                     Communicator& comm, ProgressWatch& watch,
-                     std::function<void(const Tally&)> on_predictions) {
-  const Context compute = profiler.begin_step(step + 1, experiment.learner().compute);
-  const StepContext context{.step = step,
-                            .draws = Draws(experiment.options().seed, step),
-                            .compute = compute,
-                            .comm = comm,
-                            .watch = &watch,
-                            .on_predictions = std::move(on_predictions)};
-  LoaderParts parts(loader, profiler, compute);
+BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, StepContext context) {
+  context.compute = profiler.begin_step(context.step + 1, experiment.learner().compute);
+  context.draws = Draws(experiment.options().seed, context.step);
+  LoaderParts parts(loader, profiler, context.compute);
   Step begun = begin_step(experiment.learner(), parts, context);
   const LoadedBatch& last = parts.last();
   return {std::move(begun), last.next, last.window_end, last.division, parts.wait_ms()};

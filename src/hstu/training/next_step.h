@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "hstu/batching/loader.h"
 #include "hstu/comm/communicator.h"
@@ -21,9 +20,7 @@ struct BegunStep {
   double wait_ms = 0;  // for the batch
 };
 
-// Begins step `step` (0 is the first). `on_predictions`: see StepContext.
-BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, std::int64_t step,
-                     Communicator& comm, ProgressWatch& watch,
-                     std::function<void(const Tally&)> on_predictions = {});
+// Begins the step of `context`, whose draws and `compute` it chooses.
+BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, StepContext context);
 
 }  // namespace hstu

@@ -4,6 +4,7 @@
 
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
+#include "hstu/experiment/over_ranks.h"
 #include "hstu/run/text_rows.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/step/dense_shards.h"
@@ -60,8 +61,17 @@ BegunStep Session::begin_step(std::function<void(const Tally&)> on_predictions) 
   watch_.beat(begun_, kDataWait);
   if (is_leader()) fault_point("step.begin");
   if (!loader_) loader_ = training_loader(experiment_, first_state_.next, comm_);
-  BegunStep begun =
-      begin_next(experiment_, *loader_, *profiler_, begun_++, comm_, watch_, std::move(on_predictions));
+  if (comm_.size() > 1 && !predictions_) {
+    predictions_ = experiment_.learner().objective->step_tally();
+    predictions_->keep_latest(request_.options.metrics.window_samples);
+  }
+  const StepContext context{.step = begun_++,
+                            .draws = {},
+                            .comm = comm_,
+                            .watch = &watch_,
+                            .unshared = predictions_,
+                            .on_predictions = std::move(on_predictions)};
+  BegunStep begun = begin_next(experiment_, *loader_, *profiler_, context);
   next_ = begun.next;
   return begun;
 }
@@ -69,12 +79,14 @@ BegunStep Session::begin_step(std::function<void(const Tally&)> on_predictions) 
 Session::StepOutcome Session::finish_step(BegunStep& begun) {
   StepOutcome outcome;
   watch_.beat(finished_, "results");
-  outcome.result = begun.step.finish();
-  outcome.result.division = begun.division;
+  StepResult result = begun.step.finish();
+  result.division = begun.division;
   if (is_leader()) fault_point("step.end");
-  profiler_->end_step(++finished_, outcome.result);
+  profiler_->end_step(++finished_, result);
+  steps_.push_back(std::move(result));
   outcome.any_stops = any_stops(request_.stop, comm_);
   if (finished_ == begun_) watch_.rest();
+  if (comm_.size() == 1 || logs_at(finished_)) outcome.steps = take_steps();
   if (logs_at(finished_)) outcome.counts = counts_of(experiment_.learner(), comm_);
   return outcome;
 }
@@ -82,6 +94,21 @@ Session::StepOutcome Session::finish_step(BegunStep& begun) {
 bool Session::can_evaluate() const {
   if (request_.options.evaluation.next_window) return window_to_score(experiment_, next_).has_value();
   return evaluator_->has_samples();
+}
+
+Session::SharedSteps Session::share_steps() {
+  if (steps_.empty()) return {};
+  announce(Command::share_steps);
+  return take_steps();
+}
+
+Session::SharedSteps Session::take_steps() {
+  comm_.enter("figures");
+  SharedSteps steps{std::exchange(steps_, {}), nullptr};
+  sum_over_ranks(steps.results, comm_);
+  if (predictions_) predictions_->share(comm_);
+  steps.predictions = std::exchange(predictions_, nullptr);
+  return steps;
 }
 
 std::optional<EvaluationResult> Session::evaluate() {
@@ -115,6 +142,9 @@ void Session::follow() {
         finish_step(begun);
         break;
       }
+      case Command::share_steps:
+        share_steps();
+        break;
       case Command::profile:
         finish_profile();
         break;

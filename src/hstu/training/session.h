@@ -29,15 +29,23 @@ class Session {
 
   // Begins the step after those that have begun. `on_predictions`: see StepContext.
   BegunStep begin_step(std::function<void(const Tally&)> on_predictions = {});
+  // Steps that the ranks have told each other of, in their order.
+  struct SharedSteps {
+    std::vector<StepResult> results;           // of the global batches
+    std::shared_ptr<const Tally> predictions;  // null: begin_step() has given them away
+  };
   struct StepOutcome {
-    StepResult result;
+    SharedSteps steps;                    // up to this one; none: the ranks share them later
     bool any_stops = false;               // a rank got the signal to stop
     std::optional<LearnerCounts> counts;  // of a step of which the log has a line
   };
+  // Ranks share steps when the log has a line; one rank has nothing to share.
   StepOutcome finish_step(BegunStep& begun);
   // Whether evaluate() has samples: some are held out, or evaluation.next_window is set and the step that
   // begin_step() begins next is the first of a window that was never trained.
   bool can_evaluate() const;
+  // Those that are not shared.
+  SharedSteps share_steps();
   // Empty if a rank got the signal to stop meanwhile. Throws the same NotFiniteError on all ranks.
   std::optional<EvaluationResult> evaluate();
   // Calls write() on the leader, with all that a checkpoint has; the others send it their rows meanwhile.
@@ -66,6 +74,7 @@ class Session {
   void announce(Command command);
   RunState load(const std::optional<Checkpoint>& checkpoint);
   void begin_profile();
+  SharedSteps take_steps();
 
   const TrainRequest& request_;
   Communicator& comm_;
@@ -79,6 +88,8 @@ class Session {
   BatchCursor next_;                       // of the step that begins next
   std::unique_ptr<Loader> loader_;         // since the first step
   std::int64_t begun_ = 0, finished_ = 0;  // steps of the run
+  std::vector<StepResult> steps_;          // not shared
+  std::shared_ptr<Tally> predictions_;     // of those, of several ranks
 };
 
 }  // namespace hstu

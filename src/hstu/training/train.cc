@@ -1,6 +1,7 @@
 #include "hstu/training/train.h"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -194,19 +195,29 @@ class Leader {
 
   void complete(BegunStep& begun) {
     const Session::StepOutcome outcome = session_.finish_step(begun);
-    const StepResult& result = outcome.result;
     ++state_.step;
     stepped_ = true;
     others_stop_ = outcome.any_stops;
-    state_.samples += result.samples;
     state_.next = begun.next;
     state_.window_end = begun.window_end;
     if (begun.window_end) ++state_.windows_done;
     const Clock::time_point before = std::exchange(last_completed_, Clock::now());
     const double wait_ms = std::exchange(wait_ms_, 0);
-    log_.step(result, 1000 * seconds_between(before, last_completed_) - wait_ms, wait_ms, state_,
-              session_.metrics(), outcome.counts);
+    times_.push_back({1000 * seconds_between(before, last_completed_) - wait_ms, wait_ms});
+    count(outcome.steps, outcome.counts);
     if (session_.profiler().is_complete()) session_.finish_profile();
+  }
+
+  // Counts steps when all ranks have shared them. `counts`: the last one has a line of the log.
+  void count(const Session::SharedSteps& steps, const std::optional<LearnerCounts>& counts = std::nullopt) {
+    if (steps.predictions) session_.metrics().add_step(*steps.predictions);
+    for (std::size_t i = 0; i < steps.results.size(); ++i) {
+      const StepTime time = times_.front();
+      times_.pop_front();
+      state_.samples += steps.results[i].samples;
+      log_.step(steps.results[i], time.step_ms, time.wait_ms, state_, session_.metrics(),
+                i + 1 == steps.results.size() ? counts : std::nullopt);
+    }
   }
 
   // Evaluates, then saves, as the step requires: a checkpoint contains the evaluation of its step. Returns
@@ -214,9 +225,14 @@ class Leader {
   std::optional<std::string> settle(bool evaluates_anyway = false) {
     const bool due = evaluates_anyway || state_.evaluation_due || state_.step >= last_step_ ||
                      evaluation_cadence_.due(state_);
-    if (due && state_.evaluated_at != state_.step && session_.can_evaluate()) evaluate();
+    if (due && state_.evaluated_at != state_.step && session_.can_evaluate()) {
+      count(session_.share_steps());
+      evaluate();
+    }
     auto end = reason_to_end();
-    if (const auto reason = reason_to_save(end)) save(*reason, end.has_value());
+    const auto reason = reason_to_save(end);
+    if (end || reason) count(session_.share_steps());
+    if (reason) save(*reason, end.has_value());
     return end;
   }
 
@@ -359,6 +375,10 @@ class Leader {
   EvaluationCadence evaluation_cadence_;
   Clock::time_point last_completed_;  // the last step, or what followed it
   double wait_ms_ = 0;                // for batches, since then
+  struct StepTime {
+    double step_ms = 0, wait_ms = 0;
+  };
+  std::deque<StepTime> times_;  // of steps that are not counted
   std::int64_t saved_at_ = -1;
   bool evaluated_since_save_ = false;
   BestEvaluation best_before_;  // before the last evaluation
