@@ -44,10 +44,12 @@ StepEstimate estimate_step(const RankPlan& plan, const GpuSpecs& gpu, Precision 
   step.table_bytes = batches * on_the_way(sent.ids + sent.rows + sent.row_gradients);
   step.dense_bytes = on_the_way(plan.dense);
   if (plan.ranks == 1) return step;
-  // Of each part: ids, rows and gradients; the gradients of copies. Of each step: dense slices and their
-  // sums.
-  const double exchanges = batches * plan.parts * ((any_move ? 3 : 0) + (any_copies ? 1 : 0)) + 2;
-  step.messages = exchanges * (rates.exchange_seconds + rates.peer_seconds * (plan.ranks - 2));
+  // Of each part: ids, rows and gradients; the gradients of copies. Of each step: the slices of a bucket of
+  // dense gradients, and their sums.
+  const double exchanges = batches * plan.parts * ((any_move ? 3 : 0) + (any_copies ? 1 : 0));
+  const double dense = plan.dense * plan.ranks / (2.0 * (plan.ranks - 1));
+  step.messages = exchanges * rates.exchange_seconds * std::log2(plan.ranks) +
+                  2 * std::max(1.0, dense / rates.bucket_bytes) * rates.bucket_seconds;
   return step;
 }
 

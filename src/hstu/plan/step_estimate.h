@@ -19,11 +19,18 @@ struct Interconnect {
   int gpus_per_host = 8;
 };
 
-// What was measured on two NVIDIA H200 of one host, and what is assumed (docs/performance/ranks.md).
+// What was measured on one H200 and on two and four NVIDIA H100 of one host, and what is assumed
+// (docs/performance/ranks.md).
 struct StepRates {
-  double share_of_peak = 0.52;      // model FLOPs over time x peak: 0.565 DLRMv4, 0.477 the ranking benchmark
-  double exchange_seconds = 3e-4;   // of a message to every rank and back with few bytes: 0.2 to 0.4 ms
-  double peer_seconds = 1e-5;       // assumed: each further rank adds to it
+  double share_of_peak =
+      0.52;  // model FLOPs over time x peak: 0.565 DLRMv4, 0.477 to 0.49 the ranking benchmark
+  // By which an exchange of ids, rows or their gradients makes a step longer, by waits and by the kernels
+  // beside it, which it takes multiprocessors from: DLRMv4 on two, 1.1 ms on four. Assumed: as much for each
+  // doubling.
+  double exchange_seconds = 5.4e-4;
+  // The same of the two exchanges of a bucket of dense gradients, of which there are as many as there are
+  // bucket_bytes: the ranking benchmark, 40 exchanges for 213 MB.
+  double bucket_seconds = 2.2e-4, bucket_bytes = 9e6;
   double share_of_bandwidth = 0.8;  // assumed: of memory, link and network
 };
 
