@@ -121,7 +121,7 @@ TEST(TableDivision, CopiesSmallTablesAndSplitsLargeAndLimitedOnes) {
   const std::vector<TableConfig> tables{{"small", 500, 512},
                                         {"large", 520, 512},
                                         {"limited", 10, 512, {.capacity = 5}},
-                                        {"told", 10, 512, {}, {}, {}, TableRanks::table}};
+                                        {.name = "told", .rows = 10, .dim = 512, .ranks = TableRanks::table}};
   const auto forms = [&](int rank, int ranks) {
     std::vector<TableRanks> found;
     for (const RowOwners& owners : divide_tables(tables, RowOptimizerKind::sgd, rank, ranks))

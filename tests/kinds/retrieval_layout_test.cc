@@ -10,7 +10,7 @@
 namespace hstu {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 using Id = std::int64_t;
 using Index = std::int32_t;
 

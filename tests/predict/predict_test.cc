@@ -258,7 +258,7 @@ TEST_F(Predict, ParquetGoesThroughThePreparingProgram) {
 
 // examples/score_numpy.py computes the same from an export.
 TEST_F(Predict, NumpyReproducesTheScoresOfAnExport) {
-  const std::string python = python_with_numpy();
+  const std::string python = testing::python_with_numpy();
   if (python.empty()) GTEST_SKIP() << "no python3 with numpy and tomllib (3.11) here";
   options_.features.context = {{"user", {"user"}, 0, false},
                                {"cross", {"user", "item", "hour", "weekday", "item"}, 40, true}};

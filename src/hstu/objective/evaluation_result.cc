@@ -34,7 +34,7 @@ void add_parts(const EvaluationResult& result, MetricSpecs specs, Json& json) {
 }
 
 // Of a state, beside the metrics in constant memory.
-constexpr std::array kParts{"model", "baseline",       "lists", "bad_ids",   "tasks",
+constexpr std::array kParts{"model", "baseline",       "lists",     "bad_ids",    "tasks",
                             "parts", "item_baselines", "undefined", "next_window"};
 
 }  // namespace
