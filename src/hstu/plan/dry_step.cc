@@ -1,7 +1,6 @@
 #include "hstu/plan/dry_step.h"
 
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -11,27 +10,23 @@
 namespace hstu {
 namespace {
 
-// Catalogues of as many rows as the tables have at most, on one rank: the objective's, without values.
+// The objective's catalogues, without values.
 class DryCatalogues {
  public:
-  DryCatalogues(const Model& model, const Objective& objective, const Context& of_rows)
-      : model_(model), uses_(objective.catalogues()), of_rows_(of_rows) {
-    for (const CatalogueUse& use : uses_) {
-      ids_.emplace_back(static_cast<std::size_t>(model.features()[use.feature].rows));
-      std::iota(ids_.back().begin(), ids_.back().end(), std::int64_t{0});
-    }
-  }
+  DryCatalogues(const Model& model, const Objective& objective, const Context& of_rows,
+                const std::vector<std::int64_t>& items)
+      : model_(model), uses_(objective.catalogues()), of_rows_(of_rows), items_(items) {}
 
   std::vector<CatalogueRows> rows() {
     std::vector<CatalogueRows> all;
-    for (std::size_t c = 0; c < uses_.size(); ++c) {
+    for (const CatalogueUse& use : uses_) {
       CatalogueRows rows;
-      rows.size = std::ssize(ids_[c]);
+      rows.size = std::ssize(items_);
       rows.width = model_.embedding_dim();
-      rows.ids = ids_[c].data();
+      rows.ids = items_.data();
       rows.read = [](std::int64_t, Tensor&) {};
       if (!of_rows_.device().is_host()) rows.device_ids = Tensor::empty({rows.size}, DType::i64, of_rows_);
-      if (uses_[c].has_gradient)
+      if (use.has_gradient)
         rows.gradient = [this, size = rows.size] {
           if (!gradient_.defined())
             gradient_ = Tensor::empty({size, model_.embedding_dim()}, DType::f32, of_rows_);
@@ -46,7 +41,7 @@ class DryCatalogues {
   const Model& model_;
   std::vector<CatalogueUse> uses_;
   Context of_rows_;
-  std::vector<std::vector<std::int64_t>> ids_;
+  const std::vector<std::int64_t>& items_;
   Tensor gradient_;
 };
 
@@ -92,11 +87,12 @@ Context dry_context(const DryDevice& device, bool in_groups) {
 
 // Rows have a pool of their own on a GPU alone, as Learner's tables have.
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
-                         const DryDevice& device, std::int64_t parts) {
+                         const DryDevice& device, std::int64_t parts,
+                         const std::vector<std::int64_t>& items) {
   const Context compute = dry_context(device, has_few_tokens(batch));
   const Context of_rows = device.is_host() ? compute : dry_context(device, false);
   PartsOf source([&]() -> const Batch* { return parts-- > 0 ? &batch : nullptr; });
-  DryCatalogues catalogues(model, objective, of_rows);
+  DryCatalogues catalogues(model, objective, of_rows, items);
   DryPasses passes(model, objective, compute, of_rows, source, catalogues.rows());
   pass_parts(passes);
   const std::int64_t peak = compute.memory->figures().peak;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "hstu/batching/batch.h"
 #include "hstu/device/dry_memory_pool.h"
@@ -13,8 +14,10 @@ namespace hstu {
 // The largest number of bytes that the passes of a step of `parts` parts have in memory at a time, on
 // `device`: looked-up rows, activations, their gradients, workspaces, and what is kept of each part until the
 // update: its outputs, and the gradients of its rows. Each part is `batch`. Parameters, their gradients and
-// the batch are not among them. The model and the batch are on the host.
+// the batch are not among them. The model and the batch are on the host. `items`: of the objective's
+// catalogues (TaskData::catalogue), which one rank has.
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
-                         const DryDevice& device, std::int64_t parts = 1);
+                         const DryDevice& device, std::int64_t parts = 1,
+                         const std::vector<std::int64_t>& items = {});
 
 }  // namespace hstu

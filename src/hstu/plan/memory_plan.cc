@@ -265,7 +265,7 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
   plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
                    states_of(options.dense.config);
   const std::int64_t parts = asked == nullptr ? part.parts : equal_parts(*asked, batch, ranks);
-  plan.activations = step_memory(model, *data.task.objective, batch, device, parts);
+  plan.activations = step_memory(model, *data.task.objective, batch, device, parts, data.catalogue);
   plan.activations += ahead_bytes(planner, features, owners);
   // The slabs have a quarter more than they need (Batch::reserve).
   plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;
