@@ -37,7 +37,7 @@ std::string better_baselines(const EvaluationResult& result, MetricSpecs specs) 
   }
   if (better.empty()) return "";
   return fmt::format(
-      "the model's {} of {:.4f} is worse than that of {}, which needs no model: train longer, or look at the "
+      "the model's {} of {:.4f} is worse than that of {}, without a model: train longer, or look at the "
       "learning rate and the size of the model",
       headline.title, *model, fmt::join(better, " and "));
 }
