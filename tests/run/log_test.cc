@@ -38,7 +38,7 @@ TEST(RunLog, ATrainLineHasTheMeanLossAndTheCountsOfItsMoment) {
     std::optional<LearnerCounts> counts;
     if (step % 3 == 0)
       counts = LearnerCounts{.table_rows = {{"item", 11 * step}}, .bad_ids = {{"user", step}}};
-    log.step(step_of(step), 1, 0, state, RankingRunningMetrics(10), counts);
+    log.step(step_of(step), {1, 0}, state, RankingRunningMetrics(10), counts);
   }
   const auto lines = read_json_lines(path);
   ASSERT_EQ(lines.size(), 3u);
@@ -65,7 +65,7 @@ TEST(RunLog, LinesHaveTheMetricsOfTrainingAndOfAllEvaluations) {
   RunState state;
   RunLog log(path, small_facts(), {.every_steps = 1}, 0, 60, 0);
   state.step = 1;
-  log.step(step_of(1), 1, 0, state, metrics, LearnerCounts{});
+  log.step(step_of(1), {1, 0}, state, metrics, LearnerCounts{});
   log.evaluation({}, state, metrics);
   const auto lines = read_json_lines(path);
   EXPECT_EQ(lines[0].at("window_n"), 4);

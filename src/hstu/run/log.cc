@@ -119,10 +119,10 @@ void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& 
   write(line);
 }
 
-void RunLog::step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
+void RunLog::step(const StepResult& result, const StepTime& time, RunState& state,
                   const RunningMetrics& metrics, const std::optional<LearnerCounts>& counts) {
-  throughput_.add(result, step_ms, wait_ms);
-  training_ms_ += step_ms + wait_ms;
+  throughput_.add(result, time.step_ms, time.wait_ms);
+  training_ms_ += time.step_ms + time.wait_ms;
   state.loss_sum += result.loss;
   ++state.loss_steps;
   const double loss = state.loss_sum / static_cast<double>(state.loss_steps);

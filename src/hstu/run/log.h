@@ -63,6 +63,11 @@ struct DataGrowth {
   std::int64_t samples = 0;  // that are left to train
 };
 
+// Of one step, between the ends of two.
+struct StepTime {
+  double step_ms = 0, wait_ms = 0;  // wait_ms: for its batch, beside step_ms
+};
+
 class RunLog {
  public:
   // Appends to the file. `samples`: number already trained, of `total_samples`; `training_seconds`: time that
@@ -78,8 +83,8 @@ class RunLog {
 
   // Counts a step. Given `counts`, writes a train line: mean loss and rates since the last one, the metrics
   // of training, and the counts.
-  void step(const StepResult& result, double step_ms, double wait_ms, RunState& state,
-            const RunningMetrics& metrics, const std::optional<LearnerCounts>& counts);
+  void step(const StepResult& result, const StepTime& time, RunState& state, const RunningMetrics& metrics,
+            const std::optional<LearnerCounts>& counts);
   void evaluation(const EvaluationResult& result, const RunState& state, const RunningMetrics& metrics);
   // The line and all lines before it are on the disk when it returns; throws Error otherwise. Called when
   // everything of a checkpoint but its name is on the disk: so an existing checkpoint always has its line.

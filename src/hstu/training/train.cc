@@ -212,11 +212,10 @@ class Leader {
   void count(const Session::SharedSteps& steps, const std::optional<LearnerCounts>& counts = std::nullopt) {
     if (steps.predictions) session_.metrics().add_step(*steps.predictions);
     for (std::size_t i = 0; i < steps.results.size(); ++i) {
-      const StepTime time = times_.front();
-      times_.pop_front();
       state_.samples += steps.results[i].samples;
-      log_.step(steps.results[i], time.step_ms, time.wait_ms, state_, session_.metrics(),
+      log_.step(steps.results[i], times_.front(), state_, session_.metrics(),
                 i + 1 == steps.results.size() ? counts : std::nullopt);
+      times_.pop_front();
     }
   }
 
@@ -353,15 +352,14 @@ class Leader {
 
   TrainResult finish(const std::string& reason) {
     const EvaluationResult* const last = state_.evaluation ? &*state_.evaluation : nullptr;
-    TrainResult result{.reason = reason, .steps = state_.step, .samples = state_.samples};
+    const double samples = static_cast<double>(state_.samples - samples_without_time_);
+    const double seconds = log_.training_seconds();
+    TrainResult result{reason, state_.step, state_.samples, seconds > 0 ? samples / seconds : 0};
     result.evaluation = state_.evaluation;
     result.metrics = metrics();
     result.best = state_.best;
     result.warning = bad_id_warning(session_.experiment().learner().bad_ids.features(), last);
-    const std::int64_t samples = state_.samples - samples_without_time_;
-    if (log_.training_seconds() > 0)
-      result.samples_per_s = static_cast<double>(samples) / log_.training_seconds();
-    write_summary(request_.folder, result, state_, metrics(), log_.training_seconds());
+    write_summary(request_.folder, result, state_, metrics(), seconds);
     return result;
   }
 
@@ -375,10 +373,7 @@ class Leader {
   EvaluationCadence evaluation_cadence_;
   Clock::time_point last_completed_;  // the last step, or what followed it
   double wait_ms_ = 0;                // for batches, since then
-  struct StepTime {
-    double step_ms = 0, wait_ms = 0;
-  };
-  std::deque<StepTime> times_;  // of steps that are not counted
+  std::deque<StepTime> times_;        // of steps that are not counted
   std::int64_t saved_at_ = -1;
   bool evaluated_since_save_ = false;
   BestEvaluation best_before_;  // before the last evaluation
