@@ -166,7 +166,7 @@ TEST_F(RetrievalRun, RefusesWhatDoesNotFit) {
   const auto message = [&](auto&& change) {
     const RunOptions kept = options_;
     change(options_);
-    const std::string text = message_of<UsageError>([&] {
+    std::string text = message_of<UsageError>([&] {
       check_consistency(options_);
       Experiment experiment(options_);
     });

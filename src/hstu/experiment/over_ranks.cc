@@ -12,6 +12,7 @@ void sum_over_ranks(std::span<StepResult> steps, Communicator& comm) {
   std::vector<std::int64_t*> counts;
   std::vector<std::int64_t> sums;
   std::vector<double> losses;
+  losses.reserve(steps.size());
   for (StepResult& step : steps) {
     LayerFlops &model = step.flops.model, &computed = step.flops.computed;
     counts.insert(counts.end(),
@@ -19,6 +20,7 @@ void sum_over_ranks(std::span<StepResult> steps, Communicator& comm) {
                    &computed.uvqk, &computed.attention, &computed.projection});
     losses.push_back(step.loss);
   }
+  sums.reserve(counts.size());
   for (const std::int64_t* count : counts) sums.push_back(*count);
   comm.all_reduce_sum(std::span(sums));
   comm.all_reduce_sum(std::span(losses));

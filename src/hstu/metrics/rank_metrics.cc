@@ -16,7 +16,8 @@ namespace hstu {
 Measures rank_metrics(std::span<const std::int64_t> ranks, std::span<const std::int64_t> cutoffs) {
   std::vector<std::int64_t> sorted(ranks.begin(), ranks.end());  // a fixed order of the sums
   std::sort(sorted.begin(), sorted.end());
-  require(sorted.empty() || sorted.front() >= 1, "expected ranks from 1, found {}", sorted.front());
+  const std::int64_t least = sorted.empty() ? 1 : sorted.front();
+  require(least >= 1, "expected ranks from 1, found {}", least);
   const auto n = static_cast<double>(sorted.size());
   const auto mean = [&](double sum) { return sorted.empty() ? std::nullopt : std::optional(sum / n); };
   std::set<std::int64_t> all(std::begin(kRetrievalCutoffs), std::end(kRetrievalCutoffs));

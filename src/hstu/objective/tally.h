@@ -34,7 +34,7 @@ class Tally {
   // Both at once, after each batch of an evaluation. Returns which output is not finite, the same text on all
   // ranks, and adds nothing of the batch then; "" if all are.
   [[nodiscard]] virtual std::string settle(const Stream& stream, Communicator& comm) {
-    const std::string bad = first_text(collect(stream), comm);
+    std::string bad = first_text(collect(stream), comm);
     if (bad.empty()) share(comm);
     return bad;
   }
