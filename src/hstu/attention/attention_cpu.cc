@@ -11,6 +11,7 @@
 #include "hstu/attention/attention_matrices.h"
 #include "hstu/attention/attention_pairs.h"
 #include "hstu/attention/checks.h"
+#include "hstu/attention/head_slice.h"
 #include "hstu/attention/mask.h"
 #include "hstu/base/error.h"
 #include "hstu/kernels/loops.h"
@@ -24,46 +25,16 @@ using kernels::Scratch;
 constexpr std::int64_t kKeyBlock = 256;
 static_assert(kKeyBlock % kernels::kPackedColumns == 0);
 
-// One head of one sample.
 template <typename T>
-struct Slice {
-  Slice(const AttentionProblem& p, std::int64_t sample, std::int64_t head_)
-      : head(head_),
-        first_token(p.offsets[sample]),
-        first_query(p.offsets_of_queries()[sample]),
-        tokens(p.offsets[sample + 1] - first_token),
-        queries(p.offsets_of_queries()[sample + 1] - first_query),
-        mask(sample_mask(static_cast<std::int32_t>(tokens), p.contexts == nullptr ? 0 : p.contexts[sample],
-                         p.targets == nullptr ? 0 : p.targets[sample], p.mask.target_group, p.mask.left,
-                         p.mask.right)),
-        scale(static_cast<T>(p.scale)) {
-    if (p.sample_scale != nullptr) scale *= static_cast<const T*>(p.sample_scale)[sample];
-  }
-  template <typename Rows>
-  auto of_tokens(const Rows& rows) const {
-    return at(rows, first_token);
-  }
-  template <typename Rows>
-  auto of_queries(const Rows& rows) const {
-    return at(rows, first_query);
-  }
+struct Slice : HeadSlice<T> {
+  Slice(const AttentionProblem& p, std::int64_t sample, std::int64_t number)
+      : HeadSlice<T>(p, sample, number), mask(mask_of_sample(p, sample, this->tokens)) {}
   // The token that query i is.
   std::int32_t token_of(std::int64_t query) const {
-    return static_cast<std::int32_t>(tokens - queries + query);
+    return static_cast<std::int32_t>(this->tokens - this->queries + query);
   }
 
-  std::int64_t head, first_token, first_query, tokens, queries;
   SampleMask mask;
-  T scale;
-
- private:
-  Matrix<const T> at(const AttentionInput& rows, std::int64_t row) const {
-    return {static_cast<const T*>(rows.data) + row * rows.row_stride + head * rows.head_stride,
-            rows.row_stride};
-  }
-  Matrix<T> at(const AttentionRows& rows, std::int64_t row) const {
-    return {static_cast<T*>(rows.data) + row * rows.row_stride + head * rows.head_stride, rows.row_stride};
-  }
 };
 
 std::array<std::pair<std::int32_t, std::int32_t>, 3> intervals_of(const Intervals& x) {

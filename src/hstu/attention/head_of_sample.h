@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "hstu/attention/attention_matrices.h"
+#include "hstu/attention/head_slice.h"
 #include "hstu/attention/mask.h"
 #include "hstu/attention/problem.h"
 #include "hstu/base/error.h"
@@ -24,35 +24,26 @@ template <typename T>
 class HeadOfSample {
  public:
   HeadOfSample(const AttentionProblem& p, std::int64_t sample, std::int64_t number)
-      : p_(p),
-        number_(number),
-        first_token_(p.offsets[sample]),
-        first_query_(p.offsets_of_queries()[sample]),
-        keys_(p.offsets[sample + 1] - first_token_),
-        queries_(p.offsets_of_queries()[sample + 1] - first_query_),
-        scale_(static_cast<T>(p.scale)) {
-    if (p.sample_scale != nullptr) scale_ *= static_cast<const T*>(p.sample_scale)[sample];
+      : p_(p), slice_(p, sample, number), keys_(slice_.tokens) {
     add_past(sample);
-    mask_ = sample_mask(static_cast<std::int32_t>(keys_), p.contexts == nullptr ? 0 : p.contexts[sample],
-                        p.targets == nullptr ? 0 : p.targets[sample], p.mask.target_group, p.mask.left,
-                        p.mask.right);
+    mask_ = mask_of_sample(p, sample, keys_);
   }
   HeadOfSample(const HeadOfSample&) = delete;
   HeadOfSample& operator=(const HeadOfSample&) = delete;
 
-  std::int64_t number() const { return number_; }
-  std::int64_t queries() const { return queries_; }
+  std::int64_t number() const { return slice_.head; }
+  std::int64_t queries() const { return slice_.queries; }
   std::int64_t keys() const { return keys_; }
   std::int64_t past() const { return past_; }  // keys without a gradient, the first ones
-  T scale() const { return scale_; }
-  std::int64_t query_row(std::int64_t query) const { return first_query_ + query; }
+  T scale() const { return slice_.scale; }
+  std::int64_t query_row(std::int64_t query) const { return slice_.first_query + query; }
   // The key that query i is.
   std::int32_t token_of(std::int64_t query) const {
-    return static_cast<std::int32_t>(keys_ - queries_ + query);
+    return static_cast<std::int32_t>(keys_ - slice_.queries + query);
   }
   // As key_time, of key j.
   std::int64_t time_of(std::int64_t key) const {
-    return past_ > 0 ? times_[static_cast<std::size_t>(key)] : p_.bias.key_time[first_token_ + key];
+    return past_ > 0 ? times_[static_cast<std::size_t>(key)] : p_.bias.key_time[slice_.first_token + key];
   }
 
   // (keys, D)
@@ -61,11 +52,11 @@ class HeadOfSample {
   // Rows of the sample's tokens, without its past, and of its queries.
   template <typename Rows>
   auto of_tokens(const Rows& rows) const {
-    return at(rows, first_token_);
+    return slice_.of_tokens(rows);
   }
   template <typename Rows>
   auto of_queries(const Rows& rows) const {
-    return at(rows, first_query_);
+    return slice_.of_queries(rows);
   }
 
   // From the first to the last of all keys that one of the queries [begin, end) sees.
@@ -110,13 +101,6 @@ class HeadOfSample {
     }
   }
 
-  Matrix<const T> at(const AttentionInput& rows, std::int64_t row) const {
-    return {static_cast<const T*>(rows.data) + row * rows.row_stride + number_ * rows.head_stride,
-            rows.row_stride};
-  }
-  Matrix<T> at(const AttentionRows& rows, std::int64_t row) const {
-    return {static_cast<T*>(rows.data) + row * rows.row_stride + number_ * rows.head_stride, rows.row_stride};
-  }
   Matrix<const T> own(const std::vector<T>& rows) const { return {rows.data(), p_.head_dim}; }
 
   // Keys and values of the past, then those of the sample, in memory of their own.
@@ -131,7 +115,7 @@ class HeadOfSample {
           room);
     const auto add = [&](const AttentionInput& keys, const AttentionInput& values, std::int64_t row,
                          const std::int64_t* times) {
-      const T *const k = at(keys, row).data, *const v = at(values, row).data;
+      const T *const k = slice_.at(keys, row).data, *const v = slice_.at(values, row).data;
       past_keys_.insert(past_keys_.end(), k, k + p_.head_dim);
       past_values_.insert(past_values_.end(), v, v + p_.head_dim);
       times_.push_back(times == nullptr ? 0 : times[row]);
@@ -141,13 +125,13 @@ class HeadOfSample {
       add({past.k, past.row_stride, past.head_stride}, {past.v, past.row_stride, past.head_stride},
           page * past.page_tokens + t % past.page_tokens, past.time);
     }
-    for (std::int64_t t = 0; t < keys_; ++t) add(p_.k, p_.v, first_token_ + t, p_.bias.key_time);
+    for (std::int64_t t = 0; t < keys_; ++t) add(p_.k, p_.v, slice_.first_token + t, p_.bias.key_time);
     past_ = length, keys_ += length;
   }
 
   const AttentionProblem& p_;
-  std::int64_t number_, first_token_, first_query_, keys_, queries_, past_ = 0;
-  T scale_;
+  HeadSlice<T> slice_;
+  std::int64_t keys_, past_ = 0;
   SampleMask mask_{};
   std::vector<T> past_keys_, past_values_;  // empty without a past
   std::vector<std::int64_t> times_;

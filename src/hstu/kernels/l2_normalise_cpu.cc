@@ -2,22 +2,11 @@
 #include <cmath>
 
 #include "hstu/base/threads.h"
+#include "hstu/kernels/dot.h"
 #include "hstu/kernels/l2_normalise.h"
 #include "hstu/kernels/reduce.h"
 
 namespace hstu::kernels {
-namespace {
-
-template <typename T>
-T dot(const T* a, const T* b, std::int64_t width) {
-  T sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t c = 0; c < width; ++c) sum += a[c] * b[c];
-  return sum;
-}
-
-}  // namespace
-
 template <typename T>
 void l2_normalise(const L2Normalise<T>& p, HostStream) {
   const std::int64_t n = p.width;

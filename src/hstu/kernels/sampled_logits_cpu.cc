@@ -3,6 +3,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
+#include "hstu/kernels/dot.h"
 #include "hstu/kernels/reduce.h"
 #include "hstu/kernels/sampled_loss.h"
 
@@ -10,14 +11,6 @@ namespace hstu::kernels {
 namespace {
 
 constexpr std::int64_t kPositions = 16, kSampledRows = 16;  // of one task
-
-template <typename T>
-T product_of_rows(const T* a, const T* b, std::int64_t width) {
-  T sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t e = 0; e < width; ++e) sum += a[e] * b[e];
-  return sum;
-}
 
 template <typename T>
 void add_row(T factor, const T* from, std::int64_t width, T* to) {
@@ -94,9 +87,9 @@ void sampled_logits(const SampledLogits<T>& p, HostStream) {
       for (std::int64_t c = 0; c < p.columns; ++c) {
         const std::int64_t i = r * p.columns + c, row = p.index[i];
         require(row < p.rows_count && (c > 0 || row >= 0), "sampled_logits: row {} of {}", row, p.rows_count);
-        p.logits[i] = is_masked(p, r, c) ? T(kMaskedLogit)
-                                         : p.scale * product_of_rows(p.vectors + r * p.width,
-                                                                     p.rows + row * p.width, p.width);
+        p.logits[i] = is_masked(p, r, c)
+                          ? T(kMaskedLogit)
+                          : p.scale * dot(p.vectors + r * p.width, p.rows + row * p.width, p.width);
       }
     }
   });
