@@ -40,6 +40,13 @@ class UserEvents {
   }
   bool empty() const { return size() == 0; }
 
+  // The position of the latest event; there is at least one.
+  std::int64_t latest() const {
+    std::size_t r = ranges() - 1;
+    while (range(r).size() == 0) --r;
+    return range(r).end - 1;
+  }
+
   // Calls body(position) for each event, the earliest first.
   template <typename Body>
   void each(const Body& body) const {

@@ -1,13 +1,11 @@
 #include "hstu/objective/catalogue_ranks.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <span>
 
 #include "hstu/base/error.h"
-#include "hstu/base/threads.h"
 #include "hstu/kernels/l2_normalise.h"
 #include "hstu/tensor/tensor.h"
 

@@ -23,7 +23,8 @@ class RetrievalObjective;
 struct ListQuestion {
   std::span<const std::int64_t> lists;    // (examples) those with equal numbers are a list
   std::span<const std::int64_t> cutoffs;  // none: lists are not measured
-  // (V) of a catalogue: ids ascending, and events in training, for metrics by frequency. Empty: unknown.
+  // (V) of a catalogue: ids ascending, and events in training, for metrics by frequency. No counts:
+  // unknown.
   std::span<const std::int64_t> items = {}, item_counts = {};
 };
 

@@ -14,7 +14,7 @@ void measure_retrieval(const RankedTargets& targets, const ListQuestion& questio
   std::map<std::string, std::vector<std::int64_t>> parts;
   for (std::size_t i = 0; i < targets.rank.size(); ++i)
     parts[targets.tied[i] != 0 ? "tied" : "not_tied"].push_back(targets.rank[i]);
-  if (!question.items.empty()) {
+  if (!question.item_counts.empty()) {
     const ItemGroups groups(question.items, question.item_counts);
     for (std::size_t i = 0; i < targets.rank.size(); ++i)
       parts[word_of(kItemGroups, groups.of(targets.target[i]))].push_back(targets.rank[i]);

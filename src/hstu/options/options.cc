@@ -378,6 +378,10 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.section("ids", ids, "what to do with ids outside their tables");
 }
 
+std::int64_t evaluation_batch_size(const RunOptions& options) {
+  return options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
+}
+
 TaskRequest task_request(const RunOptions& options) {
   return {options.seed, options.features, options.data.options, options.model.options(),
           options.evaluation.negatives};

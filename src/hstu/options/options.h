@@ -204,6 +204,9 @@ struct RunOptions {
 
 void describe(ConfigFields& fields, RunOptions& options);
 
+// Samples of a batch of an evaluation: evaluation.batch_size, or training's.
+std::int64_t evaluation_batch_size(const RunOptions& options);
+
 TaskRequest task_request(const RunOptions& options);
 
 // Throws UsageError for values that are valid separately but contradict each other.

@@ -61,10 +61,10 @@ std::int64_t write_users(Retriever& retriever, const Dataset& dataset, std::int6
   };
   for (std::int64_t u = 0; u < dataset.users(); ++u) {
     const UserEvents events = dataset.events_of(u);
-    Retriever::User user{
-        .user = dataset.user_ids()[static_cast<std::size_t>(u)], .time = 0, .before = events};
-    events.each([&](std::int64_t p) { user.time = dataset.time()[p]; });
-    if (!events.empty()) users.push_back(user);
+    if (!events.empty())
+      users.push_back({.user = dataset.user_ids()[static_cast<std::size_t>(u)],
+                       .time = dataset.time()[events.latest()],
+                       .before = events});
     if (std::ssize(users) == batch) write();
     progress.advance_to(u + 1);
   }
@@ -98,10 +98,7 @@ Json export_vectors(const ExportOptions& options) {
   items.append(retriever.item_vectors());
   items.close();
   write_npy(folder / "ids.i64.npy", retriever.items());
-  const EvaluationSection& evaluation = model.options.evaluation;
-  const std::int64_t users = write_users(
-      retriever, dataset,
-      evaluation.batch_size > 0 ? evaluation.batch_size : model.options.training.batch_size, folder);
+  const std::int64_t users = write_users(retriever, dataset, evaluation_batch_size(model.options), folder);
   write_parquet(folder, "items.f32.npy", "ids.i64.npy", "items.parquet");
   write_parquet(folder, "users.f32.npy", "user_ids.i64.npy", "users.parquet");
   const Json manifest{{"format", kVectorsFormat},

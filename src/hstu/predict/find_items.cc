@@ -42,7 +42,7 @@ Retriever::User user_at(const Dataset& histories, const UserRequest& request) {
   if (request.time) {
     user.time = *request.time;
   } else if (!user.before.empty()) {
-    user.before.each([&](std::int64_t p) { user.time = histories.time()[p]; });
+    user.time = histories.time()[user.before.latest()];
   }
   return user;
 }
@@ -65,9 +65,8 @@ class Search {
         retriever_(retriever),
         items_(with_names(retriever.items(), histories)),
         top_(options.top),
-        batch_size_(static_cast<std::size_t>(options.batch_size > 0          ? options.batch_size
-                                             : run.evaluation.batch_size > 0 ? run.evaluation.batch_size
-                                                                             : run.training.batch_size)),
+        batch_size_(static_cast<std::size_t>(options.batch_size > 0 ? options.batch_size
+                                                                    : evaluation_batch_size(run))),
         output_(place, columns_of(histories.manifest())) {
     if (options.exclude_seen) seen_.emplace(histories, options.seen_actions);
     queries_.excluded_offsets.push_back(0);

@@ -73,9 +73,7 @@ class Prediction {
         catalogue_(std::move(catalogue)),
         top_(options.top),
         by_(rank_by(options.by, scorer.tasks())),
-        batch_size_(options.batch_size > 0          ? options.batch_size
-                    : run.evaluation.batch_size > 0 ? run.evaluation.batch_size
-                                                    : run.training.batch_size),
+        batch_size_(options.batch_size > 0 ? options.batch_size : evaluation_batch_size(run)),
         batch_tokens_(run.training.micro_batch_tokens > 0 ? run.training.micro_batch_tokens
                                                           : batch_size_ * scorer.longest_sequence()),
         output_(place, output_columns(scorer.tasks(), options.top > 0, histories.manifest())) {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include "hstu/baseline/next_item.h"
-#include "hstu/batching/all_items.h"
 #include "hstu/metrics/rank_metrics.h"
 
 namespace hstu {
@@ -13,9 +12,8 @@ CatalogueBaselines catalogue_baselines(const Experiment& experiment,
                                        std::span<const std::int64_t> positions) {
   const RunOptions& options = experiment.options();
   CatalogueBaselines found;
-  found.items = all_items(experiment.dataset());
   const NextItemBaselines baselines(experiment.dataset(), experiment.anchors().holdout, positions,
-                                    found.items);
+                                    experiment.catalogue());
   const std::int64_t seen =
       experiment.learner().objective->excluded_events(options.data.options.history_length);
   for (const auto& [word, rule] : kNextItemRules)

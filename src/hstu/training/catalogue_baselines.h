@@ -15,15 +15,15 @@ namespace hstu {
 
 struct CatalogueBaselines {
   std::map<std::string, Measures> measures;  // by kNextItemRules
-  std::vector<std::int64_t> items, counts;   // (V) of the catalogue; events that the baselines know
+  std::vector<std::int64_t> counts;          // (V) of the catalogue's items; events that the baselines know
 };
 
 // Of the events at `positions`: metrics of ranks by popularity, by pairs and by the latest item, without the
 // items that the objective leaves out.
 CatalogueBaselines catalogue_baselines(const Experiment& experiment, std::span<const std::int64_t> positions);
 
-// "NDCG@10 0.0100 is below that of markov (0.1261): ...", for people: which baselines have a better value of
-// the first metric of `specs` than the model. "": none has.
+// "the model's NDCG@10 of 0.0100 is worse than that of markov (0.1261), ...", for people: which baselines
+// have a better value of the first metric of `specs` than the model. "": none has.
 std::string better_baselines(const EvaluationResult& result, MetricSpecs specs);
 
 }  // namespace hstu

@@ -111,7 +111,6 @@ void Evaluator::measure_baselines() {
     CatalogueBaselines found = catalogue_baselines(experiment_, positions_);
     item_baselines_ = std::move(found.measures);
     baseline_ = item_baselines_.at("markov");
-    items_ = std::move(found.items);
     item_counts_ = std::move(found.counts);
     return;
   }
@@ -149,8 +148,7 @@ void Evaluator::measure_items() {
 std::unique_ptr<Loader> Evaluator::open_loader(const Communicator& comm) {
   const RunOptions& options = experiment_.options();
   ScheduleOptions order;
-  order.batch_size =
-      options.evaluation.batch_size > 0 ? options.evaluation.batch_size : options.training.batch_size;
+  order.batch_size = evaluation_batch_size(options);
   all_ = AnchorList(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   Learner& learner = experiment_.learner();
   LoaderOptions loading;
@@ -207,7 +205,7 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   experiment_.learner().objective->measure(*tally_,
                                            {.lists = lists_,
                                             .cutoffs = experiment_.options().evaluation.ranking_k,
-                                            .items = items_,
+                                            .items = experiment_.catalogue(),
                                             .item_counts = item_counts_},
                                            result);
   for (const BadIds::Feature& feature : bad_ids_.features())
