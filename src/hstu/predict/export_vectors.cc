@@ -101,16 +101,16 @@ Json export_vectors(const ExportOptions& options) {
   const std::int64_t users = write_users(retriever, dataset, evaluation_batch_size(model.options), folder);
   write_parquet(folder, "items.f32.npy", "ids.i64.npy", "items.parquet");
   write_parquet(folder, "users.f32.npy", "user_ids.i64.npy", "users.parquet");
-  const Json manifest{{"format", kVectorsFormat},
-                      {"version", kVectorsVersion},
-                      {"program", version()},
-                      {"step", model.checkpoint.step()},
-                      {"dataset", {{"name", dataset.manifest().name}, {"id", dataset.manifest().id}}},
-                      {"metric", "inner_product"},
-                      {"normalised", retriever.catalogue().unit},
-                      {"dim", retriever.width()},
-                      {"items", retriever.items().size()},
-                      {"users", users}};
+  Json manifest{{"format", kVectorsFormat},
+                {"version", kVectorsVersion},
+                {"program", version()},
+                {"step", model.checkpoint.step()},
+                {"dataset", {{"name", dataset.manifest().name}, {"id", dataset.manifest().id}}},
+                {"metric", "inner_product"},
+                {"normalised", retriever.catalogue().unit},
+                {"dim", retriever.width()},
+                {"items", retriever.items().size()},
+                {"users", users}};
   write_file(folder / "manifest.json", manifest.dump(2) + "\n");
   staged.commit();
   return manifest;
