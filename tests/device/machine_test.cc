@@ -49,17 +49,32 @@ TEST(Machine, DescribesThisOne) {
   EXPECT_EQ(machine.nvidia.gpus.empty(), !machine.nvidia.problem.empty());
 }
 
+TEST(Machine, AGpuWithoutADataSheetHasAnEstimate) {
+  Machine machine;
+  const GpuClocks clocks{.multiprocessors = 100, .clock = 1e9, .memory_clock = 1e9, .memory_bus_bits = 4096};
+  machine.nvidia.gpus.push_back({.name = "Some GPU", .compute_capability = "9.0", .clocks = clocks});
+  machine.nvidia.gpus.push_back(
+      {.name = "Some GPU MIG 1g.10gb", .compute_capability = "9.0", .clocks = clocks});
+  const auto specs = specs_of(machine, Device::cuda(0));
+  ASSERT_TRUE(specs);
+  EXPECT_TRUE(specs->estimated);
+  EXPECT_EQ(to_json(machine)["gpus"][0]["specs"]["estimated"], true);
+  EXPECT_FALSE(specs_of(machine, Device::cuda(1))) << "a slice has not the memory of the whole";
+}
+
 TEST(Machine, AbsentPartsAreNullInJson) {
   Machine machine;
-  machine.nvidia.gpus.push_back({"Some GPU", "9.0", 132, 80});
+  machine.nvidia.gpus.push_back(
+      {.name = "Some GPU", .compute_capability = "9.0", .memory_bytes = 80, .clocks = {}});
   machine.libmpi = "/usr/lib/libmpi.so.40";
   const Json json = to_json(machine);
   EXPECT_TRUE(json["libnccl"].is_null());
   EXPECT_EQ(json["libmpi"], "/usr/lib/libmpi.so.40");
   EXPECT_EQ(json["gpus"][0]["compute_capability"], "9.0");
-  EXPECT_TRUE(json["gpus"][0]["data_sheet"].is_null());
+  EXPECT_TRUE(json["gpus"][0]["specs"].is_null());
   machine.nvidia.gpus[0].name = "NVIDIA H200";
-  EXPECT_EQ(to_json(machine)["gpus"][0]["data_sheet"]["memory_bytes_per_second"], 4.8e12);
+  EXPECT_EQ(to_json(machine)["gpus"][0]["specs"]["memory_bytes_per_second"], 4.8e12);
+  EXPECT_EQ(to_json(machine)["gpus"][0]["specs"]["estimated"], false);
   EXPECT_THAT(to_json(Machine{})["gpus"], IsEmpty());
 }
 

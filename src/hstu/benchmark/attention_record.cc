@@ -1,7 +1,7 @@
 #include "hstu/benchmark/attention_record.h"
 
 #include "hstu/base/error.h"
-#include "hstu/device/nvidia_driver.h"
+#include "hstu/device/machine.h"
 
 namespace hstu {
 namespace {
@@ -27,7 +27,7 @@ BenchmarkGpu benchmark_gpu() {
   const NvidiaDriver driver = nvidia_driver();
   if (driver.gpus.empty()) return {};
   const Gpu& gpu = driver.gpus.front();
-  return {gpu.name, gpu_specs(gpu.name, gpu.compute_capability)};
+  return {gpu.name, specs_of(gpu)};
 }
 
 Json attention_record(const std::string& shape, const std::string& direction, AttentionType type,

@@ -62,7 +62,9 @@ void time_shapes(const AttentionBenchWords& words) {
     }
   }
   if (!gpu.specs)
-    fmt::print("No share of peak and no memory floor: the data sheet of {} is unknown to hstu.\n", gpu.name);
+    fmt::print(
+        "No share of peak and no memory floor: hstu knows no data sheet of {} and cannot estimate it.\n",
+        gpu.name);
   if (!words.json.empty()) write_file(words.json, all.dump(2) + "\n");
 }
 

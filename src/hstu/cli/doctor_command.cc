@@ -24,8 +24,7 @@ std::string found(const std::optional<std::string>& path) {
 }
 
 // Dense rates; the shares of peak of `hstu bench` refer to them.
-std::string specs_of(const Gpu& gpu) {
-  const auto specs = gpu_specs(gpu.name, gpu.compute_capability);
+std::string specs_text(const std::optional<GpuSpecs>& specs) {
   if (!specs) return "unknown to hstu: shares of peak are not shown";
   std::string text = fmt::format("bf16 {:.0f}, tf32 {:.0f}, fp32 {:.0f}", specs->bf16 * 1e-12,
                                  specs->tf32 * 1e-12, specs->fp32 * 1e-12);
@@ -48,7 +47,9 @@ std::vector<std::vector<std::string>> report(const Machine& machine) {
   for (const Gpu& gpu : machine.nvidia.gpus) {
     rows.push_back({"GPU", fmt::format("{}, compute capability {}, {}", gpu.name, gpu.compute_capability,
                                        human_bytes(static_cast<double>(gpu.memory_bytes)))});
-    rows.push_back({"GPU, data sheet", specs_of(gpu)});
+    const auto specs = specs_of(gpu);
+    const bool estimated = specs && specs->estimated;
+    rows.push_back({estimated ? "GPU, estimated" : "GPU, data sheet", specs_text(specs)});
   }
   if (machine.nvidia.gpus.empty()) rows.push_back({"GPU", "none: " + machine.nvidia.problem});
   rows.push_back({"GPU kernels", kGpuKernels});

@@ -92,13 +92,16 @@ std::optional<std::string> find_program(const char* name) {
   return std::nullopt;
 }
 
-// null for a GPU that the table does not have.
-Json specs_json(const Gpu& gpu) {
-  const auto specs = gpu_specs(gpu.name, gpu.compute_capability);
+// null where nothing is known.
+Json specs_json(const std::optional<GpuSpecs>& specs) {
   if (!specs) return {};
-  return {{"bf16_flops", specs->bf16},  {"fp16_flops", specs->fp16},
-          {"tf32_flops", specs->tf32},  {"fp32_flops", specs->fp32},
-          {"fp8_flops", specs->fp8},    {"memory_bytes_per_second", specs->memory_bandwidth},
+  return {{"estimated", specs->estimated},
+          {"bf16_flops", specs->bf16},
+          {"fp16_flops", specs->fp16},
+          {"tf32_flops", specs->tf32},
+          {"fp32_flops", specs->fp32},
+          {"fp8_flops", specs->fp8},
+          {"memory_bytes_per_second", specs->memory_bandwidth},
           {"l2_bytes", specs->l2_bytes}};
 }
 
@@ -155,11 +158,17 @@ Machine this_machine() {
   return machine;
 }
 
+std::optional<GpuSpecs> specs_of(const Gpu& gpu) {
+  auto specs = gpu_specs(gpu.name, gpu.compute_capability);
+  const bool slice = gpu.name.find(" MIG ") != std::string::npos;
+  if (!specs && !slice) specs = estimate_specs(gpu.compute_capability, gpu.clocks);
+  return specs;
+}
+
 std::optional<GpuSpecs> specs_of(const Machine& machine, Device device) {
   const auto index = static_cast<std::size_t>(device.index);
   if (device.is_host() || index >= machine.nvidia.gpus.size()) return std::nullopt;
-  const Gpu& gpu = machine.nvidia.gpus[index];
-  return gpu_specs(gpu.name, gpu.compute_capability);
+  return specs_of(machine.nvidia.gpus[index]);
 }
 
 Json to_json(const Machine& machine) {
@@ -167,9 +176,9 @@ Json to_json(const Machine& machine) {
   for (const Gpu& gpu : machine.nvidia.gpus) {
     gpus.push_back({{"name", gpu.name},
                     {"compute_capability", gpu.compute_capability},
-                    {"multiprocessors", gpu.multiprocessors},
+                    {"multiprocessors", gpu.clocks.multiprocessors},
                     {"memory_bytes", gpu.memory_bytes},
-                    {"data_sheet", specs_json(gpu)}});
+                    {"specs", specs_json(specs_of(gpu))}});
   }
   return {{"system", machine.system},
           {"kernel", machine.kernel},

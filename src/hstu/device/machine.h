@@ -40,8 +40,9 @@ struct Machine {
 };
 
 Machine this_machine();
-// What the data sheet of this GPU says; none for the host, which has no published peak, and for GPUs that
-// gpu_specs does not have.
+// What the data sheet of this GPU says, else an estimate; none for the host, which has no published peak, for
+// slices of a GPU and for generations that hstu does not know.
+std::optional<GpuSpecs> specs_of(const Gpu& gpu);
 std::optional<GpuSpecs> specs_of(const Machine& machine, Device device);
 Json to_json(const Machine& machine);
 

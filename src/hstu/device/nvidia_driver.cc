@@ -12,7 +12,8 @@ namespace hstu {
 namespace {
 
 // Values of the driver's stable C interface.
-constexpr int kMultiprocessorCount = 16, kCapabilityMajor = 75, kCapabilityMinor = 76;
+constexpr int kClockKhz = 13, kMultiprocessorCount = 16, kMemoryClockKhz = 36, kMemoryBusBits = 37,
+              kL2Bytes = 38, kCapabilityMajor = 75, kCapabilityMinor = 76;
 
 template <typename Function>
 Function* symbol(void* library, const char* name) {
@@ -40,11 +41,16 @@ Gpu describe_gpu(void* cuda, int device) {
   if (get_name != nullptr && get_name(name.data(), static_cast<int>(name.size()), device) == 0)
     gpu.name = name.data();
   if (get_attribute != nullptr) {
-    int major = 0, minor = 0;
-    get_attribute(&major, kCapabilityMajor, device);
-    get_attribute(&minor, kCapabilityMinor, device);
-    get_attribute(&gpu.multiprocessors, kMultiprocessorCount, device);
-    gpu.compute_capability = fmt::format("{}.{}", major, minor);
+    const auto attribute = [&](int which) {
+      int value = 0;
+      return get_attribute(&value, which, device) == 0 ? value : 0;
+    };
+    gpu.compute_capability = fmt::format("{}.{}", attribute(kCapabilityMajor), attribute(kCapabilityMinor));
+    gpu.clocks = {.multiprocessors = attribute(kMultiprocessorCount),
+                  .clock = attribute(kClockKhz) * 1e3,
+                  .memory_clock = attribute(kMemoryClockKhz) * 1e3,
+                  .memory_bus_bits = attribute(kMemoryBusBits),
+                  .l2_bytes = attribute(kL2Bytes)};
   }
   std::size_t bytes = 0;
   if (total_memory != nullptr && total_memory(&bytes, device) == 0)

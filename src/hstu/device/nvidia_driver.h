@@ -6,13 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "hstu/device/gpu_specs.h"
+
 namespace hstu {
 
 struct Gpu {
   std::string name;                // "NVIDIA H100 80GB HBM3"
   std::string compute_capability;  // "9.0"
-  int multiprocessors = 0;
   std::int64_t memory_bytes = 0;
+  GpuClocks clocks;
 };
 
 struct NvidiaDriver {

@@ -228,7 +228,7 @@ PlannedDevice planned_device(Device device) {
   const std::vector<std::string> version = split(gpu.compute_capability, '.');
   return {gpu.name,
           {parse_number<int>(version.front()).value_or(0), parse_number<int>(version.back()).value_or(0),
-           gpu.multiprocessors},
+           gpu.clocks.multiprocessors},
           gpu.memory_bytes};
 }
 
