@@ -1,0 +1,16 @@
+# Builds hstu from a checkout, with every tool of ./dev: a place to develop in, and the origin of the package.
+#
+#   docker build --file containers/build.Dockerfile --tag hstu-build .
+#   docker run --rm --volume "$PWD/packages:/packages" hstu-build sh -c './dev package && cp build/hstu-*.tar.gz /packages'
+#
+# With GPU kernels: --build-arg CUDA_ROOT=FOLDER of this checkout, a toolkit of CUDA 13 (docs/gpu.md), copied with it.
+FROM debian:12
+ARG CUDA_ROOT=
+ENV CUDA_HOME=${CUDA_ROOT:+/hstu/${CUDA_ROOT}}
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends ca-certificates=20* git=1:2* \
+ && rm -rf /var/lib/apt/lists/*
+COPY . /hstu
+WORKDIR /hstu
+RUN ./dev deps && ./dev build all
+CMD ["./dev", "test"]
