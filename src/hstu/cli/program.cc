@@ -66,6 +66,7 @@ int dispatch(int argc, char** argv) {
   add_report_command(app);
   add_compare_command(app);
   add_sweep_command(app);
+  add_mlperf_command(app);
   add_config_command(app);
   add_bench_command(app);
   add_doctor_command(app);

@@ -18,6 +18,8 @@
 #include "hstu/dataset/manifest.h"
 #include "hstu/experiment/command.h"
 #include "hstu/experiment/device_choice.h"
+#include "hstu/mlperf/submission_facts.h"
+#include "hstu/mlperf/verdict_text.h"
 #include "hstu/plan/table_tiers.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/catalogue_baselines.h"
@@ -55,6 +57,11 @@ void settle_dataset(RunOptions& options) {
   options.data.path = std::filesystem::absolute(options.data.path).lexically_normal();
 }
 
+void check_folder(const Path& dataset) {
+  if (!std::filesystem::is_directory(dataset))
+    fail_usage("data.path: {} is no folder: name a prepared dataset", dataset.string());
+}
+
 // Draws a seed that the configuration leaves open, of 53 bits, which every reader of the run's files keeps.
 void settle_seed(RunOptions& options) {
   if (options.seed != kRandomNumber) return;
@@ -67,6 +74,7 @@ RunOptions resume_options(const TrainWords& words, const RunFolder& folder, int 
   auto options =
       load_config<RunOptions>(words.config.empty() ? folder.config() : find_config(words.config), words.set);
   check_consistency(options);
+  if (options.mlperf) check_submission(options, ranks);
   const RunOptions before = read_run_options(folder);
   if (options.seed == kRandomNumber) options.seed = before.seed;
   // An older run may hold a relative path, which must not look like a change.
@@ -83,7 +91,14 @@ RunOptions new_options(const TrainWords& words, int ranks) {
   if (!words.name_map.empty()) start.name_map = std::filesystem::absolute(words.name_map);
   check_consistency(options);
   settle_dataset(options);
-  read_manifest(options.data.path);  // a wrong path must not leave an empty run behind
+  // A wrong path must not leave an empty run behind. MLPerf: no file of a dataset is opened before the clock
+  // starts.
+  if (options.mlperf) {
+    check_submission(options, ranks);
+    check_folder(options.data.path);
+  } else {
+    read_manifest(options.data.path);
+  }
   settle_device(options);
   settle_places(options, ranks);
   return options;
@@ -227,6 +242,8 @@ void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here,
   if (comm.rank() > 0) return follow(request, comm);
   const TrainResult result = train(request, comm);
   print_result(result);
+  const bool has_rules = request.options.submission.rules != SubmissionRules::stand_in;
+  if (request.options.mlperf && has_rules) fmt::print("{}", report_on(request.folder.mlperf()).text);
   if (result.reason != "interrupted") return;
   fmt::print("continue with: hstu train --resume {}\n", request.folder.path.string());
   std::fflush(stdout);

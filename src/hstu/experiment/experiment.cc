@@ -12,17 +12,18 @@ namespace hstu {
 Experiment::Experiment(const RunOptions& options, Communicator& comm)
     : Experiment(options, std::make_unique<TaskData>(options), comm) {}
 
-Experiment::Experiment(const RunOptions& options, std::unique_ptr<TaskData> data, Communicator& comm)
-    : data_(std::move(data)),
-      device_(choose_device(options, comm)),
-      learner_(options, std::move(data_->task.model), std::move(data_->task.objective),
-               open_device(device_.device), comm) {
+Experiment::Experiment(const RunOptions& options, std::unique_ptr<TaskData> data, Communicator& comm,
+                       std::unique_ptr<Learner> learner)
+    : data_(std::move(data)), device_(choose_device(options, comm)), learner_(std::move(learner)) {
+  if (!learner_)
+    learner_ = std::make_unique<Learner>(options, std::move(data_->task.model),
+                                         std::move(data_->task.objective), open_device(device_.device), comm);
   check_consistency(options);
-  learner_.open_catalogues(data_->catalogue);
-  learner_.event_times = &dataset().time();
-  for (std::size_t t = 0; t < learner_.tables.size(); ++t) {
-    const std::string& column = learner_.tables[t].config().limits.score_column;
-    learner_.scores.push_back(column.empty() ? nullptr : &dataset().context(column));
+  learner_->open_catalogues(data_->catalogue);
+  learner_->event_times = &dataset().time();
+  for (std::size_t t = 0; t < learner_->tables.size(); ++t) {
+    const std::string& column = learner_->tables[t].config().limits.score_column;
+    learner_->scores.push_back(column.empty() ? nullptr : &dataset().context(column));
   }
 }
 

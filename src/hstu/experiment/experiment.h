@@ -22,12 +22,14 @@ inline int training_batches_ready(const RunOptions& options) {
 
 class Experiment {
  public:
-  // `data`: of the options. Its model and objective are moved to the learner.
-  Experiment(const RunOptions& options, std::unique_ptr<TaskData> data, Communicator& comm = one_rank());
+  // `data`: of the options. Its model and objective are moved to the learner, unless `learner` is given,
+  // which is then the experiment's (learner_without_data.h).
+  Experiment(const RunOptions& options, std::unique_ptr<TaskData> data, Communicator& comm = one_rank(),
+             std::unique_ptr<Learner> learner = nullptr);
   // Throws UsageError as TaskData does.
   explicit Experiment(const RunOptions& options, Communicator& comm = one_rank());
 
-  const RunOptions& options() const { return learner_.options; }
+  const RunOptions& options() const { return learner_->options; }
   const Dataset& dataset() const { return data_->dataset; }
   const Anchors& anchors() const { return data_->anchors; }
   const SampleBuilder& samples() const { return data_->samples; }                        // of training
@@ -37,8 +39,8 @@ class Experiment {
   const std::vector<std::int64_t>& catalogue() const { return data_->catalogue; }
   bool has_baseline() const { return data_->task.has_baseline; }
   const DeviceChoice& device() const { return device_; }
-  Learner& learner() { return learner_; }
-  const Learner& learner() const { return learner_; }
+  Learner& learner() { return *learner_; }
+  const Learner& learner() const { return *learner_; }
 
   // The training batches from `start` onwards.
   BatchSchedule schedule(BatchCursor start) const;
@@ -52,7 +54,7 @@ class Experiment {
  private:
   std::unique_ptr<TaskData> data_;  // without its model and objective
   DeviceChoice device_;
-  Learner learner_;
+  std::unique_ptr<Learner> learner_;
 };
 
 // This rank's parts of the training batches from `start` onwards. The experiment must outlive it.

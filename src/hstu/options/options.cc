@@ -1,7 +1,5 @@
 #include "hstu/options/options.h"
 
-#include <algorithm>
-
 #include "hstu/kinds/kinds.h"
 #include "hstu/metrics/metric_spec.h"
 #include "hstu/options/table_options.h"
@@ -360,6 +358,7 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.field("seed", o.seed,
           "of initial values, dropout and shuffles; \"random\": drawn, and recorded in the run",
           rule::or_random());
+  f.field("mlperf", o.mlperf, "write RUN/mlperf/result_0.txt, the log of MLPerf Training (docs/mlperf.md)");
   f.section("data", o.data, "the prepared dataset and the samples made of it");
   f.section("features", o.features, "ids with embeddings");
   f.section("model", o.model, "the ranking model and its sizes");
@@ -374,6 +373,7 @@ void describe(ConfigFields& f, RunOptions& o) {
             "when to save; the end of a run and an interruption save in any case");
   f.section("warm_start", o.warm_start, "what a run begins with");
   f.section("metrics", o.metrics, "what is reported");
+  f.section("submission", o.submission, "with mlperf: what the log says of its submitter");
   IdsSection ids{o.on_bad_id};
   f.section("ids", ids, "what to do with ids outside their tables");
 }
@@ -385,16 +385,6 @@ std::int64_t evaluation_batch_size(const RunOptions& options) {
 TaskRequest task_request(const RunOptions& options) {
   return {options.seed, options.features, options.data.options, options.model.options(),
           options.evaluation.negatives};
-}
-
-LearningRateSchedule learning_rate(const ScheduleSection& schedule, double base) {
-  return {.base = base,
-          .start = std::min(schedule.warmup_start, base),
-          .warmup_steps = schedule.warmup_steps,
-          .warmup_from_zero_step = schedule.warmup_from_zero_step,
-          .decay = schedule.decay,
-          .decay_steps = schedule.decay_steps,
-          .final_fraction = schedule.final_fraction};
 }
 
 }  // namespace hstu

@@ -15,6 +15,7 @@
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/optimizer/schedule.h"
 #include "hstu/options/model_section.h"
+#include "hstu/options/submission_section.h"
 #include "hstu/rows/initial_value.h"
 #include "hstu/rows/row_optimizer.h"
 #include "hstu/task/task_request.h"
@@ -186,6 +187,7 @@ struct RunOptions {
   std::string device = "auto";
   Precision precision = Precision::fp32;
   bool deterministic = true;
+  bool mlperf = false;
   OnBadId on_bad_id = OnBadId::count;
   DataSection data;
   FeaturesSection features;
@@ -200,6 +202,7 @@ struct RunOptions {
   CheckpointSection checkpoint;
   WarmStartSection warm_start;
   MetricsSection metrics;
+  SubmissionSection submission;
 };
 
 void describe(ConfigFields& fields, RunOptions& options);

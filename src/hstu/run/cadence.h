@@ -31,11 +31,14 @@ class EvaluationCadence {
  public:
   // `steps_per_epoch` converts fractions of an epoch to steps, rounded up.
   EvaluationCadence(const EvaluationSection& options, std::int64_t steps_per_epoch);
+  // At multiples of `interval`, from `first_step` on.
+  EvaluationCadence(std::int64_t interval, std::int64_t first_step)
+      : interval_(interval), first_step_(first_step) {}
 
   bool due(const RunState& state) const;
 
  private:
-  std::int64_t every_windows_;
+  std::int64_t every_windows_ = 0;
   std::int64_t interval_ = 0;  // in steps; 0: no cadence by the fraction of data
   std::int64_t first_step_ = 0;
 };

@@ -14,8 +14,9 @@ struct RunFolder {
   Path checkpoints() const { return path / "checkpoints"; }
   Path summary() const { return path / "summary.json"; }
   Path baseline() const { return path / "baseline.json"; }  // metrics of the baseline, for later starts
-  Path lock() const { return path / "lock"; }               // held by the process that trains
-  Path abandoned() const { return path / "abandoned"; }     // what --from-step moved away
+  Path mlperf() const { return path / "mlperf" / "result_0.txt"; }  // with mlperf = true
+  Path lock() const { return path / "lock"; }                       // held by the process that trains
+  Path abandoned() const { return path / "abandoned"; }             // what --from-step moved away
 };
 
 // Creates the folder and the resolved configuration in it, atomically. UsageError if it already exists.

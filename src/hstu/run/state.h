@@ -24,6 +24,8 @@ struct RunState {
   // Sums since the last train line of the log.
   double loss_sum = 0;
   std::int64_t loss_steps = 0;
+  // The mean of such a line, with the step that is counted next.
+  double mean_loss_with(double loss) const { return (loss_sum + loss) / static_cast<double>(loss_steps + 1); }
   std::int64_t windows_done = 0;
   bool window_end = false;  // the last batch was the last of its window
   // The last evaluation, which is compared with the target, and its step.

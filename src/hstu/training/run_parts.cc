@@ -8,6 +8,7 @@
 #include "hstu/base/terminal.h"
 #include "hstu/embedding/saved_rows.h"
 #include "hstu/embedding/table_section.h"
+#include "hstu/experiment/learner_without_data.h"
 #include "hstu/experiment/over_ranks.h"
 #include "hstu/optimizer/optimizer_section.h"
 
@@ -42,6 +43,15 @@ Section bad_ids_section(BadIds& bad_ids) {
 
 std::unique_ptr<RunningMetrics> running_metrics(const Experiment& experiment) {
   return experiment.learner().objective->running_metrics(experiment.options().metrics.window_samples);
+}
+
+std::unique_ptr<Learner> learner_before_data(const RunOptions& options,
+                                             const std::optional<Checkpoint>& checkpoint,
+                                             Communicator& comm) {
+  if (!options.mlperf || checkpoint) return nullptr;
+  std::unique_ptr<Learner> learner = learner_without_data(options, comm);
+  comm.sum(std::int64_t{0});
+  return learner;
 }
 
 std::unique_ptr<TaskData> open_data(const RunOptions& options, const std::optional<Checkpoint>& checkpoint) {

@@ -19,6 +19,11 @@ namespace hstu {
 // Of a run that begins.
 std::unique_ptr<RunningMetrics> running_metrics(const Experiment& experiment);
 
+// With mlperf = true, of a run that begins, the learner of learner_without_data() once all ranks have theirs;
+// else null.
+std::unique_ptr<Learner> learner_before_data(const RunOptions& options,
+                                             const std::optional<Checkpoint>& checkpoint, Communicator& comm);
+
 // The data of a run to be continued: those of the configuration, which may have been extended since the
 // checkpoint was saved. Without a checkpoint, of a run that begins. UsageError if they are others.
 std::unique_ptr<TaskData> open_data(const RunOptions& options, const std::optional<Checkpoint>& checkpoint);

@@ -4,6 +4,7 @@
 
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
+#include "hstu/experiment/learner_without_data.h"
 #include "hstu/experiment/over_ranks.h"
 #include "hstu/run/text_rows.h"
 #include "hstu/run/warm_start.h"
@@ -11,12 +12,26 @@
 #include "hstu/training/run_parts.h"
 
 namespace hstu {
+namespace {
+
+Experiment of_data(const RunOptions& options, std::unique_ptr<TaskData> data,
+                   std::unique_ptr<Learner> learner, Communicator& comm) {
+  if (learner && !is_learner_of(options, *learner, *data)) {
+    print_note(
+        "note: the dataset has other tables or actions than the configuration states: the model is made "
+        "again\n");
+    learner.reset();
+  }
+  return {options, std::move(data), comm, std::move(learner)};
+}
+
+}  // namespace
 
 Session::Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Communicator& comm,
-                 const std::optional<Checkpoint>& checkpoint)
+                 const std::optional<Checkpoint>& checkpoint, std::unique_ptr<Learner> learner)
     : request_(request),
       comm_(comm),
-      experiment_(request.options, std::move(data), comm),
+      experiment_(of_data(request.options, std::move(data), std::move(learner), comm)),
       metrics_(running_metrics(experiment_)),
       first_state_(load(checkpoint)),
       evaluator_(
@@ -166,7 +181,8 @@ void Session::announce_end() {
 
 void follow(const TrainRequest& request, Communicator& comm) {
   const std::optional<Checkpoint> checkpoint = same_checkpoint(std::nullopt, request.folder, comm);
-  Session(request, open_data(request.options, checkpoint), comm, checkpoint).follow();
+  std::unique_ptr<Learner> learner = learner_before_data(request.options, checkpoint, comm);
+  Session(request, open_data(request.options, checkpoint), comm, checkpoint, std::move(learner)).follow();
 }
 
 }  // namespace hstu

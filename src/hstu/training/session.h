@@ -20,10 +20,11 @@ namespace hstu {
 class Session {
  public:
   // `data`: of the request's options. Fills the learner from `checkpoint`, which is the same on all ranks
-  // (same_checkpoint), or as RunOptions::warm_start says. UsageError on rank 0, EndedRank on the others, if
-  // the ranks disagree.
+  // (same_checkpoint), or as RunOptions::warm_start says. `learner`: of learner_before_data(), which is made
+  // again if the dataset asks for another. UsageError on rank 0, EndedRank on the others, if the ranks
+  // disagree.
   Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Communicator& comm,
-          const std::optional<Checkpoint>& checkpoint);
+          const std::optional<Checkpoint>& checkpoint, std::unique_ptr<Learner> learner = nullptr);
 
   // The commands. Of the leader each announces itself; the others have received it.
 

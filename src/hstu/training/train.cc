@@ -11,49 +11,19 @@
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
-#include "hstu/plan/start_plan.h"
 #include "hstu/run/bad_id_warning.h"
 #include "hstu/run/base_cadence.h"
 #include "hstu/run/cadence.h"
-#include "hstu/run/lock.h"
 #include "hstu/run/log.h"
 #include "hstu/run/resume.h"
 #include "hstu/run/state.h"
 #include "hstu/training/data_growth.h"
+#include "hstu/training/open_run.h"
 #include "hstu/training/run_parts.h"
 #include "hstu/training/session.h"
 
 namespace hstu {
 namespace {
-
-// What the leader of a run has before its first command.
-struct OpenedRun {
-  std::unique_ptr<RunLock> lock;
-  std::optional<Checkpoint> checkpoint;  // to resume from
-  std::vector<ConfigDifference> changed;
-  std::unique_ptr<Session> session;
-};
-
-OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
-  // 1 No other process trains this run.
-  auto lock = std::make_unique<RunLock>(request.folder.lock());
-  // 2 All ranks resume from one checkpoint.
-  std::optional<Checkpoint> newest;
-  if (request.resume) newest = checkpoint_to_resume(request.folder, request.from_step);
-  std::optional<Checkpoint> checkpoint = same_checkpoint(std::move(newest), request.folder, comm);
-  // 3 The configuration differs from the run's as allowed.
-  std::vector<ConfigDifference> changed;
-  if (request.resume)
-    changed = changed_keys(request.folder, checkpoint, request.options, request.allowed_changes);
-  // 4 The dataset and the task, for all that follows.
-  auto data = open_data(request.options, checkpoint);
-  // 5 The run fits the device.
-  check_fits(request.options, *data, comm.size(), request.ranks_here);
-  // 6 Tables and optimizers; their state; the ranks agree.
-  auto session = std::make_unique<Session>(request, std::move(data), comm, checkpoint);
-  tell_idle(session->experiment().learner(), session->ranks());
-  return {std::move(lock), std::move(checkpoint), std::move(changed), std::move(session)};
-}
 
 // The leader: the state of a run, and the decisions when to evaluate, save and stop. It alone writes.
 class Leader {
@@ -67,13 +37,15 @@ class Leader {
         growth_(growth_of(session_, opened_.checkpoint)),
         state_(state_to_continue(session_.first_state(), growth_, request.options.checkpoint.best)),
         last_step_(session_.experiment().last_step()),
-        evaluation_cadence_(request.options.evaluation,
-                            session_.experiment().schedule({}).batches_per_epoch()),
+        evaluation_cadence_(evaluation_cadence(request.options, session_.experiment())),
         record_(rewind()),
         log_(request.folder.metrics(), facts(), request.options.metrics, state_.samples,
              session_.experiment().samples_until(last_step_), record_.training_seconds),
         save_cadence_(request.options.checkpoint, Clock::now()),
-        bases_(request.options.checkpoint, opened_.checkpoint) {}
+        bases_(request.options.checkpoint, opened_.checkpoint) {
+    if (request.options.mlperf && opened_.checkpoint && !record_.ended)
+      opened_.submission = continue_submission(request, session_, state_);
+  }
 
   TrainResult run() {
     if (record_.ended) {
@@ -213,6 +185,9 @@ class Leader {
     if (steps.predictions) session_.metrics().add_step(*steps.predictions);
     for (std::size_t i = 0; i < steps.results.size(); ++i) {
       state_.samples += steps.results[i].samples;
+      if (counts && opened_.submission && i + 1 == steps.results.size())
+        opened_.submission->loss(state_.step, state_.mean_loss_with(steps.results[i].loss),
+                                 steps.results[i].lr_dense);
       log_.step(steps.results[i], times_.front(), state_, session_.metrics(),
                 i + 1 == steps.results.size() ? counts : std::nullopt);
       times_.pop_front();
@@ -222,8 +197,9 @@ class Leader {
   // Evaluates, then saves, as the step requires: a checkpoint contains the evaluation of its step. Returns
   // the reason to end, if any.
   std::optional<std::string> settle(bool evaluates_anyway = false) {
-    const bool due = evaluates_anyway || state_.evaluation_due || state_.step >= last_step_ ||
-                     evaluation_cadence_.due(state_);
+    // A submission evaluates at the points of its grid alone.
+    const bool ends = state_.step >= last_step_ && !request_.options.mlperf;
+    const bool due = evaluates_anyway || state_.evaluation_due || ends || evaluation_cadence_.due(state_);
     if (due && state_.evaluated_at != state_.step && session_.can_evaluate()) {
       count(session_.share_steps());
       evaluate();
@@ -238,6 +214,7 @@ class Leader {
   void evaluate() {
     std::optional<EvaluationResult> result;
     if (!stopped()) {
+      if (opened_.submission) opened_.submission->begin_evaluation(state_.step);
       result = session_.evaluate();
       others_stop_ = !result;
     }
@@ -245,6 +222,9 @@ class Leader {
     if (!result) return;
     state_.evaluation = result;
     state_.evaluated_at = state_.step;
+    if (opened_.submission)
+      opened_.submission->end_evaluation(state_.step, result->find(metrics().front().name),
+                                         finished() == "target");
     best_before_ = state_.best;
     state_.best.add(*result, metrics(), state_.step, request_.options.evaluation.min_delta);
     evaluated_since_save_ = true;
