@@ -53,10 +53,10 @@ layer_dropout = 0.0
 batch_size = 8
 drop_last = true
 [dense_optimizer]
-learning_rate = 4e-3
+learning_rate = 1.5e-3
 beta1 = 0.95
 [sparse_optimizer]
-learning_rate = 0.05
+learning_rate = 0.01
 [schedule]
 warmup_steps = 6000
 [evaluation]

@@ -53,7 +53,7 @@ bool mentions(const MllogLine& line, std::string_view word) {
 }  // namespace
 
 std::string samples_text(double samples) {
-  return with_separators(std::llround(samples));
+  return std::abs(samples) < 1e15 ? with_separators(std::llround(samples)) : fmt::format("{:.3g}", samples);
 }
 
 double olympic_mean(std::vector<double> values) {

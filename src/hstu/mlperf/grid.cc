@@ -8,13 +8,13 @@ namespace {
 
 constexpr double kReferenceBatch = 8192, kLowestRate = 0.5e-6, kHighestRate = 1.5e-6;
 
-// Steps of `batch` samples that hold `samples`, rounded up.
 std::int64_t steps_of(double samples, double batch) {
   return static_cast<std::int64_t>(std::ceil(samples / batch));
 }
 
+// A whole number of batches that holds the fraction, rounded up.
 double interval_of(double fraction, double samples, double batch) {
-  return static_cast<double>(std::max<std::int64_t>(1, steps_of(fraction * samples, batch))) * batch;
+  return std::max(1.0, std::ceil(fraction * samples / batch)) * batch;
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ void read_line(std::string_view line, const Path& file, MllogFile& log, std::siz
 }  // namespace
 
 MllogFile read_mllog(const Path& file) {
+  check_input_file(file);
   const std::string text = utf8_of_latin1(read_file(file));
   MllogFile log;
   std::size_t number = 0;

@@ -18,7 +18,7 @@ using Seed = std::tuple<std::string, std::string, std::int64_t>;
 
 std::optional<std::int64_t> seed_of(const Json& value) {
   if (value.is_number_integer() || value.is_boolean()) return value.get<std::int64_t>();
-  if (value.is_number_float() && std::isfinite(value.get<double>()))
+  if (value.is_number_float() && std::abs(value.get<double>()) < 9e18)
     return static_cast<std::int64_t>(value.get<double>());
   if (!value.is_string()) return std::nullopt;
   try {

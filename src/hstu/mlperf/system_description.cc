@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "hstu/base/files.h"
@@ -16,10 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files under /proc and /sys state no size. "" if there is none.
+// Files under /proc and /sys state no size. "" if there is none, or none that can be read.
 std::string text_of(const Path& file) {
   std::ifstream stream(file);
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::string text;
+  std::getline(stream, text, '\0');
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
 }
