@@ -129,9 +129,10 @@ function(hstu_program name source)
 endfunction()
 
 # hstu_test(FOLDER DEPENDS ...): the program test_FOLDER from tests/FOLDER/*.cc and *.c. TOGETHER: ctest runs its tests in
-# one process, because they share what is slow to make.
+# one process, because they share what is slow to make. QUICK: of many short tests that start no process; under a sanitizer
+# ctest runs them in four processes, as the start and the end of each take longer than most of them.
 function(hstu_test name)
-  cmake_parse_arguments(ARG "TOGETHER" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER;QUICK" "" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cc
                                      ${PROJECT_SOURCE_DIR}/tests/${name}/*.c)
   if(sources)
@@ -154,6 +155,12 @@ function(hstu_test name)
     if(ARG_TOGETHER)
       add_test(NAME ${name} COMMAND test_${name})
       set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+    elseif(ARG_QUICK AND (HSTU_SANITIZE OR HSTU_TSAN))
+      foreach(share RANGE 3)
+        add_test(NAME ${name}.share${share} COMMAND test_${name})
+        set_tests_properties(${name}.share${share} PROPERTIES
+          TIMEOUT 600 ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${share}")
+      endforeach()
     else()
       gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
     endif()
