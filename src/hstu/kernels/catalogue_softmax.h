@@ -19,6 +19,7 @@ struct FindIds {
   std::int64_t* numbers = nullptr;       // (wanted_count)
 };
 void find_ids(const FindIds& p, HostStream);
+void find_ids(const FindIds& p, CudaStream);
 
 // A block of a catalogue that meets all positions.
 template <typename T>
@@ -41,16 +42,29 @@ struct SoftmaxPart {
   T found;     // 1: it has come; else 0
 };
 
+// Before the first block.
+template <typename T>
+struct StartSoftmax {
+  std::int64_t positions = 0;
+  T* largest = nullptr;             // (R) becomes -infinity
+  SoftmaxPart<T>* parts = nullptr;  // (R) becomes 0
+};
+template <typename T>
+void start_softmax(const StartSoftmax<T>& p, HostStream);
+void start_softmax(const StartSoftmax<float>& p, CudaStream);
+
 template <typename T>
 struct SoftmaxSums {
   CatalogueBlock<T> block;
-  Accumulator<T>* largest = nullptr;             // (R) of the logits so far; -infinity before the first block
-  SoftmaxPart<Accumulator<T>>* parts = nullptr;  // (R) zeros before the first block
+  Accumulator<T>* largest = nullptr;             // (R) of the logits so far
+  SoftmaxPart<Accumulator<T>>* parts = nullptr;  // (R)
 };
 
 // Takes one block more.
 template <typename T>
 void add_softmax_block(const SoftmaxSums<T>& p, HostStream);
+template <typename T>
+void add_softmax_block(const SoftmaxSums<T>& p, CudaStream);
 
 // With P = softmax of all logits and Y = 1 at the position's item: G = factor * scale * (P - Y) of a block,
 // of which the gradients are dvectors += G rows and drows = G^T vectors.
@@ -65,6 +79,8 @@ struct SoftmaxGradients {
 };
 template <typename T>
 void softmax_block_gradients(const SoftmaxGradients<T>& p, HostStream);
+template <typename T>
+void softmax_block_gradients(const SoftmaxGradients<T>& p, CudaStream);
 
 // Of several ranks, each with items of its own: the parts of this rank relative to the largest logit of all.
 template <typename T>
@@ -77,6 +93,7 @@ struct SoftmaxRescale {
 };
 template <typename T>
 void rescale_softmax(const SoftmaxRescale<T>& p, HostStream);
+void rescale_softmax(const SoftmaxRescale<float>& p, CudaStream);
 
 // log_sum = largest + log(sum); loss = factor * the sum over positions of log_sum - positive, in double and
 // in an order that is the same every time. NaN for a position whose item has not come.
@@ -91,5 +108,6 @@ struct SoftmaxLoss {
 };
 template <typename T>
 void softmax_loss(const SoftmaxLoss<T>& p, HostStream);
+void softmax_loss(const SoftmaxLoss<float>& p, CudaStream);
 
 }  // namespace hstu::kernels

@@ -176,6 +176,12 @@ void find_ids(const FindIds& p, HostStream) {
 }
 
 template <typename T>
+void start_softmax(const StartSoftmax<T>& p, HostStream) {
+  std::fill_n(p.largest, p.positions, -std::numeric_limits<T>::infinity());
+  std::fill_n(p.parts, p.positions, SoftmaxPart<T>{});
+}
+
+template <typename T>
 void add_softmax_block(const SoftmaxSums<T>& p, HostStream) {
   const CatalogueBlock<T>& block = p.block;
   const Packed<T> packed(block.width, block.items);
@@ -234,6 +240,8 @@ void softmax_loss(const SoftmaxLoss<T>& p, HostStream) {
   *p.loss = static_cast<T>(p.factor * total);
 }
 
+template void start_softmax(const StartSoftmax<float>&, HostStream);
+template void start_softmax(const StartSoftmax<double>&, HostStream);
 template void add_softmax_block(const SoftmaxSums<float>&, HostStream);
 template void add_softmax_block(const SoftmaxSums<double>&, HostStream);
 template void softmax_block_gradients(const SoftmaxGradients<float>&, HostStream);

@@ -8,6 +8,7 @@
 
 #include "hstu/base/float16.h"
 #include "hstu/device/dry_memory_pool.h"
+#include "hstu/kernels/catalogue_softmax.h"
 #include "hstu/kernels/linear.h"
 #include "hstu/kernels/scratch_sizes.h"
 
@@ -109,6 +110,16 @@ void scatter_add(const auto& all, DryStream stream) {
   }
 }
 
+template <typename T>
+void add_softmax_block(const SoftmaxSums<T>& p, DryStream stream) {
+  dry::take_floats(stream, softmax_logits(p.block.positions, p.block.items));
+}
+template <typename T>
+void softmax_block_gradients(const SoftmaxGradients<T>& p, DryStream stream) {
+  dry::take(stream, softmax_logits(p.block.positions, p.block.items) *
+                        static_cast<std::int64_t>(sizeof(float) + sizeof(T)));
+}
+
 // Without scratch.
 void action_rows(const auto&, DryStream) {}
 void action_rows_backward(const auto&, DryStream) {}
@@ -122,6 +133,7 @@ void concat_columns(const auto&, DryStream) {}
 void concat_columns_backward(const auto&, DryStream) {}
 void convert(const auto&, DryStream) {}
 void gate(const auto&, DryStream) {}
+void find_ids(const auto&, DryStream) {}
 void gather_rows(const auto&, DryStream) {}
 void gather_sum(const auto&, DryStream) {}
 void l2_normalise(const auto&, DryStream) {}
@@ -134,8 +146,11 @@ void multi_task_cross_entropy_backward(const auto&, DryStream) {}
 void multiply(const auto&, DryStream) {}
 void multiply_backward(const auto&, DryStream) {}
 void pass_gradient(const auto&, DryStream) {}
+void rescale_softmax(const auto&, DryStream) {}
 void silu_columns(const auto&, DryStream) {}
 void silu_slope(const auto&, DryStream) {}
+void softmax_loss(const auto&, DryStream) {}
+void start_softmax(const auto&, DryStream) {}
 void swish_layer_norm(const auto&, DryStream) {}
 
 }  // namespace hstu::kernels

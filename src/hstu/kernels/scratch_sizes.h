@@ -74,4 +74,11 @@ constexpr std::int64_t floats_of_chunks(std::int64_t tokens, std::int64_t width)
   return 2 * count_of_chunks(tokens) * width;
 }
 
+// Positions of which a softmax over a catalogue has the logits of a block at a time, and the number of those
+// logits (catalogue_softmax.cu).
+inline constexpr std::int64_t kSoftmaxChunk = 4096;
+constexpr std::int64_t softmax_logits(std::int64_t positions, std::int64_t items) {
+  return std::min(kSoftmaxChunk, positions) * items;
+}
+
 }  // namespace hstu::kernels

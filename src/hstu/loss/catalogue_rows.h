@@ -15,11 +15,11 @@ struct CatalogueRows {
   std::int64_t size = 0, width = 0;   // V, E
   const std::int64_t* ids = nullptr;  // (V), ascending, in host memory
   Tensor device_ids;                  // the same on the GPU of the context; undefined on processors
-  // block (n, E) of the type of the vectors that meet the rows: the raw rows of ids[first] .. ids[first + n -
-  // 1], as the stream of the context finds them. The rows stay the same between a forward pass and its
-  // backward pass.
+  // block (n, E) in the type of sums (f32; f64 where vectors are f64): the raw rows of ids[first] ..
+  // ids[first + n - 1], as the stream of the context finds them. The rows stay the same between a forward
+  // pass and its backward pass.
   std::function<void(std::int64_t first, Tensor& block)> read;
-  // (V, E) in the type of the vectors' sums (f32; f64 for vectors in f64), on the device of the context: what
+  // (V, E) in the type of sums, on the device of the context: what
   // a backward pass adds to. Called once by each. Unset: the rows have no gradient.
   std::function<Tensor()> gradient;
 };

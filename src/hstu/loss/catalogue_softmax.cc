@@ -1,76 +1,89 @@
 #include "hstu/loss/catalogue_softmax.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/kernels/catalogue_softmax.h"
+#include "hstu/kernels/convert.h"
 #include "hstu/kernels/l2_normalise.h"
 #include "hstu/loss/rank_rows.h"
 #include "hstu/ops/op.h"
 
-namespace hstu {
-
-template <>
-inline constexpr bool ops::kHasGpuKernels<ops::Operation::catalogue_softmax> = false;
-
-namespace loss {
+namespace hstu::loss {
 namespace {
 
 using ops::Operation;
 
-constexpr std::int64_t kBlockItems = 1024;
+constexpr std::int64_t kBlockItems = 1024, kGpuBlockItems = 2048;
+
+std::int64_t items_of_block(std::int64_t items, const Context& context) {
+  return std::min(context.device().is_host() ? kBlockItems : kGpuBlockItems, items);
+}
 
 // Some items, whose memory the next block takes over.
 struct Block {
   std::int64_t first = 0;
-  Tensor raw, rows;  // (n, E) as they are read, and with norm 1 where that is asked for
-  Tensor norms;      // (n) of raw, or undefined
+  Tensor raw;    // (n, E) as they are read
+  Tensor norms;  // (n) of raw, or undefined
+  Tensor rows;   // (n, E) in the type of vectors, with norm 1 where that is asked for
 };
 
-// The blocks of a catalogue, one after the other.
+// The blocks of a catalogue, one after the other. T: the type of vectors.
 template <typename T>
 class Blocks {
  public:
-  Blocks(const CatalogueRows& items, bool unit, const Context& context) : items_(items), unit_(unit) {
-    const std::int64_t most = std::min(kBlockItems, items.size);
-    raw_ = Tensor::empty({most, items.width}, dtype_of<T>(), context);
-    if (!unit) return;
-    rows_ = Tensor::empty({most, items.width}, dtype_of<T>(), context);
-    norms_ = Tensor::empty({most}, accumulator_of(dtype_of<T>()), context);
+  Blocks(const CatalogueRows& items, bool unit, const Context& context)
+      : items_(items), unit_(unit), is_dry_(context.memory->dry() != nullptr) {
+    const Shape shape{items_of_block(items.size, context), items.width};
+    raw_ = Tensor::empty(shape, dtype_of<Sum>(), context);
+    unit_rows_ = raw_;
+    if (unit) {
+      unit_rows_ = Tensor::empty(shape, dtype_of<Sum>(), context);
+      norms_ = Tensor::empty({shape.front()}, dtype_of<Sum>(), context);
+    }
+    rows_ = std::is_same_v<T, Sum> ? unit_rows_ : Tensor::empty(shape, dtype_of<T>(), context);
   }
 
   template <typename Stream, typename Body>
   void for_each(Stream stream, const Body& body) const {
     for (std::int64_t first = 0; first < items_.size; first += raw_.rows()) {
       const std::int64_t n = std::min(raw_.rows(), items_.size - first);
-      Block block{first, raw_.row_range(0, n), {}, {}};
-      items_.read(first, block.raw);
-      block.rows = unit_ ? rows_.row_range(0, n) : block.raw;
+      Block block{first, raw_.row_range(0, n), {}, rows_.row_range(0, n)};
+      if (!is_dry_) items_.read(first, block.raw);
       if (unit_) normalise(block, stream);
+      if constexpr (!std::is_same_v<T, Sum>)
+        kernels::convert(kernels::Convert<Sum, T>{.size = n * items_.width,
+                                                  .x = unit_rows_.data<Sum>(),
+                                                  .y = {.to = block.rows.template mutable_data<T>()}},
+                         stream);
       body(block);
     }
   }
 
  private:
+  using Sum = Accumulator<T>;
+
   template <typename Stream>
   void normalise(Block& block, Stream stream) const {
-    block.norms = norms_.row_range(0, block.raw.rows());
-    kernels::l2_normalise(kernels::L2Normalise<T>{.rows = block.raw.rows(),
-                                                  .width = items_.width,
-                                                  .epsilon = Accumulator<T>(kUnitEpsilon),
-                                                  .x = block.raw.data<T>(),
-                                                  .y = block.rows.mutable_data<T>(),
-                                                  .norm = block.norms.mutable_data<Accumulator<T>>()},
+    const std::int64_t n = block.raw.rows();
+    block.norms = norms_.row_range(0, n);
+    Tensor unit = unit_rows_.row_range(0, n);
+    kernels::l2_normalise(kernels::L2Normalise<Sum>{.rows = n,
+                                                    .width = items_.width,
+                                                    .epsilon = Sum(kUnitEpsilon),
+                                                    .x = block.raw.data<Sum>(),
+                                                    .y = unit.mutable_data<Sum>(),
+                                                    .norm = block.norms.mutable_data<Sum>()},
                           stream);
   }
 
   const CatalogueRows& items_;
-  bool unit_;
-  Tensor raw_, rows_, norms_;
+  bool unit_, is_dry_;
+  Tensor raw_, unit_rows_, norms_, rows_;
 };
 
 // The positions of all ranks against the items of this one: what the backward pass keeps of the forward pass.
@@ -134,14 +147,19 @@ Tensor forward(Meeting& m, std::string_view name, const Tensor& targets, const C
   const DType type = accumulator_of(dtype_of<T>());
   const std::int64_t n = m.vectors.rows();
   const Tensor all = m.ranks.gathered_ids(targets);
-  kernels::find_ids({.wanted_count = n,
-                     .size = m.items.size,
-                     .wanted = all.data<std::int64_t>(),
-                     .ids = m.items.ids,
-                     .numbers = m.numbers.mutable_data<std::int64_t>()},
-                    stream);
-  Tensor largest = Tensor::empty({n, 1}, type, context), parts = Tensor::zeros({n, 3}, type, context);
-  std::fill_n(largest.mutable_data<Sum>(), n, -std::numeric_limits<Sum>::infinity());
+  kernels::find_ids(
+      kernels::FindIds{
+          .wanted_count = n,
+          .size = m.items.size,
+          .wanted = all.data<std::int64_t>(),
+          .ids = m.items.device_ids.defined() ? m.items.device_ids.data<std::int64_t>() : m.items.ids,
+          .numbers = m.numbers.mutable_data<std::int64_t>()},
+      stream);
+  Tensor largest = Tensor::empty({n, 1}, type, context), parts = Tensor::empty({n, 3}, type, context);
+  kernels::start_softmax(
+      kernels::StartSoftmax<Sum>{
+          .positions = n, .largest = largest.mutable_data<Sum>(), .parts = parts_in<Sum>(parts)},
+      stream);
   Blocks<T>(m.items, m.options.unit, context).for_each(stream, [&](const Block& block) {
     kernels::add_softmax_block(kernels::SoftmaxSums<T>{.block = meets<T>(m, block),
                                                        .largest = largest.mutable_data<Sum>(),
@@ -149,7 +167,7 @@ Tensor forward(Meeting& m, std::string_view name, const Tensor& targets, const C
                                stream);
   });
   Tensor mine = over_ranks<Sum>(m.ranks, largest, parts, stream);
-  check_found<Sum>(name, mine, targets);
+  if (context.device().is_host()) check_found<Sum>(name, mine, targets);
   Tensor log_sum = Tensor::empty({targets.size(), 1}, type, context),
          loss = Tensor::empty({1}, type, context);
   kernels::softmax_loss(kernels::SoftmaxLoss<Sum>{.positions = targets.size(),
@@ -180,31 +198,45 @@ void add_to_rows(const Block& block, const Tensor& drows, Tensor to, bool unit, 
                                  stream);
 }
 
+// dvectors (R, E) in the type of sums becomes the gradient of `vectors`, in theirs.
+template <typename T, typename Stream>
+void pass_on_sums(const Tensor& dvectors, const Variable& vectors, const Context& context, Stream stream) {
+  using Sum = Accumulator<T>;
+  if constexpr (std::is_same_v<T, Sum>)
+    ops::pass_on<T>(dvectors, vectors, context, stream);
+  else
+    kernels::convert(
+        kernels::Convert<Sum, T>{
+            .size = dvectors.size(), .x = dvectors.data<Sum>(), .y = ops::gradient_of<T>(vectors, context)},
+        stream);
+}
+
 template <typename T, typename Stream>
 void backward(const Meeting& m, const Tensor& dloss, const Variable& vectors, const Context& context,
               Stream stream) {
+  using Sum = Accumulator<T>;
   Tensor dvectors, drows, to_items;
   if (vectors.needs_gradient())
-    dvectors = Tensor::zeros({m.vectors.rows(), m.items.width}, dtype_of<T>(), context);
+    dvectors = Tensor::zeros({m.vectors.rows(), m.items.width}, dtype_of<Sum>(), context);
   if (m.items.gradient) {
     to_items = m.items.gradient();
-    drows = Tensor::empty({std::min(kBlockItems, m.items.size), m.items.width}, dtype_of<T>(), context);
+    drows = Tensor::empty({items_of_block(m.items.size, context), m.items.width}, dtype_of<Sum>(), context);
   }
   Blocks<T>(m.items, m.options.unit, context).for_each(stream, [&](const Block& block) {
     kernels::softmax_block_gradients(
         kernels::SoftmaxGradients<T>{.block = meets<T>(m, block),
-                                     .log_sum = m.log_sum.data<Accumulator<T>>(),
-                                     .dloss = dloss.data<Accumulator<T>>(),
+                                     .log_sum = m.log_sum.data<Sum>(),
+                                     .dloss = dloss.data<Sum>(),
                                      .factor = m.factor,
-                                     .dvectors = dvectors.defined() ? dvectors.mutable_data<T>() : nullptr,
-                                     .drows = drows.defined() ? drows.mutable_data<T>() : nullptr},
+                                     .dvectors = dvectors.defined() ? dvectors.mutable_data<Sum>() : nullptr,
+                                     .drows = drows.defined() ? drows.mutable_data<Sum>() : nullptr},
         stream);
     const std::int64_t n = block.rows.rows();
     if (drows.defined())
-      add_to_rows<T>(block, drows.row_range(0, n), to_items.row_range(block.first, block.first + n),
-                     m.options.unit, stream);
+      add_to_rows<Sum>(block, drows.row_range(0, n), to_items.row_range(block.first, block.first + n),
+                       m.options.unit, stream);
   });
-  if (dvectors.defined()) ops::pass_on<T>(m.ranks.scattered_sum(dvectors), vectors, context, stream);
+  if (dvectors.defined()) pass_on_sums<T>(m.ranks.scattered_sum(dvectors), vectors, context, stream);
 }
 
 }  // namespace
@@ -247,5 +279,4 @@ Variable full_softmax(Tape& tape, const Variable& vectors, const Tensor& targets
                            divisor);
 }
 
-}  // namespace loss
-}  // namespace hstu
+}  // namespace hstu::loss

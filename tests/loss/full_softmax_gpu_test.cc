@@ -1,0 +1,105 @@
+// The softmax over a catalogue on a GPU against the plain form in double, from the same numbers.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hstu/loss/full_softmax.h"
+#include "hstu/ops/convert.h"
+#include "loss/plain_catalogue.h"
+#include "support/gpu_test.h"
+
+namespace hstu::testing_full_softmax_gpu {
+namespace {
+
+using testing::naive_softmax;
+using testing::NaiveSoftmax;
+using testing::softmax_inputs;
+using testing::SoftmaxCase;
+using testing::SoftmaxInputs;
+
+struct GpuOutcome {
+  double loss = 0;
+  std::vector<float> dvectors, drows;
+};
+
+std::vector<float> floats_of(const Tensor& tensor, const Context& gpu) {
+  const Tensor host = tensor.to_host(gpu.stream);
+  return {host.data<float>(), host.data<float>() + host.size()};
+}
+
+class FullSoftmaxOnGpu : public testing::GpuTest {
+ protected:
+  GpuOutcome outcome_of(const SoftmaxCase& c, const SoftmaxInputs& in, DType products) const {
+    const Tensor rows = in.rows.copy(gpu_), ids = Tensor::from<std::int64_t>({c.items}, in.ids).copy(gpu_);
+    Tensor gradient = Tensor::zeros(rows.shape(), DType::f32, gpu_);
+    const CatalogueRows catalogue{.size = c.items,
+                                  .width = c.width,
+                                  .ids = in.ids.data(),
+                                  .device_ids = ids,
+                                  .read =
+                                      [&](std::int64_t first, Tensor& block) {
+                                        block.copy_from(rows.row_range(first, first + block.rows()),
+                                                        gpu_.stream);
+                                      },
+                                  .gradient = [&] { return gradient; }};
+    Tape tape(gpu_);
+    const Variable vectors(in.vectors.copy(gpu_));
+    const Variable loss =
+        loss::full_softmax(tape, ops::convert(tape, vectors, products), in.targets.copy(gpu_), catalogue,
+                           {.scale = c.scale, .unit = c.unit}, static_cast<double>(c.positions));
+    tape.backward(loss);
+    return {floats_of(loss.value(), gpu_).front(), floats_of(vectors.gradient(), gpu_),
+            floats_of(gradient, gpu_)};
+  }
+};
+
+// The largest difference, relative to the largest element.
+double error_of(const std::vector<float>& found, const std::vector<double>& expected) {
+  double most = 0, worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    most = std::max(most, std::abs(expected[i]));
+    const double error = std::abs(static_cast<double>(found[i]) - expected[i]);
+    worst = error <= worst ? worst : error;  // also a NaN
+  }
+  return worst / most;
+}
+
+// More than one block of items and more than one chunk of positions, and edges of both.
+const SoftmaxCase kGpuCases[] = {{1, 1, 8},        {50, 37, 16},   {130, 2500, 50},
+                                 {300, 5000, 128}, {4200, 70, 64}, {60, 90, 24, 1.5, false}};
+
+TEST_F(FullSoftmaxOnGpu, AgreesWithThePlainForm) {
+  for (const SoftmaxCase& c : kGpuCases) {
+    SCOPED_TRACE(::testing::Message() << c.positions << " x " << c.items << " x " << c.width);
+    const SoftmaxInputs in = softmax_inputs(c, DType::f32);
+    const NaiveSoftmax expected = naive_softmax<float>(c, in, static_cast<double>(c.positions));
+    const GpuOutcome f32 = outcome_of(c, in, DType::f32), bf16 = outcome_of(c, in, DType::bf16);
+    EXPECT_NEAR(f32.loss, expected.loss, 1e-4 * (1 + expected.loss));
+    EXPECT_LE(error_of(f32.dvectors, expected.dvectors), 1e-4);
+    EXPECT_LE(error_of(f32.drows, expected.drows), 1e-4);
+    EXPECT_NEAR(bf16.loss, expected.loss, 3e-2 * (1 + expected.loss));
+    EXPECT_LE(error_of(bf16.dvectors, expected.dvectors), 5e-2);
+    EXPECT_LE(error_of(bf16.drows, expected.drows), 5e-2);
+  }
+}
+
+TEST_F(FullSoftmaxOnGpu, HasTheSameBitsEachTime) {
+  const SoftmaxCase c{5000, 5000, 128};
+  const SoftmaxInputs in = softmax_inputs(c, DType::f32);
+  const GpuOutcome first = outcome_of(c, in, DType::bf16), second = outcome_of(c, in, DType::bf16);
+  EXPECT_EQ(first.loss, second.loss);
+  EXPECT_EQ(first.dvectors, second.dvectors);
+  EXPECT_EQ(first.drows, second.drows);
+}
+
+TEST_F(FullSoftmaxOnGpu, GivesNanForATargetThatTheCatalogueDoesNotHave) {
+  const SoftmaxCase c{4, 40, 8};
+  SoftmaxInputs in = softmax_inputs(c, DType::f32);
+  in.targets.mutable_data<std::int64_t>()[2] = (std::int64_t{1} << 40) + 1;
+  EXPECT_TRUE(std::isnan(outcome_of(c, in, DType::f32).loss));
+}
+
+}  // namespace
+}  // namespace hstu::testing_full_softmax_gpu
