@@ -183,7 +183,6 @@ TEST(AttentionRoute, WhatTheDeviceDoesNotComputeIsRefusedWithFieldAndValue) {
 // Trap: a kernel that does not know a field of the problem leaves it out in silence.
 TEST(AttentionRoute, WhatNoKernelForGpusComputesIsRefusedByName) {
   const std::pair<const char*, void (*)(AttentionProblem&)> asked[] = {
-      {"softmax scores", [](AttentionProblem& p) { p.score = ScoreFunction::softmax; }},
       {"a relative bias",
        [](AttentionProblem& p) {
          static const float table[3] = {};
@@ -227,9 +226,25 @@ TEST(AttentionRoute, WhatNoKernelForGpusComputesIsRefusedByName) {
   }
 }
 
+TEST(AttentionRoute, ASoftmaxHasAKernelOfItsOwn) {
+  for (const AttentionDevice device : {kHopper, AttentionDevice{8, 0, 108}, AttentionDevice{7, 5, 40}}) {
+    for (const AttentionType type : {AttentionType::bf16, AttentionType::fp32}) {
+      AttentionProblem p = routed_problem();
+      p.type = type;
+      p.score = ScoreFunction::softmax;
+      EXPECT_EQ(choose_attention(p, device).forward, AttentionKernel::softmax);
+      p.dropout.rate = 0.5;
+      EXPECT_EQ(choose_attention(p, device).backward, AttentionKernel::softmax);
+      p.mask.hidden_period = 3;
+      EXPECT_THROW(choose_attention(p, device), Error);
+    }
+  }
+}
+
 TEST(AttentionRoute, EveryKernelHasARowOfWhatItSupports) {
-  for (const AttentionKernel kernel : {AttentionKernel::cpu, AttentionKernel::hopper, AttentionKernel::mma,
-                                       AttentionKernel::few_queries, AttentionKernel::plain})
+  for (const AttentionKernel kernel :
+       {AttentionKernel::cpu, AttentionKernel::hopper, AttentionKernel::mma, AttentionKernel::few_queries,
+        AttentionKernel::plain, AttentionKernel::softmax})
     EXPECT_EQ(missing_support(AttentionProblem(), kernel), "");
 }
 

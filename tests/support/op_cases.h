@@ -241,6 +241,16 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                        return ops::attention(t, v[0], v[1], v[2], shape);
                      }});
   }
+  for (const std::int64_t queries : {-1, 1}) {
+    JaggedShape jagged = jagged_shape(s, queries, type, context);
+    jagged.attention.score = ScoreFunction::softmax;
+    jagged.attention.dropout = {0.3, 17, random_names(jagged.queries, 12).copy(context)};
+    cases.push_back({queries < 0 ? "attention_softmax" : "attention_softmax_last_query",
+                     {x({jagged.queries, w}, 1), x({jagged.tokens, w}, 2), x({jagged.tokens, w}, 3)},
+                     [shape = jagged.attention](Tape& t, Inputs v) {
+                       return ops::attention(t, v[0], v[1], v[2], shape);
+                     }});
+  }
   // As in a layer: the operations read columns of one variable, and each gives a part of its gradient.
   const JaggedShape every = jagged_shape(s, -1, type, context);
   cases.push_back(

@@ -60,6 +60,8 @@ int hopper_forward_cluster(const AttentionProblem& p) {
 
 // The route of a problem on a GPU by its sizes.
 AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& device) {
+  if (p.score == ScoreFunction::softmax)
+    return {AttentionKernel::softmax, AttentionKernel::softmax, "kernels for a softmax"};
   if (p.query_offsets != nullptr) {
     const std::string other = not_for_few_queries(p);
     if (!other.empty()) return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + other};
@@ -91,7 +93,8 @@ constexpr KernelSupport kSupport[] = {{.kernel = AttentionKernel::cpu,
                                       {.kernel = AttentionKernel::hopper},
                                       {.kernel = AttentionKernel::mma},
                                       {.kernel = AttentionKernel::few_queries},
-                                      {.kernel = AttentionKernel::plain}};
+                                      {.kernel = AttentionKernel::plain},
+                                      {.kernel = AttentionKernel::softmax, .softmax = true, .dropout = true}};
 
 }  // namespace
 
@@ -156,6 +159,8 @@ std::string to_string(AttentionKernel kernel) {
       return "few_queries";
     case AttentionKernel::plain:
       return "plain";
+    case AttentionKernel::softmax:
+      return "softmax";
   }
   return "unknown";
 }

@@ -24,6 +24,7 @@ enum class AttentionKernel {
   mma,          // mma.sync, no atomics: compute capability 8.0 and later
   few_queries,  // bf16 with query offsets: bound by reading keys and values
   plain,        // fp32 arithmetic on CUDA cores: everything else on GPUs
+  softmax,      // the same with softmax scores, and dropout of the weights
 };
 
 // What a kernel computes beside sums of SiLU over a mask of intervals.

@@ -10,6 +10,7 @@
 #include "hstu/attention/hopper/forward.h"
 #include "hstu/attention/mma/mma.h"
 #include "hstu/attention/plain/plain.h"
+#include "hstu/attention/plain/softmax.h"
 #include "hstu/base/error.h"
 #include "hstu/device/cuda/check.h"
 #include "hstu/device/cuda/current_device.h"
@@ -49,10 +50,14 @@ std::int64_t turn_bytes(const AttentionProblem& p) {
   return aligned(4 * shared_tiles(p, kBackwardTile) * (kBackwardTile / 64) * (width_of(p) == 256 ? 2 : 1));
 }
 
+bool is_on_cuda_cores(AttentionKernel kernel) {
+  return kernel == AttentionKernel::plain || kernel == AttentionKernel::softmax;
+}
+
 // Kernels for tensor cores read and write 16 bytes at a time.
 void check_vectors(const AttentionKernel kernel, const char* name, const AttentionInput& rows) {
   check(
-      kernel == AttentionKernel::plain || is_aligned(rows),
+      is_on_cuda_cores(kernel) || is_aligned(rows),
       "attention: {} must be aligned to 16 bytes with strides in multiples of 8, found {} and the strides {} "
       "and {}",
       name, fmt::ptr(rows.data), rows.row_stride, rows.head_stride);
@@ -67,7 +72,7 @@ void check_gradients(const AttentionProblem& p, const AttentionGradients& g, Att
   check_vectors(kernel, "dk", g.dk);
   check_output(p, "dv", g.dv, p.tokens);
   check_vectors(kernel, "dv", g.dv);
-  const bool adds = kernel == AttentionKernel::plain || kernel == AttentionKernel::few_queries;
+  const bool adds = is_on_cuda_cores(kernel) || kernel == AttentionKernel::few_queries;
   check(adds || !(g.accumulate_dq || g.accumulate_dkv),
         "attention: the {} kernels overwrite gradients, they cannot add to them", to_string(kernel));
   const bool sloped = g.q_before != nullptr || g.k_before != nullptr || g.v_before != nullptr;
@@ -258,6 +263,7 @@ AttentionWorkspace attention_workspace(const AttentionProblem& p, const Attentio
   if (route.backward == AttentionKernel::mma)
     bytes.backward = aligned(schedule_bytes(p, mma_key_rows(width_of(p)))) +
                      aligned(schedule_bytes(p, gradient_mma_rows(width_of(p))));
+  if (route.backward == AttentionKernel::softmax) bytes.backward = aligned(softmax_backward_bytes(p));
   return bytes;
 }
 
@@ -274,6 +280,8 @@ void attention_forward(const AttentionProblem& p, const AttentionDevice& device,
     mma_forward(p, o, scratch.data, stream);
   else if (route.forward == AttentionKernel::few_queries)
     few_queries_forward(p, o, stream);
+  else if (route.forward == AttentionKernel::softmax)
+    softmax_forward(p, o, stream);
   else
     plain_forward(p, o, stream);
 }
@@ -290,6 +298,8 @@ void attention_backward(const AttentionProblem& p, const AttentionDevice& device
     mma_backward(p, g, scratch.data, stream);
   else if (route.backward == AttentionKernel::few_queries)
     few_queries_backward(p, g, stream);
+  else if (route.backward == AttentionKernel::softmax)
+    softmax_backward(p, g, scratch.data, stream);
   else
     plain_backward(p, g, stream);
 }

@@ -16,6 +16,12 @@ class DropoutRows {
         threshold_(static_cast<std::uint32_t>(std::lround(dropout.rate * 65536))),
         factor_(static_cast<float>(65536.0 / (65536.0 - threshold_))) {}
 
+  // The same under another key.
+  __device__ DropoutRows with_key(std::uint64_t key) const {
+    DropoutRows other = *this;
+    other.key_ = key;
+    return other;
+  }
   // The key of a row's factors.
   __device__ std::uint64_t row(std::int64_t r) const {
     return hstu::cuda::mix64(key_ ^ static_cast<std::uint64_t>(row_names_ != nullptr ? row_names_[r] : r));

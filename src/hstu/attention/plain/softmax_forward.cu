@@ -1,0 +1,59 @@
+#include "hstu/attention/plain/softmax.h"
+#include "hstu/attention/plain/softmax_launch.cuh"
+
+namespace hstu::cuda {
+namespace {
+
+template <typename T, int kD>
+__global__ void __launch_bounds__(kPlainThreads) outputs(const SoftmaxArguments<T> a) {
+  using Layout = SoftmaxLayout<kD>;
+  extern __shared__ float4 memory[];
+  wait_for_previous_launch();
+  const SoftmaxBlock block(a, false);
+  if (!block.place.found) return;
+  float *const own = reinterpret_cast<float*>(memory), *const keys = own + Layout::kOwnFloats,
+               *const values = keys + Layout::kOtherFloats;
+  const int head = block.head, lane = static_cast<int>(threadIdx.x % 32);
+  const SoftmaxDropout<T> dropout(a, head);
+  softmax_fill<kSoftmaxOwn, kD>(own, a.q, block.first, block.rows, head, a.head_dim);
+  RunningSoftmax running[kSoftmaxEach];
+  SoftmaxSums<kD> sums[kSoftmaxEach];
+  block.for_tiles([&](int begin, int count) {
+    const std::int64_t first = static_cast<std::int64_t>(block.place.keys.first_row) + begin;
+    softmax_fill<kSoftmaxOther, kD>(keys, a.k, first, count, head, a.head_dim);
+    softmax_fill<kSoftmaxOther, kD>(values, a.v, first, count, head, a.head_dim);
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < kSoftmaxEach; ++e) {
+      const int r = SoftmaxBlock::warp_row(e), key = begin + lane;
+      const bool sees = lane < count && block.seen(r).contains(key);
+      const float score = a.alpha * softmax_dot<kD>(own + r * Layout::kStride, keys + lane * Layout::kStride);
+      float before;
+      float weight = running[e].take(sees ? score : -INFINITY, before);
+      if (sees) weight *= dropout.factor(dropout.row(block.first + r), key);
+      sums[e].scale(before);
+      sums[e].add(weight, values);
+    }
+  });
+#pragma unroll
+  for (int e = 0; e < kSoftmaxEach; ++e) {
+    const int r = SoftmaxBlock::warp_row(e);
+    if (r >= block.rows) continue;
+    const float factor = running[e].sum > 0 ? block.place.scale / running[e].sum : 0.0f;
+    sums[e].write(a.o.at(block.first + r, head), a.head_dim, factor, false);
+  }
+}
+
+}  // namespace
+
+void softmax_forward(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
+  if (p.query_rows() == 0) return;
+  with_softmax_form(p, [&]<typename T, int kD>() {
+    SoftmaxArguments<T> arguments = softmax_arguments<T>(p);
+    arguments.o = softmax_rows<T>(o);
+    launch_grid(outputs<T, kD>, arguments, softmax_blocks(p, p.query_rows()), 1, kPlainThreads,
+                SoftmaxLayout<kD>::kForwardBytes, stream, "softmax attention forward");
+  });
+}
+
+}  // namespace hstu::cuda
