@@ -9,7 +9,9 @@
 #include "hstu/base/float16.h"
 #include "hstu/device/dry_memory_pool.h"
 #include "hstu/kernels/catalogue_softmax.h"
+#include "hstu/kernels/exp_sums.h"
 #include "hstu/kernels/linear.h"
+#include "hstu/kernels/sampled_loss.h"
 #include "hstu/kernels/scratch_sizes.h"
 
 namespace hstu::kernels {
@@ -119,6 +121,25 @@ void softmax_block_gradients(const SoftmaxGradients<T>& p, DryStream stream) {
   dry::take(stream, softmax_logits(p.block.positions, p.block.items) *
                         static_cast<std::int64_t>(sizeof(float) + sizeof(T)));
 }
+inline bool has_exp_sums(DryStream stream) {
+  return stream.device.major == 9;
+}
+inline void exp_sums(const ExpSums& p, DryStream stream) {
+  const std::int64_t parts = exp_sum_parts(p.rows, p.others, stream.device.multiprocessors);
+  if (parts > 1) dry::take_floats(stream, parts * p.rows * (p.width + 2));
+}
+
+template <typename T>
+void sampled_loss(const SampledLoss<T>& p, DryStream stream) {
+  dry::take(stream, p.positions * std::int64_t{sizeof(double)});
+}
+template <typename T>
+void sampled_logits_backward(const SampledLogitsBackward<T>& p, DryStream stream) {
+  if (p.drows.to == nullptr) return;
+  const std::int64_t pairs = p.forward.positions * p.forward.columns;
+  dry::take(stream, (pairs + words_of_sorting(pairs)) * std::int64_t{sizeof(std::uint32_t)} +
+                        floats_of_chunks(pairs, p.forward.width) * std::int64_t{sizeof(float)});
+}
 
 // Without scratch.
 void action_rows(const auto&, DryStream) {}
@@ -145,12 +166,21 @@ void multi_task_cross_entropy(const auto&, DryStream) {}
 void multi_task_cross_entropy_backward(const auto&, DryStream) {}
 void multiply(const auto&, DryStream) {}
 void multiply_backward(const auto&, DryStream) {}
+void own_item_gradients(const auto&, DryStream) {}
+void own_logits(const auto&, DryStream) {}
 void pass_gradient(const auto&, DryStream) {}
+void position_gradients(const auto&, DryStream) {}
 void rescale_softmax(const auto&, DryStream) {}
+void row_gradients(const auto&, DryStream) {}
+void sampled_logits(const auto&, DryStream) {}
+void sampled_loss_backward(const auto&, DryStream) {}
 void silu_columns(const auto&, DryStream) {}
 void silu_slope(const auto&, DryStream) {}
 void softmax_loss(const auto&, DryStream) {}
 void start_softmax(const auto&, DryStream) {}
 void swish_layer_norm(const auto&, DryStream) {}
+void take_totals(const auto&, DryStream) {}
+void unit_rows(const auto&, DryStream) {}
+void weigh_rows(const auto&, DryStream) {}
 
 }  // namespace hstu::kernels

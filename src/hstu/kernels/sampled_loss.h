@@ -25,6 +25,8 @@ struct SampledLogits {
 };
 template <typename T>
 void sampled_logits(const SampledLogits<T>& p, HostStream);
+template <typename T>
+void sampled_logits(const SampledLogits<T>& p, CudaStream);
 
 // Masked logits give no gradient. Sums are in the order of positions.
 template <typename T>
@@ -35,6 +37,8 @@ struct SampledLogitsBackward {
 };
 template <typename T>
 void sampled_logits_backward(const SampledLogitsBackward<T>& p, HostStream);
+template <typename T>
+void sampled_logits_backward(const SampledLogitsBackward<T>& p, CudaStream);
 
 enum class SampledLossForm {
   softmax,  // -log softmax(logits[r])[0]
@@ -53,6 +57,8 @@ struct SampledLoss {
 };
 template <typename T>
 void sampled_loss(const SampledLoss<T>& p, HostStream);
+template <typename T>
+void sampled_loss(const SampledLoss<T>& p, CudaStream);
 
 template <typename T>
 struct SampledLossBackward {
@@ -62,5 +68,7 @@ struct SampledLossBackward {
 };
 template <typename T>
 void sampled_loss_backward(const SampledLossBackward<T>& p, HostStream);
+template <typename T>
+void sampled_loss_backward(const SampledLossBackward<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

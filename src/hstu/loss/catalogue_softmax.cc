@@ -10,6 +10,7 @@
 #include "hstu/kernels/catalogue_softmax.h"
 #include "hstu/kernels/convert.h"
 #include "hstu/kernels/l2_normalise.h"
+#include "hstu/loss/bounded_softmax.h"
 #include "hstu/loss/rank_rows.h"
 #include "hstu/ops/op.h"
 
@@ -94,8 +95,12 @@ struct Meeting {
   CatalogueRows items;
   SoftmaxOptions options;
   double factor;
-  Tensor bias;  // (V) or undefined
+  Tensor bias;             // (V) or undefined
+  BoundedSoftmax bounded;  // its vectors are undefined: not used
 };
+
+template <typename T, typename Stream>
+constexpr bool kMayBeBounded = std::is_same_v<T, BFloat16> && !std::is_same_v<Stream, HostStream>;
 
 template <typename T>
 kernels::CatalogueBlock<T> meets(const Meeting& m, const Block& block) {
@@ -141,6 +146,24 @@ void check_found(std::string_view name, Tensor& parts, const Tensor& targets) {
 }
 
 template <typename T, typename Stream>
+void add_items(Meeting& m, Tensor& largest, Tensor& parts, const Context& context, Stream stream) {
+  using Sum = Accumulator<T>;
+  if constexpr (kMayBeBounded<T, Stream>) {
+    if (!m.bias.defined() && Bounded<Stream>::takes(m.items, m.options, stream)) {
+      m.bounded =
+          Bounded<Stream>::forward(m.vectors, m.numbers, m.items, m.options, largest, parts, context, stream);
+      return;
+    }
+  }
+  Blocks<T>(m.items, m.options.unit, context).for_each(stream, [&](const Block& block) {
+    kernels::add_softmax_block(kernels::SoftmaxSums<T>{.block = meets<T>(m, block),
+                                                       .largest = largest.mutable_data<Sum>(),
+                                                       .parts = parts_in<Sum>(parts)},
+                               stream);
+  });
+}
+
+template <typename T, typename Stream>
 Tensor forward(Meeting& m, std::string_view name, const Tensor& targets, const Context& context,
                Stream stream) {
   using Sum = Accumulator<T>;
@@ -160,14 +183,9 @@ Tensor forward(Meeting& m, std::string_view name, const Tensor& targets, const C
       kernels::StartSoftmax<Sum>{
           .positions = n, .largest = largest.mutable_data<Sum>(), .parts = parts_in<Sum>(parts)},
       stream);
-  Blocks<T>(m.items, m.options.unit, context).for_each(stream, [&](const Block& block) {
-    kernels::add_softmax_block(kernels::SoftmaxSums<T>{.block = meets<T>(m, block),
-                                                       .largest = largest.mutable_data<Sum>(),
-                                                       .parts = parts_in<Sum>(parts)},
-                               stream);
-  });
+  add_items<T>(m, largest, parts, context, stream);
   Tensor mine = over_ranks<Sum>(m.ranks, largest, parts, stream);
-  if (context.device().is_host()) check_found<Sum>(name, mine, targets);
+  if constexpr (std::is_same_v<Stream, HostStream>) check_found<Sum>(name, mine, targets);
   Tensor log_sum = Tensor::empty({targets.size(), 1}, type, context),
          loss = Tensor::empty({1}, type, context);
   kernels::softmax_loss(kernels::SoftmaxLoss<Sum>{.positions = targets.size(),
@@ -211,17 +229,21 @@ void pass_on_sums(const Tensor& dvectors, const Variable& vectors, const Context
         stream);
 }
 
+// The gradient of the vectors of all ranks by this rank's items, in the type of sums; undefined if it is not
+// needed. That of the items is added to `to_items`, if it is defined.
 template <typename T, typename Stream>
-void backward(const Meeting& m, const Tensor& dloss, const Variable& vectors, const Context& context,
-              Stream stream) {
+Tensor gradients(const Meeting& m, const Tensor& dloss, bool of_vectors, Tensor to_items,
+                 const Context& context, Stream stream) {
   using Sum = Accumulator<T>;
-  Tensor dvectors, drows, to_items;
-  if (vectors.needs_gradient())
-    dvectors = Tensor::zeros({m.vectors.rows(), m.items.width}, dtype_of<Sum>(), context);
-  if (m.items.gradient) {
-    to_items = m.items.gradient();
-    drows = Tensor::empty({items_of_block(m.items.size, context), m.items.width}, dtype_of<Sum>(), context);
+  if constexpr (kMayBeBounded<T, Stream>) {
+    if (m.bounded.vectors.defined())
+      return Bounded<Stream>::backward(m.bounded, m.numbers, m.items, m.options, m.log_sum, dloss, m.factor,
+                                       to_items, context, stream);
   }
+  Tensor dvectors, drows;
+  if (of_vectors) dvectors = Tensor::zeros({m.vectors.rows(), m.items.width}, dtype_of<Sum>(), context);
+  if (to_items.defined())
+    drows = Tensor::empty({items_of_block(m.items.size, context), m.items.width}, dtype_of<Sum>(), context);
   Blocks<T>(m.items, m.options.unit, context).for_each(stream, [&](const Block& block) {
     kernels::softmax_block_gradients(
         kernels::SoftmaxGradients<T>{.block = meets<T>(m, block),
@@ -236,7 +258,15 @@ void backward(const Meeting& m, const Tensor& dloss, const Variable& vectors, co
       add_to_rows<Sum>(block, drows.row_range(0, n), to_items.row_range(block.first, block.first + n),
                        m.options.unit, stream);
   });
-  if (dvectors.defined()) pass_on_sums<T>(m.ranks.scattered_sum(dvectors), vectors, context, stream);
+  return dvectors;
+}
+
+template <typename T, typename Stream>
+void backward(const Meeting& m, const Tensor& dloss, const Variable& vectors, const Context& context,
+              Stream stream) {
+  const Tensor dvectors = gradients<T>(m, dloss, vectors.needs_gradient(),
+                                       m.items.gradient ? m.items.gradient() : Tensor(), context, stream);
+  if (vectors.needs_gradient()) pass_on_sums<T>(m.ranks.scattered_sum(dvectors), vectors, context, stream);
 }
 
 }  // namespace
@@ -259,7 +289,8 @@ Variable catalogue_softmax(Tape& tape, const Variable& vectors, const Tensor& ta
                                         .items = items,
                                         .options = options.softmax,
                                         .factor = 1 / divisor,
-                                        .bias = options.bias});
+                                        .bias = options.bias,
+                                        .bounded = {}});
   Tensor loss = Tensor::empty({1}, accumulator_of(type), context);
   ops::dispatch<Operation::catalogue_softmax>(context, type, [&]<typename T>(auto stream) {
     loss = forward<T>(*meeting, options.name, targets, context, stream);

@@ -9,7 +9,9 @@
 
 #include "hstu/base/error.h"
 #include "hstu/comm/groups.h"
+#include "hstu/kernels/gather_sum.h"
 #include "hstu/loss/catalogue_softmax.h"
+#include "hstu/ops/op.h"
 
 namespace hstu::loss {
 namespace {
@@ -69,65 +71,86 @@ double bias_of(const Pool& pool, const Pooled& item, std::int64_t n, double freq
   return std::log(count / expected);
 }
 
-// The items that this rank is the first to have: rows of the pool's, as a catalogue.
+// The items that this rank is the first to have: rows of the pool's, as a catalogue. Tensors are on the
+// device of the context.
 struct Owned {
-  std::vector<std::int64_t> ids, numbers;  // numbers: of rows in the pool of this rank
+  std::vector<std::int64_t> ids;
+  Tensor device_ids;  // on a GPU
+  Tensor numbers;     // (V) i32, of rows in the pool of this rank
   Tensor bias, gradient;
 };
 
-Owned owned_by(const Group& world, const Pool& pool, DType type) {
+Tensor on_device(const Tensor& host, const Context& context) {
+  if (context.memory->dry() != nullptr) return Tensor::empty(host.shape(), host.dtype(), context);
+  return context.device().is_host() ? host : host.copy(context);
+}
+
+Owned owned_by(const Group& world, const Pool& pool, DType type, const Context& context) {
   const std::vector<Pooled> all = merged(world, pool);
   std::int64_t n = 0;
   for (const Pooled& item : all) n += item.occurrences;
   Owned owned;
+  std::vector<std::int32_t> numbers;
   std::vector<double> bias;
   const std::int64_t *const begin = pool.ids.data<std::int64_t>(), *at = begin;
   for (const Pooled& item : all) {
     if (item.rank != world.rank()) continue;
     while (*at != item.id) ++at;
     owned.ids.push_back(item.id);
-    owned.numbers.push_back(at - begin);
+    numbers.push_back(static_cast<std::int32_t>(at - begin));
     const float* const frequency = pool.frequency.defined() ? pool.frequency.data<float>() : nullptr;
     bias.push_back(bias_of(pool, item, n, frequency != nullptr ? double{frequency[at - begin]} : 0));
   }
-  owned.bias = Tensor::empty({std::ssize(bias)}, type);
+  const std::int64_t size = std::ssize(bias);
+  Tensor biases = Tensor::empty({size}, type);
   with_float_type(type, [&]<typename T>() {
-    std::transform(bias.begin(), bias.end(), owned.bias.mutable_data<T>(),
+    std::transform(bias.begin(), bias.end(), biases.mutable_data<T>(),
                    [](double b) { return static_cast<T>(b); });
   });
-  owned.gradient = Tensor::zeros({std::ssize(bias), pool.rows.cols()}, type);
+  owned.bias = on_device(biases, context);
+  owned.numbers = on_device(Tensor::from<std::int32_t>({size}, numbers), context);
+  if (!context.device().is_host())
+    owned.device_ids = on_device(Tensor::from<std::int64_t>({size}, owned.ids), context);
+  owned.gradient = Tensor::zeros({size, pool.rows.cols()}, type, context);
   return owned;
 }
 
-CatalogueRows catalogue_of(const std::shared_ptr<const Owned>& owned, const Variable& rows) {
-  return {.size = std::ssize(owned->ids),
-          .width = rows.cols(),
-          .ids = owned->ids.data(),
-          .device_ids = {},
-          .read =
-              [owned, rows](std::int64_t first, Tensor& block) {
-                for (std::int64_t i = 0; i < block.rows(); ++i) {
-                  const std::int64_t from = owned->numbers[static_cast<std::size_t>(first + i)];
-                  Tensor to = block.row_range(i, i + 1);
-                  to.copy_from(rows.value().row_range(from, from + 1));
-                }
-              },
-          .gradient = rows.needs_gradient() ? std::function([owned] { return owned->gradient; })
-                                            : std::function<Tensor()>()};
+CatalogueRows catalogue_of(const std::shared_ptr<const Owned>& owned, const Variable& rows,
+                           const Context& context) {
+  return {
+      .size = std::ssize(owned->ids),
+      .width = rows.cols(),
+      .ids = owned->ids.data(),
+      .device_ids = owned->device_ids,
+      .read =
+          [owned, rows, context](std::int64_t first, Tensor& block) {
+            ops::dispatch<ops::Operation::gather_sum>(context, block.dtype(), [&]<typename T>(auto stream) {
+              const kernels::GatherRows<T> gather{.tokens = block.rows(),
+                                                  .width = block.cols(),
+                                                  .rows = rows.value().data<T>(),
+                                                  .count = rows.rows(),
+                                                  .index = owned->numbers.data<std::int32_t>() + first,
+                                                  .y = block.mutable_data<T>(),
+                                                  .stride = block.cols()};
+              kernels::gather_rows(std::span(&gather, 1), stream);
+            });
+          },
+      .gradient = rows.needs_gradient() ? std::function([owned] { return owned->gradient; })
+                                        : std::function<Tensor()>()};
 }
 
 // The gradient of the items that the rank owns goes to their rows; that of others is 0.
-void pass_on(const Owned& owned, const Variable& rows) {
+void pass_on(const Owned& owned, const Variable& rows, const Context& context) {
   if (!rows.needs_gradient()) return;
-  GradientSlot slot = rows.gradient_slot();
-  if (!slot.accumulate) slot.tensor.fill_zero();
-  const std::int64_t width = rows.cols();
-  with_float_type(slot.tensor.dtype(), [&]<typename T>() {
-    for (std::size_t i = 0; i < owned.numbers.size(); ++i) {
-      T* const to = slot.tensor.mutable_data<T>() + owned.numbers[i] * width;
-      const T* const from = owned.gradient.data<T>() + static_cast<std::int64_t>(i) * width;
-      for (std::int64_t e = 0; e < width; ++e) to[e] += from[e];
-    }
+  ops::dispatch<ops::Operation::gather_sum>(context, owned.gradient.dtype(), [&]<typename T>(auto stream) {
+    const kernels::ScatterAdd<T> scatter{.tokens = owned.numbers.size(),
+                                         .width = rows.cols(),
+                                         .dy = owned.gradient.data<T>(),
+                                         .stride = rows.cols(),
+                                         .index = owned.numbers.data<std::int32_t>(),
+                                         .count = rows.rows(),
+                                         .drows = ops::gradient_of<T>(rows, context)};
+    kernels::scatter_add(std::span(&scatter, 1), stream);
   });
 }
 
@@ -147,19 +170,16 @@ void check_shapes(const Pool& pool, std::int64_t width) {
 Variable pooled_softmax(Tape& tape, const Variable& vectors, const Tensor& targets, const Pool& pool,
                         const SoftmaxOptions& options, double divisor) {
   const Context& context = tape.context();
-  check(context.device().is_host(),
-        "the softmax over a pool has no form for GPUs yet: set [loss] to \"full\", or train "
-        "on processors");
   check_shapes(pool, vectors.cols());
   const Group world = context.groups != nullptr ? context.groups->world : Group{};
   const auto owned =
-      std::make_shared<const Owned>(owned_by(world, pool, accumulator_of(vectors.value().dtype())));
-  return catalogue_softmax(tape, vectors, targets, catalogue_of(owned, pool.rows),
+      std::make_shared<const Owned>(owned_by(world, pool, accumulator_of(vectors.value().dtype()), context));
+  return catalogue_softmax(tape, vectors, targets, catalogue_of(owned, pool.rows, context),
                            {.name = "pooled_softmax",
                             .softmax = options,
                             .bias = owned->bias,
                             .rows = pool.rows,
-                            .finish = [owned, rows = pool.rows] { pass_on(*owned, rows); }},
+                            .finish = [owned, rows = pool.rows, context] { pass_on(*owned, rows, context); }},
                            divisor);
 }
 

@@ -16,7 +16,7 @@ enum class PoolForm {
 };
 
 // What a rank gives to the pool. Alphabet: P items of this rank. The targets of its positions are among them,
-// also where the form does not make them negatives.
+// also where the form does not make them negatives. Rows are on the device of the context, lists on the host.
 struct Pool {
   PoolForm form = PoolForm::in_batch;
   Variable rows;       // (P, E) raw rows
@@ -35,7 +35,7 @@ struct Pool {
 // The sum over this rank's positions i of log(exp(s_iy) + sum over the pool's items j other than y of w_j
 // exp(s_ij))
 // - s_iy, divided by `divisor`; s_ij, y, `divisor` and the meeting of all ranks as in full_softmax. An item
-// that several ranks have counts once. On processors alone.
+// that several ranks have counts once.
 Variable pooled_softmax(Tape& tape, const Variable& vectors, const Tensor& targets, const Pool& pool,
                         const SoftmaxOptions& options, double divisor);
 

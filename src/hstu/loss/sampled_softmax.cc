@@ -9,11 +9,6 @@
 
 namespace hstu {
 
-template <>
-inline constexpr bool ops::kHasGpuKernels<ops::Operation::sampled_logits> = false;
-template <>
-inline constexpr bool ops::kHasGpuKernels<ops::Operation::sampled_loss> = false;
-
 namespace loss {
 namespace {
 
@@ -90,8 +85,6 @@ Variable sampled_loss(Tape& tape, const Variable& logits, const LossForm& form, 
 
 Variable loss_of(Tape& tape, const Variable& vectors, const SampledItems& items,
                  const SoftmaxOptions& options, const LossForm& form, double divisor) {
-  check(tape.context().device().is_host(),
-        "sampled negatives have no form for GPUs yet: set [loss] to \"full\", or train on processors");
   const Variable rows = options.unit ? ops::l2_normalise(tape, items.rows, kUnitEpsilon) : items.rows;
   return sampled_loss(tape, sampled_logits(tape, vectors, rows, items.index, options.scale), form, divisor);
 }

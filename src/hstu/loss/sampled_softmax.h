@@ -17,7 +17,7 @@ struct SampledItems {
 };
 
 // The sum over positions of -log softmax(s+, s-_1 .. s-_K)_0, divided by `divisor`, with s = scale * vectors
-// (R, E) . row. The caller gives the global number of positions as divisor. On processors alone.
+// (R, E) . row. The caller gives the global number of positions as divisor.
 Variable sampled_softmax(Tape& tape, const Variable& vectors, const SampledItems& items,
                          const SoftmaxOptions& options, double divisor);
 

@@ -65,26 +65,34 @@ __global__ void start(StartSoftmax<float> p) {
 struct Chunk {
   std::int64_t items, first;
   const float* logits;
+  const float* bias;  // (n) or null
   const std::int64_t* targets;
+
+  // The logit of position r and item i; own: the number of the position's item.
+  __device__ float logit(std::int64_t r, std::int64_t i, std::int64_t own) const {
+    const float z = logits[r * items + i];
+    return bias == nullptr || i == own ? z : z + bias[i];
+  }
 };
 
 // A block takes the logits of one position.
 __global__ void take_logits(Chunk chunk, float* largest, SoftmaxPart<float>* parts) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t r = blockIdx.x, own = chunk.targets[r] - chunk.first;
-  const float* const z = chunk.logits + r * chunk.items;
   float most = Larger::kNeutral;
-  for (std::int64_t i = threadIdx.x; i < chunk.items; i += kThreads) most = fmaxf(most, z[i]);
+  for (std::int64_t i = threadIdx.x; i < chunk.items; i += kThreads)
+    most = fmaxf(most, chunk.logit(r, i, own));
   const float before = largest[r];
   most = of_all_threads(fmaxf(most, before), Larger());
   float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < chunk.items; i += kThreads) sum += __expf(z[i] - most);
+  for (std::int64_t i = threadIdx.x; i < chunk.items; i += kThreads)
+    sum += __expf(chunk.logit(r, i, own) - most);
   sum = of_all_threads(sum, Total());
   if (threadIdx.x != 0) return;
   SoftmaxPart<float>& part = parts[r];
   part.sum = part.sum * (before == most ? 1.0f : expf(before - most)) + sum;
   if (own >= 0 && own < chunk.items) {
-    part.positive = z[own];
+    part.positive = chunk.logit(r, own, own);
     part.found = 1;
   }
   largest[r] = most;
@@ -96,10 +104,10 @@ __global__ void to_gradient(Chunk chunk, const float* log_sum, const float* dlos
                             N* g) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t r = blockIdx.x, own = chunk.targets[r] - chunk.first;
-  const float* const z = chunk.logits + r * chunk.items;
   const float times = static_cast<float>(*dloss * factor) * scale, shift = log_sum[r];
   for (std::int64_t i = threadIdx.x; i < chunk.items; i += kThreads)
-    g[r * chunk.items + i] = from_float<N>(times * (__expf(z[i] - shift) - (i == own ? 1.0f : 0.0f)));
+    g[r * chunk.items + i] =
+        from_float<N>(times * (__expf(chunk.logit(r, i, own) - shift) - (i == own ? 1.0f : 0.0f)));
 }
 
 __global__ void rescale(SoftmaxRescale<float> p) {
@@ -140,7 +148,6 @@ void multiply_one(const Gemm<T, float>& gemm, CudaStream stream) {
 template <typename T>
 Chunk put_logits(const CatalogueBlock<T>& block, std::int64_t begin, std::int64_t count, float* logits,
                  CudaStream stream) {
-  require(block.bias == nullptr, "the softmax over a catalogue with a bias has no form for GPUs");
   multiply_one(Gemm<T, float>{.m = count,
                               .n = block.items,
                               .k = block.width,
@@ -150,7 +157,7 @@ Chunk put_logits(const CatalogueBlock<T>& block, std::int64_t begin, std::int64_
                               .c = logits,
                               .stride_c = block.items},
                stream);
-  return {block.items, block.first, logits, block.targets + begin};
+  return {block.items, block.first, logits, block.bias, block.targets + begin};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "hstu/device/cuda_calls.h"
 #include "hstu/kernels/cuda/add_few_tokens.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
+#include "hstu/kernels/cuda/weighted_sums.h"
 #include "hstu/kernels/gather_sum.h"
 #include "hstu/kernels/scratch_sizes.h"
 
@@ -64,6 +65,21 @@ __global__ void mark_present(Sorted sorted, std::uint8_t* present) {
   if (t < sorted.tokens && sorted.key[t] != sorted.none && !sorted.continues(t)) present[sorted.key[t]] = 1;
 }
 
+// What a token adds: its row of dy.
+struct PlainTokens {
+  __device__ std::int64_t row(std::uint32_t token) const { return token; }
+  __device__ float factor(std::uint32_t /*token*/, float common) const { return common; }
+};
+// Its position's row, times its weight.
+template <typename N>
+struct WeightedPairs {
+  const N* weights;
+  std::uint32_t columns;
+
+  __device__ std::int64_t row(std::uint32_t pair) const { return pair / columns; }
+  __device__ float factor(std::uint32_t pair, float common) const { return common * to_float(weights[pair]); }
+};
+
 // A thread has eight columns of a chunk. blockDim.x threads have neighbouring columns, blockDim.y chunks.
 dim3 chunk_threads(std::int64_t width) {
   unsigned x = 1;
@@ -73,10 +89,10 @@ dim3 chunk_threads(std::int64_t width) {
 
 // parts (chunks, 2, width): of the row that comes in from the chunk before, and of the row that goes on into
 // the next one. A row that does both leaves its part in the first. kWhole: of dy and rows (is_whole).
-template <bool kWhole, typename N, typename Out>
+template <bool kWhole, typename N, typename Out, typename Tokens>
 __global__ void __launch_bounds__(kThreads)
-    add_chunks(Sorted sorted, std::int64_t width, const N* dy, std::int64_t stride, float factor,
-               Target<Out> rows, float* parts) {
+    add_chunks(Sorted sorted, Tokens tokens, std::int64_t width, const N* dy, std::int64_t stride,
+               float factor, Target<Out> rows, float* parts) {
   hstu::cuda::wait_for_previous_launch();
   constexpr int kAtOnce = 4;  // loads under way
   const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y,
@@ -98,14 +114,15 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < kAtOnce; ++i) token[i] = sorted.token[min(first + i, end - 1)];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i)
-        row[i] = load_packed<kWhole>(dy + std::int64_t{token[i]} * stride, c, width);
+        row[i] = load_packed<kWhole>(dy + tokens.row(token[i]) * stride, c, width);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         if (key[i] == sorted.none) break;
         float v[kGroup];
         row[i].unpack(v);
+        const float times = tokens.factor(token[i], factor);
 #pragma unroll
-        for (int e = 0; e < kGroup; ++e) sum[e] = fmaf(factor, v[e], sum[e]);
+        for (int e = 0; e < kGroup; ++e) sum[e] = fmaf(times, v[e], sum[e]);
         if (key[i + 1] == key[i]) continue;
         if (comes_in)
           put_group<kWhole>(Target<float>{parts}, 2 * chunk * width, c, width, sum);
@@ -160,8 +177,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <typename T, typename Out>
-void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
+template <typename T, typename Out, typename Tokens = PlainTokens>
+void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream, const Tokens& tokens = {}) {
   const Target<Native<Out>> rows = target(p.drows);
   const auto none = static_cast<std::uint32_t>(p.count);
   const Scratch<std::uint32_t> words(stream, words_of_sorting(p.tokens));
@@ -194,12 +211,23 @@ void add_sorted(const ScatterAdd<T, Out>& p, CudaStream stream) {
   const dim3 threads = chunk_threads(p.width);
   const unsigned blocks = blocks_for(count_of_chunks(p.tokens), static_cast<int>(threads.y));
   const bool all_whole = is_whole(p.dy, p.stride, p.width) && is_whole(p.drows.to, p.width, p.width);
-  const auto of_chunks =
-      all_whole ? add_chunks<true, Native<T>, Native<Out>> : add_chunks<false, Native<T>, Native<Out>>;
-  hstu::cuda::launch(kWhat, of_chunks, blocks, threads, stream.handle, sorted, p.width, native(p.dy),
+  const auto of_chunks = all_whole ? add_chunks<true, Native<T>, Native<Out>, Tokens>
+                                   : add_chunks<false, Native<T>, Native<Out>, Tokens>;
+  hstu::cuda::launch(kWhat, of_chunks, blocks, threads, stream.handle, sorted, tokens, p.width, native(p.dy),
                      p.stride, p.factor, rows, parts.data());
   const auto of_parts = all_whole ? add_parts<true, Native<Out>> : add_parts<false, Native<Out>>;
   hstu::cuda::launch(kWhat, of_parts, blocks, threads, stream.handle, sorted, p.width, rows, parts.data());
+}
+
+void check_counts(std::int64_t tokens, std::int64_t rows) {
+  require(tokens < (std::int64_t{1} << 31) && rows < (std::int64_t{1} << 31),
+          "scatter_add: {} tokens of {} rows are too many for one kernel", tokens, rows);
+}
+
+template <typename T>
+void zero_rows(const Gradient<T>& rows, std::int64_t elements, CudaStream stream) {
+  if (!rows.accumulate)
+    hstu::cuda::set_zero(rows.to, static_cast<std::size_t>(elements) * sizeof(T), whole(stream));
 }
 
 // Sums of one launch, in the order of add().
@@ -245,8 +273,7 @@ void scatter_add(std::span<const ScatterAdd<T, Out>> all, CudaStream stream) {
   FewTokenSums<T, Out> few(stream);
   for (const ScatterAdd<T, Out>& p : all) {
     if (p.drows.to == nullptr || p.width == 0) continue;
-    require(p.tokens < (std::int64_t{1} << 31) && p.count < (std::int64_t{1} << 31),
-            "scatter_add: {} tokens of {} rows are too many for one kernel", p.tokens, p.count);
+    check_counts(p.tokens, p.count);
     const TokenBlocks blocks = token_blocks<Native<T>>(p.count, p.width);
     if (p.tokens > 0 && are_few_tokens(p.tokens, blocks)) {
       few.add(p, blocks);
@@ -255,15 +282,33 @@ void scatter_add(std::span<const ScatterAdd<T, Out>> all, CudaStream stream) {
     few.launch();
     if (p.tokens > 0)
       add_sorted(p, stream);
-    else if (!p.drows.accumulate)
-      hstu::cuda::set_zero(p.drows.to, static_cast<std::size_t>(p.count * p.width) * sizeof(Out),
-                           whole(stream));
+    else
+      zero_rows(p.drows, p.count * p.width, stream);
   }
   few.launch();
+}
+
+template <typename T>
+void cuda::add_weighted(const WeightedSums<T>& p, CudaStream stream) {
+  if (p.sums.to == nullptr || p.width == 0) return;
+  check_counts(p.pairs, p.count);
+  if (p.pairs == 0 || p.count == 0) return zero_rows(p.sums, p.count * p.width, stream);
+  const ScatterAdd<T, T> pairs{.tokens = p.pairs,
+                               .width = p.width,
+                               .dy = p.x,
+                               .stride = p.width,
+                               .index = p.index,
+                               .count = p.count,
+                               .factor = p.factor,
+                               .drows = p.sums};
+  add_sorted(pairs, stream,
+             WeightedPairs<Native<T>>{native(p.weights), static_cast<std::uint32_t>(p.columns)});
 }
 
 template void scatter_add(std::span<const ScatterAdd<float>>, CudaStream);
 template void scatter_add(std::span<const ScatterAdd<BFloat16>>, CudaStream);
 template void scatter_add(std::span<const ScatterAdd<BFloat16, float>>, CudaStream);
+template void cuda::add_weighted(const WeightedSums<float>&, CudaStream);
+template void cuda::add_weighted(const WeightedSums<BFloat16>&, CudaStream);
 
 }  // namespace hstu::kernels
