@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "hstu/kernels/catalogue_tiles.h"
 
@@ -102,6 +103,12 @@ void count_better(const CountBetter& p, HostStream) {
       std::atomic_ref(p.better[q]).fetch_add(better, std::memory_order_relaxed);
     }
   });
+}
+
+void find_not_finite(const NotFinite& p, HostStream) {
+  const float* const bad =
+      std::find_if(p.norms, p.norms + p.n, [](float norm) { return !std::isfinite(norm); });
+  if (bad != p.norms + p.n) *p.first_bad = std::min(*p.first_bad, p.first + (bad - p.norms));
 }
 
 }  // namespace hstu::kernels

@@ -35,6 +35,7 @@ struct TargetScores {
   std::uint8_t* found = nullptr;          // (queries)
 };
 void target_scores(const TargetScores& p, HostStream);
+void target_scores(const TargetScores& p, CudaStream);
 
 // better[q] += the items of the block that come before the query's target: with a higher score, or with an
 // equal one and a smaller id. The target itself does not count, excluded or not. A score that is NaN counts
@@ -47,6 +48,16 @@ struct CountBetter {
   std::int64_t* better = nullptr;         // (queries)
 };
 void count_better(const CountBetter& p, HostStream);
+void count_better(const CountBetter& p, CudaStream);
+
+// first_bad = the least number, first + i, of an item whose norm is not finite, if it is below what is there.
+struct NotFinite {
+  std::int64_t n = 0, first = 0;
+  const float* norms = nullptr;       // (n)
+  std::int64_t* first_bad = nullptr;  // (1)
+};
+void find_not_finite(const NotFinite& p, HostStream);
+void find_not_finite(const NotFinite& p, CudaStream);
 
 struct ScoredItem {
   float score = 0;
@@ -83,5 +94,25 @@ class TopItems {
   std::int64_t k_;
   std::vector<List> lists_;  // (queries)
 };
+
+// The same on a GPU, block after block: the first k of the items that have come, as numbers whose order is
+// that of items.
+inline constexpr std::int64_t kMostTopItems = 2048;
+struct TopBlock {
+  CatalogueItems items;
+  CatalogueQueries queries;
+  std::int64_t first = 0;         // number of the block's first item in the catalogue
+  std::int64_t k = 0;             // up to kMostTopItems
+  std::uint64_t* kept = nullptr;  // (queries, k), zeros before the first block
+};
+void add_top_block(const TopBlock& p, CudaStream);
+
+struct TopKept {
+  std::int64_t queries = 0, k = 0;
+  const std::uint64_t* kept = nullptr;  // (queries, k)
+  std::int32_t* items = nullptr;        // (queries, k) numbers in the catalogue, in order; -1: no more
+  float* scores = nullptr;              // (queries, k)
+};
+void read_top(const TopKept& p, CudaStream);
 
 }  // namespace hstu::kernels

@@ -14,7 +14,11 @@
 
 namespace hstu {
 
-// How vectors are compared with the items of a catalogue.
+inline constexpr std::int64_t kGpuCatalogueBlock = 65536;  // items in memory at a time, on GPUs
+
+// How vectors are compared with the items of a catalogue. Where the context is on a GPU, it scores and
+// counts; a score has the bits of the same chain of sums on both, from items whose norms may differ in their
+// last bit.
 struct CatalogueScores {
   CatalogueRows rows;              // of this rank
   bool unit = true;                // items are divided by their norms
