@@ -14,6 +14,7 @@
 #include "hstu/objective/retrieval_measures.h"
 #include "hstu/objective/retrieval_questions.h"
 #include "hstu/objective/retrieval_tally.h"
+#include "hstu/ops/convert.h"
 #include "hstu/ops/gather_sum.h"
 
 namespace hstu {
@@ -57,16 +58,21 @@ loss::SampledItems sampled_items(const Pass& pass) {
   return {.rows = pass.rows[0], .index = pass.batch.tensor(kSampledIndexColumn)};
 }
 
+// Rows that are drawn for each position are read one by one: their products are no faster in bfloat16.
+Variable as_rows(const Pass& pass, const Variable& vectors) {
+  return ops::convert(pass.tape, vectors, pass.rows[0].value().dtype());
+}
+
 loss::Pool pool(const Pass& pass, const RetrievalLoss& loss) {
   const Batch& batch = pass.batch;
   const bool draws = loss.kind == RetrievalLossKind::mixed;
   return {
       .form = draws ? loss::PoolForm::mixed : loss::PoolForm::in_batch,
       .rows = ops::gather_rows(pass.tape, pass.rows[0], batch.tensor(kPoolIndexColumn)),
-      .ids = batch.tensor(kPoolIdsColumn),
-      .occurrences = batch.tensor(kPoolOccurrencesColumn),
-      .draws = batch.tensor(kPoolDrawsColumn),
-      .frequency = batch.tensor(kPoolFrequencyColumn),
+      .ids = batch.host_tensor(kPoolIdsColumn),
+      .occurrences = batch.host_tensor(kPoolOccurrencesColumn),
+      .draws = batch.host_tensor(kPoolDrawsColumn),
+      .frequency = batch.host_tensor(kPoolFrequencyColumn),
       .rate = draws ? static_cast<double>(loss.negatives) / static_cast<double>(catalogue_size(batch)) : 0};
 }
 
@@ -86,16 +92,17 @@ Variable RetrievalObjective::loss(const Pass& pass, const Variable& vectors) con
   require(pass.catalogues.size() == 1 && !pass.rows.empty(), "retrieval: expected items and their catalogue");
   const Batch& batch = pass.batch;
   const auto divisor = static_cast<double>(batch.supervised);
-  const loss::SoftmaxOptions softmax{.scale = 1 / config_.loss.temperature, .unit = config_.unit};
+  const loss::SoftmaxOptions softmax{
+      .scale = 1 / config_.loss.temperature, .unit = config_.unit, .longest = config_.unit ? 1.0 : 0.0};
   const Tensor targets = batch.tensor(retrieval::kTarget);
   switch (config_.loss.kind) {
     case RetrievalLossKind::full:
       return loss::full_softmax(pass.tape, vectors, targets, pass.catalogues.front(), softmax, divisor);
     case RetrievalLossKind::uniform:
-      return loss::sampled_softmax(pass.tape, vectors, sampled_items(pass), softmax, divisor);
+      return loss::sampled_softmax(pass.tape, as_rows(pass, vectors), sampled_items(pass), softmax, divisor);
     case RetrievalLossKind::gbce:
       return loss::gbce(
-          pass.tape, vectors, sampled_items(pass),
+          pass.tape, as_rows(pass, vectors), sampled_items(pass),
           {.logits = softmax, .catalogue = catalogue_size(batch), .calibration = config_.loss.calibration},
           divisor);
     case RetrievalLossKind::in_batch:
@@ -123,7 +130,9 @@ std::int64_t RetrievalObjective::excluded_events(std::int64_t history) const {
 
 CatalogueScores RetrievalObjective::scores(const EvaluationSource& source) const {
   require(source.catalogues.size() == 1, "retrieval: expected the catalogue of items");
-  return {.rows = source.catalogues.front(), .unit = config_.unit, .context = source.compute};
+  CatalogueScores scores{.rows = source.catalogues.front(), .unit = config_.unit, .context = source.compute};
+  if (!source.compute.device().is_host()) scores.block_rows = kGpuCatalogueBlock;
+  return scores;
 }
 
 std::unique_ptr<Tally> RetrievalObjective::evaluation_tally(const EvaluationSource& source) const {

@@ -105,7 +105,8 @@ class DeviceDecides : public UpdateRule {
     updates_before_ = learner.dense_optimizer.steps();
     {
       std::vector<Tensor> also = work.row_gradients().all();
-      also.push_back(work.outputs().front());
+      // Of outputs in bfloat16 the loss says whether one is not finite.
+      if (work.outputs().front().dtype() == DType::f32) also.push_back(work.outputs().front());
       const TraceRange stage(work.context().compute, kOptimizerStage);
       squares_ = sum_squares(work, also);
       outcome_ = learner.update_check->judge(*squares_, work.losses().front(),

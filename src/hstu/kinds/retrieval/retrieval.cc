@@ -9,11 +9,15 @@
 namespace hstu {
 namespace {
 
-// The columns of the positions that are asked for; all tokens where the batch has none.
+// Whether not all tokens are asked for: in evaluations and requests.
+bool has_queries(const Batch& batch) {
+  return std::ranges::any_of(batch.columns(),
+                             [](const Batch::Column& column) { return column.name == retrieval::kQuery; });
+}
+
+// The columns of the positions that are asked for.
 StackRows wanted_rows(const Batch& batch, const StackRows& all) {
-  const bool has_queries = std::ranges::any_of(
-      batch.columns(), [](const Batch::Column& column) { return column.name == retrieval::kQuery; });
-  if (!has_queries) return all;
+  if (!has_queries(batch)) return all;
   return {.rows = batch.tensor(retrieval::kQuery),
           .offsets = batch.tensor(retrieval::kQueryOffsets),
           .names = batch.tensor(retrieval::kQueryName),
@@ -50,7 +54,8 @@ Variable Retrieval::forward(Tape& tape, const Batch& batch, std::span<const Vari
   }
   tokens.wanted = wanted_rows(batch, tokens.all);
   const Variable vectors = encoder_(tape, ops::convert(tape, rows[0], compute_), tokens, draws);
-  return ops::convert(tape, vectors, parameters_.type());
+  // Training compares them in their own type.
+  return has_queries(batch) ? ops::convert(tape, vectors, parameters_.type()) : vectors;
 }
 
 HstuStackConfig Retrieval::layers() const {

@@ -24,7 +24,7 @@ class Retrieval final : public Model {
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }
   const BatchLayout& layout() const override { return layout_; }
 
-  // (R, E): unit vectors, unless the configuration asks for none.
+  // (R, E): unit vectors, unless the configuration asks for none; in training in the type of activations.
   Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                    const Draws& draws) const override;
   HstuStackConfig layers() const override;

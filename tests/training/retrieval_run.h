@@ -1,0 +1,73 @@
+// Runs of models that retrieve, on a log of walks from item to item.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/kind_options.h"
+#include "training/ranked_run.h"
+
+namespace hstu::testing {
+
+// Most events follow from the one before: 100 users, 41 items with ids of 40 bits.
+inline void write_walks(const Path& folder) {
+  constexpr std::int64_t kItems = 41;
+  Manifest description;
+  description.name = "walks";
+  description.actions = {{"event", 1}};
+  description.label = "event";
+  description.pools = {"event"};
+  EventTable table;
+  std::vector<std::int64_t> user, item, time;
+  RandomStream random{5};
+  for (std::int64_t u = 0; u < 100; ++u) {
+    auto at = static_cast<std::int64_t>(random.below(kItems));
+    for (std::int64_t n = 0; n < 6 + u % 9; ++n) {
+      user.push_back(u);
+      item.push_back((at << 20) + 1);
+      time.push_back(3600 * n + u);
+      table.action.push_back(1 | kRankableBit);
+      at = random.uniform() < 0.95 ? (5 * at + 3) % kItems : static_cast<std::int64_t>(random.below(kItems));
+    }
+  }
+  table.user.append(user);
+  table.item.append(item);
+  table.time.append(time);
+  std::filesystem::create_directories(folder);
+  write_dataset(folder, description, table);
+}
+
+class RetrievalRun : public RankedRun {
+ protected:
+  RetrievalRun() {
+    write_walks(folder_ / "walks");
+    options_.data.path = folder_ / "walks";
+    options_.data.options.window_seconds = 0;
+    options_.data.options.anchor_stride = 0;
+    options_.data.options.min_history = 1;
+    options_.features.context.clear();
+    RetrievalConfig& model = retrieval_of(options_);
+    model.embedding_dim = 32;
+    model.heads = 2;
+    model.dropout = 0.1;
+    options_.training = {.batch_size = 32, .epochs = 3};
+    options_.dense = {.learning_rate = 3e-3, .max_gradient_norm = 0, .config = {.beta2 = 0.98}};
+    options_.sparse = {
+        .kind = RowOptimizerKind::adamw, .learning_rate = 3e-3, .beta2 = 0.98, .weight_decay = 0};
+    TableSection& item = options_.tables.by_name["item"];
+    item.initial = {.kind = InitialKind::truncated_normal, .deviation = 0.02};
+    options_.evaluation = {};
+    options_.evaluation.holdout.split = LastSplit::valid;
+    options_.evaluation.every_data_fraction = 1;
+    options_.checkpoint = {.every_steps = 3, .every_seconds = 0, .keep = 0, .best = "ndcg@10"};
+    options_.metrics.every_steps = 1;
+  }
+
+  std::vector<double> losses(const std::string& name) const {
+    std::vector<double> losses;
+    for (const Json& line : log(name, "train")) losses.push_back(line.at("loss").get<double>());
+    return losses;
+  }
+};
+
+}  // namespace hstu::testing
