@@ -3,6 +3,7 @@
 #include "hstu/arguments/size.h"
 #include "hstu/base/error.h"
 #include "hstu/base/progress.h"
+#include "hstu/benchmark/catalogue_benchmark.h"
 #include "hstu/benchmark/data_benchmark.h"
 #include "hstu/benchmark/embedding_benchmark.h"
 #include "hstu/benchmark/embedding_suite.h"
@@ -76,6 +77,36 @@ void add_stream_command(CLI::App& bench) {
     const Json result = stream_ids(words->stream, [&](std::int64_t events) { progress.advance_to(events); });
     progress.finish();
     fmt::print("{}\n", result.dump());
+  });
+}
+
+void add_catalogue_command(CLI::App& bench) {
+  struct Words {
+    CatalogueBenchmarkOptions catalogue;
+    std::string precision = "bf16";
+    int threads = 0;
+  };
+  auto words = std::make_shared<Words>();
+  CatalogueBenchmarkOptions& o = words->catalogue;
+  CLI::App* const catalogue = bench.add_subcommand(
+      "catalogue",
+      "Measure the softmax over a catalogue, exact first items and ranks among all items; one JSON line");
+  catalogue->add_option("--items", o.items, "of the catalogue")->check(at_least(2));
+  catalogue->add_option("--width", o.width, "values of a row")->check(CLI::Range(1, 1 << 12));
+  catalogue->add_option("--positions", o.positions, "of the softmax; 0: leave it out")->check(at_least(0));
+  catalogue->add_option("--queries", o.queries, "of first items and ranks; 0: leave them out")
+      ->check(at_least(0));
+  catalogue->add_option("--top", o.k, "items to find for each query")->check(at_least(1));
+  catalogue->add_option("--excluded", o.excluded, "items of each query")->check(at_least(0));
+  catalogue->add_option("--rounds", o.rounds, "timed rounds")->check(at_least(1));
+  catalogue->add_option("--device", o.device, "host, cuda, cuda:N or auto");
+  catalogue->add_option("--precision", words->precision, list_of(kPrecisions));
+  catalogue->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
+  catalogue->footer("Example:\n  hstu bench catalogue --items 1000000 --positions 8192 --queries 0");
+  catalogue->callback([words] {
+    use_threads(words->threads);
+    words->catalogue.precision = parse_word(kPrecisions, words->precision, "precision");
+    fmt::print("{}\n", benchmark_catalogue(words->catalogue).dump());
   });
 }
 
@@ -220,6 +251,7 @@ void add_bench_command(CLI::App& app) {
     const Json result = benchmark_embedding_suite(words->suite);
     fmt::print("{}\n", words->json ? result.dump() : embedding_suite_text(result));
   });
+  add_catalogue_command(*command);
   add_stream_command(*command);
   add_attention_bench_command(*command);
 }
