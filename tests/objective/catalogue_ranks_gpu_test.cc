@@ -92,6 +92,23 @@ TEST_F(RanksOnGpu, AreTheHostsInBlocksOfAnySize) {
   }
 }
 
+// After the first items bfloat16 rules most of the others out. Of rows of three numbers of three levels so
+// many have equal scores that candidates find no room; rows of 300 numbers are too wide for it.
+TEST_F(RanksOnGpu, FindTheHostsItemsInLargeCatalogues) {
+  for (GpuCatalogue c : {GpuCatalogue{40000, 64, 130, false}, GpuCatalogue{20000, 130, 30, false},
+                         GpuCatalogue{30000, 3, 20, true}, GpuCatalogue{10000, 300, 5, false}}) {
+    c.fill();
+    SCOPED_TRACE(::testing::Message() << c.items << " x " << c.width);
+    const CatalogueScores host = c.on(host_context(), 8192, false);
+    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{200}}) {
+      const auto expected = catalogue_top(host, c.asked, k, one_rank());
+      for (const std::int64_t block : {65536, 7000})
+        EXPECT_EQ(catalogue_top(c.on(gpu_, block, false), c.asked, k, one_rank()), expected)
+            << block << ", first " << k;
+    }
+  }
+}
+
 // The norms of items differ in their last bits, and no two scores are that close.
 TEST_F(RanksOnGpu, AreTheHostsForItemsOfNormOne) {
   GpuCatalogue c{700, 37, 50, false};

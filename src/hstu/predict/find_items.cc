@@ -21,7 +21,8 @@
 namespace hstu {
 namespace {
 
-constexpr std::size_t kQueriesAtOnce = 1024;  // that are compared with the catalogue together
+// That are compared with the catalogue together: each time all of it is read.
+constexpr std::size_t kQueriesAtOnce = 1024, kGpuQueriesAtOnce = 16384;
 
 void check_options(const PredictOptions& options) {
   if (options.top < 1) fail_usage("--users needs --top: how many items to find for each user");
@@ -67,6 +68,8 @@ class Search {
         top_(options.top),
         batch_size_(static_cast<std::size_t>(options.batch_size > 0 ? options.batch_size
                                                                     : evaluation_batch_size(run))),
+        queries_at_once_(retriever.catalogue().context.device().is_host() ? kQueriesAtOnce
+                                                                          : kGpuQueriesAtOnce),
         output_(place, columns_of(histories.manifest())) {
     if (options.exclude_seen) seen_.emplace(histories, options.seen_actions);
     queries_.excluded_offsets.push_back(0);
@@ -110,7 +113,7 @@ class Search {
     result_.without_history += std::ssize(batch_) - std::ssize(found.user);
     batch_.clear();
     waiting_.clear();
-    if (asked_.size() >= kQueriesAtOnce) search();
+    if (asked_.size() >= queries_at_once_) search();
   }
 
   void search() {
@@ -145,7 +148,7 @@ class Search {
   Items items_;  // of the catalogue
   std::optional<UnseenItems> seen_;
   std::int64_t top_;
-  std::size_t batch_size_;
+  std::size_t batch_size_, queries_at_once_;
   TableOutput output_;
   std::vector<Retriever::User> batch_;  // to be encoded
   std::vector<UserRequest> waiting_;    // of each of them
