@@ -122,7 +122,8 @@ def main():
     verdicts = [official.complies(log)[0] for log in sorted(results.glob("result_*.txt"))]
     print(f"mlperf_logging.compliance_checker: {sum(verdicts)} of {len(verdicts)} logs comply")
     accepted, why = official.package(folder / "rehearsal")
-    print(f"mlperf_logging.package_checker: {why.strip().splitlines()[-2] if accepted else why}")
+    line = next((line for line in why.splitlines() if line.startswith("PACKAGE CHECKER")), why)
+    print(f"mlperf_logging.package_checker: {line}")
     passes, message, factor = official.convergence(results)
     print(f"mlperf_logging.rcp_checker: {message}, {'PASSED' if passes else 'FAILED'}, factor {factor:.4f}")
     repository = "ALL CHECKS PASSED" if official.repository(folder / "rehearsal") else "FAILED"

@@ -76,7 +76,11 @@ def at_time(key, change):
 
 
 def text(find, replace, count=1):
-    return lambda lines: "\n".join(lines).replace(find, replace, count).split("\n")
+    def fault(lines):
+        whole = "\n".join(lines)
+        assert find in whole, find
+        return whole.replace(find, replace, count).split("\n")
+    return fault
 
 
 def extra(line):
@@ -191,7 +195,8 @@ FAULTS = [
     ("an AUC that is null", one_value("eval_accuracy", 0, None), False),
     ("an AUC that is NaN", one_value("eval_accuracy", 0, float("nan")), False),
     ("a loss that is NaN in a key without rules", value("train_loss", float("nan")), True),
-    ("a bare nan, which is no JSON", text('"value": 0.13', '"value": nan, "was": 0.13'), False),
+    ("a bare nan, which is no JSON",
+     text('"key": "train_loss", "value"', '"key": "train_loss", "value": nan, "was"'), False),
     ("a key twice with one value", twice("opt_weight_decay"), True),
     ("a key twice with two values", twice("opt_weight_decay", 0.1), False),
     ("train_samples twice after a resume", twice("train_samples", 1000), False),

@@ -154,6 +154,14 @@ class Test:
         keys = [event["key"] for event in self.events("without_data")]
         assert keys[-3:] == ["init_stop", "run_start", "run_stop"], keys
 
+    def test_a_learner_that_is_not_the_datasets_is_made_again(self):
+        # The configuration alone states other bits of these actions than the dataset has.
+        actions = "features.actions=[\"skip\", \"like\"]"
+        text = self.train("other_bits", "--set", actions, "--set", "training.max_steps=2")
+        assert "the model is made again" in text, text
+        assert self.events("other_bits")[-1]["metadata"]["status"] == "aborted"
+        assert "the model is made again" not in self.train("same_bits", "--set", "training.max_steps=2")
+
     def test_a_resumed_run_has_the_log_of_an_undisturbed_one(self):
         last = self.events("run_1")[-1]["metadata"]["samples_count"] // BATCH
         for name, point, status in [("killed", f"step.end:{last - 4}", -signal.SIGKILL),
@@ -190,6 +198,7 @@ def main():
         test.make_data()
         test.test_logs_comply_with_the_constants_of_the_data()
         test.test_nothing_of_the_dataset_is_opened_before_the_clock_starts()
+        test.test_a_learner_that_is_not_the_datasets_is_made_again()
         test.test_a_resumed_run_has_the_log_of_an_undisturbed_one()
         test.test_a_dead_rank_aborts()
 

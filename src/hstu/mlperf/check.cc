@@ -277,6 +277,8 @@ LoggedRun logged_run(const MllogFile& log) {
     if (line.key == "init_stop" && init) run.init_seconds = (line.time_ms - *init) / 1000;
     if (line.key == "run_start" && !start) start = line.time_ms;
     if (line.key == "global_batch_size") run.batch = as_number(line.value);
+    if (line.key == "submission_division" && line.value.is_string())
+      run.division = line.value.get<std::string>();
     if (line.key == "eval_accuracy" && run.status.empty())
       run.samples = member(line, "samples_count"), run.auc = as_number(line.value);
     if (line.key != "run_stop" || !run.status.empty()) continue;

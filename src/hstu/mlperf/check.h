@@ -27,6 +27,7 @@ LogVerdict check_mllog(const MllogFile& log);
 struct LoggedRun {
   std::optional<double> init_seconds;  // from the first init_start to init_stop
   std::optional<double> run_seconds;   // from run_start to run_stop
+  std::string division;                // "": there is none
   std::string status;                  // of run_stop; "": there is none
   std::optional<double> batch;         // global_batch_size
   std::optional<double> samples;       // of the last evaluation before run_stop

@@ -48,9 +48,20 @@ void refuse_names(const SubmissionSection& o, Refusals& refusals) {
                "submission.organization = \"{}\": a rehearsal says so: \"rehearsal\"", o.organization);
 }
 
+bool chooses_places(const TablesSection& tables) {
+  const std::string automatic = word_of(kTableTiers, TableTier::automatic);
+  return tables.place == TableTier::automatic || std::ranges::any_of(tables.by_name, [&](const auto& table) {
+           return table.second.place == automatic;
+         });
+}
+
 // What every log needs, whatever it is checked against.
 void refuse_form(const RunOptions& o, int ranks, Refusals& refusals) {
   const EvaluationSection& e = o.evaluation;
+  refusals.add(
+      chooses_places(o.tables),
+      "tables.place = \"auto\": it looks into the dataset, which is not open before the clock starts: "
+      "name the place");
   refusals.add(!o.training.drop_last,
                "training.drop_last = false: counts of samples are multiples of a batch: true");
   refusals.add(o.training.batch_size % ranks != 0,
