@@ -75,8 +75,8 @@ TEST(SubmissionFacts, AllRefusalsComeTogether) {
   for (const char* const part :
        {"submission.organization = \"\"",
         "training.batch_size = 8192: micro_batch_size needs a multiple of the 3 ranks",
-        "sparse_optimizer.learning_rate = 2e-06: dense_optimizer.learning_rate, 1e-06",
-        "features.context[7].name is missing", "tables.item.capacity = \"200M\": \"\"",
+        "sparse_optimizer.learning_rate = 2e-06: must be dense_optimizer.learning_rate, 1e-06",
+        "features.context[7].name is missing", "tables.item.capacity = \"200M\": must be \"\"",
         "tables.place = \"auto\""})
     EXPECT_THAT(text, HasSubstr(part));
 }
@@ -84,8 +84,9 @@ TEST(SubmissionFacts, AllRefusalsComeTogether) {
 TEST(SubmissionFacts, RatesOutsideTheBandAreRefusedInBothDivisions) {
   RunOptions options = testing::benchmark_options(8192);
   options.dense.learning_rate = options.sparse.learning_rate = 1.6e-6;
-  EXPECT_THAT(refusal_of(options),
-              HasSubstr("dense_optimizer.learning_rate = 1.6e-06: with a batch of 8192 from 5e-07"));
+  EXPECT_THAT(
+      refusal_of(options),
+      HasSubstr("dense_optimizer.learning_rate = 1.6e-06: must be, with a batch of 8192, from 5e-07"));
   options.submission.division = SubmissionDivision::open;
   EXPECT_THAT(refusal_of(options), HasSubstr("sparse_optimizer.learning_rate = 1.6e-06"));
   options.dense.learning_rate = options.sparse.learning_rate = 1.4e-6;

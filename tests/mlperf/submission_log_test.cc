@@ -39,12 +39,9 @@ std::string status_of(const Path& run) {
 
 class SubmissionLogTest : public ::testing::Test {
  protected:
-  SubmissionData begin(SubmissionLog& log) const {
+  void begin(SubmissionLog& log) const {
     log.end_init();
-    const SubmissionData data =
-        submission_data(options_, kBenchmarkTrainSamples, kBenchmarkEvaluationSamples);
-    log.begin_training(data);
-    return data;
+    log.begin_training(submission_data(options_, kBenchmarkTrainSamples, kBenchmarkEvaluationSamples));
   }
 
   RunOptions options_ = testing::benchmark_options(32'768);
@@ -128,7 +125,7 @@ TEST_F(SubmissionLogTest, KilledLogsHaveAnEnd) {
 TEST_F(SubmissionLogTest, AResumedRunHasNoLineTwice) {
   {
     SubmissionLog log(RunFolder{run_}.mlperf(), submission_facts(options_, 1), false);
-    const SubmissionData data = begin(log);
+    begin(log);
     log.loss(50, 0.13, 1e-7);
     for (const std::int64_t step : {2'870, 2'940}) {
       log.begin_evaluation(step);
