@@ -44,12 +44,13 @@ struct Outcome {
   double loss = 0;
   Tensor dvectors, drows;
 };
-Outcome outcome_of(const SoftmaxCase& c, const SoftmaxInputs& in, double divisor) {
+Outcome outcome_of(const SoftmaxCase& c, const SoftmaxInputs& in, double divisor,
+                   const Tensor& weights = {}) {
   const PlainCatalogue catalogue(in.ids, in.rows);
   Tape tape;
   const Variable vectors(in.vectors);
   const Variable loss = loss::full_softmax(tape, vectors, in.targets, catalogue.rows(),
-                                           {.scale = c.scale, .unit = c.unit}, divisor);
+                                           {.scale = c.scale, .unit = c.unit, .weights = weights}, divisor);
   tape.backward(loss);
   Outcome result{0, vectors.gradient(), catalogue.gradient()};
   with_float_type(loss.value().dtype(),
@@ -196,7 +197,10 @@ std::vector<std::int64_t> begins_of_ranks(std::int64_t positions, int ranks) {
 TEST(FullSoftmax, IsTheSameWithItemsAndPositionsDividedOverRanks) {
   const SoftmaxCase c{150, 1300, 20};
   const SoftmaxInputs in = softmax_inputs(c, DType::f64);
-  const Outcome whole = outcome_of(c, in, 150);
+  Tensor weights = Tensor::empty({c.positions}, DType::f32);
+  for (std::int64_t i = 0; i < c.positions; ++i)
+    weights.mutable_data<float>()[i] = static_cast<float>(i % 5) / 2;
+  const Outcome whole = outcome_of(c, in, 150, weights);
   for (const int ranks : {1, 2, 4}) {
     const std::vector<std::int64_t> begins = begins_of_ranks(c.positions, ranks);
     std::mutex mutex;
@@ -211,8 +215,9 @@ TEST(FullSoftmax, IsTheSameWithItemsAndPositionsDividedOverRanks) {
                  end = begins[static_cast<std::size_t>(comm.rank()) + 1];
       Tape tape(context);
       const Variable vectors(in.vectors.row_range(begin, end).copy());
-      const Variable part = loss::full_softmax(tape, vectors, in.targets.row_range(begin, end),
-                                               catalogue.rows(), {.scale = c.scale, .unit = c.unit}, 150);
+      const Variable part = loss::full_softmax(
+          tape, vectors, in.targets.row_range(begin, end), catalogue.rows(),
+          {.scale = c.scale, .unit = c.unit, .weights = weights.row_range(begin, end)}, 150);
       tape.backward(part);
       const std::scoped_lock lock(mutex);
       loss += part.value().data<double>()[0];

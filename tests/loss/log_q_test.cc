@@ -18,7 +18,7 @@ using testing::random_tensor;
 using Gradient = std::vector<double>;
 
 constexpr std::int64_t kItems = 50, kWidth = 8, kTarget = 20;
-constexpr loss::SoftmaxOptions kOptions{.scale = 3, .unit = true};
+const loss::SoftmaxOptions kOptions{.scale = 3, .unit = true};
 
 struct Toy {
   Tensor vector = random_tensor({1, kWidth}, DType::f64, 1),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hstu/base/random.h"
+#include "hstu/loss/binary_cross_entropy.h"
 #include "hstu/loss/cross_entropy.h"
 #include "hstu/ops/action_rows.h"
 #include "hstu/ops/activation.h"
@@ -320,11 +321,27 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
   const Tensor masks = random_labels(tokens, 1 << 3, 8).copy(context),
                classes = random_labels(tokens, n, 9).copy(context);
   cases.push_back({"multi_task_cross_entropy", {x({tokens, 3}, 1)}, [masks](Tape& t, Inputs v) {
-                     const Variable loss = loss::multi_task_cross_entropy(t, v[0], masks, 0.1);
+                     const Variable loss = loss::multi_task_cross_entropy(t, v[0], {masks}, 0.1);
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
   cases.push_back({"multi_class_cross_entropy", {x({tokens, n}, 1)}, [classes](Tape& t, Inputs v) {
-                     const Variable loss = loss::multi_class_cross_entropy(t, v[0], classes, 0.1);
+                     const Variable loss = loss::multi_class_cross_entropy(t, v[0], {classes}, 0.1);
+                     return ops::convert(t, loss, v[0].value().dtype());
+                   }});
+  std::vector<float> factors;  // 0 to 1.5
+  for (std::int64_t i = 0; i < tokens; ++i) factors.push_back(static_cast<float>(i % 4) / 2);
+  const Tensor weights = Tensor::from<float>({tokens}, factors).copy(context),
+               zeros = Tensor::zeros({tokens}, DType::f32, context);
+  cases.push_back({"weighted_multi_task", {x({tokens, 3}, 1)}, [masks, weights](Tape& t, Inputs v) {
+                     const Variable loss = loss::multi_task_cross_entropy(t, v[0], {masks, weights}, 0.1);
+                     return ops::convert(t, loss, v[0].value().dtype());
+                   }});
+  cases.push_back({"weighted_multi_class", {x({tokens, n}, 1)}, [classes, weights](Tape& t, Inputs v) {
+                     const Variable loss = loss::multi_class_cross_entropy(t, v[0], {classes, weights}, 0.1);
+                     return ops::convert(t, loss, v[0].value().dtype());
+                   }});
+  cases.push_back({"weighted_binary", {x({tokens}, 1)}, [zeros, weights](Tape& t, Inputs v) {
+                     const Variable loss = loss::binary_cross_entropy(t, v[0], zeros, weights, 0.1);
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
   const std::map<std::string, std::string> roles{

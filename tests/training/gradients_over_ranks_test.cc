@@ -249,6 +249,12 @@ TEST_F(GradientsOverRanks, AreThoseOfOneRank) {
   }
 }
 
+TEST_F(GradientsOverRanks, OfSamplesWithWeightsAreThoseOfOneRank) {
+  std::filesystem::remove_all(folder_ / "data");
+  testing::write_small_dataset(folder_ / "data", 40, 30, true);
+  for (const int ranks : {1, 2, 3, 4}) expect_those_of_one_rank(ranks);
+}
+
 TEST_F(GradientsOverRanks, AreThoseOfAccumulatedBatches) {
   options_.training.batch_size = 8;
   options_.training.accumulate = 4;

@@ -15,12 +15,17 @@
 namespace hstu::testing {
 
 // Users like half of the items, by the parities of item and user; every event is rankable. The context column
-// "worth" has values from -20 to 29. Event n of every user, from 0, is in the n-th thousand of seconds.
+// "worth" has values from -20 to 29. Event n of every user, from 0, is in the n-th thousand of seconds. If
+// `weighted`, an event has the weight of its item: small_weight.
+inline float small_weight(std::int64_t item) {
+  return static_cast<float>(item % 4) / 2;
+}
 struct SmallEvents {
   Manifest description;
   EventTable table;
 };
-inline SmallEvents small_events(std::int64_t users, std::int64_t first, std::int64_t end) {
+inline SmallEvents small_events(std::int64_t users, std::int64_t first, std::int64_t end,
+                                bool weighted = false) {
   SmallEvents events;
   Manifest& description = events.description;
   description.name = "small";
@@ -48,12 +53,17 @@ inline SmallEvents small_events(std::int64_t users, std::int64_t first, std::int
   table.time.append(time);
   table.context.resize(1);
   table.context[0].append(worth);
+  if (!weighted) return events;
+  description.weighted = true;
+  std::vector<std::int64_t> bits;
+  for (const std::int64_t of_item : item) bits.push_back(weight_bits(small_weight(of_item)));
+  table.context.emplace_back().append(bits);
   return events;
 }
 
 inline void write_small_dataset(const Path& folder, std::int64_t users = 40,
-                                std::int64_t events_per_user = 30) {
-  const SmallEvents events = small_events(users, 0, events_per_user);
+                                std::int64_t events_per_user = 30, bool weighted = false) {
+  const SmallEvents events = small_events(users, 0, events_per_user, weighted);
   std::filesystem::create_directories(folder);
   write_dataset(folder, events.description, events.table);
 }

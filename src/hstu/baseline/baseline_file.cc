@@ -6,14 +6,14 @@
 #include "hstu/base/checksum.h"
 #include "hstu/base/json_text.h"
 #include "hstu/baseline/baseline.h"
-#include "hstu/metrics/ranking.h"
+#include "hstu/metrics/weighted.h"
 
 namespace hstu {
 namespace {
 
 // All inputs of the result.
 Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
-             std::span<const std::int64_t> positions) {
+             std::span<const std::int64_t> positions, bool weighted) {
   Json of{{"dataset", dataset.manifest().id},
           {"time_begin", holdout.time_begin},
           {"time_end", holdout.time_end},
@@ -25,6 +25,7 @@ Json subject(const Dataset& dataset, const DataOptions& options, const Holdout& 
           {"ranked_by", "score"},
           {"user_prior", kUserPrior},
           {"item_prior", kItemPrior}};
+  if (weighted) of["weighted"] = true;
   if (holdout.of_last()) of["last"] = holdout.last;
   if (holdout.scored_begin != nullptr) of["scored"] = "test";
   if (holdout.scored_end != nullptr) of["scored"] = "valid";
@@ -49,7 +50,8 @@ std::optional<Measures> read(const Path& file, const Json& subject) {
 
 // Ranks the samples by score. The probability is derived from the score minus the logit of the global rate at
 // the sample's time, in single precision, and would order samples of different times differently.
-Measures compute(const Dataset& dataset, const Holdout& holdout, std::span<const std::int64_t> positions) {
+Measures compute(const Dataset& dataset, const Holdout& holdout, std::span<const std::int64_t> positions,
+                 bool weighted) {
   const BaselineScores scores = score_baseline(dataset, holdout, positions);
   const std::vector<float> probabilities(scores.probability.begin(), scores.probability.end());
   std::vector<std::uint8_t> labels;
@@ -59,16 +61,19 @@ Measures compute(const Dataset& dataset, const Holdout& holdout, std::span<const
     labels.push_back((action & dataset.manifest().label_bit()) != 0 ? 1 : 0);
     users.push_back(dataset.user_at(position));
   }
-  return measures_of(ranking_metrics(scores.score, probabilities, labels, users));
+  if (!weighted) return measures_of(ranking_metrics(scores.score, probabilities, labels, users));
+  std::vector<float> weights;
+  for (const std::int64_t position : positions) weights.push_back(dataset.weight(position));
+  return measures_of(weighted_ranking_metrics(scores.score, probabilities, labels, users, weights));
 }
 
 }  // namespace
 
 Measures baseline_metrics(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
-                          std::span<const std::int64_t> positions, const Path& file) {
-  const Json of = subject(dataset, options, holdout, positions);
+                          std::span<const std::int64_t> positions, const Path& file, bool weighted) {
+  const Json of = subject(dataset, options, holdout, positions, weighted);
   if (const auto known = read(file, of)) return *known;
-  const Measures metrics = compute(dataset, holdout, positions);
+  const Measures metrics = compute(dataset, holdout, positions, weighted);
   try {
     Json json{{"of", of}, {"metrics", to_json(metrics)}};
     json["checksum"] = checksum_of(json);

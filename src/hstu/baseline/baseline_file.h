@@ -16,8 +16,8 @@ namespace hstu {
 // The baseline's metrics (measures_of in metrics/ranking.h) on the anchors at `positions`, from `file` if
 // that was written for the same dataset, hold-out and samples; otherwise computed and written there. Ignores
 // a file that cannot be written or read.
-// "": no file.
+// "": no file. `weighted`: anchors count with the weights of their events.
 Measures baseline_metrics(const Dataset& dataset, const DataOptions& options, const Holdout& holdout,
-                          std::span<const std::int64_t> positions, const Path& file);
+                          std::span<const std::int64_t> positions, const Path& file, bool weighted = false);
 
 }  // namespace hstu

@@ -78,6 +78,7 @@ class Batch {
     return {reinterpret_cast<T*>(data), columns_.back().elements()};
   }
 
+  bool has(std::string_view name) const { return find(name) != nullptr; }
   // The values of a column in host memory. Throws InternalError naming the existing columns, or the type.
   template <typename T>
   std::span<const T> values(std::string_view name) const {

@@ -89,6 +89,7 @@ struct DataOptions {
   // the anchor is the only example, or EventOptions says which are.
   bool predicts_next_events = false;
   CatalogueDrawOptions catalogue;
+  bool weighted = false;  // samples of anchors have the weights of their events (Samples::event_weight)
 };
 
 // The hold-out for evaluation: at most one of windows, fraction, seconds, last and split, and in addition

@@ -38,6 +38,8 @@ SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
     for (const std::int64_t id : ids) counts.push_back(items->positives_of(id));
     frequencies_.emplace(std::move(ids), std::move(counts));
   }
+  require(!options.weighted || dataset.has_weights(), "{}: the dataset has no weights",
+          dataset.folder().string());
   if (draws_negatives() && items != nullptr) negatives_.emplace(dataset, options.negatives, std::move(items));
 }
 
@@ -189,6 +191,7 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   samples.event_action.clear();
   samples.event_label.clear();
   samples.event_rankable.clear();
+  samples.event_weight.clear();
   samples.candidates.clear();
   samples.drawn_item.clear();
   samples.shared_item.clear();
@@ -226,6 +229,7 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
     samples.candidate_offsets.push_back(std::ssize(samples.candidate_item));
     if (data_.catalogue.own > 0) draw_own(candidate, history.size(), samples, scratch);
     if (events_.wanted()) add_events(candidate, history, samples);
+    if (data_.weighted) add_weights(candidate, history, samples);
   }
   samples.history_item.resize(tokens);
   samples.history_action.resize(tokens);
@@ -282,6 +286,13 @@ void SampleBuilder::add_events(const Candidate& candidate, std::span<const std::
   samples.event_rankable.resize(events, 1);
   samples.candidates.push_back(static_cast<std::int32_t>(
       events_.candidates(static_cast<std::int64_t>(history.size()) + 1) + std::ssize(candidate.others)));
+}
+
+void SampleBuilder::add_weights(const Candidate& candidate, std::span<const std::int64_t> history,
+                                Samples& samples) const {
+  for (const std::int64_t position : history) samples.event_weight.push_back(dataset_.weight(position));
+  samples.event_weight.insert(samples.event_weight.end(), 1 + candidate.others.size(),
+                              dataset_.weight(candidate.name));
 }
 
 // The distinct items in ascending order, and the columns that depend only on them.

@@ -91,6 +91,7 @@ class SampleBuilder {
   void number_items(const UserEvents& before, std::span<const std::int64_t> history, std::int32_t* numbers,
                     SampleScratch& scratch) const;
   void add_events(const Candidate& candidate, std::span<const std::int64_t> history, Samples& samples) const;
+  void add_weights(const Candidate& candidate, std::span<const std::int64_t> history, Samples& samples) const;
   void draw_shared(Samples& samples, SampleScratch& scratch) const;
   void draw_own(const Candidate& candidate, std::size_t tokens, Samples& samples,
                 SampleScratch& scratch) const;

@@ -45,6 +45,10 @@ struct Samples {
   std::vector<std::uint8_t> event_rankable;  // (N) 1: the event may be an example
   std::vector<std::int32_t> candidates;      // (B) the last events that are scored
 
+  // (N) of each event, indexed as above, if DataOptions::weighted; else empty. Further candidates have the
+  // weight of the first: an anchor's negatives that of its event.
+  std::vector<float> event_weight;
+
   // Every distinct item once, so that values that depend only on the item are computed once.
   std::vector<std::int64_t> items;                    // (I) original ids, ascending
   std::vector<std::vector<std::int64_t>> attributes;  // [attribute](I) ids, in the order of the configuration
@@ -55,6 +59,10 @@ struct Samples {
   }
   std::int64_t candidates_of(std::size_t sample) const {
     return candidate_begin(sample + 1) - candidate_begin(sample);
+  }
+  // The first event of sample b among all.
+  std::size_t event_begin(std::size_t sample) const {
+    return static_cast<std::size_t>(history_offsets[sample] + candidate_begin(sample));
   }
   std::int64_t events_of(std::size_t sample) const {
     return history_offsets[sample + 1] - history_offsets[sample] + candidates_of(sample);

@@ -224,8 +224,9 @@ class CsvSource : public ColumnSource {
   [[noreturn]] void fail_value(const RawColumn& column, std::int64_t row, std::string_view text) const {
     fail("{}: line {}: expected {} {}, found \"{}\"{}", place(column.name), lines()(rows_done_ + row),
          column.kind == RawColumn::Kind::kInteger ? "an integer of 64 bits" : "a number",
-         column.kind == RawColumn::Kind::kInteger ? "because the schema lists the column in integers"
-                                                  : "because a condition compares the column with numbers",
+         column.kind == RawColumn::Kind::kInteger
+             ? "because the schema lists the column in integers"
+             : "because the column is the weight, or a condition compares it with numbers",
          shown(text),
          is_null_word(text) ? fmt::format("; if it means null, set nulls = [\"{}\"] in the schema", text)
                             : "");

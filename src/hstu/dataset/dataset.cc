@@ -5,7 +5,6 @@
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
-#include "hstu/dataset/open_column.h"
 
 namespace hstu {
 namespace {
@@ -69,6 +68,7 @@ Dataset::Dataset(const Path& folder, std::vector<SegmentFolder> segments)
     if (segment.manifest.columns.contains(kItemIdsFile))
       item_ids_.push_back(open_column<std::int64_t>(segment.folder, segment.manifest, kItemIdsFile));
   }
+  if (manifest_.weighted) weight_ = open(kWeightFile, open_weights);
   for (const std::string& name : manifest_.context) context_.push_back(open(context_file(name)));
   attributes_.reserve(manifest_.attributes.size());
   for (const std::string& name : manifest_.attributes) {
@@ -82,12 +82,12 @@ Dataset::Dataset(const Path& folder, std::vector<SegmentFolder> segments)
 }
 
 // A column of all segments.
-MappedColumn Dataset::open(const std::string& file) const {
-  if (folders_.size() == 1) return open_integers(folder_, folders_.front().manifest, file);
+MappedColumn Dataset::open(const std::string& file, OpenColumn opened) const {
+  if (folders_.size() == 1) return opened(folder_, folders_.front().manifest, file);
   std::vector<MappedColumn> parts;
   std::vector<std::int64_t> first;
   for (std::size_t s = 0; s < folders_.size(); ++s) {
-    parts.push_back(open_integers(folders_[s].folder, folders_[s].manifest, file));
+    parts.push_back(opened(folders_[s].folder, folders_[s].manifest, file));
     first.push_back(segments_[s].first());
   }
   return {parts, first, segments_.back().end()};

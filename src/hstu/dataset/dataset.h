@@ -15,10 +15,12 @@
 #include "hstu/base/npy.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/mapped_column.h"
+#include "hstu/dataset/open_column.h"
 #include "hstu/dataset/pool_counts.h"
 #include "hstu/dataset/segments.h"
 #include "hstu/dataset/user_events.h"
 #include "hstu/dataset/user_index.h"
+#include "hstu/dataset/weight_column.h"
 
 namespace hstu {
 
@@ -78,6 +80,9 @@ class Dataset {
   std::span<const std::uint8_t> action() const {                           // (P) action bits, kRankableBit
     return {action_, static_cast<std::size_t>(end())};
   }
+  bool has_weights() const { return weight_.has_value(); }
+  // Of the event at `position`: the factor of its loss. The dataset has weights.
+  float weight(std::int64_t position) const { return weight_of_bits((*weight_)[position]); }
   std::vector<PoolCounts> pool_counts() const;  // of each segment
 
   // Columns by name; UsageError with the nearest known name if the dataset has no such column.
@@ -102,7 +107,8 @@ class Dataset {
 
  private:
   [[noreturn]] void refuse_position(std::int64_t position) const;
-  MappedColumn open(const std::string& file) const;
+  using OpenColumn = MappedColumn (*)(const Path&, const Manifest&, const std::string&);
+  MappedColumn open(const std::string& file, OpenColumn opened = open_integers) const;
 
   Path folder_;
   std::vector<SegmentFolder> folders_;
@@ -113,6 +119,7 @@ class Dataset {
   UserIndex users_;
   std::vector<MappedFile> pool_counts_;            // of each segment
   std::vector<NpyColumn<std::int64_t>> item_ids_;  // of attributes, if they are not indexed by item id
+  std::optional<MappedColumn> weight_;             // bits
   std::vector<MappedColumn> context_;              // in the order of the manifest
   std::vector<AttributeColumn> attributes_;        // in the order of the manifest
 };

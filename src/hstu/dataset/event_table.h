@@ -11,12 +11,13 @@ namespace hstu {
 
 // N events; about 14 bytes each for Yambda.
 struct EventTable {
-  IntegerColumn user;                  // (N) original ids, not negative
-  IntegerColumn time;                  // (N) seconds
-  IntegerColumn nanoseconds;           // (N) within the second, for the order alone; empty: all 0
-  IntegerColumn item;                  // (N) original ids, not negative
-  std::vector<std::uint8_t> action;    // (N) action bits, and kRankableBit
-  std::vector<IntegerColumn> context;  // [context column](N)
+  IntegerColumn user;                // (N) original ids, not negative
+  IntegerColumn time;                // (N) seconds
+  IntegerColumn nanoseconds;         // (N) within the second, for the order alone; empty: all 0
+  IntegerColumn item;                // (N) original ids, not negative
+  std::vector<std::uint8_t> action;  // (N) action bits, and kRankableBit
+  // [context column](N); of a log with weights then the bits of the weights (f32)
+  std::vector<IntegerColumn> context;
 
   std::int64_t size() const { return static_cast<std::int64_t>(action.size()); }
   std::int64_t bytes() const;

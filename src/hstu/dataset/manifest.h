@@ -21,6 +21,7 @@ inline constexpr const char* kUserOffsetsFile =
 inline constexpr const char* kItemFile = "item.npy";            // (N) original item ids
 inline constexpr const char* kTimestampFile = "timestamp.npy";  // (N) seconds
 inline constexpr const char* kActionFile = "action.npy";        // (N) action bits and kRankableBit
+inline constexpr const char* kWeightFile = "weight.npy";        // (N) f32 factors of losses, if there are any
 inline constexpr const char* kItemIdsFile = "item_ids.npy";     // ascending item ids; see ItemAttribute
 // Of a segment: distinct item ids that no segment before it has, ascending; the first appended one has those
 // of all events up to it.
@@ -105,6 +106,7 @@ struct Manifest {
   std::string label;                          // an action: a rankable event that has it is a positive
   std::vector<std::string> pools;             // actions whose events may enter a history
   std::vector<std::string> context;           // names of the context columns
+  bool weighted = false;                      // events have weights
   std::vector<std::string> attributes;        // names of the item attributes
   std::map<std::string, ColumnInfo> columns;  // by file name
   // "user", "item": their ids are hashes of texts (names.h). The value: the number of texts whose id another

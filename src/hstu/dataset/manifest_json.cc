@@ -100,6 +100,10 @@ void check_consistency(const Manifest& manifest, const Path& source) {
   for (const std::string& name : manifest.context) {
     expect_column(manifest, context_file(name), counts.events, source);
   }
+  check(manifest.weighted == manifest.columns.contains(kWeightFile),
+        "{}: weighted: expected it to be true where columns has {}, and only there", source.string(),
+        kWeightFile);
+  if (manifest.weighted) expect_column(manifest, kWeightFile, counts.events, source);
   const auto item_ids = manifest.columns.find(kItemIdsFile);
   for (const std::string& name : manifest.attributes) {
     const auto found = manifest.columns.find(attribute_file(name));
@@ -151,6 +155,7 @@ Manifest read_fields(const Field& root) {
   manifest.label = root["label"].text();
   manifest.pools = root["pools"].texts();
   manifest.context = root["context"].texts();
+  if (root.has("weighted")) manifest.weighted = root["weighted"].boolean();
   manifest.attributes = root["attributes"].texts();
   const Field columns = root["columns"];
   for (const std::string& file : columns.keys()) manifest.columns[file] = read_column(columns[file]);
@@ -195,6 +200,7 @@ std::string manifest_to_json(const Manifest& manifest) {
   json["label"] = manifest.label;
   json["pools"] = manifest.pools;
   json["context"] = manifest.context;
+  if (manifest.weighted) json["weighted"] = true;
   json["attributes"] = manifest.attributes;
   json["columns"] = Json::object();
   for (const auto& [file, column] : manifest.columns) {

@@ -17,10 +17,16 @@ MappedColumn::Kind MappedColumn::kind_of(const std::string& type, const Path& pa
   return Kind::i8;
 }
 
-MappedColumn::MappedColumn(const Path& path) : path_(path) {
+MappedColumn MappedColumn::bits_of(const Path& path, const std::string& type) {
+  return {path, type};
+}
+
+MappedColumn::MappedColumn(const Path& path, const std::string& bits) : path_(path) {
   const auto file = std::make_shared<MappedFile>(path);
   const NpyHeader header = parse_npy_header(file->bytes(), path);
-  kind_ = kind_of(header.type, path);
+  check(bits.empty() || header.type == bits, "{}: expected elements of type {}, found {}", path.string(),
+        bits, header.type);
+  kind_ = bits.empty() ? kind_of(header.type, path) : Kind::u4;
   check(header.shape.size() == 1, "{}: expected one dimension, found {}", path.string(), header.shape.size());
   check(header.data_offset % sizeof(std::int64_t) == 0,
         "{}: its header has {} bytes, which is not a multiple of 8; save it again with numpy.save",

@@ -15,7 +15,9 @@ namespace hstu {
 class MappedColumn {
  public:
   // Throws Error naming the file if it is missing, truncated, or of another type or shape.
-  explicit MappedColumn(const Path& path);
+  explicit MappedColumn(const Path& path) : MappedColumn(path, std::string()) {}
+  // A file of another type of 4 bytes, such as <f4, as the integers of 32 bits that its elements have.
+  static MappedColumn bits_of(const Path& path, const std::string& type);
   // One column of the columns of several segments: the elements of part s are at [first[s], ...) of `size`,
   // and nothing is between. It is mapped, unless the parts have several types: then its elements are copied
   // into memory, 8 bytes each.
@@ -47,6 +49,8 @@ class MappedColumn {
   const std::string& type() const { return type_; }  // NumPy's type string
 
  private:
+  // `bits`: the type whose elements are read as integers of 32 bits; "": integers alone.
+  MappedColumn(const Path& path, const std::string& bits);
   static_assert(std::endian::native == std::endian::little, "columns are little-endian and read in place");
 
   enum class Kind { u1, i1, u2, u4, i8 };

@@ -53,6 +53,7 @@ void check_same_schema(const Manifest& known, const Path& known_folder, const Ma
     refuse("context columns", *name, words(other.context));
   if (const std::string* const name = missing(known.attributes, other.attributes))
     refuse("item attributes", *name, words(other.attributes));
+  if (known.weighted && !other.weighted) refuse("weights", "a weight of each event", "none");
   for (const char* of : {"user", "item"}) {
     const auto kind = [of](const Manifest& manifest) {
       return std::string(manifest.hashed.contains(of) ? "hashes of texts" : "numbers");

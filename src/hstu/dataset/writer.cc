@@ -49,10 +49,12 @@ DatasetWriter::DatasetWriter(Path folder, Manifest description, std::int64_t mem
   for (const std::string& name : manifest_.context) {
     context_.emplace_back(folder_ / context_file(name), ColumnWidth::k1Byte);
   }
+  if (manifest_.weighted) weight_.emplace(folder_ / kWeightFile);
 }
 
 void DatasetWriter::append(EventTable events) {
-  require(events.context.size() == context_.size(), "expected {} context columns, found {}", context_.size(),
+  const std::size_t columns = context_.size() + (weight_ ? 1 : 0);
+  require(events.context.size() == columns, "expected {} context columns, found {}", columns,
           events.context.size());
   users_.append(events.user);
   item_.append(events.item);
@@ -60,6 +62,7 @@ void DatasetWriter::append(EventTable events) {
   action_.append(events.action);
   pools_.append(events.action);
   for (std::size_t c = 0; c < context_.size(); ++c) context_[c].append(events.context[c]);
+  if (weight_) weight_->append(events.context.back());
   counter_.add(events);
   if (manifest_.times == Times::kSeconds) ties_.add(events);
 }
@@ -93,6 +96,7 @@ Manifest DatasetWriter::finish(std::span<const ItemAttribute> attributes,
   for (std::size_t c = 0; c < context_.size(); ++c) {
     manifest.columns[context_file(manifest.context[c])] = context_[c].close();
   }
+  if (weight_) manifest.columns[kWeightFile] = weight_->close();
   write_attributes(folder_, attributes, manifest);
   const ColumnInfo& time = manifest.columns.at(kTimestampFile);
   manifest.time = {.min = time.min.value_or(0), .max = time.max.value_or(0)};

@@ -14,6 +14,7 @@
 #include "hstu/dataset/manifest.h"
 #include "hstu/dataset/pool_counts.h"
 #include "hstu/dataset/tie_counter.h"
+#include "hstu/dataset/weight_column.h"
 
 namespace hstu {
 
@@ -44,8 +45,9 @@ void write_attributes(const Path& folder, std::span<const ItemAttribute> attribu
 // Error naming the file that could not be written.
 class DatasetWriter : public EventSink {
  public:
-  // `description` defines the bits and columns (name, times, actions, label, pools, context); the writer adds
-  // counts, ties, time, attributes, columns and id. Distinct items are counted within `memory` bytes.
+  // `description` defines the bits and columns (name, times, actions, label, pools, context, weighted); the
+  // writer adds counts, ties, time, attributes, columns and id. Distinct items are counted within `memory`
+  // bytes.
   DatasetWriter(Path folder, Manifest description, std::int64_t memory = std::int64_t{64} << 20);
   void append(EventTable events) override;
   std::int64_t events() const { return action_.count(); }
@@ -66,6 +68,7 @@ class DatasetWriter : public EventSink {
   ColumnWriter item_, time_, action_;
   PoolCountsWriter pools_;
   std::vector<ColumnWriter> context_;
+  std::optional<WeightWriter> weight_;
   EventCounter counter_;
   TieCounter ties_;
 };

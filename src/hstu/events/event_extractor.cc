@@ -8,6 +8,7 @@
 #include "hstu/base/text.h"
 #include "hstu/columns/raw_checks.h"
 #include "hstu/events/calendar.h"
+#include "hstu/events/event_weights.h"
 
 namespace hstu {
 namespace {
@@ -29,6 +30,7 @@ std::vector<std::string> number_columns(const Schema& schema) {
       (parse_number<double>(condition.value) ? numbers : others).push_back(condition.column);
     }
   };
+  if (!schema.weight.empty()) numbers.push_back(schema.weight);
   look(schema.rankable);
   look(schema.keep);
   for (const ActionRule& rule : schema.actions) look(rule.when);
@@ -77,6 +79,7 @@ EventExtractor::EventExtractor(const Schema& schema)
     : schema_(schema), options_(event_options(schema)), filter_(schema) {
   for (const std::string* column : {&schema.user, &schema.time, &schema.item})
     if (!column->empty()) use(*column);
+  if (!schema.weight.empty()) use(schema.weight);
   for (const ContextRule& rule : schema.context) use(rule.column);
   for (const ActionRule& rule : schema.actions) {
     for (const Condition& condition : rule.when) use(condition.column);
@@ -189,6 +192,14 @@ void EventExtractor::append_contexts(const RawBatch& batch, LogChunk& chunk) con
   }
 }
 
+// Behind the contexts, as EventTable says.
+void EventExtractor::append_weights(const RawBatch& batch, LogChunk& chunk) const {
+  if (!has_weights(schema_)) return;
+  const RawColumn* const column = schema_.weight.empty() ? nullptr : &find(batch, schema_.weight);
+  chunk.events.context.emplace_back().append(
+      event_weights(schema_, batch, column, std::span(chunk.events.action)));
+}
+
 void EventExtractor::append_attributes(const RawBatch& batch, const EventTimes& times,
                                        LogChunk& chunk) const {
   for (const AttributeRule& rule : schema_.attributes) {
@@ -256,6 +267,7 @@ LogChunk EventExtractor::extract(RawBatch& batch) const {
   events.nanoseconds.append(times.nanoseconds);
   append_contexts(batch, chunk);
   append_actions(batch, chunk);
+  append_weights(batch, chunk);
   append_attributes(batch, times, chunk);
   return chunk;
 }

@@ -76,6 +76,7 @@ class EventExtractor {
   void append_actions(const RawBatch& batch, LogChunk& chunk) const;
 
   void append_contexts(const RawBatch& batch, LogChunk& chunk) const;
+  void append_weights(const RawBatch& batch, LogChunk& chunk) const;
   void append_attributes(const RawBatch& batch, const EventTimes& times, LogChunk& chunk) const;
 
   const Schema& schema_;

@@ -153,7 +153,8 @@ LogStream::LogStream(const EventExtractor& extractor, const Path& input, Path sc
 
 std::int64_t LogStream::expected_bytes(bool sort, std::int64_t event_bytes) const {
   // In a run: user, time and item, and the action and each context with one byte.
-  const auto run_bytes = static_cast<std::int64_t>(3 * 4 + 1 + extractor_.schema().context.size());
+  const auto run_bytes = static_cast<std::int64_t>(3 * 4 + 1 + extractor_.schema().context.size()) +
+                         (has_weights(extractor_.schema()) ? 4 : 0);
   const int copies = (sort ? 1 : 0) + (extractor_.schema().filters.counts() ? 1 : 0);
   return log_.rows * (event_bytes + copies * run_bytes);
 }

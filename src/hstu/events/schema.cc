@@ -6,6 +6,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/events/event_weights.h"
 
 namespace hstu {
 namespace {
@@ -81,6 +82,16 @@ void check_bits(const Schema& schema, const std::string& source) {
   }
 }
 
+void check_weights(const Schema& schema, const std::string& source) {
+  for (const ActionRule& action : schema.actions)
+    if (!is_weight(action.weight))
+      fail_usage("{}: action \"{}\": weight: expected {}, found {}", source, action.name, kWeightRange,
+                 action.weight);
+  if (!schema.weight.empty() &&
+      (schema.weight == schema.user || schema.weight == schema.item || schema.weight == schema.time))
+    fail_usage("{}: weight and the user, item or time are the same column, \"{}\"", source, schema.weight);
+}
+
 void check_split(const SplitRule& split, const std::string& source) {
   constexpr std::int64_t kMostDays = 1'000'000;
   const auto in_range = [](std::int64_t value, std::int64_t least, std::int64_t most) {
@@ -138,6 +149,11 @@ void check_filters(const EventFilters& filters, const std::string& source) {
 
 }  // namespace
 
+bool has_weights(const Schema& schema) {
+  return !schema.weight.empty() || std::any_of(schema.actions.begin(), schema.actions.end(),
+                                               [](const ActionRule& a) { return a.weight != 1; });
+}
+
 void complete(Schema& schema) {
   if (!schema.actions.empty() || !schema.label.empty() || !schema.pools.empty()) return;
   schema.actions = {{.name = "event", .bit = 1, .when = {}}};
@@ -154,6 +170,7 @@ void validate(const Schema& schema, const std::string& source) {
   check_keys(schema, source);
   if (schema.files.empty()) fail_usage("{}: files: name at least one event file", source);
   check_bits(schema, source);
+  check_weights(schema, source);
   check_is_action(schema, schema.label, "label", source);
   if (schema.pools.empty())
     fail_usage("{}: pools: name at least one action whose events form histories", source);
@@ -204,6 +221,7 @@ Manifest describe(const Schema& schema) {
   manifest.label = schema.label;
   manifest.pools = schema.pools;
   manifest.context = names_of(schema.context);
+  manifest.weighted = has_weights(schema);
   return manifest;
 }
 

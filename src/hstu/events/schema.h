@@ -22,6 +22,7 @@ struct ActionRule {
   std::string name;
   std::uint8_t bit = 0;  // one of 1, 2, 4, ..., 64
   std::vector<Condition> when;
+  double weight = 1;  // of its events: a factor of their losses
 };
 
 // What is read of a column of lists.
@@ -59,6 +60,7 @@ struct Schema {
   // File names or patterns (*, ?), relative to the input folder; read in this order.
   std::vector<std::string> files;
   std::string user, time, item;   // columns
+  std::string weight;             // column of factors of losses; "": none
   Times times = Times::kSeconds;  // kOrder: there is no column of times, and the rows are in their order
   TimeUnit time_unit = TimeUnit::kSeconds;
   bool relative_time = false;  // times do not count from 1970, so their years say nothing about the unit
@@ -85,6 +87,9 @@ struct Schema {
   std::optional<SequenceFormat> sequences;
   std::optional<SplitRule> split;
 };
+
+// Whether a column or an action gives the events weights.
+bool has_weights(const Schema& schema);
 
 // Gives a schema without actions, label and pools the action that every event has, "event".
 void complete(Schema& schema);

@@ -52,6 +52,7 @@ static void describe(ConfigFields& fields, ActionRule& o) {
   fields.field("name", o.name, "of the action", rule::required());
   fields.field("bit", bit, "1, 2, 4, 8, 16, 32 or 64", rule::required(rule::between(1, 64)));
   conditions(fields, "when", o.when, "conditions that an event with the action satisfies", true);
+  fields.field("weight", o.weight, "factor of the losses of its events; those of several actions multiply");
   o.bit = static_cast<std::uint8_t>(bit);
 }
 
@@ -99,6 +100,7 @@ static void describe(ConfigFields& fields, Schema& o) {
   fields.field("user", o.user, "column of user ids", rule::required());
   fields.field("item", o.item, "column of item ids", rule::required());
   fields.field("time", o.time, "column of times");
+  fields.field("weight", o.weight, "column of weights: factors of the losses of events; \"\": none");
   fields.choice("times", o.times, kTimes, "order: there are no times; a user's rows are in their order");
   fields.choice("time_unit", o.time_unit, kTimeUnits, "of times that are numbers");
   fields.field("relative_time", o.relative_time, "times do not count from 1970; their years are not checked");

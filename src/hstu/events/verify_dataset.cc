@@ -1,6 +1,7 @@
 #include "hstu/events/verify_dataset.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <unistd.h>
 
@@ -69,6 +70,10 @@ void check_events(const Dataset& dataset, std::size_t number) {
       counts.positives += (action & positive) == positive ? 1 : 0;
     }
     progress.advance_to(events.end - segment.first());
+    for (std::int64_t p = events.begin; dataset.has_weights() && p < events.end; ++p)
+      check(dataset.weight(p) >= 0 && std::isfinite(dataset.weight(p)),
+            "{}: expected a finite weight of at least 0, found {} (position {})", kWeightFile,
+            dataset.weight(p), p);
   }
   counts.items = count_items(dataset.item(), segment);
   check(counts == manifest.counts,

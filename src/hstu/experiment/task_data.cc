@@ -42,13 +42,19 @@ std::vector<std::size_t> stages_of(const Dataset& dataset, const std::vector<std
   return stages;
 }
 
+Task weighted_task(const RunOptions& options, const Dataset& dataset) {
+  Task task = make_task(options, facts_of(dataset));
+  task.data.weighted = options.training.weighted && dataset.has_weights();
+  return task;
+}
+
 }  // namespace
 
 TaskData::TaskData(const RunOptions& options) : TaskData(options, Dataset(options.data.path), {}) {}
 
 TaskData::TaskData(const RunOptions& options, Dataset opened, const std::vector<std::string>& earlier)
     : dataset(std::move(opened)),
-      task(make_task(options, facts_of(dataset))),
+      task(weighted_task(options, dataset)),
       anchors(find_anchors(dataset, options.data.options, options.evaluation.holdout,
                            stages_of(dataset, earlier))),
       items(items_of(dataset, task, anchors.holdout)),

@@ -16,7 +16,7 @@ struct BinaryCrossEntropyForward {
   double factor = 1;               // of the sum
   const T* logits = nullptr;       // (B)
   const float* labels = nullptr;   // (B) 0 or 1
-  const float* real = nullptr;     // (B) 0: padding, not counted
+  const float* weights = nullptr;  // (B) factor of each sample; 0: not counted, its logit is not read
   Accumulator<T>* loss = nullptr;  // (1)
 };
 
@@ -26,12 +26,12 @@ struct BinaryCrossEntropyBackward {
   double factor = 1;
   const T* logits = nullptr;
   const float* labels = nullptr;
-  const float* real = nullptr;
+  const float* weights = nullptr;
   const Accumulator<T>* dloss = nullptr;  // (1)
   Gradient<T> dlogits;                    // (B)
 };
 
-// loss = factor * the sum over samples, in double and in order.
+// loss = factor * the sum over samples of weight times cross entropy, in double and in order.
 template <typename T>
 void binary_cross_entropy(const BinaryCrossEntropyForward<T>& p, HostStream);
 template <typename T>

@@ -66,14 +66,15 @@ void add_softmax_block(const SoftmaxSums<T>& p, HostStream);
 template <typename T>
 void add_softmax_block(const SoftmaxSums<T>& p, CudaStream);
 
-// With P = softmax of all logits and Y = 1 at the position's item: G = factor * scale * (P - Y) of a block,
-// of which the gradients are dvectors += G rows and drows = G^T vectors.
+// With P = softmax of all logits and Y = 1 at the position's item: G = factor * weight * scale * (P - Y) of a
+// block, of which the gradients are dvectors += G rows and drows = G^T vectors.
 template <typename T>
 struct SoftmaxGradients {
   CatalogueBlock<T> block;
   const Accumulator<T>* log_sum = nullptr;  // (R) log(sum of e^logit over the whole catalogue)
   const Accumulator<T>* dloss = nullptr;    // (1)
   double factor = 1;                        // times dloss
+  const float* weights = nullptr;           // (R) further factors; null: 1
   Accumulator<T>* dvectors = nullptr;       // (R, E); nullptr: not needed
   Accumulator<T>* drows = nullptr;          // (n, E); nullptr: not needed
 };
@@ -95,14 +96,15 @@ template <typename T>
 void rescale_softmax(const SoftmaxRescale<T>& p, HostStream);
 void rescale_softmax(const SoftmaxRescale<float>& p, CudaStream);
 
-// log_sum = largest + log(sum); loss = factor * the sum over positions of log_sum - positive, in double and
-// in an order that is the same every time. NaN for a position whose item has not come.
+// log_sum = largest + log(sum); loss = factor * the sum over positions of weight * (log_sum - positive), in
+// double and in an order that is the same every time. NaN for a position whose item has not come.
 template <typename T>
 struct SoftmaxLoss {
   std::int64_t positions = 0;
   double factor = 1;
   const T* largest = nullptr;             // (R)
   const SoftmaxPart<T>* parts = nullptr;  // (R)
+  const float* weights = nullptr;         // (R); null: 1
   T* log_sum = nullptr;                   // (R)
   T* loss = nullptr;                      // (1)
 };

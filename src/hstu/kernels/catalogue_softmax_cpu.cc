@@ -6,6 +6,7 @@
 #include "hstu/kernels/catalogue_softmax.h"
 #include "hstu/kernels/loops.h"
 #include "hstu/kernels/reduce.h"
+#include "hstu/kernels/row_weight.h"
 #include "hstu/kernels/scratch.h"
 
 namespace hstu::kernels {
@@ -99,8 +100,8 @@ void take_logits(T* z, std::int64_t n, T& largest, T& sum) {
 template <typename T>
 void to_gradient(const SoftmaxGradients<T>& p, std::int64_t begin, std::int64_t end, T* g) {
   const std::int64_t n = p.block.items;
-  const T factor = static_cast<T>(*p.dloss * p.factor) * p.block.scale;
   for (std::int64_t r = begin; r < end; ++r, g += n) {
+    const T factor = static_cast<T>(*p.dloss * p.factor * weight_of(p.weights, r)) * p.block.scale;
     loops<T>().exponentials(g, n, p.log_sum[r], factor);
     const std::int64_t own = p.block.targets[r] - p.block.first;
     if (own >= 0 && own < n) g[own] -= factor;
@@ -233,7 +234,8 @@ void softmax_loss(const SoftmaxLoss<T>& p, HostStream) {
                     const double log_sum =
                         static_cast<double>(p.largest[r]) + std::log(static_cast<double>(p.parts[r].sum));
                     p.log_sum[r] = static_cast<T>(log_sum);
-                    *sum += p.parts[r].found == T(1) ? log_sum - static_cast<double>(p.parts[r].positive)
+                    const double loss = log_sum - static_cast<double>(p.parts[r].positive);
+                    *sum += p.parts[r].found == T(1) ? weight_of(p.weights, r) * loss
                                                      : std::numeric_limits<double>::quiet_NaN();
                   }
                 });

@@ -16,6 +16,7 @@ struct CrossEntropy {
   double factor = 1;                     // of the sum
   const T* logits = nullptr;             // (rows, outputs)
   const std::int64_t* labels = nullptr;  // (rows)
+  const float* weights = nullptr;        // (rows) factors of the rows' losses; null: 1
   Accumulator<T>* loss = nullptr;        // (1)
 };
 
@@ -23,8 +24,9 @@ template <typename T>
 struct CrossEntropyBackward {
   std::int64_t rows = 0, outputs = 0;
   double factor = 1;
-  const T* logits = nullptr;  // as in the forward pass, like labels
+  const T* logits = nullptr;  // as in the forward pass, like labels and weights
   const std::int64_t* labels = nullptr;
+  const float* weights = nullptr;
   const Accumulator<T>* dloss = nullptr;  // (1)
   Gradient<T> dlogits;                    // (rows, outputs)
 };

@@ -45,14 +45,15 @@ enum class SampledLossForm {
   gbce,     // (beta softplus(-logits[r, 0]) + sum over the negatives of softplus(logits[r, c])) / C
 };
 
-// factor * the sum over positions. Sums over positions are in double and in an order that is the same every
-// time.
+// factor * the sum over positions of each one's weight times its loss. Sums over positions are in double and
+// in an order that is the same every time.
 template <typename T>
 struct SampledLoss {
   SampledLossForm form = SampledLossForm::softmax;
   std::int64_t positions = 0, columns = 0;
   double factor = 1, beta = 1;
   const T* logits = nullptr;       // (R, C)
+  const float* weights = nullptr;  // (R); null: 1
   Accumulator<T>* loss = nullptr;  // (1)
 };
 template <typename T>

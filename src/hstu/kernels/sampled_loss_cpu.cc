@@ -4,6 +4,7 @@
 #include "hstu/base/threads.h"
 #include "hstu/kernels/loops.h"
 #include "hstu/kernels/reduce.h"
+#include "hstu/kernels/row_weight.h"
 #include "hstu/kernels/sampled_loss.h"
 #include "hstu/kernels/scratch.h"
 
@@ -84,7 +85,7 @@ void sampled_loss(const SampledLoss<T>& p, HostStream) {
                 [&](std::int64_t begin, std::int64_t end, double* sum) {
                   const Scratch<T> scratch(p.columns);
                   for (std::int64_t r = begin; r < end; ++r)
-                    *sum += loss_of(p, p.logits + r * p.columns, scratch.data());
+                    *sum += weight_of(p.weights, r) * loss_of(p, p.logits + r * p.columns, scratch.data());
                 });
   *p.loss = static_cast<T>(p.factor * total);
 }
@@ -97,7 +98,7 @@ void sampled_loss_backward(const SampledLossBackward<T>& p, HostStream) {
   parallel_blocks(f.positions, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
     const Scratch<T> g(f.columns);
     for (std::int64_t r = begin; r < end; ++r) {
-      gradient_of(f, factor, f.logits + r * f.columns, g.data());
+      gradient_of(f, factor * weight_of(f.weights, r), f.logits + r * f.columns, g.data());
       put_gradient(g.data(), f.columns, p.dlogits + r * f.columns);
     }
   });

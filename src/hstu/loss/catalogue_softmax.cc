@@ -92,6 +92,7 @@ struct Meeting {
   RankRows ranks;
   Tensor vectors, numbers;  // (T, E); (T) i64, of the targets in `items`
   Tensor log_sum;           // (T)
+  Tensor weights;           // (T, 1) f32, or undefined
   CatalogueRows items;
   SoftmaxOptions options;
   double factor;
@@ -133,6 +134,10 @@ Tensor over_ranks(const RankRows& ranks, Tensor& largest, Tensor& parts, Stream 
                                                         .parts = parts_in<Sum>(parts)},
                            stream);
   return ranks.scattered_sum(parts);
+}
+
+const float* weights_of(const Tensor& weights) {
+  return weights.defined() ? weights.data<float>() : nullptr;
 }
 
 template <typename Sum>
@@ -192,6 +197,7 @@ Tensor forward(Meeting& m, std::string_view name, const Tensor& targets, const C
                                                   .factor = m.factor,
                                                   .largest = largest.data<Sum>() + m.ranks.first(),
                                                   .parts = parts_in<Sum>(mine),
+                                                  .weights = weights_of(m.options.weights),
                                                   .log_sum = log_sum.mutable_data<Sum>(),
                                                   .loss = loss.mutable_data<Sum>()},
                         stream);
@@ -250,6 +256,7 @@ Tensor gradients(const Meeting& m, const Tensor& dloss, bool of_vectors, Tensor 
                                      .log_sum = m.log_sum.data<Sum>(),
                                      .dloss = dloss.data<Sum>(),
                                      .factor = m.factor,
+                                     .weights = weights_of(m.weights),
                                      .dvectors = dvectors.defined() ? dvectors.mutable_data<Sum>() : nullptr,
                                      .drows = drows.defined() ? drows.mutable_data<Sum>() : nullptr},
         stream);
@@ -274,18 +281,25 @@ void backward(const Meeting& m, const Tensor& dloss, const Variable& vectors, co
 Variable catalogue_softmax(Tape& tape, const Variable& vectors, const Tensor& targets,
                            const CatalogueRows& items, const CatalogueSoftmax& options, double divisor) {
   const Context& context = tape.context();
-  ops::check_devices<Operation::catalogue_softmax>(context, vectors, targets);
+  ops::check_devices<Operation::catalogue_softmax>(context, vectors, targets, options.softmax.weights);
   require(vectors.cols() == items.width && vectors.rows() == targets.size(),
           "{}: {} targets and a catalogue of width {}, for vectors {}", options.name, targets.size(),
           items.width, ShapeText{vectors.value().shape()});
   const DType type = vectors.value().dtype();
   RankRows ranks(context, vectors.rows());
   const Tensor all = ranks.gathered(vectors.value());
+  Tensor all_weights = options.softmax.weights;
+  if (all_weights.defined()) {
+    require(all_weights.size() == vectors.rows(), "{}: expected {} weights, found {}", options.name,
+            vectors.rows(), all_weights.size());
+    all_weights = ranks.gathered(all_weights.reshaped({vectors.rows(), 1}));
+  }
   const auto meeting =
       std::make_shared<Meeting>(Meeting{.ranks = std::move(ranks),
                                         .vectors = all,
                                         .numbers = Tensor::empty({all.rows()}, DType::i64, context),
                                         .log_sum = {},
+                                        .weights = all_weights,
                                         .items = items,
                                         .options = options.softmax,
                                         .factor = 1 / divisor,

@@ -5,14 +5,20 @@
 
 namespace hstu::loss {
 
-// One class out of several: factor * sum over the rows of -log softmax(logits[r])[labels[r]], a tensor of one
-// element. The caller divides once by the global number of labels, through `factor`. logits (R, C); labels
-// (R) i64 in [0, C), which the caller has checked.
-Variable multi_class_cross_entropy(Tape& tape, const Variable& logits, const Tensor& labels, double factor);
+// What the rows are compared with.
+struct RowLabels {
+  Tensor labels;        // (R) i64
+  Tensor weights = {};  // (R) f32, factors of the rows' losses, not negative; undefined: 1
+};
 
-// Several yes-or-no tasks: factor * sum over the rows and tasks of BCE(sigmoid(logits[r, k]), bit k of
-// labels[r]). The caller divides once by the global number of labels (rows, not rows times tasks). logits (R,
-// K); labels (R) i64, bit 0 for the first task.
-Variable multi_task_cross_entropy(Tape& tape, const Variable& logits, const Tensor& labels, double factor);
+// One class out of several: factor * sum over the rows of weight * -log softmax(logits[r])[labels[r]], a
+// tensor of one element. The caller divides once by the global number of labels, through `factor`. logits (R,
+// C); labels in [0, C), which the caller has checked.
+Variable multi_class_cross_entropy(Tape& tape, const Variable& logits, const RowLabels& rows, double factor);
+
+// Several yes-or-no tasks: factor * sum over the rows and tasks of weight * BCE(sigmoid(logits[r, k]), bit k
+// of labels[r]). The caller divides once by the global number of labels (rows, not rows times tasks). logits
+// (R, K); labels: bit 0 for the first task.
+Variable multi_task_cross_entropy(Tape& tape, const Variable& logits, const RowLabels& rows, double factor);
 
 }  // namespace hstu::loss

@@ -15,10 +15,11 @@ struct SoftmaxOptions {
   double scale = 1;    // of the logits: 1 / temperature
   bool unit = false;   // rows of items are divided by their norm
   double longest = 0;  // a bound of the norms of vectors, up to a hundredth more; 0: unknown
+  Tensor weights = {};  // (R) f32, factors of the positions' losses, not negative; undefined: 1
 };
 
-// The sum over this rank's positions i of log(sum over all items j of exp(s_ij)) - s_iy, divided by
-// `divisor`, a tensor of one element in the type of sums; s_ij = scale * (vectors[i] . row j), y =
+// The sum over this rank's positions i of weight * (log(sum over all items j of exp(s_ij)) - s_iy), divided
+// by `divisor`, a tensor of one element in the type of sums; s_ij = scale * (vectors[i] . row j), y =
 // targets[i]. The caller gives the global number of positions as divisor, so the sum of the results of all
 // ranks is the mean. vectors (R, E), R may be 0 and differ from rank to rank; targets (R) i64 ids of the
 // catalogue.

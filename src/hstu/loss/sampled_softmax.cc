@@ -52,11 +52,15 @@ Variable sampled_logits(Tape& tape, const Variable& vectors, const Variable& row
 struct LossForm {
   kernels::SampledLossForm form;
   double beta = 1;
+  Tensor weights = {};  // as SoftmaxOptions has them
 };
 
 Variable sampled_loss(Tape& tape, const Variable& logits, const LossForm& form, double divisor) {
   constexpr auto kOperation = ops::Operation::sampled_loss;
   const Context& context = tape.context();
+  require(!form.weights.defined() || form.weights.size() == logits.rows(),
+          "sampled_loss: expected {} weights, found {}", logits.rows(), form.weights.size());
+  ops::check_devices<kOperation>(context, logits, form.weights);
   const DType type = logits.value().dtype();
   const auto arguments = [=]<typename T>(const T* z, Accumulator<T>* loss) {
     return kernels::SampledLoss<T>{.form = form.form,
@@ -65,6 +69,7 @@ Variable sampled_loss(Tape& tape, const Variable& logits, const LossForm& form, 
                                    .factor = 1 / divisor,
                                    .beta = form.beta,
                                    .logits = z,
+                                   .weights = form.weights.defined() ? form.weights.data<float>() : nullptr,
                                    .loss = loss};
   };
   Tensor loss = Tensor::empty({1}, accumulator_of(type), context);
@@ -93,7 +98,8 @@ Variable loss_of(Tape& tape, const Variable& vectors, const SampledItems& items,
 
 Variable sampled_softmax(Tape& tape, const Variable& vectors, const SampledItems& items,
                          const SoftmaxOptions& options, double divisor) {
-  return loss_of(tape, vectors, items, options, {kernels::SampledLossForm::softmax}, divisor);
+  return loss_of(tape, vectors, items, options, {kernels::SampledLossForm::softmax, 1, options.weights},
+                 divisor);
 }
 
 Variable gbce(Tape& tape, const Variable& vectors, const SampledItems& items, const GbceOptions& options,
@@ -103,7 +109,8 @@ Variable gbce(Tape& tape, const Variable& vectors, const SampledItems& items, co
           options.catalogue);
   const double a = std::min(1.0, static_cast<double>(negatives) / static_cast<double>(options.catalogue - 1)),
                beta = a * (options.calibration * (1 - 1 / a) + 1 / a);
-  return loss_of(tape, vectors, items, options.logits, {kernels::SampledLossForm::gbce, beta}, divisor);
+  return loss_of(tape, vectors, items, options.logits,
+                 {kernels::SampledLossForm::gbce, beta, options.logits.weights}, divisor);
 }
 
 }  // namespace loss

@@ -16,8 +16,8 @@ struct SampledItems {
   Tensor index;   // (R, 1 + K) i32 into rows: the positive, then the negatives
 };
 
-// The sum over positions of -log softmax(s+, s-_1 .. s-_K)_0, divided by `divisor`, with s = scale * vectors
-// (R, E) . row. The caller gives the global number of positions as divisor.
+// The sum over positions of weight * -log softmax(s+, s-_1 .. s-_K)_0, divided by `divisor`, with s = scale *
+// vectors (R, E) . row. The caller gives the global number of positions as divisor.
 Variable sampled_softmax(Tape& tape, const Variable& vectors, const SampledItems& items,
                          const SoftmaxOptions& options, double divisor);
 

@@ -73,7 +73,7 @@ class Cutoff {
  public:
   explicit Cutoff(std::int64_t k) : k_(static_cast<std::size_t>(k)), discounts_{0} {}
 
-  void add(const std::vector<Tie>& ties, std::size_t positives) {
+  void add(const std::vector<Tie>& ties, std::size_t positives, double weight) {
     const std::size_t needed = std::min(k_, ties.back().end);
     while (discounts_.size() <= needed) {
       discounts_.push_back(discounts_.back() + 1 / std::log2(static_cast<double>(discounts_.size()) + 1));
@@ -85,9 +85,9 @@ class Cutoff {
       found += expected_gain(
           tie, [this](std::size_t places) { return static_cast<double>(std::min(places, k_)); });
     }
-    ndcg_ += gain / discounts_[std::min(positives, k_)];
-    recall_ += found / static_cast<double>(positives);
-    hits_ += expected_hit(ties, k_);
+    ndcg_ += weight * gain / discounts_[std::min(positives, k_)];
+    recall_ += weight * found / static_cast<double>(positives);
+    hits_ += weight * expected_hit(ties, k_);
   }
 
   double ndcg() const { return ndcg_; }
@@ -102,31 +102,33 @@ class Cutoff {
 
 template <typename Score>
 ListMetrics measure_lists(std::span<const Score> scores, std::span<const std::uint8_t> labels,
-                          std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs) {
+                          std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs,
+                          std::span<const float> weights) {
   require(groups.size() == scores.size(), "list metrics: expected {} groups, found {}", scores.size(),
           groups.size());
-  std::vector<ScoredSample> samples = scored_samples(scores, labels, groups);
+  std::vector<ScoredSample> samples = scored_samples(scores, labels, groups, weights);
   std::sort(samples.begin(), samples.end(), [](const ScoredSample& a, const ScoredSample& b) {
-    return std::tie(a.group, b.score) < std::tie(b.group, a.score);
+    return std::tie(a.group, b.score, a.weight) < std::tie(b.group, a.score, b.weight);
   });
   std::vector<Cutoff> at(cutoffs.begin(), cutoffs.end());
   double reciprocal_ranks = 0;
-  std::int64_t lists = 0;
+  double lists = 0;  // their weights
   for (std::size_t begin = 0; begin < samples.size();) {
     std::size_t end = begin, positives = 0;
     for (; end < samples.size() && samples[end].group == samples[begin].group; ++end)
       positives += samples[end].positive ? 1 : 0;
     if (positives > 0 && positives < end - begin) {
       const std::vector<Tie> ties = ties_of(std::span(samples).subspan(begin, end - begin));
-      reciprocal_ranks += expected_reciprocal_rank(ties);
-      for (Cutoff& cutoff : at) cutoff.add(ties, positives);
-      ++lists;
+      double weight = 0;
+      for (std::size_t i = begin; i < end; ++i) weight += samples[i].weight;
+      weight /= static_cast<double>(end - begin);
+      reciprocal_ranks += weight * expected_reciprocal_rank(ties);
+      for (Cutoff& cutoff : at) cutoff.add(ties, positives, weight);
+      lists += weight;
     }
     begin = end;
   }
-  const auto mean = [&](double sum) {
-    return lists > 0 ? std::optional(sum / static_cast<double>(lists)) : std::nullopt;
-  };
+  const auto mean = [&](double sum) { return lists > 0 ? std::optional(sum / lists) : std::nullopt; };
   ListMetrics metrics{{"mrr", mean(reciprocal_ranks)}};
   for (std::size_t i = 0; i < at.size(); ++i) {
     metrics[fmt::format("ndcg@{}", cutoffs[i])] = mean(at[i].ndcg());
@@ -139,13 +141,15 @@ ListMetrics measure_lists(std::span<const Score> scores, std::span<const std::ui
 }  // namespace
 
 ListMetrics list_metrics(std::span<const float> scores, std::span<const std::uint8_t> labels,
-                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs) {
-  return measure_lists(scores, labels, groups, cutoffs);
+                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs,
+                         std::span<const float> weights) {
+  return measure_lists(scores, labels, groups, cutoffs, weights);
 }
 
 ListMetrics list_metrics(std::span<const double> scores, std::span<const std::uint8_t> labels,
-                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs) {
-  return measure_lists(scores, labels, groups, cutoffs);
+                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs,
+                         std::span<const float> weights) {
+  return measure_lists(scores, labels, groups, cutoffs, weights);
 }
 
 }  // namespace hstu

@@ -18,9 +18,12 @@ using ListMetrics = std::map<std::string, std::optional<double>>;
 // scores, labels (of 0 or 1), groups: (n); cutoffs: each k >= 1. Means over the groups that have both
 // classes, each with the same weight: a list of one class cannot be ranked wrongly. O(n log n + n cutoffs).
 // Throws Error for a NaN score or another label.
+// `weights`: (n), not negative; a list then counts with the mean of those of its samples. Empty: 1 each.
 ListMetrics list_metrics(std::span<const float> scores, std::span<const std::uint8_t> labels,
-                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs);
+                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs,
+                         std::span<const float> weights = {});
 ListMetrics list_metrics(std::span<const double> scores, std::span<const std::uint8_t> labels,
-                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs);
+                         std::span<const std::int64_t> groups, std::span<const std::int64_t> cutoffs,
+                         std::span<const float> weights = {});
 
 }  // namespace hstu

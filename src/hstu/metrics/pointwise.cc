@@ -17,14 +17,19 @@ double ratio(double a, std::int64_t b) {
 
 }  // namespace
 
-void PointwiseSums::add(float probability, bool positive) {
+double cross_entropy_of(float probability, bool positive) {
   check(probability >= 0.0f && probability <= 1.0f, "metrics: expected a probability in [0, 1], found {}",
         probability);
   const double p = std::clamp(static_cast<double>(probability), kSmallest, 1.0 - kSmallest);
+  return -std::log(positive ? p : 1.0 - p);
+}
+
+void PointwiseSums::add(float probability, bool positive) {
+  const double loss = cross_entropy_of(probability, positive);
   n_ += 1;
   n_pos_ += positive ? 1 : 0;
   n_correct_ += (probability >= 0.5f) == positive ? 1 : 0;
-  cross_entropy_.add(-std::log(positive ? p : 1.0 - p));
+  cross_entropy_.add(loss);
   predictions_.add(static_cast<double>(probability));
 }
 

@@ -10,6 +10,10 @@
 
 namespace hstu {
 
+// -log of the probability of the label, in nats, with probabilities clamped to [1e-12, 1 - 1e-12]. Throws
+// Error for a probability outside [0, 1], also nan.
+double cross_entropy_of(float probability, bool positive);
+
 class PointwiseSums {
  public:
   // probability in [0, 1]; throws Error otherwise, also for nan.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -12,28 +13,44 @@
 #include "hstu/base/error.h"
 
 namespace hstu {
+namespace {
 
-Measures rank_metrics(std::span<const std::int64_t> ranks, std::span<const std::int64_t> cutoffs) {
-  std::vector<std::int64_t> sorted(ranks.begin(), ranks.end());  // a fixed order of the sums
+struct Ranked {
+  std::int64_t rank;
+  double weight;
+  auto operator<=>(const Ranked&) const = default;
+};
+
+}  // namespace
+
+Measures rank_metrics(std::span<const std::int64_t> ranks, std::span<const std::int64_t> cutoffs,
+                      std::span<const float> weights) {
+  require(weights.empty() || weights.size() == ranks.size(), "expected {} weights, found {}", ranks.size(),
+          weights.size());
+  std::vector<Ranked> sorted;  // a fixed order of the sums
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    sorted.push_back({ranks[i], weights.empty() ? 1 : static_cast<double>(weights[i])});
   std::sort(sorted.begin(), sorted.end());
-  const std::int64_t least = sorted.empty() ? 1 : sorted.front();
+  const std::int64_t least = sorted.empty() ? 1 : sorted.front().rank;
   require(least >= 1, "expected ranks from 1, found {}", least);
-  const auto n = static_cast<double>(sorted.size());
-  const auto mean = [&](double sum) { return sorted.empty() ? std::nullopt : std::optional(sum / n); };
+  double total = 0;
+  for (const Ranked& r : sorted) total += r.weight;
+  const auto mean = [&](double sum) { return total == 0 ? std::nullopt : std::optional(sum / total); };
   std::set<std::int64_t> all(std::begin(kRetrievalCutoffs), std::end(kRetrievalCutoffs));
   all.insert(cutoffs.begin(), cutoffs.end());
   Measures measures;
   for (const std::int64_t cutoff : all) {
     require(cutoff >= 1, "expected cutoffs from 1, found {}", cutoff);
-    double gain = 0;
-    const auto end = std::upper_bound(sorted.begin(), sorted.end(), cutoff);
-    for (auto rank = sorted.begin(); rank != end; ++rank)
-      gain += 1 / std::log2(1.0 + static_cast<double>(*rank));
-    measures.add(fmt::format("hr@{}", cutoff), mean(static_cast<double>(end - sorted.begin())));
+    double hits = 0, gain = 0;
+    for (auto r = sorted.begin(); r != sorted.end() && r->rank <= cutoff; ++r) {
+      hits += r->weight;
+      gain += r->weight / std::log2(1.0 + static_cast<double>(r->rank));
+    }
+    measures.add(fmt::format("hr@{}", cutoff), mean(hits));
     measures.add(fmt::format("ndcg@{}", cutoff), mean(gain));
   }
   double reciprocal = 0;
-  for (const std::int64_t rank : sorted) reciprocal += 1 / static_cast<double>(rank);
+  for (const Ranked& r : sorted) reciprocal += r.weight / static_cast<double>(r.rank);
   measures.add("mrr", mean(reciprocal));
   measures.add_count("n", std::ssize(sorted));
   return measures;

@@ -17,8 +17,9 @@ inline constexpr std::int64_t kRetrievalCutoffs[] = {1, 5, 10, 50, 100, 200};
 // "hr@K" and "ndcg@K" for each K of kRetrievalCutoffs and `cutoffs` (from 1), ascending, then "mrr", "n".
 // HR@K is the share of ranks of at most K, NDCG@K the mean of 1 / log2(1 + rank) over them, with 0 for the
 // other ranks, MRR the mean of 1 / rank. `ranks`: (n) from 1, in any order, which changes no bit. Undefined
-// without ranks.
-Measures rank_metrics(std::span<const std::int64_t> ranks, std::span<const std::int64_t> cutoffs = {});
+// without ranks. `weights`: (n), not negative, with which they count in shares and means; empty: 1 each.
+Measures rank_metrics(std::span<const std::int64_t> ranks, std::span<const std::int64_t> cutoffs = {},
+                      std::span<const float> weights = {});
 
 // The metrics of kinds of models that retrieve from a catalogue.
 inline constexpr MetricSpec kRetrievalMetrics[] = {

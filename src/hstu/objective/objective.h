@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,6 +27,9 @@ struct ListQuestion {
   // (V) of a catalogue: ids ascending, and events in training, for metrics by frequency. No counts:
   // unknown.
   std::span<const std::int64_t> items = {}, item_counts = {};
+  std::span<const std::int64_t> positions = {};  // (examples) the event of each
+  // Of the event at a position: metrics count its examples so often. Unset: each once.
+  std::function<float(std::int64_t)> weight = {};
 };
 
 // A table whose rows of all items an objective reads, as Pass::catalogues has them.
@@ -52,8 +56,9 @@ class Objective {
   // their items: what baselines must leave out too. `history`: events that the model sees.
   virtual std::int64_t excluded_events(std::int64_t /*history*/) const { return 0; }
 
-  // The sum of the losses of the batch's examples, divided by batch.supervised: (1). The loss of a global
-  // batch is the sum over its parts and ranks.
+  // The sum of the losses of the batch's examples, times their weights if it has any, divided by
+  // batch.supervised, the number of examples: (1). The loss of a global batch is the sum over its parts and
+  // ranks.
   virtual Variable loss(const Pass& pass, const Variable& outputs) const = 0;
 
   // The predictions that training needs of a step, and those of an evaluation.

@@ -6,11 +6,20 @@
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/metrics/list_metrics.h"
+#include "hstu/metrics/weighted.h"
 #include "hstu/objective/ranking_running_metrics.h"
 #include "hstu/objective/ranking_tally.h"
 
 namespace hstu {
 namespace {
+
+// (examples) Empty: metrics have no weights.
+std::vector<float> weights_of(const ListQuestion& question) {
+  std::vector<float> weights;
+  if (!question.weight) return weights;
+  for (const std::int64_t position : question.positions) weights.push_back(question.weight(position));
+  return weights;
+}
 
 // Why metrics have no value, by metric.
 void explain(const RankingMetrics& metrics, EvaluationResult& result) {
@@ -27,8 +36,9 @@ void explain(const RankingMetrics& metrics, EvaluationResult& result) {
   } else {
     why = "no user has samples of both labels";
   }
+  if (!one_class && !metrics.auc) why = "the samples of one label have the weight 0";
   for (const char* const metric : {"auc", "ne"})
-    if (one_class) result.undefined[metric] = why;
+    if (one_class || !metrics.auc) result.undefined[metric] = why;
   for (const char* const metric : {"gauc", "gauc_mean"})
     if (metrics.n_groups == 0) result.undefined[metric] = why;
   const bool no_list =
@@ -78,17 +88,23 @@ void RankingObjective::measure(const Tally& evaluation, const ListQuestion& ques
                                EvaluationResult& result) const {
   const std::vector<RankingSamples>& samples = as_ranking(evaluation).samples();
   const RankingSamples& first = samples.front();
-  const RankingMetrics metrics = first.metrics();
+  const std::vector<float> weights = weights_of(question);
+  const auto measured = [&](const RankingSamples& of) {
+    if (!question.weight) return of.metrics();
+    const std::vector<double> scores(of.probabilities().begin(), of.probabilities().end());
+    return weighted_ranking_metrics(scores, of.probabilities(), of.labels(), of.groups(), weights);
+  };
+  const RankingMetrics metrics = measured(first);
   result.model = measures_of(metrics);
   LifetimeMetrics estimate;
   estimate.add(first);
   result.estimate.add("auc_binned", estimate.auc.value());
   const std::vector<std::string> names = tasks();
   for (std::size_t k = 0; names.size() > 1 && k < names.size(); ++k)
-    result.tasks[names[k]] = measures_of(samples[k].metrics());
+    result.tasks[names[k]] = measures_of(measured(samples[k]));
   if (!question.cutoffs.empty()) {
     for (const auto& [name, value] :
-         list_metrics(first.probabilities(), first.labels(), question.lists, question.cutoffs))
+         list_metrics(first.probabilities(), first.labels(), question.lists, question.cutoffs, weights))
       result.lists.add(name, value);
   }
   explain(metrics, result);

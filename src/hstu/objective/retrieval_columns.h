@@ -29,6 +29,8 @@ inline constexpr std::string_view kLastQueryTime = "query.time";    // (R) i64, 
 inline constexpr std::string_view kTarget = "target.id";            // (R) i64 original ids of items
 inline constexpr std::string_view kTargetRow = "target.row";        // (R) i32 rows of the distinct items
 inline constexpr std::string_view kTargetSample = "target.sample";  // (R) i32 its sample of the batch
+// (R) f32, factor of its loss; only of samples with weights.
+inline constexpr std::string_view kTargetWeight = "target.weight";
 
 // Of training alone, with a loss that draws: the columns of batching/catalogue_negatives.h, and V.
 inline constexpr std::string_view kCatalogueSize = "catalogue.size";  // (1) i64

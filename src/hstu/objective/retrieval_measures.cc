@@ -10,16 +10,29 @@
 namespace hstu {
 
 void measure_retrieval(const RankedTargets& targets, const ListQuestion& question, EvaluationResult& result) {
-  result.model = rank_metrics(targets.rank, question.cutoffs);
-  std::map<std::string, std::vector<std::int64_t>> parts;
-  for (std::size_t i = 0; i < targets.rank.size(); ++i)
-    parts[targets.tied[i] != 0 ? "tied" : "not_tied"].push_back(targets.rank[i]);
+  struct Part {
+    std::vector<std::int64_t> ranks;
+    std::vector<float> weights;  // empty: each 1
+  };
+  std::map<std::string, Part> parts;
+  const auto add = [&](const std::string& name, std::size_t i) {
+    parts[name].ranks.push_back(targets.rank[i]);
+    if (question.weight) parts[name].weights.push_back(question.weight(targets.position[i]));
+  };
+  for (std::size_t i = 0; i < targets.rank.size(); ++i) {
+    add("", i);
+    add(targets.tied[i] != 0 ? "tied" : "not_tied", i);
+  }
   if (!question.item_counts.empty()) {
     const ItemGroups groups(question.items, question.item_counts);
     for (std::size_t i = 0; i < targets.rank.size(); ++i)
-      parts[word_of(kItemGroups, groups.of(targets.target[i]))].push_back(targets.rank[i]);
+      add(std::string(word_of(kItemGroups, groups.of(targets.target[i]))), i);
   }
-  for (const auto& [name, ranks] : parts) result.parts[name] = rank_metrics(ranks, question.cutoffs);
+  const Part all = parts[""];
+  parts.erase("");
+  result.model = rank_metrics(all.ranks, question.cutoffs, all.weights);
+  for (const auto& [name, part] : parts)
+    result.parts[name] = rank_metrics(part.ranks, question.cutoffs, part.weights);
 }
 
 }  // namespace hstu

@@ -92,8 +92,9 @@ Variable RetrievalObjective::loss(const Pass& pass, const Variable& vectors) con
   require(pass.catalogues.size() == 1 && !pass.rows.empty(), "retrieval: expected items and their catalogue");
   const Batch& batch = pass.batch;
   const auto divisor = static_cast<double>(batch.supervised);
-  const loss::SoftmaxOptions softmax{
+  loss::SoftmaxOptions softmax{
       .scale = 1 / config_.loss.temperature, .unit = config_.unit, .longest = config_.unit ? 1.0 : 0.0};
+  if (batch.has(retrieval::kTargetWeight)) softmax.weights = batch.tensor(retrieval::kTargetWeight);
   const Tensor targets = batch.tensor(retrieval::kTarget);
   switch (config_.loss.kind) {
     case RetrievalLossKind::full:

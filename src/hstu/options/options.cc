@@ -97,16 +97,15 @@ void describe(ConfigFields& f, TrainingSection& o) {
   f.choice("balance", o.balance, kBalances,
            "how several ranks divide a batch: even work by the layers' FLOPs; even work and the same number "
            "of samples, as NVIDIA's recsys-examples does; or slices (none)");
-  f.field(
-      "micro_batch_tokens", o.micro_batch_tokens,
-      "tokens computed at once: a batch is cut into parts of at most this many, whose gradients are added "
-      "up; 0: the whole batch",
-      rule::at_least(0));
+  f.field("micro_batch_tokens", o.micro_batch_tokens,
+          "tokens computed at once: the gradients of parts of a batch are added up; 0: the whole batch",
+          rule::at_least(0));
   f.field("epochs", o.epochs, "passes over the training windows", rule::between(1, 1e6));
   f.field("max_steps", o.max_steps, "stop after this many steps; 0: no limit", rule::at_least(0));
   f.field("first_window", o.first_window, "window to begin with", rule::at_least(0));
   f.field("windows", o.windows, "windows to train; 0: all", rule::at_least(0));
   f.field("drop_last", o.drop_last, "leave out a window's last batch when it is not full (DLRMv4 reference)");
+  f.field("weighted", o.weighted, "multiply losses by the weights of the dataset, if it has any");
 }
 
 void describe(ConfigFields& f, DenseOptimizerSection& o) {
@@ -294,6 +293,7 @@ void describe(ConfigFields& f, EvaluationSection& o) {
           "what a list contains: user: a user's samples; time: those of them with one time; sample: a sample "
           "and its negatives; or a context column of the dataset, such as a request or session: those with "
           "one value; \"\": sample with evaluation.negatives, else user");
+  f.field("weighted", o.weighted, "metrics and baselines count samples with the weights of the dataset");
 }
 
 void describe(ConfigFields& f, CheckpointSection& o) {

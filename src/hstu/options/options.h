@@ -126,6 +126,7 @@ struct TrainingSection {
   std::int64_t first_window = 0;
   std::int64_t windows = 0;
   bool drop_last = false;
+  bool weighted = true;  // losses take the weights of the dataset, if it has any
 
   std::int64_t samples_of_step() const { return batch_size * accumulate; }
 };
@@ -147,6 +148,7 @@ struct EvaluationSection {
   // "user", "time", "sample" or a context column (training/ranked_lists.h); "": "sample" where negatives are
   // drawn, else "user".
   std::string ranking_list = {};
+  bool weighted = false;  // metrics take the weights of the dataset
 };
 
 struct CheckpointSection {

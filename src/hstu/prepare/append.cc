@@ -165,6 +165,10 @@ void check_continues(const Manifest& before, const Path& dataset, const Manifest
   expect("times", times(before), times(segment));
   expect("pools", before.pools, segment.pools);
   expect("context columns", before.context, segment.context);
+  const auto weights = [](const Manifest& manifest) {
+    return Words{manifest.weighted ? "of each event" : "none"};
+  };
+  expect("weights", weights(before), weights(segment));
   expect("item attributes", before.attributes, segment.attributes);
   expect("ids that are texts", texts(before), texts(segment));
   expect("columns of texts whose names are kept", before.names, segment.names);

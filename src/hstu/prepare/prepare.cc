@@ -105,7 +105,8 @@ template <typename Finish>
 Manifest write_dataset(const Schema& schema, const Path& input, const Path& output, const Dictionaries& known,
                        const PrepareOptions& options, const Finish& finish) {
   return stream_into(
-      schema, input, output, known, options, 4 + 4 + 1 + static_cast<std::int64_t>(schema.context.size()),
+      schema, input, output, known, options,
+      4 + 4 + 1 + static_cast<std::int64_t>(schema.context.size()) + (has_weights(schema) ? 4 : 0),
       [&](const Path& folder) {
         return std::make_unique<DatasetWriter>(folder, describe(schema), options.distinct());
       },

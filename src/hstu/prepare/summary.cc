@@ -1,6 +1,8 @@
 #include "hstu/prepare/summary.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,25 @@ std::string ties_text(const Ties& ties, const EventCounts& counts) {
       ties.seed ? fmt::format(", in random order (seed {})", *ties.seed) : ", in the order of the log");
 }
 
+// Of the rankable events, whose losses have them.
+std::string weights_text(const Dataset& dataset) {
+  std::int64_t events = 0;
+  double sum = 0, least = std::numeric_limits<double>::infinity(), most = 0;
+  for (std::int64_t u = 0; u < dataset.users(); ++u) {
+    dataset.events_of(u).each([&](std::int64_t p) {
+      if ((dataset.action()[static_cast<std::size_t>(p)] & kRankableBit) == 0) return;
+      const auto weight = static_cast<double>(dataset.weight(p));
+      ++events;
+      sum += weight;
+      least = std::min(least, weight);
+      most = std::max(most, weight);
+    });
+  }
+  if (events == 0) return "of no rankable event";
+  return fmt::format("{:.4g} to {:.4g}, mean {:.4g}, of the rankable", least, most,
+                     sum / static_cast<double>(events));
+}
+
 using Rows = std::vector<std::vector<std::string>>;
 
 void add_filters(const FilterReport& filters, Rows& rows) {
@@ -123,6 +144,7 @@ void print_dataset_summary(const Path& folder) {
                {"time", time_text(manifest)},
                {"size", fmt::format("{}, {:.1f} bytes per event", human_bytes(bytes),
                                     bytes / static_cast<double>(counts.events))}};
+  if (manifest.weighted) rows.push_back({"weights", weights_text(dataset)});
   if (manifest.ties) rows.push_back({"ties", ties_text(*manifest.ties, counts)});
   if (manifest.filters) add_filters(*manifest.filters, rows);
   bool sampled = false;

@@ -16,9 +16,12 @@ CatalogueBaselines catalogue_baselines(const Experiment& experiment,
                                     experiment.catalogue());
   const std::int64_t seen =
       experiment.learner().objective->excluded_events(options.data.options.history_length);
+  std::vector<float> weights;
+  for (const std::int64_t position : positions)
+    if (options.evaluation.weighted) weights.push_back(experiment.dataset().weight(position));
   for (const auto& [word, rule] : kNextItemRules)
     found.measures[std::string(word)] =
-        rank_metrics(baselines.ranks(rule, positions, seen), options.evaluation.ranking_k);
+        rank_metrics(baselines.ranks(rule, positions, seen), options.evaluation.ranking_k, weights);
   found.counts.assign(baselines.counts().begin(), baselines.counts().end());
   return found;
 }

@@ -13,6 +13,7 @@
 #include "hstu/experiment/routes.h"
 #include "hstu/metrics/auc.h"
 #include "hstu/metrics/list_metrics.h"
+#include "hstu/metrics/weighted.h"
 #include "hstu/step/outputs.h"
 #include "hstu/training/catalogue_baselines.h"
 #include "hstu/training/ranked_lists.h"
@@ -93,6 +94,11 @@ Evaluator::Evaluator(Experiment& experiment, std::vector<std::int64_t> positions
       window_(window),
       examples_(evaluated_examples(experiment.dataset(), experiment.evaluation_samples(), positions_,
                                    experiment.options().seed)) {
+  if (experiment.options().evaluation.weighted && !experiment.dataset().has_weights())
+    fail_usage(
+        "evaluation.weighted: the dataset {} has no weights: prepare it with weight in the schema, or set "
+        "evaluation.weighted = false",
+        experiment.dataset().folder().string());
   if (!experiment.options().evaluation.ranking_k.empty())
     lists_ = ranked_lists(experiment.dataset(), examples_.position, ranking_list());
 }
@@ -118,7 +124,7 @@ void Evaluator::measure_baselines() {
   if (!experiment_.has_baseline()) return;
   if (experiment_.evaluation_samples().draws_negatives()) return measure_items();
   baseline_ = baseline_metrics(experiment_.dataset(), experiment_.options().data.options, holdout_,
-                               positions_, baseline_file_);
+                               positions_, baseline_file_, experiment_.options().evaluation.weighted);
 }
 
 void Evaluator::measure_items() {
@@ -132,18 +138,31 @@ void Evaluator::measure_items() {
     }
   }
   const TrainingItems& items = before_window ? *before_window : experiment_.training_items();
+  const std::vector<float> weights = weights_of_examples();
   const auto measure = [&](const std::string& name, const std::vector<double>& scores) {
     const std::vector<std::uint8_t> labels = labels_of(dataset, examples_);
     Measures& measures = item_baselines_[name];
-    measures.add("auc", auc(scores, labels));
+    measures.add("auc", weights.empty() ? auc(scores, labels) : weighted_auc(scores, labels, weights));
     const std::vector<std::int64_t>& cutoffs = experiment_.options().evaluation.ranking_k;
     if (cutoffs.empty()) return;
-    for (const auto& [metric, value] : list_metrics(scores, labels, lists_, cutoffs))
+    for (const auto& [metric, value] : list_metrics(scores, labels, lists_, cutoffs, weights))
       measures.add(metric, value);
   };
   measure("popularity", score_popularity(items, examples_.ranked()));
   measure("co_occurrence", score_co_occurrence(dataset, holdout_, items, examples_.ranked()));
   baseline_->add("auc", item_baselines_["popularity"].find("auc"));
+}
+
+std::function<float(std::int64_t)> Evaluator::weight() const {
+  if (!experiment_.options().evaluation.weighted) return {};
+  return [&dataset = experiment_.dataset()](std::int64_t position) { return dataset.weight(position); };
+}
+
+std::vector<float> Evaluator::weights_of_examples() const {
+  std::vector<float> weights;
+  if (const auto of = weight())
+    for (const std::int64_t position : examples_.position) weights.push_back(of(position));
+  return weights;
 }
 
 std::unique_ptr<Loader> Evaluator::open_loader(const Communicator& comm) {
@@ -207,7 +226,9 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
                                            {.lists = lists_,
                                             .cutoffs = experiment_.options().evaluation.ranking_k,
                                             .items = experiment_.catalogue(),
-                                            .item_counts = item_counts_},
+                                            .item_counts = item_counts_,
+                                            .positions = examples_.position,
+                                            .weight = weight()},
                                            result);
   for (const BadIds::Feature& feature : bad_ids_.features())
     if (feature.count > 0) result.bad_ids[feature.name] = feature.count;
@@ -234,6 +255,8 @@ void Evaluator::write_predictions(const Path& folder) const {
   write_npy(staged.path() / "item.npy", examples_.item);
   write_npy(staged.path() / "time.npy", time);
   write_npy(staged.path() / "position.npy", examples_.position);
+  if (const std::vector<float> weights = weights_of_examples(); !weights.empty())
+    write_npy(staged.path() / "weight.npy", weights);
   experiment_.learner().objective->write_predictions(*tally_, staged.path());
   staged.commit();
 }

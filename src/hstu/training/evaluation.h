@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,6 +67,9 @@ class Evaluator {
   std::string ranking_list() const;
   void measure_baselines();  // once
   void measure_items();
+  // With evaluation.weighted: of the event at a position; of each example. Else unset, and empty.
+  std::function<float(std::int64_t)> weight() const;
+  std::vector<float> weights_of_examples() const;
 
   Experiment& experiment_;
   std::vector<std::int64_t> positions_;

@@ -12,14 +12,14 @@ inline constexpr int kSumThreads = 1024;
 // One block: each thread adds every 1,024th sample, then a tree in a fixed order.
 template <typename N>
 __global__ void sum_losses(std::int64_t samples, double factor, const N* logits, const float* labels,
-                           const float* real, float* loss) {
+                           const float* weights, float* loss) {
   hstu::cuda::wait_for_previous_launch();
   __shared__ double sums[kSumThreads];
   double sum = 0;
   for (std::int64_t i = threadIdx.x; i < samples; i += kSumThreads) {
-    if (real[i] == 0) continue;
+    if (weights[i] == 0) continue;
     const double z = to_float(logits[i]);
-    sum += (z > 0 ? z : z * 0) - z * labels[i] + log1p(exp(-fabs(z)));
+    sum += weights[i] * ((z > 0 ? z : z * 0) - z * labels[i] + log1p(exp(-fabs(z))));
   }
   sums[threadIdx.x] = sum;
   for (int half = kSumThreads / 2; half > 0; half /= 2) {
@@ -31,12 +31,13 @@ __global__ void sum_losses(std::int64_t samples, double factor, const N* logits,
 
 template <typename N>
 __global__ void loss_gradient(std::int64_t samples, double factor, const N* logits, const float* labels,
-                              const float* real, const float* dloss, Target<N> dlogits) {
+                              const float* weights, const float* dloss, Target<N> dlogits) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= samples) return;
   const double probability = 1 / (1 + exp(-static_cast<double>(to_float(logits[i]))));
-  dlogits.put(i, real[i] == 0 ? 0.0f : static_cast<float>(*dloss * factor * (probability - labels[i])));
+  const double seed = *dloss * factor;
+  dlogits.put(i, weights[i] == 0 ? 0.0f : static_cast<float>(seed * weights[i] * (probability - labels[i])));
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ __global__ void loss_gradient(std::int64_t samples, double factor, const N* logi
 template <typename T>
 void binary_cross_entropy(const BinaryCrossEntropyForward<T>& p, CudaStream stream) {
   hstu::cuda::launch("binary cross entropy", sum_losses<Native<T>>, 1, kSumThreads, stream.handle, p.samples,
-                     p.factor, native(p.logits), p.labels, p.real, p.loss);
+                     p.factor, native(p.logits), p.labels, p.weights, p.loss);
 }
 
 template <typename T>
@@ -52,7 +53,7 @@ void binary_cross_entropy_backward(const BinaryCrossEntropyBackward<T>& p, CudaS
   if (p.dlogits.to == nullptr || p.samples == 0) return;
   hstu::cuda::launch("binary cross entropy, backward", loss_gradient<Native<T>>,
                      blocks_for(p.samples, kThreads), kThreads, stream.handle, p.samples, p.factor,
-                     native(p.logits), p.labels, p.real, p.dloss, target(p.dlogits));
+                     native(p.logits), p.labels, p.weights, p.dloss, target(p.dlogits));
 }
 
 template void binary_cross_entropy(const BinaryCrossEntropyForward<float>&, CudaStream);

@@ -1,6 +1,7 @@
 #include "hstu/kernels/cross_entropy.h"
 #include "hstu/kernels/cuda/loss_sum.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/row_weight.h"
 
 namespace hstu::kernels {
 namespace {
@@ -25,20 +26,22 @@ struct RowLoss {
   std::int64_t classes;
   const N* logits;
   const std::int64_t* labels;
+  const float* weights;
 
   __device__ double operator()(std::int64_t r) const {
     const N* const z = logits + r * classes;
-    return log_sum(z, classes) - static_cast<double>(to_float(z[labels[r]]));
+    return weight_of(weights, r) * (log_sum(z, classes) - static_cast<double>(to_float(z[labels[r]])));
   }
 };
 
 template <typename N>
 __global__ void gradient(std::int64_t rows, std::int64_t classes, double factor, const N* logits,
-                         const std::int64_t* labels, const float* dloss, Target<N> dlogits) {
+                         const std::int64_t* labels, const float* weights, const float* dloss,
+                         Target<N> dlogits) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (r >= rows) return;
-  const double total = log_sum(logits + r * classes, classes), seed = *dloss * factor;
+  const double total = log_sum(logits + r * classes, classes), seed = *dloss * factor * weight_of(weights, r);
   for (std::int64_t c = 0; c < classes; ++c) {
     const std::int64_t i = r * classes + c;
     const double probability = exp(static_cast<double>(to_float(logits[i])) - total);
@@ -50,7 +53,8 @@ __global__ void gradient(std::int64_t rows, std::int64_t classes, double factor,
 
 template <typename T>
 void multi_class_cross_entropy(const CrossEntropy<T>& p, CudaStream stream) {
-  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels}, p.loss, stream);
+  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels, p.weights}, p.loss,
+             stream);
 }
 
 template <typename T>
@@ -58,7 +62,7 @@ void multi_class_cross_entropy_backward(const CrossEntropyBackward<T>& p, CudaSt
   if (p.dlogits.to == nullptr || p.rows == 0) return;
   hstu::cuda::launch("multi-class cross entropy, backward", gradient<Native<T>>, blocks_for(p.rows, kThreads),
                      kThreads, stream.handle, p.rows, p.outputs, p.factor, native(p.logits), p.labels,
-                     p.dloss, target(p.dlogits));
+                     p.weights, p.dloss, target(p.dlogits));
 }
 
 template void multi_class_cross_entropy(const CrossEntropy<float>&, CudaStream);

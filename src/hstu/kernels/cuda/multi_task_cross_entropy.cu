@@ -1,6 +1,7 @@
 #include "hstu/kernels/cross_entropy.h"
 #include "hstu/kernels/cuda/loss_sum.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/row_weight.h"
 
 namespace hstu::kernels {
 namespace {
@@ -12,6 +13,7 @@ struct RowLoss {
   std::int64_t tasks;
   const N* logits;
   const std::int64_t* labels;
+  const float* weights;
 
   __device__ double operator()(std::int64_t r) const {
     double sum = 0;
@@ -19,26 +21,29 @@ struct RowLoss {
       const double z = to_float(logits[r * tasks + k]);
       sum += (z > 0 ? z : z * 0) - (((labels[r] >> k) & 1) != 0 ? z : 0) + log1p(exp(-fabs(z)));
     }
-    return sum;
+    return weight_of(weights, r) * sum;
   }
 };
 
 template <typename N>
 __global__ void gradient(std::int64_t size, std::int64_t tasks, double factor, const N* logits,
-                         const std::int64_t* labels, const float* dloss, Target<N> dlogits) {
+                         const std::int64_t* labels, const float* weights, const float* dloss,
+                         Target<N> dlogits) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= size) return;
   const double probability = 1 / (1 + exp(-static_cast<double>(to_float(logits[i]))));
   const double label = static_cast<double>((labels[i / tasks] >> (i % tasks)) & 1);
-  dlogits.put(i, static_cast<float>(*dloss * factor * (probability - label)));
+  const double seed = *dloss * factor * weight_of(weights, i / tasks);
+  dlogits.put(i, static_cast<float>(seed * (probability - label)));
 }
 
 }  // namespace
 
 template <typename T>
 void multi_task_cross_entropy(const CrossEntropy<T>& p, CudaStream stream) {
-  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels}, p.loss, stream);
+  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels, p.weights}, p.loss,
+             stream);
 }
 
 template <typename T>
@@ -46,8 +51,8 @@ void multi_task_cross_entropy_backward(const CrossEntropyBackward<T>& p, CudaStr
   const std::int64_t size = p.rows * p.outputs;
   if (p.dlogits.to == nullptr || size == 0) return;
   hstu::cuda::launch("multi-task cross entropy, backward", gradient<Native<T>>, blocks_for(size, kThreads),
-                     kThreads, stream.handle, size, p.outputs, p.factor, native(p.logits), p.labels, p.dloss,
-                     target(p.dlogits));
+                     kThreads, stream.handle, size, p.outputs, p.factor, native(p.logits), p.labels,
+                     p.weights, p.dloss, target(p.dlogits));
 }
 
 template void multi_task_cross_entropy(const CrossEntropy<float>&, CudaStream);

@@ -137,19 +137,21 @@ void Dlrmv4Layout::add_candidates(const Samples& samples, Batch& batch) const {
   const auto name = batch.add<std::int64_t>(dlrmv4::kCandidateName, {n});
   const auto offsets = batch.add<std::int64_t>(dlrmv4::kCandidateOffsets, {samples.count + 1});
   const auto label = batch.add<float>(dlrmv4::kCandidateLabel, {n});
-  const auto real = batch.add<float>(dlrmv4::kCandidateReal, {n});
+  const auto weight = batch.add<float>(dlrmv4::kCandidateWeight, {n});
   const auto token_offsets = batch.values<std::int64_t>(dlrmv4::kOffsets);
   const auto names = batch.values<std::int64_t>(dlrmv4::kTokenName);
   for (std::size_t b = 0; b < samples_count; ++b) {
     offsets[b] = samples.candidate_begin(b);
     const std::int64_t first = token_offsets[b + 1] - samples.candidates_of(b);
+    const float of_sample =
+        samples.event_weight.empty() ? 1.0f : samples.event_weight[samples.event_begin(b + 1) - 1];
     for (std::int64_t i = 0; i < samples.candidates_of(b); ++i) {
       const auto c = static_cast<std::size_t>(offsets[b] + i);
       token[c] = static_cast<std::int32_t>(first + i);
       item[c] = samples.candidate_item[c];
       name[c] = names[static_cast<std::size_t>(first + i)];
       label[c] = i == 0 ? samples.label[b] : 0;
-      real[c] = 1;
+      weight[c] = of_sample;
     }
   }
   offsets[samples_count] = n;

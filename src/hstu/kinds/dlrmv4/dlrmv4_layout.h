@@ -31,7 +31,8 @@ inline constexpr std::string_view kCandidateName = "candidate.name";  // (N) i64
 inline constexpr std::string_view kCandidateOffsets = "candidate.offsets";  // (B + 1) i64: those of sample b
 inline constexpr std::string_view kCandidateItem = "candidate.item";    // (N) i32, row of the distinct items
 inline constexpr std::string_view kCandidateLabel = "candidate.label";  // (N) f32, 0 or 1
-inline constexpr std::string_view kCandidateReal = "candidate.real";    // (N) f32, sample.real of its sample
+// (N) f32 factor of its loss: 1, or the weight of its sample's event.
+inline constexpr std::string_view kCandidateWeight = "candidate.weight";
 inline constexpr std::string_view kTargets = "candidate.count";  // (B) i32, only if a sample has several
 inline constexpr std::string_view kClock = "candidate.clock";  // (N, 4), clock_features() in the model's type
 }  // namespace dlrmv4

@@ -32,7 +32,7 @@ Variable Dlrmv4Objective::loss(const Pass& pass, const Variable& logits) const {
   const StageRange stage(pass.tape, kLossStage);
   const double factor = loss_weight_ / static_cast<double>(pass.batch.supervised);
   return loss::binary_cross_entropy(pass.tape, logits, pass.batch.tensor(dlrmv4::kCandidateLabel),
-                                    pass.batch.tensor(dlrmv4::kCandidateReal), factor);
+                                    pass.batch.tensor(dlrmv4::kCandidateWeight), factor);
 }
 
 }  // namespace hstu

@@ -47,7 +47,7 @@ void RankingGrLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Ba
   batch.tokens = n * config_.context + events * config_.tokens_of_event();
   batch.reserve(6 * Batch::column_bytes<std::int32_t>(batch.tokens) +
                 2 * Batch::column_bytes<std::int64_t>(batch.tokens) +
-                4 * Batch::column_bytes<std::int64_t>(events) +
+                5 * Batch::column_bytes<std::int64_t>(events) +
                 Batch::column_bytes<std::int64_t>(static_cast<std::int64_t>(samples.items.size())) +
                 (12 + 2 * config_.context) * Batch::column_bytes<std::int64_t>(n + 1));
   add_sample_columns(samples, batch);
@@ -141,6 +141,9 @@ void RankingGrLayout::add_candidates(const Samples& samples, Batch& batch) const
   const auto user = batch.add<std::int64_t>(ranking_gr::kExampleUser, {examples});
   const auto position = batch.add<std::int64_t>(ranking_gr::kExampleAnchor, {examples});
   const auto label = batch.add<std::int64_t>(ranking_gr::kExampleLabel, {examples});
+  const bool weighted = !samples.event_weight.empty();
+  const auto weight =
+      weighted ? batch.add<float>(ranking_gr::kExampleWeight, {examples}) : std::span<float>();
   const auto token_offsets = batch.values<std::int64_t>(ranking_gr::kOffsets);
   const auto token_names = batch.values<std::int64_t>(ranking_gr::kTokenName);
   std::size_t q = 0, r = 0;
@@ -154,6 +157,7 @@ void RankingGrLayout::add_candidates(const Samples& samples, Batch& batch) const
         example[r] = static_cast<std::int32_t>(all ? static_cast<std::size_t>(t) : q);
         user[r] = samples.user[b];
         position[r] = samples.position[b];
+        if (weighted) weight[r] = samples.event_weight[e];
         label[r++] = samples.event_label[e];
       }
       for (std::int64_t i = 0; i < per_event; ++i, ++t, ++q) {

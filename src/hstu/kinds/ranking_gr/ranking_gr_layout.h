@@ -33,6 +33,8 @@ inline constexpr std::string_view kExampleUser = "example.user";    // (R) i64
 inline constexpr std::string_view kExampleAnchor =
     "example.position";                                             // (R) i64, sample.position of its sample
 inline constexpr std::string_view kExampleLabel = "example.label";  // (R) i64, bits or class
+// (R) f32, factor of its loss; only of samples with weights.
+inline constexpr std::string_view kExampleWeight = "example.weight";
 }  // namespace ranking_gr
 
 // A contextual token reads a row of the distinct ids of all contextual features, one feature after the other.

@@ -62,9 +62,11 @@ double RankingGrObjective::probability(std::span<const float> logits, std::size_
 
 Variable RankingGrObjective::loss(const Pass& pass, const Variable& logits) const {
   const double factor = 1 / static_cast<double>(pass.batch.supervised);
-  const Tensor labels = pass.batch.tensor(ranking_gr::kExampleLabel);
-  return is_multi_class() ? loss::multi_class_cross_entropy(pass.tape, logits, labels, factor)
-                          : loss::multi_task_cross_entropy(pass.tape, logits, labels, factor);
+  loss::RowLabels rows{pass.batch.tensor(ranking_gr::kExampleLabel)};
+  if (pass.batch.has(ranking_gr::kExampleWeight))
+    rows.weights = pass.batch.tensor(ranking_gr::kExampleWeight);
+  return is_multi_class() ? loss::multi_class_cross_entropy(pass.tape, logits, rows, factor)
+                          : loss::multi_task_cross_entropy(pass.tape, logits, rows, factor);
 }
 
 }  // namespace hstu

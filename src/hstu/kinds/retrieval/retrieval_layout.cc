@@ -55,6 +55,8 @@ void add_targets(const Samples& samples, Batch& batch) {
   const auto id = batch.add<std::int64_t>(retrieval::kTarget, {targets});
   const auto row = batch.add<std::int32_t>(retrieval::kTargetRow, {targets});
   const auto sample = batch.add<std::int32_t>(retrieval::kTargetSample, {targets});
+  const bool weighted = !samples.event_weight.empty();
+  const auto weight = weighted ? batch.add<float>(retrieval::kTargetWeight, {targets}) : std::span<float>();
   std::size_t r = 0;
   for (std::size_t b = 0; b < n; ++b) {
     const std::int64_t end = offsets[b + 1], begin = all ? offsets[b] : std::max(offsets[b], end - 1);
@@ -62,6 +64,9 @@ void add_targets(const Samples& samples, Batch& batch) {
       row[r] = next_event(samples, b, h + 1).row;
       id[r] = samples.items[static_cast<std::size_t>(row[r])];
       sample[r] = static_cast<std::int32_t>(b);
+      if (weighted)
+        weight[r] =
+            samples.event_weight[samples.event_begin(b) + static_cast<std::size_t>(h + 1 - offsets[b])];
     }
   }
 }
@@ -70,7 +75,7 @@ void add_targets(const Samples& samples, Batch& batch) {
 
 void RetrievalLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const {
   batch.tokens = samples.history_offsets.back();
-  batch.reserve(4 * Batch::column_bytes<std::int32_t>(batch.tokens) +
+  batch.reserve(5 * Batch::column_bytes<std::int32_t>(batch.tokens) +
                 4 * Batch::column_bytes<std::int64_t>(batch.tokens) +
                 2 * Batch::column_bytes<std::int64_t>(std::ssize(samples.items)) +
                 Batch::column_bytes<std::int32_t>((1 + drawn_.own) * batch.tokens) +
