@@ -10,8 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hstu/base/clock.h"
 #include "hstu/base/random.h"
 #include "hstu/comm/socket.h"
+#include "hstu/device/device.h"
 #include "sanitizers.h"
 #include "training/run_files.h"
 #include "training/small_dataset.h"
@@ -113,6 +115,22 @@ TEST_F(RankedProcesses, ALauncherNamesTheRankThatWasKilled) {
   ::kill(children_of(launcher)[1], SIGKILL);
   EXPECT_EQ(status_of(launcher), 1);
   EXPECT_THAT(words_on_terminal(), HasSubstr("rank 1 was killed by signal 9"));
+}
+
+// NCCL's kernels on the other GPU would wait for it until they are killed.
+TEST_F(RankedProcesses, ARankThatIsKilledOnGpusEndsTheOthersAtOnce) {
+  if (cuda_device_count() < 2) GTEST_SKIP() << "needs two GPUs";
+  const pid_t launcher = start(with(train("run"), {"--ranks", "2", "--set", "training.epochs=100000", "--set",
+                                                   "device=cuda", "--set", "tables.ranks=split"}));
+  while (!fs::exists(folder_ / "run" / "checkpoints" / "current"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ::kill(children_of(launcher)[1], SIGKILL);
+  const Clock::time_point killed = Clock::now();
+  EXPECT_EQ(status_of(launcher), 1);
+  const std::string words = words_on_terminal();
+  EXPECT_LT(seconds_since(killed), 8) << words;
+  EXPECT_THAT(words, HasSubstr("rank 1 was killed by signal 9"));
+  EXPECT_THAT(words, ::testing::Not(HasSubstr("did not end within")));
 }
 
 TEST_F(RankedProcesses, AStoppedRankIsNamedAndEndsAll) {

@@ -152,6 +152,10 @@ class Communicator {
     send_from(root, values.data(), values.size_bytes());
   }
 
+  // A rank of this group whose process has ended, where the connections to it say so; -1: none that is known.
+  // Not a collective: any thread may call it at any time, beside collectives of the rank too.
+  virtual int ended_rank() const { return -1; }
+
   // Returns when every rank has called it.
   void barrier() {
     const Collective barrier(*this, "barrier", 0);

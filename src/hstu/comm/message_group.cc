@@ -107,6 +107,7 @@ class MessageGroup final : public Communicator {
   }
 
   void meet() override { gather_sizes(0); }
+  int ended_rank() const override { return transport_->ended_rank(); }
 
   std::int64_t offer() override { return transport_->offer(); }
   std::unique_ptr<Communicator> join(std::span<const int> members,

@@ -1,4 +1,6 @@
 #include <exception>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "hstu/base/error.h"
 #include "hstu/comm/device_transport.h"
 #include "hstu/comm/nccl_calls.h"
+#include "hstu/comm/peer_watch.h"
 #include "hstu/comm/pending_exchanges.h"
 #include "hstu/comm/transport.h"
 
@@ -22,20 +25,24 @@ void check_nccl(nccl::Result result, const char* what) {
 class NcclTransport final : public DeviceTransport {
  public:
   NcclTransport(Communicator& ranks, Device device)
-      : rank_(ranks.rank()), size_(ranks.size()), last_(device), pending_(ranks) {
+      : rank_(ranks.rank()), size_(ranks.size()), device_(device), last_(device), pending_(ranks, [this] {
+          if (watch_) watch_->check_not_given_up();
+        }) {
     nccl::UniqueId id;
     if (rank_ == 0) check_nccl(calls_.get_unique_id(&id), "ncclGetUniqueId");
     ranks.broadcast(std::span<char>(id.bytes), 0);
     make_current(device);  // before the communicator exists
     check_nccl(calls_.init_rank(&comm_, size_, id, rank_), "ncclCommInitRank");
+    watch_.emplace(
+        ranks, [this] { return is_idle(); }, [this] { abort(); });
   }
   // After an error the other ranks may never come to what this one has begun.
   ~NcclTransport() override {
-    if (comm_ == nullptr) return;
-    if (std::uncaught_exceptions() == 0)
+    watch_.reset();
+    if (std::uncaught_exceptions() > 0)
+      abort();
+    else if (comm_ != nullptr)
       calls_.destroy(comm_);
-    else
-      calls_.abort(comm_);
   }
   NcclTransport(const NcclTransport&) = delete;
   NcclTransport& operator=(const NcclTransport&) = delete;
@@ -51,7 +58,7 @@ class NcclTransport final : public DeviceTransport {
     try {
       pending_.wait(exchanges);
     } catch (const LostRank&) {
-      calls_.abort(std::exchange(comm_, nullptr));  // ends the kernels that wait for the other ranks
+      abort();
       throw;
     }
   }
@@ -59,22 +66,21 @@ class NcclTransport final : public DeviceTransport {
  protected:
   void move(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
             const Stream& stream) override {
-    require(comm_ != nullptr, "an exchange after a rank was lost");
+    nccl::Comm* const comm = begin_move();
     stream.wait(last_);
-    check_nccl(calls_.group_start(), "ncclGroupStart");
+    check_call(calls_.group_start(), "ncclGroupStart");
     for (const DeviceMessage& m : sends) {
-      check_nccl(
-          calls_.send(m.data, static_cast<std::size_t>(m.bytes), nccl::kBytes, m.rank, comm_, stream.cuda()),
+      check_call(
+          calls_.send(m.data, static_cast<std::size_t>(m.bytes), nccl::kBytes, m.rank, comm, stream.cuda()),
           "ncclSend");
     }
     for (const DeviceMessage& m : receives) {
-      check_nccl(calls_.receive(m.data, static_cast<std::size_t>(m.bytes), nccl::kBytes, m.rank, comm_,
+      check_call(calls_.receive(m.data, static_cast<std::size_t>(m.bytes), nccl::kBytes, m.rank, comm,
                                 stream.cuda()),
                  "ncclRecv");
     }
-    check_nccl(calls_.group_end(), "ncclGroupEnd");
-    last_ = Event(stream.device());
-    last_.record(stream);
+    check_call(calls_.group_end(), "ncclGroupEnd");
+    end_move(stream);
     std::set<int> others;
     for (const DeviceMessage& m : sends) others.insert(m.rank);
     for (const DeviceMessage& m : receives) others.insert(m.rank);
@@ -82,11 +88,49 @@ class NcclTransport final : public DeviceTransport {
   }
 
  private:
+  // move() may wait for another rank inside of NCCL, which only an abort from the watch's thread ends.
+  nccl::Comm* begin_move() {
+    const std::scoped_lock lock(mutex_);
+    watch_->check_all_run();
+    require(comm_ != nullptr, "an exchange after a rank was lost");
+    moves_ = true;
+    return comm_;
+  }
+  void end_move(const Stream& stream) {
+    const std::scoped_lock lock(mutex_);
+    last_ = Event(stream.device());
+    last_.record(stream);
+    moves_ = false;
+  }
+  void check_call(nccl::Result result, const char* what) const {
+    if (result != 0) watch_->check_not_given_up();
+    check_nccl(result, what);
+  }
+  bool is_idle() {
+    const std::scoped_lock lock(mutex_);
+    return !moves_ && last_.reached();
+  }
+  // Ends the kernels and calls that wait for other ranks.
+  void abort() {
+    nccl::Comm* comm = nullptr;
+    {
+      const std::scoped_lock lock(mutex_);
+      comm = std::exchange(comm_, nullptr);
+    }
+    if (comm == nullptr) return;
+    make_current(device_);
+    calls_.abort(comm);
+  }
+
   const nccl::Calls& calls_ = nccl::calls();
+  std::mutex mutex_;  // guards comm_, last_ and moves_, which the watch's thread reads
   nccl::Comm* comm_ = nullptr;
   int rank_, size_;
+  Device device_;
   Event last_;  // the end of the last call's messages
+  bool moves_ = false;
   PendingExchanges pending_;
+  std::optional<PeerWatch> watch_;  // of the complete communicator; ends first
 };
 
 }  // namespace

@@ -21,15 +21,22 @@ void PendingExchanges::wait(std::int64_t number) {
   for (forget_done(); !pending_.empty() && pending_.front().activity.collectives <= number; forget_done()) {
     const Exchange& oldest = pending_.front();
     WaitWatch watch(comm_, oldest.activity);
-    while (!oldest.is_done()) {
+    while (!is_done(oldest)) {
       watch.check(0, [&] { return oldest.ranks; });
       std::this_thread::sleep_for(kPause);
     }
   }
+  check_();
+}
+
+// What has been given up may look as if it was done.
+bool PendingExchanges::is_done(const Exchange& exchange) const {
+  check_();
+  return exchange.is_done();
 }
 
 void PendingExchanges::forget_done() {
-  while (!pending_.empty() && pending_.front().is_done()) pending_.pop_front();
+  while (!pending_.empty() && is_done(pending_.front())) pending_.pop_front();
 }
 
 }  // namespace hstu

@@ -151,6 +151,11 @@ bool receive_all(const Socket& socket, void* data, std::size_t bytes, Deadline d
   return true;
 }
 
+bool has_ended(const Socket& socket) {
+  pollfd state{socket.descriptor(), POLLRDHUP, 0};
+  return ::poll(&state, 1, 0) == 1;
+}
+
 void set_immediate(const Socket& socket) {
   set_blocking(socket, false);
   const int yes = 1;

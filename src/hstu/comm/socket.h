@@ -51,6 +51,10 @@ std::string address_of_peer(const Socket& socket);
 bool send_all(const Socket& socket, const void* data, std::size_t bytes, Deadline deadline);
 bool receive_all(const Socket& socket, void* data, std::size_t bytes, Deadline deadline);
 
+// Whether the other side sends nothing more: its process has ended, or has closed the connection. What it
+// sent before may still be received.
+bool has_ended(const Socket& socket);
+
 // From now on calls return at once, and small messages leave at once.
 void set_immediate(const Socket& socket);
 

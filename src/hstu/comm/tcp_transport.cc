@@ -185,6 +185,12 @@ class TcpTransport final : public Transport {
     return ranks;
   }
 
+  int ended_rank() const override {
+    for (std::size_t r = 0; r < peers_.size(); ++r)
+      if (peers_[r].socket.is_open() && has_ended(peers_[r].socket)) return static_cast<int>(r);
+    return -1;
+  }
+
   // A group has connections of its own: the system keeps its messages apart, and holds a sender up when only
   // its receiver is late.
   std::int64_t offer() override {

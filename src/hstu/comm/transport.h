@@ -47,6 +47,9 @@ class Transport {
   // The ranks that have not yet sent, or not yet taken, their part of the messages begun.
   virtual std::vector<int> waiting_for() const = 0;
 
+  // A rank whose process has ended, as far as its connection says; -1: none. Any thread may call it.
+  virtual int ended_rank() const { return -1; }
+
   // Of Communicator::split(): a transport for some of these ranks, whose messages do not meet those of
   // others, so that another thread may use it at the same time. All ranks call offer() and learn the answers
   // of all; then the ranks `members`, ascending, call part() together.
