@@ -90,6 +90,7 @@ class Toy final : public Model {
         head_(add_linear(parameters_, "head", options.dim, 1, Initializer::ones())) {}
 
   const ParameterSet& parameters() const override { return parameters_; }
+  ParameterSet& parameters() override { return parameters_; }
   void move_to(const Context& context, DType /*compute*/) override { parameters_.move_to(context); }
   std::vector<FeatureSpec> features() const override { return layout_.features().all(); }
   std::int64_t embedding_dim() const override { return options_.dim; }

@@ -83,12 +83,12 @@ NeedsByStage needs_of(const Learner& learner, const HstuStackConfig& stack, cons
     add_layer_needs(stack.layer, batch.tokens, is_last ? batch.samples : batch.tokens, sizeof(float), flops,
                     needs);
   }
-  std::int64_t rows = 0;
-  for (const FeatureSpec& feature : learner.model->features())
-    rows += batch.host_tensor(ids_column(feature.name)).size();
+  std::int64_t values = 0;
+  const std::vector<FeatureSpec> features = learner.model->features();
+  for (std::size_t f = 0; f < features.size(); ++f)
+    values += batch.host_tensor(ids_column(features[f].name)).size() * learner.model->row_width(f);
   // Lookup: a row is read and written. Update: its gradient and the row are read, the row is written.
-  needs[std::string(kEmbeddingStage)].least_bytes =
-      static_cast<double>(5 * rows * learner.model->embedding_dim()) * sizeof(float);
+  needs[std::string(kEmbeddingStage)].least_bytes = static_cast<double>(5 * values) * sizeof(float);
   needs[std::string(kOptimizerStage)].least_bytes = static_cast<double>(learner.dense_optimizer.step_bytes());
   return needs;
 }

@@ -20,19 +20,23 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ParameterSet& parameters() const = 0;
+  // The same, to which parameters may be added before move_to().
+  virtual ParameterSet& parameters() = 0;
   // Moves parameters, gradients and constants to the context's device. forward() then computes there, what
   // it computes for every token in `compute` (f32 or bf16); parameters and their gradients remain f32.
   virtual void move_to(const Context& context, DType compute) = 0;
-  // The features in the order of `rows` below; each has a table of its own name with rows of embedding_dim().
+  // The features in the order of `rows` below; each has a table of its own name with rows of row_width().
   virtual std::vector<FeatureSpec> features() const = 0;
   virtual std::int64_t embedding_dim() const = 0;
+  // Of the rows of a feature: E, unless they are projected (projected_tables.h).
+  virtual std::int64_t row_width(std::size_t /*feature*/) const { return embedding_dim(); }
   // Whether the candidates of a request may share one history (Candidate::others): each then has the outputs
   // that it has alone, to the bit on the host.
   virtual bool shares_histories() const { return false; }
   // Lays out the batches that forward() reads; valid as long as the model.
   virtual const BatchLayout& layout() const = 0;
 
-  // Outputs (R, outputs) from the rows of each feature's distinct ids, rows[f] (n_f, E).
+  // Outputs (R, outputs) from the rows of each feature's distinct ids, rows[f] (n_f, row_width(f)).
   virtual Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                            const Draws& draws) const = 0;
 

@@ -68,6 +68,7 @@ struct TableSection {
   std::int64_t half_life = 1000;
   std::int64_t admit_after = 0;
   std::string ttl = {};
+  std::int64_t width = 0;  // of a row; 0: model.embedding_dim
   DType dtype = DType::f32;
   std::string optimizer = {};  // "": sparse_optimizer.kind
   UpdatedRows updates = UpdatedRows::touched;

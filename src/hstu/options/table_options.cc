@@ -162,7 +162,8 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
   std::vector<TableConfig> configs;
   for (const FeatureSpec& feature : features) {
     const TableSection& section = section_of(options, feature.name);
-    TableConfig config{.name = feature.name, .rows = feature.rows, .dim = dim, .initial = section.initial};
+    const std::int64_t width = section.width > 0 ? section.width : dim;
+    TableConfig config{.name = feature.name, .rows = feature.rows, .dim = width, .initial = section.initial};
     if (!section.optimizer.empty())
       config.optimizer = parse_word(kRowOptimizers, section.optimizer, "optimizer");
     config.rate = rate_of(feature.name, section);
@@ -176,11 +177,11 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
                       .dtype = section.dtype};
     };
     config.dtype = section.dtype;
-    config.limits = limits_of(feature.name, section, shape_of(dim));
+    config.limits = limits_of(feature.name, section, shape_of(width));
     const TableTier place = place_of(options, section);
     check_caches(feature.name, section, place);
     const RowOwners owners{.ranks = ranks, .form = config.ranks};
-    const RowShape shape = shape_of(owners.most_columns(dim));
+    const RowShape shape = shape_of(owners.most_columns(width));
     config.cache_rows = cache_rows_of(feature.name, "device_memory", section.device_memory, shape);
     config.host_rows = cache_rows_of(feature.name, "host_memory", section.host_memory, shape);
     if (place == TableTier::disk) {

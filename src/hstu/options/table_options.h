@@ -28,9 +28,10 @@ void check_place(const std::string& text);
 // Of a section of `options`.
 TableTier place_of(const RunOptions& options, const TableSection& section);
 
-// A table of D values for each feature, with the limits and the place of its section. Throws UsageError for a
-// section of a table that does not exist, naming the nearest, and for keys that contradict each other. A
-// place "auto" is the device here. `ranks`: that share the tables; by column, caches have parts of rows.
+// A table for each feature, of rows of D values unless its section has a width, with the limits and the place
+// of its section. Throws UsageError for a section of a table that does not exist, naming the nearest, and for
+// keys that contradict each other. A place "auto" is the device here. `ranks`: that share the tables; by
+// column, caches have parts of rows.
 std::vector<TableConfig> table_configs(const RunOptions& options, const std::vector<FeatureSpec>& features,
                                        std::int64_t dim, int ranks = 1);
 

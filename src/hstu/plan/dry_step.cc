@@ -64,8 +64,9 @@ class DryPasses : public PartPasses {
  private:
   BatchRows look_up(const Batch& batch) override {
     BatchRows found;
-    for (const FeatureSpec& feature : model_.features()) {
-      const Shape shape{batch.host_tensor(ids_column(feature.name)).size(), model_.embedding_dim()};
+    const std::vector<FeatureSpec> features = model_.features();
+    for (std::size_t f = 0; f < features.size(); ++f) {
+      const Shape shape{batch.host_tensor(ids_column(features[f].name)).size(), model_.row_width(f)};
       found.leaves.emplace_back(Tensor::empty(shape, DType::f32, of_rows_));
     }
     return found;

@@ -97,7 +97,7 @@ struct Planner {
     table.rows = std::min(table.nominal_rows, ids);
     if (config.limits.capacity > 0) table.rows = std::min(table.rows, config.limits.capacity);
     table.rows = rows_on_rank(owners, table.rows);
-    config.dim = owners.most_columns(dim);
+    config.dim = owners.most_columns(config.dim);
     table.place =
         place_of(options, options.tables.by_name.contains(table.name) ? options.tables.by_name.at(table.name)
                                                                       : TableSection{});
@@ -133,14 +133,15 @@ std::vector<MemoryPlan::Table> tables_of(const Planner& planner, const std::vect
 
 // Of ranks.pipeline = "prefetch", beside a step: rows of the next one's first part that a rank has sent, that
 // have arrived, and that it compares with those that it has sent. It sends about as many as it reads.
-std::int64_t ahead_bytes(const Planner& planner, const std::vector<FeatureSpec>& features,
-                         const std::vector<RowOwners>& owners) {
+std::int64_t ahead_bytes(const Planner& planner, const Model& model, const std::vector<RowOwners>& owners) {
   if (planner.options.ranks.pipeline != Pipeline::prefetch) return 0;
-  std::int64_t rows = 0;
+  const std::vector<FeatureSpec> features = model.features();
+  std::int64_t values = 0;
   for (std::size_t f = 0; f < features.size(); ++f)
     if (owners[f].is_distributed())
-      rows += std::ssize(planner.largest.values<std::int64_t>(ids_column(features[f].name)));
-  return 3 * rows * planner.dim * std::int64_t{sizeof(float)};
+      values +=
+          std::ssize(planner.largest.values<std::int64_t>(ids_column(features[f].name))) * model.row_width(f);
+  return 3 * values * std::int64_t{sizeof(float)};
 }
 
 // What a plan without the run's dataset cannot know.
@@ -266,7 +267,7 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
                    states_of(options.dense.config);
   const std::int64_t parts = asked == nullptr ? part.parts : equal_parts(*asked, batch, ranks);
   plan.activations = step_memory(model, *data.task.objective, batch, device, parts, data.catalogue);
-  plan.activations += ahead_bytes(planner, features, owners);
+  plan.activations += ahead_bytes(planner, model, owners);
   // The slabs have a quarter more than they need (Batch::reserve).
   plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;
   plan.samples = static_cast<std::int64_t>(part.positions.size());

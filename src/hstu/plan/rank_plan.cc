@@ -147,12 +147,12 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
   plan.flops /= batches;
   plan.parts /= batches;
   plan.accumulate = options.training.accumulate;
-  plan.dim = model.embedding_dim();
+  for (std::size_t t = 0; t < features.size(); ++t) plan.dim = std::max(plan.dim, model.row_width(t));
   plan.division_ms = median(std::move(division_ms));
   for (std::size_t t = 0; t < features.size(); ++t) {
     RankPlan::Table& table = plan.tables[t];
     table.distinct_ids /= batches;
-    table.sent = traffic(owners[t], table.distinct_ids, model.embedding_dim());
+    table.sent = traffic(owners[t], table.distinct_ids, model.row_width(t));
   }
   plan.dense = 2.0 * (ranks - 1) / ranks * sizeof(float) * static_cast<double>(model.parameters().count());
   return plan;

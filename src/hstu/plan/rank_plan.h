@@ -20,7 +20,7 @@ struct RankPlan {
   // LayerFlops::forward where layers are computed again) and parts.
   double flops = 0, parts = 0;
   std::int64_t accumulate = 1;  // batches of a step
-  std::int64_t dim = 0;         // values of a row
+  std::int64_t dim = 0;         // values of the widest row
   double division_ms = 0;       // of one batch on one thread, the median
   // Bytes that leave a rank in a batch, the mean over ranks and batches: for the ids and rows of the lookup,
   // and for the row gradients with their ids.

@@ -18,6 +18,7 @@ class Dlrmv4 final : public Model {
   Dlrmv4(const Dlrmv4Config& config, SampleFeatures features, std::uint64_t seed, DType type = DType::f32);
 
   const ParameterSet& parameters() const override { return parameters_; }
+  ParameterSet& parameters() override { return parameters_; }
   void move_to(const Context& context, DType compute) override;
   std::vector<FeatureSpec> features() const override { return layout_.features().all(); }
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }

@@ -30,6 +30,7 @@ class RankingGr final : public Model {
             DType type = DType::f32);
 
   const ParameterSet& parameters() const override { return parameters_; }
+  ParameterSet& parameters() override { return parameters_; }
   void move_to(const Context& context, DType compute) override;
   std::vector<FeatureSpec> features() const override { return layout_.features(); }
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }

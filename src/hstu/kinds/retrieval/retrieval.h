@@ -19,6 +19,7 @@ class Retrieval final : public Model {
             DType type = DType::f32);
 
   const ParameterSet& parameters() const override { return parameters_; }
+  ParameterSet& parameters() override { return parameters_; }
   void move_to(const Context& context, DType compute) override;
   std::vector<FeatureSpec> features() const override { return layout_.sample_features().all(); }
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }
