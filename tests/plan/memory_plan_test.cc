@@ -139,6 +139,8 @@ TEST_F(MemoryPlanTest, ATableBehindACacheTakesTheCacheOfTheDeviceAndItsRowsOfThe
   EXPECT_THAT(to_text(plan, gpu),
               HasSubstr("at most 2,000 rows of 2,000: a cache of 10; 87.9 KiB on the host"));
   EXPECT_EQ(to_json(plan, gpu).at("tables")[0].at("cache_rows"), 10);
+  plan.tables[0].nominal_rows = 9'222'676'756'076'468'274;
+  EXPECT_THAT(to_text(plan, gpu), HasSubstr("at most 2,000 rows of ids that are hashes: a cache"));
   EXPECT_EQ(to_json(plan, gpu).at("host_bytes"), 90'000);
 }
 

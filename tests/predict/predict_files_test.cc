@@ -95,6 +95,13 @@ TEST_F(PredictFiles, AnAlteredColumnOfAnExportIsRefused) {
   write_file(altered, bytes);
   options.output = folder_ / "b.csv";
   EXPECT_THAT(refusal(options), HasSubstr("names_context_worth.npy: its checksum is"));
+  // Its manifest is named too, and not that the folder is no run.
+  for (const char* manifest : {"null", "{}", "{\"format\": 5}", "{\"format\": \"other\"}", "{"}) {
+    write_file(folder_ / "export/manifest.json", manifest);
+    EXPECT_THAT(refusal(options), HasSubstr("export/manifest.json")) << manifest;
+  }
+  std::filesystem::remove(folder_ / "export/manifest.json");
+  EXPECT_THAT(refusal(options), HasSubstr("export/manifest.json: missing from an export"));
 }
 
 TEST_F(PredictFiles, TablesMayBeCompressedByGzip) {

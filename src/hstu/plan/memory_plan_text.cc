@@ -35,6 +35,12 @@ std::string where_of(const MemoryPlan::Table& table) {
   return table.host_bytes > 0 ? fmt::format("; {} on the host", gib(table.host_bytes)) : "";
 }
 
+// How many ids there may be. The largest of hashes of texts says nothing.
+std::string ids_of(const MemoryPlan::Table& table) {
+  constexpr std::int64_t kMostNumbers = std::int64_t{1} << 53;
+  return table.nominal_rows > kMostNumbers ? "ids that are hashes" : with_separators(table.nominal_rows);
+}
+
 }  // namespace
 
 void check_fits(const MemoryPlan& plan, const PlannedDevice& device) {
@@ -57,7 +63,7 @@ std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
   for (const MemoryPlan::Table& table : plan.tables) {
     add("table " + table.name, table.bytes,
         fmt::format("{}{} rows of {}{}{}", table.is_bound ? "at most " : "", with_separators(table.rows),
-                    with_separators(table.nominal_rows),
+                    ids_of(table),
                     plan.ranks > 1 ? fmt::format(" ({})", word_of(kTableRanks, table.form)) : "",
                     where_of(table)));
   }

@@ -4,6 +4,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/json_text.h"
 #include "hstu/base/npy.h"
+#include "hstu/dataset/json_field.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/other_data.h"
@@ -31,9 +32,14 @@ void verify_columns(const Path& dataset) {
 
 bool is_export(const Path& path) {
   const ExportFolder folder{path};
-  if (!std::filesystem::exists(folder.manifest()) || !std::filesystem::exists(folder.weights())) return false;
+  if (!std::filesystem::exists(folder.weights())) return false;  // no run has it
+  const std::string file = folder.manifest().string();
+  check(std::filesystem::exists(folder.manifest()), "{}: missing from an export: export the run again", file);
   const Json manifest = parse_json(read_file(folder.manifest()), folder.manifest());
-  return manifest.is_object() && manifest.contains("format") && manifest["format"] == kExportFormat;
+  const std::string format = JsonField(manifest, file)["format"].text();
+  check(format == kExportFormat, "{}: format: expected \"{}\", found \"{}\": export the run again", file,
+        kExportFormat, format);
+  return true;
 }
 
 ModelFolder open_model_folder(const Path& path, const std::string& wanted) {

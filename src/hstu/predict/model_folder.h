@@ -21,6 +21,7 @@ struct ExportFolder {
 };
 inline constexpr const char* kExportFormat = "hstu-export";
 
+// Throws Error naming the manifest of an export that is missing or damaged: such a folder is no run either.
 bool is_export(const Path& path);
 
 struct ModelFolder {
