@@ -31,8 +31,8 @@ std::vector<float> floats_of(const Tensor& tensor, const Context& gpu) {
 
 class FullSoftmaxOnGpu : public testing::GpuTest {
  protected:
-  GpuOutcome outcome_of(const SoftmaxCase& c, const SoftmaxInputs& in, DType products,
-                        double longest = 0) const {
+  GpuOutcome outcome_of(const SoftmaxCase& c, const SoftmaxInputs& in, DType products, double longest = 0,
+                        const Tensor& weights = {}) const {
     const Tensor rows = in.rows.copy(gpu_), ids = Tensor::from<std::int64_t>({c.items}, in.ids).copy(gpu_);
     Tensor gradient = Tensor::zeros(rows.shape(), DType::f32, gpu_);
     const CatalogueRows catalogue{.size = c.items,
@@ -47,9 +47,10 @@ class FullSoftmaxOnGpu : public testing::GpuTest {
                                   .gradient = [&] { return gradient; }};
     Tape tape(gpu_);
     const Variable vectors(in.vectors.copy(gpu_));
-    const Variable loss = loss::full_softmax(
-        tape, ops::convert(tape, vectors, products), in.targets.copy(gpu_), catalogue,
-        {.scale = c.scale, .unit = c.unit, .longest = longest}, static_cast<double>(c.positions));
+    const Variable loss =
+        loss::full_softmax(tape, ops::convert(tape, vectors, products), in.targets.copy(gpu_), catalogue,
+                           {.scale = c.scale, .unit = c.unit, .longest = longest, .weights = weights},
+                           static_cast<double>(c.positions));
     tape.backward(loss);
     return {floats_of(loss.value(), gpu_).front(), floats_of(vectors.gradient(), gpu_),
             floats_of(gradient, gpu_)};
@@ -99,6 +100,29 @@ TEST_F(FullSoftmaxOnGpu, OfUnitVectorsAgreesWithThePlainForm) {
     EXPECT_NEAR(found.loss, expected.loss, 3e-2 * (1 + expected.loss));
     EXPECT_LE(error_of(found.dvectors, expected.dvectors), 5e-2);
     EXPECT_LE(error_of(found.drows, expected.drows), 5e-2);
+  }
+}
+
+// The first 40 positions alone are half of 40 with a weight of a half and others of none.
+TEST_F(FullSoftmaxOnGpu, MultipliesPositionsByTheirWeights) {
+  const SoftmaxCase c{130, 2500, 50};
+  SoftmaxCase of_40 = c;
+  of_40.positions = 40;
+  const SoftmaxInputs in = softmax_inputs(c, DType::f32);
+  SoftmaxInputs first = in;
+  first.vectors = in.vectors.row_range(0, 40);
+  first.targets = in.targets.row_range(0, 40);
+  std::vector<float> weights(130, 0.0F);
+  std::fill_n(weights.begin(), 40, 0.5F);
+  for (const double longest : {0.0, 1.0}) {
+    const GpuOutcome all =
+        outcome_of(c, in, DType::f32, longest, Tensor::from<float>({130}, weights).copy(gpu_));
+    const NaiveSoftmax expected = naive_softmax<float>(of_40, first, 2 * 130.0);
+    EXPECT_NEAR(all.loss, expected.loss, 1e-4 * (1 + expected.loss));
+    EXPECT_LE(error_of(all.drows, expected.drows), 1e-4);
+    std::vector<double> dvectors = expected.dvectors;
+    dvectors.resize(130 * 50, 0.0);
+    EXPECT_LE(error_of(all.dvectors, dvectors), 1e-4);
   }
 }
 

@@ -74,6 +74,13 @@ Tensor sampled_index() {
   return Tensor::from<std::int32_t>({kPositions, 1 + kNegatives}, index);
 }
 
+// 0, 0.5, 1, ...
+Tensor position_weights() {
+  std::vector<float> weights;
+  for (std::int64_t r = 0; r < kPositions; ++r) weights.push_back(0.5F * static_cast<float>(r % 4));
+  return Tensor::from<float>({kPositions}, weights);
+}
+
 class LossesOnGpu : public testing::GpuTest {
  protected:
   // An error of the CPU form in float, several times over because the GPU adds in another order.
@@ -97,10 +104,11 @@ class LossesOnGpu : public testing::GpuTest {
 
 TEST_F(LossesOnGpu, OverDrawnItemsAgreeWithTheHosts) {
   for (const bool unit : {false, true}) {
-    const loss::SoftmaxOptions options{.scale = unit ? 2 : 0.3, .unit = unit};
     for (const bool softmax : {true, false}) {
       SCOPED_TRACE(::testing::Message() << "unit " << unit << ", softmax " << softmax);
       expect_good([&](const Context& context) -> Loss {
+        loss::SoftmaxOptions options{.scale = unit ? 2 : 0.3, .unit = unit};
+        if (unit) options.weights = position_weights().copy(context);
         return [=, index = sampled_index().copy(context)](Tape& tape, const Variable& vectors,
                                                           const Variable& rows) {
           const loss::SampledItems items{rows, index};
@@ -131,8 +139,9 @@ TEST_F(LossesOnGpu, OverPoolsAgreeWithTheHosts) {
        {loss::PoolForm::uniform, loss::PoolForm::in_batch, loss::PoolForm::mixed}) {
     SCOPED_TRACE(static_cast<int>(form));
     expect_good([&](const Context& context) -> Loss {
-      return [=, targets = Tensor::from<std::int64_t>({kPositions}, target).copy(context)](
-                 Tape& tape, const Variable& vectors, const Variable& rows) {
+      return [=, targets = Tensor::from<std::int64_t>({kPositions}, target).copy(context),
+              weights = position_weights().copy(context)](Tape& tape, const Variable& vectors,
+                                                          const Variable& rows) {
         const loss::Pool pool{.form = form,
                               .rows = rows,
                               .ids = Tensor::from<std::int64_t>({kRows}, ids),
@@ -140,7 +149,8 @@ TEST_F(LossesOnGpu, OverPoolsAgreeWithTheHosts) {
                               .draws = Tensor::from<std::int32_t>({kRows}, draws),
                               .frequency = Tensor::from<float>({kRows}, frequency),
                               .rate = form == loss::PoolForm::in_batch ? 0 : 0.05};
-        return loss::pooled_softmax(tape, vectors, targets, pool, {.scale = 3, .unit = true}, kPositions);
+        return loss::pooled_softmax(tape, vectors, targets, pool,
+                                    {.scale = 3, .unit = true, .weights = weights}, kPositions);
       };
     });
   }

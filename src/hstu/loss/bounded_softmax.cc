@@ -78,8 +78,9 @@ kernels::SoftmaxPart<float>* parts_in(Tensor& parts) {
 
 template <typename Stream>
 bool Bounded<Stream>::takes(const CatalogueRows& items, const SoftmaxOptions& options, Stream stream) {
-  return options.unit && options.longest > 0 && bound_of(options) <= kMostBound && items.width >= 1 &&
-         kernels::padded_width(items.width) > 0 && kernels::has_exp_sums(stream);
+  return !options.weights.defined() && options.unit && options.longest > 0 &&
+         bound_of(options) <= kMostBound && items.width >= 1 && kernels::padded_width(items.width) > 0 &&
+         kernels::has_exp_sums(stream);
 }
 
 template <typename Stream>

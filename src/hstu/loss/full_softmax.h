@@ -12,9 +12,9 @@ namespace hstu::loss {
 inline constexpr double kUnitEpsilon = 1e-6;
 
 struct SoftmaxOptions {
-  double scale = 1;    // of the logits: 1 / temperature
-  bool unit = false;   // rows of items are divided by their norm
-  double longest = 0;  // a bound of the norms of vectors, up to a hundredth more; 0: unknown
+  double scale = 1;     // of the logits: 1 / temperature
+  bool unit = false;    // rows of items are divided by their norm
+  double longest = 0;   // a bound of the norms of vectors, up to a hundredth more; 0: unknown
   Tensor weights = {};  // (R) f32, factors of the positions' losses, not negative; undefined: 1
 };
 

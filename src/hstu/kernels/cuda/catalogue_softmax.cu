@@ -8,6 +8,7 @@
 #include "hstu/kernels/cuda/gemm.cuh"
 #include "hstu/kernels/cuda/loss_sum.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/row_weight.h"
 #include "hstu/kernels/scratch_sizes.h"
 
 namespace hstu::kernels {
@@ -67,6 +68,7 @@ struct Chunk {
   const float* logits;
   const float* bias;  // (n) or null
   const std::int64_t* targets;
+  const float* weights = nullptr;  // or null
 
   // The logit of position r and item i; own: the number of the position's item.
   __device__ float logit(std::int64_t r, std::int64_t i, std::int64_t own) const {
@@ -104,7 +106,8 @@ __global__ void to_gradient(Chunk chunk, const float* log_sum, const float* dlos
                             N* g) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t r = blockIdx.x, own = chunk.targets[r] - chunk.first;
-  const float times = static_cast<float>(*dloss * factor) * scale, shift = log_sum[r];
+  const float times = static_cast<float>(*dloss * factor * weight_of(chunk.weights, r)) * scale,
+              shift = log_sum[r];
   for (std::int64_t i = threadIdx.x; i < chunk.items; i += kThreads)
     g[r * chunk.items + i] =
         from_float<N>(times * (__expf(chunk.logit(r, i, own) - shift) - (i == own ? 1.0f : 0.0f)));
@@ -123,12 +126,14 @@ __global__ void rescale(SoftmaxRescale<float> p) {
 struct PositionLoss {
   const float* largest;
   const SoftmaxPart<float>* parts;
+  const float* weights;  // (R) or null
   float* log_sum;
 
   __device__ double operator()(std::int64_t r) const {
     const double total = static_cast<double>(largest[r]) + log(static_cast<double>(parts[r].sum));
     log_sum[r] = static_cast<float>(total);
-    return parts[r].found == 1 ? total - static_cast<double>(parts[r].positive) : static_cast<double>(NAN);
+    return parts[r].found == 1 ? weight_of(weights, r) * (total - static_cast<double>(parts[r].positive))
+                               : static_cast<double>(NAN);
   }
 };
 
@@ -191,7 +196,8 @@ void softmax_block_gradients(const SoftmaxGradients<T>& p, CudaStream stream) {
   const Scratch<float> logits(stream, softmax_logits(block.positions, n));
   const Scratch<T> g(stream, softmax_logits(block.positions, n));
   for_chunks(block.positions, [&](std::int64_t begin, std::int64_t count) {
-    const Chunk chunk = put_logits(block, begin, count, logits.data(), stream);
+    Chunk chunk = put_logits(block, begin, count, logits.data(), stream);
+    if (p.weights != nullptr) chunk.weights = p.weights + begin;
     hstu::cuda::launch("catalogue softmax, backward", to_gradient<Native<T>>, static_cast<unsigned>(count),
                        kThreads, stream.handle, chunk, p.log_sum + begin, p.dloss, p.factor, block.scale,
                        native(g.data()));
@@ -225,7 +231,7 @@ void rescale_softmax(const SoftmaxRescale<float>& p, CudaStream stream) {
 }
 
 void softmax_loss(const SoftmaxLoss<float>& p, CudaStream stream) {
-  sum_losses(p.positions, p.factor, PositionLoss{p.largest, p.parts, p.log_sum}, p.loss, stream);
+  sum_losses(p.positions, p.factor, PositionLoss{p.largest, p.parts, p.weights, p.log_sum}, p.loss, stream);
 }
 
 template void add_softmax_block(const SoftmaxSums<float>&, CudaStream);

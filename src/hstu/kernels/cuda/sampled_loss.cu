@@ -1,6 +1,7 @@
 // Losses of positions with a positive and some negatives each, on GPUs: a warp has a position.
 #include "hstu/kernels/cuda/loss_sum.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
+#include "hstu/kernels/row_weight.h"
 #include "hstu/kernels/sampled_loss.h"
 
 namespace hstu::kernels {
@@ -48,6 +49,7 @@ struct Form {
   SampledLossForm form;
   std::int64_t positions, columns;
   double beta;
+  const float* weights;  // (R) or null
 };
 
 __device__ std::int64_t row_of_warp() {
@@ -60,7 +62,7 @@ __global__ void losses(Form form, const N* logits, double* loss) {
   const std::int64_t r = row_of_warp();
   if (r >= form.positions) return;
   const double mine = Position<N>{logits + r * form.columns, form.columns}.loss(form.form, form.beta);
-  if (lane() == 0) loss[r] = mine;
+  if (lane() == 0) loss[r] = weight_of(form.weights, r) * mine;
 }
 
 template <typename N>
@@ -69,7 +71,7 @@ __global__ void gradients(Form form, const N* logits, const float* dloss, double
   const std::int64_t r = row_of_warp();
   if (r >= form.positions) return;
   const Position<N> z{logits + r * form.columns, form.columns};
-  const auto times = static_cast<float>(*dloss * factor);
+  const auto times = static_cast<float>(*dloss * factor * weight_of(form.weights, r));
   if (form.form == SampledLossForm::softmax) {
     const auto log_sum = static_cast<float>(z.log_sum());
     for (std::int64_t c = lane(); c < form.columns; c += 32)
@@ -83,7 +85,7 @@ __global__ void gradients(Form form, const N* logits, const float* dloss, double
 
 template <typename T>
 Form form_of(const SampledLoss<T>& p) {
-  return {p.form, p.positions, p.columns, p.beta};
+  return {p.form, p.positions, p.columns, p.beta, p.weights};
 }
 
 struct LossOfPosition {
