@@ -14,6 +14,7 @@ void add_predict_command(CLI::App& app);
 void add_ann_recall_command(CLI::App& app);
 void add_export_command(CLI::App& app);
 void add_import_command(CLI::App& app);
+void add_tokenize_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_report_command(CLI::App& app);

@@ -62,6 +62,7 @@ int dispatch(int argc, char** argv) {
   add_export_command(app);
   add_ann_recall_command(app);
   add_import_command(app);
+  add_tokenize_command(app);
   add_inspect_command(app);
   add_report_command(app);
   add_compare_command(app);

@@ -1,0 +1,31 @@
+// From vectors of items to a folder of codes. docs/semantic-ids.md
+#pragma once
+
+#include <cstdint>
+
+#include "hstu/base/choice.h"
+#include "hstu/base/files.h"
+#include "hstu/base/json.h"
+#include "hstu/tokenizer/collisions.h"
+
+namespace hstu {
+
+enum class TokenizeMethod {
+  residual_kmeans,
+  random,  // codes without a meaning: what a tokenizer must exceed
+};
+inline constexpr Choice<TokenizeMethod> kTokenizeMethods[] = {
+    {"residual-kmeans", TokenizeMethod::residual_kmeans}, {"random", TokenizeMethod::random}};
+
+struct TokenizeOptions {
+  Path vectors = {}, ids = {}, output = {};
+  TokenizeMethod method = TokenizeMethod::residual_kmeans;
+  Collisions collisions = Collisions::reassign;
+  ResidualKMeansOptions sizes = {};
+};
+
+// Writes the folder options.output, which appears when it is complete. Returns what was done: levels with
+// their use and perplexity, tuples, collisions, the error of reconstruction.
+Json tokenize(const TokenizeOptions& options);
+
+}  // namespace hstu

@@ -1,0 +1,152 @@
+// From vectors to codes.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hstu/base/error.h"
+#include "hstu/base/npy.h"
+#include "hstu/base/random.h"
+#include "hstu/base/threads.h"
+#include "hstu/codes/codes_file.h"
+#include "hstu/tokenizer/assignment.h"
+#include "hstu/tokenizer/kmeans.h"
+#include "hstu/tokenizer/tokenize.h"
+#include "temporary_folder.h"
+#include "test_data.h"
+
+namespace hstu {
+namespace {
+
+using ::testing::ElementsAre;
+
+ItemVectors random_vectors(std::int64_t items, std::int64_t width) {
+  RandomStream random{1};
+  ItemVectors vectors{.items = {}, .values = {}, .width = width};
+  for (std::int64_t i = 0; i < items; ++i) {
+    vectors.items.push_back(3 * i + 1);
+    for (std::int64_t d = 0; d < width; ++d) vectors.values.push_back(static_cast<float>(random.normal()));
+  }
+  return vectors;
+}
+
+TEST(KMeans, FindsClustersThatAreFarApart) {
+  std::vector<float> points;
+  for (const float center : {0.0F, 10.0F, 20.0F})
+    for (const float by : {-0.1F, 0.0F, 0.1F}) points.push_back(center + by);
+  const KMeansResult found = kmeans(points, 1, {.clusters = 3, .iterations = 20, .key = 5});
+  std::vector<float> centers = found.centers;
+  std::sort(centers.begin(), centers.end());
+  EXPECT_NEAR(centers[0], 0, 1e-5);
+  EXPECT_NEAR(centers[1], 10, 1e-5);
+  EXPECT_NEAR(centers[2], 20, 1e-5);
+  for (std::size_t i = 0; i < 9; i += 3) EXPECT_EQ(found.cluster[i], found.cluster[i + 2]);
+}
+
+TEST(KMeans, HasFewerClustersThanAskedForIfThereAreFewerPoints) {
+  const std::vector<float> points{1, 1, 2, 2};
+  const KMeansResult found = kmeans(points, 1, {.clusters = 5, .iterations = 10, .key = 1});
+  EXPECT_EQ(found.cluster[0], found.cluster[1]);
+  EXPECT_NE(found.cluster[0], found.cluster[2]);
+  EXPECT_EQ(found.distance, std::vector<float>(4, 0.0F));
+}
+
+TEST(ResidualKMeans, GivesTheSameCodesWithAnyNumberOfThreads) {
+  const ItemVectors vectors = random_vectors(2000, 8);
+  const int before = threads();
+  set_threads(1);
+  const TokenizedItems one = residual_kmeans(vectors, {.levels = 2, .codes = 16, .iterations = 10});
+  set_threads(3);
+  const TokenizedItems three = residual_kmeans(vectors, {.levels = 2, .codes = 16, .iterations = 10});
+  set_threads(before);
+  EXPECT_EQ(one.codes.codes, three.codes.codes);
+  EXPECT_EQ(one.last_centers, three.last_centers);
+  EXPECT_EQ(one.error, three.error);
+  EXPECT_LT(one.error, 0.6);
+}
+
+TEST(Assignment, IsTheBestOfAllPermutations) {
+  RandomStream random{3};
+  for (int round = 0; round < 20; ++round) {
+    std::vector<AssignmentCost> costs;
+    for (int i = 0; i < 4 * 5; ++i)
+      costs.push_back({static_cast<std::int64_t>(random.below(3)), random.uniform()});
+    const auto total = [&](const std::vector<std::int64_t>& columns) {
+      AssignmentCost sum;
+      for (std::size_t r = 0; r < 4; ++r) sum = sum + costs[r * 5 + static_cast<std::size_t>(columns[r])];
+      return sum;
+    };
+    std::vector<std::int64_t> columns{0, 1, 2, 3, 4};
+    AssignmentCost best = total(columns);
+    while (std::next_permutation(columns.begin(), columns.end()))
+      if (const AssignmentCost cost = total(columns); cost < best) best = cost;
+    const AssignmentCost found = total(assign_columns(costs, 4, 5));
+    EXPECT_EQ(found.changes, best.changes);
+    EXPECT_NEAR(found.distance, best.distance, 1e-9);
+  }
+}
+
+// Items 0 to 2 have the code 0 of two levels; centers of the last level are at 0, 1, 2 and 9.
+TokenizedItems colliding_items() {
+  return {.codes = {.sizes = {1, 4}, .items = {0, 1, 2, 3}, .codes = {0, 0, 0, 0, 0, 0, 0, 1}},
+          .last_centers = {0, 1, 2, 9},
+          .last_residuals = {0.1F, 0.9F, 0.2F, 1.0F}};
+}
+
+TEST(Collisions, AnExtraLevelNumbersThem) {
+  TokenizedItems items = colliding_items();
+  EXPECT_EQ(resolve_collisions(items, Collisions::extra), 3);
+  EXPECT_EQ(items.codes.sizes, (std::vector<std::int64_t>{1, 4, 3}));
+  EXPECT_THAT(items.codes.codes, ElementsAre(0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 1, 0));
+}
+
+// Two of the three must change, to 2 and 9, as item 3 keeps its code. At 0.9 item 1 has the least way to 9.
+TEST(Collisions, AreReassignedWithFewChangesAndLittleDistance) {
+  TokenizedItems items = colliding_items();
+  EXPECT_EQ(resolve_collisions(items, Collisions::reassign), 2);
+  EXPECT_EQ(code_statistics(items.codes).colliding, 0);
+  EXPECT_EQ(items.codes.tuple(3)[1], 1);
+  const std::vector<std::int32_t> last{items.codes.tuple(0)[1], items.codes.tuple(1)[1],
+                                       items.codes.tuple(2)[1]};
+  EXPECT_THAT(last, ElementsAre(0, 3, 2));
+}
+
+TEST(Tokenize, WritesCodesOfVectorsWithIds) {
+  const Path folder = temporary_folder();
+  const std::vector<std::int64_t> shape{3, 2};
+  const std::vector<double> values{0, 0, 5, 5, 9, 9};
+  std::string npy = npy_header("<f8", shape);
+  npy.append(reinterpret_cast<const char*>(values.data()), 48);
+  write_file(folder / "v.npy", npy);
+  write_npy(folder / "ids.npy", std::vector<std::int64_t>{8, 2, 5});
+  TokenizeOptions options{.vectors = folder / "v.npy", .ids = folder / "ids.npy", .output = folder / "codes"};
+  options.sizes.levels = 1, options.sizes.codes = 4;
+  const Json result = tokenize(options);
+  EXPECT_EQ(result["colliding_items"], 0);
+  EXPECT_EQ(result["error"], 0.0);
+  EXPECT_THAT(read_codes(folder / "codes").items, ElementsAre(2, 5, 8));
+  write_npy(folder / "ids.npy", std::vector<std::int64_t>{8, 2, 8});
+  options.output = folder / "other";
+  EXPECT_THROW(tokenize(options), Error);
+}
+
+// The file is an archive of PyTorch, in which the numbers are as they are.
+TEST(ResidualKMeans, UsesTheCodesOfBeauty) {
+  HSTU_NEEDS_DATA(path, "retrieval/beauty/Beauty-32d-sasrec.pt");
+  const std::string archive = read_file(path);
+  const std::string name = "SASRec/data/0";
+  const std::size_t at = archive.find(name);
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t extra =
+      static_cast<unsigned char>(archive[at - 2]) + 256U * static_cast<unsigned char>(archive[at - 1]);
+  ItemVectors vectors{.items = {}, .values = std::vector<float>(12101 * 32), .width = 32};
+  std::memcpy(vectors.values.data(), archive.data() + at + name.size() + extra, vectors.values.size() * 4);
+  for (std::int64_t i = 0; i < 12101; ++i) vectors.items.push_back(i);
+  const CodeStatistics found = code_statistics(residual_kmeans(vectors, {.iterations = 5}).codes);
+  for (const CodeStatistics::Level& level : found.levels) EXPECT_GE(level.used, 250);
+}
+
+}  // namespace
+}  // namespace hstu
