@@ -52,6 +52,20 @@ TEST(RankMetrics, AreKnownByTheirNames) {
   EXPECT_EQ(find_metric(kRetrievalMetrics, "hr"), nullptr);  // without its cutoff
 }
 
+// The collision-corrected evaluation by hand: 8 items, then 4 of which the target is one; and a target that
+// is alone at place 2.
+TEST(RankMetrics, AreMeansOverTheOrdersOfItemsWithOneTuple) {
+  const RankRange ranks[] = {{.first = 9, .count = 4}, {.first = 2}};
+  const Measures m = rank_metrics(ranks);
+  EXPECT_DOUBLE_EQ(*m.find("hr@10"), (0.5 + 1) / 2);
+  EXPECT_DOUBLE_EQ(*m.find("hr@5"), 0.5);
+  EXPECT_DOUBLE_EQ(*m.find("hr@50"), 1);
+  const double shared = (1 / std::log2(10.0) + 1 / std::log2(11.0)) / 4;
+  EXPECT_NEAR(*m.find("ndcg@10"), (shared + 1 / std::log2(3.0)) / 2, 1e-15);
+  EXPECT_NEAR(*m.find("mrr"), ((1.0 / 9 + 0.1 + 1.0 / 11 + 1.0 / 12) / 4 + 0.5) / 2, 1e-15);
+  EXPECT_EQ(m.count("n"), 2);
+}
+
 TEST(ItemGroups, AreThirdsOfTheEvents) {
   // 12 events: 5 of item 7, 3 of 2, 2 of 4, 1 of 1 and of 9, none of 3.
   const std::vector<std::int64_t> ids{1, 2, 3, 4, 7, 9}, counts{1, 3, 0, 2, 5, 1};

@@ -200,7 +200,9 @@ TEST(RetrievalTally, HasTheSameRanksInTheSameOrderForAnyNumberOfRanks) {
       EXPECT_EQ(tally.examples(), 0);
       EXPECT_EQ(tally.settle(Stream(), comm), "");
       EXPECT_EQ(tally.examples(), kRankQueries);
-      EXPECT_EQ(tally.ranked().rank, expected);
+      std::vector<std::int64_t> ranks;
+      for (const TargetRank& rank : tally.ranked().rank) ranks.push_back(rank.first);
+      EXPECT_EQ(ranks, expected);
       EXPECT_EQ(tally.ranked().target, rank_targets());
       EXPECT_EQ(tally.ranked().user.back(), 100 + kRankQueries - 1);
       EXPECT_EQ(tally.ranked().tied[1], 0);
@@ -229,7 +231,7 @@ TEST(RetrievalMeasures, AreOfAllTargetsAndOfPartsByTieAndFrequency) {
   const RankedTargets targets{.user = {1, 2, 3},
                               .position = {10, 20, 30},
                               .target = {5, 6, 7},
-                              .rank = {1, 300, 40},
+                              .rank = {{.first = 1}, {.first = 300}, {.first = 40}},
                               .tied = {1, 0, 0}};
   const Ids items{5, 6, 7}, counts{8, 1, 0}, cutoffs{300};
   EvaluationResult result;

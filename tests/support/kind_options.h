@@ -4,6 +4,7 @@
 #include "hstu/kinds/dlrmv4/dlrmv4_kind.h"
 #include "hstu/kinds/ranking_gr/ranking_gr_kind.h"
 #include "hstu/kinds/retrieval/retrieval_kind.h"
+#include "hstu/kinds/semantic_ids/semantic_ids_kind.h"
 #include "hstu/options/options.h"
 
 namespace hstu {
@@ -26,6 +27,12 @@ inline RankingGrConfig& ranking_gr_of(RunOptions& options) {
 inline RetrievalConfig& retrieval_of(RunOptions& options) {
   options.model.choose("retrieval");
   return dynamic_cast<RetrievalOptions&>(options.model.options()).config;
+}
+
+// Makes the options those of a model of kind "semantic_ids", unless they are.
+inline SemanticIdsConfig& semantic_ids_of(RunOptions& options) {
+  options.model.choose("semantic_ids");
+  return dynamic_cast<SemanticIdsOptions&>(options.model.options()).config;
 }
 
 }  // namespace hstu

@@ -22,6 +22,8 @@
 #include "hstu/ops/linear.h"
 #include "hstu/ops/mlp.h"
 #include "hstu/ops/norm.h"
+#include "hstu/ops/rms_norm.h"
+#include "hstu/ops/rotary.h"
 
 namespace hstu::testing {
 
@@ -151,6 +153,19 @@ inline std::vector<OpCase> host_op_cases() {
                        return ops::attention(tape, v[0], v[1], v[2], with_tables);
                      }});
   }
+  cases.push_back(
+      {"rms_norm",
+       {random_tensor({9, 6}, DType::f64, 1), random_tensor({6}, DType::f64, 2)},
+       [](Tape& tape, const std::vector<Variable>& v) { return ops::rms_norm(tape, v[0], v[1], 1e-5); }});
+  // Two of three heads' columns.
+  const Tensor positions = ops::row_index({0, 1, 5, 30, 2});
+  cases.push_back(
+      {"rotary",
+       {random_tensor({5, 12}, DType::f64, 1)},
+       [positions](Tape& tape, const std::vector<Variable>& v) {
+         const Variable turned = ops::rotary(tape, {v[0], 4, 8}, positions, 4, 100);
+         return ops::concat_columns(tape, {turned, ops::rotary(tape, {v[0], 0, 4}, positions, 4, 9)});
+       }});
   return cases;
 }
 

@@ -13,6 +13,8 @@
 #include "hstu/codes/codes_file.h"
 #include "hstu/tokenizer/assignment.h"
 #include "hstu/tokenizer/kmeans.h"
+#include "hstu/tokenizer/rq_ops.h"
+#include "hstu/tokenizer/rq_vae.h"
 #include "hstu/tokenizer/tokenize.h"
 #include "temporary_folder.h"
 #include "test_data.h"
@@ -111,6 +113,74 @@ TEST(Collisions, AreReassignedWithFewChangesAndLittleDistance) {
   const std::vector<std::int32_t> last{items.codes.tuple(0)[1], items.codes.tuple(1)[1],
                                        items.codes.tuple(2)[1]};
   EXPECT_THAT(last, ElementsAre(0, 3, 2));
+}
+
+// One after another the three operations in double, against differences; codes stay as they are.
+TEST(RqOps, HaveTheGradientsOfDifferences) {
+  RandomStream random{5};
+  const auto numbers = [&](const Shape& shape) {
+    Tensor tensor = Tensor::empty(shape, DType::f64);
+    for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.mutable_data<double>()[i] = random.normal();
+    return tensor;
+  };
+  const Tensor z = numbers({3, 2}), books = numbers({4, 2}), x = numbers({3, 2});
+  const Tensor codes = Tensor::from<std::int32_t>({3, 2}, {0, 2, 1, 3, 1, 2});
+  // With stopped gradients the loss is not a function of z and the codebooks together, so differences are
+  // taken of (1) + the part of each.
+  const auto loss_of = [&](const Tensor& zz, const Tensor& ee, double of_codes, double commitment) {
+    double sum = 0;
+    for (std::int64_t b = 0; b < 3; ++b)
+      for (std::int64_t c = 0; c < 2; ++c) {
+        double constant = z.data<double>()[b * 2 + c], moved = zz.data<double>()[b * 2 + c];
+        for (std::int64_t l = 0; l < 2; ++l) {
+          const std::int64_t at = codes.data<std::int32_t>()[b * 2 + l] * 2 + c;
+          sum += of_codes * std::pow(constant - ee.data<double>()[at], 2);
+          sum += commitment * std::pow(moved - books.data<double>()[at], 2);
+          constant -= books.data<double>()[at], moved -= books.data<double>()[at];
+        }
+      }
+    return 0.3 * sum;
+  };
+  const Variable vz(z), ve(books);
+  Tape tape;
+  const Variable loss = quantisation_loss(tape, vz, ve, codes, 0.25, 0.3);
+  EXPECT_NEAR(loss.value().data<double>()[0], loss_of(z, books, 1, 0.25), 1e-12);
+  tape.backward(loss);
+  constexpr double kStep = 1e-6;
+  const auto difference = [&](bool of_z, std::int64_t i) {
+    const auto at = [&](double by) {
+      Tensor zz = z.copy(), ee = books.copy();
+      (of_z ? zz : ee).mutable_data<double>()[i] += by;
+      return loss_of(zz, ee, of_z ? 0 : 1, of_z ? 0.25 : 0);
+    };
+    return (at(kStep) - at(-kStep)) / (2 * kStep);
+  };
+  for (std::int64_t i = 0; i < 6; ++i)
+    EXPECT_NEAR(vz.gradient().data<double>()[i], difference(true, i), 1e-7);
+  for (std::int64_t i = 0; i < 8; ++i)
+    EXPECT_NEAR(ve.gradient().data<double>()[i], difference(false, i), 1e-7);
+
+  const Variable again(z);
+  Tape second;
+  const Variable error = squared_error(second, straight_through(second, again, x), z, 0.5);
+  second.backward(error);
+  for (std::int64_t i = 0; i < 6; ++i)
+    EXPECT_NEAR(again.gradient().data<double>()[i], x.data<double>()[i] - z.data<double>()[i], 1e-12);
+}
+
+TEST(RqVae, ReconstructsBetterWithEpochsAndUsesItsCodes) {
+  const ItemVectors vectors = random_vectors(300, 6);
+  const ResidualKMeansOptions sizes{.levels = 2, .codes = 8};
+  RqVaeOptions options{.hidden = {16}, .code_width = 4, .epochs = 1, .batch = 64};
+  const double before = rq_vae(vectors, sizes, options).error;
+  options.epochs = 60;
+  const TokenizedItems after = rq_vae(vectors, sizes, options);
+  EXPECT_LT(after.error, 0.8 * before);
+  EXPECT_EQ(code_statistics(after.codes).levels[0].used, 8);
+  const int threads_before = threads();
+  set_threads(3);
+  EXPECT_EQ(rq_vae(vectors, sizes, options).codes.codes, after.codes.codes);
+  set_threads(threads_before);
 }
 
 TEST(Tokenize, WritesCodesOfVectorsWithIds) {

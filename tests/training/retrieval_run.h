@@ -6,36 +6,9 @@
 
 #include "support/kind_options.h"
 #include "training/ranked_run.h"
+#include "training/walks.h"
 
 namespace hstu::testing {
-
-// Most events follow from the one before: 100 users, 41 items with ids of 40 bits.
-inline void write_walks(const Path& folder) {
-  constexpr std::int64_t kItems = 41;
-  Manifest description;
-  description.name = "walks";
-  description.actions = {{"event", 1}};
-  description.label = "event";
-  description.pools = {"event"};
-  EventTable table;
-  std::vector<std::int64_t> user, item, time;
-  RandomStream random{5};
-  for (std::int64_t u = 0; u < 100; ++u) {
-    auto at = static_cast<std::int64_t>(random.below(kItems));
-    for (std::int64_t n = 0; n < 6 + u % 9; ++n) {
-      user.push_back(u);
-      item.push_back((at << 20) + 1);
-      time.push_back(3600 * n + u);
-      table.action.push_back(1 | kRankableBit);
-      at = random.uniform() < 0.95 ? (5 * at + 3) % kItems : static_cast<std::int64_t>(random.below(kItems));
-    }
-  }
-  table.user.append(user);
-  table.item.append(item);
-  table.time.append(time);
-  std::filesystem::create_directories(folder);
-  write_dataset(folder, description, table);
-}
 
 class RetrievalRun : public RankedRun {
  protected:

@@ -93,10 +93,13 @@ class HeadOfSample {
   // Without hidden keys.
   void add_visible(std::int32_t token, std::int64_t begin, std::int64_t end,
                    std::vector<KeyRun>& runs) const {
+    const std::int64_t period = p_.mask.hidden_period, phase = p_.mask.hidden_phase;
+    // Of a token behind the contexts; those before the first hidden key have a period of their own.
+    const auto period_of = [&](std::int64_t n) { return (n - phase + period) / period; };
     for (std::int64_t j = begin; j < end; ++j) {
-      const std::int64_t period = p_.mask.hidden_period, n = j - mask_.c;
-      const bool hidden = n >= 0 && n % period == p_.mask.hidden_phase &&
-                          (token < mask_.c || (token - mask_.c) / period != n / period);
+      const std::int64_t n = j - mask_.c;
+      const bool hidden =
+          n >= 0 && n % period == phase && (token < mask_.c || period_of(token - mask_.c) != period_of(n));
       if (!hidden) add_run(j, j + 1, runs);
     }
   }

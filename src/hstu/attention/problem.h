@@ -42,7 +42,7 @@ struct AttentionMask {
   std::int32_t right = 0;
   std::int32_t target_group = 1;
   // Not 0: of the tokens behind the contexts, counted from 0, those whose number is `hidden_phase` modulo
-  // `hidden_period` are keys of their own period alone (a token that begins an item of several).
+  // `hidden_period` begin a period, and are keys of that period alone (a token before the codes of an item).
   std::int32_t hidden_period = 0, hidden_phase = 0;
 };
 

@@ -44,7 +44,7 @@ std::string full_template(const std::string& kind) {
          "\n" + text;
 }
 
-std::string template_for(const Path& dataset, const std::string& name) {
+std::string template_for(const Path& dataset, const std::string& name, const Path& codes) {
   ModelSection model;
   if (!name.empty()) model.choose(name);
   const DatasetProfile profile = profile_dataset(dataset);
@@ -53,7 +53,7 @@ std::string template_for(const Path& dataset, const std::string& name) {
     print_note("WARNING: {} of {} events to rank are positive: a model can learn nothing from one class\n",
                counts.positives, counts.rankable);
   }
-  return starting_config(profile, model.kind());
+  return starting_config(profile, model.kind(), codes);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ std::string template_for(const Path& dataset, const std::string& name) {
 void add_config_command(CLI::App& app) {
   struct Words {
     bool wants_template = false;
-    Path dataset;
+    Path dataset, codes;
     std::string kind;
   };
   auto words = std::make_shared<Words>();
@@ -77,6 +77,10 @@ void add_config_command(CLI::App& app) {
       ->add_option("--kind", words->kind,
                    "with --template: a kind of model, as model.kind; default: the first")
       ->needs(wanted);
+  command
+      ->add_option("--codes", words->codes,
+                   "with --for and a kind of model that has codes: those of the items (docs/semantic-ids.md)")
+      ->needs(wanted);
   command->footer(
       "Without --template, prints tables of all keys with their defaults and meanings.\n"
       "Examples:\n  hstu config | less\n"
@@ -87,7 +91,7 @@ void add_config_command(CLI::App& app) {
       fmt::print("{}", reference());
     } else {
       fmt::print("{}", words->dataset.empty() ? full_template(words->kind)
-                                              : template_for(words->dataset, words->kind));
+                                              : template_for(words->dataset, words->kind, words->codes));
     }
   });
 }

@@ -25,7 +25,7 @@ namespace {
 struct EvalWords {
   Path run, predictions, data;
   std::string checkpoint, device, split;
-  std::int64_t batch_size = 0;
+  std::int64_t batch_size = 0, beam = 0, max_samples = -1;
   int threads = 0;
   bool only_unseen = false;
 };
@@ -145,6 +145,12 @@ void add_eval_command(CLI::App& app) {
       ->check(CLI::IsMember({"valid", "test"}));
   command->add_flag("--only-unseen", words->only_unseen,
                     "with --data: leave out samples that the run has trained on, by user, item and time");
+  command->add_option("--beam", words->beam, "prefixes that a beam search keeps; default: the run's own")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
+  command
+      ->add_option("--max-samples", words->max_samples,
+                   "score so many samples at most, 0: all; default: evaluation.max_samples of the run")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
   command->add_option("--batch-size", words->batch_size, "samples of a batch; default: as in training")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command->add_option(
@@ -167,6 +173,8 @@ void add_eval_command(CLI::App& app) {
     RunOptions options = read_run_options(folder);
     if (!words->device.empty()) options.device = words->device;
     if (!words->split.empty()) choose_split(options, words->split == "test");
+    set_beam(options.model.options(), words->beam);
+    if (words->max_samples >= 0) options.evaluation.max_samples = words->max_samples;
     if (words->batch_size > 0) options.evaluation.batch_size = words->batch_size;
     const OpenedModel opened =
         read_checkpoint(folder.checkpoints(), words->checkpoint,

@@ -54,7 +54,7 @@ void add_predict_command(CLI::App& app) {
   command
       ->add_option("--users", o.users,
                    "table of users: find the --top items of the whole catalogue for each, by a model of kind "
-                   "retrieval")
+                   "retrieval or semantic_ids")
       ->type_name("FILE");
   command->add_option("--output", o.output, "table of scores, a new file")->required()->type_name("FILE");
   command->add_option("--checkpoint", o.checkpoint, "of this step, or best; default: the newest");
@@ -81,6 +81,10 @@ void add_predict_command(CLI::App& app) {
       ->expected(0, 1)
       ->type_name("[ACTIONS]");
   command->add_option("--by", o.by, "task whose score ranks; default: the first")->type_name("TASK");
+  command
+      ->add_option("--beam", o.beam,
+                   "prefixes that a search of a model of kind semantic_ids keeps; default: its own, or --top")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
   command->add_option("--batch-size", o.batch_size, "samples of a batch; default: as the run's evaluations")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command->add_option("--device", o.device, "host, cuda, cuda:N or auto; default: the run's own");

@@ -41,7 +41,10 @@ void add_tokenize_command(CLI::App& app) {
   command->add_option("--iterations", o.sizes.iterations, "of k-means at each level, at most")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
-  command->add_option("--seed", o.sizes.seed, "of the first centers")->capture_default_str();
+  command->add_option("--epochs", o.rq_vae.epochs, "of rq-vae over all vectors")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_option("--seed", o.sizes.seed, "of all draws")->capture_default_str();
   command->add_option("--threads", words->threads, "0: all cores; the codes do not depend on it")
       ->check(CLI::Range(0, kMostThreads));
   command->footer(

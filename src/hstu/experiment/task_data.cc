@@ -23,7 +23,7 @@ std::shared_ptr<const TrainingItems> items_of(const Dataset& dataset, const Task
 }
 
 std::vector<std::int64_t> catalogue_of(const Dataset& dataset, const Task& task) {
-  if (task.objective->catalogues().empty()) return {};
+  if (!task.objective->ranks_items()) return {};
   return all_items(dataset);
 }
 

@@ -3,6 +3,7 @@
 #include "hstu/kinds/dlrmv4/dlrmv4_kind.h"
 #include "hstu/kinds/ranking_gr/ranking_gr_kind.h"
 #include "hstu/kinds/retrieval/retrieval_kind.h"
+#include "hstu/kinds/semantic_ids/semantic_ids_kind.h"
 #include "hstu/metrics/rank_metrics.h"
 #include "hstu/metrics/ranking.h"
 
@@ -31,7 +32,17 @@ std::span<const Kind> kinds() {
        .check = retrieval::check,
        .make = retrieval::make,
        .propose = retrieval::propose,
-       .samples_are_users = true},
+       .samples_are_users = true,
+       .optimizers = retrieval::kOptimizers},
+      {.name = "semantic_ids",
+       .title = "the codes of the next item, by a decoder and a beam search over those that exist",
+       .metrics = kRetrievalMetrics,
+       .options = default_options<SemanticIdsOptions>,
+       .check = semantic_ids::check,
+       .make = semantic_ids::make,
+       .propose = semantic_ids::propose,
+       .samples_are_users = true,
+       .optimizers = semantic_ids::kOptimizers},
   };
   return kKinds;
 }

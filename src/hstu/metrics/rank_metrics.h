@@ -21,6 +21,17 @@ inline constexpr std::int64_t kRetrievalCutoffs[] = {1, 5, 10, 50, 100, 200};
 Measures rank_metrics(std::span<const std::int64_t> ranks, std::span<const std::int64_t> cutoffs = {},
                       std::span<const float> weights = {});
 
+// Places of a list that a target may have, each as probable as the others: first .. first + count - 1.
+struct RankRange {
+  std::int64_t first = 1;  // from 1
+  std::int64_t count = 1;
+};
+// The same as expectations over the places of each target. With P items before a group of G this is the
+// collision-corrected evaluation of semantic ids: HR@K = e / G and NDCG@K = (1 / G) sum over m = 1 .. e of 1
+// / log2(1 + P + m), with e = min(G, max(0, K - P)).
+Measures rank_metrics(std::span<const RankRange> ranks, std::span<const std::int64_t> cutoffs = {},
+                      std::span<const float> weights = {});
+
 // The metrics of kinds of models that retrieve from a catalogue.
 inline constexpr MetricSpec kRetrievalMetrics[] = {
     {.name = "ndcg@10", .title = "NDCG@10", .in_tables = true, .in_summary = true, .logs_baseline = true},

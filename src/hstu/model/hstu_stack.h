@@ -7,6 +7,7 @@
 
 #include "hstu/model/draws.h"
 #include "hstu/model/hstu_layer.h"
+#include "hstu/model/key_cache.h"
 
 namespace hstu {
 
@@ -29,8 +30,9 @@ struct StackRows {
 // Which tokens see which (attention/mask.h): causal without contexts and targets.
 struct StackMask {
   AttentionMask mask;
-  Tensor contexts;  // (B) i32 first tokens of each sample; undefined: none
-  Tensor targets;   // (B) i32 last tokens of each sample; undefined: none
+  Tensor contexts;                  // (B) i32 first tokens of each sample; undefined: none
+  Tensor targets;                   // (B) i32 last tokens of each sample; undefined: none
+  const KeyCache* cache = nullptr;  // earlier tokens, and room for these; null: neither
 };
 
 class HstuStack {

@@ -17,6 +17,7 @@
 
 namespace hstu {
 
+class ListObjective;
 class RankingObjective;
 class RetrievalObjective;
 
@@ -51,6 +52,8 @@ class Objective {
 
   // The tables that are read as a whole: none for a model that scores candidates.
   virtual std::vector<CatalogueUse> catalogues() const { return {}; }
+  // Whether evaluations rank the target among all items, so that baselines of the next item are beside it.
+  virtual bool ranks_items() const { return !catalogues().empty(); }
 
   // Of the events before a sample's own, so many of the latest are left out of ranks over a catalogue with
   // their items: what baselines must leave out too. `history`: events that the model sees.
@@ -77,6 +80,8 @@ class Objective {
   virtual const RankingObjective* ranking() const { return nullptr; }
   // The same as one that finds the items of a catalogue for a vector.
   virtual const RetrievalObjective* retrieval() const { return nullptr; }
+  // The same as one that has lists of items.
+  virtual const ListObjective* lists() const { return nullptr; }
 };
 
 }  // namespace hstu

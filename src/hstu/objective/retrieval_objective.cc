@@ -14,41 +14,12 @@
 #include "hstu/objective/retrieval_measures.h"
 #include "hstu/objective/retrieval_questions.h"
 #include "hstu/objective/retrieval_tally.h"
+#include "hstu/objective/unmeasured_training.h"
 #include "hstu/ops/convert.h"
 #include "hstu/ops/gather_sum.h"
 
 namespace hstu {
 namespace {
-
-class CountTally final : public Tally {
- public:
-  void add(const Batch& batch, const Tensor& /*outputs*/, const Stream& /*compute*/) override {
-    part_ += std::ssize(batch.values<std::int64_t>(retrieval::kTarget));
-  }
-  std::string collect(const Stream& /*stream*/) override {
-    collected_ += std::exchange(part_, 0);
-    return "";
-  }
-  void share(Communicator& comm) override { examples_ += comm.sum(std::exchange(collected_, 0)); }
-  std::int64_t examples() const override { return examples_ + collected_; }
-
- private:
-  std::int64_t part_ = 0, collected_ = 0, examples_ = 0;
-};
-
-// The log has the loss of each step; there is nothing else that training measures.
-class NoRunningMetrics final : public RunningMetrics {
- public:
-  void add_step(const Tally& /*predictions*/) override {}
-  void add_evaluation(const Tally& /*evaluation*/) override {}
-  Measures training() const override { return {}; }
-  Measures evaluations() const override { return {}; }
-  Section section() override {
-    return {.name = "metrics",
-            .save = [](SectionWriter& writer) { writer.describe(Json::object()); },
-            .load = [](const SectionReader&) {}};
-  }
-};
 
 std::int64_t catalogue_size(const Batch& batch) {
   return batch.values<std::int64_t>(retrieval::kCatalogueSize)[0];
@@ -74,12 +45,6 @@ loss::Pool pool(const Pass& pass, const RetrievalLoss& loss) {
       .draws = batch.host_tensor(kPoolDrawsColumn),
       .frequency = batch.host_tensor(kPoolFrequencyColumn),
       .rate = draws ? static_cast<double>(loss.negatives) / static_cast<double>(catalogue_size(batch)) : 0};
-}
-
-const RankedTargets& ranked(const Tally& tally) {
-  const auto* const retrieval = dynamic_cast<const RetrievalTally*>(&tally);
-  require(retrieval != nullptr, "a tally of another objective");
-  return retrieval->ranked();
 }
 
 }  // namespace
@@ -114,11 +79,11 @@ Variable RetrievalObjective::loss(const Pass& pass, const Variable& vectors) con
 }
 
 std::unique_ptr<Tally> RetrievalObjective::step_tally() const {
-  return std::make_unique<CountTally>();
+  return std::make_unique<CountTally>(retrieval::kTarget);
 }
 
-std::int64_t RetrievalObjective::excluded_events(std::int64_t history) const {
-  switch (config_.exclude_seen) {
+std::int64_t excluded_events(SeenItems seen, std::int64_t history) {
+  switch (seen) {
     case SeenItems::history:
       return std::numeric_limits<std::int64_t>::max();
     case SeenItems::window:
@@ -127,6 +92,10 @@ std::int64_t RetrievalObjective::excluded_events(std::int64_t history) const {
       return 0;
   }
   fail("not a choice of seen items");
+}
+
+std::int64_t RetrievalObjective::excluded_events(std::int64_t history) const {
+  return hstu::excluded_events(config_.exclude_seen, history);
 }
 
 CatalogueScores RetrievalObjective::scores(const EvaluationSource& source) const {
@@ -150,13 +119,18 @@ std::unique_ptr<RunningMetrics> RetrievalObjective::running_metrics(std::int64_t
 
 void RetrievalObjective::measure(const Tally& evaluation, const ListQuestion& question,
                                  EvaluationResult& result) const {
-  measure_retrieval(ranked(evaluation), question, result);
+  measure_retrieval(ranked_targets(evaluation), question, result);
+}
+
+void write_ranks(const RankedTargets& targets, const Path& folder) {
+  write_npy(folder / "target.npy", targets.target);
+  std::vector<std::int64_t> rank;
+  for (const TargetRank& of_target : targets.rank) rank.push_back(of_target.first);
+  write_npy(folder / "rank.npy", rank);
 }
 
 void RetrievalObjective::write_predictions(const Tally& evaluation, const Path& folder) const {
-  const RankedTargets& targets = ranked(evaluation);
-  write_npy(folder / "target.npy", targets.target);
-  write_npy(folder / "rank.npy", targets.rank);
+  write_ranks(ranked_targets(evaluation), folder);
 }
 
 }  // namespace hstu

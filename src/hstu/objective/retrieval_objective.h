@@ -9,6 +9,7 @@
 #include "hstu/objective/catalogue_ranks.h"
 #include "hstu/objective/objective.h"
 #include "hstu/objective/retrieval_loss.h"
+#include "hstu/objective/retrieval_tally.h"
 
 namespace hstu {
 
@@ -20,6 +21,12 @@ enum class SeenItems {
 };
 inline constexpr Choice<SeenItems> kSeenItems[] = {
     {"history", SeenItems::history}, {"window", SeenItems::window}, {"none", SeenItems::none}};
+
+// Objective::excluded_events().
+std::int64_t excluded_events(SeenItems seen, std::int64_t history);
+
+// Writes target.npy and rank.npy, the first of the target's places, from 1.
+void write_ranks(const RankedTargets& targets, const Path& folder);
 
 struct RetrievalObjectiveConfig {
   RetrievalLoss loss;

@@ -11,12 +11,10 @@
 namespace hstu {
 namespace {
 
-// Questions and vectors of a global batch, of some ranks.
+// Questions and outputs of a global batch, of some ranks.
 struct Asked {
   RetrievalQuestions questions;
-  std::vector<float> vectors;  // (R, E)
-
-  std::int64_t rows() const { return std::ssize(questions.target); }
+  std::vector<float> outputs;  // (R, width)
 };
 
 template <typename T>
@@ -61,9 +59,9 @@ void append_rows(Asked& to, const RetrievalQuestions& from) {
 
 std::string why_not_finite(const Asked& asked, std::int64_t width) {
   const auto bad =
-      std::find_if(asked.vectors.begin(), asked.vectors.end(), [](float x) { return !std::isfinite(x); });
-  if (bad == asked.vectors.end()) return "";
-  const auto row = static_cast<std::size_t>((bad - asked.vectors.begin()) / width);
+      std::find_if(asked.outputs.begin(), asked.outputs.end(), [](float x) { return !std::isfinite(x); });
+  if (bad == asked.outputs.end()) return "";
+  const auto row = static_cast<std::size_t>((bad - asked.outputs.begin()) / width);
   return fmt::format("the vector of user {} at event {} has a value that is NaN or infinite",
                      asked.questions.user[row], asked.questions.position[row]);
 }
@@ -80,7 +78,7 @@ void gather_rows(Asked& asked, Communicator& comm) {
   gather(asked.questions.tied, comm);
   gather(asked.questions.excluded, comm);
   gather(asked.questions.place, comm);
-  gather(asked.vectors, comm);
+  gather(asked.outputs, comm);
   asked.questions.excluded_offsets.assign(1, 0);
   for (const std::int64_t count : counts)
     asked.questions.excluded_offsets.push_back(asked.questions.excluded_offsets.back() + count);
@@ -88,14 +86,28 @@ void gather_rows(Asked& asked, Communicator& comm) {
 
 }  // namespace
 
+RetrievalTally::RetrievalTally(std::int64_t width, RankOf rank, QuestionsOf questions)
+    : width_(width), rank_(std::move(rank)), questions_(std::move(questions)) {}
+
 RetrievalTally::RetrievalTally(CatalogueScores catalogue, QuestionsOf questions)
-    : catalogue_(std::move(catalogue)), questions_(std::move(questions)) {}
+    : RetrievalTally(
+          catalogue.rows.width,
+          [catalogue](std::vector<float> vectors, RetrievalQuestions asked, Communicator& comm) {
+            const std::vector<std::int64_t> ranks = catalogue_ranks(
+                catalogue, {std::move(vectors), asked.excluded_offsets, std::move(asked.excluded)},
+                asked.target, comm);
+            std::vector<TargetRank> found;
+            found.reserve(ranks.size());
+            for (const std::int64_t rank : ranks) found.push_back({.first = rank});
+            return found;
+          },
+          std::move(questions)) {}
 
 void RetrievalTally::add(const Batch& batch, const Tensor& outputs, const Stream& compute) {
   Part part{outputs, questions_(batch), Event(compute.device())};
   check_sizes(part.questions, outputs.rows());
-  require(outputs.rows() == 0 || outputs.cols() == catalogue_.rows.width,
-          "expected vectors of width {}, found {}", catalogue_.rows.width, outputs.cols());
+  require(outputs.rows() == 0 || outputs.cols() == width_, "expected outputs of width {}, found {}", width_,
+          outputs.cols());
   part.ready.record_later(compute);
   parts_.push_back(std::move(part));
 }
@@ -114,19 +126,16 @@ std::string RetrievalTally::settle(const Stream& stream, Communicator& comm) {
   asked.questions.excluded_offsets.assign(1, 0);
   for (const Part& part : std::exchange(parts_, {})) {
     stream.wait(part.ready);
-    const Tensor vectors = part.vectors.to_host(stream);
-    asked.vectors.insert(asked.vectors.end(), vectors.data<float>(), vectors.data<float>() + vectors.size());
+    const Tensor outputs = part.outputs.to_host(stream);
+    asked.outputs.insert(asked.outputs.end(), outputs.data<float>(), outputs.data<float>() + outputs.size());
     append_rows(asked, part.questions);
   }
   if (comm.size() > 1) gather_rows(asked, comm);
-  if (std::string why = why_not_finite(asked, catalogue_.rows.width); !why.empty()) return why;
+  if (std::string why = why_not_finite(asked, width_); !why.empty()) return why;
 
-  std::vector<std::int64_t> ranks;
+  std::vector<TargetRank> ranks;
   try {
-    ranks = catalogue_ranks(
-        catalogue_,
-        {std::move(asked.vectors), asked.questions.excluded_offsets, std::move(asked.questions.excluded)},
-        asked.questions.target, comm);
+    ranks = rank_(std::move(asked.outputs), asked.questions, comm);
   } catch (const NotFiniteError& error) {  // the same on all ranks
     return error.what();
   }
@@ -144,6 +153,12 @@ std::string RetrievalTally::settle(const Stream& stream, Communicator& comm) {
     ranked_.rank.push_back(ranks[r]);
   }
   return "";
+}
+
+const RankedTargets& ranked_targets(const Tally& tally) {
+  const auto* const retrieval = dynamic_cast<const RetrievalTally*>(&tally);
+  require(retrieval != nullptr, "a tally of another objective");
+  return retrieval->ranked();
 }
 
 }  // namespace hstu

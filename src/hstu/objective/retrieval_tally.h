@@ -23,16 +23,36 @@ struct RetrievalQuestions {
       place;  // (R) of its sample in the global batch (Batch::places); of one rank empty
 };
 
-struct RankedTargets {
-  std::vector<std::int64_t> user, position, target, rank;  // (n) rank: from 1
-  std::vector<std::uint8_t> tied;                          // (n)
+// Where a target is in a list. Models that cannot tell some items apart put `group` of them at the places
+// first .. first + group - 1, all orders of which are alike.
+struct TargetRank {
+  std::int64_t first = 1;  // from 1
+  std::int64_t group = 1;
+  // Of models that find groups: the place of the target's group among the groups, from 1; 0: there is none.
+  std::int64_t group_rank = 0;
 };
+
+struct RankedTargets {
+  std::vector<std::int64_t> user, position, target;  // (n)
+  std::vector<TargetRank> rank;                      // (n)
+  std::vector<std::uint8_t> tied;                    // (n)
+};
+
+// Of a retrieval tally.
+const RankedTargets& ranked_targets(const Tally& tally);
 
 class RetrievalTally final : public Tally {
  public:
   using QuestionsOf = std::function<RetrievalQuestions(const Batch&)>;
+  // The ranks of the targets of all ranks' rows, of which `outputs` (R, width) are the model's outputs. The
+  // excluded items of a row ascend, each once. All ranks call it together with the same arguments and get the
+  // same results. Throws NotFiniteError.
+  using RankOf = std::function<std::vector<TargetRank>(std::vector<float> outputs,
+                                                       RetrievalQuestions questions, Communicator& comm)>;
 
-  // `questions` are those of the rows of the outputs (R, E) of a batch.
+  // `questions` are those of the rows of the outputs (R, width) of a batch.
+  RetrievalTally(std::int64_t width, RankOf rank, QuestionsOf questions);
+  // Outputs are vectors, which are compared with the items of the catalogue.
   RetrievalTally(CatalogueScores catalogue, QuestionsOf questions);
 
   void add(const Batch& batch, const Tensor& outputs, const Stream& compute) override;
@@ -46,12 +66,13 @@ class RetrievalTally final : public Tally {
 
  private:
   struct Part {
-    Tensor vectors;  // (R, E) f32
+    Tensor outputs;  // (R, width) f32
     RetrievalQuestions questions;
     Event ready;
   };
 
-  CatalogueScores catalogue_;
+  std::int64_t width_;
+  RankOf rank_;
   QuestionsOf questions_;
   std::vector<Part> parts_;
   RankedTargets ranked_;

@@ -178,6 +178,22 @@ void* gradient_of_table(const Variable& table, const Context& context) {
   return slot.to;
 }
 
+// The rows of k and v as they are compared, into `kept`.
+void keep(AttentionKeys kept, const Columns& k, const Columns& v) {
+  if (!kept.k.defined()) return;
+  const DType type = k.variable.value().dtype();
+  require(kept.k.device().is_host() && kept.k.dtype() == type && kept.k.cols() == k.width() &&
+              kept.first + k.rows() <= kept.k.rows(),
+          "attention: {} keys do not fit the memory for keys from row {}", k.rows(), kept.first);
+  with_float_type(type, [&]<typename T>() {
+    for (std::int64_t t = 0; t < k.rows(); ++t) {
+      const std::int64_t to = (kept.first + t) * k.width();
+      std::copy_n(k.data<T>() + t * k.stride(), k.width(), kept.k.mutable_data<T>() + to);
+      std::copy_n(v.data<T>() + t * v.stride(), v.width(), kept.v.mutable_data<T>() + to);
+    }
+  });
+}
+
 void check_list(const char* name, const Tensor& list, std::int64_t count) {
   require(!list.defined() || list.size() == count, "attention: {}: expected {} numbers, found {}", name,
           count, list.size());
@@ -223,6 +239,7 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
     forward(problem_of<T>(shape, q, k, v, context), {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
   });
+  keep(shape.kept, k, v);
   auto differentiate = [=](const Tensor& d_o) {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
       Written<T> dq(q, context), dk(k, context), dv(v, context);

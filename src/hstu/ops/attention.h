@@ -31,6 +31,13 @@ struct AttentionPast {
   Tensor time;          // (N * page_tokens) i64; undefined without a time table
 };
 
+// Where attention() puts the keys and values of its tokens for later passes: rows [first, first + T) of k and
+// v (n, H * D), on the host. Undefined: nowhere.
+struct AttentionKeys {
+  Tensor k, v;
+  std::int64_t first = 0;
+};
+
 // The samples of a batch, and the mask between their tokens. Tensors are on the device of q and vk.
 struct AttentionShape {
   std::int64_t heads = 0, head_dim = 0;  // H, D
@@ -46,6 +53,7 @@ struct AttentionShape {
   ScoreFunction score = ScoreFunction::silu;
   AttentionBias bias;
   AttentionPast past;
+  AttentionKeys kept;
   Dropout dropout;  // of the weights of pairs (attention/problem.h), with names of (Tq)
 };
 

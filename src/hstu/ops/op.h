@@ -41,6 +41,8 @@ enum class Operation {
   catalogue_softmax,
   sampled_logits,
   sampled_loss,
+  rms_norm,
+  rotary,
 };
 inline constexpr Choice<Operation> kOperations[] = {
     {"linear", Operation::linear},
@@ -68,6 +70,8 @@ inline constexpr Choice<Operation> kOperations[] = {
     {"catalogue_softmax", Operation::catalogue_softmax},
     {"sampled_logits", Operation::sampled_logits},
     {"sampled_loss", Operation::sampled_loss},
+    {"rms_norm", Operation::rms_norm},
+    {"rotary", Operation::rotary},
 };
 constexpr std::string_view name_of(Operation operation) {
   for (const auto& [name, value] : kOperations) {

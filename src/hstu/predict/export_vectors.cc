@@ -93,6 +93,8 @@ Json export_vectors(const ExportOptions& options) {
   const Histories histories(model, options.data, {}, {}, {});
   const Dataset& dataset = histories.dataset();
   Retriever retriever(model.options, model.checkpoint, dataset, make_task(model.options, facts_of(dataset)));
+  if (!retriever.compares_vectors())
+    fail_usage("--vectors: a model of this kind finds lists of items, and has no vectors of them");
   const Path& folder = staged.path();
   NpyRows items(folder / "items.f32.npy", retriever.width());
   items.append(retriever.item_vectors());

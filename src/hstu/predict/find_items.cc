@@ -118,7 +118,7 @@ class Search {
 
   void search() {
     if (asked_.empty()) return;
-    const auto lists = catalogue_top(retriever_.catalogue(), queries_, top_, one_rank());
+    const auto lists = retriever_.top(queries_, top_);
     for (std::size_t q = 0; q < lists.size(); ++q) {
       if (lists[q].empty()) ++result_.without_items;
       for (std::size_t r = 0; r < lists[q].size(); ++r) write(asked_[q], lists[q][r], r);
@@ -164,6 +164,7 @@ PredictResult find_items(const PredictOptions& options) {
   TablePlace place(options.output);
   ModelFolder model = open_model_folder(options.model, options.checkpoint);
   if (!options.device.empty()) model.options.device = options.device;
+  set_beam(model.options.model.options(), options.beam);
   const Histories histories(model, options.data, options.events, options.columns, scratch_of(options));
   const Dataset& dataset = histories.dataset();
   Retriever retriever(model.options, model.checkpoint, dataset, make_task(model.options, facts_of(dataset)));

@@ -27,6 +27,7 @@ struct PredictOptions {
   std::string by = {};   // the task whose score ranks; "": the first
   bool exclude_seen = false;  // leave out the items of the user's events before the time of the request
   std::vector<std::string> seen_actions = {};  // of events with one of these actions; none: of all
+  std::int64_t beam = 0;                       // of a beam search; 0: the model's own
   std::int64_t batch_size = 0;                 // samples of a batch; 0: as evaluations of the run
   std::string device = {};                     // "": the run's own
   const std::atomic<bool>* stop = nullptr;     // set by a signal: remove the unfinished output, throw Stopped

@@ -43,10 +43,16 @@ Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, co
       samples_(dataset, task_.evaluation),
       learner_(options, std::move(task_.model), std::move(task_.objective),
                open_device(choose_device(options).device)),
+      lists_(learner_.objective->lists()),
       sample_scratch_(samples_.scratch()),
       batch_(transfer_memory(learner_.compute.device())) {
-  const RetrievalObjective& retrieval = retrieval_of(learner_);
+  if (lists_ == nullptr) retrieval_of(learner_);
   load_model(checkpoint, learner_);
+  if (lists_ != nullptr) {
+    items_ = lists_->items();
+    return;
+  }
+  const RetrievalObjective& retrieval = retrieval_of(learner_);
   items_ = catalogue_of(learner_.tables[0], dataset);
   check(!items_.empty(), "{}: the model has no item: nothing can be found", checkpoint.path().string());
   learner_.open_catalogues(items_);
@@ -74,6 +80,25 @@ Retriever::Vectors Retriever::vectors(std::span<const User> users) {
   if (found.user.empty()) return found;
   const Tensor outputs = outputs_of(learner_, batch_).to_host(learner_.compute.stream);
   found.values.assign(outputs.data<float>(), outputs.data<float>() + outputs.size());
+  return found;
+}
+
+std::vector<std::vector<kernels::ScoredItem>> Retriever::top(const CatalogueQueryList& queries,
+                                                             std::int64_t k) const {
+  if (lists_ == nullptr) return catalogue_top(catalogue_, queries, k, one_rank());
+  const std::size_t n = queries.excluded_offsets.size() - 1;
+  std::vector<std::vector<kernels::ScoredItem>> found;
+  for (std::size_t q = 0; q < n; ++q) {
+    const std::size_t width = queries.vectors.size() / n;
+    std::vector<kernels::ScoredItem> items =
+        lists_->list(std::span(queries.vectors).subspan(q * width, width));
+    const auto begin = queries.excluded.begin() + queries.excluded_offsets[q],
+               end = queries.excluded.begin() + queries.excluded_offsets[q + 1];
+    std::erase_if(items,
+                  [&](const kernels::ScoredItem& item) { return std::binary_search(begin, end, item.id); });
+    items.resize(std::min(items.size(), static_cast<std::size_t>(k)));
+    found.push_back(std::move(items));
+  }
   return found;
 }
 

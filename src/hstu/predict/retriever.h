@@ -10,6 +10,7 @@
 #include "hstu/dataset/dataset.h"
 #include "hstu/experiment/learner.h"
 #include "hstu/objective/catalogue_ranks.h"
+#include "hstu/objective/list_objective.h"
 #include "hstu/task/task.h"
 
 namespace hstu {
@@ -32,6 +33,11 @@ class Retriever {
   };
   Vectors vectors(std::span<const User> users);
 
+  // (Q) the first k items that are not excluded, of queries with vectors of vectors(). Throws NotFiniteError.
+  std::vector<std::vector<kernels::ScoredItem>> top(const CatalogueQueryList& queries, std::int64_t k) const;
+
+  // Whether vectors are compared with those of items; false: a vector is a list that the model has found.
+  bool compares_vectors() const { return lists_ == nullptr; }
   const CatalogueScores& catalogue() const { return catalogue_; }
   std::int64_t width() const { return catalogue_.rows.width; }       // E
   const std::vector<std::int64_t>& items() const { return items_; }  // (V) ascending
@@ -41,6 +47,7 @@ class Retriever {
   Task task_;  // its model and objective are moved to the learner
   SampleBuilder samples_;
   Learner learner_;
+  const ListObjective* lists_;  // null: vectors are compared
   std::vector<std::int64_t> items_;
   CatalogueScores catalogue_;
   // Reused from batch to batch.

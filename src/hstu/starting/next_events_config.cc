@@ -41,18 +41,17 @@ std::string data_section(const DatasetProfile& p, std::int64_t history) {
   return text;
 }
 
-std::string training_section(const DatasetProfile& p, const Size& size) {
+std::int64_t smallest_item(const Manifest& manifest) {
+  const auto column = manifest.columns.find(kItemFile);
+  return column == manifest.columns.end() ? 0 : column->second.min.value_or(0);
+}
+
+std::string training_section(const DatasetProfile& p, const Kind& kind, const Size& size) {
   std::string text =
       fmt::format("[training]\nbatch_size = {}\nepochs = {}\n\n",
                   std::min<std::int64_t>(size.batch, std::max<std::int64_t>(4, p.manifest.counts.users / 20)),
                   size.epochs);
-  text += toml_comment("Items and weights learn in the same way, as in the published recipe.");
-  line(text,
-       "[dense_optimizer]\nkind = \"adamw\"\nlearning_rate = 1e-3\nbeta2 = 0.98\nweight_decay = 0.0\n"
-       "max_gradient_norm = 0.0\n\n"
-       "[sparse_optimizer]\nkind = \"adamw\"\nlearning_rate = 1e-3\nbeta2 = 0.98\nweight_decay = 0.0\n\n"
-       "[tables.item]\nupdates = \"all\"\n"
-       "initial = { kind = \"truncated_normal\", deviation = 0.02 }\n");
+  line(text, std::string(kind.optimizers));
   return text;
 }
 
@@ -72,7 +71,7 @@ std::string evaluation_section() {
 
 }  // namespace
 
-std::string next_events_config(const DatasetProfile& p, const Kind& kind) {
+std::string next_events_config(const DatasetProfile& p, const Kind& kind, const Path& codes) {
   const EventCounts& counts = p.manifest.counts;
   const Size& size = *std::find_if(std::begin(kSizes), std::end(kSizes),
                                    [&](const Size& s) { return counts.users <= s.users; });
@@ -93,8 +92,10 @@ std::string next_events_config(const DatasetProfile& p, const Kind& kind) {
                         .dropout = size.dropout,
                         .history = history,
                         .items = counts.items,
-                        .has_times = p.manifest.times == Times::kSeconds});
-  return text + "\n" + training_section(p, size) + evaluation_section();
+                        .smallest_item = smallest_item(p.manifest),
+                        .has_times = p.manifest.times == Times::kSeconds,
+                        .codes = codes});
+  return text + "\n" + training_section(p, kind, size) + evaluation_section();
 }
 
 }  // namespace hstu

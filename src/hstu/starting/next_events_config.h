@@ -9,6 +9,6 @@
 namespace hstu {
 
 // As starting_config(), whose caller has made sure that the kind proposes its lines of [model].
-std::string next_events_config(const DatasetProfile& profile, const Kind& kind);
+std::string next_events_config(const DatasetProfile& profile, const Kind& kind, const Path& codes);
 
 }  // namespace hstu

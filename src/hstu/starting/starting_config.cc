@@ -357,14 +357,15 @@ class StartingConfig {
 
 }  // namespace
 
-std::string starting_config(const DatasetProfile& profile, const Kind& kind) {
+std::string starting_config(const DatasetProfile& profile, const Kind& kind, const Path& codes) {
   if (kind.propose == nullptr) {
     fail_usage(
         "no configuration to start from is known for models of kind {}: hstu config --template --kind {} "
         "lists every key",
         kind.name, kind.name);
   }
-  return kind.samples_are_users ? next_events_config(profile, kind) : StartingConfig(profile, kind).text();
+  return kind.samples_are_users ? next_events_config(profile, kind, codes)
+                                : StartingConfig(profile, kind).text();
 }
 
 }  // namespace hstu

@@ -9,7 +9,7 @@
 namespace hstu {
 
 // TOML that `hstu train` takes as it is, for a model of this kind. A pure function of the profile. UsageError
-// if the kind proposes none.
-std::string starting_config(const DatasetProfile& profile, const Kind& kind);
+// if the kind proposes none. `codes`: of the items, for kinds that have codes.
+std::string starting_config(const DatasetProfile& profile, const Kind& kind, const Path& codes = {});
 
 }  // namespace hstu

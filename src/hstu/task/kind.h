@@ -28,6 +28,8 @@ struct Kind {
   std::string (*propose)(const Proposal& proposal);
   // Its samples are users, each event of whom predicts the next; else an event is a sample.
   bool samples_are_users = false;
+  // With samples_are_users: lines from section [dense_optimizer] to [tables.NAME] of the same configuration.
+  std::string_view optimizers = {};
 };
 
 template <typename Options>

@@ -28,10 +28,20 @@ class KindOptions {
   virtual DataNeeds data_needs() const { return {}; }
   // The keys that give the rows of tables of features that the kind has of its own, by the feature's name.
   virtual std::map<std::string, std::int64_t*> table_rows() { return {}; }
+  // The key of the width of its beam search. Null: it has none.
+  virtual std::int64_t* beam() { return nullptr; }
 };
 
 inline void describe(ConfigFields& fields, KindOptions& options) {
   options.describe(fields);
+}
+
+// Sets the width of a kind's beam search, if `beam` is not 0. UsageError if it has none.
+inline void set_beam(KindOptions& options, std::int64_t beam) {
+  if (beam == 0) return;
+  std::int64_t* const key = options.beam();
+  if (key == nullptr) fail_usage("--beam: a model of this kind has no beam search: leave it out");
+  *key = beam;
 }
 
 // The options as those of a kind. InternalError if they are another kind's.

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "hstu/base/files.h"
+
 namespace hstu {
 
 // Sizes that suit the number of samples of a dataset.
@@ -12,7 +14,9 @@ struct Proposal {
   std::int64_t history = 0;            // events, at most
   std::int64_t contextual_tokens = 0;  // of the features that the configuration has
   std::int64_t items = 0;              // of the dataset
+  std::int64_t smallest_item = 0;      // id of the dataset
   bool has_times = true;               // false: its times are an order
+  Path codes = {};                     // of its items, for kinds that have codes; "": none are named
 };
 
 }  // namespace hstu

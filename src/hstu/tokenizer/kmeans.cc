@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <limits>
 #include <numeric>
 
@@ -117,18 +116,9 @@ class KMeans {
 
   // Returns whether a point has changed its cluster.
   bool assign() {
-    const CenterBlocks centers(result_.centers, width_);
-    std::atomic<bool> changed = false;
-    parallel_blocks(n_, kPoints, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t i = first; i < end; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        std::int32_t nearest = 0;
-        centers.find_nearest(point(i), nearest, result_.distance[at]);
-        if (nearest != result_.cluster[at]) changed.store(true, std::memory_order_relaxed);
-        result_.cluster[at] = nearest;
-      }
-    });
-    return changed;
+    const std::vector<std::int32_t> before = result_.cluster;
+    find_nearest(points_, result_.centers, width_, result_.cluster, result_.distance);
+    return result_.cluster != before;
   }
 
   // To the means, each summed over its points in their order.
@@ -190,6 +180,17 @@ class KMeans {
 };
 
 }  // namespace
+
+void find_nearest(std::span<const float> points, std::span<const float> centers, std::int64_t width,
+                  std::span<std::int32_t> cluster, std::span<float> distance) {
+  const CenterBlocks blocks(centers, width);
+  parallel_blocks(std::ssize(cluster), kPoints, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t i = first; i < end; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      blocks.find_nearest(points.data() + i * width, cluster[at], distance[at]);
+    }
+  });
+}
 
 KMeansResult kmeans(std::span<const float> points, std::int64_t width, const KMeansOptions& options) {
   require(width >= 1 && options.clusters >= 1 && std::ssize(points) >= width, "k-means: expected points");

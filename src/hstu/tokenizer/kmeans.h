@@ -24,4 +24,8 @@ struct KMeansResult {
 // from its center. With fewer different points than clusters some clusters have no point.
 KMeansResult kmeans(std::span<const float> points, std::int64_t width, const KMeansOptions& options);
 
+// Of each point (n, D) the nearest of the centers (K, D), the first of equal ones, and its squared distance.
+void find_nearest(std::span<const float> points, std::span<const float> centers, std::int64_t width,
+                  std::span<std::int32_t> cluster, std::span<float> distance);
+
 }  // namespace hstu

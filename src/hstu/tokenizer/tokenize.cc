@@ -22,6 +22,18 @@ TokenizedItems random_codes(const ItemVectors& vectors, const ResidualKMeansOpti
   return result;
 }
 
+TokenizedItems tokenized(const ItemVectors& vectors, const TokenizeOptions& options) {
+  switch (options.method) {
+    case TokenizeMethod::residual_kmeans:
+      return residual_kmeans(vectors, options.sizes);
+    case TokenizeMethod::rq_vae:
+      return rq_vae(vectors, options.sizes, options.rq_vae);
+    case TokenizeMethod::random:
+      return random_codes(vectors, options.sizes);
+  }
+  fail("not a method");
+}
+
 }  // namespace
 
 Json tokenize(const TokenizeOptions& options) {
@@ -29,8 +41,7 @@ Json tokenize(const TokenizeOptions& options) {
   const ItemVectors vectors = read_item_vectors(options.vectors, options.ids);
   check(vectors.size() >= 1, "{}: there are no vectors", options.vectors.string());
   const Clock::time_point start = Clock::now();
-  TokenizedItems items = options.method == TokenizeMethod::random ? random_codes(vectors, options.sizes)
-                                                                  : residual_kmeans(vectors, options.sizes);
+  TokenizedItems items = tokenized(vectors, options);
   const CodeStatistics before = code_statistics(items.codes);
   const std::int64_t changed = resolve_collisions(items, options.collisions);
   Json method{{"name", word_of(kTokenizeMethods, options.method)},

@@ -7,21 +7,26 @@
 #include "hstu/base/files.h"
 #include "hstu/base/json.h"
 #include "hstu/tokenizer/collisions.h"
+#include "hstu/tokenizer/rq_vae.h"
 
 namespace hstu {
 
 enum class TokenizeMethod {
   residual_kmeans,
+  rq_vae,
   random,  // codes without a meaning: what a tokenizer must exceed
 };
 inline constexpr Choice<TokenizeMethod> kTokenizeMethods[] = {
-    {"residual-kmeans", TokenizeMethod::residual_kmeans}, {"random", TokenizeMethod::random}};
+    {"residual-kmeans", TokenizeMethod::residual_kmeans},
+    {"rq-vae", TokenizeMethod::rq_vae},
+    {"random", TokenizeMethod::random}};
 
 struct TokenizeOptions {
   Path vectors = {}, ids = {}, output = {};
   TokenizeMethod method = TokenizeMethod::residual_kmeans;
   Collisions collisions = Collisions::reassign;
   ResidualKMeansOptions sizes = {};
+  RqVaeOptions rq_vae = {};
 };
 
 // Writes the folder options.output, which appears when it is complete. Returns what was done: levels with

@@ -114,7 +114,7 @@ void Evaluator::measure_baselines() {
   if (baseline_) return;
   baseline_ = Measures();
   if (experiment_.options().mlperf) return;  // its time would count
-  if (!experiment_.learner().objective->catalogues().empty()) {
+  if (experiment_.learner().objective->ranks_items()) {
     CatalogueBaselines found = catalogue_baselines(experiment_, positions_);
     item_baselines_ = std::move(found.measures);
     baseline_ = item_baselines_.at("markov");

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "hstu/kinds/retrieval/retrieval_config.h"
 #include "hstu/task/kind.h"
@@ -21,6 +22,13 @@ namespace retrieval {
 void check(const TaskRequest& request);
 Task make(const TaskRequest& request, const DatasetFacts& facts);
 std::string propose(const Proposal& proposal);
+inline constexpr std::string_view kOptimizers =
+    "# Items and weights learn in the same way, as in the published recipe.\n"
+    "[dense_optimizer]\nkind = \"adamw\"\nlearning_rate = 1e-3\nbeta2 = 0.98\nweight_decay = 0.0\n"
+    "max_gradient_norm = 0.0\n\n"
+    "[sparse_optimizer]\nkind = \"adamw\"\nlearning_rate = 1e-3\nbeta2 = 0.98\nweight_decay = 0.0\n\n"
+    "[tables.item]\nupdates = \"all\"\n"
+    "initial = { kind = \"truncated_normal\", deviation = 0.02 }\n";
 
 }  // namespace retrieval
 }  // namespace hstu

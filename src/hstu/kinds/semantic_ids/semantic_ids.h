@@ -1,0 +1,77 @@
+// The model of semantic ids: a decoder over the codes of a user's items, which generates the codes of the
+// next one. Source: "Recommender Systems with Generative Retrieval" (TIGER), in the form without an encoder
+// that NVIDIA's recsys-examples have (sid_gr).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "hstu/codes/code_trie.h"
+#include "hstu/kinds/semantic_ids/beam_search.h"
+#include "hstu/kinds/semantic_ids/semantic_ids_config.h"
+#include "hstu/kinds/semantic_ids/semantic_ids_layout.h"
+#include "hstu/model/decoder_stack.h"
+#include "hstu/model/model.h"
+
+namespace hstu {
+
+class SemanticIds final : public Model {
+ public:
+  SemanticIds(const SemanticIdsConfig& config, std::shared_ptr<const ItemCodes> codes,
+              std::shared_ptr<const CodeTrie> trie, std::uint64_t seed, DType type = DType::f32);
+
+  const ParameterSet& parameters() const override { return parameters_; }
+  // UsageError for a GPU.
+  void move_to(const Context& context, DType compute) override;
+  std::vector<FeatureSpec> features() const override;
+  std::int64_t embedding_dim() const override { return config_.dim; }
+  const BatchLayout& layout() const override { return layout_; }
+
+  // On a tape that records: (L * R, D), the vectors of the tokens that predict, level by level, of which
+  // logits() are taken. Otherwise the tuples that a search finds for each sample with a history: search().
+  Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
+                   const Draws& draws) const override;
+  HstuStackConfig layers() const override;
+
+  // Logits (n, codes) of vectors (n, D): of the codes of one level, or of all.
+  Variable logits(Tape& tape, const Variable& vectors, std::int64_t level) const;
+  Variable logits(Tape& tape, const Variable& vectors) const;
+
+  // (R, beam * (L + 1)) f32: of each sample with a history up to `beam` tuples, the most probable first, each
+  // as its codes and its log-probability; codes of -1 where there are fewer tuples. Keys and values of a
+  // history are computed once and shared by its prefixes.
+  Tensor search(Tape& tape, const Batch& batch, const Variable& rows) const;
+
+ private:
+  // Tokens of a pass by the rows that they read; -1: none.
+  struct Tokens {
+    Tensor code, bos;  // (N) i32
+    DecoderTokens at;
+  };
+  struct Search;
+
+  Variable encode(Tape& tape, const Variable& rows, const Tokens& tokens, const Draws& draws,
+                  const StackMask& mask) const;
+  Variable vectors_of_targets(Tape& tape, const Batch& batch, const Variable& rows, const Draws& draws) const;
+
+  SemanticIdsConfig config_;
+  std::shared_ptr<const ItemCodes> codes_;
+  std::shared_ptr<const CodeTrie> trie_;
+  SemanticIdsLayout layout_;
+  ParameterSet parameters_;
+  const Parameter& bos_;    // (1, D)
+  const Parameter* place_;  // (places, D); null: positions are not learned
+  std::optional<DecoderStack> softmax_;
+  std::optional<HstuStack> hstu_;
+  const Parameter& output_norm_;  // (D)
+  const Parameter& head_;         // (D, codes of all levels)
+};
+
+// The blocks of the configuration.
+DecoderStackConfig decoder_config(const SemanticIdsConfig& config);
+HstuStackConfig hstu_config(const SemanticIdsConfig& config);
+
+}  // namespace hstu

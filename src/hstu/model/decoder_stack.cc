@@ -1,0 +1,106 @@
+#include "hstu/model/decoder_stack.h"
+
+#include <cmath>
+
+#include "hstu/model/stages.h"
+#include "hstu/ops/convert.h"
+#include "hstu/ops/elementwise.h"
+#include "hstu/ops/gather_sum.h"
+#include "hstu/ops/linear.h"
+#include "hstu/ops/rms_norm.h"
+#include "hstu/ops/rotary.h"
+
+namespace hstu {
+namespace {
+
+LinearParameters add_matrix(ParameterSet& set, const std::string& name, std::int64_t in, std::int64_t out) {
+  return add_linear(set, name, in, out, Initializer::xavier_uniform(in, out));
+}
+
+Variable dense(Tape& tape, const Variable& x, const LinearParameters& layer) {
+  return ops::linear(tape, x, ops::weight(tape, layer.weight, x.value().dtype()), Variable(layer.bias));
+}
+
+}  // namespace
+
+DecoderBlock::DecoderBlock(ParameterSet& set, const std::string& prefix, const DecoderStackConfig& config)
+    : config_(config),
+      attention_norm_(set.add(prefix + ".attention_norm.weight", {config.dim}, Initializer::ones())),
+      qkv_(add_matrix(set, prefix + ".qkv", config.dim, 3 * config.heads * config.head_dim)),
+      output_(add_matrix(set, prefix + ".output", config.heads * config.head_dim, config.dim)),
+      mlp_norm_(set.add(prefix + ".mlp_norm.weight", {config.dim}, Initializer::ones())),
+      first_(add_matrix(set, prefix + ".mlp.0", config.dim, config.hidden)),
+      second_(add_matrix(set, prefix + ".mlp.1", config.hidden, config.dim)) {}
+
+// Columns of z W + b are [Q, K, V]. Where every token is a query, one product has them all.
+DecoderBlock::Operands DecoderBlock::project(Tape& tape, const Variable& z, const StackRows& rows,
+                                             const DecoderTokens& tokens) const {
+  const std::int64_t w = config_.heads * config_.head_dim;
+  const Variable weight = ops::weight(tape, qkv_.weight, z.value().dtype()), bias(qkv_.bias);
+  const auto operands = [&]() -> Operands {
+    if (!rows.rows.defined()) {
+      const Variable all = ops::linear(tape, z, weight, bias);  // (T, 3 w)
+      return {{all, 0, w}, {all, w, w}, {all, 2 * w, w}};
+    }
+    const Variable zq = ops::gather_rows(tape, z, rows.rows);
+    const Variable q = ops::linear_columns(tape, zq, weight, bias, {{0, w}});      // (n, w)
+    const Variable kv = ops::linear_columns(tape, z, weight, bias, {{w, 3 * w}});  // (T, 2 w)
+    return {q, {kv, 0, w}, {kv, w, w}};
+  }();
+  if (config_.rotary_base == 0) return operands;
+  const auto turned = [&](const ops::Columns& x, const Tensor& positions) {
+    return ops::rotary(tape, x, positions, config_.head_dim, config_.rotary_base);
+  };
+  return {turned(operands.q, rows.rows.defined() ? tokens.wanted_positions : tokens.positions),
+          turned(operands.k, tokens.positions), operands.v};
+}
+
+Variable DecoderBlock::operator()(Tape& tape, const Variable& x, const StackRows& rows,
+                                  const DecoderTokens& tokens, const ops::AttentionShape& shape,
+                                  const Draws& draws, std::uint64_t first_place) const {
+  const auto dropout = [&](std::uint64_t place) {
+    return draws.dropout(config_.dropout, first_place + place, rows.names);
+  };
+  StageRange stage(tape, kNormUvqkStage);
+  const Variable z = ops::rms_norm(tape, x, Variable(attention_norm_), config_.epsilon);
+  const Operands operands = project(tape, z, rows, tokens);
+  stage.next(kAttentionStage);
+  ops::AttentionShape dropped = shape;
+  dropped.dropout = dropout(0);
+  const Variable o = ops::attention(tape, operands.q, operands.k, operands.v, dropped);  // (n, w)
+  stage.next(kProjectionStage);
+  const Variable residual = rows.rows.defined() ? ops::gather_rows(tape, x, rows.rows) : x;
+  const Variable y = ops::add(tape, residual, ops::dropout(tape, dense(tape, o, output_), dropout(1)));
+  const Variable normed = ops::rms_norm(tape, y, Variable(mlp_norm_), config_.epsilon);
+  const Variable hidden = ops::activate(tape, dense(tape, normed, first_), config_.activation);
+  return ops::add(tape, y, ops::dropout(tape, dense(tape, hidden, second_), dropout(2)));
+}
+
+DecoderStack::DecoderStack(ParameterSet& set, const std::string& prefix, const DecoderStackConfig& config)
+    : config_(config) {
+  for (std::int64_t i = 0; i < config.layers; ++i)
+    blocks_.emplace_back(set, fmt::format("{}.{}", prefix, i), config);
+}
+
+Variable DecoderStack::operator()(Tape& tape, Variable x, const DecoderTokens& tokens, const Draws& draws,
+                                  std::uint64_t first_place, const StackMask& mask) const {
+  ops::AttentionShape every;
+  every.heads = config_.heads;
+  every.head_dim = config_.head_dim;
+  every.alpha = 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  every.score = ScoreFunction::softmax;
+  every.offsets = tokens.all.offsets;
+  every.mask = mask.mask;
+  ops::AttentionShape last = every;
+  if (tokens.wanted.rows.defined()) last.query_offsets = tokens.wanted.offsets;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const bool is_last = i + 1 == blocks_.size();
+    ops::AttentionShape& shape = is_last ? last : every;
+    if (mask.cache != nullptr) mask.cache->attach(i, shape);
+    x = blocks_[i](tape, x, is_last ? tokens.wanted : tokens.all, tokens, shape, draws,
+                   first_place + DecoderBlock::kPlaces * i);
+  }
+  return x;
+}
+
+}  // namespace hstu

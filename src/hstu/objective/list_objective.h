@@ -1,0 +1,23 @@
+// The objective of models whose outputs are lists of items, not vectors that are compared with a catalogue.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hstu/kernels/catalogue_scores.h"
+#include "hstu/objective/objective.h"
+
+namespace hstu {
+
+class ListObjective : public Objective {
+ public:
+  const ListObjective* lists() const final { return this; }
+
+  // (V) ids of the items that lists may have, ascending.
+  virtual const std::vector<std::int64_t>& items() const = 0;
+  // The items of one row of a model's outputs, in their order. Throws NotFiniteError.
+  virtual std::vector<kernels::ScoredItem> list(std::span<const float> output) const = 0;
+};
+
+}  // namespace hstu
