@@ -17,23 +17,23 @@ namespace {
 
 TEST(SemanticIdsProgram, LeadsFromALogToLists) {
   const Path folder = temporary_folder();
-  constexpr std::int64_t kItems = 30;
+  constexpr std::int64_t kVectors = 30;
   std::string log;
   for (int user = 1; user <= 40; ++user) {
     log += std::to_string(user);
-    for (int n = 0; n < 6; ++n) log += fmt::format(" {}", 1 + (user * 7 + n * 3) % kItems);
+    for (int n = 0; n < 6; ++n) log += fmt::format(" {}", 1 + (user * 7 + n * 3) % kVectors);
     log += '\n';
   }
   write_file(folder / "log.txt", log);
-  const std::int64_t shape[] = {kItems, 3};
+  const std::int64_t shape[] = {kVectors, 3};
   std::string vectors = npy_header("<f4", shape), ids;
-  for (std::int64_t i = 0; i < 3 * kItems; ++i) {
+  for (std::int64_t i = 0; i < 3 * kVectors; ++i) {
     const float value = static_cast<float>((i * i) % 17);
     vectors.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
   write_file(folder / "items.npy", vectors);
   std::vector<std::int64_t> numbers;
-  for (std::int64_t i = 1; i <= kItems; ++i) numbers.push_back(i);
+  for (std::int64_t i = 1; i <= kVectors; ++i) numbers.push_back(i);
   write_npy(folder / "ids.npy", numbers);
   write_file(folder / "users.csv", "user\n3\n5\n");
   const auto succeed = [&](const std::string& words) {

@@ -152,7 +152,7 @@ double dot_with_waves(const Tensor& gradient) {
   return sum;
 }
 
-struct Golden {
+struct CodesGolden {
   CodePositions positions;
   CodeHeads head;
   CodeTargets targets;
@@ -161,13 +161,14 @@ struct Golden {
 
 // Losses and gradients of a form in PyTorch with dense masks.
 TEST(SemanticIds, HasTheLossAndGradientsOfPyTorch) {
-  const Golden all[] = {{CodePositions::learned, CodeHeads::separate, CodeTargets::every_item, 0.958606946360,
-                         0.0039142491, 0.0169262568, 1.1182386986, -0.0025817261, 0.0027906767},
-                        {CodePositions::none, CodeHeads::shared, CodeTargets::every_item, 1.656473636633,
-                         -0.0138810853, -0.0153760009, 0.7358581981, -0.0214910512, -0.0047066617},
-                        {CodePositions::rotary, CodeHeads::separate, CodeTargets::candidate, 0.799511153068,
-                         0.1578042808, 0.0277406828, -0.0932843151, -0.0000386011, -0.0009711569}};
-  for (const Golden& golden : all) {
+  const CodesGolden all[] = {
+      {CodePositions::learned, CodeHeads::separate, CodeTargets::every_item, 0.958606946360, 0.0039142491,
+       0.0169262568, 1.1182386986, -0.0025817261, 0.0027906767},
+      {CodePositions::none, CodeHeads::shared, CodeTargets::every_item, 1.656473636633, -0.0138810853,
+       -0.0153760009, 0.7358581981, -0.0214910512, -0.0047066617},
+      {CodePositions::rotary, CodeHeads::separate, CodeTargets::candidate, 0.799511153068, 0.1578042808,
+       0.0277406828, -0.0932843151, -0.0000386011, -0.0009711569}};
+  for (const CodesGolden& golden : all) {
     SemanticIdsConfig config = small_config();
     config.positions = golden.positions, config.head = golden.head, config.targets = golden.targets;
     const Built built(config, DType::f64);
