@@ -125,8 +125,8 @@ TEST(RqOps, HaveTheGradientsOfDifferences) {
   };
   const Tensor z = numbers({3, 2}), books = numbers({4, 2}), x = numbers({3, 2});
   const Tensor codes = Tensor::from<std::int32_t>({3, 2}, {0, 2, 1, 3, 1, 2});
-  // With stopped gradients the loss is not a function of z and the codebooks together, so differences are
-  // taken of (1) + the part of each.
+  // Gradients stop at what is held constant here: differences of z have the codes as they are, and those of
+  // the codebooks have what is left as it is.
   const auto loss_of = [&](const Tensor& zz, const Tensor& ee, double of_codes, double commitment) {
     double sum = 0;
     for (std::int64_t b = 0; b < 3; ++b)

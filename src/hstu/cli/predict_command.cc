@@ -83,7 +83,8 @@ void add_predict_command(CLI::App& app) {
   command->add_option("--by", o.by, "task whose score ranks; default: the first")->type_name("TASK");
   command
       ->add_option("--beam", o.beam,
-                   "prefixes that a search of a model of kind semantic_ids keeps; default: its own, or --top")
+                   "prefixes that a search of a model of kind semantic_ids keeps; default: its own, or --top "
+                   "if that is more")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
   command->add_option("--batch-size", o.batch_size, "samples of a batch; default: as the run's evaluations")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));

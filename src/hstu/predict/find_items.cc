@@ -35,6 +35,14 @@ void check_options(const PredictOptions& options) {
     fail_usage("of --users and --events only one can be -, standard input: name files");
 }
 
+// A search finds as many tuples as it keeps prefixes.
+void choose_beam(KindOptions& model, const PredictOptions& options) {
+  constexpr std::int64_t kWidest = 1 << 16;
+  set_beam(model, options.beam);
+  if (options.beam == 0 && model.beam() != nullptr)
+    *model.beam() = std::max(*model.beam(), std::min(options.top, kWidest));
+}
+
 // The user's events before the request, and its time.
 Retriever::User user_at(const Dataset& histories, const UserRequest& request) {
   const std::int64_t time = request.time.value_or(std::numeric_limits<std::int64_t>::max());
@@ -164,7 +172,7 @@ PredictResult find_items(const PredictOptions& options) {
   TablePlace place(options.output);
   ModelFolder model = open_model_folder(options.model, options.checkpoint);
   if (!options.device.empty()) model.options.device = options.device;
-  set_beam(model.options.model.options(), options.beam);
+  choose_beam(model.options.model.options(), options);
   const Histories histories(model, options.data, options.events, options.columns, scratch_of(options));
   const Dataset& dataset = histories.dataset();
   Retriever retriever(model.options, model.checkpoint, dataset, make_task(model.options, facts_of(dataset)));

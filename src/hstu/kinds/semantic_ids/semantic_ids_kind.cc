@@ -1,5 +1,7 @@
 #include "hstu/kinds/semantic_ids/semantic_ids_kind.h"
 
+#include <algorithm>
+
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
@@ -100,6 +102,7 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
   model.history = resolve_history(data, facts.manifest).longest;
   const auto codes = std::make_shared<const ItemCodes>(codes_for(model, facts));
   const auto trie = std::make_shared<const CodeTrie>(*codes);
+  model.beam = std::min(model.beam, trie->tuples());
   const DataOptions evaluation = data;
   data.predicts_next_events = model.targets == CodeTargets::every_item;
   auto trained = std::make_unique<SemanticIds>(model, codes, trie, request.seed);
