@@ -49,7 +49,7 @@ TEST(SemanticIdsProgram, LeadsFromALogToLists) {
       "hstu train s.toml --output RUN --set training.epochs=1 --set model.dim=16 --set model.layers=1 --set "
       "model.heads=2 --set model.head_dim=8");
   const Json result =
-      parse_json(succeed("hstu eval RUN --beam 30 --split test --max-samples 20 2>/dev/null"), "eval");
+      parse_json(succeed("(hstu eval RUN --beam 30 --split test --max-samples 20 2>/dev/null)"), "eval");
   EXPECT_EQ(result.at("n"), 20);
   EXPECT_EQ(result.at("hr@50"), 1.0);  // a search that keeps everything finds everything
   EXPECT_TRUE(result.at("item_baselines").contains("markov"));
