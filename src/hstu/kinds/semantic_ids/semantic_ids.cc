@@ -108,7 +108,11 @@ Variable SemanticIds::vectors_of_targets(Tape& tape, const Batch& batch, const V
   StageRange stage(tape, kHeadStage);
   const Tensor token = batch.tensor(kTargetToken);
   const Variable predicting = ops::gather_rows(tape, x, token.reshaped({token.size()}));
-  return ops::rms_norm(tape, predicting, Variable(output_norm_), kEpsilon);
+  return normed(tape, predicting);
+}
+
+Variable SemanticIds::normed(Tape& tape, const Variable& x) const {
+  return ops::rms_norm(tape, x, Variable(output_norm_), kEpsilon);
 }
 
 // Without the last norm.

@@ -55,6 +55,8 @@ class SemanticIds final : public Model {
 
   Variable encode(Tape& tape, const Variable& rows, const Tokens& tokens, const Draws& draws,
                   const StackMask& mask) const;
+  // Outputs of encode() as logits() take them.
+  Variable normed(Tape& tape, const Variable& x) const;
   Variable vectors_of_targets(Tape& tape, const Batch& batch, const Variable& rows, const Draws& draws) const;
 
   SemanticIdsConfig config_;

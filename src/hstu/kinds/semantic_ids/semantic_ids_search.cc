@@ -5,14 +5,11 @@
 #include "hstu/kinds/semantic_ids/semantic_ids.h"
 #include "hstu/model/key_cache.h"
 #include "hstu/ops/gather_sum.h"
-#include "hstu/ops/rms_norm.h"
 
 namespace hstu {
 namespace {
 
 using namespace semantic_ids;
-
-constexpr double kEpsilonOfOutput = 1e-5;
 
 Tensor offsets_tensor(const std::vector<std::int64_t>& values) {
   return Tensor::from<std::int64_t>({std::ssize(values)}, values);
@@ -64,7 +61,7 @@ struct SemanticIds::Search {
                                     {.mask = {}, .contexts = {}, .targets = {}, .cache = &cache});
     cache.first += std::ssize(code);
     code.clear(), bos.clear(), place.clear();
-    return model.logits(tape, ops::rms_norm(tape, x, Variable(model.output_norm_), kEpsilonOfOutput), level);
+    return model.logits(tape, model.normed(tape, x), level);
   }
 
   // The tokens of the latest codes, one for each prefix, behind the history and the codes before them: the
