@@ -28,6 +28,7 @@ struct EvalWords {
   std::int64_t batch_size = 0, beam = 0, max_samples = -1;
   int threads = 0;
   bool only_unseen = false;
+  std::optional<bool> weighted;
 };
 
 // What of the users' held-out ends is scored.
@@ -151,6 +152,9 @@ void add_eval_command(CLI::App& app) {
       ->add_option("--max-samples", words->max_samples,
                    "score so many samples at most, 0: all; default: evaluation.max_samples of the run")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
+  command->add_flag(
+      "--weighted,!--no-weighted", words->weighted,
+      "metrics count samples with the weights of the dataset, or each once; default: as in training");
   command->add_option("--batch-size", words->batch_size, "samples of a batch; default: as in training")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command->add_option(
@@ -175,6 +179,7 @@ void add_eval_command(CLI::App& app) {
     if (!words->split.empty()) choose_split(options, words->split == "test");
     set_beam(options.model.options(), words->beam);
     if (words->max_samples >= 0) options.evaluation.max_samples = words->max_samples;
+    options.evaluation.weighted = words->weighted.value_or(options.evaluation.weighted);
     if (words->batch_size > 0) options.evaluation.batch_size = words->batch_size;
     const OpenedModel opened =
         read_checkpoint(folder.checkpoints(), words->checkpoint,

@@ -97,7 +97,7 @@ Evaluator::Evaluator(Experiment& experiment, std::vector<std::int64_t> positions
   if (experiment.options().evaluation.weighted && !experiment.dataset().has_weights())
     fail_usage(
         "evaluation.weighted: the dataset {} has no weights: prepare it with weight in the schema, or set "
-        "evaluation.weighted = false",
+        "evaluation.weighted = false (hstu eval --no-weighted)",
         experiment.dataset().folder().string());
   if (!experiment.options().evaluation.ranking_k.empty())
     lists_ = ranked_lists(experiment.dataset(), examples_.position, ranking_list());
