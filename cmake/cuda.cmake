@@ -76,20 +76,10 @@ function(hstu_cuda_sources name)
   endforeach()
 endfunction()
 
-# libhstu_attention.so: include/hstu/attention.h for programs in any language. It exports nothing but that header's functions
-# and carries the run-time libraries of C++ and CUDA within, so that it needs the NVIDIA driver alone.
-function(hstu_shared_library)
+# libhstu_attention.so: include/hstu/attention.h for programs in any language, which needs the NVIDIA driver alone.
+function(hstu_attention_library)
   target_include_directories(hstu_c PUBLIC ${PROJECT_SOURCE_DIR}/include)
-  if(NOT HSTU_WITH_CUDA)
-    return()
+  if(HSTU_WITH_CUDA)
+    hstu_shared_library(attention c)
   endif()
-  set_target_properties(hstu_base hstu_base_cold hstu_device hstu_attention hstu_c PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  set(exports ${PROJECT_SOURCE_DIR}/src/hstu/c/exports.map)
-  file(WRITE ${CMAKE_BINARY_DIR}/nothing.cc "")
-  add_library(hstu_attention_so SHARED ${CMAKE_BINARY_DIR}/nothing.cc)
-  set_target_properties(hstu_attention_so PROPERTIES OUTPUT_NAME hstu_attention LINK_DEPENDS ${exports}
-    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} SOVERSION ${PROJECT_VERSION_MAJOR} VERSION ${PROJECT_VERSION})
-  target_link_libraries(hstu_attention_so PRIVATE -Wl,--whole-archive hstu_c -Wl,--no-whole-archive)
-  target_link_options(hstu_attention_so PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--no-undefined
-    -Wl,--gc-sections -Wl,--version-script=${exports})
 endfunction()

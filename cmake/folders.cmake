@@ -54,6 +54,14 @@ function(hstu_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HSTU_UNITY} UNITY_BUILD_BATCH_SIZE 32)
 endfunction()
 
+# hstu_in_library(TARGET): between set and unset of CMAKE_POSITION_INDEPENDENT_CODE, TARGET is part of a shared library. No
+# program replaces its functions, so that they may be inlined as in a program.
+function(hstu_in_library target)
+  if(CMAKE_POSITION_INDEPENDENT_CODE)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
+  endif()
+endfunction()
+
 function(hstu_folder name)
   cmake_parse_arguments(ARG "COLD;NESTED" "" "LOOPS;COLD_FILES;DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/hstu/${name}/*.cc)
@@ -91,6 +99,7 @@ function(hstu_folder name)
       if(ARG_COLD OR library MATCHES "_cold$")
         target_compile_options(${library} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>")
       endif()
+      hstu_in_library(${library})
       hstu_unity(${library})
     endforeach()
   else()
@@ -113,9 +122,31 @@ function(hstu_loops folder)
     add_library(hstu_loops_${set} OBJECT ${PROJECT_SOURCE_DIR}/src/hstu/${folder}/loops/table.cc)
     target_link_libraries(hstu_loops_${set} PRIVATE hstu_flags hstu_base hstu_loops_${set}_flags)
     target_compile_options(hstu_loops_${set} PRIVATE ${HSTU_WARNINGS})
+    hstu_in_library(hstu_loops_${set})
     target_compile_definitions(hstu_loops_${set} PRIVATE HSTU_LOOPS=${set})
     target_sources(hstu_${folder} PRIVATE $<TARGET_OBJECTS:hstu_loops_${set}>)
   endforeach()
+endfunction()
+
+# hstu_shared_library(NAME FOLDER): libhstu_NAME.so, which exports what src/hstu/FOLDER/exports.map says and nothing else, and
+# carries the run-time library of C++ (and CUDA's) within.
+function(hstu_shared_library name folder)
+  set(exports ${PROJECT_SOURCE_DIR}/src/hstu/${folder}/exports.map)
+  file(WRITE ${CMAKE_BINARY_DIR}/nothing.cc "")
+  add_library(hstu_${name}_so SHARED ${CMAKE_BINARY_DIR}/nothing.cc)
+  set_target_properties(hstu_${name}_so PROPERTIES OUTPUT_NAME hstu_${name} LINK_DEPENDS ${exports}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} SOVERSION ${PROJECT_VERSION_MAJOR} VERSION ${PROJECT_VERSION})
+  target_link_libraries(hstu_${name}_so PRIVATE -Wl,--whole-archive hstu_${folder} -Wl,--no-whole-archive)
+  target_link_options(hstu_${name}_so PRIVATE -Wl,--as-needed -Wl,--gc-sections -Wl,--version-script=${exports})
+  if(NOT HSTU_SANITIZE AND NOT HSTU_TSAN)  # whose run-time libraries are the program's
+    target_link_options(hstu_${name}_so PRIVATE -static-libstdc++ -static-libgcc -Wl,--no-undefined)
+  endif()
+endfunction()
+
+# libhstu_score.so: include/hstu/score.h for programs in any language.
+function(hstu_score_library)
+  target_include_directories(hstu_score PUBLIC ${PROJECT_SOURCE_DIR}/include)
+  hstu_shared_library(score score)
 endfunction()
 
 function(hstu_program name source)

@@ -18,6 +18,7 @@ void Batch::clear() {
   columns_.clear();
   routes_.clear();
   bad_ids.clear();
+  history_keys = nullptr;
   copied_ = false;
   used_ = samples = tokens = longest = supervised = 0;
 }

@@ -41,6 +41,8 @@ struct BadIdCount {
   std::int64_t first_user = 0, first_position = 0;
 };
 
+struct HistoryKeys;  // hstu/ops/history_keys.h
+
 class Batch {
  public:
   struct Column {
@@ -124,6 +126,8 @@ class Batch {
   // order.
   std::vector<std::int64_t> places;
   std::vector<BadIdCount> bad_ids;
+  // Of earlier tokens of the samples, and where those of its own are kept; null: samples are complete.
+  const HistoryKeys* history_keys = nullptr;
 
  private:
   std::byte* add_column(std::string_view name, DType type, Shape shape);

@@ -24,6 +24,9 @@ struct Candidate {
   // Further items, which share the history and do not see each other: of a request those to be scored, of an
   // anchor its negatives. Only where no contextual feature is made of the item.
   std::span<const std::int64_t> others = {};
+  // Of a request: so many of the first events of its history are not in the sample, as their keys are known
+  // (ops/history_keys.h).
+  std::int64_t known = 0;
 };
 
 }  // namespace hstu

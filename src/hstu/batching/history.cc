@@ -70,7 +70,7 @@ HistoryRule resolve_history(const DataOptions& options, const Manifest& manifest
 
 HistoryGatherer::HistoryGatherer(std::span<const std::uint8_t> action, std::vector<PoolCounts> counts,
                                  const HistoryRule& rule)
-    : action_(action.data()), segments_(std::move(counts)), counts_(segments_.front()), rule_(rule) {
+    : action_(action.data()), segments_(std::move(counts)), rule_(rule) {
   const std::int64_t selectable =
       rule.pool_capped ? rule.pool_cap * static_cast<std::int64_t>(rule.pools.size()) : rule.longest;
   positions_.resize(static_cast<std::size_t>(std::min(selectable, rule.scan_limit)));
@@ -200,7 +200,7 @@ void HistoryGatherer::gather_ranges(const UserEvents& before) {
 
 std::span<const std::int64_t> HistoryGatherer::gather(const UserEvents& before) {
   selected_ = 0;
-  if (before.ranges() == 1)
+  if (before.ranges() == 1 && !segments_.empty())
     gather_range(before.last_range().begin, before.last_range().end);
   else
     gather_ranges(before);

@@ -33,7 +33,8 @@ HistoryRule resolve_history(const DataOptions& options, const Manifest& manifest
 // Gathers histories sequentially; owns its scratch memory, so each thread needs its own gatherer.
 class HistoryGatherer {
  public:
-  // `action` and its running counts, of each segment, must outlive the gatherer.
+  // `action` and its running counts, of each segment, must outlive the gatherer. Without counts the events
+  // are read one by one.
   HistoryGatherer(std::span<const std::uint8_t> action, std::vector<PoolCounts> counts,
                   const HistoryRule& rule);
 

@@ -159,6 +159,24 @@ std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, Sa
   return count;
 }
 
+std::vector<HistoryEvent> SampleBuilder::history_of(const Candidate& candidate,
+                                                    SampleScratch& scratch) const {
+  std::vector<HistoryEvent> events;
+  for (const std::int64_t p : scratch.gatherer.gather(candidate.before)) {
+    const auto bits =
+        static_cast<std::uint8_t>(dataset_.action()[static_cast<std::size_t>(p)] & ~kRankableBit);
+    events.push_back(
+        {dataset_.item()[p], dataset_.time()[p], events_.wanted() ? events_.action(p) : 0, bits});
+  }
+  return events;
+}
+
+std::vector<std::int64_t> SampleBuilder::contexts_of(const Candidate& candidate) const {
+  std::vector<std::int64_t> ids;
+  for (std::size_t f = 0; f < features_.size(); ++f) ids.push_back(features_.value(f, candidate));
+  return ids;
+}
+
 // Everything but the items.
 void SampleBuilder::add_candidates(std::span<const Candidate> candidates, Samples& samples) const {
   const std::size_t count = candidates.size();
@@ -193,6 +211,7 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   samples.event_rankable.clear();
   samples.event_weight.clear();
   samples.candidates.clear();
+  samples.known.clear();
   samples.drawn_item.clear();
   samples.shared_item.clear();
   require(catalogue_ || !data_.catalogue.any(), "items are drawn without a catalogue");
@@ -203,7 +222,9 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   std::size_t tokens = 0;
   for (std::size_t b = 0; b < count; ++b) {
     const Candidate& candidate = candidates[b];
-    const auto history = scratch.gatherer.gather(candidate.before);
+    const auto history =
+        scratch.gatherer.gather(candidate.before).subspan(static_cast<std::size_t>(candidate.known));
+    samples.known.push_back(candidate.known);
     // Sizes only grow here, so that elements are set to zero only once and not for each batch.
     const std::size_t needed = tokens + history.size();
     if (samples.history_item.size() < needed) {

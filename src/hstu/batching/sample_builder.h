@@ -32,6 +32,14 @@ struct SampleScratch {
   std::vector<std::int32_t> place;      // [number of an item] index into Samples::items
 };
 
+// What a sample has of an event of a history: events with equal values are equal tokens.
+struct HistoryEvent {
+  std::int64_t item = 0, time = 0;  // original id; seconds
+  std::int64_t action_id = 0;       // of Samples::event_action; 0 where it is not wanted
+  std::uint8_t action = 0;          // bits
+  bool operator==(const HistoryEvent&) const = default;
+};
+
 // Samples are a pure function of (dataset, options, positions, draws). Thread-safe if each thread has its own
 // scratch. The dataset must outlive it.
 class SampleBuilder {
@@ -52,6 +60,9 @@ class SampleBuilder {
   // The same for candidates of any origin: the sample of an anchor's Candidate is the anchor's sample.
   // Samples::position has their names. The candidates of a sample are `item`, then `others`.
   void build(std::span<const Candidate> candidates, Samples& samples, SampleScratch& scratch) const;
+  // The whole history of a candidate, the known events too, oldest first; and the ids of its contexts.
+  std::vector<HistoryEvent> history_of(const Candidate& candidate, SampleScratch& scratch) const;
+  std::vector<std::int64_t> contexts_of(const Candidate& candidate) const;
   SampleScratch scratch() const {
     return SampleScratch(HistoryGatherer(dataset_.action(), dataset_.pool_counts(), rule_));
   }

@@ -21,6 +21,9 @@ struct Samples {
   std::vector<std::uint8_t> history_action;   // (T) action bits of the manifest, rankable bit cleared
   std::vector<std::int64_t> history_time;     // (T) seconds
 
+  // (B) events of each history that are not here because their keys are known; empty: none.
+  std::vector<std::int64_t> known;
+
   // With CatalogueDrawOptions: (T, own) index into `items`, of what is drawn for each token's next event;
   // (shared) of what is drawn for the global batch; the size V of the catalogue; null: not wanted.
   std::vector<std::int32_t> drawn_item, shared_item;
@@ -54,6 +57,7 @@ struct Samples {
   std::vector<std::vector<std::int64_t>> attributes;  // [attribute](I) ids, in the order of the configuration
   std::vector<std::vector<std::int64_t>> context;     // [feature](B) ids, already hashed into their table
 
+  std::int64_t known_of(std::size_t sample) const { return known.empty() ? 0 : known[sample]; }
   std::int64_t candidate_begin(std::size_t sample) const {
     return candidate_offsets.empty() ? static_cast<std::int64_t>(sample) : candidate_offsets[sample];
   }

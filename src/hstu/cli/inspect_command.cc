@@ -10,9 +10,9 @@
 #include "hstu/cli/inspect_statistics.h"
 #include "hstu/cli/inspect_views.h"
 #include "hstu/dataset/manifest.h"
-#include "hstu/predict/model_folder.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/lock.h"
+#include "hstu/score/model_folder.h"
 
 namespace hstu {
 namespace {

@@ -81,6 +81,28 @@ Dataset::Dataset(const Path& folder, std::vector<SegmentFolder> segments)
   }
 }
 
+Dataset::Dataset(const Dataset& schema, InMemory)
+    : folder_(schema.folder_),
+      manifest_(schema.manifest_),
+      item_(std::span<const std::int64_t>()),
+      time_(item_),
+      action_column_(std::span<const std::uint8_t>()),
+      action_(nullptr),
+      users_(segments_, time_),
+      context_(schema.context_.size(), item_),
+      attributes_(schema.attributes_) {}
+
+void Dataset::show(const EventColumns& events) {
+  require(segments_.empty() && events.context.size() == context_.size() &&
+              events.time.size() == events.item.size() && events.action.size() == events.item.size(),
+          "expected columns for a dataset in memory with {} context columns", context_.size());
+  item_ = MappedColumn(events.item);
+  time_ = MappedColumn(events.time);
+  action_column_ = MappedColumn(events.action);
+  action_ = events.action.data();
+  for (std::size_t c = 0; c < context_.size(); ++c) context_[c] = MappedColumn(events.context[c]);
+}
+
 // A column of all segments.
 MappedColumn Dataset::open(const std::string& file, OpenColumn opened) const {
   if (folders_.size() == 1) return opened(folder_, folders_.front().manifest, file);

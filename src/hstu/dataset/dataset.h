@@ -53,6 +53,13 @@ class AttributeColumn {
   std::vector<Part> parts_;
 };
 
+// Events in memory. Spans of one length; of `context` one for each context column of a manifest.
+struct EventColumns {
+  std::span<const std::int64_t> item, time;
+  std::span<const std::uint8_t> action;
+  std::vector<std::span<const std::int64_t>> context;
+};
+
 class Dataset {
  public:
   // Maps every column and compares its type, length and size with the manifest; reads data of users, but no
@@ -61,6 +68,11 @@ class Dataset {
   explicit Dataset(const Path& folder);
   // Of segments that need not be in their places yet.
   Dataset(const Path& folder, std::vector<SegmentFolder> segments);
+  // Events in memory under the actions, columns and item attributes of `schema`, which must outlive it. It
+  // has no users and no segments: who uses it knows the positions of each user's events.
+  static Dataset in_memory(const Dataset& schema) { return {schema, InMemory()}; }
+  // Replaces the events of a dataset in memory; those given must outlive their use.
+  void show(const EventColumns& events);
   Dataset(Dataset&&) = default;
   Dataset(const Dataset&) = delete;
   Dataset& operator=(const Dataset&) = delete;
@@ -72,7 +84,7 @@ class Dataset {
 
   const std::vector<SegmentFolder>& folders() const { return folders_; }
   const std::vector<Segment>& segments() const { return segments_; }
-  std::int64_t end() const { return segments_.back().end(); }  // P
+  std::int64_t end() const { return segments_.empty() ? item_.size() : segments_.back().end(); }  // P
 
   std::span<const std::int64_t> user_ids() const { return users_.ids(); }  // (U) ascending
   const MappedColumn& item() const { return item_; }                       // (P) original ids
@@ -83,7 +95,7 @@ class Dataset {
   bool has_weights() const { return weight_.has_value(); }
   // Of the event at `position`: the factor of its loss. The dataset has weights.
   float weight(std::int64_t position) const { return weight_of_bits((*weight_)[position]); }
-  std::vector<PoolCounts> pool_counts() const;  // of each segment
+  std::vector<PoolCounts> pool_counts() const;  // of each segment; of events in memory none
 
   // Columns by name; UsageError with the nearest known name if the dataset has no such column.
   const MappedColumn& context(std::string_view name) const;  // (P)
@@ -106,6 +118,8 @@ class Dataset {
   std::int64_t end_of_user_in_segment(std::int64_t position) const;
 
  private:
+  struct InMemory {};
+  Dataset(const Dataset& schema, InMemory);
   [[noreturn]] void refuse_position(std::int64_t position) const;
   using OpenColumn = MappedColumn (*)(const Path&, const Manifest&, const std::string&);
   MappedColumn open(const std::string& file, OpenColumn opened = open_integers) const;

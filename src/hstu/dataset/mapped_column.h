@@ -4,10 +4,12 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "hstu/base/files.h"
+#include "hstu/base/npy.h"
 
 namespace hstu {
 
@@ -23,6 +25,13 @@ class MappedColumn {
   // into memory, 8 bytes each.
   MappedColumn(const std::vector<MappedColumn>& parts, const std::vector<std::int64_t>& first,
                std::int64_t size);
+  // Elements in the caller's memory, which must outlive the column.
+  template <typename T>
+  explicit MappedColumn(std::span<const T> elements)
+      : type_(npy_type<T>()),
+        data_(reinterpret_cast<const std::byte*>(elements.data())),
+        size_(static_cast<std::int64_t>(elements.size())),
+        kind_(kind_of(type_, {})) {}
 
   // visitor(const T* elements), T of the file's width. Booleans are read as bytes of 0 and 1.
   template <typename Visitor>

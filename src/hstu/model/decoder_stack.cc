@@ -96,7 +96,7 @@ Variable DecoderStack::operator()(Tape& tape, Variable x, const DecoderTokens& t
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const bool is_last = i + 1 == blocks_.size();
     ops::AttentionShape& shape = is_last ? last : every;
-    if (mask.cache != nullptr) mask.cache->attach(i, shape);
+    if (mask.keys != nullptr) mask.keys->attach(i, shape);
     x = blocks_[i](tape, x, is_last ? tokens.wanted : tokens.all, tokens, shape, draws,
                    first_place + DecoderBlock::kPlaces * i);
   }

@@ -38,8 +38,8 @@ Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, con
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool is_last = i + 1 == layers_.size();
     const StackRows& rows = is_last ? wanted : all;
-    ops::AttentionShape& shape = is_last ? last : every;
-    if (mask.cache != nullptr) mask.cache->attach(i, shape);
+    ops::AttentionShape shape = is_last ? last : every;
+    if (mask.keys != nullptr) mask.keys->attach(i, shape);
     x = layers_[i](tape, x, rows.rows, shape, draws.dropout(config_.dropout, first_place + i, rows.names));
   }
   return x;

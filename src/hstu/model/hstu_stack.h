@@ -7,7 +7,7 @@
 
 #include "hstu/model/draws.h"
 #include "hstu/model/hstu_layer.h"
-#include "hstu/model/key_cache.h"
+#include "hstu/ops/history_keys.h"
 
 namespace hstu {
 
@@ -30,9 +30,9 @@ struct StackRows {
 // Which tokens see which (attention/mask.h): causal without contexts and targets.
 struct StackMask {
   AttentionMask mask;
-  Tensor contexts;                  // (B) i32 first tokens of each sample; undefined: none
-  Tensor targets;                   // (B) i32 last tokens of each sample; undefined: none
-  const KeyCache* cache = nullptr;  // earlier tokens, and room for these; null: neither
+  Tensor contexts;                    // (B) i32 first tokens of each sample; undefined: none
+  Tensor targets;                     // (B) i32 last tokens of each sample; undefined: none
+  const HistoryKeys* keys = nullptr;  // of the samples' earlier tokens
 };
 
 class HstuStack {

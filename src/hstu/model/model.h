@@ -15,6 +15,16 @@
 
 namespace hstu {
 
+// The part of a sample whose tokens depend on nothing behind them: its contexts and the first events of its
+// history. Their keys and values may be kept between requests (ops/history_keys.h).
+struct KeptTokens {
+  std::int64_t layers = 0;       // 0: nothing may be kept
+  std::int64_t width = 0;        // H * D: columns of a layer's keys, and of its values
+  std::int64_t contexts = 0;     // tokens before the first event
+  std::int64_t of_event = 1;     // tokens
+  std::int64_t last_events = 0;  // so many of the last events of a history are computed in every pass
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -33,6 +43,8 @@ class Model {
   // Whether the candidates of a request may share one history (Candidate::others): each then has the outputs
   // that it has alone, to the bit on the host.
   virtual bool shares_histories() const { return false; }
+  // What the layers keep of histories where Batch::history_keys is set.
+  virtual KeptTokens kept_tokens() const { return {}; }
   // Lays out the batches that forward() reads; valid as long as the model.
   virtual const BatchLayout& layout() const = 0;
 

@@ -74,7 +74,8 @@ SasrecStack::SasrecStack(ParameterSet& set, const std::string& prefix, const Sas
 }
 
 Variable SasrecStack::operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
-                                 const Draws& draws, std::uint64_t first_place) const {
+                                 const Draws& draws, std::uint64_t first_place,
+                                 const HistoryKeys* keys) const {
   ops::AttentionShape every;
   every.heads = config_.heads;
   every.head_dim = config_.dim / config_.heads;
@@ -85,8 +86,9 @@ Variable SasrecStack::operator()(Tape& tape, Variable x, const StackRows& all, c
   if (wanted.rows.defined()) last.query_offsets = wanted.offsets;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const bool is_last = i + 1 == blocks_.size();
-    x = blocks_[i](tape, x, is_last ? wanted : all, is_last ? last : every, draws,
-                   first_place + SasrecBlock::kPlaces * i);
+    ops::AttentionShape shape = is_last ? last : every;
+    if (keys != nullptr) keys->attach(i, shape);
+    x = blocks_[i](tape, x, is_last ? wanted : all, shape, draws, first_place + SasrecBlock::kPlaces * i);
   }
   return x;
 }

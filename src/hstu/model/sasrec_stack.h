@@ -47,9 +47,9 @@ class SasrecStack {
   SasrecStack(ParameterSet& set, const std::string& prefix, const SasrecStackConfig& config);
 
   // x (T, E) -> (n, E) of the `wanted` tokens; causal. Block i draws its dropout at the places
-  // first_place + kPlaces * i on.
+  // first_place + kPlaces * i on. keys: of the samples' earlier tokens.
   Variable operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
-                      const Draws& draws, std::uint64_t first_place) const;
+                      const Draws& draws, std::uint64_t first_place, const HistoryKeys* keys = nullptr) const;
 
   const SasrecStackConfig& config() const { return config_; }
 

@@ -28,9 +28,11 @@ Variable SequenceEncoder::operator()(Tape& tape, const Variable& items, const Se
       {{items, tokens.item, config_.item_factor}, {ops::weight(tape, position_, type), tokens.position, 1}},
       draws.dropout(config_.input_dropout, kInputPlace, tokens.all.names));  // (T, E)
   if (hstu_) {
-    x = (*hstu_)(tape, x, tokens.all, tokens.wanted, 1 / config_.attention_divisor, draws, kFirstLayerPlace);
+    const StackMask mask{.mask = {}, .contexts = {}, .targets = {}, .keys = tokens.keys};
+    x = (*hstu_)(tape, x, tokens.all, tokens.wanted, 1 / config_.attention_divisor, draws, kFirstLayerPlace,
+                 mask);
   } else {
-    x = (*sasrec_)(tape, x, tokens.all, tokens.wanted, draws, kFirstLayerPlace);
+    x = (*sasrec_)(tape, x, tokens.all, tokens.wanted, draws, kFirstLayerPlace, tokens.keys);
   }
   stage.next(kHeadStage);
   if (output_norm_) return (*output_norm_)(tape, x);

@@ -48,6 +48,7 @@ struct SequenceTokens {
   Tensor position;  // (T) i32: its row of the position table, counted from the oldest event that is kept
   // rows is undefined in `all`. With a time table both have query_time, and `all` has key_time.
   StackRows all, wanted;
+  const HistoryKeys* keys = nullptr;  // of the samples' earlier tokens
 };
 
 class SequenceEncoder {
@@ -61,6 +62,14 @@ class SequenceEncoder {
                       const Draws& draws) const;
 
   const SequenceEncoderConfig& config() const { return config_; }
+  std::int64_t layers() const {
+    return config_.blocks == SequenceBlocks::hstu ? config_.hstu.layers : config_.sasrec.layers;
+  }
+  // H * D: columns of a layer's keys, and of its values.
+  std::int64_t key_width() const {
+    return config_.blocks == SequenceBlocks::hstu ? config_.hstu.layer.heads * config_.hstu.layer.head_dim
+                                                  : config_.sasrec.dim;
+  }
   // Whether the batches need query_time and key_time.
   bool needs_times() const {
     return config_.blocks == SequenceBlocks::hstu && config_.hstu.layer.bias.time_buckets > 0;

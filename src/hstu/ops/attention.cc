@@ -178,22 +178,6 @@ void* gradient_of_table(const Variable& table, const Context& context) {
   return slot.to;
 }
 
-// The rows of k and v as they are compared, into `kept`.
-void keep(AttentionKeys kept, const Columns& k, const Columns& v) {
-  if (!kept.k.defined()) return;
-  const DType type = k.variable.value().dtype();
-  require(kept.k.device().is_host() && kept.k.dtype() == type && kept.k.cols() == k.width() &&
-              kept.first + k.rows() <= kept.k.rows(),
-          "attention: {} keys do not fit the memory for keys from row {}", k.rows(), kept.first);
-  with_float_type(type, [&]<typename T>() {
-    for (std::int64_t t = 0; t < k.rows(); ++t) {
-      const std::int64_t to = (kept.first + t) * k.width();
-      std::copy_n(k.data<T>() + t * k.stride(), k.width(), kept.k.mutable_data<T>() + to);
-      std::copy_n(v.data<T>() + t * v.stride(), v.width(), kept.v.mutable_data<T>() + to);
-    }
-  });
-}
-
 void check_list(const char* name, const Tensor& list, std::int64_t count) {
   require(!list.defined() || list.size() == count, "attention: {}: expected {} numbers, found {}", name,
           count, list.size());
@@ -226,6 +210,17 @@ void check_shape(const AttentionShape& shape, const Columns& q, const Columns& k
           k.width(), v.rows(), v.width(), shape.heads, shape.head_dim);
 }
 
+// On the host, the only device that reads a past.
+void keep(const Columns& x, const AttentionKept& kept, Tensor to) {
+  with_float_type(x.variable.value().dtype(), [&]<typename T>() {
+    const auto* const tokens = kept.tokens.data<std::int32_t>();
+    const auto* const slots = kept.slots.data<std::int64_t>();
+    T* const rows = to.mutable_data<T>();
+    for (std::int64_t i = 0; i < kept.tokens.size(); ++i)
+      std::copy_n(x.data<T>() + tokens[i] * x.stride(), x.width(), rows + slots[i] * x.width());
+  });
+}
+
 }  // namespace
 
 Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns& v,
@@ -239,7 +234,11 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
     forward(problem_of<T>(shape, q, k, v, context), {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
   });
-  keep(shape.kept, k, v);
+  if (shape.kept.tokens.defined()) {
+    require(context.device().is_host(), "attention: keys are kept on the host alone");
+    keep(k, shape.kept, shape.kept.k);
+    keep(v, shape.kept, shape.kept.v);
+  }
   auto differentiate = [=](const Tensor& d_o) {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
       Written<T> dq(q, context), dk(k, context), dv(v, context);

@@ -31,11 +31,11 @@ struct AttentionPast {
   Tensor time;          // (N * page_tokens) i64; undefined without a time table
 };
 
-// Where attention() puts the keys and values of its tokens for later passes: rows [first, first + T) of k and
-// v (n, H * D), on the host. Undefined: nowhere.
-struct AttentionKeys {
-  Tensor k, v;
-  std::int64_t first = 0;
+// Where keys and values of some tokens are kept: those of row tokens[i] become row slots[i]. Undefined: none.
+struct AttentionKept {
+  Tensor k, v;    // (slots, H * D) of the type of k and v
+  Tensor tokens;  // (n) i32
+  Tensor slots;   // (n) i64
 };
 
 // The samples of a batch, and the mask between their tokens. Tensors are on the device of q and vk.
@@ -53,7 +53,7 @@ struct AttentionShape {
   ScoreFunction score = ScoreFunction::silu;
   AttentionBias bias;
   AttentionPast past;
-  AttentionKeys kept;
+  AttentionKept kept;
   Dropout dropout;  // of the weights of pairs (attention/problem.h), with names of (Tq)
 };
 

@@ -12,17 +12,15 @@
 #include "hstu/objective/ranking_objective.h"
 #include "hstu/options/make_task.h"
 #include "hstu/predict/event_file.h"
-#include "hstu/predict/model_folder.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/other_data.h"
 #include "hstu/run/pruned.h"
 #include "hstu/run/state.h"
+#include "hstu/score/model_folder.h"
 #include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
-
-constexpr int kVersion = 1;
 
 // The configuration of an export has no optimizer: plain SGD keeps no state beside a row.
 RunOptions exported(RunOptions options) {
@@ -61,7 +59,7 @@ void write_weights(const Checkpoint& checkpoint, Learner& learner, const Path& f
 Json describe(const Checkpoint& checkpoint, const Dataset& dataset, const Learner& learner) {
   const RankingObjective* const ranking = learner.objective->ranking();
   Json json{{"format", kExportFormat},
-            {"version", kVersion},
+            {"version", kExportVersion},
             {"program", version()},
             {"step", checkpoint.step()},
             {"dataset", {{"name", dataset.manifest().name}, {"id", dataset.manifest().id}}},

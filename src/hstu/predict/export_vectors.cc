@@ -15,8 +15,8 @@
 #include "hstu/options/make_task.h"
 #include "hstu/predict/converter.h"
 #include "hstu/predict/histories.h"
-#include "hstu/predict/model_folder.h"
-#include "hstu/predict/retriever.h"
+#include "hstu/score/model_folder.h"
+#include "hstu/score/retriever.h"
 #include "hstu/task/dataset_facts.h"
 
 namespace hstu {
@@ -92,7 +92,8 @@ Json export_vectors(const ExportOptions& options) {
   StagedFolder staged(options.output);
   const Histories histories(model, options.data, {}, {}, {});
   const Dataset& dataset = histories.dataset();
-  Retriever retriever(model.options, model.checkpoint, dataset, make_task(model.options, facts_of(dataset)));
+  Retriever retriever(model.options, model.checkpoint, dataset, dataset,
+                      make_task(model.options, facts_of(dataset)));
   if (!retriever.compares_vectors())
     fail_usage("--vectors: a model of this kind finds lists of items, and has no vectors of them");
   const Path& folder = staged.path();

@@ -13,9 +13,9 @@
 #include "hstu/options/make_task.h"
 #include "hstu/predict/histories.h"
 #include "hstu/predict/item_columns.h"
-#include "hstu/predict/retriever.h"
-#include "hstu/predict/seen_items.h"
 #include "hstu/predict/user_reader.h"
+#include "hstu/score/retriever.h"
+#include "hstu/score/seen_items.h"
 #include "hstu/task/dataset_facts.h"
 
 namespace hstu {
@@ -175,7 +175,8 @@ PredictResult find_items(const PredictOptions& options) {
   choose_beam(model.options.model.options(), options);
   const Histories histories(model, options.data, options.events, options.columns, scratch_of(options));
   const Dataset& dataset = histories.dataset();
-  Retriever retriever(model.options, model.checkpoint, dataset, make_task(model.options, facts_of(dataset)));
+  Retriever retriever(model.options, model.checkpoint, dataset, dataset,
+                      make_task(model.options, facts_of(dataset)));
   UserReader users(options.users, options.columns, dataset, histories.count_from_1970());
   Search search(options, model.options, dataset, retriever, place);
   const Clock::time_point start = Clock::now();

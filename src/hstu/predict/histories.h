@@ -6,7 +6,7 @@
 #include "hstu/base/files.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/predict/columns.h"
-#include "hstu/predict/model_folder.h"
+#include "hstu/score/model_folder.h"
 
 namespace hstu {
 
@@ -25,8 +25,5 @@ class Histories {
   std::optional<Dataset> dataset_;
   bool since_1970_ = true;  // TimeColumn::since_1970
 };
-
-// For each context column of the dataset, whether a request must have it: contextual features read it.
-std::vector<bool> context_of_requests(const RunOptions& options, const Manifest& manifest);
 
 }  // namespace hstu

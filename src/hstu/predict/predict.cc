@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,11 +19,12 @@
 #include "hstu/predict/histories.h"
 #include "hstu/predict/item_columns.h"
 #include "hstu/predict/request_reader.h"
-#include "hstu/predict/scorer.h"
-#include "hstu/predict/seen_items.h"
 #include "hstu/predict/table_output.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/pruned.h"
+#include "hstu/score/needed_columns.h"
+#include "hstu/score/scoring_batches.h"
+#include "hstu/score/seen_items.h"
 #include "hstu/task/dataset_facts.h"
 
 namespace hstu {
@@ -73,9 +73,7 @@ class Prediction {
         catalogue_(std::move(catalogue)),
         top_(options.top),
         by_(rank_by(options.by, scorer.tasks())),
-        batch_size_(options.batch_size > 0 ? options.batch_size : evaluation_batch_size(run)),
-        batch_tokens_(run.training.micro_batch_tokens > 0 ? run.training.micro_batch_tokens
-                                                          : batch_size_ * scorer.longest_sequence()),
+        batches_(scorer, run, options.batch_size),
         output_(place, output_columns(scorer.tasks(), options.top > 0, histories.manifest())) {
     if (options.exclude_seen) seen_.emplace(histories, options.seen_actions);
   }
@@ -90,29 +88,19 @@ class Prediction {
     const std::vector<std::int64_t>& items = ids_of(open_.back());
     for (const std::int64_t item : items)
       if (!scorer_.is_trained(item)) ++result_.untrained_items;
-    Candidate candidate{.name = added.number,
-                        .is_anchor = false,
-                        .user = added.user,
-                        .time = added.time,
-                        .before = events,
-                        .context = added.context};
-    const std::size_t most = most_items(candidate);
-    for (std::span<const std::int64_t> rest = items; !rest.empty();) {
-      const std::size_t count = std::min(rest.size(), most);
-      candidate.item = rest.front();
-      candidate.others = rest.subspan(1, count - 1);
-      rest = rest.subspan(count);
-      const std::int64_t tokens = scorer_.most_tokens(candidate);
-      const bool full =
-          static_cast<std::int64_t>(batch_.size()) == batch_size_ || tokens_ + tokens > batch_tokens_;
-      if (full && !batch_.empty()) score_batch();
-      batch_.push_back(candidate);
-      tokens_ += tokens;
-    }
+    batches_.add({.name = added.number,
+                  .is_anchor = false,
+                  .user = added.user,
+                  .time = added.time,
+                  .before = events,
+                  .context = added.context},
+                 items, open_.back().scores);
+    write_complete();
   }
 
   PredictResult finish() {
-    if (!batch_.empty()) score_batch();
+    batches_.flush();
+    write_complete();
     output_.commit();
     for (const BadIds::Feature& feature : scorer_.bad_ids().features())
       if (feature.count > 0) result_.bad_ids[feature.name] = feature.count;
@@ -124,7 +112,7 @@ class Prediction {
  private:
   struct Open {
     Request request;
-    std::vector<float> scores;  // (items, tasks), the first of them
+    std::vector<float> scores = {};  // (items, tasks), the first of them
     // Of the items that are left, if some were left out: their ids, and their indices in items_of().
     std::vector<std::int64_t> ids = {};
     std::vector<std::size_t> places = {};
@@ -151,48 +139,22 @@ class Prediction {
     for (const std::size_t i : others) open.ids.push_back(all[i]);
   }
 
-  // Items of a request that share its history in one batch, at least one. `candidate`: any one of them.
-  std::size_t most_items(const Candidate& candidate) const {
-    if (!scorer_.shares_histories()) return 1;
-    const std::int64_t left = std::max<std::int64_t>(0, batch_tokens_ - scorer_.most_tokens(candidate));
-    return static_cast<std::size_t>(1 + left / scorer_.tokens_of_item());
-  }
-
-  void score_batch() {
+  // Requests are complete in their order.
+  void write_complete() {
     const std::size_t tasks = scorer_.tasks().size();
-    const std::vector<float> scores = scorer_.score(batch_);
-    result_.scores += static_cast<std::int64_t>(scores.size() / tasks);
-    batch_.clear();
-    tokens_ = 0;
-    for (std::size_t begin = 0; begin < scores.size();) {
-      Open& first = open_.front();
-      const std::size_t wanted = ids_of(first).size() * tasks - first.scores.size(),
-                        taken = std::min(wanted, scores.size() - begin);
-      const auto from = scores.begin() + static_cast<std::ptrdiff_t>(begin);
-      first.scores.insert(first.scores.end(), from, from + static_cast<std::ptrdiff_t>(taken));
-      begin += taken;
-      if (taken < wanted) break;
-      write(first);
-      open_.pop_front();  // requests are complete in their order
+    for (; !open_.empty() && open_.front().scores.size() == ids_of(open_.front()).size() * tasks;
+         open_.pop_front()) {
+      result_.scores += static_cast<std::int64_t>(open_.front().scores.size() / tasks);
+      write(open_.front());
     }
   }
 
   void write(const Open& open) {
     const Items& items = items_of(open.request);
     const std::size_t tasks = scorer_.tasks().size();
-    std::size_t rows = ids_of(open).size();
-    order_.resize(rows);
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    if (top_ > 0) {
-      rows = std::min(rows, static_cast<std::size_t>(top_));
-      std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(rows), order_.end(),
-                        [&](std::size_t a, std::size_t b) {
-                          const float x = open.scores[a * tasks + by_], y = open.scores[b * tasks + by_];
-                          return x != y ? x > y : a < b;
-                        });
-    }
-    for (std::size_t r = 0; r < rows; ++r) {
-      const std::size_t i = order_[r], place = open.some_left_out ? open.places[i] : i;
+    const std::vector<std::size_t> order = order_of(open.scores, tasks, by_, top_);
+    for (std::size_t r = 0; r < order.size(); ++r) {
+      const std::size_t i = order[r], place = open.some_left_out ? open.places[i] : i;
       output_.put(open.request.id);
       output_.put(open.request.user_text);
       if (items.texts.empty()) {
@@ -212,12 +174,9 @@ class Prediction {
   std::optional<UnseenItems> seen_;
   std::int64_t top_;
   std::size_t by_;
-  std::int64_t batch_size_, batch_tokens_;
+  ScoringBatches batches_;
   TableOutput output_;
-  std::deque<Open> open_;  // without all scores; the candidates in batch_ refer to their items and context
-  std::vector<Candidate> batch_;
-  std::int64_t tokens_ = 0;
-  std::vector<std::size_t> order_;
+  std::deque<Open> open_;  // without all scores; batches_ refers to their items, contexts and scores
   PredictResult result_;
 };
 

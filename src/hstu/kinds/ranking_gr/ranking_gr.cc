@@ -67,6 +67,14 @@ bool RankingGr::shares_histories() const {
          (config_.candidates > 0 || !sees_candidates);
 }
 
+KeptTokens RankingGr::kept_tokens() const {
+  if (!config_.causal || (config_.context > 0 && config_.contextual_mask)) return {};
+  return {.layers = config_.layers,
+          .width = config_.heads * config_.head_dim,
+          .contexts = config_.context,
+          .of_event = config_.tokens_of_event()};
+}
+
 Variable RankingGr::forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                             const Draws& draws) const {
   require(rows.size() == features().size(), "ranking_gr: expected rows of {} features, found {}",
@@ -130,7 +138,7 @@ Variable RankingGr::encode(Tape& tape, const Variable& x, const Batch& batch, co
     candidates = {batch.tensor(ranking_gr::kQuery), batch.tensor(ranking_gr::kQueryOffsets),
                   batch.tensor(ranking_gr::kQueryName)};
   }
-  StackMask mask{ranking_mask(config_), {}, {}};
+  StackMask mask{.mask = ranking_mask(config_), .contexts = {}, .targets = {}, .keys = batch.history_keys};
   if (config_.context > 0 && config_.contextual_mask) mask.contexts = batch.tensor(ranking_gr::kContexts);
   const auto targets = batch.values<std::int32_t>(ranking_gr::kTargets);
   if (std::any_of(targets.begin(), targets.end(), [](std::int32_t count) { return count > 0; }))

@@ -35,6 +35,8 @@ class RankingGr final : public Model {
   std::vector<FeatureSpec> features() const override { return layout_.features(); }
   std::int64_t embedding_dim() const override { return config_.embedding_dim; }
   bool shares_histories() const override;
+  // Contexts and events, where neither sees what is behind it.
+  KeptTokens kept_tokens() const override;
   const BatchLayout& layout() const override { return layout_; }
 
   Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,

@@ -45,6 +45,8 @@ void RankingGrLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Ba
   const std::int64_t n = samples.count,
                      events = samples.history_offsets.back() + std::ssize(samples.candidate_item);
   batch.tokens = n * config_.context + events * config_.tokens_of_event();
+  for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b)
+    batch.tokens -= samples.known_of(b) > 0 ? config_.context : 0;
   batch.reserve(6 * Batch::column_bytes<std::int32_t>(batch.tokens) +
                 2 * Batch::column_bytes<std::int64_t>(batch.tokens) +
                 5 * Batch::column_bytes<std::int64_t>(events) +
@@ -58,7 +60,7 @@ void RankingGrLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Ba
 }
 
 void RankingGrLayout::add_tokens(const Samples& samples, const LayoutScratch& scratch, Batch& batch) const {
-  const std::int64_t n = samples.count, context = config_.context, per_event = config_.tokens_of_event();
+  const std::int64_t n = samples.count, per_event = config_.tokens_of_event();
   // Columns are found by name only when all have been added: adding one may move the others.
   const auto offsets = batch.add<std::int64_t>(ranking_gr::kOffsets, {n + 1});
   const auto work = batch.add<std::int64_t>(kWorkColumn, {n});
@@ -83,13 +85,17 @@ void RankingGrLayout::add_tokens(const Samples& samples, const LayoutScratch& sc
   for (std::int64_t b = 0; b < n; ++b) {
     const auto sample = static_cast<std::size_t>(b);
     const std::int64_t history = samples.history_offsets[sample], events = samples.events_of(sample);
+    // Contexts are before the first event: known with it.
+    const std::int64_t known = samples.known_of(sample), context = known > 0 ? 0 : config_.context,
+                       known_tokens = known > 0 ? config_.context + known * per_event : 0;
     const std::int64_t length = context + events * per_event;
     // Of a request; an anchor has one candidate. The others have the place of the first.
     const std::int64_t candidates = samples.candidates_of(sample), before = events - candidates;
     const std::int64_t scored =
         config_.candidates > 0 ? samples.candidates[sample] : (candidates > 1 ? candidates : 0);
     targets[sample] = static_cast<std::int32_t>(scored * per_event);
-    const std::int64_t positioned = length - (config_.candidates > 0 ? scored : candidates - 1) * per_event;
+    const std::int64_t positioned =
+        known_tokens + length - (config_.candidates > 0 ? scored : candidates - 1) * per_event;
     contexts[sample] = static_cast<std::int32_t>(config_.contextual_mask ? context : 0);
     for (std::int64_t i = 0; i < length; ++i, ++t) {
       item[t] = action[t] = context_row[t] = -1;
@@ -107,8 +113,8 @@ void RankingGrLayout::add_tokens(const Samples& samples, const LayoutScratch& sc
                       .candidate_item[static_cast<std::size_t>(samples.candidate_begin(sample) + e - before)];
       }
       const std::int64_t others = std::max<std::int64_t>(0, e - before) * per_event;
-      position[t] = ranking_position_row(i - others, positioned, config_.positions);
-      name[t] = token_name(samples.position[sample], i);
+      position[t] = ranking_position_row(known_tokens + i - others, positioned, config_.positions);
+      name[t] = token_name(samples.position[sample], known_tokens + i);
     }
     event += static_cast<std::size_t>(events);
     offsets[sample + 1] = static_cast<std::int64_t>(t);

@@ -53,6 +53,7 @@ Variable Retrieval::forward(Tape& tape, const Batch& batch, std::span<const Vari
     tokens.all.key_time = batch.tensor(retrieval::kKeyTime);
   }
   tokens.wanted = wanted_rows(batch, tokens.all);
+  tokens.keys = batch.history_keys;
   const Variable vectors = encoder_(tape, ops::convert(tape, rows[0], compute_), tokens, draws);
   // Training compares them in their own type.
   return has_queries(batch) ? ops::convert(tape, vectors, parameters_.type()) : vectors;

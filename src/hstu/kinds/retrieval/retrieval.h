@@ -28,6 +28,10 @@ class Retrieval final : public Model {
   // (R, E): unit vectors, unless the configuration asks for none; in training in the type of activations.
   Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                    const Draws& draws) const override;
+  // All but the last event, whose query has the time of the request.
+  KeptTokens kept_tokens() const override {
+    return {.layers = encoder_.layers(), .width = encoder_.key_width(), .last_events = 1};
+  }
   HstuStackConfig layers() const override;
   StackFlops flops(const Batch& batch) const override;
 

@@ -126,8 +126,9 @@ void RetrievalLayout::add_tokens(const Samples& samples, Batch& batch) const {
     const std::int64_t begin = samples.history_offsets[b], end = samples.history_offsets[b + 1];
     for (std::int64_t h = begin; h < end; ++h) {
       const auto t = static_cast<std::size_t>(h);
-      position[t] = static_cast<std::int32_t>(h - begin);
-      name[t] = token_name(samples.position[b], h - begin);
+      const std::int64_t place = samples.known_of(b) + h - begin;
+      position[t] = static_cast<std::int32_t>(place);
+      name[t] = token_name(samples.position[b], place);
       query_time[t] = next_event(samples, b, h + 1).time;
     }
     batch.longest = std::max(batch.longest, end - begin);

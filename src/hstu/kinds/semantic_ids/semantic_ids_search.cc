@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "hstu/kinds/semantic_ids/semantic_ids.h"
-#include "hstu/model/key_cache.h"
 #include "hstu/ops/gather_sum.h"
+#include "hstu/ops/history_keys.h"
 
 namespace hstu {
 namespace {
@@ -45,7 +45,7 @@ struct SemanticIds::Search {
   }
 
   // (n, codes of the level) of the tokens that were added, of which the last of each sample is wanted.
-  Variable next_logits(const std::vector<std::int64_t>& offsets, KeyCache& cache, std::int64_t level) {
+  Variable next_logits(const std::vector<std::int64_t>& offsets, HistoryKeys& keys, std::int64_t level) {
     Tokens tokens{.code = ops::row_index(code), .bos = ops::row_index(bos), .at = {}};
     tokens.at.positions = ops::row_index(place);
     tokens.at.all = {.rows = {}, .offsets = offsets_tensor(offsets), .names = {}};
@@ -57,16 +57,17 @@ struct SemanticIds::Search {
     tokens.at.wanted = {
         .rows = ops::row_index(last), .offsets = offsets_tensor(counted(std::ssize(offsets))), .names = {}};
     tokens.at.wanted_positions = ops::row_index(places);
+    keys.keep(kept, std::ssize(code));
     const Variable x = model.encode(tape, rows, tokens, Draws(),
-                                    {.mask = {}, .contexts = {}, .targets = {}, .cache = &cache});
-    cache.first += std::ssize(code);
+                                    {.mask = {}, .contexts = {}, .targets = {}, .keys = &keys});
+    kept += std::ssize(code);
     code.clear(), bos.clear(), place.clear();
     return model.logits(tape, model.normed(tape, x), level);
   }
 
   // The tokens of the latest codes, one for each prefix, behind the history and the codes before them: the
-  // rows of these in the cache are what a prefix hands on to those that extend it.
-  void add_prefixes(const Beams& beams, std::int64_t level, KeyCache& cache) {
+  // rows of these in the keys are what a prefix hands on to those that extend it.
+  void add_prefixes(const Beams& beams, std::int64_t level, HistoryKeys& keys) {
     std::vector<std::vector<std::int32_t>> inherited(static_cast<std::size_t>(beams.size()));
     std::vector<std::int32_t> pages;
     std::vector<std::int64_t> page_offsets{0}, lengths;
@@ -81,13 +82,13 @@ struct SemanticIds::Search {
         pages.insert(pages.end(), inherited[b].begin(), inherited[b].end());
         page_offsets.push_back(std::ssize(pages));
         lengths.push_back(page_offsets[b + 1] - page_offsets[b]);
-        inherited[b].push_back(static_cast<std::int32_t>(cache.first + static_cast<std::int64_t>(b)));
+        inherited[b].push_back(static_cast<std::int32_t>(kept + static_cast<std::int64_t>(b)));
       }
     }
     ancestors = std::move(inherited);
     std::vector<std::int32_t> own(b);
     std::iota(own.begin(), own.end(), 0);
-    cache.past = {.k = {},
+    keys.past = {.k = {},
                   .v = {},
                   .page_tokens = 1,
                   .pages = ops::row_index(pages),
@@ -101,12 +102,16 @@ struct SemanticIds::Search {
     const std::int64_t users = std::ssize(items);
     Beams beams = first_beams(*model.trie_, users);
     if (users == 0) return beams;
-    KeyCache cache(model.config_.layers, std::ssize(code) + (levels - 1) * users * model.config_.beam,
-                   model.config_.heads * model.config_.head_dim, rows.value().dtype());
+    const Shape shape{std::ssize(code) + (levels - 1) * users * model.config_.beam,
+                      model.config_.heads * model.config_.head_dim};
+    HistoryKeys keys;
+    for (std::int64_t l = 0; l < model.config_.layers; ++l)
+      keys.layers.push_back(
+          {Tensor::empty(shape, rows.value().dtype()), Tensor::empty(shape, rows.value().dtype())});
     for (std::int64_t level = 0; level < levels; ++level) {
-      if (level > 0) add_prefixes(beams, level, cache);
+      if (level > 0) add_prefixes(beams, level, keys);
       const Tensor z =
-          next_logits(level == 0 ? first_token : counted(beams.size() + 1), cache, level).value();
+          next_logits(level == 0 ? first_token : counted(beams.size() + 1), keys, level).value();
       beams = extend(*model.trie_, beams, level, z.data<float>(), z.cols(), model.config_.beam);
     }
     return beams;
@@ -119,7 +124,8 @@ struct SemanticIds::Search {
   std::vector<std::int64_t> items;                   // (R) events of each history
   std::vector<std::int64_t> first_token{0};          // (R + 1): of each history with its BOS
   std::vector<std::int32_t> code, bos, place;        // of the tokens of the next pass
-  std::vector<std::vector<std::int32_t>> ancestors;  // of each prefix: rows of its codes in the cache
+  std::int64_t kept = 0;                             // tokens whose keys are in the rows of the passes
+  std::vector<std::vector<std::int32_t>> ancestors;  // of each prefix: rows of its codes' keys
 };
 
 Tensor SemanticIds::search(Tape& tape, const Batch& batch, const Variable& rows) const {

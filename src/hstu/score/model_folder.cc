@@ -1,10 +1,11 @@
-#include "hstu/predict/model_folder.h"
+#include "hstu/score/model_folder.h"
 
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json_text.h"
 #include "hstu/base/npy.h"
 #include "hstu/dataset/json_field.h"
+#include "hstu/base/version.h"
 #include "hstu/dataset/manifest.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/other_data.h"
@@ -28,6 +29,16 @@ void verify_columns(const Path& dataset) {
   }
 }
 
+// The fields that this program knows mean something else in an export of a later version.
+void check_version(const Path& file) {
+  const Json manifest = parse_json(read_file(file), file);
+  const bool known = manifest.contains("version") && manifest["version"].is_number_integer() &&
+                     manifest["version"].get<std::int64_t>() <= kExportVersion;
+  check(known, "{}: version: expected a number up to {}, found {}: export the run with this program, {}",
+        file.string(), kExportVersion, manifest.contains("version") ? manifest["version"].dump() : "none",
+        version());
+}
+
 }  // namespace
 
 bool is_export(const Path& path) {
@@ -45,6 +56,7 @@ bool is_export(const Path& path) {
 ModelFolder open_model_folder(const Path& path, const std::string& wanted) {
   if (is_export(path)) {
     const ExportFolder folder{path};
+    check_version(folder.manifest());
     Checkpoint checkpoint(folder.weights());
     verify_columns(folder.dataset());
     if (!wanted.empty() && wanted != std::to_string(checkpoint.step()))

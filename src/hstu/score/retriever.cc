@@ -1,16 +1,12 @@
-#include "hstu/predict/retriever.h"
+#include "hstu/score/retriever.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/batching/all_items.h"
-#include "hstu/device/pinned_memory.h"
-#include "hstu/experiment/device_choice.h"
 #include "hstu/objective/retrieval_columns.h"
 #include "hstu/objective/retrieval_objective.h"
-#include "hstu/predict/scorer.h"
-#include "hstu/step/outputs.h"
 
 namespace hstu {
 namespace {
@@ -38,26 +34,19 @@ const RetrievalObjective& retrieval_of(const Learner& learner) {
 }  // namespace
 
 Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
-                     Task task)
-    : task_(std::move(task)),
-      samples_(dataset, task_.evaluation),
-      learner_(options, std::move(task_.model), std::move(task_.objective),
-               open_device(choose_device(options).device)),
-      lists_(learner_.objective->lists()),
-      sample_scratch_(samples_.scratch()),
-      batch_(transfer_memory(learner_.compute.device())) {
-  if (lists_ == nullptr) retrieval_of(learner_);
-  load_model(checkpoint, learner_);
+                     const Dataset& items, Task task)
+    : pass_(options, checkpoint, dataset, std::move(task)), lists_(pass_.learner().objective->lists()) {
   if (lists_ != nullptr) {
     items_ = lists_->items();
     return;
   }
-  const RetrievalObjective& retrieval = retrieval_of(learner_);
-  items_ = catalogue_of(learner_.tables[0], dataset);
+  Learner& learner = pass_.learner();
+  const RetrievalObjective& retrieval = retrieval_of(learner);
+  items_ = catalogue_of(learner.tables[0], items);
   check(!items_.empty(), "{}: the model has no item: nothing can be found", checkpoint.path().string());
-  learner_.open_catalogues(items_);
+  learner.open_catalogues(items_);
   catalogue_ = retrieval.scores(
-      {.catalogues = learner_.catalogue_rows(false), .dataset = &dataset, .compute = learner_.compute});
+      {.catalogues = learner.catalogue_rows(false), .dataset = &items, .compute = learner.compute});
 }
 
 Retriever::Vectors Retriever::vectors(std::span<const User> users) {
@@ -70,16 +59,12 @@ Retriever::Vectors Retriever::vectors(std::span<const User> users) {
                           .item = items_.front(),  // any: what is asked for is not read
                           .time = user.time,
                           .before = user.before});
-  samples_.build(candidates, built_, sample_scratch_);
-  batch_.clear();
-  learner_.model->layout().lay_out(built_, layout_scratch_, batch_);
-  batch_.supervised = batch_.samples;
-  batch_.copy_to(learner_.compute);
-  const auto sample = batch_.values<std::int32_t>(retrieval::kTargetSample);
+  const Tensor outputs = pass_.outputs(candidates);
+  const auto sample = pass_.batch().values<std::int32_t>(retrieval::kTargetSample);
   Vectors found{.values = {}, .user = {sample.begin(), sample.end()}};
   if (found.user.empty()) return found;
-  const Tensor outputs = outputs_of(learner_, batch_).to_host(learner_.compute.stream);
-  found.values.assign(outputs.data<float>(), outputs.data<float>() + outputs.size());
+  const Tensor vectors = outputs.to_host(pass_.learner().compute.stream);
+  found.values.assign(vectors.data<float>(), vectors.data<float>() + vectors.size());
   return found;
 }
 

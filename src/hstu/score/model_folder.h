@@ -20,6 +20,7 @@ struct ExportFolder {
   Path dataset() const { return path / "dataset"; }  // without events: actions, columns, attributes
 };
 inline constexpr const char* kExportFormat = "hstu-export";
+inline constexpr int kExportVersion = 1;  // that this program writes, and the newest that it reads
 
 // Throws Error naming the manifest of an export that is missing or damaged: such a folder is no run either.
 bool is_export(const Path& path);

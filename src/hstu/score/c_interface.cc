@@ -1,0 +1,243 @@
+// include/hstu/score.h. Nothing may be thrown into a program in another language.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hstu/base/error.h"
+#include "hstu/score.h"
+#include "hstu/score/request_queue.h"
+
+struct hstu_scorer {
+  std::shared_ptr<hstu::RequestScorer> model;
+  std::vector<std::string> tasks;
+  std::unique_ptr<hstu::RequestQueue> queue;
+};
+
+namespace {
+
+using hstu::Asked;
+using hstu::ScoreAnswer;
+using hstu::ScoreRequest;
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+template <typename Body>
+hstu_score_status guarded(hstu_score_status of_usage, const Body& body) {
+  try {
+    body();
+    return HSTU_SCORE_OK;
+  } catch (const hstu::UsageError& e) {
+    last_error() = e.what();
+    return of_usage;
+  } catch (const std::exception& e) {
+    last_error() = e.what();
+  } catch (...) {
+    last_error() = "an unknown failure";
+  }
+  return HSTU_SCORE_FAILED;
+}
+
+template <typename Struct>
+void check_size(const Struct* s, const char* name) {
+  if (s == nullptr) hstu::fail_usage("{} is NULL", name);
+  if (s->size != sizeof(Struct))
+    hstu::fail_usage(
+        "{} has {} bytes, this library's has {}: call {}_init first, and compile with this library's "
+        "hstu/score.h",
+        name, s->size, sizeof(Struct), name);
+}
+
+template <typename T>
+std::vector<T> list(const T* values, std::int64_t count, const char* name) {
+  if (count < 0 || (count > 0 && values == nullptr))
+    hstu::fail_usage("{}: expected {} numbers, found {}", name, count, values == nullptr ? "NULL" : "fewer");
+  return count == 0 ? std::vector<T>() : std::vector<T>(values, values + count);
+}
+
+ScoreRequest request_of(const hstu_score_request& r, std::size_t columns) {
+  check_size(&r, "hstu_score_request");
+  ScoreRequest request;
+  request.user = r.user;
+  if (r.time != std::numeric_limits<std::int64_t>::min()) request.time = r.time;
+  if (r.events >= 0) {
+    hstu::RequestEvents& events = request.events.emplace();
+    events.item = list(r.event_items, r.events, "event_items");
+    events.time = list(r.event_times, r.events, "event_times");
+    events.action = list(r.event_actions, r.events, "event_actions");
+    for (std::size_t c = 0; r.event_contexts != nullptr && c < columns; ++c)
+      events.context.push_back(
+          list(r.event_contexts + static_cast<std::int64_t>(c) * r.events, r.events, "event_contexts"));
+  }
+  if (r.contexts != nullptr)
+    request.context = list(r.contexts, static_cast<std::int64_t>(columns), "contexts");
+  request.items = list(r.items, r.item_count, "items");
+  return request;
+}
+
+// Calls change(request) for each of them.
+template <typename Change>
+std::vector<ScoreAnswer> answers_of(hstu_scorer* scorer, const hstu_score_request* requests,
+                                    std::int64_t count, const Change& change) {
+  if (scorer == nullptr) hstu::fail_usage("scorer is NULL");
+  if (count < 0 || (count > 0 && requests == nullptr))
+    hstu::fail_usage("requests: expected {}, found none", count);
+  std::vector<ScoreRequest> all;
+  for (std::int64_t i = 0; i < count; ++i) {
+    try {
+      all.push_back(request_of(requests[i], scorer->model->form().columns()));
+      change(all.back());
+      scorer->model->check(all.back());
+    } catch (const hstu::UsageError& e) {
+      hstu::fail_usage("request {}: {}", i, e.what());
+    }
+  }
+  return scorer->queue->answer(std::move(all));
+}
+
+template <typename T>
+void check_output(const T* to, std::int64_t count, const char* name) {
+  if (count > 0 && to == nullptr) hstu::fail_usage("{} is NULL", name);
+}
+
+}  // namespace
+
+std::int32_t hstu_score_version() {
+  return HSTU_SCORE_VERSION;
+}
+
+const char* hstu_score_error() {
+  return last_error().c_str();
+}
+
+void hstu_score_options_init(hstu_score_options* options) {
+  *options = {};
+  options->size = sizeof(hstu_score_options);
+  options->most_requests = hstu::RequestQueueOptions().most;
+}
+
+void hstu_score_request_init(hstu_score_request* request) {
+  *request = {};
+  request->size = sizeof(hstu_score_request);
+  request->time = std::numeric_limits<std::int64_t>::min();
+  request->events = -1;
+}
+
+hstu_score_status hstu_score_open(const hstu_score_options* options, hstu_scorer** scorer) {
+  if (scorer != nullptr) *scorer = nullptr;
+  const hstu_score_status status = guarded(HSTU_SCORE_BAD_MODEL, [&] {
+    check_size(options, "hstu_score_options");
+    if (scorer == nullptr) hstu::fail_usage("scorer is NULL");
+    if (options->model == nullptr) hstu::fail_usage("options.model is NULL: name the folder of an export");
+    if (options->cache_bytes < 0 || options->batch_size < 0 || options->most_requests < 1 ||
+        options->threads < 0)
+      hstu::fail_usage(
+          "options: cache_bytes, batch_size and threads are at least 0, most_requests at least 1");
+    const auto text = [](const char* word) { return std::string(word == nullptr ? "" : word); };
+    auto opened = std::make_unique<hstu_scorer>();
+    opened->model = std::make_shared<hstu::RequestScorer>(
+        hstu::RequestScorerOptions{.model = options->model,
+                                   .checkpoint = text(options->checkpoint),
+                                   .data = text(options->data),
+                                   .device = text(options->device),
+                                   .cache_bytes = options->cache_bytes,
+                                   .batch_size = options->batch_size});
+    opened->tasks = opened->model->tasks();
+    opened->queue = std::make_unique<hstu::RequestQueue>(
+        opened->model,
+        hstu::RequestQueueOptions{.most = options->most_requests, .threads = options->threads});
+    *scorer = opened.release();
+  });
+  // Also a file that cannot be read or was altered.
+  return status == HSTU_SCORE_OK ? HSTU_SCORE_OK : HSTU_SCORE_BAD_MODEL;
+}
+
+void hstu_score_close(hstu_scorer* scorer) {
+  delete scorer;
+}
+
+std::int64_t hstu_score_tasks(const hstu_scorer* scorer) {
+  return std::ssize(scorer->tasks);
+}
+
+const char* hstu_score_task(const hstu_scorer* scorer, std::int64_t task) {
+  return task < 0 || task >= std::ssize(scorer->tasks)
+             ? nullptr
+             : scorer->tasks[static_cast<std::size_t>(task)].c_str();
+}
+
+std::int64_t hstu_score_width(const hstu_scorer* scorer) {
+  return scorer->model->width();
+}
+
+std::int64_t hstu_score_columns(const hstu_scorer* scorer) {
+  return static_cast<std::int64_t>(scorer->model->form().columns());
+}
+
+const char* hstu_score_column(const hstu_scorer* scorer, std::int64_t column) {
+  const std::vector<std::string>& names = scorer->model->form().manifest().context;
+  return column < 0 || column >= std::ssize(names) ? nullptr
+                                                   : names[static_cast<std::size_t>(column)].c_str();
+}
+
+const char* hstu_score_model(const hstu_scorer* scorer) {
+  return scorer->model->version().c_str();
+}
+
+hstu_score_status hstu_score(hstu_scorer* scorer, const hstu_score_request* requests, std::int64_t count,
+                             float* scores) {
+  return guarded(HSTU_SCORE_BAD_REQUEST, [&] {
+    check_output(scores, count, "scores");
+    float* to = scores;
+    for (const ScoreAnswer& answer :
+         answers_of(scorer, requests, count, [](ScoreRequest& r) { r.asked = Asked::scores; }))
+      to = std::copy(answer.scores.begin(), answer.scores.end(), to);
+  });
+}
+
+hstu_score_status hstu_score_top(hstu_scorer* scorer, const hstu_score_request* requests, std::int64_t count,
+                                 std::int64_t k, std::int32_t exclude_seen, std::int64_t* items,
+                                 float* scores, std::int64_t* found) {
+  return guarded(HSTU_SCORE_BAD_REQUEST, [&] {
+    check_output(items, count, "items");
+    check_output(scores, count, "scores");
+    check_output(found, count, "found");
+    const std::vector<ScoreAnswer> answers = answers_of(scorer, requests, count, [&](ScoreRequest& r) {
+      r.asked = Asked::top;
+      r.top = k;
+      r.exclude_seen = exclude_seen != 0;
+    });
+    const std::size_t tasks = std::max<std::size_t>(scorer->tasks.size(), 1);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      const ScoreAnswer& answer = answers[i];
+      found[i] = std::ssize(answer.items);
+      const std::size_t first = i * static_cast<std::size_t>(k);
+      for (std::size_t r = 0; r < answer.items.size(); ++r) {
+        items[first + r] = answer.items[r];
+        scores[first + r] = answer.scores[r * tasks];
+      }
+    }
+  });
+}
+
+hstu_score_status hstu_score_vectors(hstu_scorer* scorer, const hstu_score_request* requests,
+                                     std::int64_t count, float* vectors, std::int64_t* found) {
+  return guarded(HSTU_SCORE_BAD_REQUEST, [&] {
+    check_output(vectors, count, "vectors");
+    check_output(found, count, "found");
+    const std::vector<ScoreAnswer> answers =
+        answers_of(scorer, requests, count, [](ScoreRequest& r) { r.asked = Asked::vectors; });
+    const std::int64_t width = scorer->model->width();
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      float* const to = vectors + static_cast<std::int64_t>(i) * width;
+      std::fill_n(to, width, 0.0F);
+      std::copy(answers[i].scores.begin(), answers[i].scores.end(), to);
+      found[i] = answers[i].scores.empty() ? 0 : 1;
+    }
+  });
+}

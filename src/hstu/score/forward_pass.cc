@@ -1,0 +1,71 @@
+#include "hstu/score/forward_pass.h"
+
+#include <utility>
+#include <vector>
+
+#include "hstu/device/pinned_memory.h"
+#include "hstu/embedding/table_section.h"
+#include "hstu/experiment/device_choice.h"
+#include "hstu/step/outputs.h"
+
+namespace hstu {
+
+void load_model(const Checkpoint& checkpoint, Learner& learner) {
+  std::vector<Section> sections = table_sections(learner.tables);
+  sections.push_back(parameters_section(learner.model->parameters().all(), learner.compute.stream));
+  for (const Section& section : sections)
+    section.load(SectionReader(checkpoint.path(), section.name, checkpoint.manifest()));
+}
+
+ForwardPass::ForwardPass(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
+                         Task task)
+    : dataset_(dataset),
+      task_(std::move(task)),
+      samples_(dataset, task_.evaluation),
+      learner_(options, std::move(task_.model), std::move(task_.objective),
+               open_device(choose_device(options).device)),
+      sample_scratch_(samples_.scratch()),
+      batch_(transfer_memory(learner_.compute.device())) {
+  load_model(checkpoint, learner_);
+}
+
+bool ForwardPass::keep_histories(std::int64_t bytes) {
+  const KeptTokens kept = learner_.model->kept_tokens();
+  if (kept.layers == 0 || !samples_.shares_contexts() || !learner_.compute.device().is_host()) return false;
+  cache_.emplace(kept, DType::f32, bytes);
+  return true;
+}
+
+Tensor ForwardPass::outputs(std::span<const Candidate> candidates) {
+  // The events of a dataset in memory are at other addresses than those of the batch before.
+  if (dataset_.segments().empty()) sample_scratch_.gatherer = samples_.scratch().gatherer;
+  cache_ ? build_unknown(candidates) : build(candidates);
+  batch_.supervised = batch_.samples;
+  if (batch_.tokens == 0) return {};
+  batch_.copy_to(learner_.compute);
+  Tensor outputs = outputs_of(learner_, batch_);
+  if (cache_) cache_->commit();
+  return outputs;
+}
+
+void ForwardPass::build(std::span<const Candidate> candidates) {
+  samples_.build(candidates, built_, sample_scratch_);
+  batch_.clear();
+  learner_.model->layout().lay_out(built_, layout_scratch_, batch_);
+}
+
+// Leaves out the events whose keys are known.
+void ForwardPass::build_unknown(std::span<const Candidate> candidates) {
+  std::vector<HistoryCache::History> histories;
+  histories.reserve(candidates.size());
+  for (const Candidate& candidate : candidates)
+    histories.push_back(
+        {candidate.user, samples_.contexts_of(candidate), samples_.history_of(candidate, sample_scratch_)});
+  const std::vector<std::int64_t> known = cache_->begin(std::move(histories));
+  std::vector<Candidate> shortened(candidates.begin(), candidates.end());
+  for (std::size_t b = 0; b < shortened.size(); ++b) shortened[b].known = known[b];
+  build(shortened);
+  batch_.history_keys = &cache_->keys(batch_.values<std::int64_t>(kTokenOffsetsColumn));
+}
+
+}  // namespace hstu

@@ -1,0 +1,59 @@
+// A trained model for candidates: the samples, batches and forward pass of an evaluation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "hstu/batching/sample_builder.h"
+#include "hstu/checkpoint/checkpoint.h"
+#include "hstu/dataset/dataset.h"
+#include "hstu/experiment/learner.h"
+#include "hstu/score/history_cache.h"
+#include "hstu/task/task.h"
+
+namespace hstu {
+
+class ForwardPass {
+ public:
+  // The model of `checkpoint`, without its optimizer's state, for histories from `dataset`, which must
+  // outlive it. `task`: of the options and this dataset. Throws Error if the checkpoint does not fit.
+  ForwardPass(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task);
+
+  // From now on keys of histories are kept between batches, in at most `bytes`. Changes no bit of any output.
+  // False where the model or the device can keep none, and where contexts are made of the item.
+  bool keep_histories(std::int64_t bytes);
+  // Null: none are kept.
+  const HistoryCache* cache() const { return cache_ ? &*cache_ : nullptr; }
+
+  // The model's outputs for the samples of the candidates, which the learner's stream computes; undefined if
+  // they have no token.
+  Tensor outputs(std::span<const Candidate> candidates);
+  // Of the latest call.
+  const Batch& batch() const { return batch_; }
+  const Samples& built() const { return built_; }
+
+  const SampleBuilder& samples() const { return samples_; }
+  Learner& learner() { return learner_; }
+  const Learner& learner() const { return learner_; }
+
+ private:
+  void build(std::span<const Candidate> candidates);
+  void build_unknown(std::span<const Candidate> candidates);
+
+  const Dataset& dataset_;
+  Task task_;  // its model and objective are moved to the learner
+  SampleBuilder samples_;
+  Learner learner_;
+  std::optional<HistoryCache> cache_;
+  // Reused from batch to batch.
+  SampleScratch sample_scratch_;
+  Samples built_;
+  LayoutScratch layout_scratch_;
+  Batch batch_;
+};
+
+// Fills the learner's parameters and tables from a checkpoint. Throws Error if they do not fit.
+void load_model(const Checkpoint& checkpoint, Learner& learner);
+
+}  // namespace hstu

@@ -1,0 +1,144 @@
+#include "hstu/score/request_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hstu/base/threads.h"
+
+namespace hstu {
+
+RequestQueue::RequestQueue(Model model, const RequestQueueOptions& options)
+    : options_(options), model_(std::move(model)), thread_([this] { work(options_.threads); }) {}
+
+RequestQueue::~RequestQueue() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+RequestQueue::Model RequestQueue::model() const {
+  const std::scoped_lock lock(mutex_);
+  return model_;
+}
+
+void RequestQueue::replace(Model model) {
+  const std::scoped_lock lock(mutex_);
+  model_.swap(model);
+}
+
+void RequestQueue::submit(const Model& model, ScoreRequest request, Done done) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (options_.waiting > 0 && std::ssize(waiting_) >= options_.waiting)
+      throw QueueIsFull(fmt::format("{} requests are waiting: try again later", waiting_.size()));
+    waiting_.push_back({model, std::move(request), std::move(done), Clock::now()});
+  }
+  changed_.notify_one();
+}
+
+std::vector<ScoreAnswer> RequestQueue::answer(std::vector<ScoreRequest> requests) {
+  std::mutex mutex;
+  std::condition_variable all;
+  std::size_t left = requests.size();
+  std::vector<ScoreAnswer> answers(requests.size());
+  std::vector<std::exception_ptr> failures(requests.size());
+  const Model current = model();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const auto done = [&, i](ScoreAnswer answer, const std::exception_ptr& failure) {
+      const std::scoped_lock lock(mutex);
+      answers[i] = std::move(answer), failures[i] = failure;
+      if (--left == 0) all.notify_one();  // under the lock: the waiting function ends after it
+    };
+    try {
+      submit(current, std::move(requests[i]), done);
+    } catch (...) {
+      done({}, std::current_exception());
+    }
+  }
+  std::unique_lock lock(mutex);
+  all.wait(lock, [&] { return left == 0; });
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  return answers;
+}
+
+QueueCounts RequestQueue::counts() const {
+  const std::scoped_lock lock(mutex_);
+  QueueCounts counts = counts_;
+  counts.waiting = std::ssize(waiting_);
+  return counts;
+}
+
+// The first requests that wait, as far as they are for one model. False: there are none and will be none.
+bool RequestQueue::take(std::vector<Waiting>& batch) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ends_ || !waiting_.empty(); });
+  if (waiting_.empty()) return false;
+  const auto full = [&] { return ends_ || std::ssize(waiting_) >= options_.most; };
+  if (options_.wait_seconds > 0)
+    changed_.wait_until(lock,
+                        waiting_.front().since + std::chrono::duration_cast<Clock::duration>(
+                                                     std::chrono::duration<double>(options_.wait_seconds)),
+                        full);
+  const Model model = waiting_.front().model;
+  while (!waiting_.empty() && waiting_.front().model == model && std::ssize(batch) < options_.most) {
+    batch.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return true;
+}
+
+// Returns how many requests failed.
+std::int64_t RequestQueue::compute(std::vector<Waiting>& batch) {
+  std::vector<Waiting*> good;
+  std::vector<const ScoreRequest*> requests;
+  std::int64_t failed = 0;
+  const auto refuse = [&](const Waiting& waiting) {
+    ++failed;
+    waiting.done({}, std::current_exception());
+  };
+  RequestScorer& model = *batch.front().model;
+  for (Waiting& waiting : batch) {
+    try {
+      model.check(waiting.request);
+      good.push_back(&waiting);
+      requests.push_back(&waiting.request);
+    } catch (...) {
+      refuse(waiting);
+    }
+  }
+  if (good.empty()) return failed;
+  std::vector<ScoreAnswer> answers;
+  try {
+    answers = model.answer(requests);
+  } catch (...) {
+    for (const Waiting* const waiting : good) refuse(*waiting);
+    return failed;
+  }
+  for (std::size_t i = 0; i < good.size(); ++i) good[i]->done(std::move(answers[i]), nullptr);
+  return failed;
+}
+
+void RequestQueue::work(int threads) {
+  if (threads > 0) set_threads(threads);
+  std::vector<Waiting> batch;
+  while (take(batch)) {
+    const Clock::time_point start = Clock::now();
+    const std::int64_t failed = compute(batch);
+    const std::int64_t requests = std::ssize(batch);
+    const HistoryCache* const cache = batch.front().model->cache();
+    const HistoryCacheCounts cached = cache == nullptr ? HistoryCacheCounts() : cache->counts();
+    batch.clear();  // and with it the model, if another one has replaced it
+    const std::scoped_lock lock(mutex_);
+    counts_.requests += requests;
+    counts_.failed += failed;
+    ++counts_.batches;
+    counts_.busy_seconds += seconds_since(start);
+    counts_.cache = cached;
+  }
+}
+
+}  // namespace hstu

@@ -1,0 +1,226 @@
+#include "hstu/score/request_scorer.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "hstu/base/checksum.h"
+#include "hstu/base/error.h"
+#include "hstu/comm/communicator.h"
+#include "hstu/options/make_task.h"
+#include "hstu/run/other_data.h"
+#include "hstu/score/model_folder.h"
+#include "hstu/score/needed_columns.h"
+#include "hstu/score/scoring_batches.h"
+#include "hstu/task/dataset_facts.h"
+
+namespace hstu {
+namespace {
+
+constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+
+std::string version_of(const Checkpoint& checkpoint) {
+  const std::string hash = checksum(read_file(checkpoint.path() / kManifestName));
+  return fmt::format("{}-{}", checkpoint.step(), hash.substr(0, 16));
+}
+
+void check_ids(const char* what, const std::vector<std::int64_t>& ids) {
+  for (const std::int64_t id : ids)
+    if (id < 0) fail_usage("{}: expected an id of at least 0, found {}", what, id);
+}
+
+}  // namespace
+
+RequestScorer::RequestScorer(const RequestScorerOptions& options) {
+  ModelFolder model = open_model_folder(options.model, options.checkpoint);
+  if (!options.device.empty()) model.options.device = options.device;
+  run_ = model.options;
+  version_ = version_of(model.checkpoint);
+  schema_ = std::make_unique<Dataset>(options.data.empty() ? run_.data.path : options.data);
+  check_readable(model.checkpoint, run_.data.path, *schema_);
+  if (model.has_events || !options.data.empty()) data_ = schema_.get();
+  histories_ = std::make_unique<RequestHistories>(*schema_);
+  unseen_ = std::make_unique<UnseenItems>(histories_->dataset(), std::vector<std::string>());
+  const Manifest& manifest = schema_->manifest();
+  form_ = std::make_unique<RequestForm>(*schema_, context_of_requests(run_, manifest),
+                                        context_of_events(run_, manifest));
+  no_context_.assign(form_->columns(), 0);
+  Task task = make_task(run_, facts_of(*schema_));
+  scan_limit_ = task.evaluation.scan_limit;
+  batch_size_ = options.batch_size > 0 ? options.batch_size : evaluation_batch_size(run_);
+  const Dataset& memory = histories_->dataset();
+  if (task.objective->retrieval() != nullptr) {
+    retriever_ = std::make_unique<Retriever>(run_, model.checkpoint, memory, *schema_, std::move(task));
+  } else {
+    if (!task.no_requests.empty()) fail_usage("{}", task.no_requests);
+    scorer_ = std::make_unique<Scorer>(run_, model.checkpoint, memory, std::move(task));
+  }
+  if (options.cache_bytes > 0)
+    (scorer_ ? scorer_->pass() : retriever_->pass()).keep_histories(options.cache_bytes);
+}
+
+std::vector<std::string> RequestScorer::tasks() const {
+  return scorer_ ? scorer_->tasks() : std::vector<std::string>();
+}
+
+std::int64_t RequestScorer::width() const {
+  return retriever_ ? retriever_->width() : 0;
+}
+
+const HistoryCache* RequestScorer::cache() const {
+  return (scorer_ ? scorer_->pass() : retriever_->pass()).cache();
+}
+
+void RequestScorer::check(const ScoreRequest& r) const {
+  if (r.asked == Asked::scores && retriever_)
+    fail_usage("a model of kind retrieval scores no single candidates: ask for its top items or for vectors");
+  if (r.asked == Asked::vectors && scorer_)
+    fail_usage("a model of this kind scores candidates and has no vectors: ask for scores or its top items");
+  if (r.asked == Asked::scores && r.items.empty()) fail_usage("items: expected at least one candidate");
+  if (r.asked == Asked::top && r.top < 1) fail_usage("k: expected at least 1, found {}", r.top);
+  if (retriever_ && !r.items.empty())
+    fail_usage("items: a model of kind retrieval finds items of its whole catalogue: leave them out");
+  if (scorer_ && !r.time) fail_usage("time: expected the time of the request");
+  if (scorer_ && r.task >= scorer_->tasks().size())
+    fail_usage("task: expected a number below {}, found {}", scorer_->tasks().size(), r.task);
+  const std::size_t columns = form_->columns();
+  const std::vector<bool>& needed = form_->of_requests();
+  const bool needs = std::find(needed.begin(), needed.end(), true) != needed.end();
+  if (r.context.size() != columns && (needs || !r.context.empty()))
+    fail_usage("context: expected {} values, found {}", columns, r.context.size());
+  if (!r.events) {
+    if (data_ == nullptr)
+      fail_usage(
+          "events: this model was opened without the users' events: a request needs those of its user");
+    return;
+  }
+  const RequestEvents& events = *r.events;
+  const std::size_t count = events.item.size();
+  if (events.time.size() != count || events.action.size() != count)
+    fail_usage("events: {} items, {} times and {} actions are not of the same events", count,
+               events.time.size(), events.action.size());
+  check_ids("events: item", events.item);
+  const std::uint8_t known = form_->known_bits();
+  for (const std::uint8_t action : events.action)
+    if ((action & ~known) != 0)
+      fail_usage("events: action: expected a sum of bits of {}, found {}", known, action);
+  if (!events.context.empty() && events.context.size() != columns)
+    fail_usage("events: expected {} context columns, found {}", columns, events.context.size());
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::size_t values = events.context.empty() ? 0 : events.context[c].size();
+    if (values != count && (form_->of_events()[c] || values != 0))
+      fail_usage("events: context column \"{}\": expected {} values, found {}", form_->manifest().context[c],
+                 count, values);
+  }
+}
+
+std::vector<ScoreAnswer> RequestScorer::answer(std::span<const ScoreRequest* const> requests) {
+  std::vector<ScoreAnswer> answers(requests.size());
+  std::vector<Open> open = gather(requests, answers);
+  scorer_ ? rank(open) : retrieve(open);
+  return answers;
+}
+
+std::vector<RequestScorer::Open> RequestScorer::gather(std::span<const ScoreRequest* const> requests,
+                                                       std::vector<ScoreAnswer>& answers) {
+  std::vector<Open> open;
+  histories_->clear();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const ScoreRequest& request = *requests[i];
+    const std::int64_t time = request.time.value_or(kEnd);
+    const UserEvents events = request.events ? histories_->add(*request.events, time)
+                                             : histories_->add(*data_, request.user, time,
+                                                               request.exclude_seen ? kEnd : scan_limit_);
+    answers[i].has_history = !events.empty();
+    open.push_back({.request = &request, .answer = &answers[i], .events = events, .time = time});
+  }
+  histories_->show();
+  for (Open& o : open)
+    if (!o.request->time && !o.events.empty()) o.time = histories_->dataset().time()[o.events.latest()];
+  return open;
+}
+
+void RequestScorer::rank(std::vector<Open>& open) {
+  ScoringBatches batches(*scorer_, run_, batch_size_);
+  for (Open& o : open) {
+    const ScoreRequest& request = *o.request;
+    std::span<const std::int64_t> items = request.items;
+    if (request.asked == Asked::top) {
+      o.left = request.items.empty() ? scorer_->trained_items() : request.items;
+      if (request.exclude_seen) {
+        std::vector<std::int64_t> others;
+        for (const std::size_t i : unseen_->others(o.left, o.events)) others.push_back(o.left[i]);
+        o.left = std::move(others);
+      }
+      items = o.left;
+    }
+    batches.add({.name = &o - open.data() + 1,
+                 .is_anchor = false,
+                 .user = request.user,
+                 .time = o.time,
+                 .before = o.events,
+                 .context = request.context.empty() ? no_context_ : request.context},
+                items, o.answer->scores);
+  }
+  batches.flush();
+  const std::size_t tasks = scorer_->tasks().size();
+  for (const Open& o : open) {
+    if (o.request->asked != Asked::top) continue;
+    std::vector<float> scores;
+    for (const std::size_t i : order_of(o.answer->scores, tasks, o.request->task, o.request->top)) {
+      o.answer->items.push_back(o.left[i]);
+      const auto row = o.answer->scores.begin() + static_cast<std::ptrdiff_t>(i * tasks);
+      scores.insert(scores.end(), row, row + static_cast<std::ptrdiff_t>(tasks));
+    }
+    o.answer->scores = std::move(scores);
+  }
+}
+
+void RequestScorer::retrieve(std::vector<Open>& open) {
+  std::vector<const Open*> asked;
+  std::vector<float> queries;
+  const auto width = static_cast<std::ptrdiff_t>(retriever_->width());
+  for (std::size_t begin = 0; begin < open.size(); begin += static_cast<std::size_t>(batch_size_)) {
+    const std::size_t end = std::min(open.size(), begin + static_cast<std::size_t>(batch_size_));
+    std::vector<Retriever::User> users;
+    for (std::size_t i = begin; i < end; ++i)
+      users.push_back({.user = open[i].request->user, .time = open[i].time, .before = open[i].events});
+    const Retriever::Vectors found = retriever_->vectors(users);
+    auto row = found.values.begin();
+    for (const std::int64_t u : found.user) {
+      const Open& o = open[begin + static_cast<std::size_t>(u)];
+      if (o.request->asked == Asked::vectors) {
+        o.answer->scores.assign(row, row + width);
+      } else {
+        asked.push_back(&o);
+        queries.insert(queries.end(), row, row + width);
+      }
+      row += width;
+    }
+  }
+  if (!asked.empty()) find(asked, queries);
+}
+
+void RequestScorer::find(std::span<const Open* const> asked, std::span<const float> vectors) {
+  CatalogueQueryList queries{
+      .vectors = {vectors.begin(), vectors.end()}, .excluded_offsets = {0}, .excluded = {}};
+  std::int64_t top = 0;
+  for (const Open* const o : asked) {
+    if (o->request->exclude_seen) {
+      const std::vector<std::int64_t>& seen = unseen_->seen(o->events);
+      queries.excluded.insert(queries.excluded.end(), seen.begin(), seen.end());
+    }
+    queries.excluded_offsets.push_back(std::ssize(queries.excluded));
+    top = std::max(top, o->request->top);
+  }
+  const auto lists = retriever_->top(queries, top);
+  for (std::size_t q = 0; q < asked.size(); ++q) {
+    const auto count = static_cast<std::size_t>(std::min(asked[q]->request->top, std::ssize(lists[q])));
+    for (std::size_t r = 0; r < count; ++r) {
+      asked[q]->answer->items.push_back(lists[q][r].id);
+      asked[q]->answer->scores.push_back(lists[q][r].score);
+    }
+  }
+}
+
+}  // namespace hstu

@@ -1,0 +1,190 @@
+// The functions of include/hstu/score.h against hstu predict.
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "hstu/score.h"
+#include "score/score_fixture.h"
+
+namespace hstu::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A request and the memory that it refers to.
+struct RequestInC {
+  RequestEvents events;
+  std::vector<std::int64_t> columns, contexts, items;
+
+  hstu_score_request get(std::int64_t user, std::int64_t time) {
+    hstu_score_request r;
+    hstu_score_request_init(&r);
+    r.user = user, r.time = time;
+    columns.clear();
+    for (const auto& column : events.context) columns.insert(columns.end(), column.begin(), column.end());
+    r.event_items = events.item.data(), r.event_times = events.time.data();
+    r.event_actions = events.action.data(), r.event_contexts = columns.data();
+    r.events = std::ssize(events.item);
+    if (!contexts.empty()) r.contexts = contexts.data();
+    r.items = items.data(), r.item_count = std::ssize(items);
+    return r;
+  }
+};
+
+class ScoreInC : public Score {
+ protected:
+  ~ScoreInC() override { hstu_score_close(scorer_); }
+
+  hstu_score_status open_in_c(const std::string& model, const std::string& data = "") {
+    hstu_score_close(scorer_);
+    hstu_score_options options;
+    hstu_score_options_init(&options);
+    options.model = model.c_str();
+    if (!data.empty()) options.data = data.c_str();
+    options.cache_bytes = 1 << 20;
+    options.device = "host";
+    return hstu_score_open(&options, &scorer_);
+  }
+
+  hstu_scorer* scorer_ = nullptr;
+};
+
+TEST_F(ScoreInC, HasTheBytesOfPredict) {
+  use_ranking(200, {"positive", "negative"});
+  train_and_export();
+  ASSERT_EQ(open_in_c(folder_ / "export"), HSTU_SCORE_OK) << hstu_score_error();
+  ASSERT_EQ(hstu_score_tasks(scorer_), 2);
+  EXPECT_STREQ(hstu_score_task(scorer_, 1), "negative");
+  std::string text = "user,time,candidates\n";
+  const std::int64_t times[] = {500, 9'000, 21'500, 100'000};
+  std::vector<RequestInC> memory;
+  std::vector<hstu_score_request> requests;
+  for (std::int64_t u = 0; u < 4; ++u) {
+    memory.push_back({.events = events_of(u), .columns = {}, .contexts = {}, .items = {3, 11, u}});
+    text += fmt::format("{},{},3 11 {}\n", id_of_user(u), times[u], u);
+  }
+  for (std::int64_t u = 0; u < 4; ++u)
+    requests.push_back(memory[static_cast<std::size_t>(u)].get(id_of_user(u), times[u]));
+  std::vector<float> scores(4 * 3 * 2);
+  ASSERT_EQ(hstu_score(scorer_, requests.data(), 4, scores.data()), HSTU_SCORE_OK) << hstu_score_error();
+  write_file(folder_ / "requests.csv", text);
+  const Columns expected = scored(request("scores.csv"));
+  const std::vector<float> first = floats(expected.at("score_positive")),
+                           second = floats(expected.at("score_negative"));
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(scores[2 * i], first[i]);
+    EXPECT_EQ(scores[2 * i + 1], second[i]);
+  }
+
+  // One by one from several threads, twice: the second time from the cache.
+  std::vector<float> again(scores.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < 2; ++n) hstu_score(scorer_, &requests[i], 1, again.data() + 6 * i);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(again, scores);
+}
+
+TEST_F(ScoreInC, FindsTheItemsOfPredict) {
+  use_retrieval(SequencePreset::meta);
+  train_and_export();
+  const std::string dataset = folder_ / "dataset";
+  ASSERT_EQ(open_in_c(folder_ / "export", dataset), HSTU_SCORE_OK) << hstu_score_error();
+  constexpr std::int64_t kUsers = 5, kTop = 4;
+  std::string text = "user\n";
+  std::vector<hstu_score_request> requests(kUsers);
+  for (std::int64_t u = 0; u < kUsers; ++u) {
+    hstu_score_request& r = requests[static_cast<std::size_t>(u)];
+    hstu_score_request_init(&r);
+    r.user = id_of_user(u);
+    text += fmt::format("{}\n", r.user);
+  }
+  std::vector<std::int64_t> items(kUsers * kTop), found(kUsers);
+  std::vector<float> scores(kUsers * kTop);
+  ASSERT_EQ(
+      hstu_score_top(scorer_, requests.data(), kUsers, kTop, 1, items.data(), scores.data(), found.data()),
+      HSTU_SCORE_OK)
+      << hstu_score_error();
+  write_file(folder_ / "users.csv", text);
+  const Columns expected = scored({.model = folder_ / "run",
+                                   .output = folder_ / "top.csv",
+                                   .users = folder_ / "users.csv",
+                                   .top = kTop,
+                                   .exclude_seen = true});
+  std::vector<std::string> ids;
+  std::vector<float> kept;
+  for (std::size_t u = 0; u < kUsers; ++u)
+    for (std::int64_t r = 0; r < found[u]; ++r) {
+      ids.push_back(std::to_string(items[u * kTop + static_cast<std::size_t>(r)]));
+      kept.push_back(scores[u * kTop + static_cast<std::size_t>(r)]);
+    }
+  EXPECT_FALSE(ids.empty());
+  EXPECT_EQ(ids, expected.at("item"));
+  EXPECT_EQ(kept, floats(expected.at("score")));
+
+  std::vector<float> vectors(kUsers * 8);
+  ASSERT_EQ(hstu_score_vectors(scorer_, requests.data(), kUsers, vectors.data(), found.data()),
+            HSTU_SCORE_OK);
+  EXPECT_EQ(found, std::vector<std::int64_t>(kUsers, 1));
+  EXPECT_EQ(hstu_score(scorer_, requests.data(), 1, scores.data()), HSTU_SCORE_BAD_REQUEST);
+  EXPECT_THAT(hstu_score_error(), HasSubstr("retrieval"));
+}
+
+TEST_F(ScoreInC, SaysWhatIsWrong) {
+  train_and_export();
+  EXPECT_EQ(open_in_c(folder_ / "nothing"), HSTU_SCORE_BAD_MODEL);
+  EXPECT_EQ(scorer_, nullptr);
+  EXPECT_THAT(hstu_score_error(), HasSubstr("nothing"));
+  const Path manifest = folder_ / "export/manifest.json";
+  const std::string written = read_file(manifest);
+  Json later = Json::parse(written);
+  later["version"] = 99;
+  write_file(manifest, later.dump());
+  EXPECT_EQ(open_in_c(folder_ / "export"), HSTU_SCORE_BAD_MODEL);
+  EXPECT_THAT(hstu_score_error(), HasSubstr("found 99"));
+  write_file(manifest, written);
+  ASSERT_EQ(open_in_c(folder_ / "export"), HSTU_SCORE_OK) << hstu_score_error();
+
+  RequestInC memory{.events = events_of(0), .columns = {}, .contexts = {}, .items = {1}};
+  memory.contexts.assign(static_cast<std::size_t>(hstu_score_columns(scorer_)), 0);
+  const hstu_score_request good = memory.get(1, 5000);
+  float score = 0;
+  EXPECT_EQ(hstu_score(scorer_, &good, 1, &score), HSTU_SCORE_OK) << hstu_score_error();
+  const auto refused = [&](auto change) {
+    hstu_score_request bad = good;
+    change(bad);
+    EXPECT_EQ(hstu_score(scorer_, &bad, 1, &score), HSTU_SCORE_BAD_REQUEST);
+    return std::string(hstu_score_error());
+  };
+  EXPECT_THAT(refused([](auto& r) { r.size = 8; }), HasSubstr("8 bytes"));
+  EXPECT_THAT(refused([](auto& r) { r.events = -1; }), HasSubstr("events"));
+  EXPECT_THAT(refused([](auto& r) { r.event_times = nullptr; }), HasSubstr("event_times"));
+  EXPECT_THAT(refused([](auto& r) { r.item_count = 0; }), HasSubstr("at least one candidate"));
+  const std::uint8_t actions[64] = {128};
+  EXPECT_THAT(refused([&](auto& r) { r.event_actions = actions; }), HasSubstr("sum of bits"));
+  EXPECT_EQ(hstu_score(nullptr, &good, 1, &score), HSTU_SCORE_BAD_REQUEST);
+}
+
+TEST_F(ScoreInC, TheExamplesRun) {
+  const std::string c = std::string(HSTU_PROGRAM_DIR) + "/example_score_c",
+                    cpp = std::string(HSTU_PROGRAM_DIR) + "/example_score_cpp";
+  train_and_export();
+  const CommandResult one = run_command(fmt::format("{} {}", c, (folder_ / "export").string()));
+  EXPECT_EQ(one.exit_status, 0) << one.text;
+  EXPECT_THAT(one.text, HasSubstr("item 7: label 0."));
+  use_retrieval(SequencePreset::sasrec);
+  run("lists");
+  const CommandResult lists =
+      run_command(fmt::format("{} {} {} 2 {} {}", cpp, (folder_ / "lists").string(),
+                              (folder_ / "dataset").string(), id_of_user(0), id_of_user(1)));
+  EXPECT_EQ(lists.exit_status, 0) << lists.text;
+  EXPECT_EQ(std::count(lists.text.begin(), lists.text.end(), '\n'), 4) << lists.text;
+}
+
+}  // namespace
+}  // namespace hstu::testing

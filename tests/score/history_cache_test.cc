@@ -1,0 +1,171 @@
+// Answers with a cache of histories beside those without one, to the bit.
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hstu/base/random.h"
+#include "hstu/score/request_queue.h"
+#include "score/score_fixture.h"
+
+namespace hstu::testing {
+namespace {
+
+struct CachedForm {
+  std::string name;
+  void (*configure)(RunOptions& options);
+};
+
+// Users whose histories grow, are corrected, and are asked for as they were earlier.
+class ChangingHistories {
+ public:
+  explicit ChangingHistories(std::uint64_t seed) : random_{seed}, users_(6) {}
+
+  ScoreRequest next(bool ranks, std::size_t columns) {
+    const std::size_t user = random_.below(users_.size());
+    RequestEvents& events = users_[user];
+    change(events);
+    ScoreRequest request;
+    request.user = static_cast<std::int64_t>(user);
+    request.events = events;
+    request.context.assign(columns, 1);
+    request.events->context.assign(columns, std::vector<std::int64_t>(events.item.size(), 2));
+    const std::int64_t end = events.time.empty() ? 1000 : events.time.back();
+    // A request of before: without the last events.
+    request.time =
+        random_.below(4) == 0 ? end / 2 + 600 : end + 1 + static_cast<std::int64_t>(random_.below(3));
+    request.asked = ranks ? Asked::scores : Asked::vectors;
+    for (std::uint64_t i = 0, n = 1 + random_.below(5); ranks && i < n; ++i)
+      request.items.push_back(static_cast<std::int64_t>(random_.below(12)));
+    return request;
+  }
+
+ private:
+  void change(RequestEvents& events) {
+    if (!events.item.empty() && random_.below(5) == 0)
+      events.item[random_.below(events.item.size())] = static_cast<std::int64_t>(random_.below(12));
+    for (std::uint64_t i = 0, n = random_.below(9); i < n; ++i) {
+      events.item.push_back(static_cast<std::int64_t>(random_.below(12)));
+      events.time.push_back(1000 + 50 * std::ssize(events.time));
+      events.action.push_back(static_cast<std::uint8_t>(1 + random_.below(2)));
+    }
+    if (events.item.size() > 60) events = {};  // a new user
+  }
+
+  RandomStream random_;
+  std::vector<RequestEvents> users_;
+};
+
+class CachedHistories : public Score, public ::testing::WithParamInterface<CachedForm> {
+ protected:
+  CachedHistories() {
+    options_.data.options.history_length = 40;
+    options_.training.batch_size = 8;
+    GetParam().configure(options_);
+    if (options_.model.kind().name == "retrieval") use_retrieval(retrieval_of(options_).preset);
+  }
+};
+
+std::vector<ScoreAnswer> answers_of(RequestScorer& scorer, const std::vector<ScoreRequest>& requests) {
+  std::vector<const ScoreRequest*> all;
+  for (const ScoreRequest& request : requests) {
+    scorer.check(request);
+    all.push_back(&request);
+  }
+  return scorer.answer(all);
+}
+
+TEST_P(CachedHistories, ChangeNoBitOfAnAnswer) {
+  train_and_export();
+  const auto plain = open();
+  // For about five histories of 40 events, so that some must leave.
+  const auto cached = open(320 << 10);
+  const std::size_t columns = plain->form().columns();
+  ASSERT_NE(cached->cache(), nullptr);
+  ChangingHistories histories(5);
+  for (int batch = 0; batch < 60; ++batch) {
+    std::vector<ScoreRequest> requests;
+    for (int i = 0; i < 1 + batch % 4; ++i) requests.push_back(histories.next(plain->ranks(), columns));
+    const std::vector<ScoreAnswer> expected = answers_of(*plain, requests),
+                                   found = answers_of(*cached, requests);
+    for (std::size_t i = 0; i < requests.size(); ++i) ASSERT_EQ(found[i].scores, expected[i].scores) << batch;
+  }
+  const HistoryCacheCounts& counts = cached->cache()->counts();
+  EXPECT_GT(counts.known_events, counts.computed_events / 4);
+  EXPECT_LE(counts.bytes, counts.limit);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms, CachedHistories,
+    ::testing::Values(
+        CachedForm{"RankingAllEvents", [](RunOptions& o) { ranking_gr_of(o).positions = 200; }},
+        CachedForm{"RankingLastEvents", [](RunOptions& o) { ranking_gr_of(o).candidates = 3; }},
+        CachedForm{"RankingWithoutActions",
+                   [](RunOptions& o) {
+                     ranking_gr_of(o).actions = false;
+                     ranking_gr_of(o).candidates = 1;
+                   }},
+        CachedForm{"Meta", [](RunOptions& o) { retrieval_of(o).preset = SequencePreset::meta; }},
+        CachedForm{"Nvidia", [](RunOptions& o) { retrieval_of(o).preset = SequencePreset::nvidia; }},
+        CachedForm{"Sasrec", [](RunOptions& o) { retrieval_of(o).preset = SequencePreset::sasrec; }}),
+    [](const auto& form) { return form.param.name; });
+
+class SmallCache : public Score {};
+
+TEST_F(SmallCache, ForgetsTheLeastRecentlyUsedHistories) {
+  use_retrieval(SequencePreset::nvidia);
+  train_and_export();
+  const std::int64_t page =
+      32 * (2 * 2 * 8 * 4 + 8);  // tokens of 2 layers, keys and values of 8 floats, a time
+  const auto cached = open(2 * page);
+  const auto ask = [&](std::int64_t user) {
+    ScoreRequest request{.asked = Asked::vectors, .user = user, .events = RequestEvents()};
+    request.events->item = {1, 2, 3}, request.events->time = {10, 20, 30}, request.events->action = {1, 1, 1};
+    const std::int64_t before = cached->cache()->counts().known_events;
+    answers_of(*cached, {request});
+    return cached->cache()->counts().known_events - before;
+  };
+  EXPECT_EQ(ask(1), 0);
+  EXPECT_EQ(ask(2), 0);
+  EXPECT_EQ(ask(1), 2);  // all but the last event
+  EXPECT_EQ(ask(3), 0);  // in place of user 2
+  EXPECT_EQ(ask(1), 2);
+  EXPECT_EQ(ask(2), 0);
+  EXPECT_EQ(cached->cache()->counts().evicted, 2);
+  EXPECT_THROW(open(page - 1), UsageError);
+}
+
+TEST_F(SmallCache, IsNoneForModelsWhoseTokensDependOnTheRequest) {
+  train_and_export();  // DLRMv4: positions count from the end
+  EXPECT_EQ(open(1 << 20)->cache(), nullptr);
+}
+
+TEST_F(SmallCache, AnswersManyThreadsAsOne) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  const auto plain = open();
+  std::vector<std::vector<ScoreRequest>> requests(6);
+  std::vector<std::vector<ScoreAnswer>> expected, found(requests.size());
+  for (std::size_t t = 0; t < requests.size(); ++t) {
+    ChangingHistories histories(t % 3);  // some threads ask for the same users at the same time
+    for (int i = 0; i < 30; ++i) requests[t].push_back(histories.next(true, plain->form().columns()));
+    expected.push_back(answers_of(*plain, requests[t]));
+  }
+  RequestQueue queue(open(256 << 10), {.most = 16});
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < requests.size(); ++t)
+    threads.emplace_back([&, t] {
+      for (const ScoreRequest& request : requests[t])
+        found[t].push_back(std::move(queue.answer({request}).front()));
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t t = 0; t < requests.size(); ++t)
+    for (std::size_t i = 0; i < requests[t].size(); ++i)
+      ASSERT_EQ(found[t][i].scores, expected[t][i].scores) << t << " " << i;
+  EXPECT_GT(queue.counts().cache.known_events, 0);
+}
+
+}  // namespace
+}  // namespace hstu::testing
