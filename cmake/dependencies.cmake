@@ -32,6 +32,12 @@ add_library(crypto INTERFACE)
 target_include_directories(crypto SYSTEM INTERFACE ${OPENSSL_INCLUDE})
 target_link_libraries(crypto INTERFACE ${CRYPTO_STATIC} Threads::Threads ${CMAKE_DL_LIBS})
 
+# Beast and Asio, the HTTP of hstu serve: headers alone.
+find_path(BOOST_INCLUDE NAMES boost/beast/http.hpp REQUIRED)
+add_library(boost INTERFACE)
+target_include_directories(boost SYSTEM INTERFACE ${BOOST_INCLUDE})
+target_compile_definitions(boost INTERFACE BOOST_ERROR_CODE_HEADER_ONLY BOOST_ASIO_DISABLE_CONCEPTS)
+
 # MPI for ranks on several machines; its part of hstu is a library that only ranks started by MPI load.
 find_package(MPI COMPONENTS C)
 

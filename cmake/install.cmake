@@ -21,7 +21,7 @@ install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION share/man/man1)
 # Licences of what the programs contain or bring along: the distribution's files, and Arrow's.
 install(FILES LICENSE DESTINATION share/doc/hstu)
 foreach(package libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev
-                libssl-dev libgomp1 libstdc++6)
+                libssl-dev libboost-dev libgomp1 libstdc++6)
   install(FILES /usr/share/doc/${package}/copyright DESTINATION share/doc/hstu/licenses RENAME ${package}.txt OPTIONAL)
 endforeach()
 install(FILES ${HSTU_ARROW_ROOT}/LICENSE.txt DESTINATION share/doc/hstu/licenses RENAME arrow.txt)

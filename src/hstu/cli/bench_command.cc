@@ -254,6 +254,7 @@ void add_bench_command(CLI::App& app) {
   add_catalogue_command(*command);
   add_stream_command(*command);
   add_attention_bench_command(*command);
+  add_serve_bench_command(*command);
 }
 
 }  // namespace hstu

@@ -11,6 +11,7 @@ namespace hstu {
 void add_train_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
+void add_serve_command(CLI::App& app);
 void add_ann_recall_command(CLI::App& app);
 void add_export_command(CLI::App& app);
 void add_import_command(CLI::App& app);
@@ -24,6 +25,7 @@ void add_mlperf_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_attention_bench_command(CLI::App& bench);
+void add_serve_bench_command(CLI::App& bench);
 void add_config_command(CLI::App& app);
 
 // `prepare` and `generate` are in the separate program hstu-prepare, because only that one links Arrow;

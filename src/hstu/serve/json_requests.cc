@@ -1,0 +1,218 @@
+#include "hstu/serve/json_requests.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "hstu/base/error.h"
+#include "hstu/base/json.h"
+#include "hstu/base/json_text.h"
+#include "hstu/base/text.h"
+#include "hstu/dataset/names.h"
+
+namespace hstu {
+namespace {
+
+Json parse_body(std::string_view body) {
+  try {
+    check_json_nesting(body, "body");
+    return Json::parse(body);
+  } catch (const nlohmann::json::parse_error& e) {
+    fail_usage("body: byte {}: this is not JSON", e.byte);
+  } catch (const nlohmann::json::exception&) {
+    fail_usage("body: a number is too large");
+  } catch (const Error&) {
+    fail_usage("body: lists and objects are nested too deeply");
+  }
+}
+
+std::int64_t integer(const Json& value, std::string_view field) {
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() ||
+                     value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});
+  if (!fits) fail_usage("{}: expected a whole number of 64 bits, found {}", field, value.type_name());
+  return value.get<std::int64_t>();
+}
+
+// Ids that are hashes of texts are given as those texts.
+std::int64_t id(const Json& value, bool texts, std::string_view field) {
+  if (!texts) return integer(value, field);
+  if (!value.is_string() || value.get_ref<const std::string&>().empty())
+    fail_usage("{}: expected a text, as the dataset names them, found {}", field, value.type_name());
+  return id_of_text(value.get_ref<const std::string&>());
+}
+
+const Json& list(const Json& value, std::string_view field) {
+  if (!value.is_array()) fail_usage("{}: expected a list, found {}", field, value.type_name());
+  return value;
+}
+
+class JsonRequest {
+ public:
+  JsonRequest(const RequestForm& form, const std::vector<std::string>& tasks) : form_(form), tasks_(tasks) {}
+
+  ScoreRequest read(const Json& json, Asked asked) {
+    if (!json.is_object()) fail_usage("expected an object, found {}", json.type_name());
+    ScoreRequest request;
+    request.asked = asked;
+    request.context.assign(form_.columns(), 0);
+    std::vector<bool> given(form_.columns());
+    for (const auto& [key, value] : json.items()) {
+      if (key == "user") {
+        request.user = id(value, form_.users_are_texts(), "user");
+      } else if (key == "time") {
+        request.time = integer(value, "time");
+      } else if (key == "events") {
+        request.events = events(value);
+      } else if (key == "context") {
+        context(value, request.context, given);
+      } else if (key == "items") {
+        for (const Json& item : list(value, "items"))
+          request.items.push_back(id(item, form_.items_are_texts(), "items"));
+      } else if (asked == Asked::top && key == "k") {
+        request.top = integer(value, "k");
+      } else if (asked == Asked::top && key == "by") {
+        request.task = task(value);
+      } else if (asked == Asked::top && key == "exclude_seen") {
+        if (!value.is_boolean())
+          fail_usage("exclude_seen: expected true or false, found {}", value.type_name());
+        request.exclude_seen = value.get<bool>();
+      } else {
+        fail_usage("unknown field \"{}\"{}", key, suggestion(key, fields(asked)));
+      }
+    }
+    for (std::size_t c = 0; c < given.size(); ++c)
+      if (form_.of_requests()[c] && !given[c])
+        fail_usage("context: expected a value of \"{}\"", form_.manifest().context[c]);
+    return request;
+  }
+
+ private:
+  static std::vector<std::string> fields(Asked asked) {
+    std::vector<std::string> names{"user", "time", "events", "context", "items"};
+    if (asked == Asked::top) names.insert(names.end(), {"k", "by", "exclude_seen"});
+    return names;
+  }
+  std::size_t task(const Json& value) const {
+    const std::string name = value.is_string() ? value.get<std::string>() : value.dump();
+    const auto found = std::find(tasks_.begin(), tasks_.end(), name);
+    if (found == tasks_.end())
+      fail_usage("by: the model has no task \"{}\"{}", name, suggestion(name, tasks_));
+    return static_cast<std::size_t>(found - tasks_.begin());
+  }
+  std::int64_t context_value(std::size_t column, const Json& value) const {
+    return value.is_string() ? form_.code_of(column, value.get_ref<const std::string&>())
+                             : integer(value, form_.manifest().context[column]);
+  }
+  void context(const Json& value, std::vector<std::int64_t>& to, std::vector<bool>& given) const {
+    if (!value.is_object()) fail_usage("context: expected an object, found {}", value.type_name());
+    for (const auto& [name, of_column] : value.items()) {
+      const std::size_t column = form_.column(name);
+      to[column] = context_value(column, of_column);
+      given[column] = true;
+    }
+  }
+  std::uint8_t action(const Json& value) const {
+    if (value.is_string()) return form_.action_bits(value.get_ref<const std::string&>());
+    const std::int64_t bits = integer(value, "action");
+    if ((bits & ~std::int64_t{form_.known_bits()}) != 0)
+      fail_usage("action: expected a sum of bits of {}, found {}", form_.known_bits(), bits);
+    return static_cast<std::uint8_t>(bits);
+  }
+  // {"item": [..], "time": [..], "action": [..], NAME: [..]}
+  RequestEvents events(const Json& value) const {
+    if (!value.is_object()) fail_usage("events: expected an object of lists, found {}", value.type_name());
+    RequestEvents events;
+    events.context.resize(form_.columns());
+    for (const auto& [name, values] : value.items()) {
+      for (const Json& of_event : list(values, name)) {
+        if (name == "item") {
+          events.item.push_back(id(of_event, form_.items_are_texts(), "events: item"));
+        } else if (name == "time") {
+          events.time.push_back(integer(of_event, "events: time"));
+        } else if (name == "action") {
+          events.action.push_back(action(of_event));
+        } else {
+          const std::size_t column = form_.column(name);
+          events.context[column].push_back(context_value(column, of_event));
+        }
+      }
+    }
+    return events;
+  }
+
+  const RequestForm& form_;
+  const std::vector<std::string>& tasks_;
+};
+
+Json score_list(const ScoreAnswer& answer, std::size_t tasks) {
+  if (tasks <= 1) return answer.scores;
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < answer.scores.size(); i += tasks)
+    rows.push_back(std::vector<float>(answer.scores.begin() + static_cast<std::ptrdiff_t>(i),
+                                      answer.scores.begin() + static_cast<std::ptrdiff_t>(i + tasks)));
+  return rows;
+}
+
+void add_answer(const ScoreAnswer& answer, Asked asked, const RequestForm& form, std::size_t tasks,
+                Json& to) {
+  if (asked == Asked::vectors) {
+    to["vector"] = answer.scores.empty() ? Json(nullptr) : Json(answer.scores);
+  } else {
+    if (asked == Asked::top) {
+      to["items"] = Json::array();
+      for (const std::int64_t item : answer.items) {
+        const auto name = form.item_name(item);
+        if (name) {
+          to["items"].push_back(std::string(*name));
+        } else {
+          to["items"].push_back(item);
+        }
+      }
+    }
+    to["scores"] = score_list(answer, tasks);
+  }
+  to["has_history"] = answer.has_history;
+}
+
+}  // namespace
+
+RequestBody read_json_requests(std::string_view body, Asked asked, const RequestForm& form,
+                               const std::vector<std::string>& tasks) {
+  const Json json = parse_body(body);
+  JsonRequest reader(form, tasks);
+  RequestBody result;
+  if (!json.is_object() || !json.contains("requests")) {
+    result.requests.push_back(reader.read(json, asked));
+    return result;
+  }
+  result.is_list = true;
+  if (json.size() > 1) fail_usage("expected nothing beside \"requests\"");
+  for (const Json& request : list(json["requests"], "requests")) {
+    try {
+      result.requests.push_back(reader.read(request, asked));
+    } catch (const UsageError& e) {
+      fail_usage("request {}: {}", result.requests.size(), e.what());
+    }
+  }
+  return result;
+}
+
+std::string write_json_answers(const std::vector<ScoreAnswer>& answers, bool is_list, Asked asked,
+                               std::string_view model, const RequestForm& form,
+                               const std::vector<std::string>& tasks) {
+  Json json{{"model", model}};
+  if (is_list) {
+    json["answers"] = Json::array();
+    for (const ScoreAnswer& answer : answers)
+      add_answer(answer, asked, form, tasks.size(), json["answers"].emplace_back(Json::object()));
+  } else {
+    add_answer(answers.front(), asked, form, tasks.size(), json);
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string json_error(std::string_view text) {
+  return Json{{"error", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace hstu

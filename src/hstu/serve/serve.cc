@@ -1,0 +1,199 @@
+#include "hstu/serve/serve.h"
+
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hstu/base/clock.h"
+#include "hstu/base/error.h"
+#include "hstu/base/json.h"
+#include "hstu/base/terminal.h"
+#include "hstu/serve/binary_requests.h"
+#include "hstu/serve/json_requests.h"
+
+namespace hstu {
+namespace {
+
+constexpr const char* kBinary = "application/octet-stream";
+
+// 4xx: another request would succeed; 503: the same one later.
+HttpAnswer failure_answer(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const QueueIsFull& e) {
+    return {.status = 503, .body = json_error(e.what())};
+  } catch (const UsageError& e) {
+    return {.status = 400, .body = json_error(e.what())};
+  } catch (const std::bad_alloc&) {
+    return {.status = 503, .body = json_error("out of memory")};
+  } catch (const std::exception& e) {
+    return {.status = 500, .body = json_error(e.what())};
+  }
+}
+
+// The requests of one body, until all have their answers.
+class Gathering {
+ public:
+  Gathering(std::size_t count, std::function<void(std::vector<ScoreAnswer>, std::exception_ptr)> done)
+      : left_(count), answers_(count), done_(std::move(done)) {}
+
+  void put(std::size_t i, ScoreAnswer answer, const std::exception_ptr& failure) {
+    {
+      const std::scoped_lock lock(mutex_);
+      answers_[i] = std::move(answer);
+      if (failure && !failure_) failure_ = failure;
+      if (--left_ > 0) return;
+    }
+    done_(std::move(answers_), failure_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t left_;
+  std::vector<ScoreAnswer> answers_;
+  std::exception_ptr failure_;
+  std::function<void(std::vector<ScoreAnswer>, std::exception_ptr)> done_;
+};
+
+RequestBody read_body(const HttpRequest& request, Asked asked, const RequestScorer& model, bool binary) {
+  if (binary) return {read_binary_requests(request.body, asked, model.form().columns()), true};
+  return read_json_requests(request.body, asked, model.form(), model.tasks());
+}
+
+std::optional<Asked> asked_by(const std::string& path) {
+  if (path == "/score") return Asked::scores;
+  if (path == "/top") return Asked::top;
+  if (path == "/vectors") return Asked::vectors;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Server::Server(const ServeOptions& options) : options_(options) {
+  queue_ = std::make_unique<RequestQueue>(std::make_shared<RequestScorer>(options.model), options.queue);
+  metrics_.add_load(true);
+  http_ = std::make_unique<HttpServer>(
+      options.http,
+      [this](HttpRequest request, HttpServer::Respond respond) { handle(std::move(request), respond); });
+  http_->start();
+  if (options.watch.empty()) return;
+  std::error_code error;
+  const Path first = std::filesystem::canonical(options.model.model, error);
+  watch_ = std::make_unique<ModelWatch>(options.watch, first, options.watch_seconds,
+                                        [this](const Path& path) { open_newer(path); });
+}
+
+Server::~Server() {
+  watch_.reset();
+  http_->stop(options_.stop_seconds);
+  queue_.reset();
+}
+
+void Server::handle(HttpRequest request, const HttpServer::Respond& respond) {
+  const Clock::time_point start = Clock::now();
+  const std::optional<Asked> asked = asked_by(request.path);
+  const bool is_page = request.path == "/health" || request.path == "/metrics";
+  const std::string path = asked || is_page ? request.path : "other";
+  const auto answered = [this, path, start, respond](HttpAnswer answer) {
+    metrics_.add(path, answer.status, seconds_since(start));
+    respond(std::move(answer));
+  };
+  try {
+    if (!asked && !is_page)
+      return answered(
+          {.status = 404, .body = json_error("there are /score, /top, /vectors, /health and /metrics")});
+    if (asked ? request.method != "POST" : request.method != "GET" && request.method != "HEAD")
+      return answered(
+          {.status = 405, .body = json_error(fmt::format("{} is for {}", path, asked ? "POST" : "GET"))});
+    if (asked) return answer(request, *asked, answered);
+    if (path == "/health") return answered({.body = health()});
+    answered({.content_type = "text/plain; version=0.0.4",
+              .body = metrics_.text(queue_->counts(), http_->connections(), model())});
+  } catch (...) {
+    answered(failure_answer(std::current_exception()));
+  }
+}
+
+void Server::answer(const HttpRequest& request, Asked asked, const HttpServer::Respond& respond) {
+  const RequestQueue::Model model = queue_->model();
+  const bool binary = request.content_type == kBinary;
+  RequestBody body = read_body(request, asked, *model, binary);
+  const std::size_t count = body.requests.size();
+  if (std::ssize(body.requests) > options_.most_users)
+    fail_usage("{} requests in one body: at most {}", count, options_.most_users);
+  const bool is_list = body.is_list;
+  const auto done = [model, asked, binary, is_list, respond](const std::vector<ScoreAnswer>& answers,
+                                                             const std::exception_ptr& failure) {
+    try {
+      if (failure) return respond(failure_answer(failure));
+      if (binary)
+        return respond({.content_type = kBinary, .body = write_binary_answers(answers, model->version())});
+      respond({.body = write_json_answers(answers, is_list, asked, model->version(), model->form(),
+                                          model->tasks())});
+    } catch (...) {
+      respond(failure_answer(std::current_exception()));
+    }
+  };
+  if (count == 0) return done({}, nullptr);
+  const auto gathering = std::make_shared<Gathering>(count, done);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto put = [gathering, i](ScoreAnswer one, const std::exception_ptr& failure) {
+      gathering->put(i, std::move(one), failure);
+    };
+    try {
+      queue_->submit(model, std::move(body.requests[i]), put);
+    } catch (...) {
+      put({}, std::current_exception());
+    }
+  }
+}
+
+std::string Server::health() const {
+  const RequestQueue::Model model = queue_->model();
+  const RequestForm& form = model->form();
+  Json json{{"status", "ok"},
+            {"model", model->version()},
+            {"kind", model->ranks() ? "ranking" : "retrieval"},
+            {"tasks", model->tasks()},
+            {"width", model->width()},
+            {"events_in_requests", !model->has_users()},
+            {"history_cache", model->cache() != nullptr},
+            {"context", form.manifest().context},
+            {"context_of_requests", form.of_requests()},
+            {"context_of_events", form.of_events()}};
+  json["actions"] = Json::object();
+  for (const ActionBit& action : form.manifest().actions) json["actions"][action.name] = action.bit;
+  return json.dump() + "\n";
+}
+
+void Server::open_newer(const Path& path) {
+  try {
+    const Clock::time_point start = Clock::now();
+    RequestScorerOptions options = options_.model;
+    options.model = path;
+    options.checkpoint = {};
+    auto opened = std::make_shared<RequestScorer>(options);
+    const std::string version = opened->version();
+    if (version == model()) return;
+    queue_->replace(std::move(opened));
+    metrics_.add_load(true);
+    print_note("model {} from {}, opened in {:.2f} s\n", version, path.string(), seconds_since(start));
+  } catch (const std::exception& e) {
+    metrics_.add_load(false);
+    print_note("{}: the model stays as it is: {}\n", path.string(), e.what());
+  }
+}
+
+void serve(const ServeOptions& options, const std::atomic<bool>& stop) {
+  const Server server(options);
+  print_note("model {}: serving on http://{}:{}\n", server.model(), options.http.address, server.port());
+  while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  print_note("stopping: answering what was accepted\n");
+}
+
+}  // namespace hstu

@@ -1,0 +1,54 @@
+// Answers requests for scores over HTTP. docs/serving.md
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "hstu/base/files.h"
+#include "hstu/score/request_queue.h"
+#include "hstu/score/request_scorer.h"
+#include "hstu/serve/http_server.h"
+#include "hstu/serve/metrics_text.h"
+#include "hstu/serve/model_watch.h"
+
+namespace hstu {
+
+struct ServeOptions {
+  RequestScorerOptions model;
+  RequestQueueOptions queue = {.wait_seconds = 0.002, .waiting = 10'000};
+  HttpServerOptions http;
+  Path watch = {};                 // a folder in which new exports appear; "": none
+  double watch_seconds = 1;        // between looks into it
+  double stop_seconds = 10;        // for answers that are owed at the end
+  std::int64_t most_users = 4096;  // requests in one body
+};
+
+class Server {
+ public:
+  // Opens the model and accepts connections. Throws UsageError or Error if either is not possible.
+  explicit Server(const ServeOptions& options);
+  // Answers what it has accepted.
+  ~Server();
+
+  int port() const { return http_->port(); }
+  std::string model() const { return queue_->model()->version(); }
+
+ private:
+  void handle(HttpRequest request, const HttpServer::Respond& respond);
+  void answer(const HttpRequest& request, Asked asked, const HttpServer::Respond& respond);
+  std::string health() const;
+  void open_newer(const Path& path);
+
+  ServeOptions options_;
+  ServeMetrics metrics_;
+  std::unique_ptr<HttpServer> http_;  // outlives the queue, which owes it answers
+  std::unique_ptr<RequestQueue> queue_;
+  std::unique_ptr<ModelWatch> watch_;
+};
+
+// Serves until `stop` is set, then answers what it has accepted. Prints the address and every model that it
+// opens to stderr.
+void serve(const ServeOptions& options, const std::atomic<bool>& stop);
+
+}  // namespace hstu

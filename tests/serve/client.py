@@ -1,0 +1,183 @@
+"""A client of hstu serve from Python's standard library, for serve_test.cc: client.py MODE ARGUMENTS..
+
+Ends with status 0 if all answers are as they should be; otherwise it prints the first one that is not.
+"""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+BINARY = "application/octet-stream"
+
+
+def send(connection, path, body, content_type="application/json"):
+    connection.request("POST", path, body, {"Content-Type": content_type})
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def get(port, path, method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, path)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def in_threads(count, work):
+    """Runs work(number) in threads; raises the first failure."""
+    failures = []
+
+    def guarded(number):
+        try:
+            work(number)
+        except (AssertionError, OSError, http.client.HTTPException, LookupError, ValueError, RuntimeError) as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def versions(port, file, count):
+    """Sends requests of `file` until every version has answered, and each connection `count` of them."""
+    with open(file) as lines:
+        cases = [json.loads(line) for line in lines]
+    wanted = set(cases[0]["answers"])
+    seen = set()
+    sent = [0] * 8
+    end = time.monotonic() + 60
+
+    def work(number):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        i = number
+        while sent[number] < count or seen != wanted:
+            assert time.monotonic() < end, f"only {seen} of {wanted} have answered"
+            case = cases[i % len(cases)]
+            status, text = send(connection, case["path"], json.dumps(case["body"]))
+            assert status == 200, (status, text)
+            version = json.loads(text)["model"]
+            assert text.decode() == case["answers"][version], (case, text)
+            seen.add(version)
+            sent[number] += 1
+            i += 1
+
+    in_threads(len(sent), work)
+    print(sum(sent), "answers")
+
+
+def raw(port, data, wait=True):
+    """What the server sends for these bytes until it closes the connection, or for 5 seconds."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        received = b""
+        try:
+            connection.sendall(data)
+            while wait:
+                part = connection.recv(65536)
+                if not part:
+                    break
+                received += part
+        except (TimeoutError, ConnectionResetError, BrokenPipeError):
+            pass
+        return received
+
+
+def expect_refused(port, path, body, status, words, content_type="application/json"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    found, text = send(connection, path, body, content_type)
+    assert found == status, (path, body, found, text)
+    assert words in json.loads(text)["error"], (words, text)
+
+
+def hostile(port, most_body):
+    """Requests that no client should send; the server answers the next one as before."""
+    for path, body, status, words in [
+        ("/score", b"", 400, "JSON"),
+        ("/score", b'{"user": 1', 400, "body"),
+        ("/score", b"[" * 2000, 400, "body"),
+        ("/score", b"[1]", 400, "object"),
+        ("/score", b'{"user": "x", "time": 1, "items": [1]}', 400, "user"),
+        ("/score", b'{"user": 1, "time": 1e30, "items": [1]}', 400, "time"),
+        ("/score", b'{"itmes": [1]}', 400, "items"),
+        ("/score", b'{"requests": 5}', 400, "requests"),
+        ("/score", b'{"requests": [{}, 7]}', 400, "request 1"),
+        ("/top", b'{"user": 1, "time": 1, "events": {"item": [1]}, "k": 2}', 400, "events"),
+        ("/vectors", b'{"user": 1, "time": 1, "events": {}}', 400, "vectors"),
+        ("/nothing", b"{}", 404, "/score"),
+    ]:
+        expect_refused(port, path, body, status, words)
+    expect_refused(port, "/score", b"HSTQ1\0\0\0" + b"\xff" * 40, 400, "body", BINARY)
+    assert get(port, "/score")[0] == 405
+    assert raw(port, b"\0\1\2\3 nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
+    too_large = b"POST /score HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (most_body + 1)
+    assert raw(port, too_large).startswith(b"HTTP/1.1 413")
+    assert raw(port, b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000).startswith(b"HTTP/1.1 431")
+    # Slow clients hold a connection each until their time is over, and nothing else.
+    slow = []
+    for _ in range(200):
+        slow.append(socket.create_connection(("127.0.0.1", port), timeout=5))
+        slow[-1].sendall(b"POST /score HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
+    begin = time.monotonic()
+    assert get(port, "/health")[0] == 200
+    assert time.monotonic() - begin < 5
+    for connection in slow:
+        while connection.recv(4096):  # until the server closes it
+            pass
+        connection.close()
+    raw(port, b"POST /score HTTP/1.1\r\nContent-Length: 10\r\n\r\n{", wait=False)
+    status, text = get(port, "/metrics")
+    assert status == 200 and "hstu_http_requests_total" in text, text
+    print("refused")
+
+
+def stopped(program, export, body):
+    """Stops the program while requests are on their way: each is answered, or its connection is refused."""
+    process = subprocess.Popen(
+        [program, "serve", export, "--port", "0", "--threads", "1"], stderr=subprocess.PIPE, text=True
+    )
+    line = process.stderr.readline()
+    port = int(re.search(r"http://[0-9.]+:(\d+)", line).group(1))
+    first_answers = threading.Barrier(5, timeout=60)
+
+    def work(number):
+        if number == 0:
+            first_answers.wait()
+            process.send_signal(signal.SIGTERM)
+            return
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        assert send(connection, "/score", body)[0] == 200
+        first_answers.wait()
+        while True:
+            try:
+                status, text = send(connection, "/score", body)
+            except (ConnectionError, http.client.RemoteDisconnected):
+                return  # the server had closed the idle connection, or accepts no more
+            assert status == 200, text
+
+    in_threads(5, work)
+    assert process.wait(timeout=20) == 0
+    print("stopped")
+
+
+def main():
+    mode, arguments = sys.argv[1], sys.argv[2:]
+    if mode == "versions":
+        versions(int(arguments[0]), arguments[1], int(arguments[2]))
+    elif mode == "hostile":
+        hostile(int(arguments[0]), int(arguments[1]))
+    elif mode == "stopped":
+        stopped(*arguments)
+    else:
+        sys.exit(f"no mode {mode}")
+
+
+main()

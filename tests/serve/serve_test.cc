@@ -1,0 +1,173 @@
+// The server, asked by a client of Python's standard library (client.py).
+#include "hstu/serve/serve.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "hstu/serve/binary_requests.h"
+#include "hstu/serve/json_requests.h"
+#include "hstu/serve/load.h"
+#include "hstu/serve/model_watch.h"
+#include "score/score_fixture.h"
+
+namespace hstu::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Serve : public Score {
+ protected:
+  static CommandResult client(const std::string& words) {
+    return run_command("python3 " + std::string(HSTU_SOURCE_DIR) + "/tests/serve/client.py " + words);
+  }
+  ServeOptions serve_options(const Path& model) const {
+    ServeOptions options;
+    options.model = {.model = model, .device = "host", .cache_bytes = 1 << 20};
+    options.http.port = 0;
+    options.http.request_seconds = 0.5;
+    options.http.most_body_bytes = 100'000;
+    options.watch_seconds = 0.05;
+    return options;
+  }
+  // A request of the user's events in the dataset.
+  Json body_of(std::int64_t user, const std::vector<std::int64_t>& items) const {
+    const RequestEvents events = events_of(user);
+    Json body{{"user", id_of_user(user)},
+              {"time", 25'500},
+              {"events", {{"item", events.item}, {"time", events.time}, {"action", events.action}}}};
+    if (!items.empty()) body["items"] = items;
+    return body;
+  }
+  // As the server should answer with this model.
+  static std::string answer(RequestScorer& model, const Json& body, Asked asked) {
+    const RequestBody read = read_json_requests(body.dump(), asked, model.form(), model.tasks());
+    std::vector<const ScoreRequest*> requests;
+    for (const ScoreRequest& request : read.requests) {
+      model.check(request);
+      requests.push_back(&request);
+    }
+    return write_json_answers(model.answer(requests), read.is_list, asked, model.version(), model.form(),
+                              model.tasks());
+  }
+};
+
+TEST_F(Serve, EveryAnswerIsOfOnePublishedVersionAndNoneIsLost) {
+  use_ranking(200, {"positive", "negative"});
+  options_.training.max_steps = 2;
+  run("run");
+  const Path published = folder_ / "published";
+  std::filesystem::create_directories(published);
+  export_model({.run = folder_ / "run", .output = published / "first"});
+  options_.training.max_steps = 4;
+  options_.seed = 7;
+  run("longer");
+  export_model({.run = folder_ / "longer", .output = folder_ / "second"});
+  RequestScorer first({.model = published / "first"}), second({.model = folder_ / "second"});
+  ASSERT_NE(first.version(), second.version());
+  std::ofstream cases(folder_ / "cases.jsonl");
+  const auto add = [&](const char* path, Asked asked, const Json& body) {
+    Json of_versions;
+    for (RequestScorer* const model : {&first, &second})
+      of_versions[model->version()] = answer(*model, body, asked);
+    cases << Json{{"path", path}, {"body", body}, {"answers", of_versions}}.dump() << "\n";
+  };
+  for (std::int64_t u = 0; u < 5; ++u) {
+    add("/score", Asked::scores, body_of(u, {3, u, 7}));
+    Json top = body_of(u, {});
+    top["k"] = 3, top["by"] = "negative", top["exclude_seen"] = u % 2 == 0;
+    add("/top", Asked::top, top);
+  }
+  add("/score", Asked::scores, Json{{"requests", {body_of(7, {1}), body_of(8, {2, 3})}}});
+  cases.close();
+
+  ServeOptions options = serve_options(published / "first");
+  options.watch = published;
+  const Server server(options);
+  std::thread publisher([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    std::filesystem::rename(folder_ / "second", published / "second");
+  });
+  const CommandResult result =
+      client(fmt::format("versions {} {} 40", server.port(), (folder_ / "cases.jsonl").string()));
+  publisher.join();
+  EXPECT_EQ(result.exit_status, 0) << result.text;
+  EXPECT_EQ(server.model(), second.version());
+}
+
+TEST_F(Serve, RefusesHostileRequestsAndAnswersTheNext) {
+  train_and_export();
+  const Server server(serve_options(folder_ / "export"));
+  const CommandResult result = client(fmt::format("hostile {} 100000", server.port()));
+  EXPECT_EQ(result.exit_status, 0) << result.text;
+}
+
+TEST_F(Serve, AnswersWhatItHasAcceptedBeforeItEnds) {
+  train_and_export();
+  const CommandResult result = client(fmt::format("stopped {}/hstu {} '{}'", HSTU_PROGRAM_DIR,
+                                                  (folder_ / "export").string(), body_of(1, {2, 3}).dump()));
+  EXPECT_EQ(result.exit_status, 0) << result.text;
+}
+
+TEST_F(Serve, AnswersNumbersInBinaryAsInJson) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  RequestScorer model({.model = folder_ / "export"});
+  const RequestEvents events = events_of(3);
+  std::string body("HSTQ1\0\0\0", 8);
+  const auto put = [&](std::int64_t number) { body.append(reinterpret_cast<const char*>(&number), 8); };
+  for (const std::int64_t number :
+       {std::int64_t{1}, id_of_user(3), std::int64_t{25'500}, std::ssize(events.item), std::int64_t{2},
+        std::int64_t{0}, std::int64_t{0}})
+    put(number);
+  for (const auto& column : {events.item, events.time})
+    for (const std::int64_t number : column) put(number);
+  body.append(events.action.begin(), events.action.end());
+  body.resize((body.size() + 7) / 8 * 8);
+  put(4), put(9);
+  const std::vector<ScoreRequest> requests = read_binary_requests(body, Asked::scores, 1);
+  ASSERT_EQ(requests.size(), 1U);
+  const ScoreRequest* const request = requests.data();
+  const std::string binary = write_binary_answers(model.answer({&request, 1}), "v");
+  float scores[2];
+  ASSERT_EQ(binary.size(), 8U * (4 + 3 + 1));
+  std::memcpy(scores, binary.data() + 56, sizeof scores);
+  const Json json = Json::parse(answer(model, body_of(3, {4, 9}), Asked::scores));
+  EXPECT_EQ(json["scores"][0].get<float>(), scores[0]);
+  EXPECT_EQ(json["scores"][1].get<float>(), scores[1]);
+}
+
+TEST_F(Serve, IsMeasuredUnderALoad) {
+  train_and_export();
+  const Server server(serve_options(folder_ / "export"));
+  write_file(folder_ / "bodies.jsonl", body_of(1, {2}).dump() + "\n" + R"({"user": 1})" + "\n");
+  const Json measured = measure_server({.port = server.port(),
+                                        .requests = folder_ / "bodies.jsonl",
+                                        .rate = 200,
+                                        .seconds = 0.2,
+                                        .connections = 4});
+  EXPECT_EQ(measured["answers"], 20);
+  EXPECT_EQ(measured["refused"], 20);
+  EXPECT_EQ(measured["lost"], 0);
+  EXPECT_LE(measured["p50_ms"], measured["p99_ms"]);
+}
+
+TEST_F(Serve, FollowsTheLinkThatNamesTheCurrentExport) {
+  train_and_export();
+  const Path published = folder_ / "published";
+  std::filesystem::create_directories(published / "torn");
+  write_file(published / "torn/manifest.json", "{");
+  EXPECT_EQ(published_export(published), std::nullopt);
+  std::filesystem::copy(folder_ / "export", published / "a", std::filesystem::copy_options::recursive);
+  std::filesystem::copy(folder_ / "export", published / "b", std::filesystem::copy_options::recursive);
+  EXPECT_EQ(published_export(published)->filename(), "b");
+  std::filesystem::create_directory_symlink("a", published / "current");
+  EXPECT_EQ(published_export(published)->filename(), "a");
+}
+
+}  // namespace
+}  // namespace hstu::testing
