@@ -64,7 +64,7 @@ void add_server_options(CLI::App& command, ServeOptions& o) {
       ->capture_default_str();
   command
       .add_option("--batch-wait", o.queue.wait_seconds,
-                  "seconds that a user waits for others, if nobody computes")
+                  "seconds that the first user of a batch waits for others")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
   command.add_option("--most-waiting", o.queue.waiting, "users that may wait; further ones get status 503")

@@ -16,7 +16,7 @@ namespace hstu {
 
 struct ServeOptions {
   RequestScorerOptions model;
-  RequestQueueOptions queue = {.wait_seconds = 0.002, .waiting = 10'000};
+  RequestQueueOptions queue = {.waiting = 10'000};
   HttpServerOptions http;
   Path watch = {};                 // a folder in which new exports appear; "": none
   double watch_seconds = 1;        // between looks into it
