@@ -49,7 +49,7 @@ RequestScorer::RequestScorer(const RequestScorerOptions& options) {
   scan_limit_ = task.evaluation.scan_limit;
   batch_size_ = options.batch_size > 0 ? options.batch_size : evaluation_batch_size(run_);
   const Dataset& memory = histories_->dataset();
-  if (task.objective->retrieval() != nullptr) {
+  if (task.objective->retrieval() != nullptr || task.objective->lists() != nullptr) {
     retriever_ = std::make_unique<Retriever>(run_, model.checkpoint, memory, *schema_, std::move(task));
   } else {
     if (!task.no_requests.empty()) fail_usage("{}", task.no_requests);
@@ -73,13 +73,15 @@ const HistoryCache* RequestScorer::cache() const {
 
 void RequestScorer::check(const ScoreRequest& r) const {
   if (r.asked == Asked::scores && retriever_)
-    fail_usage("a model of kind retrieval scores no single candidates: ask for its top items or for vectors");
+    fail_usage("a model that finds items scores no single candidates: ask for its top items");
+  if (r.asked == Asked::vectors && retriever_ && !retriever_->compares_vectors())
+    fail_usage("a model of this kind finds lists of items, and has no vectors of them: ask for its top items");
   if (r.asked == Asked::vectors && scorer_)
     fail_usage("a model of this kind scores candidates and has no vectors: ask for scores or its top items");
   if (r.asked == Asked::scores && r.items.empty()) fail_usage("items: expected at least one candidate");
   if (r.asked == Asked::top && r.top < 1) fail_usage("k: expected at least 1, found {}", r.top);
   if (retriever_ && !r.items.empty())
-    fail_usage("items: a model of kind retrieval finds items of its whole catalogue: leave them out");
+    fail_usage("items: this model finds items of its whole catalogue: leave them out");
   if (scorer_ && !r.time) fail_usage("time: expected the time of the request");
   if (scorer_ && r.task >= scorer_->tasks().size())
     fail_usage("task: expected a number below {}, found {}", scorer_->tasks().size(), r.task);
@@ -179,13 +181,14 @@ void RequestScorer::rank(std::vector<Open>& open) {
 void RequestScorer::retrieve(std::vector<Open>& open) {
   std::vector<const Open*> asked;
   std::vector<float> queries;
-  const auto width = static_cast<std::ptrdiff_t>(retriever_->width());
   for (std::size_t begin = 0; begin < open.size(); begin += static_cast<std::size_t>(batch_size_)) {
     const std::size_t end = std::min(open.size(), begin + static_cast<std::size_t>(batch_size_));
     std::vector<Retriever::User> users;
     for (std::size_t i = begin; i < end; ++i)
       users.push_back({.user = open[i].request->user, .time = open[i].time, .before = open[i].events});
     const Retriever::Vectors found = retriever_->vectors(users);
+    if (found.user.empty()) continue;
+    const std::ptrdiff_t width = std::ssize(found.values) / std::ssize(found.user);
     auto row = found.values.begin();
     for (const std::int64_t u : found.user) {
       const Open& o = open[begin + static_cast<std::size_t>(u)];
