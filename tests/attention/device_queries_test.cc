@@ -131,6 +131,58 @@ void expect_as_on_cpu(const HostShape& shape, float added = 0) {
   expect_near<T>(found_dv, dv, static_cast<double>(added), "dv");
 }
 
+// The output of the forward pass row by row.
+template <typename T>
+DeviceBytes stable_rows(HostProblem<float>& host) {
+  DeviceProblem<T> device(host);
+  AttentionProblem p = device.problem();
+  p.row_stable = true;
+  const AttentionDevice gpu = cuda::attention_device();
+  EXPECT_EQ(choose_attention(p, gpu).forward, AttentionKernel::single_rows);
+  AttentionRows o = host.query_row_view(host.q);
+  DeviceBytes found(DeviceProblem<T>::converted(host.nan_memory(host.query_rows())));
+  o.data = found.as();
+  attention_forward(p, gpu, o);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << cudaGetErrorString(cudaGetLastError());
+  return found;
+}
+
+template <typename T>
+void expect_stable_rows_as_on_cpu(const HostShape& shape) {
+  HostProblem<float> host(shape);
+  for (std::vector<float>* all : {&host.q, &host.k, &host.v})
+    for (float& x : *all) x = static_cast<float>(static_cast<T>(x));
+  HostProblem<double> exact(host);
+  std::vector<double> o = exact.nan_memory(exact.query_rows());
+  attention_forward(exact.problem(), kHost, exact.query_row_view(o));
+  expect_near<T>(stable_rows<T>(host), o, 0, "o");
+}
+
+// The last of 300 targets beside the same target as the only one of the same history.
+template <typename T>
+void expect_the_bits_of_another_place(int head_dim) {
+  constexpr int kHistory = 330, kTargets = 300;
+  HostShape shape{.lengths = {kHistory + kTargets, kHistory + 1},
+                  .targets = {kTargets, 1},
+                  .mask = {-1, 0, 1},
+                  .head_dim = head_dim,
+                  .per_sample_scale = false};
+  HostProblem<float> host(shape);
+  const std::int64_t stride = host.token_row_view(host.k).row_stride;
+  const std::int64_t far = host.offsets()[1] - 1, alone = host.offsets()[2] - 1;
+  for (std::vector<float>* all : {&host.q, &host.k, &host.v}) {
+    const auto copy_rows = [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+      std::copy_n(all->begin() + from * stride, count * stride, all->begin() + to * stride);
+    };
+    copy_rows(host.offsets()[0], host.offsets()[1], kHistory);
+    copy_rows(far, alone, 1);
+  }
+  const std::vector<T> o = stable_rows<T>(host).template read<T>(0, std::ssize(host.q));
+  for (std::int64_t d = 0; d < std::int64_t{shape.heads} * head_dim; ++d)
+    ASSERT_EQ(to_double(o[static_cast<std::size_t>(far * stride + d)]),
+              to_double(o[static_cast<std::size_t>(alone * stride + d)]));
+}
+
 std::vector<HostShape> shapes() {
   return {
       {.lengths = {300, 1, 0, 64, 7}, .queries = {1, 1, 0, 64, 3}},
@@ -196,6 +248,24 @@ TEST_F(AttentionQueriesOnGpu, AreTheLastTokensOfEachSample) {
     expect_as_on_cpu<float>(shape);
     expect_as_on_cpu<__nv_bfloat16>(shape);
     expect_as_on_cpu<__half>(shape);
+  }
+}
+
+TEST_F(AttentionQueriesOnGpu, RowsByThemselvesAreThoseOfTheCpu) {
+  for (HostShape shape : tiled_shapes()) {
+    for (const int head_dim : {1, 24, 64, 128, 256}) {
+      shape.head_dim = head_dim, shape.gap = 3;
+      expect_stable_rows_as_on_cpu<float>(shape);
+      expect_stable_rows_as_on_cpu<__nv_bfloat16>(shape);
+      expect_stable_rows_as_on_cpu<__half>(shape);
+    }
+  }
+}
+
+TEST_F(AttentionQueriesOnGpu, RowsByThemselvesDoNotDependOnTheirPlace) {
+  for (const int head_dim : {24, 64, 256}) {
+    expect_the_bits_of_another_place<float>(head_dim);
+    expect_the_bits_of_another_place<__nv_bfloat16>(head_dim);
   }
 }
 

@@ -202,8 +202,7 @@ TEST(AttentionRoute, WhatNoKernelForGpusComputesIsRefusedByName) {
                    .past_of = pages};
        }},
       {"hidden keys", [](AttentionProblem& p) { p.mask.hidden_period = 3; }},
-      {"dropout of the weights", [](AttentionProblem& p) { p.dropout.rate = 0.5; }},
-      {"row_stable", [](AttentionProblem& p) { p.row_stable = true; }}};
+      {"dropout of the weights", [](AttentionProblem& p) { p.dropout.rate = 0.5; }}};
   for (const AttentionDevice device : {AttentionDevice{9, 0, 132}, {8, 0, 108}, {7, 5, 40}}) {
     for (const bool few : {false, true}) {
       for (const auto& [words, change] : asked) {
@@ -241,10 +240,32 @@ TEST(AttentionRoute, ASoftmaxHasAKernelOfItsOwn) {
   }
 }
 
+// Whatever the sizes: a choice by the number of rows would change the bits of a row.
+TEST(AttentionRoute, StableRowsAreComputedOneByOneOnEveryGpu) {
+  static const std::int64_t offsets[2] = {};
+  for (const AttentionDevice device : {AttentionDevice{9, 0, 132}, {8, 0, 108}, {7, 5, 40}}) {
+    for (const AttentionType type : {AttentionType::bf16, AttentionType::fp32}) {
+      for (const std::int64_t tokens : {1, 100, 100'000}) {
+        AttentionProblem p;
+        p.type = type, p.samples = 1, p.tokens = tokens, p.heads = 2, p.head_dim = 64, p.offsets = offsets;
+        const AttentionRoute before = choose_attention(p, device);
+        p.row_stable = true;
+        const AttentionRoute route = choose_attention(p, device);
+        EXPECT_EQ(route.forward, AttentionKernel::single_rows);
+        EXPECT_EQ(route.forward_cluster, 1);
+        EXPECT_EQ(route.backward, before.backward);
+        p.mask.hidden_period = 3;
+        EXPECT_THROW(choose_attention(p, device), Error);
+      }
+    }
+  }
+}
+
 TEST(AttentionRoute, EveryKernelHasARowOfWhatItSupports) {
   for (const AttentionKernel kernel :
        {AttentionKernel::cpu, AttentionKernel::hopper, AttentionKernel::mma, AttentionKernel::few_queries,
-        AttentionKernel::plain, AttentionKernel::softmax})
+        AttentionKernel::plain, AttentionKernel::softmax,
+        AttentionKernel::single_rows})
     EXPECT_EQ(missing_support(AttentionProblem(), kernel), "");
 }
 

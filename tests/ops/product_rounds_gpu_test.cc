@@ -7,6 +7,7 @@
 
 #include "hstu/ops/convert.h"
 #include "hstu/ops/linear.h"
+#include "hstu/ops/mlp.h"
 #include "support/gpu_test.h"
 #include "support/op_cases.h"
 
@@ -54,6 +55,45 @@ TEST_F(ProductRoundsOnGpu, HaveTheBitsOfFewerRows) {
     SCOPED_TRACE(i);
     expect_same_bits(all[i].row_range(0, kRound), head[i]);
     expect_same_bits(all[i].row_range(kAll - kRound, kAll), tail[i]);
+  }
+}
+
+// Trap: the parts of a long sum, and the kernel, are chosen by the number of rows.
+TEST_F(ProductRoundsOnGpu, HaveTheBitsOfARowAloneWhereRowsAreStable) {
+  gpu_.row_stable = true;
+  constexpr std::int64_t kRows = 5000, kIn = 2048, kHidden = 64, kOut = 264;
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const Tensor x = random(kRows, kIn, 1, type), weight = random(kIn, kOut, 2, type),
+                 bias = random(1, kOut, 3, DType::f32), narrow = random(kRows, kHidden, 7, DType::f32),
+                 in = random(kHidden, kHidden, 4, DType::f32), out = random(kHidden, kHidden, 5, DType::f32),
+                 ones = random(1, kHidden, 6, DType::f32);
+    const auto results = [&](std::int64_t first, std::int64_t end) {
+      Tape tape(gpu_, false);
+      const auto fixed = [](const Tensor& all) { return Variable::constant(all); };
+      const Variable rows = fixed(x.row_range(first, end));
+      std::vector<Tensor> all{
+          ops::linear(tape, rows, fixed(weight), fixed(bias)).value(),
+          ops::linear_silu(tape, rows, fixed(weight), fixed(bias), {{0, kOut}}, 64).activated.value()};
+      if (type == DType::f32)
+        all.push_back(ops::mlp(tape, fixed(narrow.row_range(first, end)),
+                               {.weight1 = fixed(in),
+                                .bias1 = fixed(ones),
+                                .swish_weight = fixed(ones),
+                                .swish_bias = fixed(ones),
+                                .weight2 = fixed(out),
+                                .bias2 = fixed(ones)},
+                               1e-5, {})
+                          .value());
+      return all;
+    };
+    const std::vector<Tensor> all = results(0, kRows);
+    for (const std::int64_t count : {1, 130, 4097}) {
+      for (const std::int64_t first : {std::int64_t{0}, kRows - count}) {
+        const std::vector<Tensor> some = results(first, first + count);
+        for (std::size_t i = 0; i < all.size(); ++i)
+          expect_same_bits(all[i].row_range(first, first + count), some[i]);
+      }
+    }
   }
 }
 

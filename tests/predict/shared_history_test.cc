@@ -38,15 +38,28 @@ class SharedHistory : public testing::Predict {
       }
       lists += fmt::format("{},{},{},{}\n", r, r % 3, times[r], items.substr(1));
     }
-    write_file(folder_ / "requests.csv", singles);
-    const std::vector<std::string> expected = scored(request("singles.csv"))[score];
+    const auto scores_of = [&](const std::string& requests, const std::string& output,
+                               std::int64_t batch_size) {
+      write_file(folder_ / "requests.csv", requests);
+      PredictOptions asked = request(output);
+      asked.batch_size = batch_size;
+      asked.row_stable = row_stable_;
+      return scored(asked)[score];
+    };
+    const std::vector<std::string> expected = scores_of(singles, "singles.csv", 0);
     EXPECT_EQ(last_.scores, 700);
-    write_file(folder_ / "requests.csv", lists);
-    EXPECT_EQ(scored(request("lists.csv"))[score], expected);
-    PredictOptions small = request("small.csv");
-    small.batch_size = 1;  // lists in parts
-    EXPECT_EQ(scored(small)[score], expected);
+    EXPECT_EQ(scores_of(lists, "lists.csv", 0), expected);
+    EXPECT_EQ(scores_of(lists, "small.csv", 1), expected);  // lists in parts
+    EXPECT_EQ(scores_of(singles, "alone.csv", 1), expected);
   }
+  // On a GPU, where rows are stable if that is asked.
+  void use_gpu(Precision precision) {
+    options_.device = "cuda";
+    options_.precision = precision;
+    row_stable_ = true;
+  }
+
+  bool row_stable_ = false;
 };
 
 TEST_F(SharedHistory, ChangesNoBitOfAScore) {
@@ -61,6 +74,27 @@ TEST_F(SharedHistory, IsNoneWhereContextsAreMadeOfTheItem) {
   options_.features.context = {{"cross", {"user", "item"}, 50, true}};
   expect_the_scores_of_single_items();
 }
+
+// As above, where the sums of attention and of products would be divided by the number of rows.
+class SharedHistoryOnGpu : public SharedHistory, public ::testing::WithParamInterface<Precision> {
+ protected:
+  void SetUp() override {
+    SharedHistory::SetUp();
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+    use_gpu(GetParam());
+  }
+};
+TEST_P(SharedHistoryOnGpu, ChangesNoBitWhereRowsAreStable) {
+  dlrmv4_of(options_).head_dim = 32;
+  expect_the_scores_of_single_items();
+}
+TEST_P(SharedHistoryOnGpu, ChangesNoBitOfTheSecondModelWhereRowsAreStable) {
+  RankingGrConfig& model = use_ranking(400, {"positive"});
+  model.candidates = 4, model.target_group = 4, model.head_dim = 32;
+  expect_the_scores_of_single_items();
+}
+INSTANTIATE_TEST_SUITE_P(Precisions, SharedHistoryOnGpu, ::testing::Values(Precision::fp32, Precision::bf16),
+                         [](const auto& of) { return of.param == Precision::fp32 ? "fp32" : "bf16"; });
 
 struct RankingForm {
   std::string name;

@@ -105,8 +105,8 @@ struct AttentionProblem {
   ScoreFunction score = ScoreFunction::silu;
   RelativeBias bias;
   CachedKeys past;
-  bool row_stable =
-      false;  // a row of o depends on its own keys alone, to the bit: not on other samples or rows
+  // A row of o depends on its own keys alone, to the bit: not on other samples or rows. Slower on GPUs.
+  bool row_stable = false;
   // Of the weights of pairs, scale * f(..): those of query row r and head h are a row under the key mix64(key
   // + h), with a column for each token of the sample. row_names are (Tq).
   kernels::Dropout dropout;

@@ -82,7 +82,8 @@ AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& de
   return route;
 }
 
-// Whether a row of o has the same bits for any other rows was never established for the kernels for GPUs.
+// The sums of the other kernels for GPUs are divided by where a row is in its sample, and by how many there
+// are.
 constexpr KernelSupport kSupport[] = {{.kernel = AttentionKernel::cpu,
                                        .softmax = true,
                                        .bias = true,
@@ -94,7 +95,8 @@ constexpr KernelSupport kSupport[] = {{.kernel = AttentionKernel::cpu,
                                       {.kernel = AttentionKernel::mma},
                                       {.kernel = AttentionKernel::few_queries},
                                       {.kernel = AttentionKernel::plain},
-                                      {.kernel = AttentionKernel::softmax, .softmax = true, .dropout = true}};
+                                      {.kernel = AttentionKernel::softmax, .softmax = true, .dropout = true},
+                                      {.kernel = AttentionKernel::single_rows, .row_stable = true}};
 
 }  // namespace
 
@@ -129,12 +131,18 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
   }
   check_attention_on_gpu(p);
   AttentionRoute route = route_on_gpu(p, device);
-  // What no kernel for GPUs computes yet is refused rather than left out.
-  for (const AttentionKernel kernel : {route.forward, route.backward}) {
-    const std::string missing = missing_support(p, kernel);
-    check(missing.empty(), "attention: no kernel for GPUs computes {}: use the host (device = \"host\")",
-          missing);
+  if (p.row_stable) {
+    route.forward = AttentionKernel::single_rows;
+    route.forward_cluster = 1;
+    route.why += ", forward row by row (row_stable)";
   }
+  // What no kernel for GPUs computes yet is refused rather than left out.
+  AttentionProblem backward = p;
+  backward.row_stable = false;
+  std::string missing = missing_support(p, route.forward);
+  if (missing.empty()) missing = missing_support(backward, route.backward);
+  check(missing.empty(), "attention: no kernel for GPUs computes {}: use the host (device = \"host\")",
+        missing);
   return route;
 }
 
@@ -161,6 +169,8 @@ std::string to_string(AttentionKernel kernel) {
       return "plain";
     case AttentionKernel::softmax:
       return "softmax";
+    case AttentionKernel::single_rows:
+      return "single_rows";
   }
   return "unknown";
 }

@@ -25,6 +25,7 @@ enum class AttentionKernel {
   few_queries,  // bf16 with query offsets: bound by reading keys and values
   plain,        // fp32 arithmetic on CUDA cores: everything else on GPUs
   softmax,      // the same with softmax scores, and dropout of the weights
+  single_rows,  // the same, forward alone, a row by itself: row_stable
 };
 
 // What a kernel computes beside sums of SiLU over a mask of intervals.
@@ -33,7 +34,8 @@ struct KernelSupport {
   bool softmax = false, bias = false, past = false, hidden_keys = false, row_stable = false, dropout = false;
 };
 std::span<const KernelSupport> kernel_support();  // a row for each kernel
-// What the problem asks for that the kernel does not compute, in words; "": nothing.
+// What the problem asks for that the kernel does not compute, in words; "": nothing. `row_stable` asks for it
+// of the forward pass alone.
 std::string missing_support(const AttentionProblem& problem, AttentionKernel kernel);
 
 struct AttentionRoute {

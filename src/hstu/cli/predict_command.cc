@@ -89,6 +89,8 @@ void add_predict_command(CLI::App& app) {
   command->add_option("--batch-size", o.batch_size, "samples of a batch; default: as the run's evaluations")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command->add_option("--device", o.device, "host, cuda, cuda:N or auto; default: the run's own");
+  command->add_flag("--row-stable", o.row_stable,
+                    "the same bits of a score whatever else is asked: always on the host; slower on a GPU");
   command->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   command->footer(kPredictHelp);
   command->callback([words, command] {

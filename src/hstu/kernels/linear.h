@@ -33,6 +33,7 @@ struct LinearForward {
   T* y = nullptr;          // (M, N)
   T* activated = nullptr;  // (M, N - silu_from) silu of y's columns from there on; or nullptr
   std::int64_t silu_from = 0;
+  bool row_stable = false;  // the bits of a row do not depend on M: always so on the host
 };
 
 template <typename T>
@@ -65,6 +66,7 @@ struct GroupedLinearForward {
   const T *x = nullptr, *weight = nullptr;             // (G, M, K), (G, K, N)
   const Accumulator<T>* bias = nullptr;                // (G, N)
   T* y = nullptr;                                      // (G, M, N)
+  bool row_stable = false;                             // as in LinearForward
 
   // The product of one group. `all`: columns [0, N).
   LinearForward<T> group(std::int64_t g, const ColumnRange& all) const {
@@ -75,7 +77,8 @@ struct GroupedLinearForward {
             .x = x + g * rows * in,
             .weight = weight + g * in * out,
             .bias = bias + g * out,
-            .y = y + g * rows * out};
+            .y = y + g * rows * out,
+            .row_stable = row_stable};
   }
 };
 

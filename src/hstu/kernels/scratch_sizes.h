@@ -38,6 +38,11 @@ constexpr Parts parts_of(std::int64_t m, std::int64_t n, std::int64_t k, const P
   const std::int64_t depth = std::max(t.shortest, ((k + count - 1) / count + t.step - 1) / t.step * t.step);
   return {std::max<std::int64_t>(1, (k + depth - 1) / depth), depth};
 }
+// The same of a product whose rows have the same bits whatever m is: k is one part.
+constexpr Parts parts_of(std::int64_t m, std::int64_t n, std::int64_t k, const ProductTiles& t,
+                         bool row_stable) {
+  return row_stable ? Parts{1, k} : parts_of(m, n, k, t);
+}
 // On Hopper sums over tokens into fp32 (`sums`) alone are cut: where the tiles alone leave multiprocessors
 // idle.
 constexpr Parts hopper_parts(std::int64_t m, std::int64_t n, std::int64_t k, bool sums,

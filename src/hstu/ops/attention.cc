@@ -65,7 +65,7 @@ template <typename T>
 AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const Columns& k, const Columns& v,
                             const Context& context) {
   AttentionProblem p;
-  p.deterministic = context.deterministic;
+  p.deterministic = context.deterministic, p.row_stable = context.row_stable;
   p.type = type_of<T>();
   p.samples = shape.offsets.size() - 1;
   p.tokens = k.rows(), p.queries = q.rows();

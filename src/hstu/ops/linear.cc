@@ -51,7 +51,8 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
                                               .relu = activations.relu,
                                               .y = y.mutable_data<T>(),
                                               .activated = activate ? activated.mutable_data<T>() : nullptr,
-                                              .silu_from = silu_from},
+                                              .silu_from = silu_from,
+                                              .row_stable = context.row_stable},
                     stream);
   });
   const Variable result = tape.record(y, {x, weight, bias, residual}, [=](const Tensor& dy) {
@@ -147,7 +148,8 @@ Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, c
                                                              .x = x.value().data<T>(),
                                                              .weight = weight.value().data<T>(),
                                                              .bias = bias.value().data<Accumulator<T>>(),
-                                                             .y = y.mutable_data<T>()},
+                                                             .y = y.mutable_data<T>(),
+                                                             .row_stable = context.row_stable},
                             stream);
   });
   return tape.record(y, {x, weight, bias}, [=](const Tensor& dy) {

@@ -75,7 +75,10 @@ Variable mlp(Tape& tape, const Variable& x, const MlpWeights& w, double epsilon,
   if (shape.is_normalised) require_size(w.norm_weight, shape.out), require_size(w.norm_bias, shape.out);
   require(!addend.defined() || (addend.rows() == shape.rows && addend.cols() == shape.out),
           "mlp: expected an addend of {} x {}", shape.rows, shape.out);
-  if (is_on_gpu(tape.context()) && x.value().dtype() == DType::f32 && kernels::is_small_mlp(shape)) {
+  // The kernel takes few rows alone, and rounds as no other does.
+  const bool one_kernel = is_on_gpu(tape.context()) && !tape.context().row_stable &&
+                          x.value().dtype() == DType::f32 && kernels::is_small_mlp(shape);
+  if (one_kernel) {
     return in_one_kernel(
         tape, x,
         {w.weight1, w.bias1, w.swish_weight, w.swish_bias, w.weight2, w.bias2, w.norm_weight, w.norm_bias},

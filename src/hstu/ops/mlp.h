@@ -13,7 +13,8 @@ struct MlpWeights {
 };
 
 // y (M, out) from x (M, in), plus `addend` (M, out), which may be undefined. On a GPU one kernel computes all
-// of it if x is fp32 and the MLP small (kernels::is_small_mlp). Throws InternalError if shapes do not fit.
+// of it if x is fp32, the MLP small (kernels::is_small_mlp) and no stable rows are asked for. Throws
+// InternalError if shapes do not fit.
 Variable mlp(Tape& tape, const Variable& x, const MlpWeights& weights, double epsilon,
              const Variable& addend = {});
 

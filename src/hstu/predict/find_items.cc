@@ -176,7 +176,7 @@ PredictResult find_items(const PredictOptions& options) {
   const Histories histories(model, options.data, options.events, options.columns, scratch_of(options));
   const Dataset& dataset = histories.dataset();
   Retriever retriever(model.options, model.checkpoint, dataset, dataset,
-                      make_task(model.options, facts_of(dataset)));
+                      make_task(model.options, facts_of(dataset)), options.row_stable);
   UserReader users(options.users, options.columns, dataset, histories.count_from_1970());
   Search search(options, model.options, dataset, retriever, place);
   const Clock::time_point start = Clock::now();

@@ -222,7 +222,8 @@ std::unique_ptr<Scorer> open_scorer(const PredictOptions& options, ModelFolder& 
   const auto open = [&] {
     Task task = make_task(model.options, facts_of(histories));
     check_requests(task);
-    return std::make_unique<Scorer>(model.options, model.checkpoint, histories, std::move(task));
+    return std::make_unique<Scorer>(model.options, model.checkpoint, histories, std::move(task),
+                                    options.row_stable);
   };
   try {
     return open();

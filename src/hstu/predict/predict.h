@@ -30,6 +30,7 @@ struct PredictOptions {
   std::int64_t beam = 0;                       // of a beam search; 0: the model's own
   std::int64_t batch_size = 0;                 // samples of a batch; 0: as evaluations of the run
   std::string device = {};                     // "": the run's own
+  bool row_stable = false;                     // Context::row_stable
   const std::atomic<bool>* stop = nullptr;     // set by a signal: remove the unfinished output, throw Stopped
 };
 

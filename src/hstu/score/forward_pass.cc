@@ -18,7 +18,7 @@ void load_model(const Checkpoint& checkpoint, Learner& learner) {
 }
 
 ForwardPass::ForwardPass(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
-                         Task task)
+                         Task task, bool row_stable)
     : dataset_(dataset),
       task_(std::move(task)),
       samples_(dataset, task_.evaluation),
@@ -26,6 +26,7 @@ ForwardPass::ForwardPass(const RunOptions& options, const Checkpoint& checkpoint
                open_device(choose_device(options).device)),
       sample_scratch_(samples_.scratch()),
       batch_(transfer_memory(learner_.compute.device())) {
+  learner_.compute.row_stable = row_stable;
   load_model(checkpoint, learner_);
 }
 

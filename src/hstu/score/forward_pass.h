@@ -17,8 +17,10 @@ namespace hstu {
 class ForwardPass {
  public:
   // The model of `checkpoint`, without its optimizer's state, for histories from `dataset`, which must
-  // outlive it. `task`: of the options and this dataset. Throws Error if the checkpoint does not fit.
-  ForwardPass(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task);
+  // outlive it. `task`: of the options and this dataset. `row_stable`: as Context has it. Throws Error if the
+  // checkpoint does not fit.
+  ForwardPass(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task,
+              bool row_stable = false);
 
   // From now on keys of histories are kept between batches, in at most `bytes`. Changes no bit of any output.
   // False where the model or the device can keep none, and where contexts are made of the item.

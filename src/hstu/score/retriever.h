@@ -16,7 +16,7 @@ class Retriever {
   // As ForwardPass. The catalogue has all items of the checkpoint's table and of the dataset `items`.
   // UsageError for a model that scores candidates.
   Retriever(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
-            const Dataset& items, Task task);
+            const Dataset& items, Task task, bool row_stable = false);
 
   // A user at a time, with the events before it.
   struct User {

@@ -24,8 +24,9 @@ const RankingObjective& ranking_of(const Learner& learner) {
 
 }  // namespace
 
-Scorer::Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task)
-    : pass_(options, checkpoint, dataset, std::move(task)),
+Scorer::Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task,
+               bool row_stable)
+    : pass_(options, checkpoint, dataset, std::move(task), row_stable),
       tasks_(ranking_of(pass_.learner()).tasks()),
       bad_ids_(OnBadId::count, pass_.learner().model->features()),
       trained_items_(ids_of(pass_.learner().tables[0])) {}

@@ -13,7 +13,8 @@ namespace hstu {
 class Scorer {
  public:
   // As ForwardPass. UsageError for a model that does not score candidates.
-  Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task);
+  Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task,
+         bool row_stable = false);
 
   // (items, tasks) probabilities of each candidate's item and its others, row by row; all in one batch.
   std::vector<float> score(std::span<const Candidate> candidates);

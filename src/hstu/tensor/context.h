@@ -32,6 +32,9 @@ struct Context {
   // The same work gives the same bits every time. False: sums of attention's backward pass may have any
   // order.
   bool deterministic = true;
+  // The forward pass gives a row of a batch the same bits beside any other rows. Always true of the host; on
+  // GPUs it is slower.
+  bool row_stable = false;
   const Groups* groups = nullptr;  // of ranks, for operations that exchange; null: none
 
   Device device() const { return stream.device(); }

@@ -51,7 +51,8 @@ std::int64_t turn_bytes(const AttentionProblem& p) {
 }
 
 bool is_on_cuda_cores(AttentionKernel kernel) {
-  return kernel == AttentionKernel::plain || kernel == AttentionKernel::softmax;
+  return kernel == AttentionKernel::plain || kernel == AttentionKernel::softmax ||
+         kernel == AttentionKernel::single_rows;
 }
 
 // Kernels for tensor cores read and write 16 bytes at a time.
@@ -282,6 +283,8 @@ void attention_forward(const AttentionProblem& p, const AttentionDevice& device,
     few_queries_forward(p, o, stream);
   else if (route.forward == AttentionKernel::softmax)
     softmax_forward(p, o, stream);
+  else if (route.forward == AttentionKernel::single_rows)
+    single_rows_forward(p, o, stream);
   else
     plain_forward(p, o, stream);
 }

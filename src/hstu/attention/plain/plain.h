@@ -14,4 +14,7 @@ void plain_forward(const AttentionProblem& problem, const AttentionRows& o, cuda
 void plain_backward(const AttentionProblem& problem, const AttentionGradients& gradients,
                     cudaStream_t stream);
 
+// Any type, head size and strides, as the plain forward pass; single_rows.cu.
+void single_rows_forward(const AttentionProblem& problem, const AttentionRows& o, cudaStream_t stream);
+
 }  // namespace hstu::cuda

@@ -182,8 +182,8 @@ inline std::int64_t tiles_of(std::int64_t n, int each) {
 // The division of k depends on large tiles alone, whichever are used. A short k takes less time than a launch
 // that adds up its parts.
 template <typename T, typename Out>
-Parts division_of(const Gemm<T, Out>& g) {
-  return parts_of(g.m, g.n, g.k, kPlainTiles);
+Parts division_of(const Product<T, Out>& p) {
+  return parts_of(p.gemm.m, p.gemm.n, p.gemm.k, kPlainTiles, p.row_stable);
 }
 
 // C = or += alpha op(A) op(B), and perhaps sums of columns: the parts of such a product are sums of parts.
@@ -214,7 +214,7 @@ template <typename T, typename Out>
 void multiply_plain(std::span<const Product<T, Out>> products, CudaStream stream) {
   std::int64_t blocks = 0;
   for (const Product<T, Out>& p : products)
-    blocks += tiles_of(p.gemm.m, kLargeEach) * tiles_of(p.gemm.n, kLargeEach) * division_of(p.gemm).count;
+    blocks += tiles_of(p.gemm.m, kLargeEach) * tiles_of(p.gemm.n, kLargeEach) * division_of(p).count;
   const int each = blocks < kFewBlocks ? kSmallEach : kLargeEach;
   Jobs<Native<T>, Native<Out>> jobs{};
   struct Divided {
@@ -226,7 +226,7 @@ void multiply_plain(std::span<const Product<T, Out>> products, CudaStream stream
   for (const Product<T, Out>& p : products) {
     const Gemm<T, Out>& g = p.gemm;
     const std::int64_t row_tiles = tiles_of(g.m, each), column_tiles = tiles_of(g.n, each);
-    const Parts parts = division_of(g);
+    const Parts parts = division_of(p);
     if (parts.count > 1)
       divided.push_back({p, parts, Scratch<float>(stream, parts.floats(rows_of_part(p), g.n))});
     const std::int64_t blocks_of_job = row_tiles * column_tiles * parts.count;
@@ -266,7 +266,7 @@ bool multiply(std::span<const Product<T, Out>> products, CudaStream stream) {
     }
     if constexpr (std::is_same_v<T, BFloat16>) {
       if (fits_tensor_cores(g)) {
-        if (multiply_sm90(p, stream)) continue;
+        if (!p.row_stable && multiply_sm90(p, stream)) continue;
         multiply_mma(p, stream);
         activated = activated && p.activated == nullptr;
         continue;

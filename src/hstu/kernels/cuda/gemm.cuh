@@ -20,6 +20,8 @@ struct Product {
   std::int64_t stride_activated = 0, silu_from = 0;
   // (n) sums of the columns of B, or none; B is not transposed then, and results are fp32.
   Target<float> column_sums;
+  // The bits of a row do not depend on m: k is not cut, and the choice of a kernel does not look at m.
+  bool row_stable = false;
   bool late =
       false;  // C and these sums are gradients of parameters, which nothing reads before the pass ends
 };

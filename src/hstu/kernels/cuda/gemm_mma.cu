@@ -172,7 +172,7 @@ void multiply_mma(const Product<BFloat16, Out>& p, CudaStream stream) {
     rest.column_sums = {};
     return multiply_mma(rest, stream);
   }
-  const Parts parts = parts_of(g.m, g.n, g.k, kMmaTiles);
+  const Parts parts = parts_of(g.m, g.n, g.k, kMmaTiles, p.row_stable);
   const Stored a{native(g.a.data), g.a.stride, g.m}, b{native(g.b.data), g.b.stride, g.n};
   const bool a_by_depth = g.a.op == Op::none, b_by_depth = g.b.op == Op::transpose;
   run_grid(p, kTile, kTile, parts, stream, [&](dim3 grid, const Extents& extents, float* sums) {

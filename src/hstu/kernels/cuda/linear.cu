@@ -34,7 +34,8 @@ void add_products(const LinearForward<T>& p, std::vector<Product<T>>& products) 
                                          ? nullptr
                                          : p.activated + std::max<std::int64_t>(0, at - p.silu_from),
                         .stride_activated = n - p.silu_from,
-                        .silu_from = std::clamp<std::int64_t>(p.silu_from - at, 0, width)});
+                        .silu_from = std::clamp<std::int64_t>(p.silu_from - at, 0, width),
+                        .row_stable = p.row_stable});
     at += width;
   }
 }
