@@ -264,8 +264,7 @@ TEST(AttentionRoute, StableRowsAreComputedOneByOneOnEveryGpu) {
 TEST(AttentionRoute, EveryKernelHasARowOfWhatItSupports) {
   for (const AttentionKernel kernel :
        {AttentionKernel::cpu, AttentionKernel::hopper, AttentionKernel::mma, AttentionKernel::few_queries,
-        AttentionKernel::plain, AttentionKernel::softmax,
-        AttentionKernel::single_rows})
+        AttentionKernel::plain, AttentionKernel::softmax, AttentionKernel::single_rows})
     EXPECT_EQ(missing_support(AttentionProblem(), kernel), "");
 }
 

@@ -75,7 +75,8 @@ void RequestScorer::check(const ScoreRequest& r) const {
   if (r.asked == Asked::scores && retriever_)
     fail_usage("a model that finds items scores no single candidates: ask for its top items");
   if (r.asked == Asked::vectors && retriever_ && !retriever_->compares_vectors())
-    fail_usage("a model of this kind finds lists of items, and has no vectors of them: ask for its top items");
+    fail_usage(
+        "a model of this kind finds lists of items, and has no vectors of them: ask for its top items");
   if (r.asked == Asked::vectors && scorer_)
     fail_usage("a model of this kind scores candidates and has no vectors: ask for scores or its top items");
   if (r.asked == Asked::scores && r.items.empty()) fail_usage("items: expected at least one candidate");

@@ -35,7 +35,8 @@ const RetrievalObjective& retrieval_of(const Learner& learner) {
 
 Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
                      const Dataset& items, Task task, bool row_stable)
-    : pass_(options, checkpoint, dataset, std::move(task), row_stable), lists_(pass_.learner().objective->lists()) {
+    : pass_(options, checkpoint, dataset, std::move(task), row_stable),
+      lists_(pass_.learner().objective->lists()) {
   if (lists_ != nullptr) {
     items_ = lists_->items();
     return;

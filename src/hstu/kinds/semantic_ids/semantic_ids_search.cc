@@ -58,8 +58,8 @@ struct SemanticIds::Search {
         .rows = ops::row_index(last), .offsets = offsets_tensor(counted(std::ssize(offsets))), .names = {}};
     tokens.at.wanted_positions = ops::row_index(places);
     keys.keep(kept, std::ssize(code));
-    const Variable x = model.encode(tape, rows, tokens, Draws(),
-                                    {.mask = {}, .contexts = {}, .targets = {}, .keys = &keys});
+    const Variable x =
+        model.encode(tape, rows, tokens, Draws(), {.mask = {}, .contexts = {}, .targets = {}, .keys = &keys});
     kept += std::ssize(code);
     code.clear(), bos.clear(), place.clear();
     return model.logits(tape, model.normed(tape, x), level);
@@ -89,13 +89,13 @@ struct SemanticIds::Search {
     std::vector<std::int32_t> own(b);
     std::iota(own.begin(), own.end(), 0);
     keys.past = {.k = {},
-                  .v = {},
-                  .page_tokens = 1,
-                  .pages = ops::row_index(pages),
-                  .page_offsets = offsets_tensor(page_offsets),
-                  .lengths = offsets_tensor(lengths),
-                  .past_of = ops::row_index(own),
-                  .time = {}};
+                 .v = {},
+                 .page_tokens = 1,
+                 .pages = ops::row_index(pages),
+                 .page_offsets = offsets_tensor(page_offsets),
+                 .lengths = offsets_tensor(lengths),
+                 .past_of = ops::row_index(own),
+                 .time = {}};
   }
 
   Beams run() {
@@ -110,8 +110,7 @@ struct SemanticIds::Search {
           {Tensor::empty(shape, rows.value().dtype()), Tensor::empty(shape, rows.value().dtype())});
     for (std::int64_t level = 0; level < levels; ++level) {
       if (level > 0) add_prefixes(beams, level, keys);
-      const Tensor z =
-          next_logits(level == 0 ? first_token : counted(beams.size() + 1), keys, level).value();
+      const Tensor z = next_logits(level == 0 ? first_token : counted(beams.size() + 1), keys, level).value();
       beams = extend(*model.trie_, beams, level, z.data<float>(), z.cols(), model.config_.beam);
     }
     return beams;
