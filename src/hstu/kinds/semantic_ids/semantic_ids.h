@@ -24,6 +24,7 @@ class SemanticIds final : public Model {
               std::shared_ptr<const CodeTrie> trie, std::uint64_t seed, DType type = DType::f32);
 
   const ParameterSet& parameters() const override { return parameters_; }
+  ParameterSet& parameters() override { return parameters_; }
   // UsageError for a GPU.
   void move_to(const Context& context, DType compute) override;
   std::vector<FeatureSpec> features() const override;

@@ -54,6 +54,7 @@ struct SemanticIdsLayout::Sequences {
   std::vector<std::int32_t> index, bos, place;
   std::vector<std::int32_t> first_token;  // of each target: its BOS
   std::vector<std::int64_t> target;       // its index among the codes
+  std::vector<float> weight;              // of its loss; empty: each 1
 
   void add(std::int32_t row, bool is_bos, std::int64_t at, std::int64_t position) {
     index.push_back(row);
@@ -83,7 +84,7 @@ void SemanticIdsLayout::lay_out(const Samples& samples, LayoutScratch& scratch, 
 void SemanticIdsLayout::add_tokens(const Samples& samples, std::span<const std::int64_t> index,
                                    Batch& batch) const {
   const std::int64_t levels = codes_->levels();
-  const bool every = targets_ == CodeTargets::every_item;
+  const bool every = targets_ == CodeTargets::every_item, weighted = !samples.event_weight.empty();
   Sequences s;
   for (std::size_t b = 0; b < static_cast<std::size_t>(samples.count); ++b) {
     const std::int64_t n = samples.history_offsets[b + 1] - samples.history_offsets[b];
@@ -94,6 +95,8 @@ void SemanticIdsLayout::add_tokens(const Samples& samples, std::span<const std::
         if (item != kNoCodes) {
           s.first_token.push_back(static_cast<std::int32_t>(s.index.size()));
           s.target.push_back(item);
+          if (weighted)
+            s.weight.push_back(samples.event_weight[samples.event_begin(b) + static_cast<std::size_t>(j)]);
         }
         s.add(-1, true, j * (levels + 1) - 1, position);
       }
@@ -121,7 +124,8 @@ void SemanticIdsLayout::add_tokens(const Samples& samples, std::span<const std::
 void SemanticIdsLayout::add_targets(const Sequences& s, Batch& batch) const {
   const std::int64_t levels = codes_->levels(), targets = std::ssize(s.target);
   batch.reserve(batch.slab().size() + Batch::column_bytes<std::int32_t>(levels * targets) +
-                Batch::column_bytes<std::int64_t>(levels * targets));
+                Batch::column_bytes<std::int64_t>(levels * targets) +
+                Batch::column_bytes<float>(levels * std::ssize(s.weight)));
   const auto token = batch.add<std::int32_t>(kTargetToken, {levels, targets});
   const auto code = batch.add<std::int64_t>(kTargetCode, {levels, targets});
   std::size_t at = 0;
@@ -132,6 +136,9 @@ void SemanticIdsLayout::add_targets(const Sequences& s, Batch& batch) const {
       code[at] = first + codes_->tuple(s.target[r])[static_cast<std::size_t>(h)];
     }
   }
+  if (s.weight.empty()) return;
+  const auto weight = batch.add<float>(kTargetCodeWeight, {levels, targets});
+  for (std::int64_t h = 0; h < levels; ++h) std::ranges::copy(s.weight, weight.begin() + h * targets);
 }
 
 void SemanticIdsLayout::add_event_codes(const Samples& samples, std::span<const std::int64_t> index,

@@ -33,6 +33,8 @@ inline constexpr std::string_view kCodeName = "code.name";        // (N) i64, to
 inline constexpr std::string_view kTargetToken = "code.token";    // (L, R) i32, the token that predicts
 // (L, R) i64: the code that is asked for, of its level or, with a shared head, of all levels.
 inline constexpr std::string_view kTargetCode = "code.target";
+// Where the dataset has weights: (L, R) f32, the factor of the loss of each such code, that of its event.
+inline constexpr std::string_view kTargetCodeWeight = "code.weight";
 // Of the batches of evaluations and requests: (T, L) i32 rows of the codes of each event, or -1.
 inline constexpr std::string_view kEventCodes = "event.codes";
 }  // namespace semantic_ids

@@ -25,7 +25,10 @@ std::int64_t SemanticIdsObjective::excluded_events(std::int64_t history) const {
 
 Variable SemanticIdsObjective::loss(const Pass& pass, const Variable& vectors) const {
   const std::int64_t levels = codes_->levels(), targets = vectors.rows() / levels;
-  const Tensor codes = pass.batch.tensor(semantic_ids::kTargetCode).reshaped({levels * targets});
+  const auto column = [&](std::string_view name) {
+    return pass.batch.has(name) ? pass.batch.tensor(name).reshaped({levels * targets}) : Tensor();
+  };
+  const loss::RowLabels codes{column(semantic_ids::kTargetCode), column(semantic_ids::kTargetCodeWeight)};
   const double factor = 1 / (static_cast<double>(pass.batch.supervised) * static_cast<double>(levels));
   if (config_.head == CodeHeads::shared)
     return loss::multi_class_cross_entropy(pass.tape, model_.logits(pass.tape, vectors), codes, factor);
@@ -34,9 +37,12 @@ Variable SemanticIdsObjective::loss(const Pass& pass, const Variable& vectors) c
     std::vector<std::int32_t> rows(static_cast<std::size_t>(targets));
     std::iota(rows.begin(), rows.end(), static_cast<std::int32_t>(h * targets));
     const Variable of_level = ops::gather_rows(pass.tape, vectors, ops::row_index(rows));
+    const auto of = [&](const Tensor& x) {
+      return x.defined() ? x.row_range(h * targets, (h + 1) * targets) : x;
+    };
     const Variable part =
         loss::multi_class_cross_entropy(pass.tape, model_.logits(pass.tape, of_level, h),
-                                        codes.row_range(h * targets, (h + 1) * targets), factor);
+                                        {of(codes.labels), of(codes.weights)}, factor);
     sum = h == 0 ? part : ops::add(pass.tape, sum, part);
   }
   return sum;
