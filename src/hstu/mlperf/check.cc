@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "hstu/base/error.h"
 #include "hstu/mlperf/grid.h"
 #include "hstu/mlperf/rule_engine.h"
 
@@ -23,7 +24,7 @@ std::optional<double> member(const MllogLine& line, const char* name) {
 }
 
 Check not_empty() {
-  return {[](const MllogLine& line, const RuleState&) { return line.value != ""; }, "expected a text"};
+  return {[](const MllogLine& line, const RuleState&) { return line.value != Json(""); }, "expected a text"};
 }
 Check one_of(std::vector<std::string> words) {
   std::string expected = fmt::format("expected one of {}", fmt::join(words, ", "));

@@ -70,7 +70,7 @@ void check_names(const Path& folder) {
 std::vector<std::string> empty_fields(const Json& description) {
   std::vector<std::string> fields;
   for (const auto& [field, value] : description.items())
-    if (value == "") fields.push_back(field);
+    if (value == Json("")) fields.push_back(field);
   return fields;
 }
 

@@ -134,9 +134,10 @@ void refuse_closed(const RunOptions& options, Refusals& refusals) {
     else
       refusals.add(value != found->second, "{} = {}: must be {}", key, value, found->second);
   }
-  for (const auto& [key, value] : expected) {
-    const bool is_there = std::ranges::any_of(values, [&](const auto& of) { return of.first == key; });
-    refusals.add(!is_there, "{} is missing: must be {}", key, value);
+  for (const auto& wanted : expected) {
+    const bool is_there =
+        std::ranges::any_of(values, [&](const auto& of) { return of.first == wanted.first; });
+    refusals.add(!is_there, "{} is missing: must be {}", wanted.first, wanted.second);
   }
   for (const ConfigDifference& d : differences(config_values(with_plain_tables(options)), values))
     refusals.add(true, "{} = {}: must be {}", d.key, d.after, d.before);

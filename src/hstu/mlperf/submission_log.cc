@@ -91,16 +91,16 @@ void SubmissionLog::open(const Path& file) {
 }
 
 void SubmissionLog::put(Event event, const std::string& key, const Json& value, const Json& metadata,
-                        std::source_location where) {
+                        int line_of_source) {
   const std::int64_t now =
       start_ms_ + std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start_).count();
   constexpr const char* kEvents[] = {"POINT_IN_TIME", "INTERVAL_START", "INTERVAL_END"};
   const std::string line = fmt::format(
       "{}{{\"namespace\": \"\", \"time_ms\": {}, \"event_type\": \"{}\", \"key\": {}, \"value\": {}, "
       "\"metadata\": "
-      "{{\"file\": \"{}\", \"lineno\": {}{}}}}}\n",
-      kMllogToken, now, kEvents[static_cast<int>(event)], ascii(key), ascii(value),
-      Path(where.file_name()).filename().string(), where.line(), members(metadata));
+      "{{\"file\": \"submission_log.cc\", \"lineno\": {}{}}}}}\n",
+      kMllogToken, now, kEvents[static_cast<int>(event)], ascii(key), ascii(value), line_of_source,
+      members(metadata));
   ssize_t written = 0;
   while ((written = ::write(descriptor_, line.data(), line.size())) < 0 && errno == EINTR) continue;
   if (written != static_cast<ssize_t>(line.size())) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,7 +62,7 @@ class SubmissionLog {
   void open(const Path& file);
   // One line, by one call of the system. Throws Error naming the file if it cannot be written completely.
   void put(Event event, const std::string& key, const Json& value, const Json& metadata = Json::object(),
-           std::source_location where = std::source_location::current());
+           int line_of_source = __builtin_LINE());
   Json at(std::int64_t step) const;
 
   Path file_;
