@@ -132,7 +132,8 @@ void SubmissionLog::begin_training(const SubmissionData& data) {
 }
 
 void SubmissionLog::loss(std::int64_t step, double loss, double rate) {
-  if (ended_) return;
+  constexpr std::int64_t kLargest = 40 << 20;  // the official repository refuses 50 MB
+  if (ended_ || size_ > kLargest) return;
   put(Event::point, "train_loss", loss, {{"samples_count", step * facts_.batch}, {"lr", rate}});
 }
 
