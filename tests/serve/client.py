@@ -107,6 +107,7 @@ def hostile(port, most_body):
         ("/score", b"[1]", 400, "object"),
         ("/score", b'{"user": "x", "time": 1, "items": [1]}', 400, "user"),
         ("/score", b'{"user": 1, "time": 1e30, "items": [1]}', 400, "time"),
+        ("/score", b'{"user": 1, "time": 9223372036854775807, "items": [1], "events": {}}', 400, "time"),
         ("/score", b'{"itmes": [1]}', 400, "items"),
         ("/score", b'{"requests": 5}', 400, "requests"),
         ("/score", b'{"requests": [{}, 7]}', 400, "request 1"),

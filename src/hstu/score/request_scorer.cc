@@ -24,6 +24,12 @@ std::string version_of(const Checkpoint& checkpoint) {
   return fmt::format("{}-{}", checkpoint.step(), hash.substr(0, 16));
 }
 
+// Differences of two times must have 64 bits.
+void check_time(const char* what, std::int64_t time) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  if (time < -kMost || time > kMost) fail_usage("{}: {} is no time in seconds", what, time);
+}
+
 void check_ids(const char* what, const std::vector<std::int64_t>& ids) {
   for (const std::int64_t id : ids)
     if (id < 0) fail_usage("{}: expected an id of at least 0, found {}", what, id);
@@ -84,6 +90,7 @@ void RequestScorer::check(const ScoreRequest& r) const {
   if (retriever_ && !r.items.empty())
     fail_usage("items: this model finds items of its whole catalogue: leave them out");
   if (scorer_ && !r.time) fail_usage("time: expected the time of the request");
+  if (r.time) check_time("time", *r.time);
   if (scorer_ && r.task >= scorer_->tasks().size())
     fail_usage("task: expected a number below {}, found {}", scorer_->tasks().size(), r.task);
   const std::size_t columns = form_->columns();
@@ -103,6 +110,7 @@ void RequestScorer::check(const ScoreRequest& r) const {
     fail_usage("events: {} items, {} times and {} actions are not of the same events", count,
                events.time.size(), events.action.size());
   check_ids("events: item", events.item);
+  for (const std::int64_t time : events.time) check_time("events: time", time);
   const std::uint8_t known = form_->known_bits();
   for (const std::uint8_t action : events.action)
     if ((action & ~known) != 0)
@@ -217,6 +225,7 @@ void RequestScorer::find(std::span<const Open* const> asked, std::span<const flo
     queries.excluded_offsets.push_back(std::ssize(queries.excluded));
     top = std::max(top, o->request->top);
   }
+  top = std::min(top, std::ssize(retriever_->items()));
   const auto lists = retriever_->top(queries, top);
   for (std::size_t q = 0; q < asked.size(); ++q) {
     const auto count = static_cast<std::size_t>(std::min(asked[q]->request->top, std::ssize(lists[q])));
