@@ -37,8 +37,7 @@ void add_model_options(CLI::App& command, ServeOptions& o) {
   command
       .add_option("--history-cache", o.model.cache_bytes,
                   "memory for keys and values of histories that stay between requests; default: none")
-      ->transform(size_between(0, kMostBytes))
-      ->type_name("SIZE");
+      ->transform(size_between(0, kMostBytes));
   command
       .add_option("--batch-size", o.model.batch_size, "samples of a pass; default: as the run's evaluations")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
@@ -72,7 +71,6 @@ void add_server_options(CLI::App& command, ServeOptions& o) {
       ->capture_default_str();
   command.add_option("--most-body", o.http.most_body_bytes, "of a request; longer ones get status 413")
       ->transform(size_between(1, kMostBytes))
-      ->type_name("SIZE")
       ->default_str("8MiB");
   command.add_option("--most-connections", o.http.most_connections, "further ones are closed at once")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
