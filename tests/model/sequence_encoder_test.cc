@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <ostream>
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,11 @@
 #include "support/op_cases.h"
 
 namespace hstu {
+
+void PrintTo(SequencePreset preset, std::ostream* out) {  // where GoogleTest looks for it
+  *out << word_of(kSequencePresets, preset);
+}
+
 namespace {
 
 using testing::expect_golden;

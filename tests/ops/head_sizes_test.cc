@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <ostream>
 
 #include <gtest/gtest.h>
 
@@ -24,6 +25,9 @@ struct Form {
 std::string name_of(const Form& form) {
   return std::to_string(form.head_dim) + (form.score == ScoreFunction::silu ? "Silu" : "Softmax") +
          (form.biased ? "WithBias" : "");
+}
+void PrintTo(const Form& form, std::ostream* out) {
+  *out << name_of(form);
 }
 
 std::vector<Form> forms() {

@@ -21,6 +21,19 @@ TEST_F(RetrievalRun, LearnsTheTinyCase) {
   EXPECT_EQ(result.evaluation->model.count("n"), 100);
 }
 
+TEST_F(RetrievalRun, SaysWhereTheLatestItemIsNoBaselineOfItsOwn) {
+  write_walks(folder_ / "no item twice", 1);
+  options_.data.path = folder_ / "no item twice";
+  options_.training.epochs = 1;
+  const EvaluationResult left_out = *run("left out").evaluation;
+  EXPECT_FALSE(left_out.item_baselines.contains("last"));
+  EXPECT_THAT(left_out.undefined.at("last"), ::testing::HasSubstr("the same as popularity"));
+  retrieval_of(options_).exclude_seen = SeenItems::none;
+  const EvaluationResult counted = *run("counted").evaluation;
+  EXPECT_TRUE(counted.item_baselines.contains("last"));
+  EXPECT_TRUE(counted.undefined.empty());
+}
+
 TEST_F(RetrievalRun, EveryPresetLearns) {
   options_.training.epochs = 12;
   for (const auto& [word, preset] : kSequencePresets) {

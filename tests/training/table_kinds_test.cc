@@ -13,6 +13,9 @@ struct OfTable {
   std::int64_t state_width;
   InitialValue initial;
 };
+void PrintTo(const OfTable& table, std::ostream* out) {
+  *out << table.optimizer;
+}
 
 class TableKinds : public RankedRun, public ::testing::WithParamInterface<std::array<OfTable, 3>> {
  protected:

@@ -15,8 +15,9 @@ inline std::int64_t walk_item(std::int64_t number) {
   return (number << 20) + 1;
 }
 
-// Most events follow from the one before: 100 users, 41 items with ids of 40 bits.
-inline void write_walks(const Path& folder) {
+// Of the events so many follow from the one before: 100 users, 41 items with ids of 40 bits. If all do, no
+// user has an item twice.
+inline void write_walks(const Path& folder, double follow = 0.95) {
   Manifest description;
   description.name = "walks";
   description.actions = {{"event", 1}};
@@ -26,13 +27,13 @@ inline void write_walks(const Path& folder) {
   std::vector<std::int64_t> user, item, time;
   RandomStream random{5};
   for (std::int64_t u = 0; u < 100; ++u) {
-    auto at = static_cast<std::int64_t>(random.below(kWalkItems));
+    auto at = static_cast<std::int64_t>(random.below(follow < 1 ? kWalkItems : 30));  // 30 follows itself
     for (std::int64_t n = 0; n < 6 + u % 9; ++n) {
       user.push_back(u);
       item.push_back(walk_item(at));
       time.push_back(3600 * n + u);
       table.action.push_back(1 | kRankableBit);
-      at = random.uniform() < 0.95 ? (5 * at + 3) % kWalkItems
+      at = random.uniform() < follow ? (5 * at + 3) % kWalkItems
                                    : static_cast<std::int64_t>(random.below(kWalkItems));
     }
   }

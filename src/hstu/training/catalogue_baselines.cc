@@ -22,6 +22,12 @@ CatalogueBaselines catalogue_baselines(const Experiment& experiment,
   for (const auto& [word, rule] : kNextItemRules)
     found.measures[std::string(word)] =
         rank_metrics(baselines.ranks(rule, positions, seen), options.evaluation.ranking_k, weights);
+  // The latest item is then a candidate of no sample, unless it is asked for.
+  if (seen > 0 && found.measures.at("last") == found.measures.at("popularity")) {
+    found.measures.erase("last");
+    found.left_out["last"] =
+        "the same as popularity, because items of the history are left out (model.exclude_seen)";
+  }
   found.counts.assign(baselines.counts().begin(), baselines.counts().end());
   return found;
 }

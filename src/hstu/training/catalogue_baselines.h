@@ -15,6 +15,8 @@ namespace hstu {
 
 struct CatalogueBaselines {
   std::map<std::string, Measures> measures;  // by kNextItemRules
+  // Rules without measures: why, in words for people.
+  std::map<std::string, std::string> left_out = {};
   std::vector<std::int64_t> counts;          // (V) of the catalogue's items; events that the baselines know
 };
 

@@ -117,6 +117,7 @@ void Evaluator::measure_baselines() {
   if (experiment_.learner().objective->ranks_items()) {
     CatalogueBaselines found = catalogue_baselines(experiment_, positions_);
     item_baselines_ = std::move(found.measures);
+    left_out_ = std::move(found.left_out);
     baseline_ = item_baselines_.at("markov");
     item_counts_ = std::move(found.counts);
     return;
@@ -221,6 +222,7 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
   EvaluationResult result;
   result.baseline = baseline_.value_or(Measures());
   result.item_baselines = item_baselines_;
+  result.undefined = left_out_;
   result.next_window = window_;
   experiment_.learner().objective->measure(*tally_,
                                            {.lists = lists_,

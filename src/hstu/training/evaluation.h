@@ -81,6 +81,7 @@ class Evaluator {
   std::vector<std::int64_t> lists_;  // of each example, if lists are measured
   std::optional<Measures> baseline_;
   std::map<std::string, Measures> item_baselines_;
+  std::map<std::string, std::string> left_out_;  // of those, with the reason
   std::vector<std::int64_t> item_counts_;  // of rank 0, if the objective reads a catalogue
   std::unique_ptr<Tally> tally_;           // of the last run()
   BadIds bad_ids_;                         // of the last run()
