@@ -125,6 +125,45 @@ TEST_F(DrawnNegatives, OfEvaluationsDoNotDependOnBatches) {
   EXPECT_NE(metrics("other seed").at("item_baselines"), small.at("item_baselines"));
 }
 
+// Full ranking: each held-out positive among all 40 items that its user has not had, on any number of ranks.
+TEST_F(DrawnNegatives, MayBeTheWholeCatalogue) {
+  options_.evaluation.negatives = {.per_positive = 39, .from = NegativeSource::all, .exclude_seen = true};
+  options_.evaluation.ranking_k = {1, 5};
+  const auto result = [&](int ranks, const std::string& name) {
+    return *(ranks == 1 ? run(name) : run_on(ranks, name)).evaluation;
+  };
+  const EvaluationResult alone = result(1, "one");
+  // Positions of the hold-out, and of each the items of the events before it.
+  const Experiment experiment(options_);
+  const Dataset& dataset = experiment.dataset();
+  std::int64_t examples = 0;
+  for (const std::int64_t position :
+       experiment.anchors().evaluation.first(experiment.anchors().evaluation.size())) {
+    std::set<std::int64_t> seen{dataset.item()[position]};
+    const UserEvents before = dataset.events_before(dataset.user_at(position), position);
+    for (std::size_t r = 0; r < before.ranges(); ++r)
+      for (std::int64_t p = before.range(r).begin; p < before.range(r).end; ++p)
+        seen.insert(dataset.item()[p]);
+    examples += 1 + 40 - static_cast<std::int64_t>(seen.size());
+  }
+  EXPECT_EQ(alone.model.count("n"), examples);
+  EXPECT_TRUE(alone.find("mrr") && alone.find("ndcg@5") && alone.find("hit@1"));
+  EXPECT_TRUE(alone.item_baselines.at("co_occurrence").find("hit@5"));
+  for (const int ranks : {2, 4}) {
+    const EvaluationResult shared = result(ranks, std::to_string(ranks));
+    EXPECT_EQ(shared.model.count("n"), examples);
+    for (const char* const metric : {"mrr", "ndcg@5", "hit@1"})
+      EXPECT_NEAR(*shared.find(metric), *alone.find(metric), 1e-9) << metric;
+    EXPECT_EQ(shared.item_baselines.at("popularity").find("mrr"),
+              alone.item_baselines.at("popularity").find("mrr"));
+  }
+  options_.data.options.negatives.exclude_seen = false;
+  EXPECT_EQ(result(1, "seen too").model.count("n"), 40 * alone.model.count("n_pos"));
+  options_.evaluation.negatives.per_positive = 38;
+  EXPECT_THAT([&] { run("too large"); },
+              ::testing::ThrowsMessage<UsageError>(HasSubstr("the dataset has 39 other items")));
+}
+
 // Candidates that share a history are what samples of their own are, forwards and backwards.
 class SharedHistories : public DrawnNegatives {
  protected:

@@ -1,6 +1,7 @@
 #include "hstu/batching/negatives.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -32,8 +33,9 @@ bool has_item(const MappedColumn& column, PositionRange range, std::int64_t item
 }  // namespace
 
 NegativeSampler::NegativeSampler(const Dataset& dataset, const NegativeOptions& options,
-                                 std::shared_ptr<const TrainingItems> items)
-    : dataset_(dataset), options_(options), items_(std::move(items)) {
+                                 std::shared_ptr<const TrainingItems> items,
+                                 std::vector<std::int64_t> catalogue)
+    : dataset_(dataset), options_(options), items_(std::move(items)), catalogue_(std::move(catalogue)) {
   require(items_ != nullptr, "negatives without the items of the training part");
 }
 
@@ -49,6 +51,8 @@ std::int64_t NegativeSampler::propose(const BatchDraws& draws, const Candidate& 
       const TrainingItems::Range range = items_->of_day(anchor.time);
       return items_->day_item(range.begin + draws.below(range.end - range.begin, anchor.name, slot, attempt));
     }
+    case NegativeSource::all:
+      break;
   }
   fail("unreachable");
 }
@@ -61,8 +65,20 @@ bool NegativeSampler::allows(const Candidate& anchor, std::int64_t item) const {
   return true;
 }
 
+void NegativeSampler::take_all(const Candidate& anchor, std::vector<std::int64_t>& drawn) const {
+  std::vector<std::int64_t> without{anchor.item};
+  for (std::size_t r = 0; options_.exclude_seen && r < anchor.before.ranges(); ++r) {
+    const PositionRange range = anchor.before.range(r);
+    for (std::int64_t p = range.begin; p < range.end; ++p) without.push_back(dataset_.item()[p]);
+  }
+  std::sort(without.begin(), without.end());
+  std::set_difference(catalogue_.begin(), catalogue_.end(), without.begin(), without.end(),
+                      std::back_inserter(drawn));
+}
+
 void NegativeSampler::draw(const BatchDraws& draws, const Candidate& anchor,
                            std::vector<std::int64_t>& drawn) const {
+  if (options_.from == NegativeSource::all) return take_all(anchor, drawn);
   const BatchDraws own = draws.of("negatives");
   const auto first = static_cast<std::ptrdiff_t>(drawn.size());
   const auto take = [&](std::int64_t item) {

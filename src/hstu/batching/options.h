@@ -42,21 +42,27 @@ struct EventOptions {
   std::int64_t tokens = 1;          // that the model makes of an event
 };
 
-// Which items are drawn as negatives. All are items of positives of the training part.
+// Which items are drawn as negatives: items of positives of the training part, `all` apart.
 enum class NegativeSource {
   popularity,        // in proportion to their positives
   uniform,           // each as often as any other
   items_of_the_day,  // in proportion to their positives on the day (UTC) of the sample
+  all,               // nothing is drawn: every other item of the dataset, in evaluations alone
 };
 
 inline constexpr Choice<NegativeSource> kNegativeSources[] = {
     {"popularity", NegativeSource::popularity},
     {"uniform", NegativeSource::uniform},
     {"items of the day", NegativeSource::items_of_the_day}};
+inline constexpr Choice<NegativeSource> kEvaluationNegatives[] = {
+    {"popularity", NegativeSource::popularity},
+    {"uniform", NegativeSource::uniform},
+    {"items of the day", NegativeSource::items_of_the_day},
+    {"all", NegativeSource::all}};
 
 // Items that are drawn for each positive anchor, as further candidates of it with the label 0.
 struct NegativeOptions {
-  std::int64_t per_positive = 0;  // different items; 0: none are drawn
+  std::int64_t per_positive = 0;  // different items; 0: none are drawn; of `all` the most there may be
   NegativeSource from = NegativeSource::popularity;
   bool exclude_seen = true;  // of no event of the user before the anchor
 };

@@ -22,6 +22,20 @@ void renumber(std::vector<std::int32_t>& items, const std::vector<std::int32_t>&
 
 }  // namespace
 
+// The items that a positive is ranked among, of a catalogue that is small enough.
+std::int64_t SampleBuilder::other_items(const std::vector<std::int64_t>& catalogue, std::int64_t most) {
+  const std::int64_t others = std::ssize(catalogue) - 1;
+  if (others > most) {
+    fail_usage(
+        "evaluation.negatives_from = \"all\": the dataset has {} other items and evaluation.negatives = {} "
+        "is "
+        "the most: raise it (up to 100,000; an item costs a token of each sample and about 60 bytes), take "
+        "fewer samples (evaluation.max_samples), or rank among items that are drawn (\"popularity\")",
+        others, most);
+  }
+  return std::max<std::int64_t>(1, others);
+}
+
 SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
                              std::shared_ptr<const TrainingItems> items,
                              const std::vector<std::int64_t>& catalogue)
@@ -40,7 +54,11 @@ SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
   }
   require(!options.weighted || dataset.has_weights(), "{}: the dataset has no weights",
           dataset.folder().string());
-  if (draws_negatives() && items != nullptr) negatives_.emplace(dataset, options.negatives, std::move(items));
+  if (!draws_negatives() || items == nullptr) return;
+  const bool all = options.negatives.from == NegativeSource::all;
+  if (all) data_.negatives.per_positive = other_items(catalogue, options.negatives.per_positive);
+  negatives_.emplace(dataset, options.negatives, std::move(items),
+                     all ? catalogue : std::vector<std::int64_t>());
 }
 
 Samples SampleBuilder::build(std::span<const std::int64_t> positions) const {

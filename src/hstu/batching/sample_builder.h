@@ -46,7 +46,7 @@ class SampleBuilder {
  public:
   // UsageError for names that the dataset does not have and for values out of range. `items`: of the training
   // part, from which negatives are drawn (options.negatives); requests need none. `catalogue`: ids ascending,
-  // of options.catalogue.
+  // of options.catalogue, and of negatives that are all items: UsageError for more than options allow.
   SampleBuilder(const Dataset& dataset, const DataOptions& options,
                 std::shared_ptr<const TrainingItems> items = nullptr,
                 const std::vector<std::int64_t>& catalogue = {});
@@ -70,6 +70,7 @@ class SampleBuilder {
   // Replaces `drawn` by the negatives of the anchor at `position`.
   void draw_negatives(const BatchDraws& draws, std::int64_t position, std::vector<std::int64_t>& drawn) const;
   bool draws_negatives() const { return data_.negatives.per_positive > 0; }
+  std::int64_t most_negatives() const { return data_.negatives.per_positive; }  // of a positive
 
   // The examples of the samples at `positions`: their number if only candidates are scored, otherwise the
   // rankable ones among the events that are scored; and the negatives of positives, as if there were always
@@ -94,6 +95,7 @@ class SampleBuilder {
   // The anchor at `position`, whose user is looked for at index `user` first.
   Candidate anchor_at(std::int64_t position, std::int64_t& user) const;
   bool is_positive(std::int64_t position) const;
+  static std::int64_t other_items(const std::vector<std::int64_t>& catalogue, std::int64_t most);
   bool share_histories() const { return data_.negatives_share_history && shares_contexts(); }
   void find_candidates(std::span<const std::int64_t> positions, const BatchDraws& draws,
                        SampleScratch& scratch) const;

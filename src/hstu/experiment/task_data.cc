@@ -27,6 +27,12 @@ std::vector<std::int64_t> catalogue_of(const Dataset& dataset, const Task& task)
   return all_items(dataset);
 }
 
+// Every item of the dataset, if evaluations rank among them.
+std::vector<std::int64_t> ranked_items(const Dataset& dataset, const NegativeOptions& negatives) {
+  if (negatives.per_positive == 0 || negatives.from != NegativeSource::all) return {};
+  return all_items(dataset);
+}
+
 // The segments that a run had in each stage.
 std::vector<std::size_t> stages_of(const Dataset& dataset, const std::vector<std::string>& earlier) {
   std::vector<std::size_t> stages;
@@ -60,6 +66,6 @@ TaskData::TaskData(const RunOptions& options, Dataset opened, const std::vector<
       items(items_of(dataset, task, anchors.holdout)),
       catalogue(catalogue_of(dataset, task)),
       samples(dataset, task.data, items, catalogue),
-      evaluation_samples(dataset, task.evaluation, items) {}
+      evaluation_samples(dataset, task.evaluation, items, ranked_items(dataset, task.evaluation.negatives)) {}
 
 }  // namespace hstu

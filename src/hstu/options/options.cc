@@ -7,7 +7,7 @@
 namespace hstu {
 namespace {
 
-constexpr double kMostNegatives = 10'000;
+constexpr double kMostNegatives = 10'000, kMostOfEvaluation = 100'000;
 
 // "auc, ne, or with evaluation.ranking_k mrr, ndcg@K": those of all kinds that can be the best.
 std::string names_of_metrics() {
@@ -198,9 +198,9 @@ void describe(ConfigFields& f, EvaluationSection& o) {
   f.field("min_delta", o.min_delta, "patience: a smaller improvement of the metric is none",
           rule::at_least(0));
   f.field("negatives", o.negatives.per_positive,
-          "items drawn for each positive sample, the same in every evaluation, and scored with it; 0: none",
-          rule::between(0, kMostNegatives));
-  f.choice("negatives_from", o.negatives.from, kNegativeSources, "as data.negatives.from");
+          "items drawn for each positive sample, always the same, and scored with it; 0: none",
+          rule::between(0, kMostOfEvaluation));
+  f.choice("negatives_from", o.negatives.from, kEvaluationNegatives, "as data.negatives.from, or all items");
   f.field("max_samples", o.max_samples, "score the first samples only; 0: all", rule::at_least(0));
   f.field("ranking_k", o.ranking_k,
           "NDCG and recall at these places, and MRR, of lists of held-out samples; []: not",

@@ -21,6 +21,15 @@
 namespace hstu {
 namespace {
 
+// Samples of a batch. Where each is ranked among all items, a rank has at most 65,536 of those, each of which
+// is a token: no result depends on batches.
+std::int64_t batch_size(const Experiment& experiment, int ranks) {
+  const std::int64_t most = evaluation_batch_size(experiment.options());
+  if (experiment.options().evaluation.negatives.from != NegativeSource::all) return most;
+  const std::int64_t items = 1 + experiment.evaluation_samples().most_negatives();
+  return std::clamp<std::int64_t>(65'536 * ranks / items, 1, most);
+}
+
 // The held-out anchors in the dataset's order, at most evaluation.max_samples of them (0: all).
 std::vector<std::int64_t> evaluation_positions(const Experiment& experiment) {
   const AnchorList& anchors = experiment.anchors().evaluation;
@@ -169,7 +178,7 @@ std::vector<float> Evaluator::weights_of_examples() const {
 std::unique_ptr<Loader> Evaluator::open_loader(const Communicator& comm) {
   const RunOptions& options = experiment_.options();
   ScheduleOptions order;
-  order.batch_size = evaluation_batch_size(options);
+  order.batch_size = batch_size(experiment_, comm.size());
   all_ = AnchorList(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   Learner& learner = experiment_.learner();
   LoaderOptions loading;
