@@ -129,6 +129,44 @@ TEST(AttentionRoute, AnotherDevicesKernelsRunWhereTheyCan) {
   }
 }
 
+TEST(AttentionRoute, ChosenKernelsAreTakenOrRefusedByTheKeysName) {
+  const auto route = [](AttentionChoice choice, const AttentionDevice& device, bool few = false) {
+    AttentionProblem p = routed_problem();
+    const std::int64_t offsets[1] = {};
+    p.kernels = choice;
+    if (few) p.query_offsets = offsets;
+    return choose_attention(p, device).forward;
+  };
+  EXPECT_EQ(route(AttentionChoice::mma, kHopper), AttentionKernel::mma);
+  EXPECT_EQ(route(AttentionChoice::hopper, kHopper), AttentionKernel::hopper);
+  EXPECT_EQ(route(AttentionChoice::plain, kHopper), AttentionKernel::plain);
+  EXPECT_EQ(route(AttentionChoice::plain, kHopper, true), AttentionKernel::plain);
+  EXPECT_EQ(route(AttentionChoice::mma, kHopper, true), AttentionKernel::few_queries);
+  const auto complaint = [&](AttentionChoice choice, const AttentionDevice& device, auto change) {
+    AttentionProblem p = routed_problem();
+    p.kernels = choice;
+    change(p);
+    try {
+      choose_attention(p, device);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  const auto none = [](AttentionProblem&) {};
+  EXPECT_THAT(complaint(AttentionChoice::hopper, kAmpere, none),
+              HasSubstr("attention = \"hopper\": compute capability 8.0 is not 9.0; use auto"));
+  EXPECT_THAT(complaint(AttentionChoice::mma, {7, 5, 68}, none), HasSubstr("is below 8.0"));
+  EXPECT_THAT(complaint(AttentionChoice::mma, kHopper, [](AttentionProblem& p) { p.head_dim = 96; }),
+              HasSubstr("attention = \"mma\": head size 96"));
+  EXPECT_THAT(
+      complaint(AttentionChoice::mma, kHopper, [](AttentionProblem& p) { p.type = AttentionType::fp32; }),
+      HasSubstr("fp32 has no tensor core route"));
+  for (const AttentionChoice choice : {AttentionChoice::hopper, AttentionChoice::mma, AttentionChoice::plain})
+    EXPECT_THAT(complaint(choice, kHost, [](AttentionProblem& p) { p.type = AttentionType::fp32; }),
+                HasSubstr("the host has one form of attention"));
+}
+
 TEST(AttentionRoute, TheHostComputesOnTheCpu) {
   AttentionProblem p = routed_problem();
   p.head_dim = 300;

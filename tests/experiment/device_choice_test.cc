@@ -20,5 +20,18 @@ TEST(DeviceChoice, WhatIsAskedForIsTakenOrRefused) {
   EXPECT_THROW(choose_device("cuda:1000"), Error);
 }
 
+TEST(DeviceChoice, TheHostHasNoKernelsToChoose) {
+  RunOptions options;
+  options.device = "host";
+  EXPECT_NO_THROW(choose_device(options));
+  options.attention = AttentionChoice::plain;
+  try {
+    choose_device(options);
+    ADD_FAILURE() << "not refused";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("attention = \"plain\" needs a GPU"));
+  }
+}
+
 }  // namespace
 }  // namespace hstu

@@ -244,6 +244,16 @@ TEST_F(MemoryPlanTest, RefusesWhatDoesNotFitWithTheFigures) {
   EXPECT_EQ(to_json(plan, device).at("total"), plan.total());
 }
 
+TEST_F(MemoryPlanTest, ARankMayHaveLessThanTheDevice) {
+  const PlannedDevice device{"a GPU", {}, 1 << 30}, unknown{"another", {}, 0};
+  EXPECT_EQ(capped(device, options_).memory_bytes, 1 << 30);
+  options_.device_memory = "2GiB";
+  EXPECT_EQ(capped(device, options_).memory_bytes, 1 << 30);
+  options_.device_memory = "1MiB";
+  EXPECT_EQ(capped(device, options_).memory_bytes, 1 << 20);
+  EXPECT_EQ(capped(unknown, options_).memory_bytes, 1 << 20);
+}
+
 TEST_F(MemoryPlanTest, OfOneOfSeveralRanksHasItsShare) {
   options_.sparse.kind = RowOptimizerKind::adagrad;
   const MemoryPlan alone = plan_memory(options_, {});

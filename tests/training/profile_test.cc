@@ -79,7 +79,7 @@ class Profile : public testing::RunTest {
                   .folder = create_run_folder(folder_ / name, options_),
                   .version = "test",
                   .stop = stop,
-                  .profile = steps});
+                  .profiles = {steps}});
   }
   Path file(const std::string& run, const std::string& name) const { return folder_ / run / name; }
 };
@@ -147,7 +147,8 @@ TEST_F(Profile, ThatCannotBeWrittenEndsNothing) {
   std::filesystem::create_directory(file("run", "trace_2_3.json"));  // a file of this name cannot be written
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(
-      train({.options = options_, .folder = folder, .version = "test", .profile = ProfileSteps{2, 3}}).reason,
+      train({.options = options_, .folder = folder, .version = "test", .profiles = {ProfileSteps{2, 3}}})
+          .reason,
       "completed");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("WARNING: the profile is lost: "));
   run("plain");
@@ -168,7 +169,7 @@ TEST_F(Profile, OfSeveralRanksHasTheTracksOfAll) {
     const TrainRequest request{.options = options_,
                                .folder = open_run_folder(folder_ / "run"),
                                .version = "test",
-                               .profile = ProfileSteps{3, 4}};
+                               .profiles = {ProfileSteps{3, 4}}};
     if (comm.rank() > 0) return follow(request, comm);
     train(request, comm);
   });
@@ -232,12 +233,40 @@ TEST_F(Profile, OfStepsThatAreNotTrainedIsRefused) {
               HasSubstr("--profile steps=8:11: this process trains the steps 1 to 10"));
 }
 
+TEST_F(Profile, EachOfSeveralHasItsFile) {
+  options_.training.max_steps = 10;
+  const auto train_with = [&](const std::string& name, std::vector<ProfileSteps> profiles) {
+    train({.options = options_,
+           .folder = create_run_folder(folder_ / name, options_),
+           .version = "test",
+           .profiles = std::move(profiles)});
+  };
+  train_with("run", {{6, 7, 2}, {2, 3}});
+  const auto steps_in = [&](const char* name) {
+    std::string names;
+    const Json trace = Json::parse(read_file(file("run", name)));
+    for (const Json& event : trace.at("traceEvents"))
+      if (event.value("ph", "") == "X" && event.at("name").get<std::string>().starts_with("step "))
+        names += event.at("name").get<std::string>() + ";";
+    return names;
+  };
+  EXPECT_EQ(steps_in("trace_2_3.json"), "step 2;step 3;");
+  EXPECT_EQ(steps_in("trace_6_7.json"), "step 6;step 7;");
+  EXPECT_THAT(message_of<UsageError>([&] {
+                train_with("other", {{2, 3}, {5, 6, 2}});
+              }),
+              HasSubstr("steps=5:6,warmup=2: the steps up to 3 are those of another profile"));
+}
+
 TEST(ProfileSteps, AreReadFromTheirWords) {
   const ProfileSteps steps = parse_profile("steps=50:55");
   EXPECT_EQ(steps.first, 50);
   EXPECT_EQ(steps.last, 55);
+  EXPECT_EQ(steps.warmup, 1);
+  EXPECT_EQ(parse_profile("steps=50:55,warmup=3").warmup, 3);
   for (const char* words :
-       {"", "50:55", "steps=", "steps=5", "steps=0:3", "steps=6:5", "steps=1:2:3", "steps=1:x"}) {
+       {"", "50:55", "steps=", "steps=5", "steps=0:3", "steps=6:5", "steps=1:2:3", "steps=1:x", "warmup=2",
+        "steps=1:2,warmup=x", "steps=1:2,warmup=-1", "steps=1:2,steps=3:4", "steps=1:2,"}) {
     EXPECT_THAT(message_of<UsageError>([&] { parse_profile(words); }),
                 HasSubstr("expected steps=FIRST:LAST with 1 <= FIRST <= LAST"))
         << words;

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "hstu/base/choice.h"
 #include "hstu/kernels/dropout.h"
 
 namespace hstu {
@@ -47,6 +48,14 @@ struct AttentionMask {
 };
 
 enum class ScoreFunction { silu, softmax };
+
+// The kernels for GPUs that a problem asks for (route.h); automatic: the fastest that compute it. Queries
+// that are fewer than the tokens (query_offsets) have kernels of their own beside `hopper` and `mma`.
+enum class AttentionChoice : int { automatic, hopper, mma, plain };
+inline constexpr Choice<AttentionChoice> kAttentionChoices[] = {{"auto", AttentionChoice::automatic},
+                                                                {"hopper", AttentionChoice::hopper},
+                                                                {"mma", AttentionChoice::mma},
+                                                                {"plain", AttentionChoice::plain}};
 
 // beta_ij = w_position[P - 1 + clamp(j - i)] + w_time[b], with the tokens i and j counted in the sample, j -
 // i clamped to [1 - P, P - 1], and b the number of thresholds up to |query_time_i - key_time_j|. Tables are
@@ -102,6 +111,7 @@ struct AttentionProblem {
   double scale = 1;
   const void* sample_scale = nullptr;  // (B) or null: factors of `scale`; double for fp64, otherwise float
   bool deterministic = false;          // the backward pass gives the same bits every time
+  AttentionChoice kernels = AttentionChoice::automatic;
   ScoreFunction score = ScoreFunction::silu;
   RelativeBias bias;
   CachedKeys past;

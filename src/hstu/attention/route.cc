@@ -58,10 +58,27 @@ int hopper_forward_cluster(const AttentionProblem& p) {
   return p.head_dim >= 128 && p.tokens >= kFrom * p.samples ? 2 : 1;
 }
 
+// Of the kernels that the problem asks for. UsageError if they do not compute it.
+AttentionRoute chosen_route(const AttentionProblem& p, const AttentionDevice& device) {
+  const std::string word = word_of(kAttentionChoices, p.kernels),
+                    why = "chosen by attention = \"" + word + "\"";
+  if (p.kernels == AttentionChoice::plain) return {AttentionKernel::plain, AttentionKernel::plain, why};
+  const bool is_hopper = p.kernels == AttentionChoice::hopper, is_few = p.query_offsets != nullptr;
+  std::string problem = is_few ? not_for_few_queries(p) : not_for_tensor_cores(p);
+  if (problem.empty()) problem = is_hopper ? not_hopper(p, device) : not_mma(p, device);
+  if (!problem.empty()) fail_usage("attention = \"{}\": {}; use auto", word, problem);
+  if (is_few) return {AttentionKernel::few_queries, AttentionKernel::few_queries, why + ": few queries"};
+  if (!is_hopper) return {AttentionKernel::mma, AttentionKernel::mma, why};
+  return {AttentionKernel::hopper, AttentionKernel::hopper, why, hopper_forward_cluster(p)};
+}
+
 // The route of a problem on a GPU by its sizes.
 AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& device) {
-  if (p.score == ScoreFunction::softmax)
+  const bool on_cuda_cores =
+      p.kernels == AttentionChoice::automatic || p.kernels == AttentionChoice::plain;
+  if (p.score == ScoreFunction::softmax && on_cuda_cores)
     return {AttentionKernel::softmax, AttentionKernel::softmax, "kernels for a softmax"};
+  if (p.kernels != AttentionChoice::automatic) return chosen_route(p, device);
   if (p.query_offsets != nullptr) {
     const std::string other = not_for_few_queries(p);
     if (!other.empty()) return {AttentionKernel::plain, AttentionKernel::plain, "plain kernels: " + other};
@@ -125,6 +142,9 @@ bool is_aligned(const AttentionInput& rows) {
 AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice& device) {
   if (device.is_host()) {
     check_attention(p);
+    if (p.kernels != AttentionChoice::automatic)
+      fail_usage("attention = \"{}\": the host has one form of attention; use auto",
+                 word_of(kAttentionChoices, p.kernels));
     check(p.type == AttentionType::fp32 || p.type == AttentionType::fp64,
           "attention: the CPU computes in fp32 and fp64 only");
     return {AttentionKernel::cpu, AttentionKernel::cpu, "the CPU form: the tensors are in host memory"};

@@ -1,10 +1,12 @@
 #include <memory>
 
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
 #include "hstu/cli/installed.h"
+#include "hstu/device/gpu_condition.h"
 #include "hstu/device/gpu_specs.h"
 #include "hstu/device/machine.h"
 #include "hstu/kernels/loops.h"
@@ -33,6 +35,14 @@ std::string specs_text(const std::optional<GpuSpecs>& specs) {
                             human_bytes(static_cast<double>(specs->l2_bytes)));
 }
 
+std::string condition_text(const GpuCondition& c) {
+  std::string text = fmt::format("{:.0f} of {:.0f} MHz, {:.0f} of {:.0f} W", c.clock.value_or(0),
+                                 c.max_clock.value_or(0), c.power.value_or(0), c.power_limit.value_or(0));
+  if (const auto reasons = reasons_of(c); !reasons.empty())
+    text += fmt::format(", held back by {}", fmt::join(reasons, ", "));
+  return text;
+}
+
 std::vector<std::vector<std::string>> report(const Machine& machine) {
   std::vector<std::vector<std::string>> rows{{"what", "found"}};
   rows.push_back({"hstu", version()});
@@ -51,6 +61,8 @@ std::vector<std::vector<std::string>> report(const Machine& machine) {
     const bool estimated = specs && specs->estimated;
     rows.push_back({estimated ? "GPU, estimated" : "GPU, data sheet", specs_text(specs)});
   }
+  for (const GpuCondition& condition : gpu_conditions())
+    rows.push_back({"GPU, now", condition_text(condition)});
   if (machine.nvidia.gpus.empty()) rows.push_back({"GPU", "none: " + machine.nvidia.problem});
   rows.push_back({"GPU kernels", kGpuKernels});
   rows.push_back({"NVIDIA driver", machine.nvidia.version.value_or("not found")});
@@ -75,10 +87,16 @@ void add_doctor_command(CLI::App& app) {
   command->callback([json] {
     const Machine machine = this_machine();
     if (*json) {
-      fmt::print("{}\n", to_json(machine).dump(2));
+      Json found = to_json(machine);
+      found["gpus_now"] = Json::array();
+      for (const GpuCondition& condition : gpu_conditions()) found["gpus_now"].push_back(to_json(condition));
+      fmt::print("{}\n", found.dump(2));
       return;
     }
     fmt::print("{}", table(report(machine)));
+    for (const GpuCondition& condition : gpu_conditions())
+      if (const std::string warning = warning_of(condition); !warning.empty())
+        print_note("WARNING: {}\n", warning);
     check(machine.cpu.is_new_enough,
           "this processor is too old: hstu requires AVX2, FMA and BMI2 (x86-64-v3)");
     fmt::print("\nTraining on the CPU works on this machine.\n");

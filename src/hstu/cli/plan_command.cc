@@ -82,8 +82,9 @@ void add_plan_command(CLI::App& app) {
   command->callback([words] {
     const auto options = load_config<RunOptions>(find_config(words->config), words->set);
     check_consistency(options);
-    const PlannedDevice device =
-        words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu);
+    const PlannedDevice device = capped(
+        words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu),
+        options);
     const MemoryPlan plan =
         plan_memory(with_places(options, device, words->ranks), device.device, words->ranks);
     Json json = to_json(plan, device);

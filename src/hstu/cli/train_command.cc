@@ -32,7 +32,7 @@ struct TrainWords {
   Path config, output, runs, warm_start, name_map;
   std::string resume;
   std::vector<std::string> set, allow_change, faults;
-  std::string profile;
+  std::vector<std::string> profiles;
   std::int64_t from_step = -1;
   int threads = 0;
   RankWords ranks;
@@ -48,7 +48,8 @@ void settle_device(RunOptions& options) {
 
 // Replaces places "auto" of tables, so that a run continues with its tables where they were.
 void settle_places(RunOptions& options, int ranks) {
-  options = with_places(options, planned_device(choose_device(options.device).device), ranks);
+  options =
+      with_places(options, capped(planned_device(choose_device(options.device).device), options), ranks);
 }
 
 // Makes the dataset's path absolute, so that the run can be continued and evaluated from any folder.
@@ -147,7 +148,8 @@ TrainRequest follower_request(const TrainWords& words, const Path& folder, int r
 }
 
 TrainRequest request_of(const TrainWords& words, Communicator& comm, const std::atomic<bool>& stop) {
-  const auto profile = words.profile.empty() ? std::nullopt : std::optional(parse_profile(words.profile));
+  std::vector<ProfileSteps> profiles;
+  for (const std::string& word : words.profiles) profiles.push_back(parse_profile(word));
   TrainRequest request;
   const int ranks = comm.size();
   if (comm.rank() == 0)
@@ -157,7 +159,7 @@ TrainRequest request_of(const TrainWords& words, Communicator& comm, const std::
   comm.set_patience(patience_of(request.options.ranks));
   request.version = version();
   request.stop = &stop;
-  request.profile = profile;
+  request.profiles = profiles;
   return request;
 }
 
@@ -276,9 +278,12 @@ void add_train_command(CLI::App& app) {
   command->add_option("--name-map", words->name_map,
                       "with --warm-start: a TOML file, [parameters] and [tables], this model's name = \"the "
                       "other's\"");
-  command->add_option("--profile", words->profile,
-                      "steps=FIRST:LAST: write the times of these steps to RUN/trace_FIRST_LAST.json, for "
-                      "ui.perfetto.dev");
+  command
+      ->add_option(
+          "--profile", words->profiles,
+          "steps=FIRST:LAST[,warmup=N]: write the times of these steps to RUN/trace_FIRST_LAST.json, for "
+          "ui.perfetto.dev; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   add_rank_options(*command, words->ranks);
   command->add_option("--fault", words->faults)->allow_extra_args(false)->group("");  // docs/runs.md

@@ -25,6 +25,7 @@ struct LaunchGraph;
 int device_count();  // 0 without CUDA
 std::string bus_address(int device);
 void make_current(int device);
+void memory(int device, std::int64_t& total, std::int64_t& free);  // bytes
 
 std::shared_ptr<CUstream_st> new_stream(int device);
 void synchronize(CUstream_st* stream);

@@ -20,6 +20,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/base/text.h"
+#include "hstu/device/cuda_calls.h"
 #include "hstu/device/gpu_specs.h"
 
 namespace hstu {
@@ -199,6 +200,20 @@ Json to_json(const Machine& machine) {
 
 std::string this_boot() {
   return std::string(trimmed(read_stream("/proc/sys/kernel/random/boot_id")));
+}
+
+DeviceMemory memory_of(Device device) {
+  if (!device.is_host()) {
+    DeviceMemory memory;
+    cuda::memory(device.index, memory.total, memory.free);
+    return memory;
+  }
+  std::ifstream lines("/proc/meminfo");
+  DeviceMemory memory{usable_memory(), 0};
+  for (std::string name, unit; lines >> name >> memory.free && std::getline(lines, unit);)
+    if (name == "MemAvailable:") break;
+  memory.free *= 1024;
+  return memory;
 }
 
 std::int64_t peak_rss_mib() {

@@ -52,6 +52,12 @@ Cpu parse_cpuinfo(std::string_view text);
 // A name for this machine until it starts again: equal for all processes on it, in containers too.
 std::string this_boot();
 
+struct DeviceMemory {
+  std::int64_t total = 0, free = 0;  // bytes
+};
+// Of a GPU, or of the host: what this process may use, and what the machine has available.
+DeviceMemory memory_of(Device device);
+
 // The largest resident size that this process has had, MiB.
 std::int64_t peak_rss_mib();
 

@@ -24,6 +24,9 @@ std::string bus_address(int) {
 void make_current(int) {
   refuse();
 }
+void memory(int, std::int64_t&, std::int64_t&) {
+  refuse();
+}
 std::shared_ptr<CUstream_st> new_stream(int) {
   refuse();
 }

@@ -35,12 +35,15 @@ DeviceChoice choose_device(const RunOptions& options) {
   if (options.precision == Precision::bf16 && choice.device.is_host())
     fail_usage("precision = \"bf16\" needs a GPU, and device = \"{}\" is the host ({}): use fp32",
                options.device, choice.why);
+  if (options.attention != AttentionChoice::automatic && choice.device.is_host())
+    fail_usage("attention = \"{}\" needs a GPU, and device = \"{}\" is the host ({}): use auto",
+               word_of(kAttentionChoices, options.attention), options.device, choice.why);
   return choice;
 }
 
-Context open_device(Device device) {
+Context open_device(Device device, std::int64_t memory_limit) {
   if (!device.is_host()) make_current(device);
-  Context context = own_context(device);
+  Context context = own_context(device, memory_limit);
   context.trace = profiler_trace();
   return context;
 }

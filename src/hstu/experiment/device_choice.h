@@ -20,12 +20,14 @@ struct DeviceChoice {
 // runs them, otherwise the host. Throws UsageError for another word and Error for a GPU that cannot be used.
 DeviceChoice choose_device(std::string_view word);
 
-// The same for options.device. Throws UsageError for a precision that the device does not have.
+// The same for options.device. Throws UsageError for a precision or attention that the device does not
+// have.
 DeviceChoice choose_device(const RunOptions& options);
 
-// The host's context, or a new one of a GPU, which becomes the current one of this thread. Ranges of its
-// trace show in NVIDIA's profilers, if hstu was built with CUDA.
-Context open_device(Device device);
+// The host's context, or a new one of a GPU, which becomes the current one of this thread and hands out at
+// most `memory_limit` bytes (0: no limit). Ranges of its trace show in NVIDIA's profilers, if hstu was
+// built with CUDA.
+Context open_device(Device device, std::int64_t memory_limit = 0);
 
 // FLOPs a second that `device` computes at most in this precision, from its data sheet: bf16 products of
 // tensor cores, or fp32 outside of them, as the kernels compute. None for the host and where there is no data

@@ -37,13 +37,15 @@ std::vector<RowOwners> owners_of(const RunOptions& options, const Model& model, 
 Context context_of_tables(const RunOptions& run, const Model& model, const Context& compute,
                           const Communicator& comm) {
   const std::vector<TableConfig> configs = table_configs(run, model, comm.size());
+  const std::int64_t limit = parse_bytes(run.device_memory);
   const bool come_from_elsewhere =
       comm.size() > 1 || std::any_of(configs.begin(), configs.end(), [](const TableConfig& table) {
         return table.place != TableTier::device;
       });
   const bool has_parts = run.training.accumulate > 1 || run.training.micro_batch_tokens > 0;
-  if (compute.device().is_host() || come_from_elsewhere || has_parts) return own_context(compute.device());
-  return {compute.stream, MemoryPool::create(compute.stream)};
+  if (compute.device().is_host() || come_from_elsewhere || has_parts)
+    return own_context(compute.device(), limit);
+  return {compute.stream, MemoryPool::create(compute.stream, limit)};
 }
 
 // Parameters move before anything refers to their memory.
@@ -98,6 +100,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
           run.ranks.shard_optimizer ? shard_among(replicas_of(compute.groups, {comm}).host) : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {
   compute.deterministic = run.deterministic;
+  compute.attention = run.attention;
   check_updates(run, *model, *objective);
   if (comm.size() == 1) {
     if (tables.are_on_gpu()) update_check = std::make_unique<UpdateCheck>(compute);

@@ -66,6 +66,7 @@ AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const
                             const Context& context) {
   AttentionProblem p;
   p.deterministic = context.deterministic, p.row_stable = context.row_stable;
+  p.kernels = context.attention;
   p.type = type_of<T>();
   p.samples = shape.offsets.size() - 1;
   p.tokens = k.rows(), p.queries = q.rows();

@@ -1,27 +1,19 @@
 #include "hstu/options/options.h"
 
-#include "hstu/kinds/kinds.h"
-#include "hstu/metrics/metric_spec.h"
+#include <algorithm>
+
 #include "hstu/options/table_options.h"
 
 namespace hstu {
+
+// run_sections.cc
+void describe(ConfigFields& f, CheckpointSection& o);
+void describe(ConfigFields& f, WarmStartSection& o);
+void describe(ConfigFields& f, MetricsSection& o);
+
 namespace {
 
 constexpr double kMostNegatives = 10'000, kMostOfEvaluation = 100'000;
-
-// "auc, ne, or with evaluation.ranking_k mrr, ndcg@K": those of all kinds that can be the best.
-std::string names_of_metrics() {
-  std::vector<MetricSpecs> of_kinds;
-  for (const Kind& kind : kinds()) of_kinds.push_back(kind.metrics);
-  std::vector<std::string> plain, of_lists;
-  for (const MetricSpec& metric : metrics_of_all(of_kinds)) {
-    if (metric.is_plain()) plain.emplace_back(metric.name);
-    if (metric.of_lists) of_lists.push_back(std::string(metric.name) + (metric.has_cutoff ? "@K" : ""));
-  }
-  std::string text = fmt::format("{}", fmt::join(plain, ", "));
-  if (!of_lists.empty()) text += fmt::format(", or with evaluation.ranking_k {}", fmt::join(of_lists, ", "));
-  return text;
-}
 
 }  // namespace
 
@@ -212,43 +204,6 @@ void describe(ConfigFields& f, EvaluationSection& o) {
   f.field("weighted", o.weighted, "metrics and baselines count samples with the weights of the dataset");
 }
 
-void describe(ConfigFields& f, CheckpointSection& o) {
-  f.field("every_window_batches", o.every_window_batches,
-          "save after this many batches, counted from 0 in each window; 0: not", rule::at_least(0));
-  f.field("every_steps", o.every_steps, "save after this many steps; 0: not", rule::at_least(0));
-  f.field("every_seconds", o.every_seconds,
-          "save when the last save is this long ago, whatever moved the system's clock; 0: not",
-          rule::between(0, 1e9));
-  f.field("every_windows", o.every_windows, "save at the end of every so many training windows; 0: not",
-          rule::at_least(0));
-  f.field("keep", o.keep, "newest checkpoints to keep; 0: all", rule::at_least(0));
-  f.field("best", o.best,
-          "keep the checkpoint of the best evaluation too, by this metric: " + names_of_metrics() +
-              "; \"\": not");
-  f.field(
-      "incremental", o.incremental,
-      "save only those rows of tables that changed since the last whole checkpoint, which is kept as long "
-      "as one needs it");
-  f.field("full_every", o.full_every, "incremental: every so many saves are whole", rule::between(1, 1e6));
-  f.field("final", o.final,
-          "save at the end of the run; false, with every cadence 0 and no best: the run saves nothing");
-}
-
-void describe(ConfigFields& f, WarmStartSection& o) {
-  f.field("checkpoint", o.checkpoint,
-          "begin with the parameters and rows of this checkpoint; \"\": from scratch");
-  f.field("name_map", o.name_map, "TOML file of names that differ there; \"\": none do");
-  f.field("optimizer", o.optimizer,
-          "also take the states of its optimizers, where they are of the same kind");
-}
-
-void describe(ConfigFields& f, MetricsSection& o) {
-  f.field("every_steps", o.every_steps, "steps between two train lines of metrics.jsonl", rule::at_least(1));
-  f.field("window_samples", o.window_samples,
-          "latest training samples that the window metrics of a train line are over", rule::at_least(1));
-  f.field("tensorboard", o.tensorboard, "write the same numbers as TensorBoard event files beside it");
-}
-
 namespace {
 
 struct IdsSection {
@@ -269,6 +224,12 @@ void describe(ConfigFields& f, RunOptions& o) {
           "auto chose");
   f.choice("precision", o.precision, kPrecisions,
            "of what is computed for every token; parameters and sums are fp32. bf16 needs a GPU");
+  f.choice("attention", o.attention, kAttentionChoices,
+           "kernels of attention on a GPU: auto takes the fastest that compute the model; another word is "
+           "refused where those do not");
+  f.field("device_memory", o.device_memory,
+          "of the device that trains, the most that a rank may use, such as \"20GiB\"; \"\": all",
+          rule::parsed_by([](const std::string& text) { parse_bytes(text); }));
   f.field("deterministic", o.deterministic,
           "two runs have the same bytes. On a GPU false saves up to a tenth of attention's backward pass");
   f.field("seed", o.seed,

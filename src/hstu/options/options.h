@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hstu/attention/problem.h"
 #include "hstu/batching/bad_ids.h"
 #include "hstu/batching/options.h"
 #include "hstu/config/config.h"
@@ -179,6 +180,9 @@ struct MetricsSection {
   std::int64_t every_steps = 50;
   std::int64_t window_samples = 2500;
   bool tensorboard = false;
+  std::int64_t attention_every = 0;  // steps; 0: not
+  std::int64_t balance_window = 0;   // steps; 0: not
+  double memory_trim = 0;            // share of the device's memory; 0: not
 };
 
 // Of what a model computes for every token. Parameters, sums, statistics and tables are fp32 in any case.
@@ -191,6 +195,8 @@ struct RunOptions {
   Precision precision = Precision::fp32;
   bool deterministic = true;
   bool mlperf = false;
+  AttentionChoice attention = AttentionChoice::automatic;
+  std::string device_memory = {};  // parse_bytes (table_options.h); "": all that the device has
   OnBadId on_bad_id = OnBadId::count;
   DataSection data;
   FeaturesSection features;

@@ -88,9 +88,10 @@ Context dry_context(const DryDevice& device, bool in_groups) {
 
 // Rows have a pool of their own on a GPU alone, as Learner's tables have.
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
-                         const DryDevice& device, std::int64_t parts,
-                         const std::vector<std::int64_t>& items) {
-  const Context compute = dry_context(device, has_few_tokens(batch));
+                         const DryDevice& device, std::int64_t parts, const std::vector<std::int64_t>& items,
+                         AttentionChoice attention) {
+  Context compute = dry_context(device, has_few_tokens(batch));
+  compute.attention = attention;
   const Context of_rows = device.is_host() ? compute : dry_context(device, false);
   PartsOf source([&]() -> const Batch* { return parts-- > 0 ? &batch : nullptr; });
   DryCatalogues catalogues(model, objective, of_rows, items);

@@ -18,6 +18,6 @@ namespace hstu {
 // catalogues (TaskData::catalogue), which one rank has.
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
                          const DryDevice& device, std::int64_t parts = 1,
-                         const std::vector<std::int64_t>& items = {});
+                         const std::vector<std::int64_t>& items = {}, AttentionChoice attention = {});
 
 }  // namespace hstu

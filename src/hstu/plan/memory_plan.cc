@@ -266,7 +266,8 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
   plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
                    states_of(options.dense.config);
   const std::int64_t parts = asked == nullptr ? part.parts : equal_parts(*asked, batch, ranks);
-  plan.activations = step_memory(model, *data.task.objective, batch, device, parts, data.catalogue);
+  plan.activations =
+      step_memory(model, *data.task.objective, batch, device, parts, data.catalogue, options.attention);
   plan.activations += ahead_bytes(planner, model, owners);
   // The slabs have a quarter more than they need (Batch::reserve).
   plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;
@@ -279,6 +280,12 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
 }
 
 }  // namespace
+
+PlannedDevice capped(PlannedDevice device, const RunOptions& options) {
+  const std::int64_t most = parse_bytes(options.device_memory);
+  if (most > 0 && (device.memory_bytes == 0 || most < device.memory_bytes)) device.memory_bytes = most;
+  return device;
+}
 
 MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const DryDevice& device, int ranks) {
   return plan_memory(options, data, device, ranks, nullptr);

@@ -59,6 +59,8 @@ std::int64_t usable_bytes(const PlannedDevice& device);
 PlannedDevice planned_device(Device device);
 // A GPU by a part of its name, "h100": one of gpu_specs.h. Throws UsageError listing them.
 PlannedDevice planned_gpu(const std::string& part_of_name);
+// With no more memory than the options' device_memory.
+PlannedDevice capped(PlannedDevice device, const RunOptions& options);
 
 // Bytes of a table of `rows` rows in the memory of the device that trains, in host memory beside a GPU's, and
 // in files. `lines`: of a cache that grows, of a table on the host; 0: none.

@@ -10,6 +10,7 @@ namespace hstu {
 void check_fits(const RunOptions& options, const TaskData& data, int ranks, int ranks_here) {
   PlannedDevice device = planned_device(choose_device(options.device).device);
   if (device.device.is_host()) device.memory_bytes /= ranks_here;
+  device = capped(device, options);
   const MemoryPlan plan = plan_memory(options, data, device.device, ranks);
   check_fits(plan, device);
   if (ranks > 1)

@@ -11,33 +11,63 @@
 namespace hstu {
 
 ProfileSteps parse_profile(const std::string& text) {
-  constexpr std::string_view kBegin = "steps=";
-  if (text.starts_with(kBegin)) {
-    const std::vector<std::string> ends = split(std::string_view(text).substr(kBegin.size()), ':');
-    if (ends.size() == 2) {
-      const auto first = parse_number<std::int64_t>(ends[0]), last = parse_number<std::int64_t>(ends[1]);
-      if (first && last && 1 <= *first && *first <= *last) return {*first, *last};
+  constexpr std::string_view kSteps = "steps=", kWarmup = "warmup=";
+  std::optional<std::int64_t> first, last, warmup = 1;
+  for (const std::string& word : split(text, ',')) {
+    const std::string_view view = word;
+    if (view.starts_with(kSteps) && !first) {
+      const std::vector<std::string> ends = split(view.substr(kSteps.size()), ':');
+      if (ends.size() != 2) break;
+      first = parse_number<std::int64_t>(ends[0]), last = parse_number<std::int64_t>(ends[1]);
+    } else if (view.starts_with(kWarmup) && first) {
+      warmup = parse_number<std::int64_t>(view.substr(kWarmup.size()));
+    } else {
+      first.reset();
+      break;
     }
   }
+  if (first && last && warmup && 1 <= *first && *first <= *last && 0 <= *warmup)
+    return {*first, *last, *warmup};
   fail_usage(
-      "--profile: expected steps=FIRST:LAST with 1 <= FIRST <= LAST, for example steps=50:55, found \"{}\"",
+      "--profile: expected steps=FIRST:LAST with 1 <= FIRST <= LAST and, if wanted, warmup=N behind it, for "
+      "example steps=50:55,warmup=2, found \"{}\"",
       text);
 }
 
-Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, const Path& folder,
+Profiler::Profiler(std::vector<ProfileSteps> profiles, const Context& compute, const Path& folder,
                    std::int64_t done, std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus)
-    : steps_(steps),
+    : folder_(folder),
       device_(compute.device()),
       comm_(comm),
       collectives_(comm),
       gpus_(gpus),
       exchanges_(comm) {
-  if (!steps_) return;
-  if (steps_->first <= done || steps_->last > run_steps) {
-    fail_usage("--profile steps={}:{}: this process trains the steps {} to {}: name steps among them",
-               steps_->first, steps_->last, done + 1, run_steps);
+  std::sort(profiles.begin(), profiles.end(),
+            [](const ProfileSteps& a, const ProfileSteps& b) { return a.first < b.first; });
+  std::int64_t last = 0;
+  for (const ProfileSteps& steps : profiles) {
+    if (steps.first <= done || steps.last > run_steps)
+      fail_usage("--profile steps={}:{}: this process trains the steps {} to {}: name steps among them",
+                 steps.first, steps.last, done + 1, run_steps);
+    if (last > 0 && steps.first - steps.warmup <= last)
+      fail_usage("--profile steps={}:{},warmup={}: the steps up to {} are those of another profile",
+                 steps.first, steps.last, steps.warmup, last);
+    last = steps.last;
   }
-  path_ = folder / fmt::format("trace_{}_{}.json", steps_->first, steps_->last);
+  queue_.assign(profiles.begin(), profiles.end());
+  begin_next();
+}
+
+void Profiler::begin_next() {
+  steps_.reset();
+  timer_.reset();
+  if (queue_.empty()) return;
+  steps_ = queue_.front();
+  queue_.pop_front();
+  path_ = folder_ / fmt::format("trace_{}_{}.json", steps_->first, steps_->last);
+  start_ = {};
+  recorded_ = 0;
+  loader_tracks_.clear();
   step_track_ = {.process = "hstu", .thread = "steps", .events = {}};
   device_track_ = {.process = to_string(device_), .thread = "stages", .events = {}};
   collective_track_ = {.process = "hstu", .thread = "collectives", .events = {}};
@@ -45,7 +75,7 @@ Profiler::Profiler(std::optional<ProfileSteps> steps, const Context& compute, co
 }
 
 bool Profiler::measures(std::int64_t step) const {
-  return steps_ && steps_->first - 1 <= step && step <= steps_->last;
+  return steps_ && steps_->first - steps_->warmup <= step && step <= steps_->last;
 }
 
 Context Profiler::begin_step(std::int64_t step, const Context& compute) {
@@ -91,7 +121,9 @@ void Profiler::end_step(std::int64_t step, const StepResult& result) {
   step_track_.events.push_back({.name = fmt::format("step {}", step),
                                 .begin_ms = begin_ms,
                                 .end_ms = end_ms,
-                                .arguments = {{"samples", result.samples}, {"tokens", result.tokens}}});
+                                .arguments = {{"samples", result.samples},
+                                              {"tokens", result.tokens},
+                                              {"model_flops", result.flops.model.step()}}});
   for (const StageTime& range : ranges) {
     const std::string name(range.name);
     Json bytes = range.bytes > 0 ? Json{{"operand_bytes", range.bytes}} : Json();
@@ -115,14 +147,14 @@ void Profiler::finish() {
     if (comm_.rank() == 0) announce(Command::profile, comm_);
     tracks = gather_tracks(tracks, start_, comm_);
   }
-  const std::int64_t first = steps_->first;
-  steps_.reset();
-  timer_.reset();
+  const std::int64_t first = steps_->first, last = recorded_;
+  const Path path = path_;
+  begin_next();
   if (comm_.rank() > 0) return;
   try {
-    write_file(path_, trace_events_json(tracks));
-    print_note("\nprofile: steps {} to {} are in {}: open it at ui.perfetto.dev\n", first, recorded_,
-               path_.string());
+    write_file(path, trace_events_json(tracks));
+    print_note("\nprofile: steps {} to {} are in {}: open it at ui.perfetto.dev\n", first, last,
+               path.string());
   } catch (const Error& error) {
     print_note("\nWARNING: the profile is lost: {}\n", error.what());
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,8 +21,9 @@ namespace hstu {
 // Steps as the log counts them: the first of a run is 1. Both ends belong to the profile.
 struct ProfileSteps {
   std::int64_t first = 1, last = 1;
+  std::int64_t warmup = 1;  // steps before them that are measured too, and left out
 };
-// "steps=FIRST:LAST". Throws UsageError for anything else.
+// "steps=FIRST:LAST", and ",warmup=N" behind it. Throws UsageError for anything else.
 ProfileSteps parse_profile(const std::string& text);
 
 // The range in which a step waits for its batch.
@@ -29,15 +31,16 @@ inline constexpr std::string_view kDataWait = "data_wait";
 
 // Collects the tracks of a profile: process "hstu" with the thread of the steps and the threads of the
 // loader, by the clock; process "host" or "cuda:N" with the stages and operations of the device, by marks on
-// its stream. Measures one step before the first as well and leaves it out: it makes the marks. Several
+// its stream. Measures steps before the first as well and leaves them out: they make the marks. Several
 // ranks: each has a Profiler, with one more thread for its collectives and one for the messages of its GPU,
 // and rank 0 writes the tracks of all.
 class Profiler {
  public:
-  // Writes FOLDER/trace_FIRST_LAST.json. Without `steps` it does nothing. Throws UsageError if a step is not
-  // after `done`, the number of steps already trained, or not before the end of the run. `comm` and `gpus`,
-  // which joins the GPUs of several ranks (null: none), must outlive it.
-  Profiler(std::optional<ProfileSteps> steps, const Context& compute, const Path& folder, std::int64_t done,
+  // Writes FOLDER/trace_FIRST_LAST.json for each of `profiles`; without any it does nothing. Throws
+  // UsageError if a step is not after `done`, the number of steps already trained, or not before the end of
+  // the run, or if two profiles share a step, those that warm up included. `comm` and `gpus`, which joins the
+  // GPUs of several ranks (null: none), must outlive it.
+  Profiler(std::vector<ProfileSteps> profiles, const Context& compute, const Path& folder, std::int64_t done,
            std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus);
 
   // Before the step waits for its batch; `step` from 1. The context of the step is `compute` with the trace
@@ -56,10 +59,12 @@ class Profiler {
 
  private:
   bool measures(std::int64_t step) const;
+  void begin_next();  // of queue_, if any is left
   double since_start(Clock::time_point time) const { return 1000 * seconds_between(start_, time); }
 
+  std::deque<ProfileSteps> queue_;     // after steps_, in their order
   std::optional<ProfileSteps> steps_;  // empty: nothing is left to do
-  Path path_;
+  Path folder_, path_;
   Device device_;
   std::optional<StageTimer> timer_;
   Clock::time_point start_, step_begin_;

@@ -61,6 +61,7 @@ RunLog::RunLog(const Path& path, RunFacts facts, const MetricsSection& options, 
       total_samples_(total_samples),
       progress_("train", total_samples, "samples", samples),
       throughput_(facts_.peak_flops),
+      balance_(options.balance_window),
       training_ms_(1000 * training_seconds) {
   const std::vector<Json> lines = read_json_lines(path);
   if (!lines.empty()) start_s_ = std::max(start_s_, lines.back().value("time_s", 0.0));
@@ -98,6 +99,7 @@ void RunLog::begin() {
          {"dataset", facts_.dataset},
          {"seed", facts_.seed},
          {"device", facts_.device},
+         {"attention", facts_.attention},
          {"threads", threads()},
          {"tables", table_limits(facts_.tables)},
          {"dense_parameters", facts_.dense_parameters},
@@ -122,6 +124,7 @@ void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& 
 void RunLog::step(const StepResult& result, const StepTime& time, RunState& state,
                   const RunningMetrics& metrics, const std::optional<LearnerCounts>& counts) {
   throughput_.add(result, time.step_ms, time.wait_ms);
+  balance_.add(result.division);
   training_ms_ += time.step_ms + time.wait_ms;
   state.loss_sum += result.loss;
   ++state.loss_steps;
@@ -139,6 +142,9 @@ void RunLog::step(const StepResult& result, const StepTime& time, RunState& stat
             {"lr_sparse", result.lr_sparse}};
   line.update(hstu::to_json(metrics.training()));
   add_work(line, result.division);
+  if (const Json balance = balance_.json(); !balance.is_null()) line["balance"] = balance;
+  if (!counts->memory.is_null()) line["memory"] = counts->memory;
+  if (!counts->attention.is_null()) line["attention"] = counts->attention;
   line["table_rows"] = to_json(counts->table_rows);
   if (!counts->tables.empty()) line["tables"] = counts->tables;
   if (!counts->caches.empty()) line["caches"] = counts->caches;

@@ -20,6 +20,7 @@
 #include "hstu/objective/running_metrics.h"
 #include "hstu/options/options.h"
 #include "hstu/report/tensorboard.h"
+#include "hstu/run/balance_window.h"
 #include "hstu/run/state.h"
 #include "hstu/run/step_result.h"
 #include "hstu/run/throughput.h"
@@ -33,6 +34,7 @@ struct RunFacts {       // NOLINT(bugprone-exception-escape): moving Json checks
   std::string dataset;  // id
   std::uint64_t seed = 0;
   std::string device;                // "host", "cuda:0"
+  std::string attention = "auto";    // of kAttentionChoices
   std::optional<double> peak_flops;  // a second, of that device in the run's precision; no data sheet: empty
   struct Table {
     std::string name;
@@ -55,6 +57,8 @@ struct LearnerCounts {
   ByName table_rows;             // rows that exist, by table
   ByName bad_ids;                // ids outside their table, by feature
   std::int64_t beyond_wire = 0;  // values that became infinite between ranks
+  Json memory = nullptr;         // of every rank (experiment/memory_watch.h); null: not watched
+  Json attention = nullptr;      // of the latest measured step (step/attention_meter.h); null: none
 };
 
 // That the dataset of a run was extended.
@@ -113,6 +117,7 @@ class RunLog {
   std::int64_t total_samples_;
   Progress progress_;
   Throughput throughput_;      // of this process since the last train line
+  BalanceWindow balance_;      // of this process
   double training_ms_;         // of all steps
   std::string last_headline_;  // of the last evaluation, for the progress line
 };

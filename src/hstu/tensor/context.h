@@ -23,7 +23,8 @@ class Trace {
   virtual void touches_bytes(std::int64_t /*bytes*/) {}
 };
 
-struct Groups;  // hstu/comm/groups.h
+struct Groups;                     // hstu/comm/groups.h
+enum class AttentionChoice : int;  // hstu/attention/problem.h
 
 struct Context {
   Stream stream;
@@ -35,6 +36,7 @@ struct Context {
   // The forward pass gives a row of a batch the same bits beside any other rows. Always true of the host; on
   // GPUs it is slower.
   bool row_stable = false;
+  AttentionChoice attention{};     // the kernels that attention asks for; 0: it chooses
   const Groups* groups = nullptr;  // of ranks, for operations that exchange; null: none
 
   Device device() const { return stream.device(); }
@@ -70,8 +72,8 @@ inline Context make_context(Device device, std::int64_t memory_limit = 0) {
 }
 
 // The same on a GPU; the host has one for all.
-inline Context own_context(Device device) {
-  return device.is_host() ? host_context() : make_context(device);
+inline Context own_context(Device device, std::int64_t memory_limit = 0) {
+  return device.is_host() ? host_context() : make_context(device, memory_limit);
 }
 
 }  // namespace hstu

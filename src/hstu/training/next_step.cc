@@ -39,8 +39,10 @@ class LoaderParts : public PartSource {
 
 }  // namespace
 
-BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, StepContext context) {
-  context.compute = profiler.begin_step(context.step + 1, experiment.learner().compute);
+BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, AttentionMeter& attention,
+                     StepContext context) {
+  const std::int64_t step = context.step + 1;
+  context.compute = attention.begin_step(step, profiler.begin_step(step, experiment.learner().compute));
   context.draws = Draws(experiment.options().seed, context.step);
   LoaderParts parts(loader, profiler, context.compute);
   Step begun = begin_step(experiment.learner(), parts, context);

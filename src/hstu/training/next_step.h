@@ -7,6 +7,7 @@
 #include "hstu/comm/communicator.h"
 #include "hstu/experiment/experiment.h"
 #include "hstu/profile/profile.h"
+#include "hstu/step/attention_meter.h"
 #include "hstu/step/step.h"
 
 namespace hstu {
@@ -21,6 +22,7 @@ struct BegunStep {
 };
 
 // Begins the step of `context`, whose draws and `compute` it chooses.
-BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, StepContext context);
+BegunStep begin_next(Experiment& experiment, Loader& loader, Profiler& profiler, AttentionMeter& attention,
+                     StepContext context);
 
 }  // namespace hstu

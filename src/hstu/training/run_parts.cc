@@ -96,6 +96,7 @@ RunFacts facts_of(const Experiment& experiment) {
   facts.dataset = experiment.dataset().manifest().id;
   facts.seed = experiment.options().seed;
   facts.device = to_string(experiment.device().device);
+  facts.attention = word_of(kAttentionChoices, experiment.options().attention);
   facts.peak_flops = peak_flops(experiment.device().device, experiment.options().precision);
   const TableSet& tables = experiment.learner().tables;
   for (std::size_t t = 0; t < tables.size(); ++t) {

@@ -4,6 +4,7 @@
 
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
+#include "hstu/experiment/device_choice.h"
 #include "hstu/experiment/learner_without_data.h"
 #include "hstu/experiment/over_ranks.h"
 #include "hstu/run/text_rows.h"
@@ -38,6 +39,9 @@ Session::Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Co
           request.options.evaluation.next_window
               ? nullptr
               : std::make_unique<Evaluator>(experiment_, is_leader() ? request.folder.baseline() : Path())),
+      memory_watch_(request.options.metrics.memory_trim),
+      attention_meter_(request.options.metrics.attention_every, experiment_.learner().model->layers().layers,
+                       peak_flops(experiment_.device().device, request.options.precision)),
       watch_(comm.size() == 1 ? "" : fmt::format("rank {}: ", comm.rank()), request.silence_seconds),
       next_(first_state_.next),
       begun_(first_state_.step),
@@ -63,7 +67,7 @@ RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
 
 void Session::begin_profile() {
   Learner& learner = experiment_.learner();
-  profiler_.emplace(request_.profile, learner.compute, request_.folder.path, first_state_.step,
+  profiler_.emplace(request_.profiles, learner.compute, request_.folder.path, first_state_.step,
                     experiment_.last_step(), comm_, learner.gpus.get());
 }
 
@@ -86,7 +90,7 @@ BegunStep Session::begin_step(std::function<void(const Tally&)> on_predictions) 
                             .watch = &watch_,
                             .unshared = predictions_,
                             .on_predictions = std::move(on_predictions)};
-  BegunStep begun = begin_next(experiment_, *loader_, *profiler_, context);
+  BegunStep begun = begin_next(experiment_, *loader_, *profiler_, attention_meter_, context);
   next_ = begun.next;
   return begun;
 }
@@ -98,11 +102,16 @@ Session::StepOutcome Session::finish_step(BegunStep& begun) {
   result.division = begun.division;
   if (is_leader()) fault_point("step.end");
   profiler_->end_step(++finished_, result);
+  attention_meter_.end_step(finished_, result);
   steps_.push_back(std::move(result));
   outcome.any_stops = any_stops(request_.stop, comm_);
   if (finished_ == begun_) watch_.rest();
   if (comm_.size() == 1 || logs_at(finished_)) outcome.steps = take_steps();
-  if (logs_at(finished_)) outcome.counts = counts_of(experiment_.learner(), comm_);
+  if (logs_at(finished_)) {
+    outcome.counts = counts_of(experiment_.learner(), comm_);
+    outcome.counts->attention = attention_meter_.take();
+    outcome.counts->memory = memory_watch_.look(experiment_.learner().compute, comm_);
+  }
   return outcome;
 }
 

@@ -10,7 +10,9 @@
 #include "hstu/base/progress_watch.h"
 #include "hstu/embedding/saved_rows.h"
 #include "hstu/experiment/command.h"
+#include "hstu/experiment/memory_watch.h"
 #include "hstu/run/log.h"
+#include "hstu/step/attention_meter.h"
 #include "hstu/training/evaluation.h"
 #include "hstu/training/next_step.h"
 #include "hstu/training/train.h"
@@ -61,6 +63,9 @@ class Session {
   // Whether the log has a line of the step, of which there were so many with it.
   bool logs_at(std::int64_t step) const { return step % request_.options.metrics.every_steps == 0; }
 
+  // Whether the results of the step are read before the next one begins.
+  bool measures(std::int64_t step) const { return profiler_->is_active() || attention_meter_.measures(step); }
+
   int ranks() const { return comm_.size(); }
   const Experiment& experiment() const { return experiment_; }
   RunningMetrics& metrics() { return *metrics_; }
@@ -85,6 +90,8 @@ class Session {
   RunState first_state_;
   std::unique_ptr<Evaluator> evaluator_;  // with evaluation.next_window, of the last window scored
   std::optional<Profiler> profiler_;
+  MemoryWatch memory_watch_;
+  AttentionMeter attention_meter_;
   ProgressWatch watch_;
   BatchCursor next_;                       // of the step that begins next
   std::unique_ptr<Loader> loader_;         // since the first step

@@ -160,7 +160,7 @@ class Leader {
     after.next = begun.next;
     after.window_end = begun.window_end;
     after.windows_done = state_.windows_done + (begun.window_end ? 1 : 0);
-    return session_.profiler().is_active() || stopped() || after.step >= last_step_ ||
+    return session_.measures(after.step) || stopped() || after.step >= last_step_ ||
            session_.logs_at(after.step) || evaluation_cadence_.due(after) ||
            save_cadence_.due(after, Clock::now());
   }

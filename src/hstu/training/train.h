@@ -26,9 +26,9 @@ struct TrainRequest {
   std::int64_t from_step = -1;  // from this checkpoint; -1: the newest. Later ones are moved away
   std::vector<std::string> allowed_changes = {};  // keys of the configuration that may differ from the run's
 
-  int ranks_here = 1;                        // that share the memory of this machine
-  double silence_seconds = 60;               // of a step, before a rank says what its threads do
-  std::optional<ProfileSteps> profile = {};  // writes a trace of these steps to the folder
+  int ranks_here = 1;                       // that share the memory of this machine
+  double silence_seconds = 60;              // of a step, before a rank says what its threads do
+  std::vector<ProfileSteps> profiles = {};  // writes a trace of each of them to the folder
 };
 
 struct TrainResult {

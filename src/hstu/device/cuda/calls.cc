@@ -24,6 +24,13 @@ void make_current(int device) {
   check_cuda(cudaSetDevice(device), "choosing a GPU");
 }
 
+void memory(int device, std::int64_t& total, std::int64_t& free) {
+  const CurrentDevice current(device);
+  std::size_t all = 0, unused = 0;
+  check_cuda(cudaMemGetInfo(&unused, &all), "asking for a GPU's memory");
+  total = static_cast<std::int64_t>(all), free = static_cast<std::int64_t>(unused);
+}
+
 std::shared_ptr<CUstream_st> new_stream(int device) {
   const CurrentDevice current(device);
   cudaStream_t stream = nullptr;
