@@ -77,6 +77,12 @@ TEST(AttentionHeatmap, EveryCellTellsSpeedAndTime) {
   EXPECT_THAT(svg, HasSubstr("1 x 256: 12.3 TFLOP/s, 0.500 ms, mma kernels"));
 }
 
+TEST(AttentionHeatmap, CellsHaveTheShareOfAPeakThatIsKnown) {
+  const std::string svg = attention_heatmap_svg("A", "", {cell("both", 8, 256, 50, 450)}, 1000e12);
+  for (const char* words : {">450<", ">45.0 %<", ">forward and backward<", "450 TFLOP/s, 50.0 ms"})
+    EXPECT_THAT(svg, HasSubstr(words));
+}
+
 TEST(AttentionHeatmap, NamesItsTitleGridsAndAxes) {
   const std::string svg = attention_heatmap_svg("A & B", "bf16, causal", small_sweep());
   for (const char* words :

@@ -29,10 +29,14 @@ TEST(AttentionSweep, TimesEveryCellOnceAndLeavesOutWhatIsTooLong) {
     told.push_back(fmt::format("{} {}x{} {}", cell.direction, cell.samples, cell.length, cell.why));
   });
   EXPECT_EQ(timed, (std::vector<std::string>{"1x256", "1x1024", "4x256", "1x256", "1x1024", "4x256"}));
-  EXPECT_EQ(told, (std::vector<std::string>{"fwd 1x256 ", "fwd 1x1024 ", "fwd 4x256 ",
-                                            "fwd 4x1024 more than 1,024 tokens", "bwd 1x256 ", "bwd 1x1024 ",
-                                            "bwd 4x256 ", "bwd 4x1024 more than 1,024 tokens"}));
-  ASSERT_EQ(cells.size(), 8u);
+  EXPECT_EQ(told, (std::vector<std::string>{
+                      "fwd 1x256 ", "fwd 1x1024 ", "fwd 4x256 ", "fwd 4x1024 more than 1,024 tokens",
+                      "bwd 1x256 ", "bwd 1x1024 ", "bwd 4x256 ", "bwd 4x1024 more than 1,024 tokens",
+                      "both 1x256 ", "both 1x1024 ", "both 4x256 ", "both 4x1024 more than 1,024 tokens"}));
+  ASSERT_EQ(cells.size(), 12u);
+  EXPECT_EQ(cells[8].time->burst_ms, 2);
+  EXPECT_EQ(cells[8].time->flops, cells[0].time->flops + cells[4].time->flops);
+  EXPECT_FALSE(cells[11].time);
   EXPECT_TRUE(cells[2].time);
   EXPECT_FALSE(cells[3].time);
 }

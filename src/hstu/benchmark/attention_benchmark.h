@@ -20,20 +20,23 @@ struct AttentionBenchmark {
   bool deterministic = false;
   std::optional<AttentionDevice> device;  // use the kernels of such a GPU (route.h); none: those of this GPU
   bool sustained = true;                  // false: the burst alone, for sweeps over many shapes
+  int warmup = 5, timed = 20;             // launches of the burst: not measured, and measured
+  double quantile = 0.5;                  // of the measured ones: what burst_ms is
   std::uint64_t seed = 1;
 };
 
 // The batch of the benchmark without its memory: q, k and v side by side in rows of 4 H D.
 AttentionProblem benchmark_problem(const AttentionBenchmark& benchmark);
 
-// One direction of one benchmark. Burst: 0.25 s idle, 5 launches, then the median of 20. Sustained: the mean
-// of one second without a pause. A launch is everything that the operation does, its schedule and the
-// rounding of dQ included.
+// One direction of one benchmark. Burst: 0.25 s idle, `warmup` launches, then the quantile of `timed`.
+// Sustained: the mean of one second without a pause. A launch is everything that the operation does, its
+// schedule and the rounding of dQ included.
 struct AttentionTime {
   double burst_ms = 0, fastest_ms = 0;
   std::optional<double> sustained_ms;
-  double flops = 0;  // by the convention of attention_flops
-  double bytes = 0;  // read and written at least once
+  std::vector<double> percentiles_ms;  // of the burst: 1, 10, 20, 50 and 100
+  double flops = 0;                    // by the convention of attention_flops
+  double bytes = 0;                    // read and written at least once
   AttentionRoute route;
 };
 // Both throw OutOfMemory (device/memory_pool.h) if the batch does not fit into the device.

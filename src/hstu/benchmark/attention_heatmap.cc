@@ -69,7 +69,7 @@ std::string digits(double value) {
 
 class Picture {
  public:
-  explicit Picture(const std::vector<AttentionSweepCell>& cells) {
+  Picture(const std::vector<AttentionSweepCell>& cells, double peak) : peak_(peak) {
     for (const AttentionSweepCell& cell : cells) {
       add(samples_, cell.samples), add(lengths_, cell.length), add(directions_, cell.direction);
       if (cell.time) most_ = std::max(most_, tflops(*cell.time));
@@ -119,7 +119,10 @@ class Picture {
 
   void add_axes(std::string& text, std::size_t grid) const {
     const int left = left_of(grid), bottom = kTop + rows() * kCellHeight;
-    const std::string name = directions_[grid] == "fwd" ? "forward" : "backward";
+    const std::string& direction = directions_[grid];
+    const char* const name = direction == "fwd"   ? "forward"
+                             : direction == "bwd" ? "backward"
+                                                  : "forward and backward";
     text += fmt::format("<text class=\"name\" x=\"{}\" y=\"{}\">{}</text>\n",
                         left + columns() * kCellWidth / 2, kTop - 12, name);
     for (int i = 0; i < columns(); ++i) {
@@ -158,7 +161,8 @@ class Picture {
                     to_string(cell.direction == "fwd" ? cell.time->route.forward : cell.time->route.backward),
                     frame, hex(colour));
     text += fmt::format("<text class=\"value {}\" x=\"{}\" y=\"{}\">{}</text>", on, middle, y + 19, value);
-    text += fmt::format("<text class=\"ms {}\" x=\"{}\" y=\"{}\">{}</text></g>\n", on, middle, y + 33, ms);
+    const std::string below = peak_ > 0 ? fmt::format("{:.1f} %", 100e12 * speed / peak_) : ms;
+    text += fmt::format("<text class=\"ms {}\" x=\"{}\" y=\"{}\">{}</text></g>\n", on, middle, y + 33, below);
   }
 
   // What the colours mean, and what the empty cells do.
@@ -186,7 +190,7 @@ class Picture {
   std::vector<std::int64_t> samples_, lengths_;
   std::vector<std::string> directions_;
   std::set<std::string> whys_;
-  double most_ = 0;
+  double most_ = 0, peak_;
 };
 
 // What every cell has in common.
@@ -215,14 +219,14 @@ std::string subtitle_of(const AttentionHeatmap& map) {
   if (b.lengths != "fixed") text += fmt::format(", lengths {}", b.lengths);
   if (b.deterministic) text += ", deterministic";
   if (!map.device.empty()) text += fmt::format(", kernels of compute capability {}", map.device);
-  return text + "; median of 20 launches; hstu " + version();
+  return text + "; tenth percentile of 50 launches; hstu " + version();
 }
 
 }  // namespace
 
 std::string attention_heatmap_svg(const std::string& title, const std::string& subtitle,
-                                  const std::vector<AttentionSweepCell>& cells) {
-  return Picture(cells).svg(title, subtitle, cells);
+                                  const std::vector<AttentionSweepCell>& cells, double peak) {
+  return Picture(cells, peak).svg(title, subtitle, cells);
 }
 
 void draw_attention_heatmap(const AttentionHeatmap& map) {
@@ -233,7 +237,7 @@ void draw_attention_heatmap(const AttentionHeatmap& map) {
 
   const AttentionSweep& sweep = map.sweep;
   const std::size_t total =
-      sweep.samples.size() * sweep.lengths.size() * ((sweep.forward ? 1 : 0) + (sweep.backward ? 1 : 0));
+      sweep.samples.size() * sweep.lengths.size() * (sweep.forward && sweep.backward ? 3 : 1);
   Json json = conditions_of(map, gpu.name);
   json["records"] = Json::array();
   json["left_out"] = Json::array();
@@ -257,7 +261,8 @@ void draw_attention_heatmap(const AttentionHeatmap& map) {
   write_file(map.figures, json.dump(2) + "\n");
   const std::string title = fmt::format("Jagged HSTU attention on {}: {} heads of {}", gpu.name,
                                         sweep.shape.heads, sweep.shape.head_dim);
-  write_file(map.picture, attention_heatmap_svg(title, subtitle_of(map), cells));
+  write_file(map.picture, attention_heatmap_svg(title, subtitle_of(map), cells,
+                                                gpu.specs ? peak_of(*gpu.specs, sweep.shape.type) : 0));
   fmt::print("{}\n{}\n", map.picture.string(), map.figures.string());
 }
 

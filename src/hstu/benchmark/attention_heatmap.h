@@ -11,9 +11,10 @@ namespace hstu {
 
 // One SVG document that needs nothing else and follows the viewer's light or dark scheme. Rows and columns
 // are the samples and lengths that occur, in their order; a cell that was left out shows no number and says
-// why when the pointer rests on it. A cell's TFLOP/s are those of its burst.
+// why when the pointer rests on it. A cell's TFLOP/s are those of its burst; below them is their share of
+// `peak` (FLOP/s), or the time if it is 0.
 std::string attention_heatmap_svg(const std::string& title, const std::string& subtitle,
-                                  const std::vector<AttentionSweepCell>& cells);
+                                  const std::vector<AttentionSweepCell>& cells, double peak = 0);
 
 struct AttentionHeatmap {
   AttentionSweep sweep;

@@ -4,8 +4,6 @@
 #include "hstu/device/machine.h"
 
 namespace hstu {
-namespace {
-
 double peak_of(const GpuSpecs& specs, AttentionType type) {
   switch (type) {
     case AttentionType::bf16:
@@ -20,8 +18,6 @@ double peak_of(const GpuSpecs& specs, AttentionType type) {
   require(false, "no GPU computes attention in fp64");
   return 0;
 }
-
-}  // namespace
 
 BenchmarkGpu benchmark_gpu() {
   const NvidiaDriver driver = nvidia_driver();
@@ -39,6 +35,7 @@ Json attention_record(const std::string& shape, const std::string& direction, At
               {"burst_ms", time.burst_ms},
               {"fastest_ms", time.fastest_ms},
               {"burst_tflops", burst * 1e-12}};
+  if (!time.percentiles_ms.empty()) record["percentiles_ms"] = time.percentiles_ms;  // 1, 10, 20, 50, 100
   if (specs) {
     record["share_of_peak"] = burst / peak_of(*specs, type);
     record["memory_floor_ms"] = time.bytes / specs->memory_bandwidth * 1e3;

@@ -17,6 +17,9 @@ struct BenchmarkGpu {
 };
 BenchmarkGpu benchmark_gpu();
 
+// FLOPs a second of the type at most.
+double peak_of(const GpuSpecs& specs, AttentionType type);
+
 // One direction ("fwd" or "bwd") of a shape. The share of the peak refers to the dense rate of the GPU for
 // `type`, the memory floor to its memory bandwidth; both are left out for a GPU without specs.
 Json attention_record(const std::string& shape, const std::string& direction, AttentionType type,

@@ -22,6 +22,27 @@ AttentionSweepCell cell_of(const AttentionSweep& sweep, const AttentionBenchmark
   return cell;
 }
 
+// The sums of both directions, which follow each other in halves.
+void add_sums(std::vector<AttentionSweepCell>& cells,
+              const std::function<void(const AttentionSweepCell&)>& report) {
+  const std::size_t half = cells.size() / 2;
+  for (std::size_t i = 0; i < half; ++i) {
+    AttentionSweepCell sum = cells[i];
+    const AttentionSweepCell& backward = cells[half + i];
+    sum.direction = "both";
+    if (sum.time && backward.time) {
+      sum.time->burst_ms += backward.time->burst_ms, sum.time->fastest_ms += backward.time->fastest_ms;
+      sum.time->flops += backward.time->flops, sum.time->bytes += backward.time->bytes;
+      sum.time->percentiles_ms.clear();
+      sum.time->route.backward = backward.time->route.backward;
+    } else if (sum.time) {
+      sum.time.reset(), sum.why = backward.why;
+    }
+    cells.push_back(std::move(sum));
+    report(cells.back());
+  }
+}
+
 }  // namespace
 
 std::vector<AttentionSweepCell> sweep_attention(
@@ -39,6 +60,7 @@ std::vector<AttentionSweepCell> sweep_attention(
       }
     }
   }
+  if (sweep.forward && sweep.backward) add_sums(cells, report);
   return cells;
 }
 

@@ -11,6 +11,7 @@
 #include "hstu/base/random.h"
 #include "hstu/benchmark/layer_needs.h"
 #include "hstu/benchmark/stage_table.h"
+#include "hstu/device/gpu_condition.h"
 #include "hstu/device/machine.h"
 #include "hstu/experiment/device_choice.h"
 #include "hstu/model/hstu_stack.h"
@@ -147,8 +148,11 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
   const Device device = choose_device(o.device).device;
   if (device.is_host() && o.precision == Precision::bf16)
     fail_usage("bf16 needs a GPU: use --precision fp32");
+  if (device.is_host() && o.attention != AttentionChoice::automatic)
+    fail_usage("--attention {} needs a GPU: use auto", word_of(kAttentionChoices, o.attention));
   Context context = open_device(device);
   context.deterministic = o.deterministic;
+  context.attention = o.attention;
   const Stack stack(o, context);
   const auto flops = static_cast<double>(flops_of(o, stack_config(o)).step());
   const Json burst = time_rounds(stack, o, flops, Regime::burst),
@@ -176,6 +180,7 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
             {"recompute_layer", o.recompute.layer},
             {"dropout", o.dropout},
             {"deterministic", o.deterministic},
+            {"attention", word_of(kAttentionChoices, o.attention)},
             {"precision", word_of(kPrecisions, o.precision)},
             {"burst", burst},
             {"sustained", sustained},
@@ -185,6 +190,8 @@ Json benchmark_layer(const LayerBenchmarkOptions& asked) {
   const std::vector<Gpu> gpus = this_machine().nvidia.gpus;
   const auto index = static_cast<std::size_t>(device.index);
   if (!device.is_host() && index < gpus.size()) json["gpu"] = gpus[index].name;
+  if (!device.is_host())
+    for (const GpuCondition& condition : gpu_conditions()) json["gpus_now"].push_back(to_json(condition));
   return json;
 }
 

@@ -22,6 +22,7 @@ struct LayerBenchmarkOptions {
   std::int64_t rounds = 7;
   std::string device = "auto";
   Precision precision = Precision::bf16;
+  AttentionChoice attention = AttentionChoice::automatic;
 };
 
 // Normally distributed activations. Gives {"device", "gpu", "samples", ... "burst", "sustained",

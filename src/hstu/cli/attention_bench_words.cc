@@ -99,6 +99,7 @@ AttentionHeatmap heatmap_of(const AttentionBenchWords& words) {
       .picture = picture,
       .figures = words.json.empty() ? Path(picture).replace_extension(".json") : Path(words.json)};
   map.sweep.shape.sustained = false;
+  map.sweep.shape.warmup = 10, map.sweep.shape.timed = 50, map.sweep.shape.quantile = 0.1;
   return map;
 }
 

@@ -3,11 +3,12 @@
 #include "hstu/arguments/size.h"
 #include "hstu/base/error.h"
 #include "hstu/base/progress.h"
+#include "hstu/benchmark/balance_benchmark.h"
 #include "hstu/benchmark/catalogue_benchmark.h"
 #include "hstu/benchmark/data_benchmark.h"
 #include "hstu/benchmark/embedding_benchmark.h"
 #include "hstu/benchmark/embedding_suite.h"
-#include "hstu/benchmark/layer_benchmark.h"
+#include "hstu/benchmark/layer_sweep.h"
 #include "hstu/benchmark/stage_table.h"
 #include "hstu/benchmark/step_benchmark.h"
 #include "hstu/benchmark/stream_benchmark.h"
@@ -110,6 +111,40 @@ void add_catalogue_command(CLI::App& bench) {
   });
 }
 
+void add_balance_command(CLI::App& bench) {
+  struct Words {
+    BalanceBenchmarkOptions balance;
+    bool json = false;
+  };
+  auto words = std::make_shared<Words>();
+  BalanceBenchmarkOptions& o = words->balance;
+  CLI::App* const balance = bench.add_subcommand(
+      "balance", "Estimate the attention time of each rank under every division of a batch; needs no GPU");
+  balance->add_option("--ranks", o.ranks)->check(CLI::Range(1, 4096));
+  balance->add_option("--samples", o.samples, "of a rank")->check(CLI::Range(1, 1 << 16));
+  balance->add_option("--batches", o.batches)->check(CLI::Range(1, 10'000));
+  balance->add_option("--lengths", o.lengths, "fixed, zipf (1.2) or lognormal, up to --longest");
+  balance->add_option("--longest", o.longest, "items of a sample, each with an action")
+      ->check(CLI::Range(1, 1 << 20));
+  balance->add_option("--contexts", o.contexts, "tokens before them")->check(CLI::Range(0, 1 << 16));
+  balance->add_option("--layers", o.layers)->check(at_least(1));
+  balance->add_option("--heads", o.heads)->check(at_least(1));
+  balance->add_option("--head-dim", o.head_dim)->check(at_least(1));
+  balance->add_option("--dim", o.dim, "width of the residual stream")->check(at_least(1));
+  balance->add_option("--tflops", o.tflops, "of attention, forward and backward")->check(CLI::PositiveNumber);
+  balance->add_option("--seed", o.seed, "of the lengths");
+  balance->add_flag("--json", words->json, "one JSON line in place of the tables");
+  balance->footer(
+      "slices: equal numbers of samples in order; nvidia, work: as training.balance divides. Ideal: the "
+      "mean\n"
+      "over ranks. Times are attention's FLOPs over --tflops.\n"
+      "Example:\n  hstu bench balance --ranks 16");
+  balance->callback([words] {
+    const Json result = benchmark_balance(words->balance);
+    fmt::print("{}\n", words->json ? result.dump() : balance_text(result));
+  });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -117,10 +152,12 @@ void add_bench_command(CLI::App& app) {
     StepBenchmarkOptions step;
     DataBenchmarkOptions data;
     LayerBenchmarkOptions layer;
+    Path sweep;
+    std::vector<std::int64_t> sweep_lengths = LayerSweep().lengths;
     EmbeddingBenchmarkOptions embedding;
     EmbeddingSuiteOptions suite;
     std::string evict = "lru";
-    std::string gate = "product", precision = "bf16", loops;
+    std::string gate = "product", precision = "bf16", attention = "auto", loops;
     int threads = 0;
     bool json = false;
   };
@@ -179,16 +216,30 @@ void add_bench_command(CLI::App& app) {
   layer->add_option("--dropout", words->layer.dropout)->check(CLI::Range(0.0, 0.999));
   layer->add_flag("--deterministic", words->layer.deterministic,
                   "the same bits every time, as training has them by default");
+  layer->add_option(
+      "--sweep", words->sweep,
+      "time lengths by attention and recomputation, draw this .svg file, write the figures to a "
+      ".json beside it");
+  layer->add_option("--sweep-lengths", words->sweep_lengths, "tokens of a sample")
+      ->delimiter(',')
+      ->check(at_least(1));
   layer->add_option("--rounds", words->layer.rounds, "timed rounds")->check(at_least(1));
   layer->add_option("--device", words->layer.device, "host, cuda, cuda:N or auto");
   layer->add_option("--precision", words->precision, list_of(kPrecisions));
+  layer->add_option("--attention", words->attention,
+                    "kernels of attention: " + list_of(kAttentionChoices) + ", as the key of training");
   add_json(*layer);
   layer->footer(
       "Burst: 0.25 s idle before each round; sustained: round after round, after one second of them.\n"
-      "Example:\n  hstu bench layer --samples 32 --tokens 4099 --heads 4 --head-dim 256");
+      "Examples:\n  hstu bench layer --samples 32 --tokens 4099 --heads 4 --head-dim 256\n"
+      "  hstu bench layer --sweep layer.svg --layers 1 --heads 4 --head-dim 256");
   layer->callback([words] {
     words->layer.gate = parse_word(kernels::kGateForms, words->gate, "gate");
     words->layer.precision = parse_word(kPrecisions, words->precision, "precision");
+    words->layer.attention = parse_word(kAttentionChoices, words->attention, "attention");
+    if (!words->sweep.empty())
+      return draw_layer_sweep(
+          {.layer = words->layer, .lengths = words->sweep_lengths, .picture = words->sweep});
     const Json result = benchmark_layer(words->layer);
     fmt::print("{}\n", words->json ? result.dump() : layer_text(result));
   });
@@ -253,6 +304,7 @@ void add_bench_command(CLI::App& app) {
   });
   add_catalogue_command(*command);
   add_stream_command(*command);
+  add_balance_command(*command);
   add_attention_bench_command(*command);
   add_serve_bench_command(*command);
 }

@@ -18,6 +18,7 @@ h1 { font-size: 1.5rem; margin: 0 0 1rem; } h2 { font-size: 1rem; margin: 1.6rem
 .tiles b { font-size: 1.5rem; font-variant-numeric: tabular-nums; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(430px, 100%), 1fr)); gap: 0 2rem; }
 .charts > * { min-width: 0; } .wide { overflow-x: auto; }
+.reference { fill: none; stroke: var(--soft); } svg text:not([class]) { font: 12px system-ui, sans-serif; fill: var(--ink); }
 svg { width: 100%; display: block; } svg.key { width: 24px; height: 8px; display: inline-block; margin-right: .4em; }
 .grid { stroke: var(--rule); } .tick { fill: var(--soft); font: 12px system-ui, sans-serif; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; } .dashed { stroke-dasharray: 6 5; }

@@ -85,16 +85,15 @@ class Batch {
   double row_bytes_ = 0;
 };
 
-void time_launches(const Stream& stream, const std::function<void()>& launch, bool sustained,
+void time_launches(const Stream& stream, const std::function<void()>& launch, const AttentionBenchmark& b,
                    AttentionTime& time) {
-  constexpr int kWarmUp = 5, kTimed = 20;
   stream.synchronize();
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
   // All are queued before the first is waited for, which hides what the host does between launches, as in
   // training.
   std::vector<Event> marks;
-  marks.reserve(2 * (kWarmUp + kTimed));
-  for (int i = 0; i < 2 * (kWarmUp + kTimed); ++i) marks.emplace_back(kGpu, true);
+  marks.reserve(static_cast<std::size_t>(2 * (b.warmup + b.timed)));
+  for (int i = 0; i < 2 * (b.warmup + b.timed); ++i) marks.emplace_back(kGpu, true);
   for (std::size_t i = 0; i < marks.size(); i += 2) {
     marks[i].record(stream);
     launch();
@@ -102,11 +101,15 @@ void time_launches(const Stream& stream, const std::function<void()>& launch, bo
   }
   marks.back().synchronize();
   std::vector<double> all;
-  for (std::size_t i = 2 * kWarmUp; i < marks.size(); i += 2)
+  for (auto i = static_cast<std::size_t>(2 * b.warmup); i < marks.size(); i += 2)
     all.push_back(marks[i + 1].milliseconds_since(marks[i]));
   std::sort(all.begin(), all.end());
-  time.burst_ms = all[kTimed / 2], time.fastest_ms = all[0];
-  if (!sustained) return;
+  const auto quantile = [&](double share) {
+    return all[std::min(all.size() - 1, static_cast<std::size_t>(share * static_cast<double>(all.size())))];
+  };
+  time.burst_ms = quantile(b.quantile), time.fastest_ms = all[0];
+  for (const double share : {0.01, 0.1, 0.2, 0.5, 1.0}) time.percentiles_ms.push_back(quantile(share));
+  if (!b.sustained) return;
   const int launches = std::max(10, static_cast<int>(1000 / time.burst_ms));
   Event from(kGpu, true), to(kGpu, true);
   from.record(stream);
@@ -125,7 +128,7 @@ AttentionTime time_attention_forward(const AttentionBenchmark& b) {
   time.flops = attention_flops(b);
   time.bytes = 4 * batch.row_bytes();
   time_launches(
-      batch.stream(), [&] { batch.forward(); }, b.sustained, time);
+      batch.stream(), [&] { batch.forward(); }, b, time);
   return time;
 }
 
@@ -136,7 +139,7 @@ AttentionTime time_attention_backward(const AttentionBenchmark& b) {
   time.flops = 2.5 * attention_flops(b);
   time.bytes = 7 * batch.row_bytes();
   time_launches(
-      batch.stream(), [&] { batch.backward(); }, b.sustained, time);
+      batch.stream(), [&] { batch.backward(); }, b, time);
   return time;
 }
 
