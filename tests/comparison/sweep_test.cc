@@ -64,16 +64,16 @@ TEST(Sweep, RefusesWhatIsNoSweep) {
 TEST(Sweep, AnotherRunsFolderIsRefused) {
   const Path folder = temporary_folder();
   const auto runs = plan_sweep(words_of({"model.layers=1,2"}));
-  EXPECT_EQ(state_of(runs[0], folder / "run"), SweepState::missing);
+  EXPECT_EQ(state_of(runs[0], folder / "run"), RunProgress::missing);
   RunOptions chosen = runs[0].options;
   chosen.device = "host";  // what "auto" chose
   create_run_folder(folder / "run", chosen);
-  EXPECT_EQ(state_of(runs[0], folder / "run"), SweepState::begun);
+  EXPECT_EQ(state_of(runs[0], folder / "run"), RunProgress::begun);
   EXPECT_THROW(state_of(runs[1], folder / "run"), UsageError);
   write_file(folder / "run/metrics.jsonl", "{\"event\":\"end\",\"reason\":\"interrupted\"}\n");
-  EXPECT_EQ(state_of(runs[0], folder / "run"), SweepState::begun);
+  EXPECT_EQ(state_of(runs[0], folder / "run"), RunProgress::begun);
   write_file(folder / "run/metrics.jsonl", "{\"event\":\"end\",\"reason\":\"completed\"}\n");
-  EXPECT_EQ(state_of(runs[0], folder / "run"), SweepState::ended);
+  EXPECT_EQ(state_of(runs[0], folder / "run"), RunProgress::ended);
 }
 
 TEST(Sweep, SummaryIsOfTheSeedsThatEnded) {

@@ -23,6 +23,7 @@ void add_report_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
 void add_mlperf_command(CLI::App& app);
+void add_suite_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_attention_bench_command(CLI::App& bench);

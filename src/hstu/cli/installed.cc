@@ -16,7 +16,7 @@ std::optional<Path> installed_configs() {
 
 Path find_config(const Path& word) {
   std::error_code error;
-  if (word.empty() || word.has_parent_path() || std::filesystem::exists(word, error)) return word;
+  if (word.empty() || word.is_absolute() || std::filesystem::exists(word, error)) return word;
   const std::optional<Path> folder = installed_configs();
   if (!folder || !std::filesystem::exists(*folder / word, error)) return word;
   print_note("configuration: {}\n", (*folder / word).string());

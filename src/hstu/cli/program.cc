@@ -70,6 +70,7 @@ int dispatch(int argc, char** argv) {
   add_compare_command(app);
   add_sweep_command(app);
   add_mlperf_command(app);
+  add_suite_command(app);
   add_config_command(app);
   add_bench_command(app);
   add_doctor_command(app);

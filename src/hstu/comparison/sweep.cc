@@ -6,8 +6,6 @@
 #include <string_view>
 
 #include "hstu/base/error.h"
-#include "hstu/comparison/run_outcome.h"
-#include "hstu/config/config_difference.h"
 
 namespace hstu {
 namespace {
@@ -70,13 +68,6 @@ std::vector<std::pair<std::string, std::string>> setting_of(const std::vector<Va
   return setting;
 }
 
-// Keys whose values a run changes when it begins: what "auto" chose, a path made absolute.
-ConfigFlattener::Values comparable(RunOptions options, const RunOptions& wanted) {
-  if (wanted.device == "auto") options.device = "auto";
-  options.data.path = std::filesystem::weakly_canonical(options.data.path);
-  return config_values(options);
-}
-
 }  // namespace
 
 Variation parse_variation(const std::string& word) {
@@ -104,7 +95,10 @@ std::vector<SweepRun> plan_sweep(const SweepWords& words) {
   std::set<std::string> names;
   for (std::size_t n = 0; n < settings; ++n) {
     for (std::int64_t i = 0; i < words.seeds; ++i) {
-      SweepRun run{.name = {}, .setting = setting_of(words.vary, n), .set = words.set, .options = {}};
+      SweepRun run;
+      run.config = words.config;
+      run.setting = setting_of(words.vary, n);
+      run.set = words.set;
       for (const auto& [key, value] : run.setting) run.set.push_back(fmt::format("{}={}", key, value));
       run.seed = load_config<RunOptions>(words.config, run.set).seed;
       if (run.seed == kRandomNumber)
@@ -124,19 +118,6 @@ std::vector<SweepRun> plan_sweep(const SweepWords& words) {
     }
   }
   return runs;
-}
-
-SweepState state_of(const SweepRun& run, const Path& folder) {
-  const RunFolder known{folder};
-  if (!std::filesystem::exists(folder)) return SweepState::missing;
-  const auto changed = differences(comparable(read_run_options(open_run_folder(folder)), run.options),
-                                   comparable(run.options, run.options));
-  if (!changed.empty()) {
-    fail_usage("{} is a run with another {} ({} there, {} here): choose another --output, or remove it",
-               folder.string(), changed.front().key, changed.front().before, changed.front().after);
-  }
-  if (!std::filesystem::exists(known.metrics())) return SweepState::begun;
-  return read_run(folder, run.name).outcome.ended() ? SweepState::ended : SweepState::begun;
 }
 
 }  // namespace hstu

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "hstu/run/folder.h"
+#include "hstu/comparison/planned_run.h"
 
 namespace hstu {
 
@@ -26,21 +26,14 @@ struct SweepWords {
   std::int64_t seeds = 1;
 };
 
-struct SweepRun {
-  std::string name;                                          // of its folder: "model.layers=2,seed=1"
+struct SweepRun : PlannedRun {                               // "model.layers=2,seed=1"
   std::vector<std::pair<std::string, std::string>> setting;  // varied keys with their values
   std::uint64_t seed = 0;
-  std::vector<std::string> set;  // the words of --set that make it
-  RunOptions options;
 };
 
 // The settings in the order of their words, the last key the fastest; of each setting, `seeds` runs with the
 // configuration's seed and those after it. Throws UsageError if one is no valid configuration, a key is
 // varied twice, or two runs would have one name.
 std::vector<SweepRun> plan_sweep(const SweepWords& words);
-
-enum class SweepState { missing, begun, ended };
-// UsageError if the folder holds a run of another configuration.
-SweepState state_of(const SweepRun& run, const Path& folder);
 
 }  // namespace hstu
