@@ -28,6 +28,10 @@ class Problem(ctypes.Structure):
         ("contexts", ctypes.c_void_p), ("targets", ctypes.c_void_p), ("sample_scale", ctypes.c_void_p),
         ("window_left", ctypes.c_int32), ("window_right", ctypes.c_int32), ("target_group", ctypes.c_int32),
         ("alpha", ctypes.c_float), ("scale", ctypes.c_float), ("deterministic", ctypes.c_int32),
+        ("bias_tables", ctypes.c_int32), ("positions", ctypes.c_int64), ("buckets", ctypes.c_int64),
+        ("position_table", ctypes.c_void_p), ("time_table", ctypes.c_void_p), ("thresholds", ctypes.c_void_p),
+        ("query_time", ctypes.c_void_p), ("key_time", ctypes.c_void_p),
+        ("d_position_table", ctypes.c_void_p), ("d_time_table", ctypes.c_void_p),
     ]  # fmt: skip
 
 

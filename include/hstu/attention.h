@@ -1,8 +1,10 @@
 /* Jagged HSTU attention on NVIDIA GPUs, for programs in any language: pointers, strides and a CUDA stream.
  *
- *   O_i = scale * sum over the keys j that query i sees of silu(alpha q_i . k_j) * v_j
+ *   O_i = scale * sum over the keys j that query i sees of silu(alpha q_i . k_j + bias_ij) * v_j
  *
- * per sample and head, without softmax.
+ * per sample and head, without softmax. bias_ij is 0, or the sum of position_table[positions - 1 + j - i],
+ * with the tokens counted in the sample and j - i clamped to the table, and time_table[b], with b the number
+ * of thresholds up to |query_time_i - key_time_j|.
  *
  * The shared library needs the NVIDIA driver and no other library of CUDA. No function but
  * hstu_attention_check synchronises, and none allocates device memory or changes the current device, so that
@@ -61,6 +63,19 @@ typedef struct {
   float alpha;               /* [1] usually 1 / sqrt(D) */
   float scale;               /* [1] usually 1 / N */
   int32_t deterministic;     /* [0] 1: the backward pass gives the same bits every time */
+  int32_t bias_tables;       /* [1] 1: tables of all heads; or H */
+  int64_t positions;         /* [0] */
+  int64_t buckets;           /* [0] thresholds, at most 65535 */
+  /* In device memory. */
+  const float* position_table; /* [NULL: no such term] (bias_tables, 2 positions - 1) */
+  const float* time_table;     /* [NULL: no such term] (bias_tables, buckets + 1) */
+  const int64_t* thresholds;   /* [NULL] (buckets) ascending */
+  const int64_t* query_time;   /* [NULL] of the rows of q */
+  const int64_t* key_time;     /* [NULL] of the rows of k */
+  /* [NULL: not wanted] The backward pass adds the gradients of the tables to these, with the same bits every
+   * time. */
+  float* d_position_table;
+  float* d_time_table;
 } hstu_attention_problem;
 
 /* All functions below but hstu_attention_error return 0, or 1 with a message in hstu_attention_error(). What

@@ -49,6 +49,16 @@ const char* wrong_default(void) {
   WRONG(alpha, 1);
   WRONG(scale, 1);
   WRONG(deterministic, 0);
+  WRONG(bias_tables, 1);
+  WRONG(positions, 0);
+  WRONG(buckets, 0);
+  WRONG(position_table, NULL);
+  WRONG(time_table, NULL);
+  WRONG(thresholds, NULL);
+  WRONG(query_time, NULL);
+  WRONG(key_time, NULL);
+  WRONG(d_position_table, NULL);
+  WRONG(d_time_table, NULL);
   return "";
 }
 
@@ -84,6 +94,16 @@ void layout_of_structures(char* text, size_t size) {
   FIELD(hstu_attention_problem, alpha);
   FIELD(hstu_attention_problem, scale);
   FIELD(hstu_attention_problem, deterministic);
+  FIELD(hstu_attention_problem, bias_tables);
+  FIELD(hstu_attention_problem, positions);
+  FIELD(hstu_attention_problem, buckets);
+  FIELD(hstu_attention_problem, position_table);
+  FIELD(hstu_attention_problem, time_table);
+  FIELD(hstu_attention_problem, thresholds);
+  FIELD(hstu_attention_problem, query_time);
+  FIELD(hstu_attention_problem, key_time);
+  FIELD(hstu_attention_problem, d_position_table);
+  FIELD(hstu_attention_problem, d_time_table);
   add_line(text, size, "Rows", 0, sizeof(hstu_rows));
   FIELD(hstu_rows, data);
   FIELD(hstu_rows, row_stride);

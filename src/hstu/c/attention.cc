@@ -59,6 +59,14 @@ AttentionProblem problem_of(const hstu_attention_problem* p) {
   result.mask = {p->window_left, p->window_right, p->target_group};
   result.alpha = static_cast<double>(p->alpha), result.scale = static_cast<double>(p->scale);
   result.deterministic = p->deterministic != 0;
+  result.bias = {.position_table = p->position_table,
+                 .time_table = p->time_table,
+                 .tables = p->bias_tables,
+                 .positions = p->positions,
+                 .buckets = p->buckets,
+                 .thresholds = p->thresholds,
+                 .query_time = p->query_time,
+                 .key_time = p->key_time};
   check_attention_on_gpu(result);
   return result;
 }
@@ -102,6 +110,7 @@ void hstu_attention_problem_init(hstu_attention_problem* problem) {
   problem->window_left = defaults.mask.left, problem->window_right = defaults.mask.right;
   problem->target_group = defaults.mask.target_group;
   problem->alpha = defaults.alpha, problem->scale = defaults.scale;
+  problem->bias_tables = 1;
 }
 
 const char* hstu_attention_error() {
@@ -162,6 +171,7 @@ int hstu_attention_backward(const hstu_attention_problem* problem, const hstu_ro
     g.dq = output_of(p, dq, "dq", p.query_rows());
     g.dk = output_of(p, dk, "dk", p.tokens);
     g.dv = output_of(p, dv, "dv", p.tokens);
+    g.d_position_table = problem->d_position_table, g.d_time_table = problem->d_time_table;
     hstu::cuda::attention_backward(p, hstu::cuda::attention_device(), g, scratch,
                                    static_cast<CUstream_st*>(stream));
   });
